@@ -1,0 +1,1 @@
+//! All input and output: captures, traces, reports

@@ -1,0 +1,1 @@
+//! An experiment file becomes a fabric, a run becomes a result document

@@ -1,0 +1,1 @@
+//! Transaction layer, sans-IO: tags, splitting, reassembly, completion rules, ordering

@@ -1,0 +1,1 @@
+//! Time, link rates, sizes and the identifiers every layer shares

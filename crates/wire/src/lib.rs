@@ -1,0 +1,1 @@
+//! Bytes and meaning: TLPs, DLLPs, flits, CRCs, the NetTLP header
