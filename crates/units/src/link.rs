@@ -1,0 +1,175 @@
+//! Link generations, widths and exact rates.
+
+use crate::time::Duration;
+use core::fmt;
+
+/// A link's data rate: PCIe generation 1 to 7 (2.5 to 128 GT/s).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Generation {
+    /// 2.5 GT/s, 8b/10b
+    Gen1 = 1,
+    /// 5 GT/s, 8b/10b
+    Gen2,
+    /// 8 GT/s, 128b/130b
+    Gen3,
+    /// 16 GT/s, 128b/130b
+    Gen4,
+    /// 32 GT/s, 128b/130b
+    Gen5,
+    /// 64 GT/s, flit mode only
+    Gen6,
+    /// 128 GT/s, flit mode only
+    Gen7,
+}
+
+impl Generation {
+    /// All generations, in order.
+    pub const ALL: [Self; 7] =
+        [Self::Gen1, Self::Gen2, Self::Gen3, Self::Gen4, Self::Gen5, Self::Gen6, Self::Gen7];
+
+    /// The generation with this number, 1 to 7.
+    pub fn new(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
+    }
+    /// 1 to 7.
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+    /// Transfers per lane in mega-transfers per second.
+    pub const fn mega_transfers(self) -> u32 {
+        match self {
+            Self::Gen1 => 2_500,
+            Self::Gen2 => 5_000,
+            Self::Gen3 => 8_000,
+            Self::Gen4 => 16_000,
+            Self::Gen5 => 32_000,
+            Self::Gen6 => 64_000,
+            Self::Gen7 => 128_000,
+        }
+    }
+    /// 64 GT/s and above exist in flit mode only (PCIe 6.0 §4.2.3).
+    pub const fn requires_flit_mode(self) -> bool {
+        matches!(self, Self::Gen6 | Self::Gen7)
+    }
+    /// The lane encoding of this rate.
+    pub const fn encoding(self) -> Encoding {
+        match self {
+            Self::Gen1 | Self::Gen2 => Encoding::B8b10b,
+            Self::Gen3 | Self::Gen4 | Self::Gen5 => Encoding::B128b130b,
+            Self::Gen6 | Self::Gen7 => Encoding::B1b1b,
+        }
+    }
+    /// Time of one byte on one lane, in quarter femtoseconds: exact for every generation (Gen5: 253 906.25 fs).
+    const fn lane_byte_quarter_fs(self) -> u64 {
+        match self {
+            Self::Gen1 => 16_000_000,
+            Self::Gen2 => 8_000_000,
+            Self::Gen3 => 4_062_500,
+            Self::Gen4 => 2_031_250,
+            Self::Gen5 => 1_015_625,
+            Self::Gen6 => 500_000,
+            Self::Gen7 => 250_000,
+        }
+    }
+}
+
+impl fmt::Display for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "gen{}", self.number())
+    }
+}
+
+/// How bytes become bits on a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// Ten bits carry a byte.
+    B8b10b,
+    /// 130 bits carry a block of 16 bytes.
+    B128b130b,
+    /// PAM4, no line code; flits carry their own protection.
+    B1b1b,
+}
+
+/// A link's width in lanes: 1, 2, 4, 8, 12, 16 or 32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Width(u8);
+
+impl Width {
+    /// The widths the specification defines.
+    pub const ALL: [Self; 7] = [Self(1), Self(2), Self(4), Self(8), Self(12), Self(16), Self(32)];
+
+    /// A width of `lanes`, if there is one.
+    pub fn new(lanes: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|w| w.0 == lanes)
+    }
+    /// Number of lanes.
+    pub const fn lanes(self) -> u8 {
+        self.0
+    }
+}
+
+impl fmt::Display for Width {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "x{}", self.0)
+    }
+}
+
+/// How TLPs are framed on the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LinkMode {
+    /// Framed TLPs and DLLPs, each with its own sequence number and CRC.
+    NonFlit,
+    /// 256-byte flits (PCIe 6.0).
+    Flit,
+}
+
+/// The exact rate of a link: bytes (after line coding) to time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LinkRate {
+    quarter_fs: u64,
+    lanes: u64,
+}
+
+impl LinkRate {
+    /// The rate of a link of `width` lanes at `generation`.
+    pub fn new(generation: Generation, width: Width) -> Self {
+        Self { quarter_fs: generation.lane_byte_quarter_fs(), lanes: u64::from(width.lanes()) }
+    }
+    /// Time on the wire of `bytes` spread over all lanes, rounded up to a femtosecond.
+    pub const fn time_of(self, bytes: u64) -> Duration {
+        Duration::from_fs((bytes * self.quarter_fs).div_ceil(4 * self.lanes))
+    }
+    /// Time of `symbols` symbol times: each is one byte on every lane, so the width does not matter.
+    pub const fn symbol_times(self, symbols: u64) -> Duration {
+        Duration::from_fs((symbols * self.quarter_fs).div_ceil(4))
+    }
+    /// Bits per second after line coding, rounded down: Gen3 x8 gives 63 015 384 615.
+    pub const fn bits_per_second(self) -> u64 {
+        (8 * self.lanes as u128 * 4_000_000_000_000_000 / self.quarter_fs as u128) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate(generation: u8, lanes: u8) -> LinkRate {
+        LinkRate::new(Generation::new(generation).unwrap(), Width::new(lanes).unwrap())
+    }
+
+    #[test]
+    fn known_rates() {
+        assert_eq!(rate(1, 1).time_of(44), Duration::from_ns(176));
+        assert_eq!(rate(3, 8).time_of(24), Duration::from_fs(3_046_875));
+        assert_eq!(rate(5, 1).time_of(1), Duration::from_fs(253_907));
+        assert_eq!(rate(5, 1).time_of(4), Duration::from_fs(1_015_625));
+        assert_eq!(rate(3, 8).bits_per_second(), 63_015_384_615);
+        assert_eq!(rate(6, 16).bits_per_second(), 1_024_000_000_000);
+    }
+
+    #[test]
+    fn no_odd_widths() {
+        assert!(Width::new(3).is_none() && Width::new(0).is_none() && Width::new(12).is_some());
+        assert!(Generation::new(0).is_none() && Generation::new(8).is_none());
+    }
+}
