@@ -1,0 +1,446 @@
+//! The kinds of TLP, and what each one holds.
+
+use super::field::{ByteEnables, CompletionStatus, DwLength, Span, TransactionId};
+use super::message::Message;
+use crate::Error;
+use tlplab_units::{Bdf, FcClass};
+
+/// What a TLP means (PCIe 5.0 table 2-3). Payload bytes travel beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `MRd`, or `MRdLk` when locked.
+    MemRead {
+        /// Requester and tag.
+        id: TransactionId,
+        /// What is read.
+        span: Span,
+        /// A locked read, of legacy endpoints only.
+        locked: bool,
+    },
+    /// `MWr`: posted.
+    MemWrite {
+        /// Requester; the tag means nothing (and carries the steering tag with TPH).
+        id: TransactionId,
+        /// What is written.
+        span: Span,
+    },
+    /// `DMWr`: a write that is completed, so that the completer may refuse it.
+    DeferrableMemWrite {
+        /// Requester and tag.
+        id: TransactionId,
+        /// What is written.
+        span: Span,
+    },
+    /// `IORd`.
+    IoRead {
+        /// Requester and tag.
+        id: TransactionId,
+        /// What is read.
+        port: IoPort,
+    },
+    /// `IOWr`.
+    IoWrite {
+        /// Requester and tag.
+        id: TransactionId,
+        /// What is written.
+        port: IoPort,
+    },
+    /// `CfgRd0`, `CfgRd1`.
+    CfgRead {
+        /// Requester and tag.
+        id: TransactionId,
+        /// Which function's which register.
+        target: CfgTarget,
+    },
+    /// `CfgWr0`, `CfgWr1`.
+    CfgWrite {
+        /// Requester and tag.
+        id: TransactionId,
+        /// Which function's which register.
+        target: CfgTarget,
+    },
+    /// `Msg`, `MsgD`.
+    Message(Message),
+    /// `Cpl`, `CplD`, `CplLk`, `CplDLk`.
+    Completion(Completion),
+    /// `FetchAdd`, `Swap`, `CAS`.
+    AtomicOp {
+        /// Requester and tag.
+        id: TransactionId,
+        /// What is done where.
+        target: AtomicTarget,
+    },
+}
+
+/// A DW of IO space and the bytes of it that are meant (PCIe 5.0 §2.2.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct IoPort {
+    address: u32,
+    enables: u8,
+}
+
+impl IoPort {
+    /// `len` bytes (1 to 4) at `addr`, within one DW.
+    ///
+    /// # Errors
+    /// The bytes do not lie in one DW.
+    pub const fn new(addr: u32, len: u32) -> Result<Self, Error> {
+        let skipped = addr & 3;
+        if len == 0 || skipped + len > 4 {
+            return Err(Error::conflict("Length", "PCIe 5.0 §2.2.7", "an IO request stays within one DW"));
+        }
+        Ok(Self { address: addr & !3, enables: ((1u32 << (skipped + len)) - (1 << skipped)) as u8 })
+    }
+    /// A DW-aligned address and any first-DW byte enables.
+    ///
+    /// # Errors
+    /// A misaligned address or enables of more than four bits.
+    pub const fn with_enables(address: u32, enables: u8) -> Result<Self, Error> {
+        if address & 3 != 0 {
+            return Err(Error::value("Address", "PCIe 5.0 §2.2.4.1", address as u64, "a multiple of 4"));
+        }
+        if enables > 15 {
+            return Err(Error::value("First DW BE", "PCIe 5.0 §2.2.5", enables as u64, "four bits"));
+        }
+        Ok(Self { address, enables })
+    }
+    /// The DW-aligned address.
+    pub const fn address(self) -> u32 {
+        self.address
+    }
+    /// First DW byte enables.
+    pub const fn enables(self) -> u8 {
+        self.enables
+    }
+}
+
+/// A configuration register of a function (PCIe 5.0 §2.2.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CfgTarget {
+    function: Bdf,
+    register: u16,
+    enables: u8,
+    type1: bool,
+}
+
+impl CfgTarget {
+    /// The DW at `register`, a byte offset below 4096 that is a multiple of 4, and the bytes of it that are meant. Type 1
+    /// requests are on their way to a bus further down; type 0 ones have arrived.
+    ///
+    /// # Errors
+    /// A register outside 0 to 4092, misaligned, or enables of more than four bits.
+    pub const fn new(function: Bdf, register: u16, enables: u8, type1: bool) -> Result<Self, Error> {
+        if register > 4092 || register & 3 != 0 {
+            let wanted = "a multiple of 4 below 4096";
+            return Err(Error::value("Register Number", "PCIe 5.0 §2.2.7", register as u64, wanted));
+        }
+        if enables > 15 {
+            return Err(Error::value("First DW BE", "PCIe 5.0 §2.2.5", enables as u64, "four bits"));
+        }
+        Ok(Self { function, register, enables, type1 })
+    }
+    /// The function addressed.
+    pub const fn function(self) -> Bdf {
+        self.function
+    }
+    /// Byte offset of the DW in configuration space: extended register number and register number.
+    pub const fn register(self) -> u16 {
+        self.register
+    }
+    /// First DW byte enables.
+    pub const fn enables(self) -> u8 {
+        self.enables
+    }
+    /// A type 1 request: to be routed by bus number and turned into type 0 at its bus.
+    pub const fn is_type1(self) -> bool {
+        self.type1
+    }
+    /// The same target as a type 0 or type 1 request, as a bridge turns one into the other (PCIe 5.0 §7.3.3).
+    pub const fn with_type1(self, type1: bool) -> Self {
+        Self { type1, ..self }
+    }
+}
+
+/// The three atomic operations (PCIe 5.0 §6.15).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AtomicOp {
+    /// Adds the operand; returns what was there.
+    FetchAdd,
+    /// Stores the operand; returns what was there.
+    Swap,
+    /// Stores the second operand if the first equals what was there; returns what was there.
+    CompareAndSwap,
+}
+
+/// An atomic operation, its operand's size and its naturally aligned address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AtomicTarget {
+    address: u64,
+    op: AtomicOp,
+    operand: u8,
+}
+
+impl AtomicTarget {
+    /// `op` on `operand` bytes at `address`.
+    ///
+    /// # Errors
+    /// Operands other than 4 or 8 bytes (CAS also 16), or an address that is no multiple of it (PCIe 5.0 §2.2.7).
+    pub const fn new(op: AtomicOp, address: u64, operand: u32) -> Result<Self, Error> {
+        let section = "PCIe 5.0 §2.2.7";
+        match (op, operand) {
+            (_, 4 | 8) | (AtomicOp::CompareAndSwap, 16) => {}
+            (AtomicOp::CompareAndSwap, _) => {
+                return Err(Error::value(
+                    "Length",
+                    section,
+                    operand as u64,
+                    "an operand of 4, 8 or 16 bytes",
+                ));
+            }
+            _ => return Err(Error::value("Length", section, operand as u64, "an operand of 4 or 8 bytes")),
+        }
+        if address & (operand as u64 - 1) != 0 {
+            return Err(Error::value("Address", section, address, "a multiple of the operand's size"));
+        }
+        Ok(Self { address, op, operand: operand as u8 })
+    }
+    /// The address.
+    pub const fn address(self) -> u64 {
+        self.address
+    }
+    /// The operation.
+    pub const fn op(self) -> AtomicOp {
+        self.op
+    }
+    /// Bytes of one operand, and of the value returned.
+    pub const fn operand_bytes(self) -> u32 {
+        self.operand as u32
+    }
+    /// Payload of the request: one operand, two for CAS.
+    pub const fn length(self) -> DwLength {
+        let operands = match self.op {
+            AtomicOp::CompareAndSwap => 2,
+            _ => 1,
+        };
+        match DwLength::new(self.operand as u32 / 4 * operands) {
+            Some(length) => length,
+            None => DwLength::ONE,
+        }
+    }
+}
+
+/// A completion (PCIe 5.0 §2.2.9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Completion {
+    completer: Bdf,
+    id: TransactionId,
+    byte_count: u16,
+    /// DW of payload; 0 without data.
+    data: u16,
+    lower_address: u8,
+    status: CompletionStatus,
+    byte_count_modified: bool,
+    locked: bool,
+}
+
+const COMPLETION: &str = "PCIe 5.0 §2.2.9";
+
+impl Completion {
+    /// A completion without data. `byte_count` (1 to 4096) is what remains of the request, 4 for anything but memory reads and
+    /// atomics; `lower_address` 0 to 127.
+    ///
+    /// # Errors
+    /// A byte count or lower address out of range.
+    pub const fn new(
+        completer: Bdf,
+        id: TransactionId,
+        status: CompletionStatus,
+        byte_count: u32,
+        lower_address: u8,
+    ) -> Result<Self, Error> {
+        if byte_count == 0 || byte_count > 4096 {
+            return Err(Error::value("Byte Count", COMPLETION, byte_count as u64, "between 1 and 4096"));
+        }
+        if lower_address > 127 {
+            return Err(Error::value("Lower Address", COMPLETION, lower_address as u64, "seven bits"));
+        }
+        Ok(Self {
+            completer,
+            id,
+            byte_count: byte_count as u16,
+            data: 0,
+            lower_address,
+            status,
+            byte_count_modified: false,
+            locked: false,
+        })
+    }
+
+    /// A successful completion with `length` DW of data, of the `byte_count` bytes that remain (these included).
+    ///
+    /// # Errors
+    /// As [`Completion::new`], or more data than remain.
+    pub const fn with_data(
+        completer: Bdf,
+        id: TransactionId,
+        byte_count: u32,
+        lower_address: u8,
+        length: DwLength,
+    ) -> Result<Self, Error> {
+        match Self::new(completer, id, CompletionStatus::Success, byte_count, lower_address) {
+            Ok(completion) if length.bytes() > (lower_address as u32 & 3) + byte_count + 3 => {
+                let _ = completion;
+                Err(Error::conflict("Length", COMPLETION, "more data than the byte count says remain"))
+            }
+            Ok(completion) => Ok(Self { data: length.dw() as u16, ..completion }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The same as the answer to a locked read (`CplLk`, `CplDLk`).
+    pub const fn locked(self) -> Self {
+        Self { locked: true, ..self }
+    }
+    /// The same with BCM set, as PCI-X completers may (PCIe 5.0 §2.2.9, §2.3.2).
+    pub const fn byte_count_modified(self) -> Self {
+        Self { byte_count_modified: true, ..self }
+    }
+    /// Who completes.
+    pub const fn completer(self) -> Bdf {
+        self.completer
+    }
+    /// Which request is completed.
+    pub const fn id(self) -> TransactionId {
+        self.id
+    }
+    /// How it went.
+    pub const fn status(self) -> CompletionStatus {
+        self.status
+    }
+    /// Bytes that remain of the request, those of this completion included: 1 to 4096.
+    pub const fn byte_count(self) -> u32 {
+        self.byte_count as u32
+    }
+    /// Low seven bits of the address of the first byte returned.
+    pub const fn lower_address(self) -> u8 {
+        self.lower_address
+    }
+    /// Payload in DW; `None` without data.
+    pub const fn length(self) -> Option<DwLength> {
+        DwLength::new(self.data as u32)
+    }
+    /// Valid bytes in this completion's payload: what the length holds after the lower address, at most what remains.
+    pub const fn data_bytes(self) -> u32 {
+        let room = (self.data as u32 * 4).saturating_sub(self.lower_address as u32 & 3);
+        if room < self.byte_count as u32 { room } else { self.byte_count as u32 }
+    }
+    /// The last one of its request: no bytes remain after it, or it tells of an error.
+    pub const fn is_last(self) -> bool {
+        self.data == 0 || self.data_bytes() == self.byte_count as u32
+    }
+    /// BCM.
+    pub const fn is_byte_count_modified(self) -> bool {
+        self.byte_count_modified
+    }
+    /// The answer to a locked read.
+    pub const fn is_locked(self) -> bool {
+        self.locked
+    }
+}
+
+impl Kind {
+    /// The class of flow control and of the ordering table (PCIe 5.0 §2.6.1).
+    #[inline]
+    pub const fn fc_class(&self) -> FcClass {
+        match self {
+            Self::MemWrite { .. } | Self::Message(_) => FcClass::Posted,
+            Self::Completion(_) => FcClass::Completion,
+            _ => FcClass::NonPosted,
+        }
+    }
+
+    /// Requester and tag: of the request, or of the request that is completed.
+    #[inline]
+    pub const fn transaction_id(&self) -> TransactionId {
+        match self {
+            Self::MemRead { id, .. }
+            | Self::MemWrite { id, .. }
+            | Self::DeferrableMemWrite { id, .. }
+            | Self::IoRead { id, .. }
+            | Self::IoWrite { id, .. }
+            | Self::CfgRead { id, .. }
+            | Self::CfgWrite { id, .. }
+            | Self::AtomicOp { id, .. } => *id,
+            Self::Message(message) => message.id(),
+            Self::Completion(completion) => completion.id,
+        }
+    }
+
+    /// DW of payload, 0 to 1024.
+    #[inline]
+    pub const fn payload_dw(&self) -> u32 {
+        match self {
+            Self::MemWrite { span, .. } | Self::DeferrableMemWrite { span, .. } => span.length().dw(),
+            Self::IoWrite { .. } | Self::CfgWrite { .. } => 1,
+            Self::Message(message) => message.payload_dw(),
+            Self::Completion(completion) => completion.data as u32,
+            Self::AtomicOp { target, .. } => target.length().dw(),
+            Self::MemRead { .. } | Self::IoRead { .. } | Self::CfgRead { .. } => 0,
+        }
+    }
+
+    /// The header's size without prefixes: 12 or 16 bytes.
+    #[inline]
+    pub const fn header_bytes(&self) -> u32 {
+        let four = match self {
+            Self::MemRead { span, .. }
+            | Self::MemWrite { span, .. }
+            | Self::DeferrableMemWrite { span, .. } => span.is_64_bit(),
+            Self::AtomicOp { target, .. } => target.address >> 32 != 0,
+            Self::Message(_) => true,
+            _ => false,
+        };
+        if four { 16 } else { 12 }
+    }
+
+    /// The name in the specification: `MRd`, `CplD`.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::MemRead { locked: false, .. } => "MRd",
+            Self::MemRead { locked: true, .. } => "MRdLk",
+            Self::MemWrite { .. } => "MWr",
+            Self::DeferrableMemWrite { .. } => "DMWr",
+            Self::IoRead { .. } => "IORd",
+            Self::IoWrite { .. } => "IOWr",
+            Self::CfgRead { target, .. } if target.type1 => "CfgRd1",
+            Self::CfgRead { .. } => "CfgRd0",
+            Self::CfgWrite { target, .. } if target.type1 => "CfgWr1",
+            Self::CfgWrite { .. } => "CfgWr0",
+            Self::Message(message) if message.payload_dw() > 0 => "MsgD",
+            Self::Message(_) => "Msg",
+            Self::Completion(Completion { data: 0, locked: false, .. }) => "Cpl",
+            Self::Completion(Completion { data: 0, .. }) => "CplLk",
+            Self::Completion(Completion { locked: false, .. }) => "CplD",
+            Self::Completion(_) => "CplDLk",
+            Self::AtomicOp { target, .. } => match target.op {
+                AtomicOp::FetchAdd => "FetchAdd",
+                AtomicOp::Swap => "Swap",
+                AtomicOp::CompareAndSwap => "CAS",
+            },
+        }
+    }
+
+    /// Byte enables as the header's byte 7 carries them; 0 where the header has none.
+    pub const fn enables(&self) -> ByteEnables {
+        match self {
+            Self::MemRead { span, .. }
+            | Self::MemWrite { span, .. }
+            | Self::DeferrableMemWrite { span, .. } => span.enables(),
+            Self::IoRead { port, .. } | Self::IoWrite { port, .. } => ByteEnables::new(port.enables, 0),
+            Self::CfgRead { target, .. } | Self::CfgWrite { target, .. } => {
+                ByteEnables::new(target.enables, 0)
+            }
+            _ => ByteEnables::new(0, 0),
+        }
+    }
+}
