@@ -1,0 +1,332 @@
+//! What a port is built with: rate, buffers, policies.
+
+use crate::event::CreditKind;
+use crate::limits;
+use alloc::string::String;
+use tlplab_units::{Duration, FcClass, Generation, LinkMode, LinkRate, Mps, Vc, Width};
+
+/// Everything a port must know before the link comes up. All fields are public; [`check`](Self::check) says what is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Data rate.
+    pub generation: Generation,
+    /// Width.
+    pub width: Width,
+    /// Framed TLPs or flits.
+    pub mode: LinkMode,
+    /// Largest payload on this link: it sets the Ack latency and when a peer counts as blocked.
+    pub mps: Mps,
+    /// What this port advertises.
+    pub receive: ReceiveBuffers,
+    /// Offer scaled flow control in a data link feature exchange (required of ports that support 16 GT/s).
+    pub scaled_flow_control: bool,
+    /// When to acknowledge.
+    pub ack: AckPolicy,
+    /// When to return credits.
+    pub fc: UpdateFcPolicy,
+    /// What the replay buffer holds.
+    pub replay: ReplayBuffer,
+    /// REPLAY_TIMER; `None` is the specification's limit.
+    pub replay_timer: Option<Duration>,
+    /// This port could run at 16 GT/s or more: at every non-flit rate its REPLAY_TIMER is the simplified one.
+    pub supports_16gt: bool,
+    /// How often InitFC and feature DLLPs are repeated until the peer answers; the specification wants at most 34 µs.
+    pub init_repeat: Duration,
+}
+
+impl Config {
+    /// A port with generous buffers and the specification's limits; flit mode where the generation requires it.
+    pub fn new(generation: Generation, width: Width, mps: Mps) -> Self {
+        let supports_16gt = generation >= Generation::Gen4;
+        Self {
+            generation,
+            width,
+            mode: if generation.requires_flit_mode() { LinkMode::Flit } else { LinkMode::NonFlit },
+            mps,
+            receive: ReceiveBuffers::generous(generation),
+            scaled_flow_control: supports_16gt,
+            ack: AckPolicy::default(),
+            fc: UpdateFcPolicy::default(),
+            replay: ReplayBuffer::default(),
+            replay_timer: None,
+            supports_16gt,
+            init_repeat: Duration::from_us(1),
+        }
+    }
+
+    /// The link's rate.
+    pub fn rate(&self) -> LinkRate {
+        LinkRate::new(self.generation, self.width)
+    }
+
+    /// How long an acknowledgement may wait.
+    pub fn ack_latency(&self) -> Duration {
+        match (self.ack.latency, self.mode) {
+            (AckLatency::AtOnce, _) => Duration::ZERO,
+            (AckLatency::Fixed(time), _) => time,
+            (AckLatency::Specification, LinkMode::NonFlit) => {
+                let symbols = limits::ack_latency_symbols(self.generation, self.width, self.mps);
+                self.rate().symbol_times(u64::from(symbols))
+            }
+            (AckLatency::Specification, LinkMode::Flit) => self.flit_times(limits::FLIT_ACK_FLITS),
+        }
+    }
+
+    /// REPLAY_TIMER's limit.
+    pub fn replay_timeout(&self) -> Duration {
+        match (self.replay_timer, self.mode) {
+            (Some(time), _) => time,
+            (None, LinkMode::NonFlit) => {
+                let symbols =
+                    limits::replay_symbols(self.generation, self.width, self.mps, self.supports_16gt);
+                self.rate().symbol_times(u64::from(symbols))
+            }
+            (None, LinkMode::Flit) => self.flit_times(limits::FLIT_REPLAY_FLITS),
+        }
+    }
+
+    fn flit_times(&self, flits: u32) -> Duration {
+        self.rate().time_of(u64::from(crate::event::FLIT_BYTES) * u64::from(flits))
+    }
+
+    /// Data credits that one TLP of `class` can need: the payload limit, or 2 for a non-posted request (a 32-byte CAS).
+    pub fn max_data_credits(&self, class: FcClass) -> u16 {
+        match class {
+            FcClass::NonPosted => 2,
+            _ => (self.mps.bytes() / 16) as u16,
+        }
+    }
+
+    /// Is this a port that can work? Names the first field that is wrong, and what would be right.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let wrong = |field: &str, why: String| Err(ConfigError { field: field.into(), why });
+        if self.generation.requires_flit_mode() && self.mode == LinkMode::NonFlit {
+            return wrong("mode", alloc::format!("{} exists in flit mode only", self.generation));
+        }
+        if self.receive.vcs[0].is_none() {
+            return wrong("receive", "virtual channel 0 must have buffers".into());
+        }
+        for (vc, buffers) in self.receive.vcs.iter().enumerate() {
+            for class in FcClass::ALL {
+                let Some(buffers) = buffers else { continue };
+                self.check_class(vc, class, buffers.0[class.index()])?;
+            }
+        }
+        let largest = self.mps.bytes() + 36;
+        if self.replay.tlps == Some(0) {
+            return wrong("replay.tlps", "the replay buffer must hold at least one TLP".into());
+        }
+        if self.replay.bytes.is_some_and(|bytes| bytes < largest) {
+            let why = alloc::format!("the largest TLP (MPS {}) needs {largest} bytes", self.mps);
+            return wrong("replay.bytes", why);
+        }
+        if !(1..=100).contains(&self.fc.batch_percent) {
+            return wrong("fc.batch_percent", "it must be 1 to 100".into());
+        }
+        if self.ack.every == Some(0) {
+            return wrong("ack.every", "it must be at least 1".into());
+        }
+        if self.init_repeat.is_zero() || self.fc.refresh.is_some_and(Duration::is_zero) {
+            return wrong("init_repeat, fc.refresh", "a repeated DLLP needs some time between".into());
+        }
+        Ok(())
+    }
+
+    fn check_class(&self, vc: usize, class: FcClass, buffer: ClassBuffer) -> Result<(), ConfigError> {
+        let data = u32::from(self.max_data_credits(class));
+        for (kind, name, credits, least) in
+            [(CreditKind::Header, "header", buffer.header, 1), (CreditKind::Data, "data", buffer.data, data)]
+        {
+            let most = Scale::X16.most(kind);
+            let Credits::Finite(count) = credits else { continue };
+            if !(least..=most).contains(&u32::from(count)) {
+                let field = alloc::format!("receive VC{vc} {class:?} {name} credits");
+                let why = alloc::format!("{count} is not within {least} and {most}, nor infinite");
+                return Err(ConfigError { field, why });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a [`Config`] cannot work.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {why}")]
+pub struct ConfigError {
+    /// Which field.
+    pub field: String,
+    /// What is wrong and what would be right.
+    pub why: String,
+}
+
+/// Receive buffer per virtual channel, as advertised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceiveBuffers {
+    /// By virtual channel; `None` is a channel that is not enabled.
+    pub vcs: [Option<VcBuffers>; 8],
+}
+
+/// Receive buffer of one virtual channel, by [`FcClass::index`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VcBuffers(pub [ClassBuffer; 3]);
+
+/// Receive buffer of one class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassBuffer {
+    /// TLPs.
+    pub header: Credits,
+    /// Payload in units of 16 bytes.
+    pub data: Credits,
+}
+
+impl ClassBuffer {
+    /// No limit, as end points and root complexes must advertise for completions.
+    pub const INFINITE: Self = Self { header: Credits::Infinite, data: Credits::Infinite };
+    /// `header` TLPs and `data` units of 16 bytes.
+    pub const fn finite(header: u16, data: u16) -> Self {
+        Self { header: Credits::Finite(header), data: Credits::Finite(data) }
+    }
+}
+
+/// A number of credits. More than 127 header or 2 047 data credits are advertised scaled, by the smallest factor that
+/// holds them (and rounded down to a multiple of it); without scaled flow control they are capped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credits {
+    /// Never runs out.
+    Infinite,
+    /// At most 2 032 header or 32 752 data credits.
+    Finite(u16),
+}
+
+impl ReceiveBuffers {
+    /// Virtual channel 0 only, with these buffers for posted, non-posted and completion.
+    pub const fn vc0(posted: ClassBuffer, non_posted: ClassBuffer, completion: ClassBuffer) -> Self {
+        let vc0 = Some(VcBuffers([posted, non_posted, completion]));
+        Self { vcs: [vc0, None, None, None, None, None, None, None] }
+    }
+    /// As much as can be advertised unscaled (127 TLPs and 32 KiB of each class), four times that from 16 GT/s on.
+    pub const fn generous(generation: Generation) -> Self {
+        let one = if generation.number() >= 4 {
+            ClassBuffer::finite(508, 8188)
+        } else {
+            ClassBuffer::finite(127, 2047)
+        };
+        Self::vc0(one, one, one)
+    }
+    /// The same with infinite completion credits, as an end point or root complex has.
+    pub const fn end_point(generation: Generation) -> Self {
+        let mut buffers = Self::generous(generation);
+        if let Some(vc0) = &mut buffers.vcs[0] {
+            vc0.0[FcClass::Completion.index()] = ClassBuffer::INFINITE;
+        }
+        buffers
+    }
+    /// Adds (or replaces) a virtual channel.
+    pub const fn with(mut self, vc: Vc, buffers: VcBuffers) -> Self {
+        self.vcs[vc.value() as usize] = Some(buffers);
+        self
+    }
+}
+
+/// Scale factor of a credit counter (PCIe 4.0 §3.4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scale {
+    /// Units of one credit.
+    #[default]
+    X1,
+    /// Units of 4.
+    X4,
+    /// Units of 16.
+    X16,
+}
+
+impl Scale {
+    /// Bits that do not travel: 0, 2 or 4.
+    pub const fn shift(self) -> u32 {
+        2 * self as u32
+    }
+    /// Width of the counter in bits: 8, 10, 12 for headers, 12, 14, 16 for data.
+    pub const fn counter_bits(self, kind: CreditKind) -> u32 {
+        self.shift()
+            + match kind {
+                CreditKind::Header => 8,
+                CreditKind::Data => 12,
+            }
+    }
+    /// The most that may be outstanding: 127, 508, 2 032 header or 2 047, 8 188, 32 752 data credits.
+    pub const fn most(self, kind: CreditKind) -> u32 {
+        let unscaled = match kind {
+            CreditKind::Header => 127,
+            CreditKind::Data => 2047,
+        };
+        unscaled << self.shift()
+    }
+    /// The smallest scale that can advertise `count`.
+    pub const fn of(kind: CreditKind, count: u32) -> Self {
+        if count <= Self::X1.most(kind) {
+            Self::X1
+        } else if count <= Self::X4.most(kind) {
+            Self::X4
+        } else {
+            Self::X16
+        }
+    }
+}
+
+/// When a port acknowledges. Acks share the wire with the port's own TLPs, so this sets what an incoming stream costs the
+/// outgoing direction: an Ack (8 bytes) leaves `latency` after the first TLP that the last Ack did not cover, or when
+/// `every` TLPs are unacknowledged, whichever is first; it waits for the unit on the wire, goes before TLPs, and covers
+/// all that arrived until it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct AckPolicy {
+    /// Longest wait.
+    pub latency: AckLatency,
+    /// Acknowledge at once when so many TLPs (flits) wait for it. `None`: only the latency counts.
+    pub every: Option<u16>,
+}
+
+/// How long a received TLP may wait for its Ack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum AckLatency {
+    /// The specification's maximum ([`limits::ack_latency_symbols`]; flit mode: [`limits::FLIT_ACK_FLITS`]).
+    #[default]
+    Specification,
+    /// Every TLP is acknowledged as soon as the wire is free.
+    AtOnce,
+    /// This long.
+    Fixed(Duration),
+}
+
+/// When a port returns credits. Each UpdateFC (8 bytes) covers one class of one virtual channel and goes before TLPs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UpdateFcPolicy {
+    /// An UpdateFC is due when freed and not yet advertised credits, header or data, reach this part of the initial
+    /// advertisement (rounded up), in percent.
+    pub batch_percent: u8,
+    /// It is due at once if the peer may be blocked: if what was advertised less what arrived is below one TLP of the
+    /// largest size, and something was freed.
+    pub unblock: bool,
+    /// Every finite class gets one at least this often (the specification: 30 µs, or 120 µs with extended synch).
+    /// `None` breaks the rule, which loses nothing on a link that loses nothing.
+    pub refresh: Option<Duration>,
+}
+
+impl UpdateFcPolicy {
+    /// The specification's interval with extended synch.
+    pub const EXTENDED_SYNC: Duration = Duration::from_us(120);
+}
+
+impl Default for UpdateFcPolicy {
+    fn default() -> Self {
+        Self { batch_percent: 50, unblock: true, refresh: Some(Duration::from_us(30)) }
+    }
+}
+
+/// Size of the replay buffer. Never more than 2 048 TLPs, half the sequence numbers, or 511 flits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ReplayBuffer {
+    /// TLPs (flit mode: flits).
+    pub tlps: Option<u32>,
+    /// Bytes of TLPs, with their 8 bytes of framing (flit mode: 256 per flit).
+    pub bytes: Option<u32>,
+}
