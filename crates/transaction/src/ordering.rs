@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use tlplab_units::{Bdf, FcClass};
+use tlplab_wire::tlp::{Kind, Repr};
 
 /// What the ordering table asks about a TLP besides its class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,6 +14,26 @@ pub struct OrderingAttributes {
     pub id_based: bool,
     /// The requester of a request, the completer of a completion (D2b compares it with the posted request's requester).
     pub id: Bdf,
+}
+
+impl OrderingAttributes {
+    /// What the ordering table asks about `repr`. Completions of IO and configuration writes may pass posted requests too (D2b), but a
+    /// switch cannot tell them from others without data, so here they do not.
+    #[inline]
+    pub fn of(repr: &Repr) -> Self {
+        let attributes = repr.attributes();
+        let (relaxed, id) = match repr.kind() {
+            Kind::Completion(completion) => (attributes.relaxed_ordering, completion.completer()),
+            Kind::MemRead { id, .. } | Kind::IoRead { id, .. } | Kind::CfgRead { id, .. } => {
+                (false, id.requester)
+            }
+            Kind::DeferrableMemWrite { id, .. } | Kind::AtomicOp { id, .. } => {
+                (attributes.relaxed_ordering, id.requester)
+            }
+            _ => (false, repr.transaction_id().requester),
+        };
+        Self { relaxed, id_based: attributes.id_based_ordering, id }
+    }
 }
 
 #[derive(Clone, Debug)]

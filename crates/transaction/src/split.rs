@@ -199,7 +199,13 @@ impl Iterator for CompletionChunks {
 mod tests {
     use super::*;
 
-    fn completions(address: u64, bytes: u32, rcb: u32, mps: u32, policy: CompletionPolicy) -> Vec<(u32, u16, u8)> {
+    fn completions(
+        address: u64,
+        bytes: u32,
+        rcb: u32,
+        mps: u32,
+        policy: CompletionPolicy,
+    ) -> Vec<(u32, u16, u8)> {
         split_completion(address, bytes, Rcb::new(rcb).unwrap(), Mps::new(mps).unwrap(), policy)
             .map(|c| (c.bytes, c.byte_count, c.lower_address))
             .collect()
@@ -234,7 +240,10 @@ mod tests {
     fn requests_by_hand() {
         use RequestPolicy::{Aligned, Packed};
         assert_eq!(requests(0x1000, 512, 256, Aligned), [(0x1000, 256, 0), (0x1100, 256, 256)]);
-        assert_eq!(requests(0x10F0, 300, 256, Aligned), [(0x10F0, 16, 0), (0x1100, 256, 16), (0x1200, 28, 272)]);
+        assert_eq!(
+            requests(0x10F0, 300, 256, Aligned),
+            [(0x10F0, 16, 0), (0x1100, 256, 16), (0x1200, 28, 272)]
+        );
         assert_eq!(requests(0x10F0, 300, 256, Packed), [(0x10F0, 256, 0), (0x11F0, 44, 256)]);
         assert_eq!(requests(0x1FFC, 8, 512, Packed), [(0x1FFC, 4, 0), (0x2000, 4, 4)]);
         // Unaligned: 128 bytes would span 33 doublewords.

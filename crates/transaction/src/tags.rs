@@ -239,9 +239,12 @@ mod tests {
 
     #[test]
     fn ranges_of_the_specification() {
-        for (bits, first, last, count) in
-            [(TagBits::Five, 0, 31, 32), (TagBits::Eight, 0, 255, 256), (TagBits::Ten, 256, 1023, 768), (TagBits::Fourteen, 1024, 16383, 15360)]
-        {
+        for (bits, first, last, count) in [
+            (TagBits::Five, 0, 31, 32),
+            (TagBits::Eight, 0, 255, 256),
+            (TagBits::Ten, 256, 1023, 768),
+            (TagBits::Fourteen, 1024, 16383, 15360),
+        ] {
             for order in [TagOrder::Lowest, TagOrder::RoundRobin] {
                 let mut pool = pool(bits, None, order);
                 let tags: Vec<u16> = std::iter::from_fn(|| pool.alloc()).map(Tag::value).collect();

@@ -1,0 +1,92 @@
+//! The data of a transfer: its bytes, or only how many there are.
+
+use bytes::Bytes;
+use tlplab_wire::tlp::{Kind, Repr};
+
+/// Data, without padding: exactly the bytes of the transfer, not whole doublewords. A run is either payload-carrying or
+/// length-only; both have the same timing. Cloning and slicing do not copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// Only the number of bytes is known.
+    Length(u64),
+    /// The bytes.
+    Bytes(Bytes),
+}
+
+impl Payload {
+    /// No data.
+    pub const EMPTY: Self = Self::Length(0);
+
+    /// Number of bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Length(bytes) => *bytes,
+            Self::Bytes(bytes) => bytes.len() as u64,
+        }
+    }
+    /// Is there no data?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// The bytes, if the run carries them.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Length(_) => None,
+            Self::Bytes(bytes) => Some(bytes),
+        }
+    }
+    /// `len` bytes from `offset` on.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn slice(&self, offset: u64, len: u64) -> Self {
+        assert!(offset + len <= self.len(), "{offset} + {len} of {} B", self.len());
+        match self {
+            Self::Length(_) => Self::Length(len),
+            Self::Bytes(bytes) => Self::Bytes(bytes.slice(offset as usize..(offset + len) as usize)),
+        }
+    }
+}
+
+impl From<Vec<u8>> for Payload {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes.into())
+    }
+}
+impl From<&[u8]> for Payload {
+    fn from(bytes: &[u8]) -> Self {
+        Self::Bytes(Bytes::copy_from_slice(bytes))
+    }
+}
+impl<const N: usize> From<[u8; N]> for Payload {
+    fn from(bytes: [u8; N]) -> Self {
+        Self::from(&bytes[..])
+    }
+}
+impl From<Bytes> for Payload {
+    fn from(bytes: Bytes) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+/// Bytes of data that travel beside a TLP as a [`Payload`]: from the first to the last enabled byte of a memory write, the valid
+/// bytes of a completion, whole doublewords of everything else. Nothing for a zero-length write.
+pub fn data_bytes(repr: &Repr) -> u32 {
+    match repr.kind() {
+        Kind::MemWrite { span, .. } | Kind::DeferrableMemWrite { span, .. } if span.is_zero_length() => 0,
+        Kind::MemWrite { span, .. } | Kind::DeferrableMemWrite { span, .. } => span.byte_count(),
+        Kind::Completion(completion) => completion.data_bytes(),
+        _ => repr.payload_bytes(),
+    }
+}
+
+/// Bytes of padding on the wire before the first byte of data: the payload starts at a doubleword, the data need not.
+pub fn padding_before(repr: &Repr) -> u32 {
+    match repr.kind() {
+        Kind::MemWrite { span, .. } | Kind::DeferrableMemWrite { span, .. } => (span.first_byte() & 3) as u32,
+        Kind::Completion(completion) if completion.length().is_some() => {
+            u32::from(completion.lower_address() & 3)
+        }
+        _ => 0,
+    }
+}

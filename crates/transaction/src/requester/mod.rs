@@ -1,0 +1,496 @@
+//! The requester: operations in, requests out, completions in, results out.
+//!
+//! An operation is a transfer of any length; it leaves as requests cut by [`split`](crate::split), each non-posted one with a tag
+//! of its own. The owner names an operation by a token `T` of its choice and gets it back with everything that concerns it.
+//!
+//! * [`Requester::read`], [`write`](Requester::write), [`request`](Requester::request) queue an operation in a *stream*.
+//! * [`Requester::poll_request`] gives the next TLP that may leave.
+//! * [`Requester::handle_completion`] takes what comes back; [`Requester::handle_timeout`] what does not.
+//!
+//! **Order.** Within a stream, operations leave in the order of their submission, with one exception: a posted operation may
+//! overtake non-posted ones that cannot leave, for want of a tag or because the driver has no room for their class. A
+//! non-posted operation never overtakes a posted one. Streams take turns, TLP by TLP.
+
+mod inflight;
+mod receive;
+
+use crate::error::{CompletionError, RequestError};
+use crate::payload::{Payload, data_bytes};
+use crate::split::{RequestChunks, RequestPolicy, split_request};
+use crate::tags::{TagConfig, TagPool};
+use inflight::{InFlight, Slot, State};
+pub use receive::{Outcome, Progress};
+use std::collections::VecDeque;
+use tlplab_units::{Bdf, Duration, FcClass, Mps, Mrrs, Tag, Time};
+use tlplab_wire::tlp::{Attributes, Kind, Repr, TransactionId};
+
+/// What a requester is allowed to do, from its configuration space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequesterConfig {
+    /// Requester ID.
+    pub id: Bdf,
+    /// Its tags.
+    pub tags: TagConfig,
+    /// Max_Payload_Size: limit of a write.
+    pub mps: Mps,
+    /// Max_Read_Request_Size: limit of a read.
+    pub mrrs: Mrrs,
+    /// Where transfers are cut.
+    pub split: RequestPolicy,
+    /// Time limit of a request from the moment it leaves; `None` to wait forever.
+    pub completion_timeout: Option<Duration>,
+    /// Attributes of the memory requests of every stream that has none of its own.
+    pub attributes: Attributes,
+}
+
+impl RequesterConfig {
+    /// 8-bit tags, MPS 128, MRRS 512 (the values after reset, PCIe 5.0 §7.5.3.4), a completion timeout of 50 ms.
+    pub fn new(id: Bdf) -> Self {
+        Self {
+            id,
+            tags: TagConfig::default(),
+            mps: Mps::ALL[0],
+            mrrs: Mrrs::ALL[2],
+            split: RequestPolicy::Aligned,
+            completion_timeout: Some(Duration::from_ms(50)),
+            attributes: Attributes::default(),
+        }
+    }
+}
+
+/// A set of classes: those the driver has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Classes(u8);
+
+impl Classes {
+    /// All of them.
+    pub const ALL: Self = Self(7);
+    /// None of them.
+    pub const NONE: Self = Self(0);
+    /// This set and `class`.
+    pub const fn with(self, class: FcClass) -> Self {
+        Self(self.0 | 1 << class.index())
+    }
+    /// Is `class` in it?
+    pub const fn contains(self, class: FcClass) -> bool {
+        self.0 >> class.index() & 1 == 1
+    }
+}
+
+impl From<FcClass> for Classes {
+    fn from(class: FcClass) -> Self {
+        Self::NONE.with(class)
+    }
+}
+
+/// A TLP that leaves.
+#[derive(Clone, Debug)]
+pub struct Outgoing<T> {
+    /// The TLP.
+    pub repr: Repr,
+    /// The operation.
+    pub op: T,
+    /// Its stream.
+    pub stream: u16,
+    /// First byte (0 for messages and configuration requests).
+    pub address: u64,
+    /// Bytes asked for or carried.
+    pub bytes: u32,
+    /// Bytes of the operation before this TLP.
+    pub offset: u64,
+    /// The data of a request that carries some.
+    pub payload: Option<Payload>,
+    /// No TLP of this operation follows. A posted operation is over now; the requester forgets it.
+    pub last_of_op: bool,
+    /// When the operation was submitted.
+    pub submitted: Time,
+}
+
+#[derive(Clone, Debug)]
+enum Work {
+    /// Reads if the entry has an operation, writes if not.
+    Memory(RequestChunks),
+    Template(Repr),
+}
+
+/// An operation of which something is still to be sent.
+#[derive(Clone, Debug)]
+struct Queued<T> {
+    token: T,
+    /// Age within the requester.
+    age: u64,
+    submitted: Time,
+    work: Work,
+    payload: Option<Payload>,
+    /// Index in `operations`; meaningless for posted ones.
+    operation: u32,
+}
+
+/// A non-posted operation, until its last completion.
+#[derive(Clone, Debug)]
+struct Operation<T> {
+    token: Option<T>,
+    stream: u16,
+    submitted: Time,
+    bytes: u64,
+    /// Bytes that came with data, and where they are; allocated when the first come.
+    filled: u64,
+    buffer: Vec<u8>,
+    outstanding: u32,
+    all_sent: bool,
+    error: Option<CompletionError>,
+}
+
+#[derive(Clone, Debug)]
+struct Stream<T> {
+    posted: VecDeque<Queued<T>>,
+    non_posted: VecDeque<Queued<T>>,
+    attributes: Attributes,
+}
+
+/// A requester; see the [module](self).
+#[derive(Clone, Debug)]
+pub struct Requester<T> {
+    config: RequesterConfig,
+    tags: TagPool,
+    streams: Vec<Stream<T>>,
+    turn: usize,
+    next_age: u64,
+    queued: [usize; 2],
+    operations: Vec<Operation<T>>,
+    free_operations: Vec<u32>,
+    flight: InFlight,
+}
+
+impl<T: Copy> Requester<T> {
+    /// A requester with nothing to do.
+    pub fn new(config: RequesterConfig) -> Self {
+        let tags = TagPool::new(config.tags);
+        Self {
+            config,
+            flight: InFlight::new(tags.capacity()),
+            tags,
+            streams: Vec::new(),
+            turn: 0,
+            next_age: 0,
+            queued: [0; 2],
+            operations: Vec::new(),
+            free_operations: Vec::new(),
+        }
+    }
+
+    /// How it is configured.
+    pub fn config(&self) -> &RequesterConfig {
+        &self.config
+    }
+    /// Requests that wait for completions.
+    pub fn in_flight(&self) -> usize {
+        self.flight.live()
+    }
+    /// Tags that are not free: in flight or resting.
+    pub fn tags_in_use(&self) -> u16 {
+        self.tags.in_use()
+    }
+    /// Operations that still have something to send.
+    pub fn queued(&self) -> usize {
+        self.queued[0] + self.queued[1]
+    }
+    /// Operations of a class that still have something to send.
+    pub fn queued_of(&self, class: FcClass) -> usize {
+        self.queued.get(class.index()).copied().unwrap_or(0)
+    }
+    /// Has it nothing to send and nothing to wait for?
+    pub fn is_idle(&self) -> bool {
+        self.queued() == 0 && self.in_flight() == 0
+    }
+    /// Could a non-posted request go, were there a free tag?
+    pub fn blocked_on_tags(&self) -> bool {
+        self.queued[1] > 0 && self.tags.free() == 0 && self.streams.iter().any(Stream::non_posted_is_next)
+    }
+
+    /// Memory requests of `stream` have these attributes from now on: traffic class, relaxed ordering, no snoop and so on.
+    /// Streams are numbered from 0, densely.
+    pub fn set_attributes(&mut self, stream: u16, attributes: Attributes) {
+        self.stream(stream).attributes = attributes;
+    }
+
+    /// Queues a memory read. 0 bytes are a zero-length read, which flushes the writes before it (PCIe 5.0 §2.2.5).
+    ///
+    /// # Errors
+    /// [`RequestError::AddressWraps`].
+    pub fn read(
+        &mut self,
+        now: Time,
+        stream: u16,
+        op: T,
+        address: u64,
+        bytes: u64,
+    ) -> Result<(), RequestError> {
+        check_range(address, bytes)?;
+        let chunks = split_request(address, bytes, self.config.mrrs.bytes(), self.config.split);
+        self.queue_non_posted(now, stream, op, bytes, Work::Memory(chunks), None);
+        Ok(())
+    }
+
+    /// Queues a memory write. It is over when its last TLP has left ([`Outgoing::last_of_op`]).
+    ///
+    /// # Errors
+    /// [`RequestError::AddressWraps`].
+    pub fn write(
+        &mut self,
+        now: Time,
+        stream: u16,
+        op: T,
+        address: u64,
+        payload: Payload,
+    ) -> Result<(), RequestError> {
+        check_range(address, payload.len())?;
+        let chunks = split_request(address, payload.len(), self.config.mps.bytes(), self.config.split);
+        self.queue_posted(now, stream, op, Work::Memory(chunks), Some(payload));
+        Ok(())
+    }
+
+    /// Queues any other request: atomic, IO, configuration, message, deferrable or locked, or a memory request with byte enables
+    /// or attributes of its own. It leaves as one TLP; requester ID and tag of the template are replaced.
+    ///
+    /// # Errors
+    /// [`RequestError::NotARequest`], [`RequestError::PayloadLength`].
+    pub fn request(
+        &mut self,
+        now: Time,
+        stream: u16,
+        op: T,
+        template: Repr,
+        payload: Option<Payload>,
+    ) -> Result<(), RequestError> {
+        let (expected, found) = (data_bytes(&template), payload.as_ref().map_or(0, Payload::len));
+        if u64::from(expected) != found {
+            return Err(RequestError::PayloadLength { name: template.name(), expected, found });
+        }
+        let work = Work::Template(template);
+        match (template.fc_class(), template.kind()) {
+            (FcClass::Completion, _) => return Err(RequestError::NotARequest(template.name())),
+            (FcClass::Posted, _) => self.queue_posted(now, stream, op, work, payload),
+            (FcClass::NonPosted, kind) => {
+                let bytes = match kind {
+                    Kind::MemRead { span, .. } if !span.is_zero_length() => span.byte_count(),
+                    Kind::AtomicOp { target, .. } => target.operand_bytes(),
+                    Kind::IoRead { .. } | Kind::CfgRead { .. } => 4,
+                    _ => 0,
+                };
+                self.queue_non_posted(now, stream, op, bytes.into(), work, payload);
+            }
+        }
+        Ok(())
+    }
+
+    /// The next TLP that may leave, of the classes the driver has room for (an [`FcClass`] or [`Classes`]). Non-posted requests
+    /// take a tag. See the [module](self) for the order.
+    pub fn poll_request(&mut self, now: Time, room: impl Into<Classes>) -> Option<Outgoing<T>> {
+        let room = room.into();
+        let posted = room.contains(FcClass::Posted) && self.queued[0] > 0;
+        let mut non_posted = room.contains(FcClass::NonPosted) && self.queued[1] > 0;
+        if non_posted && self.tags.free() == 0 {
+            self.wake(now);
+            non_posted = self.tags.free() > 0;
+        }
+        if !posted && !non_posted {
+            return None;
+        }
+        let count = self.streams.len();
+        for turn in (self.turn..count).chain(0..self.turn) {
+            let stream = &self.streams[turn];
+            let class = if non_posted && stream.non_posted_is_next() {
+                FcClass::NonPosted
+            } else if posted && !stream.posted.is_empty() {
+                FcClass::Posted
+            } else {
+                continue;
+            };
+            self.turn = (turn + 1) % count;
+            return Some(self.send(now, turn as u16, class));
+        }
+        None
+    }
+
+    /// The next instant at which [`handle_timeout`](Self::handle_timeout) or [`poll_request`](Self::poll_request) has something
+    /// to do without other input: a request runs out of time, or a tag that somebody waits for has rested.
+    pub fn deadline(&self) -> Option<Time> {
+        let timeout = self.config.completion_timeout.and_then(|limit| self.flight.deadline(limit));
+        let rest = if self.blocked_on_tags() { self.tags.deadline() } else { None };
+        timeout.into_iter().chain(rest).min()
+    }
+
+    /// Forgets everything (a function-level reset, PCIe 5.0 §6.6.2): nothing more is sent, and what is in flight is late when it
+    /// comes. Calls `cancelled` with every operation that was not over.
+    pub fn cancel_all(&mut self, now: Time, mut cancelled: impl FnMut(T)) {
+        for stream in &mut self.streams {
+            stream.posted.drain(..).for_each(|queued| cancelled(queued.token));
+            stream.non_posted.clear();
+        }
+        self.queued = [0; 2];
+        while let Some(index) = self.flight.oldest() {
+            self.flight.remove(index, State::Resting);
+            self.tags.quarantine(now, self.tags.tag(index));
+        }
+        for index in 0..self.operations.len() {
+            if let Some(token) = self.operations[index].token.take() {
+                cancelled(token);
+                self.free_operations.push(index as u32);
+            }
+        }
+    }
+
+    fn stream(&mut self, stream: u16) -> &mut Stream<T> {
+        let attributes = self.config.attributes;
+        while self.streams.len() <= usize::from(stream) {
+            self.streams.push(Stream { posted: VecDeque::new(), non_posted: VecDeque::new(), attributes });
+        }
+        &mut self.streams[usize::from(stream)]
+    }
+
+    fn queue_posted(&mut self, now: Time, stream: u16, token: T, work: Work, payload: Option<Payload>) {
+        let age = self.next_age;
+        self.next_age += 1;
+        self.queued[0] += 1;
+        let queued = Queued { token, age, submitted: now, work, payload, operation: u32::MAX };
+        self.stream(stream).posted.push_back(queued);
+    }
+
+    fn queue_non_posted(
+        &mut self,
+        now: Time,
+        stream: u16,
+        token: T,
+        bytes: u64,
+        work: Work,
+        payload: Option<Payload>,
+    ) {
+        let record = Operation {
+            token: Some(token),
+            stream,
+            submitted: now,
+            bytes,
+            filled: 0,
+            buffer: Vec::new(),
+            outstanding: 0,
+            all_sent: false,
+            error: None,
+        };
+        let operation = match self.free_operations.pop() {
+            Some(index) => {
+                self.operations[index as usize] = record;
+                index
+            }
+            None => {
+                self.operations.push(record);
+                self.operations.len() as u32 - 1
+            }
+        };
+        let age = self.next_age;
+        self.next_age += 1;
+        self.queued[1] += 1;
+        let queued = Queued { token, age, submitted: now, work, payload, operation };
+        self.stream(stream).non_posted.push_back(queued);
+    }
+
+    /// Sends the next TLP of a class of a stream; there is one, and a tag if it needs one.
+    fn send(&mut self, now: Time, number: u16, class: FcClass) -> Outgoing<T> {
+        let stream = &mut self.streams[usize::from(number)];
+        let queue = if class == FcClass::Posted { &mut stream.posted } else { &mut stream.non_posted };
+        let queued = queue.front_mut().expect("a stream with something to send");
+        let tag = match class {
+            FcClass::NonPosted => self.tags.alloc().expect("a free tag"),
+            _ => Tag::default(),
+        };
+        let id = TransactionId::new(self.config.id, tag);
+        let (repr, address, bytes, offset, last_of_op) = match &mut queued.work {
+            Work::Memory(chunks) => {
+                let chunk = chunks.next().expect("an operation is forgotten after its last request");
+                let repr = match class {
+                    FcClass::Posted => Repr::mem_write(id, chunk.address, chunk.bytes),
+                    _ => Repr::mem_read(id, chunk.address, chunk.bytes),
+                };
+                let repr = repr.and_then(|repr| repr.with_attributes(stream.attributes));
+                let repr = repr.expect("split_request makes valid requests");
+                (repr, chunk.address, chunk.bytes, chunk.offset, chunks.is_finished())
+            }
+            Work::Template(template) => {
+                let repr = with_id(template, id);
+                let (address, bytes) = reach(&repr);
+                (repr, address, bytes, 0, true)
+            }
+        };
+        let payload = match &queued.payload {
+            Some(payload) if repr.payload_dw() > 0 => Some(payload.slice(offset, data_bytes(&repr).into())),
+            _ => None,
+        };
+        let (op, submitted, operation) = (queued.token, queued.submitted, queued.operation);
+        if last_of_op {
+            queue.pop_front();
+            self.queued[class.index()] -= 1;
+        }
+        if class == FcClass::NonPosted {
+            let index = self.tags.index(tag).expect("a tag of the pool");
+            self.flight.insert(index, Slot::new(&repr, operation, offset, now));
+            let record = &mut self.operations[operation as usize];
+            record.outstanding += 1;
+            record.all_sent = last_of_op;
+        }
+        Outgoing { repr, op, stream: number, address, bytes, offset, payload, last_of_op, submitted }
+    }
+
+    /// Frees the tags that have rested long enough.
+    fn wake(&mut self, now: Time) {
+        while let Some(tag) = self.tags.expire(now) {
+            let index = self.tags.index(tag).expect("a tag of the pool");
+            self.flight.wake(index);
+        }
+    }
+}
+
+impl<T> Stream<T> {
+    /// There is a non-posted operation, and no older posted one.
+    fn non_posted_is_next(&self) -> bool {
+        let Some(front) = self.non_posted.front() else { return false };
+        self.posted.front().is_none_or(|posted| posted.age > front.age)
+    }
+}
+
+fn check_range(address: u64, bytes: u64) -> Result<(), RequestError> {
+    match address.checked_add(bytes.saturating_sub(1)) {
+        Some(_) => Ok(()),
+        None => Err(RequestError::AddressWraps { address, bytes }),
+    }
+}
+
+/// The template with the requester's own ID and a tag.
+fn with_id(template: &Repr, own: TransactionId) -> Repr {
+    let mut kind = *template.kind();
+    match &mut kind {
+        Kind::MemRead { id, .. }
+        | Kind::MemWrite { id, .. }
+        | Kind::DeferrableMemWrite { id, .. }
+        | Kind::IoRead { id, .. }
+        | Kind::IoWrite { id, .. }
+        | Kind::CfgRead { id, .. }
+        | Kind::CfgWrite { id, .. }
+        | Kind::AtomicOp { id, .. } => *id = own,
+        Kind::Message(_) | Kind::Completion(_) => {}
+    }
+    let repr = Repr::from(kind).with_attributes(*template.attributes());
+    repr.expect("a valid template has valid attributes").with_prefixes(*template.prefixes())
+}
+
+/// First byte and length of what a request names.
+fn reach(repr: &Repr) -> (u64, u32) {
+    match repr.kind() {
+        Kind::MemRead { span, .. } | Kind::MemWrite { span, .. } | Kind::DeferrableMemWrite { span, .. } => {
+            (span.first_byte(), if span.is_zero_length() { 0 } else { span.byte_count() })
+        }
+        Kind::AtomicOp { target, .. } => (target.address(), target.operand_bytes()),
+        Kind::IoRead { port, .. } | Kind::IoWrite { port, .. } => (port.address().into(), 4),
+        Kind::CfgRead { .. } | Kind::CfgWrite { .. } => (0, 4),
+        Kind::Message(_) | Kind::Completion(_) => (0, repr.payload_bytes()),
+    }
+}
