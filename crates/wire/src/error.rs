@@ -89,6 +89,7 @@ impl Error {
         Self { field, section, offset: None, what: Problem::Truncated { needed, have } }
     }
     pub(crate) const fn at(self, offset: usize) -> Self {
-        Self { offset: Some(offset as u16), ..self }
+        let offset = if offset > u16::MAX as usize { u16::MAX } else { offset as u16 };
+        Self { offset: Some(offset), ..self }
     }
 }

@@ -376,6 +376,18 @@ impl Kind {
         }
     }
 
+    /// A memory request or atomic: what has an address type and may carry hints.
+    #[inline]
+    pub const fn is_memory(&self) -> bool {
+        matches!(
+            self,
+            Self::MemRead { .. }
+                | Self::MemWrite { .. }
+                | Self::DeferrableMemWrite { .. }
+                | Self::AtomicOp { .. }
+        )
+    }
+
     /// DW of payload, 0 to 1024.
     #[inline]
     pub const fn payload_dw(&self) -> u32 {

@@ -153,6 +153,13 @@ codes! {
     VendorType1 = 0x7f, "Vendor_Type_1", [ToRootComplex | ById | Broadcast | Local], Payload::Any, true;
 }
 
+impl Code {
+    /// Vendor-defined, of either type.
+    pub const fn is_vendor_defined(self) -> bool {
+        matches!(self, Self::VendorType0 | Self::VendorType1)
+    }
+}
+
 /// A message: its code, its routing, and what bytes 8 to 15 of its header say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Message {

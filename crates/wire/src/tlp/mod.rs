@@ -5,9 +5,12 @@
 //! * [`message`]: message codes, their routing and contents
 //! * [`prefix`]: what may stand before the header
 
+pub mod emit;
 pub mod field;
 pub mod kind;
 pub mod message;
+pub mod packet;
+pub mod parse;
 pub mod prefix;
 pub mod repr;
 
@@ -17,5 +20,7 @@ pub use field::{
 };
 pub use kind::{AtomicOp, AtomicTarget, CfgTarget, Completion, IoPort, Kind};
 pub use message::{Code, Message, Routing};
+pub use packet::Packet;
+pub use parse::{ParseOptions, TagWidth};
 pub use prefix::{Pasid, Prefix, Prefixes};
 pub use repr::Repr;

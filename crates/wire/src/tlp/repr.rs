@@ -193,25 +193,12 @@ impl Repr {
 
 /// PCIe 5.0 §2.2.6 to §2.2.8: who may have which attribute.
 fn check_attributes(kind: &Kind, attributes: &Attributes) -> Result<(), Error> {
-    let section = "PCIe 5.0 §2.2.6";
-    let memory = matches!(
-        kind,
-        Kind::MemRead { .. }
-            | Kind::MemWrite { .. }
-            | Kind::DeferrableMemWrite { .. }
-            | Kind::AtomicOp { .. }
-    );
     if attributes.poisoned && kind.payload_dw() == 0 {
         return Err(Error::conflict("EP", "PCIe 5.0 §2.7.2", "only a TLP with data can be poisoned"));
     }
-    if !memory && attributes.at != AddressType::Untranslated {
-        return Err(Error::conflict("AT", "PCIe 5.0 §2.2.4.1", "only memory requests and atomics have it"));
-    }
-    if attributes.at == AddressType::TranslationRequest && !matches!(kind, Kind::MemRead { .. }) {
-        return Err(Error::conflict("AT", "PCIe 5.0 §2.2.4.1", "only a memory read asks for a translation"));
-    }
+    check_address_type(kind, attributes.at)?;
     if attributes.hints.is_some() {
-        check_hints(kind, memory)?;
+        check_hints(kind)?;
     }
     match kind {
         Kind::IoRead { .. } | Kind::IoWrite { .. } | Kind::CfgRead { .. } | Kind::CfgWrite { .. } => {
@@ -228,9 +215,10 @@ fn check_attributes(kind: &Kind, attributes: &Attributes) -> Result<(), Error> {
             }
             Ok(())
         }
-        Kind::Message(message) if !matches!(message.code(), Code::VendorType0 | Code::VendorType1) => {
+        Kind::Message(message) if !message.code().is_vendor_defined() => {
             if attributes.relaxed_ordering || attributes.no_snoop {
-                return Err(Error::conflict("Attr", section, "RO and NS are reserved in this message"));
+                let why = "RO and NS are reserved in this message";
+                return Err(Error::conflict("Attr", "PCIe 5.0 §2.2.8", why));
             }
             Ok(())
         }
@@ -238,17 +226,31 @@ fn check_attributes(kind: &Kind, attributes: &Attributes) -> Result<(), Error> {
     }
 }
 
-fn check_hints(kind: &Kind, memory: bool) -> Result<(), Error> {
+fn check_address_type(kind: &Kind, at: AddressType) -> Result<(), Error> {
+    let section = "PCIe 5.0 §2.2.4.1";
+    match at {
+        AddressType::Untranslated => Ok(()),
+        _ if !kind.is_memory() => {
+            Err(Error::conflict("AT", section, "only memory requests and atomics have an address type"))
+        }
+        AddressType::TranslationRequest if !matches!(kind, Kind::MemRead { .. }) => {
+            Err(Error::conflict("AT", section, "only a memory read asks for a translation"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_hints(kind: &Kind) -> Result<(), Error> {
     let section = "PCIe 5.0 §2.2.7.1";
-    if !memory {
-        return Err(Error::conflict("TH", section, "only memory requests and atomics carry hints"));
+    match kind {
+        Kind::MemWrite { .. } | Kind::AtomicOp { .. } => Ok(()),
+        Kind::MemRead { span, .. } if span.enables() == super::ByteEnables::full(span.length()) => Ok(()),
+        Kind::MemRead { .. } => Err(Error::conflict("TH", section, "a read with a hint reads whole DW")),
+        Kind::DeferrableMemWrite { .. } => {
+            Err(Error::conflict("TH", section, "a deferrable write has no room for a steering tag"))
+        }
+        _ => Err(Error::conflict("TH", section, "only memory requests and atomics carry hints")),
     }
-    if let Kind::MemRead { span, .. } = kind
-        && span.enables() != super::ByteEnables::full(span.length())
-    {
-        return Err(Error::conflict("TH", section, "a read with a hint reads whole DW"));
-    }
-    Ok(())
 }
 
 impl core::fmt::Display for Repr {
