@@ -1,0 +1,94 @@
+"""Checks that crates depend on each other only along the arrows of docs/architecture.md.
+
+An arrow `a ← b` lets b depend on a, and on whatever a may depend on. The arrows are read from the line that says
+"Arrows point one way", so that the picture and the check cannot disagree.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PREFIX = "tlplab-"
+
+
+def read_arrows(text: str) -> dict[str, set[str]]:
+    """For each room, the rooms it may depend on, transitively, from the text of docs/architecture.md."""
+    paragraphs = [p for p in re.split(r"\n\s*\n", text) if p.startswith("Arrows point one way")]
+    if len(paragraphs) != 1:
+        raise SystemExit(
+            'docs/architecture.md: expected one paragraph that starts with "Arrows point one way", '
+            f"found {len(paragraphs)}"
+        )
+    direct: dict[str, set[str]] = {}
+    for chain in re.findall(r"`([^`]*←[^`]*)`", paragraphs[0]):
+        below: set[str] = set()
+        for group in chain.split("←"):
+            rooms = {room.strip() for room in group.split(",")}
+            for room in rooms:
+                direct.setdefault(room, set()).update(below)
+            below = rooms
+    return {room: closure(room, direct) for room in direct}
+
+
+def closure(room: str, direct: dict[str, set[str]]) -> set[str]:
+    """Everything that can be reached from `room` along `direct`."""
+    reached: set[str] = set()
+    waiting = [room]
+    while waiting:
+        for below in direct.get(waiting.pop(), set()) - reached:
+            reached.add(below)
+            waiting.append(below)
+    return reached
+
+
+def read_dependencies(metadata: dict[str, object]) -> dict[str, set[str]]:
+    """For each of our crates, the crates of ours it names in its Cargo.toml, for building or for tests."""
+    packages = metadata["packages"]
+    assert isinstance(packages, list)
+    return {
+        package["name"].removeprefix(PREFIX): {
+            dependency["name"].removeprefix(PREFIX)
+            for dependency in package["dependencies"]
+            if dependency["name"].startswith(PREFIX)
+        }
+        for package in packages
+    }
+
+
+def violations(allowed: dict[str, set[str]], actual: dict[str, set[str]]) -> list[str]:
+    """One sentence for each dependency against the arrows, and for each crate that the arrows do not mention."""
+    found = []
+    for room, dependencies in sorted(actual.items()):
+        if room not in allowed:
+            found.append(f"crates/{room}: docs/architecture.md has no arrow for it")
+            continue
+        for dependency in sorted(dependencies - allowed[room]):
+            may = ", ".join(sorted(allowed[room])) or "nothing"
+            found.append(f"crates/{room} depends on {dependency}, against the arrows; it may depend on {may}")
+    found += [
+        f"docs/architecture.md: an arrow names `{room}`, but there is no crates/{room}"
+        for room in sorted(set(allowed) - set(actual))
+    ]
+    return found
+
+
+def main() -> int:
+    """The exit status: 0 when every dependency follows an arrow."""
+    out = subprocess.run(
+        ["cargo", "metadata", "--no-deps", "--format-version", "1", "--locked"],
+        cwd=ROOT, check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    allowed = read_arrows((ROOT / "docs/architecture.md").read_text(encoding="utf-8"))
+    found = violations(allowed, read_dependencies(json.loads(out)))
+    for sentence in found:
+        print(sentence, file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

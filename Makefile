@@ -1,0 +1,102 @@
+# tlplab: `make` lists the targets; `make demo` and `make test` set up everything they need.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+PYTHON ?= python3
+CARGO ?= cargo
+VENV := .venv
+BIN := $(VENV)/bin
+# The demo's experiment and where its report goes.
+EXPERIMENT ?= experiments/quickstart.toml
+REPORT ?= out/$(basename $(notdir $(EXPERIMENT))).html
+# Seconds that each fuzz target runs in `make fuzz-smoke`.
+FUZZ_SECONDS ?= 20
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYTHONDONTWRITEBYTECODE := 1
+
+.PHONY: help
+help: ## list the targets
+	@printf 'tlplab, a laboratory for PCI Express\n\n'
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
+	@printf '\nFor every target but `generate`: Rust 1.88, Python 3.10, make and a C compiler, or later ones.\n'
+
+## --- building -------------------------------------------------------------------------------------------------------
+
+$(VENV)/.run: python/requirements.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 10) else f"tlplab needs Python 3.10 or later; $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.12")'
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@command -v $(CARGO) >/dev/null || { echo "tlplab needs Rust 1.88 or later: https://rustup.rs" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --requirement python/requirements.txt
+	@touch $@
+
+$(VENV)/.dev: python/requirements-dev.txt $(VENV)/.run
+	$(BIN)/pip install --quiet --requirement python/requirements-dev.txt
+	@touch $@
+
+.PHONY: build
+build: $(VENV)/.run ## build everything; leaves a working .venv/bin/tlplab
+	$(BIN)/maturin develop --release --quiet
+	@$(BIN)/tlplab --version
+
+.PHONY: demo
+demo: build ## run experiments/quickstart.toml and write its report to out/
+	@mkdir -p $(dir $(REPORT))
+	$(BIN)/tlplab run $(EXPERIMENT) --report $(REPORT)
+	@printf '\nThe report is %s: open it in a browser; it needs no network.\n' "$(CURDIR)/$(REPORT)"
+
+.PHONY: wheel
+wheel: $(VENV)/.run ## build dist/tlplab-*.whl
+	rm -f dist/tlplab-*.whl
+	$(BIN)/maturin build --release --quiet --out dist
+	@ls dist/tlplab-*.whl
+
+.PHONY: generate
+generate: $(VENV)/.run ## rebuild the committed files that are generated: the report page (needs Node), the experiment schema
+	$(MAKE) build
+	$(BIN)/tlplab schema -o experiments/schema.json
+	cd report && npm ci --silent && npm run --silent build
+
+## --- testing --------------------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: build $(VENV)/.dev ## run the tests: Rust and Python
+	$(CARGO) test --workspace --quiet
+	$(BIN)/pytest --quiet -m "not full"
+
+.PHONY: test-full
+test-full: test wheel ## run the tests that need minutes or other programs, too: tshark, Chromium, a wheel, fuzzing
+	.ci/install-peers
+	TLPLAB_FULL=1 $(CARGO) test --workspace --quiet
+	$(BIN)/pytest --quiet -m full
+	$(MAKE) fuzz-smoke
+	if command -v npm >/dev/null; then cd report && npm ci --silent && npm run check && npm test; else echo "skipped: the page's own tests need Node"; fi
+
+.PHONY: lint
+lint: $(VENV)/.dev ## check formatting, lints, types, layers, dependencies, freshness of generated files
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
+	$(BIN)/ruff check --quiet
+	$(BIN)/ruff format --check --quiet
+	$(BIN)/mypy
+	$(BIN)/python .ci/layers.py
+	$(BIN)/python .ci/licences.py
+	PATH="$(CURDIR)/$(BIN):$$PATH"; command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --version 0.20.2 --locked --root $(VENV); cargo-deny --locked check --hide-inclusion-graph bans licenses sources
+	$(PYTHON) report/check_fresh.py
+
+.PHONY: bench
+bench: build $(VENV)/.dev ## measure speed against peers; writes bench/results.json
+	$(BIN)/python bench/run.py
+
+.PHONY: fuzz-smoke
+fuzz-smoke: ## run each fuzz target for FUZZ_SECONDS
+	FUZZ_SECONDS=$(FUZZ_SECONDS) .ci/fuzz-smoke
+
+.PHONY: clean
+clean: ## remove everything that was built
+	rm -rf target $(VENV) out dist python/tlplab/*.so report/node_modules fuzz/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find python .ci -name __pycache__ -type d -prune -exec rm -rf {} +

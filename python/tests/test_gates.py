@@ -1,0 +1,97 @@
+"""The checks of `make lint` that are our own: that they find what they are for."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+layers, licences = load("layers"), load("licences")
+ARROWS = """Some text with `c ← a` in it.
+
+Arrows point one way: `a ← b, c ← d`; `a ← e`.
+"""
+
+
+def test_arrows_are_transitive() -> None:
+    assert layers.read_arrows(ARROWS) == {
+        "a": set(),
+        "b": {"a"},
+        "c": {"a"},
+        "d": {"a", "b", "c"},
+        "e": {"a"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("actual", "complaint"),
+    [
+        ({"a": {"d"}}, "crates/a depends on d, against the arrows; it may depend on nothing"),
+        ({"b": {"c"}}, "crates/b depends on c, against the arrows; it may depend on a"),
+        ({"f": set()}, "crates/f: docs/architecture.md has no arrow for it"),
+    ],
+)
+def test_a_dependency_against_the_arrows_is_named(actual: dict[str, set[str]], complaint: str) -> None:
+    rooms = {room: set[str]() for room in "abcde"}
+    assert layers.violations(layers.read_arrows(ARROWS), {**rooms, **actual}) == [complaint]
+
+
+def test_a_vanished_room_is_named() -> None:
+    rooms = {room: set[str]() for room in "abcd"}
+    assert layers.violations(layers.read_arrows(ARROWS), rooms) == [
+        "docs/architecture.md: an arrow names `e`, but there is no crates/e"
+    ]
+
+
+def test_a_page_without_arrows_is_an_error() -> None:
+    with pytest.raises(SystemExit, match="Arrows point one way"):
+        layers.read_arrows("nothing here")
+
+
+def test_the_real_arrows_are_read() -> None:
+    allowed = layers.read_arrows((ROOT / "docs/architecture.md").read_text(encoding="utf-8"))
+    assert allowed["units"] == set()
+    assert "fabric" not in allowed["wire"]
+    assert "wire" in allowed["python"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "fine"),
+    [
+        ("MIT", True),
+        ("MIT OR GPL-3.0-only", True),
+        ("(MIT OR GPL-3.0-only)", True),
+        ("MIT AND GPL-3.0-only", False),
+        ("GPL-3.0-only", False),
+        ("", False),
+    ],
+)
+def test_licence_expressions(expression: str, fine: bool) -> None:
+    assert licences.permitted(expression, licences.PERMISSIVE) is fine
+
+
+def test_what_the_page_ships_is_judged_more_strictly_than_tools() -> None:
+    lock = {
+        "packages": {
+            "": {},
+            "node_modules/tool": {"license": "MPL-2.0", "dev": True},
+            "node_modules/shipped": {"license": "MPL-2.0"},
+            "node_modules/silent": {},
+        }
+    }
+    assert licences.check_npm(lock) == [
+        "report/package-lock.json: node_modules/shipped is under MPL-2.0",
+        "report/package-lock.json: node_modules/silent is under no licence it declares",
+    ]

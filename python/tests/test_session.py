@@ -1,0 +1,75 @@
+"""Watching over a run: slices that adapt, Ctrl-C that keeps what was measured."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tlplab import session
+from tlplab.progress import worth_showing
+
+
+class Clock:
+    """A wall clock that only moves when told."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+class Machine:
+    """A simulation of `total` events, each of which takes `cost` seconds; interrupted in slice `interrupt`."""
+
+    def __init__(self, clock: Clock, total: int, cost: float, interrupt: int | None = None) -> None:
+        self.clock, self.total, self.cost, self.interrupt = clock, total, cost, interrupt
+        self.handled = 0
+        self.slices: list[int] = []
+
+    def advance(self, events: int) -> Any:
+        if len(self.slices) == self.interrupt:
+            raise KeyboardInterrupt
+        events = min(events, self.total - self.handled)
+        self.slices.append(events)
+        self.clock.now += events * self.cost
+        self.handled += events
+        return SimpleNamespace(events=self.handled, done=self.handled == self.total, now_fs=0, stop_fs=None)
+
+    def finish(self, stopped_by: str | None = None) -> str:
+        return json.dumps({"events": self.handled, "stopped_by": stopped_by})
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(session, "time", clock)
+    return clock
+
+
+@pytest.mark.parametrize("cost", [1e-8, 1e-6, 1e-5])
+def test_slices_come_to_the_same_time_whatever_an_event_costs(clock: Clock, cost: float) -> None:
+    machine = Machine(clock, int(10 / cost), cost)
+    seen: list[int] = []
+    done = session.finish(machine, lambda progress: seen.append(progress.events))
+    assert not done.interrupted
+    assert machine.handled == machine.total
+    assert seen[-1] == machine.total
+    for events in machine.slices[8:-1]:
+        assert events * cost == pytest.approx(session.SLICE_SECONDS, rel=0.01)
+
+
+def test_ctrl_c_keeps_what_was_measured(clock: Clock) -> None:
+    done = session.finish(Machine(clock, 10**9, 1e-6, interrupt=3))
+    assert done.interrupted
+    assert done.result()["stopped_by"] == "interrupt"  # type: ignore[typeddict-item]
+    assert done.result()["events"] > 0  # type: ignore[typeddict-item]
+
+
+def test_a_bar_is_for_runs_of_more_than_two_seconds() -> None:
+    assert not worth_showing(0.4, 1, 1000), "too early to say"
+    assert worth_showing(0.6, 1, 1000)
+    assert not worth_showing(0.6, 900, 1000), "it will be over before anyone has read it"
+    assert not worth_showing(1.9, 0, None)
+    assert worth_showing(2.1, 0, None)

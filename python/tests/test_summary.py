@@ -1,0 +1,89 @@
+"""The terminal summary: what it says, and that it fits."""
+
+import io
+
+import pytest
+from documents import direction, flow, link, result
+
+from tlplab import summary
+
+
+def lines(document: object) -> list[str]:
+    return summary.as_text(document).splitlines()  # type: ignore[arg-type]
+
+
+def test_names_the_limit_the_evidence_and_what_is_next() -> None:
+    text = summary.as_text(result())
+    assert "The link sw0 → host.rp0 limits the run" in text
+    assert "57.5 Gb/s of 58.0 Gb/s" in text
+    assert "Next: the link ssd → sw0, with 41 % to spare" in text
+
+
+def test_a_flow_has_its_throughput_and_latencies() -> None:
+    row = next(line for line in lines(result()) if line.startswith("ssd   write"))
+    assert row.split("  ")[-5:] == ["28.73 Gb/s", "176 ns", "2.346 µs", "4.568 µs", "12.35 ms"]
+
+
+def test_a_direction_has_all_its_shares_and_stalls() -> None:
+    row = next(line for line in lines(result()) if "sw0 → host.rp0" in line and line.startswith("gen4"))
+    assert row.split()[5:] == ["88.0", "10.1", "1.2", "0.26", "0.40", "3", "1", "31.0", "–", "–"]
+
+
+def test_attribution_names_place_and_who_is_ahead() -> None:
+    row = next(line for line in lines(result()) if "queueing  " in line)
+    assert row.split() == ["ssd", "72.0", "1.459", "µs", "queueing", "sw0", "→", "host.rp0", "nic"]
+    assert not any("flight" in line for line in lines(result())), "a cause of 0.1 % is not worth a line"
+
+
+def test_errors_of_a_flow_are_told() -> None:
+    assert "ssd: 2 completion timeouts" in lines(result())
+
+
+def test_replay_has_a_column_only_when_there_was_some() -> None:
+    document = result()
+    assert not any(" replay " in line for line in lines(document))
+    document["links"][0]["directions"][0]["utilization"]["replay"] = 0.034
+    assert any(" replay " in line for line in lines(document))
+    assert any(" 3.4 " in line for line in lines(document))
+
+
+def test_nothing_ran() -> None:
+    document = result()
+    document["flows"] = [
+        {**flow("ssd", "nic"), "latency_ns": None, "transactions": 0, "payload_bps": 0.0, "attribution": []}
+    ]
+    document["verdict"]["next"] = None
+    text = summary.as_text(document)
+    assert "0 b/s" in text
+    assert "Next" not in text
+
+
+def test_fits_a_hundred_columns_whatever_the_names() -> None:
+    document = result()
+    long = "a-name-of-a-component-that-somebody-thought-about-for-a-long-time-{}"
+    document["flows"] = [flow(long.format(n), long.format(n + 1)) for n in range(40)]
+    document["links"] = [link(long.format(n), long.format(n + 1), 16, 0.5, 0.3) for n in range(60)]
+    document["links"][0]["directions"][0]["utilization"]["replay"] = 0.034
+    document["verdict"]["sentence"] = "[bold]" + long * 5
+    shown = lines(document)
+    assert max(map(len, shown)) <= 100
+    assert "… and 24 more flows: --report or --json shows them all" in shown
+    assert "… and 96 more directions, less busy: --report or --json shows them all" in shown
+    assert any(line.startswith("[bold]") for line in shown), "names are shown as they are, not taken for markup"
+
+
+def test_the_busiest_directions_are_kept() -> None:
+    document = result()
+    document["links"] = [link(f"d{n}", "sw0", 4, 0.1, 0.8) for n in range(20)]
+    document["links"].append(
+        {**link("busy", "sw0", 4, 0.9, 0.01), "directions": [direction("busy", "sw0", 0.9, 0.01)] * 2}
+    )
+    assert any("busy → sw0" in line for line in lines(document))
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "100", "250"])
+def test_follows_the_terminals_width(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    stream = io.StringIO()
+    summary.show(result(), stream)
+    assert max(len(line.rstrip()) for line in stream.getvalue().splitlines()) <= min(int(columns), 100)

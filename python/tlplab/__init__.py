@@ -1,0 +1,16 @@
+"""A laboratory for PCI Express: run a topology, see every transaction, what it cost and why.
+
+    >>> import tlplab as tl
+    >>> result = tl.run("experiments/quickstart.toml", seed=7)      # doctest: +SKIP
+    >>> print(result["verdict"]["sentence"])                        # doctest: +SKIP
+
+The way through the package: `cli` reads the command line, `session` runs an experiment to its end and watches over it,
+`_core` is the simulator (Rust), `result` is the shape of what comes out, `summary` prints it in a terminal.
+"""
+
+from tlplab._core import Simulation, __version__
+from tlplab.errors import ExperimentError, RunError
+from tlplab.result import Result
+from tlplab.session import run
+
+__all__ = ["ExperimentError", "Result", "RunError", "Simulation", "__version__", "run"]

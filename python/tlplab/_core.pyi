@@ -1,0 +1,59 @@
+"""The simulator, in Rust: `crates/python`."""
+
+from collections.abc import Sequence
+from typing import final
+
+__version__: str
+
+@final
+class Progress:
+    """How far a run is."""
+
+    @property
+    def now_fs(self) -> int:
+        """Simulated time, femtoseconds."""
+    @property
+    def stop_fs(self) -> int | None:
+        """When the run ends; None if it ends when the work is done."""
+    @property
+    def events(self) -> int:
+        """Events handled so far."""
+    @property
+    def done(self) -> bool:
+        """Whether the run has ended."""
+
+@final
+class Simulation:
+    """A fabric that was built from an experiment file, and its run."""
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        overrides: Sequence[str] = (),
+        load: str | None = None,
+        seed: int | None = None,
+        threads: int = 1,
+        trace: str | None = None,
+        pcap: str | None = None,
+    ) -> None:
+        """Reads and checks the experiment; opens the trace and the capture. Raises ExperimentError, OSError."""
+    def advance(self, events: int) -> Progress:
+        """Handles at most `events` events. Other Python threads run meanwhile. Raises RunError."""
+    def finish(self, stopped_by: str | None = None) -> str:
+        """Closes the trace and the capture, and returns the result document as JSON. Raises RunError, OSError."""
+
+def check(path: str, *, overrides: Sequence[str] = (), load: str | None = None) -> str:
+    """Reads an experiment and builds its fabric without running it; says what it is. Raises ExperimentError."""
+
+def listing(kind: str) -> list[tuple[str, str]]:
+    """The names and one-line descriptions of what experiments can name. `kind` is one of `listings()`."""
+
+def listings() -> list[str]:
+    """What `listing` knows: hosts, devices, …"""
+
+def schema() -> str:
+    """The JSON Schema of experiment files."""
+
+def write_report(path: str, result: str) -> None:
+    """Writes the page that shows a result document. Raises OSError."""

@@ -1,0 +1,202 @@
+"""The command line: `tlplab run`, `check`, `list`, `schema`.
+
+Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tlplab import _core, summary
+from tlplab.errors import ExperimentError, RunError
+from tlplab.outputs import check_outputs, write_text
+from tlplab.progress import Bar
+from tlplab.session import Finished, finish
+
+FAILED = 1
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def experiment_options(command: Command) -> Command:
+    """The arguments of every command that reads an experiment."""
+    for decorate in (
+        click.option("--load", metavar="FILE", help="Read [load] from FILE instead of the experiment."),
+        click.option(
+            "--set", "overrides", metavar="KEY=VALUE", multiple=True,
+            help="Override one key, as in --set switch.sw0.link='gen4 x8'. May be given again.",
+        ),
+        click.argument("experiment", metavar="EXPERIMENT.toml"),
+    ):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(_core.__version__, prog_name="tlplab")
+def commands() -> None:
+    """A laboratory for PCI Express.
+
+    Describe a topology, devices and a load in a file; run it; see every transaction, what it cost and why.
+
+    \b
+    Examples:
+      tlplab run experiments/quickstart.toml --report out/quickstart.html
+      tlplab run experiments/quickstart.toml --set switch.sw0.link='gen4 x8'
+      tlplab list devices
+    """
+
+
+@commands.command()
+@experiment_options
+@click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the random streams.")
+@click.option("--json", "json_file", metavar="FILE|-", help="Write the result document; - is the standard output.")
+@click.option("--report", metavar="FILE.html", help="Write one self-contained page that shows the run.")
+@click.option("--trace", metavar="FILE", help="Write a trace that opens in Perfetto (ui.perfetto.dev).")
+@click.option("--pcap", metavar="FILE", help="Write a capture of every link for Wireshark (pcapng).")
+@click.option("-o", "output", metavar="FILE", help="Write the summary to FILE instead of the terminal.")
+@click.option("--threads", type=click.IntRange(1, 256), default=1, metavar="N", help="Threads; the result is the same.")
+@click.option("--quiet", is_flag=True, help="No summary, no progress bar.")
+def run(
+    experiment: str, overrides: Sequence[str], load: str | None, seed: int | None, json_file: str | None,
+    report: str | None, trace: str | None, pcap: str | None, output: str | None, threads: int, quiet: bool,
+) -> int:  # fmt: skip
+    """Run an experiment and say what limits it.
+
+    Ctrl-C stops the run and shows what was measured until then.
+
+    \b
+    Examples:
+      tlplab run experiments/quickstart.toml
+      tlplab run experiments/quickstart.toml --report out/quickstart.html --trace out/quickstart.perfetto
+      tlplab run experiments/quickstart.toml --set stop=50us --seed 7 --json -
+    """
+    check_outputs(
+        {"--json": json_file, "--report": report, "--trace": trace, "--pcap": pcap, "-o": output},
+        to_stdout={"--json", "-o"},
+        inputs={"the experiment": experiment, "--load": load},
+    )
+    simulation = _core.Simulation(
+        experiment, overrides=overrides, load=load, seed=seed, threads=threads, trace=trace, pcap=pcap
+    )
+    with Bar(quiet=quiet) as bar:
+        finished = finish(simulation, bar.update)
+    write_results(finished, json_file, report, output, quiet=quiet)
+    if finished.interrupted:
+        click.echo("interrupted: the figures are of the part that ran", err=True)
+        return INTERRUPTED
+    return 0
+
+
+def write_results(
+    finished: Finished, json_file: str | None, report: str | None, output: str | None, *, quiet: bool
+) -> None:
+    """Writes the files that were asked for, then the summary unless the standard output is taken."""
+    if json_file is not None:
+        write_text(json_file, finished.text if finished.text.endswith("\n") else finished.text + "\n")
+    if report is not None:
+        _core.write_report(report, finished.text)
+    if output is not None:
+        write_text(output, summary.as_text(finished.result()))
+    elif not quiet and json_file != "-":
+        summary.show(finished.result(), sys.stdout)
+
+
+@commands.command()
+@experiment_options
+def check(experiment: str, overrides: Sequence[str], load: str | None) -> None:
+    """Read an experiment and build its fabric, without running it.
+
+    \b
+    Example:
+      tlplab check experiments/quickstart.toml --set switch.sw0.link='gen4 x8'
+    """
+    click.echo(_core.check(experiment, overrides=overrides, load=load))
+
+
+@commands.command("list")
+@click.argument("kind", type=click.Choice([*_core.listings(), "experiments"]))
+def list_command(kind: str) -> None:
+    """List what experiments can name, and the experiments below this folder.
+
+    \b
+    Examples:
+      tlplab list hosts
+      tlplab list experiments
+    """
+    entries = list_experiments(Path()) if kind == "experiments" else _core.listing(kind)
+    if not entries:
+        click.echo(f"no {kind} here", err=True)
+        return
+    wide = max(len(name) for name, _ in entries)
+    for name, text in entries:
+        click.echo(f"{name:{wide}}  {text}".rstrip())
+
+
+def list_experiments(folder: Path) -> list[tuple[str, str]]:
+    """The experiment files in `folder` and in `folder/experiments`, with their titles."""
+    found = []
+    for path in sorted([*folder.glob("*.toml"), *(folder / "experiments").rglob("*.toml")]):
+        try:
+            found.append((str(path), _core.check(str(path)).splitlines()[0]))
+        except (ExperimentError, OSError):
+            continue  # some other TOML file, or one that `tlplab check` will explain
+    return found
+
+
+@commands.command()
+@click.option("-o", "output", metavar="FILE", default="-", help="Write to FILE instead of the standard output.")
+def schema(output: str) -> None:
+    """Print the JSON Schema of experiment files, for editors.
+
+    \b
+    Example, for an editor that reads the first line of a TOML file:
+      tlplab schema -o schema.json
+      #:schema ./schema.json
+    """
+    check_outputs({"-o": output}, to_stdout={"-o"}, inputs={})
+    text = _core.schema()
+    write_text(output, text if text.endswith("\n") else text + "\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command line and exits with its status."""
+    sys.exit(status(arguments))
+
+
+def status(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line and returns its exit status; every expected error is one message on stderr."""
+    try:
+        result = commands.main(args=arguments, prog_name="tlplab", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except ExperimentError as error:
+        complain(str(error))
+        return BAD_INPUT
+    except RunError as error:
+        complain(f"the run failed: {error}")
+        return FAILED
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has gone, as `| head` does
+        return FAILED
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        complain(f"{where}{error.strerror or error}")
+        return FAILED
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return INTERRUPTED
+    return result if isinstance(result, int) else 0
+
+
+def complain(message: str) -> None:
+    """One error message, in the form of click's own."""
+    click.echo(click.style("Error: ", fg="red", bold=True) + message, err=True)

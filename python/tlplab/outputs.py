@@ -1,0 +1,74 @@
+"""Files that a command writes: checked before the work begins, whole or not at all when it ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import click
+
+
+def check_outputs(
+    outputs: Mapping[str, str | None], *, to_stdout: Collection[str], inputs: Mapping[str, str | None]
+) -> None:
+    """Refuses output files that cannot be written, before a long run finds out.
+
+    `outputs` maps options to what they were given; those in `to_stdout` may be `-`. Raises `click.UsageError`.
+    """
+    taken: dict[str, str] = {}
+    for name, path in inputs.items():
+        if path is not None:
+            taken[os.path.realpath(path)] = name
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if path == "-" and option not in to_stdout:
+            raise click.UsageError(f"{option} cannot go to the standard output; name a file")
+        place = path if path == "-" else os.path.realpath(path)
+        if place in taken:
+            raise click.UsageError(f"{option} and {taken[place]} both name {path}")
+        taken[place] = option
+        if path != "-":
+            check_file(option, Path(path))
+
+
+def check_file(option: str, path: Path) -> None:
+    """Refuses a path that is a folder, or in a folder that is missing or closed to us."""
+    folder = path.parent
+    if path.is_dir():
+        raise click.UsageError(f"{option} {path}: this is a folder; name a file")
+    if not folder.is_dir():
+        raise click.UsageError(f"{option} {path}: the folder {folder} does not exist; make it with: mkdir -p {folder}")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise click.UsageError(f"{option} {path}: no permission to write there")
+
+
+def write_text(path: str, text: str) -> None:
+    """Writes `text` to `path`, or to the standard output for `-`. A file is replaced whole or stays as it was."""
+    if path == "-":
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device, such as /dev/null
+        Path(path).write_text(text, encoding="utf-8")
+        return
+    target = Path(os.path.realpath(path))
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(temporary, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~umask())
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def umask() -> int:
+    """The process's file mode mask, which can only be read by setting it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,72 @@
+"""A progress bar on stderr, for runs that take more than a moment."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from tlplab import _core
+from tlplab import quantities as q
+
+# A run is watched this long before a bar appears; the bar then appears only if two seconds will be passed.
+SILENT_SECONDS = 0.5
+WORTH_SECONDS = 2.0
+
+
+class Bar:
+    """Shows how far a run is; on anything but a terminal, nothing."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        """`quiet` shows nothing even on a terminal."""
+        self._shown: Progress | None = None
+        self._task: TaskID | None = None
+        self._silent = quiet or not sys.stderr.isatty()
+        self._begun = time.perf_counter()
+
+    def __enter__(self) -> Bar:
+        self._begun = time.perf_counter()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._shown is not None:
+            self._shown.stop()
+
+    def update(self, progress: _core.Progress) -> None:
+        """Called after each slice of a run."""
+        if self._silent:
+            return
+        elapsed = time.perf_counter() - self._begun
+        if self._shown is None:
+            if not worth_showing(elapsed, progress.now_fs, progress.stop_fs):
+                return
+            self._start(progress.stop_fs)
+        assert self._shown is not None
+        assert self._task is not None
+        rate = progress.events / max(elapsed, 1e-9)
+        text = f"{q.time_fs(progress.now_fs, 3)} simulated, {q.significant(rate / 1e6, 3)} M events/s"
+        self._shown.update(self._task, completed=progress.now_fs, text=text)
+
+    def _start(self, stop_fs: int | None) -> None:
+        columns = [
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[text]}"),
+            TimeRemainingColumn(compact=True),
+        ]
+        self._shown = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._shown.add_task("run", total=stop_fs, text="")
+        self._shown.start()
+
+
+def worth_showing(elapsed: float, now_fs: int, stop_fs: int | None) -> bool:
+    """Whether a run that got to `now_fs` in `elapsed` seconds will take more than two seconds in all."""
+    if elapsed < SILENT_SECONDS:
+        return False
+    if not stop_fs or not now_fs:
+        return elapsed >= WORTH_SECONDS
+    return elapsed * stop_fs / now_fs >= WORTH_SECONDS

@@ -1,0 +1,149 @@
+"""The shape of the result document, `tlplab/result/1`.
+
+Times that end in `_fs` are femtoseconds of simulated time, times in `_ns` nanoseconds, rates bits per second;
+shares and utilisations are fractions of 1. A *place* is a link direction, written `from → to`, or the name of a node.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+SCHEMA = "tlplab/result/1"
+
+
+class Limit(TypedDict):
+    """What limits the run, and the figures that show it."""
+
+    resource: str
+    kind: str
+    utilization: float
+    evidence: list[str]
+
+
+class Next(TypedDict):
+    """What would limit next; `headroom` is how much of it is left."""
+
+    resource: str
+    kind: str
+    headroom: float
+    text: str
+
+
+class Verdict(TypedDict):
+    """One sentence that names the limit, and what it rests on."""
+
+    sentence: str
+    limit: Limit
+    next: Next | None
+
+
+class Latency(TypedDict):
+    """Nanoseconds from a transaction's start to its last byte."""
+
+    min: float
+    mean: float
+    p50: float
+    p90: float
+    p99: float
+    p999: float
+    max: float
+
+
+class Attribution(TypedDict):
+    """Time that all transactions of a flow spent on one cause (an index in `causes`) at one place."""
+
+    cause: int
+    place: str
+    behind: str | None
+    total_ns: float
+    share: float
+
+
+class Flow(TypedDict):
+    """The transactions of one load on one device."""
+
+    name: str
+    device: str
+    op: str
+    target: str
+    transactions: int
+    bytes: int
+    payload_bps: float
+    errors: dict[str, int]
+    latency_ns: Latency | None
+    histogram: list[dict[str, Any]]
+    attribution: list[Attribution]
+
+
+class Utilization(TypedDict):
+    """Fractions of a direction's time; they sum to 1."""
+
+    payload: float
+    overhead: float
+    dllp: float
+    ordered_sets: float
+    replay: float
+    idle: float
+
+
+class Stalls(TypedDict):
+    """Fractions of time in which a TLP waited for this."""
+
+    credits: float
+    tags: float
+    replay_buffer: float
+
+
+# One direction of a link. `from` is a keyword in Python, hence this form.
+Direction = TypedDict(
+    "Direction",
+    {
+        "from": str,
+        "to": str,
+        "interface": int,
+        "utilization": Utilization,
+        "tlps": int,
+        "payload_bytes": int,
+        "dllps": dict[str, int],
+        "replayed": int,
+        "replay_timeouts": int,
+        "bad_lcrc": int,
+        "stalls": Stalls,
+    },
+)
+
+
+class Link(TypedDict):
+    """A link between two ports."""
+
+    name: str
+    upper: str
+    lower: str
+    generation: int
+    width: int
+    mode: str
+    mps: int
+    raw_bps: float
+    directions: list[Direction]
+
+
+class Result(TypedDict):
+    """Everything a run tells."""
+
+    schema: str
+    title: str
+    version: str
+    seed: int
+    experiment: str
+    trace_hash: str
+    start_fs: int
+    end_fs: int
+    stop_reason: str
+    verdict: Verdict
+    flows: list[Flow]
+    causes: list[str]
+    topology: dict[str, Any]
+    links: list[Link]
+    series: dict[str, Any]
+    samples: list[dict[str, Any]]
+    ladder: dict[str, Any] | None

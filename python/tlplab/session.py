@@ -1,0 +1,92 @@
+"""Runs an experiment to its end, in slices, so that a person can watch it and stop it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from tlplab import _core
+from tlplab.result import Result
+
+# A slice takes about this long: often enough to move a bar and to answer Ctrl-C, seldom enough to cost nothing.
+SLICE_SECONDS = 0.05
+FIRST_SLICE_EVENTS = 20_000
+SMALLEST_SLICE_EVENTS = 1_000
+
+Watch = Callable[[_core.Progress], None]
+
+
+class Running(Protocol):
+    """What `finish` needs of a simulation."""
+
+    def advance(self, events: int) -> _core.Progress: ...
+    def finish(self, stopped_by: str | None = None) -> str: ...
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What came out of a run."""
+
+    text: str
+    """The result document, JSON."""
+    interrupted: bool
+    """Whether it was stopped before its end; the document then tells what was measured until then."""
+
+    def result(self) -> Result:
+        """The result document."""
+        return cast(Result, json.loads(self.text))
+
+
+def finish(simulation: Running, watch: Watch | None = None) -> Finished:
+    """Runs `simulation` to its end, or until Ctrl-C; calls `watch` after each slice."""
+    events = FIRST_SLICE_EVENTS
+    interrupted = False
+    try:
+        while True:
+            begun = time.perf_counter()
+            progress = simulation.advance(events)
+            if watch is not None:
+                watch(progress)
+            if progress.done:
+                break
+            elapsed = max(time.perf_counter() - begun, 1e-6)
+            # At most fourfold a time: one slow or quick slice says little about the next.
+            wanted = int(events * min(max(SLICE_SECONDS / elapsed, 0.25), 4.0))
+            events = max(wanted, SMALLEST_SLICE_EVENTS)
+    except KeyboardInterrupt:
+        interrupted = True
+    return Finished(simulation.finish("interrupt" if interrupted else None), interrupted)
+
+
+def run(
+    experiment: str | os.PathLike[str],
+    *,
+    overrides: Sequence[str] = (),
+    load: str | os.PathLike[str] | None = None,
+    seed: int | None = None,
+    threads: int = 1,
+    report: str | os.PathLike[str] | None = None,
+    trace: str | os.PathLike[str] | None = None,
+    pcap: str | os.PathLike[str] | None = None,
+) -> Result:
+    """Runs an experiment file and returns its result document.
+
+    `overrides` are `"key=value"` strings as the command line's `--set` takes them. `report`, `trace` and `pcap` name
+    files to write: the page, a Perfetto trace, a capture. Raises `ExperimentError` for a mistake in the experiment,
+    `RunError` when the run fails, and `KeyboardInterrupt` when it is interrupted.
+    """
+    simulation = _core.Simulation(
+        os.fspath(experiment), overrides=overrides, load=None if load is None else os.fspath(load), seed=seed,
+        threads=threads, trace=None if trace is None else os.fspath(trace),
+        pcap=None if pcap is None else os.fspath(pcap),
+    )  # fmt: skip
+    finished = finish(simulation)
+    if finished.interrupted:
+        raise KeyboardInterrupt
+    if report is not None:
+        _core.write_report(os.fspath(report), finished.text)
+    return finished.result()
