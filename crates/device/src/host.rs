@@ -1,0 +1,188 @@
+//! The host's side of the contract: drivers and benchmarks that run on the simulated processor.
+
+use crate::contract::{DmaError, OpId};
+use tlplab_transaction::Payload;
+use tlplab_units::{Bdf, Time};
+
+/// A program on the host: a driver, a test, a load.
+pub trait HostProgram: Send {
+    /// Something happened. As for a device: one event at a time, actions are recorded.
+    fn handle(&mut self, cx: &mut HostContext<'_>, event: HostEvent);
+}
+
+/// A device as the host sees it after enumeration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// Its name in the experiment.
+    pub name: String,
+    /// Its ID.
+    pub id: Bdf,
+    /// Vendor and device ID.
+    pub ids: (u16, u16),
+    /// Base address and size of each BAR.
+    pub bars: [Option<(u64, u64)>; 6],
+}
+
+/// What a host program is told.
+#[derive(Clone, Debug)]
+pub enum HostEvent {
+    /// Devices are enumerated and the program may act.
+    Start,
+    /// An MMIO read is over.
+    MmioReadDone {
+        /// Which.
+        op: OpId,
+        /// Its data, or why there are none.
+        result: Result<Payload, DmaError>,
+    },
+    /// An MMIO write has left the processor.
+    MmioWriteAccepted {
+        /// Which.
+        op: OpId,
+    },
+    /// A device raised an interrupt. What it wrote before, in the same stream, is in memory.
+    Interrupt {
+        /// Index in [`HostContext::devices`].
+        device: usize,
+        /// Its vector.
+        vector: u16,
+    },
+    /// A time that was asked for has come.
+    Timer {
+        /// As given to [`HostContext::timer`].
+        id: u64,
+    },
+}
+
+/// Host memory. The program's own accesses take no simulated time; those of devices do.
+pub trait HostMemory {
+    /// Copies memory at `address` into `out`. Memory never written reads as zero.
+    fn read(&self, address: u64, out: &mut [u8]);
+    /// Copies `data` to `address`.
+    fn write(&mut self, address: u64, data: &[u8]);
+    /// Takes `bytes` of unused memory at a multiple of `align` (a power of two).
+    ///
+    /// # Errors
+    /// [`OutOfMemory`].
+    fn alloc(&mut self, bytes: u64, align: u64) -> Result<u64, OutOfMemory>;
+}
+
+/// No such piece of host memory is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("host memory has no {bytes} B left")]
+pub struct OutOfMemory {
+    /// What was asked for.
+    pub bytes: u64,
+}
+
+/// What a host program does, for its driver to carry out in this order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostAction {
+    /// Read device memory.
+    MmioRead {
+        /// Comes back in [`HostEvent::MmioReadDone`].
+        op: OpId,
+        /// Operations of a stream (a processor core) keep their order.
+        stream: u16,
+        /// First byte.
+        address: u64,
+        /// Length.
+        bytes: u64,
+        /// The data are needed even in a length-only run.
+        carry: bool,
+    },
+    /// Write device memory.
+    MmioWrite {
+        /// Comes back in [`HostEvent::MmioWriteAccepted`].
+        op: OpId,
+        /// Operations of a stream keep their order.
+        stream: u16,
+        /// First byte.
+        address: u64,
+        /// What to write.
+        data: Payload,
+    },
+    /// Call back.
+    Timer {
+        /// When; not before now.
+        at: Time,
+        /// Comes back in [`HostEvent::Timer`].
+        id: u64,
+    },
+    /// The program has done all it was asked to do.
+    Finished,
+}
+
+/// What a host program may do while it handles an event.
+pub struct HostContext<'a> {
+    now: Time,
+    length_only: bool,
+    devices: &'a [DeviceInfo],
+    memory: &'a mut dyn HostMemory,
+    next_op: &'a mut u64,
+    actions: &'a mut Vec<HostAction>,
+}
+
+impl<'a> HostContext<'a> {
+    /// For drivers; see [`Context::new`](crate::Context::new).
+    pub fn new(
+        now: Time,
+        length_only: bool,
+        devices: &'a [DeviceInfo],
+        memory: &'a mut dyn HostMemory,
+        next_op: &'a mut u64,
+        actions: &'a mut Vec<HostAction>,
+    ) -> Self {
+        Self { now, length_only, devices, memory, next_op, actions }
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+    /// Does this run carry lengths instead of bulk data?
+    pub fn length_only(&self) -> bool {
+        self.length_only
+    }
+    /// The devices, in the order of their names.
+    pub fn devices(&self) -> &'a [DeviceInfo] {
+        self.devices
+    }
+    /// The index and description of the device called `name`.
+    pub fn device(&self, name: &str) -> Option<(usize, &'a DeviceInfo)> {
+        self.devices.iter().enumerate().find(|(_, device)| device.name == name)
+    }
+    /// Host memory.
+    pub fn memory(&mut self) -> &mut dyn HostMemory {
+        self.memory
+    }
+
+    /// Reads `bytes` at `address`, which may be any address that a device claims. In a length-only run the result is a length.
+    pub fn mmio_read(&mut self, stream: u16, address: u64, bytes: u64) -> OpId {
+        self.start(|op| HostAction::MmioRead { op, stream, address, bytes, carry: false })
+    }
+    /// Reads registers: bytes even in a length-only run.
+    pub fn mmio_read_register(&mut self, stream: u16, address: u64, bytes: u64) -> OpId {
+        self.start(|op| HostAction::MmioRead { op, stream, address, bytes, carry: true })
+    }
+    /// Writes `data` at `address`. Bytes are carried even in a length-only run.
+    pub fn mmio_write(&mut self, stream: u16, address: u64, data: Payload) -> OpId {
+        self.start(|op| HostAction::MmioWrite { op, stream, address, data })
+    }
+    /// Asks for [`HostEvent::Timer`] at `at` (now, if that has passed).
+    pub fn timer(&mut self, at: Time, id: u64) {
+        let at = at.max(self.now);
+        self.actions.push(HostAction::Timer { at, id });
+    }
+    /// Tells that all work is done.
+    pub fn finished(&mut self) {
+        self.actions.push(HostAction::Finished);
+    }
+
+    fn start(&mut self, action: impl FnOnce(OpId) -> HostAction) -> OpId {
+        let op = OpId(*self.next_op);
+        *self.next_op += 1;
+        self.actions.push(action(op));
+        op
+    }
+}
