@@ -1,0 +1,43 @@
+/**
+ * The page, from the answer to the detail: what limits the run; where on the topology; when; why so late; what was scarce; packet by
+ * packet; and what exactly was run. One filter, a link and a time range, reaches all of it.
+ */
+import { useMemo, useState } from "preact/hooks";
+import { About } from "./about";
+import { FilterBar } from "./filterbar";
+import { flowLinks, NO_FILTER, type Filter } from "./filter";
+import { Headline } from "./headline";
+import { Ladder } from "./ladder";
+import { LatencyView } from "./latency";
+import { Resources } from "./resources";
+import type { Result } from "./result";
+import { Throughput } from "./throughput";
+import { Tip } from "./tip";
+import { Topology } from "./topology";
+import type { View } from "./view";
+
+export function App({ result }: { result: Result }) {
+  const [filter, setFilter] = useState<Filter>(NO_FILTER);
+  const links = useMemo(() => flowLinks(result), [result]);
+  const view: View = {
+    result, filter, flowLinks: links,
+    chooseLink: (link) => setFilter((f) => ({ ...f, link: f.link === link ? null : link })),
+    chooseRange: (range) => setFilter((f) => ({ ...f, range })),
+  };
+  return (
+    <>
+      <a class="skip" href="#topology">Skip to the topology</a>
+      <main>
+        <Headline view={view} />
+        <FilterBar view={view} />
+        <Topology view={view} />
+        <Throughput view={view} />
+        <LatencyView view={view} />
+        <Resources view={view} />
+        <Ladder view={view} />
+        <About result={result} />
+      </main>
+      <Tip />
+    </>
+  );
+}

@@ -1,0 +1,138 @@
+/** Figures of the part of the run that a filter leaves: exact for the whole run, from bins and samples for a part of it. */
+import { matches, type Filter, type Range } from "./filter";
+import { BUSY, PARTS } from "./palette";
+import type { Attribution, Bar, Flow, Latency, Result, Sample, Series, Utilization } from "./result";
+
+/** The bins that a range touches and the part of each that lies inside. */
+export function binsIn(series: Series, range: Range): { bin: number; weight: number }[] {
+  const at = (fs: number) => (fs - series.start_fs) / series.bin_fs;
+  const [a, b] = [Math.max(0, at(range[0])), Math.min(series.bins, at(range[1]))];
+  const out = [];
+  for (let bin = Math.floor(a); bin < b; bin++) out.push({ bin, weight: Math.min(b, bin + 1) - Math.max(a, bin) });
+  return out;
+}
+
+/** Payload rate of a flow in the range; the run's own figure without one. */
+export function flowRate(result: Result, flow: number, range: Range | null): number {
+  if (!range) return result.flows[flow]!.payload_bps;
+  return (flowBytes(result, flow, range) * 8 * 1e15) / (range[1] - range[0]);
+}
+
+export function flowBytes(result: Result, flow: number, range: Range | null): number {
+  if (!range) return result.flows[flow]!.bytes;
+  const data = result.series.flows.find((f) => f.flow === flow)?.bytes ?? [];
+  return binsIn(result.series, range).reduce((sum, { bin, weight }) => sum + (data[bin] ?? 0) * weight, 0);
+}
+
+/** How a link direction's time was used. */
+export function utilization(result: Result, link: number, direction: number, range: Range | null): Utilization {
+  const whole = result.links[link]!.directions[direction]!.utilization;
+  const data = result.series.directions.find((d) => d.link === link && d.direction === direction);
+  if (!range || !data) return whole;
+  const bins = binsIn(result.series, range);
+  const total = bins.reduce((sum, b) => sum + b.weight, 0);
+  if (total === 0) return whole;
+  const out = Object.fromEntries(PARTS.map((p) => [p, 0])) as unknown as Utilization;
+  for (const part of BUSY) out[part] = bins.reduce((sum, b) => sum + (data[part][b.bin] ?? 0) * b.weight, 0) / total;
+  out.idle = Math.max(0, 1 - busy(out));
+  return out;
+}
+
+export const busy = (u: Utilization): number => BUSY.reduce((sum, p) => sum + u[p], 0);
+
+/** The busiest direction of the run; null without links. */
+export function busiest(result: Result): number | null {
+  let best: number | null = null;
+  let most = -1;
+  result.links.forEach((l, i) => {
+    for (const d of l.directions) if (busy(d.utilization) > most) [best, most] = [i, busy(d.utilization)];
+  });
+  return best;
+}
+
+export interface LatencyView {
+  stats: Latency | null;
+  bars: Bar[];
+  /** How many samples it rests on; null when it is exact. */
+  samples: number | null;
+}
+
+/** A flow's latencies: its histogram, or, under a filter, its samples. */
+export function latencyOf(result: Result, flow: number, filter: Filter): LatencyView {
+  const f = result.flows[flow]!;
+  if (filter.link === null && filter.range === null) return { stats: f.latency_ns, bars: rebin(f.histogram), samples: null };
+  const samples = result.samples.filter((s) => s.flow === flow && matches(s, filter));
+  const bars = samples.map((s) => ({ from_ns: s.latency_ns, to_ns: s.latency_ns, count: 1, causes_ns: s.causes_ns }));
+  return { stats: statsOf(samples), bars: rebin(bars), samples: samples.length };
+}
+
+function statsOf(samples: Sample[]): Latency | null {
+  if (samples.length === 0) return null;
+  const sorted = samples.map((s) => s.latency_ns).sort((a, b) => a - b);
+  const at = (q: number) => sorted[Math.min(sorted.length - 1, Math.ceil(q * sorted.length) - 1)]!;
+  const mean = sorted.reduce((a, b) => a + b, 0) / sorted.length;
+  return { min: sorted[0]!, mean, p50: at(0.5), p90: at(0.9), p99: at(0.99), p999: at(0.999), max: sorted[sorted.length - 1]! };
+}
+
+export const BARS = 44;
+
+/** True when latencies span so much that they are read on a logarithmic axis. */
+export const isLog = (bars: Bar[]): boolean => {
+  const [lo, hi] = extent(bars);
+  return lo > 0 && hi / lo > 20;
+};
+
+function extent(bars: Bar[]): [number, number] {
+  const full = bars.filter((b) => b.count > 0);
+  return [Math.min(...full.map((b) => b.from_ns)), Math.max(...full.map((b) => b.to_ns))];
+}
+
+/** At most {@link BARS} bars of equal width on the axis; the counts and the total of each cause are conserved. */
+export function rebin(source: Bar[]): Bar[] {
+  const full = source.filter((b) => b.count > 0);
+  if (full.length === 0) return [];
+  let [lo, hi] = extent(full);
+  if (!(hi > lo)) [lo, hi] = [lo * 0.98, hi * 1.02 + 1e-3];
+  const log = lo > 0 && hi / lo > 20;
+  const scale = log ? Math.log : (x: number) => x;
+  const unscale = log ? Math.exp : (x: number) => x;
+  const [a, step] = [scale(lo), (scale(hi) - scale(lo)) / BARS];
+  const causes = full[0]!.causes_ns.length;
+  const sums = Array.from({ length: BARS }, (_, i) => ({
+    from_ns: unscale(a + i * step), to_ns: unscale(a + (i + 1) * step), count: 0, causes_ns: new Array<number>(causes).fill(0),
+  }));
+  const slot = (x: number) => Math.max(0, Math.min(BARS - 1, Math.floor((scale(x) - a) / step + 1e-9)));
+  for (const bar of full) {
+    const [first, last] = [slot(bar.from_ns), Math.max(slot(bar.from_ns), slot(bar.to_ns))];
+    for (let i = first; i <= last; i++) {
+      const into = sums[i]!;
+      const overlap = Math.max(0, Math.min(into.to_ns, bar.to_ns) - Math.max(into.from_ns, bar.from_ns));
+      const weight = first === last ? 1 : overlap / (bar.to_ns - bar.from_ns);
+      into.count += bar.count * weight;
+      bar.causes_ns.forEach((c, k) => (into.causes_ns[k]! += c * bar.count * weight));
+    }
+  }
+  for (const bar of sums) if (bar.count > 0) bar.causes_ns = bar.causes_ns.map((c) => c / bar.count);
+  return sums;
+}
+
+export interface Row extends Omit<Attribution, "place"> {
+  /** Null when only samples tell it, which know no places. */
+  place: string | null;
+}
+
+/**
+ * Where a flow's time went, the largest part first. For the whole run by cause, place and flow in front; with a link, what of it is
+ * charged to that link; with a time range, by cause alone, from the samples in it.
+ */
+export function attributionOf(result: Result, flow: Flow, index: number, filter: Filter): Row[] {
+  const sorted = (rows: Row[]) => rows.filter((r) => r.total_ns > 0).sort((a, b) => b.total_ns - a.total_ns);
+  if (filter.range) {
+    const samples = result.samples.filter((s) => s.flow === index && matches(s, filter));
+    const totals = result.causes.map((_, k) => samples.reduce((sum, s) => sum + (s.causes_ns[k] ?? 0), 0));
+    const all = totals.reduce((a, b) => a + b, 0);
+    return sorted(totals.map((t, cause) => ({ cause, place: null, behind: null, total_ns: t, share: all ? t / all : 0 })));
+  }
+  const directions = filter.link === null ? null : result.links[filter.link]!.directions.map((d) => `${d.from} → ${d.to}`);
+  return sorted(flow.attribution.filter((a) => !directions || directions.includes(a.place)));
+}

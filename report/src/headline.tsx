@@ -1,0 +1,101 @@
+/** The answer first: the sentence, its evidence, what would limit next, and the figures of each flow. */
+import { flowBytes, flowRate, latencyOf } from "./derive";
+import { linkOfPlace } from "./filter";
+import { bytes, count, ns, percent, plural, rate, time } from "./format";
+import { flowColour } from "./palette";
+import type { Flow } from "./result";
+import { Swatch } from "./swatch";
+import { shownFlows, type View } from "./view";
+
+export function Headline({ view }: { view: View }) {
+  const { result } = view;
+  const { limit, next, sentence } = result.verdict;
+  return (
+    <header class="headline" aria-labelledby="verdict">
+      <p class="eyebrow"><b>tlplab</b><span>{result.title}</span><span>{time(result.end_fs - result.start_fs)} of simulated time</span></p>
+      <div class="answer">
+        <div>
+          <h1 id="verdict"><Sentence view={view} text={sentence} /></h1>
+          {limit.evidence.length > 0 && <ul class="evidence">{limit.evidence.map((e) => <li key={e}>{e}</li>)}</ul>}
+        </div>
+        <aside class="gauges">
+          {limit.kind !== "none" && (
+            <Gauge label="Limits now" value={limit.utilization} figure={percent(limit.utilization)} text={`${limit.resource}, in use`} tone="hot" />
+          )}
+          {next && <Gauge label="Would limit next" value={1 / (1 + next.headroom)} figure={`+${percent(next.headroom)}`} text={next.text || `${next.resource} has this headroom`} tone="cool" />}
+        </aside>
+      </div>
+      <FlowTable view={view} />
+    </header>
+  );
+}
+
+/** The sentence, with the limiting link as a button that filters by it. */
+function Sentence({ view, text }: { view: View; text: string }) {
+  const { resource } = view.result.verdict.limit;
+  const link = linkOfPlace(view.result, resource);
+  const name = resource.replace(/^link\s+/, "");
+  const at = text.indexOf(name);
+  if (link === null || at < 0) return <>{text}</>;
+  return (
+    <>
+      {text.slice(0, at)}
+      <button type="button" class="inline" aria-pressed={view.filter.link === link} onClick={() => view.chooseLink(link)} title="Show only what concerns this link">{name}</button>
+      {text.slice(at + name.length)}
+    </>
+  );
+}
+
+function Gauge(p: { label: string; value: number; figure: string; text: string; tone: string }) {
+  return (
+    <div class={`gauge ${p.tone}`}>
+      <h3>{p.label}</h3>
+      <strong>{p.figure}</strong>
+      <div class="bar" aria-hidden="true"><i style={{ width: `${Math.min(1, Math.max(0, p.value)) * 100}%` }} /></div>
+      <p>{p.text}</p>
+    </div>
+  );
+}
+
+function errors(f: Flow): string {
+  const named: [number, string][] = [[f.errors.ur, "unsupported"], [f.errors.ca, "aborted"], [f.errors.timeout, "timed out"], [f.errors.poisoned, "poisoned"]];
+  return named.filter(([n]) => n > 0).map(([n, what]) => `${count(n)} ${what}`).join(", ") || "none";
+}
+
+function FlowTable({ view }: { view: View }) {
+  const { result, filter } = view;
+  const shown = shownFlows(view);
+  const most = Math.max(1, ...shown.map((i) => flowRate(result, i, filter.range)));
+  const hidden = result.flows.length - shown.length;
+  return (
+    <div class="flows">
+      <table class="cards">
+        <caption class="sr">Key figures of each flow{filter.range ? ", in the chosen time range" : ""}</caption>
+        <thead>
+          <tr><th>Flow</th><th>Payload</th><th>p50</th><th>p99</th><th>Largest</th><th>{filter.range ? "Moved in range" : "Moved"}</th><th>Errors</th></tr>
+        </thead>
+        <tbody>
+          {shown.map((i) => {
+            const f = result.flows[i]!;
+            const bps = flowRate(result, i, filter.range);
+            const { stats, samples } = latencyOf(result, i, filter);
+            const about = samples !== null && stats ? "≈ " : "";
+            return (
+              <tr key={i}>
+                <th scope="row"><Swatch flow={i} /><span>{f.name}<small>{f.op} → {f.target}</small></span></th>
+                <td data-label="Payload" class="rate"><b>{rate(bps)}</b><i class="meter" style={{ width: `${(bps / most) * 100}%`, background: flowColour(i) }} /></td>
+                <td data-label="p50">{stats ? about + ns(stats.p50) : "–"}</td>
+                <td data-label="p99">{stats ? about + ns(stats.p99) : "–"}</td>
+                <td data-label="Largest">{stats ? about + ns(stats.max) : "–"}</td>
+                <td data-label="Moved">{bytes(flowBytes(result, i, filter.range))}{filter.range ? "" : <small>{plural(f.transactions, "transaction")}</small>}</td>
+                <td data-label="Errors" class={errors(f) === "none" ? "quiet" : "warn"}>{errors(f)}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+      {hidden > 0 && <p class="note">{plural(hidden, "flow does", "flows do")} not use the chosen link and {hidden === 1 ? "is" : "are"} hidden.</p>}
+      {(filter.link !== null || filter.range) && <p class="note">The sentence above is about the whole run. Figures marked ≈ come from the sampled transactions{filter.range ? " under way in the chosen range" : " that crossed the chosen link"}.</p>}
+    </div>
+  );
+}

@@ -1,0 +1,197 @@
+/** Packet by packet: a column for each node, time downwards, an arrow for everything on a wire. */
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Details } from "./details";
+import { instant, plural } from "./format";
+import { useWidth } from "./hooks";
+import { along, layOut, partner, ROW, type Rung, type Rungs, type Shown } from "./ladder_layout";
+import { flowColour } from "./palette";
+import type { Ladder as LadderData, Packet } from "./result";
+import { Empty, Section } from "./section";
+import { useVirtual } from "./virtual";
+import type { View } from "./view";
+
+const GUTTER = 92;
+const MARGIN = 44;
+const MIN_GAP = 124;
+const HEADER = 34;
+
+export function Ladder({ view }: { view: View }) {
+  const { ladder } = view.result;
+  return (
+    <Section id="ladder" title="Ladder" hint="Every packet in the window, from its first bit at the sender to its last bit at the receiver. Silences are shortened.">
+      {!ladder || ladder.packets.length === 0 ? (
+        <Empty>This run kept no window of packets.</Empty>
+      ) : <Stepper view={view} ladder={ladder} />}
+    </Section>
+  );
+}
+
+function Stepper({ view, ladder }: { view: View; ladder: LadderData }) {
+  const { result, filter } = view;
+  const [dllps, setDllps] = useState(true);
+  const [only, setOnly] = useState<number | null>(null);
+  const [id, setId] = useState<number | null>(null);
+  const shown = useMemo((): Shown => ({ ...filter, dllps, transaction: only }), [filter, dllps, only]);
+  const rungs = useMemo(() => layOut(result, ladder, shown), [result, ladder, shown]);
+  const at = rungs.rungs.findIndex((r) => r.packet.id === id);
+  const packet = at >= 0 ? rungs.rungs[at]!.packet : null;
+  const select = useCallback((i: number | null) => i !== null && rungs.rungs[i] && setId(rungs.rungs[i]!.packet.id), [rungs]);
+
+  const moves = {
+    previous: at > 0 ? at - 1 : null,
+    next: at + 1 < rungs.rungs.length ? at + 1 : null,
+    back: along(rungs.rungs, at, -1),
+    on: along(rungs.rungs, at, 1),
+    request: partner(rungs.rungs, at, "request"),
+    completion: partner(rungs.rungs, at, "completion"),
+  };
+  const KEYS: Record<string, number | null> = {
+    ArrowDown: moves.next, ArrowUp: moves.previous, ArrowRight: moves.on, ArrowLeft: moves.back, r: moves.request, c: moves.completion,
+    Home: 0, End: rungs.rungs.length - 1,
+    PageDown: Math.min(rungs.rungs.length - 1, at + 12), PageUp: Math.max(0, at - 12),
+  };
+  const onKeyDown = (e: KeyboardEvent) => {
+    if (!(e.key in KEYS) || e.ctrlKey || e.metaKey || e.altKey) return;
+    e.preventDefault();
+    select(KEYS[e.key]!);
+  };
+  const step = (to: number | null, label: string, text: string, key: string) => (
+    <button type="button" disabled={to === null} onClick={() => select(to)} aria-label={label} title={`${label} (${key})`}>{text}</button>
+  );
+  const outside = filter.range && (filter.range[1] <= ladder.from_fs || filter.range[0] >= ladder.to_fs);
+  const span = ladder.to_fs - ladder.from_fs;
+  return (
+    <>
+      <div class="toolbar" role="toolbar" aria-label="Step through the ladder">
+        <span class="group">{step(moves.previous, "Previous packet", "↑", "↑")}{step(moves.next, "Next packet", "↓ Step", "↓")}</span>
+        <span class="group">{step(moves.back, "Back along the transaction", "←", "←")}{step(moves.on, "On along the transaction", "Follow →", "→")}</span>
+        <span class="group">{step(moves.request, "Jump to the request", "⇤ Request", "R")}{step(moves.completion, "Jump to the completion", "Completion ⇥", "C")}</span>
+        <label><input type="checkbox" checked={dllps} onChange={(e) => setDllps(e.currentTarget.checked)} />DLLPs</label>
+        <label><input type="checkbox" checked={only !== null} disabled={only === null && packet?.transaction == null} onChange={(e) => setOnly(e.currentTarget.checked ? packet!.transaction : null)} />only this transaction</label>
+        <span class="status" aria-live="polite">{at >= 0 ? `${at + 1} of ` : ""}{plural(rungs.rungs.length, "packet")}</span>
+      </div>
+      {rungs.rungs.length === 0 ? (
+        <Empty>
+          {outside ? "The chosen time range lies outside the ladder's window. " : "No packet of the window falls into the choice. "}
+          {outside && <button type="button" class="plain" onClick={() => view.chooseRange([ladder.from_fs, ladder.to_fs])}>Choose the window, {instant(ladder.from_fs, span)} – {instant(ladder.to_fs, span)}</button>}
+          {only !== null && <button type="button" class="plain" onClick={() => setOnly(null)}>Show all transactions</button>}
+        </Empty>
+      ) : (
+        <div class="ladder">
+          <Rows view={view} rungs={rungs} at={at} select={select} onKeyDown={onKeyDown} />
+          <Details view={view} ladder={ladder} packet={packet} />
+        </div>
+      )}
+    </>
+  );
+}
+
+interface RowsProps {
+  view: View;
+  rungs: Rungs;
+  at: number;
+  select: (i: number) => void;
+  onKeyDown: (e: KeyboardEvent) => void;
+}
+
+function Rows({ view, rungs, at, select, onKeyDown }: RowsProps) {
+  const [outer, width] = useWidth<HTMLDivElement>();
+  const scroller = useRef<HTMLDivElement>(null);
+  const sizes = useMemo(() => rungs.rungs.map((r) => r.height), [rungs]);
+  const virtual = useVirtual(scroller, sizes, ROW);
+  const items = virtual.getVirtualItems();
+  const columns = rungs.columns.length;
+  const gap = columns > 1 ? Math.max(MIN_GAP, (width - GUTTER - 2 * MARGIN) / (columns - 1)) : 0;
+  const x = (c: number) => GUTTER + MARGIN + c * gap;
+  const full = Math.max(width, x(columns - 1) + MARGIN);
+  const chosen = at >= 0 ? rungs.rungs[at]! : null;
+
+  useEffect(() => {
+    if (at >= 0) virtual.scrollToIndex(at, { align: "auto" });
+  }, [at, rungs]);
+  useLayoutEffect(() => {
+    if (chosen && scroller.current) reveal(scroller.current, x(Math.min(chosen.from, chosen.to)), x(Math.max(chosen.from, chosen.to)));
+  }, [at]);
+
+  const first = Math.max(0, (items[0]?.index ?? 0) - rungs.reach);
+  const last = items[items.length - 1]?.index ?? -1;
+  const top = scroller.current?.scrollTop ?? 0;
+  const visible = rungs.rungs.slice(first, last + 1).filter((r) => r.y[3] >= top - 200);
+  const span = rungs.rungs[rungs.rungs.length - 1]!.packet.start_fs - rungs.rungs[0]!.packet.start_fs;
+  const unit = Math.max(1e3, span / Math.max(1, rungs.rungs.length) / 4);
+  return (
+    <div ref={outer} class="rungs">
+      <div ref={scroller} class="scroller" tabIndex={0} role="listbox" aria-label="Packets in order of time" onKeyDown={onKeyDown}
+        aria-activedescendant={chosen ? `packet-${chosen.packet.id}` : undefined}>
+        <div class="columns" style={{ width: full, height: HEADER }} aria-hidden="true">
+          {rungs.columns.map((name, c) => <b key={name} style={{ left: x(c), maxWidth: Math.max(80, gap - 8) }}>{name}</b>)}
+        </div>
+        <svg width={full} height={rungs.height} role="presentation">
+          {rungs.columns.map((name, c) => <line key={name} class="life" x1={x(c)} x2={x(c)} y1="0" y2={rungs.height} />)}
+          {visible.map((r) => (
+            <RungMark key={r.packet.id} rung={r} x={x} gap={gap} unit={unit} view={view} chosen={r === chosen}
+              related={chosen !== null && chosen.packet.transaction !== null && r.packet.transaction === chosen.packet.transaction}
+              dim={chosen !== null && chosen.packet.transaction !== null && r.packet.transaction !== chosen.packet.transaction}
+              onClick={() => select(rungs.rungs.indexOf(r))} />
+          ))}
+        </svg>
+      </div>
+    </div>
+  );
+}
+
+/** Scrolls sideways until both ends are in sight. */
+function reveal(el: HTMLElement, left: number, right: number): void {
+  if (left - GUTTER < el.scrollLeft) el.scrollLeft = left - GUTTER;
+  else if (right + MARGIN > el.scrollLeft + el.clientWidth) el.scrollLeft = right + MARGIN - el.clientWidth;
+}
+
+interface MarkProps {
+  rung: Rung;
+  x: (column: number) => number;
+  gap: number;
+  unit: number;
+  view: View;
+  chosen: boolean;
+  related: boolean;
+  dim: boolean;
+  onClick: () => void;
+}
+
+const colourOf = (p: Packet): string =>
+  p.bad ? "var(--bad)" : p.replay ? "var(--cause-replay)" : p.class === "dllp" ? "var(--part-dllp)" : p.flow === null ? "var(--ink-3)" : flowColour(p.flow);
+
+function RungMark({ rung, x, gap, unit, view, chosen, related, dim, onClick }: MarkProps) {
+  const { packet: p, y } = rung;
+  const [x0, x1] = [x(rung.from), x(rung.to)];
+  const way = Math.sign(x1 - x0) || 1;
+  const text = fit(p, Math.abs(x1 - x0) || gap);
+  const link = view.result.links[p.link]!.directions[p.direction]!;
+  const spoken = `${p.text || p.kind}, ${link.from} to ${link.to}, at ${instant(p.start_fs, unit)}${p.bad ? ", corrupted" : ""}${p.replay ? ", replayed" : ""}`;
+  const state = `${p.class}${chosen ? " chosen" : ""}${related ? " related" : ""}${dim ? " dim" : ""}${p.bad ? " bad" : ""}${p.replay ? " replayed" : ""}`;
+  return (
+    <g class={`rung ${state}`} id={`packet-${p.id}`} role="option" aria-selected={chosen} aria-label={spoken} style={{ "--colour": colourOf(p) }} onClick={onClick}>
+      <rect class="hit" x="0" width={Math.max(x0, x1) + MARGIN} y={rung.top - ROW / 2 - 2} height={ROW} />
+      <text class="time" x={GUTTER - 8} y={y[0] + 4}>{instant(p.start_fs, unit)}</text>
+      {rung.gap > 0 && <line class="silence" x1={GUTTER - 30} x2={GUTTER - 8} y1={y[0] - ROW * 0.75} y2={y[0] - ROW * 0.75} />}
+      <polygon points={`${x0},${y[0]} ${x1},${y[2]} ${x1},${y[3]} ${x0},${y[1]}`} />
+      <line class="shaft" x1={x0} y1={y[0]} x2={x1 - way * 3} y2={y[2]} />
+      <path class="head" d={`M${x1},${y[3]}l${-8 * way},-5v9z`} />
+      {p.bad && <path class="cross" d={`M${(x0 + x1) / 2 - 5},${(y[0] + y[3]) / 2 - 5}l10,10m0,-10l-10,10`} />}
+      <circle cx={x0} cy={y[0]} r="3" />
+      <text class="label" x={x0 + way * 9} y={y[0] + (y[2] - y[0]) * 0.04 - 4} text-anchor={way > 0 ? "start" : "end"}>{text}</text>
+    </g>
+  );
+}
+
+const CHARACTER_PX = 6.5;
+
+/** What fits on the arrow: the whole text, or as much of it as says what it is. */
+function fit(p: Packet, room: number): string {
+  const marks = `${p.replay ? "↻ " : ""}${p.bad ? "✕ " : ""}`;
+  const most = Math.max(4, Math.floor((room - 24) / CHARACTER_PX) - marks.length);
+  const text = p.text || p.kind;
+  if (text.length <= most) return marks + text;
+  const short = text.split(" @ ")[0]!;
+  return marks + (short.length <= most ? short : p.kind.length >= most ? p.kind.slice(0, most) : text.slice(0, most - 1) + "…");
+}

@@ -1,0 +1,158 @@
+/** How late transactions were, and which causes their time went to, at which place and behind whom. */
+import { useState } from "preact/hooks";
+import { attributionOf, isLog, latencyOf } from "./derive";
+import { linkOfPlace } from "./filter";
+import { count, ns, percent } from "./format";
+import { causeColour } from "./palette";
+import type { Bar, Latency } from "./result";
+import { Empty, Section } from "./section";
+import { Swatch } from "./swatch";
+import { TipRows, tip } from "./tip";
+import { useWidth } from "./hooks";
+import { shownFlows, type View } from "./view";
+
+export function LatencyView({ view }: { view: View }) {
+  const flows = shownFlows(view);
+  const [wanted, setWanted] = useState(0);
+  const flow = flows.includes(wanted) ? wanted : flows[0];
+  const picker = (
+    <div class="picker" role="radiogroup" aria-label="Flow">
+      {flows.map((i) => (
+        <button key={i} type="button" role="radio" aria-checked={i === flow} onClick={() => setWanted(i)}><Swatch flow={i} />{view.result.flows[i]!.name}</button>
+      ))}
+    </div>
+  );
+  return (
+    <Section id="latency" title="Latency and its causes" hint="Each bar: transactions of one latency, split by what their time was spent on." aside={flows.length > 1 ? picker : undefined}>
+      {flow === undefined ? <Empty>No flow uses the chosen link.</Empty> : <OneFlow view={view} flow={flow} />}
+    </Section>
+  );
+}
+
+function OneFlow({ view, flow }: { view: View; flow: number }) {
+  const { stats, bars, samples } = latencyOf(view.result, flow, view.filter);
+  const used = view.result.causes.map((_, k) => bars.some((b) => b.count > 0 && (b.causes_ns[k] ?? 0) > 0));
+  if (!stats || bars.length === 0) {
+    return <Empty>{samples === null ? "No transaction of this flow ended." : "No sampled transaction of this flow falls into the choice."}</Empty>;
+  }
+  return (
+    <div class="two">
+      <figure>
+        <Histogram view={view} bars={bars} stats={stats} />
+        <ul class="legend">{view.result.causes.map((c, k) => used[k] && <li key={c}><i class="dot" style={{ background: causeColour(c) }} />{c}</li>)}</ul>
+        <Percentiles stats={stats} />
+        {samples !== null && <p class="note">From {count(samples)} sampled transactions that fall into the choice.</p>}
+      </figure>
+      <AttributionTable view={view} flow={flow} />
+    </div>
+  );
+}
+
+const HEIGHT = 250;
+const AXIS = 26;
+
+function Histogram({ view, bars, stats }: { view: View; bars: Bar[]; stats: Latency }) {
+  const [box, width] = useWidth<HTMLDivElement>();
+  const causes = view.result.causes;
+  const top = Math.max(...bars.map((b) => b.count));
+  const total = bars.reduce((sum, b) => sum + b.count, 0);
+  const log = isLog(bars);
+  const scale = (x: number) => (log ? Math.log(x) : x);
+  const [lo, hi] = [scale(bars[0]!.from_ns), scale(bars[bars.length - 1]!.to_ns)];
+  const x = (value: number) => ((scale(Math.max(value, bars[0]!.from_ns)) - lo) / (hi - lo)) * width;
+  const plot = HEIGHT - AXIS;
+  const y = (n: number) => (n / top) * (plot - 22);
+  return (
+    <div ref={box} class="histogram">
+      {width > 0 && (
+        <svg width={width} height={HEIGHT} role="group" aria-label={`Distribution of latency, ${ns(stats.min)} to ${ns(stats.max)}`}>
+          {bars.map((bar, i) => bar.count > 0 && <StackedBar key={i} bar={bar} causes={causes} x={x(bar.from_ns)} width={x(bar.to_ns) - x(bar.from_ns)} base={plot} height={Math.max(1.5, y(bar.count))} total={total} />)}
+          <line class="axis" x1="0" x2={width} y1={plot + 0.5} y2={plot + 0.5} />
+          {ticks(bars, log, width).map((t) => (
+            <g key={t} transform={`translate(${x(t)},${plot})`}><line class="axis" y2="4" /><text y="17" text-anchor={x(t) < 24 ? "start" : x(t) > width - 24 ? "end" : "middle"}>{ns(t)}</text></g>
+          ))}
+          {([["p50", stats.p50], ["p99", stats.p99]] as const).map(([name, value]) => (
+            <g key={name} class="mark" transform={`translate(${x(value)},0)`}><line y1="14" y2={plot} /><text y="10" text-anchor={x(value) > width - 40 ? "end" : x(value) < 40 ? "start" : "middle"}>{name}</text></g>
+          ))}
+        </svg>
+      )}
+    </div>
+  );
+}
+
+function StackedBar(p: { bar: Bar; causes: string[]; x: number; width: number; base: number; height: number; total: number }) {
+  const { bar, causes } = p;
+  const sum = bar.causes_ns.reduce((a, b) => a + Math.max(0, b), 0) || 1;
+  let at = p.base;
+  const parts = causes.map((cause, k) => {
+    const height = (Math.max(0, bar.causes_ns[k] ?? 0) / sum) * p.height;
+    at -= height;
+    return height > 0 && <rect key={cause} x={p.x + 0.5} width={Math.max(1, p.width - 1)} y={at} height={height} fill={causeColour(cause)} />;
+  });
+  const rows = causes.map((name, k) => ({ name, colour: causeColour(name), ns: bar.causes_ns[k] ?? 0 })).filter((r) => r.ns > 0).sort((a, b) => b.ns - a.ns);
+  const title = `${ns(bar.from_ns)} – ${ns(bar.to_ns)}`;
+  const share = percent(bar.count / p.total);
+  return (
+    <g class="bar" tabIndex={0} role="img" aria-label={`${title}: ${share} of transactions, mostly ${rows[0]?.name ?? "nothing"}`}
+      {...tip(() => <><b>{title}</b><p>{count(Math.max(1, bar.count))} transactions, {share}; mean time by cause:</p><TipRows rows={rows.map((r) => ({ ...r, value: ns(r.ns) }))} /></>)}>
+      <rect class="hit" x={p.x} width={p.width} y="0" height={p.base} />
+      {parts}
+    </g>
+  );
+}
+
+/** Round values inside the bars, about one for every 90 pixels. */
+function ticks(bars: Bar[], log: boolean, width: number): number[] {
+  const [lo, hi] = [bars[0]!.from_ns, bars[bars.length - 1]!.to_ns];
+  const wanted = Math.max(2, Math.floor(width / 90));
+  if (!log) {
+    const rough = (hi - lo) / wanted;
+    const ten = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5, 10].map((m) => m * ten).find((s) => s >= rough)!;
+    return Array.from({ length: Math.floor(hi / step) - Math.ceil(lo / step) + 1 }, (_, i) => (Math.ceil(lo / step) + i) * step);
+  }
+  const all = [];
+  for (let ten = 10 ** Math.floor(Math.log10(lo)); ten <= hi; ten *= 10) for (const m of [1, 2, 5]) if (m * ten >= lo && m * ten <= hi) all.push(m * ten);
+  return all.length > wanted ? all.filter((t) => /^1/.test(t.toExponential())) : all;
+}
+
+function Percentiles({ stats }: { stats: Latency }) {
+  const named: [string, number][] = [["min", stats.min], ["mean", stats.mean], ["p50", stats.p50], ["p90", stats.p90], ["p99", stats.p99], ["p99.9", stats.p999], ["max", stats.max]];
+  return <dl class="percentiles">{named.map(([k, v]) => <div key={k}><dt>{k}</dt><dd>{ns(v)}</dd></div>)}</dl>;
+}
+
+function AttributionTable({ view, flow }: { view: View; flow: number }) {
+  const { result, filter } = view;
+  const rows = attributionOf(result, result.flows[flow]!, flow, filter);
+  const [all, setAll] = useState(false);
+  const shown = all ? rows : rows.slice(0, 12);
+  const most = Math.max(1e-12, ...rows.map((r) => r.share));
+  return (
+    <div class="attribution">
+      <h3>Where the time of {result.flows[flow]!.name} went</h3>
+      {rows.length === 0 ? <Empty>Nothing is charged to {filter.link === null ? "any cause" : "the chosen link"}.</Empty> : (
+        <table>
+          <thead><tr><th>Cause</th><th>Place</th><th>Behind</th><th>Share</th></tr></thead>
+          <tbody>
+            {shown.map((r, i) => {
+              const cause = result.causes[r.cause] ?? "?";
+              const behind = r.behind === null ? -1 : result.flows.findIndex((f) => f.name === r.behind);
+              const link = r.place === null ? null : linkOfPlace(result, r.place);
+              return (
+                <tr key={i}>
+                  <th scope="row"><i class="dot" style={{ background: causeColour(cause) }} />{cause}</th>
+                  <td>{r.place === null ? <span class="quiet">everywhere</span> : link === null ? r.place : <button type="button" class="plain" onClick={() => view.chooseLink(link)} aria-pressed={filter.link === link}>{r.place}</button>}</td>
+                  <td>{r.behind === null ? <span class="quiet">–</span> : <>{behind >= 0 && <Swatch flow={behind} />}{r.behind}</>}</td>
+                  <td class="share"><i class="meter" style={{ width: `${(r.share / most) * 100}%`, background: causeColour(cause) }} /><span>{percent(r.share)}</span></td>
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      )}
+      {rows.length > 12 && <button type="button" class="more" onClick={() => setAll(!all)}>{all ? "Show the largest only" : `Show all ${rows.length}`}</button>}
+      {filter.range && <p class="note">In a time range, from samples, by cause. Clear the range to see places and who was in front.</p>}
+      {!filter.range && filter.link !== null && <p class="note">Shares are of the flow's whole latency; only what is charged to the chosen link is shown.</p>}
+    </div>
+  );
+}

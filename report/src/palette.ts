@@ -1,0 +1,33 @@
+/**
+ * One colour per meaning, everywhere on the page. The values live in `style.css` as custom properties, for light and dark; here
+ * are their names. Cool colours are work that must be done, warm ones are waiting, wine and grey are repairs.
+ */
+import type { Utilization } from "./result";
+
+const CAUSES = [
+  "processing", "serialisation", "flight", "queueing", "credit wait", "tag wait", "replay buffer wait", "replay", "data link",
+  "completer", "link down",
+];
+
+export const causeColour = (name: string): string =>
+  CAUSES.includes(name) ? `var(--cause-${name.replaceAll(" ", "-")})` : "var(--cause-other)";
+
+export const FLOW_COLOURS = 8;
+
+/** Flows beyond the eighth repeat the colours, dashed in charts and hatched elsewhere. */
+export const flowColour = (flow: number): string => `var(--flow-${flow % FLOW_COLOURS})`;
+export const flowDashed = (flow: number): boolean => flow % (2 * FLOW_COLOURS) >= FLOW_COLOURS;
+
+export type Part = keyof Utilization;
+export const PARTS: Part[] = ["payload", "overhead", "dllp", "ordered_sets", "replay", "idle"];
+export const BUSY: Exclude<Part, "idle">[] = ["payload", "overhead", "dllp", "ordered_sets", "replay"];
+export const PART_NAMES: Record<Part, string> = {
+  payload: "TLP payload", overhead: "TLP overhead", dllp: "DLLPs", ordered_sets: "ordered sets", replay: "replay", idle: "idle",
+};
+export const partColour = (part: Part): string => `var(--part-${part.replace("_", "-")})`;
+
+/** The value behind `var(--x)`, for canvases, which know no custom properties. */
+export function resolve(colour: string): string {
+  const name = /^var\((--[\w-]+)\)$/.exec(colour)?.[1];
+  return name ? getComputedStyle(document.documentElement).getPropertyValue(name).trim() : colour;
+}

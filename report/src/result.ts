@@ -1,0 +1,239 @@
+/**
+ * The result document: what `tlplab run --json` writes and this page shows.
+ *
+ * Times that end in `_fs` are femtoseconds of simulated time (exact below 9 s, where a double still counts every one), times in
+ * `_ns` are nanoseconds, rates are bits per second. A *place* is either a link direction, written `from → to` exactly as in
+ * {@link Direction} `from` and `to`, or the name of a node. Arrays in {@link Series} have `bins` entries.
+ */
+
+export const SCHEMA = "tlplab/result/1";
+
+export interface Result {
+  schema: string;
+  title: string;
+  version: string;
+  seed: number | string;
+  /** The experiment as it was run, TOML. */
+  experiment: string;
+  /** 16 hexadecimal digits. */
+  trace_hash: string;
+  start_fs: number;
+  end_fs: number;
+  stop_reason: string;
+  verdict: Verdict;
+  flows: Flow[];
+  /** Names of the causes; every `causes_ns` is indexed like this list. */
+  causes: string[];
+  topology: { nodes: Node[] };
+  links: Link[];
+  series: Series;
+  samples: Sample[];
+  /** Absent or null when the run kept no window of packets. */
+  ladder?: Ladder | null;
+}
+
+export interface Verdict {
+  sentence: string;
+  limit: {
+    resource: string;
+    kind: "link" | "tags" | "outstanding" | "credits" | "replay" | "memory" | "rate" | "latency" | "none";
+    utilization: number;
+    evidence: string[];
+  };
+  /** What would limit next; null when nothing else is near. */
+  next: { resource: string; kind: string; headroom: number; text: string } | null;
+}
+
+export interface Flow {
+  name: string;
+  device: string;
+  op: string;
+  /** `host`, or the name of a device. */
+  target: string;
+  transactions: number;
+  bytes: number;
+  payload_bps: number;
+  errors: { ur: number; ca: number; timeout: number; poisoned: number };
+  /** Null when no transaction ended. */
+  latency_ns: Latency | null;
+  histogram: Bar[];
+  attribution: Attribution[];
+}
+
+export interface Latency {
+  min: number;
+  mean: number;
+  p50: number;
+  p90: number;
+  p99: number;
+  p999: number;
+  max: number;
+}
+
+/** Transactions whose latency lies in `from_ns..to_ns`, and the mean nanoseconds per cause among them. */
+export interface Bar {
+  from_ns: number;
+  to_ns: number;
+  count: number;
+  causes_ns: number[];
+}
+
+/** Time that all transactions of a flow spent on one cause at one place; `share` is its part of their latency. */
+export interface Attribution {
+  cause: number;
+  place: string;
+  /** The flow one queued behind. */
+  behind: string | null;
+  total_ns: number;
+  share: number;
+}
+
+export interface Node {
+  name: string;
+  kind: "host" | "root port" | "switch" | "device";
+  model: string | null;
+  /** The node above; null for the host. */
+  parent: string | null;
+  detail: string;
+}
+
+export interface Link {
+  /** The name of the component below, which declared the link. */
+  name: string;
+  upper: string;
+  lower: string;
+  generation: number;
+  width: number;
+  mode: "non-flit" | "flit";
+  /** Bytes. */
+  mps: number;
+  /** After line coding. */
+  raw_bps: number;
+  directions: [Direction, Direction];
+}
+
+/** Fractions of the direction's time; they sum to 1. */
+export interface Utilization {
+  payload: number;
+  overhead: number;
+  dllp: number;
+  ordered_sets: number;
+  replay: number;
+  idle: number;
+}
+
+export interface Direction {
+  from: string;
+  to: string;
+  /** Interface number in the pcapng capture of the same run. */
+  interface: number;
+  utilization: Utilization;
+  tlps: number;
+  payload_bytes: number;
+  dllps: { ack: number; nak: number; update_fc: number; init_fc: number; other: number };
+  replayed: number;
+  replay_timeouts: number;
+  bad_lcrc: number;
+  /** Fractions of time in which a TLP waited for this. */
+  stalls: { credits: number; tags: number; replay_buffer: number };
+}
+
+export interface Series {
+  start_fs: number;
+  bin_fs: number;
+  bins: number;
+  flows: { flow: number; bytes: number[] }[];
+  /** Fractions of each bin; what is missing to 1 is idle. */
+  directions: ({ link: number; direction: number } & Record<Exclude<keyof Utilization, "idle">, number[]>)[];
+  resources: Resource[];
+}
+
+/** How much of something countable was in use: the mean and the largest value in each bin. */
+export interface Resource {
+  name: string;
+  kind: string;
+  /** The link it belongs to; for the tags of a device, the device's link. */
+  link: number | null;
+  direction: number | null;
+  capacity: number | null;
+  unit: string;
+  mean: number[];
+  max: number[];
+}
+
+/** One transaction of a uniform sample. */
+export interface Sample {
+  flow: number;
+  start_fs: number;
+  latency_ns: number;
+  /** Links it crossed, in any order. */
+  links: number[];
+  causes_ns: number[];
+}
+
+export interface Ladder {
+  /** Node names from left to right; a link end that is not here is drawn at its nearest ancestor that is. */
+  columns: string[];
+  from_fs: number;
+  to_fs: number;
+  packets: Packet[];
+  transactions: Transaction[];
+}
+
+export interface Packet {
+  id: number;
+  link: number;
+  direction: number;
+  /** First bit on the wire, last bit on the wire, last bit at the receiver. */
+  start_fs: number;
+  end_fs: number;
+  arrive_fs: number;
+  kind: string;
+  class: "tlp" | "dllp" | "flit";
+  text: string;
+  flow: number | null;
+  transaction: number | null;
+  /** The request's tag, so that a completion finds its request; null or absent where there is none. */
+  tag?: number | null;
+  sequence: number | null;
+  bytes: number;
+  replay: boolean;
+  bad: boolean;
+}
+
+export interface Transaction {
+  id: number;
+  flow: number;
+  start_fs: number;
+  end_fs: number;
+  text: string;
+  intervals: Interval[];
+}
+
+/** A part of a transaction's critical path. Intervals are disjoint and sum to its latency. */
+export interface Interval {
+  cause: number;
+  place: string;
+  behind: string | null;
+  start_fs: number;
+  duration_fs: number;
+}
+
+/** Reads the document from the page. Errors say what is wrong in words for people. */
+export function readResult(text: string): Result {
+  const trimmed = text.trim();
+  if (trimmed === "" || trimmed.startsWith("/*")) {
+    throw new Error("This page holds no result yet. Write one with: tlplab run EXPERIMENT.toml --report run.html");
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(trimmed);
+  } catch (e) {
+    throw new Error(`The result in this page is not valid JSON (${(e as Error).message}). Was the file cut short?`);
+  }
+  const schema = (value as Result | null)?.schema;
+  if (schema !== SCHEMA) {
+    throw new Error(`The result's schema is ${JSON.stringify(schema)}, this page reads "${SCHEMA}". Use the page of the same tlplab version.`);
+  }
+  return value as Result;
+}

@@ -1,0 +1,19 @@
+/** What every part of the page gets: the result, the filter, and the ways to change it. */
+import type { Filter, Range } from "./filter";
+import type { Result } from "./result";
+
+export interface View {
+  result: Result;
+  filter: Filter;
+  /** For each flow, the links it uses. */
+  flowLinks: Set<number>[];
+  /** Chooses a link, or clears the choice when it is the chosen one. */
+  chooseLink(link: number | null): void;
+  chooseRange(range: Range | null): void;
+}
+
+/** Flows that use the chosen link; all without one. */
+export const shownFlows = (view: View): number[] =>
+  view.result.flows.flatMap((_, i) => (view.filter.link === null || view.flowLinks[i]!.has(view.filter.link) ? [i] : []));
+
+export const shownRange = (view: View): Range => view.filter.range ?? [view.result.start_fs, view.result.end_fs];

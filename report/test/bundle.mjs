@@ -1,0 +1,15 @@
+// Compiles one TypeScript file of this folder, with what it imports, into report/out, and returns its address.
+import { build } from "esbuild";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+export const here = dirname(fileURLToPath(import.meta.url));
+
+export async function bundle(name) {
+  const outfile = join(here, "../out/test", name.replace(/\.tsx?$/, ".mjs"));
+  await build({
+    absWorkingDir: here, entryPoints: [name], outfile, bundle: true, format: "esm", platform: "node", packages: "external",
+    jsx: "automatic", jsxImportSource: "preact", sourcemap: "inline", logLevel: "error",
+  });
+  return pathToFileURL(outfile).href;
+}

@@ -1,0 +1,20 @@
+// Pictures of the invented runs at desktop and phone width, light and dark, into report/out: node test/shots.mjs [case…]
+import { chromium } from "playwright-core";
+import { here } from "./bundle.mjs";
+
+const wanted = process.argv.slice(2);
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"] });
+for (const name of wanted.length ? wanted : ["quickstart"]) {
+  for (const width of [1440, 390]) {
+    for (const colorScheme of ["light", "dark"]) {
+      const page = await browser.newPage({ viewport: { width, height: width === 390 ? 844 : 1000 }, deviceScaleFactor: width === 390 ? 2 : 1, colorScheme });
+      page.on("pageerror", (e) => console.log(`${name} ${width}: ${e.message}`));
+      page.on("console", (m) => ["error", "warning"].includes(m.type()) && console.log(`${name} ${width}: ${m.text()}`));
+      await page.goto(`file://${here}/../out/${name}.html`);
+      await page.waitForTimeout(300);
+      await page.screenshot({ path: `${here}/../out/${name}-${width}-${colorScheme}.png`, fullPage: true });
+      await page.close();
+    }
+  }
+}
+await browser.close();
