@@ -2,10 +2,16 @@
 #![no_std]
 extern crate alloc;
 
+pub(crate) mod ack;
 pub mod config;
+pub(crate) mod credit;
 pub mod dllp;
 pub mod event;
+pub(crate) mod flow;
+pub(crate) mod init;
 pub mod limits;
+pub mod port;
+pub(crate) mod replay;
 
 pub use config::{
     AckLatency, AckPolicy, ClassBuffer, Config, ConfigError, Credits, ReceiveBuffers, ReplayBuffer, Scale,
@@ -15,6 +21,10 @@ pub use event::{
     Blocked, Counters, CreditKind, Discard, Event, FlitAck, FlitTlp, FlitUnit, Integrity, ProtocolError, Retrain,
     Timer, TlpShape, TlpUnit, Unit,
 };
+
+pub use flow::CreditsLeft;
+pub use port::Port;
+pub use replay::Occupancy;
 
 use tlplab_units::Time;
 

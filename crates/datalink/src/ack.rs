@@ -1,0 +1,168 @@
+//! The receiving side of ack/nak: which sequence number is next, and what the peer must be told (PCIe 5.0 §3.6.3).
+
+use tlplab_units::{Duration, Time};
+
+/// Sequence numbers have 12 bits.
+pub(crate) const SEQUENCE_MASK: u16 = 0xFFF;
+/// Half of them: the most that may be unacknowledged.
+pub(crate) const SEQUENCE_HALF: u16 = 2048;
+
+/// `a - b` modulo 4096.
+pub(crate) const fn distance(a: u16, b: u16) -> u16 {
+    a.wrapping_sub(b) & SEQUENCE_MASK
+}
+
+/// Where a sequence number lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Position {
+    Next,
+    Before,
+    After,
+}
+
+/// What to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    Ack(u16),
+    Nak(u16),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Receiver {
+    /// NEXT_RCV_SEQ.
+    next: u16,
+    /// NAK_SCHEDULED: set with a Nak, cleared by the TLP it asks for; meanwhile there is no second Nak.
+    nak_scheduled: bool,
+    nak_due: bool,
+    ack_due: bool,
+    /// TLPs that no Ack or Nak covers.
+    unacknowledged: u16,
+    /// AckNak_LATENCY_TIMER.
+    ack_at: Time,
+    latency: Duration,
+    every: u16,
+}
+
+impl Receiver {
+    pub(crate) fn new(latency: Duration, every: Option<u16>) -> Self {
+        Self {
+            next: 0,
+            nak_scheduled: false,
+            nak_due: false,
+            ack_due: false,
+            unacknowledged: 0,
+            ack_at: Time::NEVER,
+            latency,
+            every: every.unwrap_or(u16::MAX),
+        }
+    }
+    pub(crate) fn reset(&mut self) {
+        *self = Self::new(self.latency, Some(self.every));
+    }
+    #[inline]
+    pub(crate) const fn position(&self, sequence: u16) -> Position {
+        if sequence == self.next {
+            Position::Next
+        } else if distance(self.next, sequence) <= SEQUENCE_HALF {
+            Position::Before
+        } else {
+            Position::After
+        }
+    }
+    /// The next TLP came, good.
+    #[inline]
+    pub(crate) fn accept(&mut self, now: Time) {
+        self.next = (self.next + 1) & SEQUENCE_MASK;
+        self.nak_scheduled = false;
+        self.unacknowledged += 1;
+        if self.latency.is_zero() || self.unacknowledged >= self.every {
+            self.ack_due = true;
+        } else if self.ack_at == Time::NEVER {
+            self.ack_at = now + self.latency;
+        }
+    }
+    /// A TLP came that was delivered before: the peer has missed an Ack.
+    pub(crate) const fn duplicate(&mut self) {
+        self.ack_due = true;
+    }
+    /// A TLP is damaged or missing.
+    pub(crate) const fn refuse(&mut self) {
+        if !self.nak_scheduled {
+            self.nak_scheduled = true;
+            self.nak_due = true;
+        }
+    }
+    pub(crate) const fn deadline(&self) -> Time {
+        self.ack_at
+    }
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        if now >= self.ack_at {
+            self.ack_at = Time::NEVER;
+            self.ack_due = true;
+        }
+    }
+    /// What is due now. It covers everything that arrived.
+    #[inline]
+    pub(crate) fn poll(&mut self) -> Option<Reply> {
+        if !(self.nak_due || self.ack_due) {
+            return None;
+        }
+        let last = self.next.wrapping_sub(1) & SEQUENCE_MASK;
+        let reply = if self.nak_due { Reply::Nak(last) } else { Reply::Ack(last) };
+        self.nak_due = false;
+        self.ack_due = false;
+        self.unacknowledged = 0;
+        self.ack_at = Time::NEVER;
+        Some(reply)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_around_the_wrap() {
+        let mut rx = Receiver::new(Duration::from_ns(10), None);
+        for _ in 0..4095 {
+            rx.accept(Time::ZERO);
+        }
+        assert_eq!(rx.position(4095), Position::Next);
+        assert_eq!(rx.position(0), Position::After);
+        assert_eq!(rx.position(4094), Position::Before);
+        assert_eq!(rx.position(4095 - 2048), Position::Before);
+        assert_eq!(rx.position(4095 - 2049), Position::After);
+        rx.accept(Time::ZERO);
+        assert_eq!(rx.position(0), Position::Next);
+    }
+
+    #[test]
+    fn one_nak_until_the_missing_tlp_comes() {
+        let mut rx = Receiver::new(Duration::from_ns(10), None);
+        rx.accept(Time::ZERO);
+        rx.refuse();
+        rx.refuse();
+        assert_eq!(rx.poll(), Some(Reply::Nak(0)));
+        rx.refuse();
+        assert_eq!((rx.poll(), rx.deadline()), (None, Time::NEVER));
+        rx.accept(Time::ZERO);
+        rx.refuse();
+        assert_eq!(rx.poll(), Some(Reply::Nak(1)));
+    }
+
+    #[test]
+    fn an_ack_waits_for_its_latency_or_its_count() {
+        let mut rx = Receiver::new(Duration::from_ns(10), Some(3));
+        rx.accept(Time::ZERO);
+        assert_eq!((rx.poll(), rx.deadline()), (None, Time::ZERO + Duration::from_ns(10)));
+        rx.accept(Time::ZERO + Duration::from_ns(5));
+        rx.handle_timeout(rx.deadline());
+        assert_eq!((rx.poll(), rx.deadline()), (Some(Reply::Ack(1)), Time::NEVER));
+        for _ in 0..3 {
+            rx.accept(Time::ZERO + Duration::from_ns(20));
+        }
+        assert_eq!(rx.poll(), Some(Reply::Ack(4)));
+        rx.duplicate();
+        assert_eq!(rx.poll(), Some(Reply::Ack(4)));
+    }
+}

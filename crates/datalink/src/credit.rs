@@ -1,0 +1,259 @@
+//! Credit counters: what the transmitter may send, what the receiver has granted (PCIe 5.0 §2.6.1).
+//!
+//! Counters count since initialisation, modulo 2^F, and only differences have meaning; at most 2^F / 2 may be outstanding.
+//! An infinite counter has a mask of 0: every difference is 0, and the same arithmetic says "go" without a branch.
+
+use crate::config::{Credits, Scale};
+use crate::event::CreditKind;
+
+const fn mask(kind: CreditKind, scale: Scale) -> u32 {
+    (1 << scale.counter_bits(kind)) - 1
+}
+
+/// CREDITS_CONSUMED and CREDIT_LIMIT of one class and kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Transmit {
+    consumed: u32,
+    limit: u32,
+    mask: u32,
+    shift: u32,
+}
+
+impl Transmit {
+    /// Before initialisation: nothing is granted.
+    pub(crate) const NONE: Self = Self { consumed: 0, limit: 0, mask: mask(CreditKind::Header, Scale::X1), shift: 0 };
+
+    /// From the value of an InitFC; 0 is infinite.
+    pub(crate) const fn granted(kind: CreditKind, scale: Scale, field: u16) -> Self {
+        let mask = if field == 0 { 0 } else { mask(kind, scale) };
+        let shift = scale.shift();
+        Self { consumed: 0, limit: ((field as u32) << shift) & mask, mask, shift }
+    }
+    const fn half(&self) -> u32 {
+        self.mask.div_ceil(2)
+    }
+    /// Are there `credits` left?
+    pub(crate) const fn admits(&self, credits: u32) -> bool {
+        self.limit.wrapping_sub(self.consumed.wrapping_add(credits)) & self.mask <= self.half()
+    }
+    pub(crate) const fn consume(&mut self, credits: u32) {
+        self.consumed = self.consumed.wrapping_add(credits) & self.mask;
+    }
+    /// Credits left; `None` is infinite.
+    pub(crate) const fn available(&self) -> Option<u32> {
+        if self.mask == 0 { None } else { Some(self.limit.wrapping_sub(self.consumed) & self.mask) }
+    }
+    /// Takes the value of an UpdateFC; says whether the limit moved.
+    pub(crate) const fn update(&mut self, field: u16) -> Result<bool, LimitError> {
+        if self.mask == 0 {
+            return if field == 0 { Ok(false) } else { Err(LimitError::Infinite) };
+        }
+        let limit = ((field as u32) << self.shift) & self.mask;
+        if limit.wrapping_sub(self.consumed) & self.mask > self.half() {
+            return Err(LimitError::Range);
+        }
+        let moved = limit != self.limit;
+        self.limit = limit;
+        Ok(moved)
+    }
+}
+
+/// What is wrong with the value of an UpdateFC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LimitError {
+    /// It was advertised as infinite.
+    Infinite,
+    /// More than half the counter's range, or less than what is consumed.
+    Range,
+}
+
+/// CREDITS_ALLOCATED and CREDITS_RECEIVED of one class and kind, and what the peer was last told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Receive {
+    allocated: u32,
+    granted: u32,
+    received: u32,
+    mask: u32,
+    shift: u32,
+    /// Freed credits that make an UpdateFC due.
+    batch: u32,
+    /// In the receive buffer: delivered and not released.
+    held: u32,
+    /// Part of `held` that arrived before the link went down: its release grants nothing.
+    stale: u32,
+}
+
+impl Receive {
+    pub(crate) const NONE: Self =
+        Self { allocated: 0, granted: 0, received: 0, mask: 0, shift: 0, batch: u32::MAX, held: 0, stale: 0 };
+
+    /// Advertises `credits` from scratch. What is still held came over a link that is gone.
+    pub(crate) fn advertise(&mut self, kind: CreditKind, credits: Credits, scaled: bool, batch_percent: u8) {
+        let held = self.held;
+        *self = Self { held, stale: held, ..Self::NONE };
+        let (scale, initial) = initial(kind, credits, scaled);
+        self.shift = scale.shift();
+        if let Some(initial) = initial {
+            self.mask = mask(kind, scale);
+            self.allocated = initial;
+            self.granted = initial;
+            self.batch = (initial * u32::from(batch_percent)).div_ceil(100).max(1 << self.shift);
+        }
+    }
+    pub(crate) const fn is_infinite(&self) -> bool {
+        self.mask == 0
+    }
+    pub(crate) const fn scale(&self) -> Scale {
+        match self.shift {
+            0 => Scale::X1,
+            2 => Scale::X4,
+            _ => Scale::X16,
+        }
+    }
+    /// A TLP arrived; `false` is a receiver overflow: it had no credit.
+    pub(crate) const fn receive(&mut self, credits: u32) -> bool {
+        self.held += credits;
+        self.received = self.received.wrapping_add(credits) & self.mask;
+        self.granted.wrapping_sub(self.received) & self.mask <= self.mask / 2
+    }
+    pub(crate) fn release(&mut self, credits: u32) {
+        debug_assert!(credits <= self.held, "released {credits} credits of {}", self.held);
+        self.held = self.held.saturating_sub(credits);
+        let stale = self.stale.min(credits);
+        self.stale -= stale;
+        self.allocated = self.allocated.wrapping_add(credits - stale) & self.mask;
+    }
+    /// Is an UpdateFC due? `largest`: credits of the largest TLP, below which the peer may be blocked.
+    pub(crate) const fn wants_update(&self, largest: u32, unblock: bool) -> bool {
+        let freed = self.allocated.wrapping_sub(self.granted) & self.mask;
+        let peer_has = self.granted.wrapping_sub(self.received) & self.mask;
+        freed >= self.batch || (unblock && freed >> self.shift > 0 && peer_has < largest)
+    }
+    /// The value for an UpdateFC (or InitFC), which the peer then counts as granted.
+    pub(crate) const fn grant(&mut self) -> u16 {
+        let field = self.allocated >> self.shift;
+        self.granted = field << self.shift;
+        field as u16
+    }
+}
+
+/// Scale and size of a first advertisement; `None` is infinite.
+pub(crate) fn initial(kind: CreditKind, credits: Credits, scaled: bool) -> (Scale, Option<u32>) {
+    match credits {
+        Credits::Infinite => (Scale::X1, None),
+        Credits::Finite(count) => {
+            let count = u32::from(count);
+            let scale = if scaled { Scale::of(kind, count) } else { Scale::X1 };
+            (scale, Some(count.min(scale.most(kind)) >> scale.shift() << scale.shift()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use CreditKind::{Data, Header};
+
+    #[test]
+    fn the_limit_is_reached_exactly_and_wraps() {
+        let mut tx = Transmit::granted(Header, Scale::X1, 3);
+        let mut limit = 3u32;
+        for _ in 0..1000 {
+            assert!(tx.admits(1) && tx.admits(3) && !tx.admits(4));
+            tx.consume(3);
+            assert_eq!(tx.available(), Some(0));
+            assert!(!tx.admits(1));
+            limit += 3;
+            assert_eq!(tx.update((limit & 255) as u16), Ok(true));
+        }
+        assert_eq!(tx.update((limit & 255) as u16), Ok(false));
+    }
+
+    #[test]
+    fn the_largest_advertisement_of_each_scale_is_usable() {
+        for (kind, scale, most) in [
+            (Header, Scale::X1, 127),
+            (Header, Scale::X4, 508),
+            (Header, Scale::X16, 2032),
+            (Data, Scale::X1, 2047),
+            (Data, Scale::X4, 8188),
+            (Data, Scale::X16, 32752),
+        ] {
+            assert_eq!(scale.most(kind), most);
+            assert_eq!(Scale::of(kind, most), scale);
+            let mut tx = Transmit::granted(kind, scale, (most >> scale.shift()) as u16);
+            assert!(tx.admits(most) && !tx.admits(most + 1));
+            tx.consume(most);
+            assert_eq!(tx.update(((2 * most & tx.mask) >> scale.shift()) as u16), Ok(true));
+            assert_eq!(tx.available(), Some(most));
+        }
+    }
+
+    #[test]
+    fn infinite_never_blocks_and_refuses_a_value() {
+        let mut tx = Transmit::granted(Data, Scale::X1, 0);
+        for _ in 0..100 {
+            assert!(tx.admits(256));
+            tx.consume(256);
+        }
+        assert_eq!(tx.available(), None);
+        assert_eq!(tx.update(0), Ok(false));
+        assert_eq!(tx.update(7), Err(LimitError::Infinite));
+    }
+
+    #[test]
+    fn an_update_may_not_take_back_nor_grant_more_than_half() {
+        let mut tx = Transmit::granted(Header, Scale::X1, 10);
+        tx.consume(5);
+        assert_eq!(tx.update(4), Err(LimitError::Range));
+        assert_eq!(tx.update(5 + 129), Err(LimitError::Range));
+        assert_eq!(tx.update(5 + 128), Ok(true));
+        assert_eq!(Transmit::NONE.available(), Some(0));
+        assert!(!Transmit::NONE.admits(1));
+    }
+
+    #[test]
+    fn overflow_is_seen_and_a_batch_is_half() {
+        let mut rx = Receive::NONE;
+        rx.advertise(Header, Credits::Finite(5), false, 50);
+        for _ in 0..5 {
+            assert!(rx.receive(1));
+        }
+        assert!(!rx.receive(1), "six TLPs on five credits");
+        rx.advertise(Header, Credits::Finite(5), false, 50);
+        assert!(rx.receive(1) && rx.receive(1) && rx.receive(1));
+        for due in [false, false, false, false, false, false] {
+            rx.release(1);
+            assert_eq!(rx.wants_update(1, true), due, "releases from before the reset grant nothing");
+        }
+        for due in [false, false, true] {
+            rx.release(1);
+            assert_eq!(rx.wants_update(1, true), due);
+        }
+        assert_eq!(rx.grant(), 8);
+        assert!(!rx.wants_update(1, true));
+    }
+
+    #[test]
+    fn a_peer_that_may_be_blocked_hears_at_once() {
+        let mut rx = Receive::NONE;
+        rx.advertise(Data, Credits::Finite(40), false, 100);
+        for _ in 0..2 {
+            assert!(rx.receive(16));
+        }
+        rx.release(16);
+        assert!(rx.wants_update(16, true) && !rx.wants_update(16, false) && !rx.wants_update(8, true));
+    }
+
+    #[test]
+    fn scaled_grants_are_rounded_down_to_the_unit() {
+        let mut rx = Receive::NONE;
+        rx.advertise(Data, Credits::Finite(8190), true, 50);
+        assert_eq!(rx.grant(), (8190 >> 4) as u16);
+        assert!(rx.receive(32));
+        rx.release(32);
+        assert_eq!(rx.grant(), 513);
+        rx.advertise(Data, Credits::Finite(8190), false, 50);
+        assert_eq!(rx.grant(), 2047, "capped where the link does not scale");
+    }
+}

@@ -1,0 +1,298 @@
+//! Flow control of all virtual channels of a port, both directions, and the policy that returns credits.
+
+use crate::config::{Config, Credits, Scale, UpdateFcPolicy, VcBuffers};
+use crate::credit::{LimitError, Receive, Transmit, initial};
+use crate::dllp;
+use crate::event::{Blocked, CreditKind, ProtocolError, TlpShape};
+use CreditKind::{Data, Header};
+use tlplab_units::{FcClass, Time, Vc};
+
+/// Both kinds of credit of one class, as transmitter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TransmitClass {
+    header: Transmit,
+    data: Transmit,
+}
+
+/// Both kinds of credit of one class, as receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ReceiveClass {
+    header: Receive,
+    data: Receive,
+    largest: u32,
+    last_update: Time,
+}
+
+/// Credits a transmitter has left; `None` is infinite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CreditsLeft {
+    /// TLPs.
+    pub header: Option<u32>,
+    /// Units of 16 bytes.
+    pub data: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FlowControl {
+    tx: [[TransmitClass; 3]; 8],
+    rx: [[ReceiveClass; 3]; 8],
+    /// Virtual channels that carry TLPs, one bit each.
+    ready: u8,
+    /// Classes that are owed an UpdateFC: bit 4·VC + class.
+    due: u32,
+    /// No class needs its periodic UpdateFC before this.
+    refresh_at: Time,
+    scaled: bool,
+    policy: UpdateFcPolicy,
+}
+
+const fn bit(vc: usize, class: usize) -> u32 {
+    1 << (4 * vc + class)
+}
+
+fn at(vc: Vc) -> usize {
+    usize::from(vc.value()) & 7
+}
+
+impl FlowControl {
+    pub(crate) fn new(policy: UpdateFcPolicy) -> Self {
+        let tx = TransmitClass { header: Transmit::NONE, data: Transmit::NONE };
+        let rx =
+            ReceiveClass { header: Receive::NONE, data: Receive::NONE, largest: 0, last_update: Time::ZERO };
+        Self {
+            tx: [[tx; 3]; 8],
+            rx: [[rx; 3]; 8],
+            ready: 0,
+            due: 0,
+            refresh_at: Time::NEVER,
+            scaled: false,
+            policy,
+        }
+    }
+
+    /// Nothing is granted any more.
+    pub(crate) fn stop(&mut self) {
+        self.ready = 0;
+        self.due = 0;
+        self.refresh_at = Time::NEVER;
+        let none = TransmitClass { header: Transmit::NONE, data: Transmit::NONE };
+        self.tx = [[none; 3]; 8];
+    }
+
+    /// Before initialisation: allocates what `config` advertises.
+    pub(crate) fn start(&mut self, config: &Config, scaled: bool) {
+        self.stop();
+        self.scaled = scaled;
+        for (vc, buffers) in config.receive.vcs.iter().enumerate() {
+            let Some(VcBuffers(buffers)) = buffers else { continue };
+            for class in FcClass::ALL {
+                let rx = &mut self.rx[vc][class.index()];
+                let buffer = buffers[class.index()];
+                rx.header.advertise(Header, buffer.header, scaled, self.policy.batch_percent);
+                rx.data.advertise(Data, buffer.data, scaled, self.policy.batch_percent);
+                rx.largest = u32::from(config.max_data_credits(class));
+            }
+        }
+    }
+
+    /// What an InitFC of `config`'s port says of one class.
+    pub(crate) fn advertisement(config: &Config, scaled: bool, vc: Vc, class: FcClass) -> Option<dllp::FlowControl> {
+        let VcBuffers(buffers) = config.receive.vcs[at(vc)]?;
+        let buffer = buffers[class.index()];
+        let field = |kind, credits: Credits| {
+            let (scale, count) = initial(kind, credits, scaled);
+            (scale, (count.unwrap_or(0) >> scale.shift()) as u16)
+        };
+        let (header_scale, header) = field(Header, buffer.header);
+        let (data_scale, data) = field(Data, buffer.data);
+        Some(flow_dllp(vc, class, scaled.then_some((header_scale, data_scale)), header, data))
+    }
+
+    /// Takes the values of an InitFC.
+    pub(crate) fn grant(&mut self, fc: &dllp::FlowControl) {
+        let (header_scale, data_scale) = scales(fc);
+        self.tx[at(fc.vc)][fc.class.index()] = TransmitClass {
+            header: Transmit::granted(Header, header_scale, u16::from(fc.header)),
+            data: Transmit::granted(Data, data_scale, fc.data),
+        };
+    }
+
+    /// The virtual channel is initialised.
+    pub(crate) fn open(&mut self, now: Time, vc: Vc) {
+        self.ready |= 1 << vc.value();
+        for rx in &mut self.rx[at(vc)] {
+            rx.last_update = now;
+        }
+        self.refresh_at = self.next_refresh();
+    }
+
+    pub(crate) const fn is_open(&self, vc: Vc) -> bool {
+        self.ready & 1 << vc.value() != 0
+    }
+
+    #[inline]
+    pub(crate) fn admit(&self, shape: &TlpShape) -> Result<(), Blocked> {
+        if !self.is_open(shape.vc) {
+            return Err(Blocked::LinkDown);
+        }
+        let tx = &self.tx[at(shape.vc)][shape.class.index()];
+        if tx.header.admits(1) & tx.data.admits(u32::from(shape.data_credits)) {
+            Ok(())
+        } else {
+            Err(Blocked::Credits)
+        }
+    }
+
+    #[inline]
+    pub(crate) fn consume(&mut self, shape: &TlpShape) {
+        let tx = &mut self.tx[at(shape.vc)][shape.class.index()];
+        tx.header.consume(1);
+        tx.data.consume(u32::from(shape.data_credits));
+    }
+
+    /// A TLP is delivered into the receive buffer.
+    #[inline]
+    pub(crate) fn receive(&mut self, shape: &TlpShape) -> Result<(), ProtocolError> {
+        let rx = &mut self.rx[at(shape.vc)][shape.class.index()];
+        let header = rx.header.receive(1);
+        let data = rx.data.receive(u32::from(shape.data_credits));
+        self.check(shape.vc, shape.class);
+        match (header, data) {
+            (true, true) => Ok(()),
+            (header, _) => {
+                let kind = if header { Data } else { Header };
+                Err(ProtocolError::ReceiverOverflow { vc: shape.vc, class: shape.class, kind })
+            }
+        }
+    }
+
+    /// A TLP left the receive buffer.
+    #[inline]
+    pub(crate) fn release(&mut self, shape: &TlpShape) {
+        let rx = &mut self.rx[at(shape.vc)][shape.class.index()];
+        rx.header.release(1);
+        rx.data.release(u32::from(shape.data_credits));
+        self.check(shape.vc, shape.class);
+    }
+
+    /// Both the arrival of a TLP and its release can be what leaves the peer without credits that are free here.
+    #[inline]
+    fn check(&mut self, vc: Vc, class: FcClass) {
+        let (vc, class) = (at(vc), class.index());
+        let rx = &self.rx[vc][class];
+        let unblock = self.policy.unblock;
+        if rx.header.wants_update(1, unblock) || rx.data.wants_update(rx.largest, unblock) {
+            self.due |= bit(vc, class);
+        }
+    }
+
+    /// Owes the peer an UpdateFC, whatever the policy says: it has not heard that the channel is up.
+    pub(crate) fn nudge(&mut self, vc: Vc) {
+        self.due |= bit(at(vc), FcClass::Posted.index());
+    }
+
+    /// The next UpdateFC that is due.
+    #[inline]
+    pub(crate) fn poll(&mut self, now: Time) -> Option<dllp::FlowControl> {
+        if self.due == 0 {
+            return None;
+        }
+        let index = self.due.trailing_zeros() as usize;
+        let (vc, class) = (index / 4, index % 4);
+        self.due &= !bit(vc, class);
+        let rx = &mut self.rx[vc][class];
+        rx.last_update = now;
+        let (header, data) = (rx.header.grant(), rx.data.grant());
+        let scales = self.scaled.then(|| (rx.header.scale(), rx.data.scale()));
+        Some(flow_dllp(Vc::new(vc as u8)?, FcClass::ALL[class], scales, header, data))
+    }
+
+    /// Takes an UpdateFC; says whether there are more credits than before.
+    pub(crate) fn update(&mut self, fc: &dllp::FlowControl) -> Result<bool, ProtocolError> {
+        let (vc, class) = (fc.vc, fc.class);
+        let tx = &mut self.tx[at(vc)][class.index()];
+        let error = |kind| {
+            move |why| match why {
+                LimitError::Infinite => ProtocolError::UpdateOfInfinite { vc, class, kind },
+                LimitError::Range => ProtocolError::CreditLimit { vc, class, kind },
+            }
+        };
+        let header = tx.header.update(u16::from(fc.header)).map_err(error(Header))?;
+        let data = tx.data.update(fc.data).map_err(error(Data))?;
+        Ok(header || data)
+    }
+
+    pub(crate) const fn is_scaled(&self) -> bool {
+        self.scaled
+    }
+
+    pub(crate) const fn refresh_at(&self) -> Time {
+        self.refresh_at
+    }
+
+    /// The refresh timer expired: every class that has not been told for the interval is due.
+    pub(crate) fn handle_refresh(&mut self, now: Time) {
+        let Some(interval) = self.policy.refresh else { return };
+        for vc in 0..8 {
+            for class in 0..3 {
+                let rx = &mut self.rx[vc][class];
+                if self.ready & 1 << vc != 0 && rx.is_finite() && now >= rx.last_update + interval {
+                    self.due |= bit(vc, class);
+                    rx.last_update = now;
+                }
+            }
+        }
+        self.refresh_at = self.next_refresh();
+    }
+
+    fn next_refresh(&self) -> Time {
+        let Some(interval) = self.policy.refresh else { return Time::NEVER };
+        (0..8)
+            .filter(|vc| self.ready & 1 << vc != 0)
+            .flat_map(|vc| &self.rx[vc])
+            .filter(|rx| rx.is_finite())
+            .map(|rx| rx.last_update + interval)
+            .min()
+            .unwrap_or(Time::NEVER)
+    }
+
+    /// Credits the transmitter has left.
+    pub(crate) fn left(&self, vc: Vc, class: FcClass) -> CreditsLeft {
+        let tx = &self.tx[at(vc)][class.index()];
+        CreditsLeft { header: tx.header.available(), data: tx.data.available() }
+    }
+}
+
+impl ReceiveClass {
+    const fn is_finite(&self) -> bool {
+        !(self.header.is_infinite() && self.data.is_infinite())
+    }
+}
+
+/// Builds the content of a flow control DLLP; without scaled flow control its scale fields are zero.
+fn flow_dllp(
+    vc: Vc,
+    class: FcClass,
+    scales: Option<(Scale, Scale)>,
+    header: u16,
+    data: u16,
+) -> dllp::FlowControl {
+    let code = |scale: Option<Scale>| scale.map_or(0, |s| s as u8 + 1);
+    dllp::FlowControl {
+        vc,
+        class,
+        header_scale: code(scales.map(|s| s.0)),
+        data_scale: code(scales.map(|s| s.1)),
+        header: header as u8,
+        data,
+    }
+}
+
+fn scales(fc: &dllp::FlowControl) -> (Scale, Scale) {
+    let scale = |code| match code {
+        2 => Scale::X4,
+        3 => Scale::X16,
+        _ => Scale::X1,
+    };
+    (scale(fc.header_scale), scale(fc.data_scale))
+}

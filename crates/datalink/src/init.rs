@@ -1,0 +1,303 @@
+//! Link up: the data link feature exchange, then InitFC1 and InitFC2 of every virtual channel (PCIe 5.0 §3.2.1, §3.3, §3.4).
+//!
+//! ```text
+//!            link_up                feature acknowledged,            all three classes      InitFC2, UpdateFC
+//!  Inactive ────────▶ Feature ────── or InitFC1 heard ────▶ FC_INIT1 ────── heard ────▶ FC_INIT2 ── or a TLP ──▶ ready
+//!                     (only if scaled flow control is offered)
+//! ```
+//! VC0 comes first and makes the link active; the others follow. Everything is repeated until the peer answers.
+
+use crate::config::Config;
+use crate::dllp;
+use crate::event::{Event, ProtocolError, TlpShape};
+use crate::flow::FlowControl;
+use tlplab_units::{FcClass, Time, Vc};
+
+/// Where one virtual channel is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// FC_INIT1: waiting for the peer's three advertisements.
+    Init1,
+    /// FC_INIT2: waiting for a sign that the peer has ours.
+    Init2,
+    /// Carries TLPs.
+    Ready,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Inactive,
+    Feature,
+    Flow,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Channel {
+    stage: Stage,
+    /// Classes whose advertisement was heard, one bit each.
+    heard: u8,
+    /// DLLPs to send: InitFC1 for the three classes in bits 0 to 2, InitFC2 in bits 3 to 5.
+    unsent: u8,
+}
+
+const ALL_HEARD: u8 = 0b111;
+const INIT1_DLLPS: u8 = 0b000_111;
+const INIT2_DLLPS: u8 = 0b111_000;
+
+/// The port's link state and its flow control, which that state opens and closes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LinkControl {
+    pub(crate) flow: FlowControl,
+    config: Config,
+    phase: Phase,
+    channels: [Channel; 8],
+    /// Enabled virtual channels that are not ready.
+    waiting: u8,
+    feature_unsent: bool,
+    /// The peer's feature DLLP: does it scale?
+    peer_scales: Option<bool>,
+    repeat_at: Time,
+}
+
+impl LinkControl {
+    pub(crate) fn new(config: Config) -> Self {
+        let channel = Channel { stage: Stage::Init1, heard: 0, unsent: 0 };
+        Self {
+            flow: FlowControl::new(config.fc),
+            config,
+            phase: Phase::Inactive,
+            channels: [channel; 8],
+            waiting: 0,
+            feature_unsent: false,
+            peer_scales: None,
+            repeat_at: Time::NEVER,
+        }
+    }
+
+    pub(crate) const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub(crate) const fn is_active(&self) -> bool {
+        self.flow.is_open(Vc::ZERO)
+    }
+
+    pub(crate) fn up(&mut self) {
+        if self.phase != Phase::Inactive {
+            return;
+        }
+        if self.config.scaled_flow_control {
+            self.phase = Phase::Feature;
+            self.feature_unsent = true;
+        } else {
+            self.start_flow(false);
+        }
+    }
+
+    pub(crate) fn down(&mut self) {
+        self.flow.stop();
+        self.phase = Phase::Inactive;
+        self.channels = [Channel { stage: Stage::Init1, heard: 0, unsent: 0 }; 8];
+        self.waiting = 0;
+        self.feature_unsent = false;
+        self.peer_scales = None;
+        self.repeat_at = Time::NEVER;
+    }
+
+    /// The state that an exchange with `peer` would have led to.
+    pub(crate) fn activate_with(&mut self, now: Time, peer: &Config) {
+        self.down();
+        let scaled = self.config.scaled_flow_control && peer.scaled_flow_control;
+        if self.config.scaled_flow_control {
+            self.peer_scales = Some(peer.scaled_flow_control).filter(|_| peer.scaled_flow_control);
+        }
+        self.start_flow(scaled);
+        for vc in (0..8).filter_map(Vc::new) {
+            let enabled = self.waiting & 1 << vc.value() != 0;
+            for class in FcClass::ALL {
+                if let (true, Some(fc)) = (enabled, FlowControl::advertisement(peer, scaled, vc, class)) {
+                    self.flow.grant(&fc);
+                    self.channels[usize::from(vc.value())].heard |= 1 << class.index();
+                }
+            }
+            if self.channels[usize::from(vc.value())].heard == ALL_HEARD {
+                self.ready(now, vc);
+                self.channels[usize::from(vc.value())].unsent = 0;
+            }
+        }
+    }
+
+    fn start_flow(&mut self, scaled: bool) {
+        self.phase = Phase::Flow;
+        self.feature_unsent = false;
+        self.repeat_at = Time::NEVER;
+        self.flow.start(&self.config, scaled);
+        for (vc, buffers) in self.config.receive.vcs.iter().enumerate() {
+            if buffers.is_some() {
+                self.waiting |= 1 << vc;
+            }
+        }
+        self.channels[0].unsent = INIT1_DLLPS;
+    }
+
+    fn ready(&mut self, now: Time, vc: Vc) {
+        self.channels[usize::from(vc.value())].stage = Stage::Ready;
+        self.waiting &= !(1 << vc.value());
+        self.flow.open(now, vc);
+        if vc == Vc::ZERO {
+            // Now the other channels may speak; they have listened since the start.
+            for other in (1..8).filter(|other| self.waiting & 1 << other != 0) {
+                let channel = &mut self.channels[other];
+                channel.unsent |= if channel.stage == Stage::Init1 { INIT1_DLLPS } else { INIT2_DLLPS };
+            }
+        }
+        if self.waiting == 0 {
+            self.repeat_at = Time::NEVER;
+        }
+    }
+
+    /// The next DLLP that link up needs; then UpdateFCs. The flag says which of the two it is.
+    #[inline]
+    pub(crate) fn poll(&mut self, now: Time) -> Option<(dllp::Repr, bool)> {
+        if self.phase == Phase::Flow && self.channels[0].stage == Stage::Ready && self.waiting == 0 {
+            // The usual case once the last InitFC2 has gone.
+            if self.channels.iter().all(|channel| channel.unsent == 0) {
+                return self.flow.poll(now).map(|fc| (dllp::Repr::UpdateFc(fc), false));
+            }
+        }
+        if let Some(dllp) = self.poll_init(now) {
+            return Some((dllp, true));
+        }
+        self.flow.poll(now).map(|fc| (dllp::Repr::UpdateFc(fc), false))
+    }
+
+    fn poll_init(&mut self, now: Time) -> Option<dllp::Repr> {
+        if self.feature_unsent {
+            self.feature_unsent = false;
+            self.repeat_at = now + self.config.init_repeat;
+            return Some(feature_dllp(self.peer_scales.is_some()));
+        }
+        let (index, channel) = self.channels.iter_mut().enumerate().find(|(_, c)| c.unsent != 0)?;
+        let next = channel.unsent.trailing_zeros() as usize;
+        channel.unsent &= !(1 << next);
+        let (class, second) = (FcClass::ALL[next % 3], next >= 3);
+        if channel.unsent == 0 && channel.stage != Stage::Ready {
+            self.repeat_at = now + self.config.init_repeat;
+        }
+        let vc = Vc::new(index as u8)?;
+        let fc = FlowControl::advertisement(&self.config, self.flow.is_scaled(), vc, class)?;
+        Some(if second { dllp::Repr::InitFc2(fc) } else { dllp::Repr::InitFc1(fc) })
+    }
+
+    pub(crate) const fn repeat_at(&self) -> Time {
+        self.repeat_at
+    }
+
+    /// The peer has not answered: says everything again.
+    pub(crate) fn handle_repeat(&mut self) {
+        self.repeat_at = Time::NEVER;
+        match self.phase {
+            Phase::Inactive => {}
+            Phase::Feature => self.feature_unsent = true,
+            Phase::Flow => {
+                for vc in (0..8).filter(|vc| self.waiting & 1 << vc != 0) {
+                    if vc == 0 || self.waiting & 1 == 0 {
+                        let channel = &mut self.channels[vc];
+                        channel.unsent |=
+                            if channel.stage == Stage::Init1 { INIT1_DLLPS } else { INIT2_DLLPS };
+                    }
+                }
+            }
+        }
+    }
+
+    /// A feature DLLP arrived.
+    pub(crate) fn handle_feature(&mut self, acknowledges: bool, scales: bool) {
+        if self.phase != Phase::Feature {
+            return;
+        }
+        self.peer_scales = Some(scales);
+        if acknowledges {
+            self.start_flow(scales);
+        } else {
+            self.feature_unsent = true;
+        }
+    }
+
+    /// An InitFC1 or (`second`) InitFC2 arrived.
+    pub(crate) fn handle_init<H>(
+        &mut self,
+        now: Time,
+        fc: &dllp::FlowControl,
+        second: bool,
+        events: &mut impl FnMut(Event<H>),
+    ) {
+        if self.phase == Phase::Feature {
+            // A peer that is past the exchange, or knows none.
+            self.start_flow(self.peer_scales.unwrap_or(false));
+        }
+        let index = usize::from(fc.vc.value()) & 7;
+        if self.phase != Phase::Flow || self.config.receive.vcs[index].is_none() {
+            return;
+        }
+        let channel = &mut self.channels[index];
+        match channel.stage {
+            Stage::Init1 => {
+                self.flow.grant(fc);
+                channel.heard |= 1 << fc.class.index();
+                if channel.heard == ALL_HEARD {
+                    channel.stage = Stage::Init2;
+                    if index == 0 || self.waiting & 1 == 0 {
+                        channel.unsent |= INIT2_DLLPS;
+                    }
+                }
+            }
+            Stage::Init2 if second => self.peer_is_ready(now, fc.vc, events),
+            // A whole second round from a peer that has heard nothing since the first: any UpdateFC will do.
+            Stage::Ready if second && fc.class == FcClass::Posted => self.flow.nudge(fc.vc),
+            Stage::Init2 | Stage::Ready => {}
+        }
+    }
+
+    /// A sign that the peer has our advertisement.
+    fn peer_is_ready<H>(&mut self, now: Time, vc: Vc, events: &mut impl FnMut(Event<H>)) {
+        if self.channels[usize::from(vc.value()) & 7].stage != Stage::Init2 {
+            return;
+        }
+        self.ready(now, vc);
+        if vc == Vc::ZERO {
+            events(Event::Up);
+        }
+        for class in FcClass::ALL {
+            events(Event::CreditsArrived { vc, class });
+        }
+    }
+
+    /// An UpdateFC arrived.
+    pub(crate) fn handle_update<H>(
+        &mut self,
+        now: Time,
+        fc: &dllp::FlowControl,
+        events: &mut impl FnMut(Event<H>),
+    ) -> Result<(), ProtocolError> {
+        self.peer_is_ready(now, fc.vc, events);
+        if self.flow.is_open(fc.vc) && self.flow.update(fc)? {
+            events(Event::CreditsArrived { vc: fc.vc, class: fc.class });
+        }
+        Ok(())
+    }
+
+    /// May a TLP on this channel be taken? Its arrival is a sign that the peer is ready.
+    #[inline]
+    pub(crate) fn accepts<H>(&mut self, now: Time, shape: &TlpShape, events: &mut impl FnMut(Event<H>)) -> bool {
+        if !self.flow.is_open(shape.vc) {
+            self.peer_is_ready(now, shape.vc, events);
+        }
+        self.flow.is_open(shape.vc)
+    }
+}
+
+/// Data link feature DLLP: bit 0 is scaled flow control.
+fn feature_dllp(acknowledges: bool) -> dllp::Repr {
+    dllp::Repr::Feature { ack: acknowledges, features: 1 }
+}
