@@ -1,1 +1,24 @@
-//! All input and output: captures, traces, reports
+//! All input and output of tlplab. No other room opens files.
+//!
+//! What goes in:
+//! * [`capture`]: pcap and pcapng captures of NetTLP, and trace tables: TLPs with their times, requests to replay, and for every
+//!   frame that is no TLP the reason
+//!
+//! What comes out, while a run goes on (each takes the plain data of [`record`]):
+//! * [`pcapng`]: captures of simulated links, for Wireshark and the tools of NetTLP
+//! * [`perfetto`]: traces for <https://ui.perfetto.dev>
+//!
+//! What comes out at the end:
+//! * [`output`]: files that are whole or not there
+//!
+//! Errors ([`Error`]) name the file, what is wrong and what would be right.
+
+pub mod capture;
+mod error;
+mod linkunit;
+pub mod output;
+pub mod pcapng;
+pub mod perfetto;
+pub mod record;
+
+pub use error::Error;

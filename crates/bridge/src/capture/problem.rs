@@ -1,0 +1,116 @@
+//! What a capture holds that is not a TLP, said for each frame.
+
+use std::fmt;
+
+/// A frame that could not be read, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The frame, counted from 1 as Wireshark does; the line in a trace table.
+    pub frame: u64,
+    /// Why it is not a TLP.
+    pub reason: Reason,
+}
+
+/// Why a frame is not a TLP, outermost layer first. Lengths are in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The file ends, or turns into something else, within this frame; nothing after it can be read.
+    FileCut,
+    /// The frame names an interface that the section does not describe.
+    NoInterface(u32),
+    /// The interface's time resolution does not fit 64 bits.
+    Resolution,
+    /// A packet block without a time stamp.
+    NoTime,
+    /// More than 5.1 hours after the first record: simulated time does not reach so far.
+    TooLate,
+    /// The link type (LINKTYPE_ number) is not one that carries IPv4 or units of a PCIe link.
+    LinkType(i32),
+    /// So little was captured that the headers are not all there.
+    HeadersCut {
+        /// Which header.
+        header: &'static str,
+        /// Bytes captured.
+        captured: usize,
+    },
+    /// The IPv4 header contradicts itself.
+    Ipv4(&'static str),
+    /// A fragment of an IPv4 datagram; NetTLP sends none.
+    Fragment,
+    /// UDP and IPv4 disagree on the length.
+    UdpLength {
+        /// Length in the UDP header.
+        udp: usize,
+        /// What the IPv4 header leaves for it.
+        ip: usize,
+    },
+    /// The frame is longer or shorter than its IPv4 datagram, and not by Ethernet padding.
+    FrameLength {
+        /// Length of the frame on the wire.
+        frame: usize,
+        /// Where the datagram ends.
+        datagram: usize,
+    },
+    /// NetTLP, but its payload is no valid TLP.
+    Tlp(tlplab_wire::Error),
+    /// The header of a TLP, of which not all was captured, and the datagram disagree on its length.
+    TlpLength {
+        /// Length that the header states.
+        header: usize,
+        /// Length that the datagram leaves.
+        datagram: usize,
+    },
+    /// A DLLP that is not valid.
+    Dllp(tlplab_wire::Error),
+    /// A unit of a PCIe link with a kind byte that this program does not know.
+    UnitKind(u8),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "frame {}: {}", self.frame, self.reason)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::FileCut => {
+                f.write_str("the file ends within it, or is damaged here; the rest was not read")
+            }
+            Self::NoInterface(id) => write!(f, "it names interface {id}, which the file does not describe"),
+            Self::Resolution => f.write_str("the time resolution of its interface does not fit 64 bits"),
+            Self::NoTime => f.write_str("it has no time stamp (only enhanced packet blocks have one)"),
+            Self::TooLate => {
+                f.write_str("more than 5.1 hours after the first record, which is where time ends here")
+            }
+            Self::LinkType(id) => {
+                write!(
+                    f,
+                    "link type {id} is none of Ethernet (1), raw IP (101), Linux cooked (113, 276), user 0 (147)"
+                )
+            }
+            Self::HeadersCut { header, captured } => {
+                write!(f, "the {header} header is cut: only {captured} bytes were captured")
+            }
+            Self::Ipv4(why) => write!(f, "IPv4: {why}"),
+            Self::Fragment => f.write_str("an IPv4 fragment; NetTLP datagrams are never fragmented"),
+            Self::UdpLength { udp, ip } => {
+                write!(f, "the UDP header says {udp} bytes, the IPv4 header leaves {ip}")
+            }
+            Self::FrameLength { frame, datagram } if frame > datagram => {
+                write!(f, "{} bytes follow the datagram, more than Ethernet padding", frame - datagram)
+            }
+            Self::FrameLength { frame, datagram } => {
+                write!(f, "the datagram should end at byte {datagram}, but the frame has only {frame} bytes")
+            }
+            Self::Tlp(error) => write!(f, "not a TLP: {error}"),
+            Self::TlpLength { header, datagram } => {
+                write!(f, "the TLP header says {header} bytes, the datagram holds {datagram}")
+            }
+            Self::Dllp(error) => write!(f, "not a DLLP: {error}"),
+            Self::UnitKind(kind) => write!(f, "unknown kind {kind:#04x} of link unit"),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The trace table: the requests of a device, one a line, for people to read and write.
+//!
+//! ```text
+//! # tlplab trace 1
+//! # source: an Intel X520 sending 32 packets of 1024 bytes, …
+//! time_ns,op,address,bytes,requester,tag
+//! 0,read,0x90000000,512,19:00.0,2
+//! 4313.25,write,0x90000200,64,19:00.0,3
+//! ```
+//! Times are nanoseconds with up to six decimals, which is exact to the femtosecond. Numbers are decimal, or hexadecimal with
+//! `0x`. Lines that begin with `#` are comments; one of them may name the source.
+
+use super::{Capture, Direction, Format, Record, TraceRequest, Unit};
+use crate::Error;
+use crate::linkunit::Flags;
+use std::io::{self, Write};
+use tlplab_units::{Bdf, Tag, Time};
+use tlplab_wire::nettlp::Header;
+use tlplab_wire::tlp::{Repr, TransactionId};
+
+/// The columns, which also begin every table (after comments).
+pub const HEADER: &str = "time_ns,op,address,bytes,requester,tag";
+const MAGIC: &str = "# tlplab trace 1";
+const SOURCE: &str = "# source:";
+
+/// Does this look like a trace table?
+pub(super) fn is_table(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC.as_bytes()) || bytes.starts_with(b"time_ns,")
+}
+
+/// Writes `requests` as a table, with a line for each line of `source`.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(out: &mut impl Write, source: &str, requests: &[TraceRequest]) -> io::Result<()> {
+    writeln!(out, "{MAGIC}")?;
+    for line in source.lines() {
+        writeln!(out, "{SOURCE} {}", line.trim())?;
+    }
+    writeln!(out, "{HEADER}")?;
+    for request in requests {
+        let TraceRequest { time, operation, address, bytes, requester, tag, .. } = request;
+        let (operation, tag) = (operation.name(), tag.value());
+        writeln!(out, "{},{operation},{address:#x},{bytes},{requester},{tag}", Nanoseconds(*time))?;
+    }
+    Ok(())
+}
+
+/// Prints a time in nanoseconds, exactly.
+struct Nanoseconds(Time);
+
+impl std::fmt::Display for Nanoseconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (whole, part) = (self.0.as_fs() / 1_000_000, self.0.as_fs() % 1_000_000);
+        if part == 0 {
+            return write!(f, "{whole}");
+        }
+        let digits = format!("{part:06}");
+        write!(f, "{whole}.{}", digits.trim_end_matches('0'))
+    }
+}
+
+/// Reads a table. The requests become TLPs of one direction, `device → host`.
+pub(super) fn read(bytes: &[u8]) -> Result<Capture, Error> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| Error::content(String::new(), "the trace table is no UTF-8 text", "it is plain text"))?;
+    let mut capture = Capture::new(Format::Table);
+    capture.directions.push(Direction { from: "device".into(), to: "host".into() });
+    let mut sources = Vec::new();
+    let mut header = false;
+    for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+        if let Some(source) = line.strip_prefix(SOURCE) {
+            sources.push(source.trim());
+        } else if line.is_empty() || line.starts_with('#') {
+            continue;
+        } else if !header {
+            if line != HEADER {
+                let problem = format!("the columns are {line:?}");
+                return Err(Error::content(place(number), problem, format!("they have to be {HEADER:?}")));
+            }
+            header = true;
+        } else {
+            capture.records.push(row(number, line)?);
+        }
+    }
+    if !header {
+        return Err(Error::content(String::new(), "the line with the columns is missing", HEADER));
+    }
+    if !sources.is_empty() {
+        capture.source = Some(sources.join("\n"));
+    }
+    capture.frames = capture.records.len() as u64;
+    Ok(capture)
+}
+
+fn place(line: u64) -> String {
+    format!(", line {line}")
+}
+
+fn row(line: u64, text: &str) -> Result<Record, Error> {
+    let wrong = |column: &str, value: &str, wanted: &str| {
+        Error::content(place(line), format!("{column} is {value:?}"), format!("it has to be {wanted}"))
+    };
+    let fields: Vec<&str> = text.split(',').map(str::trim).collect();
+    let &[time, operation, address, bytes, requester, tag] = fields.as_slice() else {
+        let problem = format!("there are {} columns", fields.len());
+        return Err(Error::content(place(line), problem, format!("there have to be six: {HEADER}")));
+    };
+    let at = nanoseconds(time).ok_or_else(|| wrong("time_ns", time, "nanoseconds, such as 4313.25"))?;
+    let id = TransactionId::new(
+        bdf(requester)
+            .ok_or_else(|| wrong("requester", requester, "bus:device.function, such as 19:00.0"))?,
+        integer(tag)
+            .and_then(|value| Tag::new(u16::try_from(value).ok()?))
+            .ok_or_else(|| wrong("tag", tag, "a number below 16384"))?,
+    );
+    let to = integer(address).ok_or_else(|| wrong("address", address, "an address, such as 0x90000000"))?;
+    let length = integer(bytes)
+        .and_then(|value| u32::try_from(value).ok())
+        .ok_or_else(|| wrong("bytes", bytes, "a number from 0 to 4096"))?;
+    let repr = match operation {
+        "read" => Repr::mem_read(id, to, length),
+        "write" => Repr::mem_write(id, to, length),
+        other => return Err(wrong("op", other, "\"read\" or \"write\"")),
+    };
+    let repr = repr.map_err(|error| {
+        let wanted = "a request has at most 4096 bytes and stays within 4 KiB of address space";
+        Error::content(place(line), error.to_string(), wanted)
+    })?;
+    let unit = Unit::Tlp { repr, header: Header::default(), port: 0, payload: (0, 0) };
+    Ok(Record { frame: line, time: at, direction: 0, unit, flags: Flags::default() })
+}
+
+fn integer(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+fn nanoseconds(text: &str) -> Option<Time> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    if part.len() > 6 || !part.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let whole: u64 = whole.parse().ok()?;
+    let part: u64 = if part.is_empty() { 0 } else { format!("{part:0<6}").parse().ok()? };
+    whole.checked_mul(1_000_000)?.checked_add(part).map(Time::from_fs)
+}
+
+fn bdf(text: &str) -> Option<Bdf> {
+    let (bus, rest) = text.split_once(':')?;
+    let (device, function) = rest.split_once('.')?;
+    Bdf::new(u8::from_str_radix(bus, 16).ok()?, u8::from_str_radix(device, 16).ok()?, function.parse().ok()?)
+}

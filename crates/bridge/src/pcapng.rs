@@ -1,0 +1,319 @@
+//! pcapng files of simulated links, for Wireshark, tshark and the tools of NetTLP.
+//!
+//! Each link and direction is an interface named `ssd → sw0`, number `2 · link + direction`. Its TLPs are Ethernet frames in NetTLP
+//! encapsulation: IPv4, UDP from and to port 0x3000 + tag\[3:0\], sequence number (counted per interface), time in ticks of
+//! 6.4 ns, TLP. The port scheme is the one of the NetTLP paper (§4.1) and of its published captures; later adapters use 0x4000 for
+//! requests of the host, but the Wireshark plugin in the field decodes 0x3000 to 0x3100 only. Each node has an address from
+//! 10.0.0.0/8, which the file maps to its name; the IPv4 identification is the data link sequence number.
+//!
+//! DLLPs and flits are on a second interface per link and direction, `ssd → sw0 (link layer)`, of LINKTYPE_USER0, behind a byte that
+//! tells their kind: 1 DLLP (6 bytes with its CRC), 2 flit (a sequence number of 2 bytes; its content is not kept).
+//!
+//! The resolution is a femtosecond, the time that of a unit's start. A TLP without payload (length-only runs) is cut behind its header with
+//! its true length stated, as snap lengths do it. A comment marks what was `corrupted` on the wire, sent again (`replay`) or
+//! `nullified`; the bytes are those that were sent. Frames also carry the CRC error flag if they arrived corrupted.
+
+use crate::linkunit::{DLLP, FLIT, LINK_TYPE, SUFFIX};
+use crate::record::{Content, Flags, Flit, Link, Tlp, Unit};
+use std::io::{self, Write};
+use tlplab_units::Time;
+use tlplab_wire::nettlp::{self, Header, Issuer, PortScheme};
+use tlplab_wire::tlp::emit::MAX_HEADER_BYTES;
+use tlplab_wire::{Error, dllp};
+
+const ETHERNET: u16 = 1;
+const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+const INTERFACE: u32 = 1;
+const NAME_RESOLUTION: u32 = 4;
+const PACKET: u32 = 6;
+/// if_tsresol of femtoseconds.
+const RESOLUTION: u8 = 15;
+/// Ethernet, IPv4, UDP and NetTLP headers.
+const ENCAPSULATION: usize = 14 + 20 + 8 + nettlp::HEADER_BYTES;
+/// Encapsulation, prefixes and header, payload, digest.
+const LARGEST: usize = ENCAPSULATION + MAX_HEADER_BYTES + 4096 + 4;
+/// The ports of the NetTLP paper and of the published captures, which every tool in the field decodes.
+const PORTS: PortScheme = PortScheme::FourBits;
+
+/// What to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// DLLPs and flits too, or TLPs only.
+    pub link_layer: bool,
+    /// Bytes of payload to keep of each TLP at most.
+    pub payload: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { link_layer: true, payload: 4096 }
+    }
+}
+
+/// Writes a capture while the run goes on; it keeps nothing in memory.
+///
+/// The first error of the sink ends the writing and is given by [`Writer::finish`], so that the simulation need not care.
+pub struct Writer<W: Write> {
+    sink: W,
+    failed: Option<io::Error>,
+    settings: Settings,
+    directions: Vec<Ends>,
+    block: Vec<u8>,
+    frame: Box<[u8; LARGEST]>,
+    unwritable: u64,
+}
+
+/// A link's direction: the nodes by number and the next NetTLP sequence number.
+struct Ends {
+    from: u32,
+    to: u32,
+    sequence: u16,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a capture of `links`, in the order of their indices.
+    pub fn new(sink: W, links: &[Link], settings: Settings) -> Self {
+        let mut writer = Self {
+            sink,
+            failed: None,
+            settings,
+            directions: Vec::new(),
+            block: Vec::with_capacity(LARGEST),
+            frame: Box::new([0; LARGEST]),
+            unwritable: 0,
+        };
+        writer.section();
+        let directions = || links.iter().flat_map(|link| [(link, 0), (link, 1)]);
+        for (link, direction) in directions() {
+            writer.interface(ETHERNET, &link.name(direction));
+        }
+        if settings.link_layer {
+            for (link, direction) in directions() {
+                writer.interface(LINK_TYPE as u16, &(link.name(direction) + SUFFIX));
+            }
+        }
+        writer.nodes(links);
+        writer
+    }
+
+    /// A unit was put on a wire.
+    pub fn unit(&mut self, unit: &Unit<'_>) {
+        let index = usize::from(unit.link) * 2 + usize::from(unit.direction & 1);
+        if index >= self.directions.len() {
+            return;
+        }
+        match &unit.content {
+            Content::Tlp(tlp) => self.tlp(index, unit, tlp),
+            Content::Dllp(repr) if self.settings.link_layer => self.dllp(index, unit, repr),
+            Content::Flit(flit) if self.settings.link_layer => self.flit(index, unit, flit),
+            _ => {}
+        }
+    }
+
+    /// TLPs that could not be written: the NetTLP header has no room for tags of more than ten bits.
+    pub fn unwritable(&self) -> u64 {
+        self.unwritable
+    }
+
+    /// Ends the capture and gives the sink back, flushed.
+    ///
+    /// # Errors
+    /// The first error the sink gave.
+    pub fn finish(mut self) -> io::Result<W> {
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None => self.sink.flush().map(|()| self.sink),
+        }
+    }
+
+    fn tlp(&mut self, index: usize, unit: &Unit<'_>, tlp: &Tlp<'_>) {
+        let length = ENCAPSULATION + tlp.repr.wire_bytes() as usize;
+        let room = &mut self.frame[ENCAPSULATION..];
+        let whole = tlp.payload.filter(|payload| payload.len() <= self.settings.payload as usize);
+        let kept = match (whole, tlp.payload) {
+            (Some(payload), _) => tlp.repr.emit(room, payload),
+            // Cut: the digest, which covers everything, goes with the end.
+            (None, Some(payload)) => tlp.repr.emit_header(room).map(|header| {
+                let kept = &payload[..self.settings.payload as usize];
+                room[header..header + kept.len()].copy_from_slice(kept);
+                header + kept.len()
+            }),
+            (None, None) => tlp.repr.emit_header(room),
+        };
+        let ends = &mut self.directions[index];
+        let written = kept.and_then(|kept| {
+            encapsulate(&mut self.frame, ends, unit.start, tlp, length)?;
+            Ok(kept)
+        });
+        let Ok(kept) = written else {
+            self.unwritable += 1;
+            return;
+        };
+        ends.sequence = ends.sequence.wrapping_add(1);
+        let interface = index as u32;
+        self.packet(interface, unit, ENCAPSULATION + kept, length);
+    }
+
+    fn dllp(&mut self, index: usize, unit: &Unit<'_>, repr: &dllp::Repr) {
+        self.frame[0] = DLLP;
+        let bytes = repr.emit();
+        self.frame[1..=bytes.len()].copy_from_slice(&bytes);
+        let interface = (self.directions.len() + index) as u32;
+        self.packet(interface, unit, 1 + bytes.len(), 1 + bytes.len());
+    }
+
+    fn flit(&mut self, index: usize, unit: &Unit<'_>, flit: &Flit) {
+        self.frame[0] = FLIT;
+        self.frame[1..3].copy_from_slice(&flit.sequence.to_be_bytes());
+        let interface = (self.directions.len() + index) as u32;
+        self.packet(interface, unit, 3, 3 + 256);
+    }
+
+    fn section(&mut self) {
+        self.block.clear();
+        self.block.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
+        self.block.extend_from_slice(&[1, 0, 0, 0]);
+        // The section's length is not known while it is streamed.
+        self.block.extend_from_slice(&u64::MAX.to_le_bytes());
+        option(&mut self.block, 4, concat!("tlplab ", env!("CARGO_PKG_VERSION")).as_bytes());
+        option(&mut self.block, 0, &[]);
+        self.end_block(SECTION_HEADER);
+    }
+
+    fn interface(&mut self, link_type: u16, name: &str) {
+        self.block.clear();
+        self.block.extend_from_slice(&link_type.to_le_bytes());
+        self.block.extend_from_slice(&[0; 2 + 4]);
+        option(&mut self.block, 2, name.as_bytes());
+        option(&mut self.block, 9, &[RESOLUTION]);
+        option(&mut self.block, 0, &[]);
+        self.end_block(INTERFACE);
+    }
+
+    /// Numbers the nodes in the order in which the links name them, and maps their addresses to their names.
+    fn nodes(&mut self, links: &[Link]) {
+        let mut nodes: Vec<&str> = Vec::new();
+        let mut number = |name| {
+            let known = nodes.iter().position(|&node| node == name);
+            known.unwrap_or_else(|| {
+                nodes.push(name);
+                nodes.len() - 1
+            }) as u32
+        };
+        for link in links {
+            let (lower, upper) = (number(&link.lower), number(&link.upper));
+            self.directions.push(Ends { from: lower, to: upper, sequence: 0 });
+            self.directions.push(Ends { from: upper, to: lower, sequence: 0 });
+        }
+        self.block.clear();
+        for (number, name) in (0..).zip(&nodes) {
+            self.block.extend_from_slice(&1u16.to_le_bytes());
+            self.block.extend_from_slice(&(4 + name.len() as u16 + 1).to_le_bytes());
+            self.block.extend_from_slice(&address(number));
+            self.block.extend_from_slice(name.as_bytes());
+            self.block.push(0);
+            pad(&mut self.block);
+        }
+        self.block.extend_from_slice(&[0; 4]);
+        self.end_block(NAME_RESOLUTION);
+    }
+
+    /// Writes `kept` bytes of the frame as an enhanced packet of `length`.
+    fn packet(&mut self, interface: u32, unit: &Unit<'_>, kept: usize, length: usize) {
+        let fs = unit.start.as_fs();
+        let words = [interface, (fs >> 32) as u32, fs as u32, kept as u32, length as u32];
+        self.block.clear();
+        for word in words {
+            self.block.extend_from_slice(&word.to_le_bytes());
+        }
+        self.block.extend_from_slice(&self.frame[..kept]);
+        pad(&mut self.block);
+        if let Some(comment) = unit.flags.comment() {
+            option(&mut self.block, 1, comment.as_bytes());
+            option(&mut self.block, 2, &packet_flags(unit.flags).to_le_bytes());
+            option(&mut self.block, 0, &[]);
+        }
+        self.end_block(PACKET);
+    }
+
+    fn end_block(&mut self, block_type: u32) {
+        if self.failed.is_some() {
+            return;
+        }
+        let length = (self.block.len() as u32 + 12).to_le_bytes();
+        let mut head = [0; 8];
+        head[..4].copy_from_slice(&block_type.to_le_bytes());
+        head[4..].copy_from_slice(&length);
+        self.block.extend_from_slice(&length);
+        let written = self.sink.write_all(&head).and_then(|()| self.sink.write_all(&self.block));
+        self.failed = written.err();
+    }
+}
+
+/// epb_flags: bit 24 is a CRC error.
+const fn packet_flags(flags: Flags) -> u32 {
+    (flags.bad as u32) << 24
+}
+
+fn pad(block: &mut Vec<u8>) {
+    block.resize(block.len().next_multiple_of(4), 0);
+}
+
+fn option(block: &mut Vec<u8>, code: u16, value: &[u8]) {
+    block.extend_from_slice(&code.to_le_bytes());
+    block.extend_from_slice(&(value.len() as u16).to_le_bytes());
+    block.extend_from_slice(value);
+    pad(block);
+}
+
+/// 10.0.0.1 for the first node.
+const fn address(node: u32) -> [u8; 4] {
+    (0x0a00_0001 + node).to_be_bytes()
+}
+
+/// Fills in the headers before a TLP; the whole frame takes `length` bytes.
+fn encapsulate(
+    frame: &mut [u8; LARGEST],
+    ends: &Ends,
+    at: Time,
+    tlp: &Tlp<'_>,
+    length: usize,
+) -> Result<(), Error> {
+    // In this scheme it does not matter who issued the request.
+    let port = PORTS.port(Issuer::Device, tlp.repr.transaction_id().tag)?.to_be_bytes();
+    let (from, to) = (address(ends.from), address(ends.to));
+    // Locally administered MAC addresses, made of the IPv4 ones.
+    frame[..2].copy_from_slice(&[2, 0]);
+    frame[2..6].copy_from_slice(&to);
+    frame[6..8].copy_from_slice(&[2, 0]);
+    frame[8..12].copy_from_slice(&from);
+    frame[12..14].copy_from_slice(&[8, 0]);
+    let ip = &mut frame[14..34];
+    ip[..2].copy_from_slice(&[0x45, 0]);
+    ip[2..4].copy_from_slice(&(length as u16 - 14).to_be_bytes());
+    ip[4..6].copy_from_slice(&tlp.sequence.to_be_bytes());
+    // Do not fragment; time to live 64; UDP.
+    ip[6..12].copy_from_slice(&[0x40, 0, 64, 17, 0, 0]);
+    ip[12..16].copy_from_slice(&from);
+    ip[16..20].copy_from_slice(&to);
+    let checksum = checksum(ip);
+    ip[10..12].copy_from_slice(&checksum.to_be_bytes());
+    frame[34..36].copy_from_slice(&port);
+    frame[36..38].copy_from_slice(&port);
+    frame[38..40].copy_from_slice(&(length as u16 - 34).to_be_bytes());
+    // No UDP checksum, as the adapter sends it.
+    frame[40..42].copy_from_slice(&[0, 0]);
+    let timestamp = (at.as_fs() / Header::TICK.as_fs()) as u32;
+    let header = Header { sequence: ends.sequence, timestamp };
+    frame[42..ENCAPSULATION].copy_from_slice(&header.emit());
+    Ok(())
+}
+
+/// The checksum of an IPv4 header whose checksum field is zero (RFC 1071).
+fn checksum(header: &[u8]) -> u16 {
+    let mut sum: u32 = header.chunks_exact(2).map(|b| u32::from(u16::from_be_bytes([b[0], b[1]]))).sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
