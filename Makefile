@@ -40,7 +40,8 @@ $(VENV)/.dev: python/requirements-dev.txt $(VENV)/.run
 
 .PHONY: build
 build: $(VENV)/.run ## build everything; leaves a working .venv/bin/tlplab
-	$(BIN)/maturin develop --release --quiet
+	@# pip is chatty; cargo, on stderr, shows how far the build is
+	$(BIN)/maturin develop --release >$(VENV)/develop.log
 	@$(BIN)/tlplab --version
 
 .PHONY: demo
