@@ -252,9 +252,3 @@ fn check_hints(kind: &Kind) -> Result<(), Error> {
         _ => Err(Error::conflict("TH", section, "only memory requests and atomics carry hints")),
     }
 }
-
-impl core::fmt::Display for Repr {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{}, {}", self.name(), self.transaction_id())
-    }
-}
