@@ -1,9 +1,11 @@
 //! What a port is built with: rate, buffers, policies.
 
+use crate::credit;
 use crate::event::CreditKind;
 use crate::limits;
 use alloc::string::String;
 use tlplab_units::{Duration, FcClass, Generation, LinkMode, LinkRate, Mps, Vc, Width};
+use tlplab_wire::dllp::Scale;
 
 /// Everything a port must know before the link comes up. All fields are public; [`check`](Self::check) says what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,7 +139,7 @@ impl Config {
         for (kind, name, credits, least) in
             [(CreditKind::Header, "header", buffer.header, 1), (CreditKind::Data, "data", buffer.data, data)]
         {
-            let most = Scale::X16.most(kind);
+            let most = credit::most(kind, Scale::By16);
             let Credits::Finite(count) = credits else { continue };
             if !(least..=most).contains(&u32::from(count)) {
                 let field = alloc::format!("receive VC{vc} {class:?} {name} credits");
@@ -225,51 +227,6 @@ impl ReceiveBuffers {
     pub const fn with(mut self, vc: Vc, buffers: VcBuffers) -> Self {
         self.vcs[vc.value() as usize] = Some(buffers);
         self
-    }
-}
-
-/// Scale factor of a credit counter (PCIe 4.0 §3.4.2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scale {
-    /// Units of one credit.
-    #[default]
-    X1,
-    /// Units of 4.
-    X4,
-    /// Units of 16.
-    X16,
-}
-
-impl Scale {
-    /// Bits that do not travel: 0, 2 or 4.
-    pub const fn shift(self) -> u32 {
-        2 * self as u32
-    }
-    /// Width of the counter in bits: 8, 10, 12 for headers, 12, 14, 16 for data.
-    pub const fn counter_bits(self, kind: CreditKind) -> u32 {
-        self.shift()
-            + match kind {
-                CreditKind::Header => 8,
-                CreditKind::Data => 12,
-            }
-    }
-    /// The most that may be outstanding: 127, 508, 2 032 header or 2 047, 8 188, 32 752 data credits.
-    pub const fn most(self, kind: CreditKind) -> u32 {
-        let unscaled = match kind {
-            CreditKind::Header => 127,
-            CreditKind::Data => 2047,
-        };
-        unscaled << self.shift()
-    }
-    /// The smallest scale that can advertise `count`.
-    pub const fn of(kind: CreditKind, count: u32) -> Self {
-        if count <= Self::X1.most(kind) {
-            Self::X1
-        } else if count <= Self::X4.most(kind) {
-            Self::X4
-        } else {
-            Self::X16
-        }
     }
 }
 

@@ -3,11 +3,31 @@
 //! Counters count since initialisation, modulo 2^F, and only differences have meaning; at most 2^F / 2 may be outstanding.
 //! An infinite counter has a mask of 0: every difference is 0, and the same arithmetic says "go" without a branch.
 
-use crate::config::{Credits, Scale};
+use crate::config::Credits;
 use crate::event::CreditKind;
+use tlplab_wire::dllp::Scale;
 
+/// The largest value of a counter: 8, 10, 12 bits for headers, 12, 14, 16 for data (PCIe 4.0 §3.4.2).
 const fn mask(kind: CreditKind, scale: Scale) -> u32 {
-    (1 << scale.counter_bits(kind)) - 1
+    let bits = match kind {
+        CreditKind::Header => 8,
+        CreditKind::Data => 12,
+    };
+    (1 << (bits + scale.shift())) - 1
+}
+
+/// The most that may be outstanding: 127, 508, 2 032 header or 2 047, 8 188, 32 752 data credits.
+pub(crate) const fn most(kind: CreditKind, scale: Scale) -> u32 {
+    let unscaled = match kind {
+        CreditKind::Header => 127,
+        CreditKind::Data => 2047,
+    };
+    unscaled << scale.shift()
+}
+
+/// The smallest scale that can advertise `count`, of those a scaled link has.
+fn smallest(kind: CreditKind, count: u32) -> Scale {
+    [Scale::By1, Scale::By4].into_iter().find(|&scale| count <= most(kind, scale)).unwrap_or(Scale::By16)
 }
 
 /// CREDITS_CONSUMED and CREDIT_LIMIT of one class and kind.
@@ -16,18 +36,17 @@ pub(crate) struct Transmit {
     consumed: u32,
     limit: u32,
     mask: u32,
-    shift: u32,
+    scale: Scale,
 }
 
 impl Transmit {
     /// Before initialisation: nothing is granted.
-    pub(crate) const NONE: Self = Self { consumed: 0, limit: 0, mask: mask(CreditKind::Header, Scale::X1), shift: 0 };
+    pub(crate) const NONE: Self = Self { consumed: 0, limit: 0, mask: mask(CreditKind::Header, Scale::Off), scale: Scale::Off };
 
     /// From the value of an InitFC; 0 is infinite.
     pub(crate) const fn granted(kind: CreditKind, scale: Scale, field: u16) -> Self {
         let mask = if field == 0 { 0 } else { mask(kind, scale) };
-        let shift = scale.shift();
-        Self { consumed: 0, limit: ((field as u32) << shift) & mask, mask, shift }
+        Self { consumed: 0, limit: ((field as u32) << scale.shift()) & mask, mask, scale }
     }
     const fn half(&self) -> u32 {
         self.mask.div_ceil(2)
@@ -48,7 +67,7 @@ impl Transmit {
         if self.mask == 0 {
             return if field == 0 { Ok(false) } else { Err(LimitError::Infinite) };
         }
-        let limit = ((field as u32) << self.shift) & self.mask;
+        let limit = ((field as u32) << self.scale.shift()) & self.mask;
         if limit.wrapping_sub(self.consumed) & self.mask > self.half() {
             return Err(LimitError::Range);
         }
@@ -74,7 +93,7 @@ pub(crate) struct Receive {
     granted: u32,
     received: u32,
     mask: u32,
-    shift: u32,
+    scale: Scale,
     /// Freed credits that make an UpdateFC due.
     batch: u32,
     /// In the receive buffer: delivered and not released.
@@ -85,30 +104,26 @@ pub(crate) struct Receive {
 
 impl Receive {
     pub(crate) const NONE: Self =
-        Self { allocated: 0, granted: 0, received: 0, mask: 0, shift: 0, batch: u32::MAX, held: 0, stale: 0 };
+        Self { allocated: 0, granted: 0, received: 0, mask: 0, scale: Scale::Off, batch: u32::MAX, held: 0, stale: 0 };
 
     /// Advertises `credits` from scratch. What is still held came over a link that is gone.
     pub(crate) fn advertise(&mut self, kind: CreditKind, credits: Credits, scaled: bool, batch_percent: u8) {
         let held = self.held;
         *self = Self { held, stale: held, ..Self::NONE };
         let (scale, initial) = initial(kind, credits, scaled);
-        self.shift = scale.shift();
+        self.scale = scale;
         if let Some(initial) = initial {
             self.mask = mask(kind, scale);
             self.allocated = initial;
             self.granted = initial;
-            self.batch = (initial * u32::from(batch_percent)).div_ceil(100).max(1 << self.shift);
+            self.batch = (initial * u32::from(batch_percent)).div_ceil(100).max(1 << self.scale.shift());
         }
     }
     pub(crate) const fn is_infinite(&self) -> bool {
         self.mask == 0
     }
     pub(crate) const fn scale(&self) -> Scale {
-        match self.shift {
-            0 => Scale::X1,
-            2 => Scale::X4,
-            _ => Scale::X16,
-        }
+        self.scale
     }
     /// A TLP arrived; `false` is a receiver overflow: it had no credit.
     pub(crate) const fn receive(&mut self, credits: u32) -> bool {
@@ -127,26 +142,23 @@ impl Receive {
     pub(crate) const fn wants_update(&self, largest: u32, unblock: bool) -> bool {
         let freed = self.allocated.wrapping_sub(self.granted) & self.mask;
         let peer_has = self.granted.wrapping_sub(self.received) & self.mask;
-        freed >= self.batch || (unblock && freed >> self.shift > 0 && peer_has < largest)
+        freed >= self.batch || (unblock && freed >> self.scale.shift() > 0 && peer_has < largest)
     }
-    /// The value for an UpdateFC (or InitFC), which the peer then counts as granted.
-    pub(crate) const fn grant(&mut self) -> u16 {
-        let field = self.allocated >> self.shift;
-        self.granted = field << self.shift;
-        field as u16
+    /// Everything allocated so far, for an UpdateFC: the peer counts it as granted, as far as the scale can say it.
+    pub(crate) const fn grant(&mut self) -> u32 {
+        self.granted = self.allocated >> self.scale.shift() << self.scale.shift();
+        self.granted
     }
 }
 
 /// Scale and size of a first advertisement; `None` is infinite.
 pub(crate) fn initial(kind: CreditKind, credits: Credits, scaled: bool) -> (Scale, Option<u32>) {
-    match credits {
-        Credits::Infinite => (Scale::X1, None),
-        Credits::Finite(count) => {
-            let count = u32::from(count);
-            let scale = if scaled { Scale::of(kind, count) } else { Scale::X1 };
-            (scale, Some(count.min(scale.most(kind)) >> scale.shift() << scale.shift()))
-        }
-    }
+    let Credits::Finite(count) = credits else {
+        return (if scaled { Scale::By1 } else { Scale::Off }, None);
+    };
+    let count = u32::from(count);
+    let scale = if scaled { smallest(kind, count) } else { Scale::Off };
+    (scale, Some(count.min(most(kind, scale)) >> scale.shift() << scale.shift()))
 }
 
 #[cfg(test)]
@@ -156,7 +168,7 @@ mod tests {
 
     #[test]
     fn the_limit_is_reached_exactly_and_wraps() {
-        let mut tx = Transmit::granted(Header, Scale::X1, 3);
+        let mut tx = Transmit::granted(Header, Scale::By1, 3);
         let mut limit = 3u32;
         for _ in 0..1000 {
             assert!(tx.admits(1) && tx.admits(3) && !tx.admits(4));
@@ -172,15 +184,15 @@ mod tests {
     #[test]
     fn the_largest_advertisement_of_each_scale_is_usable() {
         for (kind, scale, most) in [
-            (Header, Scale::X1, 127),
-            (Header, Scale::X4, 508),
-            (Header, Scale::X16, 2032),
-            (Data, Scale::X1, 2047),
-            (Data, Scale::X4, 8188),
-            (Data, Scale::X16, 32752),
+            (Header, Scale::By1, 127),
+            (Header, Scale::By4, 508),
+            (Header, Scale::By16, 2032),
+            (Data, Scale::By1, 2047),
+            (Data, Scale::By4, 8188),
+            (Data, Scale::By16, 32752),
         ] {
-            assert_eq!(scale.most(kind), most);
-            assert_eq!(Scale::of(kind, most), scale);
+            assert_eq!(super::most(kind, scale), most);
+            assert_eq!(smallest(kind, most), scale);
             let mut tx = Transmit::granted(kind, scale, (most >> scale.shift()) as u16);
             assert!(tx.admits(most) && !tx.admits(most + 1));
             tx.consume(most);
@@ -191,7 +203,7 @@ mod tests {
 
     #[test]
     fn infinite_never_blocks_and_refuses_a_value() {
-        let mut tx = Transmit::granted(Data, Scale::X1, 0);
+        let mut tx = Transmit::granted(Data, Scale::By1, 0);
         for _ in 0..100 {
             assert!(tx.admits(256));
             tx.consume(256);
@@ -203,7 +215,7 @@ mod tests {
 
     #[test]
     fn an_update_may_not_take_back_nor_grant_more_than_half() {
-        let mut tx = Transmit::granted(Header, Scale::X1, 10);
+        let mut tx = Transmit::granted(Header, Scale::By1, 10);
         tx.consume(5);
         assert_eq!(tx.update(4), Err(LimitError::Range));
         assert_eq!(tx.update(5 + 129), Err(LimitError::Range));
@@ -249,10 +261,10 @@ mod tests {
     fn scaled_grants_are_rounded_down_to_the_unit() {
         let mut rx = Receive::NONE;
         rx.advertise(Data, Credits::Finite(8190), true, 50);
-        assert_eq!(rx.grant(), (8190 >> 4) as u16);
+        assert_eq!(rx.grant(), 8176);
         assert!(rx.receive(32));
         rx.release(32);
-        assert_eq!(rx.grant(), 513);
+        assert_eq!(rx.grant(), 8208);
         rx.advertise(Data, Credits::Finite(8190), false, 50);
         assert_eq!(rx.grant(), 2047, "capped where the link does not scale");
     }

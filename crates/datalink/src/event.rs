@@ -1,8 +1,8 @@
 //! What goes over the wire, what comes back as events, and why a TLP must wait.
 
-use crate::dllp;
 use arrayvec::ArrayVec;
 use tlplab_units::{FcClass, Vc};
+use tlplab_wire::dllp;
 
 /// Framing, sequence number and LCRC of every non-flit TLP, in bytes, at every rate.
 pub const TLP_FRAMING: u32 = 8;
@@ -314,4 +314,14 @@ pub struct Counters {
     pub nop_flits_sent: u64,
     /// Rules broken by the peer.
     pub protocol_errors: u64,
+}
+
+impl Counters {
+    /// Counts a flow control or feature DLLP that is sent.
+    pub(crate) fn count_dllp(&mut self, dllp: &dllp::Repr) {
+        match dllp {
+            dllp::Repr::FlowControl(fc) if fc.phase == dllp::FcPhase::Update => self.update_fcs_sent += 1,
+            _ => self.init_dllps_sent += 1,
+        }
+    }
 }

@@ -1,11 +1,11 @@
 //! Flow control of all virtual channels of a port, both directions, and the policy that returns credits.
 
-use crate::config::{Config, Credits, Scale, UpdateFcPolicy, VcBuffers};
+use crate::config::{Config, Credits, UpdateFcPolicy, VcBuffers};
 use crate::credit::{LimitError, Receive, Transmit, initial};
-use crate::dllp;
 use crate::event::{Blocked, CreditKind, ProtocolError, TlpShape};
 use CreditKind::{Data, Header};
 use tlplab_units::{FcClass, Time, Vc};
+use tlplab_wire::dllp::{self, FcPhase};
 
 /// Both kinds of credit of one class, as transmitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,24 +96,28 @@ impl FlowControl {
     }
 
     /// What an InitFC of `config`'s port says of one class.
-    pub(crate) fn advertisement(config: &Config, scaled: bool, vc: Vc, class: FcClass) -> Option<dllp::FlowControl> {
+    pub(crate) fn advertisement(
+        config: &Config,
+        scaled: bool,
+        phase: FcPhase,
+        vc: Vc,
+        class: FcClass,
+    ) -> Option<dllp::FlowControl> {
         let VcBuffers(buffers) = config.receive.vcs[at(vc)]?;
         let buffer = buffers[class.index()];
-        let field = |kind, credits: Credits| {
+        let value = |kind, credits: Credits| {
             let (scale, count) = initial(kind, credits, scaled);
-            (scale, (count.unwrap_or(0) >> scale.shift()) as u16)
+            (scale, count.unwrap_or(0))
         };
-        let (header_scale, header) = field(Header, buffer.header);
-        let (data_scale, data) = field(Data, buffer.data);
-        Some(flow_dllp(vc, class, scaled.then_some((header_scale, data_scale)), header, data))
+        let (header, data) = (value(Header, buffer.header), value(Data, buffer.data));
+        Some(dllp::FlowControl::scaled(phase, class, vc, header, data))
     }
 
     /// Takes the values of an InitFC.
     pub(crate) fn grant(&mut self, fc: &dllp::FlowControl) {
-        let (header_scale, data_scale) = scales(fc);
         self.tx[at(fc.vc)][fc.class.index()] = TransmitClass {
-            header: Transmit::granted(Header, header_scale, u16::from(fc.header)),
-            data: Transmit::granted(Data, data_scale, fc.data),
+            header: Transmit::granted(Header, fc.header_scale, u16::from(fc.header)),
+            data: Transmit::granted(Data, fc.data_scale, fc.data()),
         };
     }
 
@@ -202,9 +206,9 @@ impl FlowControl {
         self.due &= !bit(vc, class);
         let rx = &mut self.rx[vc][class];
         rx.last_update = now;
-        let (header, data) = (rx.header.grant(), rx.data.grant());
-        let scales = self.scaled.then(|| (rx.header.scale(), rx.data.scale()));
-        Some(flow_dllp(Vc::new(vc as u8)?, FcClass::ALL[class], scales, header, data))
+        let header = (rx.header.scale(), rx.header.grant());
+        let data = (rx.data.scale(), rx.data.grant());
+        Some(dllp::FlowControl::scaled(FcPhase::Update, FcClass::ALL[class], Vc::new(vc as u8)?, header, data))
     }
 
     /// Takes an UpdateFC; says whether there are more credits than before.
@@ -218,7 +222,7 @@ impl FlowControl {
             }
         };
         let header = tx.header.update(u16::from(fc.header)).map_err(error(Header))?;
-        let data = tx.data.update(fc.data).map_err(error(Data))?;
+        let data = tx.data.update(fc.data()).map_err(error(Data))?;
         Ok(header || data)
     }
 
@@ -267,32 +271,4 @@ impl ReceiveClass {
     const fn is_finite(&self) -> bool {
         !(self.header.is_infinite() && self.data.is_infinite())
     }
-}
-
-/// Builds the content of a flow control DLLP; without scaled flow control its scale fields are zero.
-fn flow_dllp(
-    vc: Vc,
-    class: FcClass,
-    scales: Option<(Scale, Scale)>,
-    header: u16,
-    data: u16,
-) -> dllp::FlowControl {
-    let code = |scale: Option<Scale>| scale.map_or(0, |s| s as u8 + 1);
-    dllp::FlowControl {
-        vc,
-        class,
-        header_scale: code(scales.map(|s| s.0)),
-        data_scale: code(scales.map(|s| s.1)),
-        header: header as u8,
-        data,
-    }
-}
-
-fn scales(fc: &dllp::FlowControl) -> (Scale, Scale) {
-    let scale = |code| match code {
-        2 => Scale::X4,
-        3 => Scale::X16,
-        _ => Scale::X1,
-    };
-    (scale(fc.header_scale), scale(fc.data_scale))
 }

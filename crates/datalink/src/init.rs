@@ -8,10 +8,10 @@
 //! VC0 comes first and makes the link active; the others follow. Everything is repeated until the peer answers.
 
 use crate::config::Config;
-use crate::dllp;
 use crate::event::{Event, ProtocolError, TlpShape};
 use crate::flow::FlowControl;
 use tlplab_units::{FcClass, Time, Vc};
+use tlplab_wire::dllp::{self, FcPhase, FeatureBits};
 
 /// Where one virtual channel is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,8 @@ pub(crate) struct LinkControl {
     channels: [Channel; 8],
     /// Enabled virtual channels that are not ready.
     waiting: u8,
+    /// Virtual channels with something in `unsent`.
+    speaking: u8,
     feature_unsent: bool,
     /// The peer's feature DLLP: does it scale?
     peer_scales: Option<bool>,
@@ -68,6 +70,7 @@ impl LinkControl {
             phase: Phase::Inactive,
             channels: [channel; 8],
             waiting: 0,
+            speaking: 0,
             feature_unsent: false,
             peer_scales: None,
             repeat_at: Time::NEVER,
@@ -99,6 +102,7 @@ impl LinkControl {
         self.phase = Phase::Inactive;
         self.channels = [Channel { stage: Stage::Init1, heard: 0, unsent: 0 }; 8];
         self.waiting = 0;
+        self.speaking = 0;
         self.feature_unsent = false;
         self.peer_scales = None;
         self.repeat_at = Time::NEVER;
@@ -115,7 +119,8 @@ impl LinkControl {
         for vc in (0..8).filter_map(Vc::new) {
             let enabled = self.waiting & 1 << vc.value() != 0;
             for class in FcClass::ALL {
-                if let (true, Some(fc)) = (enabled, FlowControl::advertisement(peer, scaled, vc, class)) {
+                let fc = FlowControl::advertisement(peer, scaled, FcPhase::Init1, vc, class);
+                if let (true, Some(fc)) = (enabled, fc) {
                     self.flow.grant(&fc);
                     self.channels[usize::from(vc.value())].heard |= 1 << class.index();
                 }
@@ -123,6 +128,7 @@ impl LinkControl {
             if self.channels[usize::from(vc.value())].heard == ALL_HEARD {
                 self.ready(now, vc);
                 self.channels[usize::from(vc.value())].unsent = 0;
+                self.speaking &= !(1 << vc.value());
             }
         }
     }
@@ -137,7 +143,7 @@ impl LinkControl {
                 self.waiting |= 1 << vc;
             }
         }
-        self.channels[0].unsent = INIT1_DLLPS;
+        self.speak(0);
     }
 
     fn ready(&mut self, now: Time, vc: Vc) {
@@ -146,9 +152,10 @@ impl LinkControl {
         self.flow.open(now, vc);
         if vc == Vc::ZERO {
             // Now the other channels may speak; they have listened since the start.
-            for other in (1..8).filter(|other| self.waiting & 1 << other != 0) {
-                let channel = &mut self.channels[other];
-                channel.unsent |= if channel.stage == Stage::Init1 { INIT1_DLLPS } else { INIT2_DLLPS };
+            for other in 1..8 {
+                if self.waiting & 1 << other != 0 {
+                    self.speak(other);
+                }
             }
         }
         if self.waiting == 0 {
@@ -156,37 +163,54 @@ impl LinkControl {
         }
     }
 
-    /// The next DLLP that link up needs; then UpdateFCs. The flag says which of the two it is.
+    /// The next flow control or feature DLLP: what link up needs, then the UpdateFC that is due.
     #[inline]
-    pub(crate) fn poll(&mut self, now: Time) -> Option<(dllp::Repr, bool)> {
-        if self.phase == Phase::Flow && self.channels[0].stage == Stage::Ready && self.waiting == 0 {
-            // The usual case once the last InitFC2 has gone.
-            if self.channels.iter().all(|channel| channel.unsent == 0) {
-                return self.flow.poll(now).map(|fc| (dllp::Repr::UpdateFc(fc), false));
-            }
+    pub(crate) fn poll(&mut self, now: Time) -> Option<dllp::Repr> {
+        if (self.speaking != 0 || self.feature_unsent)
+            && let Some(dllp) = self.poll_init(now)
+        {
+            return Some(dllp);
         }
-        if let Some(dllp) = self.poll_init(now) {
-            return Some((dllp, true));
-        }
-        self.flow.poll(now).map(|fc| (dllp::Repr::UpdateFc(fc), false))
+        self.flow.poll(now).map(dllp::Repr::FlowControl)
     }
 
     fn poll_init(&mut self, now: Time) -> Option<dllp::Repr> {
         if self.feature_unsent {
             self.feature_unsent = false;
             self.repeat_at = now + self.config.init_repeat;
-            return Some(feature_dllp(self.peer_scales.is_some()));
+            let supported = FeatureBits::SCALED_FLOW_CONTROL;
+            return Some(dllp::Repr::Feature { ack: self.peer_scales.is_some(), supported });
         }
-        let (index, channel) = self.channels.iter_mut().enumerate().find(|(_, c)| c.unsent != 0)?;
+        let index = self.speaking.trailing_zeros() as usize;
+        let channel = &mut self.channels[index];
         let next = channel.unsent.trailing_zeros() as usize;
         channel.unsent &= !(1 << next);
-        let (class, second) = (FcClass::ALL[next % 3], next >= 3);
-        if channel.unsent == 0 && channel.stage != Stage::Ready {
-            self.repeat_at = now + self.config.init_repeat;
+        if channel.unsent == 0 {
+            self.speaking &= !(1 << index);
+            if channel.stage != Stage::Ready {
+                self.repeat_at = now + self.config.init_repeat;
+            }
         }
+        let (class, phase) = (FcClass::ALL[next % 3], if next < 3 { FcPhase::Init1 } else { FcPhase::Init2 });
         let vc = Vc::new(index as u8)?;
-        let fc = FlowControl::advertisement(&self.config, self.flow.is_scaled(), vc, class)?;
-        Some(if second { dllp::Repr::InitFc2(fc) } else { dllp::Repr::InitFc1(fc) })
+        FlowControl::advertisement(&self.config, self.flow.is_scaled(), phase, vc, class)
+            .map(dllp::Repr::FlowControl)
+    }
+
+    /// Queues the DLLPs of a channel's stage. Channels other than 0 wait until 0 is ready.
+    fn speak(&mut self, vc: usize) {
+        if vc != 0 && self.waiting & 1 != 0 {
+            return;
+        }
+        let channel = &mut self.channels[vc];
+        channel.unsent |= match channel.stage {
+            Stage::Init1 => INIT1_DLLPS,
+            Stage::Init2 => INIT2_DLLPS,
+            Stage::Ready => 0,
+        };
+        if channel.unsent != 0 {
+            self.speaking |= 1 << vc;
+        }
     }
 
     pub(crate) const fn repeat_at(&self) -> Time {
@@ -200,11 +224,9 @@ impl LinkControl {
             Phase::Inactive => {}
             Phase::Feature => self.feature_unsent = true,
             Phase::Flow => {
-                for vc in (0..8).filter(|vc| self.waiting & 1 << vc != 0) {
-                    if vc == 0 || self.waiting & 1 == 0 {
-                        let channel = &mut self.channels[vc];
-                        channel.unsent |=
-                            if channel.stage == Stage::Init1 { INIT1_DLLPS } else { INIT2_DLLPS };
+                for vc in 0..8 {
+                    if self.waiting & 1 << vc != 0 {
+                        self.speak(vc);
                     }
                 }
             }
@@ -224,14 +246,22 @@ impl LinkControl {
         }
     }
 
-    /// An InitFC1 or (`second`) InitFC2 arrived.
-    pub(crate) fn handle_init<H>(
+    /// A flow control DLLP arrived.
+    pub(crate) fn handle_flow_control<H>(
         &mut self,
         now: Time,
         fc: &dllp::FlowControl,
-        second: bool,
         events: &mut impl FnMut(Event<H>),
-    ) {
+    ) -> Result<(), ProtocolError> {
+        if fc.phase == FcPhase::Update {
+            return self.handle_update(now, fc, events);
+        }
+        self.handle_init(now, fc, events);
+        Ok(())
+    }
+
+    fn handle_init<H>(&mut self, now: Time, fc: &dllp::FlowControl, events: &mut impl FnMut(Event<H>)) {
+        let second = fc.phase == FcPhase::Init2;
         if self.phase == Phase::Feature {
             // A peer that is past the exchange, or knows none.
             self.start_flow(self.peer_scales.unwrap_or(false));
@@ -247,9 +277,7 @@ impl LinkControl {
                 channel.heard |= 1 << fc.class.index();
                 if channel.heard == ALL_HEARD {
                     channel.stage = Stage::Init2;
-                    if index == 0 || self.waiting & 1 == 0 {
-                        channel.unsent |= INIT2_DLLPS;
-                    }
+                    self.speak(index);
                 }
             }
             Stage::Init2 if second => self.peer_is_ready(now, fc.vc, events),
@@ -273,8 +301,7 @@ impl LinkControl {
         }
     }
 
-    /// An UpdateFC arrived.
-    pub(crate) fn handle_update<H>(
+    fn handle_update<H>(
         &mut self,
         now: Time,
         fc: &dllp::FlowControl,
@@ -295,9 +322,4 @@ impl LinkControl {
         }
         self.flow.is_open(shape.vc)
     }
-}
-
-/// Data link feature DLLP: bit 0 is scaled flow control.
-fn feature_dllp(acknowledges: bool) -> dllp::Repr {
-    dllp::Repr::Feature { ack: acknowledges, features: 1 }
 }

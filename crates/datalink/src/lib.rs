@@ -5,7 +5,6 @@ extern crate alloc;
 pub(crate) mod ack;
 pub mod config;
 pub(crate) mod credit;
-pub mod dllp;
 pub mod event;
 pub(crate) mod flow;
 pub(crate) mod init;
@@ -14,8 +13,7 @@ pub mod port;
 pub(crate) mod replay;
 
 pub use config::{
-    AckLatency, AckPolicy, ClassBuffer, Config, ConfigError, Credits, ReceiveBuffers, ReplayBuffer, Scale,
-    UpdateFcPolicy, VcBuffers,
+    AckLatency, AckPolicy, ClassBuffer, Config, ConfigError, Credits, ReceiveBuffers, ReplayBuffer, UpdateFcPolicy, VcBuffers,
 };
 pub use event::{
     Blocked, Counters, CreditKind, Discard, Event, FlitAck, FlitTlp, FlitUnit, Integrity, ProtocolError, Retrain,
@@ -27,6 +25,8 @@ pub use port::Port;
 pub use replay::Occupancy;
 
 use tlplab_units::Time;
+/// The DLLPs that units carry.
+pub use tlplab_wire::dllp;
 
 /// One end of a link, as its owner drives it. `H` is the owner's handle of a TLP (a slab index); the layer only carries it.
 ///

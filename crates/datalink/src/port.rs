@@ -3,7 +3,6 @@
 use crate::LinkLayer;
 use crate::ack::{Position, Receiver, Reply};
 use crate::config::Config;
-use crate::dllp;
 use crate::event::{
     Blocked, Counters, Discard, Event, Integrity, ProtocolError, Retrain, Timer, TlpShape, TlpUnit, Unit,
 };
@@ -12,6 +11,7 @@ use crate::init::LinkControl;
 use crate::replay::{Attempt, Occupancy, Replay};
 use alloc::collections::VecDeque;
 use tlplab_units::{FcClass, Time, Vc};
+use tlplab_wire::dllp::{self, FcPhase, FeatureBits, Sequence};
 
 /// One end of a non-flit link. See [`LinkLayer`] for how it is driven.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,20 +94,13 @@ impl<H: Copy> Port<H> {
         Some(match self.receiver.poll()? {
             Reply::Ack(sequence) => {
                 self.counters.acks_sent += 1;
-                dllp::Repr::Ack { sequence }
+                dllp::Repr::Ack(Sequence::new(sequence))
             }
             Reply::Nak(sequence) => {
                 self.counters.naks_sent += 1;
-                dllp::Repr::Nak { sequence }
+                dllp::Repr::Nak(Sequence::new(sequence))
             }
         })
-    }
-
-    #[inline]
-    fn poll_flow_control(&mut self, now: Time) -> Option<dllp::Repr> {
-        let (dllp, initialises) = self.link.poll(now)?;
-        *if initialises { &mut self.counters.init_dllps_sent } else { &mut self.counters.update_fcs_sent } += 1;
-        Some(dllp)
     }
 
     #[inline]
@@ -175,34 +168,29 @@ impl<H: Copy> Port<H> {
 
     fn handle_dllp(&mut self, now: Time, dllp: &dllp::Repr, events: &mut impl FnMut(Event<H>)) {
         let result = match dllp {
-            dllp::Repr::Ack { sequence } => {
+            dllp::Repr::Ack(sequence) => {
                 self.counters.acks_received += 1;
-                self.replay.acknowledge(now, *sequence, events).map(|_| ())
+                self.replay.acknowledge(now, sequence.value(), events).map(|_| ())
             }
-            dllp::Repr::Nak { sequence } => {
+            dllp::Repr::Nak(sequence) => {
                 self.counters.naks_received += 1;
-                let valid = self.replay.acknowledge(now, *sequence, events);
+                let valid = self.replay.acknowledge(now, sequence.value(), events);
                 if valid.is_ok() {
                     self.restart_replay(events);
                 }
                 valid.map(|_| ())
             }
-            dllp::Repr::UpdateFc(fc) => {
-                self.counters.update_fcs_received += 1;
-                self.link.handle_update(now, fc, events)
+            dllp::Repr::FlowControl(fc) => {
+                self.counters.update_fcs_received += u64::from(fc.phase == FcPhase::Update);
+                self.link.handle_flow_control(now, fc, events)
             }
-            dllp::Repr::InitFc1(fc) => {
-                self.link.handle_init(now, fc, false, events);
+            dllp::Repr::Feature { ack, supported } => {
+                let scales = supported.bits() & FeatureBits::SCALED_FLOW_CONTROL.bits() != 0;
+                self.link.handle_feature(*ack, scales);
                 Ok(())
             }
-            dllp::Repr::InitFc2(fc) => {
-                self.link.handle_init(now, fc, true, events);
-                Ok(())
-            }
-            dllp::Repr::Feature { ack, features } => {
-                self.link.handle_feature(*ack, features & 1 != 0);
-                Ok(())
-            }
+            // Power management and vendor DLLPs mean nothing to this layer.
+            dllp::Repr::Pm(_) | dllp::Repr::Vendor(_) | dllp::Repr::Nop => Ok(()),
         };
         if let Err(error) = result {
             self.report(error, events);
@@ -272,7 +260,8 @@ impl<H: Copy> LinkLayer<H> for Port<H> {
         if let Some(dllp) = self.poll_reply() {
             return Some(Unit::Dllp(dllp));
         }
-        if let Some(dllp) = self.poll_flow_control(now) {
+        if let Some(dllp) = self.link.poll(now) {
+            self.counters.count_dllp(&dllp);
             return Some(Unit::Dllp(dllp));
         }
         let tlp = self.poll_tlp()?;
