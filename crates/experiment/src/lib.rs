@@ -1,1 +1,20 @@
-//! An experiment file becomes a fabric, a run becomes a result document
+//! An experiment file becomes a fabric, a run becomes a result document.
+mod check;
+pub mod error;
+pub mod experiment;
+mod fault;
+pub mod hosts;
+pub mod keys;
+pub mod link;
+pub mod load;
+pub mod models;
+mod overrides;
+pub mod schema;
+pub mod stop;
+pub mod tables;
+pub mod topology;
+mod tree;
+mod view;
+
+pub use error::Error;
+pub use experiment::{Experiment, FileKind, NeededFile, Options};

@@ -1,1 +1,2 @@
 //! The discrete-event simulator of PCIe fabrics
+pub mod config;

@@ -1,0 +1,315 @@
+//! From the text of an experiment to plain data.
+
+use crate::check;
+use crate::error::{At, Error, Problem, Sources};
+use crate::fault;
+use crate::hosts;
+use crate::keys::{Kind, Section};
+use crate::load::{self, LoadSpec, Work};
+use crate::models::ModelSpec;
+use crate::overrides;
+use crate::stop::{self, Stop};
+use crate::tables;
+use crate::topology::{self, DeviceSpec};
+use crate::tree::{self, Entry, Node, Value};
+use crate::view::View;
+use tlplab_fabric::config::{FabricConfig, Fidelity};
+use tlplab_units::Time;
+
+/// An experiment: everything a run needs, except the contents of [`Experiment::files`].
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// Its title.
+    pub title: String,
+    /// When the run ends.
+    pub stop: Stop,
+    /// The fabric.
+    pub fabric: FabricConfig,
+    /// What each device is, sorted by name as `fabric.devices` is.
+    pub devices: Vec<DeviceSpec>,
+    /// What devices and the host do, sorted by name.
+    pub loads: Vec<LoadSpec>,
+    /// Files that the caller has to bring.
+    pub files: Vec<NeededFile>,
+    /// What was read: the file, what it includes, and overrides, each under its name.
+    pub source: String,
+}
+
+/// A file that an experiment names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NeededFile {
+    /// Its path, joined with the folder of the file that names it.
+    pub path: String,
+    /// What it is.
+    pub kind: FileKind,
+    /// A mistake that points at the key that names it; [`NeededFile::missing`] completes it.
+    place: Error,
+}
+
+/// What a file is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A captured trace.
+    Trace,
+    /// A device or a driver in Python.
+    Python,
+}
+
+impl NeededFile {
+    /// The mistake to report when the file cannot be used, and why.
+    pub fn missing(&self, why: &str) -> Error {
+        Error { message: format!("cannot use \"{}\": {why}", self.path), ..self.place.clone() }
+    }
+}
+
+/// What the command line adds to a file.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// `key=value` each, applied in order.
+    pub set: Vec<String>,
+    /// A file whose loads take the place of the experiment's.
+    pub load: Option<String>,
+    /// Takes the place of the experiment's seed.
+    pub seed: Option<u64>,
+}
+
+/// Gives the text of a file, or the reason why it cannot be had.
+pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+
+impl Experiment {
+    /// Reads the experiment at `path`; `read` brings the text of it and of what it includes.
+    ///
+    /// # Errors
+    /// The first mistake, in the order of the file.
+    pub fn parse(read: ReadFile<'_>, path: &str) -> Result<Self, Error> {
+        Self::parse_with(read, path, &Options::default())
+    }
+
+    /// As [`Experiment::parse`], with overrides.
+    ///
+    /// # Errors
+    /// The first mistake, in the order of the file, then of the overrides.
+    pub fn parse_with(read: ReadFile<'_>, path: &str, options: &Options) -> Result<Self, Error> {
+        Self::parse_all(read, path, options).map_err(|mut errors| errors.swap_remove(0))
+    }
+
+    /// As [`Experiment::parse_with`], and keeps looking after the first mistake where that can be done.
+    ///
+    /// # Errors
+    /// Every misspelt key and wrong value of the first file that has any; otherwise the first mistake in what they mean.
+    /// There is at least one.
+    pub fn parse_all(read: ReadFile<'_>, path: &str, options: &Options) -> Result<Self, Vec<Error>> {
+        let mut sources = Sources::default();
+        let mut root = read_file(&mut sources, read, path, &tables::EXPERIMENT, &mut Vec::new(), None)?;
+        if let Some(load) = &options.load {
+            let loads = read_file(&mut sources, read, load, &tables::LOAD_FILE, &mut Vec::new(), None)?;
+            replace_loads(&mut root, loads);
+        }
+        let one = |error| vec![error];
+        for set in &options.set {
+            let (key, value) = set.split_once('=').ok_or_else(|| {
+                one(Error {
+                    file: "--set".into(),
+                    line: 0,
+                    column: 0,
+                    key: set.clone(),
+                    message: "there is no value".into(),
+                    hint: Some("write --set key=value, as in --set switch.sw0.link=\"gen4 x8\"".into()),
+                })
+            })?;
+            overrides::apply(&mut sources, &mut root, key.trim(), value).map_err(one)?;
+        }
+        let mistakes = check::check(&sources, &root, &Kind::Table(&tables::EXPERIMENT));
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        build(sources, root, read, path, options.seed).map_err(one)
+    }
+}
+
+/// The folder of a path, with its last `/`.
+fn folder(path: &str) -> &str {
+    path.rfind('/').map_or("", |n| &path[..=n])
+}
+
+fn join_path(from: &str, path: &str) -> String {
+    if path.starts_with('/') { path.into() } else { format!("{}{path}", folder(from)) }
+}
+
+/// Reads a file and everything it includes, and lays it upon what it includes.
+fn read_file(
+    sources: &mut Sources,
+    read: ReadFile<'_>,
+    path: &str,
+    section: &'static Section,
+    way: &mut Vec<String>,
+    named_at: Option<At>,
+) -> Result<Node, Vec<Error>> {
+    let refuse = |sources: &Sources, message: String| match named_at {
+        Some(at) => vec![sources.error(at, "include", Problem::new(message))],
+        None => {
+            vec![Error { file: path.into(), line: 0, column: 0, key: String::new(), message, hint: None }]
+        }
+    };
+    if way.iter().any(|p| p == path) {
+        return Err(refuse(sources, format!("\"{path}\" includes itself")));
+    }
+    let text = read(path).map_err(|why| refuse(sources, format!("cannot read \"{path}\": {why}")))?;
+    let file = sources.add(path, &text);
+    let node = tree::parse(sources, file, &text).map_err(|e| vec![e])?;
+    let mistakes = check::check(sources, &node, &Kind::Table(section));
+    if !mistakes.is_empty() {
+        return Err(mistakes);
+    }
+    way.push(path.into());
+    let mut base: Option<Node> = None;
+    for (at, include) in includes(&node) {
+        let inner = read_file(sources, read, &join_path(path, &include), section, way, Some(at))?;
+        match &mut base {
+            None => base = Some(inner),
+            Some(base) => {
+                if let Some((key, first, second)) = tree::conflict(base, &inner, "") {
+                    let there = sources.place(first);
+                    let problem =
+                        Problem::new(format!("this is also said at {there}, and both are included"));
+                    return Err(vec![sources.error(second, &key, problem.hint("say it once"))]);
+                }
+                tree::merge(base, inner);
+            }
+        }
+    }
+    way.pop();
+    Ok(match base {
+        None => node,
+        Some(mut base) => {
+            tree::merge(&mut base, node);
+            base
+        }
+    })
+}
+
+fn includes(node: &Node) -> Vec<(At, String)> {
+    let one = |n: &Node| n.as_str().map(|text| (n.at, text.to_owned()));
+    match node.get("include") {
+        Some(Node { value: Value::Array(items), .. }) => items.iter().filter_map(one).collect(),
+        Some(node) => one(node).into_iter().collect(),
+        None => Vec::new(),
+    }
+}
+
+fn replace_loads(root: &mut Node, mut loads: Node) {
+    let (Some(table), Some(new)) = (root.as_table_mut(), loads.as_table_mut()) else { return };
+    table.remove("load");
+    if let (Some(old), Some(entry)) = (table.get("title"), new.get_mut("title"))
+        && let (Some(old), Some(more)) = (old.node.as_str(), entry.node.as_str())
+    {
+        entry.node = Node::string(entry.node.at, format!("{old}: {more}"));
+    }
+    for key in ["stop", "warmup"] {
+        if new.contains_key(key) {
+            table.remove(key);
+        }
+    }
+    tree::merge(root, loads);
+}
+
+fn build(
+    mut sources: Sources,
+    mut root: Node,
+    read: ReadFile<'_>,
+    path: &str,
+    seed: Option<u64>,
+) -> Result<Experiment, Error> {
+    check::fill(&sources, &mut root, &tables::EXPERIMENT)?;
+    resolve_host(&mut sources, &mut root, read, path)?;
+    let view = View::root(&sources, &root);
+    let title = view.require(&tables::EXPERIMENT, "title")?.text().to_owned();
+    let join = |at: &View<'_>, file: &str| {
+        let from = sources.name(at.node.at.file);
+        join_path(if from == "--set" { path } else { from }, file)
+    };
+    let host = view.get("host").map(|h| hosts::config(&h)).unwrap_or_default();
+    let mut topology = topology::read(&view, &join)?;
+    fault::read(&view, &mut topology)?;
+    let loads = load::read(&view, &host, &topology.specs, &join)?;
+    let warmup = view.instant("warmup").unwrap_or(Time::ZERO);
+    let stop = stop::read(&view, &loads, warmup)?;
+    check_something_happens(&view, &loads, &topology.specs)?;
+    let files = files(&view, &loads, &topology.specs);
+    let fabric = FabricConfig {
+        seed: seed.or_else(|| view.integer("seed")).unwrap_or(1),
+        fidelity: match view.text_of("fidelity") {
+            Some("length-only") => Fidelity::LengthOnly,
+            _ => Fidelity::Payload,
+        },
+        warmup,
+        host,
+        switches: topology.switches,
+        devices: topology.devices,
+    };
+    let source = source_text(&sources);
+    Ok(Experiment { title, stop, fabric, devices: topology.specs, loads, files, source })
+}
+
+fn resolve_host(sources: &mut Sources, root: &mut Node, read: ReadFile<'_>, path: &str) -> Result<(), Error> {
+    let Some(entry) = root.as_table_mut().and_then(|t| t.get_mut("host")) else { return Ok(()) };
+    let mut host = entry.node.clone();
+    hosts::expand(&mut host);
+    let said = host.get("profile").cloned();
+    let (at, name) =
+        said.as_ref().map_or((entry.key_at, "ideal"), |node| (node.at, node.as_str().unwrap_or("ideal")));
+    let from = sources.name(at.file);
+    let from = if from.ends_with(".toml") { from.to_owned() } else { path.to_owned() };
+    let name = if name.ends_with(".toml") { join_path(&from, name) } else { name.to_owned() };
+    let node = hosts::resolve(sources, host, (at, &name), read)?;
+    *entry = Entry { key_at: entry.key_at, node };
+    Ok(())
+}
+
+fn check_something_happens(root: &View<'_>, loads: &[LoadSpec], devices: &[DeviceSpec]) -> Result<(), Error> {
+    let acts = |d: &DeviceSpec| {
+        d.driver.is_some() || matches!(d.model, ModelSpec::Ring { .. } | ModelSpec::Python { .. })
+    };
+    if !loads.is_empty() || devices.iter().any(acts) {
+        return Ok(());
+    }
+    let hint = format!("for example [load] {} = {{ op = \"write\", size = \"4KiB\" }}", devices[0].name);
+    Err(root.key_error(Problem::new("nothing happens: there is no load").hint(hint)))
+}
+
+fn files(root: &View<'_>, loads: &[LoadSpec], devices: &[DeviceSpec]) -> Vec<NeededFile> {
+    let needed = |table: &str, name: &str, key: &str, path: &str, kind| {
+        let view = root.get(table)?.get(name)?.get(key)?;
+        Some(NeededFile { path: path.to_owned(), kind, place: view.error("") })
+    };
+    let traces = loads.iter().filter_map(|load| match &load.work {
+        Work::Replay { file, .. } => needed("load", &load.name, "replay", file, FileKind::Trace),
+        Work::Generate(_) => None,
+    });
+    let models = devices.iter().filter_map(|device| match &device.model {
+        ModelSpec::Python { object, .. } => {
+            needed("device", &device.name, "model", &object.file, FileKind::Python)
+        }
+        _ => None,
+    });
+    let drivers = devices.iter().filter_map(|device| {
+        let object = device.driver.as_ref()?;
+        needed("device", &device.name, "driver", &object.file, FileKind::Python)
+    });
+    traces.chain(models).chain(drivers).collect()
+}
+
+/// One file as it is; several with a comment line before each.
+fn source_text(sources: &Sources) -> String {
+    let texts: Vec<_> = sources.texts().collect();
+    match texts.as_slice() {
+        [(_, text)] => (*text).to_owned(),
+        texts => texts
+            .iter()
+            .map(|(name, text)| match *name {
+                "--set" => format!("# --set {text}\n"),
+                name => format!("# {name}\n{text}\n"),
+            })
+            .collect(),
+    }
+}

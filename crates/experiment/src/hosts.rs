@@ -1,0 +1,154 @@
+//! The host: profiles that come with the crate, and what a table adds to them.
+
+use crate::check;
+use crate::error::{At, Error, Problem, Sources, suggest};
+use crate::keys::{Kind, Word};
+use crate::tables;
+use crate::tree::{self, Entry, Node, Table, Value};
+use crate::view::View;
+use tlplab_fabric::config::{HostConfig, MemoryConfig, PeerToPeer};
+use tlplab_transaction::CompletionPolicy;
+use tlplab_units::{Rcb, quantity};
+
+/// A host that comes with tlplab.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    /// What `host = "…"` says.
+    pub name: &'static str,
+    /// The file.
+    pub text: &'static str,
+}
+
+/// Every host that comes with tlplab.
+pub const PROFILES: &[Profile] = &[
+    Profile { name: "ideal", text: include_str!("../profiles/ideal.toml") },
+    Profile { name: "server", text: include_str!("../profiles/server.toml") },
+];
+
+/// `host = "…"`
+pub static PROFILE: Word = Word {
+    what: "the name of a host profile, or a file that ends in .toml",
+    pattern: r"^(ideal|server|.+\.toml)$",
+    check: check_profile,
+};
+
+/// `p2p = "…"`
+pub static PEER_TO_PEER: Word = Word {
+    what: "\"forward\", \"off\" or \"split 64B\"",
+    pattern: r"^(forward|off|split .+)$",
+    check: |text| peer_to_peer(text).map(drop),
+};
+
+fn check_profile(name: &str) -> Result<(), Problem> {
+    let names = PROFILES.iter().map(|p| p.name);
+    if name.ends_with(".toml") || names.clone().any(|n| n == name) {
+        return Ok(());
+    }
+    Err(Problem::new(format!("there is no host profile \"{name}\"")).hint(suggest(
+        name,
+        names,
+        "host profiles",
+    )))
+}
+
+fn peer_to_peer(text: &str) -> Result<PeerToPeer, Problem> {
+    match text.split_once(' ').map_or((text, ""), |(word, rest)| (word, rest.trim())) {
+        ("forward", "") => Ok(PeerToPeer::Forward),
+        ("off", "") => Ok(PeerToPeer::Refuse),
+        ("split", size) => {
+            let size = quantity::size(size).map_err(|e| Problem::new(e.to_string()))?;
+            let fits = size.is_power_of_two() && (64..=4096).contains(&size);
+            fits.then_some(PeerToPeer::Split(size as u32)).ok_or_else(|| {
+                Problem::new(format!("pieces of {size} B cannot be"))
+                    .hint("write a power of two from 64B to 4096B, as in \"split 64B\"")
+            })
+        }
+        _ => Err(Problem::new(format!("\"{text}\" is not {}", PEER_TO_PEER.what)).hint(suggest(
+            text,
+            ["forward", "off", "split 64B"],
+            "the choices",
+        ))),
+    }
+}
+
+/// A `host` value in its long form: a table.
+pub(crate) fn expand(node: &mut Node) {
+    if let Value::String(name) = &node.value {
+        let at = node.at;
+        let entry = Entry { key_at: at, node: Node::string(at, name.clone()) };
+        node.value = Value::Table(Table::from([("profile".to_owned(), entry)]));
+    }
+}
+
+/// The host table with everything its profile says, laid on `ideal`.
+pub(crate) fn resolve(
+    sources: &mut Sources,
+    host: Node,
+    profile_at: (At, &str),
+    read: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<Node, Error> {
+    let mut whole = load(sources, "ideal", PROFILES[0].text)?;
+    let (at, name) = profile_at;
+    if name != "ideal" {
+        let over = match PROFILES.iter().find(|p| p.name == name) {
+            Some(profile) => load(sources, profile.name, profile.text)?,
+            None => {
+                let text = read(name).map_err(|why| {
+                    sources.error(at, "host", Problem::new(format!("cannot read \"{name}\": {why}")))
+                })?;
+                load(sources, name, &text)?
+            }
+        };
+        tree::merge(&mut whole, over);
+    }
+    tree::merge(&mut whole, host);
+    Ok(whole)
+}
+
+fn load(sources: &mut Sources, name: &str, text: &str) -> Result<Node, Error> {
+    let file = if name.ends_with(".toml") {
+        sources.add(name, text)
+    } else {
+        sources.add_hidden(&format!("host profile {name}"), text)
+    };
+    let node = tree::parse(sources, file, text)?;
+    if let Some(error) = check::check(sources, &node, &Kind::Table(&tables::PROFILE_FILE)).into_iter().next()
+    {
+        return Err(error);
+    }
+    let view = View::root(sources, &node);
+    for key in ["title", "source"] {
+        view.require(&tables::PROFILE_FILE, key)?;
+    }
+    let host = view.require(&tables::PROFILE_FILE, "host")?;
+    if let Some(profile) = host.get("profile") {
+        return Err(profile.key_error(Problem::new("a profile cannot start from another profile")));
+    }
+    Ok(host.node.clone())
+}
+
+/// A resolved table as plain data.
+pub(crate) fn config(host: &View<'_>) -> HostConfig {
+    let default = HostConfig::default();
+    let memory = host.get("memory");
+    let of_memory = |key: &str| memory.as_ref().and_then(|m| m.get(key).map(|_| m));
+    HostConfig {
+        name: default.name,
+        latency: host.duration("latency").unwrap_or(default.latency),
+        memory: MemoryConfig {
+            latency: of_memory("latency")
+                .and_then(|m| m.duration("latency"))
+                .unwrap_or(default.memory.latency),
+            bandwidth: of_memory("bandwidth").and_then(|m| m.rate("bandwidth")),
+            size: of_memory("size").and_then(|m| m.size("size")).unwrap_or(default.memory.size),
+        },
+        rcb: host.size("rcb").and_then(|b| Rcb::new(b as u32)).unwrap_or(default.rcb),
+        completions: match host.text_of("completions") {
+            Some("rcb") => CompletionPolicy::Rcb,
+            _ => CompletionPolicy::Max,
+        },
+        peer_to_peer: host.text_of("p2p").and_then(|t| peer_to_peer(t).ok()).unwrap_or(default.peer_to_peer),
+        tags: host.integer("tags").map_or(default.tags, |n| n as u16),
+        completion_timeout: host.duration("completion_timeout").unwrap_or(default.completion_timeout),
+    }
+}

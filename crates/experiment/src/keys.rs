@@ -1,0 +1,256 @@
+//! What a key may hold: the vocabulary in which [`crate::tables`] is written.
+//!
+//! One table drives four things: which keys are known (and which is nearest to a misspelt one), what a value must look like, the
+//! default where a key is absent, and the JSON Schema.
+
+use crate::error::{Problem, nearest};
+use crate::link;
+use crate::tree::{Node, Table, Value};
+use tlplab_units::quantity;
+
+/// A table of an experiment file: its keys and what they mean.
+#[derive(Debug)]
+pub struct Section {
+    /// What it describes, with its article: `a switch`.
+    pub title: &'static str,
+    /// Its keys, in the order in which they are explained.
+    pub keys: &'static [Key],
+    /// Further keys that depend on what the table says; `None` where there are none.
+    pub extra: Option<fn(&str) -> Extra>,
+}
+
+/// Keys beyond a section's own, given what its `model` says.
+#[derive(Clone, Copy, Debug)]
+pub enum Extra {
+    /// These and no others.
+    Keys(&'static [Key]),
+    /// Any key at all: parameters that only the model itself knows.
+    Any,
+}
+
+/// One key of a section.
+#[derive(Debug)]
+pub struct Key {
+    /// As it is written.
+    pub name: &'static str,
+    /// What it may hold.
+    pub kind: Kind,
+    /// The value where the key is absent, as TOML; empty if there is none.
+    pub default: &'static str,
+    /// A value other than the default, as TOML.
+    pub example: &'static str,
+    /// What it means.
+    pub doc: &'static str,
+}
+
+/// What a key may hold.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Any string.
+    Text,
+    /// A whole number.
+    Integer {
+        /// Smallest.
+        min: i64,
+        /// Largest.
+        max: i64,
+    },
+    /// A probability between 0 and 1, both excluded.
+    Probability,
+    /// `true` or `false`.
+    Boolean,
+    /// A time with its unit.
+    Time,
+    /// A size in bytes with its unit.
+    Size,
+    /// A size that the specification limits to a few values.
+    SizeOf {
+        /// What it is a size of.
+        what: &'static str,
+        /// The values allowed, in bytes.
+        bytes: &'static [u32],
+    },
+    /// A rate with its unit.
+    Rate,
+    /// An address: an integer, `"0x…"` or a size.
+    Address,
+    /// A link generation, 1 to 7.
+    Generation,
+    /// A link width in lanes.
+    Width,
+    /// One of a few strings.
+    Choice(&'static [&'static str]),
+    /// A string with a form of its own.
+    Word(&'static Word),
+    /// A table with known keys.
+    Table(&'static Section),
+    /// A table whose keys are names.
+    Map {
+        /// What is named: `switch`.
+        what: &'static str,
+        /// What each name holds.
+        of: &'static Kind,
+    },
+    /// An array.
+    List(&'static Kind),
+    /// Several forms, told apart by their TOML type.
+    OneOf(&'static [Kind]),
+}
+
+/// A string with a form of its own.
+#[derive(Debug)]
+pub struct Word {
+    /// What it is, with its article.
+    pub what: &'static str,
+    /// A regular expression for editors.
+    pub pattern: &'static str,
+    /// Judges a string.
+    pub(crate) check: fn(&str) -> Result<(), Problem>,
+}
+
+impl Section {
+    /// The keys of this section for a table, and whether others are allowed.
+    pub(crate) fn keys_for(&self, table: &Table) -> (Vec<&'static Key>, bool) {
+        let mut keys: Vec<&'static Key> = self.keys.iter().collect();
+        let mut open = false;
+        if let Some(extra) = self.extra {
+            let model = table.get("model").and_then(|entry| entry.node.as_str());
+            let default = self.keys.iter().find(|k| k.name == "model").map_or("", |k| k.default);
+            match extra(model.unwrap_or(default.trim_matches('"'))) {
+                Extra::Keys(more) => keys.extend(more),
+                Extra::Any => open = true,
+            }
+        }
+        (keys, open)
+    }
+}
+
+impl Kind {
+    /// What is wanted, with its article, for messages about wrong types.
+    pub(crate) fn wanted(&self) -> String {
+        match self {
+            Self::Text => "a string".into(),
+            Self::Integer { min, max: i64::MAX } => format!("an integer from {min}"),
+            Self::Integer { min, max } => format!("an integer from {min} to {max}"),
+            Self::Probability => "a probability such as 1e-9".into(),
+            Self::Boolean => "true or false".into(),
+            Self::Time => "a time such as \"150ns\"".into(),
+            Self::Size | Self::SizeOf { .. } => "a size such as \"256B\"".into(),
+            Self::Rate => "a rate such as \"25Gb/s\"".into(),
+            Self::Address => "an address such as \"0x1000\"".into(),
+            Self::Generation => "a generation from 1 to 7".into(),
+            Self::Width => "a number of lanes".into(),
+            Self::Choice(words) => format!("one of {}", quoted(words)),
+            Self::Word(word) => word.what.into(),
+            Self::Table(section) => format!("a table ({})", section.title),
+            Self::Map { what, .. } => format!("a table with a key for each {what}"),
+            Self::List(_) => "an array".into(),
+            Self::OneOf(kinds) => kinds.iter().map(Self::wanted).collect::<Vec<_>>().join(", or "),
+        }
+    }
+
+    /// Could a value of this TOML type be meant?
+    pub(crate) fn takes(&self, value: &Value) -> bool {
+        match self {
+            Self::Text | Self::Time | Self::Size | Self::SizeOf { .. } | Self::Rate => {
+                matches!(value, Value::String(_))
+            }
+            Self::Choice(_) | Self::Word(_) => matches!(value, Value::String(_)),
+            Self::Integer { .. } | Self::Generation | Self::Width => matches!(value, Value::Integer(_)),
+            Self::Probability => matches!(value, Value::Float(_) | Value::Integer(_)),
+            Self::Boolean => matches!(value, Value::Boolean(_)),
+            Self::Address => matches!(value, Value::String(_) | Value::Integer(_)),
+            Self::Table(_) | Self::Map { .. } => matches!(value, Value::Table(_)),
+            Self::List(_) => matches!(value, Value::Array(_)),
+            Self::OneOf(kinds) => kinds.iter().any(|kind| kind.takes(value)),
+        }
+    }
+
+    /// Judges a value that is not made of others.
+    pub(crate) fn check_scalar(&self, node: &Node) -> Result<(), Problem> {
+        if !self.takes(&node.value) {
+            return Err(self.wrong_type(node));
+        }
+        let text = node.as_str().unwrap_or_default();
+        match self {
+            Self::Integer { min, max } => match node.value {
+                Value::Integer(n) if (*min..=*max).contains(&n) => Ok(()),
+                _ => Err(Problem::new(format!("{} is wanted, not {}", self.wanted(), node.describe()))),
+            },
+            Self::Generation | Self::Width => match (self, &node.value) {
+                (Self::Generation, Value::Integer(n)) => link::generation_of(*n).map(drop),
+                (_, Value::Integer(n)) => link::width_of(*n).map(drop),
+                _ => Ok(()),
+            },
+            Self::Probability => match node.value {
+                Value::Float(x) if x > 0.0 && x < 1.0 => Ok(()),
+                _ => Err(Problem::new(format!("{} is not a probability between 0 and 1", node.describe()))),
+            },
+            Self::Time => quantity::time(text).map(drop).map_err(|e| Problem::new(e.to_string())),
+            Self::Size => quantity::size(text).map(drop).map_err(|e| Problem::new(e.to_string())),
+            Self::Rate => quantity::rate(text).map(drop).map_err(|e| Problem::new(e.to_string())),
+            Self::SizeOf { what, bytes } => check_size_of(what, bytes, text),
+            Self::Address => address(node).map(drop),
+            Self::Choice(words) => check_choice(words, text),
+            Self::Word(word) => (word.check)(text),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn wrong_type(&self, node: &Node) -> Problem {
+        let problem = Problem::new(format!("{} is wanted, not {}", self.wanted(), node.describe()));
+        let unit = match self {
+            Self::Time => "ns",
+            Self::Size | Self::SizeOf { .. } => "B",
+            Self::Rate => "b/s",
+            _ => return problem,
+        };
+        match &node.value {
+            Value::Integer(n) => problem.hint(format!("the unit is missing, as in \"{n}{unit}\"")),
+            Value::Float(x) => problem.hint(format!("the unit is missing, as in \"{x}{unit}\"")),
+            _ => problem,
+        }
+    }
+}
+
+fn check_choice(words: &[&str], text: &str) -> Result<(), Problem> {
+    if words.contains(&text) {
+        return Ok(());
+    }
+    let problem = Problem::new(format!("\"{text}\" is not one of {}", quoted(words)));
+    Err(match nearest(text, words.iter().copied()) {
+        Some(near) => problem.hint(format!("did you mean \"{near}\"?")),
+        None => problem,
+    })
+}
+
+fn check_size_of(what: &str, bytes: &[u32], text: &str) -> Result<(), Problem> {
+    let size = quantity::size(text).map_err(|e| Problem::new(e.to_string()))?;
+    if bytes.iter().any(|&b| u64::from(b) == size) {
+        return Ok(());
+    }
+    let list: Vec<String> = bytes.iter().map(|b| format!("{b}B")).collect();
+    Err(Problem::new(format!("there is no {what} of {size} B"))
+        .hint(format!("it is one of {}", list.join(" "))))
+}
+
+/// An address as a number.
+pub(crate) fn address(node: &Node) -> Result<u64, Problem> {
+    let parsed = match &node.value {
+        Value::Integer(n) => u64::try_from(*n).ok(),
+        Value::String(text) => match text.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(&hex.replace('_', ""), 16).ok(),
+            None => quantity::size(text).ok(),
+        },
+        _ => None,
+    };
+    parsed.ok_or_else(|| {
+        Problem::new(format!("{} is not an address", node.describe()))
+            .hint("write 0x1000, \"0x1_0000_0000\" or \"4GiB\"")
+    })
+}
+
+/// `"a", "b"`
+pub(crate) fn quoted(words: &[&str]) -> String {
+    words.iter().map(|w| format!("\"{w}\"")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,329 @@
+//! Loads: what devices and the host do.
+
+use crate::error::{Error, Problem, suggest};
+use crate::models::ModelSpec;
+use crate::tables;
+use crate::topology::DeviceSpec;
+use crate::view::View;
+use tlplab_fabric::config::HostConfig;
+use tlplab_units::Time;
+
+/// Where windows in host memory begin that no `address` places: above 4 GiB, so requests have 64-bit addresses.
+const FIRST_WINDOW: u64 = 4 << 30;
+/// Size of such a window where `window` is absent.
+const WINDOW: u64 = 64 << 20;
+
+/// A load as plain data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadSpec {
+    /// The load's name.
+    pub name: String,
+    /// Who issues it: a device's name or `host`.
+    pub device: String,
+    /// Whose memory: `host`, or the name of the device whose BAR 0 is meant.
+    pub target: String,
+    /// When it begins.
+    pub start: Time,
+    /// Transactions in all; `None`: until the run stops (a replay: to its end).
+    pub count: Option<u64>,
+    /// What it does.
+    pub work: Work,
+}
+
+/// What a load does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Transactions of one kind.
+    Generate(Generate),
+    /// The requests of a captured trace, at the addresses of the trace.
+    Replay {
+        /// The trace, joined with the folder of the file that names it.
+        file: String,
+        /// At the captured times, or as fast as the fabric takes them?
+        timing: Timing,
+        /// Transactions under way at once, with [`Timing::Fast`]; `None`: as many as there are tags.
+        outstanding: Option<u32>,
+    },
+}
+
+/// Transactions of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generate {
+    /// What each transaction is.
+    pub op: Op,
+    /// Bytes of a transaction.
+    pub size: u64,
+    /// How fast they follow.
+    pub pace: Pace,
+    /// How addresses follow.
+    pub pattern: Pattern,
+    /// First byte of the window: an address in host memory, or an offset in the BAR.
+    pub base: u64,
+    /// Bytes of the window.
+    pub window: u64,
+    /// Transactions start at multiples of this from `base`…
+    pub align: u64,
+    /// …plus this.
+    pub offset: u64,
+}
+
+/// What a transaction of a load is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// DMA reads, or reads of a peer's BAR.
+    Read,
+    /// DMA writes, or writes to a peer's BAR.
+    Write,
+    /// One read for each write.
+    Both,
+    /// Reads by the processor.
+    MmioRead,
+    /// Writes by the processor.
+    MmioWrite,
+}
+
+/// How fast transactions follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Closed loop: so many under way at once.
+    Outstanding(u32),
+    /// Open loop: payload bits offered per second.
+    Rate(u64),
+}
+
+/// How addresses follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// The next aligned address, and from the end of the window to its beginning.
+    Sequential,
+    /// Any aligned address, each as likely.
+    Random,
+    /// Always the same.
+    Fixed,
+}
+
+/// When the requests of a trace are issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timing {
+    /// At their captured times.
+    Captured,
+    /// As soon as possible.
+    Fast,
+}
+
+/// Reads `load`: sorted by name. `join` makes a path relative to the file in which a value stands.
+pub(crate) fn read(
+    root: &View<'_>,
+    host: &HostConfig,
+    devices: &[DeviceSpec],
+    join: &dyn Fn(&View<'_>, &str) -> String,
+) -> Result<Vec<LoadSpec>, Error> {
+    let mut next_window = FIRST_WINDOW;
+    let mut loads = Vec::new();
+    for (name, own) in root.get("load").iter().flat_map(View::entries) {
+        let node = own.filled(&tables::LOAD)?;
+        let view = own.with(&node);
+        let parties = parties(name, &view, devices)?;
+        let work = match view.get("replay") {
+            Some(replay) => read_replay(&own, &view, join(&replay, replay.text()))?,
+            None => Work::Generate(generate(&view, &parties, host, &mut next_window)?),
+        };
+        loads.push(LoadSpec {
+            name: name.into(),
+            device: parties.device.into(),
+            target: parties.target.into(),
+            start: view.instant("start").unwrap_or(Time::ZERO),
+            count: view.integer("count"),
+            work,
+        });
+    }
+    Ok(loads)
+}
+
+struct Parties<'a> {
+    device: &'a str,
+    target: &'a str,
+    /// `None`: host memory; else the size of the BAR, if the model says it.
+    bar: Option<Option<u64>>,
+}
+
+fn parties<'a>(name: &'a str, view: &View<'a>, devices: &'a [DeviceSpec]) -> Result<Parties<'a>, Error> {
+    let names = || devices.iter().map(|d| d.name.as_str());
+    let find = |wanted: &str| devices.iter().find(|d| d.name == wanted);
+    let unknown = |wanted: &str| {
+        let hint = suggest(wanted, names().chain(["host"]), "devices");
+        Problem::new(format!("there is no device \"{wanted}\"")).hint(hint)
+    };
+    let said = view.get("device");
+    let device = said.as_ref().map_or(name, View::text);
+    if device != "host" {
+        let spec = find(device).ok_or_else(|| match &said {
+            Some(view) => view.problem(unknown(device)),
+            None => {
+                let Problem { message, hint } = unknown(device);
+                let hint = hint.unwrap_or_default();
+                let stop = if hint.ends_with('?') { " Otherwise" } else { ";" };
+                view.key_error(Problem::new(message).hint(format!("{hint}{stop} add device = \"…\"")))
+            }
+        })?;
+        if !matches!(spec.model, ModelSpec::Dma { .. }) {
+            let problem =
+                Problem::new(format!("\"{device}\" is a {}, which takes no load", spec.model.name()));
+            let at = said.as_ref().unwrap_or(view);
+            return Err(at.key_error(problem.hint("a device with model = \"dma\" does")));
+        }
+    }
+    let target = match view.get("target") {
+        Some(target) if target.text() == device => {
+            return Err(target.error(format!("\"{device}\" cannot aim at itself")));
+        }
+        Some(target) if target.text() != "host" && find(target.text()).is_none() => {
+            return Err(target.problem(unknown(target.text())));
+        }
+        Some(target) => target.text(),
+        None if device == "host" => {
+            let hint = format!("for example target = \"{}\"", names().next().unwrap_or("ssd"));
+            return Err(view
+                .key_error(Problem::new("target is missing: the device that the host accesses").hint(hint)));
+        }
+        None => "host",
+    };
+    let bar = find(target).map(|spec| spec.model.bar());
+    Ok(Parties { device, target, bar })
+}
+
+/// Keys of `LOAD` that a trace takes the place of.
+const NOT_WITH_REPLAY: [&str; 8] = ["op", "size", "rate", "pattern", "align", "offset", "window", "address"];
+
+fn read_replay(own: &View<'_>, view: &View<'_>, file: String) -> Result<Work, Error> {
+    for key in NOT_WITH_REPLAY {
+        if let Some(extra) = own.get(key) {
+            let problem = Problem::new(format!("{key} is told by the trace"));
+            return Err(extra.key_error(problem.hint(format!("remove {key} or replay"))));
+        }
+    }
+    let timing = match view.text_of("timing") {
+        Some("fast") => Timing::Fast,
+        _ => Timing::Captured,
+    };
+    if let (Timing::Captured, Some(extra)) = (timing, own.get("outstanding")) {
+        let problem = Problem::new("the captured times say what is outstanding");
+        return Err(extra.key_error(problem.hint("add timing = \"fast\"")));
+    }
+    if view.text_of("device").is_some_and(|d| d == "host") {
+        return Err(own.key_error(Problem::new("a trace has the requests of a device, not of the host")));
+    }
+    Ok(Work::Replay { file, timing, outstanding: view.integer("outstanding").map(|n| n as u32) })
+}
+
+fn generate(
+    view: &View<'_>,
+    parties: &Parties<'_>,
+    host: &HostConfig,
+    next_window: &mut u64,
+) -> Result<Generate, Error> {
+    if let Some(timing) = view.get("timing") {
+        return Err(timing
+            .key_error(Problem::new("timing belongs to replay").hint("remove it, or add replay = \"…\"")));
+    }
+    let op = op(view, parties)?;
+    let size_view = view.require(&tables::LOAD, "size")?;
+    let size = view.size("size").unwrap_or_default();
+    if size == 0 {
+        return Err(size_view.error("a transaction of 0 B moves nothing"));
+    }
+    let align = view.size("align").unwrap_or(1);
+    if align == 0 {
+        let at = view.get("align").unwrap_or_else(|| view.clone());
+        return Err(
+            at.problem(Problem::new("addresses cannot be multiples of 0 B").hint("\"1B\" allows any"))
+        );
+    }
+    let offset = view.size("offset").unwrap_or_default();
+    let need = offset.saturating_add(size);
+    let window = match (view.size("window"), parties.bar) {
+        (Some(window), _) | (None, Some(Some(window))) => window,
+        (None, Some(None)) => need,
+        (None, None) => WINDOW,
+    };
+    if window < need {
+        let at = view.get("window").unwrap_or_else(|| size_view.clone());
+        let problem = Problem::new(format!("a window of {window} B cannot hold a transaction of {size} B"));
+        let after = if offset > 0 { format!(" at offset {offset}") } else { String::new() };
+        return Err(at.problem(problem.hint(format!("it takes at least {need} B{after}"))));
+    }
+    let base = base(view, parties, host, window, next_window)?;
+    let pattern = match view.text_of("pattern") {
+        Some("random") => Pattern::Random,
+        Some("fixed") => Pattern::Fixed,
+        _ => Pattern::Sequential,
+    };
+    Ok(Generate { op, size, pace: pace(view, op)?, pattern, base, window, align, offset })
+}
+
+fn op(view: &View<'_>, parties: &Parties<'_>) -> Result<Op, Error> {
+    let op_view = view.require(&tables::LOAD, "op")?;
+    let op = match op_view.text() {
+        "read" => Op::Read,
+        "write" => Op::Write,
+        "both" => Op::Both,
+        "mmio-read" => Op::MmioRead,
+        _ => Op::MmioWrite,
+    };
+    let mmio = matches!(op, Op::MmioRead | Op::MmioWrite);
+    let (device, text) = (parties.device, op_view.text());
+    if mmio && device != "host" {
+        let problem = Problem::new(format!("{text} is done by the host, not by \"{device}\""));
+        let hint = format!("add device = \"host\" and target = \"{device}\"");
+        return Err(op_view.problem(problem.hint(hint)));
+    }
+    if !mmio && device == "host" {
+        let problem = Problem::new(format!("the host does no DMA, so \"{text}\" is not for it"));
+        return Err(op_view.problem(problem.hint("\"mmio-read\" and \"mmio-write\" are")));
+    }
+    Ok(op)
+}
+
+fn pace(view: &View<'_>, op: Op) -> Result<Pace, Error> {
+    match (view.get("rate"), view.integer("outstanding")) {
+        (Some(rate), Some(_)) => {
+            let problem = Problem::new("rate and outstanding cannot both be kept");
+            Err(rate
+                .key_error(problem.hint("rate offers a load whatever is outstanding; remove one of them")))
+        }
+        (Some(rate), None) => match view.rate("rate") {
+            Some(0) => Err(rate.error("at a rate of 0 b/s nothing happens")),
+            bits => Ok(Pace::Rate(bits.unwrap_or(1))),
+        },
+        (None, Some(n)) => Ok(Pace::Outstanding(n as u32)),
+        (None, None) if matches!(op, Op::MmioRead | Op::MmioWrite) => Ok(Pace::Outstanding(1)),
+        (None, None) => Ok(Pace::Outstanding(32)),
+    }
+}
+
+fn base(
+    view: &View<'_>,
+    parties: &Parties<'_>,
+    host: &HostConfig,
+    window: u64,
+    next_window: &mut u64,
+) -> Result<u64, Error> {
+    let said = view.address("address");
+    let at = view.get("address").or_else(|| view.get("window")).unwrap_or_else(|| view.clone());
+    let (base, end, where_) = match parties.bar {
+        Some(bar) => (said.unwrap_or(0), bar.unwrap_or(u64::MAX), format!("BAR 0 of \"{}\"", parties.target)),
+        None => (said.unwrap_or(*next_window), host.memory.size, "host memory".into()),
+    };
+    if said.is_none() && parties.bar.is_none() {
+        // Windows begin at multiples of 1 MiB, so that no load depends on the alignment of another.
+        *next_window = base.saturating_add(window).next_multiple_of(1 << 20);
+    }
+    match base.checked_add(window) {
+        Some(last) if last <= end => Ok(base),
+        _ => {
+            let problem =
+                Problem::new(format!("{window} B from {base:#x} on do not fit into {where_} ({end} B)"));
+            Err(at.problem(problem.hint("choose a smaller window or another address")))
+        }
+    }
+}

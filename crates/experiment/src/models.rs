@@ -1,0 +1,243 @@
+//! What a device can be: the built-in models with their parameters, and devices from files.
+
+use crate::error::{Error, Problem, suggest};
+use crate::keys::{Extra, Key, Kind, Word};
+use crate::tree::Value;
+use crate::view::View;
+use std::collections::BTreeMap;
+
+/// A built-in model.
+#[derive(Debug)]
+pub struct Model {
+    /// What `model = "…"` says.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub doc: &'static str,
+    /// Its parameters.
+    pub keys: &'static [Key],
+}
+
+const BAR: Key = Key {
+    name: "bar",
+    kind: Kind::Size,
+    default: r#""1MiB""#,
+    example: r#""64KiB""#,
+    doc: "Size of BAR 0, a power of two from 4KiB to 1GiB; peer-to-peer requests and MMIO land there.",
+};
+
+/// Every built-in model.
+pub static MODELS: &[Model] = &[
+    Model {
+        name: "dma",
+        doc: "Issues the DMA of its loads; without loads it is the copier: registers src, dst, go and done",
+        keys: &[BAR],
+    },
+    Model { name: "memory", doc: "A BAR backed by memory", keys: &[BAR] },
+    Model {
+        name: "ring",
+        doc: "Works off a ring of descriptors in host memory, rung by a doorbell",
+        keys: &[
+            Key {
+                name: "entries",
+                kind: Kind::Integer { min: 2, max: 65_536 },
+                default: "256",
+                example: "64",
+                doc: "Descriptors in the ring.",
+            },
+            Key {
+                name: "batch",
+                kind: Kind::Integer { min: 1, max: 64 },
+                default: "8",
+                example: "1",
+                doc: "Descriptors fetched by one read at most.",
+            },
+            Key {
+                name: "transfer",
+                kind: Kind::Size,
+                default: r#""1500B""#,
+                example: r#""4KiB""#,
+                doc: "Bytes that a descriptor moves.",
+            },
+            Key {
+                name: "requests",
+                kind: Kind::Integer { min: 1, max: i64::MAX },
+                default: "1000",
+                example: "10",
+                doc: "Descriptors the driver posts in all.",
+            },
+        ],
+    },
+];
+
+/// `model = "…"`
+pub static MODEL: Word = Word {
+    what: "a model such as \"dma\" or \"mydev.py:Copier\"",
+    pattern: r"^(dma|memory|ring|.+\.py:[A-Za-z_][A-Za-z0-9_]*)$",
+    check: check_model,
+};
+
+/// `driver = "…"`
+pub static DRIVER: Word = Word {
+    what: "a program such as \"copier.py:driver\"",
+    pattern: r"^.+\.py:[A-Za-z_][A-Za-z0-9_]*$",
+    check: |text| {
+        python_name(text).map(drop).ok_or_else(|| {
+            Problem::new(format!("\"{text}\" is not a program")).hint("write file.py:function")
+        })
+    },
+};
+
+fn check_model(text: &str) -> Result<(), Problem> {
+    let names = MODELS.iter().map(|m| m.name);
+    if names.clone().any(|n| n == text) || python_name(text).is_some() {
+        return Ok(());
+    }
+    if text.contains(':') || text.ends_with(".py") {
+        let hint = "a device in Python is written file.py:Class";
+        return Err(Problem::new(format!("\"{text}\" is not a model")).hint(hint));
+    }
+    Err(Problem::new(format!("there is no model \"{text}\"")).hint(suggest(text, names, "models")))
+}
+
+/// `file.py:Name` as file and name.
+fn python_name(text: &str) -> Option<(&str, &str)> {
+    let (file, name) = text.rsplit_once(':')?;
+    let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let rest = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    (file.ends_with(".py") && file.len() > 3 && starts && rest).then_some((file, name))
+}
+
+/// The parameters of the model a device names.
+pub(crate) fn keys_of(model: &str) -> Extra {
+    match MODELS.iter().find(|m| m.name == model) {
+        Some(model) => Extra::Keys(model.keys),
+        None => Extra::Any,
+    }
+}
+
+/// What a device is, as plain data.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ModelSpec {
+    /// `dma`
+    Dma {
+        /// Bytes of BAR 0.
+        bar: u64,
+    },
+    /// `memory`
+    Memory {
+        /// Bytes of BAR 0.
+        bar: u64,
+    },
+    /// `ring`
+    Ring {
+        /// Descriptors in the ring.
+        entries: u32,
+        /// Descriptors fetched by one read at most.
+        batch: u32,
+        /// Bytes that a descriptor moves.
+        transfer: u64,
+        /// Descriptors the driver posts in all.
+        requests: u64,
+    },
+    /// `file.py:Class`
+    Python {
+        /// The file, relative to the one that names it.
+        object: PythonObject,
+        /// Every other key of the device, for the class to read.
+        parameters: BTreeMap<String, serde_json::Value>,
+    },
+}
+
+/// Something in a Python file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PythonObject {
+    /// Path of the file, joined with the folder of the file that names it.
+    pub file: String,
+    /// Name of the class or function.
+    pub name: String,
+}
+
+impl ModelSpec {
+    /// What `model = "…"` said, in short: `dma`, `Copier`.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Dma { .. } => "dma",
+            Self::Memory { .. } => "memory",
+            Self::Ring { .. } => "ring",
+            Self::Python { object, .. } => &object.name,
+        }
+    }
+    /// Bytes of the BAR that peer-to-peer requests may aim at, where the model has a say in it.
+    pub fn bar(&self) -> Option<u64> {
+        match self {
+            Self::Dma { bar } | Self::Memory { bar } => Some(*bar),
+            Self::Ring { .. } | Self::Python { .. } => None,
+        }
+    }
+}
+
+/// The object a `file.py:Name` names; `join` makes the path relative to the experiment.
+pub(crate) fn python_object(text: &str, join: impl Fn(&str) -> String) -> Option<PythonObject> {
+    python_name(text).map(|(file, name)| PythonObject { file: join(file), name: name.into() })
+}
+
+/// The model of a device whose defaults have been filled in.
+pub(crate) fn spec(
+    device: &View<'_>,
+    own_keys: &[Key],
+    join: impl Fn(&str) -> String,
+) -> Result<ModelSpec, Error> {
+    let text = device.text_of("model").unwrap_or_default();
+    if let Some(object) = python_object(text, join) {
+        let parameters = device
+            .entries()
+            .filter(|(name, _)| own_keys.iter().all(|key| key.name != *name))
+            .map(|(name, view)| (name.to_owned(), json(&view.node.value)))
+            .collect();
+        return Ok(ModelSpec::Python { object, parameters });
+    }
+    let integer = |key: &str| device.integer(key).unwrap_or_default();
+    Ok(match text {
+        "memory" => ModelSpec::Memory { bar: bar(device)? },
+        "ring" => ModelSpec::Ring {
+            entries: integer("entries") as u32,
+            batch: integer("batch") as u32,
+            transfer: positive(device, "transfer")?,
+            requests: integer("requests"),
+        },
+        _ => ModelSpec::Dma { bar: bar(device)? },
+    })
+}
+
+fn positive(device: &View<'_>, key: &str) -> Result<u64, Error> {
+    match (device.get(key), device.size(key)) {
+        (Some(view), Some(0)) => Err(view.error(format!("a {key} of 0 B moves nothing"))),
+        (_, size) => Ok(size.unwrap_or_default()),
+    }
+}
+
+fn bar(device: &View<'_>) -> Result<u64, Error> {
+    let size = device.size("bar").unwrap_or_default();
+    if size.is_power_of_two() && (1 << 12..=1 << 30).contains(&size) {
+        return Ok(size);
+    }
+    let at = device.get("bar").unwrap_or_else(|| device.clone());
+    Err(at.problem(
+        Problem::new(format!("there is no BAR of {size} B")).hint("it is a power of two from 4KiB to 1GiB"),
+    ))
+}
+
+/// A TOML value as JSON, for models that read their own parameters.
+fn json(value: &Value) -> serde_json::Value {
+    match value {
+        Value::String(text) => text.as_str().into(),
+        Value::Integer(n) => (*n).into(),
+        Value::Float(x) => (*x).into(),
+        Value::Boolean(b) => (*b).into(),
+        Value::Datetime => serde_json::Value::Null,
+        Value::Array(items) => items.iter().map(|item| json(&item.value)).collect(),
+        Value::Table(table) => {
+            table.iter().map(|(key, entry)| (key.clone(), json(&entry.node.value))).collect()
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! `--set key=value`: one value of the tree replaced, by its dotted key.
+
+use crate::error::{At, Error, Problem, Sources, suggest};
+use crate::hosts;
+use crate::keys::{Key, Kind, Section};
+use crate::link;
+use crate::tables;
+use crate::tree::{self, Entry, Node, Value, join};
+
+/// Sets `key` to `value`: TOML, or a bare string (`switch.sw0.link=gen4 x8`).
+pub(crate) fn apply(sources: &mut Sources, root: &mut Node, key: &str, value: &str) -> Result<(), Error> {
+    let file = sources.add_fragment("--set", &format!("{key} = {value}"));
+    let node = match tree::parse_value(sources, file, value) {
+        Ok(node) => node,
+        Err(_) => Node::string(At { file, offset: 0 }, value.trim()),
+    };
+    let at = node.at;
+    let path: Vec<&str> = key.split('.').map(str::trim).collect();
+    let result = if path.iter().any(|step| step.is_empty()) {
+        Err((
+            key.to_owned(),
+            Problem::new("this is no key").hint("write a dotted key such as switch.sw0.link"),
+        ))
+    } else {
+        set(root, &Kind::Table(&tables::EXPERIMENT), &path, String::new(), node)
+    };
+    result.map_err(|(key, problem)| sources.error(at, &key, problem))
+}
+
+type Refusal = (String, Problem);
+
+fn set(node: &mut Node, kind: &Kind, path: &[&str], done: String, value: Node) -> Result<(), Refusal> {
+    let Some((&step, rest)) = path.split_first() else {
+        *node = value;
+        return Ok(());
+    };
+    lengthen(node, kind);
+    let here = join(&done, step);
+    let kind = table_kind(kind, &node.value);
+    match (kind, &mut node.value) {
+        (Some(Kind::Table(section)), Value::Table(table)) => {
+            let (keys, open) = section.keys_for(table);
+            let known = find(&keys, step, section, &here);
+            let inner = match known {
+                Ok(key) => &key.kind,
+                Err(_) if open => &Kind::Text,
+                Err(refusal) => return Err(refusal),
+            };
+            let at = value.at;
+            let entry =
+                table.entry(step.into()).or_insert_with(|| Entry { key_at: at, node: empty(inner, at) });
+            set(&mut entry.node, inner, rest, here, value)
+        }
+        (Some(Kind::Map { what, of }), Value::Table(table)) => {
+            let at = value.at;
+            // A whole table may be new (and so may a link's, which exists wherever its component does).
+            let may_be_new = rest.is_empty() || *what == "link";
+            if !may_be_new && !table.contains_key(step) {
+                let names = table.keys().map(String::as_str);
+                let hint = suggest(step, names, &format!("{}s", what));
+                return Err((here, Problem::new(format!("there is no {what} \"{step}\"")).hint(hint)));
+            }
+            let entry =
+                table.entry(step.into()).or_insert_with(|| Entry { key_at: at, node: Node::table(at) });
+            set(&mut entry.node, of, rest, here, value)
+        }
+        (Some(Kind::List(of)), Value::Array(items)) => {
+            let hint = match items.len() {
+                0 => format!("there is none; set {done} as a whole"),
+                count => format!("there are {count}, counted from 0"),
+            };
+            let item = step.parse::<usize>().ok().and_then(|n| items.get_mut(n));
+            let item =
+                item.ok_or_else(|| (here.clone(), Problem::new(format!("there is no {here}")).hint(hint)))?;
+            set(item, of, rest, here, value)
+        }
+        _ => {
+            let problem = Problem::new(format!("{done} is {}, which has no keys", node.describe()));
+            Err((here, problem.hint(format!("set {done} as a whole"))))
+        }
+    }
+}
+
+/// What stands under a key before anything is set in it.
+fn empty(kind: &Kind, at: At) -> Node {
+    match kind {
+        Kind::List(_) => Node { at, value: Value::Array(Vec::new()) },
+        _ => Node::table(at),
+    }
+}
+
+fn find<'k>(keys: &[&'k Key], name: &str, section: &Section, here: &str) -> Result<&'k Key, Refusal> {
+    keys.iter().find(|key| key.name == name).copied().ok_or_else(|| {
+        let hint = suggest(name, keys.iter().map(|k| k.name), &format!("the keys of {}", section.title));
+        (here.to_owned(), Problem::new(format!("unknown key \"{name}\"")).hint(hint))
+    })
+}
+
+/// The form of a kind that a table or an array takes.
+fn table_kind<'k>(kind: &'k Kind, value: &Value) -> Option<&'k Kind> {
+    match kind {
+        Kind::OneOf(kinds) => kinds.iter().find(|kind| kind.takes(value)),
+        kind => kind.takes(value).then_some(kind),
+    }
+}
+
+/// Turns a value in its short form into a table, so that one key of it can be set.
+fn lengthen(node: &mut Node, kind: &Kind) {
+    let Kind::OneOf(kinds) = kind else { return };
+    for kind in *kinds {
+        let Kind::Table(section) = kind else { continue };
+        if std::ptr::eq(*section, &tables::LINK) {
+            link::expand(node);
+        } else if std::ptr::eq(*section, &tables::HOST) {
+            hosts::expand(node);
+        } else if std::ptr::eq(*section, &tables::STOP) {
+            crate::stop::expand(node);
+        }
+    }
+}

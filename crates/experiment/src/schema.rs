@@ -1,0 +1,140 @@
+//! The JSON Schema of an experiment file, for editors; and the reference of its keys.
+
+use crate::keys::{Key, Kind, Section};
+use crate::models::MODELS;
+use crate::tables;
+use serde_json::{Map, Value, json};
+
+/// Sections that several keys share are definitions of the schema.
+const TIME: &str = r"^\s*\d[\d_]*(\.\d+)?\s*(fs|ps|ns|us|ms|s)\s*$";
+const SIZE: &str = r"^\s*\d[\d_]*(\.\d+)?\s*(B|KiB|MiB|GiB|TiB|kB|MB|GB)\s*$";
+const RATE: &str = r"^\s*\d[\d_]*(\.\d+)?\s*([kMGT]?b/s|[kMG]?B/s)\s*$";
+
+/// The JSON Schema (draft 7, which TOML editors understand) of an experiment.
+pub fn schema() -> Value {
+    let mut schema = section(&tables::EXPERIMENT, &[]);
+    let map = schema.as_object_mut().expect("a section is an object");
+    map.insert("$schema".into(), "http://json-schema.org/draft-07/schema#".into());
+    map.insert("title".into(), "tlplab experiment".into());
+    schema
+}
+
+fn section(section: &Section, more: &[&Key]) -> Value {
+    let mut properties = Map::new();
+    for key in section.keys.iter().chain(more.iter().copied()) {
+        let mut value = kind(&key.kind);
+        let map = value.as_object_mut().expect("a kind is an object");
+        map.insert("description".into(), key.doc.into());
+        if let Some(default) = toml_to_json(key.default) {
+            map.insert("default".into(), default);
+        }
+        if let Some(example) = toml_to_json(key.example) {
+            map.insert("examples".into(), json!([example]));
+        }
+        properties.insert(key.name.into(), value);
+    }
+    let required: Vec<&str> =
+        section.keys.iter().filter(|k| k.doc.ends_with("Required.")).map(|k| k.name).collect();
+    let mut out = json!({ "type": "object", "additionalProperties": false, "properties": properties });
+    if !required.is_empty() {
+        out["required"] = json!(required);
+    }
+    out
+}
+
+fn kind(kind: &Kind) -> Value {
+    let string = |pattern: &str| json!({ "type": "string", "pattern": pattern });
+    match kind {
+        Kind::Text => json!({ "type": "string" }),
+        Kind::Integer { min, max: i64::MAX } => json!({ "type": "integer", "minimum": min }),
+        Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Kind::Generation => json!({ "type": "integer", "minimum": 1, "maximum": 7 }),
+        Kind::Width => json!({ "enum": [1, 2, 4, 8, 12, 16, 32] }),
+        Kind::Probability => {
+            json!({ "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1 })
+        }
+        Kind::Boolean => json!({ "type": "boolean" }),
+        Kind::Time => string(TIME),
+        Kind::Size | Kind::SizeOf { .. } => string(SIZE),
+        Kind::Rate => string(RATE),
+        Kind::Address => json!({ "type": ["string", "integer"] }),
+        Kind::Choice(words) => json!({ "enum": words }),
+        Kind::Word(word) => string(word.pattern),
+        Kind::Table(table) if table.extra.is_some() => device(table),
+        Kind::Table(table) => section(table, &[]),
+        Kind::Map { of, .. } => json!({ "type": "object", "additionalProperties": self::kind(of) }),
+        Kind::List(of) => json!({ "type": "array", "items": self::kind(of) }),
+        Kind::OneOf(kinds) => json!({ "anyOf": kinds.iter().map(self::kind).collect::<Vec<_>>() }),
+    }
+}
+
+/// A device has its own keys and those of its model; a model in Python has any.
+fn device(table: &Section) -> Value {
+    let mut out = section(table, &[]);
+    let mut forms = Vec::new();
+    for model in MODELS {
+        let keys: Vec<&Key> = model.keys.iter().collect();
+        let mut form = section(table, &keys);
+        form["properties"]["model"] = json!({ "const": model.name });
+        form.as_object_mut().expect("an object").remove("required");
+        if model.name != "dma" {
+            form["required"] = json!(["model"]);
+        }
+        forms.push(form);
+    }
+    forms.push(json!({
+        "required": ["model"],
+        "properties": { "model": { "type": "string", "pattern": r"^.+\.py:[A-Za-z_][A-Za-z0-9_]*$" } }
+    }));
+    out["additionalProperties"] = json!(true);
+    out["anyOf"] = json!(forms);
+    out
+}
+
+fn toml_to_json(text: &str) -> Option<Value> {
+    if text.is_empty() {
+        return None;
+    }
+    let table: toml::Table = format!("value = {text}").parse().ok()?;
+    serde_json::to_value(table.get("value")?).ok()
+}
+
+/// Every key with its meaning, as Markdown.
+pub fn reference() -> String {
+    let mut out = String::new();
+    let sections: [(&str, &Section); 13] = [
+        ("", &tables::EXPERIMENT),
+        ("stop", &tables::STOP),
+        ("host", &tables::HOST),
+        ("host.memory", &tables::MEMORY),
+        ("defaults", &tables::DEFAULTS),
+        ("switch.NAME", &tables::SWITCH),
+        ("device.NAME", &tables::DEVICE),
+        ("link.NAME", &tables::LINK),
+        ("link.NAME.skp", &tables::SKP),
+        ("link.NAME.upper, link.NAME.lower", &tables::PORT),
+        ("link.NAME.upper.buffers", &tables::BUFFERS),
+        ("fault", &tables::FAULT),
+        ("load.NAME", &tables::LOAD),
+    ];
+    for (path, section) in sections {
+        let heading = if path.is_empty() { "The file".into() } else { format!("`{path}`") };
+        out.push_str(&format!("## {heading}\n\n"));
+        table_of(&mut out, section.keys);
+    }
+    for model in MODELS {
+        out.push_str(&format!("## `device.NAME` with `model = \"{}\"`\n\n{}.\n\n", model.name, model.doc));
+        table_of(&mut out, model.keys);
+    }
+    out
+}
+
+fn table_of(out: &mut String, keys: &[Key]) {
+    out.push_str("| key | value | default | meaning |\n|---|---|---|---|\n");
+    for key in keys {
+        let default = if key.default.is_empty() { String::new() } else { format!("`{}`", key.default) };
+        let wanted = key.kind.wanted().replace('|', "\\|");
+        out.push_str(&format!("| `{}` | {wanted} | {default} | {} |\n", key.name, key.doc));
+    }
+    out.push('\n');
+}

@@ -1,0 +1,547 @@
+//! Every key of an experiment file: the one place that says what there is, what it means and what holds where it is absent.
+
+use crate::hosts;
+use crate::keys::{Key, Kind, Section};
+use crate::link;
+use crate::models;
+
+const MPS: Kind = Kind::SizeOf { what: "MPS", bytes: &[128, 256, 512, 1024, 2048, 4096] };
+const MRRS: Kind = Kind::SizeOf { what: "MRRS", bytes: &[128, 256, 512, 1024, 2048, 4096] };
+const RCB: Kind = Kind::SizeOf { what: "RCB", bytes: &[64, 128] };
+const COUNT: Kind = Kind::Integer { min: 1, max: i64::MAX };
+const CREDITS: Kind = Kind::Integer { min: 0, max: 65_535 };
+const LINK_FORM: Kind = Kind::OneOf(&[Kind::Word(&link::LINK), Kind::Table(&LINK)]);
+
+const fn key(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    example: &'static str,
+    doc: &'static str,
+) -> Key {
+    Key { name, kind, default, example, doc }
+}
+
+/// The whole file.
+pub static EXPERIMENT: Section = Section {
+    title: "an experiment",
+    extra: None,
+    keys: &[
+        key(
+            "title",
+            Kind::Text,
+            "",
+            r#""SSD and NIC share one uplink""#,
+            "One line that says what is tried. Required.",
+        ),
+        key(
+            "stop",
+            Kind::OneOf(&[Kind::Time, Kind::Table(&STOP)]),
+            "",
+            r#""200us""#,
+            "When the run ends: a time, or a table. Absent: when every load has done its count.",
+        ),
+        key("warmup", Kind::Time, r#""0s""#, r#""10us""#, "Statistics begin at this time."),
+        key("seed", Kind::Integer { min: 0, max: i64::MAX }, "1", "7", "Seeds every random stream."),
+        key(
+            "fidelity",
+            Kind::Choice(&["payload", "length-only"]),
+            r#""payload""#,
+            r#""length-only""#,
+            "Do TLPs carry data, or only their length? Both give the same timing; length-only is faster.",
+        ),
+        key(
+            "host",
+            Kind::OneOf(&[Kind::Word(&hosts::PROFILE), Kind::Table(&HOST)]),
+            r#""ideal""#,
+            r#""server""#,
+            "The host: the name of a profile, or a table.",
+        ),
+        key(
+            "include",
+            Kind::OneOf(&[Kind::Text, Kind::List(&Kind::Text)]),
+            "",
+            r#"["hosts.toml"]"#,
+            "Other files to begin from, relative to this one; this file has the last word.",
+        ),
+        key(
+            "defaults",
+            Kind::Table(&DEFAULTS),
+            "",
+            "{ link = { mps = \"512B\" } }",
+            "What holds for every component that does not say otherwise.",
+        ),
+        key("switch", Kind::Map { what: "switch", of: &Kind::Table(&SWITCH) }, "", "", "Switches, by name."),
+        key(
+            "device",
+            Kind::Map { what: "device", of: &Kind::Table(&DEVICE) },
+            "",
+            "",
+            "End points, by name.",
+        ),
+        key(
+            "link",
+            Kind::Map { what: "link", of: &Kind::Table(&LINK) },
+            "",
+            "",
+            "More about the link above a component, by the component's name.",
+        ),
+        key("fault", Kind::List(&Kind::Table(&FAULT)), "", "", "Faults, one [[fault]] each."),
+        key(
+            "load",
+            Kind::Map { what: "load", of: &Kind::Table(&LOAD) },
+            "",
+            "",
+            "What devices and the host do, by name.",
+        ),
+    ],
+};
+
+/// A file of loads, for `--load`.
+pub static LOAD_FILE: Section = Section {
+    title: "a load file",
+    extra: None,
+    keys: &[
+        key("title", Kind::Text, "", r#""Heavy""#, "Added to the experiment's title."),
+        key(
+            "stop",
+            Kind::OneOf(&[Kind::Time, Kind::Table(&STOP)]),
+            "",
+            r#""200us""#,
+            "Instead of the experiment's.",
+        ),
+        key("warmup", Kind::Time, "", r#""10us""#, "Instead of the experiment's."),
+        key(
+            "load",
+            Kind::Map { what: "load", of: &Kind::Table(&LOAD) },
+            "",
+            "",
+            "Instead of the experiment's loads.",
+        ),
+    ],
+};
+
+/// `stop`
+pub static STOP: Section = Section {
+    title: "stop",
+    extra: None,
+    keys: &[
+        key("time", Kind::Time, "", r#""200us""#, "Simulated time at the latest."),
+        key(
+            "transactions",
+            COUNT,
+            "",
+            "10000",
+            "Ends when the loads together have finished so many transactions.",
+        ),
+    ],
+};
+
+/// `defaults`
+pub static DEFAULTS: Section = Section {
+    title: "defaults",
+    extra: None,
+    keys: &[key("link", Kind::Table(&LINK), "", r#"{ mps = "512B" }"#, "For every link.")],
+};
+
+/// `host`
+pub static HOST: Section = Section {
+    title: "the host",
+    extra: None,
+    keys: &[
+        key(
+            "profile",
+            Kind::Word(&hosts::PROFILE),
+            r#""ideal""#,
+            r#""server""#,
+            "What the other keys start from: a profile's name, or a file that ends in .toml.",
+        ),
+        key("latency", Kind::Time, "", r#""150ns""#, "Time a TLP spends in the root complex, each way."),
+        key("rcb", RCB, "", r#""128B""#, "Read completion boundary (PCIe 5.0 §2.3.1.1)."),
+        key(
+            "completions",
+            Kind::Choice(&["max", "rcb"]),
+            "",
+            r#""rcb""#,
+            "How read completions are cut: as large as MPS allows, or at every RCB.",
+        ),
+        key(
+            "p2p",
+            Kind::Word(&hosts::PEER_TO_PEER),
+            "",
+            r#""split 64B""#,
+            "Requests between root ports: forward, off (unsupported request), or split into pieces.",
+        ),
+        key(
+            "tags",
+            Kind::Integer { min: 1, max: 768 },
+            "",
+            "16",
+            "MMIO reads the processor may have outstanding.",
+        ),
+        key(
+            "completion_timeout",
+            Kind::Time,
+            "",
+            r#""50ms""#,
+            "Completion timeout of the processor's requests.",
+        ),
+        key("memory", Kind::Table(&MEMORY), "", r#"{ latency = "90ns" }"#, "Host memory."),
+    ],
+};
+
+/// `host.memory`
+pub static MEMORY: Section = Section {
+    title: "host memory",
+    extra: None,
+    keys: &[
+        key("latency", Kind::Time, "", r#""90ns""#, "From the root complex's request to the data."),
+        key(
+            "bandwidth",
+            Kind::OneOf(&[Kind::Choice(&["unlimited"]), Kind::Rate]),
+            "",
+            r#""400Gb/s""#,
+            "Reads and writes together, or \"unlimited\".",
+        ),
+        key(
+            "size",
+            Kind::Size,
+            "",
+            r#""64GiB""#,
+            "Addresses from 0; requests beyond it are unsupported requests.",
+        ),
+    ],
+};
+
+/// A profile file: a host with a word about where its figures come from.
+pub static PROFILE_FILE: Section = Section {
+    title: "a host profile",
+    extra: None,
+    keys: &[
+        key("title", Kind::Text, "", r#""A server""#, "One line. Required."),
+        key("source", Kind::Text, "", r#""measured by…""#, "Where the figures come from. Required."),
+        key("host", Kind::Table(&HOST), "", "", "The host. Required."),
+    ],
+};
+
+const UNDER: Key = key(
+    "under",
+    Kind::Text,
+    "",
+    r#""host.rp0""#,
+    "The parent: a root port host.rp0, host.rp1, …, or a switch. Required.",
+);
+const LINK_KEY: Key = key(
+    "link",
+    LINK_FORM,
+    "",
+    r#""gen4 x4""#,
+    "The link to the parent: generation, width and, with \" flit\", flit mode; or a table. Required.",
+);
+const MPS_KEY: Key = key("mps", MPS, "", r#""512B""#, "Largest payload; the smallest of a hierarchy holds.");
+
+/// A switch.
+pub static SWITCH: Section = Section {
+    title: "a switch",
+    extra: None,
+    keys: &[
+        UNDER,
+        LINK_KEY,
+        MPS_KEY,
+        key(
+            "latency",
+            Kind::Time,
+            r#""0s""#,
+            r#""100ns""#,
+            "From the arrival of a TLP (its last byte, or with cut-through its header) to the egress queue.",
+        ),
+        key(
+            "forwarding",
+            Kind::Choice(&["cut-through", "store-and-forward"]),
+            r#""cut-through""#,
+            r#""store-and-forward""#,
+            "When forwarding starts: after the header, or after the LCRC.",
+        ),
+        key(
+            "arbitration",
+            Kind::OneOf(&[
+                Kind::Choice(&["round-robin"]),
+                Kind::Map { what: "component below", of: &Kind::Integer { min: 1, max: 65_535 } },
+            ]),
+            r#""round-robin""#,
+            "{ ssd = 2, nic = 1 }",
+            "Shares of an egress, TLP by TLP: equal, or by weight (1 where a component is not named).",
+        ),
+    ],
+};
+
+/// A device.
+pub static DEVICE: Section = Section {
+    title: "a device",
+    extra: Some(models::keys_of),
+    keys: &[
+        UNDER,
+        LINK_KEY,
+        MPS_KEY,
+        key(
+            "model",
+            Kind::Word(&models::MODEL),
+            r#""dma""#,
+            r#""memory""#,
+            "What it is: a built-in model, or file.py:Class.",
+        ),
+        key(
+            "driver",
+            Kind::Word(&models::DRIVER),
+            "",
+            r#""copier.py:driver""#,
+            "The host's side: a program of the host that uses the device, file.py:function.",
+        ),
+        key("mrrs", MRRS, r#""512B""#, r#""256B""#, "Largest read request."),
+        key(
+            "tags",
+            Kind::Integer { min: 1, max: 15_360 },
+            "32",
+            "256",
+            "Reads it may have outstanding: 32 (5-bit tags), 256 (8-bit), 768 (10-bit), 15360 (14-bit, flit mode) or fewer.",
+        ),
+        key(
+            "latency",
+            Kind::Time,
+            r#""0s""#,
+            r#""100ns""#,
+            "From a request's arrival to the device's logic, and from it to the egress.",
+        ),
+        key(
+            "completion_timeout",
+            Kind::Time,
+            r#""10ms""#,
+            r#""50ms""#,
+            "A request unanswered for so long has failed.",
+        ),
+        key("relaxed_ordering", Kind::Boolean, "false", "true", "Sets RO on its memory requests."),
+        key("id_based_ordering", Kind::Boolean, "false", "true", "Sets IDO on its memory requests."),
+    ],
+};
+
+/// A link.
+pub static LINK: Section = Section {
+    title: "a link",
+    extra: None,
+    keys: &[
+        key("generation", Kind::Generation, "", "5", "1 to 7."),
+        key("width", Kind::Width, "", "8", "Lanes: 1, 2, 4, 8, 12, 16 or 32."),
+        key(
+            "mode",
+            Kind::Choice(&["non-flit", "flit"]),
+            r#""non-flit""#,
+            r#""flit""#,
+            "Framed TLPs, or 256-byte flits (needed from gen6 on).",
+        ),
+        key("mps", MPS, r#""256B""#, r#""512B""#, "Largest payload; the smallest of a hierarchy holds."),
+        key("flight", Kind::Time, r#""0s""#, r#""5ns""#, "Propagation along the wire, each way."),
+        key(
+            "skp",
+            Kind::OneOf(&[Kind::Choice(&["standard", "off"]), Kind::Table(&SKP)]),
+            r#""standard""#,
+            r#""off""#,
+            "SKP ordered sets: the specification's, none, or your own.",
+        ),
+        key(
+            "trained",
+            Kind::Boolean,
+            "true",
+            "false",
+            "Credits are initialised before time 0 (true) or from time 0 on.",
+        ),
+        key(
+            "recovery",
+            Kind::Time,
+            r#""1us""#,
+            r#""10us""#,
+            "Time in recovery after REPLAY_NUM has rolled over.",
+        ),
+        key("upper", Kind::Table(&PORT), "", "{ replay_tlps = 8 }", "The port at the parent's end."),
+        key("lower", Kind::Table(&PORT), "", "{ ack_every = 4 }", "The port at the component's end."),
+    ],
+};
+
+/// `skp` as a table.
+pub static SKP: Section = Section {
+    title: "skp",
+    extra: None,
+    keys: &[
+        key("length", Kind::Integer { min: 1, max: 1024 }, "", "4", "Symbols of an ordered set. Required."),
+        key(
+            "interval",
+            Kind::Integer { min: 2, max: 1 << 24 },
+            "",
+            "1538",
+            "Symbols from one to the next. Required.",
+        ),
+    ],
+};
+
+/// One end of a link.
+pub static PORT: Section = Section {
+    title: "a port",
+    extra: None,
+    keys: &[
+        key(
+            "buffers",
+            Kind::Table(&BUFFERS),
+            "",
+            "{ posted_headers = 8 }",
+            "Receive buffers as credits; absent: enough for the round trip at full rate.",
+        ),
+        key(
+            "replay_tlps",
+            Kind::Integer { min: 1, max: 2048 },
+            "",
+            "8",
+            "Replay buffer in TLPs; absent: enough for the round trip.",
+        ),
+        key("replay_bytes", Kind::Size, "", r#""4KiB""#, "Replay buffer in bytes; absent: no limit."),
+        key("replay_timer", Kind::Time, "", r#""2us""#, "Absent: the specification's."),
+        key("ack_latency", Kind::Time, "", r#""100ns""#, "Absent: the specification's limit."),
+        key(
+            "ack_every",
+            Kind::Integer { min: 1, max: 2048 },
+            "",
+            "4",
+            "Acknowledges after so many TLPs at the latest; absent: by time only.",
+        ),
+    ],
+};
+
+/// Receive buffers.
+pub static BUFFERS: Section = Section {
+    title: "buffers",
+    extra: None,
+    keys: &[
+        key("posted_headers", CREDITS, "0", "8", "Posted headers; 0: infinite."),
+        key("posted_data", CREDITS, "0", "64", "Posted data in units of 16 bytes; 0: infinite."),
+        key("non_posted_headers", CREDITS, "0", "8", "Non-posted headers; 0: infinite."),
+        key("non_posted_data", CREDITS, "0", "8", "Non-posted data in units of 16 bytes; 0: infinite."),
+        key("completion_headers", CREDITS, "0", "8", "Completion headers; 0: infinite."),
+        key("completion_data", CREDITS, "0", "64", "Completion data in units of 16 bytes; 0: infinite."),
+    ],
+};
+
+/// A fault.
+pub static FAULT: Section = Section {
+    title: "a fault",
+    extra: None,
+    keys: &[
+        key("link", Kind::Text, "", r#""ssd""#, "The link above this component. Required."),
+        key(
+            "direction",
+            Kind::Choice(&["up", "down", "both"]),
+            "",
+            r#""up""#,
+            "Towards the root complex, away from it, or both (the default).",
+        ),
+        key("ber", Kind::Probability, "", "1e-9", "Each bit is wrong with this probability."),
+        key("tlp", COUNT, "", "5", "The n-th TLP, counted from 1."),
+        key("dllp", COUNT, "", "3", "The n-th DLLP, counted from 1."),
+        key("flit", COUNT, "", "2", "The n-th flit, counted from 1."),
+        key(
+            "damage",
+            Kind::Choice(&["corrupt", "drop"]),
+            "",
+            r#""drop""#,
+            "What happens to it: a bad CRC (the default), or nothing arrives.",
+        ),
+        key("down", Kind::Time, "", r#""10us""#, "The link goes down at this time."),
+        key("until", Kind::Time, "", r#""20us""#, "…and is up again at this time; absent: never."),
+    ],
+};
+
+/// A load.
+pub static LOAD: Section = Section {
+    title: "a load",
+    extra: None,
+    keys: &[
+        key(
+            "device",
+            Kind::Text,
+            "",
+            r#""ssd""#,
+            "Who issues the requests: a device, or host. Default: the load's own name.",
+        ),
+        key(
+            "target",
+            Kind::Text,
+            "",
+            r#""nic""#,
+            "Whose memory: host (the default for a device), or the device whose BAR is meant.",
+        ),
+        key(
+            "op",
+            Kind::Choice(&["read", "write", "both", "mmio-read", "mmio-write"]),
+            "",
+            r#""write""#,
+            "What a device does by DMA, or the host by MMIO. Required without replay.",
+        ),
+        key("size", Kind::Size, "", r#""4KiB""#, "Bytes of a transaction. Required without replay."),
+        key(
+            "outstanding",
+            Kind::Integer { min: 1, max: 65_536 },
+            "",
+            "8",
+            "Transactions under way at once (closed loop). Default 32 for DMA, 1 for MMIO.",
+        ),
+        key(
+            "rate",
+            Kind::Rate,
+            "",
+            r#""25Gb/s""#,
+            "Payload offered per second (open loop), instead of outstanding.",
+        ),
+        key("count", COUNT, "", "1000", "Transactions in all; absent: until the run stops."),
+        key("start", Kind::Time, r#""0s""#, r#""10us""#, "When it begins."),
+        key(
+            "pattern",
+            Kind::Choice(&["sequential", "random", "fixed"]),
+            r#""sequential""#,
+            r#""random""#,
+            "How addresses follow each other.",
+        ),
+        key(
+            "align",
+            Kind::Size,
+            r#""64B""#,
+            r#""4KiB""#,
+            "Transactions start at multiples of this, plus offset.",
+        ),
+        key("offset", Kind::Size, r#""0B""#, r#""4B""#, "Added to every address."),
+        key(
+            "window",
+            Kind::Size,
+            "",
+            r#""1MiB""#,
+            "Addresses stay in a window of this size. Default 64MiB of host memory, or the target's BAR.",
+        ),
+        key(
+            "address",
+            Kind::Address,
+            "",
+            r#""0x1_0000_0000""#,
+            "Where the window begins. Default: a window of its own from 4 GiB on, or the start of the BAR.",
+        ),
+        key(
+            "replay",
+            Kind::Text,
+            "",
+            r#""traces/x520.pcapng""#,
+            "A captured trace whose requests are issued instead, relative to this file.",
+        ),
+        key(
+            "timing",
+            Kind::Choice(&["captured", "fast"]),
+            "",
+            r#""fast""#,
+            "Replay at the captured times (the default), or as fast as the fabric takes them.",
+        ),
+    ],
+};

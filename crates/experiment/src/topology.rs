@@ -1,0 +1,295 @@
+//! Switches and devices: who is under whom.
+
+use crate::error::{Error, Problem, suggest};
+use crate::keys::Section;
+use crate::link;
+use crate::models::{self, ModelSpec, PythonObject};
+use crate::tables;
+use crate::view::View;
+use std::collections::{BTreeMap, BTreeSet};
+use tlplab_fabric::config::{Arbitration, DeviceConfig, Forwarding, LinkConfig, PortConfig, SwitchConfig};
+use tlplab_units::{Duration, LinkMode, Mrrs};
+
+/// Root ports a host may have: bus 0 has 32 device numbers.
+const ROOT_PORTS: u8 = 32;
+
+/// A device's behaviour.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceSpec {
+    /// The component's name.
+    pub name: String,
+    /// What it is.
+    pub model: ModelSpec,
+    /// The host's side of it.
+    pub driver: Option<PythonObject>,
+}
+
+/// Everything below the host, sorted by name.
+pub(crate) struct Topology {
+    pub(crate) switches: Vec<SwitchConfig>,
+    pub(crate) devices: Vec<DeviceConfig>,
+    pub(crate) specs: Vec<DeviceSpec>,
+}
+
+/// Reads `switch` and `device`. `join` makes a path relative to the file in which a value stands.
+pub(crate) fn read(root: &View<'_>, join: &dyn Fn(&View<'_>, &str) -> String) -> Result<Topology, Error> {
+    let components = components(root)?;
+    check_parents(&components)?;
+    check_link_names(root, &components)?;
+    let mut topology = Topology { switches: Vec::new(), devices: Vec::new(), specs: Vec::new() };
+    for (name, component) in &components {
+        let own = component.view.filled(component.section())?;
+        let view = component.view.with(&own);
+        let gathered = link::gather(root, name, &component.view)?;
+        let link_view = component.view.require(component.section(), "link")?;
+        let link = link::config(component.under.text(), &link_view.with(&gathered))
+            .map_err(|error| link::relocate(error, root, name))?;
+        if component.is_switch {
+            topology.switches.push(switch(name, &view, link, &components)?);
+        } else {
+            topology.devices.push(device(name, &view, link)?);
+            let said = view.get("model").unwrap_or_else(|| view.clone());
+            let model = models::spec(&view, tables::DEVICE.keys, |path| join(&said, path))?;
+            let driver =
+                view.get("driver").and_then(|d| models::python_object(d.text(), |path| join(&d, path)));
+            topology.specs.push(DeviceSpec { name: (*name).to_owned(), model, driver });
+        }
+    }
+    check_buffers(root, &topology, &components)?;
+    Ok(topology)
+}
+
+struct Component<'a> {
+    view: View<'a>,
+    under: View<'a>,
+    is_switch: bool,
+}
+
+impl Component<'_> {
+    fn section(&self) -> &'static Section {
+        if self.is_switch { &tables::SWITCH } else { &tables::DEVICE }
+    }
+}
+
+type Components<'a> = BTreeMap<&'a str, Component<'a>>;
+
+fn components<'a>(root: &View<'a>) -> Result<Components<'a>, Error> {
+    let mut all = Components::new();
+    for (table, is_switch) in [("switch", true), ("device", false)] {
+        for (name, view) in root.get(table).iter().flat_map(View::entries) {
+            if name == "host" {
+                return Err(view.key_error(Problem::new("\"host\" is the name of the host")));
+            }
+            if let Some(other) = all.get(name) {
+                let place = view.sources.place(other.view.key_at);
+                let problem = Problem::new(format!("\"{name}\" is also a switch ({place})"));
+                return Err(view.key_error(problem.hint("names of components are unique")));
+            }
+            let under = view.require(&tables::SWITCH, "under")?;
+            all.insert(name, Component { view, under, is_switch });
+        }
+    }
+    if all.values().all(|c| c.is_switch) {
+        let hint = "for example [device.ssd] with under = \"host.rp0\" and link = \"gen4 x4\"";
+        return Err(root.key_error(Problem::new("there is no device").hint(hint)));
+    }
+    Ok(all)
+}
+
+fn check_parents(components: &Components<'_>) -> Result<(), Error> {
+    let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
+    for (name, component) in in_file_order(components) {
+        let under = component.under.text();
+        match components.get(under) {
+            Some(parent) if parent.is_switch => {}
+            Some(_) => {
+                let problem =
+                    Problem::new(format!("\"{under}\" is a device, and nothing can be under a device"));
+                return Err(component.under.problem(problem.hint("name a root port or a switch")));
+            }
+            None => {
+                check_root_port(component, components)?;
+                if let Some(other) = taken.insert(under, name) {
+                    let problem = Problem::new(format!("{under} already has \"{other}\" on its link"));
+                    let hint = format!("use another root port, such as \"{}\"", next_port(components));
+                    return Err(component.under.problem(problem.hint(hint)));
+                }
+            }
+        }
+    }
+    for (name, component) in in_file_order(components) {
+        check_loop(name, component, components)?;
+    }
+    Ok(())
+}
+
+fn in_file_order<'c, 'a>(components: &'c Components<'a>) -> Vec<(&'a str, &'c Component<'a>)> {
+    let mut list: Vec<_> = components.iter().map(|(name, component)| (*name, component)).collect();
+    list.sort_by_key(|(_, component)| component.view.key_at);
+    list
+}
+
+fn root_port(under: &str) -> Option<u8> {
+    let digits = under.strip_prefix("host.rp")?;
+    let number: u8 = digits.parse().ok()?;
+    (digits == number.to_string() && number < ROOT_PORTS).then_some(number)
+}
+
+fn next_port(components: &Components<'_>) -> String {
+    let used: BTreeSet<u8> = components.values().filter_map(|c| root_port(c.under.text())).collect();
+    let free = (0..ROOT_PORTS).find(|n| !used.contains(n)).unwrap_or(0);
+    format!("host.rp{free}")
+}
+
+fn check_root_port(component: &Component<'_>, components: &Components<'_>) -> Result<(), Error> {
+    let under = component.under.text();
+    if root_port(under).is_some() {
+        return Ok(());
+    }
+    if under == "host" || under.starts_with("host.") {
+        let problem = Problem::new(format!("\"{under}\" is no root port"));
+        return Err(component.under.problem(problem.hint("root ports are host.rp0 to host.rp31")));
+    }
+    let switches = components.iter().filter(|(_, c)| c.is_switch).map(|(name, _)| *name);
+    let hint = suggest(under, switches.chain(["host.rp0"]), "parents");
+    Err(component
+        .under
+        .problem(Problem::new(format!("there is no switch or root port \"{under}\"")).hint(hint)))
+}
+
+fn check_loop(name: &str, component: &Component<'_>, components: &Components<'_>) -> Result<(), Error> {
+    let mut way = vec![name];
+    let mut under = component.under.text();
+    while let Some(parent) = components.get(under) {
+        way.push(under);
+        if under == name {
+            let problem = Problem::new(format!("this makes a loop: {}", way.join(" under ")));
+            return Err(component.under.problem(problem.hint("one of them belongs under a root port")));
+        }
+        if way.len() > components.len() {
+            break;
+        }
+        under = parent.under.text();
+    }
+    Ok(())
+}
+
+fn check_link_names(root: &View<'_>, components: &Components<'_>) -> Result<(), Error> {
+    for (name, view) in root.get("link").iter().flat_map(View::entries) {
+        if !components.contains_key(name) {
+            let hint = suggest(name, components.keys().copied(), "components");
+            let problem = Problem::new(format!("there is no component \"{name}\" with a link above it"));
+            return Err(view.key_error(problem.hint(hint)));
+        }
+    }
+    Ok(())
+}
+
+fn switch(
+    name: &str,
+    view: &View<'_>,
+    uplink: LinkConfig,
+    components: &Components<'_>,
+) -> Result<SwitchConfig, Error> {
+    let mut weights = Vec::new();
+    let arbitration = view.get("arbitration");
+    for (child, weight) in arbitration.iter().flat_map(View::entries) {
+        let children = components.iter().filter(|(_, c)| c.under.text() == name).map(|(name, _)| *name);
+        if !children.clone().any(|c| c == child) {
+            let hint = suggest(child, children, &format!("the components under {name}"));
+            return Err(
+                weight.key_error(Problem::new(format!("\"{child}\" is not under \"{name}\"")).hint(hint))
+            );
+        }
+        let Some(view) = arbitration.as_ref() else { continue };
+        weights.push((child.to_owned(), view.integer(child).unwrap_or(1) as u16));
+    }
+    Ok(SwitchConfig {
+        name: name.into(),
+        uplink,
+        latency: view.duration("latency").unwrap_or(Duration::ZERO),
+        forwarding: match view.text_of("forwarding") {
+            Some("store-and-forward") => Forwarding::StoreAndForward,
+            _ => Forwarding::CutThrough,
+        },
+        arbitration: match weights.is_empty() {
+            true => Arbitration::RoundRobin,
+            false => Arbitration::Weighted(weights),
+        },
+    })
+}
+
+fn device(name: &str, view: &View<'_>, link: LinkConfig) -> Result<DeviceConfig, Error> {
+    let tags = view.integer("tags").unwrap_or(1) as u16;
+    if tags > 768 && link.mode == LinkMode::NonFlit {
+        let at = view.get("tags").unwrap_or_else(|| view.clone());
+        let problem = Problem::new(format!("{tags} tags need 14-bit tags, which exist in flit mode only"));
+        return Err(at.problem(problem.hint("10-bit tags allow 768")));
+    }
+    let completion_timeout = view.duration("completion_timeout").unwrap_or(Duration::MAX);
+    if completion_timeout.is_zero() {
+        let at = view.get("completion_timeout").unwrap_or_else(|| view.clone());
+        return Err(at.error("with a completion timeout of no time every read fails"));
+    }
+    Ok(DeviceConfig {
+        name: name.into(),
+        link,
+        mrrs: view.size("mrrs").and_then(|b| Mrrs::new(b as u32)).unwrap_or(Mrrs::ALL[0]),
+        tags,
+        latency: view.duration("latency").unwrap_or(Duration::ZERO),
+        completion_timeout,
+        relaxed_ordering: view.boolean("relaxed_ordering").unwrap_or(false),
+        id_based_ordering: view.boolean("id_based_ordering").unwrap_or(false),
+    })
+}
+
+/// A receiver must be able to hold one TLP of the hierarchy's MPS, or the link stands still for ever (PCIe 5.0 §2.6.1).
+fn check_buffers(root: &View<'_>, topology: &Topology, components: &Components<'_>) -> Result<(), Error> {
+    let links: BTreeMap<&str, &LinkConfig> = topology
+        .switches
+        .iter()
+        .map(|s| (s.name.as_str(), &s.uplink))
+        .chain(topology.devices.iter().map(|d| (d.name.as_str(), &d.link)))
+        .collect();
+    let mut smallest: BTreeMap<&str, u32> = BTreeMap::new();
+    for (name, link) in &links {
+        let slot = smallest.entry(top(&links, name)).or_insert(u32::MAX);
+        *slot = (*slot).min(link.mps.bytes());
+    }
+    for (name, link) in &links {
+        let mps = smallest[top(&links, name)];
+        for (end, port) in [("upper", &link.upper), ("lower", &link.lower)] {
+            if let Err(problem) = holds_one_tlp(port, mps) {
+                return Err(
+                    link::find(root, name, &components[name].view, &[end, "buffers"]).problem(problem)
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The root port above a component.
+fn top<'t>(links: &BTreeMap<&'t str, &'t LinkConfig>, mut name: &'t str) -> &'t str {
+    loop {
+        let under = links[name].under.as_str();
+        if !links.contains_key(under) {
+            return under;
+        }
+        name = under;
+    }
+}
+
+fn holds_one_tlp(port: &PortConfig, mps: u32) -> Result<(), Problem> {
+    let Some(buffers) = port.buffers else { return Ok(()) };
+    for (key, credits) in [("posted_data", buffers.posted_data), ("completion_data", buffers.completion_data)]
+    {
+        let need = mps / 16;
+        if credits != 0 && credits < need {
+            let have = credits * 16;
+            return Err(Problem::new(format!("{key} = {credits} ({have} B) cannot hold one TLP of {mps} B"))
+                .hint(format!("write at least {need}, or 0 for infinite")));
+        }
+    }
+    Ok(())
+}

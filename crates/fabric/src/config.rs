@@ -1,0 +1,295 @@
+//! What a fabric is made of, as plain data. The defaults are stated here and nowhere else.
+
+use tlplab_transaction::CompletionPolicy;
+use tlplab_units::{Duration, Generation, LinkMode, Mps, Mrrs, Rcb, Time, Width};
+
+/// Do TLPs carry their payload, or only its length? Both give the same timing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fidelity {
+    /// Data are moved and can be verified.
+    #[default]
+    Payload,
+    /// Only lengths are moved: faster.
+    LengthOnly,
+}
+
+/// The whole fabric except for the behaviour of devices and host programs, which the builder is given as objects.
+#[derive(Clone, Debug)]
+pub struct FabricConfig {
+    /// Seeds every random stream, together with the name of the component that draws from it.
+    pub seed: u64,
+    /// Payload-carrying or length-only.
+    pub fidelity: Fidelity,
+    /// Statistics start here; what happens before is simulated but not counted.
+    pub warmup: Time,
+    /// The host: root ports, memory, policies.
+    pub host: HostConfig,
+    /// Switches, in any order.
+    pub switches: Vec<SwitchConfig>,
+    /// End points, in any order.
+    pub devices: Vec<DeviceConfig>,
+}
+
+/// The root complex and what is behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostConfig {
+    /// The component's name; root ports are `NAME.rpN`.
+    pub name: String,
+    /// Time a TLP spends in the root complex, each way.
+    pub latency: Duration,
+    /// Host memory.
+    pub memory: MemoryConfig,
+    /// Read completion boundary of the root complex.
+    pub rcb: Rcb,
+    /// How completions to reads of host memory are cut.
+    pub completions: CompletionPolicy,
+    /// What becomes of requests from one root port to another.
+    pub peer_to_peer: PeerToPeer,
+    /// MMIO reads the processor may have outstanding (tags of the root complex as requester).
+    pub tags: u16,
+    /// Completion timeout of the processor's own requests.
+    pub completion_timeout: Duration,
+}
+
+impl Default for HostConfig {
+    fn default() -> Self {
+        Self {
+            name: "host".into(),
+            latency: Duration::ZERO,
+            memory: MemoryConfig::default(),
+            rcb: Rcb::ALL[0],
+            completions: CompletionPolicy::Max,
+            peer_to_peer: PeerToPeer::Forward,
+            tags: 32,
+            completion_timeout: Duration::from_ms(10),
+        }
+    }
+}
+
+/// Host memory: one server with a latency and a bandwidth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryConfig {
+    /// From the root complex's request to the data.
+    pub latency: Duration,
+    /// Bits per second in total, reads and writes together; `None`: without limit.
+    pub bandwidth: Option<u64>,
+    /// Size in bytes; requests beyond it are unsupported requests.
+    pub size: u64,
+}
+
+impl Default for MemoryConfig {
+    fn default() -> Self {
+        Self { latency: Duration::ZERO, bandwidth: None, size: 1 << 40 }
+    }
+}
+
+/// Requests between root ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerToPeer {
+    /// Passed on as they are.
+    Forward,
+    /// Reads and writes are split in pieces of at most this many bytes, completions rebuilt: what some root complexes are seen to do.
+    Split(u32),
+    /// Answered as unsupported requests.
+    Refuse,
+}
+
+/// A switch: one upstream port, one downstream port for each component that names it in `under`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchConfig {
+    /// The component's name, unique in the fabric.
+    pub name: String,
+    /// The link of its upstream port.
+    pub uplink: LinkConfig,
+    /// From the arrival of a TLP (its last byte, or with cut-through its header) to the egress queue.
+    pub latency: Duration,
+    /// When forwarding starts.
+    pub forwarding: Forwarding,
+    /// Shares of the egress among the ingresses.
+    pub arbitration: Arbitration,
+}
+
+/// When a switch starts to forward a TLP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Forwarding {
+    /// After its last byte has arrived and its LCRC is good.
+    StoreAndForward,
+    /// After its header; a TLP that turns out bad is nullified.
+    #[default]
+    CutThrough,
+}
+
+/// How an egress port chooses among ingresses, TLP by TLP.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Arbitration {
+    /// One TLP each in turn.
+    #[default]
+    RoundRobin,
+    /// `weight` TLPs each in turn, by the name of the component behind the ingress; others have weight 1.
+    Weighted(Vec<(String, u16)>),
+}
+
+/// An end point with one function and its requester.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceConfig {
+    /// The component's name, unique in the fabric.
+    pub name: String,
+    /// The link to its parent.
+    pub link: LinkConfig,
+    /// Max_Read_Request_Size.
+    pub mrrs: Mrrs,
+    /// Tags of its requester.
+    pub tags: u16,
+    /// From the arrival of a request to the device's logic, and from the logic to the egress queue.
+    pub latency: Duration,
+    /// Completion timeout of its requests.
+    pub completion_timeout: Duration,
+    /// Sets the RO attribute on its memory requests.
+    pub relaxed_ordering: bool,
+    /// Sets the IDO attribute on its memory requests.
+    pub id_based_ordering: bool,
+}
+
+/// A link and the two ports at its ends. The link is named by the component below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkConfig {
+    /// The parent: a switch's name or a root port such as `host.rp0`.
+    pub under: String,
+    /// Data rate.
+    pub generation: Generation,
+    /// Lanes.
+    pub width: Width,
+    /// Framed or flit mode.
+    pub mode: LinkMode,
+    /// Largest payload the ports support; the fabric uses the smallest of a hierarchy.
+    pub mps: Mps,
+    /// Propagation along the wire, each way.
+    pub flight: Duration,
+    /// The port at the upper end.
+    pub upper: PortConfig,
+    /// The port at the lower end.
+    pub lower: PortConfig,
+    /// Ordered sets.
+    pub skp: SkpPolicy,
+    /// Does DL initialisation happen at time 0, or had it happened before?
+    pub trained: bool,
+    /// Time in recovery after a REPLAY_NUM rollover.
+    pub recovery: Duration,
+    /// Faults injected on the wire.
+    pub faults: Vec<Fault>,
+}
+
+/// SKP ordered sets: how often the lanes carry one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SkpPolicy {
+    /// The specification's: one block in 376 (128b/130b), 4 symbols in 1538 (8b/10b).
+    #[default]
+    Standard,
+    /// `length` symbols in every `interval` symbols, on every lane.
+    Custom {
+        /// Symbols of an ordered set.
+        length: u32,
+        /// Symbols from one ordered set to the next.
+        interval: u32,
+    },
+    /// None at all.
+    Off,
+}
+
+/// One port of a link.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortConfig {
+    /// Receive buffers, in credits; `None`: enough to cover the round trip of the link at full rate.
+    pub buffers: Option<Buffers>,
+    /// Replay buffer in TLPs; `None`: enough for the round trip.
+    pub replay_tlps: Option<u32>,
+    /// Replay buffer in bytes; `None`: not limited in bytes.
+    pub replay_bytes: Option<u32>,
+    /// Replay timer; `None`: the specification's.
+    pub replay_timer: Option<Duration>,
+    /// Ack latency; `None`: the specification's limit.
+    pub ack_latency: Option<Duration>,
+    /// Ack after so many TLPs even before the timer; `None`: by time only.
+    pub ack_every: Option<u16>,
+}
+
+/// Credits a receiver advertises for VC0. Data credits are 16-byte units; 0 stands for infinite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffers {
+    /// Posted headers.
+    pub posted_headers: u32,
+    /// Posted data.
+    pub posted_data: u32,
+    /// Non-posted headers.
+    pub non_posted_headers: u32,
+    /// Non-posted data.
+    pub non_posted_data: u32,
+    /// Completion headers.
+    pub completion_headers: u32,
+    /// Completion data.
+    pub completion_data: u32,
+}
+
+/// A fault on one direction of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The direction it acts on.
+    pub direction: Direction,
+    /// What happens.
+    pub kind: FaultKind,
+}
+
+/// A direction of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// Towards the root complex.
+    Up,
+    /// Away from the root complex.
+    Down,
+}
+
+/// What a fault does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// Each bit is flipped with probability `numerator / 2^64`.
+    BitErrors {
+        /// Probability of an error per bit, in units of 2^-64.
+        numerator: u64,
+    },
+    /// The n-th unit of a kind, counted from 1, is damaged.
+    Nth {
+        /// What is counted.
+        unit: FaultUnit,
+        /// 1 is the first.
+        n: u64,
+        /// What happens to it.
+        damage: Damage,
+    },
+    /// The link goes down and comes up again (both directions).
+    Down {
+        /// When it goes down.
+        at: Time,
+        /// When it is up again; never, if `None`.
+        until: Option<Time>,
+    },
+}
+
+/// What a fault counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultUnit {
+    /// TLPs.
+    Tlp,
+    /// DLLPs.
+    Dllp,
+    /// Flits.
+    Flit,
+}
+
+/// What happens to a damaged unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// It arrives with a bad CRC.
+    Corrupt,
+    /// It does not arrive at all.
+    Drop,
+}
