@@ -16,7 +16,8 @@ export function Details({ view, ladder, packet: p }: Props) {
   if (!p) {
     return (
       <aside class="details">
-        <p class="empty">Choose a packet, or step with the arrow keys: <kbd>↑</kbd> <kbd>↓</kbd> by packet, <kbd>←</kbd> <kbd>→</kbd> along its transaction, <kbd>R</kbd> and <kbd>C</kbd> to its request and completion.</p>
+        <p class="empty">Choose a packet to see what it is and where its transaction's time went.</p>
+        <Keys />
       </aside>
     );
   }
@@ -39,8 +40,13 @@ export function Details({ view, ladder, packet: p }: Props) {
       <h3>{p.text || p.kind}<small>{p.class.toUpperCase()}</small></h3>
       <dl class="pairs">{facts.map(([k, v]) => <div key={k}><dt>{k}</dt><dd>{v}</dd></div>)}</dl>
       {transaction ? <Waterfall view={view} t={transaction} packet={p} /> : <p class="note">{p.class === "tlp" ? "Its transaction is not in the window." : "It belongs to the link, not to a transaction."}</p>}
+      <Keys />
     </aside>
   );
+}
+
+function Keys() {
+  return <p class="keys"><kbd>↑</kbd> <kbd>↓</kbd> by packet, <kbd>←</kbd> <kbd>→</kbd> along its transaction, <kbd>R</kbd> <kbd>C</kbd> to its request and completion</p>;
 }
 
 function Waterfall({ view, t, packet }: { view: View; t: Transaction; packet: Packet }) {

@@ -61,8 +61,8 @@ function Overview({ view }: { view: View }) {
       {ladder && <i class="window" style={{ left: `${ladder[0] * 100}%`, width: `max(3px, ${(ladder[1] - ladder[0]) * 100}%)` }} />}
       {chosen && (
         <>
-          <i class="veil" style={{ left: 0, width: `${chosen[0] * 100}%` }} />
-          <i class="veil" style={{ left: `${chosen[1] * 100}%`, right: 0 }} />
+          <i class="veil" style={{ left: "0", width: `${chosen[0] * 100}%` }} />
+          <i class="veil" style={{ left: `${chosen[1] * 100}%`, right: "0" }} />
           <i class="range" style={{ left: `${chosen[0] * 100}%`, width: `${(chosen[1] - chosen[0]) * 100}%` }} />
         </>
       )}

@@ -57,3 +57,6 @@ export function percent(x: number): string {
 
 /** `1 flow`, `2 flows`. */
 export const plural = (n: number, one: string, many = one + "s"): string => `${count(n)} ${n === 1 ? one : many}`;
+
+/** A length for a style attribute. */
+export const px = (n: number): string => `${n}px`;

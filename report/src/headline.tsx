@@ -1,7 +1,8 @@
 /** The answer first: the sentence, its evidence, what would limit next, and the figures of each flow. */
+import { useState } from "preact/hooks";
 import { flowBytes, flowRate, latencyOf } from "./derive";
 import { linkOfPlace } from "./filter";
-import { bytes, count, ns, percent, plural, rate, time } from "./format";
+import { bytes, count, digits, ns, percent, plural, rate, time } from "./format";
 import { flowColour } from "./palette";
 import type { Flow } from "./result";
 import { Swatch } from "./swatch";
@@ -22,7 +23,7 @@ export function Headline({ view }: { view: View }) {
           {limit.kind !== "none" && (
             <Gauge label="Limits now" value={limit.utilization} figure={percent(limit.utilization)} text={`${limit.resource}, in use`} tone="hot" />
           )}
-          {next && <Gauge label="Would limit next" value={1 / (1 + next.headroom)} figure={`+${percent(next.headroom)}`} text={next.text || `${next.resource} has this headroom`} tone="cool" />}
+          {next && <Gauge label="Would limit next" value={1 / (1 + next.headroom)} figure={next.headroom < 1 ? `+${digits(next.headroom * 100)}\u202f%` : `×${digits(1 + next.headroom)}`} text={next.text || `${next.resource} has this headroom`} tone="cool" />}
         </aside>
       </div>
       <FlowTable view={view} />
@@ -62,11 +63,18 @@ function errors(f: Flow): string {
   return named.filter(([n]) => n > 0).map(([n, what]) => `${count(n)} ${what}`).join(", ") || "none";
 }
 
+/** With more flows than this, the fastest come first and the rest on request. */
+const FIRST = 8;
+
 function FlowTable({ view }: { view: View }) {
   const { result, filter } = view;
-  const shown = shownFlows(view);
+  const [all, setAll] = useState(false);
+  const using = shownFlows(view);
+  const many = using.length > FIRST;
+  const fastest = many ? [...using].sort((a, b) => flowRate(result, b, filter.range) - flowRate(result, a, filter.range)) : using;
+  const shown = all ? fastest : fastest.slice(0, FIRST);
   const most = Math.max(1, ...shown.map((i) => flowRate(result, i, filter.range)));
-  const hidden = result.flows.length - shown.length;
+  const hidden = result.flows.length - using.length;
   return (
     <div class="flows">
       <table class="cards">
@@ -82,7 +90,7 @@ function FlowTable({ view }: { view: View }) {
             const about = samples !== null && stats ? "≈ " : "";
             return (
               <tr key={i}>
-                <th scope="row"><Swatch flow={i} /><span>{f.name}<small>{f.op} → {f.target}</small></span></th>
+                <th scope="row"><div class="who"><Swatch flow={i} /><span>{f.name}<small>{f.op} → {f.target}</small></span></div></th>
                 <td data-label="Payload" class="rate"><b>{rate(bps)}</b><i class="meter" style={{ width: `${(bps / most) * 100}%`, background: flowColour(i) }} /></td>
                 <td data-label="p50">{stats ? about + ns(stats.p50) : "–"}</td>
                 <td data-label="p99">{stats ? about + ns(stats.p99) : "–"}</td>
@@ -94,6 +102,7 @@ function FlowTable({ view }: { view: View }) {
           })}
         </tbody>
       </table>
+      {many && <button type="button" class="more" onClick={() => setAll(!all)}>{all ? `Show the fastest ${FIRST} only` : `Show all ${using.length} flows`}</button>}
       {hidden > 0 && <p class="note">{plural(hidden, "flow does", "flows do")} not use the chosen link and {hidden === 1 ? "is" : "are"} hidden.</p>}
       {(filter.link !== null || filter.range) && <p class="note">The sentence above is about the whole run. Figures marked ≈ come from the sampled transactions{filter.range ? " under way in the chosen range" : " that crossed the chosen link"}.</p>}
     </div>

@@ -1,7 +1,7 @@
 /** Packet by packet: a column for each node, time downwards, an arrow for everything on a wire. */
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Details } from "./details";
-import { instant, plural } from "./format";
+import { instant, plural, px } from "./format";
 import { useWidth } from "./hooks";
 import { along, layOut, partner, ROW, type Rung, type Rungs, type Shown } from "./ladder_layout";
 import { flowColour } from "./palette";
@@ -10,8 +10,8 @@ import { Empty, Section } from "./section";
 import { useVirtual } from "./virtual";
 import type { View } from "./view";
 
-const GUTTER = 92;
-const MARGIN = 44;
+const GUTTER = 80;
+const MARGIN = 40;
 const MIN_GAP = 124;
 const HEADER = 34;
 
@@ -30,7 +30,7 @@ function Stepper({ view, ladder }: { view: View; ladder: LadderData }) {
   const { result, filter } = view;
   const [dllps, setDllps] = useState(true);
   const [only, setOnly] = useState<number | null>(null);
-  const [id, setId] = useState<number | null>(null);
+  const [id, setId] = useState<number | null>(() => ladder.packets.find((p) => p.transaction !== null)?.id ?? null);
   const shown = useMemo((): Shown => ({ ...filter, dllps, transaction: only }), [filter, dllps, only]);
   const rungs = useMemo(() => layOut(result, ladder, shown), [result, ladder, shown]);
   const at = rungs.rungs.findIndex((r) => r.packet.id === id);
@@ -117,19 +117,17 @@ function Rows({ view, rungs, at, select, onKeyDown }: RowsProps) {
   const last = items[items.length - 1]?.index ?? -1;
   const top = scroller.current?.scrollTop ?? 0;
   const visible = rungs.rungs.slice(first, last + 1).filter((r) => r.y[3] >= top - 200);
-  const span = rungs.rungs[rungs.rungs.length - 1]!.packet.start_fs - rungs.rungs[0]!.packet.start_fs;
-  const unit = Math.max(1e3, span / Math.max(1, rungs.rungs.length) / 4);
   return (
     <div ref={outer} class="rungs">
       <div ref={scroller} class="scroller" tabIndex={0} role="listbox" aria-label="Packets in order of time" onKeyDown={onKeyDown}
         aria-activedescendant={chosen ? `packet-${chosen.packet.id}` : undefined}>
-        <div class="columns" style={{ width: full, height: HEADER }} aria-hidden="true">
-          {rungs.columns.map((name, c) => <b key={name} style={{ left: x(c), maxWidth: Math.max(80, gap - 8) }}>{name}</b>)}
+        <div class="columns" style={{ width: px(full), height: px(HEADER) }} aria-hidden="true">
+          {rungs.columns.map((name, c) => <b key={name} style={{ left: px(x(c)), maxWidth: px(Math.max(80, gap - 8)) }}>{name}</b>)}
         </div>
         <svg width={full} height={rungs.height} role="presentation">
           {rungs.columns.map((name, c) => <line key={name} class="life" x1={x(c)} x2={x(c)} y1="0" y2={rungs.height} />)}
           {visible.map((r) => (
-            <RungMark key={r.packet.id} rung={r} x={x} gap={gap} unit={unit} view={view} chosen={r === chosen}
+            <RungMark key={r.packet.id} rung={r} x={x} gap={gap} unit={rungs.unit} view={view} chosen={r === chosen}
               related={chosen !== null && chosen.packet.transaction !== null && r.packet.transaction === chosen.packet.transaction}
               dim={chosen !== null && chosen.packet.transaction !== null && r.packet.transaction !== chosen.packet.transaction}
               onClick={() => select(rungs.rungs.indexOf(r))} />
@@ -175,7 +173,8 @@ function RungMark({ rung, x, gap, unit, view, chosen, related, dim, onClick }: M
       <text class="time" x={GUTTER - 8} y={y[0] + 4}>{instant(p.start_fs, unit)}</text>
       {rung.gap > 0 && <line class="silence" x1={GUTTER - 30} x2={GUTTER - 8} y1={y[0] - ROW * 0.75} y2={y[0] - ROW * 0.75} />}
       <polygon points={`${x0},${y[0]} ${x1},${y[2]} ${x1},${y[3]} ${x0},${y[1]}`} />
-      <line class="shaft" x1={x0} y1={y[0]} x2={x1 - way * 3} y2={y[2]} />
+      <line class="shaft" x1={x0} y1={y[0]} x2={x1} y2={y[2]} />
+      <line class="tail" x1={x0} y1={y[1]} x2={x1 - way * 5} y2={y[3]} />
       <path class="head" d={`M${x1},${y[3]}l${-8 * way},-5v9z`} />
       {p.bad && <path class="cross" d={`M${(x0 + x1) / 2 - 5},${(y[0] + y[3]) / 2 - 5}l10,10m0,-10l-10,10`} />}
       <circle cx={x0} cy={y[0]} r="3" />

@@ -27,6 +27,8 @@ export interface Rungs {
   columns: string[];
   rungs: Rung[];
   height: number;
+  /** Femtoseconds that one line typically stands for. */
+  unit: number;
   /** The largest number of lines a packet's arrow reaches down. */
   reach: number;
 }
@@ -91,7 +93,7 @@ export function layOut(result: Result, ladder: Ladder, shown: Shown): Rungs {
     return { packet, from: column.get(from) ?? 0, to: column.get(to) ?? 0, height: heights[i]!, top: first, y: [first, end, arriving, arrive], gap: silent };
   });
   const bottom = rungs.reduce((most, r) => Math.max(most, r.y[3]), height) + ROW;
-  return { columns: kept.map((c) => all[c]!), rungs, height: bottom, reach };
+  return { columns: kept.map((c) => all[c]!), rungs, height: bottom, unit, reach };
 }
 
 /** The median time between starts: the time that one line stands for. */

@@ -101,10 +101,10 @@ function StackedBar(p: { bar: Bar; causes: string[]; x: number; width: number; b
   );
 }
 
-/** Round values inside the bars, about one for every 90 pixels. */
+/** Round values inside the bars, about one for every 64 pixels. */
 function ticks(bars: Bar[], log: boolean, width: number): number[] {
   const [lo, hi] = [bars[0]!.from_ns, bars[bars.length - 1]!.to_ns];
-  const wanted = Math.max(2, Math.floor(width / 90));
+  const wanted = Math.max(2, Math.floor(width / 64));
   if (!log) {
     const rough = (hi - lo) / wanted;
     const ten = 10 ** Math.floor(Math.log10(rough));

@@ -49,7 +49,7 @@ function Small({ view, resource: r, use }: { view: View; resource: Resource; use
   );
   return (
     <figure>
-      <figcaption>{r.name}<small>{r.capacity ? `${percent(use)} of ${digits(r.capacity)} ${r.unit}` : r.unit}</small></figcaption>
+      <figcaption><span title={r.name}>{r.name}</span><small>{r.capacity ? `${percent(use)} of ${digits(r.capacity)} ${r.unit}` : r.unit}</small></figcaption>
       <TimeChart view={view} label={`${r.name}, ${r.unit} in use over time`} lines={lines} limit={r.capacity} height={132} format={digits} />
     </figure>
   );

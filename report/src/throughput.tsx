@@ -17,7 +17,7 @@ export function Throughput({ view }: { view: View }) {
     () => flows.map((i): Line => {
       const bytes = series.flows.find((f) => f.flow === i)?.bytes ?? [];
       return {
-        name: result.flows[i]!.name, colour: flowColour(i), dashed: flowDashed(i), filled: flows.length <= 3,
+        name: result.flows[i]!.name, colour: flowColour(i), dashed: flowDashed(i), filled: flows.length === 1,
         values: Array.from({ length: series.bins }, (_, b) => ((bytes[b] ?? 0) * 8e15) / series.bin_fs),
       };
     }),
@@ -63,7 +63,7 @@ function Wire({ view }: { view: View }) {
       {charts.map((lines, d) => (
         <div key={d} class="wire">
           <h4>{l.directions[d]!.from} → {l.directions[d]!.to}</h4>
-          <TimeChart view={view} label={`How ${l.directions[d]!.from} to ${l.directions[d]!.to} spent its time`} lines={lines} stacked top={1} height={138} format={percent} />
+          <TimeChart view={view} label={`How ${l.directions[d]!.from} to ${l.directions[d]!.to} spent its time`} lines={lines} stacked top={1} height={138} format={percent} axis={(v) => `${Math.round(v * 100)}\u202f%`} />
         </div>
       ))}
     </figure>

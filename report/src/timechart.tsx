@@ -3,7 +3,7 @@ import uPlot from "uplot";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { onDrag } from "./drag";
 import { clampRange } from "./filter";
-import { instant, timeUnit } from "./format";
+import { instant, px, timeUnit } from "./format";
 import { useDark, useWidth } from "./hooks";
 import { resolve } from "./palette";
 import { hideTip, showTip, TipRows } from "./tip";
@@ -30,6 +30,8 @@ interface Props {
   top?: number;
   height: number;
   format: (value: number) => string;
+  /** How the axis writes its round values; as `format` if absent. */
+  axis?: (value: number) => string;
 }
 
 /** The chart under the pointer; the others only follow its cursor. */
@@ -68,7 +70,7 @@ export function TimeChart(props: Props) {
   }, [view.filter.range]);
 
   return (
-    <div class="chart" ref={box} style={{ minHeight: height }} tabIndex={0} role="group"
+    <div class="chart" ref={box} style={{ minHeight: px(height) }} tabIndex={0} role="group"
       aria-label={`${props.label}. Arrow keys read values, Shift with arrow keys and Enter choose a time range, Escape clears it.`}
       onKeyDown={(e) => chart.current && keys(e, chart.current, latest.current)} onBlur={hideTip} />
   );
@@ -110,15 +112,14 @@ function draw(box: HTMLElement, width: number, latest: { current: Props }): uPlo
   const peak = Math.max(0, ...(data(props).slice(1) as number[][]).map((v) => v.reduce((a, b) => Math.max(a, b), 0)), limit ?? 0);
   const top = props.top ?? (peak > 0 ? peak * 1.08 : 1);
   const few = view.result.series.bins < 3;
-  const split = (v: number) => instant(v * unitOf(view), (shownRange(view)[1] - shownRange(view)[0]) / 10);
   return new uPlot(
     {
-      width, height: props.height, legend: { show: false }, padding: [8, 12, 0, 0],
+      width, height: props.height, legend: { show: false }, padding: [8, 26, 0, 0],
       cursor: { sync: { key: "time" }, drag: { x: false, y: false, setScale: false }, y: false, points: { size: 7 } },
       scales: { x: { time: false, min: inUnit(view)[0], max: inUnit(view)[1], auto: false }, y: { range: [0, top] } },
       axes: [
-        { stroke: ink, font, grid: { show: false }, ticks: { ...grid, size: 4 }, size: 30, space: 90, values: (_, vs) => vs.map(split) },
-        { stroke: ink, font, grid, ticks: { show: false }, size: 66, space: 34, values: (_, vs) => vs.map((v) => props.format(v)) },
+        { stroke: ink, font, grid: { show: false }, ticks: { ...grid, size: 4 }, size: 30, space: 90, values: (_, vs) => axisLabels(view, vs) },
+        { stroke: ink, font, grid, ticks: { show: false }, size: 66, space: 34, values: (_, vs) => vs.map(props.axis ?? props.format) },
       ],
       series: [
         {},
@@ -155,6 +156,14 @@ function draw(box: HTMLElement, width: number, latest: { current: Props }): uPlo
     data(props),
     box,
   );
+}
+
+/** Round instants, with as many decimals as tell them apart. */
+function axisLabels(view: View, values: number[]): string[] {
+  const { name } = timeUnit(view.result.end_fs - view.result.start_fs);
+  const step = values.length > 1 ? values[1]! - values[0]! : 1;
+  const decimals = Math.max(0, Math.min(9, -Math.floor(Math.log10(step) + 1e-9)));
+  return values.map((v) => `${v.toFixed(decimals)}\u202f${name}`);
 }
 
 /** Shows the values at the cursor. */

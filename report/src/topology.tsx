@@ -2,7 +2,7 @@
 import { stratify, tree, type HierarchyPointNode } from "d3-hierarchy";
 import { useMemo } from "preact/hooks";
 import { busy, utilization } from "./derive";
-import { percent, rate } from "./format";
+import { percent, px, rate } from "./format";
 import { BUSY, PART_NAMES, PARTS, partColour } from "./palette";
 import { LinkTable } from "./links";
 import type { Node, Result } from "./result";
@@ -14,8 +14,20 @@ import type { View } from "./view";
 const NODE_W = 138;
 const NODE_H = 46;
 const ROW = 74;
+/** In trees of more than {@link MANY} leaves. */
+const CLOSE_ROW = 60;
+const MANY = 16;
 const LINK_GAP = 218;
+/** Links are drawn longer than needed where there is room, up to this. */
+const LONG_GAP = 330;
 const PLAIN_GAP = 36;
+
+interface Layout {
+  nodes: Placed[];
+  width: number;
+  height: number;
+  linkGap: number;
+}
 
 interface Placed {
   node: Node;
@@ -27,13 +39,17 @@ interface Placed {
 }
 
 /** Columns by depth; a column is wide where links lead into it, narrow where only root ports hang on their host. */
-function place(result: Result): { nodes: Placed[]; width: number; height: number } {
-  const root = tree<Node>().nodeSize([ROW, 1]).separation((a, b) => (a.parent === b.parent ? 1 : 1.15))(
-    stratify<Node>().id((n) => n.name).parentId((n) => n.parent)(result.topology.nodes),
-  );
+function place(result: Result, room: number): Layout {
+  const parents = stratify<Node>().id((n) => n.name).parentId((n) => n.parent)(result.topology.nodes);
+  const row = parents.leaves().length > MANY ? CLOSE_ROW : ROW;
+  const root = tree<Node>().nodeSize([row, 1]).separation((a, b) => (a.parent === b.parent ? 1 : 1.15))(parents);
   const links = new Map(result.links.map((l, i) => [l.lower, i]));
   const all = root.descendants();
-  const gaps = Array.from({ length: root.height + 1 }, (_, d) => (all.some((n) => n.depth === d && links.has(n.data.name)) ? LINK_GAP : PLAIN_GAP));
+  const linked = Array.from({ length: root.height + 1 }, (_, d) => all.some((n) => n.depth === d && links.has(n.data.name)));
+  const needed = linked.reduce((sum, l, d) => sum + NODE_W + (d === 0 ? 0 : l ? LINK_GAP : PLAIN_GAP), 0);
+  const spare = Math.floor((room - needed) / Math.max(1, linked.filter(Boolean).length));
+  const linkGap = Math.min(LONG_GAP, LINK_GAP + Math.max(0, spare));
+  const gaps = linked.map((l) => (l ? linkGap : PLAIN_GAP));
   const column = (depth: number) => gaps.slice(1, depth + 1).reduce((sum, g) => sum + g + NODE_W, 0);
   const top = Math.min(...all.map((n) => n.x));
   const placed = new Map<HierarchyPointNode<Node>, Placed>();
@@ -43,12 +59,12 @@ function place(result: Result): { nodes: Placed[]; width: number; height: number
       parent: n.parent ? placed.get(n.parent)! : null,
     });
   });
-  return { nodes: [...placed.values()], width: column(root.height) + NODE_W, height: Math.max(...all.map((n) => n.x)) - top + NODE_H };
+  return { nodes: [...placed.values()], linkGap, width: column(root.height) + NODE_W, height: Math.max(...all.map((n) => n.x)) - top + NODE_H };
 }
 
 export function Topology({ view }: { view: View }) {
   const [box, width] = useWidth<HTMLDivElement>();
-  const layout = useMemo(() => (view.result.topology.nodes.length ? place(view.result) : null), [view.result]);
+  const layout = useMemo(() => (view.result.topology.nodes.length ? place(view.result, width) : null), [view.result, width]);
   return (
     <Section id="topology" title="Topology" hint="Each link: towards the host above, away from it below. Choose a link to see only what concerns it." aside={<PartLegend />}>
       <div ref={box} class="topology">
@@ -59,12 +75,12 @@ export function Topology({ view }: { view: View }) {
   );
 }
 
-function Wide({ view, layout, width }: { view: View; layout: ReturnType<typeof place>; width: number }) {
+function Wide({ view, layout, width }: { view: View; layout: Layout; width: number }) {
   const shift = Math.max(0, Math.floor((width - layout.width) / 2));
   const right = (p: Placed) => p.x + NODE_W;
   const middle = (p: Placed) => p.y + NODE_H / 2;
   return (
-    <div class="wide" style={{ width: layout.width, height: layout.height, marginLeft: shift }}>
+    <div class="wide" style={{ width: px(layout.width), height: px(layout.height), marginLeft: px(shift) }}>
       <svg width={layout.width} height={layout.height} aria-hidden="true">
         {layout.nodes.map((p) => {
           if (!p.parent) return null;
@@ -77,9 +93,9 @@ function Wide({ view, layout, width }: { view: View; layout: ReturnType<typeof p
       {layout.nodes.map((p) => (
         <div key={p.node.name}>
           {p.link !== null && (
-            <div class="at" style={{ left: p.x - LINK_GAP + 40, top: p.y - 6, width: LINK_GAP - 48 }}><LinkGauge view={view} link={p.link} /></div>
+            <div class="at" style={{ left: px(p.x - layout.linkGap + 40), top: px(p.y - 8), width: px(layout.linkGap - 48) }}><LinkGauge view={view} link={p.link} /></div>
           )}
-          <div class="at" style={{ left: p.x, top: p.y, width: NODE_W, height: NODE_H }}><NodeBox view={view} node={p.node} /></div>
+          <div class="at" style={{ left: px(p.x), top: px(p.y), width: px(NODE_W), height: px(NODE_H) }}><NodeBox view={view} node={p.node} /></div>
         </div>
       ))}
     </div>

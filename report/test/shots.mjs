@@ -12,7 +12,12 @@ for (const name of wanted.length ? wanted : ["quickstart"]) {
       page.on("console", (m) => ["error", "warning"].includes(m.type()) && console.log(`${name} ${width}: ${m.text()}`));
       await page.goto(`file://${here}/../out/${name}.html`);
       await page.waitForTimeout(300);
-      await page.screenshot({ path: `${here}/../out/${name}-${width}-${colorScheme}.png`, fullPage: true });
+      const height = await page.evaluate(() => document.documentElement.scrollHeight);
+      const slice = width === 390 ? 1500 : 1300;
+      for (let y = 0, n = 1; y < height; y += slice, n++) {
+        const clip = { x: 0, y, width, height: Math.min(slice, height - y) };
+        await page.screenshot({ path: `${here}/../out/${name}-${width}-${colorScheme}-${n}.png`, fullPage: true, clip });
+      }
       await page.close();
     }
   }
