@@ -9,6 +9,7 @@
 //! * [`perfetto`]: traces for <https://ui.perfetto.dev>
 //!
 //! What comes out at the end:
+//! * [`report`]: the page that shows a run
 //! * [`output`]: files that are whole or not there
 //!
 //! Errors ([`Error`]) name the file, what is wrong and what would be right.
@@ -20,5 +21,6 @@ pub mod output;
 pub mod pcapng;
 pub mod perfetto;
 pub mod record;
+pub mod report;
 
 pub use error::Error;
