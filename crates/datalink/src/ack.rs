@@ -1,16 +1,8 @@
-//! The receiving side of ack/nak: which sequence number is next, and what the peer must be told (PCIe 5.0 §3.6.3).
+//! The receiving side of ack/nak, for TLPs and for flits: which sequence number is next, and what the peer must be told (PCIe 5.0 §3.6.3).
 
+use crate::sequence::Numbers;
+use core::marker::PhantomData;
 use tlplab_units::{Duration, Time};
-
-/// Sequence numbers have 12 bits.
-pub(crate) const SEQUENCE_MASK: u16 = 0xFFF;
-/// Half of them: the most that may be unacknowledged.
-pub(crate) const SEQUENCE_HALF: u16 = 2048;
-
-/// `a - b` modulo 4096.
-pub(crate) const fn distance(a: u16, b: u16) -> u16 {
-    a.wrapping_sub(b) & SEQUENCE_MASK
-}
 
 /// Where a sequence number lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +20,7 @@ pub(crate) enum Reply {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Receiver {
+pub(crate) struct Receiver<N> {
     /// NEXT_RCV_SEQ.
     next: u16,
     /// NAK_SCHEDULED: set with a Nak, cleared by the TLP it asks for; meanwhile there is no second Nak.
@@ -41,12 +33,13 @@ pub(crate) struct Receiver {
     ack_at: Time,
     latency: Duration,
     every: u16,
+    numbers: PhantomData<N>,
 }
 
-impl Receiver {
+impl<N: Numbers> Receiver<N> {
     pub(crate) fn new(latency: Duration, every: Option<u16>) -> Self {
         Self {
-            next: 0,
+            next: N::FIRST,
             nak_scheduled: false,
             nak_due: false,
             ack_due: false,
@@ -54,25 +47,30 @@ impl Receiver {
             ack_at: Time::NEVER,
             latency,
             every: every.unwrap_or(u16::MAX),
+            numbers: PhantomData,
         }
     }
     pub(crate) fn reset(&mut self) {
         *self = Self::new(self.latency, Some(self.every));
     }
     #[inline]
-    pub(crate) const fn position(&self, sequence: u16) -> Position {
+    pub(crate) fn position(&self, sequence: u16) -> Position {
         if sequence == self.next {
             Position::Next
-        } else if distance(self.next, sequence) <= SEQUENCE_HALF {
+        } else if N::distance(self.next, sequence) <= N::WINDOW {
             Position::Before
         } else {
             Position::After
         }
     }
-    /// The next TLP came, good.
+    /// The last one that came.
+    pub(crate) fn last(&self) -> u16 {
+        N::before(self.next)
+    }
+    /// The next one came, good.
     #[inline]
     pub(crate) fn accept(&mut self, now: Time) {
-        self.next = (self.next + 1) & SEQUENCE_MASK;
+        self.next = N::after(self.next, 1);
         self.nak_scheduled = false;
         self.unacknowledged += 1;
         if self.latency.is_zero() || self.unacknowledged >= self.every {
@@ -80,6 +78,10 @@ impl Receiver {
         } else if self.ack_at == Time::NEVER {
             self.ack_at = now + self.latency;
         }
+    }
+    /// Is there something to tell the peer?
+    pub(crate) const fn is_due(&self) -> bool {
+        self.nak_due || self.ack_due
     }
     /// A TLP came that was delivered before: the peer has missed an Ack.
     pub(crate) const fn duplicate(&mut self) {
@@ -104,26 +106,31 @@ impl Receiver {
     /// What is due now. It covers everything that arrived.
     #[inline]
     pub(crate) fn poll(&mut self) -> Option<Reply> {
-        if !(self.nak_due || self.ack_due) {
-            return None;
-        }
-        let last = self.next.wrapping_sub(1) & SEQUENCE_MASK;
+        self.is_due().then(|| self.reply())
+    }
+    /// What a flit says, due or not.
+    #[inline]
+    pub(crate) fn reply(&mut self) -> Reply {
+        let last = self.last();
         let reply = if self.nak_due { Reply::Nak(last) } else { Reply::Ack(last) };
         self.nak_due = false;
         self.ack_due = false;
         self.unacknowledged = 0;
         self.ack_at = Time::NEVER;
-        Some(reply)
+        reply
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sequence::TlpNumbers;
+
+    type TlpReceiver = Receiver<TlpNumbers>;
 
     #[test]
     fn positions_around_the_wrap() {
-        let mut rx = Receiver::new(Duration::from_ns(10), None);
+        let mut rx = TlpReceiver::new(Duration::from_ns(10), None);
         for _ in 0..4095 {
             rx.accept(Time::ZERO);
         }
@@ -138,7 +145,7 @@ mod tests {
 
     #[test]
     fn one_nak_until_the_missing_tlp_comes() {
-        let mut rx = Receiver::new(Duration::from_ns(10), None);
+        let mut rx = TlpReceiver::new(Duration::from_ns(10), None);
         rx.accept(Time::ZERO);
         rx.refuse();
         rx.refuse();
@@ -152,7 +159,7 @@ mod tests {
 
     #[test]
     fn an_ack_waits_for_its_latency_or_its_count() {
-        let mut rx = Receiver::new(Duration::from_ns(10), Some(3));
+        let mut rx = TlpReceiver::new(Duration::from_ns(10), Some(3));
         rx.accept(Time::ZERO);
         assert_eq!((rx.poll(), rx.deadline()), (None, Time::ZERO + Duration::from_ns(10)));
         rx.accept(Time::ZERO + Duration::from_ns(5));

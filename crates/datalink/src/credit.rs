@@ -41,7 +41,8 @@ pub(crate) struct Transmit {
 
 impl Transmit {
     /// Before initialisation: nothing is granted.
-    pub(crate) const NONE: Self = Self { consumed: 0, limit: 0, mask: mask(CreditKind::Header, Scale::Off), scale: Scale::Off };
+    pub(crate) const NONE: Self =
+        Self { consumed: 0, limit: 0, mask: mask(CreditKind::Header, Scale::Off), scale: Scale::Off };
 
     /// From the value of an InitFC; 0 is infinite.
     pub(crate) const fn granted(kind: CreditKind, scale: Scale, field: u16) -> Self {
@@ -103,8 +104,16 @@ pub(crate) struct Receive {
 }
 
 impl Receive {
-    pub(crate) const NONE: Self =
-        Self { allocated: 0, granted: 0, received: 0, mask: 0, scale: Scale::Off, batch: u32::MAX, held: 0, stale: 0 };
+    pub(crate) const NONE: Self = Self {
+        allocated: 0,
+        granted: 0,
+        received: 0,
+        mask: 0,
+        scale: Scale::Off,
+        batch: u32::MAX,
+        held: 0,
+        stale: 0,
+    };
 
     /// Advertises `credits` from scratch. What is still held came over a link that is gone.
     pub(crate) fn advertise(&mut self, kind: CreditKind, credits: Credits, scaled: bool, batch_percent: u8) {
@@ -196,7 +205,7 @@ mod tests {
             let mut tx = Transmit::granted(kind, scale, (most >> scale.shift()) as u16);
             assert!(tx.admits(most) && !tx.admits(most + 1));
             tx.consume(most);
-            assert_eq!(tx.update(((2 * most & tx.mask) >> scale.shift()) as u16), Ok(true));
+            assert_eq!(tx.update((((2 * most) & tx.mask) >> scale.shift()) as u16), Ok(true));
             assert_eq!(tx.available(), Some(most));
         }
     }

@@ -176,7 +176,9 @@ pub enum Retrain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolError {
     /// Data Link Protocol Error, §3.6.2.2.
-    #[error("Ack or Nak for sequence number {got}, which was not sent: the last one was {last} (PCIe 5.0 §3.6.2.2)")]
+    #[error(
+        "Ack or Nak for sequence number {got}, which was not sent: the last one was {last} (PCIe 5.0 §3.6.2.2)"
+    )]
     AckOfUnsent {
         /// Sequence number in the DLLP.
         got: u16,
@@ -214,7 +216,9 @@ pub enum ProtocolError {
         kind: CreditKind,
     },
     /// Framing does not match the mode of the port.
-    #[error("a {got} arrived on a port in {mode} mode: both ends of a link are in the same mode (PCIe 6.0 §4.2.3)")]
+    #[error(
+        "a {got} arrived on a port in {mode} mode: both ends of a link are in the same mode (PCIe 6.0 §4.2.3)"
+    )]
     WrongMode {
         /// What arrived.
         got: &'static str,

@@ -208,7 +208,13 @@ impl FlowControl {
         rx.last_update = now;
         let header = (rx.header.scale(), rx.header.grant());
         let data = (rx.data.scale(), rx.data.grant());
-        Some(dllp::FlowControl::scaled(FcPhase::Update, FcClass::ALL[class], Vc::new(vc as u8)?, header, data))
+        Some(dllp::FlowControl::scaled(
+            FcPhase::Update,
+            FcClass::ALL[class],
+            Vc::new(vc as u8)?,
+            header,
+            data,
+        ))
     }
 
     /// Takes an UpdateFC; says whether there are more credits than before.

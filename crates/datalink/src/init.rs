@@ -314,9 +314,22 @@ impl LinkControl {
         Ok(())
     }
 
+    /// May a flit with TLPs be taken?
+    pub(crate) fn is_up_for_payload<H>(&mut self, now: Time, events: &mut impl FnMut(Event<H>)) -> bool {
+        if !self.is_active() {
+            self.peer_is_ready(now, Vc::ZERO, events);
+        }
+        self.is_active()
+    }
+
     /// May a TLP on this channel be taken? Its arrival is a sign that the peer is ready.
     #[inline]
-    pub(crate) fn accepts<H>(&mut self, now: Time, shape: &TlpShape, events: &mut impl FnMut(Event<H>)) -> bool {
+    pub(crate) fn accepts<H>(
+        &mut self,
+        now: Time,
+        shape: &TlpShape,
+        events: &mut impl FnMut(Event<H>),
+    ) -> bool {
         if !self.flow.is_open(shape.vc) {
             self.peer_is_ready(now, shape.vc, events);
         }

@@ -5,21 +5,27 @@ extern crate alloc;
 pub(crate) mod ack;
 pub mod config;
 pub(crate) mod credit;
+pub mod engine;
 pub mod event;
+pub mod flit;
 pub(crate) mod flow;
 pub(crate) mod init;
 pub mod limits;
 pub mod port;
 pub(crate) mod replay;
+pub(crate) mod sequence;
 
 pub use config::{
-    AckLatency, AckPolicy, ClassBuffer, Config, ConfigError, Credits, ReceiveBuffers, ReplayBuffer, UpdateFcPolicy, VcBuffers,
+    AckLatency, AckPolicy, ClassBuffer, Config, ConfigError, Credits, ReceiveBuffers, ReplayBuffer,
+    UpdateFcPolicy, VcBuffers,
 };
 pub use event::{
-    Blocked, Counters, CreditKind, Discard, Event, FlitAck, FlitTlp, FlitUnit, Integrity, ProtocolError, Retrain,
-    Timer, TlpShape, TlpUnit, Unit,
+    Blocked, Counters, CreditKind, Discard, Event, FlitAck, FlitTlp, FlitUnit, Integrity, ProtocolError,
+    Retrain, Timer, TlpShape, TlpUnit, Unit,
 };
 
+pub use engine::Engine;
+pub use flit::FlitPort;
 pub use flow::CreditsLeft;
 pub use port::Port;
 pub use replay::Occupancy;
@@ -59,7 +65,13 @@ pub trait LinkLayer<H: Copy> {
     /// Would this TLP be delivered if its LCRC is good? (What cut-through may ask when the header is there.)
     fn expects(&self, unit: &TlpUnit<H>) -> bool;
     /// The last byte of a unit has arrived.
-    fn handle_unit(&mut self, now: Time, unit: &Unit<H>, integrity: Integrity, events: &mut impl FnMut(Event<H>));
+    fn handle_unit(
+        &mut self,
+        now: Time,
+        unit: &Unit<H>,
+        integrity: Integrity,
+        events: &mut impl FnMut(Event<H>),
+    );
     /// A delivered TLP has left the receive buffer: its credits may return.
     fn release(&mut self, now: Time, shape: &TlpShape);
     /// The deadline was reached.

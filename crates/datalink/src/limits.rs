@@ -88,9 +88,12 @@ mod tests {
     fn ack_table_of_every_generation() {
         for (mps, row) in ACK_GEN1 {
             for (width, at_gen1) in Width::ALL.into_iter().zip(row) {
-                for (generation, extra) in
-                    [(Generation::Gen1, 0), (Generation::Gen2, 51), (Generation::Gen3, 96), (Generation::Gen5, 96)]
-                {
+                for (generation, extra) in [
+                    (Generation::Gen1, 0),
+                    (Generation::Gen2, 51),
+                    (Generation::Gen3, 96),
+                    (Generation::Gen5, 96),
+                ] {
                     let ours = ack_latency_symbols(generation, width, Mps::new(mps).unwrap());
                     assert_eq!(ours, at_gen1 + extra, "{generation} {width} {mps}");
                 }

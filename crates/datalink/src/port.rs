@@ -4,21 +4,39 @@ use crate::LinkLayer;
 use crate::ack::{Position, Receiver, Reply};
 use crate::config::Config;
 use crate::event::{
-    Blocked, Counters, Discard, Event, Integrity, ProtocolError, Retrain, Timer, TlpShape, TlpUnit, Unit,
+    Blocked, Counters, Discard, Event, Integrity, ProtocolError, Retrain, TLP_FRAMING, Timer, TlpShape,
+    TlpUnit, Unit,
 };
 use crate::flow::CreditsLeft;
 use crate::init::LinkControl;
-use crate::replay::{Attempt, Occupancy, Replay};
+use crate::replay::{Attempt, Entry, Occupancy, Outgoing, Replay};
+use crate::sequence::TlpNumbers;
 use alloc::collections::VecDeque;
 use tlplab_units::{FcClass, Time, Vc};
 use tlplab_wire::dllp::{self, FcPhase, FeatureBits, Sequence};
+
+/// A TLP in the replay buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kept<H> {
+    handle: H,
+    shape: TlpShape,
+}
+
+impl<H: Copy> Entry<H> for Kept<H> {
+    fn bytes(&self) -> u32 {
+        self.shape.bytes + TLP_FRAMING
+    }
+    fn handles(&self, mut each: impl FnMut(H)) {
+        each(self.handle);
+    }
+}
 
 /// One end of a non-flit link. See [`LinkLayer`] for how it is driven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port<H> {
     link: LinkControl,
-    receiver: Receiver,
-    replay: Replay<H>,
+    receiver: Receiver<TlpNumbers>,
+    replay: Replay<Kept<H>, TlpNumbers>,
     nullified: VecDeque<(H, TlpShape)>,
     /// The link is in, or waits for, Recovery.
     recovering: bool,
@@ -77,15 +95,12 @@ impl<H: Copy> Port<H> {
     }
 
     fn restart_replay(&mut self, events: &mut impl FnMut(Event<H>)) {
-        match self.replay.restart() {
-            None => {}
-            Some(Attempt::Again) => self.counters.replays += 1,
-            Some(Attempt::Retrain) => {
-                self.counters.replays += 1;
-                self.counters.retrains += 1;
-                self.recovering = true;
-                events(Event::Retrain(Retrain::ReplayNumRollover));
-            }
+        let Some(attempt) = self.replay.restart() else { return };
+        self.counters.replays += 1;
+        if attempt == Attempt::Retrain {
+            self.counters.retrains += 1;
+            self.recovering = true;
+            events(Event::Retrain(Retrain::ReplayNumRollover));
         }
     }
 
@@ -110,9 +125,9 @@ impl<H: Copy> Port<H> {
             let sequence = self.replay.next_sequence();
             return Some(TlpUnit { handle, shape, sequence, replay: false, nullified: true });
         }
-        let tlp = self.replay.poll()?;
-        *if tlp.replay { &mut self.counters.tlps_replayed } else { &mut self.counters.tlps_sent } += 1;
-        Some(tlp)
+        let Outgoing { entry: Kept { handle, shape }, sequence, replay } = self.replay.poll()?;
+        *if replay { &mut self.counters.tlps_replayed } else { &mut self.counters.tlps_sent } += 1;
+        Some(TlpUnit { handle, shape, sequence, replay, nullified: false })
     }
 
     fn discard(&mut self, handle: H, reason: Discard, events: &mut impl FnMut(Event<H>)) {
@@ -237,14 +252,14 @@ impl<H: Copy> LinkLayer<H> for Port<H> {
     #[inline]
     fn admit(&self, shape: &TlpShape) -> Result<(), Blocked> {
         self.link.flow.admit(shape)?;
-        if self.replay.has_room(shape) { Ok(()) } else { Err(Blocked::ReplayBuffer) }
+        if self.replay.has_room(shape.bytes + TLP_FRAMING) { Ok(()) } else { Err(Blocked::ReplayBuffer) }
     }
 
     #[inline]
     fn send(&mut self, _now: Time, handle: H, shape: TlpShape) {
         debug_assert_eq!(self.admit(&shape), Ok(()), "send() without admit()");
         self.link.flow.consume(&shape);
-        self.replay.push(handle, shape);
+        self.replay.push(Kept { handle, shape });
     }
 
     fn send_nullified(&mut self, _now: Time, handle: H, shape: TlpShape) {

@@ -1,9 +1,10 @@
-//! The sending side of ack/nak: the replay buffer, its timer and REPLAY_NUM (PCIe 5.0 §3.6.2).
+//! The sending side of ack/nak, for TLPs and for flits: the replay buffer, its timer and REPLAY_NUM (PCIe 5.0 §3.6.2).
 
-use crate::ack::{SEQUENCE_HALF, SEQUENCE_MASK, distance};
 use crate::config::ReplayBuffer;
-use crate::event::{Event, ProtocolError, TLP_FRAMING, TlpShape, TlpUnit};
+use crate::event::{Event, ProtocolError};
+use crate::sequence::Numbers;
 use alloc::collections::VecDeque;
+use core::marker::PhantomData;
 use tlplab_units::{Duration, Time};
 
 /// REPLAY_NUM has two bits.
@@ -68,16 +69,26 @@ impl ReplayTimer {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry<H> {
-    handle: H,
-    shape: TlpShape,
+/// What a replay buffer keeps: TLPs or flits.
+pub(crate) trait Entry<H> {
+    /// Bytes it takes in the buffer.
+    fn bytes(&self) -> u32;
+    /// The owner's handles in it.
+    fn handles(&self, each: impl FnMut(H));
 }
 
-/// TLPs from the moment they are handed over until the peer has them.
+/// What goes to the wire next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outgoing<E> {
+    pub(crate) entry: E,
+    pub(crate) sequence: u16,
+    pub(crate) replay: bool,
+}
+
+/// Entries from the moment they are handed over until the peer has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Replay<H> {
-    entries: VecDeque<Entry<H>>,
+pub(crate) struct Replay<E, N> {
+    entries: VecDeque<E>,
     /// Sequence number of the first entry: ACKD_SEQ + 1.
     first: u16,
     /// The next entry for the wire.
@@ -85,58 +96,63 @@ pub(crate) struct Replay<H> {
     /// Entries that were on the wire at least once.
     sent: usize,
     bytes: u32,
-    max_tlps: usize,
+    max_entries: usize,
     max_bytes: u32,
     pub(crate) timer: ReplayTimer,
+    numbers: PhantomData<N>,
 }
 
-impl<H: Copy> Replay<H> {
+impl<E: Clone, N: Numbers> Replay<E, N> {
     pub(crate) fn new(buffer: ReplayBuffer, limit: Duration) -> Self {
-        let half = usize::from(SEQUENCE_HALF);
+        let window = usize::from(N::WINDOW);
         Self {
             entries: VecDeque::new(),
-            first: 0,
+            first: N::FIRST,
             cursor: 0,
             sent: 0,
             bytes: 0,
-            max_tlps: buffer.tlps.map_or(half, |n| half.min(n as usize)),
+            max_entries: buffer.tlps.map_or(window, |n| window.min(n as usize)),
             max_bytes: buffer.bytes.unwrap_or(u32::MAX),
             timer: ReplayTimer::new(limit),
+            numbers: PhantomData,
         }
     }
 
     #[inline]
-    pub(crate) fn has_room(&self, shape: &TlpShape) -> bool {
-        self.entries.len() < self.max_tlps && self.max_bytes - self.bytes >= shape.bytes + TLP_FRAMING
+    pub(crate) fn has_room(&self, bytes: u32) -> bool {
+        self.entries.len() < self.max_entries && self.max_bytes - self.bytes >= bytes
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, handle: H, shape: TlpShape) {
-        self.bytes += shape.bytes + TLP_FRAMING;
-        self.entries.push_back(Entry { handle, shape });
+    pub(crate) fn push<H>(&mut self, entry: E)
+    where
+        E: Entry<H>,
+    {
+        self.bytes += entry.bytes();
+        self.entries.push_back(entry);
     }
 
-    /// The next TLP for the wire: first what is replayed, then what is new.
+    /// The next entry for the wire: first what is replayed, then what is new.
     #[inline]
-    pub(crate) fn poll(&mut self) -> Option<TlpUnit<H>> {
-        let &Entry { handle, shape } = self.entries.get(self.cursor)?;
+    pub(crate) fn poll(&mut self) -> Option<Outgoing<E>> {
+        let entry = self.entries.get(self.cursor)?.clone();
         let sequence = self.sequence(self.cursor);
         let replay = self.cursor < self.sent;
         self.cursor += 1;
         self.sent = self.sent.max(self.cursor);
-        Some(TlpUnit { handle, shape, sequence, replay, nullified: false })
+        Some(Outgoing { entry, sequence, replay })
     }
 
-    const fn sequence(&self, index: usize) -> u16 {
-        self.first.wrapping_add(index as u16) & SEQUENCE_MASK
+    fn sequence(&self, index: usize) -> u16 {
+        N::after(self.first, index as u16)
     }
 
-    /// The number the next new TLP gets.
+    /// The number the next new entry gets.
     pub(crate) fn next_sequence(&self) -> u16 {
         self.sequence(self.entries.len())
     }
 
-    /// A TLP's last symbol has left.
+    /// An entry's last symbol has left.
     #[inline]
     pub(crate) fn transmitted(&mut self, now: Time) {
         if self.sent > 0 {
@@ -144,31 +160,33 @@ impl<H: Copy> Replay<H> {
         }
     }
 
-    /// The peer has all TLPs up to `sequence`. Says whether that is news.
+    /// The peer has everything up to `sequence`. Says whether that is news.
     #[inline]
-    pub(crate) fn acknowledge(
+    pub(crate) fn acknowledge<H>(
         &mut self,
         now: Time,
         sequence: u16,
         events: &mut impl FnMut(Event<H>),
-    ) -> Result<bool, ProtocolError> {
-        let last_acknowledged = self.first.wrapping_sub(1) & SEQUENCE_MASK;
-        let news = usize::from(distance(sequence, last_acknowledged));
+    ) -> Result<bool, ProtocolError>
+    where
+        E: Entry<H>,
+    {
+        let news = usize::from(N::distance(sequence, N::before(self.first)));
         if news == 0 {
             return Ok(false);
         }
         if news > self.sent {
-            let last = self.sequence(self.sent).wrapping_sub(1) & SEQUENCE_MASK;
-            if distance(last, sequence) <= SEQUENCE_HALF {
+            let last = N::before(self.sequence(self.sent));
+            if N::distance(last, sequence) <= N::WINDOW {
                 return Ok(false);
             }
             return Err(ProtocolError::AckOfUnsent { got: sequence, last });
         }
-        for Entry { handle, shape } in self.entries.drain(..news) {
-            self.bytes -= shape.bytes + TLP_FRAMING;
-            events(Event::Acked(handle));
+        for entry in self.entries.drain(..news) {
+            self.bytes -= entry.bytes();
+            entry.handles(|handle| events(Event::Acked(handle)));
         }
-        self.first = (self.first + news as u16) & SEQUENCE_MASK;
+        self.first = N::after(self.first, news as u16);
         self.sent -= news;
         self.cursor = self.cursor.saturating_sub(news);
         self.timer.progress(now, self.sent > 0);
@@ -186,11 +204,14 @@ impl<H: Copy> Replay<H> {
     }
 
     /// Gives everything back.
-    pub(crate) fn clear(&mut self, events: &mut impl FnMut(Event<H>)) {
+    pub(crate) fn clear<H>(&mut self, events: &mut impl FnMut(Event<H>))
+    where
+        E: Entry<H>,
+    {
         for entry in self.entries.drain(..) {
-            events(Event::Lost(entry.handle));
+            entry.handles(|handle| events(Event::Lost(handle)));
         }
-        self.first = 0;
+        self.first = N::FIRST;
         self.cursor = 0;
         self.sent = 0;
         self.bytes = 0;

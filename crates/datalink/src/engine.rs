@@ -1,0 +1,126 @@
+//! A port of either mode.
+
+use crate::config::Config;
+use crate::event::{Blocked, Counters, Event, Integrity, Timer, TlpShape, TlpUnit, Unit};
+use crate::flow::CreditsLeft;
+use crate::replay::Occupancy;
+use crate::{FlitPort, LinkLayer, Port};
+use tlplab_units::{FcClass, LinkMode, Time, Vc};
+
+/// One end of a link in the mode its [`Config`] names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "both are large; there is one per port")]
+pub enum Engine<H> {
+    /// Framed TLPs and DLLPs.
+    NonFlit(Port<H>),
+    /// Flits.
+    Flit(FlitPort<H>),
+}
+
+macro_rules! each {
+    ($engine:expr, $port:ident => $call:expr) => {
+        match $engine {
+            Self::NonFlit($port) => $call,
+            Self::Flit($port) => $call,
+        }
+    };
+}
+
+impl<H: Copy> Engine<H> {
+    /// A port whose link is down. [`Config::check`] says whether it can work.
+    pub fn new(config: Config) -> Self {
+        match config.mode {
+            LinkMode::NonFlit => Self::NonFlit(Port::new(config)),
+            LinkMode::Flit => Self::Flit(FlitPort::new(config)),
+        }
+    }
+    /// Both ends of a link that is up since time 0, in the state that an exchange would have led to.
+    pub fn established(a: Config, b: Config) -> (Self, Self) {
+        let (mut one, mut other) = (Self::new(a.clone()), Self::new(b.clone()));
+        one.activate_with(Time::ZERO, &b);
+        other.activate_with(Time::ZERO, &a);
+        (one, other)
+    }
+    /// Makes the link active at once, as if the exchange with a port of configuration `peer` had just ended.
+    pub fn activate_with(&mut self, now: Time, peer: &Config) {
+        each!(self, port => port.activate_with(now, peer));
+    }
+    /// What it was built with.
+    pub fn config(&self) -> &Config {
+        each!(self, port => port.config())
+    }
+    /// Credits left for sending.
+    pub fn credits(&self, vc: Vc, class: FcClass) -> CreditsLeft {
+        each!(self, port => port.credits(vc, class))
+    }
+    /// What the replay buffer holds.
+    pub fn replay_occupancy(&self) -> Occupancy {
+        each!(self, port => port.replay_occupancy())
+    }
+    /// What happened so far.
+    pub fn counters(&self) -> &Counters {
+        each!(self, port => port.counters())
+    }
+}
+
+impl<H: Copy> LinkLayer<H> for Engine<H> {
+    fn link_up(&mut self, now: Time) {
+        each!(self, port => port.link_up(now));
+    }
+    fn link_down(&mut self, now: Time, events: &mut impl FnMut(Event<H>)) {
+        each!(self, port => port.link_down(now, events));
+    }
+    fn link_recovering(&mut self, now: Time) {
+        each!(self, port => port.link_recovering(now));
+    }
+    fn link_recovered(&mut self, now: Time) {
+        each!(self, port => port.link_recovered(now));
+    }
+    fn is_active(&self) -> bool {
+        each!(self, port => port.is_active())
+    }
+    #[inline]
+    fn admit(&self, shape: &TlpShape) -> Result<(), Blocked> {
+        each!(self, port => port.admit(shape))
+    }
+    #[inline]
+    fn send(&mut self, now: Time, handle: H, shape: TlpShape) {
+        each!(self, port => port.send(now, handle, shape));
+    }
+    fn send_nullified(&mut self, now: Time, handle: H, shape: TlpShape) {
+        each!(self, port => port.send_nullified(now, handle, shape));
+    }
+    #[inline]
+    fn poll_transmit(&mut self, now: Time) -> Option<Unit<H>> {
+        each!(self, port => port.poll_transmit(now))
+    }
+    #[inline]
+    fn transmitted(&mut self, now: Time) {
+        each!(self, port => port.transmitted(now));
+    }
+    #[inline]
+    fn expects(&self, unit: &TlpUnit<H>) -> bool {
+        each!(self, port => port.expects(unit))
+    }
+    #[inline]
+    fn handle_unit(
+        &mut self,
+        now: Time,
+        unit: &Unit<H>,
+        integrity: Integrity,
+        events: &mut impl FnMut(Event<H>),
+    ) {
+        each!(self, port => port.handle_unit(now, unit, integrity, events));
+    }
+    #[inline]
+    fn release(&mut self, now: Time, shape: &TlpShape) {
+        each!(self, port => port.release(now, shape));
+    }
+    fn handle_timeout(&mut self, now: Time, events: &mut impl FnMut(Event<H>)) {
+        each!(self, port => port.handle_timeout(now, events));
+    }
+    #[inline]
+    fn deadline(&self) -> Option<(Time, Timer)> {
+        each!(self, port => port.deadline())
+    }
+}

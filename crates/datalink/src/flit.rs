@@ -1,0 +1,429 @@
+//! A port in flit mode (PCIe 6.0 §4.2.3): TLP bytes run through 256-byte flits, which are numbered, acknowledged and
+//! replayed as TLPs are on other links.
+//!
+//! What is modelled, and how it differs from a real link:
+//! * 236 of 256 bytes carry TLPs, without framing of their own and rounded up to 4 bytes; a TLP may begin and end anywhere.
+//! * Each flit carries an acknowledgement and one DLLP besides, so neither costs TLP bandwidth.
+//! * A flit starts when there is something to say; a real link sends flits without a pause, so a TLP there waits for the
+//!   next boundary, half a flit time on average.
+//! * Replay is go-back-N (the "standard" Nak); selective Nak is not modelled. A damaged NOP flit is answered like any other.
+//! * REPLAY_NUM has the two bits of other modes.
+//! * Credits are dedicated to each virtual channel; the shared pool of flit mode is not modelled (a port that advertises
+//!   no shared credits).
+
+use crate::LinkLayer;
+use crate::ack::{Position, Receiver, Reply};
+use crate::config::Config;
+use crate::event::{
+    Blocked, Counters, Discard, Event, FLIT_BYTES, FLIT_MAX_ENDS, FLIT_TLP_BYTES, FlitAck, FlitTlp, FlitUnit,
+    Integrity, ProtocolError, Retrain, Timer, TlpShape, TlpUnit, Unit,
+};
+use crate::flow::CreditsLeft;
+use crate::init::LinkControl;
+use crate::port::earliest;
+use crate::replay::{Attempt, Entry, Occupancy, Outgoing, Replay};
+use crate::sequence::{FlitNumbers, Numbers};
+use alloc::collections::VecDeque;
+use arrayvec::ArrayVec;
+use tlplab_units::{FcClass, Time, Vc};
+use tlplab_wire::dllp::{self, FcPhase, FeatureBits};
+
+/// A TLP that waits for flits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Staged<H> {
+    tlp: FlitTlp<H>,
+    /// Bytes not yet in a flit.
+    left: u32,
+    begun: bool,
+}
+
+/// The TLP part of a flit, as the replay buffer keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Content<H> {
+    used: u16,
+    begins: u8,
+    ends: ArrayVec<FlitTlp<H>, FLIT_MAX_ENDS>,
+}
+
+impl<H: Copy> Entry<H> for Content<H> {
+    fn bytes(&self) -> u32 {
+        FLIT_BYTES
+    }
+    fn handles(&self, each: impl FnMut(H)) {
+        self.ends.iter().map(|tlp| tlp.handle).for_each(each);
+    }
+}
+
+/// One end of a link in flit mode. See [`LinkLayer`] for how it is driven.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlitPort<H> {
+    link: LinkControl,
+    receiver: Receiver<FlitNumbers>,
+    replay: Replay<Content<H>, FlitNumbers>,
+    staged: VecDeque<Staged<H>>,
+    staged_bytes: u32,
+    /// The link is in, or waits for, Recovery.
+    recovering: bool,
+    /// The flit on the wire will be acknowledged.
+    sending_payload: bool,
+    counters: Counters,
+}
+
+impl<H: Copy> FlitPort<H> {
+    /// A port whose link is down. [`Config::check`] says whether it can work.
+    pub fn new(config: Config) -> Self {
+        Self {
+            receiver: Receiver::new(config.ack_latency(), config.ack.every),
+            replay: Replay::new(config.replay, config.replay_timeout()),
+            staged: VecDeque::new(),
+            staged_bytes: 0,
+            recovering: false,
+            sending_payload: false,
+            counters: Counters::default(),
+            link: LinkControl::new(config),
+        }
+    }
+
+    /// Makes the link active at once, as if the exchange with a port of configuration `peer` had just ended.
+    pub fn activate_with(&mut self, now: Time, peer: &Config) {
+        self.link.activate_with(now, peer);
+    }
+
+    /// What it was built with.
+    pub fn config(&self) -> &Config {
+        self.link.config()
+    }
+    /// Credits left for sending.
+    pub fn credits(&self, vc: Vc, class: FcClass) -> CreditsLeft {
+        self.link.flow.left(vc, class)
+    }
+    /// Flits in the replay buffer; TLPs that wait for a flit are not in it yet.
+    pub fn replay_occupancy(&self) -> Occupancy {
+        self.replay.occupancy()
+    }
+    /// What happened so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn report(&mut self, error: ProtocolError, events: &mut impl FnMut(Event<H>)) {
+        self.counters.protocol_errors += 1;
+        events(Event::Error(error));
+    }
+
+    fn restart_replay(&mut self, events: &mut impl FnMut(Event<H>)) {
+        let Some(attempt) = self.replay.restart() else { return };
+        self.counters.replays += 1;
+        if attempt == Attempt::Retrain {
+            self.counters.retrains += 1;
+            self.recovering = true;
+            events(Event::Retrain(Retrain::ReplayNumRollover));
+        }
+    }
+
+    fn stage(&mut self, handle: H, shape: TlpShape, nullified: bool) {
+        let left = shape.bytes.next_multiple_of(4);
+        self.staged_bytes += left;
+        self.staged.push_back(Staged { tlp: FlitTlp { handle, shape, nullified }, left, begun: false });
+    }
+
+    /// Fills a flit with what is staged.
+    fn build(&mut self) -> Content<H> {
+        let mut content = Content { used: 0, begins: 0, ends: ArrayVec::new() };
+        let mut room = FLIT_TLP_BYTES;
+        while room > 0 && !content.ends.is_full() {
+            let Some(staged) = self.staged.front_mut() else { break };
+            content.begins += u8::from(!staged.begun);
+            staged.begun = true;
+            let part = staged.left.min(room);
+            staged.left -= part;
+            room -= part;
+            if staged.left == 0 {
+                content.ends.push(staged.tlp);
+                self.staged.pop_front();
+            }
+        }
+        content.used = (FLIT_TLP_BYTES - room) as u16;
+        self.staged_bytes -= u32::from(content.used);
+        content
+    }
+
+    /// The next flit with TLPs: what is replayed first, then what is staged.
+    fn poll_payload(&mut self) -> Option<Outgoing<Content<H>>> {
+        if let Some(again) = self.replay.poll() {
+            self.counters.tlps_replayed += 1;
+            return Some(again);
+        }
+        if self.staged.is_empty() || !self.replay.has_room(FLIT_BYTES) {
+            return None;
+        }
+        let content = self.build();
+        // Nullified TLPs keep their place in the flit, but whoever handed them over may forget them now.
+        let mut kept = content.clone();
+        kept.ends.retain(|tlp| !tlp.nullified);
+        let good = kept.ends.len() as u64;
+        self.counters.tlps_sent += good;
+        self.counters.nullified_sent += content.ends.len() as u64 - good;
+        self.replay.push(kept);
+        let outgoing = self.replay.poll()?;
+        Some(Outgoing { entry: content, ..outgoing })
+    }
+
+    fn reply(&mut self, alone: bool) -> FlitAck {
+        let due = self.receiver.is_due();
+        match self.receiver.reply() {
+            Reply::Nak(sequence) => {
+                self.counters.naks_sent += 1;
+                FlitAck::Nak(sequence)
+            }
+            Reply::Ack(sequence) => {
+                self.counters.acks_sent += u64::from(alone && due);
+                FlitAck::Ack(sequence)
+            }
+        }
+    }
+
+    fn deliver(&mut self, now: Time, tlp: &FlitTlp<H>, events: &mut impl FnMut(Event<H>)) {
+        let FlitTlp { handle, ref shape, nullified } = *tlp;
+        if nullified {
+            self.counters.nullified_received += 1;
+            return events(Event::Discarded { handle, reason: Discard::Nullified });
+        }
+        if !self.link.accepts(now, shape, events) {
+            return events(Event::Discarded { handle, reason: Discard::NotActive });
+        }
+        self.counters.tlps_received += 1;
+        if let Err(error) = self.link.flow.receive(shape) {
+            self.report(error, events);
+        }
+        events(Event::Deliver(handle));
+    }
+
+    fn handle_payload(&mut self, now: Time, flit: &FlitUnit<H>, events: &mut impl FnMut(Event<H>)) {
+        if !self.link.is_up_for_payload(now, events) {
+            return discard(flit, Discard::NotActive, events);
+        }
+        match self.receiver.position(flit.sequence) {
+            Position::Next => {
+                self.receiver.accept(now);
+                for tlp in &flit.ends {
+                    self.deliver(now, tlp, events);
+                }
+            }
+            Position::Before => {
+                self.counters.duplicates += 1;
+                self.receiver.duplicate();
+                discard(flit, Discard::Duplicate, events);
+            }
+            Position::After => {
+                self.counters.out_of_sequence += 1;
+                self.receiver.refuse();
+                discard(flit, Discard::OutOfSequence, events);
+            }
+        }
+    }
+
+    fn handle_ack(&mut self, now: Time, ack: FlitAck, events: &mut impl FnMut(Event<H>)) {
+        let (FlitAck::Ack(sequence) | FlitAck::Nak(sequence)) = ack;
+        match self.replay.acknowledge(now, sequence, events) {
+            Err(error) => return self.report(error, events),
+            Ok(news) => self.counters.acks_received += u64::from(news),
+        }
+        if let FlitAck::Nak(_) = ack {
+            self.counters.naks_received += 1;
+            self.restart_replay(events);
+        }
+    }
+
+    fn handle_dllp(&mut self, now: Time, dllp: &dllp::Repr, events: &mut impl FnMut(Event<H>)) {
+        match dllp {
+            dllp::Repr::FlowControl(fc) => {
+                self.counters.update_fcs_received += u64::from(fc.phase == FcPhase::Update);
+                if let Err(error) = self.link.handle_flow_control(now, fc, events) {
+                    self.report(error, events);
+                }
+            }
+            dllp::Repr::Feature { ack, supported } => {
+                let scales = supported.bits() & FeatureBits::SCALED_FLOW_CONTROL.bits() != 0;
+                self.link.handle_feature(*ack, scales);
+            }
+            // Acknowledgements have their own place in a flit; the others mean nothing to this layer.
+            _ => {}
+        }
+    }
+}
+
+/// All TLPs that end in the flit are lost with it, for now.
+fn discard<H: Copy>(flit: &FlitUnit<H>, reason: Discard, events: &mut impl FnMut(Event<H>)) {
+    for tlp in &flit.ends {
+        events(Event::Discarded { handle: tlp.handle, reason });
+    }
+}
+
+impl<H: Copy> LinkLayer<H> for FlitPort<H> {
+    fn link_up(&mut self, _now: Time) {
+        self.recovering = false;
+        self.link.up();
+    }
+
+    fn link_down(&mut self, _now: Time, events: &mut impl FnMut(Event<H>)) {
+        let was_active = self.link.is_active();
+        self.link.down();
+        self.receiver.reset();
+        self.replay.clear(events);
+        for staged in self.staged.drain(..) {
+            events(Event::Lost(staged.tlp.handle));
+        }
+        self.staged_bytes = 0;
+        self.recovering = false;
+        self.sending_payload = false;
+        if was_active {
+            events(Event::Down);
+        }
+    }
+
+    fn link_recovering(&mut self, _now: Time) {
+        self.recovering = true;
+        self.sending_payload = false;
+        self.replay.timer.hold();
+    }
+
+    fn link_recovered(&mut self, now: Time) {
+        self.recovering = false;
+        self.replay.transmitted(now);
+    }
+
+    fn is_active(&self) -> bool {
+        self.link.is_active()
+    }
+
+    #[inline]
+    fn admit(&self, shape: &TlpShape) -> Result<(), Blocked> {
+        self.link.flow.admit(shape)?;
+        if !self.replay.has_room(FLIT_BYTES) {
+            Err(Blocked::ReplayBuffer)
+        } else if self.staged_bytes >= FLIT_TLP_BYTES {
+            Err(Blocked::Staging)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn send(&mut self, _now: Time, handle: H, shape: TlpShape) {
+        debug_assert_eq!(self.admit(&shape), Ok(()), "send() without admit()");
+        self.link.flow.consume(&shape);
+        self.stage(handle, shape, false);
+    }
+
+    fn send_nullified(&mut self, _now: Time, handle: H, shape: TlpShape) {
+        self.stage(handle, shape, true);
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Unit<H>> {
+        if self.recovering {
+            return None;
+        }
+        let payload = self.poll_payload();
+        self.sending_payload = payload.is_some();
+        let dllp = self.link.poll(now);
+        if payload.is_none() && dllp.is_none() && !self.receiver.is_due() {
+            return None;
+        }
+        if let Some(dllp) = &dllp {
+            self.counters.count_dllp(dllp);
+        }
+        self.counters.flits_sent += 1;
+        self.counters.nop_flits_sent += u64::from(payload.is_none());
+        let alone = payload.is_none() && dllp.is_none();
+        let ack = self.reply(alone);
+        Some(Unit::Flit(match payload {
+            Some(Outgoing { entry: Content { used, begins, ends }, sequence, replay }) => {
+                FlitUnit { sequence, used, begins, ends, dllp, ack, replay }
+            }
+            None => FlitUnit {
+                sequence: FlitNumbers::before(self.replay.next_sequence()),
+                used: 0,
+                begins: 0,
+                ends: ArrayVec::new(),
+                dllp,
+                ack,
+                replay: false,
+            },
+        }))
+    }
+
+    fn transmitted(&mut self, now: Time) {
+        if core::mem::take(&mut self.sending_payload) {
+            self.replay.transmitted(now);
+        }
+    }
+
+    /// A TLP that spans flits has no check of its own: cut-through has to wait for the flit.
+    fn expects(&self, _tlp: &TlpUnit<H>) -> bool {
+        false
+    }
+
+    fn handle_unit(
+        &mut self,
+        now: Time,
+        unit: &Unit<H>,
+        integrity: Integrity,
+        events: &mut impl FnMut(Event<H>),
+    ) {
+        let flit = match unit {
+            Unit::Flit(flit) => flit,
+            Unit::Tlp(_) => {
+                return self.report(ProtocolError::WrongMode { got: "framed TLP", mode: "flit" }, events);
+            }
+            Unit::Dllp(_) => {
+                return self.report(ProtocolError::WrongMode { got: "framed DLLP", mode: "flit" }, events);
+            }
+        };
+        if integrity == Integrity::Bad {
+            self.counters.bad_lcrc += 1;
+            if self.link.is_active() {
+                self.receiver.refuse();
+            }
+            return discard(flit, Discard::BadLcrc, events);
+        }
+        if let Some(dllp) = &flit.dllp {
+            self.handle_dllp(now, dllp, events);
+        }
+        self.handle_ack(now, flit.ack, events);
+        if flit.used > 0 {
+            self.handle_payload(now, flit, events);
+        } else if self.link.is_active()
+            && self.receiver.position(FlitNumbers::after(flit.sequence, 1)) == Position::After
+        {
+            // It names a flit that never arrived.
+            self.receiver.refuse();
+        }
+    }
+
+    fn release(&mut self, _now: Time, shape: &TlpShape) {
+        self.link.flow.release(shape);
+    }
+
+    fn handle_timeout(&mut self, now: Time, events: &mut impl FnMut(Event<H>)) {
+        self.receiver.handle_timeout(now);
+        if now >= self.link.repeat_at() {
+            self.link.handle_repeat();
+        }
+        if now >= self.link.flow.refresh_at() {
+            self.link.flow.handle_refresh(now);
+        }
+        if now >= self.replay.timer.deadline() {
+            self.counters.replay_timeouts += 1;
+            self.restart_replay(events);
+        }
+    }
+
+    fn deadline(&self) -> Option<(Time, Timer)> {
+        earliest([
+            (self.receiver.deadline(), Timer::Ack),
+            (self.replay.timer.deadline(), Timer::Replay),
+            (self.link.flow.refresh_at(), Timer::Refresh),
+            (self.link.repeat_at(), Timer::Init),
+        ])
+    }
+}
