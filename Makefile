@@ -60,6 +60,7 @@ wheel: $(VENV)/.run ## build dist/tlplab-*.whl
 generate: $(VENV)/.run ## rebuild the committed files that are generated: the report page (needs Node), the experiment schema
 	$(MAKE) build
 	$(BIN)/tlplab schema -o experiments/schema.json
+	$(BIN)/tlplab schema --markdown -o docs/experiments.md
 	cd report && npm ci --silent && npm run --silent build
 
 ## --- testing --------------------------------------------------------------------------------------------------------

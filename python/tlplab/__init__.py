@@ -8,9 +8,9 @@ The way through the package: `cli` reads the command line, `session` runs an exp
 `_core` is the simulator (Rust), `result` is the shape of what comes out, `summary` prints it in a terminal.
 """
 
-from tlplab._core import Simulation, __version__
+from tlplab._core import __version__
 from tlplab.errors import ExperimentError, RunError
 from tlplab.result import Result
 from tlplab.session import run
 
-__all__ = ["ExperimentError", "Result", "RunError", "Simulation", "__version__", "run"]
+__all__ = ["ExperimentError", "Result", "RunError", "__version__", "run"]

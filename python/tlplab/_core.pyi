@@ -44,16 +44,22 @@ class Simulation:
         """Closes the trace and the capture, and returns the result document as JSON. Raises RunError, OSError."""
 
 def check(path: str, *, overrides: Sequence[str] = (), load: str | None = None) -> str:
-    """Reads an experiment and builds its fabric without running it; says what it is. Raises ExperimentError."""
+    """Reads an experiment without running it; its outline as JSON. Raises ExperimentError."""
 
-def listing(kind: str) -> list[tuple[str, str]]:
-    """The names and one-line descriptions of what experiments can name. `kind` is one of `listings()`."""
+def hosts() -> list[tuple[str, str]]:
+    """The host profiles: name and TOML text."""
 
-def listings() -> list[str]:
-    """What `listing` knows: hosts, devices, …"""
+def models() -> list[tuple[str, str]]:
+    """The device models: name and what it does."""
 
 def schema() -> str:
     """The JSON Schema of experiment files."""
+
+def reference() -> str:
+    """Every key of an experiment file with its meaning, as Markdown."""
+
+def write_text(path: str, text: str) -> None:
+    """Writes a file whole or not at all; `-` is the standard output. Raises OSError."""
 
 def write_report(path: str, result: str) -> None:
     """Writes the page that shows a result document. Raises OSError."""

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from tlplab import _core, summary
+from tlplab import _core, catalog, outline, summary
 from tlplab.errors import ExperimentError, RunError
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Bar
@@ -21,6 +20,8 @@ from tlplab.session import Finished, finish
 FAILED = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
+# A file that is no experiment at all would fill the screen.
+MISTAKES_SHOWN = 10
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -75,7 +76,7 @@ def run(
     \b
     Examples:
       tlplab run experiments/quickstart.toml
-      tlplab run experiments/quickstart.toml --report out/quickstart.html --trace out/quickstart.perfetto
+      tlplab run experiments/quickstart.toml --report out/q.html --trace out/q.perfetto
       tlplab run experiments/quickstart.toml --set stop=50us --seed 7 --json -
     """
     check_outputs(
@@ -112,26 +113,26 @@ def write_results(
 @commands.command()
 @experiment_options
 def check(experiment: str, overrides: Sequence[str], load: str | None) -> None:
-    """Read an experiment and build its fabric, without running it.
+    """Read an experiment and show its topology, without running it.
 
     \b
     Example:
       tlplab check experiments/quickstart.toml --set switch.sw0.link='gen4 x8'
     """
-    click.echo(_core.check(experiment, overrides=overrides, load=load))
+    outline.show(outline.read(experiment, overrides=overrides, load=load), sys.stdout)
 
 
 @commands.command("list")
-@click.argument("kind", type=click.Choice([*_core.listings(), "experiments"]))
+@click.argument("kind", type=click.Choice(list(catalog.LISTS)))
 def list_command(kind: str) -> None:
-    """List what experiments can name, and the experiments below this folder.
+    """List what an experiment can name, or the experiments below this folder.
 
     \b
     Examples:
       tlplab list hosts
       tlplab list experiments
     """
-    entries = list_experiments(Path()) if kind == "experiments" else _core.listing(kind)
+    entries = catalog.LISTS[kind]()
     if not entries:
         click.echo(f"no {kind} here", err=True)
         return
@@ -140,30 +141,21 @@ def list_command(kind: str) -> None:
         click.echo(f"{name:{wide}}  {text}".rstrip())
 
 
-def list_experiments(folder: Path) -> list[tuple[str, str]]:
-    """The experiment files in `folder` and in `folder/experiments`, with their titles."""
-    found = []
-    for path in sorted([*folder.glob("*.toml"), *(folder / "experiments").rglob("*.toml")]):
-        try:
-            found.append((str(path), _core.check(str(path)).splitlines()[0]))
-        except (ExperimentError, OSError):
-            continue  # some other TOML file, or one that `tlplab check` will explain
-    return found
-
-
 @commands.command()
 @click.option("-o", "output", metavar="FILE", default="-", help="Write to FILE instead of the standard output.")
-def schema(output: str) -> None:
+@click.option("--markdown", is_flag=True, help="The keys and their meanings as Markdown instead.")
+def schema(output: str, markdown: bool) -> None:
     """Print the JSON Schema of experiment files, for editors.
 
+    An editor that knows TOML checks an experiment as you type when its first line is
+    `#:schema ./schema.json`.
+
     \b
-    Example, for an editor that reads the first line of a TOML file:
+    Example:
       tlplab schema -o schema.json
-      #:schema ./schema.json
     """
     check_outputs({"-o": output}, to_stdout={"-o"}, inputs={})
-    text = _core.schema()
-    write_text(output, text if text.endswith("\n") else text + "\n")
+    write_text(output, catalog.reference() if markdown else _core.schema() + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -179,7 +171,11 @@ def status(arguments: Sequence[str] | None = None) -> int:
         error.show()
         return error.exit_code
     except ExperimentError as error:
-        complain(str(error))
+        mistakes = [error, *error.others]
+        for mistake in mistakes[:MISTAKES_SHOWN]:
+            complain(str(mistake))
+        if len(mistakes) > MISTAKES_SHOWN:
+            click.echo(f"… and {len(mistakes) - MISTAKES_SHOWN} more", err=True)
         return BAD_INPUT
     except RunError as error:
         complain(f"the run failed: {error}")

@@ -15,6 +15,8 @@ class ExperimentError(ValueError):
         self.key = key
         self.message = message
         self.hint = hint
+        self.others: tuple[ExperimentError, ...] = ()
+        """Further mistakes in the same file, which were found in the same reading."""
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import click
+
+from tlplab import _core
 
 
 def check_outputs(
@@ -51,24 +52,5 @@ def write_text(path: str, text: str) -> None:
     if path == "-":
         sys.stdout.write(text)
         sys.stdout.flush()
-        return
-    if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device, such as /dev/null
-        Path(path).write_text(text, encoding="utf-8")
-        return
-    target = Path(os.path.realpath(path))
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~umask())
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def umask() -> int:
-    """The process's file mode mask, which can only be read by setting it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
+    else:
+        _core.write_text(path, text)

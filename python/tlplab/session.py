@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol, TypeAlias, cast
 
 from tlplab import _core
 from tlplab.result import Result
@@ -17,7 +17,7 @@ SLICE_SECONDS = 0.05
 FIRST_SLICE_EVENTS = 20_000
 SMALLEST_SLICE_EVENTS = 1_000
 
-Watch = Callable[[_core.Progress], None]
+Watch: TypeAlias = "Callable[[_core.Progress], None]"
 
 
 class Running(Protocol):

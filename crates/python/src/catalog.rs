@@ -1,0 +1,28 @@
+//! What experiments can name, and what an experiment file may hold.
+
+use pyo3::prelude::*;
+use tlplab_experiment::{hosts as experiment_hosts, models as experiment_models, schema as experiment_schema};
+
+/// The host profiles: name and TOML text.
+#[pyfunction]
+pub(crate) fn hosts() -> Vec<(&'static str, &'static str)> {
+    experiment_hosts::PROFILES.iter().map(|profile| (profile.name, profile.text)).collect()
+}
+
+/// The device models: name and what it does.
+#[pyfunction]
+pub(crate) fn models() -> Vec<(&'static str, &'static str)> {
+    experiment_models::MODELS.iter().map(|model| (model.name, model.doc)).collect()
+}
+
+/// The JSON Schema of experiment files.
+#[pyfunction]
+pub(crate) fn schema() -> String {
+    format!("{:#}", experiment_schema::schema())
+}
+
+/// Every key of an experiment file with its meaning, as Markdown.
+#[pyfunction]
+pub(crate) fn reference() -> String {
+    experiment_schema::reference()
+}

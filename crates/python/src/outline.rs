@@ -1,0 +1,74 @@
+//! An experiment, read and checked, as data: what it is made of.
+
+use crate::{error, files};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+use tlplab_experiment::load::{Op, Pace, Work};
+use tlplab_experiment::{Experiment, Options};
+use tlplab_fabric::config::LinkConfig;
+
+/// Reads an experiment without running it; its outline as JSON.
+#[pyfunction]
+#[pyo3(signature = (path, *, overrides = Vec::new(), load = None))]
+pub(crate) fn check(
+    py: Python<'_>,
+    path: &str,
+    overrides: Vec<String>,
+    load: Option<String>,
+) -> PyResult<String> {
+    let options = Options { set: overrides, load, seed: None };
+    Ok(outline(&parse(py, path, &options)?).to_string())
+}
+
+/// Reads an experiment and everything it includes.
+pub(crate) fn parse(py: Python<'_>, path: &str, options: &Options) -> PyResult<Experiment> {
+    py.detach(|| Experiment::parse_all(&files::read_text, path, options))
+        .map_err(|mistakes| error::experiment(py, &mistakes))
+}
+
+fn outline(experiment: &Experiment) -> Value {
+    let fabric = &experiment.fabric;
+    let switches = fabric.switches.iter().map(|s| {
+        json!({ "name": s.name, "under": s.uplink.under, "link": link(&s.uplink), "model": "switch" })
+    });
+    let devices = fabric.devices.iter().zip(&experiment.devices).map(|(device, spec)| {
+        json!({
+            "name": device.name, "under": device.link.under, "link": link(&device.link), "model": spec.model.name(),
+        })
+    });
+    let loads = experiment.loads.iter().map(|load| {
+        json!({ "name": load.name, "device": load.device, "target": load.target, "work": work(&load.work) })
+    });
+    json!({
+        "title": experiment.title,
+        "seed": fabric.seed,
+        "host": fabric.host.name,
+        "components": switches.chain(devices).collect::<Vec<_>>(),
+        "loads": loads.collect::<Vec<_>>(),
+        "files": experiment.files.iter().map(|file| &file.path).collect::<Vec<_>>(),
+    })
+}
+
+fn link(link: &LinkConfig) -> String {
+    format!("{} {}", link.generation, link.width)
+}
+
+/// What a load does, in a few words: `write 4096 B, 32 outstanding`.
+fn work(work: &Work) -> String {
+    let load = match work {
+        Work::Replay { file, .. } => return format!("replay {file}"),
+        Work::Generate(load) => load,
+    };
+    let op = match load.op {
+        Op::Read => "read",
+        Op::Write => "write",
+        Op::Both => "read and write",
+        Op::MmioRead => "MMIO read",
+        Op::MmioWrite => "MMIO write",
+    };
+    let pace = match load.pace {
+        Pace::Outstanding(n) => format!("{n} outstanding"),
+        Pace::Rate(rate) => format!("{rate} b/s"),
+    };
+    format!("{op} {} B, {pace}", load.size)
+}

@@ -1,0 +1,136 @@
+"""The command line: exit statuses, messages for people, the same options everywhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tlplab import cli
+
+UPLINK = """\
+title = "SSD and NIC share one uplink"
+stop = "20us"
+
+[switch.sw0]
+under = "host.rp0"
+link = "gen4 x4"
+mps = "256B"
+
+[device.ssd]
+under = "sw0"
+link = "gen4 x4"
+
+[device.nic]
+under = "sw0"
+link = "gen4 x8"
+
+[load]
+ssd = { op = "write", size = "4KiB", outstanding = 32 }
+nic = { op = "write", size = "1500B", rate = "25Gb/s" }
+"""
+
+
+@pytest.fixture
+def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Two devices behind a switch, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("uplink.toml").write_text(UPLINK, encoding="utf-8")
+    return "uplink.toml"
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """(status, stdout, stderr) of a command line."""
+    status = cli.status(arguments)
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_check_shows_the_topology(experiment: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = run(capsys, "check", experiment, "--set", "switch.sw0.link=gen5 x16")
+    assert (status, err) == (0, "")
+    assert [line.strip(" │├└─") for line in out.splitlines()] == [
+        "SSD and NIC share one uplink",
+        "host",
+        "host.rp0",
+        "sw0  gen5 x16  switch",
+        "nic  gen4 x8  dma  write 1500 B, 25000000000 b/s → host",
+        "ssd  gen4 x4  dma  write 4096 B, 32 outstanding → host",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--set", "switch.sw0.lnk=gen4 x8"], '--set: switch.sw0.lnk: unknown key "lnk"; did you mean "link"?'),
+        (["--set", "switch.sw0.link=gen4 x3"], "there is no x3 link"),
+        (["--set", "device.ssd.under=ghost"], "ghost"),
+        (["--set", "stop=-1us"], "stop"),
+        (["--load", "none.toml"], 'cannot read "none.toml": there is no such file'),
+    ],
+)
+def test_bad_input_is_status_2_and_one_message(
+    arguments: list[str], message: str, experiment: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, err = run(capsys, "check", experiment, *arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith("Error: ")
+    assert message in err
+    assert "Traceback" not in err
+    assert err.count("\n") == 1
+
+
+def test_every_mistake_of_a_file_is_told_with_its_line(experiment: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(experiment).write_text(UPLINK.replace("under", "undr"), encoding="utf-8")
+    status, _, err = run(capsys, "check", experiment)
+    assert status == 2
+    assert [line.split(":")[1:3] for line in err.replace("Error: ", "").splitlines()] == [
+        ["5", "1"],
+        ["10", "1"],
+        ["14", "1"],
+    ]
+
+
+def test_a_file_that_is_no_experiment_does_not_fill_the_screen(
+    experiment: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(experiment).write_text("".join(f"key{n} = 1\n" for n in range(100)), encoding="utf-8")
+    status, _, err = run(capsys, "check", experiment)
+    assert status == 2
+    assert len(err.splitlines()) == 11
+    assert "… and 9" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--help"], ["run", "--help"], ["check", "--help"], ["list", "--help"], ["schema", "--help"]],
+)
+def test_help_has_examples_and_fits(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, err = run(capsys, *arguments)
+    assert "Example" in out + err
+    assert max(map(len, (out + err).splitlines())) <= 100
+
+
+def test_a_misspelt_command_is_status_2(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = run(capsys, "rnu", "x.toml")
+    assert status == 2
+    assert "Did you mean 'run'?" in err
+
+
+def test_lists(experiment: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "list", "hosts")[1].splitlines()[0].split() == [
+        "ideal", "Nothing", "but", "the", "links:", "no", "latency,", "unlimited", "memory",
+    ]  # fmt: skip
+    assert [line.split()[0] for line in run(capsys, "list", "devices")[1].splitlines()] >= ["dma", "memory"]
+    Path("other.toml").write_text("[tool]\nname = 1\n", encoding="utf-8")
+    assert run(capsys, "list", "experiments")[1] == f"{experiment}  SSD and NIC share one uplink\n"
+
+
+@pytest.mark.usefixtures("experiment")
+def test_schema_goes_where_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "schema")
+    assert status == 0
+    assert run(capsys, "schema", "-o", "schema.json") == (0, "", "")
+    assert Path("schema.json").read_text(encoding="utf-8") == out
+    assert json.loads(out)["title"] == "tlplab experiment"

@@ -1,0 +1,52 @@
+"""What experiments can name, in lists of (name, one line)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tlplab import _core, outline
+from tlplab.errors import ExperimentError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Entries = list[tuple[str, str]]
+
+
+def hosts() -> Entries:
+    """The host profiles and their titles."""
+    return [(name, str(tomllib.loads(text).get("title", ""))) for name, text in _core.hosts()]
+
+
+def devices() -> Entries:
+    """The device models, and how to name one's own."""
+    return [*_core.models(), ("FILE.py:CLASS", "A device written in Python")]
+
+
+def experiments(folder: Path | None = None) -> Entries:
+    """The experiment files in `folder` (the current one) and in `folder/experiments`, with their titles."""
+    folder = folder or Path()
+    found = []
+    for path in sorted([*folder.glob("*.toml"), *(folder / "experiments").rglob("*.toml")]):
+        try:
+            found.append((str(path), outline.read(path)["title"]))
+        except ExperimentError:
+            continue  # some other TOML file, or one that `tlplab check` will explain
+    return found
+
+
+LISTS: dict[str, Callable[[], Entries]] = {"hosts": hosts, "devices": devices, "experiments": experiments}
+
+
+def reference() -> str:
+    """The page that explains every key of an experiment."""
+    return (
+        "# Experiment files\n\n"
+        "Every key of an experiment file. This page is generated: `make generate`.\n\n"
+        + _core.reference().rstrip()
+        + "\n"
+    )

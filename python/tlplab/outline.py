@@ -1,0 +1,76 @@
+"""What an experiment is made of, read but not run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import TextIO, TypedDict, cast
+
+from rich.text import Text
+from rich.tree import Tree
+
+from tlplab import _core
+from tlplab.summary import console_for
+
+
+class Component(TypedDict):
+    """A switch or a device; `under` is a switch or a root port."""
+
+    name: str
+    under: str
+    link: str
+    model: str
+
+
+class Load(TypedDict):
+    """A load: which device issues it, to whom, and what it does in a few words."""
+
+    name: str
+    device: str
+    target: str
+    work: str
+
+
+class Outline(TypedDict):
+    """An experiment in short."""
+
+    title: str
+    seed: int
+    host: str
+    components: list[Component]
+    loads: list[Load]
+    files: list[str]
+
+
+def read(experiment: str | os.PathLike[str], *, overrides: Sequence[str] = (), load: str | None = None) -> Outline:
+    """The outline of an experiment file. Raises `ExperimentError`."""
+    return cast(Outline, json.loads(_core.check(os.fspath(experiment), overrides=overrides, load=load)))
+
+
+def show(outline: Outline, stream: TextIO) -> None:
+    """Prints the topology as a tree."""
+    console = console_for(stream)
+    console.print(Text(outline["title"], style="bold"))
+    host = Tree(Text(outline["host"]), guide_style="dim")
+    ports = sorted({c["under"] for c in outline["components"]} - {c["name"] for c in outline["components"]})
+    for port in ports:
+        add_below(host.add(Text(port)), port, outline)
+    console.print(host)
+    for load in outline["loads"]:
+        if load["device"] == outline["host"]:
+            console.print(Text(f"{outline['host']}  {load['work']} → {load['target']}"))
+    for path in outline["files"]:
+        console.print(Text(f"reads {path}", style="dim"))
+
+
+def add_below(tree: Tree, name: str, outline: Outline) -> None:
+    """Adds everything under `name`, with the loads of each device."""
+    for component in outline["components"]:
+        if component["under"] != name:
+            continue
+        label = Text.assemble((component["name"], "bold"), f"  {component['link']}  ", (component["model"], "dim"))
+        for load in outline["loads"]:
+            if load["device"] == component["name"]:
+                label.append(f"  {load['work']} → {load['target']}")
+        add_below(tree.add(label), component["name"], outline)
