@@ -23,12 +23,6 @@ pub enum RequestError {
         /// Bytes given.
         found: u64,
     },
-    /// A length-only payload in a payload-carrying requester.
-    #[error("this requester carries payloads, but only the length of this one ({bytes} B) was given")]
-    PayloadMissing {
-        /// Length.
-        bytes: u64,
-    },
     /// A completion is no request.
     #[error("{0} answers a request and cannot be issued as one")]
     NotARequest(&'static str),

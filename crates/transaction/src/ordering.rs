@@ -24,9 +24,6 @@ impl OrderingAttributes {
         let attributes = repr.attributes();
         let (relaxed, id) = match repr.kind() {
             Kind::Completion(completion) => (attributes.relaxed_ordering, completion.completer()),
-            Kind::MemRead { id, .. } | Kind::IoRead { id, .. } | Kind::CfgRead { id, .. } => {
-                (false, id.requester)
-            }
             Kind::DeferrableMemWrite { id, .. } | Kind::AtomicOp { id, .. } => {
                 (attributes.relaxed_ordering, id.requester)
             }

@@ -286,7 +286,7 @@ fn corrupt(repr: &Repr, field: u8, amount: u32) -> Option<Repr> {
     let mut status = CompletionStatus::Success;
     match field {
         0 => count += amount,
-        1 => lower = lower + amount & 0x7F,
+        1 => lower = (lower + amount) & 0x7F,
         2 => bytes += 4 * amount,
         3 => id.requester = Bdf(id.requester.0 ^ amount as u16),
         4 => id.tag = Tag::new(id.tag.value() + 40 + amount as u16)?,
@@ -417,6 +417,23 @@ fn timeouts_and_what_comes_after() {
     let late = requester.handle_completion(deadline, &late, Some(&[0; 8]));
     assert_eq!(late, Outcome::Unexpected(Unexpected::Late(tag)));
     assert_eq!(requester.poll_request(deadline, Classes::ALL).unwrap().op, "next");
+}
+
+/// A tag rests until the last of its late completions: the same read again must not be completed by the rest of the first.
+#[test]
+fn a_late_answer_in_parts() {
+    let mut requester = plain(1);
+    requester.read(Time::ZERO, 0, "lost", 0x1000, 256).unwrap();
+    requester.read(Time::ZERO, 0, "again", 0x1000, 256).unwrap();
+    let out = requester.poll_request(Time::ZERO, Classes::ALL).unwrap();
+    let late = Time::ZERO + Duration::from_ms(50);
+    requester.handle_timeout(late).unwrap();
+    let parts: Vec<Repr> = COMPLETER.succeed(&out.repr).map(|tlp| tlp.repr).collect();
+    assert_eq!(parts.len(), 2);
+    requester.handle_completion(late, &parts[0], None);
+    assert!(requester.poll_request(late, Classes::ALL).is_none(), "one part is still under way");
+    requester.handle_completion(late, &parts[1], None);
+    assert_eq!(requester.poll_request(late, Classes::ALL).unwrap().op, "again");
 }
 
 #[test]
