@@ -47,7 +47,10 @@ mod tests {
         let page = html(&format!(r#"{{"title":"{title}"}}"#));
         assert!(!page.contains(PLACE));
         let escaped = title.replace('<', "\\u003c");
-        assert!(page.contains(&format!(r#"{{"title":"{escaped}"}}</script>"#)), "put in, then closed by the page");
+        assert!(
+            page.contains(&format!(r#"{{"title":"{escaped}"}}</script>"#)),
+            "put in, then closed by the page"
+        );
         assert_eq!(page.matches("</script>").count(), PAGE.matches("</script>").count());
     }
 

@@ -3,7 +3,7 @@
 use super::{Capture, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 use tlplab_units::{Bdf, Duration, Tag, Time};
-use tlplab_wire::tlp::{Kind, Repr, TransactionId};
+use tlplab_wire::tlp::{Attributes, Kind, Repr, TransactionId};
 
 /// What a request does to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,6 +39,8 @@ pub struct TraceRequest {
     pub requester: Bdf,
     /// With which tag.
     pub tag: Tag,
+    /// Ordering, snooping and the like.
+    pub attributes: Attributes,
     /// Where it was seen: index into [`Capture::directions`].
     pub direction: u16,
     /// The frame it came in.
@@ -67,7 +69,18 @@ pub fn requests(capture: &Capture, direction: Option<u16>) -> Vec<TraceRequest> 
             let (operation, id, address, bytes) = request(repr)?;
             let (requester, tag) = (id.requester, id.tag);
             let (time, direction, frame) = (record.time, record.direction, record.frame);
-            Some(TraceRequest { time, operation, address, bytes, requester, tag, direction, frame })
+            let attributes = *repr.attributes();
+            Some(TraceRequest {
+                time,
+                operation,
+                address,
+                bytes,
+                requester,
+                tag,
+                attributes,
+                direction,
+                frame,
+            })
         })
         .collect();
     requests.sort_by_key(|request| (request.time, request.frame));

@@ -3,12 +3,12 @@
 //! ```text
 //! # tlplab trace 1
 //! # source: an Intel X520 sending 32 packets of 1024 bytes, …
-//! time_ns,op,address,bytes,requester,tag
-//! 0,read,0x90000000,512,19:00.0,2
-//! 4313.25,write,0x90000200,64,19:00.0,3
+//! time_ns,op,address,bytes,requester,tag,attributes
+//! 0,read,0x90000000,512,19:00.0,2,RO
+//! 4313.25,write,0x90000200,64,19:00.0,3,
 //! ```
 //! Times are nanoseconds with up to six decimals, which is exact to the femtosecond. Numbers are decimal, or hexadecimal with
-//! `0x`. Lines that begin with `#` are comments; one of them may name the source.
+//! `0x`. Attributes are `RO`, `IDO` and `NS`, joined by `+`; the column may be left out. Lines that begin with `#` are comments; one of them may name the source.
 
 use super::{Capture, Direction, Format, Record, TraceRequest, Unit};
 use crate::Error;
@@ -16,10 +16,12 @@ use crate::linkunit::Flags;
 use std::io::{self, Write};
 use tlplab_units::{Bdf, Tag, Time};
 use tlplab_wire::nettlp::Header;
-use tlplab_wire::tlp::{Repr, TransactionId};
+use tlplab_wire::tlp::{Attributes, Repr, TransactionId};
 
 /// The columns, which also begin every table (after comments).
-pub const HEADER: &str = "time_ns,op,address,bytes,requester,tag";
+pub const HEADER: &str = "time_ns,op,address,bytes,requester,tag,attributes";
+/// The same without the last column, which may be left out.
+const SHORT_HEADER: &str = "time_ns,op,address,bytes,requester,tag";
 const MAGIC: &str = "# tlplab trace 1";
 const SOURCE: &str = "# source:";
 
@@ -41,9 +43,32 @@ pub fn write(out: &mut impl Write, source: &str, requests: &[TraceRequest]) -> i
     for request in requests {
         let TraceRequest { time, operation, address, bytes, requester, tag, .. } = request;
         let (operation, tag) = (operation.name(), tag.value());
-        writeln!(out, "{},{operation},{address:#x},{bytes},{requester},{tag}", Nanoseconds(*time))?;
+        write!(out, "{},{operation},{address:#x},{bytes},{requester},{tag},", Nanoseconds(*time))?;
+        writeln!(out, "{}", attribute_names(&request.attributes))?;
     }
     Ok(())
+}
+
+fn attribute_names(attributes: &Attributes) -> String {
+    let all = [
+        (attributes.relaxed_ordering, "RO"),
+        (attributes.id_based_ordering, "IDO"),
+        (attributes.no_snoop, "NS"),
+    ];
+    all.into_iter().filter_map(|(set, name)| set.then_some(name)).collect::<Vec<_>>().join("+")
+}
+
+fn attributes(names: &str) -> Option<Attributes> {
+    let mut attributes = Attributes::default();
+    for name in names.split('+').filter(|_| !names.is_empty()) {
+        match name {
+            "RO" => attributes.relaxed_ordering = true,
+            "IDO" => attributes.id_based_ordering = true,
+            "NS" => attributes.no_snoop = true,
+            _ => return None,
+        }
+    }
+    Some(attributes)
 }
 
 /// Prints a time in nanoseconds, exactly.
@@ -74,7 +99,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Capture, Error> {
         } else if line.is_empty() || line.starts_with('#') {
             continue;
         } else if !header {
-            if line != HEADER {
+            if line != HEADER && line != SHORT_HEADER {
                 let problem = format!("the columns are {line:?}");
                 return Err(Error::content(place(number), problem, format!("they have to be {HEADER:?}")));
             }
@@ -101,10 +126,14 @@ fn row(line: u64, text: &str) -> Result<Record, Error> {
     let wrong = |column: &str, value: &str, wanted: &str| {
         Error::content(place(line), format!("{column} is {value:?}"), format!("it has to be {wanted}"))
     };
-    let fields: Vec<&str> = text.split(',').map(str::trim).collect();
-    let &[time, operation, address, bytes, requester, tag] = fields.as_slice() else {
-        let problem = format!("there are {} columns", fields.len());
-        return Err(Error::content(place(line), problem, format!("there have to be six: {HEADER}")));
+    let mut fields: Vec<&str> = text.split(',').map(str::trim).collect();
+    let found = fields.len();
+    if found == 6 {
+        fields.push("");
+    }
+    let &[time, operation, address, bytes, requester, tag, names] = fields.as_slice() else {
+        let problem = format!("there are {found} columns");
+        return Err(Error::content(place(line), problem, format!("there have to be seven: {HEADER}")));
     };
     let at = nanoseconds(time).ok_or_else(|| wrong("time_ns", time, "nanoseconds, such as 4313.25"))?;
     let id = TransactionId::new(
@@ -123,7 +152,9 @@ fn row(line: u64, text: &str) -> Result<Record, Error> {
         "write" => Repr::mem_write(id, to, length),
         other => return Err(wrong("op", other, "\"read\" or \"write\"")),
     };
-    let repr = repr.map_err(|error| {
+    let attributes =
+        attributes(names).ok_or_else(|| wrong("attributes", names, "RO, IDO and NS joined by +"))?;
+    let repr = repr.and_then(|repr| repr.with_attributes(attributes)).map_err(|error| {
         let wanted = "a request has at most 4096 bytes and stays within 4 KiB of address space";
         Error::content(place(line), error.to_string(), wanted)
     })?;
