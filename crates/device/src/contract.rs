@@ -5,7 +5,7 @@
 //! device is handled, and events come in the order of their arrival.
 
 use crate::host::DeviceInfo;
-use tlplab_transaction::{CompletionError, Payload, RequestError};
+use tlplab_transaction::{CompletionError, Payload, RequestError, RequestPolicy};
 use tlplab_units::Time;
 
 /// A PCI Express function.
@@ -15,6 +15,11 @@ pub trait Device: Send {
 
     /// Something happened.
     fn handle(&mut self, cx: &mut Context<'_>, event: Event);
+
+    /// Where its transfers are cut into requests.
+    fn request_policy(&self) -> RequestPolicy {
+        RequestPolicy::Aligned
+    }
 }
 
 /// What configuration space tells of a function.
@@ -249,6 +254,8 @@ pub enum Action {
     },
     /// The device has done all it was asked to do: a run that waits for it may end.
     Finished,
+    /// The device cannot go on: the run fails with this message.
+    Fault(String),
 }
 
 /// What a device may do while it handles an event. Only records; the driver takes the actions afterwards.
@@ -320,6 +327,11 @@ impl<'a> Context<'a> {
     /// Tells that all work is done.
     pub fn finished(&mut self) {
         self.actions.push(Action::Finished);
+    }
+
+    /// Ends the run with a message: what went wrong, where, and what would be right.
+    pub fn fault(&mut self, message: String) {
+        self.actions.push(Action::Fault(message));
     }
 
     fn start(&mut self, action: impl FnOnce(OpId) -> Action) -> OpId {

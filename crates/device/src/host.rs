@@ -111,6 +111,8 @@ pub enum HostAction {
     },
     /// The program has done all it was asked to do.
     Finished,
+    /// The program cannot go on: the run fails with this message.
+    Fault(String),
 }
 
 /// What a host program may do while it handles an event.
@@ -177,6 +179,11 @@ impl<'a> HostContext<'a> {
     /// Tells that all work is done.
     pub fn finished(&mut self) {
         self.actions.push(HostAction::Finished);
+    }
+
+    /// Ends the run with a message: what went wrong, where, and what would be right.
+    pub fn fault(&mut self, message: String) {
+        self.actions.push(HostAction::Fault(message));
     }
 
     fn start(&mut self, action: impl FnOnce(OpId) -> HostAction) -> OpId {
