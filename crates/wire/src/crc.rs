@@ -128,7 +128,7 @@ mod tests {
         let mut register = u32::MAX;
         for bit in bytes.iter().flat_map(|byte| (0..8).map(move |n| u32::from(byte >> n & 1))) {
             let feedback = register >> 31 ^ bit;
-            register = register << 1 ^ feedback * 0x04c1_1db7;
+            register = (register << 1) ^ (feedback * 0x04c1_1db7);
         }
         (!register).reverse_bits()
     }
@@ -137,7 +137,7 @@ mod tests {
         let mut register = u16::MAX;
         for bit in bytes.iter().flat_map(|byte| (0..8).map(move |n| u16::from(byte >> n & 1))) {
             let feedback = register >> 15 ^ bit;
-            register = register << 1 ^ feedback * 0x100b;
+            register = (register << 1) ^ (feedback * 0x100b);
         }
         (!register).reverse_bits()
     }

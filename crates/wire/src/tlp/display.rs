@@ -1,7 +1,8 @@
 //! A TLP as a line of text.
 
+use super::completion::Completion;
 use super::field::{AddressType, Attributes};
-use super::kind::{AtomicTarget, CfgTarget, Completion, IoPort, Kind};
+use super::kind::{AtomicTarget, CfgTarget, IoPort, Kind};
 use super::message::Message;
 use super::repr::Repr;
 use super::{ByteEnables, Span};

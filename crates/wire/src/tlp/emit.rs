@@ -1,7 +1,8 @@
 //! From meaning to bytes.
 
+use super::completion::Completion;
 use super::field::{DwLength, ProcessingHint, TransactionId};
-use super::kind::{AtomicOp, CfgTarget, Completion, IoPort, Kind};
+use super::kind::{AtomicOp, CfgTarget, IoPort, Kind};
 use super::repr::Repr;
 use crate::{Error, Problem, crc};
 

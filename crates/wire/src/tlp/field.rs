@@ -261,7 +261,7 @@ impl Span {
         let first = self.enables.first();
         if first == 0 { self.address } else { self.address + first.trailing_zeros() as u64 }
     }
-    /// Bytes from the first to the last enabled one: the byte count of the completion (PCIe 5.0 table 2-38). A zero-length
+    /// Bytes from the first to the last enabled one: the byte count of the completion (PCIe 5.0 §2.3.1.1). A zero-length
     /// read counts 1.
     pub const fn byte_count(self) -> u32 {
         let (first, last) = (self.enables.first(), self.enables.last());

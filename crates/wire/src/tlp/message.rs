@@ -7,7 +7,7 @@ use tlplab_units::Bdf;
 
 const SECTION: &str = "PCIe 5.0 §2.2.8";
 
-/// How a message finds its way: the low three bits of its type (PCIe 5.0 table 2-18).
+/// How a message finds its way: the low three bits of its type (PCIe 5.0 §2.2.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Routing {
     /// To the root complex.
@@ -158,6 +158,15 @@ impl Code {
     pub const fn is_vendor_defined(self) -> bool {
         matches!(self, Self::VendorType0 | Self::VendorType1)
     }
+    /// One of those that receivers ignore: hot-plug messages of PCIe 1.0a.
+    pub const fn is_ignored(self) -> bool {
+        matches!(self as u8, 0x40..=0x48)
+    }
+    /// May have a traffic class other than 0: vendor-defined, ATS and ignored messages. For all others PCIe 5.0 §2.2.8.1 to §2.2.8.10
+    /// demand TC 0, and a receiver takes anything else for malformed.
+    pub const fn may_have_traffic_class(self) -> bool {
+        self.is_vendor_defined() || self.is_ignored() || matches!(self as u8, 0x01..=0x05)
+    }
 }
 
 /// A message: its code, its routing, and what bytes 8 to 15 of its header say.
@@ -220,6 +229,71 @@ impl Message {
         Self::new(id, code, code.routings()[0], [0; 8], payload_dw)
     }
 
+    /// A vendor-defined message of type 0 or 1 (`code`), to the function `target` where it is routed by ID, with the vendor's four bytes and
+    /// `payload_dw` DW of payload (PCIe 5.0 §2.2.8.6).
+    ///
+    /// # Errors
+    /// A code that is not vendor-defined, a routing it cannot have, a target without routing by ID or the reverse.
+    pub fn vendor(
+        id: TransactionId,
+        code: Code,
+        (routing, target): (Routing, Option<Bdf>),
+        vendor_id: u16,
+        body: [u8; 4],
+        payload_dw: u32,
+    ) -> Result<Self, Error> {
+        let section = "PCIe 5.0 §2.2.8.6";
+        if !code.is_vendor_defined() {
+            return Err(Error::value("Message Code", section, code as u64, "a vendor-defined message"));
+        }
+        if target.is_some() != (routing == Routing::ById) {
+            return Err(Error::conflict(
+                "Destination ID",
+                section,
+                "a target goes with routing by ID, and only with it",
+            ));
+        }
+        let mut content = [0; 8];
+        content[..2].copy_from_slice(&target.unwrap_or_default().0.to_be_bytes());
+        content[2..4].copy_from_slice(&vendor_id.to_be_bytes());
+        content[4..].copy_from_slice(&body);
+        Self::new(id, code, routing, content, payload_dw)
+    }
+
+    /// `LTR`: the latencies that the device tolerates when it does not snoop, and when it does (PCIe 5.0 §2.2.8.8, §6.18).
+    pub fn latency_tolerance(requester: Bdf, no_snoop: Option<Latency>, snoop: Option<Latency>) -> Self {
+        let mut content = [0; 8];
+        content[4..6].copy_from_slice(&Latency::field(no_snoop).to_be_bytes());
+        content[6..].copy_from_slice(&Latency::field(snoop).to_be_bytes());
+        let id = TransactionId { requester, ..TransactionId::default() };
+        Self { id, code: Code::LatencyTolerance, routing: Routing::Local, content, payload_dw: 0 }
+    }
+
+    /// `PTM_Response` with the master's time in nanoseconds (PCIe 5.0 §2.2.8.10); with the propagation delay as payload it is a
+    /// `PTM_ResponseD`.
+    pub fn ptm_response(requester: Bdf, master_time_ns: u64, with_delay: bool) -> Self {
+        let id = TransactionId { requester, ..TransactionId::default() };
+        let content = master_time_ns.to_be_bytes();
+        Self { id, code: Code::PtmResponse, routing: Routing::Local, content, payload_dw: with_delay.into() }
+    }
+
+    /// No-snoop and snoop latency of an `LTR` message.
+    pub fn latencies(&self) -> Option<(Option<Latency>, Option<Latency>)> {
+        let [.., a, b, c, d] = self.content;
+        (self.code == Code::LatencyTolerance).then(|| {
+            (Latency::from_field(u16::from_be_bytes([a, b])), Latency::from_field(u16::from_be_bytes([c, d])))
+        })
+    }
+    /// The vendor ID of a vendor-defined message.
+    pub fn vendor_id(&self) -> Option<u16> {
+        let [_, _, high, low, ..] = self.content;
+        self.code.is_vendor_defined().then(|| u16::from_be_bytes([high, low]))
+    }
+    /// The master time of a `PTM_Response` in nanoseconds.
+    pub fn ptm_master_time_ns(&self) -> Option<u64> {
+        (self.code == Code::PtmResponse).then(|| u64::from_be_bytes(self.content))
+    }
+
     /// Requester, and the tag, which means nothing.
     pub const fn id(&self) -> TransactionId {
         self.id
@@ -246,6 +320,44 @@ impl Message {
             Routing::ById => Some(Bdf(u16::from_be_bytes([self.content[0], self.content[1]]))),
             _ => None,
         }
+    }
+}
+
+/// A latency as `LTR` messages and registers write it: ten bits times a power of 32 nanoseconds (PCIe 5.0 §6.18).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Latency {
+    value: u16,
+    scale: u8,
+}
+
+impl Latency {
+    /// `value` (0 to 1023) times 32 to the power of `scale` (0 to 5) nanoseconds.
+    ///
+    /// # Errors
+    /// A value or scale out of range.
+    pub const fn new(value: u16, scale: u8) -> Result<Self, Error> {
+        let section = "PCIe 5.0 §6.18";
+        if value > 1023 {
+            return Err(Error::value("LatencyValue", section, value as u64, "a value of ten bits"));
+        }
+        if scale > 5 {
+            return Err(Error::value("LatencyScale", section, scale as u64, "a scale of 0 to 5"));
+        }
+        Ok(Self { value, scale })
+    }
+    /// The latency in nanoseconds.
+    pub const fn ns(self) -> u64 {
+        (self.value as u64) << (5 * self.scale as u32)
+    }
+    fn field(latency: Option<Self>) -> u16 {
+        latency.map_or(0, |l| 0x8000 | u16::from(l.scale) << 10 | l.value)
+    }
+    /// `None` where there is no requirement, or a scale that is not permitted.
+    fn from_field(field: u16) -> Option<Self> {
+        if field & 0x8000 == 0 {
+            return None;
+        }
+        Self::new(field & 0x3ff, (field >> 10 & 7) as u8).ok()
     }
 }
 

@@ -17,7 +17,8 @@
 //! # Ok::<(), tlplab_wire::Error>(())
 //! ```
 //!
-//! * [`repr`]: [`Repr`], its constructors, sizes and credits; [`kind`]: what each kind of TLP holds
+//! * [`repr`]: [`Repr`], its constructors, sizes and credits; [`kind`] and [`completion`]: what each
+//!   kind of TLP holds
 //! * [`field`]: the values that fields hold, such as [`Span`], the memory a request touches
 //! * [`message`]: message codes, their routing and contents; [`prefix`]: what may stand before the header
 //! * [`packet`], [`parse`], [`emit`]: bytes
@@ -30,6 +31,7 @@
 //! two bytes; bit 7 of Lower Address; bytes 8 to 15 of messages whose code gives them no meaning; the reserved bits of prefixes.
 //! All other bits are read back exactly.
 
+pub mod completion;
 mod display;
 pub mod emit;
 pub mod field;
@@ -40,12 +42,13 @@ pub mod parse;
 pub mod prefix;
 pub mod repr;
 
+pub use completion::Completion;
 pub use field::{
     AddressType, Attributes, ByteEnables, CompletionStatus, DwLength, Hint, ProcessingHint, Span,
     TransactionId,
 };
-pub use kind::{AtomicOp, AtomicTarget, CfgTarget, Completion, IoPort, Kind};
-pub use message::{Code, Message, Routing};
+pub use kind::{AtomicOp, AtomicTarget, CfgTarget, IoPort, Kind};
+pub use message::{Code, Latency, Message, Routing};
 pub use packet::Packet;
 pub use parse::{ParseOptions, TagWidth};
 pub use prefix::{Pasid, Prefix, Prefixes};

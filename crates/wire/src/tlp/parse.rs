@@ -1,10 +1,11 @@
 //! From bytes to meaning.
 
+use super::completion::Completion;
 use super::field::{
     AddressType, Attributes, ByteEnables, CompletionStatus, DwLength, Hint, ProcessingHint, Span,
     TransactionId,
 };
-use super::kind::{AtomicOp, AtomicTarget, CfgTarget, Completion, IoPort, Kind};
+use super::kind::{AtomicOp, AtomicTarget, CfgTarget, IoPort, Kind};
 use super::message::{Code, Message, Routing};
 use super::packet::Packet;
 use super::prefix::Prefixes;
@@ -211,7 +212,7 @@ fn read_message(fields: &Fields, tags: TagWidth) -> Result<Message, Error> {
     let section = "PCIe 5.0 §2.2.8";
     let bits = fields.bytes[0] & 7;
     let routing = Routing::from_bits(bits)
-        .ok_or_else(|| Error::value("Type", section, bits.into(), "a routing of table 2-18"))?;
+        .ok_or_else(|| Error::value("Type", section, bits.into(), "a defined routing"))?;
     let byte = fields.bytes[7];
     let code = Code::from_byte(byte)
         .ok_or_else(|| Error::value("Message Code", section, byte.into(), "a defined message code"))?;

@@ -1,7 +1,8 @@
 //! A TLP that can only be valid.
 
+use super::completion::Completion;
 use super::field::{AddressType, Attributes, CompletionStatus, DwLength, Span, TransactionId};
-use super::kind::{AtomicOp, AtomicTarget, CfgTarget, Completion, IoPort, Kind};
+use super::kind::{AtomicOp, AtomicTarget, CfgTarget, IoPort, Kind};
 use super::message::{Code, Message};
 use super::prefix::Prefixes;
 use crate::Error;
@@ -216,6 +217,9 @@ fn check_attributes(kind: &Kind, attributes: &Attributes) -> Result<(), Error> {
             Ok(())
         }
         Kind::Message(message) if !message.code().is_vendor_defined() => {
+            if attributes.tc != TrafficClass::ZERO && !message.code().may_have_traffic_class() {
+                return Err(Error::conflict("TC", "PCIe 5.0 §2.2.8", "this message has TC 0"));
+            }
             if attributes.relaxed_ordering || attributes.no_snoop {
                 let why = "RO and NS are reserved in this message";
                 return Err(Error::conflict("Attr", "PCIe 5.0 §2.2.8", why));

@@ -1,0 +1,267 @@
+//! Replays `vectors/*.json`: bytes from independent sources, and what they mean.
+
+use serde_json::{Map, Value, json};
+use tlplab_units::Tag;
+use tlplab_wire::tlp::{
+    AddressType, AtomicOp, Attributes, Completion, Kind, Packet, ParseOptions, Repr, Routing, TagWidth,
+};
+use tlplab_wire::{Error, crc, dllp, nettlp};
+
+const TLP: &str = include_str!("../../../vectors/tlp.json");
+const DLLP: &str = include_str!("../../../vectors/dllp.json");
+const CRC: &str = include_str!("../../../vectors/crc.json");
+const NETTLP: &str = include_str!("../../../vectors/nettlp.json");
+
+fn vectors(text: &str) -> Vec<Value> {
+    let file: Value = serde_json::from_str(text).expect("a JSON file");
+    file["vectors"].as_array().expect("a list of vectors").clone()
+}
+
+fn hex(value: &Value) -> Vec<u8> {
+    let text = value.as_str().expect("a string of hex digits");
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).expect("hex")).collect()
+}
+
+fn text(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn assert_error(error: &Error, vector: &Value) {
+    let name = vector["name"].as_str().unwrap();
+    let found = json!({"field": error.field, "offset": error.offset});
+    assert_eq!(found, vector["error"], "{name}: {error}");
+    assert!(error.section.contains('§') || error.section.contains("NetTLP"), "{name}: no section in {error}");
+}
+
+fn options(vector: &Value) -> ParseOptions {
+    let options = &vector["options"];
+    let tags = match options["tag_bits"].as_u64() {
+        Some(5) => TagWidth::Five,
+        Some(8) => TagWidth::Eight,
+        None => TagWidth::Ten,
+        other => panic!("{other:?} is not a width of tags"),
+    };
+    ParseOptions { tags, truncated: options["truncated"].as_bool().unwrap_or(false) }
+}
+
+/// The meaning of a TLP as the vectors write it.
+fn meaning(repr: &Repr) -> Value {
+    let mut map = Map::new();
+    let mut put = |key: &str, value: Value| map.insert(key.to_owned(), value);
+    put("kind", json!(repr.name()));
+    let id = repr.transaction_id();
+    put("requester", json!(id.requester.to_string()));
+    put("tag", json!(id.tag.value()));
+    match repr.kind() {
+        Kind::MemRead { span, .. } | Kind::MemWrite { span, .. } | Kind::DeferrableMemWrite { span, .. } => {
+            put("address", json!(format!("{:#x}", span.address())));
+            put("length", json!(span.length().dw()));
+            put("first_be", json!(span.enables().first()));
+            put("last_be", json!(span.enables().last()));
+        }
+        Kind::IoRead { port, .. } | Kind::IoWrite { port, .. } => {
+            put("address", json!(format!("{:#x}", port.address())));
+            put("first_be", json!(port.enables()));
+        }
+        Kind::CfgRead { target, .. } | Kind::CfgWrite { target, .. } => {
+            put("target", json!(target.function().to_string()));
+            put("register", json!(format!("{:#x}", target.register())));
+            put("first_be", json!(target.enables()));
+        }
+        Kind::AtomicOp { target, .. } => {
+            put("address", json!(format!("{:#x}", target.address())));
+            put("operand", json!(target.operand_bytes()));
+            let operands = if target.op() == AtomicOp::CompareAndSwap { 2 } else { 1 };
+            assert_eq!(repr.payload_bytes(), operands * target.operand_bytes());
+        }
+        Kind::Message(message) => {
+            put("code", json!(message.code().name()));
+            put("routing", json!(routing(message.routing())));
+            if message.payload_dw() > 0 {
+                put("length", json!(message.payload_dw()));
+            }
+            if message.content() != [0; 8] {
+                put("content", json!(text(&message.content())));
+            }
+        }
+        Kind::Completion(completion) => put_completion(&mut put, completion),
+    }
+    put_attributes(&mut put, repr.attributes());
+    if !repr.prefixes().is_empty() {
+        let prefixes: Vec<String> = repr.prefixes().iter().map(|prefix| text(&prefix.bytes())).collect();
+        put("prefixes", json!(prefixes));
+    }
+    Value::Object(map)
+}
+
+fn put_completion(put: &mut impl FnMut(&str, Value) -> Option<Value>, completion: &Completion) {
+    put("completer", json!(completion.completer().to_string()));
+    put("status", json!(completion.status().name()));
+    put("byte_count", json!(completion.byte_count()));
+    put("lower_address", json!(completion.lower_address()));
+    if let Some(length) = completion.length() {
+        put("length", json!(length.dw()));
+    }
+    if completion.is_byte_count_modified() {
+        put("bcm", json!(true));
+    }
+}
+
+fn put_attributes(put: &mut impl FnMut(&str, Value) -> Option<Value>, attributes: &Attributes) {
+    let named = [
+        (attributes.relaxed_ordering, "RO"),
+        (attributes.id_based_ordering, "IDO"),
+        (attributes.no_snoop, "NS"),
+    ];
+    let set: Vec<&str> = named.into_iter().filter(|(on, _)| *on).map(|(_, name)| name).collect();
+    if !set.is_empty() {
+        put("attr", json!(set));
+    }
+    if attributes.tc.value() != 0 {
+        put("tc", json!(attributes.tc.value()));
+    }
+    match attributes.at {
+        AddressType::Untranslated => None,
+        AddressType::TranslationRequest => put("at", json!("translation request")),
+        AddressType::Translated => put("at", json!("translated")),
+    };
+    if attributes.poisoned {
+        put("poisoned", json!(true));
+    }
+    if attributes.digest {
+        put("digest", json!(true));
+    }
+    if let Some(hints) = attributes.hints {
+        put("hint", json!({"ph": hints.hint as u8, "st": hints.steering_tag}));
+    }
+}
+
+fn routing(routing: Routing) -> &'static str {
+    match routing {
+        Routing::ToRootComplex => "to root complex",
+        Routing::ByAddress => "by address",
+        Routing::ById => "by id",
+        Routing::Broadcast => "broadcast",
+        Routing::Local => "local",
+        Routing::GatherToRootComplex => "gather",
+    }
+}
+
+#[test]
+fn tlps() {
+    let vectors = vectors(TLP);
+    assert!(vectors.len() >= 180, "only {} vectors", vectors.len());
+    for vector in vectors {
+        let name = vector["name"].as_str().unwrap();
+        let bytes = hex(&vector["bytes"]);
+        let packet = Packet::new(&bytes);
+        let options = options(&vector);
+        match Repr::parse_with(&packet, options) {
+            Err(error) if vector.get("error").is_some() => assert_error(&error, &vector),
+            Err(error) => panic!("{name}: {error}"),
+            Ok(repr) => {
+                assert_eq!(meaning(&repr), vector["meaning"], "{name}");
+                assert_ne!(packet.ecrc_matches(), Some(false), "{name}: digest");
+                if options.truncated {
+                    let mut header = [0; 36];
+                    let end = repr.emit_header(&mut header).unwrap();
+                    assert_eq!(text(&header[..end]), text(&bytes[..end]), "{name}");
+                    continue;
+                }
+                let mut emitted = vec![0xff; repr.wire_bytes() as usize];
+                let end = repr.emit(&mut emitted, packet.payload()).unwrap();
+                assert_eq!(end, emitted.len(), "{name}");
+                let expected = vector.get("canonical").map_or_else(|| bytes.clone(), hex);
+                assert_eq!(text(&emitted), text(&expected), "{name}");
+            }
+        }
+    }
+}
+
+fn dllp_meaning(repr: &dllp::Repr) -> Value {
+    let kind = repr.name();
+    match repr {
+        dllp::Repr::Ack(sequence) | dllp::Repr::Nak(sequence) => {
+            json!({"kind": kind, "sequence": sequence.value()})
+        }
+        dllp::Repr::FlowControl(fc) => json!({
+            "kind": kind, "vc": fc.vc.value(),
+            "header_scale": fc.header_scale as u8, "header": fc.header,
+            "data_scale": fc.data_scale as u8, "data": fc.data(),
+        }),
+        dllp::Repr::Feature { ack, supported } => {
+            json!({"kind": kind, "ack": ack, "supported": supported.bits()})
+        }
+        dllp::Repr::Vendor(body) => json!({"kind": kind, "body": text(body)}),
+        dllp::Repr::Pm(_) | dllp::Repr::Nop => json!({"kind": kind}),
+    }
+}
+
+#[test]
+fn dllps() {
+    for vector in vectors(DLLP) {
+        let name = vector["name"].as_str().unwrap();
+        let bytes = hex(&vector["bytes"]);
+        match dllp::Repr::parse(&dllp::Packet::new(&bytes)) {
+            Err(error) if vector.get("error").is_some() => assert_error(&error, &vector),
+            Err(error) => panic!("{name}: {error}"),
+            Ok(repr) => {
+                assert_eq!(dllp_meaning(&repr), vector["meaning"], "{name}");
+                let expected = vector.get("canonical").map_or_else(|| bytes.clone(), hex);
+                assert_eq!(text(&repr.emit()), text(&expected), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn checksums() {
+    for vector in vectors(CRC) {
+        let bytes = hex(&vector["bytes"]);
+        let found = match vector["kind"].as_str().unwrap() {
+            "crc32" => crc::Crc32::new().update(&bytes).finish().to_le_bytes().to_vec(),
+            "lcrc" => crc::lcrc(vector["sequence"].as_u64().unwrap() as u16, &bytes).to_le_bytes().to_vec(),
+            "ecrc" => crc::ecrc(&bytes).to_le_bytes().to_vec(),
+            "dllp" => crc::dllp(bytes.try_into().expect("four bytes")).to_le_bytes().to_vec(),
+            other => panic!("{other} is no checksum"),
+        };
+        assert_eq!(text(&found), vector["crc"], "{}", vector["name"]);
+    }
+}
+
+#[test]
+fn nettlp_datagrams() {
+    for vector in vectors(NETTLP) {
+        let name = vector["name"].as_str().unwrap();
+        let bytes = hex(&vector["bytes"]);
+        match nettlp::parse_udp_payload(&bytes) {
+            Err(error) => assert_error(&error, &vector),
+            Ok((header, packet)) => {
+                assert_eq!(u64::from(header.sequence), vector["sequence"], "{name}");
+                assert_eq!(u64::from(header.timestamp), vector["timestamp"], "{name}");
+                assert_eq!(text(packet.bytes()), vector["tlp"], "{name}");
+                assert_eq!(header.emit(), bytes[..6], "{name}");
+                let port = vector["port"].as_u64().unwrap() as u16;
+                assert!(nettlp::is_tlp_port(port), "{name}: port {port}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nettlp_ports() {
+    let file: Value = serde_json::from_str(NETTLP).unwrap();
+    for vector in file["ports"].as_array().unwrap() {
+        let scheme = match vector["scheme"].as_str().unwrap() {
+            "single" => nettlp::PortScheme::Single,
+            "four bits" => nettlp::PortScheme::FourBits,
+            _ => nettlp::PortScheme::ByIssuer,
+        };
+        let issuer = if vector["issuer"] == "device" { nettlp::Issuer::Device } else { nettlp::Issuer::Host };
+        let tag = Tag::new(vector["tag"].as_u64().unwrap() as u16).unwrap();
+        match scheme.port(issuer, tag) {
+            Ok(port) => assert_eq!(u64::from(port), vector["port"], "{vector}"),
+            Err(error) => assert_eq!(error.field, vector["error"], "{vector}"),
+        }
+    }
+}
