@@ -123,16 +123,36 @@ export interface Row extends Omit<Attribution, "place"> {
 
 /**
  * Where a flow's time went, the largest part first. For the whole run by cause, place and flow in front; with a link, what of it is
- * charged to that link; with a time range, by cause alone, from the samples in it.
+ * charged to that link; with a time range, from the samples in it (by cause alone where they do not tell places).
  */
 export function attributionOf(result: Result, flow: Flow, index: number, filter: Filter): Row[] {
   const sorted = (rows: Row[]) => rows.filter((r) => r.total_ns > 0).sort((a, b) => b.total_ns - a.total_ns);
+  const directions = filter.link === null ? null : result.links[filter.link]!.directions.map((d) => `${d.from} → ${d.to}`);
+  const here = (place: string | null) => !directions || (place !== null && directions.includes(place));
   if (filter.range) {
     const samples = result.samples.filter((s) => s.flow === index && matches(s, filter));
+    const placed = byPlace(result, samples);
+    if (placed) return sorted(placed.filter((r) => here(r.place)));
     const totals = result.causes.map((_, k) => samples.reduce((sum, s) => sum + (s.causes_ns[k] ?? 0), 0));
     const all = totals.reduce((a, b) => a + b, 0);
     return sorted(totals.map((t, cause) => ({ cause, place: null, behind: null, total_ns: t, share: all ? t / all : 0 })));
   }
-  const directions = filter.link === null ? null : result.links[filter.link]!.directions.map((d) => `${d.from} → ${d.to}`);
-  return sorted(flow.attribution.filter((a) => !directions || directions.includes(a.place)));
+  return sorted(flow.attribution.filter((a) => here(a.place)));
+}
+
+/** Samples added up by cause, place and flow in front; null when they do not tell places. */
+function byPlace(result: Result, samples: Sample[]): Row[] | null {
+  const { places } = result;
+  if (!places || samples.some((s) => !s.parts)) return null;
+  const sums = new Map<string, Row>();
+  let all = 0;
+  for (const [cause, place, behind, ns] of samples.flatMap((s) => s.parts!)) {
+    const key = `${cause}/${place}/${behind}`;
+    const row = sums.get(key) ?? { cause, place: places[place] ?? "?", behind: result.flows[behind]?.name ?? null, total_ns: 0, share: 0 };
+    row.total_ns += ns;
+    all += ns;
+    sums.set(key, row);
+  }
+  for (const row of sums.values()) row.share = row.total_ns / all;
+  return [...sums.values()];
 }

@@ -1,5 +1,5 @@
 /** Packet by packet: a column for each node, time downwards, an arrow for everything on a wire. */
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Details } from "./details";
 import { instant, plural, px } from "./format";
 import { useWidth } from "./hooks";
@@ -11,8 +11,8 @@ import { useVirtual } from "./virtual";
 import type { View } from "./view";
 
 const GUTTER = 80;
-const MARGIN = 40;
-const MIN_GAP = 124;
+const WIDE = { margin: 40, gap: 124 };
+const NARROW = { margin: 28, gap: 100 };
 const HEADER = 34;
 
 export function Ladder({ view }: { view: View }) {
@@ -98,20 +98,18 @@ function Rows({ view, rungs, at, select, onKeyDown }: RowsProps) {
   const [outer, width] = useWidth<HTMLDivElement>();
   const scroller = useRef<HTMLDivElement>(null);
   const sizes = useMemo(() => rungs.rungs.map((r) => r.height), [rungs]);
-  const virtual = useVirtual(scroller, sizes, ROW);
+  const virtual = useVirtual(scroller, sizes, HEADER + ROW);
   const items = virtual.getVirtualItems();
   const columns = rungs.columns.length;
-  const gap = columns > 1 ? Math.max(MIN_GAP, (width - GUTTER - 2 * MARGIN) / (columns - 1)) : 0;
-  const x = (c: number) => GUTTER + MARGIN + c * gap;
-  const full = Math.max(width, x(columns - 1) + MARGIN);
+  const { margin, gap: least } = width < 480 ? NARROW : WIDE;
+  const gap = columns > 1 ? Math.max(least, (width - GUTTER - 2 * margin) / (columns - 1)) : 0;
+  const x = (c: number) => GUTTER + margin + c * gap;
+  const full = Math.max(width, x(columns - 1) + margin);
   const chosen = at >= 0 ? rungs.rungs[at]! : null;
 
-  useEffect(() => {
-    if (at >= 0) virtual.scrollToIndex(at, { align: "auto" });
-  }, [at, rungs]);
   useLayoutEffect(() => {
-    if (chosen && scroller.current) reveal(scroller.current, x(Math.min(chosen.from, chosen.to)), x(Math.max(chosen.from, chosen.to)));
-  }, [at]);
+    if (chosen && scroller.current) reveal(scroller.current, chosen, x, margin);
+  }, [at, rungs, width > 0]);
 
   const first = Math.max(0, (items[0]?.index ?? 0) - rungs.reach);
   const last = items[items.length - 1]?.index ?? -1;
@@ -138,10 +136,15 @@ function Rows({ view, rungs, at, select, onKeyDown }: RowsProps) {
   );
 }
 
-/** Scrolls sideways until both ends are in sight. */
-function reveal(el: HTMLElement, left: number, right: number): void {
-  if (left - GUTTER < el.scrollLeft) el.scrollLeft = left - GUTTER;
-  else if (right + MARGIN > el.scrollLeft + el.clientWidth) el.scrollLeft = right + MARGIN - el.clientWidth;
+/** Scrolls until the whole arrow is in sight, or at least its beginning. */
+function reveal(el: HTMLElement, r: Rung, x: (c: number) => number, margin: number): void {
+  const [left, right] = [x(Math.min(r.from, r.to)), x(Math.max(r.from, r.to))];
+  if (left - margin < el.scrollLeft) el.scrollLeft = r.from === 0 || r.to === 0 ? 0 : left - margin;
+  else if (right + margin > el.scrollLeft + el.clientWidth) el.scrollLeft = right + margin - el.clientWidth;
+  const above = r.top - ROW;
+  const below = Math.min(r.y[3] + ROW, above + el.clientHeight - HEADER) + HEADER;
+  if (above < el.scrollTop) el.scrollTop = above;
+  else if (below > el.scrollTop + el.clientHeight) el.scrollTop = below - el.clientHeight;
 }
 
 interface MarkProps {
@@ -169,7 +172,7 @@ function RungMark({ rung, x, gap, unit, view, chosen, related, dim, onClick }: M
   const state = `${p.class}${chosen ? " chosen" : ""}${related ? " related" : ""}${dim ? " dim" : ""}${p.bad ? " bad" : ""}${p.replay ? " replayed" : ""}`;
   return (
     <g class={`rung ${state}`} id={`packet-${p.id}`} role="option" aria-selected={chosen} aria-label={spoken} style={{ "--colour": colourOf(p) }} onClick={onClick}>
-      <rect class="hit" x="0" width={Math.max(x0, x1) + MARGIN} y={rung.top - ROW / 2 - 2} height={ROW} />
+      <rect class="hit" x="0" width={Math.max(x0, x1) + 24} y={rung.top - ROW / 2 - 2} height={ROW} />
       <text class="time" x={GUTTER - 8} y={y[0] + 4}>{instant(p.start_fs, unit)}</text>
       {rung.gap > 0 && <line class="silence" x1={GUTTER - 30} x2={GUTTER - 8} y1={y[0] - ROW * 0.75} y2={y[0] - ROW * 0.75} />}
       <polygon points={`${x0},${y[0]} ${x1},${y[2]} ${x1},${y[3]} ${x0},${y[1]}`} />

@@ -11,11 +11,18 @@ import { TipRows, tip } from "./tip";
 import { useWidth } from "./hooks";
 import { shownFlows, type View } from "./view";
 
+/** More flows than this are chosen from a list instead of buttons. */
+const MANY = 14;
+
 export function LatencyView({ view }: { view: View }) {
   const flows = shownFlows(view);
   const [wanted, setWanted] = useState(0);
   const flow = flows.includes(wanted) ? wanted : flows[0];
-  const picker = (
+  const picker = flows.length > MANY ? (
+    <select aria-label="Flow" value={flow} onChange={(e) => setWanted(Number(e.currentTarget.value))}>
+      {flows.map((i) => <option key={i} value={i}>{view.result.flows[i]!.name}</option>)}
+    </select>
+  ) : (
     <div class="picker" role="radiogroup" aria-label="Flow">
       {flows.map((i) => (
         <button key={i} type="button" role="radio" aria-checked={i === flow} onClick={() => setWanted(i)}><Swatch flow={i} />{view.result.flows[i]!.name}</button>
@@ -151,8 +158,8 @@ function AttributionTable({ view, flow }: { view: View; flow: number }) {
         </table>
       )}
       {rows.length > 12 && <button type="button" class="more" onClick={() => setAll(!all)}>{all ? "Show the largest only" : `Show all ${rows.length}`}</button>}
-      {filter.range && <p class="note">In a time range, from samples, by cause. Clear the range to see places and who was in front.</p>}
-      {!filter.range && filter.link !== null && <p class="note">Shares are of the flow's whole latency; only what is charged to the chosen link is shown.</p>}
+      {filter.range && <p class="note">Added up over the sampled transactions under way in the range{rows.some((r) => r.place === null) && "; they tell causes, but neither places nor who was in front"}.</p>}
+      {filter.link !== null && rows.some((r) => r.place !== null) && <p class="note">Shares are of the flow's whole latency; only what is charged to the chosen link is shown.</p>}
     </div>
   );
 }

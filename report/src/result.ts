@@ -26,6 +26,8 @@ export interface Result {
   causes: string[];
   topology: { nodes: Node[] };
   links: Link[];
+  /** Places that {@link Sample} `parts` refer to; may be absent with them. */
+  places?: string[];
   series: Series;
   samples: Sample[];
   /** Absent or null when the run kept no window of packets. */
@@ -169,6 +171,11 @@ export interface Sample {
   /** Links it crossed, in any order. */
   links: number[];
   causes_ns: number[];
+  /**
+   * The same time by cause, place (index into `places`) and flow in front (-1: none). Optional: with it, a time range keeps places
+   * and "behind whom" in the attribution; without it, causes only.
+   */
+  parts?: [cause: number, place: number, behind: number, ns: number][];
 }
 
 export interface Ladder {

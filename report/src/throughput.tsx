@@ -1,6 +1,6 @@
 /** Payload of each flow over time, and beside it what the wire of one link carried. */
 import { useMemo } from "preact/hooks";
-import { busiest } from "./derive";
+import { busiest, flowRate } from "./derive";
 import { linkOfPlace } from "./filter";
 import { rate, percent } from "./format";
 import { BUSY, flowColour, flowDashed, PART_NAMES, partColour } from "./palette";
@@ -9,10 +9,17 @@ import { Swatch } from "./swatch";
 import { TimeChart, type Line } from "./timechart";
 import { shownFlows, type View } from "./view";
 
+/** More lines than this cannot be told apart. */
+const MOST_LINES = 12;
+
 export function Throughput({ view }: { view: View }) {
   const { result, filter } = view;
   const { series } = result;
-  const flows = useMemo(() => shownFlows(view), [result, filter.link]);
+  const using = useMemo(() => shownFlows(view), [result, filter.link]);
+  const flows = useMemo(() => {
+    const rates = new Map(using.map((i) => [i, flowRate(result, i, null)]));
+    return [...using].sort((a, b) => rates.get(b)! - rates.get(a)!).slice(0, MOST_LINES).sort((a, b) => a - b);
+  }, [result, using]);
   const lines = useMemo(
     () => flows.map((i): Line => {
       const bytes = series.flows.find((f) => f.flow === i)?.bytes ?? [];
@@ -31,6 +38,7 @@ export function Throughput({ view }: { view: View }) {
             <figcaption>Payload by flow</figcaption>
             <TimeChart view={view} label="Payload throughput of each flow over time" lines={lines} height={290} format={rate} />
             <ul class="legend">{flows.map((i) => <li key={i}><Swatch flow={i} />{result.flows[i]!.name}</li>)}</ul>
+            {using.length > flows.length && <p class="note">The {MOST_LINES} fastest of {using.length} flows.</p>}
           </figure>
           <Wire view={view} />
         </div>

@@ -15,7 +15,7 @@ export const CASES: Record<string, () => Result> = {
       title: "Reads and writes, two root ports", switches: [sw("sw0", "host.rp0", 8)], limitLink: "sw0", packets: 1200,
       devices: [{ ...quick[0]!, op: "read" }, quick[1]!, { name: "gpu", under: "host.rp1", op: "read", size: 512, share: 2.2, gen: 5, width: 16 }],
     }),
-  one: () => mock({ title: "One device, point to point", switches: [], devices: [{ name: "ssd", under: "host.rp0", op: "read", size: 4096, share: 1 }], ladder: false }),
+  one: () => mock({ title: "One device, point to point", switches: [], devices: [{ name: "ssd", under: "host.rp0", op: "read", size: 4096, share: 1 }], ladder: false, parts: false }),
   twelve: () =>
     mock({
       title: "Twelve NVMe drives behind three switches", switches: ["a", "b", "c"].map((s, i) => sw(`sw_${s}`, `host.rp${i}`, 8)),

@@ -42,6 +42,8 @@ export interface MockSpec {
   ladder?: boolean;
   packets?: number;
   empty?: boolean;
+  /** Samples tell places. */
+  parts?: boolean;
   limitLink?: string;
 }
 
@@ -100,7 +102,8 @@ export function mock(spec: MockSpec): Result {
     });
     resources(series, links, spec, rnd);
   }
-  const samples = spec.empty ? [] : makeSamples(flows, ways, spec.samples ?? 1500, rnd);
+  const places = links.flatMap((l) => l.directions.map((d) => `${d.from} → ${d.to}`));
+  const samples = spec.empty ? [] : makeSamples(flows, ways, spec.samples ?? 1500, rnd, spec.parts ?? true);
   const ladder = spec.ladder === false || spec.empty ? null : makeLadder(spec, links, ways, spec.packets ?? 600);
   const limited = Math.max(0, links.findIndex((l) => l.name === (spec.limitLink ?? links[0]?.name)));
   const dir = links[limited]!.directions[0];
@@ -122,7 +125,7 @@ export function mock(spec: MockSpec): Result {
           },
           next: { resource: "outstanding requests of ssd", kind: "outstanding", headroom: 0.41, text: "With a wider link, the 32 outstanding requests of ssd would limit next, at 1.41 times today's throughput." },
         },
-    flows, causes: CAUSES, topology: { nodes }, links, series, samples, ladder,
+    places, flows, causes: CAUSES, topology: { nodes }, links, series, samples, ladder,
   };
 }
 
@@ -206,12 +209,17 @@ function flow(d: DeviceSpec, k: number, spec: MockSpec, links: Link[], way: numb
   };
 }
 
-function makeSamples(flows: Flow[], ways: number[][], n: number, rnd: () => number): Sample[] {
+function makeSamples(flows: Flow[], ways: number[][], n: number, rnd: () => number, parts: boolean): Sample[] {
   return Array.from({ length: n }, (_, i) => {
     const k = Math.floor(rnd() * flows.length);
     const f = flows[k]!;
     const latency = f.latency_ns!.p50 * LOGNORMAL(rnd);
-    return { flow: k, start_fs: Math.round(((i + rnd()) / n) * END * 0.97), latency_ns: latency, links: ways[k]!, causes_ns: split(latency, f.latency_ns!.min, f.op) };
+    const causes = split(latency, f.latency_ns!.min, f.op).map((c) => Math.max(0, c));
+    const sample: Sample = { flow: k, start_fs: Math.round(((i + rnd()) / n) * END * 0.97), latency_ns: latency, links: ways[k]!, causes_ns: causes };
+    const direction = f.op === "write" ? 0 : 1;
+    const place = (cause: number) => 2 * (cause === 1 || cause === 4 ? ways[k]![0]! : ways[k]![ways[k]!.length - 1]!) + direction;
+    if (parts) sample.parts = causes.flatMap((ns, cause): [number, number, number, number][] => (ns > 0 ? [[cause, place(cause), cause === 3 ? (k + 1) % flows.length : -1, ns]] : []));
+    return sample;
   });
 }
 

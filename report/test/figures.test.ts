@@ -1,0 +1,150 @@
+/** What is shown is what the result says: conservation, filters and the ladder's order, without a browser. */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { test } from "node:test";
+import { CASES } from "./cases";
+import { attributionOf, BARS, flowBytes, flowRate, latencyOf, rebin, utilization } from "../src/derive";
+import { clampRange, flowLinks, linkOfPlace, matches, path, type Filter } from "../src/filter";
+import { bytes, count, digits, instant, percent, rate, time } from "../src/format";
+import { along, isCompletion, isRequest, layOut, partner, type Shown } from "../src/ladder_layout";
+import { readResult, type Bar } from "../src/result";
+
+const quick = CASES["quickstart"]!();
+const reads = CASES["reads"]!();
+const close = (a: number, b: number, part = 1e-9) => assert.ok(Math.abs(a - b) <= part * Math.max(1, Math.abs(a), Math.abs(b)), `${a} is not ${b}`);
+
+test("numbers read as people write them", () => {
+  assert.equal(time(176e6), "176\u202fns");
+  assert.equal(time(0), "0\u202fns");
+  assert.equal(time(3_046_875, 7), "3.046875\u202fns");
+  assert.equal(rate(28.73e9), "28.73\u202fGb/s");
+  assert.equal(bytes(4096), "4\u202fKiB");
+  assert.equal(count(1234567), "1\u202f234\u202f567");
+  assert.equal(percent(0), "0\u202f%");
+  assert.equal(percent(0.000001), "<0.01\u202f%");
+  assert.equal(percent(0.997), "99.7\u202f%");
+  assert.equal(digits(0.000123), "0.000123");
+  assert.equal(instant(60_031_000_000, 1e6), "60.03100\u202fµs");
+});
+
+test("rebinning conserves transactions and the time of each cause", () => {
+  const source: Bar[] = [[100, 110, 5], [110, 300, 7], [300, 300, 2], [900, 5000, 11]].map(([from, to, n]) => ({ from_ns: from!, to_ns: to!, count: n!, causes_ns: [from! / 2, from! / 2, 0] }));
+  const bars = rebin(source);
+  assert.equal(bars.length, BARS);
+  close(bars.reduce((s, b) => s + b.count, 0), 25);
+  for (const k of [0, 1, 2]) {
+    close(bars.reduce((s, b) => s + b.count * (b.causes_ns[k] ?? 0), 0), source.reduce((s, b) => s + b.count * b.causes_ns[k]!, 0));
+  }
+  assert.deepEqual(rebin([]), []);
+  const single = rebin([{ from_ns: 176, to_ns: 176, count: 3, causes_ns: [176] }]);
+  close(single.reduce((s, b) => s + b.count, 0), 3);
+});
+
+test("a time range divides bytes without loss", () => {
+  const cut = 77_777_777_777;
+  const parts = flowBytes(quick, 0, [0, cut]) + flowBytes(quick, 0, [cut, quick.end_fs]);
+  close(parts, quick.series.flows[0]!.bytes.reduce((a, b) => a + b, 0));
+  close(flowRate(quick, 0, [0, cut]), (flowBytes(quick, 0, [0, cut]) * 8e15) / cut);
+});
+
+test("utilisation of a range sums to 1 and the whole range gives the mean of its bins", () => {
+  const u = utilization(quick, 0, 0, [20e9, 90e9]);
+  close(u.payload + u.overhead + u.dllp + u.ordered_sets + u.replay + u.idle, 1);
+  const series = quick.series.directions[0]!;
+  close(utilization(quick, 0, 0, [0, quick.end_fs]).payload, series.payload.reduce((a, b) => a + b, 0) / quick.series.bins);
+});
+
+test("filters keep what touches the range and crosses the link", () => {
+  const s = { flow: 0, start_fs: 10e9, latency_ns: 1000, links: [0, 2], causes_ns: [] };
+  const pass = (f: Partial<Filter>) => matches(s, { link: null, range: null, ...f });
+  assert.ok(pass({}) && pass({ link: 2 }) && pass({ range: [10.9e9, 20e9] }) && pass({ range: [0, 10.1e9] }));
+  assert.ok(!pass({ link: 1 }) && !pass({ range: [11e9, 20e9] }) && !pass({ range: [0, 10e9] }));
+  assert.equal(clampRange(quick, 5, 5), null);
+  assert.equal(clampRange(quick, -1, 1e15), null, "the whole run is no filter");
+  assert.deepEqual(clampRange(quick, 9e9, 3e9), [3e9, 9e9]);
+});
+
+test("places name links, and a flow's way follows the tree", () => {
+  const link = (n: string) => reads.links.findIndex((l) => l.name === n);
+  assert.equal(linkOfPlace(reads, "sw0 → host.rp0"), link("sw0"));
+  assert.equal(linkOfPlace(reads, "link host.rp0 → sw0"), link("sw0"));
+  assert.equal(linkOfPlace(reads, "host"), null);
+  assert.deepEqual(path(reads, "ssd", "host").map((i) => reads.links[i]!.name).sort(), ["ssd", "sw0"]);
+  assert.deepEqual(path(reads, "ssd", "nic").map((i) => reads.links[i]!.name).sort(), ["nic", "ssd"], "peer to peer stays below the switch");
+  assert.deepEqual([...flowLinks(CASES["empty"]!())[0]!], [0], "without samples, from the tree");
+});
+
+test("a filtered latency rests on its samples, the whole run's is exact", () => {
+  assert.equal(latencyOf(quick, 0, { link: null, range: null }).samples, null);
+  const range: Filter = { link: null, range: [20e9, 60e9] };
+  const view = latencyOf(quick, 0, range);
+  const fitting = quick.samples.filter((s) => s.flow === 0 && matches(s, range));
+  assert.equal(view.samples, fitting.length);
+  close(view.bars.reduce((s, b) => s + b.count, 0), fitting.length);
+  assert.equal(view.stats!.max, Math.max(...fitting.map((s) => s.latency_ns)));
+  assert.equal(latencyOf(quick, 0, { link: 2, range: null }).stats, null, "the SSD does not cross the NIC's link");
+});
+
+test("attribution: by place for the run, by cause where samples tell no place, and only the link's own when one is chosen", () => {
+  const f = quick.flows[0]!;
+  assert.equal(attributionOf(quick, f, 0, { link: null, range: null }).length, f.attribution.length);
+  const place = `${quick.links[0]!.directions[0].from} → ${quick.links[0]!.directions[0].to}`;
+  for (const range of [null, [20e9, 60e9] as const]) {
+    const rows = attributionOf(quick, f, 0, { link: 0, range });
+    assert.ok(rows.length > 0 && rows.every((r) => r.place === place), "only what is charged to the link");
+  }
+  const one = CASES["one"]!();
+  const ranged = attributionOf(one, one.flows[0]!, 0, { link: null, range: [20e9, 60e9] });
+  assert.ok(ranged.length > 0 && ranged.every((r) => r.place === null));
+  for (const [r, flow] of [[quick, f], [one, one.flows[0]!]] as const) {
+    close(attributionOf(r, flow, 0, { link: null, range: [20e9, 60e9] }).reduce((s, x) => s + x.share, 0), 1, 1e-6);
+  }
+});
+
+const ALL: Shown = { link: null, range: null, dllps: true, transaction: null };
+
+test("the ladder keeps the order of events and gives each packet a line", () => {
+  const { rungs, columns, height } = layOut(reads, reads.ladder!, ALL);
+  assert.equal(rungs.length, reads.ladder!.packets.length);
+  assert.ok(columns.includes("host") && columns.includes("ssd"));
+  rungs.forEach((r, i) => {
+    const next = rungs[i + 1];
+    if (next) assert.ok(next.packet.start_fs >= r.packet.start_fs && next.top >= r.top + 26);
+    assert.ok(r.y[0] <= r.y[1] && r.y[2] <= r.y[3] && r.y[0] <= r.y[2] && r.y[1] <= r.y[3], "time runs downwards");
+    assert.ok(r.y[3] <= height && r.from !== r.to, `packet ${r.packet.id} goes from ${r.from} to ${r.to}`);
+  });
+});
+
+test("filters reach the ladder", () => {
+  const link = layOut(reads, reads.ladder!, { ...ALL, link: 0 });
+  assert.ok(link.rungs.length > 0 && link.rungs.every((r) => r.packet.link === 0));
+  assert.deepEqual(link.columns, ["sw0", "host"]);
+  assert.ok(layOut(reads, reads.ladder!, { ...ALL, dllps: false }).rungs.every((r) => r.packet.class === "tlp"));
+  assert.equal(layOut(reads, reads.ladder!, { ...ALL, range: [0, 1e9] }).rungs.length, 0);
+});
+
+test("from a request to its completion and back", () => {
+  const { rungs } = layOut(reads, reads.ladder!, ALL);
+  const request = rungs.findIndex((r) => r.packet.kind === "MRd");
+  const completion = partner(rungs, request, "completion")!;
+  assert.ok(isCompletion(rungs[completion]!.packet) && completion > request);
+  assert.equal(rungs[completion]!.packet.tag, rungs[request]!.packet.tag);
+  const back = partner(rungs, completion, "request")!;
+  assert.ok(isRequest(rungs[back]!.packet) && rungs[back]!.packet.transaction === rungs[request]!.packet.transaction);
+  assert.equal(along(rungs, along(rungs, request, 1)!, -1), request);
+  const dllp = rungs.findIndex((r) => r.packet.class === "dllp");
+  assert.equal(partner(rungs, dllp, "completion"), null);
+  const write = rungs.findIndex((r) => r.packet.kind === "MWr");
+  assert.equal(partner(rungs, write, "completion"), null, "posted");
+});
+
+test("a page without a result, a cut one and a foreign one say so", () => {
+  assert.throws(() => readResult("/*TLPLAB_RESULT*/"), /no result yet/);
+  assert.throws(() => readResult('{"schema": '), /not valid JSON/);
+  assert.throws(() => readResult('{"schema": "tlplab/result/9"}'), /this page reads "tlplab\/result\/1"/);
+  assert.equal(readResult(JSON.stringify(quick)).title, quick.title);
+});
+
+test("the built page is fresh", () => {
+  assert.match(execFileSync("python3", [`${process.env["REPORT_ROOM"]}/check_fresh.py`], { encoding: "utf8" }), /is fresh/);
+});

@@ -1,0 +1,183 @@
+/** The page in Chromium: drag a range, choose a link, step through the ladder; at desk and phone width, from a file, offline. */
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { chromium, type Browser, type Page } from "playwright-core";
+import { CASES, fill } from "./fill";
+
+const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
+const ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"];
+const skip = existsSync(CHROMIUM) ? false : `no Chromium at ${CHROMIUM}; set CHROMIUM to its path`;
+const OUT = join(process.env["REPORT_ROOM"]!, "out/test/pages");
+
+describe("the page", { skip }, () => {
+  let browser: Browser;
+  before(async () => {
+    mkdirSync(OUT, { recursive: true });
+    for (const [name, make] of Object.entries(CASES)) writeFileSync(join(OUT, `${name}.html`), fill(make()));
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: ARGS });
+  });
+  after(() => browser.close());
+
+  /** Opens a case; the test fails on any error, warning or network request of the page. */
+  async function open(name: string, width = 1440, run: (page: Page) => Promise<void>): Promise<void> {
+    const page = await browser.newPage({ viewport: { width, height: width < 500 ? 844 : 1000 }, hasTouch: width < 500 });
+    const wrong: string[] = [];
+    page.on("pageerror", (e) => wrong.push(e.message));
+    page.on("console", (m) => ["error", "warning"].includes(m.type()) && wrong.push(m.text()));
+    page.on("request", (r) => r.url().startsWith("file://") || wrong.push(`request to ${r.url()}`));
+    await page.goto(`file://${join(OUT, name)}.html`);
+    await page.waitForSelector("h1");
+    await run(page);
+    assert.deepEqual(wrong, []);
+    await page.close();
+  }
+
+  const dragOver = async (page: Page, selector: string, from: number, to: number) => {
+    await page.locator(selector).first().scrollIntoViewIfNeeded();
+    const box = (await page.locator(selector).first().boundingBox())!;
+    await page.mouse.move(box.x + box.width * from, box.y + box.height / 2);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * ((from + to) / 2), box.y + box.height / 2, { steps: 4 });
+    await page.mouse.move(box.x + box.width * to, box.y + box.height / 2);
+    await page.mouse.up();
+  };
+
+  for (const name of Object.keys(CASES)) {
+    for (const width of [1440, 390]) {
+      test(`${name} at ${width}: every part is there, nothing sticks out sideways`, () =>
+        open(name, width, async (page) => {
+          assert.deepEqual(await page.locator("section h2").allTextContents(), ["Topology", "Throughput over time", "Latency and its causes", "Resources over time", "Ladder", "The experiment"]);
+          const [inner, scroll] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
+          assert.ok(scroll! <= inner!, `${scroll} px wide in a window of ${inner}`);
+        }));
+    }
+  }
+
+  test("a drag over a chart filters by time, everywhere, and the chip clears it", () =>
+    open("quickstart", 1440, async (page) => {
+      const before = await page.locator(".flows .rate b").first().textContent();
+      await dragOver(page, "#throughput .u-over", 0.61, 0.66);
+      const chip = page.locator(".chips .chip");
+      await assertText(chip, /12\d.*13\d/);
+      assert.notEqual(await page.locator(".flows .rate b").first().textContent(), before, "the rate is of the range");
+      assert.match((await page.locator("#latency .note").first().textContent())!, /sampled transactions/);
+      assert.match((await page.locator("#ladder .empty").first().textContent())!, /outside the ladder's window/);
+      await page.getByRole("button", { name: /Choose the window/ }).click();
+      assert.ok((await page.locator(".rung").count()) > 5, "the window shows packets again");
+      await page.getByRole("button", { name: "Clear the time filter" }).click();
+      assert.equal(await page.locator(".flows .rate b").first().textContent(), before);
+      await assertText(chip, /Whole run/);
+    }));
+
+  test("a drag over the strip at the top filters, too", () =>
+    open("quickstart", 1440, async (page) => {
+      await dragOver(page, ".overview", 0.25, 0.5);
+      await assertText(page.locator(".chips .chip"), /^(49|50)\.\d\sµs – 100\.\d\sµs/);
+    }));
+
+  test("a range can be typed", () =>
+    open("quickstart", 1440, async (page) => {
+      await page.getByLabel(/Start of the time range/).fill("20");
+      await page.getByLabel(/Start of the time range/).press("Enter");
+      await assertText(page.locator(".chips .chip"), /^20\sµs – 200\sµs/);
+    }));
+
+  test("arrow keys and Enter choose a range on a chart", () =>
+    open("quickstart", 1440, async (page) => {
+      await page.locator("#throughput .chart").first().focus();
+      await page.keyboard.press("ArrowRight");
+      for (let i = 0; i < 6; i++) await page.keyboard.press("Shift+ArrowRight");
+      assert.match((await page.locator(".tip").textContent())!, /ssd/);
+      await page.keyboard.press("Enter");
+      assert.equal(await page.getByRole("button", { name: "Clear the time filter" }).count(), 1);
+      await page.keyboard.press("Escape");
+      assert.equal(await page.getByRole("button", { name: "Clear the time filter" }).count(), 0);
+    }));
+
+  test("a click on a link filters flows, wire, attribution, resources and ladder", () =>
+    open("quickstart", 1440, async (page) => {
+      await page.locator('button.link[data-link="nic"]').click();
+      await assertText(page.locator(".chips .chip"), /link nic ⇄ sw0/);
+      assert.equal(await page.locator(".flows tbody tr").count(), 1, "the SSD does not use it");
+      assert.equal(await page.locator("#topology table tbody tr").count(), 2);
+      assert.match((await page.locator("#throughput h4").first().textContent())!, /nic → sw0/);
+      assert.ok((await page.locator("#resources figcaption").allTextContents()).every((t) => /nic/.test(t)));
+      assert.deepEqual(await page.locator("#ladder .columns b").allTextContents(), ["nic", "sw0"]);
+      assert.ok((await page.locator("#latency .attribution tbody td:nth-child(2)").allTextContents()).every((t) => t === "nic → sw0"));
+      await page.locator('button.link[data-link="nic"]').click();
+      assert.equal(await page.locator(".flows tbody tr").count(), 2);
+    }));
+
+  test("the sentence's link is a button", () =>
+    open("quickstart", 1440, async (page) => {
+      await page.locator("h1 button").click();
+      await assertText(page.locator(".chips .chip"), /link sw0 ⇄ host.rp0/);
+    }));
+
+  test("the ladder is stepped by button and key, from request to completion and back, and only shows what is in sight", () =>
+    open("reads", 1440, async (page) => {
+      const chosen = () => page.locator(".rung.chosen").getAttribute("id");
+      const spoken = () => page.locator(".rung.chosen").getAttribute("aria-label");
+      const first = await chosen();
+      assert.match((await spoken())!, /^MRd/);
+      await page.getByRole("button", { name: "Jump to the completion" }).click();
+      assert.match((await spoken())!, /^CplD/);
+      await page.locator("#ladder .scroller").focus();
+      await page.keyboard.press("r");
+      assert.match((await spoken())!, /^MRd/);
+      await page.keyboard.press("Home");
+      assert.equal(await chosen(), first);
+      await page.keyboard.press("ArrowDown");
+      assert.notEqual(await chosen(), first);
+      await page.keyboard.press("ArrowUp");
+      await page.keyboard.press("ArrowRight");
+      assert.ok((await page.locator(".waterfall li").count()) > 5);
+      await page.keyboard.press("End");
+      await page.waitForTimeout(150);
+      const [box, frame] = [await page.locator(".rung.chosen .shaft").boundingBox(), await page.locator("#ladder .scroller").boundingBox()];
+      assert.ok(box!.y > frame!.y && box!.y + box!.height < frame!.y + frame!.height, "the end is scrolled into sight");
+      const drawn = await page.locator(".rung").count();
+      assert.ok(drawn > 10 && drawn < 200, `${drawn} of 1200 are drawn`);
+    }));
+
+  test("only one transaction, and without DLLPs", () =>
+    open("quickstart", 1440, async (page) => {
+      await page.getByLabel("DLLPs").uncheck();
+      assert.equal(await page.locator(".rung.dllp").count(), 0);
+      await page.getByLabel("only this transaction").check();
+      assert.equal(await page.locator(".rung").count(), 2, "one write, two links");
+    }));
+
+  test("tooltips tell the figures on hover, and on a phone a tap chooses", async () => {
+    await open("quickstart", 1440, async (page) => {
+      await page.locator('button.link[data-link="ssd"]').hover();
+      assert.match((await page.locator(".tip").textContent())!, /TLP overhead.*idle/s);
+      await page.locator("#latency .bar").nth(3).scrollIntoViewIfNeeded();
+      await page.waitForTimeout(150); // scrolling hides tooltips
+      await page.locator("#latency .bar").nth(3).hover();
+      assert.match((await page.locator(".tip").textContent())!, /queueing/);
+    });
+    await open("quickstart", 390, async (page) => {
+      await page.locator('button.link[data-link="ssd"]').tap();
+      await assertText(page.locator(".chips .chip"), /link ssd/);
+    });
+  });
+
+  test("markup in an experiment stays text", () =>
+    open("quickstart", 1440, async (page) => {
+      assert.match((await page.locator("#experiment pre").textContent())!, /<b>&amp; not a tag<\/b> <\/script>/);
+    }));
+
+  test("a page without a result says how to get one", async () => {
+    const page = await browser.newPage();
+    await page.goto(`file://${join(process.env["REPORT_ROOM"]!, "dist/report.html")}`);
+    assert.match((await page.locator("main").textContent())!, /tlplab run EXPERIMENT\.toml --report/);
+    await page.close();
+  });
+});
+
+async function assertText(where: ReturnType<Page["locator"]>, expected: RegExp): Promise<void> {
+  assert.match((await where.first().textContent())!, expected);
+}
