@@ -9,9 +9,12 @@
 //! DLLPs and flits are on a second interface per link and direction, `ssd → sw0 (link layer)`, of LINKTYPE_USER0, behind a byte that
 //! tells their kind: 1 DLLP (6 bytes with its CRC), 2 flit (a sequence number of 2 bytes; its content is not kept).
 //!
-//! The resolution is a femtosecond, the time that of a unit's start. A TLP without payload (length-only runs) is cut behind its header with
-//! its true length stated, as snap lengths do it. A comment marks what was `corrupted` on the wire, sent again (`replay`) or
-//! `nullified`; the bytes are those that were sent. Frames also carry the CRC error flag if they arrived corrupted.
+//! A frame's time is that of its unit's first symbol, as fine as Wireshark can compute it: it multiplies the fraction of a second by
+//! 10^9 in 64 bits, which is right for any time at 10^-10 s, and at finer resolutions for short runs only (up to 18.4 ms at
+//! 10^-12 s, 18.4 µs at 10^-15 s). Where [`Settings::horizon`] bounds the run, the finest that fits is taken. A TLP without payload
+//! (length-only runs) is cut behind its header with its true length stated, as snap lengths do it. A comment marks what was
+//! `corrupted` on the wire, sent again (`replay`) or `nullified`; the bytes are those that were sent. Frames also carry the CRC error
+//! flag if they arrived corrupted.
 
 use crate::linkunit::{DLLP, FLIT, LINK_TYPE, SUFFIX};
 use crate::record::{Content, Flags, Flit, Link, Tlp, Unit};
@@ -26,8 +29,10 @@ const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const NAME_RESOLUTION: u32 = 4;
 const PACKET: u32 = 6;
-/// if_tsresol of femtoseconds.
-const RESOLUTION: u8 = 15;
+/// Digits of a femtosecond, the finest if_tsresol there is a use for.
+const FEMTOSECONDS: u8 = 15;
+/// The finest if_tsresol at which Wireshark's arithmetic cannot overflow: (10^10 − 1) · 10^9 fits 64 bits.
+const ALWAYS_RIGHT: u8 = 10;
 /// Ethernet, IPv4, UDP and NetTLP headers.
 const ENCAPSULATION: usize = 14 + 20 + 8 + nettlp::HEADER_BYTES;
 /// Encapsulation, prefixes and header, payload, digest.
@@ -42,11 +47,13 @@ pub struct Settings {
     pub link_layer: bool,
     /// Bytes of payload to keep of each TLP at most.
     pub payload: u32,
+    /// No unit starts later than this: lets times be finer than 100 ps.
+    pub horizon: Option<Time>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { link_layer: true, payload: 4096 }
+        Self { link_layer: true, payload: 4096, horizon: None }
     }
 }
 
@@ -57,6 +64,8 @@ pub struct Writer<W: Write> {
     sink: W,
     failed: Option<io::Error>,
     settings: Settings,
+    /// if_tsresol: ticks are 10^-this seconds.
+    resolution: u8,
     directions: Vec<Ends>,
     block: Vec<u8>,
     frame: Box<[u8; LARGEST]>,
@@ -77,6 +86,7 @@ impl<W: Write> Writer<W> {
             sink,
             failed: None,
             settings,
+            resolution: resolution(settings.horizon),
             directions: Vec::new(),
             block: Vec::with_capacity(LARGEST),
             frame: Box::new([0; LARGEST]),
@@ -185,7 +195,7 @@ impl<W: Write> Writer<W> {
         self.block.extend_from_slice(&link_type.to_le_bytes());
         self.block.extend_from_slice(&[0; 2 + 4]);
         option(&mut self.block, 2, name.as_bytes());
-        option(&mut self.block, 9, &[RESOLUTION]);
+        option(&mut self.block, 9, &[self.resolution]);
         option(&mut self.block, 0, &[]);
         self.end_block(INTERFACE);
     }
@@ -220,8 +230,8 @@ impl<W: Write> Writer<W> {
 
     /// Writes `kept` bytes of the frame as an enhanced packet of `length`.
     fn packet(&mut self, interface: u32, unit: &Unit<'_>, kept: usize, length: usize) {
-        let fs = unit.start.as_fs();
-        let words = [interface, (fs >> 32) as u32, fs as u32, kept as u32, length as u32];
+        let ticks = unit.start.as_fs() / fs_per_tick(self.resolution);
+        let words = [interface, (ticks >> 32) as u32, ticks as u32, kept as u32, length as u32];
         self.block.clear();
         for word in words {
             self.block.extend_from_slice(&word.to_le_bytes());
@@ -248,6 +258,18 @@ impl<W: Write> Writer<W> {
         let written = self.sink.write_all(&head).and_then(|()| self.sink.write_all(&self.block));
         self.failed = written.err();
     }
+}
+
+/// The finest resolution at which Wireshark computes times up to `horizon` right.
+fn resolution(horizon: Option<Time>) -> u8 {
+    let fits = |digits: &u8| {
+        horizon.is_some_and(|time| time.as_fs() / fs_per_tick(*digits) <= u64::MAX / 1_000_000_000)
+    };
+    (ALWAYS_RIGHT + 1..=FEMTOSECONDS).rev().find(fits).unwrap_or(ALWAYS_RIGHT)
+}
+
+const fn fs_per_tick(digits: u8) -> u64 {
+    10u64.pow((FEMTOSECONDS - digits) as u32)
 }
 
 /// epb_flags: bit 24 is a CRC error.
