@@ -1,18 +1,62 @@
-//! The device contract and the built-in devices.
+//! The device contract, and the devices and host programs that are built in.
+//!
+//! A [`Device`] is told of [`Event`]s and answers by recording [`Action`]s in its [`Context`]; it never sees a TLP, a link or a
+//! socket, so the same device runs in the simulator and behind any other driver. A [`HostProgram`] is the same for the host's side.
+//!
+//! A device that answers every read with its offset, and the driver that a test is:
+//!
+//! ```
+//! use tlplab_device::*;
+//! use tlplab_units::Time;
+//!
+//! struct Echo;
+//! impl Device for Echo {
+//!     fn identity(&self) -> Identity {
+//!         let bars = vec![BarSpec::registers(0, 4096)];
+//!         Identity { vendor: 0x1DE5, device: 0x99, class: 0x12_00_00, revision: 0, bars, msix_vectors: 0 }
+//!     }
+//!     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
+//!         if let Event::MmioRead { offset, bytes, reply, .. } = event {
+//!             cx.reply(reply, offset.to_le_bytes()[..bytes as usize].into());
+//!         }
+//!     }
+//! }
+//!
+//! let (mut next_op, mut actions) = (0, Vec::new());
+//! let mut cx = Context::new(Time::ZERO, false, &[], &mut next_op, &mut actions);
+//! Echo.handle(&mut cx, Event::MmioRead { bar: 0, offset: 0x14, bytes: 4, reply: ReplyToken(7) });
+//! assert_eq!(actions, [Action::Reply { token: ReplyToken(7), data: [0x14, 0, 0, 0].into() }]);
+//! ```
+//!
+//! * [`contract`]: devices; [`host`]: host programs
+//! * [`memory`]: a BAR of memory; [`pages`]: the sparse memory behind it, and behind the host's
+//! * [`dma`]: a copier and its driver; [`ring`] and [`ring_driver`]: a descriptor ring and its driver
+//! * [`load`]: the load generator; [`replay`]: a captured trace again. Both run as devices and on the host.
+//! * [`random`]: random numbers keyed by a component's name
 
 pub mod contract;
+pub mod dma;
 pub mod host;
 mod issue;
 pub mod load;
+pub mod memory;
+pub mod pages;
 pub mod random;
 pub mod replay;
+pub mod ring;
+pub mod ring_driver;
 
 pub use contract::{
     Action, BarSpec, Context, Device, DmaError, Event, Identity, IdentityError, OpId, Refusal, ReplyToken,
 };
+pub use dma::{Dma, DmaDriver};
 pub use host::{DeviceInfo, HostAction, HostContext, HostEvent, HostMemory, HostProgram, OutOfMemory};
 pub use issue::Target;
 pub use load::{Load, LoadConfig, LoadError, LoadOp, Pattern};
+pub use memory::Memory;
+pub use pages::{HostRam, Pages};
 pub use random::Random;
 pub use replay::{Record, Relocation, Replay, ReplayError, ReplayPace};
+pub use ring::{Descriptor, Ring, RingConfig};
+pub use ring_driver::{RingDriver, RingLoad};
 pub use tlplab_transaction::{Bytes, Payload};
