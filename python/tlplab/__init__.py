@@ -9,8 +9,27 @@ The way through the package: `cli` reads the command line, `session` runs an exp
 """
 
 from tlplab._core import __version__
+from tlplab.device import Context, Device, Ids
+from tlplab.driver import Host
 from tlplab.errors import ExperimentError, RunError
+from tlplab.registers import Bar, Reg32, Reg64, Register
 from tlplab.result import Result
 from tlplab.session import run
+from tlplab.tasks import DmaError
 
-__all__ = ["ExperimentError", "Result", "RunError", "__version__", "run"]
+__all__ = [
+    "Bar",
+    "Context",
+    "Device",
+    "DmaError",
+    "ExperimentError",
+    "Host",
+    "Ids",
+    "Reg32",
+    "Reg64",
+    "Register",
+    "Result",
+    "RunError",
+    "__version__",
+    "run",
+]

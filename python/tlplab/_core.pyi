@@ -63,3 +63,9 @@ def write_text(path: str, text: str) -> None:
 
 def write_report(path: str, result: str) -> None:
     """Writes the page that shows a result document. Raises OSError."""
+
+def size(text: str) -> int:
+    """Bytes of a size such as "4KiB". Raises ValueError."""
+
+def duration_fs(text: str) -> int:
+    """Femtoseconds of a time such as "1.5us". Raises ValueError."""

@@ -1,7 +1,11 @@
 //! What experiments can name, and what an experiment file may hold.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tlplab_experiment::{hosts as experiment_hosts, models as experiment_models, schema as experiment_schema};
+use tlplab_experiment::{
+    hosts as experiment_hosts, models as experiment_models, schema as experiment_schema,
+};
+use tlplab_units::quantity;
 
 /// The host profiles: name and TOML text.
 #[pyfunction]
@@ -25,4 +29,17 @@ pub(crate) fn schema() -> String {
 #[pyfunction]
 pub(crate) fn reference() -> String {
     experiment_schema::reference()
+}
+
+/// Bytes of a size such as "4KiB".
+#[pyfunction]
+pub(crate) fn size(text: &str) -> PyResult<u64> {
+    quantity::size(text).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// Femtoseconds of a time such as "1.5us".
+#[pyfunction]
+pub(crate) fn duration_fs(text: &str) -> PyResult<u64> {
+    let duration = quantity::time(text).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(duration.as_fs())
 }

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::catalog::{hosts, models, reference, schema};
+    use super::catalog::{duration_fs, hosts, models, reference, schema, size};
     #[pymodule_export]
     use super::files::write_text;
     #[pymodule_export]

@@ -28,9 +28,9 @@ pub(crate) fn parse(py: Python<'_>, path: &str, options: &Options) -> PyResult<E
 
 fn outline(experiment: &Experiment) -> Value {
     let fabric = &experiment.fabric;
-    let switches = fabric.switches.iter().map(|s| {
-        json!({ "name": s.name, "under": s.uplink.under, "link": link(&s.uplink), "model": "switch" })
-    });
+    let switches = fabric.switches.iter().map(
+        |s| json!({ "name": s.name, "under": s.uplink.under, "link": link(&s.uplink), "model": "switch" }),
+    );
     let devices = fabric.devices.iter().zip(&experiment.devices).map(|(device, spec)| {
         json!({
             "name": device.name, "under": device.link.under, "link": link(&device.link), "model": spec.model.name(),

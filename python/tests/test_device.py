@@ -1,0 +1,246 @@
+"""Devices and drivers in Python, on the smallest fabric there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from carrier import STEP, Carrier
+
+import tlplab as tl
+
+
+class Copier(tl.Device):
+    ids, msix = tl.Ids(0x1DE5, 1), 1
+
+    class regs(tl.Bar, size="4KiB"):  # noqa: N801
+        src = tl.Reg64(0x00)
+        dst = tl.Reg64(0x08)
+        go = tl.Reg32(0x10)
+        done = tl.Reg32(0x14, ro=True)
+
+    @regs.go.on_write
+    async def copy(self, cx: tl.Context, n: int) -> None:
+        await cx.dma_write(self.regs.dst, await cx.dma_read(self.regs.src, n))
+        self.regs.done += 1
+        cx.msix(0)
+
+
+def carry(device: tl.Device, driver: Any) -> Carrier:
+    carrier = Carrier(device, driver)
+    carrier.run()
+    return carrier
+
+
+def test_the_copier_copies() -> None:
+    async def driver(host: tl.Host, dev: Any) -> None:
+        a, b = host.alloc(b"x" * 4096), host.alloc(4096)
+        await dev.regs.write(src=a, dst=b, go=4096)
+        await dev.irq(0)
+        assert host.read(b, 4096) == b"x" * 4096
+        assert await dev.regs.read("done") == 1
+
+    assert carry(Copier(), driver).finished
+
+
+def test_a_failed_assertion_of_a_driver_is_not_swallowed() -> None:
+    async def driver(_: tl.Host, dev: Any) -> None:
+        await dev.regs.write(go=4)
+        raise AssertionError("as it should")
+
+    with pytest.raises(AssertionError, match="as it should"):
+        carry(Copier(), driver)
+
+
+def test_handlers_overlap_and_start_in_order() -> None:
+    began: list[tuple[int, int]] = []
+
+    class Slow(tl.Device):
+        msix = 1
+
+        class regs(tl.Bar, size=4096):  # noqa: N801
+            go = tl.Reg32(0)
+
+        @regs.go.on_write
+        async def wait(self, cx: tl.Context, n: int) -> None:
+            began.append((n, cx.now_fs))
+            await cx.sleep("10us")
+            cx.msix(0)
+
+    async def driver(host: tl.Host, dev: Any) -> None:
+        dev.regs.write(go=1)
+        dev.regs.write(go=2)
+        await dev.irq(0)
+        await dev.irq(0)
+        assert host.now_fs == 12 * STEP, "both waited at the same time"
+
+    assert carry(Slow(), driver).finished
+    assert began == [(1, STEP), (2, STEP)]
+
+
+def test_operations_begin_when_called_not_when_awaited() -> None:
+    class Reader(tl.Device):
+        msix = 1
+
+        class regs(tl.Bar, size=4096):  # noqa: N801
+            go = tl.Reg32(0)
+
+        @regs.go.on_write
+        async def read(self, cx: tl.Context, _: int) -> None:
+            first, second = cx.dma_read(0, 4), cx.dma_read(4, 4)
+            assert await second + await first == b"\0" * 8
+            assert cx.now_fs == 2 * STEP
+            cx.msix(0)
+
+    async def driver(_: tl.Host, dev: Any) -> None:
+        await dev.regs.write(go=1)
+        await dev.irq(0)
+
+    assert carry(Reader(), driver).finished
+
+
+def test_a_read_that_fails_raises_where_it_is_awaited() -> None:
+    class Lost(tl.Device):
+        msix = 1
+        heard = ""
+
+        class regs(tl.Bar, size=4096):  # noqa: N801
+            go = tl.Reg32(0)
+
+        @regs.go.on_write
+        async def read(self, cx: tl.Context, _: int) -> None:
+            try:
+                await cx.dma_read(0xBAD, 4)
+            except tl.DmaError as error:
+                self.heard = str(error)
+            cx.msix(0)
+
+    async def driver(_: tl.Host, dev: Any) -> None:
+        await dev.regs.write(go=1)
+        await dev.irq(0)
+
+    device = Lost()
+    assert carry(device, driver).finished
+    assert device.heard == "unsupported request"
+
+
+def test_memory_and_registers_byte_by_byte() -> None:
+    class Board(tl.Device):
+        class mem(tl.Bar, size="64KiB", memory=True):  # noqa: N801
+            pass
+
+        class regs(tl.Bar, size="4KiB"):  # noqa: N801
+            a = tl.Reg32(0, reset=0x1234_5678)
+            b = tl.Reg32(4, ro=True, reset=7)
+            clock = tl.Reg64(8)
+
+        @regs.clock.on_read
+        def now(self, cx: tl.Context) -> int:
+            return cx.now_fs
+
+    async def driver(host: tl.Host, dev: Any) -> None:
+        await dev.mem.poke(0xFFFC, b"last")
+        assert await dev.mem.peek(0xFFFA, 6) == b"\0\0last"
+        assert await dev.regs.read("a") == 0x1234_5678
+        await dev.regs.poke(1, b"\xaa")
+        assert await dev.regs.read("a") == 0x1234_AA78
+        await dev.regs.poke(2, b"\x01\x02\x03\x04")
+        assert await dev.regs.peek(0, 8) == b"\x78\xaa\x01\x02\x07\0\0\0", "b is read-only"
+        begun = host.now_fs
+        assert await dev.regs.read("clock") == begun + STEP
+        with pytest.raises(ValueError, match="outside the BAR"):
+            dev.mem.peek(0xFFFE, 4)
+        with pytest.raises(AttributeError, match="there are a, b, clock"):
+            dev.regs.write(c=1)
+
+    carrier = Carrier(Board(), driver)
+    assert carrier.device.identity()[2] == [(0, 65536, True, True), (2, 4096, False, False)]
+    carrier.run()
+    assert carrier.finished
+
+
+def test_a_reset_cancels_what_waits() -> None:
+    ended: list[str] = []
+
+    class Sleeper(tl.Device):
+        class regs(tl.Bar, size=4096):  # noqa: N801
+            go = tl.Reg32(0, reset=5)
+
+        @regs.go.on_write
+        async def wait(self, cx: tl.Context, _: int) -> None:
+            try:
+                await cx.sleep("1ms")
+                ended.append("slept")
+            finally:
+                ended.append("cancelled")
+
+        def reset(self) -> None:
+            ended.append(f"reset {self.regs.go}")
+
+    async def driver(_: tl.Host, dev: Any) -> None:
+        await dev.regs.write(go=1)
+
+    carrier = Carrier(Sleeper(), driver)
+    carrier.at(5 * STEP, "device", "reset")
+    carrier.run()
+    assert ended == ["cancelled", "reset 5"]
+
+
+def test_interrupts_before_anybody_waits_are_kept() -> None:
+    async def driver(host: tl.Host, dev: Any) -> None:
+        await dev.regs.write(go=4)
+        await dev.regs.write(go=4)
+        await host.sleep("1ms")
+        await dev.irq(0)
+        await dev.irq(0)
+
+    assert carry(Copier(), driver).finished
+
+
+def test_devices_do_not_share_registers() -> None:
+    one, two = Copier(), Copier()
+    one.regs.src = 1
+    assert (one.regs.src, two.regs.src) == (1, 0)
+
+
+def test_mistakes_in_a_class_are_named() -> None:
+    with pytest.raises(ValueError, match="b at 0x4 overlaps a"):
+
+        class Overlapping(tl.Bar, size=4096):
+            a = tl.Reg64(0)
+            b = tl.Reg32(4)
+
+    with pytest.raises(ValueError, match="outside the BAR of 0x10 B"):
+
+        class Outside(tl.Bar, size=16):
+            a = tl.Reg32(16)
+
+    with pytest.raises(ValueError, match="power of two"):
+
+        class Odd(tl.Bar, size=100):
+            pass
+
+    with pytest.raises(ValueError, match="cannot be at 0x4"):
+        tl.Reg64(4)
+    with pytest.raises(OverflowError, match="does not fit"):
+        Copier().regs.go = 1 << 32
+    with pytest.raises(ValueError, match="there is no MSI-X vector 1; the device has 1"):
+        Carrier(Copier(), None).device.context.msix(1)
+
+
+def test_awaiting_something_foreign_is_explained() -> None:
+    class Foreign(tl.Device):
+        class regs(tl.Bar, size=4096):  # noqa: N801
+            go = tl.Reg32(0)
+
+        @regs.go.on_write
+        async def wait(self, _cx: tl.Context, _: int) -> None:
+            import asyncio
+
+            await asyncio.sleep(1)
+
+    async def driver(_: tl.Host, dev: Any) -> None:
+        await dev.regs.write(go=1)
+
+    with pytest.raises((TypeError, RuntimeError), match="event loop"):
+        carry(Foreign(), driver)

@@ -1,0 +1,142 @@
+"""Base address registers of a device written in Python: registers with names, or plain memory.
+
+    class regs(tl.Bar, size="4KiB"):
+        src = tl.Reg64(0x00)
+        go = tl.Reg32(0x10)
+
+The class says what is where; each device has an object of it, in which `self.regs.src` is a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar, overload
+
+from tlplab import _core
+
+Handler = Callable[..., Any]
+AnyHandler = TypeVar("AnyHandler", bound=Handler)
+# Everything a 32-bit BAR can hold is below 4 GiB; half of it is the largest power of two that leaves room.
+LARGEST_32_BIT = 1 << 31
+
+
+class Register:
+    """A little-endian register at a byte offset. Read-only registers ignore writes from the host."""
+
+    def __init__(self, offset: int, size: int, *, ro: bool = False, reset: int = 0) -> None:
+        """`size` is in bytes, `reset` the value after start and reset."""
+        if offset % size:
+            raise ValueError(f"a register of {size} B cannot be at {offset:#x}; put it at a multiple of {size}")
+        self.offset, self.size, self.ro, self.reset = offset, size, ro, reset
+        self.name = ""
+        self.write_handler: Handler | None = None
+        self.read_handler: Handler | None = None
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, bar: None, owner: type) -> Register: ...
+    @overload
+    def __get__(self, bar: Bar, owner: type) -> int: ...
+    def __get__(self, bar: Bar | None, owner: type) -> Register | int:
+        return self if bar is None else bar.values[self.name]
+
+    def __set__(self, bar: Bar, value: int) -> None:
+        if not 0 <= value < 1 << (8 * self.size):
+            raise OverflowError(f"{self.name} holds {8 * self.size} bits; {value:#x} does not fit")
+        bar.values[self.name] = value
+
+    def on_write(self, handler: AnyHandler) -> AnyHandler:
+        """Decorates the device's method that is called as `method(cx, value)` after the host has written."""
+        self.write_handler = handler
+        return handler
+
+    def on_read(self, handler: AnyHandler) -> AnyHandler:
+        """Decorates the device's method `method(cx)` that gives the value when the host reads."""
+        self.read_handler = handler
+        return handler
+
+
+# The factories say Any: type checkers take `self.regs` for the class, in which a register is no number.
+def Reg32(offset: int, *, ro: bool = False, reset: int = 0) -> Any:  # noqa: N802 (reads as a type)
+    """A `Register` of 32 bits."""
+    return Register(offset, 4, ro=ro, reset=reset)
+
+
+def Reg64(offset: int, *, ro: bool = False, reset: int = 0) -> Any:  # noqa: N802
+    """A `Register` of 64 bits."""
+    return Register(offset, 8, ro=ro, reset=reset)
+
+
+class Bar:
+    """A base address register. Subclass it inside a device, with a size and registers or `memory=True`."""
+
+    size: ClassVar[int] = 0
+    memory: ClassVar[bool] = False
+    registers: ClassVar[dict[str, Register]] = {}
+
+    def __init_subclass__(cls, *, size: int | str, memory: bool = False, **rest: Any) -> None:
+        """`size` is a power of two such as `"4KiB"`. With `memory=True` the host reads back what it wrote."""
+        super().__init_subclass__(**rest)
+        cls.size = size if isinstance(size, int) else _core.size(size)
+        cls.memory = memory
+        if cls.size < 16 or cls.size & (cls.size - 1):
+            raise ValueError(f"{cls.__name__}: a BAR of {cls.size} B cannot be; its size is a power of two from 16 B")
+        cls.registers = {name: r for name, r in vars(cls).items() if isinstance(r, Register)}
+        check_places(cls)
+
+    def __init__(self) -> None:
+        self.values: dict[str, int] = {}
+        self.bytes = bytearray()
+        self.clear()
+
+    def clear(self) -> None:
+        """As after power-on."""
+        self.values = {name: register.reset for name, register in self.registers.items()}
+        self.bytes = bytearray(self.size if self.memory else 0)
+
+    def read(self, offset: int, length: int, computed: Callable[[Register], int | None]) -> bytes:
+        """What the host reads; what is neither memory nor a register reads as zero."""
+        if self.memory and not self.registers:
+            return bytes(self.bytes[offset : offset + length])
+        data = bytearray(self.bytes[offset : offset + length] if self.memory else length)
+        for register in self.touched(offset, length):
+            value = computed(register)
+            whole = (self.values[register.name] if value is None else value).to_bytes(register.size, "little")
+            start, end = max(offset, register.offset), min(offset + length, register.offset + register.size)
+            data[start - offset : end - offset] = whole[start - register.offset : end - register.offset]
+        return bytes(data)
+
+    def write(self, offset: int, data: bytes) -> list[tuple[Register, int]]:
+        """Takes what the host writes; the registers with handlers that it touched, with their new values."""
+        if self.memory:
+            self.bytes[offset : offset + len(data)] = data
+        told = []
+        for register in self.touched(offset, len(data)):
+            if register.ro:
+                continue
+            whole = bytearray(self.values[register.name].to_bytes(register.size, "little"))
+            start, end = max(offset, register.offset), min(offset + len(data), register.offset + register.size)
+            whole[start - register.offset : end - register.offset] = data[start - offset : end - offset]
+            value = int.from_bytes(whole, "little")
+            self.values[register.name] = value
+            told.append((register, value))
+        return told
+
+    def touched(self, offset: int, length: int) -> list[Register]:
+        """The registers that an access meets, in the order of their offsets."""
+        met = [r for r in self.registers.values() if r.offset < offset + length and offset < r.offset + r.size]
+        return sorted(met, key=lambda register: register.offset)
+
+
+def check_places(bar: type[Bar]) -> None:
+    """Refuses registers that overlap or stick out."""
+    end = 0
+    previous = ""
+    for register in sorted(bar.registers.values(), key=lambda register: register.offset):
+        if register.offset < end:
+            raise ValueError(f"{bar.__name__}: {register.name} at {register.offset:#x} overlaps {previous}")
+        end, previous = register.offset + register.size, register.name
+    if end > bar.size:
+        raise ValueError(f"{bar.__name__}: {previous} ends at {end:#x}, outside the BAR of {bar.size:#x} B")
