@@ -1,0 +1,173 @@
+//! The built-in devices with their drivers on an ideal driver.
+
+mod ideal;
+use ideal::Ideal;
+use tlplab_device::*;
+use tlplab_units::{Duration, Time};
+
+fn us(n: u64) -> Time {
+    Time::ZERO + Duration::from_us(n)
+}
+
+/// Writes, reads back, reads outside.
+#[derive(Default)]
+struct Probe {
+    base: u64,
+    seen: Vec<Result<Payload, DmaError>>,
+}
+impl HostProgram for Probe {
+    fn handle(&mut self, cx: &mut HostContext<'_>, event: HostEvent) {
+        match event {
+            HostEvent::Start => {
+                self.base = cx.device("mem").unwrap().1.bars[0].unwrap().0;
+                cx.mmio_write(0, self.base + 0x7FE, [1, 2, 3, 4].into());
+                cx.mmio_read(0, self.base + 0x7FD, 6);
+                cx.mmio_read(0, self.base + 0x7FD, 0);
+            }
+            HostEvent::MmioReadDone { result, .. } => {
+                self.seen.push(result);
+                if self.seen.len() == 2 {
+                    assert_eq!(self.seen, [Ok([0, 1, 2, 3, 4, 0].into()), Ok(vec![].into())]);
+                    cx.finished();
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn memory_remembers() {
+    for length_only in [false, true] {
+        // In a length-only run bytes that were written are still there.
+        let mut world = Ideal::new(length_only).device("mem", Memory::new(4096)).host(Probe::default());
+        world.run(us(10));
+        assert_eq!(world.finished, 1);
+    }
+}
+
+#[test]
+fn memory_ends() {
+    let mut memory = Memory::new(4096);
+    let (mut next_op, mut actions) = (0, Vec::new());
+    let mut cx = Context::new(Time::ZERO, true, &[], &mut next_op, &mut actions);
+    let reply = ReplyToken(0);
+    memory.handle(&mut cx, Event::MmioRead { bar: 0, offset: 4090, bytes: 8, reply });
+    memory.handle(&mut cx, Event::MmioRead { bar: 0, offset: 4090, bytes: 6, reply });
+    let refusal = Refusal::UnsupportedRequest;
+    assert_eq!(
+        actions,
+        [
+            Action::ReplyError { token: reply, refusal },
+            Action::Reply { token: reply, data: Payload::Length(6) }
+        ]
+    );
+}
+
+#[test]
+fn copies_are_right() {
+    for length_only in [false, true] {
+        let mut world =
+            Ideal::new(length_only).device("dma", Dma::new()).host(DmaDriver::new("dma", 10_000, 7));
+        world.run(us(1000));
+        assert_eq!(world.faults, [""; 0]);
+        assert_eq!((world.finished, world.interrupts, world.ops("write").len()), (1, 7, 7));
+        assert!(world.ops("write").iter().all(|op| op.1 == 10_000));
+    }
+}
+
+#[test]
+fn a_failed_copy_is_noticed() {
+    let mut world = Ideal::new(false).device("dma", Dma::new()).host(DmaDriver::new("dma", 64, 2));
+    world.poison = Some(0x10_0000);
+    world.run(us(1000));
+    assert_eq!(world.faults, ["copy 0 of dma is wrong from byte 1 of 64 on"]);
+    assert_eq!((world.finished, world.ops("write").len()), (0, 0));
+}
+
+#[test]
+fn registers_read_back() {
+    let mut dma = Dma::new();
+    let (mut next_op, mut actions) = (0, Vec::new());
+    let mut cx = Context::new(Time::ZERO, false, &[], &mut next_op, &mut actions);
+    let write = |offset, data: &[u8]| Event::MmioWrite { bar: 0, offset, data: data.into() };
+    dma.handle(&mut cx, write(0x02, &[0xAA, 0xBB]));
+    dma.handle(&mut cx, write(0x14, &[9, 9, 9, 9])); // read-only
+    dma.handle(&mut cx, Event::MmioRead { bar: 0, offset: 0, bytes: 8, reply: ReplyToken(1) });
+    dma.handle(&mut cx, Event::MmioRead { bar: 0, offset: 0x12, bytes: 4, reply: ReplyToken(2) });
+    dma.handle(&mut cx, write(0x10, &[5, 0, 0, 0]));
+    assert_eq!(
+        actions,
+        [
+            Action::Reply { token: ReplyToken(1), data: [0, 0, 0xAA, 0xBB, 0, 0, 0, 0].into() },
+            Action::Reply { token: ReplyToken(2), data: [0; 4].into() },
+            Action::DmaRead { op: OpId(0), stream: 0, address: 0xBBAA_0000, bytes: 5, carry: false },
+        ]
+    );
+    // A reset forgets the copy: what comes of it is not written.
+    let mut actions = Vec::new();
+    let mut cx = Context::new(Time::ZERO, false, &[], &mut next_op, &mut actions);
+    dma.handle(&mut cx, Event::Reset);
+    dma.handle(&mut cx, Event::DmaReadDone { op: OpId(0), result: Ok(Payload::Length(5)) });
+    assert_eq!(actions, []);
+}
+
+#[test]
+fn the_ring_goes_round() {
+    for (receive, length_only, entries, every, count) in [
+        (true, false, 16, 4, 1000),
+        (false, false, 16, 16, 1000),
+        (true, true, 256, 16, 5000),
+        (false, true, 1, 1, 10),
+        (true, false, 24, 5, 77),
+    ] {
+        let load = RingLoad { entries, bytes: 300, receive, interrupt_every: every, count: Some(count) };
+        let ring = Ring::new(RingConfig { batch: 8, depth: 12 });
+        let mut world = Ideal::new(length_only).device("nic", ring).host(RingDriver::new("nic", load));
+        world.run(us(100_000));
+        assert_eq!((world.faults.clone(), world.finished), (vec![], 1));
+        let moved = world.ops(if receive { "write" } else { "read" });
+        assert_eq!(moved.iter().filter(|op| op.1 == 300).count(), count as usize);
+        // The interrupts that were asked for; several may share one.
+        let asked = u64::from(count / every + u32::from(count % every != 0));
+        assert!((asked / 4..=asked).contains(&world.interrupts), "{} of {asked}", world.interrupts);
+        // Buffers follow each other around the ring.
+        let buffers: Vec<u64> = moved.iter().filter(|op| op.1 == 300).map(|op| op.0).collect();
+        let first = buffers[0];
+        for (number, buffer) in buffers.iter().enumerate() {
+            assert_eq!(*buffer, first + 320 * (number as u64 % u64::from(entries)));
+        }
+        // Descriptors are fetched in batches: 16 B each, every one once.
+        let fetched: u64 = world.ops("read").iter().filter(|op| op.1 != 300).map(|op| op.1 / 16).sum();
+        assert_eq!(fetched, u64::from(count));
+        assert!(world.ops("read").iter().all(|op| op.1 == 300 || op.1 <= 8 * 16));
+        assert!(world.most_in_flight <= 12 + 2 + entries as usize, "{}", world.most_in_flight);
+    }
+}
+
+#[test]
+fn descriptors_round_trip() {
+    let descriptor =
+        Descriptor { address: 0x1234_5678_9ABC_DEF0, bytes: 77, receive: true, interrupt: false };
+    assert_eq!(
+        descriptor.to_bytes(),
+        [0xF0, 0xDE, 0xBC, 0x9A, 0x78, 0x56, 0x34, 0x12, 77, 0, 0, 0, 1, 0, 0, 0]
+    );
+    assert_eq!(Descriptor::from_bytes(&descriptor.to_bytes()), descriptor);
+}
+
+#[test]
+fn identities_are_checked() {
+    let with = |bars: Vec<BarSpec>| Identity { bars, ..Dma::new().identity() }.check();
+    assert_eq!(with(vec![BarSpec::memory(0, 64), BarSpec::memory(2, 1 << 40)]), Ok(()));
+    assert_eq!(with(vec![BarSpec::memory(5, 64)]), Err(IdentityError::BarNumber(5)));
+    assert_eq!(
+        with(vec![BarSpec::memory(0, 64), BarSpec::registers(1, 64)]),
+        Err(IdentityError::BarTwice(1))
+    );
+    assert_eq!(with(vec![BarSpec::memory(0, 100)]), Err(IdentityError::BarSize { index: 0, size: 100 }));
+    assert_eq!(
+        with(vec![BarSpec::registers(0, 1 << 40)]),
+        Err(IdentityError::BarSize { index: 0, size: 1 << 40 })
+    );
+}
