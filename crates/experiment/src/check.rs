@@ -19,7 +19,7 @@ fn walk(sources: &Sources, node: &Node, kind: &Kind, path: &str, found: &mut Fou
         found.push((at, sources.error(at, path, problem)));
     };
     match (kind, &node.value) {
-        (Kind::OneOf(kinds), value) => match kinds.iter().find(|k| k.takes(value)) {
+        (Kind::OneOf(kinds), _) => match form(kinds, node) {
             Some(kind) => walk(sources, node, kind, path, found),
             None => refuse(node.at, path, kind.wrong_type(node)),
         },
@@ -44,6 +44,12 @@ fn walk(sources: &Sources, node: &Node, kind: &Kind, path: &str, found: &mut Fou
             }
         }
     }
+}
+
+/// The form that is meant: the first that takes the value as it is, or the last that takes its type.
+fn form<'k>(kinds: &'k [Kind], node: &Node) -> Option<&'k Kind> {
+    let possible = || kinds.iter().filter(|kind| kind.takes(&node.value));
+    possible().find(|kind| kind.check_scalar(node).is_ok()).or_else(|| possible().last())
 }
 
 fn walk_section(sources: &Sources, node: &Node, section: &Section, path: &str, found: &mut Found) {

@@ -9,11 +9,13 @@ pub mod link;
 pub mod load;
 pub mod models;
 mod overrides;
+pub mod result;
 pub mod schema;
 pub mod stop;
 pub mod tables;
 pub mod topology;
 mod tree;
+pub mod verdict;
 mod view;
 
 pub use error::Error;

@@ -35,7 +35,7 @@ pub struct LoadSpec {
 pub enum Work {
     /// Transactions of one kind.
     Generate(Generate),
-    /// The requests of a captured trace, at the addresses of the trace.
+    /// The requests of a captured trace.
     Replay {
         /// The trace, joined with the folder of the file that names it.
         file: String,
@@ -43,6 +43,9 @@ pub enum Work {
         timing: Timing,
         /// Transactions under way at once, with [`Timing::Fast`]; `None`: as many as there are tags.
         outstanding: Option<u32>,
+        /// First byte and length of the window in host memory into which captured addresses are folded, a multiple of 4 KiB; `None`:
+        /// they stay as they are.
+        fold: Option<(u64, u64)>,
     },
 }
 
@@ -55,15 +58,17 @@ pub struct Generate {
     pub size: u64,
     /// How fast they follow.
     pub pace: Pace,
+    /// Transactions under way at most, at a rate too: what finds no room is issued as soon as there is some.
+    pub outstanding: u32,
     /// How addresses follow.
     pub pattern: Pattern,
     /// First byte of the window: an address in host memory, or an offset in the BAR.
     pub base: u64,
     /// Bytes of the window.
     pub window: u64,
-    /// Transactions start at multiples of this from `base`…
+    /// From one address to the next is the size, rounded up to a multiple of this.
     pub align: u64,
-    /// …plus this.
+    /// Added to every address.
     pub offset: u64,
 }
 
@@ -125,7 +130,10 @@ pub(crate) fn read(
         let view = own.with(&node);
         let parties = parties(name, &view, devices)?;
         let work = match view.get("replay") {
-            Some(replay) => read_replay(&own, &view, join(&replay, replay.text()))?,
+            Some(replay) => {
+                let file = join(&replay, replay.text());
+                read_replay(&own, &view, &parties, file, host, &mut next_window)?
+            }
             None => Work::Generate(generate(&view, &parties, host, &mut next_window)?),
         };
         loads.push(LoadSpec {
@@ -193,9 +201,16 @@ fn parties<'a>(name: &'a str, view: &View<'a>, devices: &'a [DeviceSpec]) -> Res
 }
 
 /// Keys of `LOAD` that a trace takes the place of.
-const NOT_WITH_REPLAY: [&str; 8] = ["op", "size", "rate", "pattern", "align", "offset", "window", "address"];
+const NOT_WITH_REPLAY: [&str; 6] = ["op", "size", "rate", "pattern", "align", "offset"];
 
-fn read_replay(own: &View<'_>, view: &View<'_>, file: String) -> Result<Work, Error> {
+fn read_replay(
+    own: &View<'_>,
+    view: &View<'_>,
+    parties: &Parties<'_>,
+    file: String,
+    host: &HostConfig,
+    next_window: &mut u64,
+) -> Result<Work, Error> {
     for key in NOT_WITH_REPLAY {
         if let Some(extra) = own.get(key) {
             let problem = Problem::new(format!("{key} is told by the trace"));
@@ -210,10 +225,30 @@ fn read_replay(own: &View<'_>, view: &View<'_>, file: String) -> Result<Work, Er
         let problem = Problem::new("the captured times say what is outstanding");
         return Err(extra.key_error(problem.hint("add timing = \"fast\"")));
     }
-    if view.text_of("device").is_some_and(|d| d == "host") {
+    if parties.device == "host" {
         return Err(own.key_error(Problem::new("a trace has the requests of a device, not of the host")));
     }
-    Ok(Work::Replay { file, timing, outstanding: view.integer("outstanding").map(|n| n as u32) })
+    if let Some(target) = view.get("target").filter(|_| parties.bar.is_some()) {
+        return Err(target.error("a trace goes to host memory"));
+    }
+    let fold = match (own.get("window"), own.get("address")) {
+        (None, None) => None,
+        (None, Some(address)) => {
+            let problem = Problem::new("captured addresses are folded into a window, and there is none");
+            return Err(address.key_error(problem.hint("add window = \"64MiB\"")));
+        }
+        (Some(at), _) => match view.size("window").unwrap_or_default() {
+            window if window > 0 && window.is_multiple_of(4096) => {
+                Some((base(view, parties, host, window, next_window)?, window))
+            }
+            window => {
+                let problem = Problem::new(format!("a window of {window} B would break pages apart"));
+                return Err(at.problem(problem.hint("it is a multiple of 4KiB")));
+            }
+        },
+    };
+    let outstanding = view.integer("outstanding").map(|n| n as u32);
+    Ok(Work::Replay { file, timing, outstanding, fold })
 }
 
 fn generate(
@@ -235,9 +270,7 @@ fn generate(
     let align = view.size("align").unwrap_or(1);
     if align == 0 {
         let at = view.get("align").unwrap_or_else(|| view.clone());
-        return Err(
-            at.problem(Problem::new("addresses cannot be multiples of 0 B").hint("\"1B\" allows any"))
-        );
+        return Err(at.problem(Problem::new("nothing is a multiple of 0 B").hint("\"1B\" does not round")));
     }
     let offset = view.size("offset").unwrap_or_default();
     let need = offset.saturating_add(size);
@@ -258,7 +291,8 @@ fn generate(
         Some("fixed") => Pattern::Fixed,
         _ => Pattern::Sequential,
     };
-    Ok(Generate { op, size, pace: pace(view, op)?, pattern, base, window, align, offset })
+    let (pace, outstanding) = pace(view, op)?;
+    Ok(Generate { op, size, pace, outstanding, pattern, base, window, align, offset })
 }
 
 fn op(view: &View<'_>, parties: &Parties<'_>) -> Result<Op, Error> {
@@ -284,20 +318,14 @@ fn op(view: &View<'_>, parties: &Parties<'_>) -> Result<Op, Error> {
     Ok(op)
 }
 
-fn pace(view: &View<'_>, op: Op) -> Result<Pace, Error> {
-    match (view.get("rate"), view.integer("outstanding")) {
-        (Some(rate), Some(_)) => {
-            let problem = Problem::new("rate and outstanding cannot both be kept");
-            Err(rate
-                .key_error(problem.hint("rate offers a load whatever is outstanding; remove one of them")))
-        }
-        (Some(rate), None) => match view.rate("rate") {
-            Some(0) => Err(rate.error("at a rate of 0 b/s nothing happens")),
-            bits => Ok(Pace::Rate(bits.unwrap_or(1))),
-        },
-        (None, Some(n)) => Ok(Pace::Outstanding(n as u32)),
-        (None, None) if matches!(op, Op::MmioRead | Op::MmioWrite) => Ok(Pace::Outstanding(1)),
-        (None, None) => Ok(Pace::Outstanding(32)),
+/// How fast, and how many under way at most.
+fn pace(view: &View<'_>, op: Op) -> Result<(Pace, u32), Error> {
+    let by_op = if matches!(op, Op::MmioRead | Op::MmioWrite) { 1 } else { 32 };
+    let outstanding = view.integer("outstanding").map_or(by_op, |n| n as u32);
+    match (view.get("rate"), view.rate("rate")) {
+        (Some(rate), Some(0)) => Err(rate.error("at a rate of 0 b/s nothing happens")),
+        (_, Some(bits)) => Ok((Pace::Rate(bits), outstanding)),
+        _ => Ok((Pace::Outstanding(outstanding), outstanding)),
     }
 }
 

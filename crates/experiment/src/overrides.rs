@@ -9,10 +9,11 @@ use crate::tree::{self, Entry, Node, Value, join};
 
 /// Sets `key` to `value`: TOML, or a bare string (`switch.sw0.link=gen4 x8`).
 pub(crate) fn apply(sources: &mut Sources, root: &mut Node, key: &str, value: &str) -> Result<(), Error> {
+    let value = value.trim();
     let file = sources.add_fragment("--set", &format!("{key} = {value}"));
     let node = match tree::parse_value(sources, file, value) {
         Ok(node) => node,
-        Err(_) => Node::string(At { file, offset: 0 }, value.trim()),
+        Err(_) => Node::string(At { file, offset: 0 }, value),
     };
     let at = node.at;
     let path: Vec<&str> = key.split('.').map(str::trim).collect();

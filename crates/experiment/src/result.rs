@@ -1,0 +1,528 @@
+//! The result document `tlplab/result/1`: what a run says, as `--json` writes it and the report page reads it.
+//!
+//! Times whose names end in `_fs` are femtoseconds of simulated time, in `_ns` nanoseconds; rates are bits per second. A *place* is a
+//! link direction, written `from → to` as in [`Direction`], or the name of a node. The page's types are in `report/src/result.ts`; a
+//! test holds the two together.
+
+use serde::{Serialize, Serializer};
+use tlplab_fabric::attribution::Cause;
+
+/// Value of [`Document::schema`].
+pub const SCHEMA: &str = "tlplab/result/1";
+
+/// The names of the causes, by which every `causes_ns` and `cause` is indexed.
+pub fn cause_names() -> Vec<String> {
+    Cause::ALL.iter().map(|cause| cause.name().to_owned()).collect()
+}
+
+/// The whole document.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Document {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Title of the experiment.
+    pub title: String,
+    /// Version of tlplab.
+    pub version: String,
+    /// The seed; a string where a JSON number would not be exact.
+    #[serde(serialize_with = "exact")]
+    pub seed: u64,
+    /// The experiment as it was run: TOML, with what was included and overridden.
+    pub experiment: String,
+    /// Hash of everything that went over the wires: 16 hexadecimal digits.
+    pub trace_hash: String,
+    /// Where statistics begin.
+    pub start_fs: u64,
+    /// Where the run ended.
+    pub end_fs: u64,
+    /// Why it ended.
+    pub stop_reason: String,
+    /// What limits the run.
+    pub verdict: Verdict,
+    /// Streams of transactions: loads and programs.
+    pub flows: Vec<Flow>,
+    /// [`cause_names`].
+    pub causes: Vec<String>,
+    /// Components.
+    pub topology: Topology,
+    /// Links.
+    pub links: Vec<Link>,
+    /// The places that samples refer to.
+    pub places: Vec<String>,
+    /// Everything over time.
+    pub series: Series,
+    /// A uniform sample of transactions.
+    pub samples: Vec<Sample>,
+    /// The window of packets that was kept, if one was.
+    pub ladder: Option<Ladder>,
+}
+
+/// Largest integer that every JSON reader keeps exactly.
+const EXACT: u64 = 1 << 53;
+
+fn exact<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    if *number <= EXACT { serializer.serialize_u64(*number) } else { serializer.collect_str(number) }
+}
+
+/// What limits the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Verdict {
+    /// One sentence that names it.
+    pub sentence: String,
+    /// The resource and the evidence.
+    pub limit: Limit,
+    /// What would limit next; `None` if nothing else is near.
+    pub next: Option<Next>,
+}
+
+/// The resource that limits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Limit {
+    /// Its name: a place, `tags of ssd`, `load nic`.
+    pub resource: String,
+    /// What kind of resource it is.
+    pub kind: LimitKind,
+    /// How much of it is used, 0 to 1.
+    pub utilization: f64,
+    /// Figures that show it.
+    pub evidence: Vec<String>,
+}
+
+/// Kinds of limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LimitKind {
+    /// A direction of a link is busy.
+    Link,
+    /// A requester has no free tag.
+    Tags,
+    /// A load allows itself no more transactions at once.
+    Outstanding,
+    /// A receiver's buffers are full.
+    Credits,
+    /// A transmitter's replay buffer is full, or copies take the wire.
+    Replay,
+    /// Host memory is busy.
+    Memory,
+    /// The load offers no more.
+    Rate,
+    /// One thing happens after the other.
+    Latency,
+    /// Nothing happened.
+    #[default]
+    None,
+}
+
+/// What would limit next.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Next {
+    /// Its name.
+    pub resource: String,
+    /// What kind of resource it is.
+    pub kind: LimitKind,
+    /// By how much throughput could grow before it limits: 0.4 is 40 %.
+    pub headroom: f64,
+    /// A sentence.
+    pub text: String,
+}
+
+/// A stream of transactions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Flow {
+    /// Name of the load or program.
+    pub name: String,
+    /// Who issues the requests: a device or `host`.
+    pub device: String,
+    /// `write`, `read`, `mmio-read`…
+    pub op: String,
+    /// `host`, or the device whose BAR is meant.
+    pub target: String,
+    /// Transactions that ended well.
+    pub transactions: u64,
+    /// Payload that arrived, in bytes.
+    pub bytes: u64,
+    /// Payload per second.
+    pub payload_bps: f64,
+    /// Transactions that did not end well.
+    pub errors: Errors,
+    /// Of the transactions that ended well; `None` if none did.
+    pub latency_ns: Option<Latency>,
+    /// Distribution of latency.
+    pub histogram: Vec<Bar>,
+    /// Where the time went.
+    pub attribution: Vec<Attribution>,
+}
+
+/// Transactions that did not end well, by how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Errors {
+    /// Unsupported request.
+    pub ur: u64,
+    /// Completer abort.
+    pub ca: u64,
+    /// Completion timeout.
+    pub timeout: u64,
+    /// Poisoned data.
+    pub poisoned: u64,
+}
+
+/// Latency in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Latency {
+    /// Smallest.
+    pub min: f64,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 90 % are below.
+    pub p90: f64,
+    /// 99 % are below.
+    pub p99: f64,
+    /// 99.9 % are below.
+    pub p999: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// Transactions whose latency lies in a range.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Bar {
+    /// From this.
+    pub from_ns: f64,
+    /// Up to this.
+    pub to_ns: f64,
+    /// How many.
+    pub count: u64,
+    /// Mean nanoseconds by cause.
+    pub causes_ns: Vec<f64>,
+}
+
+/// Time that all transactions of a flow spent for one cause at one place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Attribution {
+    /// Index in [`Document::causes`].
+    pub cause: usize,
+    /// Where.
+    pub place: String,
+    /// The flow one queued behind.
+    pub behind: Option<String>,
+    /// Sum over all transactions.
+    pub total_ns: f64,
+    /// Part of the sum of all latencies of the flow.
+    pub share: f64,
+}
+
+/// Components.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Topology {
+    /// The host first.
+    pub nodes: Vec<Node>,
+}
+
+/// A component.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: NodeKind,
+    /// A device's model.
+    pub model: Option<String>,
+    /// What is above it; `None` for the host.
+    pub parent: Option<String>,
+    /// What else is known of it, in a line.
+    pub detail: String,
+}
+
+/// Kinds of components.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum NodeKind {
+    /// Root complex and memory.
+    #[default]
+    #[serde(rename = "host")]
+    Host,
+    /// A port of the root complex.
+    #[serde(rename = "root port")]
+    RootPort,
+    /// A switch.
+    #[serde(rename = "switch")]
+    Switch,
+    /// An end point.
+    #[serde(rename = "device")]
+    Device,
+}
+
+/// A link.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Link {
+    /// The component below it.
+    pub name: String,
+    /// The component above it.
+    pub upper: String,
+    /// The component below it.
+    pub lower: String,
+    /// 1 to 7.
+    pub generation: u8,
+    /// Lanes.
+    pub width: u8,
+    /// `flit` or `non-flit`.
+    pub mode: String,
+    /// Max_Payload_Size in force, in bytes.
+    pub mps: u32,
+    /// After line coding.
+    pub raw_bps: f64,
+    /// Up, then down.
+    pub directions: [Direction; 2],
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Direction {
+    /// The component that sends.
+    pub from: String,
+    /// The component that receives.
+    pub to: String,
+    /// Number of the interface in a capture.
+    pub interface: u32,
+    /// What the wire was used for.
+    pub utilization: Utilization,
+    /// TLPs, without copies.
+    pub tlps: u64,
+    /// Payload in them, in bytes.
+    pub payload_bytes: u64,
+    /// DLLPs.
+    pub dllps: Dllps,
+    /// TLPs (or flits) that were sent again.
+    pub replayed: u64,
+    /// Replays because the timer ran out.
+    pub replay_timeouts: u64,
+    /// TLPs that arrived with a bad LCRC.
+    pub bad_lcrc: u64,
+    /// Time in which a TLP had to wait.
+    pub stalls: Stalls,
+}
+
+/// Fractions of time; their sum is 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Utilization {
+    /// Payload of TLPs.
+    pub payload: f64,
+    /// Headers, framing, sequence numbers and CRCs.
+    pub overhead: f64,
+    /// DLLPs.
+    pub dllp: f64,
+    /// Ordered sets.
+    pub ordered_sets: f64,
+    /// Copies.
+    pub replay: f64,
+    /// Nothing.
+    pub idle: f64,
+}
+
+/// DLLPs sent, by type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Dllps {
+    /// Ack.
+    pub ack: u64,
+    /// Nak.
+    pub nak: u64,
+    /// UpdateFC.
+    pub update_fc: u64,
+    /// InitFC1 and InitFC2.
+    pub init_fc: u64,
+    /// Others.
+    pub other: u64,
+}
+
+/// Fractions of time in which a TLP waited for something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Stalls {
+    /// Credits.
+    pub credits: f64,
+    /// Tags.
+    pub tags: f64,
+    /// Room in the replay buffer.
+    pub replay_buffer: f64,
+}
+
+/// Everything over time, in bins.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Series {
+    /// Where the first bin begins.
+    pub start_fs: u64,
+    /// Width of a bin.
+    pub bin_fs: u64,
+    /// How many; every array has so many entries.
+    pub bins: usize,
+    /// Payload of flows.
+    pub flows: Vec<FlowSeries>,
+    /// What wires were used for.
+    pub directions: Vec<DirectionSeries>,
+    /// Tags, credits, buffers.
+    pub resources: Vec<Resource>,
+}
+
+/// Payload of a flow over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FlowSeries {
+    /// Index of the flow.
+    pub flow: usize,
+    /// Bytes that arrived in each bin.
+    pub bytes: Vec<u64>,
+}
+
+/// Fractions of each bin; what is missing to 1 is idle.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct DirectionSeries {
+    /// Index of the link.
+    pub link: usize,
+    /// 0: up, 1: down.
+    pub direction: usize,
+    /// Payload of TLPs.
+    pub payload: Vec<f64>,
+    /// Headers, framing, sequence numbers and CRCs.
+    pub overhead: Vec<f64>,
+    /// DLLPs.
+    pub dllp: Vec<f64>,
+    /// Ordered sets.
+    pub ordered_sets: Vec<f64>,
+    /// Copies.
+    pub replay: Vec<f64>,
+}
+
+/// How much of something countable was in use over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Resource {
+    /// `tags of ssd`
+    pub name: String,
+    /// `tags`, `credits`, `buffer`, `replay` or `memory`.
+    pub kind: String,
+    /// The link it belongs to.
+    pub link: Option<usize>,
+    /// The direction it belongs to.
+    pub direction: Option<usize>,
+    /// How much there is; `None`: no limit.
+    pub capacity: Option<u64>,
+    /// What is counted.
+    pub unit: String,
+    /// Mean of each bin.
+    pub mean: Vec<f64>,
+    /// Largest of each bin.
+    pub max: Vec<u64>,
+}
+
+/// One transaction of the sample.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Sample {
+    /// Index of its flow.
+    pub flow: usize,
+    /// When it started.
+    pub start_fs: u64,
+    /// How long it took.
+    pub latency_ns: f64,
+    /// Links it crossed.
+    pub links: Vec<usize>,
+    /// Nanoseconds by cause.
+    pub causes_ns: Vec<f64>,
+    /// The same time by cause, place (index in [`Document::places`]) and flow in front (-1: none); left out if not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<(usize, usize, i64, f64)>,
+}
+
+/// Every packet of a window of time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Ladder {
+    /// Nodes from left to right.
+    pub columns: Vec<String>,
+    /// Where the window begins.
+    pub from_fs: u64,
+    /// Where it ends.
+    pub to_fs: u64,
+    /// In the order of their start.
+    pub packets: Vec<Packet>,
+    /// The transactions they belong to.
+    pub transactions: Vec<Transaction>,
+}
+
+/// A unit on a wire.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Packet {
+    /// Unique in the ladder.
+    pub id: usize,
+    /// Index of the link.
+    pub link: usize,
+    /// 0: up, 1: down.
+    pub direction: usize,
+    /// First symbol leaves.
+    pub start_fs: u64,
+    /// Last symbol has left.
+    pub end_fs: u64,
+    /// Last symbol has arrived.
+    pub arrive_fs: u64,
+    /// `MWr`, `Ack`…
+    pub kind: String,
+    /// TLP, DLLP or flit.
+    pub class: PacketClass,
+    /// What it says, in a line.
+    pub text: String,
+    /// Index of its flow.
+    pub flow: Option<usize>,
+    /// Number of its transaction.
+    pub transaction: Option<u64>,
+    /// Tag of the request.
+    pub tag: Option<u16>,
+    /// Sequence number.
+    pub sequence: Option<u16>,
+    /// Bytes on the wire.
+    pub bytes: u32,
+    /// It had been sent before.
+    pub replay: bool,
+    /// A fault damaged it.
+    pub bad: bool,
+}
+
+/// What a unit on a wire is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PacketClass {
+    /// Transaction layer packet.
+    #[default]
+    Tlp,
+    /// Data link layer packet.
+    Dllp,
+    /// 256-byte flit.
+    Flit,
+}
+
+/// A transaction of the ladder.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Transaction {
+    /// Its number.
+    pub id: u64,
+    /// Index of its flow.
+    pub flow: usize,
+    /// When it started.
+    pub start_fs: u64,
+    /// When its last byte arrived.
+    pub end_fs: u64,
+    /// What it is, in a line.
+    pub text: String,
+    /// Its critical path.
+    pub intervals: Vec<Interval>,
+}
+
+/// A part of a critical path.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Interval {
+    /// Index in [`Document::causes`].
+    pub cause: usize,
+    /// Where.
+    pub place: String,
+    /// The flow one queued behind.
+    pub behind: Option<String>,
+    /// When it begins.
+    pub start_fs: u64,
+    /// How long it is.
+    pub duration_fs: u64,
+}

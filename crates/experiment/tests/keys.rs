@@ -1,0 +1,175 @@
+//! Every key of the tables has an effect: none is documented and then forgotten.
+
+use tlplab_experiment::keys::Section;
+use tlplab_experiment::{Experiment, Options, models, tables};
+
+const BASE: &str = r#"
+title = "Base"
+stop = { time = "1ms" }
+[switch.sw0]
+under = "host.rp0"
+link = "gen4 x4"
+[device.dma]
+under = "sw0"
+link = { generation = 4, width = 4 }
+[device.ssd]
+under = "sw0"
+link = "gen4 x4"
+model = "dma"
+[device.nic]
+under = "host.rp1"
+link = "gen6 x4 flit"
+model = "memory"
+[device.ring]
+under = "host.rp2"
+link = "gen4 x4"
+model = "ring"
+[link.ssd.upper.buffers]
+posted_headers = 1
+[[fault]]
+link = "sw0"
+tlp = 9
+[[fault]]
+link = "sw0"
+down = "1us"
+[load]
+ssd = { op = "read", size = "64B" }
+trace = { device = "ssd", replay = "t.csv", timing = "captured" }
+"#;
+
+/// The tables of the grammar and where one of each is in [`BASE`].
+fn places() -> Vec<(&'static str, &'static Section)> {
+    vec![
+        ("", &tables::EXPERIMENT),
+        ("stop", &tables::STOP),
+        ("host", &tables::HOST),
+        ("host.memory", &tables::MEMORY),
+        ("defaults", &tables::DEFAULTS),
+        ("defaults.link", &tables::LINK),
+        ("switch.sw0", &tables::SWITCH),
+        ("device.ssd", &tables::DEVICE),
+        ("link.ssd", &tables::LINK),
+        ("link.ssd.skp", &tables::SKP),
+        ("link.ssd.upper", &tables::PORT),
+        ("link.ssd.lower", &tables::PORT),
+        ("link.ssd.upper.buffers", &tables::BUFFERS),
+        ("fault.0", &tables::FAULT),
+        ("load.ssd", &tables::LOAD),
+    ]
+}
+
+/// What the examples need, or where they stand instead, so that they can be tried.
+const COMPANIONS: &[(&str, &[&str])] = &[
+    ("link.ssd.generation", &["device.ssd.link={ width = 4 }"]),
+    ("link.ssd.width", &["device.ssd.link={ generation = 4 }"]),
+    ("defaults.link.generation", &["device.ssd.link={ width = 4 }"]),
+    ("defaults.link.width", &["device.ssd.link={ generation = 4 }"]),
+    ("link.ssd.skp.length", &["link.ssd.skp={ interval = 1538 }"]),
+    ("link.ssd.skp.interval", &["link.ssd.skp={ length = 5 }"]),
+    ("switch.sw0.arbitration", &["device.nic.under=sw0", "device.nic.mrrs=128B"]),
+    ("switch.sw0.under", &["device.nic.under=host.rp5", "switch.sw0.under=host.rp3"]),
+    ("device.ssd.under", &["device.nic.under=host.rp5", "switch.sw0.under=host.rp3"]),
+    ("device.ssd.link", &["device.ssd.link=gen3 x1"]),
+    ("switch.sw0.link", &["switch.sw0.link=gen3 x1"]),
+    ("fault.0.ber", &["fault=[{ link = \"sw0\" }]"]),
+    ("fault.0.tlp", &["fault=[{ link = \"sw0\" }]"]),
+    ("fault.0.dllp", &["fault=[{ link = \"sw0\" }]"]),
+    ("fault.0.flit", &["fault=[{ link = \"nic\" }]"]),
+    ("fault.0.down", &["fault=[{ link = \"sw0\" }]"]),
+    ("fault.0.until", &["fault=[{ link = \"sw0\", down = \"5us\" }]"]),
+    ("device.ssd.model", &["load.ssd.device=dma", "load.trace.device=dma"]),
+    ("load.ssd.device", &["load.ssd.device=dma"]),
+    ("load.ssd.replay", &["load.ssd={}"]),
+    ("load.ssd.timing", &["load.ssd={ replay = \"x.csv\" }"]),
+    ("defaults.link.skp", &["switch.sw0.latency=1ns"]),
+];
+
+/// Keys without an example to try: tables of names, and files.
+const NOT_HERE: [&str; 1] = ["include"];
+
+fn read(sets: &[String]) -> Result<String, String> {
+    let read = |path: &str| match path {
+        "t.toml" => Ok(BASE.to_owned()),
+        _ => Err("no such file".to_owned()),
+    };
+    let options = Options { set: sets.to_vec(), ..Options::default() };
+    let e = Experiment::parse_with(&read, "t.toml", &options).map_err(|e| e.to_string())?;
+    Ok(format!("{:?} {:?} {:?} {:?} {:?}", e.title, e.stop, e.fabric, e.devices, e.loads))
+}
+
+fn companions(path: &str) -> Vec<String> {
+    let found = COMPANIONS.iter().find(|(key, _)| *key == path);
+    found.map_or(Vec::new(), |(_, sets)| sets.iter().map(|s| (*s).to_owned()).collect())
+}
+
+#[test]
+fn every_key_has_an_effect() {
+    let mut failures = Vec::new();
+    for (place, section) in places() {
+        for key in section.keys.iter().filter(|k| !k.example.is_empty() && !NOT_HERE.contains(&k.name)) {
+            let path = if place.is_empty() { key.name.to_owned() } else { format!("{place}.{}", key.name) };
+            let mut sets = companions(&path);
+            let before = read(&sets);
+            sets.push(format!("{path}={}", key.example));
+            match (before, read(&sets)) {
+                (before, Ok(after)) if before.as_ref() == Ok(&after) => {
+                    failures.push(format!("{path} = {} changes nothing", key.example));
+                }
+                (_, Ok(_)) => {}
+                (_, Err(message)) => failures.push(format!("{path} = {}: {message}", key.example)),
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+fn every_parameter_of_a_model_has_an_effect() {
+    for model in models::MODELS {
+        let device = if model.name == "memory" { "nic" } else { model.name };
+        for key in model.keys {
+            let sets = [format!("device.{device}.{}={}", key.name, key.example)];
+            assert_ne!(read(&[]).unwrap(), read(&sets).unwrap(), "{}: {}", model.name, key.name);
+        }
+    }
+}
+
+#[test]
+fn defaults_say_what_holds_where_a_key_is_absent() {
+    for (place, section) in places() {
+        // In layers that lie upon others, and in buffers, a default is not the same as nothing.
+        if place.contains("link") || place == "host" {
+            continue;
+        }
+        for key in section.keys.iter().filter(|k| !k.default.is_empty()) {
+            let path = if place.is_empty() { key.name.to_owned() } else { format!("{place}.{}", key.name) };
+            if key.name == "timing" {
+                continue;
+            }
+            let sets = [format!("{path}={}", key.default)];
+            assert_eq!(read(&[]), read(&sets), "{path}");
+        }
+    }
+}
+
+#[test]
+fn the_schema_knows_every_key() {
+    let schema = tlplab_experiment::schema::schema();
+    let text = schema.to_string();
+    for (_, section) in places() {
+        for key in section.keys {
+            assert!(text.contains(&format!("\"{}\":", key.name)), "{}", key.name);
+            assert!(text.contains(&serde_json::to_string(key.doc).unwrap()), "{}", key.doc);
+        }
+    }
+    assert_eq!(schema["properties"]["switch"]["additionalProperties"]["additionalProperties"], false);
+    assert_eq!(schema["required"], serde_json::json!(["title"]));
+}
+
+#[test]
+fn the_reference_knows_every_key() {
+    let text = tlplab_experiment::schema::reference();
+    for key in places().iter().flat_map(|(_, section)| section.keys) {
+        assert!(text.contains(&format!("| `{}` |", key.name)), "{}", key.name);
+    }
+}
