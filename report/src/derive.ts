@@ -143,10 +143,10 @@ export function attributionOf(result: Result, flow: Flow, index: number, filter:
 /** Samples added up by cause, place and flow in front; null when they do not tell places. */
 function byPlace(result: Result, samples: Sample[]): Row[] | null {
   const { places } = result;
-  if (!places || samples.some((s) => !s.parts)) return null;
+  if (!places || samples.every((s) => !s.parts)) return null;
   const sums = new Map<string, Row>();
   let all = 0;
-  for (const [cause, place, behind, ns] of samples.flatMap((s) => s.parts!)) {
+  for (const [cause, place, behind, ns] of samples.flatMap((s) => s.parts ?? [])) {
     const key = `${cause}/${place}/${behind}`;
     const row = sums.get(key) ?? { cause, place: places[place] ?? "?", behind: result.flows[behind]?.name ?? null, total_ns: 0, share: 0 };
     row.total_ns += ns;

@@ -36,7 +36,7 @@ export function Details({ view, ladder, packet: p }: Props) {
   if (p.flow !== null) facts.push(["flow", <><Swatch flow={p.flow} />{result.flows[p.flow]?.name}</>]);
   if (flags) facts.push(["state", <b class="warn">{flags}</b>]);
   return (
-    <aside class="details" aria-live="polite">
+    <aside class="details">
       <h3>{p.text || p.kind}<small>{p.class.toUpperCase()}</small></h3>
       <dl class="pairs">{facts.map(([k, v]) => <div key={k}><dt>{k}</dt><dd>{v}</dd></div>)}</dl>
       {transaction ? <Waterfall view={view} t={transaction} packet={p} /> : <p class="note">{p.class === "tlp" ? "Its transaction is not in the window." : "It belongs to the link, not to a transaction."}</p>}

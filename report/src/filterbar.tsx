@@ -35,7 +35,7 @@ function Overview({ view }: { view: View }) {
   const { result, filter } = view;
   const box = useRef<HTMLDivElement>(null);
   const [live, setLive] = useState<[number, number] | null>(null);
-  const whole = result.end_fs - result.start_fs;
+  const whole = Math.max(1, result.end_fs - result.start_fs);
   const latest = useRef(view);
   latest.current = view;
   useEffect(() => {
@@ -75,7 +75,7 @@ function Spark({ view }: { view: View }) {
   if (series.bins === 0) return null;
   const total = Array.from({ length: series.bins }, (_, b) => series.flows.reduce((sum, f) => sum + (f.bytes[b] ?? 0), 0));
   const top = Math.max(1, ...total);
-  const width = end_fs - start_fs;
+  const width = Math.max(1, end_fs - start_fs);
   const x = (b: number) => (((series.start_fs + b * series.bin_fs - start_fs) / width) * 100).toFixed(2);
   const d = total.map((v, b) => `L${x(b)},${(30 - (v / top) * 26).toFixed(2)}L${x(b + 1)},${(30 - (v / top) * 26).toFixed(2)}`).join("");
   return <svg viewBox="0 0 100 30" preserveAspectRatio="none"><path d={`M${x(0)},30${d}L${x(series.bins)},30Z`} /></svg>;

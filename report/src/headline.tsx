@@ -36,12 +36,12 @@ function Sentence({ view, text }: { view: View; text: string }) {
   const { resource } = view.result.verdict.limit;
   const link = linkOfPlace(view.result, resource);
   const name = resource.replace(/^link\s+/, "");
-  const at = text.indexOf(name);
+  const at = text.toLowerCase().indexOf(name.toLowerCase()); // a sentence may begin with it
   if (link === null || at < 0) return <>{text}</>;
   return (
     <>
       {text.slice(0, at)}
-      <button type="button" class="inline" aria-pressed={view.filter.link === link} onClick={() => view.chooseLink(link)} title="Show only what concerns this link">{name}</button>
+      <button type="button" class="inline" aria-pressed={view.filter.link === link} onClick={() => view.chooseLink(link)} title="Show only what concerns this link">{text.slice(at, at + name.length)}</button>
       {text.slice(at + name.length)}
     </>
   );

@@ -38,7 +38,7 @@ function meanUse(view: View, r: Resource): number {
 }
 
 const COLOURS: Record<string, string> = {
-  tags: "var(--cause-tag-wait)", credits: "var(--cause-credit-wait)", buffer: "var(--cause-queueing)", replay: "var(--cause-replay-buffer-wait)",
+  tags: "var(--cause-tag-wait)", credits: "var(--cause-credit-wait)", buffer: "var(--cause-queueing)", replay: "var(--cause-replay-buffer-wait)", memory: "var(--cause-completer)",
 };
 
 function Small({ view, resource: r, use }: { view: View; resource: Resource; use: number }) {

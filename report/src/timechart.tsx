@@ -34,12 +34,33 @@ interface Props {
   axis?: (value: number) => string;
 }
 
+/** The part of a chart that is being chosen, in pixels. (uPlot clears its own selection when its own dragging is off.) */
+class Brush {
+  a = 0;
+  b = 0;
+  private readonly mark = document.createElement("div");
+
+  constructor(over: HTMLElement) {
+    this.mark.className = "brush";
+    over.append(this.mark);
+    this.show(0, 0);
+  }
+
+  show(a: number, b: number): void {
+    [this.a, this.b] = [a, b];
+    this.mark.hidden = b <= a;
+    this.mark.style.left = px(a);
+    this.mark.style.width = px(b - a);
+  }
+}
+
 /** The chart under the pointer; the others only follow its cursor. */
 let active: uPlot | null = null;
 
 export function TimeChart(props: Props) {
   const [box, width] = useWidth<HTMLDivElement>();
   const chart = useRef<uPlot | null>(null);
+  const brush = useRef<Brush | null>(null);
   const latest = useRef(props);
   latest.current = props;
   const dark = useDark();
@@ -49,12 +70,13 @@ export function TimeChart(props: Props) {
     if (!box.current || width === 0) return;
     const u = draw(box.current, width, latest);
     chart.current = u;
+    brush.current = new Brush(u.over);
     const stop = onDrag(u.over, {
-      move: (a, b) => u.setSelect({ left: a, width: b - a, top: 0, height: u.over.clientHeight }, false),
+      move: (a, b) => brush.current?.show(a, b),
       end: (range) => {
-        u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+        brush.current?.show(0, 0);
         hideTip();
-        if (range) choose(u, latest.current.view, u.posToVal(range[0], "x"), u.posToVal(range[1], "x"));
+        if (range) choose(latest.current.view, u.posToVal(range[0], "x"), u.posToVal(range[1], "x"));
       },
     });
     return () => {
@@ -72,7 +94,7 @@ export function TimeChart(props: Props) {
   return (
     <div class="chart" ref={box} style={{ minHeight: px(height) }} tabIndex={0} role="group"
       aria-label={`${props.label}. Arrow keys read values, Shift with arrow keys and Enter choose a time range, Escape clears it.`}
-      onKeyDown={(e) => chart.current && keys(e, chart.current, latest.current)} onBlur={hideTip} />
+      onKeyDown={(e) => chart.current && keys(e, chart.current, brush.current!, latest.current)} onBlur={hideTip} />
   );
 }
 
@@ -83,8 +105,7 @@ const inUnit = (view: View): [number, number] => {
   return [a / unitOf(view), b / unitOf(view)];
 };
 
-function choose(u: uPlot, view: View, a: number, b: number): void {
-  u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+function choose(view: View, a: number, b: number): void {
   const range = clampRange(view.result, a * unitOf(view), b * unitOf(view));
   if (range) view.chooseRange(range);
 }
@@ -179,11 +200,14 @@ function reading(u: uPlot, props: Props): void {
   );
 }
 
-function keys(e: KeyboardEvent, u: uPlot, props: Props): void {
+function keys(e: KeyboardEvent, u: uPlot, brush: Brush, props: Props): void {
   const { view } = props;
   const x = u.data[0];
   if (e.key === "Escape") return view.filter.range ? view.chooseRange(null) : undefined;
-  if (e.key === "Enter" && u.select.width > 0) return choose(u, view, u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
+  if (e.key === "Enter" && brush.b > brush.a) {
+    choose(view, u.posToVal(brush.a, "x"), u.posToVal(brush.b, "x"));
+    return brush.show(0, 0);
+  }
   const step = e.key === "ArrowRight" ? 1 : e.key === "ArrowLeft" ? -1 : 0;
   if (step === 0 || x.length === 0) return;
   e.preventDefault();
@@ -191,11 +215,11 @@ function keys(e: KeyboardEvent, u: uPlot, props: Props): void {
   const [lo, hi] = [u.valToIdx(u.scales["x"]!.min!), u.valToIdx(u.scales["x"]!.max!)];
   const old = u.cursor.idx ?? lo;
   const next = Math.max(lo, Math.min(hi, old + step));
-  const px = (i: number) => u.valToPos(x[i]!, "x");
+  const at = (i: number) => u.valToPos(x[i]!, "x");
   if (e.shiftKey) {
-    const right = u.select.left + u.select.width;
-    const anchor = u.select.width === 0 ? px(old) : Math.abs(right - px(old)) < Math.abs(u.select.left - px(old)) ? u.select.left : right;
-    u.setSelect({ left: Math.min(anchor, px(next)), width: Math.abs(px(next) - anchor), top: 0, height: u.over.clientHeight }, false);
-  }
-  u.setCursor({ left: px(next), top: 12 });
+    const { a, b } = brush;
+    const anchor = a === b ? at(old) : Math.abs(b - at(old)) < Math.abs(a - at(old)) ? a : b;
+    brush.show(Math.min(anchor, at(next)), Math.max(anchor, at(next)));
+  } else brush.show(0, 0);
+  u.setCursor({ left: at(next), top: 12 });
 }

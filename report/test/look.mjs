@@ -1,7 +1,6 @@
 // Pictures of the page in use, into report/out: a link chosen, a range chosen, a tooltip, the ladder in the middle.
-import { chromium } from "playwright-core";
-import { here } from "./bundle.mjs";
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"] });
+import { here, launch } from "./bundle.mjs";
+const browser = await launch();
 for (const width of [1440, 390]) {
   const page = await browser.newPage({ viewport: { width, height: width === 390 ? 844 : 1000 }, deviceScaleFactor: width === 390 ? 2 : 1 });
   await page.goto(`file://${here}/../out/reads.html`);

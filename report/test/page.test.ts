@@ -34,13 +34,14 @@ describe("the page", { skip }, () => {
     await page.close();
   }
 
-  const dragOver = async (page: Page, selector: string, from: number, to: number) => {
+  const dragOver = async (page: Page, selector: string, from: number, to: number, meanwhile = async () => {}) => {
     await page.locator(selector).first().scrollIntoViewIfNeeded();
     const box = (await page.locator(selector).first().boundingBox())!;
     await page.mouse.move(box.x + box.width * from, box.y + box.height / 2);
     await page.mouse.down();
     await page.mouse.move(box.x + box.width * ((from + to) / 2), box.y + box.height / 2, { steps: 4 });
     await page.mouse.move(box.x + box.width * to, box.y + box.height / 2);
+    await meanwhile();
     await page.mouse.up();
   };
 
@@ -58,7 +59,7 @@ describe("the page", { skip }, () => {
   test("a drag over a chart filters by time, everywhere, and the chip clears it", () =>
     open("quickstart", 1440, async (page) => {
       const before = await page.locator(".flows .rate b").first().textContent();
-      await dragOver(page, "#throughput .u-over", 0.61, 0.66);
+      await dragOver(page, "#throughput .u-over", 0.61, 0.66, async () => assert.ok(await page.locator(".brush").first().isVisible(), "the range shows while it is dragged"));
       const chip = page.locator(".chips .chip");
       await assertText(chip, /12\d.*13\d/);
       assert.notEqual(await page.locator(".flows .rate b").first().textContent(), before, "the rate is of the range");

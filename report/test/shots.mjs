@@ -1,9 +1,8 @@
 // Pictures of the invented runs at desktop and phone width, light and dark, into report/out: node test/shots.mjs [case…]
-import { chromium } from "playwright-core";
-import { here } from "./bundle.mjs";
+import { here, launch } from "./bundle.mjs";
 
 const wanted = process.argv.slice(2);
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"] });
+const browser = await launch();
 for (const name of wanted.length ? wanted : ["quickstart"]) {
   for (const width of [1440, 390]) {
     for (const colorScheme of ["light", "dark"]) {
