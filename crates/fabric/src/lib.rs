@@ -1,2 +1,56 @@
-//! The discrete-event simulator of PCIe fabrics
+//! The discrete-event simulator of PCIe fabrics.
+//!
+//! A [`Builder`] takes a [`FabricConfig`](config::FabricConfig), device and program objects, and gives a [`Fabric`] that runs:
+//! [`Fabric::next_event`], [`Fabric::run_until`], [`Fabric::run_events`]. What it did is read from [`Fabric::flow_results`] and its
+//! siblings in [`results`], or watched as it happens by a [`Probe`].
+//!
+//! How a TLP travels, and which file moves it:
+//! 1. A device or host program asks for an operation ([`end_point`](crate), `root`), which the `initiator` makes TLPs of.
+//! 2. The TLP waits in the `egress` queue of a port until the arbiter and the data link layer let it go (`transmit`).
+//! 3. The `channel` serialises it, adds ordered sets, lets faults strike, and delivers it after the flight time.
+//! 4. `receive` hands it to the peer's data link layer and then to the node: `switch` routes it by bridge registers (`routing`) to the
+//!    next egress; `root` and `end_point` consume it.
+//!
+//! `attribution` explains how every instant of a transaction gets its cause, `queue` how events are ordered, `timeline` and
+//! `transactions` how statistics stay bounded.
+
+pub mod attribution;
+mod build;
+mod channel;
 pub mod config;
+mod egress;
+mod end_point;
+mod firmware;
+mod ids;
+mod initiator;
+mod layout;
+mod link_state;
+mod memory;
+mod node;
+mod outside;
+mod peer;
+mod port;
+pub mod probe;
+mod queue;
+mod receive;
+pub mod results;
+mod root;
+mod routing;
+mod sample;
+mod sim;
+mod slab;
+mod switch;
+mod timeline;
+pub mod topology;
+mod transactions;
+mod transmit;
+
+pub use build::{BuildError, Builder};
+pub use ids::{FlowId, LinkId, NodeId, PortId};
+pub use port::WireCounters;
+pub use probe::Probe;
+pub use root::MSI_ADDRESS;
+pub use routing::{BridgeRegisters, Window};
+pub use sample::Sample;
+pub use sim::Fabric;
+pub use transactions::{Bucket, CauseHistogram, Ending, FlowStatistics};

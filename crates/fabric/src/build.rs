@@ -1,0 +1,553 @@
+//! From a configuration to a fabric that runs.
+
+use crate::attribution::Partition;
+use crate::channel::{Channel, Faults};
+use crate::config::{
+    Buffers, DeviceConfig, Direction, FabricConfig, FaultKind, Fidelity, Forwarding, LinkConfig,
+    PortConfig,
+};
+use crate::egress::Egress;
+use crate::end_point::EndPoint;
+use crate::firmware::Firmware;
+use crate::layout::{Layout, PortSlot};
+use crate::ids::{FlowId, LinkId, NodeId, PortId};
+use crate::initiator::Initiator;
+use crate::link_state::{DOWN, UP};
+use crate::memory::MemoryServer;
+use crate::node::Node;
+use crate::port::{Port, PortSeries, WireCounters};
+use crate::probe::{Probe, TraceHash};
+use crate::queue::EventQueue;
+use crate::root::{Program, Root, Worker};
+use crate::sample::Samples;
+use crate::sim::{Fabric, Task};
+use crate::switch::Switch;
+use crate::timeline::Timeline;
+use crate::topology::{FlowInfo, LinkInfo, NodeInfo, NodeKind, PortInfo, Topology};
+use crate::transactions::{FlowStatistics, Transactions};
+use std::collections::{BTreeMap, VecDeque};
+use tlplab_datalink::{
+    AckLatency, ClassBuffer, Config as LinkLayerConfig, Credits, Engine, ReceiveBuffers,
+};
+use tlplab_device::{Device, DeviceInfo, Event, HostEvent, HostProgram, HostRam, IdentityError, Random};
+use tlplab_transaction::{Completer, Requester, RequesterConfig, TagBits, TagConfig};
+use tlplab_units::{Bdf, Duration, LinkRate, Mps, Mrrs, Rcb, Time};
+use tlplab_wire::tlp::Attributes;
+
+/// Why a configuration is not a fabric.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// Two components have one name.
+    #[error("there are two components called {0:?}")]
+    DuplicateName(String),
+    /// The parent does not exist, or is no switch or root port.
+    #[error("{component}: there is no switch or root port called {under:?} to be under")]
+    UnknownParent {
+        /// The component.
+        component: String,
+        /// What it names.
+        under: String,
+    },
+    /// Two components under one root port, which is one end of one link.
+    #[error("{first} and {second} are both under {port}; a root port has one link: put a switch between")]
+    PortTaken {
+        /// The root port.
+        port: String,
+        /// One.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// Switches under each other in a circle.
+    #[error("{0} is not connected to the host: its parents form a loop")]
+    Loop(String),
+    /// A device's configuration space cannot be.
+    #[error("{component}: {error}")]
+    Identity {
+        /// The component.
+        component: String,
+        /// What is wrong.
+        error: IdentityError,
+    },
+    /// A port's buffers or policies cannot be.
+    #[error("{component}, {end} port: {error}")]
+    Port {
+        /// The component below the link.
+        component: String,
+        /// "upper" or "lower".
+        end: &'static str,
+        /// What is wrong.
+        error: tlplab_datalink::ConfigError,
+    },
+    /// More than bus numbers or address space allow.
+    #[error("{0}")]
+    TooLarge(&'static str),
+    /// A device was given without its configuration or the other way round.
+    #[error("device {0:?} has a model but no configuration, or a configuration but no model")]
+    Unpaired(String),
+}
+
+/// Collects what a fabric is made of.
+pub struct Builder {
+    config: FabricConfig,
+    devices: BTreeMap<String, Behaviour>,
+    programs: Vec<(HostBehaviour, Vec<FlowInfo>)>,
+    probe: Option<Box<dyn Probe>>,
+}
+
+struct Behaviour {
+    device: Box<dyn Device>,
+    outside: bool,
+    flows: Vec<FlowInfo>,
+    finishes: bool,
+}
+
+struct HostBehaviour {
+    program: Option<Box<dyn HostProgram>>,
+    finishes: bool,
+}
+
+impl Builder {
+    /// A fabric of this configuration, whose devices follow.
+    pub fn new(config: FabricConfig) -> Self {
+        Self { config, devices: BTreeMap::new(), programs: Vec::new(), probe: None }
+    }
+
+    /// What the device `name` does. `flows` are its streams, from 0; the last serves all further streams, and one is made if there
+    /// is none. A run may wait for a device that `finishes`.
+    pub fn device(&mut self, name: &str, device: Box<dyn Device>, flows: Vec<FlowInfo>, finishes: bool) -> &mut Self {
+        self.devices.insert(name.into(), Behaviour { device, outside: false, flows, finishes });
+        self
+    }
+
+    /// A device that is driven from outside: its events are taken with [`Fabric::take_device_events`], its actions given with
+    /// [`Fabric::inject`]. `device` only tells its identity.
+    pub fn outside_device(&mut self, name: &str, device: Box<dyn Device>, flows: Vec<FlowInfo>) -> &mut Self {
+        self.devices.insert(name.into(), Behaviour { device, outside: true, flows, finishes: false });
+        self
+    }
+
+    /// A program on the host, with the flows of its streams.
+    pub fn program(&mut self, program: Box<dyn HostProgram>, flows: Vec<FlowInfo>, finishes: bool) -> &mut Self {
+        self.programs.push((HostBehaviour { program: Some(program), finishes }, flows));
+        self
+    }
+
+    /// A program that is driven from outside; see [`Fabric::take_host_events`].
+    pub fn outside_program(&mut self, flows: Vec<FlowInfo>) -> &mut Self {
+        self.programs.push((HostBehaviour { program: None, finishes: false }, flows));
+        self
+    }
+
+    /// Who watches.
+    pub fn probe(&mut self, probe: Box<dyn Probe>) -> &mut Self {
+        self.probe = Some(probe);
+        self
+    }
+
+    /// Builds the fabric and starts its devices and programs at time 0.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the component and what is wrong.
+    pub fn build(mut self) -> Result<Fabric, BuildError> {
+        for device in &self.config.devices {
+            let Some(behaviour) = self.devices.get(&device.name) else {
+                return Err(BuildError::Unpaired(device.name.clone()));
+            };
+            let identity = behaviour.device.identity();
+            identity
+                .check()
+                .map_err(|error| BuildError::Identity { component: device.name.clone(), error })?;
+        }
+        if let Some(name) =
+            self.devices.keys().find(|name| !self.config.devices.iter().any(|d| d.name == **name))
+        {
+            return Err(BuildError::Unpaired(name.clone()));
+        }
+        let layout = Layout::of(&self.config)?;
+        let identities = self.devices.iter().map(|(n, b)| (n.clone(), b.device.identity())).collect();
+        let firmware = Firmware::assign(&layout, &self.config, &identities)?;
+        let mut fabric = self.empty_fabric(&layout, &firmware)?;
+        self.add_nodes(&layout, &firmware, &mut fabric);
+        self.start(&layout, &mut fabric);
+        Ok(fabric)
+    }
+
+    fn empty_fabric(&mut self, layout: &Layout, firmware: &Firmware) -> Result<Fabric, BuildError> {
+        let config = &self.config;
+        let mut topology = Topology::default();
+        for (i, name) in layout.nodes.iter().enumerate() {
+            let kind = layout.kind(i);
+            topology.nodes.push(NodeInfo { name: name.clone(), kind, id: firmware.ids[i] });
+        }
+        for (i, slot) in layout.ports.iter().enumerate() {
+            topology.ports.push(PortInfo {
+                name: slot.name.clone(),
+                node: NodeId(slot.node as u16),
+                link: LinkId(slot.link as u16),
+                direction: slot.direction,
+                bridge: firmware.bridges[i],
+            });
+        }
+        for (i, link) in layout.links.iter().enumerate() {
+            let c = layout.link_config(config, i);
+            topology.links.push(LinkInfo {
+                name: link.name.clone(),
+                generation: c.generation,
+                width: c.width,
+                mode: c.mode,
+                mps: link.mps,
+                rate: LinkRate::new(c.generation, c.width),
+                recovery: c.recovery,
+                ports: [PortId(link.lower as u16), PortId(link.upper as u16)],
+            });
+        }
+        let mut timeline = Timeline::new();
+        let mut ports = Vec::new();
+        for (i, slot) in layout.ports.iter().enumerate() {
+            ports.push(make_port(config, layout, i, slot, &mut timeline)?);
+        }
+        establish(config, layout, &mut ports)?;
+        Ok(Fabric {
+            now: Time::ZERO,
+            queue: EventQueue::default(),
+            tlps: Default::default(),
+            transactions: Transactions::default(),
+            ports,
+            nodes: Vec::new(),
+            root_node: NodeId(layout.root as u16),
+            topology,
+            device_infos: firmware.devices.clone(),
+            length_only: config.fidelity == Fidelity::LengthOnly,
+            warmup: config.warmup,
+            flows: Vec::new(),
+            timeline,
+            samples: Samples::new(Random::keyed(config.seed, "fabric", "samples")),
+            hash: TraceHash::default(),
+            probe: self.probe.take(),
+            agenda: VecDeque::new(),
+            workers: Vec::new(),
+            outside: Vec::new(),
+            outside_host: Vec::new(),
+            protocol_errors: Vec::new(),
+            fault: None,
+            events: 0,
+            ended: 0,
+            refused: 0,
+            unexpected: 0,
+            interrupts: 0,
+            messages: 0,
+            link_events: Vec::new(),
+            actions: Vec::new(),
+            host_actions: Vec::new(),
+        })
+    }
+
+    fn add_nodes(&mut self, layout: &Layout, firmware: &Firmware, fabric: &mut Fabric) {
+        for (i, name) in layout.nodes.iter().enumerate() {
+            let ports: Vec<_> = layout.ports_of(i).map(|p| PortId(p as u16)).collect();
+            let bridges = ports.iter().filter_map(|p| firmware.bridges[p.index()]).collect();
+            let node = match layout.kind(i) {
+                NodeKind::Root => Node::Root(Box::new(self.make_root(layout, ports, bridges, fabric))),
+                NodeKind::Switch => {
+                    let switch = self.config.switches.iter().find(|s| s.name == *name).expect("laid out");
+                    let (latency, forwarding) = (switch.latency, switch.forwarding);
+                    Node::Switch(Switch { latency, forwarding, ports, bridges, id: firmware.ids[i] })
+                }
+                NodeKind::EndPoint => {
+                    let device = self.config.devices.iter().find(|d| d.name == *name).expect("laid out");
+                    let device = device.clone();
+                    Node::EndPoint(Box::new(self.make_end_point(i, &device, ports[0], layout, firmware, fabric)))
+                }
+            };
+            fabric.nodes.push(node);
+        }
+        for i in 0..fabric.ports.len() {
+            let peer = fabric.ports[i].peer;
+            let cuts = matches!(fabric.node_of(peer), Node::Switch(s) if s.forwarding == Forwarding::CutThrough);
+            fabric.ports[i].peer_cuts_through = cuts;
+        }
+        let (places, flows) = (fabric.ports.len() + fabric.nodes.len(), fabric.topology.flows.len());
+        for _ in 0..flows {
+            let statistics = FlowStatistics::new(places, flows, &mut fabric.timeline);
+            fabric.flows.push(statistics);
+        }
+    }
+
+    fn make_root(
+        &mut self,
+        layout: &Layout,
+        ports: Vec<PortId>,
+        bridges: Vec<crate::routing::BridgeRegisters>,
+        fabric: &mut Fabric,
+    ) -> Root {
+        let host = self.config.host.clone();
+        let id = fabric.topology.nodes[layout.root].id;
+        let mps = layout.links.iter().map(|l| l.mps).min().unwrap_or(Mps::ALL[0]);
+        let requester = RequesterConfig {
+            tags: tag_config(host.tags),
+            mps,
+            mrrs: Mrrs::new(mps.bytes()).unwrap_or(Mrrs::ALL[0]),
+            completion_timeout: Some(host.completion_timeout),
+            ..RequesterConfig::new(id)
+        };
+        let (mut flows, mut programs) = (Vec::new(), Vec::new());
+        for (i, (behaviour, infos)) in std::mem::take(&mut self.programs).into_iter().enumerate() {
+            let first = flows.len() as u16;
+            let infos = some_flow(infos, &host.name, &format!("{}.cpu{i}", host.name), "mmio", "device");
+            flows.extend(infos.into_iter().map(|info| add_flow(fabric, info)));
+            let streams = (first, flows.len() as u16 - first);
+            if behaviour.finishes {
+                fabric.workers.push(Worker { node: NodeId(layout.root as u16), owner: i, finished: false });
+            }
+            programs.push(Program { program: behaviour.program, next_op: 0, streams });
+        }
+        let stream = flows.len() as u16;
+        if flows.is_empty() {
+            flows = some_flow(Vec::new(), &host.name, &host.name, "peer", "device")
+                .into_iter()
+                .map(|info| add_flow(fabric, info))
+                .collect();
+        }
+        let tags = fabric.timeline.add_gauge();
+        let peer_split = crate::peer::Splitter::new(stream);
+        Root {
+            latency: host.latency,
+            ports,
+            bridges,
+            completer: Completer { id, rcb: host.rcb, mps, policy: host.completions },
+            memory: Box::new(HostRam::new(0x10_0000, 0xBFF0_0000)),
+            server: MemoryServer::new(host.memory),
+            initiator: Initiator {
+                requester: Requester::new(requester),
+                submissions: VecDeque::new(),
+                flows,
+                timer: Time::NEVER,
+                tags,
+            },
+            programs,
+            peer_to_peer: host.peer_to_peer,
+            splitter: peer_split,
+        }
+    }
+
+    fn make_end_point(
+        &mut self,
+        node: usize,
+        config: &DeviceConfig,
+        port: PortId,
+        layout: &Layout,
+        firmware: &Firmware,
+        fabric: &mut Fabric,
+    ) -> EndPoint {
+        let behaviour = self.devices.remove(&config.name).expect("checked before");
+        let id = firmware.ids[node];
+        let mps = layout.links[layout.ports[port.index()].link].mps;
+        let attributes = Attributes {
+            relaxed_ordering: config.relaxed_ordering,
+            id_based_ordering: config.id_based_ordering,
+            ..Attributes::default()
+        };
+        let requester = RequesterConfig {
+            tags: tag_config(config.tags),
+            mps,
+            mrrs: config.mrrs,
+            completion_timeout: Some(config.completion_timeout),
+            attributes,
+            ..RequesterConfig::new(id)
+        };
+        let infos = some_flow(behaviour.flows, &config.name, &config.name, "dma", "host");
+        let flows = infos.into_iter().map(|info| add_flow(fabric, info)).collect();
+        let number = firmware.devices.iter().position(|d| d.name == config.name).unwrap_or(0) as u16;
+        if behaviour.finishes {
+            fabric.workers.push(Worker { node: NodeId(node as u16), owner: 0, finished: false });
+        }
+        EndPoint {
+            port,
+            latency: config.latency,
+            number,
+            device: (!behaviour.outside).then_some(behaviour.device),
+            next_op: 0,
+            bars: firmware.devices[usize::from(number)].bars,
+            completer: Completer {
+                id,
+                rcb: Rcb::ALL[1],
+                mps,
+                policy: tlplab_transaction::CompletionPolicy::Max,
+            },
+            initiator: Initiator {
+                requester: Requester::new(requester),
+                submissions: VecDeque::new(),
+                flows,
+                timer: Time::NEVER,
+                tags: fabric.timeline.add_gauge(),
+            },
+        }
+    }
+
+    fn start(&mut self, layout: &Layout, fabric: &mut Fabric) {
+        for (i, link) in layout.links.iter().enumerate() {
+            let config = layout.link_config(&self.config, i);
+            let lower = PortId(link.lower as u16);
+            if !config.trained {
+                fabric.link_up(lower);
+                fabric.link_up(PortId(link.upper as u16));
+            }
+            for fault in &config.faults {
+                if let FaultKind::Down { at, until } = fault.kind {
+                    fabric.plan_link_state(lower, at, DOWN);
+                    if let Some(until) = until {
+                        fabric.plan_link_state(lower, until, UP);
+                    }
+                }
+            }
+        }
+        for i in 0..fabric.ports.len() {
+            fabric.try_transmit(PortId(i as u16));
+            fabric.arm(PortId(i as u16));
+        }
+        for i in 0..fabric.nodes.len() {
+            let node = NodeId(i as u16);
+            if matches!(fabric.nodes[i], Node::EndPoint(_)) {
+                fabric.agenda.push_back(Task::Tell { node, event: Event::Start });
+            }
+        }
+        for program in 0..fabric.root().programs.len() {
+            fabric.agenda.push_back(Task::TellHost { program, event: HostEvent::Start });
+        }
+        fabric.settle();
+    }
+}
+
+fn some_flow(infos: Vec<FlowInfo>, owner: &str, name: &str, operation: &str, target: &str) -> Vec<FlowInfo> {
+    if !infos.is_empty() {
+        return infos;
+    }
+    let text = |s: &str| s.to_string();
+    vec![FlowInfo { name: text(name), owner: text(owner), operation: text(operation), target: text(target) }]
+}
+
+fn add_flow(fabric: &mut Fabric, info: FlowInfo) -> FlowId {
+    fabric.topology.flows.push(info);
+    FlowId(fabric.topology.flows.len() as u16 - 1)
+}
+
+fn tag_config(tags: u16) -> TagConfig {
+    let bits = match tags {
+        0..=32 => TagBits::Five,
+        33..=256 => TagBits::Eight,
+        257..=768 => TagBits::Ten,
+        _ => TagBits::Fourteen,
+    };
+    TagConfig { bits, limit: Some(tags), ..TagConfig::default() }
+}
+
+fn make_port(
+    config: &FabricConfig,
+    layout: &Layout,
+    index: usize,
+    slot: &PortSlot,
+    timeline: &mut Timeline,
+) -> Result<Port, BuildError> {
+    let link = &layout.links[slot.link];
+    let c = layout.link_config(config, slot.link);
+    let direction = if slot.direction == 0 { Direction::Up } else { Direction::Down };
+    let purpose = if slot.direction == 0 { "errors up" } else { "errors down" };
+    let faults = Faults::new(
+        c.faults.iter().filter(|f| f.direction == direction),
+        Random::keyed(config.seed, &link.name, purpose),
+    );
+    let rate = LinkRate::new(c.generation, c.width);
+    let engine = Engine::new(link_layer(config, layout, index)?);
+    let weights = layout.sources(config, slot.node);
+    Ok(Port {
+        node: NodeId(slot.node as u16),
+        index: slot.index,
+        peer: PortId(if slot.direction == 0 { link.upper } else { link.lower } as u16),
+        link: LinkId(slot.link as u16),
+        direction: slot.direction,
+        mode: c.mode,
+        engine,
+        channel: Channel::new(rate, c.generation.encoding(), c.flight, c.skp, faults),
+        egress: Egress::new(weights.into_iter()),
+        partition: Partition::new(),
+        transmitting: false,
+        transmits_until: Time::ZERO,
+        wire_up: c.trained,
+        recovering: false,
+        peer_cuts_through: false,
+        leaving: Vec::new(),
+        timer: Time::NEVER,
+        counters: WireCounters::default(),
+        flit_flow: None,
+        flit_debt: 0,
+        series: PortSeries::new(timeline),
+    })
+}
+
+/// Links that were trained before the run begins have exchanged their credits already.
+fn establish(config: &FabricConfig, layout: &Layout, ports: &mut [Port]) -> Result<(), BuildError> {
+    for (i, link) in layout.links.iter().enumerate() {
+        if layout.link_config(config, i).trained {
+            let (lower, upper) = (
+                link_layer(config, layout, link.lower)?,
+                link_layer(config, layout, link.upper)?,
+            );
+            (ports[link.lower].engine, ports[link.upper].engine) = Engine::established(lower, upper);
+        }
+    }
+    Ok(())
+}
+
+fn link_layer(config: &FabricConfig, layout: &Layout, port: usize) -> Result<LinkLayerConfig, BuildError> {
+    let slot = &layout.ports[port];
+    let link = &layout.links[slot.link];
+    let c: &LinkConfig = layout.link_config(config, slot.link);
+    let (policy, end): (&PortConfig, _) =
+        if slot.direction == 0 { (&c.lower, "lower") } else { (&c.upper, "upper") };
+    let mut layer = LinkLayerConfig::new(c.generation, c.width, link.mps);
+    layer.mode = c.mode;
+    let switch = layout.kind(slot.node) == NodeKind::Switch;
+    layer.receive = match policy.buffers {
+        Some(buffers) => receive_buffers(buffers),
+        None if switch => ReceiveBuffers::generous(c.generation),
+        None => ReceiveBuffers::end_point(c.generation),
+    };
+    layer.ack.latency = match policy.ack_latency {
+        None => AckLatency::Specification,
+        Some(Duration::ZERO) => AckLatency::AtOnce,
+        Some(time) => AckLatency::Fixed(time),
+    };
+    layer.ack.every = policy.ack_every;
+    layer.replay.tlps = policy.replay_tlps;
+    layer.replay.bytes = policy.replay_bytes;
+    layer.replay_timer = policy.replay_timer;
+    let component = link.name.clone();
+    layer.check().map_err(|error| BuildError::Port { component, end, error })?;
+    Ok(layer)
+}
+
+fn receive_buffers(buffers: Buffers) -> ReceiveBuffers {
+    let credits = |n: u32| match n {
+        0 => Credits::Infinite,
+        n => Credits::Finite(u16::try_from(n).unwrap_or(u16::MAX)),
+    };
+    let class = |header, data| ClassBuffer { header: credits(header), data: credits(data) };
+    ReceiveBuffers::vc0(
+        class(buffers.posted_headers, buffers.posted_data),
+        class(buffers.non_posted_headers, buffers.non_posted_data),
+        class(buffers.completion_headers, buffers.completion_data),
+    )
+}
+
+impl Fabric {
+    /// What can be told of devices and links, for results.
+    pub fn devices(&self) -> &[DeviceInfo] {
+        &self.device_infos
+    }
+
+    /// The ID a component answers with.
+    pub fn id_of(&self, name: &str) -> Option<Bdf> {
+        self.topology.nodes.iter().find(|n| n.name == name).map(|n| n.id)
+    }
+}

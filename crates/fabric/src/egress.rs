@@ -1,0 +1,110 @@
+//! The one place where a TLP waits at each hop: the queues of the port it leaves by, per (ingress, VC, class), and the arbiter that
+//! chooses among them.
+
+use crate::ids::PortId;
+use crate::slab::TlpHandle;
+use tlplab_datalink::{Blocked, TlpShape};
+use tlplab_transaction::{OrderedQueue, OrderingAttributes};
+use tlplab_units::FcClass;
+
+/// A TLP that waits for the egress.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) tlp: TlpHandle,
+    pub(crate) shape: TlpShape,
+    /// Whose receive buffer holds it; `None` if it was made here.
+    pub(crate) ingress: Option<PortId>,
+    /// Its LCRC turned out bad while it was being forwarded.
+    pub(crate) nullified: bool,
+}
+
+pub(crate) struct Egress {
+    sources: Vec<Source>,
+    waiting: usize,
+    /// Whose turn it is, and how many TLPs it may still send in this turn.
+    turn: usize,
+    left: u16,
+}
+
+struct Source {
+    queue: OrderedQueue<Waiting>,
+    weight: u16,
+}
+
+/// The answer of the arbiter.
+pub(crate) enum Choice {
+    /// This TLP goes.
+    Send(Waiting),
+    /// Nothing may go; why the heads of the classes may not (`None`: nothing of that class waits).
+    Blocked([Option<Blocked>; 3]),
+}
+
+impl Egress {
+    /// One source for each weight.
+    pub(crate) fn new(weights: impl Iterator<Item = u16>) -> Self {
+        let sources: Vec<_> =
+            weights.map(|weight| Source { queue: OrderedQueue::new(), weight: weight.max(1) }).collect();
+        let left = sources.first().map_or(0, |s| s.weight);
+        Self { sources, waiting: 0, turn: 0, left }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.waiting
+    }
+
+    pub(crate) fn sources(&self) -> usize {
+        self.sources.len()
+    }
+
+    pub(crate) fn len_of(&self, source: usize, class: FcClass) -> usize {
+        self.sources[source].queue.len_of(class)
+    }
+
+    pub(crate) fn push(&mut self, source: usize, attributes: OrderingAttributes, waiting: Waiting) {
+        self.sources[source].queue.push(waiting.shape.class, attributes, waiting);
+        self.waiting += 1;
+    }
+
+    /// Weighted round robin among sources, the oldest that may go within a source.
+    pub(crate) fn pick(&mut self, admit: impl Fn(&TlpShape) -> Result<(), Blocked>) -> Choice {
+        let mut blocked = [None; 3];
+        if self.waiting == 0 {
+            return Choice::Blocked(blocked);
+        }
+        let count = self.sources.len();
+        for step in 0..=count {
+            // The source whose turn it is comes first while it has something left, and last when it has not.
+            let source = (self.turn + step) % count;
+            if (step == 0 && self.left == 0) || (step == count && self.left > 0) {
+                continue;
+            }
+            let queue = &mut self.sources[source].queue;
+            let mut chosen = None;
+            for (class, head) in queue.candidates() {
+                // A nullified TLP needs no credits and stays in no replay buffer.
+                match admit(&head.shape) {
+                    Ok(()) => {
+                        chosen = Some(class);
+                        break;
+                    }
+                    Err(reason) => blocked[class.index()] = Some(reason),
+                }
+            }
+            if let Some(class) = chosen
+                && let Some(waiting) = queue.pop(class)
+            {
+                self.left = if step == 0 { self.left - 1 } else { self.sources[source].weight - 1 };
+                self.turn = source;
+                self.waiting -= 1;
+                return Choice::Send(waiting);
+            }
+        }
+        Choice::Blocked(blocked)
+    }
+
+    /// Removes everything: the link went down.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Waiting> {
+        self.waiting = 0;
+        self.sources.iter_mut().flat_map(|s| s.queue.drain())
+    }
+}

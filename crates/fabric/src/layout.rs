@@ -1,0 +1,218 @@
+//! Which nodes, ports and links a configuration has, all numbered by sorted names.
+
+use crate::build::BuildError;
+use crate::config::{Arbitration, FabricConfig, LinkConfig};
+use crate::topology::NodeKind;
+use std::collections::BTreeMap;
+use tlplab_units::Mps;
+
+/// The numbering of a fabric.
+pub(crate) struct Layout {
+    /// Names of nodes, sorted.
+    pub(crate) nodes: Vec<String>,
+    kinds: Vec<NodeKind>,
+    pub(crate) root: usize,
+    /// By node; within a node the upstream port first, then downstream ports by the name of what is below.
+    pub(crate) ports: Vec<PortSlot>,
+    /// By the name of the component below.
+    pub(crate) links: Vec<LinkSlot>,
+}
+
+pub(crate) struct PortSlot {
+    pub(crate) name: String,
+    pub(crate) node: usize,
+    /// Among its node's ports.
+    pub(crate) index: usize,
+    pub(crate) link: usize,
+    /// 0: transmits towards the root complex.
+    pub(crate) direction: u8,
+}
+
+pub(crate) struct LinkSlot {
+    /// The component below.
+    pub(crate) name: String,
+    pub(crate) lower: usize,
+    pub(crate) upper: usize,
+    /// Payload limit in force: the smallest of the hierarchy.
+    pub(crate) mps: Mps,
+}
+
+impl Layout {
+    pub(crate) fn of(config: &FabricConfig) -> Result<Self, BuildError> {
+        let mut kinds = BTreeMap::from([(config.host.name.clone(), NodeKind::Root)]);
+        let switches = config.switches.iter().map(|s| (&s.name, NodeKind::Switch));
+        let devices = config.devices.iter().map(|d| (&d.name, NodeKind::EndPoint));
+        for (name, kind) in switches.chain(devices) {
+            if kinds.insert(name.clone(), kind).is_some() {
+                return Err(BuildError::DuplicateName(name.clone()));
+            }
+        }
+        let nodes: Vec<_> = kinds.keys().cloned().collect();
+        let root = nodes.iter().position(|n| *n == config.host.name).expect("inserted above");
+        let kinds: Vec<_> = kinds.into_values().collect();
+        let mut layout = Self { nodes, kinds, root, ports: Vec::new(), links: Vec::new() };
+        let children = layout.children(config)?;
+        layout.number(config, &children);
+        layout.limit_payload(config)?;
+        Ok(layout)
+    }
+
+    pub(crate) fn kind(&self, node: usize) -> NodeKind {
+        self.kinds[node]
+    }
+
+    pub(crate) fn ports_of(&self, node: usize) -> impl Iterator<Item = usize> {
+        (0..self.ports.len()).filter(move |&p| self.ports[p].node == node)
+    }
+
+    /// The configuration of a link, by its number.
+    pub(crate) fn link_config<'a>(&self, config: &'a FabricConfig, link: usize) -> &'a LinkConfig {
+        link_of(config, &self.links[link].name)
+    }
+
+    /// The node below a downstream port.
+    pub(crate) fn below(&self, port: usize) -> usize {
+        self.ports[self.links[self.ports[port].link].lower].node
+    }
+
+    /// Weight of each source of the egress queues of a node: one per port, and of the root complex one for processor and memory. An end
+    /// point has itself as source.
+    pub(crate) fn sources(&self, config: &FabricConfig, node: usize) -> Vec<u16> {
+        let name = &self.nodes[node];
+        let round_robin = Arbitration::RoundRobin;
+        let arbitration =
+            config.switches.iter().find(|s| s.name == *name).map_or(&round_robin, |s| &s.arbitration);
+        let mut weights: Vec<_> = self
+            .ports_of(node)
+            .map(|port| match arbitration {
+                Arbitration::RoundRobin => 1,
+                Arbitration::Weighted(weights) => {
+                    let slot = &self.ports[port];
+                    let link = &self.links[slot.link];
+                    let other = if slot.direction == 0 { link.upper } else { link.lower };
+                    let behind = &self.nodes[self.ports[other].node];
+                    weights.iter().find(|(n, _)| n == behind).map_or(1, |(_, weight)| *weight)
+                }
+            })
+            .collect();
+        if self.kinds[node] == NodeKind::Root {
+            weights.push(1);
+        }
+        weights
+    }
+
+    /// For each node, what is below it: (name of the port, node).
+    fn children(&self, config: &FabricConfig) -> Result<Vec<Vec<(String, usize)>>, BuildError> {
+        let mut children: Vec<Vec<(String, usize)>> = vec![Vec::new(); self.nodes.len()];
+        let root_prefix = format!("{}.", config.host.name);
+        for (node, name) in self.nodes.iter().enumerate() {
+            if node == self.root {
+                continue;
+            }
+            let under = &link_of(config, name).under;
+            let unknown = || BuildError::UnknownParent { component: name.clone(), under: under.clone() };
+            let parent = if under.starts_with(&root_prefix) {
+                self.root
+            } else {
+                self.nodes.iter().position(|n| n == under).ok_or_else(unknown)?
+            };
+            let valid = match self.kinds[parent] {
+                NodeKind::Root => under.starts_with(&root_prefix),
+                NodeKind::Switch => true,
+                NodeKind::EndPoint => false,
+            };
+            if !valid {
+                return Err(unknown());
+            }
+            let taken = children[parent].iter().find(|(port, _)| parent == self.root && port == under);
+            if let Some(&(_, first)) = taken {
+                let (first, second) = (self.nodes[first].clone(), name.clone());
+                return Err(BuildError::PortTaken { port: under.clone(), first, second });
+            }
+            children[parent].push((under.clone(), node));
+        }
+        // Root ports by their numbers: rp2 before rp10.
+        children[self.root].sort_by_key(|(port, _)| (port.len(), port.clone()));
+        self.check_connected(config)?;
+        Ok(children)
+    }
+
+    fn check_connected(&self, config: &FabricConfig) -> Result<(), BuildError> {
+        for (node, name) in self.nodes.iter().enumerate() {
+            let mut at = node;
+            for _ in 0..=self.nodes.len() {
+                if at == self.root {
+                    break;
+                }
+                let under = &link_of(config, &self.nodes[at]).under;
+                at = self.nodes.iter().position(|n| n == under).unwrap_or(self.root);
+            }
+            if at != self.root {
+                return Err(BuildError::Loop(name.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    fn number(&mut self, config: &FabricConfig, children: &[Vec<(String, usize)>]) {
+        let mut link_of_node = vec![0; self.nodes.len()];
+        for (node, name) in self.nodes.iter().enumerate().filter(|(n, _)| *n != self.root) {
+            link_of_node[node] = self.links.len();
+            let mps = link_of(config, name).mps;
+            self.links.push(LinkSlot { name: name.clone(), lower: 0, upper: 0, mps });
+        }
+        for node in 0..self.nodes.len() {
+            let mut index = 0;
+            if node != self.root {
+                let link = link_of_node[node];
+                self.links[link].lower = self.ports.len();
+                self.ports.push(PortSlot { name: self.nodes[node].clone(), node, index, link, direction: 0 });
+                index = 1;
+            }
+            for (name, child) in &children[node] {
+                let link = link_of_node[*child];
+                self.links[link].upper = self.ports.len();
+                self.ports.push(PortSlot { name: name.clone(), node, index, link, direction: 1 });
+                index += 1;
+            }
+        }
+    }
+
+    /// Software sets one Max_Payload_Size per hierarchy, the smallest that its components support.
+    fn limit_payload(&mut self, _: &FabricConfig) -> Result<(), BuildError> {
+        if self.ports.len() + self.nodes.len() > usize::from(u16::MAX) {
+            return Err(BuildError::TooLarge("a fabric has at most 65 535 ports and nodes"));
+        }
+        let tops: Vec<_> = (0..self.links.len()).map(|link| self.top_of(link)).collect();
+        let mut least = BTreeMap::new();
+        for (link, top) in tops.iter().enumerate() {
+            let mps = self.links[link].mps;
+            let entry = least.entry(*top).or_insert(mps);
+            *entry = mps.min(*entry);
+        }
+        for (link, top) in tops.iter().enumerate() {
+            self.links[link].mps = least[top];
+        }
+        Ok(())
+    }
+
+    /// The link at the root port above a link.
+    fn top_of(&self, mut link: usize) -> usize {
+        loop {
+            let above = self.ports[self.links[link].upper].node;
+            if above == self.root {
+                return link;
+            }
+            link = self
+                .ports_of(above)
+                .find(|&p| self.ports[p].direction == 0)
+                .map_or(link, |p| self.ports[p].link);
+        }
+    }
+}
+
+fn link_of<'a>(config: &'a FabricConfig, name: &str) -> &'a LinkConfig {
+    let switch = config.switches.iter().find(|s| s.name == name).map(|s| &s.uplink);
+    let device = config.devices.iter().find(|d| d.name == name).map(|d| &d.link);
+    switch.or(device).expect("every component but the host has a link above it")
+}

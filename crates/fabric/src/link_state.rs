@@ -1,0 +1,131 @@
+//! Links that go down, come up, and retrain.
+
+use crate::attribution::{Cause, Partition};
+use crate::ids::PortId;
+use crate::queue::EventKind;
+use crate::sim::Fabric;
+use tlplab_datalink::LinkLayer;
+use tlplab_units::{FcClass, Time};
+use tlplab_wire::tlp::CompletionStatus;
+
+/// What an `EventKind::LinkState` event says.
+pub(crate) const DOWN: u64 = 0;
+/// The physical link is up again.
+pub(crate) const UP: u64 = 1;
+/// Recovery is over.
+pub(crate) const RECOVERED: u64 = 2;
+
+impl Fabric {
+    /// A fault, or the end of a recovery. The event is kept by one port and concerns both.
+    pub(crate) fn link_state(&mut self, id: PortId, what: u64) {
+        let ends = [id, self.ports[id.index()].peer];
+        match what {
+            DOWN => ends.into_iter().for_each(|end| self.link_down(end)),
+            UP => ends.into_iter().for_each(|end| self.link_up(end)),
+            _ => ends.into_iter().for_each(|end| self.recovered(end)),
+        }
+        for end in ends {
+            self.try_transmit(end);
+            self.arm(end);
+        }
+    }
+
+    pub(crate) fn link_up(&mut self, id: PortId) {
+        let now = self.now;
+        let port = &mut self.ports[id.index()];
+        port.wire_up = true;
+        port.engine.link_up(now);
+        self.block_all(id, None);
+    }
+
+    fn link_down(&mut self, id: PortId) {
+        let now = self.now;
+        let port = &mut self.ports[id.index()];
+        if !port.wire_up && !port.recovering {
+            return;
+        }
+        (port.wire_up, port.recovering, port.transmitting) = (false, false, false);
+        port.channel.cut(now);
+        port.partition.idle(now);
+        let leaving = std::mem::take(&mut port.leaving);
+        let mut events = std::mem::take(&mut self.link_events);
+        port.engine.link_down(now, &mut |event| events.push(event));
+        for event in events.drain(..) {
+            self.link_event(id, event, None);
+        }
+        self.link_events = events;
+        for (ingress, shape) in leaving {
+            self.release_buffer(ingress, &shape);
+        }
+        self.block_all(id, Some(Cause::LinkDown));
+        self.discard_waiting(id);
+    }
+
+    /// What waits for a link that is down cannot go: posted requests and completions are dropped, requests of others are answered
+    /// (PCIe 5.0 §2.9.1); the node's own requests run into their completion timeout.
+    fn discard_waiting(&mut self, id: PortId) {
+        let waiting: Vec<_> = self.ports[id.index()].egress.drain().collect();
+        for entry in waiting {
+            self.ports[id.index()].counters.discarded += 1;
+            match entry.ingress {
+                Some(ingress) => {
+                    let completer = self.answers_for(ingress);
+                    self.refuse(ingress, entry.tlp, completer, CompletionStatus::UnsupportedRequest);
+                }
+                None => {
+                    if !entry.nullified {
+                        self.left_its_maker(id, entry.tlp);
+                    }
+                    self.drop_tlp(entry.tlp);
+                }
+            }
+        }
+    }
+
+    /// REPLAY_NUM rolled over: the link goes through recovery, keeping all state.
+    pub(crate) fn retrain(&mut self, id: PortId) {
+        let now = self.now;
+        let peer = self.ports[id.index()].peer;
+        let recovery = self.topology.links[self.ports[id.index()].link.index()].recovery;
+        if self.ports[id.index()].recovering {
+            return;
+        }
+        for end in [id, peer] {
+            let port = &mut self.ports[end.index()];
+            (port.wire_up, port.recovering, port.transmitting) = (false, true, false);
+            port.channel.cut(now);
+            port.engine.link_recovering(now);
+            port.partition.idle(now);
+            self.block_all(end, Some(Cause::LinkDown));
+            // What left just now is lost on the wire, but not in the replay buffer, so its receive buffer is free.
+            let leaving = std::mem::take(&mut self.ports[end.index()].leaving);
+            for (ingress, shape) in leaving {
+                self.release_buffer(ingress, &shape);
+            }
+        }
+        self.schedule(now + recovery, EventKind::LinkState, u32::from(id.0), RECOVERED);
+    }
+
+    fn recovered(&mut self, id: PortId) {
+        let now = self.now;
+        let port = &mut self.ports[id.index()];
+        if port.recovering {
+            (port.wire_up, port.recovering) = (true, false);
+            port.engine.link_recovered(now);
+            self.block_all(id, None);
+        }
+    }
+
+    fn block_all(&mut self, id: PortId, cause: Option<Cause>) {
+        let now = self.now;
+        for class in FcClass::ALL {
+            let slot = cause.map(Partition::slot);
+            self.ports[id.index()].partition.block(now, class.index(), slot);
+        }
+    }
+
+    /// A run asks a link to go down or come up at a time.
+    pub(crate) fn plan_link_state(&mut self, id: PortId, at: Time, what: u64) {
+        self.schedule(at, EventKind::LinkState, u32::from(id.0), what);
+    }
+}

@@ -1,0 +1,112 @@
+//! A port: the data link layer, the wire it transmits on, and the egress queues in front of it.
+
+use crate::attribution::{Partition, Place};
+use crate::channel::Channel;
+use crate::egress::Egress;
+use crate::ids::{FlowId, LinkId, NodeId, PortId};
+use crate::slab::TlpHandle;
+use crate::timeline::{Gauge, SeriesId, Timeline};
+use tlplab_datalink::{Engine, TlpShape};
+use tlplab_units::{LinkMode, Time};
+
+pub(crate) struct Port {
+    pub(crate) node: NodeId,
+    /// Which of its node's ports it is.
+    pub(crate) index: usize,
+    pub(crate) peer: PortId,
+    pub(crate) link: LinkId,
+    /// 0: it transmits towards the root complex.
+    pub(crate) direction: u8,
+    pub(crate) mode: LinkMode,
+    pub(crate) engine: Engine<TlpHandle>,
+    pub(crate) channel: Channel<TlpHandle>,
+    pub(crate) egress: Egress,
+    pub(crate) partition: Partition,
+    /// A unit is on the wire.
+    pub(crate) transmitting: bool,
+    /// Its last symbol goes out then.
+    pub(crate) transmits_until: Time,
+    /// The physical layer is up.
+    pub(crate) wire_up: bool,
+    /// It is in recovery.
+    pub(crate) recovering: bool,
+    /// The peer is a switch that forwards after the header.
+    pub(crate) peer_cuts_through: bool,
+    /// Receive buffers that are free again when the unit on the wire has left.
+    pub(crate) leaving: Vec<(PortId, TlpShape)>,
+    /// When the pending timer event of the data link layer is due.
+    pub(crate) timer: Time,
+    pub(crate) counters: WireCounters,
+    /// Flow of the last TLP that ended in a flit.
+    pub(crate) flit_flow: Option<FlowId>,
+    /// Bytes of flits not yet accounted to payload or overhead; negative: payload counted ahead.
+    pub(crate) flit_debt: i64,
+    pub(crate) series: PortSeries,
+}
+
+impl Port {
+    pub(crate) fn place(id: PortId) -> Place {
+        Place(id.0)
+    }
+}
+
+/// Bytes that went over the wire of a port, by what they were for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WireCounters {
+    /// TLP payload, sent for the first time.
+    pub payload: u64,
+    /// TLP headers, digests, framing, sequence and LCRC; in flit mode headers, CRC, FEC and fill.
+    pub overhead: u64,
+    /// DLLPs; in flit mode the DLP bytes.
+    pub dllp: u64,
+    /// Whatever was sent again, and nullified TLPs.
+    pub replay: u64,
+    /// TLPs sent for the first time.
+    pub tlps: u64,
+    /// TLPs (or flits) sent again.
+    pub replayed: u64,
+    /// Acks.
+    pub acks: u64,
+    /// Naks.
+    pub naks: u64,
+    /// UpdateFCs.
+    pub update_fcs: u64,
+    /// InitFC1 and InitFC2.
+    pub init_fcs: u64,
+    /// Other DLLPs.
+    pub other_dllps: u64,
+    /// Units that a fault damaged or swallowed.
+    pub damaged: u64,
+    /// TLPs dropped because the link went down.
+    pub discarded: u64,
+}
+
+/// Series over time that a port fills: femtoseconds of wire time by use, and levels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PortSeries {
+    pub(crate) payload: SeriesId,
+    pub(crate) overhead: SeriesId,
+    pub(crate) dllp: SeriesId,
+    pub(crate) replay: SeriesId,
+    pub(crate) queue: Gauge,
+    pub(crate) replay_buffer: Gauge,
+    pub(crate) posted_credits: Gauge,
+    pub(crate) non_posted_credits: Gauge,
+    pub(crate) completion_credits: Gauge,
+}
+
+impl PortSeries {
+    pub(crate) fn new(timeline: &mut Timeline) -> Self {
+        Self {
+            payload: timeline.add_series(),
+            overhead: timeline.add_series(),
+            dllp: timeline.add_series(),
+            replay: timeline.add_series(),
+            queue: timeline.add_gauge(),
+            replay_buffer: timeline.add_gauge(),
+            posted_credits: timeline.add_gauge(),
+            non_posted_credits: timeline.add_gauge(),
+            completion_credits: timeline.add_gauge(),
+        }
+    }
+}

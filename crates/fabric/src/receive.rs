@@ -1,0 +1,200 @@
+//! The receive side of a port: from the wire through the data link layer to the node.
+
+use crate::attribution::Cause;
+use crate::channel::InFlight;
+use crate::ids::PortId;
+use crate::node::Node;
+use crate::port::Port;
+use crate::queue::EventKind;
+use crate::sim::Fabric;
+use crate::slab::TlpHandle;
+use tlplab_datalink::{Event, Integrity, LinkLayer, TlpUnit, Unit};
+use tlplab_units::{Duration, FcClass, LinkMode};
+
+impl Fabric {
+    /// The first unit in flight to `id` has arrived.
+    pub(crate) fn unit_arrived(&mut self, id: PortId) {
+        let now = self.now;
+        let peer = self.ports[id.index()].peer;
+        let Some(flying) = self.ports[peer.index()].channel.arrive(now) else { return };
+        let mut events = std::mem::take(&mut self.link_events);
+        let port = &mut self.ports[id.index()];
+        port.engine.handle_unit(now, &flying.unit, flying.integrity, &mut |event| events.push(event));
+        for event in events.drain(..) {
+            self.link_event(id, event, Some(&flying));
+        }
+        self.link_events = events;
+        if let Unit::Tlp(TlpUnit { handle, nullified: true, .. }) = flying.unit {
+            self.drop_tlp(handle);
+        }
+        self.try_transmit(id);
+        self.arm(id);
+    }
+
+    /// What the data link layer of `id` says.
+    pub(crate) fn link_event(
+        &mut self,
+        id: PortId,
+        event: Event<TlpHandle>,
+        flying: Option<&InFlight<TlpHandle>>,
+    ) {
+        match event {
+            Event::Deliver(tlp) => {
+                if let Some(flying) = flying.filter(|f| !f.forwarded) {
+                    self.tlps.hold(tlp);
+                    self.charge_wire(id, tlp, flying);
+                    self.received(id, tlp);
+                }
+            }
+            Event::Acked(tlp) => {
+                self.unblock(id, None);
+                self.drop_tlp(tlp);
+            }
+            Event::Lost(tlp) => self.drop_tlp(tlp),
+            Event::CreditsArrived { class, .. } => self.unblock(id, Some(class)),
+            Event::Up => self.unblock(id, None),
+            Event::Retrain(_) => self.retrain(id),
+            Event::Discarded { .. } | Event::Down => {}
+            Event::Error(error) => self.protocol_errors.push((self.now, id, error)),
+        }
+    }
+
+    /// Heads that were refused are to be asked again, so nobody knows whether they are blocked still.
+    fn unblock(&mut self, id: PortId, class: Option<FcClass>) {
+        let now = self.now;
+        let port = &mut self.ports[id.index()];
+        for c in FcClass::ALL.into_iter().filter(|c| class.is_none_or(|only| only == *c)) {
+            let tags = crate::attribution::Partition::slot(Cause::TagWait);
+            if port.partition.blocked(c.index()).is_some_and(|slot| slot != tags) {
+                port.partition.block(now, c.index(), None);
+            }
+        }
+    }
+
+    /// Charges the way over the wire: copies that were lost, ordered sets before it, its own bytes, the flight.
+    fn charge_wire(&mut self, id: PortId, handle: TlpHandle, flying: &InFlight<TlpHandle>) {
+        let tlp = self.tlps.get_mut(handle);
+        if !tlp.tracked {
+            return;
+        }
+        let sender = self.ports[id.index()].peer;
+        let channel = &self.ports[sender.index()].channel;
+        let place = Port::place(sender);
+        let before = (self.now - tlp.ledger.charged())
+            .saturating_sub(flying.on_wire)
+            .saturating_sub(channel.flight);
+        let cause = match &flying.unit {
+            Unit::Tlp(tlp) if tlp.replay => Cause::Replay,
+            Unit::Flit(flit) if flit.replay => Cause::Replay,
+            // A TLP that began in an earlier flit.
+            Unit::Flit(_) => Cause::Serialisation,
+            _ => Cause::DataLink,
+        };
+        tlp.ledger.charge_for(before, place, cause);
+        tlp.ledger.charge(self.now - channel.flight, place, Cause::Serialisation);
+        tlp.ledger.charge(self.now, place, Cause::Flight);
+    }
+
+    /// A node has a good TLP in the receive buffer of `id`: it is processed next.
+    fn received(&mut self, id: PortId, tlp: TlpHandle) {
+        let latency = self.node_of(id).latency();
+        if latency.is_zero() {
+            self.processed(id, tlp);
+        } else {
+            self.schedule(self.now + latency, EventKind::Processed, u32::from(id.0), tlp.to_event());
+        }
+    }
+
+    /// The node's latency is over.
+    pub(crate) fn processed(&mut self, id: PortId, handle: TlpHandle) {
+        let node = self.ports[id.index()].node;
+        let place = self.place_of(node);
+        let tlp = self.tlps.get_mut(handle);
+        if tlp.tracked {
+            tlp.ledger.charge(self.now, place, Cause::Processing);
+        }
+        match &self.nodes[node.index()] {
+            Node::Switch(_) => self.forward(id, handle, Integrity::Good),
+            Node::Root(_) => self.root_takes(id, handle),
+            Node::EndPoint(_) => self.end_point_takes(id, handle),
+        }
+    }
+
+    /// The header of the first unit in flight to a switch has arrived: forwarding may begin.
+    pub(crate) fn header_arrived(&mut self, id: PortId) {
+        let now = self.now;
+        let peer = self.ports[id.index()].peer;
+        let [port, sender] = self
+            .ports
+            .get_disjoint_mut([id.index(), peer.index()])
+            .expect("a link has two different ports");
+        let flight = sender.channel.flight;
+        let Some(flying) = sender.channel.first_in_flight() else { return };
+        let Unit::Tlp(unit) = flying.unit else { return };
+        if flying.forwarded || !port.engine.expects(&unit) {
+            return;
+        }
+        let (arrives, integrity, on_wire) = (flying.arrives, flying.integrity, flying.on_wire);
+        let Some(egress) = self.route(id, unit.handle) else { return };
+        let sender = &mut self.ports[peer.index()];
+        if let Some(flying) = sender.channel.first_in_flight() {
+            flying.forwarded = true;
+        }
+        let latency = self.node_of(id).latency();
+        let out = &self.ports[egress.index()];
+        let bytes = u64::from(unit.shape.bytes) + 8;
+        let serialisation = match out.mode {
+            LinkMode::NonFlit => out.channel.rate().time_of(bytes),
+            // A flit is checked as a whole before it counts, so nothing starts before the tail is there.
+            LinkMode::Flit => Duration::ZERO,
+        };
+        // The egress must not run dry: its last byte may not leave before the last byte has arrived and been processed.
+        let ready = (now + latency).max((arrives + latency) - serialisation.min(arrives - now));
+        let handle = match integrity {
+            Integrity::Good => {
+                self.tlps.hold(unit.handle);
+                self.charge_header(peer, unit.handle, arrives - on_wire - flight, unit.replay);
+                unit.handle
+            }
+            // A copy goes on, to be nullified; the original will come again.
+            Integrity::Bad => {
+                let tlp = self.tlps.get(unit.handle);
+                let (repr, payload, flow) = (tlp.repr, tlp.payload.clone(), tlp.flow);
+                self.tlps.insert(repr, payload, flow)
+            }
+        };
+        let data = handle.to_event() | u64::from(integrity == Integrity::Bad) << 32 | u64::from(egress.0) << 40;
+        self.schedule(ready, EventKind::ForwardEarly, u32::from(id.0), data);
+    }
+
+    fn charge_header(&mut self, sender: PortId, handle: TlpHandle, started: tlplab_units::Time, replay: bool) {
+        let now = self.now;
+        let flight = self.ports[sender.index()].channel.flight;
+        let tlp = self.tlps.get_mut(handle);
+        if tlp.tracked {
+            let place = Port::place(sender);
+            let before = if replay { Cause::Replay } else { Cause::DataLink };
+            tlp.ledger.charge(started, place, before);
+            tlp.ledger.charge(now - flight, place, Cause::Serialisation);
+            tlp.ledger.charge(now, place, Cause::Flight);
+        }
+    }
+
+    /// A TLP whose tail may still be coming has passed the switch.
+    pub(crate) fn forward_early(&mut self, id: PortId, data: u64) {
+        let handle = TlpHandle::from_event(data & 0xFFFF_FFFF);
+        let integrity = if data >> 32 & 1 == 1 { Integrity::Bad } else { Integrity::Good };
+        let egress = PortId((data >> 40) as u16);
+        let (node, sender) = (self.ports[id.index()].node, self.ports[id.index()].peer);
+        let (place, latency) = (self.place_of(node), self.node_of(id).latency());
+        let now = self.now;
+        let tlp = self.tlps.get_mut(handle);
+        if tlp.tracked {
+            // Beyond the latency it waited for the tail, which a slower ingress still serialises.
+            let tail = (now - tlp.ledger.charged()).saturating_sub(latency);
+            tlp.ledger.charge_for(tail, Port::place(sender), Cause::Serialisation);
+            tlp.ledger.charge(now, place, Cause::Processing);
+        }
+        self.forward_to(id, egress, handle, integrity);
+    }
+}

@@ -1,0 +1,221 @@
+//! What a run leaves behind, for those who show it.
+
+use crate::attribution::Cause;
+use crate::ids::{FlowId, LinkId, PortId};
+use crate::port::WireCounters;
+use crate::sample::Sample;
+use crate::sim::Fabric;
+use crate::timeline::{BINS, Gauge};
+use crate::topology::Topology;
+use crate::transactions::FlowStatistics;
+use tlplab_datalink::{Counters, Credits, LinkLayer};
+use tlplab_units::{Duration, FcClass, Time, Vc};
+
+/// What one direction of a link did.
+#[derive(Clone, Copy, Debug)]
+pub struct DirectionResult {
+    /// Bytes by use.
+    pub wire: WireCounters,
+    /// What the data link layer at its transmitter counted.
+    pub transmitter: Counters,
+    /// What the data link layer at its receiver counted.
+    pub receiver: Counters,
+    /// Time that ordered sets had the wire.
+    pub ordered_sets: Duration,
+    /// Time that the heads of the posted, non-posted and completion queues were blocked for want of credits.
+    pub credit_stalls: [Duration; 3],
+    /// Time that non-posted requests waited for tags.
+    pub tag_stall: Duration,
+    /// Time that the posted, non-posted or completion queue waited for the replay buffer.
+    pub replay_buffer_stalls: [Duration; 3],
+}
+
+/// A level over time.
+pub struct LevelResult {
+    /// What it is a level of: tags, posted header credits left…
+    pub name: &'static str,
+    /// The component or direction.
+    pub place: String,
+    /// The link and direction, if it belongs to one.
+    pub link: Option<(LinkId, u8)>,
+    /// The most it can be, if that is known.
+    pub capacity: Option<u64>,
+    /// Mean per bin.
+    pub mean: Vec<f64>,
+    /// Maximum per bin.
+    pub max: Vec<u64>,
+}
+
+impl Fabric {
+    /// What the fabric consists of.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+    /// Statistics of a flow.
+    pub fn flow_results(&self, flow: FlowId) -> &FlowStatistics {
+        &self.flows[flow.index()]
+    }
+    /// All flows.
+    pub fn flow_ids(&self) -> impl Iterator<Item = FlowId> + use<> {
+        (0..self.flows.len() as u16).map(FlowId)
+    }
+    /// A uniform sample of transactions.
+    pub fn samples(&self) -> &[Sample] {
+        self.samples.all()
+    }
+    /// Statistics count from here on.
+    pub fn warmup(&self) -> Time {
+        self.warmup
+    }
+    /// A hash over every unit on every wire and its times.
+    pub fn trace_hash(&self) -> u64 {
+        self.hash.value()
+    }
+    /// Events handled.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+    /// Transactions that ended, in whatever way, since the start.
+    pub fn transactions_ended(&self) -> u64 {
+        self.ended
+    }
+    /// Transactions under way.
+    pub fn transactions_live(&self) -> usize {
+        self.transactions.live()
+    }
+    /// TLPs that exist now.
+    pub fn tlps_live(&self) -> usize {
+        self.tlps.live()
+    }
+    /// Interrupts that reached the host.
+    pub fn interrupts(&self) -> u64 {
+        self.interrupts
+    }
+    /// Requests that nobody claimed, or whose completer refused.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+    /// Completions that nobody had asked for, or too late.
+    pub fn unexpected_completions(&self) -> u64 {
+        self.unexpected
+    }
+    /// Rules of the data link protocol that were broken: when, where, which.
+    pub fn protocol_errors(&self) -> impl Iterator<Item = (Time, PortId, String)> {
+        self.protocol_errors.iter().map(|(t, p, e)| (*t, *p, e.to_string()))
+    }
+    /// Part of the time until now that host memory was busy, in parts per million; `None` without a bandwidth.
+    pub fn memory_busy(&mut self) -> Option<Duration> {
+        let server = &self.root().server;
+        server.bandwidth().map(|_| server.busy)
+    }
+    /// TLPs that went over a wire for the first time, on all links.
+    pub fn tlp_hops(&self) -> u64 {
+        self.ports.iter().map(|p| p.counters.tlps).sum()
+    }
+
+    /// The direction of a link whose transmitter is `port`.
+    pub fn direction_result(&mut self, port: PortId) -> DirectionResult {
+        let now = self.now;
+        let peer = self.ports[port.index()].peer;
+        let receiver = *self.ports[peer.index()].engine.counters();
+        let port = &mut self.ports[port.index()];
+        port.partition.advance(now);
+        let by_class = |cause| FcClass::ALL.map(|class| port.partition.total(class.index(), cause));
+        DirectionResult {
+            wire: port.counters,
+            transmitter: *port.engine.counters(),
+            receiver,
+            ordered_sets: port.channel.ordered_set_time(now),
+            credit_stalls: by_class(Cause::CreditWait),
+            tag_stall: by_class(Cause::TagWait)[FcClass::NonPosted.index()],
+            replay_buffer_stalls: by_class(Cause::ReplayBufferWait),
+        }
+    }
+
+    /// Width of the bins of all series, and how many of them the run has filled.
+    pub fn bins(&self) -> (Duration, usize) {
+        let width = self.timeline.bin_width();
+        let filled = self.now.as_fs().div_ceil(width.as_fs()).min(BINS as u64);
+        (width, filled as usize)
+    }
+
+    /// Bytes of a flow that arrived in each bin.
+    pub fn flow_series(&self, flow: FlowId) -> &[u64] {
+        &self.timeline.bins(self.flows[flow.index()].series)[..self.bins().1]
+    }
+
+    /// Femtoseconds of wire time in each bin for payload, TLP overhead, DLLPs, and what was sent again.
+    pub fn direction_series(&self, port: PortId) -> [&[u64]; 4] {
+        let s = &self.ports[port.index()].series;
+        [s.payload, s.overhead, s.dllp, s.replay].map(|id| &self.timeline.bins(id)[..self.bins().1])
+    }
+
+    /// Tags in use, credits left, queue lengths and replay buffers over time.
+    pub fn level_results(&mut self) -> Vec<LevelResult> {
+        let mut levels = Vec::new();
+        for i in 0..self.nodes.len() {
+            let crate::node::Node::EndPoint(end_point) = &self.nodes[i] else { continue };
+            let capacity = end_point.initiator.requester.config().tags.count();
+            let (gauge, place) = (end_point.initiator.tags, self.topology.nodes[i].name.clone());
+            levels.push(self.level("tags in use", place, None, Some(u64::from(capacity)), gauge));
+        }
+        for i in 0..self.ports.len() {
+            let port = &self.ports[i];
+            let (id, link) = (PortId(i as u16), Some((port.link, port.direction)));
+            let place = self.topology.direction_name(id);
+            let s = port.series;
+            let receiver = self.ports[port.peer.index()].engine.config().receive.vcs[0];
+            let capacity = |class: FcClass| match receiver?.0[class.index()].header {
+                Credits::Infinite => None,
+                Credits::Finite(credits) => Some(u64::from(credits)),
+            };
+            let credits = [
+                ("posted header credits left", s.posted_credits, FcClass::Posted),
+                ("non-posted header credits left", s.non_posted_credits, FcClass::NonPosted),
+                ("completion header credits left", s.completion_credits, FcClass::Completion),
+            ]
+            .map(|(name, gauge, class)| (name, gauge, capacity(class)));
+            for (name, gauge, capacity) in credits {
+                if capacity.is_some() {
+                    levels.push(self.level(name, place.clone(), link, capacity, gauge));
+                }
+            }
+            levels.push(self.level("TLPs queued", place.clone(), link, None, s.queue));
+            levels.push(self.level("TLPs in the replay buffer", place, link, None, s.replay_buffer));
+        }
+        levels
+    }
+
+    fn level(
+        &mut self,
+        name: &'static str,
+        place: String,
+        link: Option<(LinkId, u8)>,
+        capacity: Option<u64>,
+        mut gauge: Gauge,
+    ) -> LevelResult {
+        self.timeline.settle(&mut gauge, self.now);
+        let (width, filled) = self.bins();
+        let (integral, max) = self.timeline.gauge_bins(&gauge);
+        let now = self.now.as_fs();
+        let mean = integral[..filled]
+            .iter()
+            .enumerate()
+            .map(|(i, &sum)| {
+                let span = (now - i as u64 * width.as_fs()).min(width.as_fs());
+                sum as f64 / span as f64
+            })
+            .collect();
+        LevelResult { name, place, link, capacity, mean, max: max[..filled].to_vec() }
+    }
+
+    /// Header credits left for sending VC0 TLPs of a class at `port`; `None`: infinite.
+    pub fn credits_left(&self, port: PortId, class: FcClass) -> Option<u32> {
+        self.ports[port.index()].engine.credits(Vc::ZERO, class).header
+    }
+
+    /// Is the link of this port up and initialised?
+    pub fn is_active(&self, port: PortId) -> bool {
+        self.ports[port.index()].engine.is_active()
+    }
+}

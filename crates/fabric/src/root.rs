@@ -1,0 +1,285 @@
+//! The root complex: root ports, host memory, the processor and its programs.
+
+use crate::config::PeerToPeer;
+use crate::egress::Waiting;
+use crate::firmware::MMIO_LOW;
+use crate::ids::{NodeId, PortId};
+use crate::initiator::{Initiator, Operation, OperationKind};
+use crate::memory::MemoryServer;
+use crate::node::Node;
+use crate::peer::Splitter;
+use crate::queue::EventKind;
+use crate::routing::{BridgeRegisters, Route, claims, route_of};
+use crate::sim::{Fabric, Task};
+use crate::slab::TlpHandle;
+use tlplab_device::{HostAction, HostContext, HostEvent, HostMemory, HostProgram};
+use tlplab_transaction::{Access, Completer, Payload, memory_access};
+use tlplab_units::Duration;
+use tlplab_wire::tlp::{CompletionStatus, Kind};
+
+/// Where message signalled interrupts are written to: the interrupt controller's range of x86 machines.
+pub const MSI_ADDRESS: u64 = 0xFEE0_0000;
+const MSI_RANGE: u64 = 0x10_0000;
+
+pub(crate) struct Root {
+    pub(crate) latency: Duration,
+    pub(crate) ports: Vec<PortId>,
+    /// Bridge of each root port.
+    pub(crate) bridges: Vec<BridgeRegisters>,
+    pub(crate) completer: Completer,
+    pub(crate) memory: Box<dyn HostMemory + Send>,
+    pub(crate) server: MemoryServer,
+    pub(crate) initiator: Initiator,
+    pub(crate) programs: Vec<Program>,
+    pub(crate) peer_to_peer: PeerToPeer,
+    pub(crate) splitter: Splitter,
+}
+
+/// A host program and its part of the processor.
+pub(crate) struct Program {
+    /// Absent while it handles an event, or if it is driven from outside.
+    pub(crate) program: Option<Box<dyn HostProgram>>,
+    pub(crate) next_op: u64,
+    /// Its stream 0 in the processor's requester, and how many it has.
+    pub(crate) streams: (u16, u16),
+}
+
+impl Root {
+    pub(crate) fn claiming(&self, address: u64) -> Option<PortId> {
+        self.port_for(Route::Memory(address)).map(|i| self.ports[i])
+    }
+
+    pub(crate) fn port_for(&self, route: Route) -> Option<usize> {
+        self.bridges.iter().position(|bridge| claims(bridge, route))
+    }
+
+    /// Is all of the access in memory (outside the interrupt range and within its size)?
+    fn holds(&self, access: Access) -> bool {
+        let Some(end) = access.address.checked_add(u64::from(access.bytes)) else { return false };
+        // The range of device registers below 4 GiB is a hole in memory.
+        let in_hole = access.address < 1 << 32 && end > MMIO_LOW;
+        end <= self.server.size() && !in_hole
+    }
+}
+
+fn is_interrupt(access: Access) -> bool {
+    (MSI_ADDRESS..MSI_ADDRESS + MSI_RANGE).contains(&access.address)
+}
+
+impl Fabric {
+    pub(crate) fn root(&mut self) -> &mut Root {
+        match &mut self.nodes[self.root_node.index()] {
+            Node::Root(root) => root,
+            _ => unreachable!("the fabric has a root complex"),
+        }
+    }
+
+    /// A TLP has passed the root complex's processing.
+    pub(crate) fn root_takes(&mut self, ingress: PortId, handle: TlpHandle) {
+        let tlp = self.tlps.get(handle);
+        let (repr, route) = (tlp.repr, route_of(&tlp.repr));
+        let own = self.root().completer.id;
+        match repr.kind() {
+            Kind::Completion(completion) if completion.id().requester == own => {
+                let node = self.root_node;
+                self.completion_arrived(node, ingress, handle);
+            }
+            Kind::Message(message) if message.target().is_none() => {
+                self.messages += 1;
+                self.consume(ingress, handle);
+            }
+            _ => match self.root().port_for(route) {
+                Some(port) => self.peer_to_peer(ingress, port, handle),
+                None => self.memory_request(ingress, handle),
+            },
+        }
+    }
+
+    fn memory_request(&mut self, ingress: PortId, handle: TlpHandle) {
+        let repr = self.tlps.get(handle).repr;
+        let access = match (repr.kind(), memory_access(&repr)) {
+            (Kind::MemRead { .. } | Kind::MemWrite { .. }, Some(access)) => access,
+            _ => return self.root_refuses(ingress, handle),
+        };
+        let write = matches!(repr.kind(), Kind::MemWrite { .. });
+        if write && is_interrupt(access) {
+            return self.interrupt(ingress, handle);
+        }
+        if !self.root().holds(access) {
+            return self.root_refuses(ingress, handle);
+        }
+        let now = self.now;
+        let node = self.root_node;
+        let at = self.node_event(node);
+        let server = &mut self.root().server;
+        let (served, latency) = (server.serve(now, access.bytes), server.latency());
+        if write {
+            // A posted write leaves the receive buffer when memory takes it.
+            if served == now {
+                self.memory_accepts(handle, ingress);
+            } else {
+                let data = handle.to_event() | u64::from(ingress.0) << 32;
+                self.schedule(served, EventKind::MemoryAccept, at, data);
+            }
+        } else {
+            let shape = self.tlps.get(handle).shape;
+            self.release_buffer(ingress, &shape);
+            let data = handle.to_event() | u64::from(ingress.0) << 32;
+            if served + latency == now {
+                self.memory_done(handle, ingress);
+            } else {
+                self.schedule(served + latency, EventKind::MemoryDone, at, data);
+            }
+        }
+    }
+
+    pub(crate) fn root_refuses(&mut self, ingress: PortId, handle: TlpHandle) {
+        let id = self.root().completer.id;
+        // Answers queue behind the processor's own requests.
+        self.refuse(ingress, handle, id, CompletionStatus::UnsupportedRequest);
+    }
+
+    /// Memory takes the data of a posted write.
+    pub(crate) fn memory_accepts(&mut self, handle: TlpHandle, ingress: PortId) {
+        let tlp = self.tlps.get(handle);
+        if let (Some(access), Some(data)) = (memory_access(&tlp.repr), tlp.payload.bytes()) {
+            let data = data.to_vec();
+            self.root().memory.write(access.address, &data);
+        }
+        let place = self.place_of(self.root_node);
+        let now = self.now;
+        let tlp = self.tlps.get_mut(handle);
+        if tlp.tracked {
+            tlp.ledger.charge(now, place, crate::attribution::Cause::Completer);
+        }
+        self.posted_arrived(handle);
+        self.consume(ingress, handle);
+    }
+
+    /// Memory has the data of a read.
+    pub(crate) fn memory_done(&mut self, handle: TlpHandle, ingress: PortId) {
+        let tlp = self.tlps.get(handle);
+        let carries = tlp.carry || !self.length_only;
+        let access = memory_access(&tlp.repr);
+        let data = match access {
+            Some(access) if carries => {
+                let mut bytes = vec![0; access.bytes as usize];
+                self.root().memory.read(access.address, &mut bytes);
+                Payload::from(bytes)
+            }
+            Some(access) => Payload::Length(u64::from(access.bytes)),
+            None => Payload::EMPTY,
+        };
+        let node = self.root_node;
+        let completer = self.root_completer(ingress);
+        let source = self.root().ports.len();
+        self.answer(node, ingress, source, handle, &completer, data);
+    }
+
+    /// The root complex as completer: payloads are limited by the hierarchy behind the root port.
+    pub(crate) fn root_completer(&mut self, ingress: PortId) -> Completer {
+        let mps = self.topology.links[self.ports[ingress.index()].link.index()].mps;
+        Completer { mps, ..self.root().completer }
+    }
+
+    fn interrupt(&mut self, ingress: PortId, handle: TlpHandle) {
+        let tlp = self.tlps.get(handle);
+        let mut word = [0; 4];
+        if let Some(data) = tlp.payload.bytes() {
+            word[..data.len().min(4)].copy_from_slice(&data[..data.len().min(4)]);
+        }
+        let word = u32::from_le_bytes(word);
+        self.interrupts += 1;
+        self.consume(ingress, handle);
+        let (device, vector) = ((word >> 16) as usize, word as u16);
+        for program in 0..self.root().programs.len() {
+            let event = HostEvent::Interrupt { device, vector };
+            self.agenda.push_back(Task::TellHost { program, event });
+        }
+    }
+
+    /// A request or completion from one root port to another.
+    fn peer_to_peer(&mut self, ingress: PortId, port: usize, handle: TlpHandle) {
+        let root = self.root();
+        let egress = root.ports[port];
+        let policy = root.peer_to_peer;
+        let tlp = self.tlps.get(handle);
+        let shape = tlp.shape;
+        let splits = matches!(tlp.repr.kind(), Kind::MemRead { .. } | Kind::MemWrite { .. });
+        match policy {
+            PeerToPeer::Refuse if !matches!(tlp.repr.kind(), Kind::Completion(_)) => {
+                self.root_refuses(ingress, handle);
+            }
+            PeerToPeer::Split(limit) if splits => self.split_peer_request(ingress, handle, limit),
+            _ => {
+                let source = self.ports[ingress.index()].index;
+                let waiting = Waiting { tlp: handle, shape, ingress: Some(ingress), nullified: false };
+                self.enqueue(egress, source, waiting);
+            }
+        }
+    }
+
+    /// A host program handles an event, and what it asks for is carried out.
+    pub(crate) fn tell_host(&mut self, program: usize, event: HostEvent) {
+        let mut actions = std::mem::take(&mut self.host_actions);
+        let (now, length_only) = (self.now, self.length_only);
+        let infos = std::mem::take(&mut self.device_infos);
+        let root = self.root();
+        let slot = &mut root.programs[program];
+        let mut outside = None;
+        match slot.program.take() {
+            Some(mut running) => {
+                let memory: &mut dyn HostMemory = root.memory.as_mut();
+                let mut cx =
+                    HostContext::new(now, length_only, &infos, memory, &mut slot.next_op, &mut actions);
+                running.handle(&mut cx, event);
+                slot.program = Some(running);
+            }
+            None => outside = Some(event),
+        }
+        self.device_infos = infos;
+        if let Some(event) = outside {
+            self.outside_host.push((now, program, event));
+        }
+        for action in actions.drain(..) {
+            self.carry_out_host(program, action);
+        }
+        self.host_actions = actions;
+    }
+
+    /// What a host program asks for.
+    pub(crate) fn carry_out_host(&mut self, program: usize, action: HostAction) {
+        let asked = self.now;
+        let node = self.root_node;
+        let (first, count) = self.root().programs[program].streams;
+        let operation = |stream: u16, kind| {
+            // Streams beyond those its flows name share the last one.
+            let stream = first + stream.min(count - 1);
+            Operation { owner: program as u16, stream, asked, kind }
+        };
+        match action {
+            HostAction::MmioRead { op, stream, address, bytes, carry } => {
+                self.begin(node, operation(stream, OperationKind::Read { op, address, bytes, carry }));
+            }
+            HostAction::MmioWrite { op, stream, address, data } => {
+                self.begin(node, operation(stream, OperationKind::Write { op, address, data }));
+            }
+            HostAction::Timer { at, id } => {
+                // Programs number their timers themselves; the program's number goes on top.
+                let event = self.node_event(node);
+                let data = (program as u64) << 48 | (id & 0xFFFF_FFFF_FFFF);
+                self.schedule(at.max(self.now), EventKind::ProgramTimer, event, data);
+            }
+            HostAction::Finished => self.finished(node, program),
+            HostAction::Fault(message) => self.fail(node, message),
+        }
+    }
+}
+
+/// Programs and devices whose end a run may wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Worker {
+    pub(crate) node: NodeId,
+    pub(crate) owner: usize,
+    pub(crate) finished: bool,
+}

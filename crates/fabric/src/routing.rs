@@ -1,0 +1,101 @@
+//! Where a TLP goes: decided by bridge registers only, however they were set.
+
+use tlplab_units::Bdf;
+use tlplab_wire::tlp::{Kind, Repr, message::Routing};
+
+/// The registers of a PCI-PCI bridge that route (PCI-to-PCI Bridge Architecture 1.2 §3.2.5). A window with `limit < base` is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BridgeRegisters {
+    /// Bus above.
+    pub primary: u8,
+    /// First bus below.
+    pub secondary: u8,
+    /// Last bus below.
+    pub subordinate: u8,
+    /// Memory window, inclusive.
+    pub memory: Window,
+    /// Prefetchable memory window, inclusive.
+    pub prefetchable: Window,
+    /// I/O window, inclusive.
+    pub io: Window,
+}
+
+/// An inclusive range of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// First address.
+    pub base: u64,
+    /// Last address.
+    pub limit: u64,
+}
+
+impl Window {
+    /// No address at all.
+    pub const CLOSED: Self = Self { base: u64::MAX, limit: 0 };
+
+    /// Is `address` inside?
+    pub const fn contains(&self, address: u64) -> bool {
+        self.base <= address && address <= self.limit
+    }
+
+}
+
+impl BridgeRegisters {
+    /// As after reset: nothing is behind the bridge.
+    pub const RESET: Self = Self {
+        primary: 0,
+        secondary: 0,
+        subordinate: 0,
+        memory: Window::CLOSED,
+        prefetchable: Window::CLOSED,
+        io: Window::CLOSED,
+    };
+
+    pub(crate) fn claims_address(&self, address: u64) -> bool {
+        self.memory.contains(address) || self.prefetchable.contains(address)
+    }
+
+    pub(crate) fn claims_bus(&self, bus: u8) -> bool {
+        self.secondary != 0 && self.secondary <= bus && bus <= self.subordinate
+    }
+}
+
+/// How a TLP is routed (PCIe 5.0 §2.2.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    Memory(u64),
+    Io(u64),
+    Id(Bdf),
+    ToRoot,
+    FromRoot,
+    Here,
+}
+
+pub(crate) fn route_of(repr: &Repr) -> Route {
+    match repr.kind() {
+        Kind::MemRead { span, .. } | Kind::MemWrite { span, .. } | Kind::DeferrableMemWrite { span, .. } => {
+            Route::Memory(span.address())
+        }
+        Kind::AtomicOp { target, .. } => Route::Memory(target.address()),
+        Kind::IoRead { port, .. } | Kind::IoWrite { port, .. } => Route::Io(u64::from(port.address())),
+        Kind::CfgRead { target, .. } | Kind::CfgWrite { target, .. } => Route::Id(target.function()),
+        Kind::Completion(completion) => Route::Id(completion.id().requester),
+        Kind::Message(message) => match message.routing() {
+            Routing::ToRootComplex | Routing::GatherToRootComplex => Route::ToRoot,
+            Routing::ByAddress => Route::Memory(u64::from_be_bytes(message.content())),
+            Routing::ById => message.target().map_or(Route::Here, Route::Id),
+            Routing::Broadcast => Route::FromRoot,
+            Routing::Local => Route::Here,
+        },
+    }
+}
+
+/// Does the bridge pass this route downwards?
+pub(crate) fn claims(bridge: &BridgeRegisters, route: Route) -> bool {
+    match route {
+        Route::Memory(address) => bridge.claims_address(address),
+        Route::Io(address) => bridge.io.contains(address),
+        Route::Id(id) => bridge.claims_bus(id.bus()),
+        Route::ToRoot | Route::FromRoot | Route::Here => false,
+    }
+}

@@ -1,0 +1,128 @@
+//! TLPs live in a slab and travel as handles.
+
+use crate::attribution::Ledger;
+use crate::ids::FlowId;
+use crate::transactions::TransactionRef;
+use tlplab_datalink::TlpShape;
+use tlplab_transaction::Payload;
+use tlplab_wire::tlp::Repr;
+
+/// A TLP in the slab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct TlpHandle(u32);
+
+/// A TLP on its way. It is referenced by the queue it waits in and by the replay buffers that hold it.
+pub(crate) struct Tlp {
+    pub(crate) repr: Repr,
+    pub(crate) payload: Payload,
+    pub(crate) shape: TlpShape,
+    pub(crate) flow: FlowId,
+    /// The transaction it belongs to, if it is accounted to one.
+    pub(crate) transaction: Option<TransactionRef>,
+    /// Where its time went; meaningful while it is on a transaction's critical path.
+    pub(crate) ledger: Ledger,
+    pub(crate) tracked: bool,
+    /// A posted request whose transaction waits for its arrival.
+    pub(crate) awaited: bool,
+    /// The answer needs its data even in a length-only run.
+    pub(crate) carry: bool,
+    /// No TLP of its operation follows.
+    pub(crate) last_of_op: bool,
+    references: u16,
+}
+
+/// The shape of a TLP that the data link layer needs.
+pub(crate) fn shape_of(repr: &Repr) -> TlpShape {
+    TlpShape {
+        vc: tlplab_units::Vc::ZERO,
+        class: repr.fc_class(),
+        bytes: repr.wire_bytes(),
+        data_credits: repr.data_credits(),
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct TlpSlab {
+    slots: Vec<Tlp>,
+    free: Vec<u32>,
+}
+
+impl TlpSlab {
+    /// Stores a TLP with one reference. Slots are reused, so a steady run does not allocate.
+    pub(crate) fn insert(&mut self, repr: Repr, payload: Payload, flow: FlowId) -> TlpHandle {
+        let shape = shape_of(&repr);
+        if let Some(index) = self.free.pop() {
+            let slot = &mut self.slots[index as usize];
+            slot.repr = repr;
+            slot.payload = payload;
+            slot.shape = shape;
+            slot.flow = flow;
+            slot.transaction = None;
+            (slot.tracked, slot.awaited, slot.carry, slot.last_of_op) = (false, false, false, false);
+            slot.references = 1;
+            return TlpHandle(index);
+        }
+        self.slots.push(Tlp {
+            repr,
+            payload,
+            shape,
+            flow,
+            transaction: None,
+            ledger: Ledger::default(),
+            tracked: false,
+            awaited: false,
+            carry: false,
+            last_of_op: false,
+            references: 1,
+        });
+        TlpHandle(self.slots.len() as u32 - 1)
+    }
+
+    pub(crate) fn get(&self, handle: TlpHandle) -> &Tlp {
+        &self.slots[handle.0 as usize]
+    }
+
+    pub(crate) fn get_mut(&mut self, handle: TlpHandle) -> &mut Tlp {
+        &mut self.slots[handle.0 as usize]
+    }
+
+    /// Two different TLPs at once.
+    pub(crate) fn pair_mut(&mut self, a: TlpHandle, b: TlpHandle) -> (&mut Tlp, &mut Tlp) {
+        let [a, b] = self
+            .slots
+            .get_disjoint_mut([a.0 as usize, b.0 as usize])
+            .expect("two different TLPs of this slab");
+        (a, b)
+    }
+
+    pub(crate) fn hold(&mut self, handle: TlpHandle) {
+        self.get_mut(handle).references += 1;
+    }
+
+    /// Drops a reference. Returns the transaction of a posted request that is gone without having arrived.
+    pub(crate) fn release(&mut self, handle: TlpHandle) -> Option<TransactionRef> {
+        let tlp = self.get_mut(handle);
+        tlp.references -= 1;
+        if tlp.references > 0 {
+            return None;
+        }
+        tlp.payload = Payload::EMPTY;
+        let unfinished = tlp.transaction.take().filter(|_| tlp.awaited);
+        self.free.push(handle.0);
+        unfinished
+    }
+
+    /// How many TLPs exist.
+    pub(crate) fn live(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}
+
+impl TlpHandle {
+    pub(crate) fn to_event(self) -> u64 {
+        u64::from(self.0)
+    }
+    pub(crate) fn from_event(data: u64) -> Self {
+        Self(data as u32)
+    }
+}

@@ -1,0 +1,114 @@
+//! What a fabric consists of, for those who show results: names, rates, who is behind whom.
+
+use crate::attribution::Place;
+use crate::ids::{LinkId, NodeId, PortId};
+use crate::routing::BridgeRegisters;
+use tlplab_units::{Bdf, Duration, Generation, LinkMode, LinkRate, Mps, Width};
+
+/// The whole fabric.
+#[derive(Clone, Debug, Default)]
+pub struct Topology {
+    /// By `NodeId`.
+    pub nodes: Vec<NodeInfo>,
+    /// By `LinkId`, in the order of their names.
+    pub links: Vec<LinkInfo>,
+    /// By `PortId`.
+    pub ports: Vec<PortInfo>,
+    /// By `FlowId`.
+    pub flows: Vec<FlowInfo>,
+}
+
+/// A node.
+#[derive(Clone, Debug)]
+pub struct NodeInfo {
+    /// The component's name.
+    pub name: String,
+    /// What it is.
+    pub kind: NodeKind,
+    /// The ID it answers with.
+    pub id: Bdf,
+}
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// Root complex.
+    Root,
+    /// Switch.
+    Switch,
+    /// End point.
+    EndPoint,
+}
+
+/// A link.
+#[derive(Clone, Debug)]
+pub struct LinkInfo {
+    /// The name of the component below it.
+    pub name: String,
+    /// Data rate.
+    pub generation: Generation,
+    /// Lanes.
+    pub width: Width,
+    /// Framed or flits.
+    pub mode: LinkMode,
+    /// Payload limit in force.
+    pub mps: Mps,
+    /// Bytes to time.
+    pub rate: LinkRate,
+    /// Time in recovery.
+    pub recovery: Duration,
+    /// The port that transmits upwards, then the one that transmits downwards.
+    pub ports: [PortId; 2],
+}
+
+/// A port.
+#[derive(Clone, Debug)]
+pub struct PortInfo {
+    /// `ssd`, `sw0`, `host.rp0`: the component, and of the host the root port.
+    pub name: String,
+    /// Its node.
+    pub node: NodeId,
+    /// Its link.
+    pub link: LinkId,
+    /// 0: it transmits towards the root complex.
+    pub direction: u8,
+    /// Registers of its bridge, if it is a bridge's.
+    pub bridge: Option<BridgeRegisters>,
+}
+
+/// A flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowInfo {
+    /// Its name.
+    pub name: String,
+    /// The component that owns it.
+    pub owner: String,
+    /// `read`, `write`, `mmio-read`, …
+    pub operation: String,
+    /// Where it goes: `host` or a component.
+    pub target: String,
+}
+
+impl Topology {
+    /// The name of a place: `ssd → sw0` for an egress and its wire, the component's for a node.
+    pub fn place_name(&self, place: Place) -> String {
+        let index = usize::from(place.0);
+        match self.ports.get(index) {
+            Some(_) => self.direction_name(PortId(place.0)),
+            None => self.nodes[index - self.ports.len()].name.clone(),
+        }
+    }
+
+    /// `ssd → sw0`: from a port to its peer.
+    pub fn direction_name(&self, port: PortId) -> String {
+        let from = &self.ports[port.index()];
+        let link = &self.links[from.link.index()];
+        let to = link.ports[usize::from(1 - from.direction)];
+        format!("{} → {}", from.name, self.ports[to.index()].name)
+    }
+
+    /// The link and direction of a place, if it is an egress.
+    pub fn place_link(&self, place: Place) -> Option<(LinkId, u8)> {
+        self.ports.get(usize::from(place.0)).map(|port| (port.link, port.direction))
+    }
+}

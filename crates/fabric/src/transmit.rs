@@ -1,0 +1,351 @@
+//! The transmit side of a port: from the egress queues to the wire.
+
+use crate::attribution::{Cause, Partition, Segments};
+use crate::channel::WireTime;
+use crate::egress::{Choice, Waiting};
+use crate::ids::PortId;
+use crate::port::Port;
+use crate::probe::{TlpRecord, UnitContent, UnitRecord};
+use crate::queue::EventKind;
+use crate::sim::Fabric;
+use crate::slab::TlpHandle;
+use tlplab_datalink::{Blocked, FlitUnit, LinkLayer, Unit};
+use tlplab_transaction::OrderingAttributes;
+use tlplab_units::{FcClass, LinkMode, Time};
+use tlplab_wire::dllp;
+
+/// Bytes of a flit that carry DLLP and acknowledgement.
+const FLIT_DLP: u32 = 6;
+
+impl Fabric {
+    /// A TLP starts to wait at `egress`.
+    pub(crate) fn enqueue(&mut self, egress: PortId, source: usize, waiting: Waiting) {
+        let tlp = self.tlps.get_mut(waiting.tlp);
+        if tlp.tracked {
+            let partition = &mut self.ports[egress.index()].partition;
+            tlp.ledger.wait(partition, waiting.shape.class.index(), self.now);
+        }
+        self.enqueue_waiting(egress, source, waiting);
+    }
+
+    /// A TLP that has waited for `egress` before it was made (its operation did) joins the queue.
+    pub(crate) fn enqueue_waiting(&mut self, egress: PortId, source: usize, waiting: Waiting) {
+        let attributes = OrderingAttributes::of(&self.tlps.get(waiting.tlp).repr);
+        self.ports[egress.index()].egress.push(source, attributes, waiting);
+        self.try_transmit(egress);
+    }
+
+    /// If the wire is free, sends what may go next: what the data link layer has, or a TLP.
+    pub(crate) fn try_transmit(&mut self, id: PortId) {
+        let port = &mut self.ports[id.index()];
+        if port.transmitting || !port.wire_up {
+            return;
+        }
+        if port.mode == LinkMode::NonFlit
+            && let Some(unit) = port.engine.poll_transmit(self.now)
+        {
+            return self.put_on_wire(id, unit);
+        }
+        loop {
+            let port = &mut self.ports[id.index()];
+            let engine = &port.engine;
+            match port.egress.pick(|shape| engine.admit(shape)) {
+                Choice::Send(waiting) => {
+                    self.send(id, waiting);
+                    if self.ports[id.index()].mode == LinkMode::NonFlit {
+                        break;
+                    }
+                }
+                Choice::Blocked(reasons) => {
+                    self.note_blocked(id, reasons);
+                    break;
+                }
+            }
+        }
+        if let Some(unit) = self.ports[id.index()].engine.poll_transmit(self.now) {
+            self.put_on_wire(id, unit);
+        }
+    }
+
+    fn note_blocked(&mut self, id: PortId, reasons: [Option<Blocked>; 3]) {
+        let now = self.now;
+        let port = &mut self.ports[id.index()];
+        for class in FcClass::ALL {
+            let cause = match reasons[class.index()] {
+                Some(Blocked::Credits) => Cause::CreditWait,
+                Some(Blocked::ReplayBuffer) => Cause::ReplayBufferWait,
+                Some(Blocked::LinkDown) => Cause::LinkDown,
+                // Staging: a flit's worth waits already, and the wire is free: the next poll takes it.
+                Some(Blocked::Staging) => continue,
+                None => {
+                    // Nothing of this class waits here; its requester may be out of tags, which it says itself.
+                    if port.partition.blocked(class.index()) != Some(Partition::slot(Cause::TagWait)) {
+                        port.partition.block(now, class.index(), None);
+                    }
+                    continue;
+                }
+            };
+            port.partition.block(now, class.index(), Some(Partition::slot(cause)));
+        }
+    }
+
+    fn send(&mut self, id: PortId, waiting: Waiting) {
+        let now = self.now;
+        let port = &mut self.ports[id.index()];
+        let class = waiting.shape.class.index();
+        let tlp = self.tlps.get_mut(waiting.tlp);
+        if tlp.tracked {
+            tlp.ledger.waited(&mut port.partition, class, now, Port::place(id));
+        }
+        port.partition.block(now, class, None);
+        if let Some(ingress) = waiting.ingress {
+            port.leaving.push((ingress, waiting.shape));
+        }
+        if waiting.nullified {
+            port.engine.send_nullified(now, waiting.tlp, waiting.shape);
+        } else {
+            port.engine.send(now, waiting.tlp, waiting.shape);
+        }
+        if waiting.ingress.is_none() && !waiting.nullified {
+            self.left_its_maker(id, waiting.tlp);
+        }
+    }
+
+    fn put_on_wire(&mut self, id: PortId, unit: Unit<TlpHandle>) {
+        let now = self.now;
+        let bytes = unit.wire_bytes();
+        let port = &mut self.ports[id.index()];
+        let wire = port.channel.occupy(now, bytes);
+        self.account(id, &unit, wire);
+        self.schedule(wire.ends, EventKind::TransmitDone, u32::from(id.0), wire.ends.as_fs());
+
+        let port = &mut self.ports[id.index()];
+        port.transmitting = true;
+        port.transmits_until = wire.ends;
+        let peer = u32::from(port.peer.0);
+        let cut_through = port.peer_cuts_through && matches!(&unit, Unit::Tlp(tlp) if !tlp.nullified);
+        let header_bytes = match &unit {
+            Unit::Tlp(tlp) if cut_through => {
+                u64::from(self.tlps.get(tlp.handle).repr.header_bytes()) + 4
+            }
+            _ => 0,
+        };
+        // Observers see the unit before its fate is known to anybody else, so the record is made from a copy of the fate.
+        let damage = port.channel.strike(&unit);
+        let arrives = wire.ends + port.channel.flight;
+        self.hash_unit(id, &unit, wire, damage.is_some());
+        if self.probe.is_some() {
+            self.show(id, &unit, wire, arrives, damage.is_some());
+        }
+        let port = &mut self.ports[id.index()];
+        port.counters.damaged += u64::from(damage.is_some());
+        if !port.channel.launch(unit, wire, damage) {
+            return;
+        }
+        let header_at = wire.starts + port.channel.rate().time_of(header_bytes) + port.channel.flight;
+        self.schedule(arrives, EventKind::UnitArrived, peer, 0);
+        if cut_through && header_at < arrives {
+            self.schedule(header_at, EventKind::HeaderArrived, peer, 0);
+        }
+    }
+
+    /// Counts a unit, and notes in the partition who has the wire.
+    fn account(&mut self, id: PortId, unit: &Unit<TlpHandle>, wire: WireTime) {
+        let port = &mut self.ports[id.index()];
+        let bytes = u64::from(unit.wire_bytes());
+        let (slot, series) = match unit {
+            Unit::Tlp(tlp) if tlp.replay || tlp.nullified => {
+                port.counters.replay += bytes;
+                port.counters.replayed += u64::from(tlp.replay);
+                (Partition::slot(Cause::Replay), port.series.replay)
+            }
+            Unit::Tlp(unit) => {
+                let tlp = self.tlps.get(unit.handle);
+                let payload = u64::from(tlp.repr.payload_bytes());
+                port.counters.tlps += 1;
+                port.counters.payload += payload;
+                port.counters.overhead += bytes - payload;
+                let share = (wire.ends - wire.starts).as_fs() * payload / bytes;
+                let middle = wire.starts + tlplab_units::Duration::from_fs(share);
+                self.timeline.add_span(port.series.payload, wire.starts, middle, 1);
+                self.timeline.add_span(port.series.overhead, middle, wire.ends, 1);
+                (port.partition.flow_slot(tlp.flow), port.series.payload)
+            }
+            Unit::Dllp(dllp) => {
+                port.counters.dllp += bytes;
+                port.count_dllp(dllp);
+                (Partition::slot(Cause::DataLink), port.series.dllp)
+            }
+            Unit::Flit(flit) => {
+                let slot = port.account_flit(flit, |h| {
+                    let tlp = self.tlps.get(h);
+                    (tlp.flow, tlp.repr.payload_bytes())
+                });
+                (slot, if flit.replay { port.series.replay } else { port.series.payload })
+            }
+        };
+        if !matches!(unit, Unit::Tlp(tlp) if !tlp.replay && !tlp.nullified) {
+            self.timeline.add_span(series, wire.starts, wire.ends, 1);
+        }
+        let mut segments = Segments::new();
+        if wire.starts > self.now {
+            segments.push((Partition::slot(Cause::DataLink), wire.starts));
+        }
+        segments.push((slot, wire.ends));
+        port.partition.occupy(self.now, segments);
+        self.measure_levels(id);
+    }
+
+    fn hash_unit(&mut self, id: PortId, unit: &Unit<TlpHandle>, wire: WireTime, bad: bool) {
+        let words = match unit {
+            Unit::Tlp(unit) => {
+                let tlp = self.tlps.get(unit.handle);
+                let id = tlp.repr.transaction_id();
+                let flags = u64::from(unit.replay) | u64::from(unit.nullified) << 1;
+                [
+                    u64::from(unit.sequence) << 8 | flags,
+                    u64::from(id.requester.0) << 16 | u64::from(id.tag.value()),
+                    u64::from(unit.shape.bytes) << 2 | unit.shape.class as u64,
+                ]
+            }
+            Unit::Dllp(repr) => [1 << 62, u64::from(u32::from_be_bytes(repr.content())), 0],
+            Unit::Flit(flit) => {
+                [1 << 63 | u64::from(flit.sequence), u64::from(flit.used), flit.ends.len() as u64]
+            }
+        };
+        self.hash.mix(wire.starts.as_fs());
+        self.hash.mix(u64::from(id.0) << 1 | u64::from(bad));
+        words.into_iter().for_each(|word| self.hash.mix(word));
+    }
+
+    #[cold]
+    fn show(&mut self, id: PortId, unit: &Unit<TlpHandle>, wire: WireTime, arrive: Time, bad: bool) {
+        let Some(mut probe) = self.probe.take() else { return };
+        let port = &self.ports[id.index()];
+        let tlp_record = |handle: TlpHandle| {
+            let tlp = self.tlps.get(handle);
+            let transaction = tlp.transaction.map(|t| self.transactions.number(t));
+            TlpRecord { repr: &tlp.repr, payload: tlp.payload.bytes(), flow: tlp.flow, transaction }
+        };
+        let content = match unit {
+            Unit::Tlp(unit) => UnitContent::Tlp {
+                sequence: unit.sequence,
+                replay: unit.replay,
+                nullified: unit.nullified,
+                packet: tlp_record(unit.handle),
+            },
+            Unit::Dllp(repr) => UnitContent::Dllp(repr),
+            Unit::Flit(flit) => {
+                UnitContent::Flit { sequence: flit.sequence, replay: flit.replay, tlp_bytes: flit.used }
+            }
+        };
+        let record = UnitRecord {
+            link: port.link,
+            direction: port.direction,
+            start: wire.starts,
+            end: wire.ends,
+            arrive,
+            bytes: unit.wire_bytes(),
+            bad,
+            content,
+        };
+        probe.unit(&record);
+        if let Unit::Flit(flit) = unit {
+            flit.ends.iter().for_each(|end| probe.tlp_in_flit(&record, &tlp_record(end.handle)));
+        }
+        self.probe = Some(probe);
+    }
+
+    /// The last symbol of the unit on the wire has left.
+    pub(crate) fn transmit_done(&mut self, id: PortId, ends: Time) {
+        let now = self.now;
+        let port = &mut self.ports[id.index()];
+        if !port.transmitting || port.transmits_until != ends {
+            return; // the link went down meanwhile
+        }
+        port.transmitting = false;
+        port.engine.transmitted(now);
+        port.partition.idle(now);
+        if !port.leaving.is_empty() {
+            let mut leaving = std::mem::take(&mut port.leaving);
+            for (ingress, shape) in leaving.drain(..) {
+                self.release_buffer(ingress, &shape);
+            }
+            self.ports[id.index()].leaving = leaving;
+        }
+        self.try_transmit(id);
+        self.arm(id);
+    }
+
+    /// A TLP has left the receive buffer of `ingress`.
+    pub(crate) fn release_buffer(&mut self, ingress: PortId, shape: &tlplab_datalink::TlpShape) {
+        self.ports[ingress.index()].engine.release(self.now, shape);
+        self.try_transmit(ingress);
+        self.arm(ingress);
+    }
+
+    /// Sees to it that the data link layer's deadline has an event.
+    pub(crate) fn arm(&mut self, id: PortId) {
+        let port = &mut self.ports[id.index()];
+        if let Some((due, _)) = port.engine.deadline()
+            && due < port.timer
+        {
+            port.timer = due;
+            let at = u32::from(id.0);
+            self.schedule(due.max(self.now), EventKind::LinkTimer, at, due.as_fs());
+        }
+    }
+}
+
+impl Port {
+    fn count_dllp(&mut self, dllp: &dllp::Repr) {
+        let counter = match dllp {
+            dllp::Repr::Ack(_) => &mut self.counters.acks,
+            dllp::Repr::Nak(_) => &mut self.counters.naks,
+            dllp::Repr::FlowControl(fc) if fc.phase == dllp::FcPhase::Update => &mut self.counters.update_fcs,
+            dllp::Repr::FlowControl(_) => &mut self.counters.init_fcs,
+            _ => &mut self.counters.other_dllps,
+        };
+        *counter += 1;
+    }
+
+    /// Counts a flit and says who has the wire: the flow of the first TLP that ends in it, or of the last one that began.
+    fn account_flit(
+        &mut self,
+        flit: &FlitUnit<TlpHandle>,
+        tlp: impl Fn(TlpHandle) -> (crate::ids::FlowId, u32),
+    ) -> u16 {
+        if flit.replay {
+            self.counters.replay += 256;
+            self.counters.replayed += 1;
+            return Partition::slot(Cause::Replay);
+        }
+        self.counters.dllp += u64::from(FLIT_DLP);
+        if let Some(dllp) = &flit.dllp {
+            self.count_dllp(dllp);
+        }
+        let mut payload = 0;
+        for end in &flit.ends {
+            let (flow, bytes) = tlp(end.handle);
+            payload += u64::from(bytes);
+            self.counters.tlps += 1;
+            self.flit_flow = Some(flow);
+        }
+        // Payload is counted with the flit in which its TLP ends, so a flit in the middle of a long TLP owes some overhead.
+        self.counters.payload += payload;
+        self.flit_debt += 250 - payload as i64;
+        if self.flit_debt > 0 {
+            self.counters.overhead += self.flit_debt as u64;
+            self.flit_debt = 0;
+        }
+        match (flit.ends.first(), self.flit_flow) {
+            _ if flit.used == 0 => Partition::slot(Cause::DataLink),
+            (Some(end), _) => {
+                let (flow, _) = tlp(end.handle);
+                self.partition.flow_slot(flow)
+            }
+            (None, Some(flow)) => self.partition.flow_slot(flow),
+            (None, None) => Partition::slot(Cause::Queueing),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! A fabric in a few lines, for tests.
+#![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
+
+use tlplab_device::{Device, HostProgram, Load, LoadConfig, LoadOp, Memory};
+use tlplab_fabric::config::*;
+use tlplab_fabric::topology::FlowInfo;
+use tlplab_fabric::{Builder, Fabric, FlowStatistics};
+use tlplab_units::{Duration, Generation, LinkMode, Mps, Mrrs, Time, Width};
+
+pub const SEED: u64 = 7;
+
+pub fn ns(n: u64) -> Duration {
+    Duration::from_ns(n)
+}
+
+pub struct Bench {
+    pub config: FabricConfig,
+    devices: Vec<(String, Box<dyn Device>, Vec<FlowInfo>, bool)>,
+    programs: Vec<(Box<dyn HostProgram>, Vec<FlowInfo>)>,
+}
+
+pub struct DeviceSlot<'a> {
+    bench: &'a mut Bench,
+    name: String,
+}
+
+pub fn link(under: &str, generation: u8, lanes: u8) -> LinkConfig {
+    let generation = Generation::new(generation).unwrap();
+    LinkConfig {
+        under: under.into(),
+        generation,
+        width: Width::new(lanes).unwrap(),
+        mode: if generation.requires_flit_mode() { LinkMode::Flit } else { LinkMode::NonFlit },
+        mps: Mps::new(256).unwrap(),
+        flight: Duration::ZERO,
+        upper: PortConfig::default(),
+        lower: PortConfig::default(),
+        skp: SkpPolicy::Standard,
+        trained: true,
+        recovery: Duration::from_us(1),
+        faults: Vec::new(),
+    }
+}
+
+pub fn flow_info(name: &str, owner: &str, operation: &str) -> FlowInfo {
+    let text = |s: &str| s.to_string();
+    FlowInfo { name: text(name), owner: text(owner), operation: text(operation), target: text("host") }
+}
+
+fn flows_of(name: &str, owner: &str, op: LoadOp) -> Vec<FlowInfo> {
+    match op {
+        LoadOp::Read => vec![flow_info(name, owner, "read")],
+        LoadOp::Write => vec![flow_info(name, owner, "write")],
+        LoadOp::Both => vec![
+            flow_info(&format!("{name}.read"), owner, "read"),
+            flow_info(&format!("{name}.write"), owner, "write"),
+        ],
+    }
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let config = FabricConfig {
+            seed: SEED,
+            fidelity: Fidelity::Payload,
+            warmup: Time::ZERO,
+            host: HostConfig::default(),
+            switches: Vec::new(),
+            devices: Vec::new(),
+        };
+        Self { config, devices: Vec::new(), programs: Vec::new() }
+    }
+
+    pub fn warmup(&mut self, time: Duration) -> &mut Self {
+        self.config.warmup = Time::ZERO + time;
+        self
+    }
+
+    pub fn switch(&mut self, name: &str, under: &str, generation: u8, lanes: u8) -> &mut SwitchConfig {
+        self.config.switches.push(SwitchConfig {
+            name: name.into(),
+            uplink: link(under, generation, lanes),
+            latency: Duration::ZERO,
+            forwarding: Forwarding::CutThrough,
+            arbitration: Arbitration::RoundRobin,
+        });
+        self.config.switches.last_mut().unwrap()
+    }
+
+    pub fn device(&mut self, name: &str, under: &str, generation: u8, lanes: u8) -> DeviceSlot<'_> {
+        self.config.devices.push(DeviceConfig {
+            name: name.into(),
+            link: link(under, generation, lanes),
+            mrrs: Mrrs::new(512).unwrap(),
+            tags: 256,
+            latency: Duration::ZERO,
+            completion_timeout: Duration::from_ms(10),
+            relaxed_ordering: false,
+            id_based_ordering: false,
+        });
+        DeviceSlot { bench: self, name: name.into() }
+    }
+
+    pub fn mmio(&mut self, load: LoadConfig) -> &mut Self {
+        let flows = flows_of("cpu", "host", load.op);
+        self.programs.push((Box::new(Load::new(load, SEED, "cpu").unwrap()), flows));
+        self
+    }
+
+    pub fn program(&mut self, program: Box<dyn HostProgram>) -> &mut Self {
+        self.programs.push((program, vec![flow_info("cpu", "host", "mmio")]));
+        self
+    }
+
+    pub fn build(self) -> Fabric {
+        self.build_watched(None)
+    }
+
+    pub fn build_watched(self, probe: Option<Box<dyn tlplab_fabric::Probe>>) -> Fabric {
+        let mut builder = Builder::new(self.config);
+        for (name, device, flows, finishes) in self.devices {
+            builder.device(&name, device, flows, finishes);
+        }
+        for (program, flows) in self.programs {
+            builder.program(program, flows, false);
+        }
+        if let Some(probe) = probe {
+            builder.probe(probe);
+        }
+        builder.build().unwrap()
+    }
+}
+
+impl DeviceSlot<'_> {
+    pub fn config(self, change: impl FnOnce(&mut DeviceConfig)) -> Self {
+        change(self.bench.config.devices.last_mut().unwrap());
+        self
+    }
+    pub fn load(self, load: LoadConfig) {
+        let flows = flows_of(&self.name, &self.name, load.op);
+        let finishes = load.count.is_some();
+        let device = Box::new(Load::new(load, SEED, &self.name).unwrap());
+        self.bench.devices.push((self.name, device, flows, finishes));
+    }
+    pub fn memory(self, size: u64) {
+        self.model(Box::new(Memory::new(size)));
+    }
+    pub fn model(self, device: Box<dyn Device>) {
+        let flows = vec![flow_info(&self.name, &self.name, "dma")];
+        self.bench.devices.push((self.name, device, flows, false));
+    }
+}
+
+pub fn flow<'a>(fabric: &'a Fabric, name: &str) -> &'a FlowStatistics {
+    let id = fabric.flow_ids().find(|id| fabric.topology().flows[id.index()].name == name);
+    fabric.flow_results(id.unwrap_or_else(|| panic!("a flow called {name}")))
+}
+
+pub fn only_flow(fabric: &Fabric) -> &FlowStatistics {
+    let mut used = fabric.flow_ids().map(|id| fabric.flow_results(id)).filter(|f| f.transactions > 0);
+    let flow = used.next().expect("a flow with transactions");
+    assert!(used.next().is_none(), "only one flow");
+    flow
+}
