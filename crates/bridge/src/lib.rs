@@ -7,6 +7,7 @@
 //! What comes out, while a run goes on (each takes the plain data of [`record`]):
 //! * [`pcapng`]: captures of simulated links, for Wireshark and the tools of NetTLP
 //! * [`perfetto`]: traces for <https://ui.perfetto.dev>
+//! * [`recorder`]: both, attached to a fabric
 //!
 //! What comes out at the end:
 //! * [`report`]: the page that shows a run
@@ -21,6 +22,7 @@ pub mod output;
 pub mod pcapng;
 pub mod perfetto;
 pub mod record;
+pub mod recorder;
 pub mod report;
 
 pub use error::Error;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use support::id;
 use tlplab_bridge::perfetto::{Scale, Writer};
-use tlplab_bridge::record::{Content, Flags, Interval, Link, Tlp, Transaction, Unit};
+use tlplab_bridge::record::{Content, Flags, Flit, Interval, Link, Tlp, Transaction, Unit};
 use tlplab_units::{Duration, Time};
 use tlplab_wire::dllp::{self, Sequence};
 use tlplab_wire::tlp::Repr;
@@ -46,6 +46,18 @@ fn sample(scale: Scale) -> Vec<u8> {
             },
         ]
     };
+    let flit = Content::Flit(Flit { sequence: 5, tlp_bytes: 20 });
+    let carrier = Unit {
+        link: 0,
+        direction: 0,
+        start: ns(20),
+        end: ns(24),
+        arrive: ns(25),
+        content: flit,
+        flags: Flags::default(),
+    };
+    writer.unit(&carrier);
+    writer.tlp_in_flit(&Unit { content: tlp, ..carrier });
     // Transactions 0 and 1 overlap, 2 begins when 0 has ended.
     for (id, start, first, second) in [(0, 1, 2, 3), (1, 2, 3, 4), (2, 6, 1, 4)] {
         let end = ns(start + first + second);
@@ -159,6 +171,11 @@ fn lines(trace: &[u8]) -> Vec<String> {
                     assert!(begin <= at);
                     lines[line] = lines[line].replace("..|", &format!("..{at}|"));
                 }
+                Some(3) => lines.push(format!(
+                    "{}|mark|{}|{at}",
+                    tracks[&track],
+                    names[&number(&event, 10).unwrap()]
+                )),
                 Some(4) => lines.push(format!("{}|{}|{at}", tracks[&track], number(&event, 30).unwrap())),
                 other => panic!("event type {other:?}"),
             }
@@ -196,6 +213,8 @@ fn slices_and_counters_are_those_of_the_run() {
     assert!(begin("links/host.rp0 → ssd|0|Ack|7..7|").contains("flags=corrupted"));
     begin("resources/tags of ssd|3|0");
     begin("resources/tags of ssd|0|12");
+    begin("links/ssd → host.rp0|0|flit|20..24|text=flit 5, 20 of 236 bytes used");
+    begin("links/ssd → host.rp0|mark|MWr|20");
     // Three transactions with two causes each; a row holds nothing that overlaps.
     let first = begin("transactions/ssd/ssd|0|write|1..6|");
     assert!(first.contains("text=write 256 B @ 0x1000 transaction=0"), "{first}");
@@ -203,7 +222,7 @@ fn slices_and_counters_are_those_of_the_run() {
     begin("transactions/ssd/ssd|1|flight|3..6|");
     begin("transactions/ssd/ssd|0|write|2..9|");
     begin("transactions/ssd/ssd|0|write|6..11|");
-    assert_eq!(lines.len(), 2 + 2 + 3 * 3);
+    assert_eq!(lines.len(), 2 + 2 + 2 + 3 * 3);
 }
 
 #[test]
@@ -260,5 +279,5 @@ print(count(TrackEvent.TYPE_SLICE_BEGIN), count(TrackEvent.TYPE_SLICE_END), coun
         println!("{said}");
         return;
     }
-    assert_eq!(said.trim(), "11 11 2 [1, 1, 2, 3] ['tags of ssd']");
+    assert_eq!(said.trim(), "12 12 2 [1, 1, 1, 2, 3] ['tags of ssd']");
 }

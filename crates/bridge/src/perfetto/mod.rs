@@ -80,6 +80,7 @@ use field::{annotation, event, interned, packet, track};
 
 const BEGIN: u64 = 1;
 const END: u64 = 2;
+const INSTANT: u64 = 3;
 const COUNTER: u64 = 4;
 const EXPLICIT_ORDER: u64 = 3;
 const STATE_CLEARED: u64 = 1;
@@ -165,6 +166,19 @@ impl<W: Write> Writer<W> {
     pub fn unit(&mut self, unit: &Unit<'_>) {
         let index = usize::from(unit.link) * 2 + usize::from(unit.direction & 1);
         let Some(&track) = self.directions.get(index) else { return };
+        self.begin(track, BEGIN, unit);
+        self.end(track, self.scale.ticks(unit.end));
+    }
+
+    /// A TLP's last byte was in the flit that [`Writer::unit`] was told of before: a mark on the flit.
+    pub fn tlp_in_flit(&mut self, unit: &Unit<'_>) {
+        let index = usize::from(unit.link) * 2 + usize::from(unit.direction & 1);
+        if let Some(&track) = self.directions.get(index) {
+            self.begin(track, INSTANT, unit);
+        }
+    }
+
+    fn begin(&mut self, track: u64, kind: u64, unit: &Unit<'_>) {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
         let (name, category, sequence, transaction) = match &unit.content {
@@ -182,11 +196,11 @@ impl<W: Write> Writer<W> {
             }
         };
         let name = self.name(name);
-        let (begin, end) = (self.scale.ticks(unit.start), self.scale.ticks(unit.end));
+        let begin = self.scale.ticks(unit.start);
         self.emit(NEEDS_STATE, |p| {
             p.uint(packet::TIMESTAMP, begin);
             p.nested(packet::TRACK_EVENT, |e| {
-                slice(e, track, name, category);
+                event(e, kind, track, name, category);
                 argument(e, "text", &text);
                 number(e, "start_fs", unit.start.as_fs());
                 number(e, "end_fs", unit.end.as_fs());
@@ -207,7 +221,6 @@ impl<W: Write> Writer<W> {
                 }
             });
         });
-        self.end(track, end);
         self.text = text;
     }
 
@@ -219,7 +232,7 @@ impl<W: Write> Writer<W> {
         self.emit(NEEDS_STATE, |p| {
             p.uint(packet::TIMESTAMP, begin);
             p.nested(packet::TRACK_EVENT, |e| {
-                slice(e, track, name, "transaction");
+                event(e, BEGIN, track, name, "transaction");
                 argument(e, "text", transaction.text);
                 number(e, "transaction", transaction.id);
                 number(e, "start_fs", transaction.start.as_fs());
@@ -234,7 +247,7 @@ impl<W: Write> Writer<W> {
             self.emit(NEEDS_STATE, |p| {
                 p.uint(packet::TIMESTAMP, begin);
                 p.nested(packet::TRACK_EVENT, |e| {
-                    slice(e, track, name, "cause");
+                    event(e, BEGIN, track, name, "cause");
                     argument(e, "place", interval.place);
                     if let Some(behind) = interval.behind {
                         argument(e, "behind", behind);
@@ -338,8 +351,8 @@ impl<W: Write> Writer<W> {
     }
 }
 
-fn slice(e: &mut Message, track: u64, name: u64, category: &str) {
-    e.uint(event::TYPE, BEGIN);
+fn event(e: &mut Message, kind: u64, track: u64, name: u64, category: &str) {
+    e.uint(event::TYPE, kind);
     e.uint(event::TRACK, track);
     e.uint(event::NAME_IID, name);
     e.string(event::CATEGORIES, category);
