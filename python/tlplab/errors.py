@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
+from pathlib import Path
+
 
 class ExperimentError(ValueError):
     """A mistake in an experiment: where it is, what is wrong, what would be right."""
@@ -27,3 +30,13 @@ class ExperimentError(ValueError):
 
 class RunError(RuntimeError):
     """A run that could not go on, or whose results could not be written."""
+
+
+def explain(error: BaseException) -> str:
+    """An exception in a line, with the place in the user's file where it came up."""
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}:{error.lineno}: {said}"
+    own = str(Path(__file__).parent)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((own, "<frozen"))]
+    return f"{frames[-1].filename}:{frames[-1].lineno}: {said}" if frames else said

@@ -8,9 +8,12 @@
 //! * [`error`]: mistakes become Python exceptions
 
 mod catalog;
+mod device;
 mod error;
 mod files;
 mod outline;
+mod party;
+mod program;
 
 use pyo3::prelude::*;
 

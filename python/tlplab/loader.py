@@ -1,0 +1,76 @@
+"""Devices and drivers from Python files, as `model = "mydev.py:Copier"` names them."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tlplab.device import Device, DeviceParty
+from tlplab.driver import DriverParty, Memory
+from tlplab.errors import explain
+
+
+class LoadError(ValueError):
+    """A Python file that does not hold what an experiment says it holds."""
+
+
+def load_device(path: str, name: str, parameters: str) -> DeviceParty:
+    """A new device of class `name`; `parameters` is a JSON object, its keyword arguments. Raises `LoadError`."""
+    found = find(path, name)
+    if not (isinstance(found, type) and issubclass(found, Device)):
+        raise LoadError(f"{name} is no device; write class {name}(tlplab.Device)")
+    try:
+        return DeviceParty(found(**json.loads(parameters)))
+    except Exception as error:
+        raise LoadError(f"{name} cannot be made: {explain(error)}") from error
+
+
+def load_driver(path: str, name: str, memory: Memory) -> DriverParty:
+    """The driver `name`, a function of a host and a device. Raises `LoadError`."""
+    return drive(find(path, name), memory)
+
+
+def drive(driver: Callable[..., Any], memory: Memory) -> DriverParty:
+    """Carries a driver. Raises `LoadError`."""
+    if not callable(driver):
+        raise LoadError(f"{driver!r} is no driver; write async def driver(host, dev)")
+    return DriverParty(driver, memory)
+
+
+def find(path: str, name: str) -> Any:
+    """What is called `name` in the file at `path`; a file is run once, however often it is named."""
+    module = module_at(Path(path))
+    if not hasattr(module, name):
+        named = sorted(
+            key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__
+        )
+        raise LoadError(f"there is no {name} in it; there are {', '.join(named) or 'no classes or functions'}")
+    return getattr(module, name)
+
+
+def module_at(path: Path) -> ModuleType:
+    """The module of a file, which need not be on the import path. Raises `LoadError`."""
+    path = path.resolve()
+    if not path.is_file():
+        raise LoadError("there is no such file")
+    digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
+    name = f"tlplab_experiment_{path.stem}_{digest}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise LoadError(explain(error)) from error
+    return module
