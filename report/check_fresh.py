@@ -48,7 +48,9 @@ def main() -> int:
         return 2
     expected = STAMP.read_text() if STAMP.is_file() else ""
     if expected != stamp():
-        print("report/dist/report.html is stale or was edited: run `npm ci && npm run build` in report/", file=sys.stderr)
+        print(
+            "report/dist/report.html is stale or was edited: run `npm ci && npm run build` in report/", file=sys.stderr
+        )
         return 1
     print("report/dist/report.html is fresh")
     return 0

@@ -14,6 +14,8 @@ const GUTTER = 80;
 const WIDE = { margin: 40, gap: 124 };
 const NARROW = { margin: 28, gap: 100 };
 const HEADER = 34;
+/** With more columns than this, the ladder begins with one transaction: its arrows would cross too much else. */
+const MANY_COLUMNS = 12;
 
 export function Ladder({ view }: { view: View }) {
   const { ladder } = view.result;
@@ -29,8 +31,9 @@ export function Ladder({ view }: { view: View }) {
 function Stepper({ view, ladder }: { view: View; ladder: LadderData }) {
   const { result, filter } = view;
   const [dllps, setDllps] = useState(true);
-  const [only, setOnly] = useState<number | null>(null);
-  const [id, setId] = useState<number | null>(() => ladder.packets.find((p) => p.transaction !== null)?.id ?? null);
+  const start = useMemo(() => ladder.packets.find((p) => p.transaction !== null) ?? null, [ladder]);
+  const [only, setOnly] = useState<number | null>(ladder.columns.length > MANY_COLUMNS ? (start?.transaction ?? null) : null);
+  const [id, setId] = useState<number | null>(start?.id ?? null);
   const shown = useMemo((): Shown => ({ ...filter, dllps, transaction: only }), [filter, dllps, only]);
   const rungs = useMemo(() => layOut(result, ladder, shown), [result, ladder, shown]);
   const at = rungs.rungs.findIndex((r) => r.packet.id === id);
@@ -120,17 +123,23 @@ function Rows({ view, rungs, at, select, onKeyDown }: RowsProps) {
       <div ref={scroller} class="scroller" tabIndex={0} role="listbox" aria-label="Packets in order of time" onKeyDown={onKeyDown}
         aria-activedescendant={chosen ? `packet-${chosen.packet.id}` : undefined}>
         <div class="columns" style={{ width: px(full), height: px(HEADER) }} aria-hidden="true">
+          <i class="corner" style={{ width: px(GUTTER), height: px(HEADER - 1) }} />
           {rungs.columns.map((name, c) => <b key={name} style={{ left: px(x(c)), maxWidth: px(Math.max(80, gap - 8)) }}>{name}</b>)}
         </div>
-        <svg width={full} height={rungs.height} role="presentation">
-          {rungs.columns.map((name, c) => <line key={name} class="life" x1={x(c)} x2={x(c)} y1="0" y2={rungs.height} />)}
-          {visible.map((r) => (
-            <RungMark key={r.packet.id} rung={r} x={x} gap={gap} unit={rungs.unit} view={view} chosen={r === chosen}
-              related={chosen !== null && chosen.packet.transaction !== null && r.packet.transaction === chosen.packet.transaction}
-              dim={chosen !== null && chosen.packet.transaction !== null && r.packet.transaction !== chosen.packet.transaction}
-              onClick={() => select(rungs.rungs.indexOf(r))} />
-          ))}
-        </svg>
+        <div class="sheet">
+          <svg width={full} height={rungs.height} role="presentation">
+            {rungs.columns.map((name, c) => <line key={name} class="life" x1={x(c)} x2={x(c)} y1="0" y2={rungs.height} />)}
+            {visible.map((r) => (
+              <RungMark key={r.packet.id} rung={r} x={x} gap={gap} unit={rungs.unit} view={view} chosen={r === chosen}
+                related={chosen !== null && chosen.packet.transaction !== null && r.packet.transaction === chosen.packet.transaction}
+                dim={chosen !== null && chosen.packet.transaction !== null && r.packet.transaction !== chosen.packet.transaction}
+                onClick={() => select(rungs.rungs.indexOf(r))} />
+            ))}
+          </svg>
+          <svg class="gutter" width={GUTTER} height={rungs.height} aria-hidden="true">
+            {visible.map((r) => <Stamp key={r.packet.id} rung={r} unit={rungs.unit} chosen={r === chosen} />)}
+          </svg>
+        </div>
       </div>
     </div>
   );
@@ -138,7 +147,7 @@ function Rows({ view, rungs, at, select, onKeyDown }: RowsProps) {
 
 /** Scrolls until the whole arrow is in sight, or at least its beginning. */
 function reveal(el: HTMLElement, r: Rung, x: (c: number) => number, margin: number): void {
-  const [left, right] = [x(Math.min(r.from, r.to)), x(Math.max(r.from, r.to))];
+  const [left, right] = [x(Math.min(r.from, r.to)) - GUTTER, x(Math.max(r.from, r.to))];
   if (left - margin < el.scrollLeft) el.scrollLeft = r.from === 0 || r.to === 0 ? 0 : left - margin;
   else if (right + margin > el.scrollLeft + el.clientWidth) el.scrollLeft = right + margin - el.clientWidth;
   const above = r.top - ROW;
@@ -173,8 +182,6 @@ function RungMark({ rung, x, gap, unit, view, chosen, related, dim, onClick }: M
   return (
     <g class={`rung ${state}`} id={`packet-${p.id}`} role="option" aria-selected={chosen} aria-label={spoken} style={{ "--colour": colourOf(p) }} onClick={onClick}>
       <rect class="hit" x="0" width={Math.max(x0, x1) + 24} y={rung.top - ROW / 2 - 2} height={ROW} />
-      <text class="time" x={GUTTER - 8} y={y[0] + 4}>{instant(p.start_fs, unit)}</text>
-      {rung.gap > 0 && <line class="silence" x1={GUTTER - 30} x2={GUTTER - 8} y1={y[0] - ROW * 0.75} y2={y[0] - ROW * 0.75} />}
       <polygon points={`${x0},${y[0]} ${x1},${y[2]} ${x1},${y[3]} ${x0},${y[1]}`} />
       <line class="shaft" x1={x0} y1={y[0]} x2={x1} y2={y[2]} />
       <line class="tail" x1={x0} y1={y[1]} x2={x1 - way * 5} y2={y[3]} />
@@ -183,6 +190,17 @@ function RungMark({ rung, x, gap, unit, view, chosen, related, dim, onClick }: M
       <circle cx={x0} cy={y[0]} r="3" />
       <text class="label" x={x0 + way * 9} y={y[0] + (y[2] - y[0]) * 0.04 - 4} text-anchor={way > 0 ? "start" : "end"}>{text}</text>
     </g>
+  );
+}
+
+/** When a packet starts, and a mark where silence before it was shortened. */
+function Stamp({ rung, unit, chosen }: { rung: Rung; unit: number; chosen: boolean }) {
+  const y = rung.y[0];
+  return (
+    <>
+      <text class={chosen ? "chosen" : ""} x={GUTTER - 8} y={y + 4}>{instant(rung.packet.start_fs, unit)}</text>
+      {rung.gap > 0 && <line x1={GUTTER - 30} x2={GUTTER - 8} y1={y - ROW * 0.75} y2={y - ROW * 0.75} />}
+    </>
   );
 }
 
