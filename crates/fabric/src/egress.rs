@@ -5,7 +5,7 @@ use crate::ids::PortId;
 use crate::slab::TlpHandle;
 use tlplab_datalink::{Blocked, TlpShape};
 use tlplab_transaction::{OrderedQueue, OrderingAttributes};
-use tlplab_units::FcClass;
+use tlplab_units::{FcClass, Time};
 
 /// A TLP that waits for the egress.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +14,8 @@ pub(crate) struct Waiting {
     pub(crate) shape: TlpShape,
     /// Whose receive buffer holds it; `None` if it was made here.
     pub(crate) ingress: Option<PortId>,
+    /// When its last byte is there (cut-through); the past, if it is.
+    pub(crate) tail: Time,
     /// Its LCRC turned out bad while it was being forwarded.
     pub(crate) nullified: bool,
 }
@@ -29,6 +31,13 @@ pub(crate) struct Egress {
 struct Source {
     queue: OrderedQueue<Waiting>,
     weight: u16,
+}
+
+impl Waiting {
+    /// A TLP that was made at this node.
+    pub(crate) fn own(tlp: TlpHandle, shape: TlpShape) -> Self {
+        Self { tlp, shape, ingress: None, tail: Time::ZERO, nullified: false }
+    }
 }
 
 /// The answer of the arbiter.

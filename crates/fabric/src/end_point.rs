@@ -172,7 +172,7 @@ impl Fabric {
             }
             self.tlps.get_mut(answer).carry = carry;
             let shape = shape_of(&completion.repr);
-            self.enqueue(egress, source, Waiting { tlp: answer, shape, ingress: None, nullified: false });
+            self.enqueue(egress, source, Waiting::own(answer, shape));
         }
         self.drop_tlp(request);
     }
@@ -192,7 +192,7 @@ impl Fabric {
             let answer = self.tlps.insert(repr, Payload::EMPTY, flow);
             self.pass_history(request, answer, Cause::Completer, node);
             let shape = shape_of(&repr);
-            self.enqueue(egress, source, Waiting { tlp: answer, shape, ingress: None, nullified: false });
+            self.enqueue(egress, source, Waiting::own(answer, shape));
         }
         self.drop_tlp(request);
     }

@@ -189,7 +189,7 @@ impl Fabric {
             Ticket::Piece { request, .. } => self.issue_piece(request, outgoing.repr, payload),
         };
         let shape = shape_of(&outgoing.repr);
-        let waiting = Waiting { tlp: handle, shape, ingress: None, nullified: false };
+        let waiting = Waiting::own(handle, shape);
         if matches!(outgoing.op, Ticket::Transaction(_)) {
             self.enqueue_waiting(egress, source, waiting);
         } else {

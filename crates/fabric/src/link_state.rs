@@ -2,9 +2,10 @@
 
 use crate::attribution::{Cause, Partition};
 use crate::ids::PortId;
+use crate::port::Leaving;
 use crate::queue::EventKind;
 use crate::sim::Fabric;
-use tlplab_datalink::LinkLayer;
+use tlplab_datalink::{LinkLayer, TlpUnit, Unit};
 use tlplab_units::{FcClass, Time};
 use tlplab_wire::tlp::CompletionStatus;
 
@@ -45,20 +46,41 @@ impl Fabric {
             return;
         }
         (port.wire_up, port.recovering, port.transmitting) = (false, false, false);
-        port.channel.cut(now);
         port.partition.idle(now);
         let leaving = std::mem::take(&mut port.leaving);
+        self.cut(id);
+        let port = &mut self.ports[id.index()];
         let mut events = std::mem::take(&mut self.link_events);
         port.engine.link_down(now, &mut |event| events.push(event));
         for event in events.drain(..) {
             self.link_event(id, event, None);
         }
         self.link_events = events;
-        for (ingress, shape) in leaving {
-            self.release_buffer(ingress, &shape);
-        }
+        leaving.into_iter().for_each(|entry| self.release_when_whole(entry));
         self.block_all(id, Some(Cause::LinkDown));
         self.discard_waiting(id);
+    }
+
+    /// Whatever `id` has on the wire is lost. A TLP that the peer has begun to forward will never be whole: it is nullified where it
+    /// waits, and has no receive buffer that could be freed. (What has begun to leave already leaves as if it were whole.)
+    fn cut(&mut self, id: PortId) {
+        let now = self.now;
+        let ingress = self.ports[id.index()].peer;
+        let cut: Vec<_> = self.ports[id.index()].channel.cut(now).collect();
+        for unit in cut {
+            if let Unit::Tlp(TlpUnit { handle, nullified, .. }) = unit {
+                if nullified {
+                    self.drop_tlp(handle);
+                } else {
+                    self.tlps.get_mut(handle).truncated = true;
+                }
+            }
+        }
+        let node = self.ports[ingress.index()].node;
+        for i in 0..self.own_ports(node).len() {
+            let port = self.own_ports(node)[i];
+            self.ports[port.index()].leaving.retain(|entry| entry.ingress != ingress || entry.tail < now);
+        }
     }
 
     /// What waits for a link that is down cannot go: posted requests and completions are dropped, requests of others are answered
@@ -68,6 +90,11 @@ impl Fabric {
         for entry in waiting {
             self.ports[id.index()].counters.discarded += 1;
             match entry.ingress {
+                Some(_) if self.tlps.get(entry.tlp).truncated => self.drop_tlp(entry.tlp),
+                Some(ingress) if entry.tail > self.now => {
+                    self.drop_tlp(entry.tlp);
+                    self.release_when_whole(Leaving { ingress, shape: entry.shape, tail: entry.tail });
+                }
                 Some(ingress) => {
                     let completer = self.answers_for(ingress);
                     self.refuse(ingress, entry.tlp, completer, CompletionStatus::UnsupportedRequest);
@@ -93,15 +120,13 @@ impl Fabric {
         for end in [id, peer] {
             let port = &mut self.ports[end.index()];
             (port.wire_up, port.recovering, port.transmitting) = (false, true, false);
-            port.channel.cut(now);
             port.engine.link_recovering(now);
             port.partition.idle(now);
+            self.cut(end);
             self.block_all(end, Some(Cause::LinkDown));
             // What left just now is lost on the wire, but not in the replay buffer, so its receive buffer is free.
             let leaving = std::mem::take(&mut self.ports[end.index()].leaving);
-            for (ingress, shape) in leaving {
-                self.release_buffer(ingress, &shape);
-            }
+            leaving.into_iter().for_each(|entry| self.release_when_whole(entry));
         }
         self.schedule(now + recovery, EventKind::LinkState, u32::from(id.0), RECOVERED);
     }

@@ -33,7 +33,7 @@ pub(crate) struct Port {
     /// The peer is a switch that forwards after the header.
     pub(crate) peer_cuts_through: bool,
     /// Receive buffers that are free again when the unit on the wire has left.
-    pub(crate) leaving: Vec<(PortId, TlpShape)>,
+    pub(crate) leaving: Vec<Leaving>,
     /// When the pending timer event of the data link layer is due.
     pub(crate) timer: Time,
     pub(crate) counters: WireCounters,
@@ -42,6 +42,15 @@ pub(crate) struct Port {
     /// Bytes of flits not yet accounted to payload or overhead; negative: payload counted ahead.
     pub(crate) flit_debt: i64,
     pub(crate) series: PortSeries,
+}
+
+/// A TLP that is on the wire and still in the receive buffer it came by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leaving {
+    pub(crate) ingress: PortId,
+    pub(crate) shape: TlpShape,
+    /// When its last byte is in that buffer.
+    pub(crate) tail: Time,
 }
 
 impl Port {

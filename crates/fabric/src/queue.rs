@@ -1,4 +1,7 @@
-//! The event queue: a 4-ary heap ordered by (time, port, sequence).
+//! The event queue: a 4-ary heap ordered by (time, arrivals first, port, sequence).
+//!
+//! What arrives at an instant is there before anything else happens at that instant: a cut-through egress may send its last byte at
+//! the very time the last byte of its ingress arrives.
 //!
 //! Ports are numbered by the sorted names of their components, so ties break the same way however an experiment was written down.
 //! A 4-ary heap touches half the cache lines of a binary one when it sifts down, and pending events are few (some per port).
@@ -24,6 +27,8 @@ pub(crate) enum EventKind {
     HeaderArrived,
     /// The first unit in flight has arrived in full.
     UnitArrived,
+    /// The receive buffer of a TLP is free.
+    Released,
     /// The data link layer's deadline.
     LinkTimer,
     /// A TLP has passed the node's processing.
@@ -45,7 +50,7 @@ pub(crate) enum EventKind {
 }
 
 struct Entry {
-    /// time << 64 | port << 40 | sequence
+    /// time << 64 | not an arrival << 63 | port << 40 | sequence
     key: u128,
     event: Event,
 }
@@ -61,8 +66,9 @@ const SEQUENCE_BITS: u32 = 40;
 
 impl EventQueue {
     pub(crate) fn push(&mut self, time: Time, event: Event) {
-        debug_assert!(event.at < 1 << (64 - SEQUENCE_BITS));
+        debug_assert!(event.at < 1 << (63 - SEQUENCE_BITS));
         let key = u128::from(time.as_fs()) << 64
+            | u128::from(event.kind != EventKind::UnitArrived) << 63
             | u128::from(event.at) << SEQUENCE_BITS
             | u128::from(self.sequence);
         // 2^40 events are three days of simulation; ties that far apart cannot meet, so the number may wrap.

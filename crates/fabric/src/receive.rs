@@ -9,7 +9,7 @@ use crate::queue::EventKind;
 use crate::sim::Fabric;
 use crate::slab::TlpHandle;
 use tlplab_datalink::{Event, Integrity, LinkLayer, TlpUnit, Unit};
-use tlplab_units::{Duration, FcClass, LinkMode};
+use tlplab_units::{Duration, FcClass, LinkMode, Time};
 
 impl Fabric {
     /// The first unit in flight to `id` has arrived.
@@ -167,7 +167,7 @@ impl Fabric {
         self.schedule(ready, EventKind::ForwardEarly, u32::from(id.0), data);
     }
 
-    fn charge_header(&mut self, sender: PortId, handle: TlpHandle, started: tlplab_units::Time, replay: bool) {
+    fn charge_header(&mut self, sender: PortId, handle: TlpHandle, started: Time, replay: bool) {
         let now = self.now;
         let flight = self.ports[sender.index()].channel.flight;
         let tlp = self.tlps.get_mut(handle);
@@ -195,6 +195,18 @@ impl Fabric {
             tlp.ledger.charge_for(tail, Port::place(sender), Cause::Serialisation);
             tlp.ledger.charge(now, place, Cause::Processing);
         }
-        self.forward_to(id, egress, handle, integrity);
+        // The first unit in flight is the one being forwarded, unless it has arrived already.
+        let tail = self.tail_of(sender, handle);
+        self.forward_to(id, egress, handle, integrity, tail);
+    }
+
+    /// When the last byte of a TLP that is being forwarded arrives; the past, if it has.
+    fn tail_of(&mut self, sender: PortId, handle: TlpHandle) -> Time {
+        match self.ports[sender.index()].channel.first_in_flight() {
+            Some(InFlight { unit: Unit::Tlp(unit), arrives, forwarded: true, .. }) if unit.handle == handle => {
+                *arrives
+            }
+            _ => Time::ZERO,
+        }
     }
 }

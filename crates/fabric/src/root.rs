@@ -14,7 +14,7 @@ use crate::sim::{Fabric, Task};
 use crate::slab::TlpHandle;
 use tlplab_device::{HostAction, HostContext, HostEvent, HostMemory, HostProgram};
 use tlplab_transaction::{Access, Completer, Payload, memory_access};
-use tlplab_units::Duration;
+use tlplab_units::{Duration, Time};
 use tlplab_wire::tlp::{CompletionStatus, Kind};
 
 /// Where message signalled interrupts are written to: the interrupt controller's range of x86 machines.
@@ -213,7 +213,7 @@ impl Fabric {
             PeerToPeer::Split(limit) if splits => self.split_peer_request(ingress, handle, limit),
             _ => {
                 let source = self.ports[ingress.index()].index;
-                let waiting = Waiting { tlp: handle, shape, ingress: Some(ingress), nullified: false };
+                let waiting = Waiting { tlp: handle, shape, ingress: Some(ingress), tail: Time::ZERO, nullified: false };
                 self.enqueue(egress, source, waiting);
             }
         }

@@ -160,6 +160,7 @@ impl Fabric {
             EventKind::HeaderArrived => self.header_arrived(port),
             EventKind::Processed => self.processed(port, TlpHandle::from_event(event.data)),
             EventKind::ForwardEarly => self.forward_early(port, event.data),
+            EventKind::Released => self.released(port, event.data),
             EventKind::LinkTimer => self.link_timer(port, Time::from_fs(event.data)),
             EventKind::LinkState => self.link_state(port, event.data),
             EventKind::Submit => self.submit(self.event_node(event.at)),

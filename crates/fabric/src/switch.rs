@@ -10,7 +10,7 @@ use crate::sim::Fabric;
 use crate::slab::{TlpHandle, shape_of};
 use tlplab_datalink::Integrity;
 use tlplab_transaction::{Completer, CompletionPolicy, Payload};
-use tlplab_units::{Bdf, Duration, Mps, Rcb};
+use tlplab_units::{Bdf, Duration, Mps, Rcb, Time};
 use tlplab_wire::tlp::CompletionStatus;
 
 /// A switch: port 0 is the upstream port, the others are downstream ports with a bridge each.
@@ -81,7 +81,7 @@ impl Fabric {
         match switch.way(index, route_of(&self.tlps.get(tlp).repr)) {
             Way::To(egress) => {
                 let egress = switch.ports[egress];
-                self.forward_to(ingress, egress, tlp, integrity);
+                self.forward_to(ingress, egress, tlp, integrity, Time::ZERO);
             }
             Way::Broadcast => self.broadcast(ingress, tlp),
             Way::Here => self.consume(ingress, tlp),
@@ -93,13 +93,20 @@ impl Fabric {
     }
 
     /// Puts a TLP in the queue of an egress of the same node.
-    pub(crate) fn forward_to(&mut self, ingress: PortId, egress: PortId, tlp: TlpHandle, integrity: Integrity) {
+    pub(crate) fn forward_to(
+        &mut self,
+        ingress: PortId,
+        egress: PortId,
+        tlp: TlpHandle,
+        integrity: Integrity,
+        tail: Time,
+    ) {
         let source = self.ports[ingress.index()].index;
         let shape = self.tlps.get(tlp).shape;
         let nullified = integrity == Integrity::Bad;
         // A nullified copy occupies no receive buffer: the original will come again and take it.
         let ingress = (!nullified).then_some(ingress);
-        self.enqueue(egress, source, Waiting { tlp, shape, ingress, nullified });
+        self.enqueue(egress, source, Waiting { tlp, shape, ingress, tail, nullified });
     }
 
     /// The ID that answers for the node behind `ingress`.
@@ -116,7 +123,7 @@ impl Fabric {
             let (repr, payload, flow) = (original.repr, original.payload.clone(), original.flow);
             let copy = self.tlps.insert(repr, payload, flow);
             let shape = shape_of(&repr);
-            self.enqueue(egress, source, Waiting { tlp: copy, shape, ingress: None, nullified: false });
+            self.enqueue(egress, source, Waiting::own(copy, shape));
         }
         self.consume(ingress, tlp);
     }
@@ -139,7 +146,7 @@ impl Fabric {
             let port = &self.ports[ingress.index()];
             let source = port.index;
             let shape = shape_of(&repr);
-            self.enqueue(ingress, source, Waiting { tlp: answer, shape, ingress: None, nullified: false });
+            self.enqueue(ingress, source, Waiting::own(answer, shape));
         }
         self.consume(ingress, handle);
     }

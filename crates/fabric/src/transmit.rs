@@ -4,14 +4,14 @@ use crate::attribution::{Cause, Partition, Segments};
 use crate::channel::WireTime;
 use crate::egress::{Choice, Waiting};
 use crate::ids::PortId;
-use crate::port::Port;
+use crate::port::{Leaving, Port};
 use crate::probe::{TlpRecord, UnitContent, UnitRecord};
 use crate::queue::EventKind;
 use crate::sim::Fabric;
 use crate::slab::TlpHandle;
-use tlplab_datalink::{Blocked, FlitUnit, LinkLayer, Unit};
+use tlplab_datalink::{Blocked, FlitUnit, LinkLayer, TlpShape, Unit};
 use tlplab_transaction::OrderingAttributes;
-use tlplab_units::{FcClass, LinkMode, Time};
+use tlplab_units::{FcClass, LinkMode, Time, Vc};
 use tlplab_wire::dllp;
 
 /// Bytes of a flit that carry DLLP and acknowledgement.
@@ -98,15 +98,17 @@ impl Fabric {
             tlp.ledger.waited(&mut port.partition, class, now, Port::place(id));
         }
         port.partition.block(now, class, None);
-        if let Some(ingress) = waiting.ingress {
-            port.leaving.push((ingress, waiting.shape));
+        // The link it was coming by was cut before its last byte was there.
+        let nullified = waiting.nullified || tlp.truncated;
+        if let Some(ingress) = waiting.ingress.filter(|_| !tlp.truncated) {
+            port.leaving.push(Leaving { ingress, shape: waiting.shape, tail: waiting.tail });
         }
-        if waiting.nullified {
+        if nullified {
             port.engine.send_nullified(now, waiting.tlp, waiting.shape);
         } else {
             port.engine.send(now, waiting.tlp, waiting.shape);
         }
-        if waiting.ingress.is_none() && !waiting.nullified {
+        if waiting.ingress.is_none() && !nullified {
             self.left_its_maker(id, waiting.tlp);
         }
     }
@@ -268,8 +270,8 @@ impl Fabric {
         port.partition.idle(now);
         if !port.leaving.is_empty() {
             let mut leaving = std::mem::take(&mut port.leaving);
-            for (ingress, shape) in leaving.drain(..) {
-                self.release_buffer(ingress, &shape);
+            for entry in leaving.drain(..) {
+                self.release_when_whole(entry);
             }
             self.ports[id.index()].leaving = leaving;
         }
@@ -277,8 +279,25 @@ impl Fabric {
         self.arm(id);
     }
 
+    /// Frees the receive buffer of a TLP, once its last byte has arrived there.
+    pub(crate) fn release_when_whole(&mut self, entry: Leaving) {
+        let Leaving { ingress, shape, tail } = entry;
+        if tail <= self.now {
+            return self.release_buffer(ingress, &shape);
+        }
+        let data = u64::from(shape.bytes) << 32 | u64::from(shape.data_credits) << 8 | shape.class as u64;
+        self.schedule(tail, EventKind::Released, u32::from(ingress.0), data);
+    }
+
+    /// The event of [`release_when_whole`](Self::release_when_whole).
+    pub(crate) fn released(&mut self, ingress: PortId, data: u64) {
+        let class = FcClass::ALL[(data & 3) as usize];
+        let (bytes, data_credits) = ((data >> 32) as u32, (data >> 8) as u16);
+        self.release_buffer(ingress, &TlpShape { vc: Vc::ZERO, class, bytes, data_credits });
+    }
+
     /// A TLP has left the receive buffer of `ingress`.
-    pub(crate) fn release_buffer(&mut self, ingress: PortId, shape: &tlplab_datalink::TlpShape) {
+    pub(crate) fn release_buffer(&mut self, ingress: PortId, shape: &TlpShape) {
         self.ports[ingress.index()].engine.release(self.now, shape);
         self.try_transmit(ingress);
         self.arm(ingress);
