@@ -7,15 +7,19 @@
 //! ```
 //!
 //! # What is sourced and what is not
-//! The four regions and their sizes are public (PCI-SIG's own presentations of 6.0), and so is the purpose of the six DLP bytes: two
-//! of flit header, four of DLLP, which needs no CRC of its own since the flit has one. These are what this module knows.
+//! The four regions, their sizes and their order, that the CRC covers TLP and DLP bytes and the FEC everything before it, are public
+//! (PCI-SIG's presentations of 6.0), and so is the purpose of the six DLP bytes: two of flit header, four of DLLP, which needs no CRC of its own
+//! since the flit has one. The fields of a flit-mode TLP's first DW ([`HeaderDw0`]) are those that the documentation of the crate
+//! `rtlp-lib` 0.5 gives; that of TS, which says how much follows the payload, differs there from other public descriptions and is passed on
+//! uninterpreted.
 //!
 //! Not sourced, and therefore carried as opaque bytes: the bits of the flit header (usage, replay command, sequence number), the
-//! code that makes the eight CRC bytes and the one that makes the six FEC bytes, and the encoding of TLP headers in flit mode with
-//! its orthogonal header content and tags of 14 bits. No function here computes or checks a flit's CRC; whoever
-//! simulates a flit link decides by other means whether a flit arrived whole. [`Repr::emit`](crate::tlp::Repr::emit) writes the
+//! code that makes the eight CRC bytes and the one that makes the six FEC bytes, the type codes of flit mode and its orthogonal header
+//! content, where the tags of 14 bits are. No function here computes or checks a flit's CRC; whoever
+//! simulates a flit link decides by other means whether a flit arrived whole. [`tlp::Repr::emit`](crate::tlp::Repr::emit) writes the
 //! headers of all generations before, and refuses tags that only flit mode has.
 
+use crate::tlp::DwLength;
 use crate::{Error, Problem, dllp};
 
 /// Bytes of a flit.
@@ -31,7 +35,7 @@ pub const FEC_BYTES: usize = 6;
 
 const _: () = assert!(TLP_BYTES + DLP_BYTES + CRC_BYTES + FEC_BYTES == BYTES);
 
-const SECTION: &str = "PCIe 6.0 §4.2.3";
+const SECTION: &str = "PCIe 6.0 chapter 4, flit layout";
 
 /// 256 bytes seen as a flit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +125,41 @@ impl Repr {
     }
 }
 
+/// The first DW of a TLP in flit mode, seen field by field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HeaderDw0([u8; 4]);
+
+impl HeaderDw0 {
+    /// Views four bytes.
+    pub const fn new(bytes: [u8; 4]) -> Self {
+        Self(bytes)
+    }
+    /// Type\[7:0\]: takes the place of Fmt and Type.
+    pub const fn type_bits(self) -> u8 {
+        self.0[0]
+    }
+    /// TC.
+    pub const fn tc(self) -> u8 {
+        self.0[1] >> 5
+    }
+    /// OHC\[4:0\]: one bit for each DW of orthogonal header content behind the header base.
+    pub const fn ohc(self) -> u8 {
+        self.0[1] & 31
+    }
+    /// TS\[2:0\]: what follows the payload.
+    pub const fn ts(self) -> u8 {
+        self.0[2] >> 5
+    }
+    /// Attr\[2:0\]: IDO, RO, NS.
+    pub const fn attr(self) -> u8 {
+        self.0[2] >> 2 & 7
+    }
+    /// Length in DW: a field of 0 means 1024.
+    pub const fn length(self) -> DwLength {
+        DwLength::from_field(u16::from_be_bytes([self.0[2], self.0[3]]))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,6 +179,14 @@ mod tests {
         let repr = Repr::parse(&packet).unwrap();
         assert_eq!(repr.dllp, dllp::Repr::Ack(dllp::Sequence::new(0x123)));
         assert_eq!(repr.emit(packet.tlp_bytes().try_into().unwrap()), bytes);
+    }
+
+    #[test]
+    fn the_first_dw_in_flit_mode() {
+        let dw0 = HeaderDw0::new([0x03, 0b101_00001, 0b001_110_01, 0x04]);
+        assert_eq!((dw0.type_bits(), dw0.tc(), dw0.ohc(), dw0.ts(), dw0.attr()), (3, 5, 1, 1, 6));
+        assert_eq!(dw0.length().dw(), 0x104);
+        assert_eq!(HeaderDw0::new([0x40, 0, 0, 0]).length().dw(), 1024);
     }
 
     #[test]
