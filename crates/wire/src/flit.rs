@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn the_first_dw_in_flit_mode() {
-        let dw0 = HeaderDw0::new([0x03, 0b101_00001, 0b001_110_01, 0x04]);
+        let dw0 = HeaderDw0::new([0x03, 0b1010_0001, 0b0011_1001, 0x04]);
         assert_eq!((dw0.type_bits(), dw0.tc(), dw0.ohc(), dw0.ts(), dw0.attr()), (3, 5, 1, 1, 6));
         assert_eq!(dw0.length().dw(), 0x104);
         assert_eq!(HeaderDw0::new([0x40, 0, 0, 0]).length().dw(), 1024);
