@@ -4,10 +4,10 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let config: tlplab_fabric::config::FabricConfig = todo!();
 //! use tlplab_bridge::recorder::{Recorder, Targets};
+//! let recorder = Recorder::create(Targets { pcapng: Some("run.pcapng".into()), ..Targets::default() })?;
 //! let mut builder = tlplab_fabric::Builder::new(config);
-//! let recorder = Recorder::attach(&mut builder);
+//! builder.probe(recorder.probe());
 //! let mut fabric = builder.build()?;
-//! recorder.open(fabric.topology(), &Targets { pcapng: Some("run.pcapng".into()), ..Targets::default() })?;
 //! fabric.run_until(tlplab_units::Time::from_fs(200_000_000_000));
 //! recorder.finish()?; // without it, no file is left
 //! # Ok(())
@@ -25,8 +25,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tlplab_fabric::attribution::Place;
 use tlplab_fabric::probe::{Probe, TlpRecord, TransactionRecord, UnitContent, UnitRecord};
 use tlplab_fabric::results::LevelResult;
-use tlplab_fabric::topology::Topology;
-use tlplab_fabric::{Builder, Ending};
+use tlplab_fabric::topology::{LinkInfo, Topology};
+use tlplab_fabric::{Ending, PortId};
 use tlplab_units::{Duration, Time};
 
 /// What to write where. `-` is standard output.
@@ -50,53 +50,38 @@ pub struct Summary {
 }
 
 /// Writes captures and traces of a run. Clones share their files.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Recorder {
     files: Arc<Mutex<Files>>,
 }
 
 #[derive(Default)]
 struct Files {
+    targets: Targets,
     topology: Topology,
     places: BTreeMap<Place, String>,
     text: String,
+    /// Files that wait for the fabric to be built.
+    opened: [Option<Output>; 2],
     capture: Option<(PathBuf, pcapng::Writer<Output>)>,
     trace: Option<(PathBuf, perfetto::Writer<Output>)>,
 }
 
 impl Recorder {
-    /// A recorder that watches the fabric to be built. It writes nothing before [`Recorder::open`].
-    pub fn attach(builder: &mut Builder) -> Self {
-        let recorder = Self::default();
-        builder.probe(Box::new(recorder.clone()));
-        recorder
-    }
-
-    /// Opens the files. To be called before the run.
+    /// Opens the files, so that a wrong path is an error before the run.
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn open(&self, topology: &Topology, targets: &Targets) -> Result<(), Error> {
-        let links: Vec<Link> = topology
-            .links
-            .iter()
-            .map(|link| {
-                let [lower, upper] = link.ports.map(|port| topology.ports[port.index()].name.clone());
-                Link { lower, upper }
-            })
-            .collect();
-        let flows: Vec<String> = topology.flows.iter().map(|flow| flow.name.clone()).collect();
-        let mut files = self.lock();
-        files.topology = topology.clone();
-        if let Some(path) = &targets.pcapng {
-            let writer = pcapng::Writer::new(Output::create(path)?, &links, targets.pcapng_settings);
-            files.capture = Some((path.clone(), writer));
-        }
-        if let Some(path) = &targets.perfetto {
-            let writer = perfetto::Writer::new(Output::create(path)?, &links, &flows, targets.scale);
-            files.trace = Some((path.clone(), writer));
-        }
-        Ok(())
+    pub fn create(targets: Targets) -> Result<Self, Error> {
+        let open = |path: &Option<PathBuf>| path.as_ref().map(Output::create).transpose();
+        let opened = [open(&targets.pcapng)?, open(&targets.perfetto)?];
+        let files = Files { targets, opened, ..Files::default() };
+        Ok(Self { files: Arc::new(Mutex::new(files)) })
+    }
+
+    /// What to give to [`Builder::probe`](tlplab_fabric::Builder::probe).
+    pub fn probe(&self) -> Box<dyn Probe> {
+        Box::new(self.clone())
     }
 
     /// Adds the levels of resources to the trace, as the maximum of each bin: what
@@ -143,6 +128,10 @@ fn commit(path: &Path, finished: io::Result<Output>) -> Result<(), Error> {
 }
 
 impl Probe for Recorder {
+    fn begin(&mut self, topology: &Topology) {
+        self.lock().begin(topology);
+    }
+
     fn unit(&mut self, record: &UnitRecord<'_>) {
         self.lock().unit(&unit_of(record));
     }
@@ -185,6 +174,20 @@ fn unit_of<'a>(record: &UnitRecord<'a>) -> Unit<'a> {
 }
 
 impl Files {
+    fn begin(&mut self, topology: &Topology) {
+        let port = |id: PortId| topology.ports[id.index()].name.clone();
+        let ends = |link: &LinkInfo| Link { lower: port(link.ports[0]), upper: port(link.ports[1]) };
+        let links: Vec<Link> = topology.links.iter().map(ends).collect();
+        let flows: Vec<String> = topology.flows.iter().map(|flow| flow.name.clone()).collect();
+        self.topology = topology.clone();
+        let [capture, trace] = std::mem::take(&mut self.opened);
+        let settings = self.targets.pcapng_settings;
+        self.capture = capture.map(|file| (file.path().into(), pcapng::Writer::new(file, &links, settings)));
+        let scale = self.targets.scale;
+        self.trace =
+            trace.map(|file| (file.path().into(), perfetto::Writer::new(file, &links, &flows, scale)));
+    }
+
     fn unit(&mut self, unit: &Unit<'_>) {
         if let Some((_, capture)) = &mut self.capture {
             capture.unit(unit);

@@ -169,6 +169,9 @@ impl Builder {
         let firmware = Firmware::assign(&layout, &self.config, &identities)?;
         let mut fabric = self.empty_fabric(&layout, &firmware)?;
         self.add_nodes(&layout, &firmware, &mut fabric);
+        if let Some(probe) = &mut fabric.probe {
+            probe.begin(&fabric.topology);
+        }
         self.start(&layout, &mut fabric);
         Ok(fabric)
     }

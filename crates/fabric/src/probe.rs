@@ -3,6 +3,7 @@
 
 use crate::attribution::Interval;
 use crate::ids::{FlowId, LinkId};
+use crate::topology::Topology;
 use crate::transactions::Ending;
 use tlplab_units::Time;
 use tlplab_wire::{dllp, tlp};
@@ -93,6 +94,10 @@ pub struct TransactionRecord<'a> {
 
 /// An observer.
 pub trait Probe: Send {
+    /// The fabric is built; nothing has happened yet. Devices start, and may send, before the builder returns.
+    fn begin(&mut self, topology: &Topology) {
+        let _ = topology;
+    }
     /// A unit starts on a wire.
     fn unit(&mut self, record: &UnitRecord<'_>);
     /// In flit mode: a TLP whose last byte is in the flit that [`unit`](Self::unit) named before.

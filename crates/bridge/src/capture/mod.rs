@@ -178,6 +178,30 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<Capture, Error> {
     read(&bytes).map_err(|error| error.in_file(path))
 }
 
+/// Reads the trace at `path` for a replay: the memory requests of its busiest direction, from the first one's time on.
+///
+/// # Errors
+/// The file cannot be read, is none of the formats, or holds no memory request.
+pub fn read_trace(path: impl AsRef<Path>) -> Result<Vec<tlplab_device::Record>, Error> {
+    let path = path.as_ref();
+    let capture = read_file(path)?;
+    let direction = busiest_direction(&capture).ok_or_else(|| {
+        let (frames, bad) = (capture.frames, capture.problems.len());
+        let problem = format!("none of its {frames} frames is a memory request ({bad} are malformed)");
+        let wanted = "a replay needs MRd or MWr in NetTLP encapsulation";
+        Error::content(String::new(), problem, wanted).in_file(path)
+    })?;
+    let requests = requests(&capture, Some(direction));
+    let start = requests.first().map_or(Time::ZERO, |request| request.time);
+    let record = |request: &TraceRequest| tlplab_device::Record {
+        at: request.time - start,
+        write: request.operation == Operation::Write,
+        address: request.address,
+        bytes: request.bytes,
+    };
+    Ok(requests.iter().map(record).collect())
+}
+
 fn read_frames(format: Format, bytes: &[u8]) -> Result<Capture, Error> {
     let mut collector = Collector { capture: Capture::new(format), times: Vec::new() };
     let frames = match format {
