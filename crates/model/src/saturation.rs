@@ -1,0 +1,169 @@
+//! The payload throughput of a saturated link, per direction.
+
+use crate::link::{COMPLETION_HEADER, Link};
+use crate::policy::{Arrivals, Busy, Receiver};
+
+/// What the device below the link does, as fast as it can, with the host above it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traffic {
+    /// DMA writes: payload goes up.
+    Writes,
+    /// DMA reads: payload goes down.
+    Reads,
+    /// Both, taking turns request by request as long as both have one to send.
+    Both,
+}
+
+/// How transfers become TLPs, and who receives them. All sizes in bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Setup {
+    /// The link.
+    pub link: Link,
+    /// Header of a write: 12 below 4 GiB, 16 above.
+    pub write_header: f64,
+    /// Payload of a write: MPS, if transfers are aligned and long.
+    pub write: f64,
+    /// Header of a read request.
+    pub read_header: f64,
+    /// Bytes of a read request: MRRS, if transfers are aligned and long.
+    pub read: f64,
+    /// Payload of a completion: MPS, or the RCB with that policy, and at most `read`.
+    pub completion: f64,
+    /// Read requests that leave together because their operations are longer than one; 1 otherwise.
+    pub read_group: f64,
+    /// Seconds from the end of a completion on the wire to the arrival of the request it makes room for, at the upper end; it decides
+    /// how Acks fall between completions. `None` for the mean over all.
+    pub turnaround: Option<f64>,
+    /// The receiver at the upper end: root port.
+    pub upper: Receiver,
+    /// The receiver at the lower end: device.
+    pub lower: Receiver,
+}
+
+/// One direction of the link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Direction {
+    /// Payload in bits per second.
+    pub payload: f64,
+    /// Part of the capacity that is payload.
+    pub payload_share: f64,
+    /// Part that is headers, framing and requests without payload.
+    pub overhead_share: f64,
+    /// Part that is DLLPs.
+    pub dllp_share: f64,
+}
+
+impl Direction {
+    /// Part of the capacity that is used: 1 in the direction that limits.
+    pub fn utilization(&self) -> f64 {
+        self.payload_share + self.overhead_share + self.dllp_share
+    }
+}
+
+/// Both directions of a saturated link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Throughput {
+    /// From the device to the host: writes, read requests.
+    pub up: Direction,
+    /// From the host to the device: completions.
+    pub down: Direction,
+}
+
+/// TLPs per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Rates {
+    writes: f64,
+    reads: f64,
+}
+
+impl Setup {
+    /// The throughput if nothing but the link limits: enough tags, outstanding operations, credits and replay buffer.
+    ///
+    /// Each direction is a budget, capacity = TLPs · their cost + DLLPs · 8. The DLLPs of one direction answer the TLPs of
+    /// the other, so the two budgets are solved together, by iteration.
+    pub fn saturated(&self, traffic: Traffic) -> Throughput {
+        let mut rates = Rates::default();
+        let mut dllps = (0.0, 0.0);
+        // Each round changes the DLLPs by a few per cent of the round before: 60 rounds are exact to the last bit.
+        for _ in 0..60 {
+            rates = self.rates(traffic, dllps);
+            dllps = self.dllps(traffic, rates);
+        }
+        let (link, capacity) = (&self.link, self.link.capacity());
+        let completions = self.completions_per_read();
+        let direction = |payload: f64, tlps: f64, dllps: f64| Direction {
+            payload: payload * 8.0,
+            payload_share: payload / capacity,
+            overhead_share: (tlps - payload) / capacity,
+            dllp_share: dllps * link.dllp() / capacity,
+        };
+        let up_tlps = rates.writes * self.write_cost() + rates.reads * self.request_cost();
+        let down_tlps = rates.reads * completions * self.completion_cost();
+        Throughput {
+            up: direction(rates.writes * self.write, up_tlps, dllps.0),
+            down: direction(rates.reads * self.read, down_tlps, dllps.1),
+        }
+    }
+
+    fn write_cost(&self) -> f64 {
+        self.link.tlp(self.write_header, self.write)
+    }
+    fn request_cost(&self) -> f64 {
+        self.link.tlp(self.read_header, 0.0)
+    }
+    fn completions_per_read(&self) -> f64 {
+        (self.read / self.completion).ceil()
+    }
+    /// Mean cost of a completion.
+    fn completion_cost(&self) -> f64 {
+        self.link.tlp(COMPLETION_HEADER, self.read / self.completions_per_read())
+    }
+
+    /// What fits beside this many DLLPs per second, up and down.
+    fn rates(&self, traffic: Traffic, (up, down): (f64, f64)) -> Rates {
+        let room = |dllps: f64| (self.link.capacity() - dllps * self.link.dllp()).max(0.0);
+        let (up, down) = (room(up), room(down));
+        let by_completions = down / (self.completions_per_read() * self.completion_cost());
+        match traffic {
+            Traffic::Writes => Rates { writes: up / self.write_cost(), reads: 0.0 },
+            Traffic::Reads => Rates { writes: 0.0, reads: by_completions.min(up / self.request_cost()) },
+            Traffic::Both => {
+                let in_turn = up / (self.write_cost() + self.request_cost());
+                let reads = by_completions.min(in_turn);
+                Rates { writes: (up - reads * self.request_cost()) / self.write_cost(), reads }
+            }
+        }
+    }
+
+    /// DLLPs per second that the TLPs of the other direction cause, up and down.
+    fn dllps(&self, traffic: Traffic, rates: Rates) -> (f64, f64) {
+        let completions = rates.reads * self.completions_per_read();
+        let payload = self.read / self.completions_per_read();
+        let down = [Arrivals { rate: completions, group: 1.0, payload, class: 2 }];
+        let writes = Arrivals { rate: rates.writes, group: 1.0, payload: self.write, class: 0 };
+        let requests = Arrivals { rate: rates.reads, group: self.read_group, payload: 0.0, class: 1 };
+        let capacity = self.link.capacity();
+        let (w, r) = (self.write_cost(), self.request_cost());
+        let squares = rates.writes * w * w + rates.reads * r * r;
+        let up_unit = squares / (rates.writes * w + rates.reads * r).max(f64::MIN_POSITIVE) / capacity;
+        let ack = self.link.dllp() / capacity;
+        let up_wire = Busy { unit: up_unit, mixed: rates.reads > 0.0, ack, phase: None };
+        let down_unit = self.completion_cost() / capacity;
+        let phase = self.turnaround.map(|time| time % down_unit);
+        let down_wire = Busy { unit: down_unit, mixed: false, ack, phase: None };
+        match traffic {
+            Traffic::Writes => (
+                self.lower.updates(&[]),
+                self.upper.acks(&[writes], Busy::IDLE) + self.upper.updates(&[writes]),
+            ),
+            Traffic::Reads => (
+                self.lower.acks(&down, Busy::IDLE) + self.lower.updates(&down),
+                self.upper.acks(&[requests], Busy { phase, ..down_wire }) + self.upper.updates(&[requests]),
+            ),
+            Traffic::Both => (
+                self.lower.acks(&down, up_wire) + self.lower.updates(&down),
+                self.upper.acks(&[writes, requests], down_wire) + self.upper.updates(&[writes, requests]),
+            ),
+        }
+    }
+}
