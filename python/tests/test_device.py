@@ -13,7 +13,7 @@ import tlplab as tl
 class Copier(tl.Device):
     ids, msix = tl.Ids(0x1DE5, 1), 1
 
-    class regs(tl.Bar, size="4KiB"):  # noqa: N801
+    class regs(tl.Bar, size="4KiB"):
         src = tl.Reg64(0x00)
         dst = tl.Reg64(0x08)
         go = tl.Reg32(0x10)
@@ -58,7 +58,7 @@ def test_handlers_overlap_and_start_in_order() -> None:
     class Slow(tl.Device):
         msix = 1
 
-        class regs(tl.Bar, size=4096):  # noqa: N801
+        class regs(tl.Bar, size=4096):
             go = tl.Reg32(0)
 
         @regs.go.on_write
@@ -82,7 +82,7 @@ def test_operations_begin_when_called_not_when_awaited() -> None:
     class Reader(tl.Device):
         msix = 1
 
-        class regs(tl.Bar, size=4096):  # noqa: N801
+        class regs(tl.Bar, size=4096):
             go = tl.Reg32(0)
 
         @regs.go.on_write
@@ -104,7 +104,7 @@ def test_a_read_that_fails_raises_where_it_is_awaited() -> None:
         msix = 1
         heard = ""
 
-        class regs(tl.Bar, size=4096):  # noqa: N801
+        class regs(tl.Bar, size=4096):
             go = tl.Reg32(0)
 
         @regs.go.on_write
@@ -126,10 +126,10 @@ def test_a_read_that_fails_raises_where_it_is_awaited() -> None:
 
 def test_memory_and_registers_byte_by_byte() -> None:
     class Board(tl.Device):
-        class mem(tl.Bar, size="64KiB", memory=True):  # noqa: N801
+        class mem(tl.Bar, size="64KiB", memory=True):
             pass
 
-        class regs(tl.Bar, size="4KiB"):  # noqa: N801
+        class regs(tl.Bar, size="4KiB"):
             a = tl.Reg32(0, reset=0x1234_5678)
             b = tl.Reg32(4, ro=True, reset=7)
             clock = tl.Reg64(8)
@@ -163,7 +163,7 @@ def test_a_reset_cancels_what_waits() -> None:
     ended: list[str] = []
 
     class Sleeper(tl.Device):
-        class regs(tl.Bar, size=4096):  # noqa: N801
+        class regs(tl.Bar, size=4096):
             go = tl.Reg32(0, reset=5)
 
         @regs.go.on_write
@@ -230,7 +230,7 @@ def test_mistakes_in_a_class_are_named() -> None:
 
 def test_awaiting_something_foreign_is_explained() -> None:
     class Foreign(tl.Device):
-        class regs(tl.Bar, size=4096):  # noqa: N801
+        class regs(tl.Bar, size=4096):
             go = tl.Reg32(0)
 
         @regs.go.on_write

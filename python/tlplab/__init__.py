@@ -15,6 +15,7 @@ from tlplab.errors import ExperimentError, RunError
 from tlplab.registers import Bar, Reg32, Reg64, Register
 from tlplab.result import Result
 from tlplab.session import run
+from tlplab.simulate import Run, simulate
 from tlplab.tasks import DmaError
 
 __all__ = [
@@ -29,7 +30,9 @@ __all__ = [
     "Reg64",
     "Register",
     "Result",
+    "Run",
     "RunError",
     "__version__",
     "run",
+    "simulate",
 ]

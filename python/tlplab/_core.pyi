@@ -1,6 +1,6 @@
 """The simulator, in Rust: `crates/python`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import final
 
 __version__: str
@@ -30,6 +30,8 @@ class Simulation:
         self,
         path: str,
         *,
+        text: str | None = None,
+        objects: Mapping[str, tuple[object, object | None]] = ...,
         overrides: Sequence[str] = (),
         load: str | None = None,
         seed: int | None = None,
@@ -37,7 +39,11 @@ class Simulation:
         trace: str | None = None,
         pcap: str | None = None,
     ) -> None:
-        """Reads and checks the experiment; opens the trace and the capture. Raises ExperimentError, OSError."""
+        """Reads and checks the experiment; opens the trace and the capture. Raises ExperimentError, OSError.
+
+        `text` takes the place of the file's; `objects` are a device and its driver, by the device's name, which take
+        the place of what the experiment names.
+        """
     def advance(self, events: int) -> Progress:
         """Handles at most `events` events. Other Python threads run meanwhile. Raises RunError."""
     def finish(self, stopped_by: str | None = None) -> str:

@@ -1,0 +1,90 @@
+"""One device and its driver on a host, without an experiment file.
+
+tl.simulate(Copier(), driver).report("copier.html")
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+from tlplab import _core
+from tlplab.device import Device
+from tlplab.result import Result
+from tlplab.session import Finished, finish
+
+NAME = "device"
+
+
+class Run:
+    """A run that has ended."""
+
+    def __init__(self, finished: Finished) -> None:
+        self._text = finished.text
+        self.result: Result = finished.result()
+        """The result document."""
+
+    @property
+    def sentence(self) -> str:
+        """What limited the run."""
+        return self.result["verdict"]["sentence"]
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page that shows the run."""
+        _core.write_report(os.fspath(path), self._text)
+
+    def json(self, path: str | os.PathLike[str]) -> None:
+        """Writes the result document."""
+        _core.write_text(os.fspath(path), self._text + "\n")
+
+
+def simulate(
+    device: Device,
+    driver: Callable[..., Any] | None = None,
+    *,
+    link: str = "gen3 x8",
+    host: str = "ideal",
+    stop: str | None = None,
+    seed: int = 1,
+    trace: str | os.PathLike[str] | None = None,
+    pcap: str | os.PathLike[str] | None = None,
+) -> Run:
+    """Puts `device` under a root port and runs until `driver` returns, or for the time `stop`.
+
+    Raises `ExperimentError` for a `link`, `host` or `stop` that cannot be, and `RunError` when the device or the driver
+    raises; the exception is its `__cause__`.
+    """
+    if driver is None and stop is None:
+        raise ValueError('without a driver the run has no end; give one, or stop="200us"')
+    text = experiment_text(type(device).__name__, link=link, host=host, stop=stop, driver=driver is not None)
+    simulation = _core.Simulation(
+        "simulate.toml",
+        text=text,
+        objects={NAME: (device, driver)},
+        seed=seed,
+        trace=None if trace is None else os.fspath(trace),
+        pcap=None if pcap is None else os.fspath(pcap),
+    )
+    finished = finish(simulation)
+    if finished.interrupted:
+        raise KeyboardInterrupt
+    return Run(finished)
+
+
+def experiment_text(name: str, *, link: str, host: str, stop: str | None, driver: bool) -> str:
+    """The experiment that `simulate` runs; its Python files are never read, the objects take their place."""
+    quoted = {key: json.dumps(value) for key, value in {"link": link, "host": host, "stop": stop}.items()}
+    return "\n".join(
+        [
+            f"title = {json.dumps(f'{name}, simulated')}",
+            f"host = {quoted['host']}",
+            *([f"stop = {quoted['stop']}"] if stop is not None else []),
+            f"[device.{NAME}]",
+            'under = "host.rp0"',
+            f"link = {quoted['link']}",
+            f'model = "simulate.py:{name}"',
+            *(['driver = "simulate.py:driver"'] if driver else []),
+        ]
+    )
