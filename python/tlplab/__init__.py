@@ -15,7 +15,7 @@ from tlplab.errors import ExperimentError, RunError
 from tlplab.registers import Bar, Reg32, Reg64, Register
 from tlplab.result import Result
 from tlplab.session import run
-from tlplab.simulate import Run, simulate
+from tlplab.simulation import Run, simulate
 from tlplab.tasks import DmaError
 
 __all__ = [
