@@ -1,5 +1,7 @@
 //! Captures built by hand: every container, every layer, every way to be wrong.
 
+#[path = "../../../fuzz/capture.rs"]
+mod fuzz;
 mod support;
 
 use proptest::prelude::*;
@@ -241,13 +243,6 @@ proptest! {
             bytes[at] = value;
         }
         bytes.truncate(cut.index(bytes.len()) + 1);
-        if let Ok(capture) = capture::read(&bytes) {
-            let told = capture.records.len() as u64 + capture.others + capture.problems.len() as u64;
-            prop_assert_eq!(told, capture.frames);
-            for problem in &capture.problems {
-                prop_assert!(!problem.to_string().is_empty());
-            }
-            capture::statistics(&capture);
-        }
+        fuzz::capture(&bytes);
     }
 }
