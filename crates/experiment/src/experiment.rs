@@ -5,6 +5,7 @@ use crate::error::{At, Error, Problem, Sources};
 use crate::fault;
 use crate::hosts;
 use crate::keys::{Kind, Section};
+use crate::ladder::Trigger;
 use crate::load::{self, LoadSpec, Work};
 use crate::models::ModelSpec;
 use crate::overrides;
@@ -29,10 +30,21 @@ pub struct Experiment {
     pub devices: Vec<DeviceSpec>,
     /// What devices and the host do, sorted by name.
     pub loads: Vec<LoadSpec>,
+    /// Which packets the report shows one by one.
+    pub ladder: LadderSpec,
     /// Files that the caller has to bring.
     pub files: Vec<NeededFile>,
     /// What was read: the file, what it includes, and overrides, each under its name.
     pub source: String,
+}
+
+/// Which packets the report shows one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LadderSpec {
+    /// What starts the window; `None`: half of the run.
+    pub trigger: Option<Trigger>,
+    /// Packets that are kept.
+    pub packets: usize,
 }
 
 /// A file that an experiment names.
@@ -235,6 +247,7 @@ fn build(
     let warmup = view.instant("warmup").unwrap_or(Time::ZERO);
     let stop = stop::read(&view, &loads, warmup)?;
     check_something_happens(&view, &loads, &topology.specs)?;
+    let ladder = ladder(&view)?;
     let files = files(&view, &loads, &topology.specs);
     let fabric = FabricConfig {
         seed: seed.or_else(|| view.integer("seed")).unwrap_or(1),
@@ -248,7 +261,20 @@ fn build(
         devices: topology.devices,
     };
     let source = source_text(&sources);
-    Ok(Experiment { title, stop, fabric, devices: topology.specs, loads, files, source })
+    Ok(Experiment { title, stop, fabric, devices: topology.specs, loads, ladder, files, source })
+}
+
+fn ladder(root: &View<'_>) -> Result<LadderSpec, Error> {
+    let at = root.get("ladder").map_or_else(|| root.clone(), |l| l);
+    let empty = Node::table(at.node.at);
+    let node = root.get("ladder").map_or(&empty, |l| l.node);
+    let filled = at.with(node).filled(&tables::LADDER)?;
+    let view = at.with(&filled);
+    let trigger = match view.text_of("at") {
+        Some("error") => Some(Trigger::Error),
+        _ => view.instant("at").map(Trigger::At),
+    };
+    Ok(LadderSpec { trigger, packets: view.integer("packets").unwrap_or_default() as usize })
 }
 
 fn resolve_host(sources: &mut Sources, root: &mut Node, read: ReadFile<'_>, path: &str) -> Result<(), Error> {
@@ -268,7 +294,7 @@ fn resolve_host(sources: &mut Sources, root: &mut Node, read: ReadFile<'_>, path
 
 fn check_something_happens(root: &View<'_>, loads: &[LoadSpec], devices: &[DeviceSpec]) -> Result<(), Error> {
     let acts = |d: &DeviceSpec| {
-        d.driver.is_some() || matches!(d.model, ModelSpec::Ring { .. } | ModelSpec::Python { .. })
+        d.driver.is_some() || !matches!(d.model, ModelSpec::Dma { .. } | ModelSpec::Memory { .. })
     };
     if !loads.is_empty() || devices.iter().any(acts) {
         return Ok(());

@@ -25,46 +25,61 @@ const BAR: Key = Key {
     doc: "Size of BAR 0, a power of two from 4KiB to 1GiB; peer-to-peer requests and MMIO land there.",
 };
 
+const fn count(
+    name: &'static str,
+    range: (i64, i64),
+    default: &'static str,
+    example: &'static str,
+    doc: &'static str,
+) -> Key {
+    Key { name, kind: Kind::Integer { min: range.0, max: range.1 }, default, example, doc }
+}
+
+const fn bytes(name: &'static str, default: &'static str, example: &'static str, doc: &'static str) -> Key {
+    Key { name, kind: Kind::Size, default, example, doc }
+}
+
+const MANY: (i64, i64) = (1, u32::MAX as i64);
+
 /// Every built-in model.
 pub static MODELS: &[Model] = &[
     Model {
         name: "dma",
-        doc: "Issues the DMA of its loads; without loads it is the copier: registers src, dst, go and done",
+        doc: "Issues the DMA of its loads; its BAR swallows writes and reads as zero",
         keys: &[BAR],
     },
     Model { name: "memory", doc: "A BAR backed by memory", keys: &[BAR] },
     Model {
-        name: "ring",
-        doc: "Works off a ring of descriptors in host memory, rung by a doorbell",
+        name: "copier",
+        doc: "Reads host memory and writes it back elsewhere, copy after copy, told by a driver on the host",
         keys: &[
+            bytes("transfer", r#""4KiB""#, r#""1KiB""#, "Bytes of a copy."),
+            count("requests", MANY, "100", "10", "Copies in all."),
+        ],
+    },
+    Model {
+        name: "ring",
+        doc: "Works off a ring of descriptors in host memory that a driver on the host fills",
+        keys: &[
+            count("entries", (2, 65_536), "256", "64", "Descriptors in the ring."),
+            count("batch", (1, 256), "8", "1", "Descriptors fetched by one read at most."),
+            count("depth", (1, 65_536), "64", "4", "Descriptors under way at most."),
+            bytes("transfer", r#""1500B""#, r#""4KiB""#, "Bytes that a descriptor moves."),
             Key {
-                name: "entries",
-                kind: Kind::Integer { min: 2, max: 65_536 },
-                default: "256",
-                example: "64",
-                doc: "Descriptors in the ring.",
+                name: "direction",
+                kind: Kind::Choice(&["receive", "transmit"]),
+                default: r#""receive""#,
+                example: r#""transmit""#,
+                doc: "Does the device write the buffers (receive), or read them?",
             },
-            Key {
-                name: "batch",
-                kind: Kind::Integer { min: 1, max: 64 },
-                default: "8",
-                example: "1",
-                doc: "Descriptors fetched by one read at most.",
-            },
-            Key {
-                name: "transfer",
-                kind: Kind::Size,
-                default: r#""1500B""#,
-                example: r#""4KiB""#,
-                doc: "Bytes that a descriptor moves.",
-            },
-            Key {
-                name: "requests",
-                kind: Kind::Integer { min: 1, max: i64::MAX },
-                default: "1000",
-                example: "10",
-                doc: "Descriptors the driver posts in all.",
-            },
+            count(
+                "interrupt_every",
+                (1, 65_536),
+                "16",
+                "1",
+                "Every so many descriptors ask for an interrupt.",
+            ),
+            count("requests", MANY, "1000", "10", "Descriptors in all."),
         ],
     },
 ];
@@ -72,7 +87,7 @@ pub static MODELS: &[Model] = &[
 /// `model = "…"`
 pub static MODEL: Word = Word {
     what: "a model such as \"dma\" or \"mydev.py:Copier\"",
-    pattern: r"^(dma|memory|ring|.+\.py:[A-Za-z_][A-Za-z0-9_]*)$",
+    pattern: r"^(dma|memory|copier|ring|.+\.py:[A-Za-z_][A-Za-z0-9_]*)$",
     check: check_model,
 };
 
@@ -128,17 +143,15 @@ pub enum ModelSpec {
         /// Bytes of BAR 0.
         bar: u64,
     },
-    /// `ring`
-    Ring {
-        /// Descriptors in the ring.
-        entries: u32,
-        /// Descriptors fetched by one read at most.
-        batch: u32,
-        /// Bytes that a descriptor moves.
-        transfer: u64,
-        /// Descriptors the driver posts in all.
-        requests: u64,
+    /// `copier`, with its driver
+    Copier {
+        /// Bytes of a copy.
+        transfer: u32,
+        /// Copies in all.
+        requests: u32,
     },
+    /// `ring`, with its driver
+    Ring(RingSpec),
     /// `file.py:Class`
     Python {
         /// The file, relative to the one that names it.
@@ -146,6 +159,25 @@ pub enum ModelSpec {
         /// Every other key of the device, for the class to read.
         parameters: BTreeMap<String, serde_json::Value>,
     },
+}
+
+/// A descriptor ring and its driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RingSpec {
+    /// Descriptors in the ring.
+    pub entries: u32,
+    /// Descriptors fetched by one read at most.
+    pub batch: u32,
+    /// Descriptors under way at most.
+    pub depth: u32,
+    /// Bytes that a descriptor moves.
+    pub transfer: u32,
+    /// The device writes the buffers; otherwise it reads them.
+    pub receive: bool,
+    /// Every so many descriptors ask for an interrupt.
+    pub interrupt_every: u32,
+    /// Descriptors in all.
+    pub requests: u32,
 }
 
 /// Something in a Python file.
@@ -163,7 +195,8 @@ impl ModelSpec {
         match self {
             Self::Dma { .. } => "dma",
             Self::Memory { .. } => "memory",
-            Self::Ring { .. } => "ring",
+            Self::Copier { .. } => "copier",
+            Self::Ring(_) => "ring",
             Self::Python { object, .. } => &object.name,
         }
     }
@@ -171,7 +204,7 @@ impl ModelSpec {
     pub fn bar(&self) -> Option<u64> {
         match self {
             Self::Dma { bar } | Self::Memory { bar } => Some(*bar),
-            Self::Ring { .. } | Self::Python { .. } => None,
+            Self::Copier { .. } | Self::Ring(_) | Self::Python { .. } => None,
         }
     }
 }
@@ -196,24 +229,29 @@ pub(crate) fn spec(
             .collect();
         return Ok(ModelSpec::Python { object, parameters });
     }
-    let integer = |key: &str| device.integer(key).unwrap_or_default();
+    let integer = |key: &str| device.integer(key).unwrap_or_default() as u32;
     Ok(match text {
         "memory" => ModelSpec::Memory { bar: bar(device)? },
-        "ring" => ModelSpec::Ring {
-            entries: integer("entries") as u32,
-            batch: integer("batch") as u32,
-            transfer: positive(device, "transfer")?,
+        "copier" => ModelSpec::Copier { transfer: transfer(device)?, requests: integer("requests") },
+        "ring" => ModelSpec::Ring(RingSpec {
+            entries: integer("entries"),
+            batch: integer("batch"),
+            depth: integer("depth"),
+            transfer: transfer(device)?,
+            receive: device.text_of("direction") != Some("transmit"),
+            interrupt_every: integer("interrupt_every"),
             requests: integer("requests"),
-        },
+        }),
         _ => ModelSpec::Dma { bar: bar(device)? },
     })
 }
 
-fn positive(device: &View<'_>, key: &str) -> Result<u64, Error> {
-    match (device.get(key), device.size(key)) {
-        (Some(view), Some(0)) => Err(view.error(format!("a {key} of 0 B moves nothing"))),
-        (_, size) => Ok(size.unwrap_or_default()),
-    }
+fn transfer(device: &View<'_>) -> Result<u32, Error> {
+    let size = device.size("transfer").unwrap_or_default();
+    u32::try_from(size).ok().filter(|bytes| *bytes > 0).ok_or_else(|| {
+        let at = device.get("transfer").unwrap_or_else(|| device.clone());
+        at.problem(Problem::new(format!("a transfer of {size} B cannot be")).hint("it is from 1B to 4GiB"))
+    })
 }
 
 fn bar(device: &View<'_>) -> Result<u64, Error> {

@@ -164,6 +164,10 @@ pub struct Errors {
     pub timeout: u64,
     /// Poisoned data.
     pub poisoned: u64,
+    /// Posted requests that went down with a link, or that nobody claimed.
+    pub lost: u64,
+    /// Completions that contradict their request.
+    pub malformed: u64,
 }
 
 /// Latency in nanoseconds.

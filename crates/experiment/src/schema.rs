@@ -102,11 +102,12 @@ fn toml_to_json(text: &str) -> Option<Value> {
 /// Every key with its meaning, as Markdown.
 pub fn reference() -> String {
     let mut out = String::new();
-    let sections: [(&str, &Section); 13] = [
+    let sections: [(&str, &Section); 14] = [
         ("", &tables::EXPERIMENT),
         ("stop", &tables::STOP),
         ("host", &tables::HOST),
         ("host.memory", &tables::MEMORY),
+        ("ladder", &tables::LADDER),
         ("defaults", &tables::DEFAULTS),
         ("switch.NAME", &tables::SWITCH),
         ("device.NAME", &tables::DEVICE),

@@ -86,6 +86,13 @@ pub static EXPERIMENT: Section = Section {
             "",
             "More about the link above a component, by the component's name.",
         ),
+        key(
+            "ladder",
+            Kind::Table(&LADDER),
+            "",
+            "{ packets = 100 }",
+            "Which packets the report shows one by one.",
+        ),
         key("fault", Kind::List(&Kind::Table(&FAULT)), "", "", "Faults, one [[fault]] each."),
         key(
             "load",
@@ -134,6 +141,22 @@ pub static STOP: Section = Section {
             "10000",
             "Ends when the loads together have finished so many transactions.",
         ),
+    ],
+};
+
+/// `ladder`
+pub static LADDER: Section = Section {
+    title: "the ladder",
+    extra: None,
+    keys: &[
+        key(
+            "at",
+            Kind::OneOf(&[Kind::Choice(&["error"]), Kind::Time]),
+            "",
+            r#""50us""#,
+            "Where the window of packets begins: a time, or \"error\" for around the first damaged unit. Absent: half-way.",
+        ),
+        key("packets", Kind::Integer { min: 2, max: 20_000 }, "800", "100", "Packets that are kept."),
     ],
 };
 

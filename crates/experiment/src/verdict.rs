@@ -29,8 +29,9 @@ struct Candidate {
     because: String,
 }
 
-/// Judges a run. `loads` say what was asked for, by the names of the flows.
-pub fn verdict(document: &Document, loads: &[LoadSpec]) -> Verdict {
+/// Judges a run. `loads` say what was asked for, by the names of the flows; `memory_busy` is the share of time in which host memory
+/// was busy, if its bandwidth is limited.
+pub fn verdict(document: &Document, loads: &[LoadSpec], memory_busy: Option<f64>) -> Verdict {
     let flows: Vec<&Flow> = document.flows.iter().filter(|f| f.bytes > 0).collect();
     if flows.is_empty() {
         let failed: u64 = document.flows.iter().map(|f| failures(f)).sum();
@@ -41,7 +42,7 @@ pub fn verdict(document: &Document, loads: &[LoadSpec]) -> Verdict {
         let limit = Limit { resource: "nothing".into(), ..Limit::default() };
         return Verdict { sentence, limit, next: None };
     }
-    let mut candidates: Vec<Candidate> = wires(document).chain(memories(document)).collect();
+    let mut candidates: Vec<Candidate> = wires(document).chain(memory_busy.map(memory)).collect();
     candidates.sort_by(|a, b| {
         let queued = |c: &Candidate| waiting_at(document, &c.resource, None);
         // Of several that are always busy, the one that flows wait at.
@@ -69,7 +70,12 @@ pub fn verdict(document: &Document, loads: &[LoadSpec]) -> Verdict {
 }
 
 fn failures(flow: &Flow) -> u64 {
-    flow.errors.ur + flow.errors.ca + flow.errors.timeout + flow.errors.poisoned
+    flow.errors.ur
+        + flow.errors.ca
+        + flow.errors.timeout
+        + flow.errors.poisoned
+        + flow.errors.lost
+        + flow.errors.malformed
 }
 
 /// Every direction of every link.
@@ -113,19 +119,17 @@ fn wires(document: &Document) -> impl Iterator<Item = Candidate> + '_ {
     })
 }
 
-/// Resources that are a share of time by nature: host memory.
-fn memories(document: &Document) -> impl Iterator<Item = Candidate> + '_ {
-    document.series.resources.iter().filter(|r| r.kind == "memory").map(|resource| {
-        let used = used(resource);
-        Candidate {
-            resource: resource.name.clone(),
-            kind: LimitKind::Memory,
-            used,
-            link: None,
-            evidence: vec![format!("{} is busy {} of the time", resource.name, percent(used))],
-            because: format!("it is busy {} of the time", percent(used)),
-        }
-    })
+/// Host memory of limited bandwidth.
+fn memory(used: f64) -> Candidate {
+    let busy = format!("it is busy {} of the time", percent(used));
+    Candidate {
+        resource: "memory of host".into(),
+        kind: LimitKind::Memory,
+        used,
+        link: None,
+        evidence: vec![format!("memory of host is busy {} of the time", percent(used))],
+        because: busy,
+    }
 }
 
 /// Mean use of a resource as a share of what there is of it.
@@ -355,7 +359,10 @@ fn heaviest<'f>(
 }
 
 fn pace(flow: &Flow, loads: &[LoadSpec]) -> Option<Pace> {
-    match &loads.iter().find(|l| l.name == flow.name)?.work {
+    let of_flow = |l: &&LoadSpec| {
+        flow.name.strip_prefix(&l.name).is_some_and(|rest| matches!(rest, "" | ".read" | ".write"))
+    };
+    match &loads.iter().find(of_flow)?.work {
         Work::Generate(generate) => Some(generate.pace),
         Work::Replay { .. } => None,
     }

@@ -24,6 +24,10 @@ model = "memory"
 under = "host.rp2"
 link = "gen4 x4"
 model = "ring"
+[device.copier]
+under = "host.rp3"
+link = "gen4 x4"
+model = "copier"
 [link.ssd.upper.buffers]
 posted_headers = 1
 [[fault]]
@@ -67,8 +71,8 @@ const COMPANIONS: &[(&str, &[&str])] = &[
     ("link.ssd.skp.length", &["link.ssd.skp={ interval = 1538 }"]),
     ("link.ssd.skp.interval", &["link.ssd.skp={ length = 5 }"]),
     ("switch.sw0.arbitration", &["device.nic.under=sw0", "device.nic.mrrs=128B"]),
-    ("switch.sw0.under", &["device.nic.under=host.rp5", "switch.sw0.under=host.rp3"]),
-    ("device.ssd.under", &["device.nic.under=host.rp5", "switch.sw0.under=host.rp3"]),
+    ("switch.sw0.under", &["device.nic.under=host.rp5", "switch.sw0.under=host.rp6"]),
+    ("device.ssd.under", &["device.nic.under=host.rp5", "switch.sw0.under=host.rp6"]),
     ("device.ssd.link", &["device.ssd.link=gen3 x1"]),
     ("switch.sw0.link", &["switch.sw0.link=gen3 x1"]),
     ("fault.0.ber", &["fault=[{ link = \"sw0\" }]"]),

@@ -1,0 +1,421 @@
+//! What a fabric knows at the end of a run, as a [`Document`].
+
+use crate::experiment::Experiment;
+use crate::ladder;
+use crate::models::ModelSpec;
+use crate::result::{self, Document};
+use crate::verdict;
+use tlplab_fabric::attribution::Cause;
+use tlplab_fabric::config::{Arbitration, Forwarding, PeerToPeer};
+use tlplab_fabric::results::{DirectionResult, LevelResult};
+use tlplab_fabric::{Ending, Fabric, FlowId, FlowStatistics, LinkId, PortId};
+use tlplab_transaction::CompletionPolicy;
+use tlplab_units::{Duration, LinkMode, Time};
+
+/// Counters of wires and memory at the end of the warm-up.
+#[derive(Clone, Debug)]
+pub(crate) struct Baseline {
+    at: Time,
+    directions: Vec<Option<DirectionResult>>,
+    memory_busy: Duration,
+}
+
+impl Baseline {
+    /// Now.
+    pub(crate) fn take(fabric: &mut Fabric) -> Self {
+        let ports: Vec<PortId> = ports(fabric);
+        let directions = ports.iter().map(|port| Some(fabric.direction_result(*port))).collect();
+        let memory_busy = fabric.memory_busy().unwrap_or(Duration::ZERO);
+        Self { at: fabric.warmup(), directions, memory_busy }
+    }
+    /// The start of the run.
+    pub(crate) fn zero(fabric: &Fabric) -> Self {
+        Self {
+            at: Time::ZERO,
+            directions: vec![None; 2 * fabric.topology().links.len()],
+            memory_busy: Duration::ZERO,
+        }
+    }
+}
+
+/// Transmitting ports, two for each link: up, down.
+fn ports(fabric: &Fabric) -> Vec<PortId> {
+    fabric.topology().links.iter().flat_map(|link| link.ports).collect()
+}
+
+const FS_PER_NS: f64 = 1e6;
+const FS_PER_S: f64 = 1e15;
+
+fn ns(duration: Duration) -> f64 {
+    duration.as_fs() as f64 / FS_PER_NS
+}
+
+/// The whole document.
+pub(crate) fn document(
+    fabric: &mut Fabric,
+    experiment: &Experiment,
+    baseline: &Baseline,
+    ladder: Option<&ladder::Shared>,
+    stop_reason: String,
+) -> Document {
+    let span = fabric.now().saturating_since(baseline.at);
+    let links = links(fabric, baseline, span);
+    let mut document = Document {
+        schema: result::SCHEMA.into(),
+        title: experiment.title.clone(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        seed: experiment.fabric.seed,
+        experiment: experiment.source.clone(),
+        trace_hash: format!("{:016x}", fabric.trace_hash()),
+        start_fs: baseline.at.as_fs(),
+        end_fs: fabric.now().as_fs(),
+        stop_reason,
+        verdict: result::Verdict::default(),
+        flows: flows(fabric, span),
+        causes: result::cause_names(),
+        topology: result::Topology { nodes: nodes(fabric, experiment) },
+        series: series(fabric, &links),
+        links,
+        places: Vec::new(),
+        samples: samples(fabric),
+        ladder: ladder.and_then(|l| l.result(fabric.topology())),
+    };
+    let busy = fabric
+        .memory_busy()
+        .map(|busy| busy.saturating_sub(baseline.memory_busy).as_fs() as f64 / span.as_fs().max(1) as f64);
+    document.verdict = verdict::verdict(&document, &experiment.loads, busy);
+    document
+}
+
+fn flows(fabric: &Fabric, span: Duration) -> Vec<result::Flow> {
+    let topology = fabric.topology();
+    let flow = |id: FlowId| {
+        let info = &topology.flows[id.index()];
+        let statistics = fabric.flow_results(id);
+        let count = |ending| statistics.count_of(ending);
+        result::Flow {
+            name: info.name.clone(),
+            device: info.owner.clone(),
+            op: info.operation.clone(),
+            target: info.target.clone(),
+            transactions: statistics.transactions,
+            bytes: statistics.bytes,
+            payload_bps: statistics.bytes as f64 * 8.0 / (span.as_fs().max(1) as f64 / FS_PER_S),
+            errors: result::Errors {
+                ur: count(Ending::Unsupported),
+                ca: count(Ending::Aborted),
+                timeout: count(Ending::TimedOut),
+                poisoned: count(Ending::Poisoned),
+                lost: count(Ending::Lost),
+                malformed: count(Ending::Malformed),
+            },
+            latency_ns: latency(statistics),
+            histogram: histogram(statistics),
+            attribution: attribution(fabric, statistics),
+        }
+    };
+    fabric.flow_ids().map(flow).collect()
+}
+
+fn latency(statistics: &FlowStatistics) -> Option<result::Latency> {
+    if statistics.transactions == 0 {
+        return None;
+    }
+    let (min, max) = (ns(statistics.latency_min), ns(statistics.latency_max));
+    // The histogram keeps three digits; the extremes are exact.
+    let quantile = |q: f64| (statistics.latency_ps.value_at_quantile(q) as f64 / 1000.0).clamp(min, max);
+    Some(result::Latency {
+        min,
+        mean: statistics.latency_sum_fs as f64 / statistics.transactions as f64 / FS_PER_NS,
+        p50: quantile(0.5),
+        p90: quantile(0.9),
+        p99: quantile(0.99),
+        p999: quantile(0.999),
+        max,
+    })
+}
+
+fn histogram(statistics: &FlowStatistics) -> Vec<result::Bar> {
+    let bar = |(from, to, bucket): (Duration, Duration, &tlplab_fabric::Bucket)| result::Bar {
+        from_ns: ns(from),
+        to_ns: ns(to),
+        count: bucket.count,
+        causes_ns: bucket.causes_fs.iter().map(|fs| *fs as f64 / bucket.count as f64 / FS_PER_NS).collect(),
+    };
+    statistics.causes.steps().map(bar).collect()
+}
+
+fn attribution(fabric: &Fabric, statistics: &FlowStatistics) -> Vec<result::Attribution> {
+    let topology = fabric.topology();
+    let whole = statistics.latency_sum_fs.max(1) as f64;
+    let mut out: Vec<_> = statistics
+        .attribution()
+        .map(|(interval, fs)| result::Attribution {
+            cause: interval.cause() as usize,
+            place: topology.place_name(interval.place),
+            behind: interval.behind().map(|f| topology.flows[f.index()].name.clone()),
+            total_ns: fs as f64 / FS_PER_NS,
+            share: fs as f64 / whole,
+        })
+        .collect();
+    out.sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
+    out
+}
+
+fn links(fabric: &mut Fabric, baseline: &Baseline, span: Duration) -> Vec<result::Link> {
+    let infos = fabric.topology().links.clone();
+    let mut out = Vec::new();
+    for (index, info) in infos.iter().enumerate() {
+        let directions = [0, 1].map(|direction| {
+            let port = info.ports[direction];
+            let mut result = fabric.direction_result(port);
+            if let Some(before) = &baseline.directions[2 * index + direction] {
+                subtract(&mut result, before);
+            }
+            let peer = info.ports[1 - direction];
+            let topology = fabric.topology();
+            let mut out = self::direction(&result, info.rate.bits_per_second() as f64, span);
+            out.from = topology.ports[port.index()].name.clone();
+            out.to = topology.ports[peer.index()].name.clone();
+            out.interface = (2 * index + direction) as u32;
+            out
+        });
+        out.push(result::Link {
+            name: info.name.clone(),
+            upper: directions[0].to.clone(),
+            lower: directions[0].from.clone(),
+            generation: info.generation.number(),
+            width: info.width.lanes(),
+            mode: if info.mode == LinkMode::Flit { "flit" } else { "non-flit" }.into(),
+            mps: info.mps.bytes(),
+            raw_bps: info.rate.bits_per_second() as f64,
+            directions,
+        });
+    }
+    out
+}
+
+/// What happened since the baseline.
+fn subtract(now: &mut DirectionResult, before: &DirectionResult) {
+    let (w, b) = (&mut now.wire, &before.wire);
+    for (now, before) in [
+        (&mut w.payload, b.payload),
+        (&mut w.overhead, b.overhead),
+        (&mut w.dllp, b.dllp),
+        (&mut w.replay, b.replay),
+        (&mut w.tlps, b.tlps),
+        (&mut w.replayed, b.replayed),
+        (&mut w.acks, b.acks),
+        (&mut w.naks, b.naks),
+        (&mut w.update_fcs, b.update_fcs),
+        (&mut w.init_fcs, b.init_fcs),
+        (&mut w.other_dllps, b.other_dllps),
+        (&mut now.transmitter.replay_timeouts, before.transmitter.replay_timeouts),
+        (&mut now.receiver.bad_lcrc, before.receiver.bad_lcrc),
+    ] {
+        *now -= before;
+    }
+    now.ordered_sets -= before.ordered_sets;
+    now.tag_stall -= before.tag_stall;
+    for class in 0..3 {
+        now.credit_stalls[class] -= before.credit_stalls[class];
+        now.replay_buffer_stalls[class] -= before.replay_buffer_stalls[class];
+    }
+}
+
+fn direction(result: &DirectionResult, raw_bps: f64, span: Duration) -> result::Direction {
+    let whole = span.as_fs().max(1) as f64;
+    let wire = |bytes: u64| bytes as f64 * 8.0 / raw_bps * FS_PER_S / whole;
+    let time = |duration: Duration| (duration.as_fs() as f64 / whole).min(1.0);
+    let longest = |by_class: [Duration; 3]| time(by_class.into_iter().max().unwrap_or_default());
+    let w = &result.wire;
+    let (payload, overhead, dllp, replay) = (wire(w.payload), wire(w.overhead), wire(w.dllp), wire(w.replay));
+    let ordered_sets = time(result.ordered_sets);
+    let idle = 1.0 - (payload + overhead + dllp + replay + ordered_sets);
+    result::Direction {
+        from: String::new(),
+        to: String::new(),
+        interface: 0,
+        // A unit on the wire at the end is counted whole, so the sum may pass 1 by a packet.
+        utilization: result::Utilization {
+            payload,
+            overhead,
+            dllp,
+            ordered_sets,
+            replay,
+            idle: idle.max(0.0),
+        },
+        tlps: w.tlps,
+        payload_bytes: w.payload,
+        dllps: result::Dllps {
+            ack: w.acks,
+            nak: w.naks,
+            update_fc: w.update_fcs,
+            init_fc: w.init_fcs,
+            other: w.other_dllps,
+        },
+        replayed: w.replayed,
+        replay_timeouts: result.transmitter.replay_timeouts,
+        bad_lcrc: result.receiver.bad_lcrc,
+        stalls: result::Stalls {
+            credits: longest(result.credit_stalls),
+            tags: time(result.tag_stall),
+            replay_buffer: longest(result.replay_buffer_stalls),
+        },
+    }
+}
+
+fn nodes(fabric: &Fabric, experiment: &Experiment) -> Vec<result::Node> {
+    let config = &experiment.fabric;
+    let host = &config.host.name;
+    let node = |name: &str, kind, model: Option<String>, parent: Option<&str>, detail: String| result::Node {
+        name: name.into(),
+        kind,
+        model,
+        parent: parent.map(Into::into),
+        detail,
+    };
+    let mut out = vec![node(host, result::NodeKind::Host, None, None, host_detail(experiment))];
+    let mut root_ports: Vec<&str> = fabric
+        .topology()
+        .ports
+        .iter()
+        .map(|port| port.name.as_str())
+        .filter(|name| name.starts_with(&format!("{host}.")))
+        .collect();
+    root_ports.sort_unstable();
+    for port in root_ports {
+        out.push(node(port, result::NodeKind::RootPort, None, Some(host), String::new()));
+    }
+    for switch in &config.switches {
+        let forwarding = match switch.forwarding {
+            Forwarding::CutThrough => "cut-through",
+            Forwarding::StoreAndForward => "store-and-forward",
+        };
+        let arbitration = match &switch.arbitration {
+            Arbitration::RoundRobin => "round robin".to_owned(),
+            Arbitration::Weighted(weights) => {
+                let list: Vec<String> =
+                    weights.iter().map(|(name, weight)| format!("{name} {weight}")).collect();
+                format!("weights {}", list.join(", "))
+            }
+        };
+        let detail = format!("{forwarding}, {}, {arbitration}", switch.latency);
+        out.push(node(&switch.name, result::NodeKind::Switch, None, Some(&switch.uplink.under), detail));
+    }
+    for (device, spec) in config.devices.iter().zip(&experiment.devices) {
+        let detail = format!("{} tags, MRRS {}, latency {}", device.tags, device.mrrs, device.latency);
+        let model = match &spec.model {
+            ModelSpec::Python { object, .. } => format!("{}:{}", object.file, object.name),
+            model => model.name().to_owned(),
+        };
+        out.push(node(&device.name, result::NodeKind::Device, Some(model), Some(&device.link.under), detail));
+    }
+    out
+}
+
+fn host_detail(experiment: &Experiment) -> String {
+    let host = &experiment.fabric.host;
+    let bandwidth =
+        host.memory.bandwidth.map_or("unlimited".to_owned(), |b| format!("{} Gb/s", b as f64 / 1e9));
+    let completions = match host.completions {
+        CompletionPolicy::Max => "as long as MPS",
+        CompletionPolicy::Rcb => "cut at RCB",
+    };
+    let peer = match host.peer_to_peer {
+        PeerToPeer::Forward => "forwarded".to_owned(),
+        PeerToPeer::Split(bytes) => format!("split into {bytes} B"),
+        PeerToPeer::Refuse => "refused".to_owned(),
+    };
+    format!(
+        "root complex {}, memory {} at {bandwidth}, RCB {}, completions {completions}, peer-to-peer {peer}",
+        host.latency, host.memory.latency, host.rcb
+    )
+}
+
+fn series(fabric: &mut Fabric, links: &[result::Link]) -> result::Series {
+    let (width, bins) = fabric.bins();
+    let now = fabric.now().as_fs();
+    let span = |bin: usize| (now - bin as u64 * width.as_fs()).min(width.as_fs()).max(1) as f64;
+    let flows = fabric
+        .flow_ids()
+        .map(|flow| result::FlowSeries { flow: flow.index(), bytes: fabric.flow_series(flow).to_vec() })
+        .collect();
+    let mut directions = Vec::new();
+    for (link, info) in fabric.topology().links.iter().enumerate() {
+        for (direction, port) in info.ports.into_iter().enumerate() {
+            let [payload, overhead, dllp, replay] = fabric.direction_series(port).map(|bins| {
+                bins.iter().enumerate().map(|(i, fs)| *fs as f64 / span(i)).collect::<Vec<f64>>()
+            });
+            // Ordered sets come at fixed intervals, so each bin has the share of the whole.
+            let ordered_sets = vec![links[link].directions[direction].utilization.ordered_sets; bins];
+            directions.push(result::DirectionSeries {
+                link,
+                direction,
+                payload,
+                overhead,
+                dllp,
+                ordered_sets,
+                replay,
+            });
+        }
+    }
+    let device_link = |name: &str| links.iter().position(|l| l.name == name);
+    let resources = fabric.level_results().into_iter().map(|level| resource(level, &device_link)).collect();
+    result::Series { start_fs: 0, bin_fs: width.as_fs(), bins, flows, directions, resources }
+}
+
+fn resource(level: LevelResult, device_link: &dyn Fn(&str) -> Option<usize>) -> result::Resource {
+    let (kind, unit) = match level.name {
+        "tags in use" => ("tags", "tags"),
+        "TLPs queued" => ("buffer", "TLPs"),
+        "TLPs in the replay buffer" => ("replay", "TLPs"),
+        _ => ("credits", "credits"),
+    };
+    let name = match kind {
+        "tags" => format!("tags of {}", level.place),
+        _ => format!("{}, {}", level.name, level.place),
+    };
+    let (link, direction) = match level.link {
+        Some((link, direction)) => (Some(LinkId::index(link)), Some(usize::from(direction))),
+        None => (device_link(&level.place), None),
+    };
+    result::Resource {
+        name,
+        kind: kind.into(),
+        link,
+        direction,
+        capacity: level.capacity,
+        unit: unit.into(),
+        mean: level.mean,
+        max: level.max,
+    }
+}
+
+fn samples(fabric: &Fabric) -> Vec<result::Sample> {
+    let topology = fabric.topology();
+    let mut out: Vec<result::Sample> = fabric
+        .samples()
+        .iter()
+        .map(|sample| {
+            let mut links: Vec<usize> = sample
+                .places
+                .iter()
+                .filter_map(|p| topology.place_link(*p))
+                .map(|(l, _)| l.index())
+                .collect();
+            links.dedup();
+            result::Sample {
+                flow: sample.flow.index(),
+                start_fs: sample.start.as_fs(),
+                latency_ns: ns(sample.latency),
+                links,
+                causes_ns: sample.causes.iter().map(|d| ns(*d)).collect(),
+                parts: Vec::new(),
+            }
+        })
+        .collect();
+    out.sort_by_key(|s| (s.start_fs, s.flow));
+    debug_assert!(out.iter().all(|s| s.causes_ns.len() == Cause::COUNT));
+    out
+}

@@ -1,0 +1,281 @@
+//! A window of packets, kept while a run goes on: from a time on, or around the first error.
+
+use crate::experiment::Experiment;
+use crate::result;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex};
+use tlplab_fabric::attribution::Interval;
+use tlplab_fabric::probe::{Probe, TlpRecord, TransactionRecord, UnitContent, UnitRecord};
+use tlplab_fabric::topology::Topology;
+use tlplab_units::Time;
+
+/// Which packets are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Where it begins.
+    pub trigger: Trigger,
+    /// How many packets are kept at most.
+    pub packets: usize,
+}
+
+/// What starts a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// A time.
+    At(Time),
+    /// The first unit that a fault damages: half of the packets are from before.
+    Error,
+}
+
+/// Collects a window.
+pub(crate) struct Ladder {
+    window: Window,
+    packets: VecDeque<Kept>,
+    triggered: bool,
+    closed: bool,
+    /// Transactions of the packets that have not ended.
+    wanted: BTreeSet<u64>,
+    transactions: Vec<result::Transaction>,
+    intervals: Vec<Vec<Interval>>,
+    /// Ended transactions are kept for so many that began before a trigger.
+    counted: u64,
+}
+
+struct Kept {
+    packet: result::Packet,
+}
+
+/// The ladder, shared between the fabric's observer and whoever writes the document.
+#[derive(Clone)]
+pub(crate) struct Shared(Arc<Mutex<Ladder>>);
+
+impl Shared {
+    pub(crate) fn new(window: Window) -> Self {
+        Self(Arc::new(Mutex::new(Ladder::new(window))))
+    }
+    fn with<R>(&self, f: impl FnOnce(&mut Ladder) -> R) -> R {
+        // A panic while it was held has ended the run; what was kept is still good.
+        f(&mut self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+    /// The window, with names.
+    pub(crate) fn result(&self, topology: &Topology) -> Option<result::Ladder> {
+        self.with(|ladder| ladder.result(topology))
+    }
+}
+
+/// Passes everything on to the ladder and to another observer.
+pub(crate) struct Tee {
+    pub(crate) ladder: Shared,
+    pub(crate) probe: Option<Box<dyn Probe>>,
+}
+
+impl Probe for Tee {
+    fn unit(&mut self, record: &UnitRecord<'_>) {
+        self.ladder.with(|ladder| ladder.unit(record));
+        if let Some(probe) = &mut self.probe {
+            probe.unit(record);
+        }
+    }
+    fn tlp_in_flit(&mut self, record: &UnitRecord<'_>, tlp: &TlpRecord<'_>) {
+        self.ladder.with(|ladder| ladder.tlp(record, tlp, None, false));
+        if let Some(probe) = &mut self.probe {
+            probe.tlp_in_flit(record, tlp);
+        }
+    }
+    fn transaction(&mut self, record: &TransactionRecord<'_>) {
+        self.ladder.with(|ladder| ladder.transaction(record));
+        if let Some(probe) = &mut self.probe {
+            probe.transaction(record);
+        }
+    }
+}
+
+impl Ladder {
+    /// What an experiment asks for: half-way to its end if that is known, so that the window shows the steady state.
+    pub(crate) fn window(experiment: &Experiment) -> Window {
+        let chosen = experiment.ladder;
+        let start = experiment.fabric.warmup.as_fs();
+        let middle = experiment.stop.time.map_or(start, |stop| start + (stop.as_fs() - start) / 2);
+        Window {
+            trigger: chosen.trigger.unwrap_or(Trigger::At(Time::from_fs(middle))),
+            packets: chosen.packets,
+        }
+    }
+
+    fn new(window: Window) -> Self {
+        Self {
+            window,
+            packets: VecDeque::new(),
+            triggered: matches!(window.trigger, Trigger::At(_)),
+            closed: false,
+            wanted: BTreeSet::new(),
+            transactions: Vec::new(),
+            intervals: Vec::new(),
+            counted: 0,
+        }
+    }
+
+    fn unit(&mut self, record: &UnitRecord<'_>) {
+        if self.skips(record) {
+            return;
+        }
+        match record.content {
+            UnitContent::Tlp { sequence, replay, packet, .. } => {
+                self.tlp(record, &packet, Some(sequence), replay);
+            }
+            UnitContent::Dllp(dllp) => {
+                let text = dllp.to_string();
+                let kind = text.split([',', ' ']).next().unwrap_or_default().to_owned();
+                let class = result::PacketClass::Dllp;
+                self.keep(record, result::Packet { kind, text, class, ..result::Packet::default() });
+            }
+            UnitContent::Flit { sequence, replay, tlp_bytes } => {
+                let text = format!("flit {sequence}, {tlp_bytes} B of TLPs");
+                let (kind, class) = ("Flit".to_owned(), result::PacketClass::Flit);
+                let sequence = Some(sequence);
+                self.keep(
+                    record,
+                    result::Packet { kind, text, class, sequence, replay, ..result::Packet::default() },
+                );
+            }
+        }
+    }
+
+    fn skips(&self, record: &UnitRecord<'_>) -> bool {
+        self.closed || matches!(self.window.trigger, Trigger::At(from) if record.start < from)
+    }
+
+    fn tlp(&mut self, record: &UnitRecord<'_>, tlp: &TlpRecord<'_>, sequence: Option<u16>, replay: bool) {
+        if self.skips(record) {
+            return;
+        }
+        let text = tlp.repr.to_string();
+        let kind = text.split([',', ' ']).next().unwrap_or_default().to_owned();
+        let tag = tlp.repr.transaction_id().tag.value();
+        let packet = result::Packet {
+            kind,
+            text,
+            flow: Some(tlp.flow.index()),
+            transaction: tlp.transaction,
+            tag: Some(tag),
+            sequence,
+            replay,
+            ..result::Packet::default()
+        };
+        self.keep(record, packet);
+    }
+
+    fn keep(&mut self, record: &UnitRecord<'_>, packet: result::Packet) {
+        if self.closed {
+            return;
+        }
+        if !self.triggered && record.bad {
+            self.triggered = true;
+            let half = self.window.packets / 2;
+            while self.packets.len() > half {
+                self.packets.pop_front();
+            }
+        }
+        self.wanted.extend(packet.transaction);
+        self.packets.push_back(Kept {
+            packet: result::Packet {
+                id: self.counted as usize,
+                link: record.link.index(),
+                direction: record.direction.into(),
+                start_fs: record.start.as_fs(),
+                end_fs: record.end.as_fs(),
+                arrive_fs: record.arrive.as_fs(),
+                bytes: record.bytes,
+                bad: record.bad,
+                ..packet
+            },
+        });
+        self.counted += 1;
+        if self.triggered {
+            self.closed = self.packets.len() >= self.window.packets;
+        } else if self.packets.len() > self.window.packets / 2 {
+            self.packets.pop_front();
+            if self.counted.is_multiple_of(self.window.packets as u64) {
+                self.forget();
+            }
+        }
+    }
+
+    /// Drops transactions whose packets have left the window.
+    fn forget(&mut self) {
+        let live: BTreeSet<u64> = self.packets.iter().filter_map(|k| k.packet.transaction).collect();
+        self.wanted.retain(|number| live.contains(number));
+        let mut kept = self.transactions.iter().map(|t| live.contains(&t.id));
+        self.intervals.retain(|_| kept.next().unwrap_or(false));
+        self.transactions.retain(|t| live.contains(&t.id));
+    }
+
+    fn transaction(&mut self, record: &TransactionRecord<'_>) {
+        if self.wanted.is_empty() || !self.wanted.remove(&record.number) {
+            return;
+        }
+        let what = if record.read { "read" } else { "write" };
+        self.transactions.push(result::Transaction {
+            id: record.number,
+            flow: record.flow.index(),
+            start_fs: record.start.as_fs(),
+            end_fs: record.end.as_fs(),
+            text: format!("{what} of {} B at {:#x}", record.bytes, record.address),
+            intervals: Vec::new(),
+        });
+        self.intervals.push(record.intervals.to_vec());
+    }
+
+    fn result(&mut self, topology: &Topology) -> Option<result::Ladder> {
+        self.forget();
+        let first = self.packets.front()?.packet.start_fs;
+        let packets: Vec<result::Packet> = self.packets.iter().map(|k| k.packet.clone()).collect();
+        let mut transactions = self.transactions.clone();
+        for (transaction, intervals) in transactions.iter_mut().zip(&self.intervals) {
+            let mut start_fs = transaction.start_fs;
+            for interval in intervals {
+                transaction.intervals.push(result::Interval {
+                    cause: interval.cause() as usize,
+                    place: topology.place_name(interval.place),
+                    behind: interval.behind().map(|f| topology.flows[f.index()].name.clone()),
+                    start_fs,
+                    duration_fs: interval.duration.as_fs(),
+                });
+                start_fs += interval.duration.as_fs();
+            }
+        }
+        transactions.sort_by_key(|t| t.id);
+        Some(result::Ladder {
+            columns: columns(topology),
+            from_fs: first,
+            to_fs: packets.iter().map(|p| p.arrive_fs).max().unwrap_or(first),
+            packets,
+            transactions,
+        })
+    }
+}
+
+/// Devices left, switches between, root ports right: children before their parent.
+fn columns(topology: &Topology) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let tops: Vec<&str> = topology
+        .links
+        .iter()
+        .map(|link| topology.ports[link.ports[1].index()].name.as_str())
+        .filter(|upper| !topology.links.iter().any(|l| l.name == *upper))
+        .collect();
+    for top in tops {
+        below(topology, top, &mut names);
+        names.push(top.into());
+    }
+    names
+}
+
+fn below(topology: &Topology, upper: &str, names: &mut Vec<String>) {
+    for link in &topology.links {
+        if topology.ports[link.ports[1].index()].name == upper {
+            below(topology, &link.name, names);
+            names.push(link.name.clone());
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The experiments of the repository run, and give the figures that were computed by hand.
+#![allow(clippy::disallowed_methods, reason = "tests read the experiments from their files")]
+
+use std::collections::BTreeMap;
+use tlplab_device::Record;
+use tlplab_experiment::result::{Document, LimitKind};
+use tlplab_experiment::run::{Inputs, Run, run};
+use tlplab_experiment::{Experiment, FileKind, Options};
+use tlplab_units::Duration;
+
+fn path(name: &str) -> String {
+    format!("{}/../../experiments/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn experiment(name: &str, sets: &[&str]) -> Experiment {
+    let read = |path: &str| std::fs::read_to_string(path).map_err(|e| e.to_string());
+    let set = sets.iter().map(|s| (*s).to_owned()).collect();
+    let options = Options { set, ..Options::default() };
+    Experiment::parse_with(&read, &path(name), &options).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Enough of the trace format for the traces here; the reader for users is another crate's.
+fn trace(path: &str) -> Vec<Record> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let rows = text.lines().filter(|l| !l.starts_with('#') && !l.starts_with("time_ns"));
+    rows.map(|row| {
+        let mut cells = row.split(',');
+        let mut cell = || cells.next().unwrap();
+        let at = Duration::from_fs((cell().parse::<f64>().unwrap() * 1e6).round() as u64);
+        let write = cell() == "write";
+        let address = u64::from_str_radix(cell().trim_start_matches("0x"), 16).unwrap();
+        Record { at, write, address, bytes: cell().parse().unwrap() }
+    })
+    .collect()
+}
+
+fn inputs(experiment: &Experiment) -> Inputs {
+    let traces = experiment.files.iter().filter(|f| f.kind == FileKind::Trace);
+    let traces: BTreeMap<_, _> = traces.map(|f| (f.path.clone(), trace(&f.path))).collect();
+    Inputs { traces, ..Inputs::default() }
+}
+
+fn go(name: &str, sets: &[&str]) -> Document {
+    let experiment = experiment(name, sets);
+    let inputs = inputs(&experiment);
+    let document = run(experiment, inputs).unwrap();
+    check(&document);
+    document
+}
+
+/// What holds for every document.
+fn check(document: &Document) {
+    for link in &document.links {
+        for d in &link.directions {
+            let u = d.utilization;
+            let sum = u.payload + u.overhead + u.dllp + u.ordered_sets + u.replay + u.idle;
+            assert!((sum - 1.0).abs() < 2e-3, "{} → {}: {u:?} sums to {sum}", d.from, d.to);
+        }
+    }
+    for flow in document.flows.iter().filter(|f| f.transactions > 0) {
+        let shares: f64 = flow.attribution.iter().map(|a| a.share).sum();
+        assert!((shares - 1.0).abs() < 1e-9, "{}: shares sum to {shares}", flow.name);
+        let counted: u64 = flow.histogram.iter().map(|b| b.count).sum();
+        assert_eq!(counted, flow.transactions);
+        for bar in &flow.histogram {
+            let latency: f64 = bar.causes_ns.iter().sum();
+            assert!(latency >= bar.from_ns * 0.999_999 && latency <= bar.to_ns * 1.000_001, "{bar:?}");
+        }
+    }
+    for series in &document.series.flows {
+        assert_eq!(series.bytes.len(), document.series.bins);
+    }
+    for resource in &document.series.resources {
+        assert_eq!((resource.mean.len(), resource.max.len()), (document.series.bins, document.series.bins));
+    }
+    if let Some(ladder) = &document.ladder {
+        for t in &ladder.transactions {
+            let sum: u64 = t.intervals.iter().map(|i| i.duration_fs).sum();
+            assert!(t.intervals.is_empty() || sum == t.end_fs - t.start_fs, "{t:?}");
+        }
+        assert!(ladder.packets.windows(2).all(|p| p[0].id < p[1].id));
+    }
+    assert!(!document.verdict.sentence.is_empty());
+    assert_eq!(document.trace_hash.len(), 16);
+}
+
+fn gbps(document: &Document, flow: &str) -> f64 {
+    document.flows.iter().find(|f| f.name == flow).unwrap().payload_bps / 1e9
+}
+
+fn near(actual: f64, expected: f64, tolerance: f64) {
+    assert!((actual / expected - 1.0).abs() < tolerance, "{actual} against {expected}");
+}
+
+const X8: f64 = 63.015_384_615 * 256.0 / 280.0 * 375.0 / 376.0;
+
+#[test]
+fn a_4_byte_read_on_gen1_x1_takes_176_ns() {
+    let document = go("latency.toml", &[]);
+    let latency = document.flows[0].latency_ns.unwrap();
+    assert_eq!((latency.min, latency.p50, latency.max), (176.0, 176.0, 176.0));
+    assert_eq!(document.flows[0].transactions, 1000);
+    assert_eq!(document.verdict.limit.kind, LimitKind::Latency, "{:?}", document.verdict);
+    assert_eq!(document.stop_reason, "all loads are done");
+}
+
+#[test]
+fn saturated_writes_fill_gen3_x8() {
+    let document = go("saturated-writes.toml", &[]);
+    near(gbps(&document, "dev"), X8, 1e-3);
+    let limit = &document.verdict.limit;
+    assert_eq!((limit.resource.as_str(), limit.kind), ("link dev → host.rp0", LimitKind::Link));
+}
+
+#[test]
+fn two_writers_get_half_each_and_name_each_other() {
+    let document = go("two-writers.toml", &[]);
+    for (me, other) in [("a", "b"), ("b", "a")] {
+        near(gbps(&document, me), X8 / 2.0, 1e-3);
+        let flow = document.flows.iter().find(|f| f.name == me).unwrap();
+        assert!(flow.attribution.iter().any(|a| a.behind.as_deref() == Some(other)), "{me}");
+    }
+    assert_eq!(document.verdict.limit.resource, "link sw0 → host.rp0");
+    let wide = go("two-writers.toml", &["switch.sw0.link=gen3 x16"]);
+    near(gbps(&wide, "a"), X8, 1e-3);
+    near(gbps(&wide, "b"), X8, 1e-3);
+    assert_ne!(wide.verdict.limit.resource, "link sw0 → host.rp0");
+}
+
+#[test]
+fn a_read_of_200_bytes_is_answered_in_three() {
+    let document = go("read-200.toml", &[]);
+    let ladder = document.ladder.unwrap();
+    let completions: Vec<u32> =
+        ladder.packets.iter().filter(|p| p.kind == "CplD").map(|p| p.bytes - 20).collect();
+    assert_eq!(completions, [68, 128, 4]);
+    assert_eq!(ladder.columns, ["dev", "host.rp0"]);
+    assert_eq!(ladder.transactions.len(), 1);
+}
+
+#[test]
+fn the_quickstart_is_limited_by_its_uplink_until_it_is_wider() {
+    let document = go("quickstart.toml", &[]);
+    assert_eq!(document.verdict.limit.resource, "link sw0 → host.rp0", "{}", document.verdict.sentence);
+    let wide = go("quickstart.toml", &["switch.sw0.link=gen4 x8"]);
+    assert_ne!(wide.verdict.limit.resource, "link sw0 → host.rp0", "{}", wide.verdict.sentence);
+    near(gbps(&wide, "nic"), 25.0, 5e-3);
+    let ladder = document.ladder.unwrap();
+    assert_eq!((ladder.packets.len(), ladder.columns.len()), (800, 4));
+}
+
+#[test]
+fn few_tags_limit_reads() {
+    let document = go("tags.toml", &[]);
+    let limit = &document.verdict.limit;
+    assert_eq!(
+        (limit.kind, limit.resource.as_str()),
+        (LimitKind::Tags, "tags of dev"),
+        "{:?}",
+        document.verdict
+    );
+}
+
+#[test]
+fn captured_requests_of_a_nic_are_all_served() {
+    let e = experiment("x520-replay.toml", &[]);
+    let requests = trace(&e.files[0].path).len() as u64;
+    let document = go("x520-replay.toml", &[]);
+    assert_eq!(document.flows[0].transactions, requests);
+    let fast = go("x520-replay.toml", &["load.x520.timing=fast"]);
+    assert_eq!(fast.flows[0].transactions, requests);
+    assert!(fast.end_fs < document.end_fs);
+}
+
+#[test]
+fn every_experiment_runs() {
+    for name in ["p4600-replay.toml", "peer-to-peer.toml", "errors.toml", "ring.toml"] {
+        let document = go(name, &[]);
+        assert!(document.flows.iter().any(|f| f.transactions > 0), "{name}");
+    }
+}
+
+#[test]
+fn peer_to_peer_stays_below_the_switch() {
+    let document = go("peer-to-peer.toml", &[]);
+    let uplink = document.links.iter().find(|l| l.name == "sw0").unwrap();
+    let down = document.links.iter().find(|l| l.name == "gpu").unwrap();
+    assert!(uplink.directions[0].utilization.payload < 0.01);
+    assert!(down.directions[1].utilization.payload > 0.8);
+}
+
+#[test]
+fn an_error_opens_the_ladder() {
+    let document = go("errors.toml", &[]);
+    let ladder = document.ladder.unwrap();
+    let bad = ladder.packets.iter().position(|p| p.bad).unwrap();
+    assert!(bad > 0 && bad <= 400, "{bad} of {}", ladder.packets.len());
+    assert!(document.links[0].directions.iter().map(|d| d.replayed).sum::<u64>() > 0);
+}
+
+#[test]
+fn both_fidelities_give_the_same_run() {
+    let a = go("quickstart.toml", &["stop=50us"]);
+    let b = go("quickstart.toml", &["stop=50us", "fidelity=length-only"]);
+    assert_eq!(a.trace_hash, b.trace_hash);
+    let c = go("quickstart.toml", &["stop=50us", "seed=2"]);
+    assert_eq!(a.trace_hash, c.trace_hash, "nothing in it is random");
+}
+
+#[test]
+fn a_run_in_steps_is_the_same_run() {
+    let whole = go("quickstart.toml", &["stop=50us"]);
+    let mut run = Run::new(experiment("quickstart.toml", &["stop=50us"]), Inputs::default()).unwrap();
+    let mut last = 0.0;
+    loop {
+        let progress = run.advance(1000).unwrap();
+        let fraction = progress.fraction.unwrap();
+        assert!(fraction >= last);
+        last = fraction;
+        if progress.done {
+            break;
+        }
+    }
+    assert_eq!(last, 1.0);
+    assert_eq!(serde_json::to_value(run.document()).unwrap(), serde_json::to_value(whole).unwrap());
+}
+
+#[test]
+fn a_run_can_be_stopped_and_says_why() {
+    let mut run = Run::new(experiment("quickstart.toml", &[]), Inputs::default()).unwrap();
+    run.advance(50_000).unwrap();
+    run.stop("interrupted");
+    let document = run.document();
+    check(&document);
+    assert_eq!(document.stop_reason, "interrupted");
+}
