@@ -1,5 +1,6 @@
 //! What goes over the wire, what comes back as events, and why a TLP must wait.
 
+use alloc::boxed::Box;
 use arrayvec::ArrayVec;
 use tlplab_units::{FcClass, Vc};
 use tlplab_wire::dllp;
@@ -30,14 +31,14 @@ pub struct TlpShape {
 
 /// What occupies the wire as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::large_enum_variant, reason = "a flit holds up to 20 TLPs; boxing it would allocate per flit")]
 pub enum Unit<H> {
     /// A framed TLP (non-flit mode).
     Tlp(TlpUnit<H>),
     /// A framed DLLP (non-flit mode).
     Dllp(dllp::Repr),
-    /// 256 bytes (flit mode).
-    Flit(FlitUnit<H>),
+    /// 256 bytes (flit mode). Boxed: it holds up to 20 TLPs, and carrying half a kilobyte around would slow the other modes more
+    /// than an allocation slows this one.
+    Flit(Box<FlitUnit<H>>),
 }
 
 impl<H> Unit<H> {

@@ -23,6 +23,7 @@ use crate::init::LinkControl;
 use crate::port::earliest;
 use crate::replay::{Attempt, Entry, Occupancy, Outgoing, Replay};
 use crate::sequence::{FlitNumbers, Numbers};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use arrayvec::ArrayVec;
 use tlplab_units::{FcClass, Time, Vc};
@@ -131,8 +132,12 @@ impl<H: Copy> FlitPort<H> {
     fn build(&mut self) -> Content<H> {
         let mut content = Content { used: 0, begins: 0, ends: ArrayVec::new() };
         let mut room = FLIT_TLP_BYTES;
-        while room > 0 && !content.ends.is_full() {
-            let Some(staged) = self.staged.front_mut() else { break };
+        while room > 0
+            && let Some(staged) = self.staged.front_mut()
+        {
+            if content.ends.is_full() && staged.left <= room {
+                break; // Only TLPs shorter than any real one come here.
+            }
             content.begins += u8::from(!staged.begun);
             staged.begun = true;
             let part = staged.left.min(room);
@@ -336,7 +341,7 @@ impl<H: Copy> LinkLayer<H> for FlitPort<H> {
         self.counters.nop_flits_sent += u64::from(payload.is_none());
         let alone = payload.is_none() && dllp.is_none();
         let ack = self.reply(alone);
-        Some(Unit::Flit(match payload {
+        Some(Unit::Flit(Box::new(match payload {
             Some(Outgoing { entry: Content { used, begins, ends }, sequence, replay }) => {
                 FlitUnit { sequence, used, begins, ends, dllp, ack, replay }
             }
@@ -349,7 +354,7 @@ impl<H: Copy> LinkLayer<H> for FlitPort<H> {
                 ack,
                 replay: false,
             },
-        }))
+        })))
     }
 
     fn transmitted(&mut self, now: Time) {

@@ -133,9 +133,9 @@ impl Builder {
         self
     }
 
-    /// A program that is driven from outside; see [`Fabric::take_host_events`].
+    /// A program that is driven from outside; see [`Fabric::take_host_events`]. A run waits for it to say that it has finished.
     pub fn outside_program(&mut self, flows: Vec<FlowInfo>) -> &mut Self {
-        self.programs.push((HostBehaviour { program: None, finishes: false }, flows));
+        self.programs.push((HostBehaviour { program: None, finishes: true }, flows));
         self
     }
 
@@ -480,7 +480,9 @@ fn make_port(
         recovering: false,
         peer_cuts_through: false,
         leaving: Vec::new(),
+        truncated: None,
         timer: Time::NEVER,
+        later_timer: Time::NEVER,
         counters: WireCounters::default(),
         flit_flow: None,
         flit_debt: 0,

@@ -5,6 +5,7 @@ use crate::ids::PortId;
 use crate::port::Leaving;
 use crate::queue::EventKind;
 use crate::sim::Fabric;
+use crate::slab::TlpHandle;
 use tlplab_datalink::{LinkLayer, TlpUnit, Unit};
 use tlplab_units::{FcClass, Time};
 use tlplab_wire::tlp::CompletionStatus;
@@ -72,14 +73,21 @@ impl Fabric {
                 if nullified {
                     self.drop_tlp(handle);
                 } else {
-                    self.tlps.get_mut(handle).truncated = true;
+                    self.truncate(ingress, handle);
                 }
             }
         }
+    }
+
+    fn truncate(&mut self, ingress: PortId, handle: TlpHandle) {
+        let now = self.now;
+        self.ports[ingress.index()].truncated = Some(handle);
         let node = self.ports[ingress.index()].node;
         for i in 0..self.own_ports(node).len() {
             let port = self.own_ports(node)[i];
-            self.ports[port.index()].leaving.retain(|entry| entry.ingress != ingress || entry.tail < now);
+            let port = &mut self.ports[port.index()];
+            port.egress.nullify(handle, ingress);
+            port.leaving.retain(|entry| entry.ingress != ingress || entry.tail < now);
         }
     }
 
@@ -90,7 +98,6 @@ impl Fabric {
         for entry in waiting {
             self.ports[id.index()].counters.discarded += 1;
             match entry.ingress {
-                Some(_) if self.tlps.get(entry.tlp).truncated => self.drop_tlp(entry.tlp),
                 Some(ingress) if entry.tail > self.now => {
                     self.drop_tlp(entry.tlp);
                     self.release_when_whole(Leaving { ingress, shape: entry.shape, tail: entry.tail });

@@ -34,8 +34,12 @@ pub(crate) struct Port {
     pub(crate) peer_cuts_through: bool,
     /// Receive buffers that are free again when the unit on the wire has left.
     pub(crate) leaving: Vec<Leaving>,
+    /// A TLP whose header was being processed when its tail was cut off.
+    pub(crate) truncated: Option<TlpHandle>,
     /// When the pending timer event of the data link layer is due.
     pub(crate) timer: Time,
+    /// When the one after it is due.
+    pub(crate) later_timer: Time,
     pub(crate) counters: WireCounters,
     /// Flow of the last TLP that ended in a flit.
     pub(crate) flit_flow: Option<FlowId>,

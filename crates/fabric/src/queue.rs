@@ -49,16 +49,12 @@ pub(crate) enum EventKind {
     RequesterTimer,
 }
 
-struct Entry {
-    /// time << 64 | not an arrival << 63 | port << 40 | sequence
-    key: u128,
-    event: Event,
-}
-
-/// Pending events.
+/// Pending events. Keys and events lie apart, so that the four children of a key share a cache line.
 #[derive(Default)]
 pub(crate) struct EventQueue {
-    heap: Vec<Entry>,
+    /// time << 64 | not an arrival << 63 | port << 40 | sequence
+    keys: Vec<u128>,
+    events: Vec<Event>,
     sequence: u64,
 }
 
@@ -67,55 +63,60 @@ const SEQUENCE_BITS: u32 = 40;
 impl EventQueue {
     pub(crate) fn push(&mut self, time: Time, event: Event) {
         debug_assert!(event.at < 1 << (63 - SEQUENCE_BITS));
-        let key = u128::from(time.as_fs()) << 64
-            | u128::from(event.kind != EventKind::UnitArrived) << 63
-            | u128::from(event.at) << SEQUENCE_BITS
-            | u128::from(self.sequence);
+        let place = u64::from(event.kind != EventKind::UnitArrived) << 63
+            | u64::from(event.at) << SEQUENCE_BITS
+            | self.sequence;
+        let key = u128::from(time.as_fs()) << 64 | u128::from(place);
         // 2^40 events are three days of simulation; ties that far apart cannot meet, so the number may wrap.
         self.sequence = (self.sequence + 1) & ((1 << SEQUENCE_BITS) - 1);
-        self.heap.push(Entry { key, event });
-        self.sift_up(self.heap.len() - 1);
+        let mut hole = self.keys.len();
+        self.keys.push(key);
+        self.events.push(event);
+        while hole > 0 {
+            let parent = (hole - 1) / 4;
+            if self.keys[parent] <= key {
+                break;
+            }
+            self.keys[hole] = self.keys[parent];
+            self.events[hole] = self.events[parent];
+            hole = parent;
+        }
+        self.keys[hole] = key;
+        self.events[hole] = event;
     }
 
     pub(crate) fn next_time(&self) -> Option<Time> {
-        self.heap.first().map(|e| Time::from_fs((e.key >> 64) as u64))
+        self.keys.first().map(|key| time_of(*key))
     }
 
     pub(crate) fn pop(&mut self) -> Option<(Time, Event)> {
-        if self.heap.is_empty() {
-            return None;
-        }
-        let first = self.heap.swap_remove(0);
-        if self.heap.len() > 1 {
-            self.sift_down();
-        }
-        Some((Time::from_fs((first.key >> 64) as u64), first.event))
-    }
-
-    fn sift_up(&mut self, mut i: usize) {
-        while i > 0 {
-            let parent = (i - 1) / 4;
-            if self.heap[parent].key <= self.heap[i].key {
-                break;
-            }
-            self.heap.swap(parent, i);
-            i = parent;
-        }
-    }
-
-    fn sift_down(&mut self) {
-        let mut i = 0;
+        let (key, event) = (self.keys.pop()?, self.events.pop()?);
+        let Some(&first) = self.keys.first() else { return Some((time_of(key), event)) };
+        let result = (time_of(first), self.events[0]);
+        let len = self.keys.len();
+        let mut hole = 0;
         loop {
-            let first = 4 * i + 1;
-            let last = (first + 4).min(self.heap.len());
-            let Some(least) = (first..last).min_by_key(|&c| self.heap[c].key) else { break };
-            if self.heap[i].key <= self.heap[least].key {
+            let child = 4 * hole + 1;
+            let Some(family) = self.keys.get(child..(child + 4).min(len)) else { break };
+            let mut least = 0;
+            for i in 1..family.len() {
+                least = if family[i] < family[least] { i } else { least };
+            }
+            if family.is_empty() || key <= family[least] {
                 break;
             }
-            self.heap.swap(i, least);
-            i = least;
+            self.keys[hole] = family[least];
+            self.events[hole] = self.events[child + least];
+            hole = child + least;
         }
+        self.keys[hole] = key;
+        self.events[hole] = event;
+        Some(result)
     }
+}
+
+fn time_of(key: u128) -> Time {
+    Time::from_fs((key >> 64) as u64)
 }
 
 #[cfg(test)]

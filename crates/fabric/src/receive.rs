@@ -188,8 +188,12 @@ impl Fabric {
         let (node, sender) = (self.ports[id.index()].node, self.ports[id.index()].peer);
         let (place, latency) = (self.place_of(node), self.node_of(id).latency());
         let now = self.now;
+        let port = &mut self.ports[id.index()];
+        let truncated = port.truncated == Some(handle);
+        port.truncated = port.truncated.filter(|_| !truncated);
+        let integrity = if truncated { Integrity::Bad } else { integrity };
         let tlp = self.tlps.get_mut(handle);
-        if tlp.tracked {
+        if tlp.tracked && !truncated {
             // Beyond the latency it waited for the tail, which a slower ingress still serialises.
             let tail = (now - tlp.ledger.charged()).saturating_sub(latency);
             tlp.ledger.charge_for(tail, Port::place(sender), Cause::Serialisation);

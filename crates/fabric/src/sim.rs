@@ -192,7 +192,7 @@ impl Fabric {
         if port.timer != due {
             return; // an earlier deadline came up meanwhile, and its event with it
         }
-        port.timer = Time::NEVER;
+        port.timer = std::mem::replace(&mut port.later_timer, Time::NEVER);
         if port.engine.deadline().is_some_and(|(due, _)| due <= now) {
             let mut events = std::mem::take(&mut self.link_events);
             port.engine.handle_timeout(now, &mut |event| events.push(event));

@@ -26,8 +26,6 @@ pub(crate) struct Tlp {
     pub(crate) awaited: bool,
     /// The answer needs its data even in a length-only run.
     pub(crate) carry: bool,
-    /// A link was cut while a switch was already forwarding it.
-    pub(crate) truncated: bool,
     /// No TLP of its operation follows.
     pub(crate) last_of_op: bool,
     references: u16,
@@ -60,8 +58,7 @@ impl TlpSlab {
             slot.shape = shape;
             slot.flow = flow;
             slot.transaction = None;
-            (slot.tracked, slot.awaited, slot.carry) = (false, false, false);
-            (slot.truncated, slot.last_of_op) = (false, false);
+            (slot.tracked, slot.awaited, slot.carry, slot.last_of_op) = (false, false, false, false);
             slot.references = 1;
             return TlpHandle(index);
         }
@@ -75,7 +72,6 @@ impl TlpSlab {
             tracked: false,
             awaited: false,
             carry: false,
-            truncated: false,
             last_of_op: false,
             references: 1,
         });

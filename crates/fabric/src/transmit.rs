@@ -94,21 +94,19 @@ impl Fabric {
         let port = &mut self.ports[id.index()];
         let class = waiting.shape.class.index();
         let tlp = self.tlps.get_mut(waiting.tlp);
-        if tlp.tracked {
+        if tlp.tracked && !waiting.nullified {
             tlp.ledger.waited(&mut port.partition, class, now, Port::place(id));
         }
         port.partition.block(now, class, None);
-        // The link it was coming by was cut before its last byte was there.
-        let nullified = waiting.nullified || tlp.truncated;
-        if let Some(ingress) = waiting.ingress.filter(|_| !tlp.truncated) {
+        if let Some(ingress) = waiting.ingress {
             port.leaving.push(Leaving { ingress, shape: waiting.shape, tail: waiting.tail });
         }
-        if nullified {
+        if waiting.nullified {
             port.engine.send_nullified(now, waiting.tlp, waiting.shape);
         } else {
             port.engine.send(now, waiting.tlp, waiting.shape);
         }
-        if waiting.ingress.is_none() && !nullified {
+        if waiting.ingress.is_none() && !waiting.nullified {
             self.left_its_maker(id, waiting.tlp);
         }
     }
@@ -309,6 +307,8 @@ impl Fabric {
         if let Some((due, _)) = port.engine.deadline()
             && due < port.timer
         {
+            // The event that waits for a later deadline stays, and serves again when this one is over.
+            port.later_timer = port.later_timer.min(port.timer);
             port.timer = due;
             let at = u32::from(id.0);
             self.schedule(due.max(self.now), EventKind::LinkTimer, at, due.as_fs());

@@ -1,0 +1,151 @@
+//! How fast the fabric is: end point – switch – root over two gen3 x8 links, the full data link layer on both.
+//!
+//! ```text
+//! hops write|read payload|length HOPS
+//! ```
+//! runs saturated DMA writes of 256 B, or reads of 512 B, until HOPS TLPs have gone over a link for the first time, and prints what
+//! happened as one line of JSON. CPU time is for the caller to measure (`getrusage`); `bench/run.py` does, and takes every other
+//! figure of `make bench` from here, too.
+
+use std::process::ExitCode;
+use tlplab_device::{Load, LoadConfig, LoadOp};
+use tlplab_fabric::config::{
+    Arbitration, DeviceConfig, FabricConfig, Fidelity, Forwarding, HostConfig, LinkConfig, PortConfig,
+    SkpPolicy, SwitchConfig,
+};
+use tlplab_fabric::topology::FlowInfo;
+use tlplab_fabric::{Builder, Fabric};
+use tlplab_units::{Duration, Generation, LinkMode, Mps, Mrrs, Time, Width};
+
+const SEED: u64 = 1;
+const USAGE: &str = "usage: hops write|read payload|length HOPS";
+/// The number of hops is looked at after so many events.
+const STRIDE: u64 = 4096;
+
+struct Run {
+    op: LoadOp,
+    fidelity: Fidelity,
+    hops: u64,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match parse(&arguments).and_then(|run| measure(&run)) {
+        Ok(line) => {
+            println!("{line}");
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(arguments: &[String]) -> Result<Run, String> {
+    let [op, fidelity, hops] = arguments else { return Err(USAGE.into()) };
+    Ok(Run {
+        op: match op.as_str() {
+            "write" => LoadOp::Write,
+            "read" => LoadOp::Read,
+            other => return Err(format!("{other:?} is neither write nor read; {USAGE}")),
+        },
+        fidelity: match fidelity.as_str() {
+            "payload" => Fidelity::Payload,
+            "length" => Fidelity::LengthOnly,
+            other => return Err(format!("{other:?} is neither payload nor length; {USAGE}")),
+        },
+        hops: hops.parse().map_err(|_| format!("{hops:?} is no number of hops; {USAGE}"))?,
+    })
+}
+
+fn measure(run: &Run) -> Result<String, String> {
+    let mut fabric = build(run)?;
+    let start = resident();
+    while fabric.tlp_hops() < run.hops {
+        if !fabric.run_events(STRIDE, Time::NEVER) {
+            return Err(format!(
+                "the run ended after {} hops: {}",
+                fabric.tlp_hops(),
+                fabric.fault().unwrap_or("nothing left to do")
+            ));
+        }
+    }
+    if let Some((time, _, error)) = fabric.protocol_errors().next() {
+        return Err(format!("a protocol error at {} fs: {error}", time.as_fs()));
+    }
+    let number = |value: Option<u64>| value.map_or_else(|| "null".into(), |n| n.to_string());
+    Ok(format!(
+        r#"{{"hops": {}, "events": {}, "transactions": {}, "simulated_fs": {}, "resident_at_start": {}, "resident_at_end": {}}}"#,
+        fabric.tlp_hops(),
+        fabric.events(),
+        fabric.transactions_ended(),
+        fabric.now().as_fs(),
+        number(start),
+        number(resident()),
+    ))
+}
+
+/// Bytes of the process in memory now, where the system tells (Linux).
+fn resident() -> Option<u64> {
+    #[expect(clippy::disallowed_methods, reason = "a measuring program, not a part of the simulator")]
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?;
+    kib.parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+fn build(run: &Run) -> Result<Fabric, String> {
+    let config = FabricConfig {
+        seed: SEED,
+        fidelity: run.fidelity,
+        warmup: Time::ZERO,
+        host: HostConfig::default(),
+        switches: vec![SwitchConfig {
+            name: "sw".into(),
+            uplink: link("host.rp0"),
+            latency: Duration::ZERO,
+            forwarding: Forwarding::CutThrough,
+            arbitration: Arbitration::RoundRobin,
+        }],
+        devices: vec![DeviceConfig {
+            name: "dev".into(),
+            link: link("sw"),
+            mrrs: Mrrs::new(512).expect("a read request size"),
+            tags: 256,
+            latency: Duration::ZERO,
+            completion_timeout: Duration::from_ms(10),
+            relaxed_ordering: false,
+            id_based_ordering: false,
+        }],
+    };
+    let (size, operation) = if run.op == LoadOp::Write { (256, "write") } else { (512, "read") };
+    let load = LoadConfig { op: run.op, size, ..LoadConfig::default() };
+    let device = Load::new(load, SEED, "dev").map_err(|e| e.to_string())?;
+    let flow = FlowInfo {
+        name: "dev".into(),
+        owner: "dev".into(),
+        operation: operation.into(),
+        target: "host".into(),
+    };
+    let mut builder = Builder::new(config);
+    builder.device("dev", Box::new(device), vec![flow], false);
+    builder.build().map_err(|e| e.to_string())
+}
+
+/// Gen3 x8, MPS 256, nothing but what the specification says.
+fn link(under: &str) -> LinkConfig {
+    LinkConfig {
+        under: under.into(),
+        generation: Generation::new(3).expect("a generation"),
+        width: Width::new(8).expect("a width"),
+        mode: LinkMode::NonFlit,
+        mps: Mps::new(256).expect("a payload size"),
+        flight: Duration::ZERO,
+        upper: PortConfig::default(),
+        lower: PortConfig::default(),
+        skp: SkpPolicy::Standard,
+        trained: true,
+        recovery: Duration::from_us(1),
+        faults: Vec::new(),
+    }
+}
