@@ -196,6 +196,27 @@ fn damaged_files_are_read_up_to_the_damage() {
     assert_eq!((capture.records.len(), reasons(&capture)), (1, vec![(2, Reason::FileCut)]));
 }
 
+/// Found by fuzzing: a journal block that says it is 8 bytes long overflowed in the parser of all blocks.
+#[test]
+fn blocks_too_short_for_their_own_frame_end_the_reading() {
+    for kind in [1, 2, 3, 4, 5, 6, 9, 10, 0xbad, 0x8000_0001, 77_u32] {
+        for length in (0..12).chain([14, 1 << 20, u32::MAX]) {
+            let mut file = Pcapng::new(false);
+            file.bytes.extend([kind.to_le_bytes(), length.to_le_bytes()].concat());
+            file.bytes.extend([0; 64]);
+            assert_eq!(
+                reasons(&read(&file.bytes)),
+                [(1, Reason::FileCut)],
+                "block type {kind}, {length} bytes"
+            );
+        }
+    }
+    let mut file = Pcapng::new(false);
+    file.interface(1, None, None);
+    file.block(6, &[&[0; 12][..], &[0xff; 8], &[0; 8]].concat());
+    assert_eq!(reasons(&read(&file.bytes)), [(1, Reason::Block)]);
+}
+
 #[test]
 fn times_are_relative_to_the_earliest_record_and_end_after_five_hours() {
     let frame = frame(0, 0x3002, &READ);

@@ -3,9 +3,14 @@
 use super::problem::Reason;
 use super::{Format, Problem};
 use crate::Error;
-use pcap_parser::pcapng::{Block, parse_block_be, parse_block_le};
-use pcap_parser::{OptionCode, parse_pcap_frame, parse_pcap_frame_be, parse_pcap_frame_modified};
-use pcap_parser::{PcapNGOption, parse_pcap_header};
+use pcap_parser::parse_pcap_header;
+use pcap_parser::pcapng::{
+    parse_enhancedpacketblock_be, parse_enhancedpacketblock_le, parse_interfacedescriptionblock_be,
+    parse_interfacedescriptionblock_le,
+};
+use pcap_parser::{
+    OptionCode, PcapNGOption, parse_pcap_frame, parse_pcap_frame_be, parse_pcap_frame_modified,
+};
 
 const FS_PER_SECOND: i128 = 1_000_000_000_000_000;
 
@@ -87,66 +92,112 @@ struct Interface {
     offset_seconds: i64,
 }
 
+/// Block types of pcapng.
+mod block {
+    pub(super) const SECTION: u32 = 0x0a0d_0d0a;
+    pub(super) const INTERFACE: u32 = 1;
+    pub(super) const OBSOLETE_PACKET: u32 = 2;
+    pub(super) const SIMPLE_PACKET: u32 = 3;
+    pub(super) const ENHANCED_PACKET: u32 = 6;
+}
+
+/// A pcapng block that is whole: its two lengths agree.
+struct Block<'a> {
+    kind: u32,
+    bytes: &'a [u8],
+}
+
+/// Cuts the next block off `rest`; a section header sets the byte order of what follows. `None`: damaged, or the end is missing.
+///
+/// Blocks are framed here and only those of interest go to the library, whose parser for all types at once overflows on some
+/// lengths that it should refuse.
+fn next_block<'a>(rest: &mut &'a [u8], big_endian: &mut bool) -> Option<Block<'a>> {
+    let raw = |at: usize| rest.get(at..at + 4).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
+    if raw(0)? == block::SECTION.to_be_bytes() {
+        *big_endian = match raw(8)? {
+            [0x1a, 0x2b, 0x3c, 0x4d] => true,
+            [0x4d, 0x3c, 0x2b, 0x1a] => false,
+            _ => return None,
+        };
+    }
+    let word = |at| raw(at).map(if *big_endian { u32::from_be_bytes } else { u32::from_le_bytes });
+    let (kind, length) = (word(0)?, usize::try_from(word(4)?).ok()?);
+    if length < 12 || !length.is_multiple_of(4) || length > rest.len() || word(length - 4)? as usize != length
+    {
+        return None;
+    }
+    let (bytes, after) = rest.split_at(length);
+    *rest = after;
+    Some(Block { kind, bytes })
+}
+
 /// Hands every frame of a pcapng file to `sink`. Returns the number of frames, readable or not.
 pub(super) fn pcapng(bytes: &[u8], sink: &mut impl Sink) -> Result<u64, Error> {
     let mut rest = bytes;
     let (mut number, mut big_endian) = (0, false);
-    let mut interfaces: Vec<Interface> = Vec::new();
+    let mut interfaces: Vec<Option<Interface>> = Vec::new();
     while !rest.is_empty() {
-        // A section header tells its own byte order; either parser reads it.
-        let parsed = if big_endian { parse_block_be(rest) } else { parse_block_le(rest) };
-        let Ok((after, block)) = parsed else {
-            if number == 0 && interfaces.is_empty() {
-                let at = bytes.len() - rest.len();
-                let place = format!(", byte {at}");
-                return Err(Error::content(place, "this is no pcapng block", "a section begins with one"));
+        let Some(block) = next_block(&mut rest, &mut big_endian) else {
+            if rest.len() == bytes.len() {
+                let problem = "the section header is damaged or cut short";
+                return Err(Error::content(String::new(), problem, "a pcapng file begins with one"));
             }
             sink.problem(Problem { frame: number + 1, reason: Reason::FileCut });
             return Ok(number + 1);
         };
-        match block {
-            Block::SectionHeader(section) => {
-                big_endian = section.big_endian();
-                interfaces.clear();
+        match block.kind {
+            block::SECTION => interfaces.clear(),
+            block::INTERFACE => {
+                let parse = if big_endian {
+                    parse_interfacedescriptionblock_be
+                } else {
+                    parse_interfacedescriptionblock_le
+                };
+                interfaces.push(parse(block.bytes).ok().map(|(_, found)| interface(&found, big_endian)));
             }
-            Block::InterfaceDescription(found) => interfaces.push(interface(&found, big_endian)),
-            Block::EnhancedPacket(packet) => {
+            block::ENHANCED_PACKET => {
                 number += 1;
-                match interfaces.get(packet.if_id as usize).map(|i| (i, i.units_per_second)) {
-                    None => {
-                        sink.problem(Problem { frame: number, reason: Reason::NoInterface(packet.if_id) })
-                    }
-                    Some((_, None)) => sink.problem(Problem { frame: number, reason: Reason::Resolution }),
-                    Some((from, Some(units))) => {
-                        let ticks = i128::from(u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low));
-                        let fs = ticks * FS_PER_SECOND / i128::from(units);
-                        let data = packet.data.get(..packet.caplen as usize).unwrap_or(packet.data);
-                        sink.frame(Frame {
-                            number,
-                            fs: fs + i128::from(from.offset_seconds) * FS_PER_SECOND,
-                            link_type: from.link_type,
-                            interface: from.name.as_deref(),
-                            data,
-                            length: (packet.origlen as usize).max(data.len()),
-                            comment: text(&packet.options, OptionCode::Comment),
-                        });
-                    }
+                if let Err(reason) = packet(number, block.bytes, big_endian, &interfaces, sink) {
+                    sink.problem(Problem { frame: number, reason });
                 }
             }
-            // Simple packets and the obsolete packet block: no time, or none that can be trusted.
-            Block::SimplePacket(_) => {
-                number += 1;
-                sink.problem(Problem { frame: number, reason: Reason::NoTime });
-            }
-            Block::Unknown(unknown) if unknown.block_type == 2 => {
+            // No time, or none that can be trusted.
+            block::SIMPLE_PACKET | block::OBSOLETE_PACKET => {
                 number += 1;
                 sink.problem(Problem { frame: number, reason: Reason::NoTime });
             }
             _ => {}
         }
-        rest = after;
     }
     Ok(number)
+}
+
+/// Hands the frame of an enhanced packet block to `sink`.
+fn packet(
+    number: u64,
+    bytes: &[u8],
+    big_endian: bool,
+    interfaces: &[Option<Interface>],
+    sink: &mut impl Sink,
+) -> Result<(), Reason> {
+    let parse = if big_endian { parse_enhancedpacketblock_be } else { parse_enhancedpacketblock_le };
+    let (_, packet) = parse(bytes).map_err(|_| Reason::Block)?;
+    let interface = interfaces.get(packet.if_id as usize).and_then(Option::as_ref);
+    let interface = interface.ok_or(Reason::NoInterface(packet.if_id))?;
+    let units = interface.units_per_second.ok_or(Reason::Resolution)?;
+    let ticks = i128::from(u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low));
+    let offset = i128::from(interface.offset_seconds) * FS_PER_SECOND;
+    let data = packet.data.get(..packet.caplen as usize).unwrap_or(packet.data);
+    sink.frame(Frame {
+        number,
+        fs: ticks * FS_PER_SECOND / i128::from(units) + offset,
+        link_type: interface.link_type,
+        interface: interface.name.as_deref(),
+        data,
+        length: (packet.origlen as usize).max(data.len()),
+        comment: text(&packet.options, OptionCode::Comment),
+    });
+    Ok(())
 }
 
 fn interface(found: &pcap_parser::InterfaceDescriptionBlock<'_>, big_endian: bool) -> Interface {

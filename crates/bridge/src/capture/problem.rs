@@ -17,6 +17,8 @@ pub struct Problem {
 pub enum Reason {
     /// The file ends, or turns into something else, within this frame; nothing after it can be read.
     FileCut,
+    /// The packet block contradicts itself.
+    Block,
     /// The frame names an interface that the section does not describe.
     NoInterface(u32),
     /// The interface's time resolution does not fit 64 bits.
@@ -79,6 +81,7 @@ impl fmt::Display for Reason {
             Self::FileCut => {
                 f.write_str("the file ends within it, or is damaged here; the rest was not read")
             }
+            Self::Block => f.write_str("its packet block states lengths that do not fit"),
             Self::NoInterface(id) => write!(f, "it names interface {id}, which the file does not describe"),
             Self::Resolution => f.write_str("the time resolution of its interface does not fit 64 bits"),
             Self::NoTime => f.write_str("it has no time stamp (only enhanced packet blocks have one)"),
