@@ -21,4 +21,4 @@ pub mod saturation;
 
 pub use link::{Link, OrderedSets};
 pub use policy::{Buffer, Receiver, ack_latency_symbols};
-pub use saturation::{Direction, Setup, Throughput, Traffic};
+pub use saturation::{Direction, Setup, Throughput, Traffic, Turnaround};

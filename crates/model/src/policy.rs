@@ -81,13 +81,35 @@ pub(crate) struct Busy {
     pub(crate) mixed: bool,
     /// Length of the Ack.
     pub(crate) ack: f64,
-    /// Arrivals keep this distance to the end of a unit, because they are caused by it; `None`: no distance is preferred.
-    pub(crate) phase: Option<f64>,
+    /// Arrivals keep step with the units, because they are caused by them; `None`: they fall anywhere.
+    pub(crate) step: Option<Step>,
+}
+
+/// How arrivals keep step with the units on a wire. Times in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Step {
+    /// From the end of a pattern to the arrival that it causes.
+    pub(crate) after: f64,
+    /// Lengths of the units that follow each other again and again; the second may be 0.
+    pub(crate) pattern: [f64; 2],
+}
+
+impl Step {
+    /// From an arrival to the first end of a unit that is at least `due` later.
+    fn wait(&self, due: f64) -> f64 {
+        let [first, second] = self.pattern;
+        let period = first + second;
+        let target = self.after % period + due - 1e-9 * period;
+        let before = (target / period).floor() * period;
+        let ends = [before, before + first, before + period];
+        let end = ends.into_iter().find(|end| *end >= target).unwrap_or(before + period);
+        end - self.after % period
+    }
 }
 
 impl Busy {
     /// A wire that is idle whenever an Ack is due.
-    pub(crate) const IDLE: Self = Self { unit: 0.0, mixed: false, ack: 0.0, phase: None };
+    pub(crate) const IDLE: Self = Self { unit: 0.0, mixed: false, ack: 0.0, step: None };
 }
 
 /// Mean of ⌊x⌋ for x between `from` and `to`.
@@ -116,11 +138,9 @@ impl Receiver {
         if due.is_infinite() {
             return 0.0;
         }
-        let Busy { unit, mixed, ack, phase } = wire;
-        let period = match phase {
-            Some(phase) if unit > 0.0 => {
-                gap * ((((phase + due) / unit).ceil() * unit - phase) / gap).floor() + gap
-            }
+        let Busy { unit, mixed, ack, step } = wire;
+        let period = match step {
+            Some(step) => gap * ((step.wait(due) / gap).floor() + 1.0),
             // Arrivals are dense: units follow the Ack at once, and the first arrival comes anywhere within the gap.
             _ if unit > 0.0 && !mixed && gap < 0.95 * unit => {
                 let (from, to) = ((due - ack) / unit, (due + gap - ack) / unit);
@@ -185,7 +205,7 @@ mod tests {
             let receiver =
                 Receiver { ack_latency: latency, ack_every: None, buffers, batch: 0.5, refresh: None };
             let arrivals = Arrivals { rate: 1.0 / gap, group: 1.0, payload: 0.0, class: 1 };
-            let wire = Busy { unit, mixed: false, ack: 8.0, phase: None };
+            let wire = Busy { unit, mixed: false, ack: 8.0, step: None };
             let (ours, simulated) = (receiver.acks(&[arrivals], wire), simulate(latency, gap, unit));
             let share = 8.0 * (ours - simulated).abs();
             assert!(share < 0.0003, "{latency} {gap} {unit}: {ours} {simulated}");
@@ -204,8 +224,16 @@ mod tests {
         // Each arrival has an Ack of its own.
         assert_eq!(acks(receiver, 1000.0, Busy::IDLE).round(), 1000.0);
         // Arrivals 24 after the end of each unit of 532: due at 679, next end 1064, 1040 after the arrival: one more is covered.
-        let locked = Busy { unit: 532.0, mixed: false, ack: 8.0, phase: Some(24.0) };
+        let locked = Busy {
+            unit: 532.0,
+            mixed: false,
+            ack: 8.0,
+            step: Some(Step { after: 24.0, pattern: [532.0, 0.0] }),
+        };
         assert_eq!(acks(receiver, 532.0, locked).round(), 1064.0);
+        // Units of 536 and 24 in turn, arrivals 532 after each pair: due at 1187, next end 1656, so 1124 after the arrival.
+        let pair = Step { after: 532.0, pattern: [536.0, 24.0] };
+        assert_eq!(pair.wait(655.0).round(), 1124.0);
         let every = Receiver { ack_every: Some(3.0), ..receiver };
         assert_eq!(acks(every, 100.0, Busy::IDLE).round(), 300.0);
     }

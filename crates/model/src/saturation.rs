@@ -1,7 +1,7 @@
 //! The payload throughput of a saturated link, per direction.
 
 use crate::link::{COMPLETION_HEADER, Link};
-use crate::policy::{Arrivals, Busy, Receiver};
+use crate::policy::{Arrivals, Busy, Receiver, Step};
 
 /// What the device below the link does, as fast as it can, with the host above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +31,22 @@ pub struct Setup {
     pub completion: f64,
     /// Read requests that leave together because their operations are longer than one; 1 otherwise.
     pub read_group: f64,
-    /// Seconds from the end of a completion on the wire to the arrival of the request it makes room for, at the upper end; it decides
-    /// how Acks fall between completions. `None` for the mean over all.
-    pub turnaround: Option<f64>,
+    /// What lies between a TLP and its answer; it decides how Acks fall between TLPs. `None` for the mean over all possibilities.
+    pub turnaround: Option<Turnaround>,
     /// The receiver at the upper end: root port.
     pub upper: Receiver,
     /// The receiver at the lower end: device.
     pub lower: Receiver,
+}
+
+/// Delays that make the TLPs of one direction keep step with those of the other, in seconds. Both include both flights.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Turnaround {
+    /// From the end of a completion on the wire to the arrival of the request it makes room for, less that request's own time on
+    /// the wire.
+    pub device: f64,
+    /// From the end of a request on the wire to the arrival of its completion, less that completion's own time on the wire.
+    pub host: f64,
 }
 
 /// One direction of the link.
@@ -147,10 +156,17 @@ impl Setup {
         let squares = rates.writes * w * w + rates.reads * r * r;
         let up_unit = squares / (rates.writes * w + rates.reads * r).max(f64::MIN_POSITIVE) / capacity;
         let ack = self.link.dllp() / capacity;
-        let up_wire = Busy { unit: up_unit, mixed: rates.reads > 0.0, ack, phase: None };
+        // A read is answered by one completion, and sent for each write: then completions keep step with the way up.
+        let in_turn = (rates.reads / rates.writes - 1.0).abs() < 1e-6 && self.completions_per_read() == 1.0;
+        let (w, r) = (w / capacity, r / capacity);
         let down_unit = self.completion_cost() / capacity;
-        let phase = self.turnaround.map(|time| time % down_unit);
-        let down_wire = Busy { unit: down_unit, mixed: false, ack, phase: None };
+        let up_step = |t: Turnaround| Step { after: t.host + down_unit, pattern: [w, r] };
+        let down_step = |t: Turnaround| Step { after: t.device + r, pattern: [down_unit, 0.0] };
+        let mixed = rates.reads > 0.0;
+        let up_wire =
+            Busy { unit: up_unit, mixed, ack, step: self.turnaround.filter(|_| in_turn).map(up_step) };
+        let down_wire = Busy { unit: down_unit, mixed: false, ack, step: None };
+        let step = self.turnaround.map(down_step);
         match traffic {
             Traffic::Writes => (
                 self.lower.updates(&[]),
@@ -158,7 +174,7 @@ impl Setup {
             ),
             Traffic::Reads => (
                 self.lower.acks(&down, Busy::IDLE) + self.lower.updates(&down),
-                self.upper.acks(&[requests], Busy { phase, ..down_wire }) + self.upper.updates(&[requests]),
+                self.upper.acks(&[requests], Busy { step, ..down_wire }) + self.upper.updates(&[requests]),
             ),
             Traffic::Both => (
                 self.lower.acks(&down, up_wire) + self.lower.updates(&down),
