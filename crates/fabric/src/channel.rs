@@ -136,12 +136,20 @@ impl Skp {
         if self.due > now {
             return now;
         }
-        // On a wire idle for long, all but the last have gone without disturbing anybody.
-        let last = (now - self.due).as_fs() / self.interval.as_fs();
-        let start = if last == 0 { self.due.max(free) } else { self.due + self.interval * last };
-        self.count += last + 1;
-        self.due = self.due + self.interval * (last + 1);
-        now.max(start + self.sent)
+        let count = (now - self.due).as_fs() / self.interval.as_fs() + 1;
+        // Those that became due while a unit was on the wire follow it, one after the other.
+        let waited = match free >= self.due {
+            true => (free - self.due).as_fs() / self.interval.as_fs() + 1,
+            false => 0,
+        };
+        // On a wire idle for long, all others but the last have gone without disturbing anybody.
+        let mut end = free + self.sent * waited;
+        if count > waited {
+            end = end.max(self.due + self.interval * (count - 1)) + self.sent;
+        }
+        self.count += count;
+        self.due += self.interval * count;
+        now.max(end)
     }
 }
 
@@ -230,6 +238,21 @@ mod tests {
         }
         let share = packets * packet.as_fs() * 376 / now.as_fs();
         assert_eq!(share, 375, "375/376 of the time carries packets");
+    }
+
+    #[test]
+    fn all_that_became_due_under_a_long_packet_follow_it() {
+        let mut skp = skp(Generation::Gen1);
+        let (symbol, packet) = (Duration::from_ns(4), Duration::from_ns(4 * 4120));
+        let (mut now, mut packets) = (Time::ZERO, 0u64);
+        while packets < 10_000 {
+            now = skp.delay(now, now) + packet;
+            packets += 1;
+        }
+        // 4 of 1538 symbols, however long the packets are.
+        let symbols = (now - Time::ZERO).as_fs() / symbol.as_fs();
+        assert!((packets * 4120 * 1538).abs_diff(symbols * 1534) < 5 * 4120 * 1538, "{symbols}");
+        assert_eq!(skp.count, (symbols - 4120) / 1538);
     }
 
     #[test]
