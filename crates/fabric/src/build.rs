@@ -229,6 +229,7 @@ impl Builder {
             hash: TraceHash::default(),
             probe: self.probe.take(),
             agenda: VecDeque::new(),
+            pumps: VecDeque::new(),
             workers: Vec::new(),
             outside: Vec::new(),
             outside_host: Vec::new(),

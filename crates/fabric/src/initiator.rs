@@ -128,7 +128,7 @@ impl Fabric {
             self.transactions.close(transaction);
             return self.operation_over(node, owner, op, Some(Err(DmaError::Request(error))));
         }
-        self.pump(node);
+        self.pump_soon(node);
     }
 
     fn submit_interrupt(&mut self, node: NodeId, stream: u16, address: u64, data: [u8; 4]) {
@@ -137,7 +137,7 @@ impl Fabric {
         let ticket = Ticket::Interrupt(initiator.flow(stream));
         // The address is within 32 bits and the data are a doubleword, so this cannot be refused.
         let _ = initiator.requester.write(now, stream, ticket, address, Payload::from(data));
-        self.pump(node);
+        self.pump_soon(node);
     }
 
     /// Makes TLPs of operations while the egress has room and tags are free.
@@ -241,7 +241,7 @@ impl Fabric {
         while let Some(outcome) = self.initiator(node).requester.handle_timeout(now) {
             self.outcome(node, None, outcome);
         }
-        self.pump(node);
+        self.pump_soon(node);
     }
 
     /// A completion for a requester of this node has been processed.
@@ -253,7 +253,7 @@ impl Fabric {
         let outcome = self.initiator(node).requester.handle_completion(now, &repr, data);
         self.outcome(node, Some(handle), outcome);
         self.consume(ingress, handle);
-        self.pump(node);
+        self.pump_soon(node);
     }
 
     fn outcome(&mut self, node: NodeId, handle: Option<TlpHandle>, outcome: Outcome<Ticket>) {
@@ -308,7 +308,7 @@ impl Fabric {
             let (owner, op) = (record.owner, record.op);
             self.operation_over(node, owner, op, None);
         }
-        self.agenda.push_back(Task::Pump(node));
+        self.pump_soon(node);
     }
 
     /// The data of a posted request are where they should be.

@@ -64,7 +64,7 @@ impl Fabric {
         }
         self.release_buffer(ingress, &shape);
         let node = self.root_node;
-        self.pump(node);
+        self.pump_soon(node);
     }
 
     /// A piece becomes a TLP that carries on the history of its request.

@@ -50,15 +50,21 @@ pub(crate) enum EventKind {
 }
 
 /// Pending events. Keys and events lie apart, so that the four children of a key share a cache line.
-#[derive(Default)]
 pub(crate) struct EventQueue {
-    /// time << 64 | not an arrival << 63 | port << 40 | sequence
+    /// Followed by four of `NEVER`; time << 64 | not an arrival << 63 | port << 40 | sequence
     keys: Vec<u128>,
     events: Vec<Event>,
     sequence: u64,
 }
 
 const SEQUENCE_BITS: u32 = 40;
+const NEVER: u128 = u128::MAX;
+
+impl Default for EventQueue {
+    fn default() -> Self {
+        Self { keys: vec![NEVER; 5], events: Vec::new(), sequence: 0 }
+    }
+}
 
 impl EventQueue {
     pub(crate) fn push(&mut self, time: Time, event: Event) {
@@ -69,8 +75,8 @@ impl EventQueue {
         let key = u128::from(time.as_fs()) << 64 | u128::from(place);
         // 2^40 events are three days of simulation; ties that far apart cannot meet, so the number may wrap.
         self.sequence = (self.sequence + 1) & ((1 << SEQUENCE_BITS) - 1);
-        let mut hole = self.keys.len();
-        self.keys.push(key);
+        let mut hole = self.events.len();
+        self.keys.push(NEVER);
         self.events.push(event);
         while hole > 0 {
             let parent = (hole - 1) / 4;
@@ -86,28 +92,34 @@ impl EventQueue {
     }
 
     pub(crate) fn next_time(&self) -> Option<Time> {
-        self.keys.first().map(|key| time_of(*key))
+        self.events.first().map(|_| time_of(self.keys[0]))
     }
 
     pub(crate) fn pop(&mut self) -> Option<(Time, Event)> {
-        let (key, event) = (self.keys.pop()?, self.events.pop()?);
-        let Some(&first) = self.keys.first() else { return Some((time_of(key), event)) };
-        let result = (time_of(first), self.events[0]);
-        let len = self.keys.len();
+        let event = self.events.pop()?;
+        let len = self.events.len();
+        let key = std::mem::replace(&mut self.keys[len], NEVER);
+        self.keys.pop();
+        if len == 0 {
+            return Some((time_of(key), event));
+        }
+        let result = (time_of(self.keys[0]), self.events[0]);
         let mut hole = 0;
-        loop {
-            let child = 4 * hole + 1;
-            let Some(family) = self.keys.get(child..(child + 4).min(len)) else { break };
-            let mut least = 0;
-            for i in 1..family.len() {
-                least = if family[i] < family[least] { i } else { least };
-            }
-            if family.is_empty() || key <= family[least] {
+        // Beyond the last key lie keys that never win, so a family is always whole.
+        while let Some(family) = self.keys[4 * hole + 1..].first_chunk::<4>() {
+            let left = usize::from(family[1] < family[0]);
+            let right = 2 + usize::from(family[3] < family[2]);
+            let least = if family[right] < family[left] { right } else { left };
+            if key <= family[least] {
                 break;
             }
+            let child = 4 * hole + 1 + least;
             self.keys[hole] = family[least];
-            self.events[hole] = self.events[child + least];
-            hole = child + least;
+            self.events[hole] = self.events[child];
+            hole = child;
+            if 4 * hole + 1 >= len {
+                break;
+            }
         }
         self.keys[hole] = key;
         self.events[hole] = event;

@@ -152,6 +152,7 @@ impl Fabric {
 
     /// Tags in use, credits left, queue lengths and replay buffers over time.
     pub fn level_results(&mut self) -> Vec<LevelResult> {
+        self.flush_gauges();
         let mut levels = Vec::new();
         for i in 0..self.nodes.len() {
             let crate::node::Node::EndPoint(end_point) = &self.nodes[i] else { continue };
@@ -186,15 +187,35 @@ impl Fabric {
         levels
     }
 
+    fn flush_gauges(&mut self) {
+        let now = self.now;
+        for node in &mut self.nodes {
+            if let crate::node::Node::EndPoint(end_point) = node {
+                self.timeline.flush(&mut end_point.initiator.tags, now);
+            }
+        }
+        for port in &mut self.ports {
+            let s = &mut port.series;
+            for gauge in [
+                &mut s.queue,
+                &mut s.replay_buffer,
+                &mut s.posted_credits,
+                &mut s.non_posted_credits,
+                &mut s.completion_credits,
+            ] {
+                self.timeline.flush(gauge, now);
+            }
+        }
+    }
+
     fn level(
-        &mut self,
+        &self,
         name: &'static str,
         place: String,
         link: Option<(LinkId, u8)>,
         capacity: Option<u64>,
-        mut gauge: Gauge,
+        gauge: Gauge,
     ) -> LevelResult {
-        self.timeline.settle(&mut gauge, self.now);
         let (width, filled) = self.bins();
         let (integral, max) = self.timeline.gauge_bins(&gauge);
         let now = self.now.as_fs();

@@ -40,6 +40,8 @@ pub struct Fabric {
     pub(crate) probe: Option<Box<dyn Probe>>,
     /// What is to be done before the next event, in order.
     pub(crate) agenda: VecDeque<Task>,
+    /// Requesters that may have TLPs to make.
+    pub(crate) pumps: VecDeque<NodeId>,
     pub(crate) workers: Vec<Worker>,
     pub(crate) outside: Vec<(Time, NodeId, DeviceEvent)>,
     pub(crate) outside_host: Vec<(Time, usize, HostEvent)>,
@@ -126,13 +128,25 @@ impl Fabric {
     }
 
     pub(crate) fn settle(&mut self) {
-        while let Some(task) = self.agenda.pop_front() {
+        while let Some(task) = self.next_task() {
             match task {
                 Task::Pump(node) => self.pump(node),
                 Task::Tell { node, event } => self.tell(node, event),
                 Task::TellHost { program, event } => self.tell_host(program, event),
                 Task::Over { node, owner, op, result } => self.tell_over(node, owner, op, result),
             }
+        }
+    }
+
+    /// Requesters come last: by then all that changes what they may do has changed.
+    fn next_task(&mut self) -> Option<Task> {
+        self.agenda.pop_front().or_else(|| self.pumps.pop_front().map(Task::Pump))
+    }
+
+    /// The requester of `node` may have TLPs to make, soon.
+    pub(crate) fn pump_soon(&mut self, node: NodeId) {
+        if !self.pumps.contains(&node) {
+            self.pumps.push_back(node);
         }
     }
 

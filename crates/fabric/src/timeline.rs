@@ -35,6 +35,9 @@ pub(crate) struct Gauge {
     maximum: SeriesId,
     since: Time,
     level: u64,
+    /// What it gathered in the bin of `since`, and its maximum there.
+    sum: u64,
+    peak: u64,
 }
 
 impl Timeline {
@@ -49,7 +52,7 @@ impl Timeline {
 
     pub(crate) fn add_gauge(&mut self) -> Gauge {
         let (integral, maximum) = (self.add(Merge::Sum), self.add(Merge::Maximum));
-        Gauge { integral, maximum, since: Time::ZERO, level: 0 }
+        Gauge { integral, maximum, since: Time::ZERO, level: 0, sum: 0, peak: 0 }
     }
 
     fn add(&mut self, merge: Merge) -> SeriesId {
@@ -115,28 +118,49 @@ impl Timeline {
     }
 
     /// The level of a gauge is `level` from `now` on.
+    #[inline]
     pub(crate) fn set(&mut self, gauge: &mut Gauge, now: Time, level: u64) {
         if level == gauge.level {
             return;
         }
         self.settle(gauge, now);
         gauge.level = level;
-        let bin = self.bin(now);
-        let peak = &mut self.series[gauge.maximum.0 as usize].bins[bin];
-        *peak = level.max(*peak);
+        if level > gauge.peak {
+            gauge.peak = level;
+        }
     }
 
-    /// Brings a gauge up to `now`, for reading.
+    /// Brings a gauge up to `now`, for reading, or because its level changes.
     pub(crate) fn settle(&mut self, gauge: &mut Gauge, now: Time) {
-        self.add_span(gauge.integral, gauge.since, now, gauge.level);
-        if now > gauge.since && gauge.level > 0 {
-            let last = self.bin(Time::from_fs(now.as_fs() - 1));
-            let first = (gauge.since.as_fs() >> self.shift) as usize;
-            for peak in &mut self.series[gauge.maximum.0 as usize].bins[first..=last] {
-                *peak = gauge.level.max(*peak);
-            }
+        let bin = self.bin(now);
+        let home = (gauge.since.as_fs() >> self.shift) as usize;
+        if bin == home {
+            // The common case: all of it lies in the bin that is being filled.
+            gauge.sum += (now - gauge.since).as_fs() * gauge.level;
+            gauge.since = now;
+            return;
         }
-        gauge.since = now;
+        // The gauge's own bin is over: what it gathered goes to the series.
+        self.series[gauge.integral.0 as usize].bins[home] += std::mem::take(&mut gauge.sum);
+        self.raise(gauge.maximum, home, gauge.peak);
+        self.add_span(gauge.integral, gauge.since, now, gauge.level);
+        for later in home..=bin {
+            self.raise(gauge.maximum, later, gauge.level);
+        }
+        (gauge.since, gauge.peak) = (now, gauge.level);
+    }
+
+    /// Moves what a gauge has gathered to its series, for reading.
+    pub(crate) fn flush(&mut self, gauge: &mut Gauge, now: Time) {
+        self.settle(gauge, now);
+        let bin = self.bin(now);
+        self.series[gauge.integral.0 as usize].bins[bin] += std::mem::take(&mut gauge.sum);
+        self.raise(gauge.maximum, bin, gauge.peak);
+    }
+
+    fn raise(&mut self, series: SeriesId, bin: usize, level: u64) {
+        let peak = &mut self.series[series.0 as usize].bins[bin];
+        *peak = level.max(*peak);
     }
 }
 
@@ -158,7 +182,7 @@ mod tests {
             timeline.set(&mut gauge, from, i % 3);
         }
         assert_eq!(timeline.bins(series).iter().sum::<u64>(), total);
-        timeline.settle(&mut gauge, Time::from_fs(10_000 * 7_000_001));
+        timeline.flush(&mut gauge, Time::from_fs(10_000 * 7_000_001));
         let (integral, _) = timeline.gauge_bins(&gauge);
         assert_eq!(integral.iter().sum::<u64>(), 3333 * 3 * 7_000_001);
     }
