@@ -13,8 +13,11 @@ class Progress:
     def now_fs(self) -> int:
         """Simulated time, femtoseconds."""
     @property
-    def stop_fs(self) -> int | None:
-        """When the run ends; None if it ends when the work is done."""
+    def transactions(self) -> int:
+        """Transactions that have ended."""
+    @property
+    def fraction(self) -> float | None:
+        """Part of the run that is over; None if nobody can know."""
     @property
     def events(self) -> int:
         """Events handled so far."""
@@ -35,7 +38,6 @@ class Simulation:
         overrides: Sequence[str] = (),
         load: str | None = None,
         seed: int | None = None,
-        threads: int = 1,
         trace: str | None = None,
         pcap: str | None = None,
     ) -> None:

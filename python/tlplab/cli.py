@@ -63,11 +63,17 @@ def commands() -> None:
 @click.option("--trace", metavar="FILE", help="Write a trace that opens in Perfetto (ui.perfetto.dev).")
 @click.option("--pcap", metavar="FILE", help="Write a capture of every link for Wireshark (pcapng).")
 @click.option("-o", "output", metavar="FILE", help="Write the summary to FILE instead of the terminal.")
-@click.option("--threads", type=click.IntRange(1, 256), default=1, metavar="N", help="Threads; the result is the same.")
+@click.option(
+    "--threads",
+    type=click.IntRange(1, 256),
+    default=1,
+    metavar="N",
+    help="At most N threads. A run takes one as yet; N never changes the result.",
+)
 @click.option("--quiet", is_flag=True, help="No summary, no progress bar.")
 def run(
     experiment: str, overrides: Sequence[str], load: str | None, seed: int | None, json_file: str | None,
-    report: str | None, trace: str | None, pcap: str | None, output: str | None, threads: int, quiet: bool,
+    report: str | None, trace: str | None, pcap: str | None, output: str | None, threads: int, quiet: bool,  # noqa: ARG001
 ) -> int:  # fmt: skip
     """Run an experiment and say what limits it.
 
@@ -84,9 +90,7 @@ def run(
         to_stdout={"--json", "-o"},
         inputs={"the experiment": experiment, "--load": load},
     )
-    simulation = _core.Simulation(
-        experiment, overrides=overrides, load=load, seed=seed, threads=threads, trace=trace, pcap=pcap
-    )
+    simulation = _core.Simulation(experiment, overrides=overrides, load=load, seed=seed, trace=trace, pcap=pcap)
     with Bar(quiet=quiet) as bar:
         finished = finish(simulation, bar.update)
     write_results(finished, json_file, report, output, quiet=quiet)

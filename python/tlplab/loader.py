@@ -31,6 +31,13 @@ def load_device(path: str, name: str, parameters: str) -> DeviceParty:
         raise LoadError(f"{name} cannot be made: {explain(error)}") from error
 
 
+def carry(device: Device) -> DeviceParty:
+    """Carries a device that is there already. Raises `LoadError`."""
+    if not isinstance(device, Device):
+        raise LoadError(f"{device!r} is no device; give an object of a class that is a tlplab.Device")
+    return DeviceParty(device)
+
+
 def load_driver(path: str, name: str, memory: Memory) -> DriverParty:
     """The driver `name`, a function of a host and a device. Raises `LoadError`."""
     return drive(find(path, name), memory)

@@ -43,30 +43,30 @@ class Bar:
             return
         elapsed = time.perf_counter() - self._begun
         if self._shown is None:
-            if not worth_showing(elapsed, progress.now_fs, progress.stop_fs):
+            if not worth_showing(elapsed, progress.fraction):
                 return
-            self._start(progress.stop_fs)
+            self._start(progress.fraction)
         assert self._shown is not None
         assert self._task is not None
         rate = progress.events / max(elapsed, 1e-9)
         text = f"{q.time_fs(progress.now_fs, 3)} simulated, {q.significant(rate / 1e6, 3)} M events/s"
-        self._shown.update(self._task, completed=progress.now_fs, text=text)
+        self._shown.update(self._task, completed=progress.fraction or 0.0, text=text)
 
-    def _start(self, stop_fs: int | None) -> None:
+    def _start(self, fraction: float | None) -> None:
         columns = [
             BarColumn(bar_width=None),
             TextColumn("{task.fields[text]}"),
             TimeRemainingColumn(compact=True),
         ]
         self._shown = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._shown.add_task("run", total=stop_fs, text="")
+        self._task = self._shown.add_task("run", total=None if fraction is None else 1.0, text="")
         self._shown.start()
 
 
-def worth_showing(elapsed: float, now_fs: int, stop_fs: int | None) -> bool:
-    """Whether a run that got to `now_fs` in `elapsed` seconds will take more than two seconds in all."""
+def worth_showing(elapsed: float, fraction: float | None) -> bool:
+    """Whether a run that did `fraction` of its work in `elapsed` seconds will take more than two seconds in all."""
     if elapsed < SILENT_SECONDS:
         return False
-    if not stop_fs or not now_fs:
+    if not fraction:
         return elapsed >= WORTH_SECONDS
-    return elapsed * stop_fs / now_fs >= WORTH_SECONDS
+    return elapsed / fraction >= WORTH_SECONDS

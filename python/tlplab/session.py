@@ -68,7 +68,6 @@ def run(
     overrides: Sequence[str] = (),
     load: str | os.PathLike[str] | None = None,
     seed: int | None = None,
-    threads: int = 1,
     report: str | os.PathLike[str] | None = None,
     trace: str | os.PathLike[str] | None = None,
     pcap: str | os.PathLike[str] | None = None,
@@ -81,7 +80,7 @@ def run(
     """
     simulation = _core.Simulation(
         os.fspath(experiment), overrides=overrides, load=None if load is None else os.fspath(load), seed=seed,
-        threads=threads, trace=None if trace is None else os.fspath(trace),
+        trace=None if trace is None else os.fspath(trace),
         pcap=None if pcap is None else os.fspath(pcap),
     )  # fmt: skip
     finished = finish(simulation)

@@ -1,36 +1,47 @@
-//! A device written in Python behind the device contract.
+//! A device written in Python: the fabric's events are told to it, its actions are injected.
 
-use crate::party::{Failure, Party, to_bytes, to_payload, unknown};
+use crate::party::{Party, to_bytes, to_payload, unknown};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use tlplab_device::{BarSpec, Context, Device, Event, Identity, OpId, ReplyToken};
+use tlplab_device::{Action, BarSpec, Event, Identity, ReplyToken};
+use tlplab_fabric::{Fabric, NodeId};
 use tlplab_units::Time;
 
-/// A `tlplab.device.DeviceParty`.
+/// A `tlplab.device.DeviceParty` and its place in the fabric.
 pub(crate) struct PythonDevice {
     party: Party,
-    identity: Identity,
+    node: NodeId,
 }
 
 type Ids = (u16, u16, u8, u32);
 type Bar = (u8, u64, bool, bool);
 
+/// What a `DeviceParty` says of itself.
+pub(crate) fn identity(object: &Bound<'_, PyAny>) -> PyResult<Identity> {
+    let (ids, msix_vectors, bars): (Ids, u16, Vec<Bar>) = object.call_method0("identity")?.extract()?;
+    let bar = |(index, size, prefetchable, is_64_bit)| BarSpec { index, size, prefetchable, is_64_bit };
+    let (vendor, device, revision, class) = ids;
+    let bars = bars.into_iter().map(bar).collect();
+    Ok(Identity { vendor, device, class, revision, bars, msix_vectors })
+}
+
 impl PythonDevice {
-    /// A device whose object is a `DeviceParty`.
-    ///
-    /// # Errors
-    /// The class's identity is no identity; the exception says why.
-    pub(crate) fn new(py: Python<'_>, name: &str, object: Py<PyAny>, failure: Failure) -> PyResult<Self> {
-        let (ids, msix_vectors, bars): (Ids, u16, Vec<Bar>) =
-            object.bind(py).call_method0("identity")?.extract()?;
-        let bar = |(index, size, prefetchable, is_64_bit)| BarSpec { index, size, prefetchable, is_64_bit };
-        let (vendor, device, revision, class) = ids;
-        let bars = bars.into_iter().map(bar).collect();
-        let identity = Identity { vendor, device, class, revision, bars, msix_vectors };
-        Ok(Self { party: Party::new(name, object, failure), identity })
+    pub(crate) fn new(object: Py<PyAny>, node: NodeId) -> Self {
+        Self { party: Party::new(object), node }
     }
 
-    fn tell(&mut self, py: Python<'_>, cx: &mut Context<'_>, event: Event) -> PyResult<()> {
+    pub(crate) fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Tells the device of an event and carries out what it does about it.
+    pub(crate) fn tell(
+        &mut self,
+        py: Python<'_>,
+        fabric: &mut Fabric,
+        now: Time,
+        event: Event,
+    ) -> PyResult<()> {
         let event = match event {
             Event::Start => Some(("start",).into_pyobject(py)?),
             Event::MmioRead { bar, offset, bytes, reply } => {
@@ -48,54 +59,41 @@ impl PythonDevice {
             }
         };
         let Some(event) = event else { return Ok(()) };
-        for (kind, details) in self.party.tell(cx.now(), event)? {
-            self.act(cx, &kind, &details)?;
+        for (kind, details) in self.party.tell(now, event)? {
+            let action = self.action(fabric, &kind, &details)?;
+            fabric.inject(self.node, action);
         }
         Ok(())
     }
 
-    fn act(&mut self, cx: &mut Context<'_>, kind: &str, details: &Bound<'_, PyTuple>) -> PyResult<()> {
-        match kind {
+    fn action(&mut self, fabric: &mut Fabric, kind: &str, details: &Bound<'_, PyTuple>) -> PyResult<Action> {
+        Ok(match kind {
             "dma_read" => {
                 let (key, stream, address, bytes) = details.extract::<(u64, u16, u64, u64)>()?;
-                // A program may look at every byte, so its data travel even where loads move lengths only.
-                let op: OpId = cx.dma_read_control(stream, address, bytes);
+                let op = fabric.next_device_op(self.node);
                 self.party.began(op, key);
+                // A program may look at every byte, so its data travel even where loads move lengths only.
+                Action::DmaRead { op, stream, address, bytes, carry: true }
             }
             "dma_write" => {
                 let (key, stream, address, data) = details.extract::<(u64, u16, u64, Bound<'_, PyAny>)>()?;
-                let op = cx.dma_write(stream, address, to_payload(&data)?);
+                let op = fabric.next_device_op(self.node);
                 self.party.began(op, key);
+                Action::DmaWrite { op, stream, address, data: to_payload(&data)? }
             }
             "msix" => {
                 let (stream, vector) = details.extract()?;
-                cx.msix(stream, vector);
+                Action::Msix { stream, vector }
             }
             "reply" => {
                 let (token, data) = details.extract::<(u64, Bound<'_, PyAny>)>()?;
-                cx.reply(ReplyToken(token), to_payload(&data)?);
+                Action::Reply { token: ReplyToken(token), data: to_payload(&data)? }
             }
             "timer" => {
-                let (key, at) = details.extract::<(u64, u64)>()?;
-                cx.timer(Time::from_fs(at), key);
+                let (id, at) = details.extract::<(u64, u64)>()?;
+                Action::Timer { at: Time::from_fs(at), id }
             }
-            "finished" => cx.finished(),
             _ => return Err(unknown(kind)),
-        }
-        Ok(())
-    }
-}
-
-impl Device for PythonDevice {
-    fn identity(&self) -> Identity {
-        self.identity.clone()
-    }
-
-    fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
-        Python::attach(|py| {
-            if let Err(error) = self.tell(py, cx, event) {
-                cx.fault(self.party.explain(py, error));
-            }
-        });
+        })
     }
 }

@@ -1,16 +1,17 @@
 //! Mistakes become Python exceptions: `ExperimentError` and `RunError` of `python/tlplab/errors.py`, or `OSError`.
 
-use pyo3::exceptions::PyOSError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tlplab_experiment::Error;
+use tlplab_experiment::run::RunError;
 
 /// The mistakes of an experiment; the first is the exception, the others are its `others`.
 pub(crate) fn experiment(py: Python<'_>, mistakes: &[Error]) -> PyErr {
-    build(py, mistakes).unwrap_or_else(|failure| failure)
+    raise(py, mistakes).unwrap_or_else(|failure| failure)
 }
 
-fn build(py: Python<'_>, mistakes: &[Error]) -> PyResult<PyErr> {
+fn raise(py: Python<'_>, mistakes: &[Error]) -> PyResult<PyErr> {
     let class = py.import("tlplab.errors")?.getattr("ExperimentError")?;
     let exceptions = mistakes
         .iter()
@@ -19,6 +20,43 @@ fn build(py: Python<'_>, mistakes: &[Error]) -> PyResult<PyErr> {
     let (first, others) = exceptions.split_first().expect("an experiment is refused for a reason");
     first.setattr("others", PyTuple::new(py, others)?)?;
     Ok(PyErr::from_value(first.clone()))
+}
+
+/// What an experiment describes cannot be built.
+pub(crate) fn build(py: Python<'_>, path: &str, failure: &RunError) -> PyErr {
+    let mistake = Error {
+        file: path.into(),
+        line: 0,
+        column: 0,
+        key: String::new(),
+        message: failure.to_string(),
+        hint: None,
+    };
+    experiment(py, &[mistake])
+}
+
+/// A run that cannot go on.
+pub(crate) fn run(py: Python<'_>, failure: &RunError) -> PyErr {
+    run_error(py, &failure.to_string())
+}
+
+/// A device or driver in Python raised `cause`. Ctrl-C goes through as it is.
+pub(crate) fn party(py: Python<'_>, cause: PyErr) -> PyErr {
+    if cause.is_instance_of::<PyKeyboardInterrupt>(py) {
+        return cause;
+    }
+    let said = py
+        .import("tlplab.errors")
+        .and_then(|module| module.call_method1("explain", (cause.value(py),))?.extract::<String>())
+        .unwrap_or_else(|_| cause.to_string());
+    let error = run_error(py, &said);
+    error.set_cause(py, Some(cause));
+    error
+}
+
+fn run_error(py: Python<'_>, message: &str) -> PyErr {
+    let made = py.import("tlplab.errors").and_then(|module| module.getattr("RunError")?.call1((message,)));
+    made.map_or_else(|failure| failure, PyErr::from_value)
 }
 
 /// A file that could not be read or written.

@@ -4,7 +4,8 @@ use crate::error;
 use pyo3::prelude::*;
 use std::fs;
 use std::io::ErrorKind;
-use tlplab_bridge::output;
+use tlplab_bridge::{capture, output};
+use tlplab_device::Record;
 
 /// The text of a file, or in words why it cannot be had.
 pub(crate) fn read_text(path: &str) -> Result<String, String> {
@@ -15,6 +16,11 @@ pub(crate) fn read_text(path: &str) -> Result<String, String> {
         ErrorKind::InvalidData => "it is not text (UTF-8)".into(),
         _ => failure.to_string(),
     })
+}
+
+/// The requests of a captured trace, or in words why they cannot be had.
+pub(crate) fn read_trace(path: &str) -> Result<Vec<Record>, String> {
+    capture::read_trace(path).map_err(|failure| failure.to_string())
 }
 
 /// Writes `text` to `path`, whole or not at all; `-` is the standard output.

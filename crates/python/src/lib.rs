@@ -2,18 +2,23 @@
 //!
 //! `python/tlplab/_core.pyi` is the typed mirror of what is exported here, and tells what each function does.
 //!
-//! * [`catalog`]: what experiments can name, their schema
+//! * [`simulation`]: a run, stepped from Python
 //! * [`outline`]: an experiment read and checked, as data
+//! * [`catalog`]: what experiments can name, their schema
 //! * [`files`]: the files that an experiment names
 //! * [`error`]: mistakes become Python exceptions
+//!
+//! Devices and drivers in Python are driven from outside the fabric: [`party`] is what both have in common, [`device`] and
+//! [`driver`] turn the fabric's events into tuples and tuples into actions.
 
 mod catalog;
 mod device;
+mod driver;
 mod error;
 mod files;
 mod outline;
 mod party;
-mod program;
+mod simulation;
 
 use pyo3::prelude::*;
 
@@ -25,6 +30,8 @@ mod _core {
     use super::files::write_text;
     #[pymodule_export]
     use super::outline::check;
+    #[pymodule_export]
+    use super::simulation::{Progress, Simulation, write_report};
 
     /// The version of this build.
     #[pymodule_export]

@@ -17,12 +17,21 @@ pub(crate) fn check(
     load: Option<String>,
 ) -> PyResult<String> {
     let options = Options { set: overrides, load, seed: None };
-    Ok(outline(&parse(py, path, &options)?).to_string())
+    Ok(outline(&parse(py, path, None, &options)?).to_string())
 }
 
-/// Reads an experiment and everything it includes.
-pub(crate) fn parse(py: Python<'_>, path: &str, options: &Options) -> PyResult<Experiment> {
-    py.detach(|| Experiment::parse_all(&files::read_text, path, options))
+/// Reads an experiment and everything it includes; `text` takes the place of what is at `path`.
+pub(crate) fn parse(
+    py: Python<'_>,
+    path: &str,
+    text: Option<&str>,
+    options: &Options,
+) -> PyResult<Experiment> {
+    let read = |wanted: &str| match text {
+        Some(text) if wanted == path => Ok(text.to_owned()),
+        _ => files::read_text(wanted),
+    };
+    py.detach(|| Experiment::parse_all(&read, path, options))
         .map_err(|mistakes| error::experiment(py, &mistakes))
 }
 

@@ -2,47 +2,26 @@
 //!
 //! Events and actions are tuples whose first item is their kind; `python/tlplab/device.py` and `driver.py` hold the other half.
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
 use tlplab_device::{DmaError, OpId, Payload};
 use tlplab_units::Time;
 
-/// The first exception of any party of a run; what comes after it would only be a consequence.
-#[derive(Clone, Default)]
-pub(crate) struct Failure(Arc<Mutex<Option<PyErr>>>);
-
-impl Failure {
-    /// Takes the exception, if there was one.
-    pub(crate) fn take(&self) -> Option<PyErr> {
-        self.0.lock().ok()?.take()
-    }
-
-    fn keep(&self, error: PyErr) {
-        if let Ok(mut first) = self.0.lock() {
-            first.get_or_insert(error);
-        }
-    }
-}
-
 /// A party and its operations under way.
 pub(crate) struct Party {
-    /// The component's name.
-    name: String,
     object: Py<PyAny>,
     /// Our operations, and the keys under which Python knows them.
     keys: BTreeMap<OpId, u64>,
-    failure: Failure,
 }
 
 /// An action: its kind and the rest of its tuple.
 pub(crate) type Action<'py> = (String, Bound<'py, PyTuple>);
 
 impl Party {
-    pub(crate) fn new(name: &str, object: Py<PyAny>, failure: Failure) -> Self {
-        Self { name: name.into(), object, keys: BTreeMap::new(), failure }
+    pub(crate) fn new(object: Py<PyAny>) -> Self {
+        Self { object, keys: BTreeMap::new() }
     }
 
     /// The Python object.
@@ -80,20 +59,6 @@ impl Party {
         let py = event.py();
         let actions = self.object.bind(py).call_method1("handle", (now.as_fs(), event))?;
         actions.try_iter()?.map(|action| split(&action?)).collect()
-    }
-
-    /// What to say of an exception; the exception itself is kept.
-    pub(crate) fn explain(&self, py: Python<'_>, error: PyErr) -> String {
-        let said = if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-            "interrupted".into()
-        } else {
-            py.import("tlplab.errors")
-                .and_then(|module| module.call_method1("explain", (error.value(py),)))
-                .and_then(|text| text.extract::<String>())
-                .unwrap_or_else(|_| error.to_string())
-        };
-        self.failure.keep(error);
-        format!("{}: {said}", self.name)
     }
 }
 

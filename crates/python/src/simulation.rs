@@ -1,0 +1,248 @@
+//! A run, as Python steps it.
+
+use crate::device::{self, PythonDevice};
+use crate::driver::{Memory, PythonDriver};
+use crate::{error, files, outline};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard};
+use tlplab_bridge::{pcapng, perfetto, recorder, report};
+use tlplab_experiment::models::ModelSpec;
+use tlplab_experiment::run::{Inputs, Run, Told};
+use tlplab_experiment::{Experiment, FileKind, Options};
+
+/// How far a run is.
+#[pyclass(frozen, get_all)]
+pub(crate) struct Progress {
+    now_fs: u64,
+    events: u64,
+    transactions: u64,
+    fraction: Option<f64>,
+    done: bool,
+}
+
+/// A fabric and its run.
+#[pyclass(frozen)]
+pub(crate) struct Simulation {
+    state: Mutex<State>,
+}
+
+struct State {
+    run: Run,
+    recorder: Option<recorder::Recorder>,
+    devices: Vec<PythonDevice>,
+    drivers: Vec<PythonDriver>,
+}
+
+/// The `DeviceParty` and `DriverParty` objects of a device.
+#[derive(Default)]
+struct Objects {
+    device: Option<Py<PyAny>>,
+    driver: Option<Py<PyAny>>,
+}
+
+#[pymethods]
+impl Simulation {
+    #[new]
+    #[pyo3(signature = (path, *, text = None, objects = None, overrides = Vec::new(), load = None, seed = None,
+        trace = None, pcap = None))]
+    #[allow(clippy::too_many_arguments)] // each is a keyword in Python
+    fn new(
+        py: Python<'_>,
+        path: &str,
+        text: Option<&str>,
+        objects: Option<&Bound<'_, PyDict>>,
+        overrides: Vec<String>,
+        load: Option<String>,
+        seed: Option<u64>,
+        trace: Option<PathBuf>,
+        pcap: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        let options = Options { set: overrides, load, seed };
+        let experiment = outline::parse(py, path, text, &options)?;
+        let mut inputs = Inputs { traces: read_traces(py, &experiment)?, ..Inputs::default() };
+        let parties = load_objects(py, &experiment, objects)?;
+        for (name, party) in &parties {
+            if let Some(object) = &party.device {
+                inputs.outside.insert(name.clone(), device::identity(object.bind(py))?);
+            }
+        }
+        let recorder = record(&experiment, trace, pcap)?;
+        inputs.probe = recorder.as_ref().map(recorder::Recorder::probe);
+        let mut run = py.detach(|| Run::new(experiment, inputs)).map_err(|e| error::build(py, path, &e))?;
+        let (devices, drivers) = place(py, &mut run, parties);
+        Ok(Self { state: Mutex::new(State { run, recorder, devices, drivers }) })
+    }
+
+    /// Goes on for at most `events` events.
+    fn advance(&self, py: Python<'_>, events: u64) -> PyResult<Progress> {
+        let mut guard = self.state()?;
+        let state = &mut *guard;
+        let begun = state.run.progress().events;
+        loop {
+            let left = events.saturating_sub(state.run.progress().events - begun);
+            let progress = py.detach(|| state.run.advance(left)).map_err(|e| error::run(py, &e))?;
+            if !progress.waits_for_outside {
+                return Ok(Progress {
+                    now_fs: progress.now.as_fs(),
+                    events: progress.events,
+                    transactions: progress.transactions,
+                    fraction: progress.fraction,
+                    done: progress.done,
+                });
+            }
+            let told = state.run.told();
+            state.tell(py, told)?;
+        }
+    }
+
+    /// Closes the files that were written meanwhile; the result document as JSON.
+    #[pyo3(signature = (stopped_by = None))]
+    fn finish(&self, py: Python<'_>, stopped_by: Option<&str>) -> PyResult<String> {
+        let mut guard = self.state()?;
+        let state = &mut *guard;
+        if let Some(reason) = stopped_by {
+            state.run.stop(reason);
+        }
+        py.detach(|| state.finish()).map_err(|error| error::file(&error))
+    }
+}
+
+impl Simulation {
+    fn state(&self) -> PyResult<MutexGuard<'_, State>> {
+        self.state
+            .try_lock()
+            .map_err(|_| PyRuntimeError::new_err("the simulation is running: its own devices cannot step it"))
+    }
+}
+
+impl State {
+    fn tell(&mut self, py: Python<'_>, told: Told) -> PyResult<()> {
+        for (now, node, event) in told.devices {
+            if let Some(device) = self.devices.iter_mut().find(|device| device.node() == node) {
+                device.tell(py, self.run.fabric(), now, event).map_err(|e| error::party(py, e))?;
+            }
+        }
+        for (now, program, event) in told.programs {
+            if let Some(driver) = self.drivers.iter_mut().find(|driver| driver.program() == program) {
+                driver.tell(py, self.run.fabric(), now, event).map_err(|e| error::party(py, e))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<String, tlplab_bridge::Error> {
+        let document = self.run.document();
+        if let Some(recorder) = &self.recorder {
+            let fabric = self.run.fabric();
+            let levels = fabric.level_results();
+            recorder.levels(&levels, fabric.bins().0);
+            recorder.finish()?;
+        }
+        Ok(serde_json::to_string(&document).expect("a document has only names for keys"))
+    }
+}
+
+fn read_traces(
+    py: Python<'_>,
+    experiment: &Experiment,
+) -> PyResult<BTreeMap<String, Vec<tlplab_device::Record>>> {
+    let mut traces = BTreeMap::new();
+    for file in experiment.files.iter().filter(|file| file.kind == FileKind::Trace) {
+        if !traces.contains_key(&file.path) {
+            let records =
+                files::read_trace(&file.path).map_err(|why| error::experiment(py, &[file.missing(&why)]))?;
+            traces.insert(file.path.clone(), records);
+        }
+    }
+    Ok(traces)
+}
+
+/// The Python objects of each device: those given, or those that its files hold.
+fn load_objects(
+    py: Python<'_>,
+    experiment: &Experiment,
+    given: Option<&Bound<'_, PyDict>>,
+) -> PyResult<BTreeMap<String, Objects>> {
+    let loader = py.import("tlplab.loader")?;
+    let refuse = |path: &str, failure: PyErr| {
+        let place = experiment.files.iter().find(|file| file.path == path);
+        match place {
+            Some(file) => error::experiment(py, &[file.missing(&failure.value(py).to_string())]),
+            None => failure,
+        }
+    };
+    let mut parties = BTreeMap::new();
+    for spec in &experiment.devices {
+        let mut objects = Objects::default();
+        if let Some(pair) = given.map(|given| given.get_item(&spec.name)).transpose()?.flatten() {
+            let pair = pair.cast::<PyTuple>()?;
+            objects.device = Some(loader.call_method1("carry", (pair.get_item(0)?,))?.unbind());
+            if spec.driver.is_some() {
+                objects.driver = Some(loader.call_method1("drive", (pair.get_item(1)?, Memory))?.unbind());
+            }
+        } else {
+            if let ModelSpec::Python { object, parameters } = &spec.model {
+                let parameters = serde_json::json!(parameters).to_string();
+                let loaded = loader.call_method1("load_device", (&object.file, &object.name, parameters));
+                objects.device = Some(loaded.map_err(|e| refuse(&object.file, e))?.unbind());
+            }
+            if let Some(driver) = &spec.driver {
+                let loaded = loader.call_method1("load_driver", (&driver.file, &driver.name, Memory));
+                objects.driver = Some(loaded.map_err(|e| refuse(&driver.file, e))?.unbind());
+            }
+        }
+        parties.insert(spec.name.clone(), objects);
+    }
+    Ok(parties)
+}
+
+fn record(
+    experiment: &Experiment,
+    trace: Option<PathBuf>,
+    pcap: Option<PathBuf>,
+) -> PyResult<Option<recorder::Recorder>> {
+    if trace.is_none() && pcap.is_none() {
+        return Ok(None);
+    }
+    let targets = recorder::Targets {
+        pcapng: pcap,
+        pcapng_settings: pcapng::Settings { horizon: experiment.stop.time, ..pcapng::Settings::default() },
+        perfetto: trace,
+        scale: perfetto::Scale::default(),
+    };
+    recorder::Recorder::create(targets).map(Some).map_err(|error| error::file(&error))
+}
+
+/// Gives each party its place in the fabric.
+fn place(
+    py: Python<'_>,
+    run: &mut Run,
+    parties: BTreeMap<String, Objects>,
+) -> (Vec<PythonDevice>, Vec<PythonDriver>) {
+    let programs = run.drivers().to_vec();
+    let (mut devices, mut drivers) = (Vec::new(), Vec::new());
+    for (name, objects) in parties {
+        if let Some(object) = objects.driver
+            && let Some(program) = programs.iter().position(|device| *device == name)
+        {
+            let device = objects.device.as_ref().and_then(|party| party.getattr(py, "device").ok());
+            drivers.push(PythonDriver::new(object, program, &name, device));
+        }
+        if let Some(object) = objects.device
+            && let Some(node) = run.fabric().node(&name)
+        {
+            devices.push(PythonDevice::new(object, node));
+        }
+    }
+    (devices, drivers)
+}
+
+/// Writes the page that shows a result document.
+#[pyfunction]
+pub(crate) fn write_report(py: Python<'_>, path: PathBuf, result: &str) -> PyResult<()> {
+    py.detach(|| report::write(path, result)).map_err(|failure| error::file(&failure))
+}
