@@ -55,6 +55,9 @@ pub(crate) struct EventQueue {
     keys: Vec<u128>,
     events: Vec<Event>,
     sequence: u64,
+    /// The first event has been handed out and is still in its place: handling an event mostly makes another one soon after, which
+    /// then takes that place and sinks little, while the last of the heap would sink deep.
+    popped: bool,
 }
 
 const SEQUENCE_BITS: u32 = 40;
@@ -62,7 +65,7 @@ const NEVER: u128 = u128::MAX;
 
 impl Default for EventQueue {
     fn default() -> Self {
-        Self { keys: vec![NEVER; 5], events: Vec::new(), sequence: 0 }
+        Self { keys: vec![NEVER; 5], events: Vec::new(), sequence: 0, popped: false }
     }
 }
 
@@ -75,6 +78,9 @@ impl EventQueue {
         let key = u128::from(time.as_fs()) << 64 | u128::from(place);
         // 2^40 events are three days of simulation; ties that far apart cannot meet, so the number may wrap.
         self.sequence = (self.sequence + 1) & ((1 << SEQUENCE_BITS) - 1);
+        if std::mem::take(&mut self.popped) {
+            return self.sift_down(key, event);
+        }
         let mut hole = self.events.len();
         self.keys.push(NEVER);
         self.events.push(event);
@@ -91,19 +97,34 @@ impl EventQueue {
         self.events[hole] = event;
     }
 
-    pub(crate) fn next_time(&self) -> Option<Time> {
+    pub(crate) fn next_time(&mut self) -> Option<Time> {
+        self.close();
         self.events.first().map(|_| time_of(self.keys[0]))
     }
 
     pub(crate) fn pop(&mut self) -> Option<(Time, Event)> {
-        let event = self.events.pop()?;
-        let len = self.events.len();
-        let key = std::mem::replace(&mut self.keys[len], NEVER);
-        self.keys.pop();
-        if len == 0 {
-            return Some((time_of(key), event));
+        self.close();
+        let event = *self.events.first()?;
+        self.popped = true;
+        Some((time_of(self.keys[0]), event))
+    }
+
+    /// Removes the first event, which has been handed out, unless a new one has taken its place.
+    fn close(&mut self) {
+        if !std::mem::take(&mut self.popped) {
+            return;
         }
-        let result = (time_of(self.keys[0]), self.events[0]);
+        let last = self.events.len() - 1;
+        let key = std::mem::replace(&mut self.keys[last], NEVER);
+        self.keys.pop();
+        if let Some(event) = self.events.pop().filter(|_| last > 0) {
+            self.sift_down(key, event);
+        }
+    }
+
+    /// Puts an event in the place of the first one, or where it belongs below.
+    fn sift_down(&mut self, key: u128, event: Event) {
+        let len = self.events.len();
         let mut hole = 0;
         // Beyond the last key lie keys that never win, so a family is always whole.
         while let Some(family) = self.keys[4 * hole + 1..].first_chunk::<4>() {
@@ -123,7 +144,6 @@ impl EventQueue {
         }
         self.keys[hole] = key;
         self.events[hole] = event;
-        Some(result)
     }
 }
 

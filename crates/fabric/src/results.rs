@@ -235,6 +235,16 @@ impl Fabric {
         self.ports[port.index()].engine.credits(Vc::ZERO, class).header
     }
 
+    /// Data credits (16 B each) left for sending VC0 TLPs of a class at `port`; `None`: infinite.
+    pub fn data_credits_left(&self, port: PortId, class: FcClass) -> Option<u32> {
+        self.ports[port.index()].engine.credits(Vc::ZERO, class).data
+    }
+
+    /// TLPs (flit mode: flits) that `port` has sent and nobody has acknowledged.
+    pub fn replay_buffer(&self, port: PortId) -> u32 {
+        self.ports[port.index()].engine.replay_occupancy().tlps
+    }
+
     /// Is the link of this port up and initialised?
     pub fn is_active(&self, port: PortId) -> bool {
         self.ports[port.index()].engine.is_active()

@@ -75,7 +75,7 @@ pub(crate) enum Task {
 
 impl Fabric {
     /// The time of the next event; `None` if nothing will ever happen again.
-    pub fn next_event(&self) -> Option<Time> {
+    pub fn next_event(&mut self) -> Option<Time> {
         self.queue.next_time()
     }
 
