@@ -7,13 +7,15 @@ use tlplab_units::{Duration, Time};
 pub(crate) struct MemoryServer {
     config: MemoryConfig,
     free: Time,
+    /// When the last write so far has been served.
+    written: Time,
     /// Time the server has been busy.
     pub(crate) busy: Duration,
 }
 
 impl MemoryServer {
     pub(crate) fn new(config: MemoryConfig) -> Self {
-        Self { config, free: Time::ZERO, busy: Duration::ZERO }
+        Self { config, free: Time::ZERO, written: Time::ZERO, busy: Duration::ZERO }
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -32,6 +34,17 @@ impl MemoryServer {
         self.free = self.free.max(now) + duration;
         self.busy += duration;
         self.free
+    }
+
+    /// As [`serve`](Self::serve), for a posted write.
+    pub(crate) fn serve_write(&mut self, now: Time, bytes: u32) -> Time {
+        self.written = self.serve(now, bytes);
+        self.written
+    }
+
+    /// When every write so far is in memory: nothing that must not pass them may be seen earlier.
+    pub(crate) fn written(&self) -> Time {
+        self.written
     }
 
     pub(crate) fn latency(&self) -> Duration {

@@ -81,8 +81,7 @@ impl Fabric {
         let own = self.root().completer.id;
         match repr.kind() {
             Kind::Completion(completion) if completion.id().requester == own => {
-                let node = self.root_node;
-                self.completion_arrived(node, ingress, handle);
+                self.behind_writes(ingress, handle)
             }
             Kind::Message(message) if message.target().is_none() => {
                 self.messages += 1;
@@ -103,7 +102,7 @@ impl Fabric {
         };
         let write = matches!(repr.kind(), Kind::MemWrite { .. });
         if write && is_interrupt(access) {
-            return self.interrupt(ingress, handle);
+            return self.behind_writes(ingress, handle);
         }
         if !self.root().holds(access) {
             return self.root_refuses(ingress, handle);
@@ -112,7 +111,9 @@ impl Fabric {
         let node = self.root_node;
         let at = self.node_event(node);
         let server = &mut self.root().server;
-        let (served, latency) = (server.serve(now, access.bytes), server.latency());
+        let latency = server.latency();
+        let served =
+            if write { server.serve_write(now, access.bytes) } else { server.serve(now, access.bytes) };
         if write {
             // A posted write leaves the receive buffer when memory takes it.
             if served == now {
@@ -139,9 +140,33 @@ impl Fabric {
         self.refuse(ingress, handle, id, CompletionStatus::UnsupportedRequest);
     }
 
-    /// Memory takes the data of a posted write.
+    /// An interrupt, or a completion for the processor: neither passes a posted write (PCIe 5.0 §2.4.1, table 2-39), and a write
+    /// that still waits for memory could be passed here.
+    fn behind_writes(&mut self, ingress: PortId, handle: TlpHandle) {
+        let (now, written) = (self.now, self.root().server.written());
+        if written <= now {
+            return self.processor_takes(ingress, handle);
+        }
+        let at = self.node_event(self.root_node);
+        let data = handle.to_event() | u64::from(ingress.0) << 32;
+        self.schedule(written, EventKind::MemoryAccept, at, data);
+    }
+
+    fn processor_takes(&mut self, ingress: PortId, handle: TlpHandle) {
+        if matches!(self.tlps.get(handle).repr.kind(), Kind::Completion(_)) {
+            let node = self.root_node;
+            self.completion_arrived(node, ingress, handle);
+        } else {
+            self.interrupt(ingress, handle);
+        }
+    }
+
+    /// Memory takes the data of a posted write, or is done with the writes before an interrupt or a completion.
     pub(crate) fn memory_accepts(&mut self, handle: TlpHandle, ingress: PortId) {
         let tlp = self.tlps.get(handle);
+        if !memory_access(&tlp.repr).is_some_and(|access| !is_interrupt(access)) {
+            return self.processor_takes(ingress, handle);
+        }
         if let (Some(access), Some(data)) = (memory_access(&tlp.repr), tlp.payload.bytes()) {
             let data = data.to_vec();
             self.root().memory.write(access.address, &data);
@@ -213,7 +238,13 @@ impl Fabric {
             PeerToPeer::Split(limit) if splits => self.split_peer_request(ingress, handle, limit),
             _ => {
                 let source = self.ports[ingress.index()].index;
-                let waiting = Waiting { tlp: handle, shape, ingress: Some(ingress), tail: Time::ZERO, nullified: false };
+                let waiting = Waiting {
+                    tlp: handle,
+                    shape,
+                    ingress: Some(ingress),
+                    tail: Time::ZERO,
+                    nullified: false,
+                };
                 self.enqueue(egress, source, waiting);
             }
         }
