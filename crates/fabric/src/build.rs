@@ -481,7 +481,7 @@ fn make_port(
         recovering: false,
         peer_cuts_through: false,
         leaving: Vec::new(),
-        truncated: None,
+        discards: false,
         timer: Time::NEVER,
         later_timer: Time::NEVER,
         counters: WireCounters::default(),
@@ -501,6 +501,14 @@ fn establish(config: &FabricConfig, layout: &Layout, ports: &mut [Port]) -> Resu
             );
             (ports[link.lower].engine, ports[link.upper].engine) = Engine::established(lower, upper);
         }
+    }
+    for i in 0..ports.len() {
+        let receiver = ports[ports[i].peer.index()].engine.config();
+        let Some(buffers) = receiver.receive.vcs[0] else { continue };
+        ports[i].series.credits_of = buffers.0.map(|class| match class.header {
+            Credits::Infinite => None,
+            Credits::Finite(credits) => Some(u32::from(credits)),
+        });
     }
     Ok(())
 }

@@ -34,8 +34,8 @@ pub(crate) struct Port {
     pub(crate) peer_cuts_through: bool,
     /// Receive buffers that are free again when the unit on the wire has left.
     pub(crate) leaving: Vec<Leaving>,
-    /// A TLP whose header was being processed when its tail was cut off.
-    pub(crate) truncated: Option<TlpHandle>,
+    /// The link went down and is not up again: what is routed here is discarded (PCIe 5.0 §2.9.1).
+    pub(crate) discards: bool,
     /// When the pending timer event of the data link layer is due.
     pub(crate) timer: Time,
     /// When the one after it is due.
@@ -103,9 +103,10 @@ pub(crate) struct PortSeries {
     pub(crate) replay: SeriesId,
     pub(crate) queue: Gauge,
     pub(crate) replay_buffer: Gauge,
-    pub(crate) posted_credits: Gauge,
-    pub(crate) non_posted_credits: Gauge,
-    pub(crate) completion_credits: Gauge,
+    /// Header credits of the receiver that are taken, by class.
+    pub(crate) credits: [Gauge; 3],
+    /// How many there are; `None` is without limit.
+    pub(crate) credits_of: [Option<u32>; 3],
 }
 
 impl PortSeries {
@@ -117,9 +118,8 @@ impl PortSeries {
             replay: timeline.add_series(),
             queue: timeline.add_gauge(),
             replay_buffer: timeline.add_gauge(),
-            posted_credits: timeline.add_gauge(),
-            non_posted_credits: timeline.add_gauge(),
-            completion_credits: timeline.add_gauge(),
+            credits: std::array::from_fn(|_| timeline.add_gauge()),
+            credits_of: [None; 3],
         }
     }
 }

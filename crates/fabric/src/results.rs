@@ -8,7 +8,7 @@ use crate::sim::Fabric;
 use crate::timeline::{BINS, Gauge};
 use crate::topology::Topology;
 use crate::transactions::FlowStatistics;
-use tlplab_datalink::{Counters, Credits, LinkLayer};
+use tlplab_datalink::{Counters, LinkLayer};
 use tlplab_units::{Duration, FcClass, Time, Vc};
 
 /// What one direction of a link did.
@@ -30,9 +30,12 @@ pub struct DirectionResult {
     pub replay_buffer_stalls: [Duration; 3],
 }
 
+const CREDITS: [&str; 3] =
+    ["posted header credits taken", "non-posted header credits taken", "completion header credits taken"];
+
 /// A level over time.
 pub struct LevelResult {
-    /// What it is a level of: tags, posted header credits left…
+    /// What it is a level of: tags in use, posted header credits taken…
     pub name: &'static str,
     /// The component or direction.
     pub place: String,
@@ -165,20 +168,10 @@ impl Fabric {
             let (id, link) = (PortId(i as u16), Some((port.link, port.direction)));
             let place = self.topology.direction_name(id);
             let s = port.series;
-            let receiver = self.ports[port.peer.index()].engine.config().receive.vcs[0];
-            let capacity = |class: FcClass| match receiver?.0[class.index()].header {
-                Credits::Infinite => None,
-                Credits::Finite(credits) => Some(u64::from(credits)),
-            };
-            let credits = [
-                ("posted header credits left", s.posted_credits, FcClass::Posted),
-                ("non-posted header credits left", s.non_posted_credits, FcClass::NonPosted),
-                ("completion header credits left", s.completion_credits, FcClass::Completion),
-            ]
-            .map(|(name, gauge, class)| (name, gauge, capacity(class)));
-            for (name, gauge, capacity) in credits {
+            for (class, name) in FcClass::ALL.into_iter().zip(CREDITS) {
+                let capacity = s.credits_of[class.index()].map(u64::from);
                 if capacity.is_some() {
-                    levels.push(self.level(name, place.clone(), link, capacity, gauge));
+                    levels.push(self.level(name, place.clone(), link, capacity, s.credits[class.index()]));
                 }
             }
             levels.push(self.level("TLPs queued", place.clone(), link, None, s.queue));
@@ -196,13 +189,7 @@ impl Fabric {
         }
         for port in &mut self.ports {
             let s = &mut port.series;
-            for gauge in [
-                &mut s.queue,
-                &mut s.replay_buffer,
-                &mut s.posted_credits,
-                &mut s.non_posted_credits,
-                &mut s.completion_credits,
-            ] {
+            for gauge in [&mut s.queue, &mut s.replay_buffer].into_iter().chain(&mut s.credits) {
                 self.timeline.flush(gauge, now);
             }
         }

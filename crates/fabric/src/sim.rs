@@ -305,13 +305,10 @@ impl Fabric {
         let series = &mut port.series;
         self.timeline.set(&mut series.queue, now, port.egress.len() as u64);
         self.timeline.set(&mut series.replay_buffer, now, u64::from(port.engine.replay_occupancy().tlps));
-        for (gauge, class) in [
-            (&mut series.posted_credits, FcClass::Posted),
-            (&mut series.non_posted_credits, FcClass::NonPosted),
-            (&mut series.completion_credits, FcClass::Completion),
-        ] {
-            if let Some(left) = port.engine.credits(Vc::ZERO, class).header {
-                self.timeline.set(gauge, now, u64::from(left));
+        for class in FcClass::ALL {
+            let left = port.engine.credits(Vc::ZERO, class).header;
+            if let (Some(left), Some(all)) = (left, series.credits_of[class.index()]) {
+                self.timeline.set(&mut series.credits[class.index()], now, u64::from(all.saturating_sub(left)));
             }
         }
     }
