@@ -92,6 +92,8 @@ pub(crate) struct Step {
     pub(crate) after: f64,
     /// Lengths of the units that follow each other again and again; the second may be 0.
     pub(crate) pattern: [f64; 2],
+    /// Patterns from arrival to arrival.
+    pub(crate) patterns: f64,
 }
 
 impl Step {
@@ -104,6 +106,12 @@ impl Step {
         let ends = [before, before + first, before + period];
         let end = ends.into_iter().find(|end| *end >= target).unwrap_or(before + period);
         end - self.after % period
+    }
+
+    /// Arrivals that an Ack covers. (DLLPs stretch the pattern, and the gaps between arrivals with it.)
+    fn covered(&self, due: f64) -> f64 {
+        let gap = self.patterns * (self.pattern[0] + self.pattern[1]);
+        (self.wait(due) / gap + 1e-9).floor() + 1.0
     }
 }
 
@@ -140,7 +148,7 @@ impl Receiver {
         }
         let Busy { unit, mixed, ack, step } = wire;
         let period = match step {
-            Some(step) => gap * ((step.wait(due) / gap).floor() + 1.0),
+            Some(step) => gap * step.covered(due),
             // Arrivals are dense: units follow the Ack at once, and the first arrival comes anywhere within the gap.
             _ if unit > 0.0 && !mixed && gap < 0.95 * unit => {
                 let (from, to) = ((due - ack) / unit, (due + gap - ack) / unit);
@@ -228,12 +236,12 @@ mod tests {
             unit: 532.0,
             mixed: false,
             ack: 8.0,
-            step: Some(Step { after: 24.0, pattern: [532.0, 0.0] }),
+            step: Some(Step { after: 24.0, pattern: [532.0, 0.0], patterns: 1.0 }),
         };
         assert_eq!(acks(receiver, 532.0, locked).round(), 1064.0);
         // Units of 536 and 24 in turn, arrivals 532 after each pair: due at 1187, next end 1656, so 1124 after the arrival.
-        let pair = Step { after: 532.0, pattern: [536.0, 24.0] };
-        assert_eq!(pair.wait(655.0).round(), 1124.0);
+        let pair = Step { after: 532.0, pattern: [536.0, 24.0], patterns: 1.0 };
+        assert_eq!((pair.wait(655.0).round(), pair.covered(655.0)), (1124.0, 3.0));
         let every = Receiver { ack_every: Some(3.0), ..receiver };
         assert_eq!(acks(every, 100.0, Busy::IDLE).round(), 300.0);
     }

@@ -160,8 +160,9 @@ impl Setup {
         let in_turn = (rates.reads / rates.writes - 1.0).abs() < 1e-6 && self.completions_per_read() == 1.0;
         let (w, r) = (w / capacity, r / capacity);
         let down_unit = self.completion_cost() / capacity;
-        let up_step = |t: Turnaround| Step { after: t.host + down_unit, pattern: [w, r] };
-        let down_step = |t: Turnaround| Step { after: t.device + r, pattern: [down_unit, 0.0] };
+        let patterns = self.completions_per_read() * self.read_group;
+        let up_step = |t: Turnaround| Step { after: t.host + down_unit, pattern: [w, r], patterns: 1.0 };
+        let down_step = |t: Turnaround| Step { after: t.device + r, pattern: [down_unit, 0.0], patterns };
         let mixed = rates.reads > 0.0;
         let up_wire =
             Busy { unit: up_unit, mixed, ack, step: self.turnaround.filter(|_| in_turn).map(up_step) };
