@@ -87,10 +87,10 @@ impl<H> Channel<H> {
         if self.in_flight.front()?.arrives == now { self.in_flight.pop_front() } else { None }
     }
 
-    /// The link goes down: everything in flight is lost. Returns what a switch had begun to forward.
-    pub(crate) fn cut(&mut self, now: Time) -> impl Iterator<Item = Unit<H>> {
+    /// The link goes down: everything in flight is lost.
+    pub(crate) fn cut(&mut self, now: Time) -> impl Iterator<Item = InFlight<H>> {
         self.wire_free = now;
-        self.in_flight.drain(..).filter(|flying| flying.forwarded).map(|flying| flying.unit)
+        self.in_flight.drain(..)
     }
 
     /// Total time ordered sets have had the wire until `now`.

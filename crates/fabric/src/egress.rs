@@ -111,15 +111,6 @@ impl Egress {
         Choice::Blocked(blocked)
     }
 
-    /// A TLP that was being forwarded will never be whole: it goes out nullified, and has no receive buffer to free.
-    pub(crate) fn nullify(&mut self, tlp: TlpHandle, ingress: PortId) {
-        for waiting in self.sources.iter_mut().flat_map(|s| s.queue.items_mut()) {
-            if waiting.tlp == tlp && waiting.ingress == Some(ingress) {
-                (waiting.ingress, waiting.nullified) = (None, true);
-            }
-        }
-    }
-
     /// Removes everything: the link went down.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Waiting> {
         self.waiting = 0;

@@ -1,11 +1,11 @@
 //! Links that go down, come up, and retrain.
 
 use crate::attribution::{Cause, Partition};
+use crate::egress::Waiting;
 use crate::ids::PortId;
 use crate::port::Leaving;
 use crate::queue::EventKind;
 use crate::sim::Fabric;
-use crate::slab::TlpHandle;
 use tlplab_datalink::{LinkLayer, TlpUnit, Unit};
 use tlplab_units::{FcClass, Time};
 use tlplab_wire::tlp::CompletionStatus;
@@ -22,7 +22,10 @@ impl Fabric {
     pub(crate) fn link_state(&mut self, id: PortId, what: u64) {
         let ends = [id, self.ports[id.index()].peer];
         match what {
-            DOWN => ends.into_iter().for_each(|end| self.link_down(end)),
+            DOWN => {
+                ends.into_iter().for_each(|end| self.cut(end));
+                ends.into_iter().for_each(|end| self.link_down(end));
+            }
             UP => ends.into_iter().for_each(|end| self.link_up(end)),
             _ => ends.into_iter().for_each(|end| self.recovered(end)),
         }
@@ -48,9 +51,8 @@ impl Fabric {
         }
         (port.wire_up, port.recovering, port.transmitting) = (false, false, false);
         port.partition.idle(now);
+        port.discards = true;
         let leaving = std::mem::take(&mut port.leaving);
-        self.cut(id);
-        let port = &mut self.ports[id.index()];
         let mut events = std::mem::take(&mut self.link_events);
         port.engine.link_down(now, &mut |event| events.push(event));
         for event in events.drain(..) {
@@ -62,32 +64,18 @@ impl Fabric {
         self.discard_waiting(id);
     }
 
-    /// Whatever `id` has on the wire is lost. A TLP that the peer has begun to forward will never be whole: it is nullified where it
-    /// waits, and has no receive buffer that could be freed. (What has begun to leave already leaves as if it were whole.)
+    /// Whatever `id` has on the wire is lost. A TLP that the peer has begun to forward counts as having arrived just before, so that it
+    /// is neither forwarded twice nor half.
     fn cut(&mut self, id: PortId) {
         let now = self.now;
         let ingress = self.ports[id.index()].peer;
         let cut: Vec<_> = self.ports[id.index()].channel.cut(now).collect();
-        for unit in cut {
-            if let Unit::Tlp(TlpUnit { handle, nullified, .. }) = unit {
-                if nullified {
-                    self.drop_tlp(handle);
-                } else {
-                    self.truncate(ingress, handle);
-                }
+        for flying in cut {
+            match flying.unit {
+                Unit::Tlp(TlpUnit { handle, nullified: true, .. }) => self.drop_tlp(handle),
+                _ if flying.forwarded => self.take(ingress, &flying),
+                _ => {}
             }
-        }
-    }
-
-    fn truncate(&mut self, ingress: PortId, handle: TlpHandle) {
-        let now = self.now;
-        self.ports[ingress.index()].truncated = Some(handle);
-        let node = self.ports[ingress.index()].node;
-        for i in 0..self.own_ports(node).len() {
-            let port = self.own_ports(node)[i];
-            let port = &mut self.ports[port.index()];
-            port.egress.nullify(handle, ingress);
-            port.leaving.retain(|entry| entry.ingress != ingress || entry.tail < now);
         }
     }
 
@@ -95,23 +83,26 @@ impl Fabric {
     /// (PCIe 5.0 §2.9.1); the node's own requests run into their completion timeout.
     fn discard_waiting(&mut self, id: PortId) {
         let waiting: Vec<_> = self.ports[id.index()].egress.drain().collect();
-        for entry in waiting {
-            self.ports[id.index()].counters.discarded += 1;
-            match entry.ingress {
-                Some(ingress) if entry.tail > self.now => {
-                    self.drop_tlp(entry.tlp);
-                    self.release_when_whole(Leaving { ingress, shape: entry.shape, tail: entry.tail });
+        waiting.into_iter().for_each(|entry| self.discard(id, entry));
+    }
+
+    /// Drops what was to leave by `id`.
+    pub(crate) fn discard(&mut self, id: PortId, entry: Waiting) {
+        self.ports[id.index()].counters.discarded += 1;
+        match entry.ingress {
+            Some(ingress) if entry.tail > self.now => {
+                self.drop_tlp(entry.tlp);
+                self.release_when_whole(Leaving { ingress, shape: entry.shape, tail: entry.tail });
+            }
+            Some(ingress) => {
+                let completer = self.answers_for(ingress);
+                self.refuse(ingress, entry.tlp, completer, CompletionStatus::UnsupportedRequest);
+            }
+            None => {
+                if !entry.nullified {
+                    self.left_its_maker(id, entry.tlp);
                 }
-                Some(ingress) => {
-                    let completer = self.answers_for(ingress);
-                    self.refuse(ingress, entry.tlp, completer, CompletionStatus::UnsupportedRequest);
-                }
-                None => {
-                    if !entry.nullified {
-                        self.left_its_maker(id, entry.tlp);
-                    }
-                    self.drop_tlp(entry.tlp);
-                }
+                self.drop_tlp(entry.tlp);
             }
         }
     }
@@ -124,12 +115,13 @@ impl Fabric {
         if self.ports[id.index()].recovering {
             return;
         }
+        self.cut(id);
+        self.cut(peer);
         for end in [id, peer] {
             let port = &mut self.ports[end.index()];
             (port.wire_up, port.recovering, port.transmitting) = (false, true, false);
             port.engine.link_recovering(now);
             port.partition.idle(now);
-            self.cut(end);
             self.block_all(end, Some(Cause::LinkDown));
             // What left just now is lost on the wire, but not in the replay buffer, so its receive buffer is free.
             let leaving = std::mem::take(&mut self.ports[end.index()].leaving);

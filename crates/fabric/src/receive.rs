@@ -9,7 +9,7 @@ use crate::queue::EventKind;
 use crate::sim::Fabric;
 use crate::slab::TlpHandle;
 use tlplab_datalink::{Event, Integrity, LinkLayer, TlpUnit, Unit};
-use tlplab_units::{Duration, FcClass, LinkMode, Time};
+use tlplab_units::{FcClass, LinkMode, Time};
 
 impl Fabric {
     /// The first unit in flight to `id` has arrived.
@@ -17,18 +17,24 @@ impl Fabric {
         let now = self.now;
         let peer = self.ports[id.index()].peer;
         let Some(flying) = self.ports[peer.index()].channel.arrive(now) else { return };
-        let mut events = std::mem::take(&mut self.link_events);
-        let port = &mut self.ports[id.index()];
-        port.engine.handle_unit(now, &flying.unit, flying.integrity, &mut |event| events.push(event));
-        for event in events.drain(..) {
-            self.link_event(id, event, Some(&flying));
-        }
-        self.link_events = events;
+        self.take(id, &flying);
         if let Unit::Tlp(TlpUnit { handle, nullified: true, .. }) = flying.unit {
             self.drop_tlp(handle);
         }
         self.try_transmit(id);
         self.arm(id);
+    }
+
+    /// The data link layer of `id` gets a unit.
+    pub(crate) fn take(&mut self, id: PortId, flying: &InFlight<TlpHandle>) {
+        let now = self.now;
+        let mut events = std::mem::take(&mut self.link_events);
+        let port = &mut self.ports[id.index()];
+        port.engine.handle_unit(now, &flying.unit, flying.integrity, &mut |event| events.push(event));
+        for event in events.drain(..) {
+            self.link_event(id, event, Some(flying));
+        }
+        self.link_events = events;
     }
 
     /// What the data link layer of `id` says.
@@ -52,7 +58,10 @@ impl Fabric {
             }
             Event::Lost(tlp) => self.drop_tlp(tlp),
             Event::CreditsArrived { class, .. } => self.unblock(id, Some(class)),
-            Event::Up => self.unblock(id, None),
+            Event::Up => {
+                self.ports[id.index()].discards = false;
+                self.unblock(id, None);
+            }
             Event::Retrain(_) => self.retrain(id),
             Event::Discarded { .. } | Event::Down => {}
             Event::Error(error) => self.protocol_errors.push((self.now, id, error)),
@@ -135,7 +144,13 @@ impl Fabric {
             return;
         }
         let (arrives, integrity, on_wire) = (flying.arrives, flying.integrity, flying.on_wire);
+        if arrives - on_wire > now {
+            return; // the header of a TLP that a link going down has taken with it; this one comes later
+        }
         let Some(egress) = self.route(id, unit.handle) else { return };
+        if self.ports[egress.index()].mode == LinkMode::Flit {
+            return; // a flit is checked as a whole before it counts: nothing starts before the tail is there
+        }
         let sender = &mut self.ports[peer.index()];
         if let Some(flying) = sender.channel.first_in_flight() {
             flying.forwarded = true;
@@ -143,11 +158,7 @@ impl Fabric {
         let latency = self.node_of(id).latency();
         let out = &self.ports[egress.index()];
         let bytes = u64::from(unit.shape.bytes) + 8;
-        let serialisation = match out.mode {
-            LinkMode::NonFlit => out.channel.rate().time_of(bytes),
-            // A flit is checked as a whole before it counts, so nothing starts before the tail is there.
-            LinkMode::Flit => Duration::ZERO,
-        };
+        let serialisation = out.channel.rate().time_of(bytes);
         // The egress must not run dry: its last byte may not leave before the last byte has arrived and been processed.
         let ready = (now + latency).max((arrives + latency) - serialisation.min(arrives - now));
         let handle = match integrity {
@@ -188,12 +199,8 @@ impl Fabric {
         let (node, sender) = (self.ports[id.index()].node, self.ports[id.index()].peer);
         let (place, latency) = (self.place_of(node), self.node_of(id).latency());
         let now = self.now;
-        let port = &mut self.ports[id.index()];
-        let truncated = port.truncated == Some(handle);
-        port.truncated = port.truncated.filter(|_| !truncated);
-        let integrity = if truncated { Integrity::Bad } else { integrity };
         let tlp = self.tlps.get_mut(handle);
-        if tlp.tracked && !truncated {
+        if tlp.tracked {
             // Beyond the latency it waited for the tail, which a slower ingress still serialises.
             let tail = (now - tlp.ledger.charged()).saturating_sub(latency);
             tlp.ledger.charge_for(tail, Port::place(sender), Cause::Serialisation);

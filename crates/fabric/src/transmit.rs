@@ -30,6 +30,10 @@ impl Fabric {
 
     /// A TLP that has waited for `egress` before it was made (its operation did) joins the queue.
     pub(crate) fn enqueue_waiting(&mut self, egress: PortId, source: usize, waiting: Waiting) {
+        let own_request = waiting.ingress.is_none() && !waiting.nullified && waiting.shape.class != FcClass::Completion;
+        if self.ports[egress.index()].discards && !own_request {
+            return self.discard(egress, waiting);
+        }
         let attributes = OrderingAttributes::of(&self.tlps.get(waiting.tlp).repr);
         self.ports[egress.index()].egress.push(source, attributes, waiting);
         self.try_transmit(egress);
@@ -139,7 +143,13 @@ impl Fabric {
         }
         let port = &mut self.ports[id.index()];
         port.counters.damaged += u64::from(damage.is_some());
+        let nullified = match &unit {
+            Unit::Tlp(tlp) if tlp.nullified => Some(tlp.handle),
+            _ => None,
+        };
         if !port.channel.launch(unit, wire, damage) {
+            // Nobody else knows of a nullified copy.
+            nullified.into_iter().for_each(|copy| self.drop_tlp(copy));
             return;
         }
         let header_at = wire.starts + port.channel.rate().time_of(header_bytes) + port.channel.flight;

@@ -127,11 +127,6 @@ impl<E> OrderedQueue<E> {
         found.into_iter().flatten().map(|(_, class, item)| (class, item))
     }
 
-    /// Everything that waits, class by class.
-    pub fn items_mut(&mut self) -> impl Iterator<Item = &mut E> {
-        self.fifos.iter_mut().flatten().map(|entry| &mut entry.item)
-    }
-
     /// Removes everything (the link went down, the function was reset), class by class.
     pub fn drain(&mut self) -> impl Iterator<Item = E> {
         self.fifos.iter_mut().flat_map(|fifo| fifo.drain(..)).map(|entry| entry.item)

@@ -38,8 +38,8 @@ pub struct RequestChunks {
     finished: bool,
 }
 
-/// Splits a transfer of `bytes` at `address` into requests of at most `limit` bytes (MPS for writes, MRRS for reads; a power of
-/// two from 128 to 4096).
+/// Splits a transfer of `bytes` at `address` into requests of at most `limit` bytes (MPS for writes, MRRS for reads, less where a root
+/// complex cuts more finely; a power of two from 4 to 4096).
 ///
 /// No request crosses 4 KiB (PCIe 5.0 §2.2.7), and none spans more doublewords than `limit` holds: an unaligned start costs part
 /// of its first doubleword. A transfer of 0 bytes is one zero-length request. The transfer may not pass the top of the 64-bit address space.
@@ -51,7 +51,7 @@ pub struct RequestChunks {
 /// assert_eq!(sizes(RequestPolicy::Packed), [192, 256, 152]); // 0x2000 is a page
 /// ```
 pub fn split_request(address: u64, bytes: u64, limit: u32, policy: RequestPolicy) -> RequestChunks {
-    debug_assert!(limit.is_power_of_two() && (128..=4096).contains(&limit), "limit {limit}");
+    debug_assert!(limit.is_power_of_two() && (4..=4096).contains(&limit), "limit {limit}");
     debug_assert!(bytes == 0 || address.checked_add(bytes - 1).is_some(), "{address:#x} + {bytes} wraps");
     RequestChunks { address, left: bytes, offset: 0, limit, policy, finished: false }
 }

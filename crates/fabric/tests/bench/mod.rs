@@ -1,6 +1,12 @@
 //! A fabric in a few lines, for tests.
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
+pub mod any;
+pub mod mover;
+pub mod watch;
+
+pub use watch::Watch;
+
 use tlplab_device::{Device, HostProgram, Load, LoadConfig, LoadOp, Memory};
 use tlplab_fabric::config::*;
 use tlplab_fabric::topology::FlowInfo;
@@ -16,7 +22,7 @@ pub fn ns(n: u64) -> Duration {
 pub struct Bench {
     pub config: FabricConfig,
     devices: Vec<(String, Box<dyn Device>, Vec<FlowInfo>, bool)>,
-    programs: Vec<(Box<dyn HostProgram>, Vec<FlowInfo>)>,
+    programs: Vec<(Box<dyn HostProgram>, Vec<FlowInfo>, bool)>,
 }
 
 pub struct DeviceSlot<'a> {
@@ -103,13 +109,25 @@ impl Bench {
 
     pub fn mmio(&mut self, load: LoadConfig) -> &mut Self {
         let flows = flows_of("cpu", "host", load.op);
-        self.programs.push((Box::new(Load::new(load, SEED, "cpu").unwrap()), flows));
+        let finishes = load.count.is_some();
+        self.programs.push((Box::new(Load::new(load, SEED, "cpu").unwrap()), flows, finishes));
         self
     }
 
     pub fn program(&mut self, program: Box<dyn HostProgram>) -> &mut Self {
-        self.programs.push((program, vec![flow_info("cpu", "host", "mmio")]));
+        self.programs.push((program, vec![flow_info("cpu", "host", "mmio")], false));
         self
+    }
+
+    /// A program whose end the run waits for.
+    pub fn finishing_program(&mut self, program: Box<dyn HostProgram>) -> &mut Self {
+        self.programs.push((program, vec![flow_info("cpu", "host", "mmio")], true));
+        self
+    }
+
+    /// What a device does that is in the configuration already.
+    pub fn behaviour(&mut self, name: &str, device: Box<dyn Device>, finishes: bool) {
+        self.devices.push((name.into(), device, vec![flow_info(name, name, "dma")], finishes));
     }
 
     pub fn build(self) -> Fabric {
@@ -121,8 +139,8 @@ impl Bench {
         for (name, device, flows, finishes) in self.devices {
             builder.device(&name, device, flows, finishes);
         }
-        for (program, flows) in self.programs {
-            builder.program(program, flows, false);
+        for (program, flows, finishes) in self.programs {
+            builder.program(program, flows, finishes);
         }
         if let Some(probe) = probe {
             builder.probe(probe);
@@ -146,8 +164,11 @@ impl DeviceSlot<'_> {
         self.model(Box::new(Memory::new(size)));
     }
     pub fn model(self, device: Box<dyn Device>) {
-        let flows = vec![flow_info(&self.name, &self.name, "dma")];
-        self.bench.devices.push((self.name, device, flows, false));
+        self.bench.behaviour(&self.name, device, false);
+    }
+    /// A device whose end the run waits for.
+    pub fn finishing(self, device: Box<dyn Device>) {
+        self.bench.behaviour(&self.name, device, true);
     }
 }
 

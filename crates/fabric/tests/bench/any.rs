@@ -1,0 +1,533 @@
+//! Random fabrics with random work, for property tests.
+
+use super::mover::{Base, Move, Moved, Mover, bytes_at};
+use super::{Bench, Watch, link, ns};
+use proptest::prelude::*;
+use std::sync::{Arc, Mutex};
+use tlplab_device::Memory;
+use tlplab_fabric::config::*;
+use tlplab_fabric::{Fabric, Ending};
+use tlplab_transaction::CompletionPolicy;
+use tlplab_units::{Duration, FcClass, Generation, LinkMode, Mps, Mrrs, Rcb, Time, Width};
+
+#[derive(Clone, Debug)]
+pub struct AnyLink {
+    generation: u8,
+    flit: bool,
+    width: Width,
+    mps: Mps,
+    flight: u64,
+    trained: bool,
+    skp: SkpPolicy,
+    upper: AnyPort,
+    lower: AnyPort,
+    pub faults: Vec<Fault>,
+}
+
+#[derive(Clone, Debug)]
+struct AnyPort {
+    /// Headers and spare data credits beyond the largest TLP.
+    buffers: Option<(u32, u32)>,
+    infinite_completions: bool,
+    replay_tlps: Option<u32>,
+    replay_spare: Option<u32>,
+    ack: Option<u64>,
+    ack_every: Option<u16>,
+}
+
+#[derive(Clone, Debug)]
+pub struct AnySwitch {
+    parent: usize,
+    link: AnyLink,
+    latency: u64,
+    forwarding: Forwarding,
+    weights: Option<u16>,
+}
+
+#[derive(Clone, Debug)]
+pub struct AnyDevice {
+    parent: usize,
+    link: AnyLink,
+    mrrs: Mrrs,
+    tags: u16,
+    latency: u64,
+    /// Which peer, if any, its work goes to.
+    peer: Option<usize>,
+    outstanding: usize,
+    moves: Vec<(bool, u16, u16)>,
+    ordering: (bool, bool),
+}
+
+#[derive(Clone, Debug)]
+pub struct AnyFabric {
+    root_ports: usize,
+    pub switches: Vec<AnySwitch>,
+    pub devices: Vec<AnyDevice>,
+    host_latency: u64,
+    memory: (u64, Option<u64>),
+    rcb: Rcb,
+    completions: CompletionPolicy,
+    peer_to_peer: PeerToPeer,
+    mmio: Vec<(bool, u16, u16)>,
+}
+
+fn port() -> impl Strategy<Value = AnyPort> {
+    (
+        prop::option::weighted(0.5, (1u32..5, 0u32..20)),
+        any::<bool>(),
+        prop::option::weighted(0.3, 1u32..5),
+        prop::option::weighted(0.2, 220u32..600),
+        prop::option::weighted(0.3, 0u64..300),
+        prop::option::weighted(0.2, 1u16..4),
+    )
+        .prop_map(|(buffers, infinite_completions, replay_tlps, replay_spare, ack, ack_every)| AnyPort {
+            buffers,
+            infinite_completions,
+            replay_tlps,
+            replay_spare,
+            ack,
+            ack_every,
+        })
+}
+
+fn skp() -> impl Strategy<Value = SkpPolicy> {
+    prop_oneof![
+        3 => Just(SkpPolicy::Standard),
+        1 => Just(SkpPolicy::Off),
+        1 => Just(SkpPolicy::Custom { length: 4, interval: 100 }),
+    ]
+}
+
+fn any_link() -> impl Strategy<Value = AnyLink> {
+    (
+        1u8..=7,
+        prop::bool::weighted(0.2),
+        prop::sample::select(&Width::ALL[..]),
+        prop::sample::select(Mps::ALL),
+        prop_oneof![Just(0u64), 1u64..400],
+        prop::bool::weighted(0.7),
+        skp(),
+        port(),
+        port(),
+    )
+        .prop_map(|(generation, flit, width, mps, flight, trained, skp, upper, lower)| AnyLink {
+            generation,
+            flit,
+            width,
+            mps,
+            flight,
+            trained,
+            skp,
+            upper,
+            lower,
+            faults: Vec::new(),
+        })
+}
+
+fn moves(most: usize) -> impl Strategy<Value = Vec<(bool, u16, u16)>> {
+    prop::collection::vec((any::<bool>(), 0u16..9000, 1u16..3000), 1..most)
+}
+
+fn any_switch() -> impl Strategy<Value = AnySwitch> {
+    (any::<usize>(), any_link(), 0u64..200, any::<bool>(), prop::option::of(2u16..5)).prop_map(
+        |(parent, link, latency, cut, weights)| AnySwitch {
+            parent,
+            link,
+            latency,
+            forwarding: if cut { Forwarding::CutThrough } else { Forwarding::StoreAndForward },
+            weights,
+        },
+    )
+}
+
+fn any_device() -> impl Strategy<Value = AnyDevice> {
+    (
+        any::<usize>(),
+        any_link(),
+        prop::sample::select(Mrrs::ALL),
+        prop_oneof![Just(1u16), 2u16..40, Just(300u16)],
+        0u64..100,
+        prop::option::weighted(0.4, any::<usize>()),
+        1usize..12,
+        moves(16),
+        any::<(bool, bool)>(),
+    )
+        .prop_map(|(parent, link, mrrs, tags, latency, peer, outstanding, moves, ordering)| AnyDevice {
+            parent,
+            link,
+            mrrs,
+            tags,
+            latency,
+            peer,
+            outstanding,
+            moves,
+            ordering,
+        })
+}
+
+pub fn any_fabric() -> impl Strategy<Value = AnyFabric> {
+    (
+        1usize..=4,
+        prop::collection::vec(any_switch(), 0..4),
+        prop::collection::vec(any_device(), 1..=8),
+        0u64..300,
+        (0u64..200, prop::option::of(2_000_000_000u64..200_000_000_000)),
+        prop::sample::select(Rcb::ALL),
+        prop_oneof![Just(CompletionPolicy::Rcb), Just(CompletionPolicy::Max)],
+        prop_oneof![Just(PeerToPeer::Forward), Just(PeerToPeer::Split(128)), Just(PeerToPeer::Split(64))],
+        moves(10),
+    )
+        .prop_map(
+            |(root_ports, switches, devices, host_latency, memory, rcb, completions, peer_to_peer, mmio)| {
+                AnyFabric {
+                    root_ports,
+                    switches,
+                    devices,
+                    host_latency,
+                    memory,
+                    rcb,
+                    completions,
+                    peer_to_peer,
+                    mmio,
+                }
+            },
+        )
+}
+
+/// The n-th unit of some kind hit, or bit errors, on any link.
+pub fn any_faults() -> impl Strategy<Value = Vec<(usize, Fault)>> {
+    let direction = prop_oneof![Just(Direction::Up), Just(Direction::Down)];
+    let unit = prop_oneof![
+        3 => Just(FaultUnit::Tlp),
+        2 => Just(FaultUnit::Dllp),
+        2 => Just(FaultUnit::Flit)
+    ];
+    let damage = prop_oneof![Just(Damage::Corrupt), Just(Damage::Drop)];
+    let kind = prop_oneof![
+        6 => (unit, 1u64..30, damage).prop_map(|(unit, n, damage)| FaultKind::Nth { unit, n, damage }),
+        // Up to one bit in 10^5: one TLP of 280 B in 45.
+        1 => (1u64..=10).prop_map(|e| FaultKind::BitErrors { numerator: u64::MAX / 1_000_000 * e }),
+    ];
+    let fault = (direction, kind).prop_map(|(direction, kind)| Fault { direction, kind });
+    prop::collection::vec((any::<usize>(), fault), 1..12)
+}
+
+impl AnyPort {
+    fn config(&self, mps: Mps) -> PortConfig {
+        let largest = mps.bytes() / 16;
+        let buffers = self.buffers.map(|(headers, spare)| Buffers {
+            posted_headers: headers,
+            posted_data: largest + spare,
+            non_posted_headers: headers.div_ceil(2),
+            non_posted_data: 2 + spare,
+            completion_headers: if self.infinite_completions { 0 } else { headers },
+            completion_data: if self.infinite_completions { 0 } else { largest + spare },
+        });
+        PortConfig {
+            buffers,
+            replay_tlps: self.replay_tlps,
+            replay_bytes: self.replay_spare.map(|spare| mps.bytes() + 36 + spare),
+            replay_timer: None,
+            ack_latency: self.ack.map(ns),
+            ack_every: self.ack_every,
+        }
+    }
+}
+
+impl AnyLink {
+    fn config(&self, under: &str) -> LinkConfig {
+        let mut config = link(under, self.generation, self.width.lanes());
+        if self.flit {
+            config.mode = LinkMode::Flit;
+        }
+        config.mps = self.mps;
+        config.flight = ns(self.flight);
+        config.trained = self.trained;
+        config.skp = self.skp;
+        (config.upper, config.lower) = (self.upper.config(self.mps), self.lower.config(self.mps));
+        config.faults = self.faults.clone();
+        config
+    }
+}
+
+/// Where the work of device or program `i` in host memory happens: reads find `bytes_at` here…
+pub const READ_BASE: u64 = 0x1_0000_0000;
+/// … and writes leave it here, every worker in a region of its own.
+pub const WRITE_BASE: u64 = 0x2_0000_0000;
+const REGION: u64 = 1 << 20;
+
+/// A fabric made of an `AnyFabric`, and what its workers report.
+pub struct Built {
+    pub fabric: Fabric,
+    pub watch: Watch,
+    pub workers: Vec<Arc<Mutex<Moved>>>,
+    /// Writes to host memory: (address, bytes).
+    pub writes: Vec<(u64, u64)>,
+    /// Transactions to expect, and their bytes.
+    pub expected: (u64, u64),
+}
+
+impl AnyFabric {
+    /// Distributes faults over all links.
+    pub fn with_faults(mut self, faults: &[(usize, Fault)]) -> Self {
+        let mut links: Vec<&mut AnyLink> = self.switches.iter_mut().map(|s| &mut s.link).collect();
+        links.extend(self.devices.iter_mut().map(|d| &mut d.link));
+        for (at, fault) in faults {
+            let count = links.len();
+            links[at % count].faults.push(fault.clone());
+        }
+        self
+    }
+
+    pub fn links(&self) -> usize {
+        self.switches.len() + self.devices.len()
+    }
+
+    /// Names of parents: every root port has one link; switches are at most three deep.
+    fn bench(&self) -> (Bench, Vec<(usize, String)>) {
+        let mut bench = Bench::new();
+        bench.config.host = HostConfig {
+            latency: ns(self.host_latency),
+            memory: MemoryConfig {
+                latency: ns(self.memory.0),
+                bandwidth: self.memory.1,
+                ..MemoryConfig::default()
+            },
+            rcb: self.rcb,
+            completions: self.completions,
+            peer_to_peer: self.peer_to_peer,
+            completion_timeout: Duration::from_ms(500),
+            ..HostConfig::default()
+        };
+        let mut free: Vec<_> = (0..self.root_ports).map(|i| format!("host.rp{i}")).collect();
+        // Possible parents with their depth and root port.
+        let mut switches: Vec<(String, usize, String)> = Vec::new();
+        for (i, switch) in self.switches.iter().enumerate() {
+            let deep: Vec<_> = switches.iter().filter(|(_, depth, _)| *depth < 3).cloned().collect();
+            let count = free.len() + deep.len();
+            let pick = switch.parent % count;
+            let (under, depth, top) = if pick < free.len() {
+                let port = free.remove(pick);
+                (port.clone(), 1, port)
+            } else {
+                let (name, depth, top) = deep[pick - free.len()].clone();
+                (name, depth + 1, top)
+            };
+            let name = format!("sw{i}");
+            bench.config.switches.push(SwitchConfig {
+                name: name.clone(),
+                uplink: switch.link.config(&under),
+                latency: ns(switch.latency),
+                forwarding: switch.forwarding,
+                arbitration: switch.weights.map_or(Arbitration::RoundRobin, |weight| {
+                    Arbitration::Weighted(vec![("dev0".into(), weight), (under, 2), ("sw2".into(), weight)])
+                }),
+            });
+            switches.push((name, depth, top));
+        }
+        let mut tops = Vec::new();
+        for (i, device) in self.devices.iter().enumerate() {
+            let count = free.len() + switches.len();
+            if count == 0 {
+                break;
+            }
+            let pick = device.parent % count;
+            let (under, top) = if pick < free.len() {
+                let port = free.remove(pick);
+                (port.clone(), port)
+            } else {
+                let (name, _, top) = &switches[pick - free.len()];
+                (name.clone(), top.clone())
+            };
+            bench.config.devices.push(DeviceConfig {
+                name: format!("dev{i}"),
+                link: device.link.config(&under),
+                mrrs: device.mrrs,
+                tags: device.tags,
+                latency: ns(device.latency),
+                completion_timeout: Duration::from_ms(500),
+                relaxed_ordering: device.ordering.0,
+                id_based_ordering: device.ordering.1,
+            });
+            tops.push((i, top));
+        }
+        (bench, tops)
+    }
+
+    /// The smallest MPS below each root port is the same for both.
+    fn same_payload_limit(&self, bench: &Bench, tops: &[(usize, String)], a: &str, b: &str) -> bool {
+        let _ = tops;
+        let top_of = |mut under: String| {
+            while let Some(switch) = bench.config.switches.iter().find(|s| s.name == under) {
+                under = switch.uplink.under.clone();
+            }
+            under
+        };
+        let least = |top: &str| {
+            let switches = bench.config.switches.iter().map(|s| &s.uplink);
+            let devices = bench.config.devices.iter().map(|d| &d.link);
+            switches.chain(devices).filter(|l| top_of(l.under.clone()) == top).map(|l| l.mps).min()
+        };
+        least(a) == least(b)
+    }
+
+    pub fn build(&self) -> Built {
+        self.build_with(|_| {})
+    }
+
+    pub fn build_with(&self, change: impl FnOnce(&mut FabricConfig)) -> Built {
+        let (mut bench, tops) = self.bench();
+        let (mut workers, mut writes, mut expected) = (Vec::new(), Vec::new(), (0, 0));
+        let count = tops.len();
+        for (i, (number, top)) in tops.iter().enumerate() {
+            let device = &self.devices[*number];
+            let name = format!("dev{number}");
+            // The last device is a memory, so that there is something to aim at.
+            if i + 1 == count && count > 1 {
+                bench.behaviour(&name, Box::new(Memory::new(1 << 20)), false);
+                continue;
+            }
+            let memory_top = &tops[count - 1].1;
+            let reachable = count > 1
+                && (top == memory_top
+                    || self.peer_to_peer != PeerToPeer::Forward
+                    || self.same_payload_limit(&bench, &tops, top, memory_top));
+            let peer = device.peer.filter(|_| reachable).map(|_| format!("dev{}", tops[count - 1].0));
+            let (base, moves) = plan(i as u64, &device.moves, peer.as_deref(), &mut writes);
+            expected.0 += moves.len() as u64;
+            expected.1 += moves.iter().map(bytes_of).sum::<u64>();
+            let (mover, moved) = Mover::new(base, device.outstanding, moves);
+            bench.behaviour(&name, Box::new(mover), true);
+            workers.push(moved);
+        }
+        if count > 1 {
+            let memory = format!("dev{}", tops[count - 1].0);
+            let (base, moves) = plan(9, &self.mmio, Some(&memory), &mut writes);
+            expected.0 += moves.len() as u64;
+            expected.1 += moves.iter().map(bytes_of).sum::<u64>();
+            let (mover, moved) = Mover::new(base, 4, moves);
+            bench.finishing_program(Box::new(mover));
+            workers.push(moved);
+        }
+        change(&mut bench.config);
+        let watch = Watch::transactions_only();
+        let mut fabric = bench.build_watched(watch.probe());
+        fabric.host_memory().write(READ_BASE, &bytes_at(READ_BASE, 16 << 10));
+        Built { fabric, watch, workers, writes, expected }
+    }
+
+    /// The same fabric without any work.
+    pub fn idle(&self) -> Fabric {
+        let (mut bench, tops) = self.bench();
+        for (number, _) in tops {
+            bench.behaviour(&format!("dev{number}"), Box::new(Memory::new(1 << 20)), false);
+        }
+        bench.config.devices.iter_mut().for_each(|d| d.link.faults.clear());
+        bench.config.switches.iter_mut().for_each(|s| s.uplink.faults.clear());
+        let mut fabric = bench.build();
+        fabric.run_until(Time::ZERO + Duration::from_us(100));
+        fabric
+    }
+}
+
+fn bytes_of(step: &Move) -> u64 {
+    match step {
+        Move::Read { bytes, .. } | Move::Write { bytes, .. } => *bytes,
+    }
+}
+
+/// Reads and writes of host memory, or of a peer: there, what is read was written before by the same worker.
+fn plan(
+    worker: u64,
+    moves: &[(bool, u16, u16)],
+    peer: Option<&str>,
+    writes: &mut Vec<(u64, u64)>,
+) -> (Base, Vec<Move>) {
+    let (mut plan, region) = (Vec::new(), worker * REGION);
+    for &(write, at, bytes) in moves {
+        let (at, bytes) = (u64::from(at), u64::from(bytes));
+        match peer {
+            Some(_) => {
+                let at = at + worker * (1 << 14);
+                plan.extend([Move::Write { at, bytes }, Move::Read { at, bytes }]);
+            }
+            None if write => {
+                let at = WRITE_BASE - READ_BASE + region + at;
+                plan.push(Move::Write { at, bytes });
+                writes.push((READ_BASE + at, bytes));
+            }
+            None => plan.push(Move::Read { at, bytes }),
+        }
+    }
+    let base = peer.map_or(Base::Address(READ_BASE), |peer| Base::Bar(peer.into(), 0));
+    (base, plan)
+}
+
+impl Built {
+    /// Runs until all work is done, then until the fabric is quiet.
+    pub fn run(&mut self, limit: Duration) {
+        let end = Time::ZERO + limit;
+        while self.fabric.run_events(100_000, end) {}
+        self.fabric.run_until(self.fabric.now() + Duration::from_us(200));
+    }
+
+    /// Everything arrived exactly once, with the right bytes.
+    pub fn check_complete(&mut self) {
+        let Self { fabric, watch, workers, writes, expected } = self;
+        assert_eq!(fabric.fault(), None);
+        assert!(fabric.is_done(), "still {} transactions under way", fabric.transactions_live());
+        for worker in workers.iter() {
+            let moved = worker.lock().unwrap();
+            assert!(moved.failed.is_empty(), "{:?}", moved.failed);
+            assert!(moved.wrong.is_empty(), "wrong data: {:?}", moved.wrong);
+            assert_eq!(moved.started, moved.read + moved.accepted);
+        }
+        let transactions = watch.transactions();
+        assert_eq!(transactions.len() as u64, expected.0);
+        assert!(transactions.iter().all(|t| t.ending == Ending::Done));
+        let flows = || fabric.flow_ids().map(|id| fabric.flow_results(id));
+        assert_eq!(flows().map(|f| f.transactions).sum::<u64>(), expected.0);
+        assert_eq!(flows().map(|f| f.bytes).sum::<u64>(), expected.1, "bytes that arrived");
+        assert_eq!((fabric.unexpected_completions(), fabric.refused()), (0, 0));
+        // Each region holds what was written, and nothing else.
+        for worker in 0..10 {
+            let start = WRITE_BASE + worker * REGION;
+            let mut found = vec![0; 12_500];
+            fabric.host_memory().read(start, &mut found);
+            let mut right = vec![0; found.len()];
+            for &(address, bytes) in writes.iter().filter(|(a, _)| (start..start + REGION).contains(a)) {
+                let at = (address - start) as usize;
+                right[at..at + bytes as usize].copy_from_slice(&bytes_at(address, bytes));
+            }
+            assert!(found == right, "host memory of worker {worker}");
+        }
+    }
+
+    /// Nothing is left anywhere: no TLP, no transaction, and all credits are where they were.
+    pub fn check_quiet(&mut self, idle: &Fabric) {
+        let fabric = &mut self.fabric;
+        assert_eq!(fabric.protocol_errors().collect::<Vec<_>>(), []);
+        assert_eq!((fabric.transactions_live(), fabric.tlps_live()), (0, 0), "transactions, TLPs");
+        let ports: Vec<_> = fabric.topology().links.iter().flat_map(|l| l.ports).collect();
+        for port in ports {
+            assert!(fabric.is_active(port));
+            assert_eq!(fabric.replay_buffer(port), 0, "replay buffer of {}", fabric.topology().direction_name(port));
+            for class in FcClass::ALL {
+                let (left, all) = (fabric.credits_left(port, class), idle.credits_left(port, class));
+                let data = (fabric.data_credits_left(port, class), idle.data_credits_left(port, class));
+                for ((left, all), unscaled) in [((left, all), 127), (data, 2047)] {
+                    // Scaled credits are returned in units of 4 or 16: what is short of one is kept back.
+                    let unit = all.map_or(1, |all| if all <= unscaled { 1 } else if all <= 4 * unscaled { 4 } else { 16 });
+                    let back = left.zip(all).is_none_or(|(left, all)| left <= all && left + unit > all);
+                    let name = fabric.topology().direction_name(port);
+                    assert!(back && left.is_some() == all.is_some(), "{name} {class:?}: {left:?} of {all:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Is this generation a flit mode one?
+pub fn is_flit(generation: u8) -> bool {
+    Generation::new(generation).is_some_and(|g| g.requires_flit_mode())
+}

@@ -1,0 +1,31 @@
+//! Random fabrics under random loads: whatever is asked for arrives exactly once, every credit comes back, and the causes of every
+//! latency sum to it.
+
+mod bench;
+
+use bench::any::{any_fabric, any_faults};
+use proptest::prelude::*;
+use tlplab_units::Duration;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn everything_arrives_exactly_once(any in any_fabric()) {
+        let mut built = any.build();
+        built.run(Duration::from_ms(100));
+        built.check_complete();
+        built.check_quiet(&any.idle());
+        built.watch.check_attribution(&built.fabric);
+    }
+
+    #[test]
+    fn faults_delay_but_lose_nothing(any in any_fabric(), faults in any_faults()) {
+        let any = any.with_faults(&faults);
+        let mut built = any.build();
+        built.run(Duration::from_ms(400));
+        built.check_complete();
+        built.check_quiet(&any.idle());
+        built.watch.check_attribution(&built.fabric);
+    }
+}
