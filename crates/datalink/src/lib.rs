@@ -1,4 +1,38 @@
-//! Data link layer, sans-IO: credits, ack/nak and replay, link up, flits
+//! Data link layer, sans-IO: two ports of a link agree on credits, number what they send, acknowledge it, and send again
+//! what was lost. A TLP that [`LinkLayer::send`] took is delivered at the other end exactly once and in order, whatever the
+//! wire does short of going down.
+//!
+//! # The way through
+//! [`LinkLayer`] below is the whole interface: `send` and `handle_unit` take TLPs and what arrives, `poll_transmit` gives
+//! what goes to the wire, `deadline` says when to come back. [`Engine`] is a port of either mode:
+//!
+//! * [`Port`] ([`port`]): framed TLPs and DLLPs. [`FlitPort`] ([`flit`]): 256-byte flits; its page says what is modelled.
+//!   Both are made of the same parts:
+//! * `init`: the feature exchange and InitFC1/2, until [`Event::Up`]; [`Engine::established`] skips to its result
+//! * `flow`: credits of every class and virtual channel, and when an UpdateFC is due; `credit`: one counter
+//! * `ack`: what the receiver expects next and owes the peer; `replay`: what the sender keeps, its timer, REPLAY_NUM;
+//!   `sequence`: the two rings of numbers
+//! * [`config`]: buffers and policies; [`limits`]: the specification's latency tables; [`event`]: what goes in and out
+//!
+//! The tests are dialogues (`tests/dialogue.rs`, `tests/flit.rs`): read one to see a conversation unit by unit.
+//!
+//! # What DLLPs cost
+//! All DLLPs take 8 bytes of the direction that is opposite to the TLPs they are about, and go before TLPs. Their number
+//! follows from the policies alone. Let TLPs with `d` data credits arrive regularly, one each `T`, and be released at once:
+//!
+//! * **Acks.** The latency `L` ([`Config::ack_latency`]) runs from the first TLP that no Ack covers; the Ack then waits for the unit on
+//!   its wire (`W`, from 0 to one TLP time) and covers all that arrived until it starts. So one Ack is sent per
+//!   `floor((L + W) / T) + 1` TLPs, or per `ack.every` if that is fewer. With [`AckLatency::AtOnce`] `L` is 0.
+//! * **UpdateFC.** Of a class with `H` header and `D` data credits and `p` = `fc.batch_percent` / 100, one is sent per
+//!   `min(ceil(H p), ceil(ceil(D p) / d))` TLPs; with `fc.unblock` and little buffer, per `floor((D - largest) / d) + 1` if that is
+//!   fewer, where `largest` is [`Config::max_data_credits`]. Infinite kinds do not count. (Counters are rounded to their
+//!   scale: up for the batch's least size, down for `H` and `D`.)
+//! * **Refresh.** A finite class that had no UpdateFC for `fc.refresh` gets one: 8 bytes per idle class and 30 µs.
+//!
+//! In flit mode all of these ride in flits that carry TLPs, and cost nothing while there are such flits.
+//!
+//! A saturated sender never waits if the peer's buffers cover the loop: TLPs sent during flight, hold time, the batch,
+//! the wait for the wire, and flight back. The same holds for the replay buffer with `L` in place of hold time and batch.
 #![no_std]
 extern crate alloc;
 
@@ -19,12 +53,11 @@ pub use config::{
     AckLatency, AckPolicy, ClassBuffer, Config, ConfigError, Credits, ReceiveBuffers, ReplayBuffer,
     UpdateFcPolicy, VcBuffers,
 };
+pub use engine::Engine;
 pub use event::{
     Blocked, Counters, CreditKind, Discard, Event, FlitAck, FlitTlp, FlitUnit, Integrity, ProtocolError,
     Retrain, Timer, TlpShape, TlpUnit, Unit,
 };
-
-pub use engine::Engine;
 pub use flit::FlitPort;
 pub use flow::CreditsLeft;
 pub use port::Port;
@@ -35,6 +68,9 @@ use tlplab_units::Time;
 pub use tlplab_wire::dllp;
 
 /// One end of a link, as its owner drives it. `H` is the owner's handle of a TLP (a slab index); the layer only carries it.
+///
+/// The layer refers to a TLP from `send` until [`Event::Acked`] or [`Event::Lost`]. Units on the wire refer to it on their own: a
+/// late copy may still be under way when the peer's Ack arrives.
 ///
 /// Time is an input. The owner calls [`poll_transmit`](Self::poll_transmit) whenever the wire is free, and
 /// [`handle_timeout`](Self::handle_timeout) when [`deadline`](Self::deadline) is reached; both may change after any other call.
