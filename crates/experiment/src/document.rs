@@ -4,7 +4,7 @@ use crate::experiment::Experiment;
 use crate::ladder;
 use crate::models::ModelSpec;
 use crate::result::{self, Document};
-use crate::verdict;
+use crate::verdict::{self, Facts};
 use tlplab_fabric::attribution::Cause;
 use tlplab_fabric::config::{Arbitration, Forwarding, PeerToPeer};
 use tlplab_fabric::results::{DirectionResult, LevelResult};
@@ -83,8 +83,29 @@ pub(crate) fn document(
     let busy = fabric
         .memory_busy()
         .map(|busy| busy.saturating_sub(baseline.memory_busy).as_fs() as f64 / span.as_fs().max(1) as f64);
-    document.verdict = verdict::verdict(&document, &experiment.loads, busy);
+    drop_idle(&mut document, experiment);
+    let facts = Facts { loads: &experiment.loads, devices: &experiment.fabric.devices, memory_busy: busy };
+    document.verdict = verdict::verdict(&document, &facts);
     document
+}
+
+/// Leaves out flows that nobody asked for and that did nothing: every component can have one.
+fn drop_idle(document: &mut Document, experiment: &Experiment) {
+    let asked = |name: &str| {
+        let stem = name.strip_suffix(".read").or(name.strip_suffix(".write")).unwrap_or(name);
+        experiment.loads.iter().any(|l| l.name == stem)
+    };
+    let busy = |f: &result::Flow| f.transactions > 0 || f.bytes > 0 || f.errors != result::Errors::default();
+    let keep: Vec<bool> = document.flows.iter().map(|f| busy(f) || asked(&f.name)).collect();
+    let index = |old: usize| keep[old].then(|| keep[..old].iter().filter(|k| **k).count());
+    let mut kept = keep.iter();
+    document.flows.retain(|_| *kept.next().unwrap_or(&true));
+    document.series.flows.retain_mut(|s| index(s.flow).map(|new| s.flow = new).is_some());
+    document.samples.retain_mut(|s| index(s.flow).map(|new| s.flow = new).is_some());
+    if let Some(ladder) = &mut document.ladder {
+        ladder.packets.iter_mut().for_each(|p| p.flow = p.flow.and_then(index));
+        ladder.transactions.retain_mut(|t| index(t.flow).map(|new| t.flow = new).is_some());
+    }
 }
 
 fn flows(fabric: &Fabric, span: Duration) -> Vec<result::Flow> {

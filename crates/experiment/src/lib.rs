@@ -1,4 +1,37 @@
 //! An experiment file becomes a fabric, a run becomes a result document.
+//!
+//! ```
+//! use tlplab_experiment::{Experiment, run};
+//!
+//! let text = r#"
+//!     title = "One writer"
+//!     stop = "20us"
+//!     [device.ssd]
+//!     under = "host.rp0"
+//!     link = "gen3 x4"
+//!     [load]
+//!     ssd = { op = "write", size = "4KiB" }
+//! "#;
+//! let experiment = Experiment::parse(&|_path| Ok(text.to_owned()), "one.toml")?;
+//! let document = run::run(experiment, run::Inputs::default())?;
+//! assert!(document.verdict.sentence.starts_with("The link ssd → host.rp0 limits the run"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! **The way in.** [`Experiment::parse`] reads TOML that keeps the place of every value (`tree`), merges includes, load files and
+//! `--set` overrides, checks it against [`tables`] and turns it into plain data: links ([`link`]), the host ([`hosts`]), switches and
+//! devices ([`topology`], [`models`]), faults, loads ([`load`]), the end ([`stop`]). [`tables`] is the one place that says which keys
+//! there are; unknown keys and their nearest neighbours, defaults, the JSON Schema and the reference of keys ([`schema`]) come from it.
+//! Every mistake is an [`Error`] with file, line, key, what is wrong and what would be right. Nothing here opens a file: the
+//! caller brings the text of included files, and the contents of [`Experiment::files`].
+//!
+//! **The run.** [`run::Run`] builds a fabric, goes on step by step (so that a caller can show progress, stop, or drive devices and
+//! drivers from outside), and says when and why it ends.
+//!
+//! **The way out.** [`run::Run::document`] fills in the [`result::Document`], which is JSON of the schema `tlplab/result/1` and the only
+//! thing that summaries and report pages read. [`ladder`] keeps a window of packets for it, [`verdict`] finds the sentence that names
+//! what limits the run and what would limit next.
+
 mod check;
 mod document;
 pub mod error;

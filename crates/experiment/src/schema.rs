@@ -5,7 +5,6 @@ use crate::models::MODELS;
 use crate::tables;
 use serde_json::{Map, Value, json};
 
-/// Sections that several keys share are definitions of the schema.
 const TIME: &str = r"^\s*\d[\d_]*(\.\d+)?\s*(fs|ps|ns|us|ms|s)\s*$";
 const SIZE: &str = r"^\s*\d[\d_]*(\.\d+)?\s*(B|KiB|MiB|GiB|TiB|kB|MB|GB)\s*$";
 const RATE: &str = r"^\s*\d[\d_]*(\.\d+)?\s*([kMGT]?b/s|[kMG]?B/s)\s*$";
@@ -16,7 +15,39 @@ pub fn schema() -> Value {
     let map = schema.as_object_mut().expect("a section is an object");
     map.insert("$schema".into(), "http://json-schema.org/draft-07/schema#".into());
     map.insert("title".into(), "tlplab experiment".into());
+    map.insert("definitions".into(), definitions().into());
     schema
+}
+
+/// The tables of the grammar, which refer to each other by name.
+fn definitions() -> Map<String, Value> {
+    let sections: [&Section; 13] = [
+        &tables::STOP,
+        &tables::HOST,
+        &tables::MEMORY,
+        &tables::LADDER,
+        &tables::DEFAULTS,
+        &tables::SWITCH,
+        &tables::DEVICE,
+        &tables::LINK,
+        &tables::SKP,
+        &tables::PORT,
+        &tables::BUFFERS,
+        &tables::FAULT,
+        &tables::LOAD,
+    ];
+    let define = |table: &&Section| match table.extra {
+        Some(_) => device(table),
+        None => section(table, &[]),
+    };
+    sections.iter().map(|table| (name(table), define(table))).collect()
+}
+
+/// `a switch` is defined as `switch`.
+fn name(section: &Section) -> String {
+    let title = section.title;
+    let short = ["a ", "an ", "the "].iter().find_map(|article| title.strip_prefix(article)).unwrap_or(title);
+    short.replace(' ', "-")
 }
 
 fn section(section: &Section, more: &[&Key]) -> Value {
@@ -60,8 +91,8 @@ fn kind(kind: &Kind) -> Value {
         Kind::Address => json!({ "type": ["string", "integer"] }),
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::Word(word) => string(word.pattern),
-        Kind::Table(table) if table.extra.is_some() => device(table),
-        Kind::Table(table) => section(table, &[]),
+        // Beside a bare $ref, draft 7 ignores everything else, such as the description.
+        Kind::Table(table) => json!({ "allOf": [{ "$ref": format!("#/definitions/{}", name(table)) }] }),
         Kind::Map { of, .. } => json!({ "type": "object", "additionalProperties": self::kind(of) }),
         Kind::List(of) => json!({ "type": "array", "items": self::kind(of) }),
         Kind::OneOf(kinds) => json!({ "anyOf": kinds.iter().map(self::kind).collect::<Vec<_>>() }),

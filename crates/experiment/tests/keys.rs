@@ -48,6 +48,7 @@ fn places() -> Vec<(&'static str, &'static Section)> {
         ("stop", &tables::STOP),
         ("host", &tables::HOST),
         ("host.memory", &tables::MEMORY),
+        ("ladder", &tables::LADDER),
         ("defaults", &tables::DEFAULTS),
         ("defaults.link", &tables::LINK),
         ("switch.sw0", &tables::SWITCH),
@@ -98,7 +99,7 @@ fn read(sets: &[String]) -> Result<String, String> {
     };
     let options = Options { set: sets.to_vec(), ..Options::default() };
     let e = Experiment::parse_with(&read, "t.toml", &options).map_err(|e| e.to_string())?;
-    Ok(format!("{:?} {:?} {:?} {:?} {:?}", e.title, e.stop, e.fabric, e.devices, e.loads))
+    Ok(format!("{:?} {:?} {:?} {:?} {:?} {:?}", e.title, e.stop, e.fabric, e.devices, e.loads, e.ladder))
 }
 
 fn companions(path: &str) -> Vec<String> {
@@ -166,7 +167,11 @@ fn the_schema_knows_every_key() {
             assert!(text.contains(&serde_json::to_string(key.doc).unwrap()), "{}", key.doc);
         }
     }
-    assert_eq!(schema["properties"]["switch"]["additionalProperties"]["additionalProperties"], false);
+    assert_eq!(schema["definitions"]["switch"]["additionalProperties"], false);
+    let link = &schema["definitions"]["switch"]["properties"]["link"]["anyOf"][1]["allOf"][0]["$ref"];
+    assert_eq!(link, "#/definitions/link");
+    let mut refs = text.split("#/definitions/").skip(1).map(|rest| rest.split('"').next().unwrap());
+    assert!(refs.all(|name| schema["definitions"][name].is_object()));
     assert_eq!(schema["required"], serde_json::json!(["title"]));
 }
 

@@ -99,7 +99,7 @@ fn a_4_byte_read_on_gen1_x1_takes_176_ns() {
     let document = go("latency.toml", &[]);
     let latency = document.flows[0].latency_ns.unwrap();
     assert_eq!((latency.min, latency.p50, latency.max), (176.0, 176.0, 176.0));
-    assert_eq!(document.flows[0].transactions, 1000);
+    assert_eq!(document.flows[0].transactions, 1);
     assert_eq!(document.verdict.limit.kind, LimitKind::Latency, "{:?}", document.verdict);
     assert_eq!(document.stop_reason, "all loads are done");
 }
@@ -200,17 +200,17 @@ fn an_error_opens_the_ladder() {
 
 #[test]
 fn both_fidelities_give_the_same_run() {
-    let a = go("quickstart.toml", &["stop=50us"]);
-    let b = go("quickstart.toml", &["stop=50us", "fidelity=length-only"]);
+    let a = go("quickstart.toml", &["stop=80us"]);
+    let b = go("quickstart.toml", &["stop=80us", "fidelity=length-only"]);
     assert_eq!(a.trace_hash, b.trace_hash);
-    let c = go("quickstart.toml", &["stop=50us", "seed=2"]);
+    let c = go("quickstart.toml", &["stop=80us", "seed=2"]);
     assert_eq!(a.trace_hash, c.trace_hash, "nothing in it is random");
 }
 
 #[test]
 fn a_run_in_steps_is_the_same_run() {
-    let whole = go("quickstart.toml", &["stop=50us"]);
-    let mut run = Run::new(experiment("quickstart.toml", &["stop=50us"]), Inputs::default()).unwrap();
+    let whole = go("quickstart.toml", &["stop=80us"]);
+    let mut run = Run::new(experiment("quickstart.toml", &["stop=80us"]), Inputs::default()).unwrap();
     let mut last = 0.0;
     loop {
         let progress = run.advance(1000).unwrap();
@@ -228,9 +228,83 @@ fn a_run_in_steps_is_the_same_run() {
 #[test]
 fn a_run_can_be_stopped_and_says_why() {
     let mut run = Run::new(experiment("quickstart.toml", &[]), Inputs::default()).unwrap();
-    run.advance(50_000).unwrap();
+    run.advance(2_000).unwrap();
     run.stop("interrupted");
     let document = run.document();
     check(&document);
     assert_eq!(document.stop_reason, "interrupted");
+}
+
+/// What limits, when one thing after the other is made short.
+#[test]
+fn the_verdict_names_what_was_made_short() {
+    let far = "link.dev.flight=500ns";
+    let cases: &[(&str, &[&str], LimitKind, &str)] = &[
+        (
+            "saturated-writes.toml",
+            &[far, "link.dev.upper.buffers={ posted_headers = 8, posted_data = 128 }"],
+            LimitKind::Credits,
+            "credits of dev → host.rp0",
+        ),
+        (
+            "saturated-writes.toml",
+            &[far, "link.dev.lower.replay_tlps=8"],
+            LimitKind::Replay,
+            "replay buffer of dev → host.rp0",
+        ),
+        (
+            "saturated-writes.toml",
+            &["host={ memory = { bandwidth = \"20Gb/s\" } }"],
+            LimitKind::Memory,
+            "memory of host",
+        ),
+        ("saturated-writes.toml", &["load.dev.rate=10Gb/s"], LimitKind::Rate, "the rate of dev"),
+        (
+            "tags.toml",
+            &["device.dev.tags=32", "load.dev.size=512B", "load.dev.outstanding=3"],
+            LimitKind::Outstanding,
+            "the outstanding of dev",
+        ),
+        (
+            "tags.toml",
+            &["load.dev.outstanding=1", "device.dev.tags=32"],
+            LimitKind::Latency,
+            "the latency of dev",
+        ),
+        ("tags.toml", &["device.dev.tags=64"], LimitKind::Link, "link host.rp0 → dev"),
+    ];
+    for (name, sets, kind, resource) in cases {
+        let verdict = go(name, sets).verdict;
+        let limit = &verdict.limit;
+        assert_eq!(
+            (limit.kind, limit.resource.as_str()),
+            (*kind, *resource),
+            "{name} {sets:?}: {verdict:#?}"
+        );
+    }
+}
+
+/// The next limit is the one that holds once the first is gone.
+#[test]
+fn the_next_limit_comes_true() {
+    let narrow = go("quickstart.toml", &[]);
+    let next = narrow.verdict.next.clone().unwrap();
+    assert_eq!(next.resource, "link ssd → sw0");
+    let wide = go("quickstart.toml", &["switch.sw0.link=gen4 x8"]);
+    assert_eq!(wide.verdict.limit.resource, next.resource, "{}", wide.verdict.sentence);
+    near(gbps(&wide, "ssd"), gbps(&narrow, "ssd") * (1.0 + next.headroom), 0.02);
+}
+
+#[test]
+fn failures_are_said() {
+    let document = go(
+        "saturated-writes.toml",
+        &["load.dev.op=read", "host.memory.size=4GiB", "load.dev.address=0x1000", "load.dev.window=4KiB"],
+    );
+    assert!(document.verdict.sentence.contains("limits the run"));
+    let refused = go("peer-to-peer.toml", &["device.gpu.under=host.rp1", "host.p2p=off", "load.nic.op=read"]);
+    let nic = refused.flows.iter().find(|f| f.name == "nic").unwrap();
+    assert!(nic.errors.ur > 0 && nic.transactions == 0, "{nic:?}");
+    let said = refused.verdict.limit.evidence.iter().any(|e| e.ends_with("transactions failed"));
+    assert!(said, "{:?}", refused.verdict);
 }

@@ -4,16 +4,19 @@
 //! because credits, tags and replay buffers run out *behind* it. Only when nothing is busy does the critical path say what a run waits
 //! for: credits, tags, the replay buffer, or its own loads (a rate that is met, or one transaction after another).
 
-use crate::load::{LoadSpec, Pace, Work};
-use crate::result::{Attribution, Document, Flow, Limit, LimitKind, Next, Verdict};
+mod facts;
+mod next;
+mod words;
+
+use crate::result::{Attribution, Document, Flow, Limit, LimitKind, Verdict};
+pub use facts::Facts;
 use tlplab_fabric::attribution::Cause;
+use words::{capital, list, nanoseconds, one_decimal, percent, rate};
 
 /// From this share of time on, a resource counts as always busy. A saturated wire is idle only for less than a symbol per TLP.
 const SATURATED: f64 = 0.97;
 /// From this share of a flow's latency on, a wait is what the flow waits for.
 const MAJOR: f64 = 0.3;
-/// An open-loop load that gets this share of what it offers is served.
-const SERVED: f64 = 0.99;
 
 /// Something that can limit, and how much of it is used.
 #[derive(Clone, Debug)]
@@ -29,9 +32,8 @@ struct Candidate {
     because: String,
 }
 
-/// Judges a run. `loads` say what was asked for, by the names of the flows; `memory_busy` is the share of time in which host memory
-/// was busy, if its bandwidth is limited.
-pub fn verdict(document: &Document, loads: &[LoadSpec], memory_busy: Option<f64>) -> Verdict {
+/// Judges a run: what it did, and what was asked for.
+pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     let flows: Vec<&Flow> = document.flows.iter().filter(|f| f.bytes > 0).collect();
     if flows.is_empty() {
         let failed: u64 = document.flows.iter().map(|f| failures(f)).sum();
@@ -42,19 +44,20 @@ pub fn verdict(document: &Document, loads: &[LoadSpec], memory_busy: Option<f64>
         let limit = Limit { resource: "nothing".into(), ..Limit::default() };
         return Verdict { sentence, limit, next: None };
     }
-    let mut candidates: Vec<Candidate> = wires(document).chain(memory_busy.map(memory)).collect();
+    let mut candidates: Vec<Candidate> = wires(document).chain(facts.memory_busy.map(memory)).collect();
     candidates.sort_by(|a, b| {
-        let queued = |c: &Candidate| waiting_at(document, &c.resource, None);
+        let queued = |c: &Candidate| waiting_at(document, &c.resource);
         // Of several that are always busy, the one that flows wait at.
         let key = |c: &Candidate| if c.used >= SATURATED { (1, queued(c)) } else { (0, c.used) };
         key(b).partial_cmp(&key(a)).expect("fractions are numbers").then(a.resource.cmp(&b.resource))
     });
     let limit = match candidates.first() {
         Some(first) if first.used >= SATURATED => first.clone(),
-        _ => waits(document, &flows).unwrap_or_else(|| own_loads(document, &flows, loads)),
+        _ => waits(document, &flows).unwrap_or_else(|| own_loads(document, &flows, facts)),
     };
-    let next = next(document, &flows, loads, &limit, &candidates);
-    let sentence = format!("{} limits the run: {}.", capital(&limit.resource), limit.because);
+    let next = next::next(document, &flows, facts, &limit, &candidates);
+    let verb = if matches!(limit.kind, LimitKind::Tags | LimitKind::Credits) { "limit" } else { "limits" };
+    let sentence = format!("{} {verb} the run: {}.", capital(&limit.resource), limit.because);
     let mut evidence = limit.evidence.clone();
     let failed: u64 = document.flows.iter().map(failures).sum();
     if failed > 0 {
@@ -100,6 +103,11 @@ fn wires(document: &Document) -> impl Iterator<Item = Candidate> + '_ {
             let mut evidence =
                 vec![format!("{place} is busy {} of the time: {}", percent(used), parts.join(", "))];
             evidence.extend(waiters(document, &place));
+            let queue = match waiting_flows(document, &place).as_slice() {
+                [] => String::new(),
+                [one] => format!(", and {one} queues for it"),
+                names => format!(", and {} queue for it", list(names)),
+            };
             let replaying = u.replay > u.payload + u.overhead;
             Candidate {
                 resource: format!("link {place}"),
@@ -107,7 +115,7 @@ fn wires(document: &Document) -> impl Iterator<Item = Candidate> + '_ {
                 used,
                 link: Some(index),
                 because: format!(
-                    "gen{} x{} is busy {} of the time and carries {} of payload",
+                    "gen{} x{} is busy {} of the time with {} of payload{queue}",
                     link.generation,
                     link.width,
                     percent(used),
@@ -197,8 +205,8 @@ fn tags_because(document: &Document, device: &str) -> String {
 }
 
 /// Nothing is short: the loads themselves ask for no more.
-fn own_loads(document: &Document, flows: &[&Flow], loads: &[LoadSpec]) -> Candidate {
-    let unserved = flows.iter().filter(|f| !is_served(f, loads));
+fn own_loads(document: &Document, flows: &[&Flow], facts: &Facts<'_>) -> Candidate {
+    let unserved = flows.iter().filter(|f| !facts.is_served(f));
     let slowest = unserved.max_by(|a, b| a.payload_bps.total_cmp(&b.payload_bps));
     let Some(flow) = slowest else {
         let names: Vec<&str> = flows.iter().map(|f| f.name.as_str()).collect();
@@ -225,7 +233,7 @@ fn own_loads(document: &Document, flows: &[&Flow], loads: &[LoadSpec]) -> Candid
             most.place
         ));
     }
-    let (kind, resource, because) = match outstanding(flow, loads) {
+    let (kind, resource, because) = match facts.outstanding(flow) {
         Some(1) => (
             LimitKind::Latency,
             format!("the latency of {}", flow.name),
@@ -245,73 +253,13 @@ fn own_loads(document: &Document, flows: &[&Flow], loads: &[LoadSpec]) -> Candid
     Candidate { resource, kind, used: 1.0, link: None, because, evidence }
 }
 
-/// What would limit next: the resource with the least room to grow, if all flows grew alike.
-fn next(
-    document: &Document,
-    flows: &[&Flow],
-    loads: &[LoadSpec],
-    limit: &Candidate,
-    candidates: &[Candidate],
-) -> Option<Next> {
-    let mut best: Option<Next> = None;
-    let mut offer = |resource: &str, kind: LimitKind, headroom: f64, what: String| {
-        if headroom.is_finite() && best.as_ref().is_none_or(|b| headroom < b.headroom) {
-            let headroom = headroom.max(0.0);
-            let more =
-                if headroom < 0.005 { "at once".into() } else { format!("after {} more", percent(headroom)) };
-            let text = format!("Without it, {resource} would limit next, {more}: {what}.");
-            best = Some(Next { resource: resource.into(), kind, headroom, text });
-        }
-    };
-    for candidate in candidates {
-        let same = candidate.resource == limit.resource
-            || (candidate.link.is_some() && candidate.link == limit.link);
-        if !same && candidate.used > 0.01 {
-            let what = format!("it is busy {} of the time", percent(candidate.used));
-            offer(&candidate.resource, candidate.kind, 1.0 / candidate.used - 1.0, what);
-        }
-    }
-    for flow in flows {
-        let offered = offered(flow, loads);
-        if let Some(bps) = offered
-            && limit.kind != LimitKind::Rate
-            && flow.payload_bps > 0.0
-        {
-            let name = format!("the rate of {}", flow.name);
-            let what = format!("it offers {}", rate(bps));
-            offer(&name, LimitKind::Rate, bps / flow.payload_bps - 1.0, what);
-        }
-        if let (Some(n), Some(latency)) = (outstanding(flow, loads), flow.latency_ns)
-            && !matches!(limit.kind, LimitKind::Outstanding | LimitKind::Latency)
-            && latency.min > 0.0
-        {
-            // With nobody in the way each transaction takes the least time that was seen.
-            let name = format!("the outstanding of {}", flow.name);
-            let what = format!("{n} transactions of {} at least each", nanoseconds(latency.min));
-            offer(&name, LimitKind::Outstanding, latency.mean / latency.min - 1.0, what);
-        }
-    }
-    for resource in document.series.resources.iter().filter(|r| r.kind == "tags") {
-        let used = used(resource);
-        if limit.kind != LimitKind::Tags && used > 0.5 && waits_for_queue(flows, &resource.name) {
-            continue;
-        }
-        if limit.resource != resource.name && used > 0.01 {
-            let what = format!("{} of them are in use on average", percent(used));
-            offer(&resource.name, LimitKind::Tags, 1.0 / used - 1.0, what);
-        }
-    }
-    best
-}
+/// From this share of its latency on, a flow is said to queue at a place.
+const QUEUES: f64 = 0.05;
 
-/// Are a device's tags in use only because its requests queue? Then they come free when the queue goes.
-fn waits_for_queue(flows: &[&Flow], tags: &str) -> bool {
-    let of_device: Vec<&Flow> =
-        flows.iter().copied().filter(|f| tags.strip_prefix("tags of ") == Some(f.device.as_str())).collect();
-    let queueing =
-        |a: &Attribution| a.cause == Cause::Queueing as usize || a.cause == Cause::CreditWait as usize;
-    let total = total_of(&of_device, |_| true);
-    total > 0.0 && total_of(&of_device, queueing) / total >= MAJOR
+fn waiting_flows<'d>(document: &'d Document, place: &str) -> Vec<&'d str> {
+    let here = |a: &&Attribution| a.place == place && a.cause == Cause::Queueing as usize;
+    let share = |f: &&Flow| f.attribution.iter().filter(here).map(|a| a.share).sum::<f64>() >= QUEUES;
+    document.flows.iter().filter(share).map(|f| f.name.as_str()).collect()
 }
 
 /// Who waits at a place, and behind whom.
@@ -320,7 +268,7 @@ fn waiters(document: &Document, place: &str) -> Vec<String> {
     for flow in &document.flows {
         let here = |a: &&Attribution| a.place == place && a.cause == Cause::Queueing as usize;
         let share: f64 = flow.attribution.iter().filter(here).map(|a| a.share).sum();
-        if share < 0.05 {
+        if share < QUEUES {
             continue;
         }
         let behind: Vec<String> = flow
@@ -336,10 +284,10 @@ fn waiters(document: &Document, place: &str) -> Vec<String> {
     out
 }
 
-/// Nanoseconds that transactions wait at a place; `resource` is `link PLACE`.
-fn waiting_at(document: &Document, resource: &str, cause: Option<Cause>) -> f64 {
+/// Nanoseconds that transactions queue at a place; `resource` is `link PLACE`.
+fn waiting_at(document: &Document, resource: &str) -> f64 {
     let place = resource.strip_prefix("link ").unwrap_or(resource);
-    let here = |a: &&Attribution| a.place == place && cause.is_none_or(|c| a.cause == c as usize);
+    let here = |a: &&Attribution| a.place == place && a.cause == Cause::Queueing as usize;
     document.flows.iter().flat_map(|f| &f.attribution).filter(here).map(|a| a.total_ns).sum()
 }
 
@@ -356,66 +304,4 @@ fn heaviest<'f>(
         .flat_map(|f| f.attribution.iter().map(move |a| (*f, a)))
         .filter(|(_, a)| which(a))
         .max_by(|(_, a), (_, b)| a.total_ns.total_cmp(&b.total_ns))
-}
-
-fn pace(flow: &Flow, loads: &[LoadSpec]) -> Option<Pace> {
-    let of_flow = |l: &&LoadSpec| {
-        flow.name.strip_prefix(&l.name).is_some_and(|rest| matches!(rest, "" | ".read" | ".write"))
-    };
-    match &loads.iter().find(of_flow)?.work {
-        Work::Generate(generate) => Some(generate.pace),
-        Work::Replay { .. } => None,
-    }
-}
-
-fn offered(flow: &Flow, loads: &[LoadSpec]) -> Option<f64> {
-    match pace(flow, loads)? {
-        Pace::Rate(bps) => Some(bps as f64),
-        Pace::Outstanding(_) => None,
-    }
-}
-
-fn outstanding(flow: &Flow, loads: &[LoadSpec]) -> Option<u32> {
-    match pace(flow, loads)? {
-        Pace::Outstanding(n) => Some(n),
-        Pace::Rate(_) => None,
-    }
-}
-
-fn is_served(flow: &Flow, loads: &[LoadSpec]) -> bool {
-    offered(flow, loads).is_some_and(|bps| flow.payload_bps >= SERVED * bps)
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
-}
-
-fn one_decimal(number: f64) -> String {
-    format!("{number:.1}")
-}
-
-fn nanoseconds(ns: f64) -> String {
-    if ns < 1000.0 { format!("{ns:.1} ns") } else { format!("{:.2} us", ns / 1000.0) }
-}
-
-fn rate(bps: f64) -> String {
-    match bps {
-        b if b >= 1e9 => format!("{:.2} Gb/s", b / 1e9),
-        b if b >= 1e6 => format!("{:.2} Mb/s", b / 1e6),
-        b => format!("{:.2} kb/s", b / 1e3),
-    }
-}
-
-fn list(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [head @ .., last] => format!("{} and {last}", head.join(", ")),
-    }
-}
-
-/// `link a → b` begins a sentence as `The link a → b`.
-fn capital(resource: &str) -> String {
-    let resource = resource.strip_prefix("the ").unwrap_or(resource);
-    format!("The {resource}")
 }

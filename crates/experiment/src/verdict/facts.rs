@@ -1,0 +1,95 @@
+//! What was asked for, to hold against what happened.
+
+use crate::load::{LoadSpec, Pace, Work};
+use crate::result::{Document, Flow};
+use std::collections::BTreeSet;
+use tlplab_fabric::attribution::Cause;
+use tlplab_fabric::config::DeviceConfig;
+
+/// An open-loop load that gets this share of what it offers is served.
+const SERVED: f64 = 0.99;
+
+/// What a verdict needs beside the document.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// The loads, by whose names flows are called.
+    pub loads: &'a [LoadSpec],
+    /// The devices.
+    pub devices: &'a [DeviceConfig],
+    /// Share of time in which host memory was busy, if its bandwidth is limited.
+    pub memory_busy: Option<f64>,
+}
+
+impl Facts<'_> {
+    fn load(&self, flow: &Flow) -> Option<&LoadSpec> {
+        self.loads.iter().find(|load| {
+            let rest = flow.name.strip_prefix(load.name.as_str());
+            rest.is_some_and(|rest| matches!(rest, "" | ".read" | ".write"))
+        })
+    }
+
+    fn pace(&self, flow: &Flow) -> Option<Pace> {
+        match &self.load(flow)?.work {
+            Work::Generate(generate) => Some(generate.pace),
+            Work::Replay { .. } => None,
+        }
+    }
+
+    /// Bytes of a transaction.
+    pub(super) fn size(&self, flow: &Flow) -> Option<u64> {
+        match &self.load(flow)?.work {
+            Work::Generate(generate) => Some(generate.size),
+            Work::Replay { .. } => None,
+        }
+    }
+
+    /// What an open-loop load offers, in bits per second.
+    pub(super) fn offered(&self, flow: &Flow) -> Option<f64> {
+        match self.pace(flow)? {
+            Pace::Rate(bps) => Some(bps as f64),
+            Pace::Outstanding(_) => None,
+        }
+    }
+
+    /// Transactions that a closed-loop load has under way.
+    pub(super) fn outstanding(&self, flow: &Flow) -> Option<u32> {
+        match self.pace(flow)? {
+            Pace::Outstanding(n) => Some(n),
+            Pace::Rate(_) => None,
+        }
+    }
+
+    /// Does an open-loop load get what it offers?
+    pub(super) fn is_served(&self, flow: &Flow) -> bool {
+        self.offered(flow).is_some_and(|bps| flow.payload_bps >= SERVED * bps)
+    }
+
+    /// Reads of a device's requester: tags and bytes that one of them can fetch.
+    pub(super) fn tags(&self, device: &str) -> Option<(u16, u32)> {
+        self.devices.iter().find(|d| d.name == device).map(|d| (d.tags, d.mrrs.bytes()))
+    }
+}
+
+/// The links that a flow crosses, by the component below each.
+pub(super) fn links_of<'d>(document: &'d Document, flow: &'d Flow) -> BTreeSet<&'d str> {
+    let mut crossed = BTreeSet::new();
+    for end in [flow.device.as_str(), flow.target.as_str()] {
+        let mut at = Some(end);
+        while let Some(name) = at {
+            // What is above both ends is not crossed: it is entered twice and so taken out again.
+            if document.links.iter().any(|l| l.name == name) && !crossed.remove(name) {
+                crossed.insert(name);
+            }
+            at = document.topology.nodes.iter().find(|n| n.name == name).and_then(|n| n.parent.as_deref());
+        }
+    }
+    crossed
+}
+
+/// Mean latency in nanoseconds without waiting for others: what a transaction would take on an empty fabric, at least.
+pub(super) fn bare_latency(flow: &Flow) -> f64 {
+    let waits =
+        [Cause::Queueing, Cause::CreditWait, Cause::TagWait, Cause::ReplayBufferWait, Cause::LinkDown];
+    let bare = flow.attribution.iter().filter(|a| waits.iter().all(|w| *w as usize != a.cause));
+    bare.map(|a| a.total_ns).sum::<f64>() / flow.transactions.max(1) as f64
+}
