@@ -250,7 +250,7 @@ pub enum AckLatency {
     Specification,
     /// Every TLP is acknowledged as soon as the wire is free.
     AtOnce,
-    /// This long.
+    /// This long. The peer's REPLAY_TIMER has to outlast it and the round trip, or every TLP is sent twice.
     Fixed(Duration),
 }
 

@@ -91,8 +91,8 @@ pub trait LinkLayer<H: Copy> {
     /// under construction) and is due for the wire.
     fn send(&mut self, now: Time, handle: H, shape: TlpShape);
     /// A TLP that began to be forwarded before it turned out bad: it occupies the wire and is dropped by the receiver. No
-    /// credits, no sequence number, no replay (flit mode: it is replayed with its flit), no [`Event::Acked`]; ask
-    /// [`admit`](Self::admit) first all the same.
+    /// credits, no sequence number, no replay (flit mode: it is replayed with its flit), no [`Event::Acked`]: the
+    /// layer forgets it with the unit that carries its last byte. Ask [`admit`](Self::admit) first all the same.
     fn send_nullified(&mut self, now: Time, handle: H, shape: TlpShape);
     /// The next unit for the free wire; `None` if there is nothing to send.
     fn poll_transmit(&mut self, now: Time) -> Option<Unit<H>>;
