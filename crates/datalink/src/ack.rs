@@ -80,6 +80,7 @@ impl<N: Numbers> Receiver<N> {
         }
     }
     /// Is there something to tell the peer?
+    #[inline]
     pub(crate) const fn is_due(&self) -> bool {
         self.nak_due || self.ack_due
     }
@@ -94,6 +95,7 @@ impl<N: Numbers> Receiver<N> {
             self.nak_due = true;
         }
     }
+    #[inline]
     pub(crate) const fn deadline(&self) -> Time {
         self.ack_at
     }

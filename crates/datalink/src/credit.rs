@@ -49,13 +49,16 @@ impl Transmit {
         let mask = if field == 0 { 0 } else { mask(kind, scale) };
         Self { consumed: 0, limit: ((field as u32) << scale.shift()) & mask, mask, scale }
     }
+    #[inline]
     const fn half(&self) -> u32 {
         self.mask.div_ceil(2)
     }
     /// Are there `credits` left?
+    #[inline]
     pub(crate) const fn admits(&self, credits: u32) -> bool {
         self.limit.wrapping_sub(self.consumed.wrapping_add(credits)) & self.mask <= self.half()
     }
+    #[inline]
     pub(crate) const fn consume(&mut self, credits: u32) {
         self.consumed = self.consumed.wrapping_add(credits) & self.mask;
     }
@@ -128,6 +131,7 @@ impl Receive {
             self.batch = (initial * u32::from(batch_percent)).div_ceil(100).max(1 << self.scale.shift());
         }
     }
+    #[inline]
     pub(crate) const fn is_infinite(&self) -> bool {
         self.mask == 0
     }
@@ -135,11 +139,13 @@ impl Receive {
         self.scale
     }
     /// A TLP arrived; `false` is a receiver overflow: it had no credit.
+    #[inline]
     pub(crate) const fn receive(&mut self, credits: u32) -> bool {
         self.held += credits;
         self.received = self.received.wrapping_add(credits) & self.mask;
         self.granted.wrapping_sub(self.received) & self.mask <= self.mask / 2
     }
+    #[inline]
     pub(crate) fn release(&mut self, credits: u32) {
         debug_assert!(credits <= self.held, "released {credits} credits of {}", self.held);
         self.held = self.held.saturating_sub(credits);
@@ -148,6 +154,7 @@ impl Receive {
         self.allocated = self.allocated.wrapping_add(credits - stale) & self.mask;
     }
     /// Is an UpdateFC due? `largest`: credits of the largest TLP, below which the peer may be blocked.
+    #[inline]
     pub(crate) const fn wants_update(&self, largest: u32, unblock: bool) -> bool {
         let freed = self.allocated.wrapping_sub(self.granted) & self.mask;
         let peer_has = self.granted.wrapping_sub(self.received) & self.mask;

@@ -46,10 +46,12 @@ pub(crate) struct FlowControl {
     policy: UpdateFcPolicy,
 }
 
+#[inline]
 const fn bit(vc: usize, class: usize) -> u32 {
     1 << (4 * vc + class)
 }
 
+#[inline]
 fn at(vc: Vc) -> usize {
     usize::from(vc.value()) & 7
 }
@@ -130,6 +132,7 @@ impl FlowControl {
         self.refresh_at = self.next_refresh();
     }
 
+    #[inline]
     pub(crate) const fn is_open(&self, vc: Vc) -> bool {
         self.ready & 1 << vc.value() != 0
     }
@@ -236,6 +239,7 @@ impl FlowControl {
         self.scaled
     }
 
+    #[inline]
     pub(crate) const fn refresh_at(&self) -> Time {
         self.refresh_at
     }

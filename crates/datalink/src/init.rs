@@ -81,6 +81,7 @@ impl LinkControl {
         &self.config
     }
 
+    #[inline]
     pub(crate) const fn is_active(&self) -> bool {
         self.flow.is_open(Vc::ZERO)
     }
@@ -213,6 +214,7 @@ impl LinkControl {
         }
     }
 
+    #[inline]
     pub(crate) const fn repeat_at(&self) -> Time {
         self.repeat_at
     }

@@ -38,6 +38,7 @@ impl ReplayTimer {
     pub(crate) const fn new(limit: Duration) -> Self {
         Self { at: Time::NEVER, limit, number: 0 }
     }
+    #[inline]
     pub(crate) const fn deadline(&self) -> Time {
         self.at
     }
@@ -143,6 +144,7 @@ impl<E: Clone, N: Numbers> Replay<E, N> {
         Some(Outgoing { entry, sequence, replay })
     }
 
+    #[inline]
     fn sequence(&self, index: usize) -> u16 {
         N::after(self.first, index as u16)
     }
