@@ -153,6 +153,12 @@ impl Fabric {
     }
 
     fn processor_takes(&mut self, ingress: PortId, handle: TlpHandle) {
+        let (now, place) = (self.now, self.place_of(self.root_node));
+        let tlp = self.tlps.get_mut(handle);
+        if tlp.tracked {
+            // The writes before it are the memory's to finish.
+            tlp.ledger.charge(now, place, crate::attribution::Cause::Completer);
+        }
         if matches!(self.tlps.get(handle).repr.kind(), Kind::Completion(_)) {
             let node = self.root_node;
             self.completion_arrived(node, ingress, handle);

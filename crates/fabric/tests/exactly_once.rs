@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use tlplab_units::Duration;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(bench::any::cases(96))]
 
     #[test]
     fn everything_arrives_exactly_once(any in any_fabric()) {

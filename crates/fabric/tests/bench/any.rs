@@ -3,12 +3,24 @@
 use super::mover::{Base, Move, Moved, Mover, bytes_at};
 use super::{Bench, Watch, link, ns};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use std::sync::{Arc, Mutex};
 use tlplab_device::Memory;
 use tlplab_fabric::config::*;
 use tlplab_fabric::{Fabric, Ending};
 use tlplab_transaction::CompletionPolicy;
 use tlplab_units::{Duration, FcClass, Generation, LinkMode, Mps, Mrrs, Rcb, Time, Width};
+
+/// So many cases, the same in every run; `PROPTEST_CASES` and `PROPTEST_RNG_SEED` ask for others.
+pub fn cases(usual: u32) -> ProptestConfig {
+    let given = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok());
+    let mut config = ProptestConfig { failure_persistence: None, max_shrink_iters: 600, ..ProptestConfig::default() };
+    config.cases = given.unwrap_or(usual);
+    if config.rng_seed == RngSeed::Random {
+        config.rng_seed = RngSeed::Fixed(1);
+    }
+    config
+}
 
 #[derive(Clone, Debug)]
 pub struct AnyLink {
