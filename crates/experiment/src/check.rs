@@ -49,7 +49,7 @@ fn walk(sources: &Sources, node: &Node, kind: &Kind, path: &str, found: &mut Fou
 /// The form that is meant: the first that takes the value as it is, or the last that takes its type.
 fn form<'k>(kinds: &'k [Kind], node: &Node) -> Option<&'k Kind> {
     let possible = || kinds.iter().filter(|kind| kind.takes(&node.value));
-    possible().find(|kind| kind.check_scalar(node).is_ok()).or_else(|| possible().last())
+    possible().find(|kind| kind.check_scalar(node).is_ok()).or_else(|| possible().next_back())
 }
 
 fn walk_section(sources: &Sources, node: &Node, section: &Section, path: &str, found: &mut Found) {

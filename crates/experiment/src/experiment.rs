@@ -265,7 +265,7 @@ fn build(
 }
 
 fn ladder(root: &View<'_>) -> Result<LadderSpec, Error> {
-    let at = root.get("ladder").map_or_else(|| root.clone(), |l| l);
+    let at = root.get("ladder").unwrap_or_else(|| root.clone());
     let empty = Node::table(at.node.at);
     let node = root.get("ladder").map_or(&empty, |l| l.node);
     let filled = at.with(node).filled(&tables::LADDER)?;

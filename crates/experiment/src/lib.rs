@@ -32,6 +32,7 @@
 //! thing that summaries and report pages read. [`ladder`] keeps a window of packets for it, [`verdict`] finds the sentence that names
 //! what limits the run and what would limit next.
 
+mod assemble;
 mod check;
 mod document;
 pub mod error;

@@ -21,10 +21,11 @@ fn page_types() -> Fields {
             if depth == 0 && line == "}" {
                 break;
             }
-            if depth == 0 && !line.starts_with(['/', '*', '}', '&', ')']) {
-                if let Some((field, _)) = line.split_once(':') {
-                    fields.insert(field.trim_end_matches('?').trim().to_owned());
-                }
+            if depth == 0
+                && !line.starts_with(['/', '*', '}', '&', ')'])
+                && let Some((field, _)) = line.split_once(':')
+            {
+                fields.insert(field.trim_end_matches('?').trim().to_owned());
             }
             depth += line.matches(['{', '(']).count() as i32 - line.matches(['}', ')']).count() as i32;
         }

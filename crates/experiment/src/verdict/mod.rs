@@ -36,7 +36,7 @@ struct Candidate {
 pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     let flows: Vec<&Flow> = document.flows.iter().filter(|f| f.bytes > 0).collect();
     if flows.is_empty() {
-        let failed: u64 = document.flows.iter().map(|f| failures(f)).sum();
+        let failed: u64 = document.flows.iter().map(failures).sum();
         let sentence = match failed {
             0 => "Nothing limits the run: no transaction ended.".to_owned(),
             n => format!("No transaction ended well: {n} failed."),

@@ -1,0 +1,213 @@
+//! The devices and programs of an experiment, as objects for the builder of a fabric.
+
+use crate::experiment::Experiment;
+use crate::issuer::{Issuer, Part};
+use crate::load::{Generate, LoadSpec, Op, Pace, Pattern, Timing, Work};
+use crate::models::{ModelSpec, RingSpec};
+use crate::run::{Inputs, RunError};
+use tlplab_device::{
+    Context, Device, Dma, DmaDriver, Event, Identity, Load, LoadConfig, LoadOp, Memory, Record, Relocation,
+    Replay, ReplayPace, Ring, RingConfig, RingDriver, RingLoad, Target,
+};
+use tlplab_fabric::Builder;
+use tlplab_fabric::topology::FlowInfo;
+use tlplab_units::Time;
+
+pub(crate) fn flow(name: &str, owner: &str, operation: &str, target: &str) -> FlowInfo {
+    FlowInfo { name: name.into(), owner: owner.into(), operation: operation.into(), target: target.into() }
+}
+
+/// The flows of a load, one for each of its streams.
+fn flows_of(load: &LoadSpec) -> Vec<FlowInfo> {
+    let one = |operation: &str| vec![flow(&load.name, &load.device, operation, &load.target)];
+    let part =
+        |operation: &str| flow(&format!("{}.{operation}", load.name), &load.device, operation, &load.target);
+    match &load.work {
+        Work::Replay { .. } => one("replay"),
+        Work::Generate(generate) => match generate.op {
+            Op::Read => one("read"),
+            Op::Write => one("write"),
+            Op::Both => vec![part("read"), part("write")],
+            Op::MmioRead => one("mmio-read"),
+            Op::MmioWrite => one("mmio-write"),
+        },
+    }
+}
+
+fn is_finite(load: &LoadSpec) -> bool {
+    load.count.is_some() || matches!(load.work, Work::Replay { .. })
+}
+
+pub(crate) fn add_devices(
+    builder: &mut Builder,
+    experiment: &Experiment,
+    inputs: &Inputs,
+) -> Result<(), RunError> {
+    for spec in &experiment.devices {
+        let name = &spec.name;
+        match &spec.model {
+            ModelSpec::Dma { bar } => add_issuer(builder, experiment, inputs, name, *bar)?,
+            ModelSpec::Memory { bar } => {
+                builder.device(name, Box::new(Memory::new(*bar)), Vec::new(), false);
+            }
+            ModelSpec::Copier { .. } => {
+                let flows = vec![flow(name, name, "copy", "host")];
+                builder.device(name, Box::new(Dma::new()), flows, false);
+            }
+            ModelSpec::Ring(ring) => {
+                let config = RingConfig { batch: ring.batch, depth: ring.depth };
+                let part = |what: &str, op: &str| flow(&format!("{name}.{what}"), name, op, "host");
+                let flows = vec![part("fetch", "read"), part("transmit", "read"), part("receive", "write")];
+                builder.device(name, Box::new(Ring::new(config)), flows, false);
+            }
+            ModelSpec::Python { .. } => {
+                let identity =
+                    inputs.outside.get(name).ok_or_else(|| RunError::NoDevice(name.clone()))?.clone();
+                builder.outside_device(
+                    name,
+                    Box::new(Outside(identity)),
+                    vec![flow(name, name, "dma", "host")],
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Stands for a device that is driven from outside: it only says what it is.
+struct Outside(Identity);
+
+impl Device for Outside {
+    fn identity(&self) -> Identity {
+        self.0.clone()
+    }
+    fn handle(&mut self, _: &mut Context<'_>, _: Event) {}
+}
+
+fn add_issuer(
+    builder: &mut Builder,
+    experiment: &Experiment,
+    inputs: &Inputs,
+    name: &str,
+    bar: u64,
+) -> Result<(), RunError> {
+    let (mut parts, mut flows) = (Vec::new(), Vec::new());
+    for load in experiment.loads.iter().filter(|l| l.device == *name) {
+        let own_flows = flows_of(load);
+        let device: Box<dyn Device> = match &load.work {
+            Work::Generate(generate) => Box::new(generator(load, generate, experiment.fabric.seed)?),
+            Work::Replay { file, timing, outstanding, fold } => {
+                let tags = experiment.fabric.devices.iter().find(|d| d.name == *name).map_or(1, |d| d.tags);
+                let outstanding = outstanding.unwrap_or(tags.into());
+                Box::new(replay(load, inputs, file, *timing, outstanding, *fold)?)
+            }
+        };
+        let peers = if load.target == "host" { Vec::new() } else { vec![load.target.clone()] };
+        parts.push(Part { device, streams: own_flows.len() as u16, finishes: is_finite(load), peers });
+        flows.extend(own_flows);
+    }
+    let finishes = parts.iter().any(|p| p.finishes);
+    builder.device(name, Box::new(Issuer::new(bar, parts)), flows, finishes);
+    Ok(())
+}
+
+fn generator(load: &LoadSpec, generate: &Generate, seed: u64) -> Result<Load, RunError> {
+    let config = LoadConfig {
+        op: match generate.op {
+            Op::Read | Op::MmioRead => LoadOp::Read,
+            Op::Write | Op::MmioWrite => LoadOp::Write,
+            Op::Both => LoadOp::Both,
+        },
+        size: generate.size,
+        target: match load.target.as_str() {
+            "host" => Target::Address(generate.base),
+            device => Target::Bar { device: device.into(), bar: 0 },
+        },
+        window: generate.window,
+        stride: Some(generate.size.next_multiple_of(generate.align)),
+        offset: generate.offset + if load.target == "host" { 0 } else { generate.base },
+        pattern: match generate.pattern {
+            Pattern::Sequential => tlplab_device::Pattern::Sequential,
+            Pattern::Random => tlplab_device::Pattern::Random,
+            Pattern::Fixed => tlplab_device::Pattern::Fixed,
+        },
+        outstanding: generate.outstanding,
+        rate: match generate.pace {
+            Pace::Rate(bits) => Some(bits),
+            Pace::Outstanding(_) => None,
+        },
+        count: load.count,
+        start: load.start - Time::ZERO,
+    };
+    Load::new(config, seed, &load.name).map_err(|error| RunError::Load { load: load.name.clone(), error })
+}
+
+fn replay(
+    load: &LoadSpec,
+    inputs: &Inputs,
+    file: &str,
+    timing: Timing,
+    outstanding: u32,
+    fold: Option<(u64, u64)>,
+) -> Result<Replay, RunError> {
+    let missing = || RunError::NoTrace { load: load.name.clone(), file: file.into() };
+    let records = inputs.traces.get(file).ok_or_else(missing)?;
+    let count = load.count.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
+    let shift = load.start - Time::ZERO;
+    let records = records.iter().take(count).map(|r| Record { at: r.at + shift, ..*r }).collect();
+    let pace = match timing {
+        Timing::Captured => ReplayPace::Captured,
+        Timing::Fast => ReplayPace::Fast { outstanding },
+    };
+    let relocation = match fold {
+        Some((base, bytes)) => Relocation::Window { base, bytes },
+        None => Relocation::Keep,
+    };
+    Replay::new(records, pace, relocation).map_err(|error| RunError::Trace {
+        load: load.name.clone(),
+        file: file.into(),
+        error,
+    })
+}
+
+/// Loads of the host: one program each. Returns how many.
+pub(crate) fn add_host_loads(builder: &mut Builder, experiment: &Experiment) -> Result<usize, RunError> {
+    let mut programs = 0;
+    for load in experiment.loads.iter().filter(|l| l.device == "host") {
+        let Work::Generate(generate) = &load.work else { continue };
+        let program = generator(load, generate, experiment.fabric.seed)?;
+        builder.program(Box::new(program), flows_of(load), is_finite(load));
+        programs += 1;
+    }
+    Ok(programs)
+}
+
+/// Drivers of the devices that come with one. Returns how many.
+pub(crate) fn add_builtin_drivers(builder: &mut Builder, experiment: &Experiment) -> usize {
+    let mut programs = 0;
+    for spec in &experiment.devices {
+        let name = &spec.name;
+        let flows = vec![flow(&format!("{name}.driver"), "host", "mmio", name)];
+        match &spec.model {
+            ModelSpec::Copier { transfer, requests } => {
+                builder.program(Box::new(DmaDriver::new(name, *transfer, *requests)), flows, true);
+            }
+            ModelSpec::Ring(ring) => {
+                builder.program(Box::new(RingDriver::new(name, ring_load(ring))), flows, true);
+            }
+            _ => continue,
+        }
+        programs += 1;
+    }
+    programs
+}
+
+fn ring_load(ring: &RingSpec) -> RingLoad {
+    RingLoad {
+        entries: ring.entries,
+        bytes: ring.transfer,
+        receive: ring.receive,
+        interrupt_every: ring.interrupt_every,
+        count: Some(ring.requests),
+    }
+}
