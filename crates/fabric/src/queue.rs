@@ -1,7 +1,7 @@
-//! The event queue: a 4-ary heap ordered by (time, arrivals first, port, sequence).
+//! The event queue: a 4-ary heap ordered by (time, phase, port, sequence).
 //!
-//! What arrives at an instant is there before anything else happens at that instant: a cut-through egress may send its last byte at
-//! the very time the last byte of its ingress arrives.
+//! The phases of an instant: what arrives is there before anything else happens (a cut-through egress may send its last byte at the
+//! very time the last byte of its ingress arrives); deadlines of the data link layer are met by what is sent next; then all the rest.
 //!
 //! Ports are numbered by the sorted names of their components, so ties break the same way however an experiment was written down.
 //! A 4-ary heap touches half the cache lines of a binary one when it sifts down, and pending events are few (some per port).
@@ -51,7 +51,7 @@ pub(crate) enum EventKind {
 
 /// Pending events. Keys and events lie apart, so that the four children of a key share a cache line.
 pub(crate) struct EventQueue {
-    /// Followed by four of `NEVER`; time << 64 | not an arrival << 63 | port << 40 | sequence
+    /// Followed by four of `NEVER`; time << 64 | phase << 62 | port << 40 | sequence
     keys: Vec<u128>,
     events: Vec<Event>,
     sequence: u64,
@@ -71,10 +71,13 @@ impl Default for EventQueue {
 
 impl EventQueue {
     pub(crate) fn push(&mut self, time: Time, event: Event) {
-        debug_assert!(event.at < 1 << (63 - SEQUENCE_BITS));
-        let place = u64::from(event.kind != EventKind::UnitArrived) << 63
-            | u64::from(event.at) << SEQUENCE_BITS
-            | self.sequence;
+        debug_assert!(event.at < 1 << (62 - SEQUENCE_BITS));
+        let phase = match event.kind {
+            EventKind::UnitArrived => 0,
+            EventKind::LinkTimer => 1,
+            _ => 2,
+        };
+        let place = phase << 62 | u64::from(event.at) << SEQUENCE_BITS | self.sequence;
         let key = u128::from(time.as_fs()) << 64 | u128::from(place);
         // 2^40 events are three days of simulation; ties that far apart cannot meet, so the number may wrap.
         self.sequence = (self.sequence + 1) & ((1 << SEQUENCE_BITS) - 1);
