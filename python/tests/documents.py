@@ -61,7 +61,7 @@ def flow(name: str, behind: str) -> Flow:
         "transactions": 1_234,
         "bytes": 5_054_464,
         "payload_bps": 28.73e9,
-        "errors": {"ur": 0, "ca": 0, "timeout": 2, "poisoned": 0},
+        "errors": {"ur": 0, "ca": 0, "timeout": 2, "poisoned": 0, "lost": 0, "malformed": 0},
         "latency_ns": LATENCY,
         "histogram": [],
         "attribution": [
@@ -117,6 +117,7 @@ def result() -> Result:
                 link("ssd", "sw0", 4, 0.44, 0.5),
                 link("nic", "sw0", 8, 0.22, 0.7),
             ],
+            "places": [],
             "series": {"start_fs": 0, "bin_fs": 1, "bins": 0, "flows": [], "directions": [], "resources": []},
             "samples": [],
             "ladder": None,

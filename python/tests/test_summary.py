@@ -52,9 +52,10 @@ def test_nothing_ran() -> None:
     document["flows"] = [
         {**flow("ssd", "nic"), "latency_ns": None, "transactions": 0, "payload_bps": 0.0, "attribution": []}
     ]
+    document["flows"][0]["errors"] = {}
     document["verdict"]["next"] = None
     text = summary.as_text(document)
-    assert "0 b/s" in text
+    assert "nothing from ssd" in text
     assert "Next" not in text
 
 
@@ -87,3 +88,10 @@ def test_follows_the_terminals_width(columns: str, monkeypatch: pytest.MonkeyPat
     stream = io.StringIO()
     summary.show(result(), stream)
     assert max(len(line.rstrip()) for line in stream.getvalue().splitlines()) <= min(int(columns), 100)
+
+
+def test_a_figure_stays_with_its_unit() -> None:
+    document = result()
+    for length in range(40):
+        document["verdict"]["limit"]["evidence"] = ["x" * (40 + length) + " payload of 57.4 Gb/s is 0.3 %"]
+        assert not any(line.strip().startswith(("Gb/s", "%")) for line in lines(document))

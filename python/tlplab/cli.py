@@ -83,7 +83,7 @@ def run(
     Examples:
       tlplab run experiments/quickstart.toml
       tlplab run experiments/quickstart.toml --report out/q.html --trace out/q.perfetto
-      tlplab run experiments/quickstart.toml --set stop=50us --seed 7 --json -
+      tlplab run experiments/quickstart.toml --set stop=1ms --seed 7 --json -
     """
     check_outputs(
         {"--json": json_file, "--report": report, "--trace": trace, "--pcap": pcap, "-o": output},

@@ -133,7 +133,8 @@ class Result(TypedDict):
     schema: str
     title: str
     version: str
-    seed: int
+    seed: int | str
+    """A string where a JSON number would not be exact."""
     experiment: str
     trace_hash: str
     start_fs: int
@@ -144,6 +145,7 @@ class Result(TypedDict):
     causes: list[str]
     topology: dict[str, Any]
     links: list[Link]
+    places: list[str]
     series: dict[str, Any]
     samples: list[dict[str, Any]]
     ladder: dict[str, Any] | None

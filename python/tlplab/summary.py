@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from io import StringIO
 from textwrap import fill
 from typing import TextIO
@@ -20,6 +21,7 @@ WIDTH = 100
 FLOWS_SHOWN = 16
 DIRECTIONS_SHOWN = 24
 CAUSES_SHOWN = 5
+FIGURE_AND_UNIT = re.compile(r"(?<=\d) (?=%|[TGMk]?b/s|[fpnµm]?s\b|[KMGT]?i?B\b)")
 # A cause below this share of a flow's latency is not worth a line.
 SMALLEST_SHARE = 0.005
 
@@ -49,7 +51,7 @@ def show_headline(console: Console, result: Result) -> None:
     console.print(Text(run, style="dim"))
     console.print()
     verdict = result["verdict"]
-    console.print(Text(verdict["sentence"], style="bold cyan"))
+    console.print(Text(wrapped(console, verdict["sentence"]), style="bold cyan"))
     for line in verdict["limit"]["evidence"]:
         print_hanging(console, "•", line)
     if verdict["next"] is not None:
@@ -59,7 +61,13 @@ def show_headline(console: Console, result: Result) -> None:
 
 def print_hanging(console: Console, mark: str, line: str) -> None:
     """Prints a line behind a mark; what follows in the next line is indented as far as its beginning."""
-    console.print(Text(fill(line, console.width, initial_indent=f" {mark} ", subsequent_indent="   ")))
+    console.print(Text(wrapped(console, line, f" {mark} ", "   ")))
+
+
+def wrapped(console: Console, line: str, first: str = "", rest: str = "") -> str:
+    """`line` in lines that fit, none of which begins with the unit of a figure."""
+    kept = FIGURE_AND_UNIT.sub("\u00a0", line)
+    return fill(kept, console.width, initial_indent=first, subsequent_indent=rest).replace("\u00a0", " ")
 
 
 def table(title: str) -> Table:
@@ -85,7 +93,8 @@ def show_flows(console: Console, flows: list[Flow]) -> None:
     column(shown, "operation", left=True, fold=True)
     for heading in ("transactions", "throughput", "min", "p50", "p99", "max"):
         column(shown, heading, style="bold" if heading == "throughput" else "")
-    for flow in flows[:FLOWS_SHOWN]:
+    busy = [flow for flow in flows if flow["transactions"] or any(flow["errors"].values())]
+    for flow in busy[:FLOWS_SHOWN]:
         latency = flow["latency_ns"]
         times = ["–"] * 4 if latency is None else [q.time(latency[k]) for k in ("min", "p50", "p99", "max")]
         operation = f"{flow['op']} {arrow(flow)} {flow['target']}"
@@ -94,7 +103,10 @@ def show_flows(console: Console, flows: list[Flow]) -> None:
             *times,
         )  # fmt: skip
     console.print(shown)
-    more(console, len(flows) - FLOWS_SHOWN, "flows")
+    if len(flows) > len(busy):
+        idle = ", ".join(flow["name"] for flow in flows if flow not in busy)
+        console.print(Text(wrapped(console, f"nothing from {idle}"), style="dim"))
+    more(console, len(busy) - FLOWS_SHOWN, "flows")
     for flow in flows:
         failed = ", ".join(f"{q.count(n)} {ERRORS.get(kind, kind)}" for kind, n in flow["errors"].items() if n)
         if failed:
@@ -107,6 +119,8 @@ ERRORS = {
     "ca": "completer aborts",
     "timeout": "completion timeouts",
     "poisoned": "poisoned completions",
+    "lost": "lost",
+    "malformed": "malformed completions",
 }
 
 

@@ -70,6 +70,11 @@ pub(crate) struct Tee {
 }
 
 impl Probe for Tee {
+    fn begin(&mut self, topology: &Topology) {
+        if let Some(probe) = &mut self.probe {
+            probe.begin(topology);
+        }
+    }
     fn unit(&mut self, record: &UnitRecord<'_>) {
         self.ladder.with(|ladder| ladder.unit(record));
         if let Some(probe) = &mut self.probe {

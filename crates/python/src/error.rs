@@ -45,9 +45,10 @@ pub(crate) fn party(py: Python<'_>, cause: PyErr) -> PyErr {
     if cause.is_instance_of::<PyKeyboardInterrupt>(py) {
         return cause;
     }
+    let value = cause.clone_ref(py).into_value(py); // which knows its traceback
     let said = py
         .import("tlplab.errors")
-        .and_then(|module| module.call_method1("explain", (cause.value(py),))?.extract::<String>())
+        .and_then(|module| module.call_method1("explain", (value,))?.extract::<String>())
         .unwrap_or_else(|_| cause.to_string());
     let error = run_error(py, &said);
     error.set_cause(py, Some(cause));

@@ -1,0 +1,219 @@
+"""Runs, from the command line and from Python, to their files and exit statuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+import tlplab as tl
+from tlplab import cli
+from tlplab import result as shape
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICKSTART = str(ROOT / "experiments/quickstart.toml")
+COPIER = ROOT / "examples/python/copier.py"
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """(status, stdout, stderr) of `tlplab run`."""
+    status = cli.status(["run", *arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+@pytest.fixture(scope="module")
+def quickstart() -> tl.Result:
+    return tl.run(QUICKSTART)
+
+
+def test_the_summary_names_the_limit_and_fits(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = run(capsys, QUICKSTART)
+    assert (status, err) == (0, "")
+    assert "The link sw0 → host.rp0 limits the run" in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_changing_one_key_changes_the_limit(quickstart: tl.Result) -> None:
+    wider = tl.run(QUICKSTART, overrides=["switch.sw0.link=gen4 x8"])
+    assert quickstart["verdict"]["limit"]["resource"] == "link sw0 → host.rp0"
+    assert wider["verdict"]["limit"]["resource"] == "link ssd → sw0"
+    ssd = [next(f for f in r["flows"] if f["name"] == "ssd")["payload_bps"] for r in (quickstart, wider)]
+    assert ssd[1] > 1.5 * ssd[0]
+
+
+def test_the_document_has_the_keys_that_its_type_names(quickstart: tl.Result) -> None:
+    direction = quickstart["links"][0]["directions"][0]
+    for value, kind in [
+        (quickstart, shape.Result),
+        (quickstart["verdict"], shape.Verdict),
+        (quickstart["verdict"]["limit"], shape.Limit),
+        (quickstart["flows"][0], shape.Flow),
+        (quickstart["flows"][0]["latency_ns"], shape.Latency),
+        (quickstart["flows"][0]["attribution"][0], shape.Attribution),
+        (quickstart["links"][0], shape.Link),
+        (direction, shape.Direction),
+        (direction["utilization"], shape.Utilization),
+        (direction["stalls"], shape.Stalls),
+    ]:
+        assert value is not None
+        assert set(value) == set(get_type_hints(kind)), kind.__name__
+
+
+def test_attribution_is_complete(quickstart: tl.Result) -> None:
+    for flow in quickstart["flows"]:
+        assert flow["latency_ns"] is not None
+        assert sum(part["share"] for part in flow["attribution"]) == pytest.approx(1, abs=1e-6)
+        total = sum(part["total_ns"] for part in flow["attribution"])
+        assert total == pytest.approx(flow["latency_ns"]["mean"] * flow["transactions"], rel=0.01)
+
+
+def test_all_files_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    files = ["--json", "r.json", "--report", "r.html", "--trace", "r.perfetto", "--pcap", "r.pcapng", "-o", "r.txt"]
+    assert run(capsys, QUICKSTART, "--set", "stop=60us", *files) == (0, "", "")
+    document = json.loads(Path("r.json").read_text(encoding="utf-8"))
+    assert document["schema"] == "tlplab/result/1"
+    assert (
+        document["verdict"]["sentence"].split()[:3]
+        == Path("r.txt").read_text(encoding="utf-8").split("\n")[3].split()[:3]
+    )
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert document["trace_hash"] in page
+    assert Path("r.pcapng").read_bytes()[:4] == b"\x0a\x0d\x0d\x0a"
+    assert Path("r.perfetto").stat().st_size > 1000
+    assert sorted(p.name for p in Path().iterdir()) == ["r.html", "r.json", "r.pcapng", "r.perfetto", "r.txt"]
+
+
+def test_json_alone_on_the_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = run(capsys, QUICKSTART, "--set", "stop=60us", "--json", "-")
+    assert (status, err) == (0, "")
+    assert json.loads(out)["title"] == "SSD and NIC share one uplink"
+
+
+def test_the_same_seed_gives_the_same_trace() -> None:
+    noisy = ROOT / "experiments/errors.toml"
+    first, again, other = (tl.run(noisy, seed=seed)["trace_hash"] for seed in (5, 5, 6))
+    assert first == again
+    assert first != other
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.toml"], "there is no such file"),
+        ([QUICKSTART, "--set", "switch.sw0.lnk=gen4 x8"], 'did you mean "link"?'),
+        ([QUICKSTART, "--report", "none/r.html"], "mkdir -p none"),
+        ([QUICKSTART, "--seed", "-1"], "-1"),
+    ],
+)
+def test_bad_input_is_status_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = run(capsys, *arguments)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_a_missing_trace_is_named_at_its_key(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("e.toml").write_text(
+        'title = "t"\n[device.d]\nunder = "host.rp0"\nlink = "gen3 x8"\n[load]\nd = { replay = "none.csv" }\n',
+        encoding="utf-8",
+    )
+    status, _, err = run(capsys, "e.toml")
+    assert status == 2
+    assert err.startswith("Error: e.toml:6:")
+    assert "none.csv" in err
+
+
+def write_experiment(driver: str) -> None:
+    Path("board.py").write_text(
+        COPIER.read_text(encoding="utf-8").split("async def driver")[0] + driver, encoding="utf-8"
+    )
+    Path("e.toml").write_text(
+        'title = "t"\n[device.d]\nunder = "host.rp0"\nlink = "gen3 x8"\nmodel = "board.py:Copier"\n'
+        'driver = "board.py:driver"\n',
+        encoding="utf-8",
+    )
+
+
+def test_a_failing_driver_is_a_failed_run(capsys: pytest.CaptureFixture[str]) -> None:
+    write_experiment(
+        "async def driver(host, dev):\n    await dev.regs.write(go=0)\n    assert host.read(0, 1) == b'x'\n"
+    )
+    line = len(Path("board.py").read_text(encoding="utf-8").splitlines())
+    status, out, err = run(capsys, "e.toml")
+    assert (status, out) == (1, "")
+    assert f"board.py:{line}: AssertionError" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("example", ["copier", "memory", "ring"])
+@pytest.mark.parametrize("host", ["ideal", "server"])
+def test_examples_run_in_the_simulator(example: str, host: str) -> None:
+    result = tl.run(ROOT / f"examples/python/{example}.toml", overrides=[f"host={host}"])
+    assert sum(flow["transactions"] for flow in result["flows"]) > 0
+    assert not any(sum(flow["errors"].values()) for flow in result["flows"])
+
+
+def test_simulate_needs_no_file() -> None:
+    from tlplab.loader import find
+
+    copier, driver = find(str(COPIER), "Copier")(), find(str(COPIER), "driver")
+    run = tl.simulate(copier, driver, link="gen5 x16")
+    run.report("copier.html")
+    assert copier.regs.done == 1
+    assert run.sentence in Path("copier.html").read_text(encoding="utf-8")
+    with pytest.raises(tl.ExperimentError, match="x3"):
+        tl.simulate(copier, driver, link="gen5 x3")
+
+
+def test_an_exception_in_a_device_is_the_cause() -> None:
+    class Broken(tl.Device):
+        class regs(tl.Bar, size="4KiB"):
+            go = tl.Reg32(0)
+
+        @regs.go.on_write
+        def stop(self, _cx: tl.Context, n: int) -> None:
+            raise KeyError(n)
+
+    async def driver(host: tl.Host, dev: Any) -> None:
+        await dev.regs.write(go=7)
+        await host.sleep("1us")
+
+    with pytest.raises(tl.RunError, match=r"test_run\.py") as caught:
+        tl.simulate(Broken(), driver)
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_ctrl_c_keeps_what_was_measured() -> None:
+    command = [sys.executable, "-m", "tlplab", "run", QUICKSTART, "--set", "stop=10s", "--json", "r.json"]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(1.5)
+    started.send_signal(signal.SIGINT)
+    out, err = started.communicate(timeout=20)
+    assert started.returncode == 130
+    assert "interrupted: the figures are of the part that ran" in err
+    assert "limits the run" in out
+    document = json.loads(Path("r.json").read_text(encoding="utf-8"))
+    assert document["stop_reason"] == "interrupt"
+    assert document["flows"][0]["transactions"] > 0
+
+
+def test_a_reader_that_leaves_is_no_traceback() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "tlplab", "schema"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,5 @@
+"""`python -m tlplab` is `tlplab`."""
+
+from tlplab.cli import main
+
+main()
