@@ -180,6 +180,7 @@ fn skp(link: &View<'_>) -> Result<SkpPolicy, Error> {
 
 fn port(port: &View<'_>) -> Result<PortConfig, Error> {
     Ok(PortConfig {
+        latency: port.duration("latency"),
         buffers: port.get("buffers").map(|b| buffers(&b)).transpose()?,
         replay_tlps: port.integer("replay_tlps").map(|n| n as u32),
         replay_bytes: match (port.get("replay_bytes"), port.size("replay_bytes")) {

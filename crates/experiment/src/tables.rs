@@ -411,6 +411,13 @@ pub static PORT: Section = Section {
     extra: None,
     keys: &[
         key(
+            "latency",
+            Kind::Time,
+            "",
+            r#""50ns""#,
+            "From the arrival of a TLP at this port to its component's decision; absent: the component's latency.",
+        ),
+        key(
             "buffers",
             Kind::Table(&BUFFERS),
             "",

@@ -3,15 +3,14 @@
 use crate::attribution::Partition;
 use crate::channel::{Channel, Faults};
 use crate::config::{
-    Buffers, DeviceConfig, Direction, FabricConfig, FaultKind, Fidelity, Forwarding, LinkConfig,
-    PortConfig,
+    Buffers, DeviceConfig, Direction, FabricConfig, FaultKind, Fidelity, Forwarding, LinkConfig, PortConfig,
 };
 use crate::egress::Egress;
 use crate::end_point::EndPoint;
 use crate::firmware::Firmware;
-use crate::layout::{Layout, PortSlot};
 use crate::ids::{FlowId, LinkId, NodeId, PortId};
 use crate::initiator::Initiator;
+use crate::layout::{Layout, PortSlot};
 use crate::link_state::{DOWN, UP};
 use crate::memory::MemoryServer;
 use crate::node::Node;
@@ -26,9 +25,7 @@ use crate::timeline::Timeline;
 use crate::topology::{FlowInfo, LinkInfo, NodeInfo, NodeKind, PortInfo, Topology};
 use crate::transactions::{FlowStatistics, Transactions};
 use std::collections::{BTreeMap, VecDeque};
-use tlplab_datalink::{
-    AckLatency, ClassBuffer, Config as LinkLayerConfig, Credits, Engine, ReceiveBuffers,
-};
+use tlplab_datalink::{AckLatency, ClassBuffer, Config as LinkLayerConfig, Credits, Engine, ReceiveBuffers};
 use tlplab_device::{Device, DeviceInfo, Event, HostEvent, HostProgram, HostRam, IdentityError, Random};
 use tlplab_transaction::{Completer, Requester, RequesterConfig, TagBits, TagConfig};
 use tlplab_units::{Bdf, Duration, LinkRate, Mps, Mrrs, Rcb, Time};
@@ -115,7 +112,13 @@ impl Builder {
 
     /// What the device `name` does. `flows` are its streams, from 0; the last serves all further streams, and one is made if there
     /// is none. A run may wait for a device that `finishes`.
-    pub fn device(&mut self, name: &str, device: Box<dyn Device>, flows: Vec<FlowInfo>, finishes: bool) -> &mut Self {
+    pub fn device(
+        &mut self,
+        name: &str,
+        device: Box<dyn Device>,
+        flows: Vec<FlowInfo>,
+        finishes: bool,
+    ) -> &mut Self {
         self.devices.insert(name.into(), Behaviour { device, outside: false, flows, finishes });
         self
     }
@@ -128,7 +131,12 @@ impl Builder {
     }
 
     /// A program on the host, with the flows of its streams.
-    pub fn program(&mut self, program: Box<dyn HostProgram>, flows: Vec<FlowInfo>, finishes: bool) -> &mut Self {
+    pub fn program(
+        &mut self,
+        program: Box<dyn HostProgram>,
+        flows: Vec<FlowInfo>,
+        finishes: bool,
+    ) -> &mut Self {
         self.programs.push((HostBehaviour { program: Some(program), finishes }, flows));
         self
     }
@@ -261,14 +269,17 @@ impl Builder {
                 NodeKind::EndPoint => {
                     let device = self.config.devices.iter().find(|d| d.name == *name).expect("laid out");
                     let device = device.clone();
-                    Node::EndPoint(Box::new(self.make_end_point(i, &device, ports[0], layout, firmware, fabric)))
+                    Node::EndPoint(Box::new(
+                        self.make_end_point(i, &device, ports[0], layout, firmware, fabric),
+                    ))
                 }
             };
             fabric.nodes.push(node);
         }
         for i in 0..fabric.ports.len() {
             let peer = fabric.ports[i].peer;
-            let cuts = matches!(fabric.node_of(peer), Node::Switch(s) if s.forwarding == Forwarding::CutThrough);
+            let cuts =
+                matches!(fabric.node_of(peer), Node::Switch(s) if s.forwarding == Forwarding::CutThrough);
             fabric.ports[i].peer_cuts_through = cuts;
         }
         let (places, flows) = (fabric.ports.len() + fabric.nodes.len(), fabric.topology.flows.len());
@@ -471,6 +482,7 @@ fn make_port(
         link: LinkId(slot.link as u16),
         direction: slot.direction,
         mode: c.mode,
+        latency: if slot.direction == 0 { c.lower.latency } else { c.upper.latency },
         engine,
         channel: Channel::new(rate, c.generation.encoding(), c.flight, c.skp, faults),
         egress: Egress::new(weights.into_iter()),
@@ -495,10 +507,8 @@ fn make_port(
 fn establish(config: &FabricConfig, layout: &Layout, ports: &mut [Port]) -> Result<(), BuildError> {
     for (i, link) in layout.links.iter().enumerate() {
         if layout.link_config(config, i).trained {
-            let (lower, upper) = (
-                link_layer(config, layout, link.lower)?,
-                link_layer(config, layout, link.upper)?,
-            );
+            let (lower, upper) =
+                (link_layer(config, layout, link.lower)?, link_layer(config, layout, link.upper)?);
             (ports[link.lower].engine, ports[link.upper].engine) = Engine::established(lower, upper);
         }
     }

@@ -199,6 +199,8 @@ pub enum SkpPolicy {
 /// One port of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortConfig {
+    /// From the arrival of a TLP at this port to its node's decision about it; `None`: the node's latency.
+    pub latency: Option<Duration>,
     /// Receive buffers, in credits; `None`: enough to cover the round trip of the link at full rate.
     pub buffers: Option<Buffers>,
     /// Replay buffer in TLPs; `None`: enough for the round trip.

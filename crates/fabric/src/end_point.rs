@@ -1,14 +1,12 @@
 //! End points: a port, a requester, and a device behind them.
 
-use crate::attribution::Cause;
-use crate::egress::Waiting;
 use crate::ids::{NodeId, PortId};
 use crate::initiator::{Initiator, Operation, OperationKind};
 use crate::node::Node;
 use crate::queue::EventKind;
 use crate::root::MSI_ADDRESS;
 use crate::sim::{Fabric, Task};
-use crate::slab::{TlpHandle, shape_of};
+use crate::slab::TlpHandle;
 use tlplab_device::{Action, Context, Device, Event, OpId, Refusal, ReplyToken};
 use tlplab_transaction::{Access, Completer, Payload, memory_access};
 use tlplab_units::{Duration, FcClass};
@@ -63,7 +61,14 @@ impl Fabric {
         }
     }
 
-    fn bar_access(&mut self, node: NodeId, ingress: PortId, handle: TlpHandle, class: FcClass, access: Access) {
+    fn bar_access(
+        &mut self,
+        node: NodeId,
+        ingress: PortId,
+        handle: TlpHandle,
+        class: FcClass,
+        access: Access,
+    ) {
         let end_point = self.end_point(node);
         let id = end_point.completer.id;
         let Some((bar, offset)) = end_point.bar_of(access.address) else {
@@ -92,8 +97,7 @@ impl Fabric {
         };
         let mut next_op = end_point.next_op;
         let mut actions = std::mem::take(&mut self.actions);
-        let mut cx =
-            Context::new(self.now, self.length_only, &self.device_infos, &mut next_op, &mut actions);
+        let mut cx = Context::new(self.now, self.length_only, &self.device_infos, &mut next_op, &mut actions);
         device.handle(&mut cx, event);
         let end_point = self.end_point(node);
         end_point.device = Some(device);
@@ -133,68 +137,12 @@ impl Fabric {
     }
 
     fn reply(&mut self, node: NodeId, token: ReplyToken, answer: Result<Payload, Refusal>) {
-        let handle = TlpHandle::from_event(token.0);
-        let end_point = self.end_point(node);
-        let (port, completer) = (end_point.port, end_point.completer);
-        match answer {
-            Ok(data) => self.answer(node, port, 0, handle, &completer, data),
-            Err(refusal) => {
-                let status = match refusal {
-                    Refusal::UnsupportedRequest => CompletionStatus::UnsupportedRequest,
-                    Refusal::CompleterAbort => CompletionStatus::CompleterAbort,
-                };
-                self.answer_error(node, port, 0, handle, &completer, status);
-            }
-        }
-    }
-
-    /// Sends the completions of a request that succeeds; the request is over.
-    pub(crate) fn answer(
-        &mut self,
-        node: NodeId,
-        egress: PortId,
-        source: usize,
-        request: TlpHandle,
-        completer: &Completer,
-        data: Payload,
-    ) {
-        let tlp = self.tlps.get(request);
-        let (repr, flow, transaction, carry) = (tlp.repr, tlp.flow, tlp.transaction, tlp.carry);
-        for completion in completer.succeed(&repr) {
-            let (offset, bytes) = (u64::from(completion.offset), u64::from(completion.bytes));
-            // A zero-length read is answered with a doubleword nobody looks at; a short reply is the device's mistake.
-            let held = data.len().saturating_sub(offset).min(bytes);
-            let part = if held == bytes { data.slice(offset, bytes) } else { Payload::Length(bytes) };
-            let answer = self.tlps.insert(completion.repr, part, flow);
-            self.tlps.get_mut(answer).transaction = transaction;
-            if completion.last {
-                self.pass_history(request, answer, Cause::Completer, node);
-            }
-            self.tlps.get_mut(answer).carry = carry;
-            let shape = shape_of(&completion.repr);
-            self.enqueue(egress, source, Waiting::own(answer, shape));
-        }
-        self.drop_tlp(request);
-    }
-
-    pub(crate) fn answer_error(
-        &mut self,
-        node: NodeId,
-        egress: PortId,
-        source: usize,
-        request: TlpHandle,
-        completer: &Completer,
-        status: CompletionStatus,
-    ) {
-        let tlp = self.tlps.get(request);
-        let flow = tlp.flow;
-        if let Some(repr) = completer.refuse(&tlp.repr, status) {
-            let answer = self.tlps.insert(repr, Payload::EMPTY, flow);
-            self.pass_history(request, answer, Cause::Completer, node);
-            let shape = shape_of(&repr);
-            self.enqueue(egress, source, Waiting::own(answer, shape));
-        }
-        self.drop_tlp(request);
+        let port = self.end_point(node).port;
+        let answer = answer.map_err(|refusal| match refusal {
+            Refusal::UnsupportedRequest => CompletionStatus::UnsupportedRequest,
+            Refusal::CompleterAbort => CompletionStatus::CompleterAbort,
+        });
+        self.answer(port, TlpHandle::from_event(token.0), answer);
     }
 
     /// A device driven from outside starts operations through this.

@@ -74,7 +74,13 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn registers(&mut self, primary: u8, secondary: u8, low: u64, high: u64) -> Result<BridgeRegisters, BuildError> {
+    fn registers(
+        &mut self,
+        primary: u8,
+        secondary: u8,
+        low: u64,
+        high: u64,
+    ) -> Result<BridgeRegisters, BuildError> {
         (self.low, self.high) = (self.low.next_multiple_of(WINDOW), self.high.next_multiple_of(WINDOW));
         if self.low > MMIO_LOW_END {
             return Err(BuildError::TooLarge(

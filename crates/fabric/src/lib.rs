@@ -14,6 +14,7 @@
 //! `attribution` explains how every instant of a transaction gets its cause, `queue` how events are ordered, `timeline` and
 //! `transactions` how statistics stay bounded.
 
+mod answer;
 pub mod attribution;
 mod build;
 mod channel;

@@ -39,7 +39,8 @@ impl Fabric {
         let read = matches!(repr.kind(), Kind::MemRead { .. });
         let chunks = split_request(access.address, u64::from(access.bytes), limit, RequestPolicy::Aligned);
         let pieces = chunks.clone().count().max(1) as u32;
-        let request = SplitRequest { request: handle, ingress, left: pieces, data: Vec::new(), failed: false };
+        let request =
+            SplitRequest { request: handle, ingress, left: pieces, data: Vec::new(), failed: false };
         let now = self.now;
         let splitter = &mut self.root().splitter;
         let index = splitter.requests.iter().position(Option::is_none).unwrap_or_else(|| {
@@ -130,7 +131,6 @@ impl Fabric {
             return;
         }
         let Some(split) = slot.take() else { return };
-        let node = self.root_node;
         // The critical path goes through the piece that came last.
         if let Some(completion) = completion {
             let (request, last) = self.tlps.pair_mut(split.request, completion);
@@ -142,13 +142,10 @@ impl Fabric {
         let bytes = memory_access(&self.tlps.get(split.request).repr).map_or(0, |a| u64::from(a.bytes));
         let carries = split.data.len() as u64 == bytes;
         let data = if carries { Payload::from(split.data) } else { Payload::Length(bytes) };
-        let completer = self.root_completer(split.ingress);
-        let source = self.root().ports.len();
-        if split.failed {
-            let status = CompletionStatus::UnsupportedRequest;
-            self.answer_error(node, split.ingress, source, split.request, &completer, status);
-        } else {
-            self.answer(node, split.ingress, source, split.request, &completer, data);
-        }
+        // The root complex's time for this way has passed: it was the pieces' completions'.
+        let tlp = self.tlps.get_mut(split.request);
+        tlp.refusal = split.failed.then_some(CompletionStatus::UnsupportedRequest);
+        tlp.payload = data;
+        self.send_completions(split.ingress, split.request);
     }
 }

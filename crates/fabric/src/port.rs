@@ -7,7 +7,7 @@ use crate::ids::{FlowId, LinkId, NodeId, PortId};
 use crate::slab::TlpHandle;
 use crate::timeline::{Gauge, SeriesId, Timeline};
 use tlplab_datalink::{Engine, TlpShape};
-use tlplab_units::{LinkMode, Time};
+use tlplab_units::{Duration, LinkMode, Time};
 
 pub(crate) struct Port {
     pub(crate) node: NodeId,
@@ -18,6 +18,8 @@ pub(crate) struct Port {
     /// 0: it transmits towards the root complex.
     pub(crate) direction: u8,
     pub(crate) mode: LinkMode,
+    /// Its own processing time for what arrives, instead of the node's.
+    pub(crate) latency: Option<Duration>,
     pub(crate) engine: Engine<TlpHandle>,
     pub(crate) channel: Channel<TlpHandle>,
     pub(crate) egress: Egress,

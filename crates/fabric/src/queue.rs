@@ -35,6 +35,8 @@ pub(crate) enum EventKind {
     Processed,
     /// A TLP has passed a cut-through switch, its tail perhaps still coming.
     ForwardEarly,
+    /// A node has processed the answer to a request.
+    Answer,
     /// An end point's or the processor's operation has passed its processing.
     Submit,
     /// The physical link goes down or comes up (fault, recovery).

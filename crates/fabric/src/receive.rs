@@ -89,9 +89,8 @@ impl Fabric {
         let sender = self.ports[id.index()].peer;
         let channel = &self.ports[sender.index()].channel;
         let place = Port::place(sender);
-        let before = (self.now - tlp.ledger.charged())
-            .saturating_sub(flying.on_wire)
-            .saturating_sub(channel.flight);
+        let before =
+            (self.now - tlp.ledger.charged()).saturating_sub(flying.on_wire).saturating_sub(channel.flight);
         let cause = match &flying.unit {
             Unit::Tlp(tlp) if tlp.replay => Cause::Replay,
             Unit::Flit(flit) if flit.replay => Cause::Replay,
@@ -106,7 +105,7 @@ impl Fabric {
 
     /// A node has a good TLP in the receive buffer of `id`: it is processed next.
     fn received(&mut self, id: PortId, tlp: TlpHandle) {
-        let latency = self.node_of(id).latency();
+        let latency = self.latency_at(id);
         if latency.is_zero() {
             self.processed(id, tlp);
         } else {
@@ -133,10 +132,8 @@ impl Fabric {
     pub(crate) fn header_arrived(&mut self, id: PortId) {
         let now = self.now;
         let peer = self.ports[id.index()].peer;
-        let [port, sender] = self
-            .ports
-            .get_disjoint_mut([id.index(), peer.index()])
-            .expect("a link has two different ports");
+        let [port, sender] =
+            self.ports.get_disjoint_mut([id.index(), peer.index()]).expect("a link has two different ports");
         let flight = sender.channel.flight;
         let Some(flying) = sender.channel.first_in_flight() else { return };
         let Unit::Tlp(unit) = flying.unit else { return };
@@ -148,14 +145,17 @@ impl Fabric {
             return; // the header of a TLP that a link going down has taken with it; this one comes later
         }
         let Some(egress) = self.route(id, unit.handle) else { return };
-        if self.ports[egress.index()].mode == LinkMode::Flit {
-            return; // a flit is checked as a whole before it counts: nothing starts before the tail is there
+        let out = &self.ports[egress.index()];
+        if out.mode == LinkMode::Flit || out.discards {
+            // A flit is checked as a whole before it counts, so nothing starts before the tail is there; and what is to be discarded
+            // must have arrived first.
+            return;
         }
         let sender = &mut self.ports[peer.index()];
         if let Some(flying) = sender.channel.first_in_flight() {
             flying.forwarded = true;
         }
-        let latency = self.node_of(id).latency();
+        let latency = self.latency_at(id);
         let out = &self.ports[egress.index()];
         let bytes = u64::from(unit.shape.bytes) + 8;
         let serialisation = out.channel.rate().time_of(bytes);
@@ -174,7 +174,8 @@ impl Fabric {
                 self.tlps.insert(repr, payload, flow)
             }
         };
-        let data = handle.to_event() | u64::from(integrity == Integrity::Bad) << 32 | u64::from(egress.0) << 40;
+        let data =
+            handle.to_event() | u64::from(integrity == Integrity::Bad) << 32 | u64::from(egress.0) << 40;
         self.schedule(ready, EventKind::ForwardEarly, u32::from(id.0), data);
     }
 
@@ -197,7 +198,7 @@ impl Fabric {
         let integrity = if data >> 32 & 1 == 1 { Integrity::Bad } else { Integrity::Good };
         let egress = PortId((data >> 40) as u16);
         let (node, sender) = (self.ports[id.index()].node, self.ports[id.index()].peer);
-        let (place, latency) = (self.place_of(node), self.node_of(id).latency());
+        let (place, latency) = (self.place_of(node), self.latency_at(id));
         let now = self.now;
         let tlp = self.tlps.get_mut(handle);
         if tlp.tracked {
@@ -214,7 +215,9 @@ impl Fabric {
     /// When the last byte of a TLP that is being forwarded arrives; the past, if it has.
     fn tail_of(&mut self, sender: PortId, handle: TlpHandle) -> Time {
         match self.ports[sender.index()].channel.first_in_flight() {
-            Some(InFlight { unit: Unit::Tlp(unit), arrives, forwarded: true, .. }) if unit.handle == handle => {
+            Some(InFlight { unit: Unit::Tlp(unit), arrives, forwarded: true, .. })
+                if unit.handle == handle =>
+            {
                 *arrives
             }
             _ => Time::ZERO,

@@ -201,16 +201,7 @@ impl Fabric {
             Some(access) => Payload::Length(u64::from(access.bytes)),
             None => Payload::EMPTY,
         };
-        let node = self.root_node;
-        let completer = self.root_completer(ingress);
-        let source = self.root().ports.len();
-        self.answer(node, ingress, source, handle, &completer, data);
-    }
-
-    /// The root complex as completer: payloads are limited by the hierarchy behind the root port.
-    pub(crate) fn root_completer(&mut self, ingress: PortId) -> Completer {
-        let mps = self.topology.links[self.ports[ingress.index()].link.index()].mps;
-        Completer { mps, ..self.root().completer }
+        self.answer(ingress, handle, Ok(data));
     }
 
     fn interrupt(&mut self, ingress: PortId, handle: TlpHandle) {

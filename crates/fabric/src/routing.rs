@@ -37,7 +37,6 @@ impl Window {
     pub const fn contains(&self, address: u64) -> bool {
         self.base <= address && address <= self.limit
     }
-
 }
 
 impl BridgeRegisters {

@@ -14,11 +14,9 @@ use crate::topology::Topology;
 use crate::transactions::{Ending, FlowStatistics, TransactionRef, Transactions};
 use std::collections::VecDeque;
 use tlplab_datalink::{Event as LinkEvent, LinkLayer, ProtocolError};
-use tlplab_device::{
-    Action, DeviceInfo, DmaError, Event as DeviceEvent, HostAction, HostEvent, OpId,
-};
+use tlplab_device::{Action, DeviceInfo, DmaError, Event as DeviceEvent, HostAction, HostEvent, OpId};
 use tlplab_transaction::Payload;
-use tlplab_units::{FcClass, Time, Vc};
+use tlplab_units::{Duration, FcClass, Time, Vc};
 
 /// A fabric that runs. Made by a [`Builder`](crate::Builder).
 pub struct Fabric {
@@ -95,7 +93,10 @@ impl Fabric {
     /// Handles at most `events` events, none after `until`. Returns whether there is more to do before `until`.
     pub fn run_events(&mut self, events: u64, until: Time) -> bool {
         for _ in 0..events {
-            if self.fault.is_some() || self.is_done() || self.queue.next_time().is_none_or(|next| next > until) {
+            if self.fault.is_some()
+                || self.is_done()
+                || self.queue.next_time().is_none_or(|next| next > until)
+            {
                 return false;
             }
             self.step();
@@ -177,6 +178,7 @@ impl Fabric {
             EventKind::Released => self.released(port, event.data),
             EventKind::LinkTimer => self.link_timer(port, Time::from_fs(event.data)),
             EventKind::LinkState => self.link_state(port, event.data),
+            EventKind::Answer => self.send_completions(port, TlpHandle::from_event(event.data)),
             EventKind::Submit => self.submit(self.event_node(event.at)),
             EventKind::MemoryDone => {
                 self.memory_done(TlpHandle::from_event(event.data & 0xFFFF_FFFF), high_port(event.data));
@@ -233,6 +235,10 @@ impl Fabric {
     }
     pub(crate) fn place_of(&self, node: NodeId) -> Place {
         Place(self.ports.len() as u16 + node.0)
+    }
+    /// From the arrival of a TLP at a port to the node's decision about it.
+    pub(crate) fn latency_at(&self, port: PortId) -> Duration {
+        self.ports[port.index()].latency.unwrap_or_else(|| self.node_of(port).latency())
     }
     pub(crate) fn node_of(&self, port: PortId) -> &Node {
         &self.nodes[self.ports[port.index()].node.index()]
@@ -308,7 +314,11 @@ impl Fabric {
         for class in FcClass::ALL {
             let left = port.engine.credits(Vc::ZERO, class).header;
             if let (Some(left), Some(all)) = (left, series.credits_of[class.index()]) {
-                self.timeline.set(&mut series.credits[class.index()], now, u64::from(all.saturating_sub(left)));
+                self.timeline.set(
+                    &mut series.credits[class.index()],
+                    now,
+                    u64::from(all.saturating_sub(left)),
+                );
             }
         }
     }

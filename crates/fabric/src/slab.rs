@@ -5,7 +5,7 @@ use crate::ids::FlowId;
 use crate::transactions::TransactionRef;
 use tlplab_datalink::TlpShape;
 use tlplab_transaction::Payload;
-use tlplab_wire::tlp::Repr;
+use tlplab_wire::tlp::{CompletionStatus, Repr};
 
 /// A TLP in the slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,6 +26,8 @@ pub(crate) struct Tlp {
     pub(crate) awaited: bool,
     /// The answer needs its data even in a length-only run.
     pub(crate) carry: bool,
+    /// How the request is refused, while the refusal is on its way.
+    pub(crate) refusal: Option<CompletionStatus>,
     /// No TLP of its operation follows.
     pub(crate) last_of_op: bool,
     references: u16,
@@ -59,6 +61,7 @@ impl TlpSlab {
             slot.flow = flow;
             slot.transaction = None;
             (slot.tracked, slot.awaited, slot.carry, slot.last_of_op) = (false, false, false, false);
+            slot.refusal = None;
             slot.references = 1;
             return TlpHandle(index);
         }
@@ -72,6 +75,7 @@ impl TlpSlab {
             tracked: false,
             awaited: false,
             carry: false,
+            refusal: None,
             last_of_op: false,
             references: 1,
         });

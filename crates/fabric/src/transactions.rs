@@ -69,7 +69,14 @@ pub(crate) struct Transactions {
 
 impl Transactions {
     /// Opens a transaction; its slot keeps the allocation of its snapshot.
-    pub(crate) fn open(&mut self, flow: FlowId, started: Time, read: bool, address: u64, bytes: u64) -> TransactionRef {
+    pub(crate) fn open(
+        &mut self,
+        flow: FlowId,
+        started: Time,
+        read: bool,
+        address: u64,
+        bytes: u64,
+    ) -> TransactionRef {
         let number = self.started;
         self.started += 1;
         let index = self.free.pop().unwrap_or_else(|| {
@@ -114,7 +121,6 @@ impl Transactions {
     pub(crate) fn live(&self) -> usize {
         self.slots.len() - self.free.len()
     }
-
 }
 
 /// Latencies in steps of an eighth of an octave, each with the sum of its causes.

@@ -30,7 +30,8 @@ impl Fabric {
 
     /// A TLP that has waited for `egress` before it was made (its operation did) joins the queue.
     pub(crate) fn enqueue_waiting(&mut self, egress: PortId, source: usize, waiting: Waiting) {
-        let own_request = waiting.ingress.is_none() && !waiting.nullified && waiting.shape.class != FcClass::Completion;
+        let own_request =
+            waiting.ingress.is_none() && !waiting.nullified && waiting.shape.class != FcClass::Completion;
         if self.ports[egress.index()].discards && !own_request {
             return self.discard(egress, waiting);
         }
@@ -129,9 +130,7 @@ impl Fabric {
         let peer = u32::from(port.peer.0);
         let cut_through = port.peer_cuts_through && matches!(&unit, Unit::Tlp(tlp) if !tlp.nullified);
         let header_bytes = match &unit {
-            Unit::Tlp(tlp) if cut_through => {
-                u64::from(self.tlps.get(tlp.handle).repr.header_bytes()) + 4
-            }
+            Unit::Tlp(tlp) if cut_through => u64::from(self.tlps.get(tlp.handle).repr.header_bytes()) + 4,
             _ => 0,
         };
         // Observers see the unit before its fate is known to anybody else, so the record is made from a copy of the fate.

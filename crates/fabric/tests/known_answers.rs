@@ -104,3 +104,56 @@ fn an_x16_uplink_carries_both_writers() {
         assert!((rate / expected - 1.0).abs() < 1e-3, "{rate} against {expected}");
     }
 }
+
+/// Each way through the root complex costs its latency, and each way through a device its own: a DMA read of 4 bytes on gen1 x1 takes
+/// 176 ns on the wire, 2 · 150 ns in the root complex, 2 · 20 ns in the device (out and in), 90 ns in memory.
+#[test]
+fn latencies_count_each_way() {
+    let mut bench = Bench::new();
+    bench.config.host.latency = ns(150);
+    bench.config.host.memory.latency = ns(90);
+    bench.device("probe", "host.rp0", 1, 1).config(|device| device.latency = ns(20)).load(LoadConfig {
+        op: LoadOp::Read,
+        size: 4,
+        target: Target::Address(0x1000),
+        outstanding: 1,
+        count: Some(3),
+        ..LoadConfig::default()
+    });
+    let mut fabric = bench.build();
+    fabric.run_until(Time::ZERO + Duration::from_us(3));
+    let flow = bench::only_flow(&fabric);
+    assert_eq!((flow.latency_min, flow.latency_max), (ns(606), ns(606)));
+    let part = |cause| flow.attribution().filter(|(i, _)| i.cause() == cause).map(|(_, fs)| fs).sum::<u128>();
+    assert_eq!(part(Cause::Processing), 3 * 340_000_000);
+    assert_eq!(part(Cause::Completer), 3 * 90_000_000);
+}
+
+/// From the processor the same, the other way round: 2 · 150 ns in the root complex, 2 · 20 ns in the device. A port of its own
+/// latency replaces the node's for what arrives there.
+#[test]
+fn a_port_may_have_a_latency_of_its_own() {
+    for (port, expected) in [(None, 516 + 16), (Some(ns(5)), 501 + 16)] {
+        let mut bench = Bench::new();
+        bench.config.host.latency = ns(150);
+        bench
+            .device("regs", "host.rp0", 1, 1)
+            .config(|device| {
+                device.latency = ns(20);
+                device.link.lower.latency = port;
+            })
+            .memory(4096);
+        bench.mmio(LoadConfig {
+            op: LoadOp::Read,
+            size: 4,
+            target: Target::Bar { device: "regs".into(), bar: 0 },
+            window: 64,
+            outstanding: 1,
+            count: Some(3),
+            ..LoadConfig::default()
+        });
+        let mut fabric = bench.build();
+        fabric.run_until(Time::ZERO + Duration::from_us(5));
+        assert_eq!(bench::flow(&fabric, "cpu").latency_min, ns(expected));
+    }
+}

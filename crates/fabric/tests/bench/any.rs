@@ -7,14 +7,15 @@ use proptest::test_runner::RngSeed;
 use std::sync::{Arc, Mutex};
 use tlplab_device::Memory;
 use tlplab_fabric::config::*;
-use tlplab_fabric::{Fabric, Ending};
+use tlplab_fabric::{Ending, Fabric};
 use tlplab_transaction::CompletionPolicy;
 use tlplab_units::{Duration, FcClass, Generation, LinkMode, Mps, Mrrs, Rcb, Time, Width};
 
 /// So many cases, the same in every run; `PROPTEST_CASES` and `PROPTEST_RNG_SEED` ask for others.
 pub fn cases(usual: u32) -> ProptestConfig {
     let given = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok());
-    let mut config = ProptestConfig { failure_persistence: None, max_shrink_iters: 600, ..ProptestConfig::default() };
+    let mut config =
+        ProptestConfig { failure_persistence: None, max_shrink_iters: 600, ..ProptestConfig::default() };
     config.cases = given.unwrap_or(usual);
     if config.rng_seed == RngSeed::Random {
         config.rng_seed = RngSeed::Fixed(1);
@@ -236,12 +237,14 @@ impl AnyPort {
             completion_data: if self.infinite_completions { 0 } else { largest + spare },
         });
         PortConfig {
+            latency: None,
             buffers,
             replay_tlps: self.replay_tlps,
             replay_bytes: self.replay_spare.map(|spare| mps.bytes() + 36 + spare),
             replay_timer: None,
             ack_latency: self.ack.map(ns),
             ack_every: self.ack_every,
+            ..PortConfig::default()
         }
     }
 }
@@ -515,6 +518,33 @@ impl Built {
         }
     }
 
+    /// Links went down: all that was started has ended in some way, and what is said to be right is right.
+    pub fn check_accounted(&mut self) {
+        let Self { fabric, watch, workers, writes, expected } = self;
+        assert_eq!(fabric.fault(), None);
+        assert!(fabric.is_done(), "still {} transactions under way", fabric.transactions_live());
+        for worker in workers.iter() {
+            let moved = worker.lock().unwrap();
+            assert_eq!(moved.started, moved.read + moved.accepted + moved.failed.len() as u64);
+            // What a peer returns may never have been written.
+            let wrong = moved.wrong.iter().filter(|(address, _)| *address < WRITE_BASE);
+            assert_eq!(wrong.count(), 0, "wrong data: {:?}", moved.wrong);
+        }
+        let transactions = watch.transactions();
+        assert_eq!(transactions.len() as u64, expected.0, "transactions that ended");
+        let flows = || fabric.flow_ids().map(|id| fabric.flow_results(id));
+        let done = flows().map(|f| f.transactions).sum::<u64>();
+        let failed = flows().flat_map(|f| &f.failed).map(|(_, count)| count).sum::<u64>();
+        assert_eq!(done + failed, expected.0);
+        assert!(flows().map(|f| f.bytes).sum::<u64>() <= expected.1, "nothing arrives twice");
+        for &(address, bytes) in writes.iter() {
+            let mut found = vec![0; bytes as usize];
+            fabric.host_memory().read(address, &mut found);
+            let right = bytes_at(address, bytes);
+            assert!(found.iter().zip(&right).all(|(found, right)| *found == 0 || found == right));
+        }
+    }
+
     /// Nothing is left anywhere: no TLP, no transaction, and all credits are where they were.
     pub fn check_quiet(&mut self, idle: &Fabric) {
         let fabric = &mut self.fabric;
@@ -523,13 +553,26 @@ impl Built {
         let ports: Vec<_> = fabric.topology().links.iter().flat_map(|l| l.ports).collect();
         for port in ports {
             assert!(fabric.is_active(port));
-            assert_eq!(fabric.replay_buffer(port), 0, "replay buffer of {}", fabric.topology().direction_name(port));
+            assert_eq!(
+                fabric.replay_buffer(port),
+                0,
+                "replay buffer of {}",
+                fabric.topology().direction_name(port)
+            );
             for class in FcClass::ALL {
                 let (left, all) = (fabric.credits_left(port, class), idle.credits_left(port, class));
                 let data = (fabric.data_credits_left(port, class), idle.data_credits_left(port, class));
                 for ((left, all), unscaled) in [((left, all), 127), (data, 2047)] {
                     // Scaled credits are returned in units of 4 or 16: what is short of one is kept back.
-                    let unit = all.map_or(1, |all| if all <= unscaled { 1 } else if all <= 4 * unscaled { 4 } else { 16 });
+                    let unit = all.map_or(1, |all| {
+                        if all <= unscaled {
+                            1
+                        } else if all <= 4 * unscaled {
+                            4
+                        } else {
+                            16
+                        }
+                    });
                     let back = left.zip(all).is_none_or(|(left, all)| left <= all && left + unit > all);
                     let name = fabric.topology().direction_name(port);
                     assert!(back && left.is_some() == all.is_some(), "{name} {class:?}: {left:?} of {all:?}");

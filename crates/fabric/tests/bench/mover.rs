@@ -62,8 +62,17 @@ impl Mover {
     pub fn new(base: Base, outstanding: usize, moves: Vec<Move>) -> (Self, Arc<Mutex<Moved>>) {
         let moved = Arc::<Mutex<Moved>>::default();
         let (reading, verify) = (BTreeMap::new(), true);
-        let mover =
-            Self { base, origin: 0, moves, outstanding, next: 0, reading, in_flight: 0, verify, moved: moved.clone() };
+        let mover = Self {
+            base,
+            origin: 0,
+            moves,
+            outstanding,
+            next: 0,
+            reading,
+            in_flight: 0,
+            verify,
+            moved: moved.clone(),
+        };
         (mover, moved)
     }
 
@@ -169,7 +178,11 @@ impl Mover {
             Ok(data) => {
                 moved.read += 1;
                 assert_eq!(data.len(), bytes);
-                if self.verify && bytes > 0 && !cx.only_lengths() && data.bytes() != Some(&bytes_at(address, bytes)) {
+                if self.verify
+                    && bytes > 0
+                    && !cx.only_lengths()
+                    && data.bytes() != Some(&bytes_at(address, bytes))
+                {
                     moved.wrong.push((address, bytes));
                 }
                 moved.data.push(data);

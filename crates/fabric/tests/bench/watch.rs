@@ -133,8 +133,7 @@ impl Watch {
             let (count, latency) = sums.get(&id).copied().unwrap_or_default();
             assert_eq!((flow.transactions, flow.latency_sum_fs), (count, latency));
             assert_eq!(flow.attribution().map(|(_, fs)| fs).sum::<u128>(), latency, "totals are the sums");
-            let binned: u128 =
-                flow.causes.steps().flat_map(|(_, _, bucket)| bucket.causes_fs).sum();
+            let binned: u128 = flow.causes.steps().flat_map(|(_, _, bucket)| bucket.causes_fs).sum();
             assert_eq!(binned, latency, "the histogram's causes, too");
         }
     }
@@ -170,8 +169,7 @@ impl Probe for Watch {
     fn transaction(&mut self, record: &TransactionRecord<'_>) {
         let TransactionRecord { number, flow, read, address, bytes, start, end, ending, intervals } = *record;
         let intervals = intervals.to_vec();
-        let transaction =
-            Transaction { number, flow, read, address, bytes, start, end, ending, intervals };
+        let transaction = Transaction { number, flow, read, address, bytes, start, end, ending, intervals };
         self.seen().transactions.push(transaction);
     }
 }

@@ -1,0 +1,89 @@
+//! Completions: what end points and the root complex answer to requests.
+
+use crate::attribution::Cause;
+use crate::egress::Waiting;
+use crate::ids::PortId;
+use crate::node::Node;
+use crate::queue::EventKind;
+use crate::sim::Fabric;
+use crate::slab::{TlpHandle, shape_of};
+use tlplab_transaction::{Completer, Payload};
+use tlplab_wire::tlp::CompletionStatus;
+
+impl Fabric {
+    /// The answer to a request is there: data, or a refusal. Its completions reach the queues of `egress` after the node's processing.
+    pub(crate) fn answer(&mut self, egress: PortId, request: TlpHandle, answer: Result<Payload, CompletionStatus>) {
+        let node = self.ports[egress.index()].node;
+        let (now, place) = (self.now, self.place_of(node));
+        let latency = self.nodes[node.index()].latency();
+        let tlp = self.tlps.get_mut(request);
+        if tlp.tracked {
+            tlp.ledger.charge(now, place, Cause::Completer);
+        }
+        tlp.refusal = answer.as_ref().err().copied();
+        tlp.payload = answer.unwrap_or(Payload::EMPTY);
+        if latency.is_zero() {
+            self.send_completions(egress, request);
+        } else {
+            self.schedule(now + latency, EventKind::Answer, u32::from(egress.0), request.to_event());
+        }
+    }
+
+    /// The node has processed the answer; the request is over.
+    pub(crate) fn send_completions(&mut self, egress: PortId, request: TlpHandle) {
+        let (completer, source) = self.completer_at(egress);
+        let tlp = self.tlps.get_mut(request);
+        let (repr, data) = (tlp.repr, std::mem::replace(&mut tlp.payload, Payload::EMPTY));
+        match tlp.refusal {
+            Some(status) => {
+                if let Some(refused) = completer.refuse(&repr, status) {
+                    self.send_completion(egress, source, request, refused, Payload::EMPTY, true);
+                }
+            }
+            None => {
+                for completion in completer.succeed(&repr) {
+                    let (offset, bytes) = (u64::from(completion.offset), u64::from(completion.bytes));
+                    // A zero-length read is answered with a doubleword nobody looks at; a short reply is the device's mistake.
+                    let held = data.len().saturating_sub(offset).min(bytes);
+                    let part = if held == bytes { data.slice(offset, bytes) } else { Payload::Length(bytes) };
+                    self.send_completion(egress, source, request, completion.repr, part, completion.last);
+                }
+            }
+        }
+        self.drop_tlp(request);
+    }
+
+    fn send_completion(
+        &mut self,
+        egress: PortId,
+        source: usize,
+        request: TlpHandle,
+        repr: tlplab_wire::tlp::Repr,
+        payload: Payload,
+        last: bool,
+    ) {
+        let tlp = self.tlps.get(request);
+        let (flow, transaction, carry) = (tlp.flow, tlp.transaction, tlp.carry);
+        let answer = self.tlps.insert(repr, payload, flow);
+        let tlp = self.tlps.get_mut(answer);
+        (tlp.transaction, tlp.carry) = (transaction, carry);
+        if last {
+            // The critical path of the last byte goes on from the request.
+            self.pass_history(request, answer, Cause::Processing, self.ports[egress.index()].node);
+        }
+        self.enqueue(egress, source, Waiting::own(answer, shape_of(&repr)));
+    }
+
+    /// Who answers at a port, and which source of its egress queues that is.
+    fn completer_at(&self, port: PortId) -> (Completer, usize) {
+        match self.node_of(port) {
+            Node::EndPoint(end_point) => (end_point.completer, 0),
+            Node::Root(root) => {
+                // Payloads are limited by the hierarchy behind the root port.
+                let mps = self.topology.links[self.ports[port.index()].link.index()].mps;
+                (Completer { mps, ..root.completer }, root.ports.len())
+            }
+            Node::Switch(_) => unreachable!("switches only refuse"),
+        }
+    }
+}
