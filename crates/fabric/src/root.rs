@@ -170,7 +170,7 @@ impl Fabric {
     /// Memory takes the data of a posted write, or is done with the writes before an interrupt or a completion.
     pub(crate) fn memory_accepts(&mut self, handle: TlpHandle, ingress: PortId) {
         let tlp = self.tlps.get(handle);
-        if !memory_access(&tlp.repr).is_some_and(|access| !is_interrupt(access)) {
+        if memory_access(&tlp.repr).is_none_or(is_interrupt) {
             return self.processor_takes(ingress, handle);
         }
         if let (Some(access), Some(data)) = (memory_access(&tlp.repr), tlp.payload.bytes()) {

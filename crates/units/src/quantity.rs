@@ -73,13 +73,15 @@ fn parse(text: &str, units: &[(&str, u64)], wanted: &'static str) -> Result<u64,
     let &(_, scale) = units.iter().find(|(name, _)| *name == unit).ok_or_else(|| error("unknown unit"))?;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = |s: &str| s.chars().all(|c| c.is_ascii_digit());
-    if whole.is_empty() || !digits(whole) || !digits(fraction) || fraction.len() > 18 || number.ends_with('.') {
+    if whole.is_empty() || !digits(whole) || !digits(fraction) || fraction.len() > 18 || number.ends_with('.')
+    {
         return Err(error("the number is not a decimal"));
     }
     let scale = u128::from(scale);
     let one = 10u128.pow(fraction.len() as u32);
     let whole: u128 = whole.parse().map_err(|_| error("it is too large"))?;
-    let part: u128 = if fraction.is_empty() { 0 } else { fraction.parse().map_err(|_| error("it is too long"))? };
+    let part: u128 =
+        if fraction.is_empty() { 0 } else { fraction.parse().map_err(|_| error("it is too long"))? };
     let scaled = whole
         .checked_mul(one)
         .and_then(|w| w.checked_add(part))
