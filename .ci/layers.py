@@ -1,6 +1,7 @@
 """Checks that crates depend on each other only along the arrows of docs/architecture.md.
 
-An arrow `a ← b` lets b depend on a, and on whatever a may depend on. The arrows are read from the line that says
+An arrow `a ← b` lets b depend on a, and on whatever a may depend on. Tests may also use what stands beside their crate, such
+as closed forms to compare with, but nothing that stands above it. The arrows are read from the line that says
 "Arrows point one way", so that the picture and the check cannot disagree.
 """
 
@@ -46,34 +47,35 @@ def closure(room: str, direct: dict[str, set[str]]) -> set[str]:
     return reached
 
 
-def read_dependencies(metadata: dict[str, object]) -> dict[str, set[str]]:
-    """For each of our crates, the crates of ours it names in its Cargo.toml, for building or for tests."""
+def read_dependencies(metadata: dict[str, object], *, tests: bool) -> dict[str, set[str]]:
+    """For each of our crates, the crates of ours that it is built from, or with `tests` that only its tests use."""
     packages = metadata["packages"]
     assert isinstance(packages, list)
     return {
         package["name"].removeprefix(PREFIX): {
             dependency["name"].removeprefix(PREFIX)
             for dependency in package["dependencies"]
-            if dependency["name"].startswith(PREFIX)
+            if dependency["name"].startswith(PREFIX) and (dependency["kind"] == "dev") == tests
         }
         for package in packages
     }
 
 
-def violations(allowed: dict[str, set[str]], actual: dict[str, set[str]]) -> list[str]:
+def violations(allowed: dict[str, set[str]], built: dict[str, set[str]], tested: dict[str, set[str]]) -> list[str]:
     """One sentence for each dependency against the arrows, and for each crate that the arrows do not mention."""
     found = []
-    for room, dependencies in sorted(actual.items()):
+    for room in sorted(built):
         if room not in allowed:
             found.append(f"crates/{room}: docs/architecture.md has no arrow for it")
             continue
-        for dependency in sorted(dependencies - allowed[room]):
-            may = ", ".join(sorted(allowed[room])) or "nothing"
+        may = ", ".join(sorted(allowed[room])) or "nothing"
+        for dependency in sorted(built[room] - allowed[room]):
             found.append(f"crates/{room} depends on {dependency}, against the arrows; it may depend on {may}")
-    found += [
-        f"docs/architecture.md: an arrow names `{room}`, but there is no crates/{room}"
-        for room in sorted(set(allowed) - set(actual))
-    ]
+        for dependency in sorted(tested.get(room, set())):
+            if room in allowed.get(dependency, set()):
+                found.append(f"the tests of crates/{room} use {dependency}, which stands above it")
+    for room in sorted(set(allowed) - set(built)):
+        found.append(f"docs/architecture.md: an arrow names `{room}`, but there is no crates/{room}")
     return found
 
 
@@ -84,7 +86,9 @@ def main() -> int:
         cwd=ROOT, check=True, capture_output=True, text=True,
     ).stdout  # fmt: skip
     allowed = read_arrows((ROOT / "docs/architecture.md").read_text(encoding="utf-8"))
-    found = violations(allowed, read_dependencies(json.loads(out)))
+    metadata = json.loads(out)
+    built, tested = (read_dependencies(metadata, tests=tests) for tests in (False, True))
+    found = violations(allowed, built, tested)
     for sentence in found:
         print(sentence, file=sys.stderr)
     return 1 if found else 0

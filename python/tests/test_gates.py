@@ -45,13 +45,22 @@ def test_arrows_are_transitive() -> None:
 )
 def test_a_dependency_against_the_arrows_is_named(actual: dict[str, set[str]], complaint: str) -> None:
     rooms = {room: set[str]() for room in "abcde"}
-    assert layers.violations(layers.read_arrows(ARROWS), {**rooms, **actual}) == [complaint]
+    assert layers.violations(layers.read_arrows(ARROWS), {**rooms, **actual}, {}) == [complaint]
 
 
 def test_a_vanished_room_is_named() -> None:
     rooms = {room: set[str]() for room in "abcd"}
-    assert layers.violations(layers.read_arrows(ARROWS), rooms) == [
+    assert layers.violations(layers.read_arrows(ARROWS), rooms, {}) == [
         "docs/architecture.md: an arrow names `e`, but there is no crates/e"
+    ]
+
+
+def test_tests_may_use_what_stands_beside_but_not_above() -> None:
+    rooms = {room: set[str]() for room in "abcde"}
+    assert layers.violations(layers.read_arrows(ARROWS), rooms, {"b": {"c", "e"}}) == []
+    assert layers.violations(layers.read_arrows(ARROWS), rooms, {"b": {"d"}, "a": {"b"}}) == [
+        "the tests of crates/a use b, which stands above it",
+        "the tests of crates/b use d, which stands above it",
     ]
 
 
