@@ -5,7 +5,7 @@ use crate::ladder;
 use crate::models::ModelSpec;
 use crate::result::{self, Document};
 use crate::verdict::{self, Facts};
-use tlplab_fabric::attribution::Cause;
+use tlplab_fabric::attribution::{Cause, Interval};
 use tlplab_fabric::config::{Arbitration, Forwarding, PeerToPeer};
 use tlplab_fabric::results::{DirectionResult, LevelResult};
 use tlplab_fabric::{Ending, Fabric, FlowId, FlowStatistics, LinkId, PortId};
@@ -76,7 +76,7 @@ pub(crate) fn document(
         topology: result::Topology { nodes: nodes(fabric, experiment) },
         series: series(fabric, &links),
         links,
-        places: Vec::new(),
+        places: fabric.topology().place_names(),
         samples: samples(fabric),
         ladder: ladder.and_then(|l| l.result(fabric.topology())),
     };
@@ -102,6 +102,9 @@ fn drop_idle(document: &mut Document, experiment: &Experiment) {
     document.flows.retain(|_| *kept.next().unwrap_or(&true));
     document.series.flows.retain_mut(|s| index(s.flow).map(|new| s.flow = new).is_some());
     document.samples.retain_mut(|s| index(s.flow).map(|new| s.flow = new).is_some());
+    for (_, _, behind, _) in document.samples.iter_mut().flat_map(|s| &mut s.parts) {
+        *behind = usize::try_from(*behind).ok().and_then(index).map_or(-1, |new| new as i64);
+    }
     if let Some(ladder) = &mut document.ladder {
         ladder.packets.iter_mut().for_each(|p| p.flow = p.flow.and_then(index));
         ladder.transactions.retain_mut(|t| index(t.flow).map(|new| t.flow = new).is_some());
@@ -413,6 +416,11 @@ fn resource(level: LevelResult, device_link: &dyn Fn(&str) -> Option<usize>) -> 
     }
 }
 
+fn part(interval: &Interval) -> (usize, usize, i64, f64) {
+    let behind = interval.behind().map_or(-1, |flow| flow.index() as i64);
+    (interval.cause() as usize, interval.place.index(), behind, ns(interval.duration))
+}
+
 fn samples(fabric: &Fabric) -> Vec<result::Sample> {
     let topology = fabric.topology();
     let mut out: Vec<result::Sample> = fabric
@@ -420,11 +428,12 @@ fn samples(fabric: &Fabric) -> Vec<result::Sample> {
         .iter()
         .map(|sample| {
             let mut links: Vec<usize> = sample
-                .places
+                .intervals
                 .iter()
-                .filter_map(|p| topology.place_link(*p))
+                .filter_map(|interval| topology.place_link(interval.place))
                 .map(|(l, _)| l.index())
                 .collect();
+            links.sort_unstable();
             links.dedup();
             result::Sample {
                 flow: sample.flow.index(),
@@ -432,7 +441,7 @@ fn samples(fabric: &Fabric) -> Vec<result::Sample> {
                 latency_ns: ns(sample.latency),
                 links,
                 causes_ns: sample.causes.iter().map(|d| ns(*d)).collect(),
-                parts: Vec::new(),
+                parts: sample.intervals.iter().map(part).collect(),
             }
         })
         .collect();

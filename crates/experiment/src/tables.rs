@@ -422,7 +422,7 @@ pub static PORT: Section = Section {
             Kind::Table(&BUFFERS),
             "",
             "{ posted_headers = 8 }",
-            "Receive buffers as credits; absent: enough for the round trip at full rate.",
+            "Receive buffers as credits; absent: at a switch what arrives in 2 µs at full rate, elsewhere all that can be advertised.",
         ),
         key(
             "replay_tlps",

@@ -12,7 +12,12 @@ use tlplab_wire::tlp::CompletionStatus;
 
 impl Fabric {
     /// The answer to a request is there: data, or a refusal. Its completions reach the queues of `egress` after the node's processing.
-    pub(crate) fn answer(&mut self, egress: PortId, request: TlpHandle, answer: Result<Payload, CompletionStatus>) {
+    pub(crate) fn answer(
+        &mut self,
+        egress: PortId,
+        request: TlpHandle,
+        answer: Result<Payload, CompletionStatus>,
+    ) {
         let node = self.ports[egress.index()].node;
         let (now, place) = (self.now, self.place_of(node));
         let latency = self.nodes[node.index()].latency();

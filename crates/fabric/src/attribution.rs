@@ -75,6 +75,13 @@ impl Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place(pub(crate) u16);
 
+impl Place {
+    /// Position in [`Topology::place_names`](crate::topology::Topology::place_names).
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// An interval of a transaction's critical path. Intervals are in the order of time and leave no gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {

@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, VecDeque};
 use tlplab_datalink::{AckLatency, ClassBuffer, Config as LinkLayerConfig, Credits, Engine, ReceiveBuffers};
 use tlplab_device::{Device, DeviceInfo, Event, HostEvent, HostProgram, HostRam, IdentityError, Random};
 use tlplab_transaction::{Completer, Requester, RequesterConfig, TagBits, TagConfig};
-use tlplab_units::{Bdf, Duration, LinkRate, Mps, Mrrs, Rcb, Time};
+use tlplab_units::{Bdf, Duration, Generation, LinkRate, Mps, Mrrs, Rcb, Time, Width};
 use tlplab_wire::tlp::Attributes;
 
 /// Why a configuration is not a fabric.
@@ -534,7 +534,7 @@ fn link_layer(config: &FabricConfig, layout: &Layout, port: usize) -> Result<Lin
     let switch = layout.kind(slot.node) == NodeKind::Switch;
     layer.receive = match policy.buffers {
         Some(buffers) => receive_buffers(buffers),
-        None if switch => ReceiveBuffers::generous(c.generation),
+        None if switch => switch_buffers(c.generation, c.width, link.mps),
         None => ReceiveBuffers::end_point(c.generation),
     };
     layer.ack.latency = match policy.ack_latency {
@@ -549,6 +549,18 @@ fn link_layer(config: &FabricConfig, layout: &Layout, port: usize) -> Result<Lin
     let component = link.name.clone();
     layer.check().map_err(|error| BuildError::Port { component, end, error })?;
     Ok(layer)
+}
+
+/// What arrives in two microseconds at full rate, and no less than sixteen of the largest TLPs: round trips of several hundred
+/// nanoseconds with credits returned by halves do not slow the link, and a congested switch holds no more than two microseconds' worth.
+fn switch_buffers(generation: Generation, width: Width, mps: Mps) -> ReceiveBuffers {
+    let arriving = LinkRate::new(generation, width).bits_per_second() / 8 / 500_000;
+    let bytes = arriving.max(16 * u64::from(mps.bytes()));
+    // Ports of 16 GT/s and more can scale their credits by 16.
+    let (most_headers, most_data) = if generation >= Generation::Gen4 { (2032, 32752) } else { (127, 2047) };
+    let one =
+        ClassBuffer::finite((bytes / 64).clamp(32, most_headers) as u16, (bytes / 16).min(most_data) as u16);
+    ReceiveBuffers::vc0(one, one, one)
 }
 
 fn receive_buffers(buffers: Buffers) -> ReceiveBuffers {

@@ -201,7 +201,8 @@ pub enum SkpPolicy {
 pub struct PortConfig {
     /// From the arrival of a TLP at this port to its node's decision about it; `None`: the node's latency.
     pub latency: Option<Duration>,
-    /// Receive buffers, in credits; `None`: enough to cover the round trip of the link at full rate.
+    /// Receive buffers, in credits; `None`: at a switch what arrives in 2 µs at full rate, at end points and the root complex (which
+    /// consume at once) as much as can be advertised.
     pub buffers: Option<Buffers>,
     /// Replay buffer in TLPs; `None`: enough for the round trip.
     pub replay_tlps: Option<u32>,

@@ -1,6 +1,6 @@
 //! A uniform sample of transactions, of bounded size.
 
-use crate::attribution::{Cause, Ledger, Place};
+use crate::attribution::{Cause, Interval, Ledger};
 use crate::ids::FlowId;
 use tlplab_device::Random;
 use tlplab_units::{Duration, Time};
@@ -16,8 +16,8 @@ pub struct Sample {
     pub latency: Duration,
     /// By cause, in the order of [`Cause::ALL`].
     pub causes: [Duration; Cause::COUNT],
-    /// Where its critical path went, each place once.
-    pub places: Vec<Place>,
+    /// Its critical path.
+    pub intervals: Vec<Interval>,
 }
 
 impl Sample {
@@ -28,10 +28,7 @@ impl Sample {
         causes: [Duration; Cause::COUNT],
         ledger: &Ledger,
     ) -> Self {
-        let mut places: Vec<_> = ledger.intervals().iter().map(|i| i.place).collect();
-        places.sort_unstable();
-        places.dedup();
-        Self { flow, start, latency, causes, places }
+        Self { flow, start, latency, causes, intervals: ledger.intervals().to_vec() }
     }
 }
 

@@ -99,6 +99,11 @@ impl Topology {
         }
     }
 
+    /// The names of all places.
+    pub fn place_names(&self) -> Vec<String> {
+        (0..self.ports.len() + self.nodes.len()).map(|i| self.place_name(Place(i as u16))).collect()
+    }
+
     /// `ssd → sw0`: from a port to its peer.
     pub fn direction_name(&self, port: PortId) -> String {
         let from = &self.ports[port.index()];
