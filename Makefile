@@ -91,8 +91,14 @@ lint: $(VENV)/.dev ## check formatting, lints, types, layers, dependencies, fres
 	$(PYTHON) report/check_fresh.py
 
 .PHONY: bench
-bench: build $(VENV)/.dev ## measure speed against peers; writes bench/results.json
-	$(BIN)/python bench/run.py
+bench: bench/.venv/.run ## measure speed and memory beside a peer (five minutes); writes bench/results.json
+	.ci/install-peers iverilog valgrind
+	bench/.venv/bin/python bench/run.py
+
+bench/.venv/.run: bench/requirements.txt
+	$(PYTHON) -m venv bench/.venv
+	bench/.venv/bin/pip install --quiet --requirement bench/requirements.txt
+	@touch $@
 
 .PHONY: fuzz-smoke
 fuzz-smoke: ## run each fuzz target for FUZZ_SECONDS
@@ -100,5 +106,5 @@ fuzz-smoke: ## run each fuzz target for FUZZ_SECONDS
 
 .PHONY: clean
 clean: ## remove everything that was built
-	rm -rf target $(VENV) out dist python/tlplab/*.so report/node_modules fuzz/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf target $(VENV) bench/.venv out dist python/tlplab/*.so report/node_modules fuzz/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find python .ci -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -59,7 +59,7 @@ async def build():
     return root, function, ports
 
 
-async def transfer(op, function, base, memory, first, count):
+async def transfer(op, function, base, first, count):
     """Operations first, first + OUTSTANDING, … of `count`."""
     size = SIZES[op]
     data = bytes(i * 167 + 13 & 0xFF for i in range(size))
@@ -92,7 +92,7 @@ async def saturate(_top):
     cocotb.start_soon(watch(counter, running))
     simulated = cocotb.utils.get_sim_time("ps")
     started = time.process_time()
-    await Combine(*[cocotb.start_soon(transfer(op, function, base, memory, i, count)) for i in range(OUTSTANDING)])
+    await Combine(*[cocotb.start_soon(transfer(op, function, base, i, count)) for i in range(OUTSTANDING)])
     while counter.read() < expected:
         await Timer(100, "ns")
     cpu = time.process_time() - started
