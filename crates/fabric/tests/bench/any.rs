@@ -237,7 +237,6 @@ impl AnyPort {
             completion_data: if self.infinite_completions { 0 } else { largest + spare },
         });
         PortConfig {
-            latency: None,
             buffers,
             replay_tlps: self.replay_tlps,
             replay_bytes: self.replay_spare.map(|spare| mps.bytes() + 36 + spare),

@@ -21,9 +21,12 @@ pub fn ns(n: u64) -> Duration {
 
 pub struct Bench {
     pub config: FabricConfig,
-    devices: Vec<(String, Box<dyn Device>, Vec<FlowInfo>, bool)>,
+    devices: Vec<Behaviour>,
     programs: Vec<(Box<dyn HostProgram>, Vec<FlowInfo>, bool)>,
 }
+
+/// Name, model, flows, and whether it finishes.
+type Behaviour = (String, Box<dyn Device>, Vec<FlowInfo>, bool);
 
 pub struct DeviceSlot<'a> {
     bench: &'a mut Bench,
