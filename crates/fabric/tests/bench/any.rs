@@ -517,6 +517,15 @@ impl Built {
         }
     }
 
+    /// Whatever was hit was sent again.
+    pub fn check_replays(&mut self) {
+        let ports: Vec<_> = self.fabric.topology().links.iter().flat_map(|l| l.ports).collect();
+        let counters = ports.into_iter().map(|port| self.fabric.direction_result(port).wire);
+        let replayed: u64 = counters.map(|wire| wire.replayed).sum();
+        let hit = self.watch.seen().hit;
+        assert!(replayed >= hit.min(1), "{hit} hit, {replayed} sent again");
+    }
+
     /// Links went down: all that was started has ended in some way, and what is said to be right is right.
     pub fn check_accounted(&mut self) {
         let Self { fabric, watch, workers, writes, expected } = self;

@@ -58,6 +58,8 @@ pub struct Seen {
     pub transactions: Vec<Transaction>,
     /// Flows whose TLPs used an egress: (link, direction).
     pub users: BTreeMap<(LinkId, u8), BTreeSet<FlowId>>,
+    /// Damaged units that carry TLPs, nullified ones aside: each must be sent again.
+    pub hit: u64,
     keep_units: bool,
 }
 
@@ -152,6 +154,12 @@ impl Probe for Watch {
                 Content::Flit { replay, tlp_bytes, tlps: Vec::new() }
             }
         };
+        let carries = match &content {
+            Content::Tlp { nullified, .. } => !nullified,
+            Content::Flit { tlp_bytes, .. } => *tlp_bytes > 0,
+            Content::Dllp(_) => false,
+        };
+        seen.hit += u64::from(record.bad && carries);
         if seen.keep_units {
             let UnitRecord { link, direction, start, end, arrive, bytes, bad, .. } = *record;
             seen.units.push(Unit { link, direction, start, end, arrive, bytes, bad, content });
