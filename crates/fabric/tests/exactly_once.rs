@@ -25,6 +25,7 @@ proptest! {
         let mut built = any.build();
         built.run(Duration::from_ms(400));
         built.check_complete();
+        built.check_replays();
         built.check_quiet(&any.idle());
         built.watch.check_attribution(&built.fabric);
     }
