@@ -121,7 +121,7 @@ def compare(
 
 def hops(programs: dict[str, str], repeats: int, no_peer: str | None) -> list[Result]:
     """TLP hops per CPU-second: a hop is a TLP that goes over a link for the first time."""
-    results = []
+    results: list[Result] = []
     for op, (load, operations) in LOADS.items():
         slower = peer("bench/peer/run.py", op, str(operations)) if not no_peer else None
         theirs = None
@@ -171,7 +171,7 @@ def instructions(programs: dict[str, str], op: str, fidelity: str, hop_count: in
 
 def instructions_per_hop(programs: dict[str, str]) -> list[Result]:
     """Two runs of different length, so that the start is not counted."""
-    results = []
+    results: list[Result] = []
     for op, (load, _) in LOADS.items():
         for fidelity, (words, _) in FIDELITIES.items():
             try:
@@ -188,7 +188,7 @@ def instructions_per_hop(programs: dict[str, str]) -> list[Result]:
 
 def codec(programs: dict[str, str], repeats: int) -> list[Result]:
     """Reading and writing a memory write of 256 B, and its LCRC."""
-    results = []
+    results: list[Result] = []
     lines = {
         "parse": ("parse a MWr of 256 B", 20_000),
         "emit": ("emit a MWr of 256 B", 40_000),
@@ -217,7 +217,7 @@ def codec(programs: dict[str, str], repeats: int) -> list[Result]:
 
 def event_queue(programs: dict[str, str], repeats: int) -> list[Result]:
     """Pop the next event and push another, with so many pending."""
-    results = []
+    results: list[Result] = []
     for pending in (16, 1_000, 100_000):
 
         def speed(which: str, pending: int = pending) -> float:
@@ -278,14 +278,15 @@ def main() -> int:
     if no_peer:
         print(f"bench: {no_peer}", file=sys.stderr)
     results: list[Result] = []
-    for measured in (
+    parts: list[Callable[[], list[Result]]] = [
         lambda: hops(programs, options.repeats, no_peer),
         lambda: instructions_per_hop(programs),
         lambda: codec(programs, options.repeats),
         lambda: event_queue(programs, options.repeats),
         lambda: [memory(programs, options.tlps)],
-    ):
-        some = measured()
+    ]
+    for part in parts:
+        some = part()
         show(some)
         results += some
     options.output.write_text(
