@@ -264,6 +264,8 @@ proptest! {
         let original = pending[victim].completions[hit].0;
         let Some(bad) = corrupt(&original, field, amount) else { return Ok(()) };
         if bad == original { return Ok(()) }
+        // All the rest in one completion is a legal answer, only not the one that was given: nobody could tell it from a good one.
+        if field == 2 && matches!(bad.kind(), Kind::Completion(c) if c.data_bytes() == c.byte_count()) { return Ok(()) }
         pending[victim].completions[hit].0 = bad;
         for mut request in pending {
             while let Some((repr, data)) = request.completions.pop() {
