@@ -17,6 +17,8 @@ FUZZ_SECONDS ?= 20
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE := 1
+# With which the Rust tests ask Python packages for a second opinion.
+export TLPLAB_PYTHON := $(CURDIR)/$(BIN)/python
 
 .PHONY: help
 help: ## list the targets
@@ -66,14 +68,16 @@ generate: $(VENV)/.run ## rebuild the committed files that are generated: the re
 ## --- testing --------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: build $(VENV)/.dev ## run the tests: Rust and Python
+test: $(VENV)/.dev build ## run the tests: Rust and Python
 	$(CARGO) test --workspace --quiet
 	$(BIN)/pytest --quiet -m "not full"
 
 .PHONY: test-full
 test-full: test wheel ## run the tests that need minutes or other programs, too: tshark, Chromium, a wheel, fuzzing
 	.ci/install-peers
-	TLPLAB_FULL=1 $(CARGO) test --workspace --quiet
+	# Other cases than every day's, and more of them.
+	PROPTEST_CASES=1000 $(CARGO) test --quiet -p tlplab-wire -p tlplab-transaction -p tlplab-datalink
+	PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --quiet -p tlplab-fabric --test exactly_once
 	$(BIN)/pytest --quiet -m full
 	$(MAKE) fuzz-smoke
 	if command -v npm >/dev/null; then cd report && npm ci --silent && npm run check && npm test; else echo "skipped: the page's own tests need Node"; fi
