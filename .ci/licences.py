@@ -17,6 +17,8 @@ PERMISSIVE = {"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "0BSD", "ISC"
 FOR_TOOLS = PERMISSIVE | {"MPL-2.0", "CC-BY-4.0"}
 # Names by which packages of the time before licence expressions call the same licences.
 OLDER_NAMES = {
+    "apache-2.0": "Apache-2.0",
+    "3-Clause BSD License": "BSD-3-Clause",
     "License :: OSI Approved :: MIT License": "MIT",
     "License :: OSI Approved :: Apache Software License": "Apache-2.0",
     "License :: OSI Approved :: BSD License": "BSD-3-Clause",
@@ -38,6 +40,7 @@ def declared(package: Distribution) -> str:
     metadata = package.metadata
     fields = ("License-Expression", "License")
     expression = next((metadata[field] for field in fields if field in metadata), "")
+    expression = OLDER_NAMES.get(expression, expression)
     classifiers = [OLDER_NAMES[c] for c in metadata.get_all("Classifier") or [] if c in OLDER_NAMES]
     return expression if expression and permitted(expression, FOR_TOOLS) else " AND ".join(classifiers) or expression
 
