@@ -230,8 +230,12 @@ impl Partition {
     }
 
     /// The slot of a cause that is not "behind a flow".
-    pub(crate) fn slot(cause: Cause) -> u16 {
-        FIXED.iter().position(|&c| c == cause).expect("a cause of waiting at an egress") as u16
+    pub(crate) const fn slot(cause: Cause) -> u16 {
+        let mut slot = 0;
+        while FIXED[slot] as u8 != cause as u8 {
+            slot += 1;
+        }
+        slot as u16
     }
 
     /// The slot of "a TLP of `flow` has the wire".

@@ -81,24 +81,30 @@ impl Egress {
             return Choice::Blocked(blocked);
         }
         let count = self.sources.len();
+        let mut source = self.turn;
         for step in 0..=count {
             // The source whose turn it is comes first while it has something left, and last when it has not.
-            let source = (self.turn + step) % count;
+            if step > 0 {
+                source = if source + 1 == count { 0 } else { source + 1 };
+            }
             if (step == 0 && self.left == 0) || (step == count && self.left > 0) {
                 continue;
             }
             let queue = &mut self.sources[source].queue;
-            let mut chosen = None;
-            for (class, head) in queue.candidates() {
-                // A nullified TLP needs no credits and stays in no replay buffer.
-                match admit(&head.shape) {
-                    Ok(()) => {
-                        chosen = Some(class);
-                        break;
-                    }
-                    Err(reason) => blocked[class.index()] = Some(reason),
-                }
+            if queue.is_empty() {
+                continue;
             }
+            let mut may_go = |(class, head): (FcClass, &Waiting)| match admit(&head.shape) {
+                Ok(()) => Some(class),
+                Err(reason) => {
+                    blocked[class.index()] = Some(reason);
+                    None
+                }
+            };
+            let chosen = match queue.only_class() {
+                Some(class) => queue.head(class).and_then(|head| may_go((class, head))),
+                None => queue.candidates().find_map(may_go),
+            };
             if let Some(class) = chosen
                 && let Some(waiting) = queue.pop(class)
             {

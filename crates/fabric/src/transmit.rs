@@ -53,6 +53,10 @@ impl Fabric {
         }
         loop {
             let port = &mut self.ports[id.index()];
+            if port.egress.len() == 0 && port.mode == LinkMode::NonFlit {
+                // Nothing waits, and the data link layer has nothing either.
+                return self.note_blocked(id, [None; 3]);
+            }
             let engine = &port.engine;
             match port.egress.pick(|shape| engine.admit(shape)) {
                 Choice::Send(waiting) => {
@@ -174,8 +178,7 @@ impl Fabric {
                 port.counters.tlps += 1;
                 port.counters.payload += payload;
                 port.counters.overhead += bytes - payload;
-                let share = (wire.ends - wire.starts).as_fs() * payload / bytes;
-                let middle = wire.starts + tlplab_units::Duration::from_fs(share);
+                let middle = wire.ends.min(wire.starts + port.channel.rate().time_of(payload));
                 self.timeline.add_span(port.series.payload, wire.starts, middle, 1);
                 self.timeline.add_span(port.series.overhead, middle, wire.ends, 1);
                 (port.partition.flow_slot(tlp.flow), port.series.payload)

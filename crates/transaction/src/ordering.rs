@@ -74,6 +74,17 @@ impl<E> OrderedQueue<E> {
     pub fn is_empty(&self) -> bool {
         self.fifos.iter().all(VecDeque::is_empty)
     }
+    /// The class of everything that waits, if it is one: then its oldest may go.
+    #[inline]
+    pub fn only_class(&self) -> Option<FcClass> {
+        let waits = FcClass::ALL.map(|class| !self.fifos[class.index()].is_empty());
+        match waits {
+            [true, false, false] => Some(FcClass::Posted),
+            [false, true, false] => Some(FcClass::NonPosted),
+            [false, false, true] => Some(FcClass::Completion),
+            _ => None,
+        }
+    }
     /// How many TLPs of a class wait.
     pub fn len_of(&self, class: FcClass) -> usize {
         self.fifos[class.index()].len()

@@ -137,7 +137,13 @@ impl LinkRate {
     }
     /// Time on the wire of `bytes` spread over all lanes, rounded up to a femtosecond.
     pub const fn time_of(self, bytes: u64) -> Duration {
-        Duration::from_fs((bytes * self.quarter_fs).div_ceil(4 * self.lanes))
+        let (quarters, parts) = (bytes * self.quarter_fs, 4 * self.lanes);
+        // All widths but x12 are powers of two, and this is asked several times per TLP.
+        Duration::from_fs(if parts.is_power_of_two() {
+            (quarters + (parts - 1)) >> parts.trailing_zeros()
+        } else {
+            quarters.div_ceil(parts)
+        })
     }
     /// Time of `symbols` symbol times: each is one byte on every lane, so the width does not matter.
     pub const fn symbol_times(self, symbols: u64) -> Duration {
