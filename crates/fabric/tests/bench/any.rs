@@ -482,7 +482,12 @@ impl Built {
     pub fn run(&mut self, limit: Duration) {
         let end = Time::ZERO + limit;
         while self.fabric.run_events(100_000, end) {}
-        self.fabric.run_until(self.fabric.now() + Duration::from_us(200));
+        self.rest(Duration::from_us(200));
+    }
+
+    /// Nothing new is asked for.
+    pub fn rest(&mut self, time: Duration) {
+        self.fabric.run_until(self.fabric.now() + time);
     }
 
     /// Everything arrived exactly once, with the right bytes.

@@ -11,7 +11,7 @@ use tlplab_device::{Device, HostProgram, Load, LoadConfig, LoadOp, Memory};
 use tlplab_fabric::config::*;
 use tlplab_fabric::topology::FlowInfo;
 use tlplab_fabric::{Builder, Fabric, FlowStatistics};
-use tlplab_units::{Duration, Generation, LinkMode, Mps, Mrrs, Time, Width};
+use tlplab_units::{Duration, Generation, Time, Width};
 
 pub const SEED: u64 = 7;
 
@@ -34,21 +34,7 @@ pub struct DeviceSlot<'a> {
 }
 
 pub fn link(under: &str, generation: u8, lanes: u8) -> LinkConfig {
-    let generation = Generation::new(generation).unwrap();
-    LinkConfig {
-        under: under.into(),
-        generation,
-        width: Width::new(lanes).unwrap(),
-        mode: if generation.requires_flit_mode() { LinkMode::Flit } else { LinkMode::NonFlit },
-        mps: Mps::new(256).unwrap(),
-        flight: Duration::ZERO,
-        upper: PortConfig::default(),
-        lower: PortConfig::default(),
-        skp: SkpPolicy::Standard,
-        trained: true,
-        recovery: Duration::from_us(1),
-        faults: Vec::new(),
-    }
+    LinkConfig::new(under, Generation::new(generation).unwrap(), Width::new(lanes).unwrap())
 }
 
 pub fn flow_info(name: &str, owner: &str, operation: &str) -> FlowInfo {
@@ -69,14 +55,7 @@ fn flows_of(name: &str, owner: &str, op: LoadOp) -> Vec<FlowInfo> {
 
 impl Bench {
     pub fn new() -> Self {
-        let config = FabricConfig {
-            seed: SEED,
-            fidelity: Fidelity::Payload,
-            warmup: Time::ZERO,
-            host: HostConfig::default(),
-            switches: Vec::new(),
-            devices: Vec::new(),
-        };
+        let config = FabricConfig { seed: SEED, ..FabricConfig::new() };
         Self { config, devices: Vec::new(), programs: Vec::new() }
     }
 
@@ -86,27 +65,13 @@ impl Bench {
     }
 
     pub fn switch(&mut self, name: &str, under: &str, generation: u8, lanes: u8) -> &mut SwitchConfig {
-        self.config.switches.push(SwitchConfig {
-            name: name.into(),
-            uplink: link(under, generation, lanes),
-            latency: Duration::ZERO,
-            forwarding: Forwarding::CutThrough,
-            arbitration: Arbitration::RoundRobin,
-        });
+        self.config.switches.push(SwitchConfig::new(name, link(under, generation, lanes)));
         self.config.switches.last_mut().unwrap()
     }
 
     pub fn device(&mut self, name: &str, under: &str, generation: u8, lanes: u8) -> DeviceSlot<'_> {
-        self.config.devices.push(DeviceConfig {
-            name: name.into(),
-            link: link(under, generation, lanes),
-            mrrs: Mrrs::new(512).unwrap(),
-            tags: 256,
-            latency: Duration::ZERO,
-            completion_timeout: Duration::from_ms(10),
-            relaxed_ordering: false,
-            id_based_ordering: false,
-        });
+        let link = link(under, generation, lanes);
+        self.config.devices.push(DeviceConfig { tags: 256, ..DeviceConfig::new(name, link) });
         DeviceSlot { bench: self, name: name.into() }
     }
 
