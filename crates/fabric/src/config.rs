@@ -30,6 +30,26 @@ pub struct FabricConfig {
     pub devices: Vec<DeviceConfig>,
 }
 
+impl FabricConfig {
+    /// A host without latencies and nothing below it; seed 1, payload-carrying, no warm-up.
+    pub fn new() -> Self {
+        Self {
+            seed: 1,
+            fidelity: Fidelity::Payload,
+            warmup: Time::ZERO,
+            host: HostConfig::default(),
+            switches: Vec::new(),
+            devices: Vec::new(),
+        }
+    }
+}
+
+impl Default for FabricConfig {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// The root complex and what is behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostConfig {
@@ -109,6 +129,19 @@ pub struct SwitchConfig {
     pub arbitration: Arbitration,
 }
 
+impl SwitchConfig {
+    /// A cut-through switch without latency that serves its ingresses in turn.
+    pub fn new(name: &str, uplink: LinkConfig) -> Self {
+        Self {
+            name: name.into(),
+            uplink,
+            latency: Duration::ZERO,
+            forwarding: Forwarding::CutThrough,
+            arbitration: Arbitration::RoundRobin,
+        }
+    }
+}
+
 /// When a switch starts to forward a TLP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forwarding {
@@ -150,6 +183,22 @@ pub struct DeviceConfig {
     pub id_based_ordering: bool,
 }
 
+impl DeviceConfig {
+    /// An end point without latency: 32 tags, MRRS 512, a completion timeout of 10 ms.
+    pub fn new(name: &str, link: LinkConfig) -> Self {
+        Self {
+            name: name.into(),
+            link,
+            mrrs: Mrrs::ALL[2],
+            tags: 32,
+            latency: Duration::ZERO,
+            completion_timeout: Duration::from_ms(10),
+            relaxed_ordering: false,
+            id_based_ordering: false,
+        }
+    }
+}
+
 /// A link and the two ports at its ends. The link is named by the component below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
@@ -177,6 +226,26 @@ pub struct LinkConfig {
     pub recovery: Duration,
     /// Faults injected on the wire.
     pub faults: Vec<Fault>,
+}
+
+impl LinkConfig {
+    /// A trained link without flight time: MPS 256, the specification's policies, no faults; in flit mode where the rate requires it.
+    pub fn new(under: &str, generation: Generation, width: Width) -> Self {
+        Self {
+            under: under.into(),
+            generation,
+            width,
+            mode: if generation.requires_flit_mode() { LinkMode::Flit } else { LinkMode::NonFlit },
+            mps: Mps::ALL[1],
+            flight: Duration::ZERO,
+            upper: PortConfig::default(),
+            lower: PortConfig::default(),
+            skp: SkpPolicy::Standard,
+            trained: true,
+            recovery: Duration::from_us(1),
+            faults: Vec::new(),
+        }
+    }
 }
 
 /// SKP ordered sets: how often the lanes carry one.
