@@ -114,12 +114,20 @@ impl Config {
                 self.check_class(vc, class, buffers.0[class.index()])?;
             }
         }
-        let largest = self.mps.bytes() + 36;
+        let largest = match self.mode {
+            LinkMode::NonFlit => self.mps.bytes() + 36,
+            LinkMode::Flit => crate::event::FLIT_BYTES,
+        };
         if self.replay.tlps == Some(0) {
             return wrong("replay.tlps", "the replay buffer must hold at least one TLP".into());
         }
         if self.replay.bytes.is_some_and(|bytes| bytes < largest) {
-            let why = alloc::format!("the largest TLP (MPS {}) needs {largest} bytes", self.mps);
+            let why = match self.mode {
+                LinkMode::NonFlit => {
+                    alloc::format!("the largest TLP (MPS {}) needs {largest} bytes", self.mps)
+                }
+                LinkMode::Flit => alloc::format!("a flit needs {largest} bytes"),
+            };
             return wrong("replay.bytes", why);
         }
         if !(1..=100).contains(&self.fc.batch_percent) {
@@ -286,4 +294,23 @@ pub struct ReplayBuffer {
     pub tlps: Option<u32>,
     /// Bytes of TLPs, with their 8 bytes of framing (flit mode: 256 per flit).
     pub bytes: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replay_buffer_holds_one_of_what_it_holds() {
+        let mut config = Config::new(Generation::Gen6, Width::ALL[0], Mps::ALL[0]);
+        config.replay.bytes = Some(255);
+        let error = config.check().unwrap_err();
+        assert_eq!((error.field.as_str(), error.why.as_str()), ("replay.bytes", "a flit needs 256 bytes"));
+        config.replay.bytes = Some(256);
+        assert_eq!(config.check(), Ok(()));
+        config.mode = LinkMode::NonFlit;
+        config.generation = Generation::Gen5;
+        config.replay.bytes = Some(163);
+        assert!(config.check().is_err());
+    }
 }

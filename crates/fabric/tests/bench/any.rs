@@ -89,7 +89,7 @@ fn port() -> impl Strategy<Value = AnyPort> {
         prop::option::weighted(0.5, (1u32..5, 0u32..20)),
         any::<bool>(),
         prop::option::weighted(0.3, 1u32..5),
-        prop::option::weighted(0.2, 220u32..600),
+        prop::option::weighted(0.2, 0u32..600),
         prop::option::weighted(0.3, 0u64..300),
         prop::option::weighted(0.2, 1u16..4),
     )
@@ -239,7 +239,7 @@ impl AnyPort {
         PortConfig {
             buffers,
             replay_tlps: self.replay_tlps,
-            replay_bytes: self.replay_spare.map(|spare| mps.bytes() + 36 + spare),
+            replay_bytes: self.replay_spare.map(|spare| (mps.bytes() + 36 + spare).max(256)),
             replay_timer: None,
             ack_latency: self.ack.map(ns),
             ack_every: self.ack_every,
