@@ -123,7 +123,7 @@ impl Transactions {
     }
 }
 
-/// Latencies in steps of an eighth of an octave, each with the sum of its causes.
+/// Latencies in steps of a 32nd of an octave (about 2 %), each with the sum of its causes.
 #[derive(Clone)]
 pub struct CauseHistogram {
     buckets: Vec<Bucket>,
@@ -143,16 +143,16 @@ impl CauseHistogram {
         Self { buckets: Vec::new() }
     }
 
-    /// Eight steps per octave above 8 fs: the step's number.
+    /// 32 steps per octave above 32 fs: the step's number.
     fn index(latency: Duration) -> usize {
-        let fs = latency.as_fs().max(8);
+        let fs = latency.as_fs().max(32);
         let octave = 63 - fs.leading_zeros();
-        ((octave - 3) * 8 + ((fs >> (octave - 3)) & 7) as u32) as usize
+        ((octave - 5) * 32 + ((fs >> (octave - 5)) & 31) as u32) as usize
     }
 
     /// The latencies a step stands for: from, and up to but without.
     fn range(index: usize) -> (Duration, Duration) {
-        let edge = |i: usize| Duration::from_fs((8 + (i % 8) as u64) << (i / 8));
+        let edge = |i: usize| Duration::from_fs((32 + (i % 32) as u64) << (i / 32));
         (edge(index), edge(index + 1))
     }
 
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn histogram_steps_tile_the_axis() {
         let mut last = CauseHistogram::range(0).0;
-        for index in 0..200 {
+        for index in 0..1500 {
             let (from, to) = CauseHistogram::range(index);
             assert_eq!(from, last);
             assert_eq!(CauseHistogram::index(from), index);
