@@ -108,6 +108,8 @@ impl Fabric {
             OperationKind::Write { op, address, data } => (op, address, data.len(), false, false, Some(data)),
         };
         let Some((egress, _)) = self.own_egress(node, address) else {
+            let flow = self.initiator(node).flow(stream);
+            self.flows[flow.index()].failed(Ending::Unsupported);
             let error = CompletionError::UnsupportedRequest { address };
             return self.operation_over(node, owner, op, read.then_some(Err(error.into())));
         };

@@ -228,6 +228,13 @@ impl Fabric {
         let tlp = self.tlps.get(handle);
         let shape = tlp.shape;
         let splits = matches!(tlp.repr.kind(), Kind::MemRead { .. } | Kind::MemWrite { .. });
+        // Between hierarchies with different MPS somebody must cut payloads to size, and that is the root complex.
+        let mps = |port: PortId| self.topology.links[self.ports[port.index()].link.index()].mps;
+        let (from, to) = (mps(ingress), mps(egress));
+        let policy = match policy {
+            PeerToPeer::Forward if from != to => PeerToPeer::Split(from.min(to).bytes()),
+            other => other,
+        };
         match policy {
             PeerToPeer::Refuse if !matches!(tlp.repr.kind(), Kind::Completion(_)) => {
                 self.root_refuses(ingress, handle);
