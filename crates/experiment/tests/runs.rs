@@ -167,6 +167,8 @@ fn captured_requests_of_a_nic_are_all_served() {
     let requests = trace(&e.files[0].path).len() as u64;
     let document = go("x520-replay.toml", &[]);
     assert_eq!(document.flows[0].transactions, requests);
+    assert_eq!(document.verdict.limit.kind, tlplab_experiment::result::LimitKind::Rate);
+    assert_eq!(document.verdict.limit.resource, "the captured pace of x520");
     let fast = go("x520-replay.toml", &["load.x520.timing=fast"]);
     assert_eq!(fast.flows[0].transactions, requests);
     assert!(fast.end_fs < document.end_fs);

@@ -1,6 +1,6 @@
 //! What was asked for, to hold against what happened.
 
-use crate::load::{LoadSpec, Pace, Work};
+use crate::load::{LoadSpec, Pace, Timing, Work};
 use crate::result::{Document, Flow};
 use std::collections::BTreeSet;
 use tlplab_fabric::attribution::Cause;
@@ -59,9 +59,15 @@ impl Facts<'_> {
         }
     }
 
+    /// Does the flow follow the times of a capture?
+    pub(super) fn is_captured(&self, flow: &Flow) -> bool {
+        let work = self.load(flow).map(|load| &load.work);
+        matches!(work, Some(Work::Replay { timing: Timing::Captured, .. }))
+    }
+
     /// Does an open-loop load get what it offers?
     pub(super) fn is_served(&self, flow: &Flow) -> bool {
-        self.offered(flow).is_some_and(|bps| flow.payload_bps >= SERVED * bps)
+        self.is_captured(flow) || self.offered(flow).is_some_and(|bps| flow.payload_bps >= SERVED * bps)
     }
 
     /// Reads of a device's requester: tags and bytes that one of them can fetch.

@@ -210,8 +210,9 @@ fn own_loads(document: &Document, flows: &[&Flow], facts: &Facts<'_>) -> Candida
     let slowest = unserved.max_by(|a, b| a.payload_bps.total_cmp(&b.payload_bps));
     let Some(flow) = slowest else {
         let names: Vec<&str> = flows.iter().map(|f| f.name.as_str()).collect();
+        let pace = if flows.iter().all(|f| facts.is_captured(f)) { "captured pace" } else { "rate" };
         return Candidate {
-            resource: format!("the rate of {}", list(&names)),
+            resource: format!("the {pace} of {}", list(&names)),
             kind: LimitKind::Rate,
             used: 1.0,
             link: None,
