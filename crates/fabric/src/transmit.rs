@@ -13,6 +13,7 @@ use tlplab_datalink::{Blocked, FlitUnit, LinkLayer, TlpShape, Unit};
 use tlplab_transaction::OrderingAttributes;
 use tlplab_units::{FcClass, LinkMode, Time, Vc};
 use tlplab_wire::dllp;
+use tlplab_wire::tlp::{Kind, Repr};
 
 /// Bytes of a flit that carry DLLP and acknowledgement.
 const FLIT_DLP: u32 = 6;
@@ -218,11 +219,14 @@ impl Fabric {
                     u64::from(unit.sequence) << 8 | flags,
                     u64::from(id.requester.0) << 16 | u64::from(id.tag.value()),
                     u64::from(unit.shape.bytes) << 2 | unit.shape.class as u64,
+                    where_to(&tlp.repr),
                 ]
             }
-            Unit::Dllp(repr) => [1 << 62, u64::from(u32::from_be_bytes(repr.content())), 0],
+            Unit::Dllp(repr) => [1 << 62, u64::from(u32::from_be_bytes(repr.content())), 0, 0],
             Unit::Flit(flit) => {
-                [1 << 63 | u64::from(flit.sequence), u64::from(flit.used), flit.ends.len() as u64]
+                let ends = flit.ends.iter().map(|end| where_to(&self.tlps.get(end.handle).repr));
+                let targets = ends.fold(0u64, |sum, address| sum.rotate_left(7) ^ address);
+                [1 << 63 | u64::from(flit.sequence), u64::from(flit.used), flit.ends.len() as u64, targets]
             }
         };
         self.hash.mix(wire.starts.as_fs());
@@ -378,5 +382,16 @@ impl Port {
             (None, Some(flow)) => self.partition.flow_slot(flow),
             (None, None) => Partition::slot(Cause::Queueing),
         }
+    }
+}
+
+/// What a TLP is for, as one word: the address of a memory request, or what a completion completes.
+fn where_to(repr: &Repr) -> u64 {
+    match repr.kind() {
+        Kind::MemRead { span, .. } | Kind::MemWrite { span, .. } => span.first_byte(),
+        Kind::Completion(completion) => {
+            u64::from(completion.byte_count()) << 8 | u64::from(completion.lower_address())
+        }
+        _ => 0,
     }
 }
