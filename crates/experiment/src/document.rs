@@ -394,6 +394,7 @@ fn resource(level: LevelResult, device_link: &dyn Fn(&str) -> Option<usize>) -> 
         "tags in use" => ("tags", "tags"),
         "TLPs queued" => ("buffer", "TLPs"),
         "TLPs in the replay buffer" => ("replay", "TLPs"),
+        name if name.contains("data") => ("credits", "credits of 16 B"),
         _ => ("credits", "credits"),
     };
     let name = match kind {

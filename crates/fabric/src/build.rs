@@ -515,10 +515,12 @@ fn establish(config: &FabricConfig, layout: &Layout, ports: &mut [Port]) -> Resu
     for i in 0..ports.len() {
         let receiver = ports[ports[i].peer.index()].engine.config();
         let Some(buffers) = receiver.receive.vcs[0] else { continue };
-        ports[i].series.credits_of = buffers.0.map(|class| match class.header {
+        let finite = |credits| match credits {
             Credits::Infinite => None,
             Credits::Finite(credits) => Some(u32::from(credits)),
-        });
+        };
+        ports[i].series.headers.of = buffers.0.map(|class| finite(class.header));
+        ports[i].series.data.of = buffers.0.map(|class| finite(class.data));
     }
     Ok(())
 }

@@ -9,13 +9,13 @@ pub(crate) struct MemoryServer {
     free: Time,
     /// When the last write so far has been served.
     written: Time,
-    /// Time the server has been busy.
-    pub(crate) busy: Duration,
+    /// Time the server is busy with all that it has taken.
+    taken: Duration,
 }
 
 impl MemoryServer {
     pub(crate) fn new(config: MemoryConfig) -> Self {
-        Self { config, free: Time::ZERO, written: Time::ZERO, busy: Duration::ZERO }
+        Self { config, free: Time::ZERO, written: Time::ZERO, taken: Duration::ZERO }
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -32,7 +32,7 @@ impl MemoryServer {
         let fs = (u128::from(bytes) * 8 * 1_000_000_000_000_000).div_ceil(u128::from(bandwidth));
         let duration = Duration::from_fs(fs as u64);
         self.free = self.free.max(now) + duration;
-        self.busy += duration;
+        self.taken += duration;
         self.free
     }
 
@@ -45,6 +45,11 @@ impl MemoryServer {
     /// When every write so far is in memory: nothing that must not pass them may be seen earlier.
     pub(crate) fn written(&self) -> Time {
         self.written
+    }
+
+    /// Time the server has been busy until `now`; the rest of what it has taken lies ahead.
+    pub(crate) fn busy(&self, now: Time) -> Duration {
+        self.taken.saturating_sub(self.free.saturating_since(now))
     }
 
     pub(crate) fn latency(&self) -> Duration {

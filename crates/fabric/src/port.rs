@@ -105,10 +105,29 @@ pub(crate) struct PortSeries {
     pub(crate) replay: SeriesId,
     pub(crate) queue: Gauge,
     pub(crate) replay_buffer: Gauge,
-    /// Header credits of the receiver that are taken, by class.
-    pub(crate) credits: [Gauge; 3],
+    pub(crate) headers: CreditSeries,
+    pub(crate) data: CreditSeries,
+}
+
+/// Credits of the receiver that are taken, by class.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CreditSeries {
+    pub(crate) taken: [Gauge; 3],
     /// How many there are; `None` is without limit.
-    pub(crate) credits_of: [Option<u32>; 3],
+    pub(crate) of: [Option<u32>; 3],
+}
+
+impl CreditSeries {
+    fn new(timeline: &mut Timeline) -> Self {
+        Self { taken: std::array::from_fn(|_| timeline.add_gauge()), of: [None; 3] }
+    }
+
+    /// So many credits of a class are left.
+    pub(crate) fn left(&mut self, timeline: &mut Timeline, now: Time, class: usize, left: Option<u32>) {
+        if let (Some(left), Some(of)) = (left, self.of[class]) {
+            timeline.set(&mut self.taken[class], now, u64::from(of.saturating_sub(left)));
+        }
+    }
 }
 
 impl PortSeries {
@@ -120,8 +139,8 @@ impl PortSeries {
             replay: timeline.add_series(),
             queue: timeline.add_gauge(),
             replay_buffer: timeline.add_gauge(),
-            credits: std::array::from_fn(|_| timeline.add_gauge()),
-            credits_of: [None; 3],
+            headers: CreditSeries::new(timeline),
+            data: CreditSeries::new(timeline),
         }
     }
 }

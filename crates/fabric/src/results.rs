@@ -30,8 +30,10 @@ pub struct DirectionResult {
     pub replay_buffer_stalls: [Duration; 3],
 }
 
-const CREDITS: [&str; 3] =
+const HEADER_CREDITS: [&str; 3] =
     ["posted header credits taken", "non-posted header credits taken", "completion header credits taken"];
+const DATA_CREDITS: [&str; 3] =
+    ["posted data credits taken", "non-posted data credits taken", "completion data credits taken"];
 
 /// A level over time.
 pub struct LevelResult {
@@ -106,10 +108,11 @@ impl Fabric {
     pub fn protocol_errors(&self) -> impl Iterator<Item = (Time, PortId, String)> {
         self.protocol_errors.iter().map(|(t, p, e)| (*t, *p, e.to_string()))
     }
-    /// Part of the time until now that host memory was busy, in parts per million; `None` without a bandwidth.
+    /// Time until now that host memory was busy; `None` without a bandwidth.
     pub fn memory_busy(&mut self) -> Option<Duration> {
+        let now = self.now;
         let server = &self.root().server;
-        server.bandwidth().map(|_| server.busy)
+        server.bandwidth().map(|_| server.busy(now))
     }
     /// TLPs that went over a wire for the first time, on all links.
     pub fn tlp_hops(&self) -> u64 {
@@ -168,10 +171,13 @@ impl Fabric {
             let (id, link) = (PortId(i as u16), Some((port.link, port.direction)));
             let place = self.topology.direction_name(id);
             let s = port.series;
-            for (class, name) in FcClass::ALL.into_iter().zip(CREDITS) {
-                let capacity = s.credits_of[class.index()].map(u64::from);
-                if capacity.is_some() {
-                    levels.push(self.level(name, place.clone(), link, capacity, s.credits[class.index()]));
+            for (credits, names) in [(s.headers, HEADER_CREDITS), (s.data, DATA_CREDITS)] {
+                for (class, name) in FcClass::ALL.into_iter().zip(names) {
+                    let capacity = credits.of[class.index()].map(u64::from);
+                    if capacity.is_some() {
+                        let gauge = credits.taken[class.index()];
+                        levels.push(self.level(name, place.clone(), link, capacity, gauge));
+                    }
                 }
             }
             levels.push(self.level("TLPs queued", place.clone(), link, None, s.queue));
@@ -189,7 +195,8 @@ impl Fabric {
         }
         for port in &mut self.ports {
             let s = &mut port.series;
-            for gauge in [&mut s.queue, &mut s.replay_buffer].into_iter().chain(&mut s.credits) {
+            let levels = [&mut s.queue, &mut s.replay_buffer].into_iter();
+            for gauge in levels.chain(&mut s.headers.taken).chain(&mut s.data.taken) {
                 self.timeline.flush(gauge, now);
             }
         }

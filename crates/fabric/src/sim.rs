@@ -312,14 +312,9 @@ impl Fabric {
         self.timeline.set(&mut series.queue, now, port.egress.len() as u64);
         self.timeline.set(&mut series.replay_buffer, now, u64::from(port.engine.replay_occupancy().tlps));
         for class in FcClass::ALL {
-            let left = port.engine.credits(Vc::ZERO, class).header;
-            if let (Some(left), Some(all)) = (left, series.credits_of[class.index()]) {
-                self.timeline.set(
-                    &mut series.credits[class.index()],
-                    now,
-                    u64::from(all.saturating_sub(left)),
-                );
-            }
+            let left = port.engine.credits(Vc::ZERO, class);
+            series.headers.left(&mut self.timeline, now, class.index(), left.header);
+            series.data.left(&mut self.timeline, now, class.index(), left.data);
         }
     }
 

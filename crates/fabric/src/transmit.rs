@@ -17,6 +17,8 @@ use tlplab_wire::tlp::{Kind, Repr};
 
 /// Bytes of a flit that carry DLLP and acknowledgement.
 const FLIT_DLP: u32 = 6;
+/// Bytes of a flit that are CRC and FEC.
+const FLIT_PROTECTION: u32 = 14;
 
 impl Fabric {
     /// A TLP starts to wait at `egress`.
@@ -171,7 +173,7 @@ impl Fabric {
             Unit::Tlp(tlp) if tlp.replay || tlp.nullified => {
                 port.counters.replay += bytes;
                 port.counters.replayed += u64::from(tlp.replay);
-                (Partition::slot(Cause::Replay), port.series.replay)
+                (Partition::slot(Cause::Replay), Some(port.series.replay))
             }
             Unit::Tlp(unit) => {
                 let tlp = self.tlps.get(unit.handle);
@@ -182,22 +184,34 @@ impl Fabric {
                 let middle = wire.ends.min(wire.starts + port.channel.rate().time_of(payload));
                 self.timeline.add_span(port.series.payload, wire.starts, middle, 1);
                 self.timeline.add_span(port.series.overhead, middle, wire.ends, 1);
-                (port.partition.flow_slot(tlp.flow), port.series.payload)
+                (port.partition.flow_slot(tlp.flow), None)
             }
             Unit::Dllp(dllp) => {
                 port.counters.dllp += bytes;
                 port.count_dllp(dllp);
-                (Partition::slot(Cause::DataLink), port.series.dllp)
+                (Partition::slot(Cause::DataLink), Some(port.series.dllp))
             }
             Unit::Flit(flit) => {
                 let slot = port.account_flit(flit, |h| {
                     let tlp = self.tlps.get(h);
                     (tlp.flow, tlp.repr.payload_bytes())
                 });
-                (slot, if flit.replay { port.series.replay } else { port.series.payload })
+                let rate = port.channel.rate();
+                let tlps = wire.starts + rate.time_of(u64::from(flit.used));
+                let protection = tlps + rate.time_of(u64::from(FLIT_PROTECTION));
+                if flit.replay {
+                    self.timeline.add_span(port.series.replay, wire.starts, wire.ends, 1);
+                } else {
+                    // Headers are shown with the payload: which bytes of a flit they are is not kept.
+                    self.timeline.add_span(port.series.payload, wire.starts, tlps, 1);
+                    self.timeline.add_span(port.series.overhead, tlps, protection, 1);
+                    let dllp = rate.time_of(u64::from(FLIT_DLP));
+                    self.timeline.add_span(port.series.dllp, protection, protection + dllp, 1);
+                }
+                (slot, None)
             }
         };
-        if !matches!(unit, Unit::Tlp(tlp) if !tlp.replay && !tlp.nullified) {
+        if let Some(series) = series {
             self.timeline.add_span(series, wire.starts, wire.ends, 1);
         }
         let mut segments = Segments::new();
@@ -355,10 +369,15 @@ impl Port {
             self.counters.replayed += 1;
             return Partition::slot(Cause::Replay);
         }
-        self.counters.dllp += u64::from(FLIT_DLP);
         if let Some(dllp) = &flit.dllp {
             self.count_dllp(dllp);
         }
+        if flit.used == 0 {
+            // Sent for its DLLP or acknowledgement alone; its room for TLPs was idle.
+            self.counters.dllp += u64::from(FLIT_DLP + FLIT_PROTECTION);
+            return Partition::slot(Cause::DataLink);
+        }
+        self.counters.dllp += u64::from(FLIT_DLP);
         let mut payload = 0;
         for end in &flit.ends {
             let (flow, bytes) = tlp(end.handle);
@@ -366,15 +385,15 @@ impl Port {
             self.counters.tlps += 1;
             self.flit_flow = Some(flow);
         }
-        // Payload is counted with the flit in which its TLP ends, so a flit in the middle of a long TLP owes some overhead.
+        // Payload is counted with the flit in which its TLP ends, so a flit in the middle of a long TLP owes some overhead. Room that no
+        // TLP fills counts as idle.
         self.counters.payload += payload;
-        self.flit_debt += 250 - payload as i64;
+        self.flit_debt += i64::from(flit.used) + i64::from(FLIT_PROTECTION) - payload as i64;
         if self.flit_debt > 0 {
             self.counters.overhead += self.flit_debt as u64;
             self.flit_debt = 0;
         }
         match (flit.ends.first(), self.flit_flow) {
-            _ if flit.used == 0 => Partition::slot(Cause::DataLink),
             (Some(end), _) => {
                 let (flow, _) = tlp(end.handle);
                 self.partition.flow_slot(flow)
