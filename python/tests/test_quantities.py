@@ -16,7 +16,8 @@ from tlplab import quantities as q
         (12_345_678, "12.35 ms"),
         (2e9, "2 s"),
         (0, "0 ns"),
-        (999.96, "1000 ns"),
+        (999.96, "1 µs"),
+        (999.94, "999.9 ns"),
     ],
 )
 def test_times(nanoseconds: float, text: str) -> None:
@@ -26,6 +27,7 @@ def test_times(nanoseconds: float, text: str) -> None:
 def test_rates_and_sizes() -> None:
     assert q.rate(57.46e9) == "57.46 Gb/s"
     assert q.rate(0) == "0 b/s"
+    assert q.rate(999.97e6) == "1 Gb/s"
     assert q.size(4096) == "4 KiB"
     assert q.size(1500) == "1.465 KiB"
 

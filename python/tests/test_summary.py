@@ -26,7 +26,20 @@ def test_a_flow_has_its_throughput_and_latencies() -> None:
 
 def test_a_direction_has_all_its_shares_and_stalls() -> None:
     row = next(line for line in lines(result()) if "sw0 → host.rp0" in line and line.startswith("gen4"))
-    assert row.split()[5:] == ["88.0", "10.1", "1.2", "0.26", "0.40", "3", "1", "31.0", "–", "–"]
+    assert row.split()[5:] == ["88.0", "10.1", "1.2", "0.26", "0.40", "3", "1", "31.0"]
+
+
+def test_a_column_of_nothing_is_left_out_and_a_full_one_fits() -> None:
+    document = result()
+    assert not any("buffer" in line for line in lines(document))
+    for each in document["links"]:
+        for way in each["directions"]:
+            way["stalls"] = {"credits": 0.311, "tags": 0.422, "replay_buffer": 0.999}
+            way["utilization"]["replay"] = 0.123
+        each["mode"] = "flit"
+    shown = lines(document)
+    assert sum(line.endswith(" 99.9") for line in shown) == sum(len(each["directions"]) for each in document["links"])
+    assert max(map(len, shown)) <= 100
 
 
 def test_attribution_names_place_and_who_is_ahead() -> None:
@@ -80,6 +93,21 @@ def test_the_busiest_directions_are_kept() -> None:
         {**link("busy", "sw0", 4, 0.9, 0.01), "directions": [direction("busy", "sw0", 0.9, 0.01)] * 2}
     )
     assert any("busy → sw0" in line for line in lines(document))
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "100"])
+def test_a_narrow_terminal_keeps_names_and_figures(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    stream = io.StringIO()
+    document = result()
+    document["links"][0]["directions"][0]["utilization"]["replay"] = 0.034
+    document["links"][0]["directions"][0]["stalls"] = {"credits": 0.311, "tags": 0.422, "replay_buffer": 0.999}
+    summary.show(document, stream)
+    shown = stream.getvalue().splitlines()
+    assert any("Links, per cent of each direction's time" in line for line in shown)
+    for wanted in ("direction", "sw0 → host.rp0", "write → host", "28.73 Gb/s", "12.35 ms", "3.4", "99.9"):
+        assert any(wanted in line for line in shown), wanted
+    assert not any(line.endswith(" ") for line in shown)
 
 
 @pytest.mark.parametrize("columns", ["60", "80", "100", "250"])

@@ -22,8 +22,9 @@ def significant(value: float, digits: int = 4) -> str:
 
 
 def scaled(value: float, units: list[tuple[float, str]], digits: int) -> str:
-    """`value` in the largest of `units` in which it is at least 1, else in the smallest."""
-    factor, unit = next(((f, u) for f, u in units if abs(value) >= f), units[-1])
+    """`value` in the largest of `units` in which it is at least 1 once rounded, else in the smallest."""
+    rounded = abs(float(f"{value:.{digits - 1}e}"))
+    factor, unit = next(((f, u) for f, u in units if rounded >= f * (1 - 1e-12)), units[-1])
     return f"{significant(value / factor, digits)} {unit}"
 
 

@@ -8,20 +8,19 @@ from io import StringIO
 from textwrap import fill
 from typing import TextIO
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from tlplab import quantities as q
 from tlplab.result import Direction, Flow, Link, Result
+from tlplab.sheet import NOTHING, Column, Sheet
 
 WIDTH = 100
 # Longer tables are cut, and say so: the report and the JSON hold everything.
 FLOWS_SHOWN = 16
 DIRECTIONS_SHOWN = 24
 CAUSES_SHOWN = 5
-FIGURE_AND_UNIT = re.compile(r"(?<=\d) (?=%|[TGMk]?b/s|[fpnµm]?s\b|[KMGT]?i?B\b)")
+FIGURE_AND_UNIT = re.compile(r"(?<=\d) (?=%|[TGMk]?b/s|[fpnuµm]?s\b|[KMGT]?i?B\b)")
 # A cause below this share of a flow's latency is not worth a line.
 SMALLEST_SHARE = 0.005
 
@@ -48,7 +47,7 @@ def show_headline(console: Console, result: Result) -> None:
     span = q.time_fs(result["end_fs"] - result["start_fs"])
     run = f"{span} simulated ({result['stop_reason']}), seed {result['seed']}, trace {result['trace_hash']}"
     console.print(Text(result["title"], style="bold"))
-    console.print(Text(run, style="dim"))
+    console.print(Text(wrapped(console, run), style="dim"))
     console.print()
     verdict = result["verdict"]
     console.print(Text(wrapped(console, verdict["sentence"]), style="bold cyan"))
@@ -70,39 +69,20 @@ def wrapped(console: Console, line: str, first: str = "", rest: str = "") -> str
     return fill(kept, console.width, initial_indent=first, subsequent_indent=rest).replace("\u00a0", " ")
 
 
-def table(title: str) -> Table:
-    """A table in the style of all the others."""
-    return Table(
-        title=Text(title, style="bold"), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1),
-        pad_edge=False, show_edge=False, collapse_padding=True, header_style="dim",
-    )  # fmt: skip
-
-
-def column(to: Table, heading: str, *, left: bool = False, style: str = "", fold: bool = False, least: int = 0) -> None:
-    """Adds a column; figures stand right, names left, and only names may be broken over lines."""
-    to.add_column(
-        heading if left else Text(heading, justify="right"), justify="left" if left else "right", style=style,
-        no_wrap=not fold, overflow="fold", min_width=least, vertical="top",
-    )  # fmt: skip
-
-
 def show_flows(console: Console, flows: list[Flow]) -> None:
     """A line for each flow: throughput and latency."""
-    shown = table("Flows")
-    column(shown, "flow", left=True, fold=True)
-    column(shown, "operation", left=True, fold=True)
-    for heading in ("transactions", "throughput", "min", "p50", "p99", "max"):
-        column(shown, heading, style="bold" if heading == "throughput" else "")
+    shown = Sheet("Flows", [
+        Column("flow", name=True), Column("operation", name=True), Column("trans-\nactions"),
+        Column("throughput", style="bold"), *(Column(heading) for heading in ("min", "p50", "p99", "max")),
+    ])  # fmt: skip
     busy = [flow for flow in flows if flow["transactions"] or any(flow["errors"].values())]
     for flow in busy[:FLOWS_SHOWN]:
         latency = flow["latency_ns"]
-        times = ["–"] * 4 if latency is None else [q.time(latency[k]) for k in ("min", "p50", "p99", "max")]
+        times = [NOTHING] * 4 if latency is None else [q.time(latency[k]) for k in ("min", "p50", "p99", "max")]
         operation = f"{flow['op']} {arrow(flow)} {flow['target']}"
-        shown.add_row(
-            Text(flow["name"]), Text(operation), q.count(flow["transactions"]), q.rate(flow["payload_bps"]),
-            *times,
-        )  # fmt: skip
-    console.print(shown)
+        shown.add(flow["name"], operation, q.count(flow["transactions"]), q.rate(flow["payload_bps"]), *times)
+    if shown.rows:
+        shown.print(console)
     if len(flows) > len(busy):
         idle = ", ".join(flow["name"] for flow in flows if flow not in busy)
         console.print(Text(wrapped(console, f"nothing from {idle}"), style="dim"))
@@ -132,25 +112,20 @@ def arrow(flow: Flow) -> str:
 def show_links(console: Console, links: list[Link]) -> None:
     """A line for each direction of each link: what its time went to, and what held it up."""
     rows = [(link, direction) for link in links for direction in link["directions"]]
-    replaying = any(direction["utilization"]["replay"] for _, direction in rows)
     hidden = len(rows) - DIRECTIONS_SHOWN
     if hidden > 0:
         rows = sorted(rows, key=lambda row: row[1]["utilization"]["idle"])[:DIRECTIONS_SHOWN]
-    shown = table("Links, per cent of each direction's time")
-    column(shown, "link", left=True)
-    column(shown, "direction", left=True, fold=True, least=12)
-    column(shown, "payload", style="bold")
-    for heading in ("over-\nhead", "DLLP", "ordered\nsets", *(["replay"] if replaying else []), "idle"):
-        column(shown, heading)
-    for heading in ("re-\nplays", "time-\nouts"):
-        column(shown, heading)
-    for heading in ("credit\nstall", "tag\nstall", "buffer\nstall"):
-        column(shown, heading, style="yellow")
+    shown = Sheet("Links, per cent of each direction's time", [
+        Column("link", name=True, fold=False), Column("direction", name=True), Column("payload", style="bold"),
+        *(Column(heading) for heading in ("over-\nhead", "DLLP", "ord.\nsets", "replay", "idle")),
+        *(Column(heading) for heading in ("re-\nplays", "time-\nouts")),
+        *(Column(heading, style="yellow") for heading in ("credit\nstall", "tag\nstall", "buffer\nstall")),
+    ])  # fmt: skip
     previous = ""
     for link, direction in rows:
-        shown.add_row(kind_of(link) if link["name"] != previous else "", *direction_cells(direction, replaying))
+        shown.add(kind_of(link) if link["name"] != previous else "", *direction_cells(direction))
         previous = link["name"]
-    console.print(shown)
+    shown.print(console)
     more(console, hidden, "directions, less busy")
     console.print()
 
@@ -161,16 +136,16 @@ def kind_of(link: Link) -> str:
     return f"gen{link['generation']} x{link['width']}{flit}"
 
 
-def direction_cells(direction: Direction, replaying: bool) -> list[str | Text]:
+def direction_cells(direction: Direction) -> list[str]:
     """The cells of one direction, in the order of the headings."""
     share, stalls = direction["utilization"], direction["stalls"]
     return [
-        Text(f"{direction['from']} → {direction['to']}"),
+        f"{direction['from']} → {direction['to']}",
         q.percent(share["payload"]),
         q.percent(share["overhead"]),
         q.percent(share["dllp"]),
         q.percent(share["ordered_sets"]),
-        *([q.percent(share["replay"])] if replaying else []),
+        q.percent(share["replay"]),
         q.percent(share["idle"]),
         q.count(direction["replayed"]),
         q.count(direction["replay_timeouts"]),
@@ -182,25 +157,22 @@ def direction_cells(direction: Direction, replaying: bool) -> list[str | Text]:
 
 def show_attribution(console: Console, result: Result) -> None:
     """For each flow, what its latency consists of, largest first."""
-    shown = table("Where the time went, on each transaction's critical path")
-    column(shown, "flow", left=True, fold=True)
-    column(shown, "share %")
-    column(shown, "each")
-    column(shown, "cause", left=True)
-    column(shown, "at", left=True, fold=True)
-    column(shown, "behind", left=True, fold=True)
+    shown = Sheet("Where the time went, on each transaction's critical path", [
+        Column("flow", name=True), Column("share %"), Column("each"), Column("cause", name=True, fold=False),
+        Column("at", name=True), Column("behind", name=True),
+    ])  # fmt: skip
     for flow in result["flows"][:FLOWS_SHOWN]:
         causes = sorted(flow["attribution"], key=lambda part: -part["share"])
         worth = [part for part in causes[:CAUSES_SHOWN] if part["share"] >= SMALLEST_SHARE]
         for number, part in enumerate(worth):
             each = part["total_ns"] / max(flow["transactions"], 1)
-            shown.add_row(
-                Text(flow["name"] if number == 0 else ""), q.percent(part["share"]), q.time(each),
-                Text(result["causes"][part["cause"]]), Text(part["place"]), Text(part["behind"] or ""),
-                end_section=number == len(worth) - 1,
+            shown.add(
+                flow["name"] if number == 0 else "", q.percent(part["share"]), q.time(each),
+                result["causes"][part["cause"]], part["place"], part["behind"] or "",
+                ends_section=number == len(worth) - 1,
             )  # fmt: skip
-    if shown.row_count:
-        console.print(shown)
+    if shown.rows:
+        shown.print(console)
         console.print()
 
 
