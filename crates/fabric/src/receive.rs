@@ -57,7 +57,10 @@ impl Fabric {
                 self.drop_tlp(tlp);
             }
             Event::Lost(tlp) => self.drop_tlp(tlp),
-            Event::CreditsArrived { class, .. } => self.unblock(id, Some(class)),
+            Event::CreditsArrived { class, .. } => {
+                self.measure_credits(id, class);
+                self.unblock(id, Some(class));
+            }
             Event::Up => {
                 self.ports[id.index()].discards = false;
                 self.unblock(id, None);

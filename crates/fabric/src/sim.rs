@@ -304,18 +304,22 @@ impl Fabric {
         self.transactions.close(transaction);
     }
 
-    /// Levels that are shown over time.
+    /// Queue and replay buffer of a port, over time.
     pub(crate) fn measure_levels(&mut self, id: PortId) {
         let now = self.now;
         let port = &mut self.ports[id.index()];
         let series = &mut port.series;
         self.timeline.set(&mut series.queue, now, port.egress.len() as u64);
         self.timeline.set(&mut series.replay_buffer, now, u64::from(port.engine.replay_occupancy().tlps));
-        for class in FcClass::ALL {
-            let left = port.engine.credits(Vc::ZERO, class);
-            series.headers.left(&mut self.timeline, now, class.index(), left.header);
-            series.data.left(&mut self.timeline, now, class.index(), left.data);
-        }
+    }
+
+    /// Credits that the peer of a port has given for a class and that are taken, over time.
+    pub(crate) fn measure_credits(&mut self, id: PortId, class: FcClass) {
+        let now = self.now;
+        let port = &mut self.ports[id.index()];
+        let left = port.engine.credits(Vc::ZERO, class);
+        port.series.headers.left(&mut self.timeline, now, class.index(), left.header);
+        port.series.data.left(&mut self.timeline, now, class.index(), left.data);
     }
 
     pub(crate) fn own_ports(&self, node: NodeId) -> &[PortId] {

@@ -118,6 +118,7 @@ impl Fabric {
         } else {
             port.engine.send(now, waiting.tlp, waiting.shape);
         }
+        self.measure_credits(id, waiting.shape.class);
         if waiting.ingress.is_none() && !waiting.nullified {
             self.left_its_maker(id, waiting.tlp);
         }
@@ -220,7 +221,9 @@ impl Fabric {
         }
         segments.push((slot, wire.ends));
         port.partition.occupy(self.now, segments);
-        self.measure_levels(id);
+        if !matches!(unit, Unit::Dllp(_)) {
+            self.measure_levels(id);
+        }
     }
 
     fn hash_unit(&mut self, id: PortId, unit: &Unit<TlpHandle>, wire: WireTime, bad: bool) {
