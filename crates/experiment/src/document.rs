@@ -253,21 +253,21 @@ fn direction(result: &DirectionResult, raw_bps: f64, span: Duration) -> result::
     let time = |duration: Duration| (duration.as_fs() as f64 / whole).min(1.0);
     let longest = |by_class: [Duration; 3]| time(by_class.into_iter().max().unwrap_or_default());
     let w = &result.wire;
-    let (payload, overhead, dllp, replay) = (wire(w.payload), wire(w.overhead), wire(w.dllp), wire(w.replay));
-    let ordered_sets = time(result.ordered_sets);
-    let idle = 1.0 - (payload + overhead + dllp + replay + ordered_sets);
+    let shares = [wire(w.payload), wire(w.overhead), wire(w.dllp), wire(w.replay), time(result.ordered_sets)];
+    // A unit on the wire at the end is counted whole, so the sum may pass 1 by a packet.
+    let total: f64 = shares.iter().sum();
+    let [payload, overhead, dllp, replay, ordered_sets] = shares.map(|share| share / total.max(1.0));
     result::Direction {
         from: String::new(),
         to: String::new(),
         interface: 0,
-        // A unit on the wire at the end is counted whole, so the sum may pass 1 by a packet.
         utilization: result::Utilization {
             payload,
             overhead,
             dllp,
             ordered_sets,
             replay,
-            idle: idle.max(0.0),
+            idle: (1.0 - total).max(0.0),
         },
         tlps: w.tlps,
         payload_bytes: w.payload,
