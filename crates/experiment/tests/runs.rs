@@ -255,6 +255,18 @@ fn the_verdict_names_what_was_made_short() {
             "replay buffer of dev → host.rp0",
         ),
         (
+            "quickstart.toml",
+            &["link.sw0.lower.replay_tlps=1"],
+            LimitKind::Replay,
+            "replay buffer of sw0 → host.rp0",
+        ),
+        (
+            "quickstart.toml",
+            &["link.sw0.flight=2us", "link.sw0.upper.buffers={ posted_headers = 8, posted_data = 128 }"],
+            LimitKind::Credits,
+            "credits of sw0 → host.rp0",
+        ),
+        (
             "saturated-writes.toml",
             &["host={ memory = { bandwidth = \"20Gb/s\" } }"],
             LimitKind::Memory,

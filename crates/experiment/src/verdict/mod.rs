@@ -4,11 +4,12 @@
 //! because credits, tags and replay buffers run out *behind* it. Only when nothing is busy does the critical path say what a run waits
 //! for: credits, tags, the replay buffer, or its own loads (a rate that is met, or one transaction after another).
 
+mod downstream;
 mod facts;
 mod next;
 mod words;
 
-use crate::result::{Attribution, Document, Flow, Limit, LimitKind, Verdict};
+use crate::result::{Attribution, Direction, Document, Flow, Limit, LimitKind, Verdict};
 pub use facts::Facts;
 use tlplab_fabric::attribution::Cause;
 use words::{capital, list, nanoseconds, one_decimal, percent, rate};
@@ -154,13 +155,14 @@ fn waits(document: &Document, flows: &[&Flow]) -> Option<Candidate> {
         (Cause::TagWait, LimitKind::Tags),
     ];
     let total: f64 = flows.iter().flat_map(|f| &f.attribution).map(|a| a.total_ns).sum();
-    let mut best: Option<Candidate> = None;
+    let (mut best, mut most): (Option<Candidate>, f64) = (None, 0.0);
     for (cause, kind) in waits {
         let Some((flow, wait)) = heaviest(flows, |a| a.cause == cause as usize) else { continue };
         let share = total_of(flows, |a| a.cause == cause as usize) / total.max(f64::MIN_POSITIVE);
-        if share < MAJOR || best.as_ref().is_some_and(|b| b.used >= share) {
+        if share < MAJOR || most >= share {
             continue;
         }
+        most = share;
         let (resource, because) = match kind {
             LimitKind::Credits => (
                 format!("credits of {}", wait.place),
@@ -172,22 +174,46 @@ fn waits(document: &Document, flows: &[&Flow]) -> Option<Candidate> {
                 "it is full of TLPs that are not yet acknowledged".to_owned(),
             ),
         };
-        best = Some(Candidate {
-            resource,
-            kind,
-            used: share,
-            link: None,
-            because,
-            evidence: vec![format!(
-                "{} of all latency is {}, most of it in {} at {}",
-                percent(share),
-                cause.name(),
-                flow.name,
-                wait.place
-            )],
+        let evidence = vec![format!(
+            "{} of all latency is {}, most of it in {} at {}",
+            percent(share),
+            cause.name(),
+            flow.name,
+            wait.place
+        )];
+        let found = Candidate { resource, kind, used: share, link: None, because, evidence };
+        let downstream = match kind {
+            LimitKind::Credits => downstream::cause(document, flow, &wait.place),
+            _ => None,
+        };
+        best = Some(match downstream {
+            Some(egress) => held_up(egress, found),
+            None => found,
         });
     }
     best
+}
+
+/// Credits run out because an egress further on is held up: that is the limit.
+fn held_up(egress: &Direction, behind: Candidate) -> Candidate {
+    let place = format!("{} → {}", egress.from, egress.to);
+    let stalls = &egress.stalls;
+    let (kind, what, because, share) = if stalls.replay_buffer >= stalls.credits {
+        let because = "it is full of TLPs that are not yet acknowledged";
+        (LimitKind::Replay, "replay buffer", because, stalls.replay_buffer)
+    } else {
+        (LimitKind::Credits, "credits", "the receiver's buffers are full while TLPs wait", stalls.credits)
+    };
+    let mut evidence = vec![format!("{place} waits for its {what} {} of the time", percent(share))];
+    evidence.extend(behind.evidence);
+    Candidate {
+        resource: format!("{what} of {place}"),
+        kind,
+        used: share,
+        link: None,
+        because: because.to_owned(),
+        evidence,
+    }
 }
 
 fn tags_because(document: &Document, device: &str) -> String {
