@@ -55,7 +55,7 @@ def test_check_shows_the_topology(experiment: str, capsys: pytest.CaptureFixture
         "host",
         "host.rp0",
         "sw0  gen5 x16  switch",
-        "nic  gen4 x8  dma  write 1500 B, 25000000000 b/s → host",
+        "nic  gen4 x8  dma  write 1500 B, 25 Gb/s → host",
         "ssd  gen4 x4  dma  write 4096 B, 32 outstanding → host",
     ]
 
@@ -67,6 +67,9 @@ def test_check_shows_the_topology(experiment: str, capsys: pytest.CaptureFixture
         (["--set", "switch.sw0.link=gen4 x3"], "there is no x3 link"),
         (["--set", "device.ssd.under=ghost"], "ghost"),
         (["--set", "stop=-1us"], "stop"),
+        (["--set", "device.ssd.mps=100"], 'as in "128B"'),
+        (["--set", "load.ssd.rate=25"], 'as in "25Gb/s"'),
+        (["--set", "load.ssd.rate=25000000000"], 'as in "25000000000b/s"'),
         (["--load", "none.toml"], 'cannot read "none.toml": there is no such file'),
     ],
 )

@@ -158,6 +158,27 @@ def test_a_failing_driver_is_a_failed_run(capsys: pytest.CaptureFixture[str]) ->
     assert "Traceback" not in err
 
 
+def test_a_driver_that_waits_for_ever_is_a_failed_run(capsys: pytest.CaptureFixture[str]) -> None:
+    write_experiment(
+        "async def deeper(dev):\n    await dev.irq(3)\n\n\n"
+        "async def driver(host, dev):\n    await host.sleep('1us')\n    await deeper(dev)\n"
+    )
+    line = len(Path("board.py").read_text(encoding="utf-8").splitlines()) - 5
+    status, out, err = run(capsys, "e.toml")
+    place = Path("board.py").resolve()
+    assert (status, err) == (1, f"Error: driver of d still waits for irq 3 ({place}:{line})\n")
+    assert "simulated (nothing has ended since 0s)" in out, "the summary is of the part that ran"
+    with pytest.raises(tl.RunError, match="driver of d still waits for irq 3"):
+        tl.run("e.toml")
+    assert run(capsys, "e.toml", "--set", "stop=5us")[0] == 0, "a stop that was asked for may come meanwhile"
+
+
+def test_an_override_has_no_line() -> None:
+    with pytest.raises(tl.ExperimentError) as caught:
+        tl.run(QUICKSTART, overrides=["switch.sw0.lnk=1"])
+    assert (caught.value.line, caught.value.column) == (None, None)
+
+
 @pytest.mark.parametrize("example", ["copier", "memory", "ring"])
 @pytest.mark.parametrize("host", ["ideal", "server"])
 def test_examples_run_in_the_simulator(example: str, host: str) -> None:

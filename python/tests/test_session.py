@@ -37,6 +37,9 @@ class Machine:
         self.handled += events
         return SimpleNamespace(events=self.handled, done=self.handled == self.total, now_fs=0, stop_fs=None)
 
+    def waiting(self) -> list[str]:
+        return []
+
     def finish(self, stopped_by: str | None = None) -> str:
         return json.dumps({"events": self.handled, "stopped_by": stopped_by})
 

@@ -118,6 +118,12 @@ def test_follows_the_terminals_width(columns: str, monkeypatch: pytest.MonkeyPat
     assert max(len(line.rstrip()) for line in stream.getvalue().splitlines()) <= min(int(columns), 100)
 
 
+def test_sentences_have_the_forms_of_the_tables() -> None:
+    document = result()
+    document["verdict"]["limit"]["evidence"] = ["1 transactions of 1.23 us each, 21 transactions to the usb"]
+    assert " • 1 transaction of 1.23 µs each, 21 transactions to the usb" in lines(document)
+
+
 def test_a_figure_stays_with_its_unit() -> None:
     document = result()
     for length in range(40):

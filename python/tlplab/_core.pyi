@@ -48,6 +48,8 @@ class Simulation:
         """
     def advance(self, events: int) -> Progress:
         """Handles at most `events` events. Other Python threads run meanwhile. Raises RunError."""
+    def waiting(self) -> list[str]:
+        """What each driver in Python still waits for; empty when all are done."""
     def finish(self, stopped_by: str | None = None) -> str:
         """Closes the trace and the capture, and returns the result document as JSON. Raises RunError, OSError."""
 

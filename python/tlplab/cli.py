@@ -29,7 +29,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def experiment_options(command: Command) -> Command:
     """The arguments of every command that reads an experiment."""
     for decorate in (
-        click.option("--load", metavar="FILE", help="Read [load] from FILE instead of the experiment."),
+        click.option("--load", metavar="FILE", help="Take [load] from FILE; it replaces all loads of the experiment."),
         click.option(
             "--set", "overrides", metavar="KEY=VALUE", multiple=True,
             help="Override one key, as in --set switch.sw0.link='gen4 x8'. May be given again.",
@@ -46,6 +46,8 @@ def commands() -> None:
     """A laboratory for PCI Express.
 
     Describe a topology, devices and a load in a file; run it; see every transaction, what it cost and why.
+
+    Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 after Ctrl-C.
 
     \b
     Examples:
@@ -77,7 +79,7 @@ def run(
 ) -> int:  # fmt: skip
     """Run an experiment and say what limits it.
 
-    Ctrl-C stops the run and shows what was measured until then.
+    Ctrl-C stops the run, shows what was measured until then, and ends with exit status 130.
 
     \b
     Examples:
@@ -97,7 +99,9 @@ def run(
     if finished.interrupted:
         click.echo("interrupted: the figures are of the part that ran", err=True)
         return INTERRUPTED
-    return 0
+    for wait in finished.waiting:
+        complain(wait)
+    return FAILED if finished.waiting else 0
 
 
 def write_results(

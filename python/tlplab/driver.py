@@ -131,7 +131,7 @@ class DeviceHandle:
 
     def irq(self, vector: int) -> Operation[None]:
         """Waits for an interrupt; one that came before somebody waited is not lost."""
-        operation: Operation[None] = Operation()
+        operation: Operation[None] = Operation(f"irq {vector}")
         if self._interrupts[vector]:
             self._interrupts[vector] -= 1
             operation.over = True
@@ -176,3 +176,12 @@ class DriverParty(Party):
         if begun and not self.tasks:
             self.actions.append(("finished",))
         return self.take_actions()
+
+    def waits(self) -> list[str]:
+        """What the driver still waits for, with the place in its file; nothing when it has returned."""
+        name = self.handle_of.name if self.handle_of is not None else "a device"
+        return [
+            f"driver of {name} still waits for {task.waits_for.what} ({task.place})"
+            for task in self.tasks.values()
+            if task.waits_for is not None
+        ]

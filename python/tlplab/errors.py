@@ -9,12 +9,14 @@ from pathlib import Path
 class ExperimentError(ValueError):
     """A mistake in an experiment: where it is, what is wrong, what would be right."""
 
-    def __init__(self, file: str, line: int, column: int, key: str, message: str, hint: str | None = None) -> None:
-        """`line` and `column` count from 1; both are 0 where there is no line, as in an override."""
+    def __init__(
+        self, file: str, line: int | None, column: int | None, key: str, message: str, hint: str | None = None
+    ) -> None:
+        """`line` and `column` count from 1; both are None where there is no line, as in an override."""
         super().__init__(file, line, column, key, message, hint)
         self.file = file
-        self.line = line
-        self.column = column
+        self.line = line or None
+        self.column = column or None
         self.key = key
         self.message = message
         self.hint = hint

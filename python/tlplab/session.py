@@ -6,10 +6,11 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias, cast
 
 from tlplab import _core
+from tlplab.errors import RunError
 from tlplab.result import Result
 
 # A slice takes about this long: often enough to move a bar and to answer Ctrl-C, seldom enough to cost nothing.
@@ -24,6 +25,7 @@ class Running(Protocol):
     """What `finish` needs of a simulation."""
 
     def advance(self, events: int) -> _core.Progress: ...
+    def waiting(self) -> list[str]: ...
     def finish(self, stopped_by: str | None = None) -> str: ...
 
 
@@ -35,6 +37,8 @@ class Finished:
     """The result document, JSON."""
     interrupted: bool
     """Whether it was stopped before its end; the document then tells what was measured until then."""
+    waiting: tuple[str, ...] = ()
+    """Drivers that wait for what never came: nothing could happen any more, and they had not returned."""
 
     def result(self) -> Result:
         """The result document."""
@@ -59,7 +63,19 @@ def finish(simulation: Running, watch: Watch | None = None) -> Finished:
             events = max(wanted, SMALLEST_SLICE_EVENTS)
     except KeyboardInterrupt:
         interrupted = True
-    return Finished(simulation.finish("interrupt" if interrupted else None), interrupted)
+    waiting = tuple(simulation.waiting())
+    finished = Finished(simulation.finish("interrupt" if interrupted else None), interrupted)
+    # A stop that somebody asked for may come while a driver waits.
+    stuck = waiting and finished.result()["stop_reason"].startswith("nothing ")
+    return replace(finished, waiting=waiting) if stuck else finished
+
+
+def succeed(finished: Finished) -> None:
+    """Raises `KeyboardInterrupt` for a run that was interrupted, `RunError` for one whose drivers wait for ever."""
+    if finished.interrupted:
+        raise KeyboardInterrupt
+    if finished.waiting:
+        raise RunError("; ".join(finished.waiting))
 
 
 def run(
@@ -84,8 +100,7 @@ def run(
         pcap=None if pcap is None else os.fspath(pcap),
     )  # fmt: skip
     finished = finish(simulation)
-    if finished.interrupted:
-        raise KeyboardInterrupt
+    succeed(finished)
     if report is not None:
         _core.write_report(os.fspath(report), finished.text)
     return finished.result()

@@ -13,7 +13,7 @@ from typing import Any
 from tlplab import _core
 from tlplab.device import Device
 from tlplab.result import Result
-from tlplab.session import Finished, finish
+from tlplab.session import Finished, finish, succeed
 
 NAME = "device"
 
@@ -54,7 +54,7 @@ def simulate(
     """Puts `device` under a root port and runs until `driver` returns, or for the time `stop`.
 
     Raises `ExperimentError` for a `link`, `host` or `stop` that cannot be, and `RunError` when the device or the driver
-    raises; the exception is its `__cause__`.
+    raises (the exception is its `__cause__`), or the driver waits for what never comes.
     """
     if driver is None and stop is None:
         raise ValueError('without a driver the run has no end; give one, or stop="200us"')
@@ -68,8 +68,7 @@ def simulate(
         pcap=None if pcap is None else os.fspath(pcap),
     )
     finished = finish(simulation)
-    if finished.interrupted:
-        raise KeyboardInterrupt
+    succeed(finished)
     return Run(finished)
 
 

@@ -20,7 +20,9 @@ WIDTH = 100
 FLOWS_SHOWN = 16
 DIRECTIONS_SHOWN = 24
 CAUSES_SHOWN = 5
-FIGURE_AND_UNIT = re.compile(r"(?<=\d) (?=%|[TGMk]?b/s|[fpnuµm]?s\b|[KMGT]?i?B\b)")
+FIGURE_AND_UNIT = re.compile(r"(?<=\d) (?=%|[TGMk]?b/s|[fpnµm]?s\b|[KMGT]?i?B\b)")
+MICROSECONDS = re.compile(r"(?<=\d )us\b")
+ONE = re.compile(r"(?<![\d.,])1 transactions\b")
 # A cause below this share of a flow's latency is not worth a line.
 SMALLEST_SHARE = 0.005
 
@@ -50,17 +52,22 @@ def show_headline(console: Console, result: Result) -> None:
     console.print(Text(wrapped(console, run), style="dim"))
     console.print()
     verdict = result["verdict"]
-    console.print(Text(wrapped(console, verdict["sentence"]), style="bold cyan"))
+    console.print(Text(wrapped(console, spoken(verdict["sentence"])), style="bold cyan"))
     for line in verdict["limit"]["evidence"]:
-        print_hanging(console, "•", line)
+        print_hanging(console, "•", spoken(line))
     if verdict["next"] is not None:
-        print_hanging(console, "→", f"Next: {verdict['next']['text']}")
+        print_hanging(console, "→", spoken(f"Next: {verdict['next']['text']}"))
     console.print()
 
 
 def print_hanging(console: Console, mark: str, line: str) -> None:
     """Prints a line behind a mark; what follows in the next line is indented as far as its beginning."""
     console.print(Text(wrapped(console, line, f" {mark} ", "   ")))
+
+
+def spoken(sentence: str) -> str:
+    """A sentence of the verdict, in the forms of the tables: µs, and one transaction in the singular."""
+    return ONE.sub("1 transaction", MICROSECONDS.sub("µs", sentence))
 
 
 def wrapped(console: Console, line: str, first: str = "", rest: str = "") -> str:

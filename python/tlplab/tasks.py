@@ -8,12 +8,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Coroutine, Generator
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from tlplab import _core
 
 Result = TypeVar("Result")
 Action = tuple[Any, ...]
+
+
+# What the kinds of actions are, for people.
+WHAT = {
+    "timer": "a sleep",
+    "mmio_read": "an MMIO read",
+    "mmio_write": "an MMIO write",
+    "dma_read": "a DMA read",
+    "dma_write": "a DMA write",
+}
 
 
 class DmaError(RuntimeError):
@@ -23,7 +34,8 @@ class DmaError(RuntimeError):
 class Operation(Generic[Result]):
     """Something under way. Await it for its result; it goes on whether or not somebody waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, what: str = "an operation") -> None:
+        self.what = what
         self.over = False
         self.result: Any = None
         self.error: Exception | None = None
@@ -43,6 +55,20 @@ class Task:
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         self.coroutine = coroutine
+        self.waits_for: Operation[Any] | None = None
+
+    @property
+    def place(self) -> str:
+        """`file:line` of the wait, in the user's own code."""
+        awaited: Any = self.coroutine
+        frames = []
+        while inspect.iscoroutine(awaited):
+            if awaited.cr_frame is not None:
+                frames.append(awaited.cr_frame)
+            awaited = awaited.cr_await
+        own = str(Path(__file__).parent)
+        places = [f"{f.f_code.co_filename}:{f.f_lineno}" for f in frames if not f.f_code.co_filename.startswith(own)]
+        return places[-1] if places else "?"
 
 
 class Party:
@@ -59,7 +85,7 @@ class Party:
         """Starts an operation: an action whose key comes back when it is over."""
         key = self.next_key
         self.next_key += 1
-        operation: Operation[Any] = Operation()
+        operation: Operation[Any] = Operation(WHAT.get(kind, kind))
         self.under_way[key] = operation
         self.actions.append((kind, key, *details))
         return operation
@@ -106,6 +132,7 @@ class Party:
                 f"a handler awaited {operation!r}, which belongs to another event loop; await operations of its context"
             )
         operation.waiting.append(task)
+        task.waits_for = operation
 
     def cancel(self) -> None:
         """Ends every task where it waits, as a reset does."""

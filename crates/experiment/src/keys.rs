@@ -202,11 +202,21 @@ impl Kind {
         let unit = match self {
             Self::Time => "ns",
             Self::Size | Self::SizeOf { .. } => "B",
+            // Nobody means 25 bits per second.
+            Self::Rate if !matches!(node.value, Value::Integer(1_000_000..)) => "Gb/s",
             Self::Rate => "b/s",
             _ => return problem,
         };
         match &node.value {
-            Value::Integer(n) => problem.hint(format!("the unit is missing, as in \"{n}{unit}\"")),
+            Value::Integer(n) => {
+                let near = match self {
+                    Self::SizeOf { bytes, .. } => {
+                        bytes.iter().copied().map(i64::from).min_by_key(|b| n.abs_diff(*b))
+                    }
+                    _ => None,
+                };
+                problem.hint(format!("the unit is missing, as in \"{}{unit}\"", near.unwrap_or(*n)))
+            }
             Value::Float(x) => problem.hint(format!("the unit is missing, as in \"{x}{unit}\"")),
             _ => problem,
         }

@@ -123,7 +123,7 @@ pub static LOAD_FILE: Section = Section {
             Kind::Map { what: "load", of: &Kind::Table(&LOAD) },
             "",
             "",
-            "Instead of the experiment's loads.",
+            "Instead of all loads of the experiment: its whole [load].",
         ),
     ],
 };
@@ -368,7 +368,7 @@ pub static LINK: Section = Section {
             Kind::OneOf(&[Kind::Choice(&["standard", "off"]), Kind::Table(&SKP)]),
             r#""standard""#,
             r#""off""#,
-            "SKP ordered sets: the specification's, none, or your own.",
+            "SKP ordered sets: the specification's, none, or your own. Links of gen6 and gen7 carry none in this model.",
         ),
         key(
             "trained",
@@ -519,7 +519,7 @@ pub static LOAD: Section = Section {
             Kind::Integer { min: 1, max: 65_536 },
             "",
             "8",
-            "Transactions under way at most (always so many, without rate). Default 32 for DMA, 1 for MMIO.",
+            "Transactions under way at most (always so many, without rate). A posted write counts until its last TLP is accepted for sending, so more of them may be on their way. Default 32 for DMA, 1 for MMIO.",
         ),
         key(
             "rate",
@@ -564,7 +564,7 @@ pub static LOAD: Section = Section {
             Kind::Text,
             "",
             r#""traces/x520.pcapng""#,
-            "A captured trace whose requests are issued instead, relative to this file.",
+            "A captured trace whose requests are issued instead, relative to this file: pcap, pcapng or a trace table.",
         ),
         key(
             "timing",

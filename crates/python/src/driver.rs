@@ -78,6 +78,11 @@ impl PythonDriver {
         self.program
     }
 
+    /// What it waits for, in words.
+    pub(crate) fn waits(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.party.object(py).call_method0("waits")?.extract()
+    }
+
     fn attach(&mut self, py: Python<'_>, fabric: &Fabric) -> PyResult<()> {
         let (index, info) =
             fabric.devices().iter().enumerate().find(|(_, info)| info.name == self.device).ok_or_else(

@@ -77,7 +77,15 @@ fn work(work: &Work) -> String {
     };
     let pace = match load.pace {
         Pace::Outstanding(n) => format!("{n} outstanding"),
-        Pace::Rate(rate) => format!("{rate} b/s"),
+        Pace::Rate(rate) => in_words(rate),
     };
     format!("{op} {} B, {pace}", load.size)
+}
+
+/// A rate in the largest unit of which it is at least one: `25 Gb/s`.
+fn in_words(rate: u64) -> String {
+    let units = [(1e12, "Tb/s"), (1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s")];
+    let found = units.into_iter().find(|(factor, _)| rate as f64 >= *factor);
+    let (factor, unit) = found.unwrap_or((1.0, "b/s"));
+    format!("{} {unit}", rate as f64 / factor)
 }

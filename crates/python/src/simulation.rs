@@ -99,6 +99,13 @@ impl Simulation {
         }
     }
 
+    /// What each driver in Python waits for: a line for each, none for those that are done.
+    fn waiting(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let state = self.state()?;
+        let waits = state.drivers.iter().map(|driver| driver.waits(py)).collect::<PyResult<Vec<_>>>()?;
+        Ok(waits.concat())
+    }
+
     /// Closes the files that were written meanwhile; the result document as JSON.
     #[pyo3(signature = (stopped_by = None))]
     fn finish(&self, py: Python<'_>, stopped_by: Option<&str>) -> PyResult<String> {
