@@ -309,6 +309,58 @@ fn the_next_limit_comes_true() {
     near(gbps(&wide, "ssd"), gbps(&narrow, "ssd") * (1.0 + next.headroom), 0.02);
 }
 
+/// What would come next, and the run in which it has come: name, first, gone, its resource, the flow that grows, by how much to be off.
+#[test]
+fn predictions_are_held_against_runs() {
+    let long = ["stop=2ms", "warmup=400us"];
+    let cases: &[(&str, &[&str], &[&str], &str, &str, f64)] = &[
+        ("quickstart.toml", &["host.memory.bandwidth=20Gb/s"], &[], "link sw0 → host.rp0", "ssd", 0.05),
+        ("quickstart.toml", &["link.sw0.lower.replay_tlps=1"], &[], "link sw0 → host.rp0", "ssd", 0.05),
+        (
+            "quickstart.toml",
+            &["fault=[{ link = \"sw0\", ber = 2e-5 }]"],
+            &[],
+            "link sw0 → host.rp0",
+            "ssd",
+            0.1,
+        ),
+        ("errors.toml", &["fault.0.ber=1e-4"], &["fault.0.ber=1e-18"], "link dev → host.rp0", "dev", 0.05),
+    ];
+    for (name, first, gone, resource, flow, off) in cases {
+        let before = go(name, &[first, &long[..]].concat());
+        let after = go(name, &[gone, &long[..]].concat());
+        let next = before.verdict.next.clone().unwrap();
+        assert_eq!(next.resource, *resource, "{name} {first:?}: {:#?}", before.verdict);
+        assert_eq!(after.verdict.limit.resource, *resource, "{name} {gone:?}: {:#?}", after.verdict);
+        near(gbps(&before, flow) * (1.0 + next.headroom), gbps(&after, flow), *off);
+    }
+}
+
+/// A read that follows another has its tag all the time: more outstanding with the same tag gives nothing.
+#[test]
+fn one_tag_serves_one_read_at_a_time() {
+    let one = ["device.dev.tags=1", "load.dev.size=512B", "load.dev.outstanding=1"];
+    let alone = go("tags.toml", &one);
+    let next = alone.verdict.next.clone().unwrap();
+    assert_eq!((next.kind, next.resource.as_str()), (LimitKind::Tags, "tags of dev"));
+    let more = go("tags.toml", &["device.dev.tags=1", "load.dev.size=512B", "load.dev.outstanding=4"]);
+    near(gbps(&more, "dev"), gbps(&alone, "dev") * (1.0 + next.headroom), 0.01);
+}
+
+#[test]
+fn errors_are_named_as_the_limit() {
+    let some = go("quickstart.toml", &["fault=[{ link = \"sw0\", ber = 1e-4 }]"]).verdict;
+    assert_eq!(
+        (some.limit.kind, some.limit.resource.as_str()),
+        (LimitKind::Replay, "replays on sw0 → host.rp0")
+    );
+    assert!(some.sentence.contains("bad LCRCs"), "{}", some.sentence);
+    let down = go("quickstart.toml", &["fault=[{ link = \"sw0\", down = \"50us\" }]"]).verdict;
+    assert_eq!((down.limit.kind, down.limit.resource.as_str()), (LimitKind::Link, "link sw0 → host.rp0"));
+    assert!(down.sentence.contains("went down at 50"), "{}", down.sentence);
+    assert!(down.sentence.contains("transactions failed"), "{}", down.sentence);
+}
+
 #[test]
 fn failures_are_said() {
     let document = go(

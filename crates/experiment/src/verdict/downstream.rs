@@ -4,7 +4,7 @@ use super::facts::links_of;
 use crate::result::{Direction, Document, Flow, Stalls};
 
 /// From this share of time on, an egress that is not free is what holds back those before it.
-const HELD: f64 = 0.5;
+const HELD: f64 = 0.9;
 
 /// The egress that a place names; `None`: the place is a node.
 pub(super) fn direction<'d>(document: &'d Document, place: &str) -> Option<&'d Direction> {
@@ -34,7 +34,7 @@ pub(super) fn cause<'d>(document: &'d Document, flow: &Flow, place: &str) -> Opt
         let here = component(document, &last.to);
         let all = document.links.iter().flat_map(|l| &l.directions);
         let beyond = all.filter(|d| component(document, &d.from) == here && d.to != last.from);
-        match beyond.filter(on_way).find(|d| held(d) >= HELD && stalled(&d.stalls) > 0.0) {
+        match beyond.filter(on_way).find(|d| held(d) >= HELD) {
             Some(next) => last = next,
             None => return (!std::ptr::eq(first, last)).then_some(last),
         }
@@ -45,7 +45,9 @@ pub(super) fn cause<'d>(document: &'d Document, flow: &Flow, place: &str) -> Opt
 fn component<'d>(document: &'d Document, name: &'d str) -> &'d str {
     let node = document.topology.nodes.iter().find(|n| n.name == name);
     match node {
-        Some(node) if node.kind == crate::result::NodeKind::RootPort => node.parent.as_deref().unwrap_or(name),
+        Some(node) if node.kind == crate::result::NodeKind::RootPort => {
+            node.parent.as_deref().unwrap_or(name)
+        }
         _ => name,
     }
 }

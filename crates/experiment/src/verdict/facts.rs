@@ -1,10 +1,11 @@
 //! What was asked for, to hold against what happened.
 
 use crate::load::{LoadSpec, Pace, Timing, Work};
-use crate::result::{Document, Flow};
+use crate::result::{Attribution, Document, Flow, LimitKind};
 use std::collections::BTreeSet;
 use tlplab_fabric::attribution::Cause;
-use tlplab_fabric::config::DeviceConfig;
+use tlplab_fabric::config::{FabricConfig, FaultKind, LinkConfig};
+use tlplab_units::Time;
 
 /// An open-loop load that gets this share of what it offers is served.
 const SERVED: f64 = 0.99;
@@ -14,8 +15,8 @@ const SERVED: f64 = 0.99;
 pub struct Facts<'a> {
     /// The loads, by whose names flows are called.
     pub loads: &'a [LoadSpec],
-    /// The devices.
-    pub devices: &'a [DeviceConfig],
+    /// The components.
+    pub fabric: &'a FabricConfig,
     /// Share of time in which host memory was busy, if its bandwidth is limited.
     pub memory_busy: Option<f64>,
 }
@@ -70,9 +71,27 @@ impl Facts<'_> {
         self.is_captured(flow) || self.offered(flow).is_some_and(|bps| flow.payload_bps >= SERVED * bps)
     }
 
+    /// When the link above a component goes down, if it does.
+    pub(super) fn down(&self, link: &str) -> Option<Time> {
+        let device = self.fabric.devices.iter().map(|d| (&d.name, &d.link));
+        let switch = self.fabric.switches.iter().map(|s| (&s.name, &s.uplink));
+        let mut all = device.chain(switch);
+        let config: &LinkConfig = all.find(|(name, _)| *name == link).map(|(_, config)| config)?;
+        let downs = config.faults.iter().filter_map(|fault| match fault.kind {
+            FaultKind::Down { at, .. } => Some(at),
+            _ => None,
+        });
+        downs.min()
+    }
+
+    /// Nanoseconds from a request to host memory to its data, when nobody else asks.
+    pub(super) fn memory_latency(&self) -> f64 {
+        self.fabric.host.memory.latency.as_fs() as f64 / 1e6
+    }
+
     /// Reads of a device's requester: tags and bytes that one of them can fetch.
     pub(super) fn tags(&self, device: &str) -> Option<(u16, u32)> {
-        self.devices.iter().find(|d| d.name == device).map(|d| (d.tags, d.mrrs.bytes()))
+        self.fabric.devices.iter().find(|d| d.name == device).map(|d| (d.tags, d.mrrs.bytes()))
     }
 }
 
@@ -92,10 +111,18 @@ pub(super) fn links_of<'d>(document: &'d Document, flow: &'d Flow) -> BTreeSet<&
     crossed
 }
 
-/// Mean latency in nanoseconds without waiting for others: what a transaction would take on an empty fabric, at least.
-pub(super) fn bare_latency(flow: &Flow) -> f64 {
+/// Mean latency in nanoseconds without waiting for others, nor for what limits: what a transaction would take on an empty fabric, at
+/// least.
+pub(super) fn bare_latency(flow: &Flow, facts: &Facts<'_>, limit: LimitKind) -> f64 {
     let waits =
         [Cause::Queueing, Cause::CreditWait, Cause::TagWait, Cause::ReplayBufferWait, Cause::LinkDown];
+    let memory = |a: &&Attribution| {
+        limit == LimitKind::Memory && a.cause == Cause::Completer as usize && a.place == "host"
+    };
+    let replays = |a: &&Attribution| limit == LimitKind::Replay && a.cause == Cause::Replay as usize;
     let bare = flow.attribution.iter().filter(|a| waits.iter().all(|w| *w as usize != a.cause));
-    bare.map(|a| a.total_ns).sum::<f64>() / flow.transactions.max(1) as f64
+    let bare = bare.filter(|a| !memory(a) && !replays(a));
+    let mean = bare.map(|a| a.total_ns).sum::<f64>() / flow.transactions.max(1) as f64;
+    // Time in a busy memory is queueing, but for the latency that it has anyway.
+    mean + if flow.attribution.iter().any(|a| memory(&a)) { facts.memory_latency() } else { 0.0 }
 }

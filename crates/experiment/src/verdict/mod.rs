@@ -28,6 +28,10 @@ struct Candidate {
     used: f64,
     /// The link, where it is one: both directions get wider together.
     link: Option<usize>,
+    /// The direction, where it is one.
+    place: Option<String>,
+    /// Share of its time that copies take.
+    replays: f64,
     evidence: Vec<String>,
     /// `limits the run: …`
     because: String,
@@ -37,13 +41,7 @@ struct Candidate {
 pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     let flows: Vec<&Flow> = document.flows.iter().filter(|f| f.bytes > 0).collect();
     if flows.is_empty() {
-        let failed: u64 = document.flows.iter().map(failures).sum();
-        let sentence = match failed {
-            0 => "Nothing limits the run: no transaction ended.".to_owned(),
-            n => format!("No transaction ended well: {n} failed."),
-        };
-        let limit = Limit { resource: "nothing".into(), ..Limit::default() };
-        return Verdict { sentence, limit, next: None };
+        return nothing(document, facts);
     }
     let mut candidates: Vec<Candidate> = wires(document).chain(facts.memory_busy.map(memory)).collect();
     candidates.sort_by(|a, b| {
@@ -52,15 +50,25 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
         let key = |c: &Candidate| if c.used >= SATURATED { (1, queued(c)) } else { (0, c.used) };
         key(b).partial_cmp(&key(a)).expect("fractions are numbers").then(a.resource.cmp(&b.resource))
     });
-    let limit = match candidates.first() {
-        Some(first) if first.used >= SATURATED => first.clone(),
+    let down = down(document, facts);
+    let went_down = down.is_some();
+    let limit = match (down, candidates.first()) {
+        (Some(down), _) => down,
+        (None, Some(first)) if first.used >= SATURATED => first.clone(),
         _ => waits(document, &flows).unwrap_or_else(|| own_loads(document, &flows, facts)),
     };
-    let next = next::next(document, &flows, facts, &limit, &candidates);
-    let verb = if matches!(limit.kind, LimitKind::Tags | LimitKind::Credits) { "limit" } else { "limits" };
-    let sentence = format!("{} {verb} the run: {}.", capital(&limit.resource), limit.because);
-    let mut evidence = limit.evidence.clone();
+    // What would have been carried over a link that was down, or when not one transaction ended, nobody knows.
+    let unknown = went_down || flows.iter().all(|f| f.transactions == 0);
+    let next = if unknown { None } else { next::next(document, &flows, facts, &limit, &candidates) };
+    let verb = if ["tags", "credits", "replays"].iter().any(|many| limit.resource.starts_with(many)) {
+        "limit"
+    } else {
+        "limits"
+    };
     let failed: u64 = document.flows.iter().map(failures).sum();
+    let also = if failed > 0 { format!("; {failed} transactions failed") } else { String::new() };
+    let sentence = format!("{} {verb} the run: {}{also}.", capital(&limit.resource), limit.because);
+    let mut evidence = limit.evidence.clone();
     if failed > 0 {
         evidence.push(format!("{failed} transactions failed"));
     }
@@ -71,6 +79,69 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
         evidence,
     };
     Verdict { sentence, limit, next }
+}
+
+/// Nothing was carried.
+fn nothing(document: &Document, facts: &Facts<'_>) -> Verdict {
+    let failed: u64 = document.flows.iter().map(failures).sum();
+    let copies = wires(document).filter(|c| c.kind == LimitKind::Replay);
+    let copies = copies.max_by(|a, b| a.replays.total_cmp(&b.replays));
+    let found = down(document, facts).or(copies);
+    let sentence = match (failed, &found) {
+        (0, None) => "Nothing limits the run: no transaction ended.".to_owned(),
+        (0, Some(why)) => format!("No transaction ended: {}, {}.", why.resource, why.because),
+        (n, None) => format!("No transaction ended well: {n} failed."),
+        (n, Some(why)) => {
+            format!("No transaction ended well, {n} failed: {}, {}.", why.resource, why.because)
+        }
+    };
+    let limit = match found {
+        None => Limit { resource: "nothing".into(), ..Limit::default() },
+        Some(why) => Limit {
+            resource: why.resource,
+            kind: why.kind,
+            utilization: why.used.clamp(0.0, 1.0),
+            evidence: why.evidence,
+        },
+    };
+    Verdict { sentence, limit, next: None }
+}
+
+/// A link that was down, if that is where transactions failed or waited.
+fn down(document: &Document, facts: &Facts<'_>) -> Option<Candidate> {
+    let crossing = |link: &str| {
+        let flows = document.flows.iter().filter(|f| facts::links_of(document, f).contains(link));
+        flows.collect::<Vec<&Flow>>()
+    };
+    let judged = document.links.iter().enumerate().filter_map(|(index, link)| {
+        let at = facts.down(&link.name)?;
+        let flows = crossing(&link.name);
+        let failed: u64 = flows.iter().map(|f| f.errors.lost + f.errors.timeout + f.errors.ur).sum();
+        let well: u64 = flows.iter().map(|f| f.transactions).sum();
+        let waited = total_of(&flows, |a| a.cause == Cause::LinkDown as usize);
+        let all = total_of(&flows, |_| true);
+        let lost = failed as f64 / (failed + well).max(1) as f64;
+        let share = lost.max(waited / all.max(f64::MIN_POSITIVE));
+        let place = format!("{} → {}", link.directions[0].from, link.directions[0].to);
+        let mut evidence = vec![format!("link {place} went down at {at}")];
+        if failed > 0 {
+            evidence.push(format!("{failed} of {} transactions across it failed", failed + well));
+        }
+        if waited > 0.0 {
+            evidence.push(format!("{} of all latency across it is link down", percent(waited / all)));
+        }
+        (share >= MAJOR).then(|| Candidate {
+            resource: format!("link {place}"),
+            kind: LimitKind::Link,
+            used: share,
+            link: Some(index),
+            place: Some(place),
+            replays: 0.0,
+            because: format!("it went down at {at}"),
+            evidence,
+        })
+    });
+    judged.max_by(|a, b| a.used.total_cmp(&b.used))
 }
 
 fn failures(flow: &Flow) -> u64 {
@@ -109,23 +180,38 @@ fn wires(document: &Document) -> impl Iterator<Item = Candidate> + '_ {
                 [one] => format!(", and {one} queues for it"),
                 names => format!(", and {} queue for it", list(names)),
             };
-            let replaying = u.replay > u.payload + u.overhead;
-            Candidate {
-                resource: format!("link {place}"),
-                kind: if replaying { LimitKind::Replay } else { LimitKind::Link },
-                used,
-                link: Some(index),
-                because: format!(
-                    "gen{} x{} is busy {} of the time with {} of payload{queue}",
+            let payload = rate(u.payload * link.raw_bps);
+            let replaying = u.replay >= MAJOR;
+            let because = match replaying {
+                true => replays_because(direction),
+                false => format!(
+                    "gen{} x{} is busy {} of the time with {payload} of payload{queue}",
                     link.generation,
                     link.width,
                     percent(used),
-                    rate(u.payload * link.raw_bps)
                 ),
+            };
+            Candidate {
+                resource: format!("{} {place}", if replaying { "replays on" } else { "link" }),
+                kind: if replaying { LimitKind::Replay } else { LimitKind::Link },
+                used,
+                link: Some(index),
+                place: Some(place.clone()),
+                replays: u.replay,
+                because,
                 evidence,
             }
         })
     })
+}
+
+fn replays_because(direction: &Direction) -> String {
+    format!(
+        "copies take {} of the time, after {} bad LCRCs and {} replay timeouts",
+        percent(direction.utilization.replay),
+        direction.bad_lcrc,
+        direction.replay_timeouts
+    )
 }
 
 /// Host memory of limited bandwidth.
@@ -136,6 +222,8 @@ fn memory(used: f64) -> Candidate {
         kind: LimitKind::Memory,
         used,
         link: None,
+        place: None,
+        replays: 0.0,
         evidence: vec![format!("memory of host is busy {} of the time", percent(used))],
         because: busy,
     }
@@ -152,6 +240,7 @@ fn waits(document: &Document, flows: &[&Flow]) -> Option<Candidate> {
     let waits = [
         (Cause::CreditWait, LimitKind::Credits),
         (Cause::ReplayBufferWait, LimitKind::Replay),
+        (Cause::Replay, LimitKind::Replay),
         (Cause::TagWait, LimitKind::Tags),
     ];
     let total: f64 = flows.iter().flat_map(|f| &f.attribution).map(|a| a.total_ns).sum();
@@ -169,6 +258,10 @@ fn waits(document: &Document, flows: &[&Flow]) -> Option<Candidate> {
                 "the receiver's buffers are full while TLPs wait".to_owned(),
             ),
             LimitKind::Tags => (format!("tags of {}", flow.device), tags_because(document, &flow.device)),
+            _ if cause == Cause::Replay => {
+                let place = downstream::direction(document, &wait.place);
+                (format!("replays on {}", wait.place), place.map_or_else(String::new, replays_because))
+            }
             _ => (
                 format!("replay buffer of {}", wait.place),
                 "it is full of TLPs that are not yet acknowledged".to_owned(),
@@ -181,13 +274,26 @@ fn waits(document: &Document, flows: &[&Flow]) -> Option<Candidate> {
             flow.name,
             wait.place
         )];
-        let found = Candidate { resource, kind, used: share, link: None, because, evidence };
+        let mut found = Candidate {
+            resource,
+            kind,
+            used: share,
+            link: None,
+            place: None,
+            replays: 0.0,
+            because,
+            evidence,
+        };
+        if cause == Cause::Replay {
+            let here = |d: &Direction| format!("{} → {}", d.from, d.to) == wait.place;
+            found.link = document.links.iter().position(|l| l.directions.iter().any(here));
+        }
         let downstream = match kind {
             LimitKind::Credits => downstream::cause(document, flow, &wait.place),
             _ => None,
         };
         best = Some(match downstream {
-            Some(egress) => held_up(egress, found),
+            Some(egress) => held_up(document, egress, found),
             None => found,
         });
     }
@@ -195,9 +301,15 @@ fn waits(document: &Document, flows: &[&Flow]) -> Option<Candidate> {
 }
 
 /// Credits run out because an egress further on is held up: that is the limit.
-fn held_up(egress: &Direction, behind: Candidate) -> Candidate {
+fn held_up(document: &Document, egress: &Direction, behind: Candidate) -> Candidate {
     let place = format!("{} → {}", egress.from, egress.to);
     let stalls = &egress.stalls;
+    if 1.0 - egress.utilization.idle >= stalls.replay_buffer.max(stalls.credits)
+        && let Some(mut wire) = wires(document).find(|c| c.place.as_ref() == Some(&place))
+    {
+        wire.evidence.extend(behind.evidence);
+        return wire;
+    }
     let (kind, what, because, share) = if stalls.replay_buffer >= stalls.credits {
         let because = "it is full of TLPs that are not yet acknowledged";
         (LimitKind::Replay, "replay buffer", because, stalls.replay_buffer)
@@ -211,6 +323,8 @@ fn held_up(egress: &Direction, behind: Candidate) -> Candidate {
         kind,
         used: share,
         link: None,
+        place: None,
+        replays: 0.0,
         because: because.to_owned(),
         evidence,
     }
@@ -242,6 +356,8 @@ fn own_loads(document: &Document, flows: &[&Flow], facts: &Facts<'_>) -> Candida
             kind: LimitKind::Rate,
             used: 1.0,
             link: None,
+            place: None,
+            replays: 0.0,
             because: format!(
                 "all that is offered is carried, {} in all",
                 rate(flows.iter().map(|f| f.payload_bps).sum())
@@ -277,7 +393,7 @@ fn own_loads(document: &Document, flows: &[&Flow], facts: &Facts<'_>) -> Candida
             format!("a transaction takes {}, and nothing is busy all the time", nanoseconds(mean)),
         ),
     };
-    Candidate { resource, kind, used: 1.0, link: None, because, evidence }
+    Candidate { resource, kind, used: 1.0, link: None, place: None, replays: 0.0, because, evidence }
 }
 
 /// From this share of its latency on, a flow is said to queue at a place.
