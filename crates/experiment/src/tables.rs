@@ -368,7 +368,7 @@ pub static LINK: Section = Section {
             Kind::OneOf(&[Kind::Choice(&["standard", "off"]), Kind::Table(&SKP)]),
             r#""standard""#,
             r#""off""#,
-            "SKP ordered sets: the specification's, none, or your own. Links of gen6 and gen7 carry none in this model.",
+            "SKP ordered sets: the specification's, none, or your own. Links of gen6 and gen7 (1b/1b) carry none in this model, as in published budgets.",
         ),
         key(
             "trained",
