@@ -60,10 +60,9 @@ export interface LatencyView {
 /** A flow's latencies: its histogram, or, under a filter, its samples. */
 export function latencyOf(result: Result, flow: number, filter: Filter): LatencyView {
   const f = result.flows[flow]!;
-  if (filter.link === null && filter.range === null) return { stats: f.latency_ns, bars: rebin(f.histogram), samples: null };
+  if (filter.link === null && filter.range === null) return { stats: f.latency_ns, bars: barsOf(f.histogram), samples: null };
   const samples = result.samples.filter((s) => s.flow === flow && matches(s, filter));
-  const bars = samples.map((s) => ({ from_ns: s.latency_ns, to_ns: s.latency_ns, count: 1, causes_ns: s.causes_ns }));
-  return { stats: statsOf(samples), bars: rebin(bars), samples: samples.length };
+  return { stats: statsOf(samples), bars: barsOf(histogramOf(samples)), samples: samples.length };
 }
 
 function statsOf(samples: Sample[]): Latency | null {
@@ -74,46 +73,56 @@ function statsOf(samples: Sample[]): Latency | null {
   return { min: sorted[0]!, mean, p50: at(0.5), p90: at(0.9), p99: at(0.99), p999: at(0.999), max: sorted[sorted.length - 1]! };
 }
 
-export const BARS = 44;
+/** More bars than this are too many to tell apart. */
+const MANY_BARS = 60;
 
-/** True when latencies span so much that they are read on a logarithmic axis. */
-export const isLog = (bars: Bar[]): boolean => {
-  const [lo, hi] = extent(bars);
-  return lo > 0 && hi / lo > 20;
-};
+/** The result's histograms have 32 steps in each octave. */
+const STEPS = 32;
 
-function extent(bars: Bar[]): [number, number] {
-  const full = bars.filter((b) => b.count > 0);
-  return [Math.min(...full.map((b) => b.from_ns)), Math.max(...full.map((b) => b.to_ns))];
+/** The step of a result's histogram that a latency falls into, or that step with its neighbours where `merged` make one. */
+function stepOf(latency_ns: number, merged = 1): [from_ns: number, to_ns: number] {
+  const fs = Math.max(STEPS, latency_ns * 1e6);
+  const width = (2 ** Math.floor(Math.log2(fs)) / STEPS) * merged;
+  const from = Math.floor(fs / width) * width;
+  return [from / 1e6, (from + width) / 1e6];
 }
 
-/** At most {@link BARS} bars of equal width on the axis; the counts and the total of each cause are conserved. */
-export function rebin(source: Bar[]): Bar[] {
-  const full = source.filter((b) => b.count > 0);
-  if (full.length === 0) return [];
-  let [lo, hi] = extent(full);
-  if (!(hi > lo)) [lo, hi] = [lo * 0.98, hi * 1.02 + 1e-3];
-  const log = lo > 0 && hi / lo > 20;
-  const scale = log ? Math.log : (x: number) => x;
-  const unscale = log ? Math.exp : (x: number) => x;
-  const [a, step] = [scale(lo), (scale(hi) - scale(lo)) / BARS];
-  const causes = full[0]!.causes_ns.length;
-  const sums = Array.from({ length: BARS }, (_, i) => ({
-    from_ns: unscale(a + i * step), to_ns: unscale(a + (i + 1) * step), count: 0, causes_ns: new Array<number>(causes).fill(0),
-  }));
-  const slot = (x: number) => Math.max(0, Math.min(BARS - 1, Math.floor((scale(x) - a) / step + 1e-9)));
-  for (const bar of full) {
-    const [first, last] = [slot(bar.from_ns), Math.max(slot(bar.from_ns), slot(bar.to_ns))];
-    for (let i = first; i <= last; i++) {
-      const into = sums[i]!;
-      const overlap = Math.max(0, Math.min(into.to_ns, bar.to_ns) - Math.max(into.from_ns, bar.from_ns));
-      const weight = first === last ? 1 : overlap / (bar.to_ns - bar.from_ns);
-      into.count += bar.count * weight;
-      bar.causes_ns.forEach((c, k) => (into.causes_ns[k]! += c * bar.count * weight));
-    }
+/** Samples in the steps that the run's own histogram has. */
+function histogramOf(samples: Sample[]): Bar[] {
+  return gather(samples.map((s) => ({ from_ns: s.latency_ns, to_ns: s.latency_ns, count: 1, causes_ns: s.causes_ns })), 1);
+}
+
+/**
+ * The bars to draw: the histogram's own steps, never finer ones. Where they are many, 2, 4, 8… neighbours become one bar. The counts
+ * and the total of each cause are conserved.
+ */
+export function barsOf(histogram: Bar[]): Bar[] {
+  const steps = histogram.filter((b) => b.count > 0).sort((a, b) => a.from_ns - b.from_ns);
+  let bars = steps;
+  for (let merged = 2; bars.length > MANY_BARS && merged <= STEPS; merged *= 2) bars = gather(steps, merged);
+  return bars;
+}
+
+/** One bar for each step, or for each `merged` neighbours, in order. */
+function gather(parts: Bar[], merged: number): Bar[] {
+  const sums = new Map<number, Bar>();
+  for (const part of parts) {
+    const [from_ns, to_ns] = stepOf((part.from_ns + part.to_ns) / 2, merged);
+    const into = sums.get(from_ns) ?? { from_ns, to_ns, count: 0, causes_ns: part.causes_ns.map(() => 0) };
+    into.count += part.count;
+    part.causes_ns.forEach((c, k) => (into.causes_ns[k] = (into.causes_ns[k] ?? 0) + c * part.count));
+    sums.set(from_ns, into);
   }
-  for (const bar of sums) if (bar.count > 0) bar.causes_ns = bar.causes_ns.map((c) => c / bar.count);
-  return sums;
+  for (const bar of sums.values()) bar.causes_ns = bar.causes_ns.map((c) => c / bar.count);
+  return [...sums.values()].sort((a, b) => a.from_ns - b.from_ns);
+}
+
+/** What the axis of latency spans: smallest to largest, or some steps around them where they are closer than a step. */
+export function axisOf(bars: Bar[], { min, max }: Latency): { lo: number; hi: number; log: boolean } {
+  const step = Math.min(...bars.map((b) => b.to_ns - b.from_ns));
+  if (max - min >= step) return { lo: min, hi: max, log: min > 0 && max / min > 20 };
+  const [first, last] = [bars[0]!, bars[bars.length - 1]!];
+  return { lo: Math.max(0, first.from_ns - 4 * step), hi: last.to_ns + 4 * step, log: false };
 }
 
 export interface Row extends Omit<Attribution, "place"> {

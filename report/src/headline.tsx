@@ -23,7 +23,7 @@ export function Headline({ view }: { view: View }) {
           {limit.kind !== "none" && (
             <Gauge label="Limits now" value={limit.utilization} figure={percent(limit.utilization)} text={`${limit.resource}, in use`} tone="hot" />
           )}
-          {next && <Gauge label="Would limit next" value={1 / (1 + next.headroom)} figure={next.headroom < 1 ? `+${digits(next.headroom * 100)}\u202f%` : `×${digits(1 + next.headroom)}`} text={next.text || `${next.resource} has this headroom`} tone="cool" />}
+          {next && <Gauge label={`Would limit next: ${next.resource}`} value={1 / (1 + next.headroom)} figure={next.headroom < 1 ? `+${digits(next.headroom * 100)}\u202f%` : `×${digits(1 + next.headroom)}`} text={next.text || `${next.resource} has this headroom`} tone="cool" />}
         </aside>
       </div>
       <FlowTable view={view} />
@@ -59,7 +59,8 @@ function Gauge(p: { label: string; value: number; figure: string; text: string; 
 }
 
 function errors(f: Flow): string {
-  const named: [number, string][] = [[f.errors.ur, "unsupported"], [f.errors.ca, "aborted"], [f.errors.timeout, "timed out"], [f.errors.poisoned, "poisoned"]];
+  const { ur, ca, timeout, poisoned, lost, malformed } = f.errors;
+  const named: [number, string][] = [[ur, "unsupported"], [ca, "aborted"], [timeout, "timed out"], [poisoned, "poisoned"], [lost, "lost"], [malformed, "malformed"]];
   return named.filter(([n]) => n > 0).map(([n, what]) => `${count(n)} ${what}`).join(", ") || "none";
 }
 

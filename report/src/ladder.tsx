@@ -3,7 +3,7 @@ import { useCallback, useLayoutEffect, useMemo, useRef, useState } from "preact/
 import { Details } from "./details";
 import { instant, plural, px } from "./format";
 import { useWidth } from "./hooks";
-import { along, layOut, partner, ROW, type Rung, type Rungs, type Shown } from "./ladder_layout";
+import { abridge, along, layOut, partner, ROW, type Rung, type Rungs, type Shown } from "./ladder_layout";
 import { flowColour } from "./palette";
 import type { Ladder as LadderData, Packet } from "./result";
 import { Empty, Section } from "./section";
@@ -14,6 +14,9 @@ const GUTTER = 80;
 const WIDE = { margin: 40, gap: 124 };
 const NARROW = { margin: 28, gap: 100 };
 const HEADER = 34;
+/** The widest head of an outer column, and what a character of a head takes. */
+const HEAD_PX = 130;
+const HEAD_CHARACTER_PX = 7.6;
 /** With more columns than this, the ladder begins with one transaction: its arrows would cross too much else. */
 const MANY_COLUMNS = 12;
 
@@ -104,7 +107,9 @@ function Rows({ view, rungs, at, select, onKeyDown }: RowsProps) {
   const virtual = useVirtual(scroller, sizes, HEADER + ROW);
   const items = virtual.getVirtualItems();
   const columns = rungs.columns.length;
-  const { margin, gap: least } = width < 480 ? NARROW : WIDE;
+  const { margin: narrowest, gap: least } = width < 480 ? NARROW : WIDE;
+  // The outer heads are centred above their lines, so half of them stands in the margin.
+  const margin = Math.max(narrowest, ...[rungs.columns[0], rungs.columns[columns - 1]].map((name) => Math.min(HEAD_PX, (name ?? "").length * HEAD_CHARACTER_PX) / 2 + 4));
   const gap = columns > 1 ? Math.max(least, (width - GUTTER - 2 * margin) / (columns - 1)) : 0;
   const x = (c: number) => GUTTER + margin + c * gap;
   const full = Math.max(width, x(columns - 1) + margin);
@@ -124,7 +129,7 @@ function Rows({ view, rungs, at, select, onKeyDown }: RowsProps) {
         aria-activedescendant={chosen ? `packet-${chosen.packet.id}` : undefined}>
         <div class="columns" style={{ width: px(full), height: px(HEADER) }} aria-hidden="true">
           <i class="corner" style={{ width: px(GUTTER), height: px(HEADER - 1) }} />
-          {rungs.columns.map((name, c) => <b key={name} style={{ left: px(x(c)), maxWidth: px(Math.max(80, gap - 8)) }}>{name}</b>)}
+          {rungs.columns.map((name, c) => <b key={name} style={{ left: px(x(c)), maxWidth: px(c === 0 || c === columns - 1 ? Math.min(Math.max(80, gap - 8), 2 * margin - 4) : Math.max(80, gap - 8)) }}>{name}</b>)}
         </div>
         <div class="sheet">
           <svg width={full} height={rungs.height} role="presentation">
@@ -206,12 +211,12 @@ function Stamp({ rung, unit, chosen }: { rung: Rung; unit: number; chosen: boole
 
 const CHARACTER_PX = 6.5;
 
-/** What fits on the arrow: the whole text, or as much of it as says what it is. */
+/** What fits on the arrow: what it is and, as long as there is room, the address, whose end tells packets apart. */
 function fit(p: Packet, room: number): string {
   const marks = `${p.replay ? "↻ " : ""}${p.bad ? "✕ " : ""}`;
   const most = Math.max(4, Math.floor((room - 24) / CHARACTER_PX) - marks.length);
-  const text = p.text || p.kind;
-  if (text.length <= most) return marks + text;
-  const short = text.split(" @ ")[0]!;
-  return marks + (short.length <= most ? short : p.kind.length >= most ? p.kind.slice(0, most) : text.slice(0, most - 1) + "…");
+  const { brief, address } = abridge(p);
+  const least = address && `${p.kind} …${address.slice(-Math.max(3, Math.min(address.length, most - p.kind.length - 2)))}`;
+  const found = [brief, address && `${p.kind} @ ${address}`, address && `${p.kind} ${address}`, least].find((t) => t && t.length <= most);
+  return marks + (found || (p.kind.length >= most ? p.kind.slice(0, most) : brief.slice(0, most - 1) + "…"));
 }

@@ -142,3 +142,29 @@ export function along(rungs: Rung[], from: number, step: 1 | -1): number | null 
   for (let i = from + step; i >= 0 && i < rungs.length; i += step) if (rungs[i]!.packet.transaction === p.transaction) return i;
   return null;
 }
+
+/** A packet's text made short enough for an arrow: "MWr 256 B @ 0x1000", "CplD 64 B tag 0x1e"; and its address, empty without one. */
+export function abridge(p: Packet): { brief: string; address: string } {
+  const text = p.text || p.kind;
+  const field = (name: string): string => new RegExp(`, ${name} ([^ ,]+)`).exec(text)?.[1] ?? "";
+  const address = field("addr");
+  const dw = Number(field("len"));
+  if (p.class !== "tlp" || (dw === 0 && !address)) return { brief: text, address };
+  const tag = field("tag");
+  const size = dw > 0 ? ` ${requested(dw, field("first"), field("last")) ?? completed(dw, field("lowaddr"), field("byte count"))} B` : "";
+  return { brief: `${p.kind}${size}${address ? ` @ ${address}` : tag && ` tag ${tag}`}`, address };
+}
+
+/** Bytes from the first enabled one to the last; null without byte enables. */
+function requested(dw: number, first: string, last: string): number | null {
+  if (first === "") return null;
+  const [low, high] = [Number(first), dw === 1 ? Number(first) : Number(last)];
+  if (!(low > 0 && high > 0)) return 0;
+  return dw * 4 - Math.log2(low & -low) - Math.clz32(high) + 28;
+}
+
+/** Bytes of a completion's data that were asked for. */
+function completed(dw: number, lowaddr: string, left: string): number {
+  const most = dw * 4 - (Number(lowaddr) & 3);
+  return left === "" ? most : Math.min(most, Number(left));
+}

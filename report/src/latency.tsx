@@ -1,6 +1,6 @@
 /** How late transactions were, and which causes their time went to, at which place and behind whom. */
 import { useState } from "preact/hooks";
-import { attributionOf, isLog, latencyOf } from "./derive";
+import { attributionOf, axisOf, latencyOf } from "./derive";
 import { linkOfPlace } from "./filter";
 import { count, ns, percent } from "./format";
 import { causeColour } from "./palette";
@@ -30,7 +30,7 @@ export function LatencyView({ view }: { view: View }) {
     </div>
   );
   return (
-    <Section id="latency" title="Latency and its causes" hint="Each bar: transactions of one latency, split by what their time was spent on." aside={flows.length > 1 ? picker : undefined}>
+    <Section id="latency" title="Latency and its causes" hint="Each bar: transactions of one step of latency, as wide as the step, split by what their time was spent on." aside={flows.length > 1 ? picker : undefined}>
       {flow === undefined ? <Empty>No flow uses the chosen link.</Empty> : <OneFlow view={view} flow={flow} />}
     </Section>
   );
@@ -63,23 +63,23 @@ function Histogram({ view, bars, stats }: { view: View; bars: Bar[]; stats: Late
   const causes = view.result.causes;
   const top = Math.max(...bars.map((b) => b.count));
   const total = bars.reduce((sum, b) => sum + b.count, 0);
-  const log = isLog(bars);
+  const { lo, hi, log } = axisOf(bars, stats);
   const scale = (x: number) => (log ? Math.log(x) : x);
-  const [lo, hi] = [scale(bars[0]!.from_ns), scale(bars[bars.length - 1]!.to_ns)];
-  const x = (value: number) => ((scale(Math.max(value, bars[0]!.from_ns)) - lo) / (hi - lo)) * width;
+  const x = (value: number) => ((scale(Math.max(lo, Math.min(hi, value))) - scale(lo)) / (scale(hi) - scale(lo))) * width;
+  const together = x(stats.p99) - x(stats.p50) < 32; // their names would overlap
   const plot = HEIGHT - AXIS;
   const y = (n: number) => (n / top) * (plot - 22);
   return (
     <div ref={box} class="histogram">
       {width > 0 && (
         <svg width={width} height={HEIGHT} role="group" aria-label={`Distribution of latency, ${ns(stats.min)} to ${ns(stats.max)}`}>
-          {bars.map((bar, i) => bar.count > 0 && <StackedBar key={i} bar={bar} causes={causes} x={x(bar.from_ns)} width={x(bar.to_ns) - x(bar.from_ns)} base={plot} height={Math.max(1.5, y(bar.count))} total={total} />)}
+          {bars.map((bar, i) => <StackedBar key={i} bar={bar} causes={causes} x={x(bar.from_ns)} width={x(bar.to_ns) - x(bar.from_ns)} base={plot} height={Math.max(1.5, y(bar.count))} total={total} />)}
           <line class="axis" x1="0" x2={width} y1={plot + 0.5} y2={plot + 0.5} />
-          {ticks(bars, log, width).map((t) => (
+          {ticks(lo, hi, log, width).map((t) => (
             <g key={t} transform={`translate(${x(t)},${plot})`}><line class="axis" y2="4" /><text y="17" text-anchor={x(t) < 24 ? "start" : x(t) > width - 24 ? "end" : "middle"}>{ns(t)}</text></g>
           ))}
           {([["p50", stats.p50], ["p99", stats.p99]] as const).map(([name, value]) => (
-            <g key={name} class="mark" transform={`translate(${x(value)},0)`}><line y1="14" y2={plot} /><text y="10" text-anchor={x(value) > width - 40 ? "end" : x(value) < 40 ? "start" : "middle"}>{name}</text></g>
+            <g key={name} class="mark" transform={`translate(${x(value)},0)`}><line y1="14" y2={plot} /><text y="10" text-anchor={x(value) > width - 40 ? "end" : x(value) < 40 ? "start" : "middle"}>{!together ? name : name === "p99" && "p50, p99"}</text></g>
           ))}
         </svg>
       )}
@@ -101,16 +101,15 @@ function StackedBar(p: { bar: Bar; causes: string[]; x: number; width: number; b
   const share = percent(bar.count / p.total);
   return (
     <g class="bar" tabIndex={0} role="img" aria-label={`${title}: ${share} of transactions, mostly ${rows[0]?.name ?? "nothing"}`}
-      {...tip(() => <><b>{title}</b><p>{count(Math.max(1, bar.count))} transactions, {share}; mean time by cause:</p><TipRows rows={rows.map((r) => ({ ...r, value: ns(r.ns) }))} /></>)}>
+      {...tip(() => <><b>{title}</b><p>{count(bar.count)} transactions, {share}; mean time by cause:</p><TipRows rows={rows.map((r) => ({ ...r, value: ns(r.ns) }))} /></>)}>
       <rect class="hit" x={p.x} width={p.width} y="0" height={p.base} />
       {parts}
     </g>
   );
 }
 
-/** Round values inside the bars, about one for every 64 pixels. */
-function ticks(bars: Bar[], log: boolean, width: number): number[] {
-  const [lo, hi] = [bars[0]!.from_ns, bars[bars.length - 1]!.to_ns];
+/** Round values on the axis, about one for every 64 pixels. */
+function ticks(lo: number, hi: number, log: boolean, width: number): number[] {
   const wanted = Math.max(2, Math.floor(width / 64));
   if (!log) {
     const rough = (hi - lo) / wanted;

@@ -37,6 +37,12 @@ function meanUse(view: View, r: Resource): number {
   return r.capacity ? mean / r.capacity : -1 / (1 + mean);
 }
 
+/** The place first, then what is counted there: "TLPs queued, nic → sw0", "tags of nic". */
+function parted(name: string): { place: string; what: string } {
+  const [, what, place] = /^(.+), (.+)$/.exec(name) ?? /^(.+) of (.+)$/.exec(name) ?? [];
+  return what && place ? { place, what } : { place: name, what: "" };
+}
+
 const COLOURS: Record<string, string> = {
   tags: "var(--cause-tag-wait)", credits: "var(--cause-credit-wait)", buffer: "var(--cause-queueing)", replay: "var(--cause-replay-buffer-wait)", memory: "var(--cause-completer)",
 };
@@ -47,9 +53,10 @@ function Small({ view, resource: r, use }: { view: View; resource: Resource; use
     (): Line[] => [{ name: "mean", colour, values: r.mean, filled: true }, { name: "most", colour, values: r.max, thin: true }],
     [r],
   );
+  const { place, what } = parted(r.name);
   return (
     <figure>
-      <figcaption><span title={r.name}>{r.name}</span><small>{r.capacity ? `${percent(use)} of ${digits(r.capacity)} ${r.unit}` : r.unit}</small></figcaption>
+      <figcaption><span><b>{place}</b>{what}</span><small>{r.capacity ? `${percent(use)} of ${digits(r.capacity)} ${r.unit}` : r.unit}</small></figcaption>
       <TimeChart view={view} label={`${r.name}, ${r.unit} in use over time`} lines={lines} limit={r.capacity} height={132} format={digits} />
     </figure>
   );

@@ -55,7 +55,8 @@ export interface Flow {
   transactions: number;
   bytes: number;
   payload_bps: number;
-  errors: { ur: number; ca: number; timeout: number; poisoned: number };
+  /** Transactions that did not end well: `lost` went down with a link or were claimed by nobody, `malformed` contradict their request. */
+  errors: { ur: number; ca: number; timeout: number; poisoned: number; lost: number; malformed: number };
   /** Null when no transaction ended. */
   latency_ns: Latency | null;
   histogram: Bar[];
@@ -72,7 +73,10 @@ export interface Latency {
   max: number;
 }
 
-/** Transactions whose latency lies in `from_ns..to_ns`, and the mean nanoseconds per cause among them. */
+/**
+ * Transactions whose latency lies in the step `from_ns..to_ns`, and the mean nanoseconds per cause among them. 32 equal steps divide
+ * each octave of femtoseconds; empty ones are absent.
+ */
 export interface Bar {
   from_ns: number;
   to_ns: number;

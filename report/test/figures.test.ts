@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import { CASES } from "./cases";
-import { attributionOf, BARS, flowBytes, flowRate, latencyOf, rebin, utilization } from "../src/derive";
+import { attributionOf, axisOf, barsOf, flowBytes, flowRate, latencyOf, utilization } from "../src/derive";
 import { clampRange, flowLinks, linkOfPlace, matches, path, type Filter } from "../src/filter";
 import { bytes, count, digits, instant, percent, rate, time } from "../src/format";
-import { along, isCompletion, isRequest, layOut, partner, type Shown } from "../src/ladder_layout";
+import { abridge, along, isCompletion, isRequest, layOut, partner, type Shown } from "../src/ladder_layout";
 import { readResult, type Bar } from "../src/result";
 
 const quick = CASES["quickstart"]!();
@@ -27,17 +27,37 @@ test("numbers read as people write them", () => {
   assert.equal(instant(60_031_000_000, 1e6), "60.03100\u202fµs");
 });
 
-test("rebinning conserves transactions and the time of each cause", () => {
-  const source: Bar[] = [[100, 110, 5], [110, 300, 7], [300, 300, 2], [900, 5000, 11]].map(([from, to, n]) => ({ from_ns: from!, to_ns: to!, count: n!, causes_ns: [from! / 2, from! / 2, 0] }));
-  const bars = rebin(source);
-  assert.equal(bars.length, BARS);
-  close(bars.reduce((s, b) => s + b.count, 0), 25);
-  for (const k of [0, 1, 2]) {
-    close(bars.reduce((s, b) => s + b.count * (b.causes_ns[k] ?? 0), 0), source.reduce((s, b) => s + b.count * b.causes_ns[k]!, 0));
-  }
-  assert.deepEqual(rebin([]), []);
-  const single = rebin([{ from_ns: 176, to_ns: 176, count: 3, causes_ns: [176] }]);
-  close(single.reduce((s, b) => s + b.count, 0), 3);
+test("bars are the histogram's steps, merged where they are many, and conserve transactions and the time of each cause", () => {
+  const step = (i: number): Bar => {
+    const [from, to] = [i, i + 1].map((k) => ((32 + (k % 32)) * 2 ** Math.floor(k / 32)) / 1e6);
+    return { from_ns: from!, to_ns: to!, count: 1 + (i % 7), causes_ns: [from! / 2, from! / 3, 0] };
+  };
+  const few = [600, 601, 605].map(step);
+  assert.deepEqual(barsOf(few), few, "as they are");
+  const many = Array.from({ length: 166 }, (_, i) => step(601 + i));
+  const bars = barsOf(many);
+  assert.ok(bars.length > 30 && bars.length <= 60, `${bars.length} bars`);
+  bars.forEach((b, i) => i > 0 && close(b.from_ns, bars[i - 1]!.to_ns));
+  const total = (list: Bar[], of: (b: Bar) => number) => list.reduce((s, b) => s + b.count * of(b), 0);
+  close(total(bars, () => 1), total(many, () => 1));
+  for (const k of [0, 1, 2]) close(total(bars, (b) => b.causes_ns[k]!), total(many, (b) => b.causes_ns[k]!));
+  assert.deepEqual(barsOf([]), []);
+});
+
+test("the axis of latency spans smallest to largest", () => {
+  const stats = quick.flows[0]!.latency_ns!;
+  const { lo, hi } = axisOf(barsOf(quick.flows[0]!.histogram), stats);
+  assert.deepEqual([lo, hi], [stats.min, stats.max]);
+  const one = axisOf([{ from_ns: 172, to_ns: 176.2, count: 3, causes_ns: [176] }], { ...stats, min: 176, max: 176 });
+  assert.ok(one.lo < 172 && one.hi > 176.2, "room around a single step");
+});
+
+test("a packet's short text keeps its size and address", () => {
+  const brief = (text: string) => abridge({ ...quick.ladder!.packets[0]!, class: "tlp", kind: text.split(",")[0]!, text }).brief;
+  assert.equal(brief("MWr, len 64, requester 04:00.0, tag 0x00, last 0xf, first 0xf, addr 0x10406cb00"), "MWr 256 B @ 0x10406cb00");
+  assert.equal(brief("MRd, len 1, requester 00:00.0, tag 0x1f, last 0x0, first 0x6, addr 0x10000003fc0"), "MRd 2 B @ 0x10000003fc0");
+  assert.equal(brief("MRd, len 3, requester 00:00.0, tag 0x1f, last 0x1, first 0x8, addr 0x1000"), "MRd 6 B @ 0x1000");
+  assert.equal(brief("CplD, len 17, completer 00:00.0, SC, byte count 200, requester 01:00.0, tag 0x00, lowaddr 0x3d"), "CplD 67 B tag 0x00");
 });
 
 test("a time range divides bytes without loss", () => {

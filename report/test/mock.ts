@@ -187,10 +187,11 @@ function flow(d: DeviceSpec, k: number, spec: MockSpec, links: Link[], way: numb
     ? { min: draws[0]!, mean: sum(draws) / draws.length, p50: at(0.5), p90: at(0.9), p99: at(0.99), p999: at(0.999), max: draws[draws.length - 1]! }
     : null;
   const histogram: Bar[] = [];
-  for (let from = base * 0.9; draws.length && from < latency!.max; from *= 1.045) {
-    const inside = draws.filter((x) => x >= from && x < from * 1.045);
+  for (let from = 2 ** 17, width = 2 ** 12; draws.length && from <= latency!.max * 1e6; from += width) { // 32 steps per octave of fs
+    if (from === 64 * width) width *= 2;
+    const inside = draws.filter((x) => x * 1e6 >= from && x * 1e6 < from + width);
     if (inside.length === 0) continue;
-    histogram.push({ from_ns: from, to_ns: from * 1.045, count: inside.length * 3, causes_ns: split(sum(inside) / inside.length, base, d.op) });
+    histogram.push({ from_ns: from / 1e6, to_ns: (from + width) / 1e6, count: inside.length * 3, causes_ns: split(sum(inside) / inside.length, base, d.op) });
   }
   const place = (i: number) => links[i]!.directions[d.op === "write" ? 0 : 1]!;
   const name = (i: number) => `${place(i).from} → ${place(i).to}`;
@@ -205,7 +206,7 @@ function flow(d: DeviceSpec, k: number, spec: MockSpec, links: Link[], way: numb
   const attribution: Attribution[] = spec.empty ? [] : parts.map(([cause, p, behind, share]) => ({ cause, place: p, behind, share, total_ns: share * total }));
   return {
     name: d.name, device: d.name, op: d.op, target: "host", transactions: Math.round(bytes / d.size), bytes: Math.round(bytes), payload_bps: bps,
-    errors: { ur: 0, ca: 0, timeout: k === 1 ? 2 : 0, poisoned: 0 }, latency_ns: latency, histogram, attribution,
+    errors: { ur: 0, ca: 0, timeout: k === 1 ? 2 : 0, poisoned: 0, lost: k === 1 ? 7 : 0, malformed: 0 }, latency_ns: latency, histogram, attribution,
   };
 }
 
@@ -287,11 +288,11 @@ function makeLadder(spec: MockSpec, links: Link[], ways: number[][], limit: numb
     const way = ways[k]!;
     const tag = n % 32;
     if (d.op === "write") {
-      t.end_fs = hop(t, way, 0, start, 280, { kind: "MWr", text: `MWr 256 B @ 0x${address.toString(16)}`, replay: n % 37 === 20 });
+      t.end_fs = hop(t, way, 0, start, 280, { kind: "MWr", text: `MWr, len 64, requester 01:00.0, tag 0x00, last 0xf, first 0xf, addr 0x${address.toString(16)}`, replay: n % 37 === 20 });
     } else {
-      const at = hop(t, way, 0, start, 24, { kind: "MRd", tag, text: `MRd ${d.size} B @ 0x${address.toString(16)} tag ${tag}` });
+      const at = hop(t, way, 0, start, 24, { kind: "MRd", tag, text: `MRd, len ${d.size / 4}, requester 01:00.0, tag 0x${tag.toString(16)}, last 0xf, first 0xf, addr 0x${address.toString(16)}` });
       t.intervals.push({ cause: 9, place: "host", behind: null, start_fs: at, duration_fs: 200e6 });
-      t.end_fs = hop(t, [...way].reverse(), 1, at + 200e6, 276, { kind: "CplD", tag, text: `CplD 256 B tag ${tag} byte count ${d.size}` });
+      t.end_fs = hop(t, [...way].reverse(), 1, at + 200e6, 276, { kind: "CplD", tag, text: `CplD, len 64, completer 00:00.0, SC, byte count ${d.size}, requester 01:00.0, tag 0x${tag.toString(16)}, lowaddr 0x00` });
     }
     transactions.push(t);
   }
