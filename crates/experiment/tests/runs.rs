@@ -313,7 +313,8 @@ fn the_next_limit_comes_true() {
 #[test]
 fn predictions_are_held_against_runs() {
     let long = ["stop=2ms", "warmup=400us"];
-    let cases: &[(&str, &[&str], &[&str], &str, &str, f64)] = &[
+    type Case<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a str, &'a str, f64);
+    let cases: &[Case<'_>] = &[
         ("quickstart.toml", &["host.memory.bandwidth=20Gb/s"], &[], "link sw0 → host.rp0", "ssd", 0.05),
         ("quickstart.toml", &["link.sw0.lower.replay_tlps=1"], &[], "link sw0 → host.rp0", "ssd", 0.05),
         (
