@@ -33,10 +33,16 @@ pub struct Identity {
     pub class: u32,
     /// Revision ID.
     pub revision: u8,
+    /// Subsystem vendor and subsystem ID.
+    pub subsystem: (u16, u16),
     /// Base address registers.
     pub bars: Vec<BarSpec>,
     /// MSI-X vectors, 0 to 2048.
     pub msix_vectors: u16,
+    /// MSI vectors: 0, or a power of two up to 32.
+    pub msi_vectors: u8,
+    /// It can raise a legacy interrupt: it has an interrupt pin.
+    pub intx: bool,
 }
 
 /// A base address register.
@@ -50,16 +56,22 @@ pub struct BarSpec {
     pub prefetchable: bool,
     /// It may lie above 4 GiB.
     pub is_64_bit: bool,
+    /// It is in I/O space: at most 256 bytes, neither prefetchable nor 64-bit.
+    pub io: bool,
 }
 
 impl BarSpec {
     /// A 64-bit, prefetchable BAR.
     pub fn memory(index: u8, size: u64) -> Self {
-        Self { index, size, prefetchable: true, is_64_bit: true }
+        Self { index, size, prefetchable: true, is_64_bit: true, io: false }
     }
     /// A 32-bit BAR whose reads may have side effects.
     pub fn registers(index: u8, size: u64) -> Self {
-        Self { index, size, prefetchable: false, is_64_bit: false }
+        Self { index, size, prefetchable: false, is_64_bit: false, io: false }
+    }
+    /// Registers in I/O space.
+    pub fn io(index: u8, size: u64) -> Self {
+        Self { index, size, prefetchable: false, is_64_bit: false, io: true }
     }
 }
 
@@ -74,7 +86,7 @@ pub enum IdentityError {
     BarTwice(u8),
     /// A size that no BAR can have.
     #[error(
-        "BAR {index} has {size} B; its size must be a power of two, at least 16, and below 4 GiB unless 64-bit"
+        "BAR {index} has {size} B; its size must be a power of two, at least 16, below 4 GiB unless 64-bit, and 4 to 256 in I/O space"
     )]
     BarSize {
         /// Which.
@@ -82,15 +94,38 @@ pub enum IdentityError {
         /// Its size.
         size: u64,
     },
+    /// An I/O BAR that is none.
+    #[error(
+        "BAR {0} is in I/O space, where a BAR has 4 to 256 B, a power of two, and is neither prefetchable nor 64-bit"
+    )]
+    IoBar(u8),
     /// More MSI-X vectors than a table holds.
     #[error("{0} MSI-X vectors; a table holds 2048")]
     Vectors(u16),
+    /// A number of MSI vectors that the capability cannot say.
+    #[error("{0} MSI vectors; there can be none, 1, 2, 4, 8, 16 or 32")]
+    MsiVectors(u8),
     /// More than 24 bits of class code.
     #[error("class code {0:#x} has more than 24 bits")]
     Class(u32),
 }
 
 impl Identity {
+    /// A function with these IDs and nothing else: revision 0, no BARs, no interrupts; the subsystem has the same IDs.
+    pub const fn new(vendor: u16, device: u16, class: u32) -> Self {
+        Self {
+            vendor,
+            device,
+            class,
+            revision: 0,
+            subsystem: (vendor, device),
+            bars: Vec::new(),
+            msix_vectors: 0,
+            msi_vectors: 0,
+            intx: false,
+        }
+    }
+
     /// Is it possible?
     ///
     /// # Errors
@@ -102,8 +137,13 @@ impl Identity {
             if registers.end > used.len() {
                 return Err(IdentityError::BarNumber(bar.index));
             }
-            let limit = if bar.is_64_bit { 1 << 63 } else { 1 << 31 };
-            if !bar.size.is_power_of_two() || bar.size < 16 || bar.size > limit {
+            let (least, limit) = match bar {
+                BarSpec { io: true, prefetchable: false, is_64_bit: false, .. } => (4, 256),
+                BarSpec { io: true, .. } => return Err(IdentityError::IoBar(bar.index)),
+                BarSpec { is_64_bit: true, .. } => (16, 1 << 63),
+                _ => (16, 1 << 31),
+            };
+            if !bar.size.is_power_of_two() || !(least..=limit).contains(&bar.size) {
                 return Err(IdentityError::BarSize { index: bar.index, size: bar.size });
             }
             for register in registers {
@@ -112,12 +152,31 @@ impl Identity {
                 }
             }
         }
-        match (self.msix_vectors, self.class) {
-            (vectors, _) if vectors > 2048 => Err(IdentityError::Vectors(vectors)),
-            (_, class) if class >> 24 != 0 => Err(IdentityError::Class(class)),
-            _ => Ok(()),
+        if self.msix_vectors > 2048 {
+            return Err(IdentityError::Vectors(self.msix_vectors));
         }
+        if self.msi_vectors > 32 || self.msi_vectors > 0 && !self.msi_vectors.is_power_of_two() {
+            return Err(IdentityError::MsiVectors(self.msi_vectors));
+        }
+        if self.class >> 24 != 0 {
+            return Err(IdentityError::Class(self.class));
+        }
+        Ok(())
     }
+}
+
+/// How software lets a function interrupt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InterruptMode {
+    /// By MSI-X messages.
+    MsiX,
+    /// By MSI messages.
+    Msi,
+    /// By its legacy interrupt pin.
+    Intx,
+    /// Not at all.
+    #[default]
+    Disabled,
 }
 
 /// An operation a device or host program started. Unique within its [`Context`]'s owner.
@@ -224,12 +283,21 @@ pub enum Action {
         /// What to write.
         data: Payload,
     },
-    /// Interrupt: a posted write, behind the earlier writes of its stream.
+    /// A message signalled interrupt: a posted write, behind the earlier writes of its stream. With MSI instead of MSI-X the vector is
+    /// taken modulo those that software granted; with neither enabled nothing happens.
     Msix {
         /// Its stream.
         stream: u16,
-        /// Vector, below the identity's `msix_vectors`.
+        /// Vector, below the identity's `msix_vectors` (or `msi_vectors`).
         vector: u16,
+    },
+    /// The level of the legacy interrupt: Assert_INTx or Deassert_INTx where it changes (PCIe 5.0 §2.2.8.1), behind the earlier writes
+    /// of its stream. Nothing is sent while MSI or MSI-X is enabled, or the Interrupt Disable bit is set.
+    Intx {
+        /// Its stream.
+        stream: u16,
+        /// Asserted until it is deasserted.
+        asserted: bool,
     },
     /// Answer a read.
     Reply {
@@ -263,6 +331,7 @@ pub enum Action {
 pub struct Context<'a> {
     now: Time,
     length_only: bool,
+    interrupts: InterruptMode,
     peers: &'a [DeviceInfo],
     next_op: &'a mut u64,
     actions: &'a mut Vec<Action>,
@@ -270,7 +339,8 @@ pub struct Context<'a> {
 
 impl<'a> Context<'a> {
     /// For drivers: `peers` are the devices that `peer` can find (empty if there are none), `next_op` counts the operations of this
-    /// device, `actions` (reused between calls) receives what it does.
+    /// device, `actions` (reused between calls) receives what it does. Interrupts go by MSI-X until
+    /// [`with_interrupts`](Self::with_interrupts) says otherwise.
     pub fn new(
         now: Time,
         length_only: bool,
@@ -278,7 +348,19 @@ impl<'a> Context<'a> {
         next_op: &'a mut u64,
         actions: &'a mut Vec<Action>,
     ) -> Self {
-        Self { now, length_only, peers, next_op, actions }
+        Self { now, length_only, interrupts: InterruptMode::MsiX, peers, next_op, actions }
+    }
+
+    /// For drivers: how software lets this function interrupt.
+    #[must_use]
+    pub fn with_interrupts(mut self, mode: InterruptMode) -> Self {
+        self.interrupts = mode;
+        self
+    }
+
+    /// How software lets this function interrupt, as its configuration space is now.
+    pub fn interrupt_mode(&self) -> InterruptMode {
+        self.interrupts
     }
 
     /// Another device, by name, for peer-to-peer. A stand-in for its driver, which would tell the device where its peer is.
@@ -307,9 +389,13 @@ impl<'a> Context<'a> {
     pub fn dma_write(&mut self, stream: u16, address: u64, data: Payload) -> OpId {
         self.start(|op| Action::DmaWrite { op, stream, address, data })
     }
-    /// Raises interrupt `vector`, behind the earlier writes of `stream`.
+    /// Raises message signalled interrupt `vector`, behind the earlier writes of `stream`.
     pub fn msix(&mut self, stream: u16, vector: u16) {
         self.actions.push(Action::Msix { stream, vector });
+    }
+    /// Sets the level of the legacy interrupt, behind the earlier writes of `stream`.
+    pub fn intx(&mut self, stream: u16, asserted: bool) {
+        self.actions.push(Action::Intx { stream, asserted });
     }
     /// Answers a read with as many bytes as it asked for.
     pub fn reply(&mut self, token: ReplyToken, data: Payload) {

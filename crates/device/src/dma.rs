@@ -80,12 +80,10 @@ impl Dma {
 impl Device for Dma {
     fn identity(&self) -> Identity {
         Identity {
-            vendor: 0x1DE5,
-            device: 0x0001,
-            class: 0x08_01_80, // DMA controller
             revision: 1,
             bars: vec![BarSpec::registers(0, 4096)],
             msix_vectors: 1,
+            ..Identity::new(0x1DE5, 0x0001, 0x08_01_80) // DMA controller
         }
     }
 

@@ -13,7 +13,7 @@
 //! impl Device for Echo {
 //!     fn identity(&self) -> Identity {
 //!         let bars = vec![BarSpec::registers(0, 4096)];
-//!         Identity { vendor: 0x1DE5, device: 0x99, class: 0x12_00_00, revision: 0, bars, msix_vectors: 0 }
+//!         Identity { bars, ..Identity::new(0x1DE5, 0x99, 0x12_00_00) }
 //!     }
 //!     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
 //!         if let Event::MmioRead { offset, bytes, reply, .. } = event {
@@ -47,7 +47,8 @@ pub mod ring;
 pub mod ring_driver;
 
 pub use contract::{
-    Action, BarSpec, Context, Device, DmaError, Event, Identity, IdentityError, OpId, Refusal, ReplyToken,
+    Action, BarSpec, Context, Device, DmaError, Event, Identity, IdentityError, InterruptMode, OpId, Refusal,
+    ReplyToken,
 };
 pub use dma::{Dma, DmaDriver};
 pub use host::{DeviceInfo, HostAction, HostContext, HostEvent, HostMemory, HostProgram, OutOfMemory};

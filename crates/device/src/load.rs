@@ -296,12 +296,9 @@ impl Device for Load {
     /// One BAR of 1 MiB that swallows writes and reads as zero, so that loads can be each other's peers.
     fn identity(&self) -> Identity {
         Identity {
-            vendor: 0x1DE5,
-            device: 0x0010,
-            class: 0x12_00_00, // processing accelerator
             revision: 1,
             bars: vec![BarSpec::memory(0, 1 << 20)],
-            msix_vectors: 0,
+            ..Identity::new(0x1DE5, 0x0010, 0x12_00_00) // processing accelerator
         }
     }
 

@@ -26,12 +26,9 @@ impl Memory {
 impl Device for Memory {
     fn identity(&self) -> Identity {
         Identity {
-            vendor: 0x1DE5,
-            device: 0x0002,
-            class: 0x05_00_00, // RAM controller
             revision: 1,
             bars: vec![BarSpec::memory(0, self.size)],
-            msix_vectors: 0,
+            ..Identity::new(0x1DE5, 0x0002, 0x05_00_00) // RAM controller
         }
     }
 

@@ -166,12 +166,9 @@ impl Replay {
 impl Device for Replay {
     fn identity(&self) -> Identity {
         Identity {
-            vendor: 0x1DE5,
-            device: 0x0011,
-            class: 0x12_00_00, // processing accelerator
             revision: 1,
             bars: vec![],
-            msix_vectors: 0,
+            ..Identity::new(0x1DE5, 0x0011, 0x12_00_00) // processing accelerator
         }
     }
 

@@ -217,12 +217,10 @@ impl Ring {
 impl Device for Ring {
     fn identity(&self) -> Identity {
         Identity {
-            vendor: 0x1DE5,
-            device: 0x0003,
-            class: 0x02_80_00, // network controller, other
             revision: 1,
             bars: vec![BarSpec::registers(0, 4096)],
             msix_vectors: 1,
+            ..Identity::new(0x1DE5, 0x0003, 0x02_80_00) // network controller, other
         }
     }
 

@@ -90,6 +90,10 @@ impl Issuer {
                     cx.msix(first_stream + stream, vector);
                     continue;
                 }
+                Action::Intx { stream, asserted } => {
+                    cx.intx(first_stream + stream, asserted);
+                    continue;
+                }
                 Action::Fault(message) => {
                     cx.fault(message);
                     continue;
@@ -131,12 +135,9 @@ impl Device for Issuer {
     /// One BAR that swallows writes and reads as zero.
     fn identity(&self) -> Identity {
         Identity {
-            vendor: 0x1DE5,
-            device: 0x0010,
-            class: 0x12_00_00, // processing accelerator
             revision: 1,
             bars: vec![BarSpec::memory(0, self.bar)],
-            msix_vectors: 0,
+            ..Identity::new(0x1DE5, 0x0010, 0x12_00_00) // processing accelerator
         }
     }
 

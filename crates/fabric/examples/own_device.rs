@@ -19,7 +19,7 @@ struct Adder {
 impl Device for Adder {
     fn identity(&self) -> Identity {
         let bars = vec![BarSpec::registers(0, 4096)];
-        Identity { vendor: 0x1DE5, device: 0x42, class: 0x12_00_00, revision: 0, bars, msix_vectors: 1 }
+        Identity { bars, msix_vectors: 1, ..Identity::new(0x1DE5, 0x42, 0x12_00_00) }
     }
 
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {

@@ -131,6 +131,7 @@ impl Fabric {
                 let event = self.node_event(node);
                 self.schedule(at.max(self.now), EventKind::ProgramTimer, event, id);
             }
+            Action::Intx { .. } => {} // MSI-X is always enabled here
             Action::Finished => self.finished(node, 0),
             Action::Fault(message) => self.fail(node, message),
         }

@@ -19,10 +19,11 @@ type Bar = (u8, u64, bool, bool);
 /// What a `DeviceParty` says of itself.
 pub(crate) fn identity(object: &Bound<'_, PyAny>) -> PyResult<Identity> {
     let (ids, msix_vectors, bars): (Ids, u16, Vec<Bar>) = object.call_method0("identity")?.extract()?;
-    let bar = |(index, size, prefetchable, is_64_bit)| BarSpec { index, size, prefetchable, is_64_bit };
+    let bar =
+        |(index, size, prefetchable, is_64_bit)| BarSpec { index, size, prefetchable, is_64_bit, io: false };
     let (vendor, device, revision, class) = ids;
     let bars = bars.into_iter().map(bar).collect();
-    Ok(Identity { vendor, device, class, revision, bars, msix_vectors })
+    Ok(Identity { revision, bars, msix_vectors, ..Identity::new(vendor, device, class) })
 }
 
 impl PythonDevice {

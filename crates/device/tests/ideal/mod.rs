@@ -172,6 +172,7 @@ impl Ideal {
                 self.interrupts += 1;
                 self.at(far, Happening::Host(HostEvent::Interrupt { device: index, vector }));
             }
+            Action::Intx { .. } => panic!("interrupts go by MSI-X here"),
             Action::Reply { token, data } => {
                 let op = self.waiting.remove(&token.0).expect("answered once");
                 self.at(far, Happening::Host(HostEvent::MmioReadDone { op, result: Ok(data) }));

@@ -204,7 +204,7 @@ impl Mover {
 impl Device for Mover {
     fn identity(&self) -> Identity {
         let bars = vec![BarSpec::memory(0, 1 << 20)];
-        Identity { vendor: 0x1DE5, device: 0x00FE, class: 0x12_00_00, revision: 0, bars, msix_vectors: 4 }
+        Identity { bars, msix_vectors: 4, ..Identity::new(0x1DE5, 0x00FE, 0x12_00_00) }
     }
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
         match event {
