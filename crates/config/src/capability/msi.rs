@@ -1,0 +1,74 @@
+//! MSI and MSI-X (PCIe 5.0 §7.7.1, §7.7.2).
+
+use crate::layout::{Block, LayoutError};
+use crate::registers::{msi, msix};
+
+/// Interrupts as memory writes, to one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Msi {
+    /// Vectors asked for: 1, 2, 4, 8, 16 or 32.
+    pub vectors: u8,
+    /// The address has 64 bits.
+    pub wide: bool,
+    /// Each vector can be masked.
+    pub masking: bool,
+}
+
+impl Msi {
+    pub(crate) fn bytes(self) -> u16 {
+        match (self.wide, self.masking) {
+            (false, false) => 0x0C,
+            (true, false) => 0x10,
+            (false, true) => 0x14,
+            (true, true) => 0x18,
+        }
+    }
+
+    pub(crate) fn place(self, block: &mut Block<'_>) -> Result<(), LayoutError> {
+        let right = self.vectors.is_power_of_two() && self.vectors <= 32;
+        block.require(right, "vectors", self.vectors, "1, 2, 4, 8, 16 or 32")?;
+        block.set(2, (self.vectors.trailing_zeros() as u16) << 1);
+        block.writable(2, 1u16 | 0b111 << 4);
+        block.writable(msi::ADDRESS, !0b11u32);
+        let mut data = msi::ADDRESS + 4;
+        if self.wide {
+            block.set(0, msi::WIDE);
+            block.writable(data, u32::MAX);
+            data += 4;
+        }
+        block.writable(data, 0xFFFFu16);
+        if self.masking {
+            block.set(0, msi::MASKING);
+            let vectors = (1u64 << self.vectors) - 1;
+            block.writable(data + 4, vectors as u32);
+            block.logged(data + 8, vectors as u32);
+        }
+        Ok(())
+    }
+}
+
+/// Interrupts as memory writes, each with its address and data in a table in a BAR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MsiX {
+    /// Entries of the table: 1 to 2048.
+    pub vectors: u16,
+    /// The BAR that holds the table, and where in it: a multiple of 8.
+    pub table: (u8, u32),
+    /// The BAR that holds the pending bits, and where in it: a multiple of 8.
+    pub pending: (u8, u32),
+}
+
+impl MsiX {
+    pub(crate) fn place(self, block: &mut Block<'_>) -> Result<(), LayoutError> {
+        let right = (1..=2048).contains(&self.vectors);
+        block.require(right, "vectors", self.vectors, "1 to 2048")?;
+        block.set(2, self.vectors - 1);
+        block.writable(0, msix::ENABLE | msix::FUNCTION_MASK);
+        for (at, (bar, offset)) in [(msix::TABLE, self.table), (msix::PENDING, self.pending)] {
+            block.require(bar < 6, "BAR", bar, "0 to 5")?;
+            block.require(offset.is_multiple_of(8), "offset", offset, "a multiple of 8")?;
+            block.set(at, offset | u32::from(bar));
+        }
+        Ok(())
+    }
+}

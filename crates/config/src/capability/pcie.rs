@@ -1,0 +1,247 @@
+//! The PCI Express capability: device, link, slot and root registers (PCIe 5.0 §7.5.3).
+
+use crate::layout::{Block, LayoutError};
+use crate::registers::pcie;
+use tlplab_units::{Generation, Mps, Width};
+
+/// What kind of function it is, and what it can do.
+///
+/// Start from [`Pcie::new`], which can what everything can today, and change the fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pcie {
+    /// The kind of port.
+    pub port: PortType,
+    /// The structure's version.
+    pub version: PcieVersion,
+    /// The largest payload it can receive.
+    pub mps: Mps,
+    /// It can use 8 bits of tag.
+    pub extended_tag: bool,
+    /// It can complete and, as a requester, use 10 bits of tag.
+    pub ten_bit_tag: bool,
+    /// It has a function-level reset.
+    pub function_level_reset: bool,
+    /// Its link; `None` for a part of the root complex.
+    pub link: Option<LinkPart>,
+    /// The slot below it, for a root port or downstream port.
+    pub slot: Option<Slot>,
+    /// The vector of MSI or MSI-X that hot-plug and power management events use.
+    pub interrupt_vector: u8,
+    /// It can report its tolerance of latency.
+    pub ltr: bool,
+    /// A downstream port can forward to any function number below it, without a device number.
+    pub ari_forwarding: bool,
+}
+
+/// The structure's version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PcieVersion {
+    /// That of PCIe 1.0 and 1.1, which ends before the second set of registers.
+    V1,
+    /// All of it.
+    V2,
+}
+
+/// The kind of port (Device/Port Type).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PortType {
+    /// An end point.
+    EndPoint = 0,
+    /// An end point that needs I/O or locked transactions.
+    LegacyEndPoint = 1,
+    /// A root port.
+    RootPort = 4,
+    /// A switch's upstream port.
+    Upstream = 5,
+    /// A switch's downstream port.
+    Downstream = 6,
+    /// An end point that is part of the root complex.
+    RcIntegrated = 9,
+}
+
+/// One side of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkPart {
+    /// The fastest it can.
+    pub speed: Generation,
+    /// The widest it can.
+    pub width: Width,
+    /// A downstream port reports the loss of its link as an error.
+    pub surprise_down_reporting: bool,
+    /// The port's number.
+    pub port: u8,
+}
+
+/// A slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slot {
+    /// Its number on the chassis, at most 13 bits.
+    pub number: u16,
+    /// Cards may come and go.
+    pub hot_plug: bool,
+    /// Cards may go without a word.
+    pub surprise: bool,
+    /// The power it can deliver, in watts.
+    pub power_limit: u8,
+}
+
+impl PortType {
+    /// All that this crate knows.
+    pub const ALL: [Self; 6] = [
+        Self::EndPoint,
+        Self::LegacyEndPoint,
+        Self::RootPort,
+        Self::Upstream,
+        Self::Downstream,
+        Self::RcIntegrated,
+    ];
+
+    /// The kind with this number.
+    pub fn from_bits(bits: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|port| *port as u8 == bits)
+    }
+    /// Does a link lead down from it?
+    pub fn is_downstream(self) -> bool {
+        matches!(self, Self::RootPort | Self::Downstream)
+    }
+}
+
+impl LinkPart {
+    /// A link of that speed and width.
+    pub const fn new(speed: Generation, width: Width) -> Self {
+        Self { speed, width, surprise_down_reporting: true, port: 0 }
+    }
+}
+
+impl Pcie {
+    /// A function of today: 8-bit and 10-bit tags, function-level reset if it ends a path, payloads of up to 512 bytes.
+    pub fn new(port: PortType, link: impl Into<Option<LinkPart>>) -> Self {
+        let end_point =
+            matches!(port, PortType::EndPoint | PortType::LegacyEndPoint | PortType::RcIntegrated);
+        Self {
+            port,
+            version: PcieVersion::V2,
+            mps: Mps::ALL[2],
+            extended_tag: true,
+            ten_bit_tag: true,
+            function_level_reset: end_point,
+            link: link.into(),
+            slot: None,
+            interrupt_vector: 0,
+            ltr: true,
+            ari_forwarding: port.is_downstream(),
+        }
+    }
+
+    pub(crate) fn bytes(self) -> u16 {
+        match (self.version, self.port) {
+            (PcieVersion::V2, _) => pcie::BYTES,
+            (_, PortType::RootPort) => pcie::DEVICE_CAPABILITIES_2,
+            (_, PortType::Downstream) => pcie::ROOT_CONTROL,
+            (..) => pcie::SLOT_CAPABILITIES,
+        }
+    }
+
+    pub(crate) fn place(self, block: &mut Block<'_>) -> Result<(), LayoutError> {
+        let wants_link = self.port != PortType::RcIntegrated;
+        block.require(
+            self.link.is_some() == wants_link,
+            "link",
+            0u8,
+            "there, unless the function is part of the root complex",
+        )?;
+        block.require(
+            self.slot.is_none() || self.port.is_downstream(),
+            "slot",
+            self.port as u8,
+            "below a root port (4) or a downstream port (6)",
+        )?;
+        let version = if self.version == PcieVersion::V1 { 1 } else { 2u16 };
+        let slot = u16::from(self.slot.is_some()) << 8;
+        let vector = u16::from(self.interrupt_vector & 0x1F) << 9;
+        block.set(pcie::CAPABILITIES, version | (self.port as u16) << 4 | slot | vector);
+        self.place_device(block);
+        if let Some(link) = self.link {
+            self.place_link(block, link);
+        }
+        if let Some(slot) = self.slot {
+            place_slot(block, slot)?;
+        }
+        if self.port == PortType::RootPort {
+            place_root(block);
+        }
+        if self.version == PcieVersion::V2 {
+            self.place_second(block);
+        }
+        Ok(())
+    }
+
+    fn place_device(self, block: &mut Block<'_>) {
+        let role_based_errors = 1u32 << 15;
+        let flr = u32::from(self.function_level_reset) << 28;
+        let largest = self.mps.bytes().trailing_zeros() - 7;
+        let tag = u32::from(self.extended_tag) << 5;
+        block.set(pcie::DEVICE_CAPABILITIES, largest | tag | role_based_errors | flr);
+        // Relaxed ordering and no-snoop are permitted, read requests have 512 bytes.
+        block.set(pcie::DEVICE_CONTROL, 1u16 << 4 | 1 << 11 | 2 << 12);
+        block.writable(pcie::DEVICE_CONTROL, 0x78FFu16 | u16::from(self.extended_tag) << 8);
+        block.kept(pcie::DEVICE_CONTROL, 0x00E0u16);
+        block.clearable(pcie::DEVICE_STATUS, 0b1111u16);
+        block.logged(pcie::DEVICE_STATUS, pcie::TRANSACTIONS_PENDING);
+    }
+
+    fn place_link(self, block: &mut Block<'_>, link: LinkPart) {
+        let downstream = self.port.is_downstream();
+        let port = u32::from(link.port) << 24;
+        let reports = if downstream { pcie::DLL_ACTIVE_REPORTING } else { 0 };
+        let surprise = u32::from(downstream && link.surprise_down_reporting) << 19;
+        let aspm_optional = 1u32 << 22;
+        let width = u32::from(link.width.lanes()) << 4;
+        let speed = u32::from(link.speed.number());
+        block.set(pcie::LINK_CAPABILITIES, speed | width | surprise | reports | aspm_optional | port);
+        let control = if downstream { 0x0051u16 } else { 0x0041 } | 0x0080;
+        block.writable(pcie::LINK_CONTROL, control | if downstream { 0 } else { 0x0008 });
+        block.kept(pcie::LINK_CONTROL, 0x00CBu16);
+        // Until the link trains the registers show what it would be at best; they are hardware's.
+        block.set(pcie::LINK_STATUS, speed as u16 | width as u16 | 1 << 12);
+    }
+
+    fn place_second(self, block: &mut Block<'_>) {
+        let timeouts = 0x1Fu32; // all ranges, and it can be switched off
+        let ari = u32::from(self.ari_forwarding) << 5;
+        let ltr = u32::from(self.ltr) << 11;
+        let tags = if self.ten_bit_tag { 0b11u32 << 16 } else { 0 };
+        block.set(pcie::DEVICE_CAPABILITIES_2, timeouts | ari | ltr | tags);
+        let control = 0x1Fu16 | 0x0300 | u16::from(self.ari_forwarding) << 5;
+        let tags = u16::from(self.ten_bit_tag) << 12;
+        block.writable(pcie::DEVICE_CONTROL_2, control | u16::from(self.ltr) << 10 | tags);
+        if let Some(link) = self.link {
+            let speeds = (1u32 << link.speed.number()) - 1;
+            block.set(pcie::LINK_CAPABILITIES_2, speeds << 1);
+            block.set(pcie::LINK_CONTROL_2, u16::from(link.speed.number()));
+            block.writable(pcie::LINK_CONTROL_2, 0x002Fu16);
+            block.sticky(pcie::LINK_CONTROL_2, 0x002Fu16);
+        }
+    }
+}
+
+fn place_slot(block: &mut Block<'_>, slot: Slot) -> Result<(), LayoutError> {
+    block.require(slot.number < 1 << 13, "slot number", slot.number, "at most 8191")?;
+    let hot_plug = u32::from(slot.surprise) << 5 | u32::from(slot.hot_plug) << 6;
+    let power = u32::from(slot.power_limit) << 7;
+    // No Command Completed Support: what is written to Slot Control takes effect at once.
+    let at_once = 1u32 << 18;
+    block.set(pcie::SLOT_CAPABILITIES, hot_plug | power | at_once | u32::from(slot.number) << 19);
+    if slot.hot_plug {
+        let enables = pcie::PRESENCE_CHANGED | pcie::HOT_PLUG_INTERRUPT | pcie::DLL_CHANGED_ENABLE;
+        block.writable(pcie::SLOT_CONTROL, enables);
+        block.clearable(pcie::SLOT_STATUS, pcie::PRESENCE_CHANGED | pcie::DLL_CHANGED);
+    }
+    Ok(())
+}
+
+fn place_root(block: &mut Block<'_>) {
+    block.writable(pcie::ROOT_CONTROL, 0x001Fu16);
+    block.set(pcie::ROOT_CAPABILITIES, 1u16);
+    block.clearable(pcie::ROOT_STATUS, 1u32 << 16);
+}
