@@ -4,11 +4,81 @@ use crate::error::{Error, Problem, suggest};
 use crate::tables;
 use crate::topology::Topology;
 use crate::view::View;
-use tlplab_fabric::config::{Damage, Direction, Fault, FaultKind, FaultUnit, LinkConfig};
+use tlplab_fabric::config::{
+    CompletionStatus, Damage, Direction, Fault, FaultKind, FaultUnit, Forgery, LinkConfig, Malformation,
+    Tamper,
+};
 use tlplab_units::{LinkMode, Time};
 
 /// The keys of which a fault has exactly one.
 const KINDS: [&str; 5] = ["ber", "tlp", "dllp", "flit", "down"];
+
+/// Names of TLPs and DLLPs that a fault may be limited to.
+pub(crate) const NAMES: [&str; 16] = [
+    "MRd", "MWr", "CfgRd0", "CfgWr0", "CfgRd1", "CfgWr1", "IORd", "IOWr", "Msg", "Cpl", "CplD", "Ack", "Nak",
+    "UpdateFC", "InitFC1", "InitFC2",
+];
+
+/// The first DLLP in [`NAMES`]; those before it are TLPs.
+const FIRST_DLLP: &str = "Ack";
+
+/// All values of `damage`: on the wire, then what is done to TLPs, then to DLLPs.
+pub(crate) const DAMAGES: [&str; 19] = [
+    "corrupt",
+    "drop",
+    "poison",
+    "ecrc",
+    "type",
+    "length",
+    "payload",
+    "boundary",
+    "tag",
+    "requester",
+    "byte-count",
+    "address",
+    "abort",
+    "refuse",
+    "retry",
+    "lose",
+    "take-back",
+    "overgrant",
+    "unsent",
+];
+
+/// What `damage` says in the tables.
+pub(crate) const DAMAGE_TEXT: &str = "What happens to it. On the wire: a bad CRC (corrupt, the default), or nothing arrives (drop). To a \
+    TLP: marked as bad (poison), a wrong digest (ecrc), malformed (type, length, payload larger than MPS, 4 KiB boundary), a completion \
+    with a wrong tag, requester or byte count, an address nobody claims, a request that is answered with CA (abort), UR (refuse) or RRS \
+    (retry), or lost for good (lose). To a DLLP: an UpdateFC that takes credits back or overgrants them, an Ack of what was unsent.";
+
+fn tamper(damage: &str) -> Option<Tamper> {
+    Some(match damage {
+        "poison" => Tamper::Poison,
+        "ecrc" => Tamper::Ecrc,
+        "type" => Tamper::Malform(Malformation::Type),
+        "length" => Tamper::Malform(Malformation::Length),
+        "payload" => Tamper::Malform(Malformation::Payload),
+        "boundary" => Tamper::Malform(Malformation::Boundary),
+        "tag" => Tamper::Tag,
+        "requester" => Tamper::Requester,
+        "byte-count" => Tamper::ByteCount,
+        "address" => Tamper::Address,
+        "abort" => Tamper::Refuse(CompletionStatus::CompleterAbort),
+        "refuse" => Tamper::Refuse(CompletionStatus::UnsupportedRequest),
+        "retry" => Tamper::Refuse(CompletionStatus::RetryStatus),
+        "lose" => Tamper::Lose,
+        _ => return None,
+    })
+}
+
+fn forgery(damage: &str) -> Option<Forgery> {
+    Some(match damage {
+        "take-back" => Forgery::TakeBack,
+        "overgrant" => Forgery::Overgrant(16),
+        "unsent" => Forgery::AckUnsent,
+        _ => return None,
+    })
+}
 
 /// Adds every fault to its link.
 pub(crate) fn read(root: &View<'_>, topology: &mut Topology) -> Result<(), Error> {
@@ -57,35 +127,74 @@ fn kind(fault: &View<'_>, mode: LinkMode) -> Result<FaultKind, Error> {
         return Err(until.key_error(Problem::new("until belongs to down")));
     }
     if key == "ber" {
-        if let Some(damage) = fault.get("damage") {
-            return Err(damage.key_error(Problem::new("damage belongs to tlp, dllp and flit")));
+        for key in ["damage", "of", "count"] {
+            if let Some(extra) = fault.get(key) {
+                return Err(extra.key_error(Problem::new(format!("{key} belongs to tlp, dllp and flit"))));
+            }
         }
         // 2^64 as a float is exact; probabilities below 2^-64 become the smallest there is.
         let numerator = (fault.number("ber").unwrap_or(0.0) * 18_446_744_073_709_551_616.0) as u64;
         return Ok(FaultKind::BitErrors { numerator: numerator.max(1) });
     }
+    counted(fault, one, key, mode)
+}
+
+/// A fault of the n-th TLP, DLLP or flit.
+fn counted(fault: &View<'_>, one: &View<'_>, key: &str, mode: LinkMode) -> Result<FaultKind, Error> {
+    let (n, count) = (fault.integer(key).unwrap_or(1), fault.integer("count").unwrap_or(1));
+    let only = only(fault, key)?;
+    let damage = fault.text_of("damage").unwrap_or("corrupt");
+    let wrong = |what: &str| {
+        let view = fault.get("damage").unwrap_or_else(|| fault.clone());
+        Err(view.error(format!("\"{damage}\" cannot be done to a {what}")))
+    };
+    match (tamper(damage), forgery(damage), key) {
+        (Some(how), _, "tlp") => return Ok(FaultKind::Tamper { only, n, count, how }),
+        (Some(_), _, "flit") => return wrong("flit"),
+        (Some(_), _, _) => return wrong("DLLP"),
+        (_, Some(_), "tlp") => return wrong("TLP"),
+        (_, Some(_), "flit") => return wrong("flit"),
+        _ => {}
+    }
     let unit = match (key, mode) {
         ("flit", LinkMode::Flit) => FaultUnit::Flit,
-        ("tlp", _) => FaultUnit::Tlp,
-        ("dllp", LinkMode::NonFlit) => FaultUnit::Dllp,
+        ("tlp", LinkMode::NonFlit) => only.map_or(FaultUnit::Tlp, FaultUnit::Called),
+        ("dllp", LinkMode::NonFlit) => only.map_or(FaultUnit::Dllp, FaultUnit::Called),
         ("flit", _) => {
             let problem = Problem::new("this link is not in flit mode and carries no flits");
             return Err(one.key_error(problem.hint("count tlp or dllp")));
+        }
+        ("tlp", _) => {
+            let problem = Problem::new("in flit mode CRCs protect flits, not TLPs");
+            return Err(one.key_error(problem.hint("count flit")));
         }
         _ => {
             let problem = Problem::new("this link is in flit mode and carries no separate DLLPs");
             return Err(one.key_error(problem.hint("count flit or tlp")));
         }
     };
-    let damage = match fault.text_of("damage") {
-        Some("drop") => Damage::Drop,
-        _ => Damage::Corrupt,
-    };
-    Ok(FaultKind::Nth { unit, n: fault.integer(key).unwrap_or(1), damage })
+    if let Some(how) = forgery(damage) {
+        return Ok(FaultKind::Forge { n, count, how });
+    }
+    let damage = if damage == "drop" { Damage::Drop } else { Damage::Corrupt };
+    Ok(FaultKind::Nth { unit, n, count, damage })
+}
+
+/// The name that `of` limits the fault to, which must be one of what is counted.
+fn only(fault: &View<'_>, key: &str) -> Result<Option<&'static str>, Error> {
+    let Some(of) = fault.get("of") else { return Ok(None) };
+    let place = NAMES.iter().position(|name| *name == of.text());
+    let dllps = NAMES.iter().position(|name| *name == FIRST_DLLP);
+    let what = if place < dllps { "tlp" } else { "dllp" };
+    if what != key {
+        let problem = Problem::new(format!("\"{}\" is no name of a {key}", of.text()));
+        return Err(of.problem(problem.hint(format!("count {what}"))));
+    }
+    Ok(place.map(|place| NAMES[place]))
 }
 
 fn down(fault: &View<'_>) -> Result<FaultKind, Error> {
-    for key in ["damage", "direction"] {
+    for key in ["damage", "direction", "of", "count"] {
         if let Some(extra) = fault.get(key) {
             return Err(extra.key_error(Problem::new(format!("a link that is down has no {key}"))));
         }

@@ -1,5 +1,6 @@
 //! Every key of an experiment file: the one place that says what there is, what it means and what holds where it is absent.
 
+use crate::fault;
 use crate::hosts;
 use crate::keys::{Key, Kind, Section};
 use crate::link;
@@ -472,16 +473,18 @@ pub static FAULT: Section = Section {
             "Towards the root complex, away from it, or both (the default).",
         ),
         key("ber", Kind::Probability, "", "1e-9", "Each bit is wrong with this probability."),
-        key("tlp", COUNT, "", "5", "The n-th TLP, counted from 1."),
-        key("dllp", COUNT, "", "3", "The n-th DLLP, counted from 1."),
+        key("tlp", COUNT, "", "5", "The n-th TLP that this damage can be done to, counted from 1."),
+        key("dllp", COUNT, "", "3", "The n-th DLLP that this damage can be done to, counted from 1."),
         key("flit", COUNT, "", "2", "The n-th flit, counted from 1."),
         key(
-            "damage",
-            Kind::Choice(&["corrupt", "drop"]),
+            "of",
+            Kind::Choice(&fault::NAMES),
             "",
-            r#""drop""#,
-            "What happens to it: a bad CRC (the default), or nothing arrives.",
+            r#""MWr""#,
+            "Only TLPs or DLLPs of this name count. Absent: all.",
         ),
+        key("count", COUNT, "", "2", "How many are damaged, from the n-th on. Absent: one."),
+        key("damage", Kind::Choice(&fault::DAMAGES), "", r#""drop""#, fault::DAMAGE_TEXT),
         key("down", Kind::Time, "", r#""10us""#, "The link goes down at this time."),
         key("until", Kind::Time, "", r#""20us""#, "…and is up again at this time; absent: never."),
     ],

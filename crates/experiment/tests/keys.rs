@@ -33,6 +33,7 @@ posted_headers = 1
 [[fault]]
 link = "sw0"
 tlp = 9
+damage = "poison"
 [[fault]]
 link = "sw0"
 down = "1us"

@@ -132,7 +132,7 @@ fn every_part_is_read() {
         sw0.uplink.faults,
         [Fault {
             direction: Direction::Up,
-            kind: FaultKind::Nth { unit: FaultUnit::Flit, n: 2, damage: Damage::Drop }
+            kind: FaultKind::Nth { unit: FaultUnit::Flit, n: 2, count: 1, damage: Damage::Drop }
         }]
     );
     let nic = &e.fabric.devices[1].link;

@@ -21,6 +21,9 @@ impl Fabric {
         let node = self.ports[egress.index()].node;
         let (now, place) = (self.now, self.place_of(node));
         let latency = self.nodes[node.index()].latency();
+        if let Err(status) = answer {
+            self.detect_refusal(egress, request, status);
+        }
         let tlp = self.tlps.get_mut(request);
         if tlp.tracked {
             tlp.ledger.charge(now, place, Cause::Completer);

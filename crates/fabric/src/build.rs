@@ -1,12 +1,14 @@
 //! From a configuration to a fabric that runs.
 
 use crate::attribution::Partition;
-use crate::channel::{Channel, Faults};
+use crate::channel::Channel;
 use crate::config::{
     Buffers, DeviceConfig, Direction, FabricConfig, FaultKind, Fidelity, Forwarding, LinkConfig, PortConfig,
 };
 use crate::egress::Egress;
 use crate::end_point::EndPoint;
+use crate::errors::ErrorLog;
+use crate::fault::{Faults, Tampering};
 use crate::firmware::Firmware;
 use crate::ids::{FlowId, LinkId, NodeId, PortId};
 use crate::initiator::Initiator;
@@ -242,6 +244,7 @@ impl Builder {
             outside: Vec::new(),
             outside_host: Vec::new(),
             protocol_errors: Vec::new(),
+            errors: ErrorLog::default(),
             fault: None,
             events: 0,
             ended: 0,
@@ -468,10 +471,8 @@ fn make_port(
     let c = layout.link_config(config, slot.link);
     let direction = if slot.direction == 0 { Direction::Up } else { Direction::Down };
     let purpose = if slot.direction == 0 { "errors up" } else { "errors down" };
-    let faults = Faults::new(
-        c.faults.iter().filter(|f| f.direction == direction),
-        Random::keyed(config.seed, &link.name, purpose),
-    );
+    let of_direction = || c.faults.iter().filter(|f| f.direction == direction);
+    let faults = Faults::new(of_direction(), &Random::keyed(config.seed, &link.name, purpose));
     let rate = LinkRate::new(c.generation, c.width);
     let engine = Engine::new(link_layer(config, layout, index)?);
     let weights = layout.sources(config, slot.node);
@@ -485,6 +486,10 @@ fn make_port(
         latency: if slot.direction == 0 { c.lower.latency } else { c.upper.latency },
         engine,
         channel: Channel::new(rate, c.generation.encoding(), c.flight, c.skp, faults),
+        tampering: Tampering::new(of_direction()),
+        max_payload_dw: link.mps.bytes() / 4,
+        checks_digests: false,
+        missing: false,
         egress: Egress::new(weights.into_iter()),
         partition: Partition::new(),
         transmitting: false,

@@ -1,9 +1,9 @@
 //! One direction of a link's physical side: serialisation, ordered sets, flight, and the faults wrapped around it.
 
-use crate::config::{Damage, Fault, FaultKind, FaultUnit, SkpPolicy};
+use crate::config::{Damage, SkpPolicy};
+use crate::fault::Faults;
 use std::collections::VecDeque;
 use tlplab_datalink::{Integrity, Unit};
-use tlplab_device::Random;
 use tlplab_units::{Duration, LinkRate, Time, link::Encoding};
 
 /// A unit on its way to the receiver.
@@ -61,9 +61,9 @@ impl<H> Channel<H> {
         WireTime { starts, ends }
     }
 
-    /// What the faults do to a unit.
-    pub(crate) fn strike(&mut self, unit: &Unit<H>) -> Option<Damage> {
-        self.faults.strike(unit)
+    /// What the faults do to a unit; `name` is a TLP's.
+    pub(crate) fn strike(&mut self, unit: &mut Unit<H>, name: Option<&'static str>) -> Option<Damage> {
+        self.faults.strike(unit, name)
     }
 
     /// Puts a unit on its way; false if a fault swallowed it.
@@ -153,68 +153,6 @@ impl Skp {
     }
 }
 
-/// The faults of one direction, as a wrapper around its channel.
-pub(crate) struct Faults {
-    bit_errors: Option<BitErrors>,
-    nth: Vec<(FaultUnit, u64, Damage)>,
-    seen: [u64; 3],
-}
-
-impl Faults {
-    pub(crate) fn new<'a>(faults: impl Iterator<Item = &'a Fault>, random: Random) -> Self {
-        let mut bit_errors = None;
-        let mut nth = Vec::new();
-        for fault in faults {
-            match fault.kind {
-                FaultKind::BitErrors { numerator } => {
-                    bit_errors = Some(BitErrors { good: u64::MAX - numerator, random: random.clone() });
-                }
-                FaultKind::Nth { unit, n, damage } => nth.push((unit, n, damage)),
-                FaultKind::Down { .. } => {}
-            }
-        }
-        Self { bit_errors, nth, seen: [0; 3] }
-    }
-
-    fn strike<H>(&mut self, unit: &Unit<H>) -> Option<Damage> {
-        if self.bit_errors.is_none() && self.nth.is_empty() {
-            return None;
-        }
-        let kind = match unit {
-            Unit::Tlp(_) => FaultUnit::Tlp,
-            Unit::Dllp(_) => FaultUnit::Dllp,
-            Unit::Flit(_) => FaultUnit::Flit,
-        };
-        let seen = &mut self.seen[kind as usize];
-        *seen += 1;
-        let hit = self.nth.iter().find(|(k, n, _)| *k == kind && n == seen).map(|&(_, _, damage)| damage);
-        let flipped = self.bit_errors.as_mut().is_some_and(|b| b.strikes(u64::from(unit.wire_bytes()) * 8));
-        hit.or(flipped.then_some(Damage::Corrupt))
-    }
-}
-
-struct BitErrors {
-    /// Probability that a bit is good, in units of 2^-64.
-    good: u64,
-    random: Random,
-}
-
-impl BitErrors {
-    /// Is any of `bits` bits flipped? Integer exponentiation keeps the answer the same on every machine.
-    fn strikes(&mut self, mut bits: u64) -> bool {
-        let times = |a: u64, b: u64| ((u128::from(a) * u128::from(b)) >> 64) as u64;
-        let (mut all_good, mut power) = (u64::MAX, self.good);
-        while bits > 0 {
-            if bits & 1 == 1 {
-                all_good = times(all_good, power);
-            }
-            power = times(power, power);
-            bits >>= 1;
-        }
-        self.random.next() > all_good
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,14 +202,5 @@ mod tests {
         assert_eq!(skp.count, 1000);
         let collides = Time::ZERO + interval * 1001 + Duration::from_ns(5);
         assert_eq!(skp.delay(now, collides) - collides, Duration::from_ns(11));
-    }
-
-    #[test]
-    fn bit_errors_strike_as_often_as_they_should() {
-        let mut errors =
-            BitErrors { good: u64::MAX - u64::MAX / 100_000, random: Random::keyed(1, "link", "errors") };
-        let hits = (0..20_000).filter(|_| errors.strikes(2240)).count();
-        // 1 - (1 - 1e-5)^2240 = 2.215 %: 443 of 20 000, σ = 21
-        assert!((380..=506).contains(&hits), "{hits}");
     }
 }

@@ -2,6 +2,7 @@
 
 use tlplab_transaction::CompletionPolicy;
 use tlplab_units::{Duration, Generation, LinkMode, Mps, Mrrs, Rcb, Time, Width};
+pub use tlplab_wire::tlp::CompletionStatus;
 
 /// Do TLPs carry their payload, or only its length? Both give the same timing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -320,7 +321,7 @@ pub enum Direction {
     Down,
 }
 
-/// What a fault does.
+/// What a fault does. Names of TLPs and DLLPs are the specification's: `MRd`, `CplD`, `Ack`, `UpdateFC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// Each bit is flipped with probability `numerator / 2^64`.
@@ -328,14 +329,38 @@ pub enum FaultKind {
         /// Probability of an error per bit, in units of 2^-64.
         numerator: u64,
     },
-    /// The n-th unit of a kind, counted from 1, is damaged.
+    /// Units are damaged on the wire: the n-th of a kind, counted from 1 with copies, and those after it.
     Nth {
         /// What is counted.
         unit: FaultUnit,
         /// 1 is the first.
         n: u64,
-        /// What happens to it.
+        /// How many are hit.
+        count: u64,
+        /// What happens to them.
         damage: Damage,
+    },
+    /// TLPs leave the port as they should not be, with good CRCs: the n-th that this can be done to, and those after it. Copies that the
+    /// data link layer sends again do not count.
+    Tamper {
+        /// Only TLPs of this name count.
+        only: Option<&'static str>,
+        /// 1 is the first.
+        n: u64,
+        /// How many are changed.
+        count: u64,
+        /// What is done to them.
+        how: Tamper,
+    },
+    /// DLLPs leave the port with a content that breaks the protocol (non-flit mode): the n-th that this can be done to, and those
+    /// after it.
+    Forge {
+        /// 1 is the first.
+        n: u64,
+        /// How many are forged.
+        count: u64,
+        /// What they say.
+        how: Forgery,
     },
     /// The link goes down and comes up again (both directions).
     Down {
@@ -355,6 +380,8 @@ pub enum FaultUnit {
     Dllp,
     /// Flits.
     Flit,
+    /// TLPs or DLLPs of this name (non-flit mode); `UpdateFC` stands for those of all classes.
+    Called(&'static str),
 }
 
 /// What happens to a damaged unit.
@@ -364,4 +391,51 @@ pub enum Damage {
     Corrupt,
     /// It does not arrive at all.
     Drop,
+}
+
+/// What is done to a TLP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tamper {
+    /// Its data are marked as bad (EP, PCIe 5.0 §2.7.2).
+    Poison,
+    /// Its digest does not match (§2.7.1); of TLPs that have one.
+    Ecrc,
+    /// It breaks a rule of its format.
+    Malform(Malformation),
+    /// A completion has a tag that nobody waits for.
+    Tag,
+    /// A completion goes to another function of the requester's device.
+    Requester,
+    /// A completion's Byte Count contradicts the request.
+    ByteCount,
+    /// A memory request names an address that nobody claims.
+    Address,
+    /// The completer of a request answers with this status; RRS to configuration requests only.
+    Refuse(CompletionStatus),
+    /// It is lost behind the data link layer of the receiver, for good: a request is not answered, a completion does not come.
+    Lose,
+}
+
+/// Rules of format that a TLP breaks; it is malformed (PCIe 5.0 §2.3, §6.2.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformation {
+    /// Fmt and Type are reserved (§2.2.1).
+    Type,
+    /// Length says another payload than there is (§2.2.2).
+    Length,
+    /// More payload than Max_Payload_Size (§2.2.2).
+    Payload,
+    /// A memory request crosses 4 KiB (§2.2.7).
+    Boundary,
+}
+
+/// What a DLLP says wrongly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forgery {
+    /// An UpdateFC takes back header credits or, which looks the same, grants more than half the counter's range (PCIe 5.0 §2.6.1).
+    TakeBack,
+    /// An UpdateFC grants this many header and data credits (times their scale) that do not exist, until the next one.
+    Overgrant(u8),
+    /// An Ack for TLPs that were never sent (§3.6.2.2).
+    AckUnsent,
 }

@@ -76,7 +76,7 @@ impl Fabric {
     }
 
     /// The egress of a request of a node's own: its port, or the root port that claims the address. With the queue's source.
-    fn own_egress(&self, node: NodeId, address: u64) -> Option<(PortId, usize)> {
+    pub(crate) fn own_egress(&self, node: NodeId, address: u64) -> Option<(PortId, usize)> {
         match &self.nodes[node.index()] {
             Node::EndPoint(end_point) => Some((end_point.port, 0)),
             Node::Root(root) => Some((root.claiming(address)?, root.ports.len())),
@@ -241,6 +241,7 @@ impl Fabric {
         }
         initiator.timer = Time::NEVER;
         while let Some(outcome) = self.initiator(node).requester.handle_timeout(now) {
+            self.detect_outcome(node, None, &outcome);
             self.outcome(node, None, outcome);
         }
         self.pump_soon(node);
@@ -253,6 +254,7 @@ impl Fabric {
         let (repr, payload) = (tlp.repr, tlp.payload.clone());
         let data = if tlp.carry || !self.length_only { payload.bytes() } else { None };
         let outcome = self.initiator(node).requester.handle_completion(now, &repr, data);
+        self.detect_outcome(node, Some((ingress, handle)), &outcome);
         self.outcome(node, Some(handle), outcome);
         self.consume(ingress, handle);
         self.pump_soon(node);
@@ -323,6 +325,17 @@ impl Fabric {
         let (flow, bytes) = (tlp.flow, data_bytes(&tlp.repr));
         self.payload_arrived(flow, bytes);
         self.posted_settled(transaction, Some(handle));
+    }
+
+    /// The data of a posted request came, but are no good.
+    pub(crate) fn posted_failed(&mut self, handle: TlpHandle, ending: Ending) {
+        let tlp = self.tlps.get_mut(handle);
+        if std::mem::take(&mut tlp.awaited)
+            && let Some(transaction) = tlp.transaction
+        {
+            self.transactions.get(transaction).ending = ending;
+            self.posted_settled(transaction, None);
+        }
     }
 
     /// A posted request was lost.

@@ -21,6 +21,8 @@ mod channel;
 pub mod config;
 mod egress;
 mod end_point;
+pub mod errors;
+mod fault;
 mod firmware;
 mod ids;
 mod initiator;

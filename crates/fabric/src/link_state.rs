@@ -2,6 +2,7 @@
 
 use crate::attribution::{Cause, Partition};
 use crate::egress::Waiting;
+use crate::errors::ErrorKind;
 use crate::ids::PortId;
 use crate::port::Leaving;
 use crate::queue::EventKind;
@@ -49,9 +50,10 @@ impl Fabric {
         if !port.wire_up && !port.recovering {
             return;
         }
+        let surprised = port.direction == 1 && port.engine.is_active();
         (port.wire_up, port.recovering, port.transmitting) = (false, false, false);
         port.partition.idle(now);
-        port.discards = true;
+        (port.discards, port.missing) = (true, false);
         let leaving = std::mem::take(&mut port.leaving);
         let mut events = std::mem::take(&mut self.link_events);
         port.engine.link_down(now, &mut |event| events.push(event));
@@ -62,6 +64,9 @@ impl Fabric {
         leaving.into_iter().for_each(|entry| self.release_when_whole(entry));
         self.block_all(id, Some(Cause::LinkDown));
         self.discard_waiting(id);
+        if surprised {
+            self.detect(id, ErrorKind::SurpriseDown, None);
+        }
     }
 
     /// Whatever `id` has on the wire is lost. A TLP that the peer has begun to forward counts as having arrived just before, so that it

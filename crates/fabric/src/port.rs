@@ -3,6 +3,7 @@
 use crate::attribution::{Partition, Place};
 use crate::channel::Channel;
 use crate::egress::Egress;
+use crate::fault::Tampering;
 use crate::ids::{FlowId, LinkId, NodeId, PortId};
 use crate::slab::TlpHandle;
 use crate::timeline::{Gauge, SeriesId, Timeline};
@@ -22,6 +23,14 @@ pub(crate) struct Port {
     pub(crate) latency: Option<Duration>,
     pub(crate) engine: Engine<TlpHandle>,
     pub(crate) channel: Channel<TlpHandle>,
+    /// Faults in what it sends.
+    pub(crate) tampering: Tampering,
+    /// Max_Payload_Size as receiver.
+    pub(crate) max_payload_dw: u32,
+    /// It checks digests that come to an end behind it.
+    pub(crate) checks_digests: bool,
+    /// A TLP was found bad or missing, and has not come since: more of that is no news.
+    pub(crate) missing: bool,
     pub(crate) egress: Egress,
     pub(crate) partition: Partition,
     /// A unit is on the wire.
@@ -90,7 +99,7 @@ pub struct WireCounters {
     pub init_fcs: u64,
     /// Other DLLPs.
     pub other_dllps: u64,
-    /// Units that a fault damaged or swallowed.
+    /// Units that a fault damaged, swallowed or changed.
     pub damaged: u64,
     /// TLPs dropped because the link went down.
     pub discarded: u64,

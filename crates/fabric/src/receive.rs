@@ -2,6 +2,7 @@
 
 use crate::attribution::Cause;
 use crate::channel::InFlight;
+use crate::errors::ErrorKind;
 use crate::ids::PortId;
 use crate::node::Node;
 use crate::port::Port;
@@ -31,6 +32,13 @@ impl Fabric {
         let mut events = std::mem::take(&mut self.link_events);
         let port = &mut self.ports[id.index()];
         port.engine.handle_unit(now, &flying.unit, flying.integrity, &mut |event| events.push(event));
+        if flying.integrity == Integrity::Bad {
+            match flying.unit {
+                Unit::Tlp(_) => {}
+                Unit::Dllp(_) => self.detect(id, ErrorKind::BadDllp, None),
+                Unit::Flit(_) => self.detect(id, ErrorKind::Receiver, None),
+            }
+        }
         for event in events.drain(..) {
             self.link_event(id, event, Some(flying));
         }
@@ -46,6 +54,7 @@ impl Fabric {
     ) {
         match event {
             Event::Deliver(tlp) => {
+                self.ports[id.index()].missing = false;
                 if let Some(flying) = flying.filter(|f| !f.forwarded) {
                     self.tlps.hold(tlp);
                     self.charge_wire(id, tlp, flying);
@@ -65,9 +74,13 @@ impl Fabric {
                 self.ports[id.index()].discards = false;
                 self.unblock(id, None);
             }
-            Event::Retrain(_) => self.retrain(id),
-            Event::Discarded { .. } | Event::Down => {}
-            Event::Error(error) => self.protocol_errors.push((self.now, id, error)),
+            Event::Retrain(_) => {
+                self.detect(id, ErrorKind::ReplayRollover, None);
+                self.retrain(id);
+            }
+            Event::Discarded { reason, .. } => self.detect_discard(id, reason),
+            Event::Down => {}
+            Event::Error(error) => self.detect_protocol_error(id, error),
         }
     }
 
@@ -108,6 +121,9 @@ impl Fabric {
 
     /// A node has a good TLP in the receive buffer of `id`: it is processed next.
     fn received(&mut self, id: PortId, tlp: TlpHandle) {
+        if self.is_stopped(id, tlp) {
+            return self.stop(id, tlp);
+        }
         let latency = self.latency_at(id);
         if latency.is_zero() {
             self.processed(id, tlp);
@@ -123,6 +139,9 @@ impl Fabric {
         let tlp = self.tlps.get_mut(handle);
         if tlp.tracked {
             tlp.ledger.charge(self.now, place, Cause::Processing);
+        }
+        if !matches!(self.nodes[node.index()], Node::Switch(_)) && self.is_rejected(id, handle) {
+            return;
         }
         match &self.nodes[node.index()] {
             Node::Switch(_) => self.forward(id, handle, Integrity::Good),
@@ -146,6 +165,9 @@ impl Fabric {
         let (arrives, integrity, on_wire) = (flying.arrives, flying.integrity, flying.on_wire);
         if arrives - on_wire > now {
             return; // the header of a TLP that a link going down has taken with it; this one comes later
+        }
+        if self.is_stopped(id, unit.handle) {
+            return;
         }
         let Some(egress) = self.route(id, unit.handle) else { return };
         let out = &self.ports[egress.index()];

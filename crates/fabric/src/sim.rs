@@ -1,6 +1,7 @@
 //! The simulator: time, the event loop, and the state that everything shares.
 
 use crate::attribution::Place;
+use crate::errors::{ErrorKind, ErrorLog};
 use crate::ids::{FlowId, NodeId, PortId};
 use crate::node::Node;
 use crate::port::Port;
@@ -43,6 +44,7 @@ pub struct Fabric {
     pub(crate) workers: Vec<Worker>,
     pub(crate) outside: Vec<(Time, NodeId, DeviceEvent)>,
     pub(crate) outside_host: Vec<(Time, usize, HostEvent)>,
+    pub(crate) errors: ErrorLog,
     pub(crate) protocol_errors: Vec<(Time, PortId, ProtocolError)>,
     /// Why the run cannot go on, and who says so.
     pub(crate) fault: Option<String>,
@@ -211,7 +213,11 @@ impl Fabric {
         port.timer = std::mem::replace(&mut port.later_timer, Time::NEVER);
         if port.engine.deadline().is_some_and(|(due, _)| due <= now) {
             let mut events = std::mem::take(&mut self.link_events);
+            let timeouts = port.engine.counters().replay_timeouts;
             port.engine.handle_timeout(now, &mut |event| events.push(event));
+            if port.engine.counters().replay_timeouts > timeouts {
+                self.detect(id, ErrorKind::ReplayTimeout, None);
+            }
             for event in events.drain(..) {
                 self.link_event(id, event, None);
             }

@@ -1,6 +1,7 @@
 //! TLPs live in a slab and travel as handles.
 
 use crate::attribution::Ledger;
+use crate::fault::Flaw;
 use crate::ids::FlowId;
 use crate::transactions::TransactionRef;
 use tlplab_datalink::TlpShape;
@@ -28,6 +29,8 @@ pub(crate) struct Tlp {
     pub(crate) carry: bool,
     /// How the request is refused, while the refusal is on its way.
     pub(crate) refusal: Option<CompletionStatus>,
+    /// What a fault did to it that `repr` cannot say.
+    pub(crate) flaw: Option<Flaw>,
     /// No TLP of its operation follows.
     pub(crate) last_of_op: bool,
     references: u16,
@@ -61,7 +64,7 @@ impl TlpSlab {
             slot.flow = flow;
             slot.transaction = None;
             (slot.tracked, slot.awaited, slot.carry, slot.last_of_op) = (false, false, false, false);
-            slot.refusal = None;
+            (slot.refusal, slot.flaw) = (None, None);
             slot.references = 1;
             return TlpHandle(index);
         }
@@ -76,6 +79,7 @@ impl TlpSlab {
             awaited: false,
             carry: false,
             refusal: None,
+            flaw: None,
             last_of_op: false,
             references: 1,
         });

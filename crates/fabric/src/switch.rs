@@ -104,6 +104,9 @@ impl Fabric {
         let source = self.ports[ingress.index()].index;
         let shape = self.tlps.get(tlp).shape;
         let nullified = integrity == Integrity::Bad;
+        if !nullified {
+            self.note_poison(ingress, tlp);
+        }
         // A nullified copy occupies no receive buffer: the original will come again and take it.
         let ingress = (!nullified).then_some(ingress);
         self.enqueue(egress, source, Waiting { tlp, shape, ingress, tail, nullified });
@@ -137,6 +140,18 @@ impl Fabric {
 
     /// Nobody claims a request, or the completer gives up: non-posted requests are answered, posted ones are lost.
     pub(crate) fn refuse(&mut self, ingress: PortId, handle: TlpHandle, id: Bdf, status: CompletionStatus) {
+        self.detect_refusal(ingress, handle, status);
+        self.refuse_quietly(ingress, handle, id, status);
+    }
+
+    /// As [`refuse`](Self::refuse), for an error that has been detected already.
+    pub(crate) fn refuse_quietly(
+        &mut self,
+        ingress: PortId,
+        handle: TlpHandle,
+        id: Bdf,
+        status: CompletionStatus,
+    ) {
         let completer = Completer { id, rcb: Rcb::ALL[0], mps: Mps::ALL[0], policy: CompletionPolicy::Max };
         self.refused += 1;
         if let Some(repr) = completer.refuse(&self.tlps.get(handle).repr, status) {

@@ -110,6 +110,13 @@ impl Fabric {
             tlp.ledger.waited(&mut port.partition, class, now, Port::place(id));
         }
         port.partition.block(now, class, None);
+        if !port.tampering.is_empty()
+            && !waiting.nullified
+            && let Some((repr, flaw)) = port.tampering.strike(&tlp.repr)
+        {
+            (tlp.repr, tlp.flaw) = (repr, flaw.or(tlp.flaw));
+            port.counters.damaged += 1;
+        }
         if let Some(ingress) = waiting.ingress {
             port.leaving.push(Leaving { ingress, shape: waiting.shape, tail: waiting.tail });
         }
@@ -124,7 +131,7 @@ impl Fabric {
         }
     }
 
-    fn put_on_wire(&mut self, id: PortId, unit: Unit<TlpHandle>) {
+    fn put_on_wire(&mut self, id: PortId, mut unit: Unit<TlpHandle>) {
         let now = self.now;
         let bytes = unit.wire_bytes();
         let port = &mut self.ports[id.index()];
@@ -142,7 +149,11 @@ impl Fabric {
             _ => 0,
         };
         // Observers see the unit before its fate is known to anybody else, so the record is made from a copy of the fate.
-        let damage = port.channel.strike(&unit);
+        let name = match &unit {
+            Unit::Tlp(tlp) => Some(self.tlps.get(tlp.handle).repr.name()),
+            _ => None,
+        };
+        let damage = port.channel.strike(&mut unit, name);
         let arrives = wire.ends + port.channel.flight;
         self.hash_unit(id, &unit, wire, damage.is_some());
         if self.probe.is_some() {

@@ -53,7 +53,7 @@ fn retraining_loses_nothing() {
             let flit = bench::any::is_flit(generation);
             let unit = if flit { FaultUnit::Flit } else { FaultUnit::Dllp };
             switch.uplink.faults.extend((3..if flit { 130 } else { 80 }).map(|n| {
-                let kind = FaultKind::Nth { unit, n, damage: Damage::Drop };
+                let kind = FaultKind::Nth { unit, n, count: 1, damage: Damage::Drop };
                 Fault { direction: Direction::Up, kind }
             }));
             switch.uplink.recovery = ns(2000);

@@ -89,7 +89,7 @@ fn a_switch_without_latency_is_a_wire_with_a_header_in_it() {
 }
 
 fn first_tlp(damage: Damage) -> Vec<Fault> {
-    let kind = FaultKind::Nth { unit: FaultUnit::Tlp, n: 1, damage };
+    let kind = FaultKind::Nth { unit: FaultUnit::Tlp, n: 1, count: 1, damage };
     vec![Fault { direction: Direction::Up, kind }]
 }
 

@@ -217,7 +217,7 @@ pub fn any_faults() -> impl Strategy<Value = Vec<(usize, Fault)>> {
     ];
     let damage = prop_oneof![Just(Damage::Corrupt), Just(Damage::Drop)];
     let kind = prop_oneof![
-        6 => (unit, 1u64..30, damage).prop_map(|(unit, n, damage)| FaultKind::Nth { unit, n, damage }),
+        6 => (unit, 1u64..30, damage).prop_map(|(unit, n, damage)| FaultKind::Nth { unit, n, count: 1, damage }),
         // Up to one bit in 10^5: one TLP of 280 B in 45.
         1 => (1u64..=10).prop_map(|e| FaultKind::BitErrors { numerator: u64::MAX / 1_000_000 * e }),
     ];

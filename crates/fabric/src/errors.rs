@@ -1,0 +1,283 @@
+//! Errors that receivers and requesters detect (PCIe 5.0 §6.2): one stream through [`Fabric::detect`].
+//!
+//! Who looks for what: the data link layer's errors are heard in `receive` (bad CRCs, broken protocols) and `sim` (replay timers);
+//! `receive` also keeps malformed TLPs from the nodes; `initiator` hears of completions that are unexpected, wrong or late; `switch`
+//! refuses what nobody claims; poisoned data and wrong digests are judged here, where a TLP ends.
+
+use crate::config::Malformation;
+use crate::fault::Flaw;
+use crate::ids::{NodeId, PortId};
+use crate::initiator::Ticket;
+use crate::node::Node;
+use crate::routing::route_of;
+use crate::sim::Fabric;
+use crate::slab::{Tlp, TlpHandle};
+use crate::transactions::Ending;
+use std::collections::BTreeMap;
+use tlplab_datalink::{Discard, ProtocolError};
+use tlplab_transaction::{CompletionError, Outcome};
+use tlplab_units::{FcClass, LinkMode, Time};
+use tlplab_wire::tlp::{CompletionStatus, Kind};
+
+/// The errors of PCIe 5.0 §6.2.6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ErrorKind {
+    /// 8b/10b, 128b/130b or flit decoding failed (§4.2).
+    Receiver,
+    /// A TLP with a bad LCRC, or one whose predecessor is missing (§3.6.3).
+    BadTlp,
+    /// A DLLP with a bad CRC (§3.6.3).
+    BadDllp,
+    /// REPLAY_TIMER ran out (§3.6.2).
+    ReplayTimeout,
+    /// REPLAY_NUM rolled over (§3.6.2).
+    ReplayRollover,
+    /// An Ack or Nak of something that was never sent (§3.6.2.2).
+    DataLinkProtocol,
+    /// The link went down without warning (§3.2.1).
+    SurpriseDown,
+    /// An UpdateFC that takes back or grants too much (§2.6.1).
+    FlowControlProtocol,
+    /// A TLP that no credit was granted for (§2.6.1.2).
+    ReceiverOverflow,
+    /// A TLP that breaks a rule of its format (§2.3).
+    MalformedTlp,
+    /// A digest that does not match (§2.7.1).
+    Ecrc,
+    /// Data that are marked as bad (§2.7.2).
+    PoisonedTlp,
+    /// A request that nobody claims (§2.3.1).
+    UnsupportedRequest,
+    /// A request that its completer gives up (§2.3.1).
+    CompleterAbort,
+    /// A completion that nobody waits for (§2.3.2).
+    UnexpectedCompletion,
+    /// A request that was not answered in time (§2.8).
+    CompletionTimeout,
+}
+
+impl ErrorKind {
+    /// The specification's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Receiver => "Receiver Error",
+            Self::BadTlp => "Bad TLP",
+            Self::BadDllp => "Bad DLLP",
+            Self::ReplayTimeout => "Replay Timer Timeout",
+            Self::ReplayRollover => "REPLAY_NUM Rollover",
+            Self::DataLinkProtocol => "Data Link Protocol Error",
+            Self::SurpriseDown => "Surprise Down",
+            Self::FlowControlProtocol => "Flow Control Protocol Error",
+            Self::ReceiverOverflow => "Receiver Overflow",
+            Self::MalformedTlp => "Malformed TLP",
+            Self::Ecrc => "ECRC Error",
+            Self::PoisonedTlp => "Poisoned TLP Received",
+            Self::UnsupportedRequest => "Unsupported Request",
+            Self::CompleterAbort => "Completer Abort",
+            Self::UnexpectedCompletion => "Unexpected Completion",
+            Self::CompletionTimeout => "Completion Timeout",
+        }
+    }
+}
+
+/// An error at a place, as often as it was detected there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorCount {
+    /// The port that detected it.
+    pub port: PortId,
+    /// What it is.
+    pub kind: ErrorKind,
+    /// How often.
+    pub count: u64,
+    /// The first time.
+    pub first: Time,
+    /// Header of the first TLP it concerns, as on the wire; 3 DW end in zeros.
+    pub header: Option<[u8; 16]>,
+}
+
+/// All errors so far. It has at most one entry for each kind at each port.
+#[derive(Default)]
+pub(crate) struct ErrorLog(BTreeMap<(PortId, ErrorKind), ErrorCount>);
+
+impl Fabric {
+    /// The errors that were detected, by port and kind.
+    pub fn errors(&self) -> impl Iterator<Item = &ErrorCount> {
+        self.errors.0.values()
+    }
+
+    /// `port` detects an error; `tlp` is what it concerns.
+    #[cold]
+    pub(crate) fn detect(&mut self, port: PortId, kind: ErrorKind, tlp: Option<TlpHandle>) {
+        let header = tlp.and_then(|handle| header_of(self.tlps.get(handle)));
+        let first = self.now;
+        let new = ErrorCount { port, kind, count: 0, first, header };
+        self.errors.0.entry((port, kind)).or_insert(new).count += 1;
+    }
+
+    /// The data link layer of `port` dropped a TLP.
+    pub(crate) fn detect_discard(&mut self, port: PortId, reason: Discard) {
+        let missed = match reason {
+            Discard::BadLcrc => false,
+            // Reported with the Nak that asks for the missing one, and no more until it comes (§3.6.3.1).
+            Discard::OutOfSequence => self.ports[port.index()].missing,
+            Discard::Nullified | Discard::Duplicate | Discard::NotActive => return,
+        };
+        self.ports[port.index()].missing = true;
+        // Damaged flits are reported as such.
+        if !missed && self.ports[port.index()].mode == LinkMode::NonFlit {
+            self.detect(port, ErrorKind::BadTlp, None);
+        }
+    }
+
+    /// The peer of `port` broke a rule of the data link layer's protocol.
+    pub(crate) fn detect_protocol_error(&mut self, port: PortId, error: ProtocolError) {
+        self.protocol_errors.push((self.now, port, error));
+        let kind = match error {
+            ProtocolError::AckOfUnsent { .. } | ProtocolError::WrongMode { .. } => {
+                ErrorKind::DataLinkProtocol
+            }
+            ProtocolError::ReceiverOverflow { .. } => ErrorKind::ReceiverOverflow,
+            ProtocolError::CreditLimit { .. } | ProtocolError::UpdateOfInfinite { .. } => {
+                ErrorKind::FlowControlProtocol
+            }
+        };
+        self.detect(port, kind, None);
+    }
+
+    /// Must the transaction layer of `port` drop this TLP as soon as it has it?
+    pub(crate) fn is_stopped(&self, port: PortId, tlp: TlpHandle) -> bool {
+        let tlp = self.tlps.get(tlp);
+        tlp.repr.payload_dw() > self.ports[port.index()].max_payload_dw
+            || matches!(tlp.flaw, Some(Flaw::Malformed(_) | Flaw::Lost))
+    }
+
+    /// Drops a TLP that [is stopped](Self::is_stopped).
+    #[cold]
+    pub(crate) fn stop(&mut self, port: PortId, tlp: TlpHandle) {
+        if self.tlps.get(tlp).flaw != Some(Flaw::Lost) {
+            self.detect(port, ErrorKind::MalformedTlp, Some(tlp));
+        }
+        self.consume(port, tlp);
+    }
+
+    /// Judges a TLP that has passed the processing of an end point or the root complex and may end there. Says whether it did.
+    pub(crate) fn is_rejected(&mut self, ingress: PortId, handle: TlpHandle) -> bool {
+        let tlp = self.tlps.get(handle);
+        if tlp.flaw.is_none() && !tlp.repr.attributes().poisoned {
+            return false;
+        }
+        let route = route_of(&tlp.repr);
+        match self.node_of(ingress) {
+            Node::Root(root) if root.port_for(route).is_some() => {
+                self.note_poison(ingress, handle);
+                false
+            }
+            _ => self.reject(ingress, handle),
+        }
+    }
+
+    #[cold]
+    fn reject(&mut self, ingress: PortId, handle: TlpHandle) -> bool {
+        let tlp = self.tlps.get(handle);
+        let (class, flaw) = (tlp.shape.class, tlp.flaw);
+        if flaw == Some(Flaw::Ecrc) && self.ports[ingress.index()].checks_digests {
+            self.detect(ingress, ErrorKind::Ecrc, Some(handle));
+            self.consume(ingress, handle);
+            return true;
+        }
+        if tlp.repr.attributes().poisoned {
+            self.detect(ingress, ErrorKind::PoisonedTlp, Some(handle));
+            let id = self.answers_for(ingress);
+            match class {
+                FcClass::Posted => {
+                    self.posted_failed(handle, Ending::Poisoned);
+                    self.consume(ingress, handle);
+                }
+                // What is to be written is unknown, so nothing is (§2.7.2.1).
+                FcClass::NonPosted => {
+                    self.refuse_quietly(ingress, handle, id, CompletionStatus::UnsupportedRequest);
+                }
+                FcClass::Completion => return false,
+            }
+            return true;
+        }
+        if let Some(Flaw::Refused(status)) = flaw {
+            let id = self.answers_for(ingress);
+            self.refuse(ingress, handle, id, status);
+            return true;
+        }
+        false
+    }
+
+    /// A TLP passes a switch or the root complex: poison is noted and goes on (§2.7.2.2).
+    pub(crate) fn note_poison(&mut self, ingress: PortId, handle: TlpHandle) {
+        if self.tlps.get(handle).repr.attributes().poisoned {
+            self.detect(ingress, ErrorKind::PoisonedTlp, Some(handle));
+        }
+    }
+
+    /// A request is refused with `status`, or a completion finds nobody.
+    pub(crate) fn detect_refusal(&mut self, port: PortId, tlp: TlpHandle, status: CompletionStatus) {
+        let completion = matches!(self.tlps.get(tlp).repr.kind(), Kind::Completion(_));
+        let kind = match status {
+            _ if completion => ErrorKind::UnexpectedCompletion,
+            CompletionStatus::UnsupportedRequest => ErrorKind::UnsupportedRequest,
+            CompletionStatus::CompleterAbort => ErrorKind::CompleterAbort,
+            CompletionStatus::Success | CompletionStatus::RetryStatus => return,
+        };
+        self.detect(port, kind, Some(tlp));
+    }
+
+    /// What a completion that came by `ingress`, or the time that has passed, means for the requester of `node`.
+    pub(crate) fn detect_outcome(
+        &mut self,
+        node: NodeId,
+        ingress: Option<(PortId, TlpHandle)>,
+        outcome: &Outcome<Ticket>,
+    ) {
+        let (port, tlp) = (ingress.map(|(port, _)| port), ingress.map(|(_, tlp)| tlp));
+        let kind = match outcome.progress().map(|p| p.error) {
+            None => ErrorKind::UnexpectedCompletion,
+            Some(Some(CompletionError::Timeout { .. })) => ErrorKind::CompletionTimeout,
+            Some(Some(CompletionError::Mismatch { .. })) => ErrorKind::MalformedTlp,
+            Some(_) => return,
+        };
+        let requester = || {
+            let address = outcome.progress()?.address;
+            let claiming = self.own_egress(node, address).map(|(port, _)| port);
+            claiming.or_else(|| self.own_ports(node).first().copied())
+        };
+        if let Some(port) = port.or_else(requester) {
+            self.detect(port, kind, tlp);
+        }
+    }
+}
+
+/// The header of a TLP as it stands on the wire, with what a fault did to it.
+fn header_of(tlp: &Tlp) -> Option<[u8; 16]> {
+    let mut bytes = [0; tlplab_wire::tlp::emit::MAX_HEADER_BYTES];
+    let end = tlp.repr.emit_header(&mut bytes).ok()?;
+    let start = tlp.repr.prefixes().bytes() as usize;
+    let mut header = [0; 16];
+    header[..end - start].copy_from_slice(&bytes[start..end]);
+    let length = tlp.repr.payload_dw();
+    match tlp.flaw {
+        // 0_1111 is no type of any format.
+        Some(Flaw::Malformed(Malformation::Type)) => header[0] = header[0] & 0xE0 | 0x0F,
+        Some(Flaw::Malformed(Malformation::Length)) => set_length(&mut header, length + 1),
+        // No device may be set to more than 4 KiB, which is written as 0.
+        Some(Flaw::Malformed(Malformation::Payload)) => set_length(&mut header, 1024),
+        Some(Flaw::Malformed(Malformation::Boundary)) => {
+            let low = end - start - 2;
+            (header[low], header[low + 1]) = (header[low] | 0x0F, 0xFC);
+            set_length(&mut header, length.max(2));
+        }
+        _ => {}
+    }
+    Some(header)
+}
+
+fn set_length(header: &mut [u8; 16], dw: u32) {
+    header[2] = header[2] & 0xFC | (dw >> 8 & 3) as u8;
+    header[3] = dw as u8;
+}
