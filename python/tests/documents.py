@@ -107,6 +107,7 @@ def result() -> Result:
                 },
             },
             "flows": [flow("ssd", "nic"), flow("nic", "ssd")],
+            "errors": [],
             "causes": [
                 "processing", "serialisation", "flight", "queueing", "credit wait", "tag wait",
                 "replay buffer wait", "replay", "data link", "completer", "link down",

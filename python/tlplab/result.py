@@ -127,6 +127,16 @@ class Link(TypedDict):
     directions: list[Direction]
 
 
+class Detected(TypedDict):
+    """An error at a port, as often as it was detected there."""
+
+    name: str
+    port: str
+    count: int
+    first_fs: int
+    header: str | None
+
+
 class Result(TypedDict):
     """Everything a run tells."""
 
@@ -143,6 +153,7 @@ class Result(TypedDict):
     verdict: Verdict
     flows: list[Flow]
     causes: list[str]
+    errors: list[Detected]
     topology: dict[str, Any]
     links: list[Link]
     places: list[str]

@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.text import Text
 
 from tlplab import quantities as q
-from tlplab.result import Direction, Flow, Link, Result
+from tlplab.result import Detected, Direction, Flow, Link, Result
 from tlplab.sheet import NOTHING, Column, Sheet
 
 WIDTH = 100
 # Longer tables are cut, and say so: the report and the JSON hold everything.
 FLOWS_SHOWN = 16
 DIRECTIONS_SHOWN = 24
+ERRORS_SHOWN = 16
 CAUSES_SHOWN = 5
 FIGURE_AND_UNIT = re.compile(r"(?<=\d) (?=%|[TGMk]?b/s|[fpnµm]?s\b|[KMGT]?i?B\b)")
 MICROSECONDS = re.compile(r"(?<=\d )us\b")
@@ -41,6 +42,7 @@ def show(result: Result, stream: TextIO) -> None:
     show_headline(console, result)
     show_flows(console, result["flows"])
     show_links(console, result["links"])
+    show_errors(console, result["errors"])
     show_attribution(console, result)
 
 
@@ -134,6 +136,20 @@ def show_links(console: Console, links: list[Link]) -> None:
         previous = link["name"]
     shown.print(console)
     more(console, hidden, "directions, less busy")
+    console.print()
+
+
+def show_errors(console: Console, errors: list[Detected]) -> None:
+    """A line for each error of each port, in the order of their first times."""
+    if not errors:
+        return
+    shown = Sheet("Errors detected", [
+        Column("error", name=True, fold=False), Column("by the port", name=True), Column("times"), Column("first at"),
+    ])  # fmt: skip
+    for error in errors[:ERRORS_SHOWN]:
+        shown.add(error["name"], error["port"], q.count(error["count"]), q.time_fs(error["first_fs"]))
+    shown.print(console)
+    more(console, len(errors) - ERRORS_SHOWN, "errors")
     console.print()
 
 

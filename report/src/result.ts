@@ -24,6 +24,8 @@ export interface Result {
   flows: Flow[];
   /** Names of the causes; every `causes_ns` is indexed like this list. */
   causes: string[];
+  /** What ports detected; absent in documents of older versions. */
+  errors?: Detected[];
   topology: { nodes: Node[] };
   links: Link[];
   /** Places that {@link Sample} `parts` refer to; may be absent with them. */
@@ -44,6 +46,18 @@ export interface Verdict {
   };
   /** What would limit next; null when nothing else is near. */
   next: { resource: string; kind: string; headroom: number; text: string } | null;
+}
+
+/** An error at a port, as often as it was detected there. */
+export interface Detected {
+  /** The specification's name. */
+  name: string;
+  /** The port, named with its peer as a link direction. */
+  port: string;
+  count: number;
+  first_fs: number;
+  /** Of the first TLP it concerns: 32 hexadecimal digits, or null. */
+  header: string | null;
 }
 
 export interface Flow {

@@ -73,6 +73,7 @@ pub(crate) fn document(
         verdict: result::Verdict::default(),
         flows: flows(fabric, span),
         causes: result::cause_names(),
+        errors: detected(fabric),
         topology: result::Topology { nodes: nodes(fabric, experiment) },
         series: series(fabric, &links),
         links,
@@ -87,6 +88,21 @@ pub(crate) fn document(
     let facts = Facts { loads: &experiment.loads, fabric: &experiment.fabric, memory_busy: busy };
     document.verdict = verdict::verdict(&document, &facts);
     document
+}
+
+fn detected(fabric: &Fabric) -> Vec<result::Detected> {
+    let mut all: Vec<_> = fabric
+        .errors()
+        .map(|error| result::Detected {
+            name: error.kind.name().into(),
+            port: fabric.topology().direction_name(error.port),
+            count: error.count,
+            first_fs: error.first.as_fs(),
+            header: error.header.map(|bytes| format!("{:032x}", u128::from_be_bytes(bytes))),
+        })
+        .collect();
+    all.sort_by_key(|error| error.first_fs);
+    all
 }
 
 /// Leaves out flows that nobody asked for and that did nothing: every component can have one.

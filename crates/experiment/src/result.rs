@@ -43,6 +43,8 @@ pub struct Document {
     pub flows: Vec<Flow>,
     /// [`cause_names`].
     pub causes: Vec<String>,
+    /// What receivers and requesters detected, the warm-up included.
+    pub errors: Vec<Detected>,
     /// Components.
     pub topology: Topology,
     /// Links.
@@ -168,6 +170,21 @@ pub struct Errors {
     pub lost: u64,
     /// Completions that contradict their request.
     pub malformed: u64,
+}
+
+/// An error of PCIe 5.0 §6.2 at a port, as often as it was detected there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Detected {
+    /// The specification's name: `Malformed TLP`.
+    pub name: String,
+    /// The port, named with its peer as a link direction: `sw0 → ssd` is the port of sw0 above ssd.
+    pub port: String,
+    /// How often.
+    pub count: u64,
+    /// The first time.
+    pub first_fs: u64,
+    /// Header of the first TLP it concerns: 32 hexadecimal digits; `None` where no TLP is known.
+    pub header: Option<String>,
 }
 
 /// Latency in nanoseconds.

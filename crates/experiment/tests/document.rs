@@ -46,6 +46,7 @@ fn our_types() -> Fields {
         ("Result", keys(Document::default())),
         ("Verdict", keys(Verdict::default())),
         ("Flow", keys(Flow::default())),
+        ("Detected", keys(Detected::default())),
         ("Latency", keys(Latency::default())),
         ("Bar", keys(Bar::default())),
         ("Attribution", keys(Attribution::default())),

@@ -201,6 +201,23 @@ fn an_error_opens_the_ladder() {
 }
 
 #[test]
+fn errors_are_named_with_their_port_and_header() {
+    let sets = [
+        "stop=30us",
+        "fault=[{ link = \"ssd\", direction = \"up\", tlp = 3, count = 2, of = \"MWr\", damage = \"poison\" }]",
+    ];
+    let errors = go("quickstart.toml", &sets).errors;
+    let seen: Vec<_> = errors.iter().map(|e| (e.name.as_str(), e.port.as_str(), e.count)).collect();
+    // The switch passes it on, the root complex drops it.
+    let name = "Poisoned TLP Received";
+    assert_eq!(seen, [(name, "sw0 → ssd", 2), (name, "host.rp0 → sw0", 2)]);
+    // MWr, four doublewords of header, EP set.
+    let header = errors[0].header.as_ref().unwrap();
+    assert!(header.starts_with("60") && header.as_bytes()[4] & 4 != 0, "{header}");
+    assert!(go("quickstart.toml", &["stop=30us"]).errors.is_empty());
+}
+
+#[test]
 fn both_fidelities_give_the_same_run() {
     let a = go("quickstart.toml", &["stop=80us"]);
     let b = go("quickstart.toml", &["stop=80us", "fidelity=length-only"]);
