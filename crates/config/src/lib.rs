@@ -30,10 +30,12 @@
 //! * [`view`]: what the registers mean now; [`hardware`]: what hardware changes in them
 //! * [`interrupt`]: MSI-X, MSI or INTx
 //! * [`error`]: advanced error reporting, messages, the root port's log
+//! * [`enumerate`]: the software that finds functions and makes them usable
 //!
 //! Nothing here waits or knows how a configuration request arrives.
 
 pub mod capability;
+pub mod enumerate;
 pub mod error;
 pub mod extended;
 pub mod hardware;

@@ -1,0 +1,195 @@
+//! Enumeration software, sans-IO: what firmware and an operating system do to find functions and to make them usable.
+//!
+//! An [`Enumerator`] asks for one access at a time and is given the answer; who carries them out is not its business. Inside it is
+//! written as the straight line that such software is.
+
+mod access;
+mod assign;
+mod hierarchy;
+mod program;
+mod scan;
+
+pub use hierarchy::{BarFound, CapabilityFound, Function, Hierarchy, Problem, ProblemKind, Windows};
+
+use access::{Access, Slot};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use tlplab_units::{Bdf, Duration, Mps, Mrrs};
+
+/// What the software wants done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Read a dword of configuration space.
+    Read {
+        /// Whose.
+        function: Bdf,
+        /// A multiple of 4, below 4096.
+        offset: u16,
+    },
+    /// Write a dword of configuration space.
+    Write {
+        /// Whose.
+        function: Bdf,
+        /// A multiple of 4, below 4096.
+        offset: u16,
+        /// The bytes of the dword that count; bit 0 is the lowest.
+        enables: u8,
+        /// What.
+        value: u32,
+    },
+    /// Write a dword of memory: an entry of an MSI-X table.
+    WriteMemory {
+        /// Where.
+        address: u64,
+        /// What.
+        value: u32,
+    },
+    /// Let time pass.
+    Wait(Duration),
+}
+
+/// What came of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// What was read: all ones where nobody is; vendor ID 0001h from who is not ready, if the root complex lets software see that.
+    Value(u32),
+    /// It was written, or time has passed.
+    Done,
+    /// There was no completion, or none that could be used.
+    Failed,
+}
+
+/// What an [`Enumerator`] does next.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// It wants this done.
+    Ask(Request),
+    /// It has finished.
+    Done(Hierarchy),
+}
+
+/// The interrupts that software chooses where a function leaves the choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InterruptPolicy {
+    /// MSI-X, or else MSI, or else INTx.
+    MsiX,
+    /// MSI, or else INTx.
+    Msi,
+    /// INTx only.
+    Intx,
+}
+
+/// The payloads that software allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MpsPolicy {
+    /// The largest that everything below a root port can, but at most this.
+    Common(Mps),
+    /// 128 bytes, which need no agreement.
+    Smallest,
+}
+
+/// Address and data of the message for a vector of the n-th function.
+pub type MessageRule = Arc<dyn Fn(usize, u16) -> (u64, u32) + Send + Sync>;
+/// How much a function may ask for in one read.
+pub type MrrsRule = Arc<dyn Fn(&Function) -> Mrrs + Send + Sync>;
+
+/// What enumeration may use, and how it decides.
+#[derive(Clone)]
+pub struct Settings {
+    /// Memory below 4 GiB: the first address, and the one behind the last.
+    pub memory: (u64, u64),
+    /// Prefetchable memory with 64-bit addresses.
+    pub high_memory: (u64, u64),
+    /// I/O.
+    pub io: (u64, u64),
+    /// Which interrupts to use.
+    pub interrupts: InterruptPolicy,
+    /// Where messages go.
+    pub message: MessageRule,
+    /// Which payloads to allow.
+    pub mps: MpsPolicy,
+    /// Which read requests to allow.
+    pub mrrs: MrrsRule,
+    /// How long to wait before the first access.
+    pub settle: Duration,
+    /// How long to wait before asking a function again that is not ready.
+    pub retry_interval: Duration,
+    /// How long a function may be not ready (PCIe 5.0 §6.6.1: 1 s).
+    pub retry_limit: Duration,
+    /// Bus numbers kept behind a slot into which a card may come.
+    pub hot_plug_buses: u8,
+    /// Bytes of memory, and of prefetchable memory, kept behind such a slot.
+    pub hot_plug_memory: (u64, u64),
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            memory: (0xC000_0000, 0xE000_0000),
+            high_memory: (0x100_0000_0000, 0x200_0000_0000),
+            io: (0x1000, 0x1_0000),
+            interrupts: InterruptPolicy::MsiX,
+            message: Arc::new(|function, vector| (0xFEE0_0000, (function as u32) << 11 | u32::from(vector))),
+            mps: MpsPolicy::Common(Mps::ALL[5]),
+            mrrs: Arc::new(|_| Mrrs::ALL[2]),
+            settle: Duration::ZERO,
+            retry_interval: Duration::from_ms(100),
+            retry_limit: Duration::from_ms(1000),
+            hot_plug_buses: 1,
+            hot_plug_memory: (2 << 20, 2 << 20),
+        }
+    }
+}
+
+/// Enumeration under way.
+pub struct Enumerator {
+    task: Pin<Box<dyn Future<Output = Hierarchy> + Send>>,
+    slot: Arc<Mutex<Slot>>,
+}
+
+impl Enumerator {
+    /// Enumerates everything below bus 0.
+    pub fn new(settings: Settings) -> Self {
+        Self::start(|access| async move {
+            if !settings.settle.is_zero() {
+                access.wait(settings.settle).await;
+            }
+            let mut hierarchy = Hierarchy::default();
+            scan::scan_root(&access, &settings, &mut hierarchy).await;
+            assign::assign(&settings, &mut hierarchy);
+            program::program(&access, &settings, &mut hierarchy, |_| true).await;
+            hierarchy
+        })
+    }
+
+    /// Enumerates again what is below `bridge`, within the bus numbers and windows that it already has.
+    pub fn rescan(settings: Settings, mut hierarchy: Hierarchy, bridge: Bdf) -> Self {
+        Self::start(move |access| async move {
+            if !settings.settle.is_zero() {
+                access.wait(settings.settle).await;
+            }
+            let Some(index) = hierarchy.index_of(bridge) else { return hierarchy };
+            hierarchy.remove_below(bridge);
+            scan::scan_below(&access, &settings, &mut hierarchy, index).await;
+            assign::assign_below(&settings, &mut hierarchy, bridge);
+            let below: Vec<Bdf> = hierarchy.below(bridge).collect();
+            program::program(&access, &settings, &mut hierarchy, |bdf| below.contains(&bdf)).await;
+            hierarchy
+        })
+    }
+
+    fn start<F: Future<Output = Hierarchy> + Send + 'static>(software: impl FnOnce(Access) -> F) -> Self {
+        let slot = Arc::new(Mutex::new(Slot::default()));
+        Self { task: Box::pin(software(Access::new(slot.clone()))), slot }
+    }
+
+    /// Goes on: without an answer at first, then with the answer to what was asked for.
+    pub fn step(&mut self, answer: Option<Answer>) -> Step {
+        access::lock(&self.slot).answer = answer;
+        match self.task.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(hierarchy) => Step::Done(hierarchy),
+            Poll::Pending => Step::Ask(access::lock(&self.slot).request),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What enumeration found and made of it.
+
+use crate::header::BarKind;
+use crate::interrupt::InterruptMode;
+use core::fmt;
+use core::ops::RangeInclusive;
+use tlplab_units::{Bdf, Mps, Mrrs};
+
+/// All functions, and what is wrong with them.
+#[derive(Clone, Debug, Default)]
+pub struct Hierarchy {
+    /// The functions in the order in which they were found: a bridge comes before what is below it.
+    pub functions: Vec<Function>,
+    /// What did not work; the rest was done all the same.
+    pub problems: Vec<Problem>,
+}
+
+/// A function.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Where it is.
+    pub bdf: Bdf,
+    /// The bridge above it.
+    pub parent: Option<Bdf>,
+    /// Vendor ID and device ID.
+    pub ids: (u16, u16),
+    /// Base class, sub-class, programming interface.
+    pub class: u32,
+    /// Bus numbers and windows, if it is a bridge.
+    pub bridge: Option<Windows>,
+    /// Its base addresses.
+    pub bars: Vec<BarFound>,
+    /// Its capabilities, in the order of the chains.
+    pub capabilities: Vec<CapabilityFound>,
+    /// The largest payload it can.
+    pub mps_supported: Mps,
+    /// The payload it may send.
+    pub mps: Mps,
+    /// What it may ask for in one read.
+    pub mrrs: Mrrs,
+    /// How it interrupts.
+    pub interrupts: InterruptMode,
+    /// Its legacy interrupt pin, 1 to 4, and the root's wire, 0 to 3, on which it ends; `None`: it has none.
+    pub intx: Option<(u8, u8)>,
+}
+
+/// Bus numbers and windows of a bridge. A window is `None` if nothing below needs it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Windows {
+    /// The bus right below.
+    pub secondary: u8,
+    /// The highest bus below.
+    pub subordinate: u8,
+    /// Cards may come and go below.
+    pub hot_plug: bool,
+    /// It forwards I/O.
+    pub has_io: bool,
+    /// It forwards prefetchable memory.
+    pub has_prefetchable: bool,
+    /// The I/O window.
+    pub io: Option<RangeInclusive<u64>>,
+    /// The memory window.
+    pub memory: Option<RangeInclusive<u64>>,
+    /// The window of prefetchable memory.
+    pub prefetchable: Option<RangeInclusive<u64>>,
+}
+
+/// A base address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BarFound {
+    /// Which, 0 to 5.
+    pub index: u8,
+    /// The space it is in.
+    pub kind: BarKind,
+    /// Bytes.
+    pub size: u64,
+    /// Where it was put; `None` if there was no room.
+    pub address: Option<u64>,
+}
+
+/// A capability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CapabilityFound {
+    /// Its identifier.
+    pub id: u16,
+    /// It is in the chain from 100h.
+    pub extended: bool,
+    /// Where it is.
+    pub offset: u16,
+}
+
+/// Something that did not work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Whose.
+    pub function: Bdf,
+    /// What.
+    pub kind: ProblemKind,
+}
+
+/// What did not work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// It was not ready within the time limit.
+    NeverReady,
+    /// It did not answer.
+    NoAnswer,
+    /// Its header is of no known type.
+    HeaderType(u8),
+    /// A chain of capabilities leads back, or to where none can be.
+    CapabilityChain(u16),
+    /// The bits of a BAR that can be written are no size.
+    BarSize {
+        /// Which BAR.
+        index: u8,
+        /// What it read after all ones were written.
+        mask: u64,
+    },
+    /// There is no address left for a BAR.
+    NoAddress {
+        /// Which BAR.
+        index: u8,
+        /// Its bytes.
+        size: u64,
+    },
+    /// There is no bus number left for what is below.
+    NoBusNumber,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.function)?;
+        match self.kind {
+            ProblemKind::NeverReady => f.write_str("was not ready in time; left out"),
+            ProblemKind::NoAnswer => f.write_str("did not answer; left out"),
+            ProblemKind::HeaderType(kind) => {
+                write!(f, "has header type {kind:#04x}, which should be 0 or 1; left out")
+            }
+            ProblemKind::CapabilityChain(at) => {
+                write!(f, "has a broken chain of capabilities at {at:#x}; the rest of it is left out")
+            }
+            ProblemKind::BarSize { index, mask } => {
+                write!(f, "BAR {index} reads {mask:#x} after ones were written, which is no size; left out")
+            }
+            ProblemKind::NoAddress { index, size } => {
+                write!(f, "no address is left for BAR {index} of {size:#x} bytes; that space stays off")
+            }
+            ProblemKind::NoBusNumber => f.write_str("no bus number is left for what is below; left out"),
+        }
+    }
+}
+
+impl Function {
+    /// Where a capability below 100h is.
+    pub fn capability(&self, id: u8) -> Option<u16> {
+        let found = self.capabilities.iter().find(|c| !c.extended && c.id == u16::from(id));
+        found.map(|capability| capability.offset)
+    }
+}
+
+impl Hierarchy {
+    /// The function at `bdf`.
+    pub fn function(&self, bdf: Bdf) -> Option<&Function> {
+        self.functions.iter().find(|function| function.bdf == bdf)
+    }
+    /// The functions right below `parent`; below the root complex for `None`.
+    pub fn children(&self, parent: Option<Bdf>) -> impl Iterator<Item = &Function> {
+        self.functions.iter().filter(move |function| function.parent == parent)
+    }
+    pub(super) fn index_of(&self, bdf: Bdf) -> Option<usize> {
+        self.functions.iter().position(|function| function.bdf == bdf)
+    }
+    /// Everything below a bridge.
+    pub(super) fn below(&self, bridge: Bdf) -> impl Iterator<Item = Bdf> {
+        let buses = self.buses_below(bridge);
+        self.functions.iter().map(|function| function.bdf).filter(move |bdf| buses.contains(&bdf.bus()))
+    }
+    pub(super) fn remove_below(&mut self, bridge: Bdf) {
+        let buses = self.buses_below(bridge);
+        self.functions.retain(|function| !buses.contains(&function.bdf.bus()));
+        self.problems.retain(|problem| !buses.contains(&problem.function.bus()));
+    }
+    fn buses_below(&self, bridge: Bdf) -> core::ops::Range<u8> {
+        let windows = self.function(bridge).and_then(|function| function.bridge.as_ref());
+        windows.map_or(0..0, |windows| windows.secondary..windows.subordinate.saturating_add(1))
+    }
+    pub(super) fn problem(&mut self, function: Bdf, kind: ProblemKind) {
+        self.problems.push(Problem { function, kind });
+    }
+}
