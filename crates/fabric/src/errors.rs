@@ -19,6 +19,9 @@ use tlplab_transaction::{CompletionError, Outcome};
 use tlplab_units::{FcClass, LinkMode, Time};
 use tlplab_wire::tlp::{CompletionStatus, Kind};
 
+/// Of so many protocol errors every detail is kept; all are counted.
+const PROTOCOL_ERRORS_KEPT: usize = 1000;
+
 /// The errors of PCIe 5.0 §6.2.6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorKind {
@@ -131,7 +134,9 @@ impl Fabric {
 
     /// The peer of `port` broke a rule of the data link layer's protocol.
     pub(crate) fn detect_protocol_error(&mut self, port: PortId, error: ProtocolError) {
-        self.protocol_errors.push((self.now, port, error));
+        if self.protocol_errors.len() < PROTOCOL_ERRORS_KEPT {
+            self.protocol_errors.push((self.now, port, error));
+        }
         let kind = match error {
             ProtocolError::AckOfUnsent { .. } | ProtocolError::WrongMode { .. } => {
                 ErrorKind::DataLinkProtocol

@@ -4,7 +4,6 @@ use crate::attribution::{Cause, Partition};
 use crate::egress::Waiting;
 use crate::errors::ErrorKind;
 use crate::ids::PortId;
-use crate::port::Leaving;
 use crate::queue::EventKind;
 use crate::sim::Fabric;
 use tlplab_datalink::{LinkLayer, TlpUnit, Unit};
@@ -93,12 +92,19 @@ impl Fabric {
 
     /// Drops what was to leave by `id`.
     pub(crate) fn discard(&mut self, id: PortId, entry: Waiting) {
+        if let Some(ingress) = entry.ingress
+            && entry.tail > self.now
+        {
+            // Its tail is still to come (cut-through); then its fate is decided again.
+            return self.schedule(
+                entry.tail,
+                EventKind::Processed,
+                u32::from(ingress.0),
+                entry.tlp.to_event(),
+            );
+        }
         self.ports[id.index()].counters.discarded += 1;
         match entry.ingress {
-            Some(ingress) if entry.tail > self.now => {
-                self.drop_tlp(entry.tlp);
-                self.release_when_whole(Leaving { ingress, shape: entry.shape, tail: entry.tail });
-            }
             Some(ingress) => {
                 let completer = self.answers_for(ingress);
                 self.refuse(ingress, entry.tlp, completer, CompletionStatus::UnsupportedRequest);
