@@ -31,6 +31,7 @@
 //! * [`contract`]: devices; [`host`]: host programs
 //! * [`memory`]: a BAR of memory; [`pages`]: the sparse memory behind it, and behind the host's
 //! * [`dma`]: a copier and its driver; [`ring`] and [`ring_driver`]: a descriptor ring and its driver
+//! * [`nic`] and [`nic_driver`]: an Ethernet controller like the 82574, and its driver
 //! * [`load`]: the load generator; [`replay`]: a captured trace again. Both run as devices and on the host.
 //! * [`random`]: random numbers keyed by a component's name
 
@@ -40,6 +41,8 @@ pub mod host;
 mod issue;
 pub mod load;
 pub mod memory;
+pub mod nic;
+pub mod nic_driver;
 pub mod pages;
 pub mod random;
 pub mod replay;
@@ -55,6 +58,8 @@ pub use host::{DeviceInfo, HostAction, HostContext, HostEvent, HostMemory, HostP
 pub use issue::Target;
 pub use load::{Load, LoadConfig, LoadError, LoadOp, Pattern};
 pub use memory::Memory;
+pub use nic::{Cable, Nic, NicConfig, Traffic};
+pub use nic_driver::{NicDriver, NicLoad};
 pub use pages::{HostRam, Pages};
 pub use random::Random;
 pub use replay::{Record, Relocation, Replay, ReplayError, ReplayPace};
