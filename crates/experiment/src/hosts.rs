@@ -150,5 +150,6 @@ pub(crate) fn config(host: &View<'_>) -> HostConfig {
         peer_to_peer: host.text_of("p2p").and_then(|t| peer_to_peer(t).ok()).unwrap_or(default.peer_to_peer),
         tags: host.integer("tags").map_or(default.tags, |n| n as u16),
         completion_timeout: host.duration("completion_timeout").unwrap_or(default.completion_timeout),
+        ecrc: host.boolean("ecrc").unwrap_or(default.ecrc),
     }
 }

@@ -210,6 +210,13 @@ pub static HOST: Section = Section {
             r#""50ms""#,
             "Completion timeout of the processor's requests.",
         ),
+        key(
+            "ecrc",
+            Kind::Boolean,
+            "",
+            "true",
+            "All functions add digests to their TLPs and check them (PCIe 5.0 §2.7.1).",
+        ),
         key("memory", Kind::Table(&MEMORY), "", r#"{ latency = "90ns" }"#, "Host memory."),
     ],
 };

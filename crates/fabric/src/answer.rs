@@ -70,6 +70,7 @@ impl Fabric {
         payload: Payload,
         last: bool,
     ) {
+        let repr = self.with_digest(egress, repr);
         let tlp = self.tlps.get(request);
         let (flow, transaction, carry) = (tlp.flow, tlp.transaction, tlp.carry);
         let answer = self.tlps.insert(repr, payload, flow);
@@ -80,6 +81,15 @@ impl Fabric {
             self.pass_history(request, answer, Cause::Processing, self.ports[egress.index()].node);
         }
         self.enqueue(egress, source, Waiting::own(answer, shape_of(&repr)));
+    }
+
+    /// The same with a digest, if `egress` adds them.
+    pub(crate) fn with_digest(&self, egress: PortId, repr: tlplab_wire::tlp::Repr) -> tlplab_wire::tlp::Repr {
+        if !self.ports[egress.index()].checks_digests {
+            return repr;
+        }
+        let attributes = tlplab_wire::tlp::Attributes { digest: true, ..*repr.attributes() };
+        repr.with_attributes(attributes).unwrap_or(repr)
     }
 
     /// Who answers at a port, and which source of its egress queues that is.

@@ -307,6 +307,7 @@ impl Builder {
             mps,
             mrrs: Mrrs::new(mps.bytes()).unwrap_or(Mrrs::ALL[0]),
             completion_timeout: Some(host.completion_timeout),
+            attributes: Attributes { digest: host.ecrc, ..Attributes::default() },
             ..RequesterConfig::new(id)
         };
         let (mut flows, mut programs) = (Vec::new(), Vec::new());
@@ -364,6 +365,7 @@ impl Builder {
         let attributes = Attributes {
             relaxed_ordering: config.relaxed_ordering,
             id_based_ordering: config.id_based_ordering,
+            digest: self.config.host.ecrc,
             ..Attributes::default()
         };
         let requester = RequesterConfig {
@@ -488,7 +490,7 @@ fn make_port(
         channel: Channel::new(rate, c.generation.encoding(), c.flight, c.skp, faults),
         tampering: Tampering::new(of_direction()),
         max_payload_dw: link.mps.bytes() / 4,
-        checks_digests: false,
+        checks_digests: config.host.ecrc,
         missing: false,
         egress: Egress::new(weights.into_iter()),
         partition: Partition::new(),

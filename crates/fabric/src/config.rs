@@ -70,6 +70,8 @@ pub struct HostConfig {
     pub tags: u16,
     /// Completion timeout of the processor's own requests.
     pub completion_timeout: Duration,
+    /// Software has all functions add digests (ECRC) to what they send, and check those they receive (PCIe 5.0 §2.7.1).
+    pub ecrc: bool,
 }
 
 impl Default for HostConfig {
@@ -83,6 +85,7 @@ impl Default for HostConfig {
             peer_to_peer: PeerToPeer::Forward,
             tags: 32,
             completion_timeout: Duration::from_ms(10),
+            ecrc: false,
         }
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Port {
     pub(crate) tampering: Tampering,
     /// Max_Payload_Size as receiver.
     pub(crate) max_payload_dw: u32,
-    /// It checks digests that come to an end behind it.
+    /// What ends behind it is checked against its digest, and what is made there gets one.
     pub(crate) checks_digests: bool,
     /// A TLP was found bad or missing, and has not come since: more of that is no news.
     pub(crate) missing: bool,

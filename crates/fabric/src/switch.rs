@@ -155,6 +155,7 @@ impl Fabric {
         let completer = Completer { id, rcb: Rcb::ALL[0], mps: Mps::ALL[0], policy: CompletionPolicy::Max };
         self.refused += 1;
         if let Some(repr) = completer.refuse(&self.tlps.get(handle).repr, status) {
+            let repr = self.with_digest(ingress, repr);
             let flow = self.tlps.get(handle).flow;
             let answer = self.tlps.insert(repr, Payload::EMPTY, flow);
             self.pass_history(handle, answer, Cause::Completer, self.ports[ingress.index()].node);

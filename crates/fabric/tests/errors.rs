@@ -20,7 +20,12 @@ const TOP_DOWN: Where = ("sw0", Direction::Down);
 
 /// A device below a switch writes and reads host memory, and the processor writes and reads the device's; MPS 256.
 fn run(forwarding: Forwarding, faults: &[(Where, FaultKind)]) -> (Fabric, Watch) {
+    run_with(forwarding, faults, false)
+}
+
+fn run_with(forwarding: Forwarding, faults: &[(Where, FaultKind)], ecrc: bool) -> (Fabric, Watch) {
     let mut bench = Bench::new();
+    bench.config.host.ecrc = ecrc;
     bench.config.host.completion_timeout = Duration::from_us(40);
     let faults_at = |name: &str| {
         let of_link = faults.iter().filter(|((link, _), _)| *link == name);
@@ -171,6 +176,40 @@ fn a_tlp_that_is_not_as_it_should_be() {
             assert_eq!(detected(&fabric), expected, "{forwarding:?} {at:?} {name} {how:?}");
             assert_eq!(failures(&watch), ended, "{forwarding:?} {at:?} {name} {how:?}");
         }
+    }
+}
+
+/// With digests on every TLP a wrong one is found where the TLP ends, and not before; the TLP is dropped.
+#[test]
+fn digests_are_checked_end_to_end() {
+    use ErrorKind::{CompletionTimeout, Ecrc};
+    let cases: [Case; 3] = [
+        (DEV_UP, "MWr", Tamper::Ecrc, &[("host.rp0 → sw0", Ecrc)], &[Ending::Lost]),
+        (
+            TOP_DOWN,
+            "CplD",
+            Tamper::Ecrc,
+            &[("dev → sw0", CompletionTimeout), ("dev → sw0", Ecrc)],
+            &[Ending::TimedOut],
+        ),
+        (
+            TOP_DOWN,
+            "MRd",
+            Tamper::Ecrc,
+            &[("host.rp0 → sw0", CompletionTimeout), ("mem → sw0", Ecrc)],
+            &[Ending::TimedOut],
+        ),
+    ];
+    for (at, name, how, expected, endings) in cases {
+        let fault = FaultKind::Tamper { only: Some(name), n: 2, count: 1, how };
+        let (fabric, watch) = run_with(Forwarding::CutThrough, &[(at, fault)], true);
+        let mut expected: Vec<_> = expected.iter().map(|&(at, kind)| (at.to_owned(), kind, 1)).collect();
+        expected.sort_unstable();
+        assert_eq!(detected(&fabric), expected, "{at:?} {name}");
+        assert_eq!(failures(&watch), endings, "{at:?} {name}");
+        // Without digests the fault finds nothing to strike.
+        let (fabric, _) = run(Forwarding::CutThrough, &[(at, fault)]);
+        assert_eq!(detected(&fabric), [], "{at:?} {name}");
     }
 }
 
