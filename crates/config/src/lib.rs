@@ -31,6 +31,7 @@
 //! * [`interrupt`]: MSI-X, MSI or INTx
 //! * [`error`]: advanced error reporting, messages, the root port's log
 //! * [`enumerate`]: the software that finds functions and makes them usable
+//! * [`lspci`]: dumps for the real tool, and the tree
 //!
 //! Nothing here waits or knows how a configuration request arrives.
 
@@ -42,6 +43,7 @@ pub mod hardware;
 pub mod header;
 pub mod interrupt;
 pub mod layout;
+pub mod lspci;
 mod registers;
 pub mod space;
 pub mod view;

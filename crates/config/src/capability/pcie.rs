@@ -232,6 +232,8 @@ fn place_slot(block: &mut Block<'_>, slot: Slot) -> Result<(), LayoutError> {
     // No Command Completed Support: what is written to Slot Control takes effect at once.
     let at_once = 1u32 << 18;
     block.set(pcie::SLOT_CAPABILITIES, hot_plug | power | at_once | u32::from(slot.number) << 19);
+    let indicators_off = 0b1111u16 << 6;
+    block.set(pcie::SLOT_CONTROL, indicators_off);
     if slot.hot_plug {
         let enables = pcie::PRESENCE_CHANGED | pcie::HOT_PLUG_INTERRUPT | pcie::DLL_CHANGED_ENABLE;
         block.writable(pcie::SLOT_CONTROL, enables);
