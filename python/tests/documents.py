@@ -108,6 +108,7 @@ def result() -> Result:
             },
             "flows": [flow("ssd", "nic"), flow("nic", "ssd")],
             "errors": [],
+            "measured": [],
             "causes": [
                 "processing", "serialisation", "flight", "queueing", "credit wait", "tag wait",
                 "replay buffer wait", "replay", "data link", "completer", "link down",

@@ -75,6 +75,16 @@ class Flow(TypedDict):
     attribution: list[Attribution]
 
 
+class Measured(TypedDict):
+    """What a program of the host measured itself, as a benchmark prints it."""
+
+    name: str
+    bytes: int
+    from_fs: int
+    to_fs: int
+    payload_bps: float
+
+
 class Utilization(TypedDict):
     """Fractions of a direction's time; they sum to 1."""
 
@@ -152,6 +162,7 @@ class Result(TypedDict):
     stop_reason: str
     verdict: Verdict
     flows: list[Flow]
+    measured: list[Measured]
     causes: list[str]
     errors: list[Detected]
     topology: dict[str, Any]

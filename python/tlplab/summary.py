@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tlplab import quantities as q
-from tlplab.result import Detected, Direction, Flow, Link, Result
+from tlplab.result import Detected, Direction, Flow, Link, Measured, Result
 from tlplab.sheet import NOTHING, Column, Sheet
 
 WIDTH = 100
@@ -41,6 +41,7 @@ def show(result: Result, stream: TextIO) -> None:
     console = console_for(stream)
     show_headline(console, result)
     show_flows(console, result["flows"])
+    show_measured(console, result["measured"])
     show_links(console, result["links"])
     show_errors(console, result["errors"])
     show_attribution(console, result)
@@ -101,6 +102,15 @@ def show_flows(console: Console, flows: list[Flow]) -> None:
         if failed:
             console.print(Text(f"{flow['name']}: {failed}", style="bold red"))
     console.print()
+
+
+def show_measured(console: Console, measured: list[Measured]) -> None:
+    """A line for each program of the host that measured itself."""
+    for one in measured:
+        took = q.time_fs(one["to_fs"] - one["from_fs"])
+        console.print(f"{one['name']}: {q.count(one['bytes'])} B in {took}, {q.rate(one['payload_bps'])}")
+    if measured:
+        console.print()
 
 
 ERRORS = {

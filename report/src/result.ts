@@ -22,6 +22,8 @@ export interface Result {
   stop_reason: string;
   verdict: Verdict;
   flows: Flow[];
+  /** What programs of the host measured themselves; may be absent. */
+  measured?: Measured[];
   /** Names of the causes; every `causes_ns` is indexed like this list. */
   causes: string[];
   /** What ports detected; absent in documents of older versions. */
@@ -58,6 +60,15 @@ export interface Detected {
   first_fs: number;
   /** Of the first TLP it concerns: 32 hexadecimal digits, or null. */
   header: string | null;
+}
+
+export interface Measured {
+  /** The load or program. */
+  name: string;
+  bytes: number;
+  from_fs: number;
+  to_fs: number;
+  payload_bps: number;
 }
 
 export interface Flow {

@@ -8,6 +8,22 @@ use tlplab_units::{Bdf, Time};
 pub trait HostProgram: Send {
     /// Something happened. As for a device: one event at a time, actions are recorded.
     fn handle(&mut self, cx: &mut HostContext<'_>, event: HostEvent);
+
+    /// What it measured of itself so far, as a benchmark prints it.
+    fn measured(&self) -> Option<Measured> {
+        None
+    }
+}
+
+/// What a host program measured: so many bytes in such a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// Bytes it moved.
+    pub bytes: u64,
+    /// When it began.
+    pub from: Time,
+    /// When the last of them were there.
+    pub to: Time,
 }
 
 /// A device as the host sees it after enumeration.

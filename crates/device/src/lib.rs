@@ -31,38 +31,40 @@
 //! * [`contract`]: devices; [`host`]: host programs
 //! * [`memory`]: a BAR of memory; [`pages`]: the sparse memory behind it, and behind the host's
 //! * [`dma`]: a copier and its driver; [`ring`] and [`ring_driver`]: a descriptor ring and its driver
-//! * [`nic`] and [`nic_driver`]: an Ethernet controller like the 82574, and its driver
+//! * [`storage`] and [`dd`]: a block device, and the program that reads and writes it
 //! * [`load`]: the load generator; [`replay`]: a captured trace again. Both run as devices and on the host.
 //! * [`random`]: random numbers keyed by a component's name
 
 pub mod contract;
+pub mod dd;
 pub mod dma;
 pub mod host;
 mod issue;
 pub mod load;
 pub mod memory;
-pub mod nic;
-pub mod nic_driver;
 pub mod pages;
 pub mod random;
 pub mod replay;
 pub mod ring;
 pub mod ring_driver;
+pub mod storage;
 
 pub use contract::{
     Action, BarSpec, Context, Device, DmaError, Event, Identity, IdentityError, InterruptMode, OpId, Refusal,
     ReplyToken,
 };
+pub use dd::{Dd, DdLoad};
 pub use dma::{Dma, DmaDriver};
-pub use host::{DeviceInfo, HostAction, HostContext, HostEvent, HostMemory, HostProgram, OutOfMemory};
+pub use host::{
+    DeviceInfo, HostAction, HostContext, HostEvent, HostMemory, HostProgram, Measured, OutOfMemory,
+};
 pub use issue::Target;
 pub use load::{Load, LoadConfig, LoadError, LoadOp, Pattern};
 pub use memory::Memory;
-pub use nic::{Cable, Nic, NicConfig, Traffic};
-pub use nic_driver::{NicDriver, NicLoad};
 pub use pages::{HostRam, Pages};
 pub use random::Random;
 pub use replay::{Record, Relocation, Replay, ReplayError, ReplayPace};
 pub use ring::{Descriptor, Ring, RingConfig};
 pub use ring_driver::{RingDriver, RingLoad};
+pub use storage::{Command, Storage, StorageConfig};
 pub use tlplab_transaction::{Bytes, Payload};

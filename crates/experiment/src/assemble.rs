@@ -6,8 +6,8 @@ use crate::load::{Generate, LoadSpec, Op, Pace, Pattern, Timing, Work};
 use crate::models::{ModelSpec, RingSpec};
 use crate::run::{Inputs, RunError};
 use tlplab_device::{
-    Context, Device, Dma, DmaDriver, Event, Identity, Load, LoadConfig, LoadOp, Memory, Record, Relocation,
-    Replay, ReplayPace, Ring, RingConfig, RingDriver, RingLoad, Target,
+    Context, Dd, Device, Dma, DmaDriver, Event, HostProgram, Identity, Load, LoadConfig, LoadOp, Memory,
+    Record, Relocation, Replay, ReplayPace, Ring, RingConfig, RingDriver, RingLoad, Storage, Target,
 };
 use tlplab_fabric::Builder;
 use tlplab_fabric::topology::FlowInfo;
@@ -24,6 +24,7 @@ fn flows_of(load: &LoadSpec) -> Vec<FlowInfo> {
         |operation: &str| flow(&format!("{}.{operation}", load.name), &load.device, operation, &load.target);
     match &load.work {
         Work::Replay { .. } => one("replay"),
+        Work::Dd(dd) => one(if dd.write { "dd-write" } else { "dd-read" }),
         Work::Generate(generate) => match generate.op {
             Op::Read => one("read"),
             Op::Write => one("write"),
@@ -35,7 +36,7 @@ fn flows_of(load: &LoadSpec) -> Vec<FlowInfo> {
 }
 
 fn is_finite(load: &LoadSpec) -> bool {
-    load.count.is_some() || matches!(load.work, Work::Replay { .. })
+    load.count.is_some() || load.work.ends_by_itself()
 }
 
 pub(crate) fn add_devices(
@@ -59,6 +60,16 @@ pub(crate) fn add_devices(
                 let part = |what: &str, op: &str| flow(&format!("{name}.{what}"), name, op, "host");
                 let flows = vec![part("fetch", "read"), part("transmit", "read"), part("receive", "write")];
                 builder.device(name, Box::new(Ring::new(config)), flows, false);
+            }
+            ModelSpec::Storage(config) => {
+                let part = |what: &str, op: &str| flow(&format!("{name}.{what}"), name, op, "host");
+                let flows = vec![
+                    part("commands", "read"),
+                    part("from_host", "read"),
+                    part("to_host", "write"),
+                    part("status", "write"),
+                ];
+                builder.device(name, Box::new(Storage::new(*config)), flows, false);
             }
             ModelSpec::Python { .. } => {
                 let identity =
@@ -96,6 +107,8 @@ fn add_issuer(
         let own_flows = flows_of(load);
         let device: Box<dyn Device> = match &load.work {
             Work::Generate(generate) => Box::new(generator(load, generate, experiment.fabric.seed)?),
+            // The host's.
+            Work::Dd(_) => continue,
             Work::Replay { file, timing, outstanding, fold } => {
                 let tags = experiment.fabric.devices.iter().find(|d| d.name == *name).map_or(1, |d| d.tags);
                 let outstanding = outstanding.unwrap_or(tags.into());
@@ -174,9 +187,12 @@ fn replay(
 pub(crate) fn add_host_loads(builder: &mut Builder, experiment: &Experiment) -> Result<usize, RunError> {
     let mut programs = 0;
     for load in experiment.loads.iter().filter(|l| l.device == "host") {
-        let Work::Generate(generate) = &load.work else { continue };
-        let program = generator(load, generate, experiment.fabric.seed)?;
-        builder.program(Box::new(program), flows_of(load), is_finite(load));
+        let program: Box<dyn HostProgram> = match &load.work {
+            Work::Generate(generate) => Box::new(generator(load, generate, experiment.fabric.seed)?),
+            Work::Dd(dd) => Box::new(Dd::new(&load.target, *dd)),
+            Work::Replay { .. } => continue,
+        };
+        builder.program(program, flows_of(load), is_finite(load));
         programs += 1;
     }
     Ok(programs)

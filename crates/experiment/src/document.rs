@@ -72,6 +72,7 @@ pub(crate) fn document(
         stop_reason,
         verdict: result::Verdict::default(),
         flows: flows(fabric, span),
+        measured: measured(fabric),
         causes: result::cause_names(),
         errors: detected(fabric),
         topology: result::Topology { nodes: nodes(fabric, experiment) },
@@ -125,6 +126,21 @@ fn drop_idle(document: &mut Document, experiment: &Experiment) {
         ladder.packets.iter_mut().for_each(|p| p.flow = p.flow.and_then(index));
         ladder.transactions.retain_mut(|t| index(t.flow).map(|new| t.flow = new).is_some());
     }
+}
+
+fn measured(fabric: &mut Fabric) -> Vec<result::Measured> {
+    let programs = fabric.measured();
+    let one = |(flow, measured): (FlowId, tlplab_device::Measured)| {
+        let span = measured.to.saturating_since(measured.from).as_fs().max(1) as f64;
+        result::Measured {
+            name: fabric.topology().flows[flow.index()].name.clone(),
+            bytes: measured.bytes,
+            from_fs: measured.from.as_fs(),
+            to_fs: measured.to.as_fs(),
+            payload_bps: measured.bytes as f64 * 8.0 / (span / FS_PER_S),
+        }
+    };
+    programs.into_iter().map(one).collect()
 }
 
 fn flows(fabric: &Fabric, span: Duration) -> Vec<result::Flow> {

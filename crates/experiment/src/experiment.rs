@@ -294,7 +294,8 @@ fn resolve_host(sources: &mut Sources, root: &mut Node, read: ReadFile<'_>, path
 
 fn check_something_happens(root: &View<'_>, loads: &[LoadSpec], devices: &[DeviceSpec]) -> Result<(), Error> {
     let acts = |d: &DeviceSpec| {
-        d.driver.is_some() || !matches!(d.model, ModelSpec::Dma { .. } | ModelSpec::Memory { .. })
+        d.driver.is_some()
+            || !matches!(d.model, ModelSpec::Dma { .. } | ModelSpec::Memory { .. } | ModelSpec::Storage(_))
     };
     if !loads.is_empty() || devices.iter().any(acts) {
         return Ok(());
@@ -310,7 +311,7 @@ fn files(root: &View<'_>, loads: &[LoadSpec], devices: &[DeviceSpec]) -> Vec<Nee
     };
     let traces = loads.iter().filter_map(|load| match &load.work {
         Work::Replay { file, .. } => needed("load", &load.name, "replay", file, FileKind::Trace),
-        Work::Generate(_) => None,
+        Work::Generate(_) | Work::Dd(_) => None,
     });
     let models = devices.iter().filter_map(|device| match &device.model {
         ModelSpec::Python { object, .. } => {

@@ -34,6 +34,7 @@
 
 mod assemble;
 mod check;
+mod dd;
 mod document;
 pub mod error;
 pub mod experiment;

@@ -1,10 +1,12 @@
 //! Loads: what devices and the host do.
 
+use crate::dd;
 use crate::error::{Error, Problem, suggest};
 use crate::models::ModelSpec;
 use crate::tables;
 use crate::topology::DeviceSpec;
 use crate::view::View;
+use tlplab_device::DdLoad;
 use tlplab_fabric::config::HostConfig;
 use tlplab_units::Time;
 
@@ -47,6 +49,15 @@ pub enum Work {
         /// they stay as they are.
         fold: Option<(u64, u64)>,
     },
+    /// Blocks between a storage device and the host.
+    Dd(DdLoad),
+}
+
+impl Work {
+    /// Does it end without a count?
+    pub fn ends_by_itself(&self) -> bool {
+        matches!(self, Self::Replay { .. } | Self::Dd(_))
+    }
 }
 
 /// Transactions of one kind.
@@ -134,6 +145,9 @@ pub(crate) fn read(
                 let file = join(&replay, replay.text());
                 read_replay(&own, &view, &parties, file, host, &mut next_window)?
             }
+            None if dd::is_dd(&view) => {
+                Work::Dd(dd::read(&own, &view, parties.device, parties.target, devices)?)
+            }
             None => Work::Generate(generate(&view, &parties, host, &mut next_window)?),
         };
         loads.push(LoadSpec {
@@ -141,7 +155,8 @@ pub(crate) fn read(
             device: parties.device.into(),
             target: parties.target.into(),
             start: view.instant("start").unwrap_or(Time::ZERO),
-            count: view.integer("count"),
+            // A dd counts blocks, and nobody sees their ends.
+            count: view.integer("count").filter(|_| !matches!(work, Work::Dd(_))),
             work,
         });
     }
@@ -260,6 +275,12 @@ fn generate(
     if let Some(timing) = view.get("timing") {
         return Err(timing
             .key_error(Problem::new("timing belongs to replay").hint("remove it, or add replay = \"…\"")));
+    }
+    for key in dd::OWN_KEYS {
+        if let Some(extra) = view.get(key) {
+            let problem = Problem::new(format!("{key} belongs to dd"));
+            return Err(extra.key_error(problem.hint("remove it, or write op = \"dd-read\"")));
+        }
     }
     let op = op(view, parties)?;
     let size_view = view.require(&tables::LOAD, "size")?;

@@ -5,6 +5,8 @@ use crate::keys::{Extra, Key, Kind, Word};
 use crate::tree::Value;
 use crate::view::View;
 use std::collections::BTreeMap;
+use tlplab_device::StorageConfig;
+use tlplab_units::Time;
 
 /// A built-in model.
 #[derive(Debug)]
@@ -82,12 +84,32 @@ pub static MODELS: &[Model] = &[
             count("requests", MANY, "1000", "10", "Descriptors in all."),
         ],
     },
+    Model {
+        name: "storage",
+        doc: "A block device of 4 KiB sectors that works off commands in host memory; a load with op = \"dd-read\" drives it",
+        keys: &[
+            Key {
+                name: "access",
+                kind: Kind::Time,
+                default: r#""1us""#,
+                example: r#""20us""#,
+                doc: "From the beginning of a sector's access to its data, whatever came before.",
+            },
+            count(
+                "sectors_in_flight",
+                (1, 256),
+                "1",
+                "8",
+                "Sectors between the beginning of their access and the end of their DMA, at most; with 1 a sector begins when all writes of the one before were accepted (posted) or answered (non-posted).",
+            ),
+        ],
+    },
 ];
 
 /// `model = "…"`
 pub static MODEL: Word = Word {
     what: "a model such as \"dma\" or \"mydev.py:Copier\"",
-    pattern: r"^(dma|memory|copier|ring|.+\.py:[A-Za-z_][A-Za-z0-9_]*)$",
+    pattern: r"^(dma|memory|copier|ring|storage|.+\.py:[A-Za-z_][A-Za-z0-9_]*)$",
     check: check_model,
 };
 
@@ -152,6 +174,8 @@ pub enum ModelSpec {
     },
     /// `ring`, with its driver
     Ring(RingSpec),
+    /// `storage`
+    Storage(StorageConfig),
     /// `file.py:Class`
     Python {
         /// The file, relative to the one that names it.
@@ -197,6 +221,7 @@ impl ModelSpec {
             Self::Memory { .. } => "memory",
             Self::Copier { .. } => "copier",
             Self::Ring(_) => "ring",
+            Self::Storage(_) => "storage",
             Self::Python { object, .. } => &object.name,
         }
     }
@@ -204,7 +229,7 @@ impl ModelSpec {
     pub fn bar(&self) -> Option<u64> {
         match self {
             Self::Dma { bar } | Self::Memory { bar } => Some(*bar),
-            Self::Copier { .. } | Self::Ring(_) | Self::Python { .. } => None,
+            Self::Copier { .. } | Self::Ring(_) | Self::Storage(_) | Self::Python { .. } => None,
         }
     }
 }
@@ -241,6 +266,10 @@ pub(crate) fn spec(
             receive: device.text_of("direction") != Some("transmit"),
             interrupt_every: integer("interrupt_every"),
             requests: integer("requests"),
+        }),
+        "storage" => ModelSpec::Storage(StorageConfig {
+            access: device.instant("access").unwrap_or(Time::ZERO) - Time::ZERO,
+            sectors_in_flight: integer("sectors_in_flight"),
         }),
         _ => ModelSpec::Dma { bar: bar(device)? },
     })

@@ -41,6 +41,8 @@ pub struct Document {
     pub verdict: Verdict,
     /// Streams of transactions: loads and programs.
     pub flows: Vec<Flow>,
+    /// What programs of the host measured themselves.
+    pub measured: Vec<Measured>,
     /// [`cause_names`].
     pub causes: Vec<String>,
     /// What receivers and requesters detected, the warm-up included.
@@ -232,6 +234,21 @@ pub struct Attribution {
     pub total_ns: f64,
     /// Part of the sum of all latencies of the flow.
     pub share: f64,
+}
+
+/// What a program of the host measured, as a benchmark prints it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Measured {
+    /// The load or program.
+    pub name: String,
+    /// Bytes it moved.
+    pub bytes: u64,
+    /// When it began.
+    pub from_fs: u64,
+    /// When the last of them were there.
+    pub to_fs: u64,
+    /// Bits per second between these times.
+    pub payload_bps: f64,
 }
 
 /// Components.

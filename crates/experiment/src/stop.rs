@@ -1,7 +1,7 @@
 //! When a run ends.
 
 use crate::error::{Error, Problem};
-use crate::load::{LoadSpec, Work};
+use crate::load::LoadSpec;
 use crate::tree::{Entry, Node, Table, Value};
 use crate::view::View;
 use tlplab_units::Time;
@@ -28,7 +28,7 @@ pub(crate) fn expand(node: &mut Node) {
 pub(crate) fn read(root: &View<'_>, loads: &[LoadSpec], warmup: Time) -> Result<Stop, Error> {
     let Some(view) = root.get("stop") else {
         for (name, load) in root.get("load").iter().flat_map(View::entries) {
-            let ends = |l: &LoadSpec| l.count.is_some() || matches!(l.work, Work::Replay { .. });
+            let ends = |l: &LoadSpec| l.count.is_some() || l.work.ends_by_itself();
             if !loads.iter().any(|l| l.name == name && ends(l)) {
                 let problem = Problem::new("this load never ends, and the experiment has no stop");
                 return Err(load.key_error(problem.hint("add stop = \"200us\", or a count to each load")));

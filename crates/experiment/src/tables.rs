@@ -518,12 +518,18 @@ pub static LOAD: Section = Section {
         ),
         key(
             "op",
-            Kind::Choice(&["read", "write", "both", "mmio-read", "mmio-write"]),
+            Kind::Choice(&["read", "write", "both", "mmio-read", "mmio-write", "dd-read", "dd-write"]),
             "",
             r#""write""#,
-            "What a device does by DMA, or the host by MMIO. Required without replay.",
+            "What a device does by DMA, or the host by MMIO, or to a storage device as dd does with direct IO. Required without replay.",
         ),
-        key("size", Kind::Size, "", r#""4KiB""#, "Bytes of a transaction. Required without replay."),
+        key(
+            "size",
+            Kind::Size,
+            "",
+            r#""4KiB""#,
+            "Bytes of a transaction; of dd: of a block (bs=). Required without replay.",
+        ),
         key(
             "outstanding",
             Kind::Integer { min: 1, max: 65_536 },
@@ -538,7 +544,13 @@ pub static LOAD: Section = Section {
             r#""25Gb/s""#,
             "Payload offered per second; absent: as fast as outstanding allows.",
         ),
-        key("count", COUNT, "", "1000", "Transactions in all; absent: until the run stops."),
+        key(
+            "count",
+            COUNT,
+            "",
+            "1000",
+            "Transactions in all; absent: until the run stops. Of dd: blocks, 1 if absent.",
+        ),
         key("start", Kind::Time, r#""0s""#, r#""10us""#, "When it begins."),
         key(
             "pattern",
@@ -582,6 +594,20 @@ pub static LOAD: Section = Section {
             "",
             r#""fast""#,
             "Replay at the captured times (the default), or as fast as the fabric takes them.",
+        ),
+        key(
+            "request",
+            Kind::Size,
+            "",
+            r#""64KiB""#,
+            "Of dd: bytes that the host asks a storage device for at a time, a multiple of 4KiB. Default 128KiB.",
+        ),
+        key(
+            "host_cost",
+            Kind::Time,
+            "",
+            r#""1us""#,
+            "Of dd: what the operating system takes for each 4 KiB of a request, before the device hears of it. Default 0s.",
         ),
     ],
 };

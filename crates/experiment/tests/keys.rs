@@ -28,6 +28,10 @@ model = "ring"
 under = "host.rp3"
 link = "gen4 x4"
 model = "copier"
+[device.storage]
+under = "host.rp4"
+link = "gen4 x4"
+model = "storage"
 [link.ssd.upper.buffers]
 posted_headers = 1
 [[fault]]
@@ -87,8 +91,13 @@ const COMPANIONS: &[(&str, &[&str])] = &[
     ("load.ssd.device", &["load.ssd.device=dma"]),
     ("load.ssd.replay", &["load.ssd={}"]),
     ("load.ssd.timing", &["load.ssd={ replay = \"x.csv\" }"]),
+    ("load.ssd.request", DD),
+    ("load.ssd.host_cost", DD),
     ("defaults.link.skp", &["switch.sw0.latency=1ns"]),
 ];
+
+const DD: &[&str] =
+    &["load.ssd={ device = \"host\", target = \"storage\", op = \"dd-read\", size = \"1MiB\" }"];
 
 /// Keys without an example to try: tables of names, and files.
 const NOT_HERE: [&str; 1] = ["include"];

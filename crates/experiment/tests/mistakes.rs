@@ -124,6 +124,16 @@ const CASES: &[(&str, &str)] = &[
     ("size = \"4KiB\"", "size = \"4KiB\", timing = \"fast\""),
     ("size = \"4KiB\"", "size = \"4KiB\", replay = \"x.pcapng\""),
     ("op = \"write\", size = \"4KiB\", outstanding = 32", "replay = \"x.csv\", outstanding = 3"),
+    ("op = \"write\", size = \"4KiB\", outstanding = 32", "op = \"dd-read\", size = \"4KiB\""),
+    (
+        "ssd = { op = \"write\", size = \"4KiB\", outstanding = 32 }",
+        "dd = { device = \"host\", target = \"ssd\", op = \"dd-read\", size = \"4KiB\" }",
+    ),
+    (
+        "model = \"dma\"",
+        "model = \"storage\"\n[load.dd]\ndevice = \"host\"\ntarget = \"ssd\"\nop = \"dd-read\"\nsize = \"1500B\"",
+    ),
+    ("size = \"4KiB\", outstanding = 32", "size = \"4KiB\", host_cost = \"1us\""),
     ("op = \"write\", size = \"4KiB\", outstanding = 32", "replay = \"x.csv\", address = 0x1000"),
     ("op = \"write\", size = \"4KiB\", outstanding = 32", "replay = \"x.csv\", window = \"1000B\""),
     ("op = \"write\", size = \"4KiB\", outstanding = 32", "replay = \"x.csv\", target = \"nic\""),

@@ -3,12 +3,14 @@
 use crate::attribution::Cause;
 use crate::ids::{FlowId, LinkId, PortId};
 use crate::port::WireCounters;
+use crate::root::Program;
 use crate::sample::Sample;
 use crate::sim::Fabric;
 use crate::timeline::{BINS, Gauge};
 use crate::topology::Topology;
 use crate::transactions::FlowStatistics;
 use tlplab_datalink::{Counters, LinkLayer};
+use tlplab_device::Measured;
 use tlplab_units::{Duration, FcClass, Time, Vc};
 
 /// What one direction of a link did.
@@ -91,6 +93,13 @@ impl Fabric {
     /// TLPs that exist now.
     pub fn tlps_live(&self) -> usize {
         self.tlps.live()
+    }
+    /// What each host program measured of itself, with the first of its flows.
+    pub fn measured(&mut self) -> Vec<(FlowId, Measured)> {
+        let root = self.root();
+        let flow = |program: &Program| root.initiator.flows[usize::from(program.streams.0)];
+        let of = |program: &Program| Some((flow(program), program.program.as_ref()?.measured()?));
+        root.programs.iter().filter_map(of).collect()
     }
     /// Interrupts that reached the host.
     pub fn interrupts(&self) -> u64 {

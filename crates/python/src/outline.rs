@@ -66,6 +66,10 @@ fn link(link: &LinkConfig) -> String {
 fn work(work: &Work) -> String {
     let load = match work {
         Work::Replay { file, .. } => return format!("replay {file}"),
+        Work::Dd(dd) => {
+            let op = if dd.write { "dd write" } else { "dd read" };
+            return format!("{op} {} x {} B, {} B a request", dd.count, dd.block, dd.request);
+        }
         Work::Generate(load) => load,
     };
     let op = match load.op {

@@ -32,7 +32,7 @@ impl Facts<'_> {
     fn pace(&self, flow: &Flow) -> Option<Pace> {
         match &self.load(flow)?.work {
             Work::Generate(generate) => Some(generate.pace),
-            Work::Replay { .. } => None,
+            Work::Replay { .. } | Work::Dd(_) => None,
         }
     }
 
@@ -40,7 +40,7 @@ impl Facts<'_> {
     pub(super) fn size(&self, flow: &Flow) -> Option<u64> {
         match &self.load(flow)?.work {
             Work::Generate(generate) => Some(generate.size),
-            Work::Replay { .. } => None,
+            Work::Replay { .. } | Work::Dd(_) => None,
         }
     }
 

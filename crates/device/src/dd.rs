@@ -1,0 +1,158 @@
+//! `dd`: moves blocks between a storage device and host memory, request by request, as the program of that name and the operating
+//! system below it do with direct IO. The driver of a [`Storage`](crate::storage::Storage).
+
+use crate::host::{HostContext, HostEvent, HostProgram, Measured};
+use crate::storage::{Command, SECTOR, regs, unwritten};
+use tlplab_units::{Duration, Time};
+
+/// What a dd does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DdLoad {
+    /// The device is written; otherwise it is read.
+    pub write: bool,
+    /// Bytes of a block (`bs=`), a multiple of [`SECTOR`].
+    pub block: u64,
+    /// Blocks (`count=`), one after the other on the device, into or from the same buffer.
+    pub count: u64,
+    /// Bytes of a request to the device at most, a multiple of [`SECTOR`].
+    pub request: u64,
+    /// What the host spends on each sector of a request before it is issued, when nothing else is under way.
+    pub cost: Duration,
+    /// When it begins, after [`HostEvent::Start`].
+    pub start: Duration,
+}
+
+/// The ring holds one command: the next request is made when the one before is done.
+const ENTRIES: u32 = 1;
+
+/// Moves blocks, one request after the other. In payload-carrying runs it checks what it reads from sectors that nobody wrote.
+#[derive(Clone, Debug)]
+pub struct Dd {
+    device: String,
+    load: DdLoad,
+    index: usize,
+    registers: u64,
+    ring: u64,
+    buffer: u64,
+    /// Requests ever posted.
+    posted: u32,
+    /// Bytes that were moved, and those of the request under way.
+    moved: u64,
+    moving: u64,
+    from: Time,
+    to: Time,
+}
+
+impl Dd {
+    /// A dd on the storage device called `device`.
+    pub fn new(device: &str, load: DdLoad) -> Self {
+        let (index, registers, ring, buffer, posted, moved, moving) = (0, 0, 0, 0, 0, 0, 0);
+        let (device, from, to) = (device.to_string(), Time::ZERO, Time::ZERO);
+        Self { device, load, index, registers, ring, buffer, posted, moved, moving, from, to }
+    }
+
+    fn probe(&mut self, cx: &mut HostContext<'_>) -> Result<(), String> {
+        let (index, info) = cx
+            .device(&self.device)
+            .ok_or_else(|| format!("there is no device {:?} to drive", self.device))?;
+        let (registers, _) = info.bars[0].ok_or_else(|| format!("{} has no BAR 0", self.device))?;
+        let mut alloc = |bytes| cx.memory().alloc(bytes, SECTOR).map_err(|error| error.to_string());
+        (self.ring, self.buffer) = (alloc(u64::from(ENTRIES) * Command::BYTES)?, alloc(self.load.block)?);
+        (self.index, self.registers) = (index, registers);
+        let mut setup = [0; 12];
+        setup[..8].copy_from_slice(&self.ring.to_le_bytes());
+        setup[8..].copy_from_slice(&ENTRIES.to_le_bytes());
+        cx.mmio_write(0, registers + regs::BASE, setup.into());
+        Ok(())
+    }
+
+    /// The host begins to work on the next request.
+    fn prepare(&mut self, cx: &mut HostContext<'_>) {
+        let left = self.load.block - self.moved % self.load.block;
+        self.moving = left.min(self.load.request);
+        let cost = self.load.cost.as_fs().saturating_mul(self.moving / SECTOR);
+        cx.timer(cx.now() + Duration::from_fs(cost), 0);
+    }
+
+    /// The host has done its part: the device gets the request.
+    fn issue(&mut self, cx: &mut HostContext<'_>) {
+        let command = Command {
+            address: self.buffer + self.moved % self.load.block,
+            lba: self.moved / SECTOR,
+            sectors: (self.moving / SECTOR) as u32,
+            write: self.load.write,
+            interrupt: true,
+        };
+        if self.load.write && !cx.length_only() {
+            for sector in 0..u64::from(command.sectors) {
+                let data = written(command.lba + sector);
+                cx.memory().write(command.address + sector * SECTOR, &data);
+            }
+        }
+        cx.memory().write(self.ring, &command.to_bytes());
+        self.posted = self.posted.wrapping_add(1);
+        cx.mmio_write(0, self.registers + regs::TAIL, self.posted.to_le_bytes().into());
+    }
+
+    fn interrupt(&mut self, cx: &mut HostContext<'_>) {
+        let mut status = [0; 4];
+        cx.memory().read(self.ring + Command::STATUS, &mut status);
+        match u32::from_le_bytes(status) {
+            // Somebody else's interrupt, or one of a request that was seen.
+            Command::PENDING => return,
+            _ if self.moving == 0 => return,
+            Command::DONE => {}
+            _ => return cx.fault(format!("{} failed the request at byte {}", self.device, self.moved)),
+        }
+        if let Some(at) = self.first_wrong(cx) {
+            return cx.fault(format!("byte {at} of {} came wrong", self.device));
+        }
+        self.moved += self.moving;
+        self.moving = 0;
+        self.to = cx.now();
+        match self.moved < self.load.block.saturating_mul(self.load.count) {
+            true => self.prepare(cx),
+            false => cx.finished(),
+        }
+    }
+
+    /// The first byte of the device that was read and is not what it is.
+    fn first_wrong(&self, cx: &mut HostContext<'_>) -> Option<u64> {
+        if self.load.write || cx.length_only() {
+            return None;
+        }
+        let mut found = vec![0; SECTOR as usize];
+        (self.moved..self.moved + self.moving).step_by(SECTOR as usize).find_map(|at| {
+            cx.memory().read(self.buffer + at % self.load.block, &mut found);
+            let wrong = found.iter().zip(unwritten(at / SECTOR)).position(|(found, right)| *found != right);
+            wrong.map(|byte| at + byte as u64)
+        })
+    }
+}
+
+/// What is written to a sector: other than what [`unwritten`] sectors hold.
+pub fn written(lba: u64) -> Vec<u8> {
+    unwritten(lba).into_iter().map(|byte| !byte).collect()
+}
+
+impl HostProgram for Dd {
+    fn handle(&mut self, cx: &mut HostContext<'_>, event: HostEvent) {
+        match event {
+            HostEvent::Start => match self.probe(cx) {
+                Ok(()) => cx.timer(cx.now() + self.load.start, 1),
+                Err(why) => cx.fault(why),
+            },
+            HostEvent::Timer { id: 0 } => self.issue(cx),
+            HostEvent::Timer { .. } => {
+                self.from = cx.now();
+                self.prepare(cx);
+            }
+            HostEvent::Interrupt { device, .. } if device == self.index => self.interrupt(cx),
+            _ => {}
+        }
+    }
+
+    fn measured(&self) -> Option<Measured> {
+        (self.moved > 0).then_some(Measured { bytes: self.moved, from: self.from, to: self.to })
+    }
+}

@@ -1,0 +1,137 @@
+//! The storage device and dd on an ideal driver.
+
+mod ideal;
+use ideal::Ideal;
+use tlplab_device::dd::written;
+use tlplab_device::storage::{SECTOR, regs};
+use tlplab_device::*;
+use tlplab_units::{Duration, Time};
+
+fn us(n: u64) -> Time {
+    Time::ZERO + Duration::from_us(n)
+}
+
+fn load(write: bool, sectors: u64, request: u64) -> DdLoad {
+    let (cost, start) = (Duration::from_ns(500), Duration::ZERO);
+    DdLoad { write, block: sectors * SECTOR, count: 2, request: request * SECTOR, cost, start }
+}
+
+#[test]
+fn every_sector_is_moved_once_and_in_order() {
+    for (write, length_only, in_flight, sectors, request) in [
+        (false, false, 1, 10, 4),
+        (true, false, 1, 10, 4),
+        (false, false, 3, 7, 7),
+        (true, false, 5, 7, 3),
+        (false, true, 8, 64, 32),
+        (true, true, 1, 1, 1),
+    ] {
+        let config = StorageConfig { access: Duration::from_us(1), sectors_in_flight: in_flight };
+        let mut world = Ideal::new(length_only)
+            .device("disk", Storage::new(config))
+            .host(Dd::new("disk", load(write, sectors, request)));
+        world.run(us(10_000));
+        assert_eq!((world.faults.clone(), world.finished), (vec![], 1));
+        let moved: Vec<_> = world.ops(if write { "read" } else { "write" });
+        let places: Vec<u64> = moved.iter().filter(|op| op.1 == SECTOR).map(|op| op.0).collect();
+        let first = places[0];
+        let wanted: Vec<u64> = (0..2 * sectors).map(|n| first + n % sectors * SECTOR).collect();
+        assert_eq!(places, wanted, "{in_flight} in flight");
+        let requests = 2 * sectors.div_ceil(request);
+        let commands = world.ops("read").iter().filter(|op| op.1 == Command::BYTES).count() as u64;
+        assert_eq!((commands, world.interrupts), (requests, requests));
+        assert!(world.most_in_flight <= in_flight as usize + 2);
+        let measured = world.program.as_ref().and_then(|dd| dd.measured()).expect("it moved bytes");
+        assert_eq!(measured.bytes, 2 * sectors * SECTOR);
+        // Nothing is faster than its parts: the host's cost and the medium's access, one after the other.
+        let least = 2 * sectors * 500_000_000 + 2 * sectors.div_ceil(in_flight.into()) * 1_000_000_000;
+        assert!((measured.to - measured.from).as_fs() > least);
+    }
+}
+
+#[test]
+fn one_sector_at_a_time_takes_its_access_and_its_dma() {
+    // The ideal driver accepts a write after 10 ns.
+    let mut world = Ideal::new(true)
+        .device("disk", Storage::new(StorageConfig::default()))
+        .host(Dd::new("disk", load(false, 8, 8)));
+    world.run(us(1000));
+    let writes: Vec<u64> = world
+        .log
+        .iter()
+        .filter(|(_, what, _, bytes)| *what == "write" && *bytes == SECTOR)
+        .map(|(at, ..)| at.as_fs() / 1_000_000)
+        .collect();
+    let gaps: Vec<u64> = writes.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(gaps[..7], [1010; 7]);
+}
+
+/// The disk's side alone, with legacy interrupts.
+struct Bench {
+    disk: Storage,
+    next_op: u64,
+    mode: contract::InterruptMode,
+}
+
+impl Bench {
+    fn tell(&mut self, event: Event) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let mut cx = Context::new(Time::ZERO, false, &[], &mut self.next_op, &mut actions);
+        cx = cx.with_interrupts(self.mode);
+        self.disk.handle(&mut cx, event);
+        actions
+    }
+    fn write(&mut self, offset: u64, value: u32) -> Vec<Action> {
+        self.tell(Event::MmioWrite { bar: 0, offset, data: value.to_le_bytes().into() })
+    }
+    fn read(&mut self, offset: u64) -> (Vec<Action>, Payload) {
+        let mut actions = self.tell(Event::MmioRead { bar: 0, offset, bytes: 4, reply: ReplyToken(0) });
+        match actions.pop() {
+            Some(Action::Reply { data, .. }) => (actions, data),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn written_data_reads_back_and_the_pin_goes_up_and_down() {
+    let mode = contract::InterruptMode::Intx;
+    let mut bench = Bench { disk: Storage::new(StorageConfig::default()), next_op: 0, mode };
+    bench.write(regs::BASE, 0x8000);
+    bench.write(regs::ENTRIES, 4);
+    let op = OpId(0);
+    let fetch = Action::DmaRead { op, stream: 0, address: 0x8000, bytes: 32, carry: true };
+    assert_eq!(bench.write(regs::TAIL, 1), [fetch]);
+    let command = Command { address: 0x1_0000, lba: 5, sectors: 1, write: true, interrupt: true };
+    let actions = bench.tell(Event::DmaReadDone { op, result: Ok(command.to_bytes().to_vec().into()) });
+    let op = OpId(1);
+    assert_eq!(actions, [Action::DmaRead { op, stream: 1, address: 0x1_0000, bytes: SECTOR, carry: false }]);
+    let accessed = bench.tell(Event::DmaReadDone { op, result: Ok(written(5).into()) });
+    assert_eq!(accessed, [Action::Timer { at: us(1), id: 0 }]);
+    let status = bench.tell(Event::Timer { id: 0 });
+    let op = OpId(2);
+    let done = Command::DONE.to_le_bytes().into();
+    assert_eq!(status, [Action::DmaWrite { op, stream: 3, address: 0x8000 + Command::STATUS, data: done }]);
+    // Not before the status word was accepted: non-posted, it could be overtaken.
+    assert_eq!(bench.read(regs::INTERRUPT), (vec![], [0; 4].into()));
+    let raised = bench.tell(Event::DmaWriteAccepted { op });
+    assert_eq!(raised, [Action::Intx { stream: 3, asserted: true }]);
+    let lowered = Action::Intx { stream: 3, asserted: false };
+    assert_eq!(bench.read(regs::INTERRUPT), (vec![lowered], [1, 0, 0, 0].into()));
+    assert_eq!(bench.read(regs::INTERRUPT), (vec![], [0; 4].into()));
+    assert_eq!(bench.read(regs::HEAD), (vec![], [1, 0, 0, 0].into()));
+    bench.tell(Event::Reset);
+    assert_eq!((bench.disk.sector(5), bench.disk.sector(6)), (written(5), storage::unwritten(6)));
+    assert_eq!(bench.read(regs::HEAD).1, [0; 4].into());
+}
+
+#[test]
+fn a_request_that_fails_is_noticed() {
+    let mut world = Ideal::new(false)
+        .device("disk", Storage::new(StorageConfig::default()))
+        .host(Dd::new("disk", load(true, 4, 2)));
+    // The ring is the first page that the driver takes, the buffer the next: its third sector.
+    world.poison = Some(0x10_1000 + 2 * SECTOR);
+    world.run(us(1000));
+    assert_eq!(world.faults, ["disk failed the request at byte 8192"]);
+}
