@@ -21,6 +21,7 @@ def direction(source: str, to: str, payload: float, idle: float, credits: float 
         "replayed": 3,
         "replay_timeouts": 1,
         "bad_lcrc": 3,
+        "no_room": 0,
         "stalls": {"credits": credits, "tags": 0.0, "replay_buffer": 0.0},
     }
 

@@ -118,6 +118,7 @@ Direction = TypedDict(
         "replayed": int,
         "replay_timeouts": int,
         "bad_lcrc": int,
+        "no_room": int,
         "stalls": Stalls,
     },
 )

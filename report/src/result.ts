@@ -165,6 +165,7 @@ export interface Direction {
   replayed: number;
   replay_timeouts: number;
   bad_lcrc: number;
+  no_room: number;
   /** Fractions of time in which a TLP waited for this. */
   stalls: { credits: number; tags: number; replay_buffer: number };
 }

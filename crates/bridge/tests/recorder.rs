@@ -5,8 +5,8 @@ use tlplab_bridge::capture::{self, Capture, Unit};
 use tlplab_bridge::recorder::{Recorder, Summary, Targets};
 use tlplab_device::{Device, Load, LoadConfig, LoadOp, Relocation, Replay, ReplayPace, Target};
 use tlplab_fabric::config::{
-    Arbitration, DeviceConfig, FabricConfig, Fidelity, Forwarding, HostConfig, LinkConfig, PortConfig,
-    SkpPolicy, SwitchConfig,
+    Arbitration, DeviceConfig, FabricConfig, Fidelity, FlowControl, Forwarding, HostConfig, LinkConfig,
+    PortConfig, SkpPolicy, SwitchConfig,
 };
 use tlplab_fabric::topology::FlowInfo;
 use tlplab_fabric::{Builder, Fabric};
@@ -19,6 +19,7 @@ fn link(under: &str, mode: LinkMode) -> LinkConfig {
         generation,
         width: Width::new(4).unwrap(),
         mode,
+        flow_control: FlowControl::Credits,
         mps: Mps::new(256).unwrap(),
         flight: Duration::from_ns(5),
         upper: PortConfig::default(),
@@ -39,6 +40,7 @@ fn builder(device: Box<dyn Device>, mode: LinkMode, fidelity: Fidelity) -> Build
         latency: Duration::from_ns(100),
         forwarding: Forwarding::CutThrough,
         arbitration: Arbitration::RoundRobin,
+        port_buffer: None,
     };
     let end_point = DeviceConfig {
         name: "dev".into(),
@@ -49,6 +51,7 @@ fn builder(device: Box<dyn Device>, mode: LinkMode, fidelity: Fidelity) -> Build
         completion_timeout: Duration::from_ms(10),
         relaxed_ordering: false,
         id_based_ordering: false,
+        posted_writes: true,
     };
     let mut builder = Builder::new(FabricConfig {
         seed: 1,

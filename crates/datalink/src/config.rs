@@ -16,6 +16,8 @@ pub struct Config {
     pub width: Width,
     /// Framed TLPs or flits.
     pub mode: LinkMode,
+    /// What becomes of TLPs for which the receiver has no room.
+    pub flow_control: FlowControl,
     /// Largest payload on this link: it sets the Ack latency and when a peer counts as blocked.
     pub mps: Mps,
     /// What this port advertises.
@@ -44,6 +46,7 @@ impl Config {
             generation,
             width,
             mode: if generation.requires_flit_mode() { LinkMode::Flit } else { LinkMode::NonFlit },
+            flow_control: FlowControl::Credits,
             mps,
             receive: ReceiveBuffers::generous(generation),
             scaled_flow_control: supports_16gt,
@@ -66,6 +69,9 @@ impl Config {
         match (self.ack.latency, self.mode) {
             (AckLatency::AtOnce, _) => Duration::ZERO,
             (AckLatency::Fixed(time), _) => time,
+            (AckLatency::Specification, _) if self.flow_control == FlowControl::DropAndReplay => {
+                Duration::from_fs(self.replay_timeout().as_fs() / 3)
+            }
             (AckLatency::Specification, LinkMode::NonFlit) => {
                 let symbols = limits::ack_latency_symbols(self.generation, self.width, self.mps);
                 self.rate().symbol_times(u64::from(symbols))
@@ -78,6 +84,9 @@ impl Config {
     pub fn replay_timeout(&self) -> Duration {
         match (self.replay_timer, self.mode) {
             (Some(time), _) => time,
+            (None, _) if self.flow_control == FlowControl::DropAndReplay => {
+                limits::undelayed_replay_timeout(self.rate(), self.width, self.mps)
+            }
             (None, LinkMode::NonFlit) => {
                 let symbols =
                     limits::replay_symbols(self.generation, self.width, self.mps, self.supports_16gt);
@@ -104,6 +113,9 @@ impl Config {
         let wrong = |field: &str, why: String| Err(ConfigError { field: field.into(), why });
         if self.generation.requires_flit_mode() && self.mode == LinkMode::NonFlit {
             return wrong("mode", alloc::format!("{} exists in flit mode only", self.generation));
+        }
+        if self.flow_control == FlowControl::DropAndReplay && self.mode == LinkMode::Flit {
+            return wrong("flow_control", "links in flit mode have credits".into());
         }
         if self.receive.vcs[0].is_none() {
             return wrong("receive", "virtual channel 0 must have buffers".into());
@@ -157,6 +169,17 @@ impl Config {
         }
         Ok(())
     }
+}
+
+/// What becomes of TLPs for which the receiver has no room. Both ends of a link do the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum FlowControl {
+    /// They are not sent: the receiver grants credits (PCIe 5.0 §2.6), as every real link does.
+    #[default]
+    Credits,
+    /// They are sent, dropped without a word, and sent again when REPLAY_TIMER expires. No real link does this; the gem5 model of
+    /// Alian et al. (2018) does. See [`DropReplayPort`](crate::DropReplayPort).
+    DropAndReplay,
 }
 
 /// Why a [`Config`] cannot work.

@@ -1,20 +1,22 @@
-//! A port of either mode.
+//! A port of any kind.
 
-use crate::config::Config;
+use crate::config::{Config, FlowControl};
 use crate::event::{Blocked, Counters, Event, Integrity, Timer, TlpShape, TlpUnit, Unit};
 use crate::flow::CreditsLeft;
 use crate::replay::Occupancy;
-use crate::{FlitPort, LinkLayer, Port};
+use crate::{DropReplayPort, FlitPort, LinkLayer, Port};
 use tlplab_units::{FcClass, LinkMode, Time, Vc};
 
 /// One end of a link in the mode its [`Config`] names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::large_enum_variant, reason = "both are large; there is one per port")]
+#[allow(clippy::large_enum_variant, reason = "all are large; there is one per port")]
 pub enum Engine<H> {
     /// Framed TLPs and DLLPs.
     NonFlit(Port<H>),
     /// Flits.
     Flit(FlitPort<H>),
+    /// Framed TLPs without credits.
+    DropReplay(DropReplayPort<H>),
 }
 
 macro_rules! each {
@@ -22,6 +24,7 @@ macro_rules! each {
         match $engine {
             Self::NonFlit($port) => $call,
             Self::Flit($port) => $call,
+            Self::DropReplay($port) => $call,
         }
     };
 }
@@ -29,9 +32,10 @@ macro_rules! each {
 impl<H: Copy> Engine<H> {
     /// A port whose link is down. [`Config::check`] says whether it can work.
     pub fn new(config: Config) -> Self {
-        match config.mode {
-            LinkMode::NonFlit => Self::NonFlit(Port::new(config)),
-            LinkMode::Flit => Self::Flit(FlitPort::new(config)),
+        match (config.mode, config.flow_control) {
+            (LinkMode::Flit, _) => Self::Flit(FlitPort::new(config)),
+            (LinkMode::NonFlit, FlowControl::Credits) => Self::NonFlit(Port::new(config)),
+            (LinkMode::NonFlit, FlowControl::DropAndReplay) => Self::DropReplay(DropReplayPort::new(config)),
         }
     }
     /// Both ends of a link that is up since time 0, in the state that an exchange would have led to.
@@ -93,6 +97,10 @@ impl<H: Copy> LinkLayer<H> for Engine<H> {
     #[inline]
     fn poll_transmit(&mut self, now: Time) -> Option<Unit<H>> {
         each!(self, port => port.poll_transmit(now))
+    }
+    #[inline]
+    fn poll_idle(&mut self, now: Time) -> Option<Unit<H>> {
+        each!(self, port => port.poll_idle(now))
     }
     #[inline]
     fn transmitted(&mut self, now: Time) {

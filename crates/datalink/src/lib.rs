@@ -4,10 +4,10 @@
 //!
 //! # The way through
 //! [`LinkLayer`] below is the whole interface: `send` and `handle_unit` take TLPs and what arrives, `poll_transmit` gives
-//! what goes to the wire, `deadline` says when to come back. [`Engine`] is a port of either mode:
+//! what goes to the wire, `deadline` says when to come back. [`Engine`] is a port of any kind:
 //!
 //! * [`Port`] ([`port`]): framed TLPs and DLLPs. [`FlitPort`] ([`flit`]): 256-byte flits; its page says what is modelled.
-//!   Both are made of the same parts:
+//!   [`DropReplayPort`] ([`drop_replay`]): a link without credits, as a published model has it. All are made of the same parts:
 //! * `init`: the feature exchange and InitFC1/2, until [`Event::Up`]; [`Engine::established`] skips to its result
 //! * `flow`: credits of every class and virtual channel, and when an UpdateFC is due; `credit`: one counter
 //! * `ack`: what the receiver expects next and owes the peer; `replay`: what the sender keeps, its timer, REPLAY_NUM;
@@ -39,6 +39,7 @@ extern crate alloc;
 pub(crate) mod ack;
 pub mod config;
 pub(crate) mod credit;
+pub mod drop_replay;
 pub mod engine;
 pub mod event;
 pub mod flit;
@@ -50,9 +51,10 @@ pub(crate) mod replay;
 pub(crate) mod sequence;
 
 pub use config::{
-    AckLatency, AckPolicy, ClassBuffer, Config, ConfigError, Credits, ReceiveBuffers, ReplayBuffer,
-    UpdateFcPolicy, VcBuffers,
+    AckLatency, AckPolicy, ClassBuffer, Config, ConfigError, Credits, FlowControl, ReceiveBuffers,
+    ReplayBuffer, UpdateFcPolicy, VcBuffers,
 };
+pub use drop_replay::DropReplayPort;
 pub use engine::Engine;
 pub use event::{
     Blocked, Counters, CreditKind, Discard, Event, FlitAck, FlitTlp, FlitUnit, Integrity, ProtocolError,
@@ -96,6 +98,10 @@ pub trait LinkLayer<H: Copy> {
     fn send_nullified(&mut self, now: Time, handle: H, shape: TlpShape);
     /// The next unit for the free wire; `None` if there is nothing to send.
     fn poll_transmit(&mut self, now: Time) -> Option<Unit<H>>;
+    /// What may be sent early because the wire is free and nothing else waits for it, neither here nor with the owner.
+    fn poll_idle(&mut self, _now: Time) -> Option<Unit<H>> {
+        None
+    }
     /// The last symbol of the unit polled last has left: REPLAY_TIMER starts here.
     fn transmitted(&mut self, now: Time);
     /// Would this TLP be delivered if its LCRC is good? (What cut-through may ask when the header is there.)

@@ -2,7 +2,7 @@
 //!
 //! All limits are in *symbol times*: one byte on every lane, whatever the width (PCIe 5.0 §3.6.2.1, §3.6.3.1).
 
-use tlplab_units::{Generation, Mps, Width};
+use tlplab_units::{Duration, Generation, LinkRate, Mps, Width};
 
 /// Header, sequence number, LCRC and framing that the tables add to the payload, in bytes (§3.6.3.1, "TLPOverhead").
 pub const TLP_OVERHEAD: u32 = 28;
@@ -68,6 +68,13 @@ pub const fn ack_latency_symbols(generation: Generation, width: Width, mps: Mps)
 /// Ack latency (PCIe 3.0 tables 3-4 to 3-6, unadjusted).
 pub const fn replay_symbols(generation: Generation, width: Width, mps: Mps, supports_16gt: bool) -> u32 {
     if supports_16gt { SIMPLIFIED_REPLAY_SYMBOLS } else { 3 * ack_latency_symbols(generation, width, mps) }
+}
+
+/// The replay timeout of ports without internal delay, unrounded: three times the Ack latency's formula with an InternalDelay of 0,
+/// as models use it in which a port answers at once.
+pub const fn undelayed_replay_timeout(rate: LinkRate, width: Width, mps: Mps) -> Duration {
+    let tenths = 3 * (mps.bytes() + TLP_OVERHEAD) * ack_factor_tenths(width, mps);
+    Duration::from_fs(rate.time_of(tenths as u64).as_fs().div_ceil(10))
 }
 
 #[cfg(test)]

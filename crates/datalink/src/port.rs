@@ -17,9 +17,9 @@ use tlplab_wire::dllp::{self, FcPhase, FeatureBits, Sequence};
 
 /// A TLP in the replay buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Kept<H> {
-    handle: H,
-    shape: TlpShape,
+pub(crate) struct Kept<H> {
+    pub(crate) handle: H,
+    pub(crate) shape: TlpShape,
 }
 
 impl<H: Copy> Entry<H> for Kept<H> {
@@ -347,7 +347,7 @@ impl<H: Copy> LinkLayer<H> for Port<H> {
 
 /// The first of a port's deadlines; of equal ones the first named.
 #[inline]
-pub(crate) fn earliest(deadlines: [(Time, Timer); 4]) -> Option<(Time, Timer)> {
+pub(crate) fn earliest<const N: usize>(deadlines: [(Time, Timer); N]) -> Option<(Time, Timer)> {
     let mut first = deadlines[0];
     for next in &deadlines[1..] {
         if next.0 < first.0 {

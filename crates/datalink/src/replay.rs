@@ -52,6 +52,10 @@ impl ReplayTimer {
             self.at = now + self.limit;
         }
     }
+    /// Begins anew.
+    pub(crate) fn restart(&mut self, now: Time) {
+        self.at = now + self.limit;
+    }
     /// The peer acknowledged something new.
     #[inline]
     pub(crate) fn progress(&mut self, now: Time, outstanding: bool) {
@@ -197,12 +201,26 @@ impl<E: Clone, N: Numbers> Replay<E, N> {
 
     /// Sends everything unacknowledged again, oldest first; `None` if there is nothing.
     pub(crate) fn restart(&mut self) -> Option<Attempt> {
+        self.rewind().then(|| self.timer.attempt())
+    }
+
+    /// As [`restart`](Self::restart), with a timer that knows no end of attempts and runs from now on.
+    pub(crate) fn restart_unlimited(&mut self, now: Time) -> bool {
+        let again = self.rewind();
+        if again {
+            self.timer.restart(now);
+        }
+        again
+    }
+
+    /// The next entry for the wire is the oldest unacknowledged one; false if there is none.
+    fn rewind(&mut self) -> bool {
         if self.sent == 0 {
             self.timer.hold();
-            return None;
+            return false;
         }
         self.cursor = 0;
-        Some(self.timer.attempt())
+        true
     }
 
     /// Gives everything back.

@@ -7,8 +7,8 @@ use pair::{Fate, GOOD, Pair};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use tlplab_datalink::{
-    AckLatency, ClassBuffer, Config, Credits, Event, LinkLayer, ReceiveBuffers, ReplayBuffer, TlpShape,
-    VcBuffers,
+    AckLatency, ClassBuffer, Config, Credits, Event, FlowControl, LinkLayer, ReceiveBuffers, ReplayBuffer,
+    TlpShape, VcBuffers,
 };
 use tlplab_units::{Duration, FcClass, Generation, LinkMode, Mps, Time, Vc, Width};
 
@@ -30,6 +30,7 @@ struct Plan {
     generation: u8,
     width: usize,
     flit: bool,
+    credits: bool,
     mps: usize,
     second_vc: bool,
     ports: [PortPlan; 2],
@@ -79,12 +80,13 @@ fn port_plan() -> impl Strategy<Value = PortPlan> {
 }
 
 fn plan() -> impl Strategy<Value = Plan> {
-    let link = (1u8..=7, 0usize..Width::ALL.len(), any::<bool>(), 0usize..4, any::<bool>());
+    let credits = prop::bool::weighted(0.7);
+    let link = (1u8..=7, 0usize..Width::ALL.len(), any::<bool>(), credits, 0usize..4, any::<bool>());
     let channel = (0u32..200, 0u32..200, 0u64..500, 0u64..500);
     let load = (1usize..150, any::<u64>(), 0u64..3000, 0u64..200);
     (link, [port_plan(), port_plan()], channel, load).prop_map(
         |(
-            (generation, width, flit, mps, second_vc),
+            (generation, width, flit, credits, mps, second_vc),
             ports,
             (lost, damaged, flight_ns, jitter_ns),
             (tlps, seed, hold_ns, pause_ns),
@@ -94,6 +96,7 @@ fn plan() -> impl Strategy<Value = Plan> {
                 generation,
                 width,
                 flit,
+                credits: credits || flit,
                 mps,
                 second_vc,
                 ports,
@@ -117,6 +120,7 @@ impl Plan {
         let generation = Generation::new(self.generation).unwrap();
         let mut config = Config::new(generation, Width::ALL[self.width], mps);
         config.mode = if self.flit { LinkMode::Flit } else { LinkMode::NonFlit };
+        config.flow_control = if self.credits { FlowControl::Credits } else { FlowControl::DropAndReplay };
         let least = (mps.bytes() / 16) as u16;
         let buffers = plan.extra.map(|extra| match extra {
             None => ClassBuffer::INFINITE,
@@ -316,6 +320,9 @@ impl Run {
             assert_eq!(end.replay_occupancy(), Default::default(), "replay buffer");
             let peer = self.pair.ends[1 - side].config();
             let scaled = plan.ports.iter().all(|port| port.scaled);
+            if !plan.credits {
+                continue;
+            }
             for (vc, buffers) in peer.receive.vcs.iter().enumerate() {
                 let Some(VcBuffers(buffers)) = buffers else { continue };
                 for class in FcClass::ALL {

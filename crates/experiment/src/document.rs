@@ -266,6 +266,7 @@ fn subtract(now: &mut DirectionResult, before: &DirectionResult) {
         (&mut w.update_fcs, b.update_fcs),
         (&mut w.init_fcs, b.init_fcs),
         (&mut w.other_dllps, b.other_dllps),
+        (&mut w.no_room, b.no_room),
         (&mut now.transmitter.replay_timeouts, before.transmitter.replay_timeouts),
         (&mut now.receiver.bad_lcrc, before.receiver.bad_lcrc),
     ] {
@@ -313,6 +314,7 @@ fn direction(result: &DirectionResult, raw_bps: f64, span: Duration) -> result::
         replayed: w.replayed,
         replay_timeouts: result.transmitter.replay_timeouts,
         bad_lcrc: result.receiver.bad_lcrc,
+        no_room: w.no_room,
         stalls: result::Stalls {
             credits: longest(result.credit_stalls),
             tags: time(result.tag_stall),

@@ -151,5 +151,6 @@ pub(crate) fn config(host: &View<'_>) -> HostConfig {
         tags: host.integer("tags").map_or(default.tags, |n| n as u16),
         completion_timeout: host.duration("completion_timeout").unwrap_or(default.completion_timeout),
         ecrc: host.boolean("ecrc").unwrap_or(default.ecrc),
+        port_buffer: host.integer("port_buffer").map(|n| n as u16),
     }
 }

@@ -5,7 +5,7 @@ use crate::keys::Word;
 use crate::tables;
 use crate::tree::{self, Entry, Node, Table, Value};
 use crate::view::View;
-use tlplab_fabric::config::{Buffers, LinkConfig, PortConfig, SkpPolicy};
+use tlplab_fabric::config::{Buffers, FlowControl, LinkConfig, PortConfig, SkpPolicy};
 use tlplab_units::{Duration, Generation, LinkMode, Mps, Width};
 
 /// `link = "gen4 x4"`
@@ -144,11 +144,21 @@ pub(crate) fn config(under: &str, link: &View<'_>) -> Result<LinkConfig, Error> 
             .hint(format!("write \"{generation} {width} flit\""));
         return Err(link.problem(problem));
     }
+    let flow_control = match link.text_of("flow_control") {
+        Some("drop-and-replay") => FlowControl::DropAndReplay,
+        _ => FlowControl::Credits,
+    };
+    if mode == LinkMode::Flit && flow_control == FlowControl::DropAndReplay {
+        let at = link.get("flow_control").unwrap_or_else(|| link.clone());
+        let problem = Problem::new("a link in flit mode has credits");
+        return Err(at.problem(problem.hint("drop-and-replay is for framed TLPs, up to gen5")));
+    }
     Ok(LinkConfig {
         under: under.into(),
         generation,
         width,
         mode,
+        flow_control,
         mps: link.size("mps").and_then(|b| Mps::new(b as u32)).unwrap_or(Mps::ALL[0]),
         flight: link.duration("flight").unwrap_or(Duration::ZERO),
         upper: link.get("upper").map_or_else(|| Ok(PortConfig::default()), |p| port(&p))?,

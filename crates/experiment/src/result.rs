@@ -337,6 +337,8 @@ pub struct Direction {
     pub replay_timeouts: u64,
     /// TLPs that arrived with a bad LCRC.
     pub bad_lcrc: u64,
+    /// TLPs that the receiver dropped for want of room (only where a link drops and replays).
+    pub no_room: u64,
     /// Time in which a TLP had to wait.
     pub stalls: Stalls,
 }

@@ -217,6 +217,7 @@ pub static HOST: Section = Section {
             "true",
             "All functions add digests to their TLPs and check them (PCIe 5.0 §2.7.1).",
         ),
+        PORT_BUFFER,
         key("memory", Kind::Table(&MEMORY), "", r#"{ latency = "90ns" }"#, "Host memory."),
     ],
 };
@@ -255,6 +256,13 @@ pub static PROFILE_FILE: Section = Section {
     ],
 };
 
+const PORT_BUFFER: Key = key(
+    "port_buffer",
+    Kind::Integer { min: 1, max: 2032 },
+    "",
+    "16",
+    "Room of each port in TLPs; absent: buffers say. With drop-and-replay, requests that leave by a port and non-posted ones that wait for a response; with credits, what is advertised of each class.",
+);
 const UNDER: Key = key(
     "under",
     Kind::Text,
@@ -303,6 +311,7 @@ pub static SWITCH: Section = Section {
             "{ ssd = 2, nic = 1 }",
             "Shares of an egress, TLP by TLP: equal, or by weight (1 where a component is not named).",
         ),
+        PORT_BUFFER,
     ],
 };
 
@@ -352,6 +361,13 @@ pub static DEVICE: Section = Section {
         ),
         key("relaxed_ordering", Kind::Boolean, "false", "true", "Sets RO on its memory requests."),
         key("id_based_ordering", Kind::Boolean, "false", "true", "Sets IDO on its memory requests."),
+        key(
+            "posted_writes",
+            Kind::Boolean,
+            "true",
+            "false",
+            "false: its writes are deferrable memory writes of 128 B at most, each of which takes a tag and is completed; a write is over with the last completion.",
+        ),
     ],
 };
 
@@ -368,6 +384,13 @@ pub static LINK: Section = Section {
             r#""non-flit""#,
             r#""flit""#,
             "Framed TLPs, or 256-byte flits (needed from gen6 on).",
+        ),
+        key(
+            "flow_control",
+            Kind::Choice(&["credits", "drop-and-replay"]),
+            r#""credits""#,
+            r#""drop-and-replay""#,
+            "What finds no room is not sent (credits), or is sent, dropped in silence and sent again when the replay timer expires.",
         ),
         key("mps", MPS, r#""256B""#, r#""512B""#, "Largest payload; the smallest of a hierarchy holds."),
         key("flight", Kind::Time, r#""0s""#, r#""5ns""#, "Propagation along the wire, each way."),
@@ -440,8 +463,20 @@ pub static PORT: Section = Section {
             "Replay buffer in TLPs; absent: enough for the round trip.",
         ),
         key("replay_bytes", Kind::Size, "", r#""4KiB""#, "Replay buffer in bytes; absent: no limit."),
-        key("replay_timer", Kind::Time, "", r#""2us""#, "Absent: the specification's."),
-        key("ack_latency", Kind::Time, "", r#""100ns""#, "Absent: the specification's limit."),
+        key(
+            "replay_timer",
+            Kind::Time,
+            "",
+            r#""2us""#,
+            "Absent: the specification's; with drop-and-replay the same formula without internal delay.",
+        ),
+        key(
+            "ack_latency",
+            Kind::Time,
+            "",
+            r#""100ns""#,
+            "Absent: the specification's limit; with drop-and-replay a third of the replay timer, and at once on an idle wire.",
+        ),
         key(
             "ack_every",
             Kind::Integer { min: 1, max: 2048 },

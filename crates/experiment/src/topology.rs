@@ -216,6 +216,7 @@ fn switch(
             true => Arbitration::RoundRobin,
             false => Arbitration::Weighted(weights),
         },
+        port_buffer: view.integer("port_buffer").map(|n| n as u16),
     })
 }
 
@@ -240,6 +241,7 @@ fn device(name: &str, view: &View<'_>, link: LinkConfig) -> Result<DeviceConfig,
         completion_timeout,
         relaxed_ordering: view.boolean("relaxed_ordering").unwrap_or(false),
         id_based_ordering: view.boolean("id_based_ordering").unwrap_or(false),
+        posted_writes: view.boolean("posted_writes").unwrap_or(true),
     })
 }
 

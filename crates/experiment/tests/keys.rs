@@ -94,6 +94,7 @@ const COMPANIONS: &[(&str, &[&str])] = &[
     ("load.ssd.request", DD),
     ("load.ssd.host_cost", DD),
     ("defaults.link.skp", &["switch.sw0.latency=1ns"]),
+    ("defaults.link.flow_control", &["device.nic.link=gen3 x4"]),
 ];
 
 const DD: &[&str] =

@@ -10,8 +10,8 @@
 use std::process::ExitCode;
 use tlplab_device::{Load, LoadConfig, LoadOp};
 use tlplab_fabric::config::{
-    Arbitration, DeviceConfig, FabricConfig, Fidelity, Forwarding, HostConfig, LinkConfig, PortConfig,
-    SkpPolicy, SwitchConfig,
+    Arbitration, DeviceConfig, FabricConfig, Fidelity, FlowControl, Forwarding, HostConfig, LinkConfig,
+    PortConfig, SkpPolicy, SwitchConfig,
 };
 use tlplab_fabric::topology::FlowInfo;
 use tlplab_fabric::{Builder, Fabric};
@@ -106,6 +106,7 @@ fn build(run: &Run) -> Result<Fabric, String> {
             latency: Duration::ZERO,
             forwarding: Forwarding::CutThrough,
             arbitration: Arbitration::RoundRobin,
+            port_buffer: None,
         }],
         devices: vec![DeviceConfig {
             name: "dev".into(),
@@ -116,6 +117,7 @@ fn build(run: &Run) -> Result<Fabric, String> {
             completion_timeout: Duration::from_ms(10),
             relaxed_ordering: false,
             id_based_ordering: false,
+            posted_writes: true,
         }],
     };
     let (size, operation) = if run.op == LoadOp::Write { (256, "write") } else { (512, "read") };
@@ -139,6 +141,7 @@ fn link(under: &str) -> LinkConfig {
         generation: Generation::new(3).expect("a generation"),
         width: Width::new(8).expect("a width"),
         mode: LinkMode::NonFlit,
+        flow_control: FlowControl::Credits,
         mps: Mps::new(256).expect("a payload size"),
         flight: Duration::ZERO,
         upper: PortConfig::default(),

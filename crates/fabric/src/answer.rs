@@ -3,6 +3,7 @@
 use crate::attribution::Cause;
 use crate::egress::Waiting;
 use crate::ids::PortId;
+use crate::initiator::data_bytes;
 use crate::node::Node;
 use crate::queue::EventKind;
 use crate::sim::Fabric;
@@ -35,6 +36,14 @@ impl Fabric {
         } else {
             self.schedule(now + latency, EventKind::Answer, u32::from(egress.0), request.to_event());
         }
+    }
+
+    /// The data of a deferrable write are where they should be: it is completed.
+    pub(crate) fn deferrable_write_done(&mut self, egress: PortId, request: TlpHandle) {
+        let tlp = self.tlps.get(request);
+        let (flow, bytes) = (tlp.flow, data_bytes(&tlp.repr));
+        self.payload_arrived(flow, bytes);
+        self.answer(egress, request, Ok(Payload::EMPTY));
     }
 
     /// The node has processed the answer; the request is over.

@@ -3,7 +3,8 @@
 use crate::attribution::Partition;
 use crate::channel::Channel;
 use crate::config::{
-    Buffers, DeviceConfig, Direction, FabricConfig, FaultKind, Fidelity, Forwarding, LinkConfig, PortConfig,
+    Buffers, DeviceConfig, Direction, FabricConfig, FaultKind, Fidelity, FlowControl, Forwarding, LinkConfig,
+    PortConfig,
 };
 use crate::egress::Egress;
 use crate::end_point::EndPoint;
@@ -17,6 +18,7 @@ use crate::link_state::{DOWN, UP};
 use crate::memory::MemoryServer;
 use crate::node::Node;
 use crate::port::{Port, PortSeries, WireCounters};
+use crate::port_buffer::PortBuffers;
 use crate::probe::{Probe, TraceHash};
 use crate::queue::EventQueue;
 use crate::root::{Program, Root, Worker};
@@ -226,6 +228,7 @@ impl Builder {
             queue: EventQueue::default(),
             tlps: Default::default(),
             transactions: Transactions::default(),
+            port_buffers: PortBuffers::new(config, layout),
             ports,
             nodes: Vec::new(),
             root_node: NodeId(layout.root as u16),
@@ -283,7 +286,9 @@ impl Builder {
             let peer = fabric.ports[i].peer;
             let cuts =
                 matches!(fabric.node_of(peer), Node::Switch(s) if s.forwarding == Forwarding::CutThrough);
-            fabric.ports[i].peer_cuts_through = cuts;
+            // Whether there is room for a TLP is known when all of it is there.
+            let drops = fabric.ports[i].engine.config().flow_control == FlowControl::DropAndReplay;
+            fabric.ports[i].peer_cuts_through = cuts && !drops;
         }
         let (places, flows) = (fabric.ports.len() + fabric.nodes.len(), fabric.topology.flows.len());
         for _ in 0..flows {
@@ -402,6 +407,7 @@ impl Builder {
                 timer: Time::NEVER,
                 tags: fabric.timeline.add_gauge(),
             },
+            posted_writes: config.posted_writes,
         }
     }
 
@@ -539,12 +545,14 @@ fn link_layer(config: &FabricConfig, layout: &Layout, port: usize) -> Result<Lin
     let (policy, end): (&PortConfig, _) =
         if slot.direction == 0 { (&c.lower, "lower") } else { (&c.upper, "upper") };
     let mut layer = LinkLayerConfig::new(c.generation, c.width, link.mps);
-    layer.mode = c.mode;
-    let switch = layout.kind(slot.node) == NodeKind::Switch;
-    layer.receive = match policy.buffers {
-        Some(buffers) => receive_buffers(buffers),
-        None if switch => switch_buffers(c.generation, c.width, link.mps),
-        None => ReceiveBuffers::end_point(c.generation),
+    (layer.mode, layer.flow_control) = (c.mode, c.flow_control);
+    let kind = layout.kind(slot.node);
+    let switch = kind == NodeKind::Switch;
+    layer.receive = match (policy.buffers, layout.port_buffer(config, slot.node)) {
+        (Some(buffers), _) => receive_buffers(buffers),
+        (None, Some(tlps)) => port_buffer(tlps, link.mps, kind),
+        _ if switch => switch_buffers(c.generation, c.width, link.mps),
+        _ => ReceiveBuffers::end_point(c.generation),
     };
     layer.ack.latency = match policy.ack_latency {
         None => AckLatency::Specification,
@@ -570,6 +578,13 @@ fn switch_buffers(generation: Generation, width: Width, mps: Mps) -> ReceiveBuff
     let one =
         ClassBuffer::finite((bytes / 64).clamp(32, most_headers) as u16, (bytes / 16).min(most_data) as u16);
     ReceiveBuffers::vc0(one, one, one)
+}
+
+/// So many TLPs of each class; a root complex has room for all completions to its own requests.
+fn port_buffer(tlps: u16, mps: Mps, kind: NodeKind) -> ReceiveBuffers {
+    let one = ClassBuffer::finite(tlps, tlps.saturating_mul((mps.bytes() / 16) as u16));
+    let completions = if kind == NodeKind::Switch { one } else { ClassBuffer::INFINITE };
+    ReceiveBuffers::vc0(one, one, completions)
 }
 
 fn receive_buffers(buffers: Buffers) -> ReceiveBuffers {

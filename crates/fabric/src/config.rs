@@ -1,5 +1,6 @@
 //! What a fabric is made of, as plain data. The defaults are stated here and nowhere else.
 
+pub use tlplab_datalink::FlowControl;
 use tlplab_transaction::CompletionPolicy;
 use tlplab_units::{Duration, Generation, LinkMode, Mps, Mrrs, Rcb, Time, Width};
 pub use tlplab_wire::tlp::CompletionStatus;
@@ -72,6 +73,8 @@ pub struct HostConfig {
     pub completion_timeout: Duration,
     /// Software has all functions add digests (ECRC) to what they send, and check those they receive (PCIe 5.0 §2.7.1).
     pub ecrc: bool,
+    /// Room of each root port; see [`SwitchConfig::port_buffer`].
+    pub port_buffer: Option<u16>,
 }
 
 impl Default for HostConfig {
@@ -86,6 +89,7 @@ impl Default for HostConfig {
             tags: 32,
             completion_timeout: Duration::from_ms(10),
             ecrc: false,
+            port_buffer: None,
         }
     }
 }
@@ -131,6 +135,10 @@ pub struct SwitchConfig {
     pub forwarding: Forwarding,
     /// Shares of the egress among the ingresses.
     pub arbitration: Arbitration,
+    /// Room of each port in TLPs. Under [`FlowControl::DropAndReplay`] a port queues so many requests that leave by it, and accepts
+    /// so many non-posted requests whose response has not gone back by it; for responses there is always room. `None`: no limit.
+    /// Under [`FlowControl::Credits`] it is what the ports advertise of each class, unless [`PortConfig::buffers`] says otherwise.
+    pub port_buffer: Option<u16>,
 }
 
 impl SwitchConfig {
@@ -142,6 +150,7 @@ impl SwitchConfig {
             latency: Duration::ZERO,
             forwarding: Forwarding::CutThrough,
             arbitration: Arbitration::RoundRobin,
+            port_buffer: None,
         }
     }
 }
@@ -185,6 +194,8 @@ pub struct DeviceConfig {
     pub relaxed_ordering: bool,
     /// Sets the IDO attribute on its memory requests.
     pub id_based_ordering: bool,
+    /// Its writes to memory are posted; if not, they are deferrable writes, each of which is completed.
+    pub posted_writes: bool,
 }
 
 impl DeviceConfig {
@@ -199,6 +210,7 @@ impl DeviceConfig {
             completion_timeout: Duration::from_ms(10),
             relaxed_ordering: false,
             id_based_ordering: false,
+            posted_writes: true,
         }
     }
 }
@@ -214,6 +226,8 @@ pub struct LinkConfig {
     pub width: Width,
     /// Framed or flit mode.
     pub mode: LinkMode,
+    /// Credits, or none: then both ends send on, and what finds no room is sent again.
+    pub flow_control: FlowControl,
     /// Largest payload the ports support; the fabric uses the smallest of a hierarchy.
     pub mps: Mps,
     /// Propagation along the wire, each way.
@@ -240,6 +254,7 @@ impl LinkConfig {
             generation,
             width,
             mode: if generation.requires_flit_mode() { LinkMode::Flit } else { LinkMode::NonFlit },
+            flow_control: FlowControl::Credits,
             mps: Mps::ALL[1],
             flight: Duration::ZERO,
             upper: PortConfig::default(),

@@ -24,6 +24,7 @@ pub(crate) struct EndPoint {
     pub(crate) bars: [Option<(u64, u64)>; 6],
     pub(crate) completer: Completer,
     pub(crate) initiator: Initiator,
+    pub(crate) posted_writes: bool,
 }
 
 impl EndPoint {
@@ -51,7 +52,10 @@ impl Fabric {
         match (tlp.repr.kind(), access) {
             (Kind::Completion(_), _) => self.completion_arrived(node, ingress, handle),
             (Kind::Message(_), _) => self.consume(ingress, handle),
-            (Kind::MemRead { .. } | Kind::MemWrite { .. }, Some(access)) => {
+            (
+                Kind::MemRead { .. } | Kind::MemWrite { .. } | Kind::DeferrableMemWrite { .. },
+                Some(access),
+            ) => {
                 self.bar_access(node, ingress, handle, class, access);
             }
             _ => {
@@ -74,10 +78,15 @@ impl Fabric {
         let Some((bar, offset)) = end_point.bar_of(access.address) else {
             return self.refuse(ingress, handle, id, CompletionStatus::UnsupportedRequest);
         };
+        let data = data_of(&self.tlps.get(handle).payload, access);
         let event = if class == FcClass::Posted {
-            let data = data_of(&self.tlps.get(handle).payload, access);
             self.posted_arrived(handle);
             self.consume(ingress, handle);
+            Event::MmioWrite { bar, offset, data }
+        } else if matches!(self.tlps.get(handle).repr.kind(), Kind::DeferrableMemWrite { .. }) {
+            let shape = self.tlps.get(handle).shape;
+            self.release_buffer(ingress, &shape);
+            self.deferrable_write_done(ingress, handle);
             Event::MmioWrite { bar, offset, data }
         } else {
             // The receive buffer is free when the device has taken the request; the TLP stays until it is answered.

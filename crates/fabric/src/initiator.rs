@@ -84,6 +84,10 @@ impl Fabric {
         }
     }
 
+    fn posts_writes(&self, node: NodeId) -> bool {
+        !matches!(&self.nodes[node.index()], Node::EndPoint(end_point) if !end_point.posted_writes)
+    }
+
     /// An owner asks for an operation; it reaches the requester after the node's processing.
     pub(crate) fn begin(&mut self, node: NodeId, operation: Operation) {
         let latency = self.nodes[node.index()].latency();
@@ -107,6 +111,7 @@ impl Fabric {
             OperationKind::Read { op, address, bytes, carry } => (op, address, bytes, true, carry, None),
             OperationKind::Write { op, address, data } => (op, address, data.len(), false, false, Some(data)),
         };
+        let posts = self.posts_writes(node);
         let Some((egress, _)) = self.own_egress(node, address) else {
             let flow = self.initiator(node).flow(stream);
             self.flows[flow.index()].failed(Ending::Unsupported);
@@ -118,13 +123,15 @@ impl Fabric {
         let transaction = self.transactions.open(flow, asked, read, address, bytes);
         let record = self.transactions.get(transaction);
         (record.op, record.owner, record.carry, record.submitted) = (op, owner, carry, now);
-        let class = if read { FcClass::NonPosted } else { FcClass::Posted };
+        record.posted = !read && posts;
+        let class = if record.posted { FcClass::Posted } else { FcClass::NonPosted };
         self.ports[egress.index()].partition.snapshot(class.index(), now, &mut record.snapshot);
         let requester = &mut self.initiator(node).requester;
         let ticket = Ticket::Transaction(transaction);
         let accepted = match data {
             None => requester.read(now, stream, ticket, address, bytes),
-            Some(data) => requester.write(now, stream, ticket, address, data),
+            Some(data) if posts => requester.write(now, stream, ticket, address, data),
+            Some(data) => requester.write_deferrable(now, stream, ticket, address, data),
         };
         if let Err(error) = accepted {
             self.transactions.close(transaction);
@@ -176,11 +183,11 @@ impl Fabric {
             Ticket::Transaction(transaction) => {
                 let record = self.transactions.get(transaction);
                 record.issuing = !outgoing.last_of_op;
-                record.pending += u32::from(!record.read);
+                record.pending += u32::from(record.posted);
                 let handle = self.tlps.insert(outgoing.repr, payload, record.flow);
                 let tlp = self.tlps.get_mut(handle);
                 tlp.transaction = Some(transaction);
-                (tlp.tracked, tlp.awaited, tlp.carry) = (true, !record.read, record.carry);
+                (tlp.tracked, tlp.awaited, tlp.carry) = (true, record.posted, record.carry);
                 tlp.ledger.open(record.started);
                 tlp.ledger.charge(record.submitted, place, Cause::Processing);
                 tlp.ledger.waits_since(&record.snapshot);
@@ -271,10 +278,10 @@ impl Fabric {
                 self.payload_arrived(flow, u64::from(bytes));
                 if let Outcome::OperationDone(_, result) = outcome {
                     let record = self.transactions.get(transaction);
-                    let (owner, op) = (record.owner, record.op);
+                    let (owner, op, read) = (record.owner, record.op, record.read);
                     let ending = result.as_ref().err().map_or(Ending::Done, ending_of);
                     self.end_transaction(transaction, handle, ending);
-                    self.operation_over(node, owner, op, Some(result.map_err(DmaError::from)));
+                    self.operation_over(node, owner, op, read.then(|| result.map_err(DmaError::from)));
                 }
             }
             Ticket::Piece { request, offset } => {
@@ -354,8 +361,8 @@ impl Fabric {
     }
 }
 
-/// Bytes that a posted memory request really writes.
-fn data_bytes(repr: &tlplab_wire::tlp::Repr) -> u64 {
+/// Bytes that a memory request really writes.
+pub(crate) fn data_bytes(repr: &tlplab_wire::tlp::Repr) -> u64 {
     tlplab_transaction::memory_access(repr).map_or(0, |access| u64::from(access.bytes))
 }
 

@@ -70,6 +70,17 @@ impl Layout {
         link_of(config, &self.links[link].name)
     }
 
+    /// Room of each port of a node in TLPs, if that is how it is given.
+    pub(crate) fn port_buffer(&self, config: &FabricConfig, node: usize) -> Option<u16> {
+        match self.kinds[node] {
+            NodeKind::Root => config.host.port_buffer,
+            NodeKind::Switch => {
+                config.switches.iter().find(|s| s.name == self.nodes[node]).and_then(|s| s.port_buffer)
+            }
+            NodeKind::EndPoint => None,
+        }
+    }
+
     /// The node below a downstream port.
     pub(crate) fn below(&self, port: usize) -> usize {
         self.ports[self.links[self.ports[port].link].lower].node

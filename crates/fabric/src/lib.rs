@@ -33,6 +33,7 @@ mod node;
 mod outside;
 mod peer;
 mod port;
+mod port_buffer;
 pub mod probe;
 mod queue;
 mod receive;

@@ -40,6 +40,8 @@ impl Fabric {
         let port = &mut self.ports[id.index()];
         port.wire_up = true;
         port.engine.link_up(now);
+        // Without flow control to be initialised it is active at once.
+        port.discards &= !port.engine.is_active();
         self.block_all(id, None);
     }
 
@@ -53,6 +55,8 @@ impl Fabric {
         (port.wire_up, port.recovering, port.transmitting) = (false, false, false);
         port.partition.idle(now);
         (port.discards, port.missing) = (true, false);
+        self.port_buffers.forget_responses(id);
+        let port = &mut self.ports[id.index()];
         let leaving = std::mem::take(&mut port.leaving);
         let mut events = std::mem::take(&mut self.link_events);
         port.engine.link_down(now, &mut |event| events.push(event));

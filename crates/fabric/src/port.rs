@@ -103,6 +103,8 @@ pub struct WireCounters {
     pub damaged: u64,
     /// TLPs dropped because the link went down.
     pub discarded: u64,
+    /// TLPs that the receiver dropped for want of room (drop and replay only).
+    pub no_room: u64,
 }
 
 /// Series over time that a port fills: femtoseconds of wire time by use, and levels.

@@ -18,7 +18,11 @@ impl Fabric {
         let now = self.now;
         let peer = self.ports[id.index()].peer;
         let Some(flying) = self.ports[peer.index()].channel.arrive(now) else { return };
-        self.take(id, &flying);
+        if self.has_room_for(id, &flying) {
+            self.take(id, &flying);
+        } else {
+            self.ports[peer.index()].counters.no_room += 1;
+        }
         if let Unit::Tlp(TlpUnit { handle, nullified: true, .. }) = flying.unit {
             self.drop_tlp(handle);
         }

@@ -97,7 +97,10 @@ impl Fabric {
     fn memory_request(&mut self, ingress: PortId, handle: TlpHandle) {
         let repr = self.tlps.get(handle).repr;
         let access = match (repr.kind(), memory_access(&repr)) {
-            (Kind::MemRead { .. } | Kind::MemWrite { .. }, Some(access)) => access,
+            (
+                Kind::MemRead { .. } | Kind::MemWrite { .. } | Kind::DeferrableMemWrite { .. },
+                Some(access),
+            ) => access,
             _ => return self.root_refuses(ingress, handle),
         };
         let write = matches!(repr.kind(), Kind::MemWrite { .. });
@@ -107,6 +110,7 @@ impl Fabric {
         if !self.root().holds(access) {
             return self.root_refuses(ingress, handle);
         }
+        self.leaves_queue(handle);
         let now = self.now;
         let node = self.root_node;
         let at = self.node_event(node);
@@ -187,9 +191,16 @@ impl Fabric {
         self.consume(ingress, handle);
     }
 
-    /// Memory has the data of a read.
+    /// Memory has the data of a read or of a deferrable write.
     pub(crate) fn memory_done(&mut self, handle: TlpHandle, ingress: PortId) {
         let tlp = self.tlps.get(handle);
+        if matches!(tlp.repr.kind(), Kind::DeferrableMemWrite { .. }) {
+            if let (Some(access), Some(data)) = (memory_access(&tlp.repr), tlp.payload.bytes()) {
+                let data = data.to_vec();
+                self.root().memory.write(access.address, &data);
+            }
+            return self.deferrable_write_done(ingress, handle);
+        }
         let carries = tlp.carry || !self.length_only;
         let access = memory_access(&tlp.repr);
         let data = match access {

@@ -5,6 +5,7 @@ use crate::errors::{ErrorKind, ErrorLog};
 use crate::ids::{FlowId, NodeId, PortId};
 use crate::node::Node;
 use crate::port::Port;
+use crate::port_buffer::PortBuffers;
 use crate::probe::{Probe, TraceHash, TransactionRecord};
 use crate::queue::{Event, EventKind, EventQueue};
 use crate::root::Worker;
@@ -26,6 +27,7 @@ pub struct Fabric {
     pub(crate) tlps: TlpSlab,
     pub(crate) transactions: Transactions,
     pub(crate) ports: Vec<Port>,
+    pub(crate) port_buffers: PortBuffers,
     pub(crate) nodes: Vec<Node>,
     pub(crate) root_node: NodeId,
     pub(crate) topology: Topology,

@@ -3,6 +3,7 @@
 use crate::attribution::Ledger;
 use crate::fault::Flaw;
 use crate::ids::FlowId;
+use crate::port_buffer::Queue;
 use crate::transactions::TransactionRef;
 use tlplab_datalink::TlpShape;
 use tlplab_transaction::Payload;
@@ -33,6 +34,8 @@ pub(crate) struct Tlp {
     pub(crate) flaw: Option<Flaw>,
     /// No TLP of its operation follows.
     pub(crate) last_of_op: bool,
+    /// The port buffer in which it has a place among the requests.
+    pub(crate) queued: Option<Queue>,
     references: u16,
 }
 
@@ -64,7 +67,7 @@ impl TlpSlab {
             slot.flow = flow;
             slot.transaction = None;
             (slot.tracked, slot.awaited, slot.carry, slot.last_of_op) = (false, false, false, false);
-            (slot.refusal, slot.flaw) = (None, None);
+            (slot.refusal, slot.flaw, slot.queued) = (None, None, None);
             slot.references = 1;
             return TlpHandle(index);
         }
@@ -81,6 +84,7 @@ impl TlpSlab {
             refusal: None,
             flaw: None,
             last_of_op: false,
+            queued: None,
             references: 1,
         });
         TlpHandle(self.slots.len() as u32 - 1)

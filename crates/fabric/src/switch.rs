@@ -134,6 +134,7 @@ impl Fabric {
     /// A TLP ends at `ingress`: its buffer is free, its transaction is not touched.
     pub(crate) fn consume(&mut self, ingress: PortId, tlp: TlpHandle) {
         let shape = self.tlps.get(tlp).shape;
+        self.leaves_queue(tlp);
         self.drop_tlp(tlp);
         self.release_buffer(ingress, &shape);
     }

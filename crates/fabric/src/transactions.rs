@@ -42,6 +42,8 @@ pub(crate) struct Transaction {
     pub(crate) bytes: u64,
     pub(crate) address: u64,
     pub(crate) read: bool,
+    /// Of posted writes: nobody answers.
+    pub(crate) posted: bool,
     /// Posted TLPs that have not arrived yet.
     pub(crate) pending: u32,
     /// The requester has more TLPs to make of it.
@@ -87,6 +89,7 @@ impl Transactions {
                 bytes,
                 address,
                 read,
+                posted: false,
                 pending: 0,
                 issuing: true,
                 ending: Ending::Done,

@@ -58,7 +58,8 @@ impl Fabric {
             let port = &mut self.ports[id.index()];
             if port.egress.len() == 0 && port.mode == LinkMode::NonFlit {
                 // Nothing waits, and the data link layer has nothing either.
-                return self.note_blocked(id, [None; 3]);
+                self.note_blocked(id, [None; 3]);
+                return self.use_idle_wire(id);
             }
             let engine = &port.engine;
             match port.egress.pick(|shape| engine.admit(shape)) {
@@ -74,7 +75,15 @@ impl Fabric {
                 }
             }
         }
-        if let Some(unit) = self.ports[id.index()].engine.poll_transmit(self.now) {
+        match self.ports[id.index()].engine.poll_transmit(self.now) {
+            Some(unit) => self.put_on_wire(id, unit),
+            None => self.use_idle_wire(id),
+        }
+    }
+
+    /// Nothing may go: what the data link layer sends early in that case.
+    fn use_idle_wire(&mut self, id: PortId) {
+        if let Some(unit) = self.ports[id.index()].engine.poll_idle(self.now) {
             self.put_on_wire(id, unit);
         }
     }
@@ -120,6 +129,8 @@ impl Fabric {
         if let Some(ingress) = waiting.ingress {
             port.leaving.push(Leaving { ingress, shape: waiting.shape, tail: waiting.tail });
         }
+        self.leaves_port_buffers(id, &waiting);
+        let port = &mut self.ports[id.index()];
         if waiting.nullified {
             port.engine.send_nullified(now, waiting.tlp, waiting.shape);
         } else {

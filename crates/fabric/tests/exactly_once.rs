@@ -3,7 +3,7 @@
 
 mod bench;
 
-use bench::any::{any_fabric, any_faults};
+use bench::any::{any_drop_replay, any_fabric, any_faults};
 use proptest::prelude::*;
 use tlplab_units::Duration;
 
@@ -22,6 +22,17 @@ proptest! {
     #[test]
     fn faults_delay_but_lose_nothing(any in any_fabric(), faults in any_faults()) {
         let any = any.with_faults(&faults);
+        let mut built = any.build();
+        built.run(Duration::from_ms(400));
+        built.check_complete();
+        built.check_replays();
+        built.check_quiet(&any.idle());
+        built.watch.check_attribution(&built.fabric);
+    }
+
+    #[test]
+    fn what_is_dropped_comes_again(any in any_drop_replay(), faults in prop::option::of(any_faults())) {
+        let any = any.with_faults(&faults.unwrap_or_default());
         let mut built = any.build();
         built.run(Duration::from_ms(400));
         built.check_complete();

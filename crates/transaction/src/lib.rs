@@ -43,6 +43,8 @@ pub use completer::{Access, Completer, CompletionTlp, Completions, memory_access
 pub use error::{CompletionError, Field, RequestError, Unexpected};
 pub use ordering::{OrderedQueue, OrderingAttributes};
 pub use payload::{Payload, data_bytes, padding_before};
-pub use requester::{Classes, Outcome, Outgoing, Progress, Requester, RequesterConfig};
+pub use requester::{
+    Classes, DEFERRABLE_WRITE_LIMIT, Outcome, Outgoing, Progress, Requester, RequesterConfig,
+};
 pub use split::{Chunk, CompletionChunk, CompletionPolicy, RequestPolicy, split_completion, split_request};
 pub use tags::{Quarantine, TagBits, TagConfig, TagOrder, TagPool};

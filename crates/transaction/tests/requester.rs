@@ -185,6 +185,34 @@ proptest! {
         prop_assert!(requester.is_idle());
     }
 
+    #[test]
+    fn deferrable_writes_arrive_whole(setup in setup(), address in 0..0x3000u64, bytes in 0..9000u64) {
+        let mut requester = setup.requester(Quarantine::default(), None);
+        let data: Vec<u8> = (address..address + bytes).map(|a| byte(a, 0)).collect();
+        requester.write_deferrable(Time::ZERO, 0, 7, address, data.clone().into()).unwrap();
+        let (mut seen, mut live, mut done) = (Vec::new(), Vec::new(), 0);
+        let mut random = Random(setup.seed);
+        while !requester.is_idle() {
+            while let Some(out) = requester.poll_request(Time::ZERO, FcClass::NonPosted) {
+                prop_assert_eq!((out.address, out.offset), (address + seen.len() as u64, seen.len() as u64));
+                prop_assert!(out.repr.payload_bytes() <= setup.mps.min(DEFERRABLE_WRITE_LIMIT));
+                prop_assert_eq!(out.repr.name(), "DMWr");
+                seen.extend_from_slice(out.payload.as_ref().and_then(Payload::bytes).unwrap());
+                live.push(out.repr);
+            }
+            prop_assert!(!live.is_empty() && live.len() <= usize::from(setup.tags));
+            let reply = setup.completer().succeed(&live.swap_remove(random.below(live.len()))).next().unwrap();
+            match requester.handle_completion(Time::ZERO, &reply.repr, None) {
+                Outcome::OperationDone(progress, result) => {
+                    prop_assert_eq!((progress.op, result), (7, Ok(Payload::EMPTY)));
+                    done += 1;
+                }
+                outcome => prop_assert!(matches!(outcome, Outcome::RequestDone(_)), "{outcome:?}"),
+            }
+        }
+        prop_assert_eq!((seen, done, live.len()), (data, 1, 0));
+    }
+
     /// Completions are lost, late, and tags are used again: no operation ever gets data of another request, each ends once.
     #[test]
     fn late_completions_never_become_data(

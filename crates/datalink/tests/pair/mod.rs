@@ -163,7 +163,8 @@ impl Pair {
             if self.wires[side].sending.is_some() {
                 continue;
             }
-            if let Some(unit) = self.ends[side].poll_transmit(self.now) {
+            let end = &mut self.ends[side];
+            if let Some(unit) = end.poll_transmit(self.now).or_else(|| end.poll_idle(self.now)) {
                 self.units += 1;
                 self.line(side, describe(&unit));
                 let time = self.ends[side].config().rate().time_of(u64::from(unit.wire_bytes()));
@@ -226,10 +227,15 @@ impl Pair {
         }
     }
 
+    /// Units and events since the last call, a line each.
+    pub fn take_log(&mut self) -> Vec<String> {
+        std::mem::take(self.log.as_mut().expect("logged()"))
+    }
+
     /// Exactly these units and events happened since the last call.
     #[track_caller]
     pub fn expect(&mut self, lines: &[&str]) {
-        let log = std::mem::take(self.log.as_mut().expect("logged()"));
+        let log = self.take_log();
         let wanted: Vec<String> = lines.iter().map(|line| line.to_string()).collect();
         assert!(log == wanted, "happened:\n{}\nwanted:\n{}", log.join("\n"), wanted.join("\n"));
     }

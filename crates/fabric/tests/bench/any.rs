@@ -32,6 +32,7 @@ pub struct AnyLink {
     flight: u64,
     trained: bool,
     skp: SkpPolicy,
+    flow_control: FlowControl,
     upper: AnyPort,
     lower: AnyPort,
     pub faults: Vec<Fault>,
@@ -55,6 +56,7 @@ pub struct AnySwitch {
     latency: u64,
     forwarding: Forwarding,
     weights: Option<u16>,
+    port_buffer: Option<u16>,
 }
 
 #[derive(Clone, Debug)]
@@ -69,6 +71,7 @@ pub struct AnyDevice {
     outstanding: usize,
     moves: Vec<(bool, u16, u16)>,
     ordering: (bool, bool),
+    posted_writes: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -82,6 +85,7 @@ pub struct AnyFabric {
     completions: CompletionPolicy,
     peer_to_peer: PeerToPeer,
     mmio: Vec<(bool, u16, u16)>,
+    port_buffer: Option<u16>,
 }
 
 fn port() -> impl Strategy<Value = AnyPort> {
@@ -131,6 +135,7 @@ fn any_link() -> impl Strategy<Value = AnyLink> {
             flight,
             trained,
             skp,
+            flow_control: FlowControl::Credits,
             upper,
             lower,
             faults: Vec::new(),
@@ -149,6 +154,7 @@ fn any_switch() -> impl Strategy<Value = AnySwitch> {
             latency,
             forwarding: if cut { Forwarding::CutThrough } else { Forwarding::StoreAndForward },
             weights,
+            port_buffer: None,
         },
     )
 }
@@ -175,6 +181,7 @@ fn any_device() -> impl Strategy<Value = AnyDevice> {
             outstanding,
             moves,
             ordering,
+            posted_writes: true,
         })
 }
 
@@ -202,9 +209,36 @@ pub fn any_fabric() -> impl Strategy<Value = AnyFabric> {
                     completions,
                     peer_to_peer,
                     mmio,
+                    port_buffer: None,
                 }
             },
         )
+}
+
+/// Links that drop and replay wherever they are not in flit mode, ports with room for few TLPs, and writes that are completed.
+pub fn any_drop_replay() -> impl Strategy<Value = AnyFabric> {
+    let room = || prop::option::weighted(0.8, 1u16..8);
+    let each = (prop::bool::weighted(0.8), room(), any::<bool>());
+    (any_fabric(), prop::collection::vec(each, 12), room()).prop_map(|(mut fabric, each, host_room)| {
+        fabric.port_buffer = host_room;
+        // Non-posted requests in both directions of one link may wait for each other's responses for ever: without credits
+        // there is nothing that prevents it. So the host does nothing, and the devices leave each other alone.
+        fabric.mmio.clear();
+        fabric.devices.iter_mut().for_each(|device| device.peer = None);
+        let links = fabric.switches.iter_mut().map(|s| &mut s.link);
+        for (link, (drops, ..)) in links.chain(fabric.devices.iter_mut().map(|d| &mut d.link)).zip(&each) {
+            if *drops && !link.flit && !is_flit(link.generation) {
+                link.flow_control = FlowControl::DropAndReplay;
+            }
+        }
+        for (switch, (_, room, _)) in fabric.switches.iter_mut().zip(&each) {
+            switch.port_buffer = *room;
+        }
+        for (device, (_, _, posted)) in fabric.devices.iter_mut().zip(&each) {
+            device.posted_writes = *posted;
+        }
+        fabric
+    })
 }
 
 /// The n-th unit of some kind hit, or bit errors, on any link.
@@ -232,7 +266,7 @@ impl AnyPort {
             posted_headers: headers,
             posted_data: largest + spare,
             non_posted_headers: headers.div_ceil(2),
-            non_posted_data: 2 + spare,
+            non_posted_data: 8 + spare,
             completion_headers: if self.infinite_completions { 0 } else { headers },
             completion_data: if self.infinite_completions { 0 } else { largest + spare },
         });
@@ -257,7 +291,7 @@ impl AnyLink {
         config.mps = self.mps;
         config.flight = ns(self.flight);
         config.trained = self.trained;
-        config.skp = self.skp;
+        (config.skp, config.flow_control) = (self.skp, self.flow_control);
         (config.upper, config.lower) = (self.upper.config(self.mps), self.lower.config(self.mps));
         config.faults = self.faults.clone();
         config
@@ -311,6 +345,7 @@ impl AnyFabric {
             completions: self.completions,
             peer_to_peer: self.peer_to_peer,
             completion_timeout: Duration::from_ms(500),
+            port_buffer: self.port_buffer,
             ..HostConfig::default()
         };
         let mut free: Vec<_> = (0..self.root_ports).map(|i| format!("host.rp{i}")).collect();
@@ -336,6 +371,7 @@ impl AnyFabric {
                 arbitration: switch.weights.map_or(Arbitration::RoundRobin, |weight| {
                     Arbitration::Weighted(vec![("dev0".into(), weight), (under, 2), ("sw2".into(), weight)])
                 }),
+                port_buffer: switch.port_buffer,
             });
             switches.push((name, depth, top));
         }
@@ -362,6 +398,7 @@ impl AnyFabric {
                 completion_timeout: Duration::from_ms(500),
                 relaxed_ordering: device.ordering.0,
                 id_based_ordering: device.ordering.1,
+                posted_writes: device.posted_writes,
             });
             tops.push((i, top));
         }

@@ -3,7 +3,8 @@
 //! An operation is a transfer of any length; it leaves as requests cut by [`split`](crate::split), each non-posted one with a tag
 //! of its own. The owner names an operation by a token `T` of its choice and gets it back with everything that concerns it.
 //!
-//! * [`Requester::read`], [`write`](Requester::write), [`request`](Requester::request) queue an operation in a *stream*.
+//! * [`Requester::read`], [`write`](Requester::write), [`write_deferrable`](Requester::write_deferrable),
+//!   [`request`](Requester::request) queue an operation in a *stream*.
 //! * [`Requester::poll_request`] gives the next TLP that may leave.
 //! * [`Requester::handle_completion`] takes what comes back; [`Requester::handle_timeout`] what does not.
 //!
@@ -42,6 +43,9 @@ pub struct RequesterConfig {
     /// Attributes of the memory requests of every stream that has none of its own.
     pub attributes: Attributes,
 }
+
+/// The most that a deferrable write carries: 64 or 128 bytes, as Device Capabilities 3 says (PCIe 6.0 §7.7.9.2).
+pub const DEFERRABLE_WRITE_LIMIT: u32 = 128;
 
 impl RequesterConfig {
     /// 8-bit tags, MPS 128, MRRS 512 (the values after reset, PCIe 5.0 §7.5.3.4), a completion timeout of 50 ms.
@@ -108,8 +112,9 @@ pub struct Outgoing<T> {
 
 #[derive(Clone, Debug)]
 enum Work {
-    /// Reads if the entry has an operation, writes if not.
-    Memory(RequestChunks),
+    Read(RequestChunks),
+    Write(RequestChunks),
+    DeferrableWrite(RequestChunks),
     Template(Repr),
 }
 
@@ -228,7 +233,7 @@ impl<T: Copy> Requester<T> {
     ) -> Result<(), RequestError> {
         check_range(address, bytes)?;
         let chunks = split_request(address, bytes, self.config.mrrs.bytes(), self.config.split);
-        self.queue_non_posted(now, stream, op, bytes, Work::Memory(chunks), None);
+        self.queue_non_posted(now, stream, op, bytes, Work::Read(chunks), None);
         Ok(())
     }
 
@@ -246,7 +251,27 @@ impl<T: Copy> Requester<T> {
     ) -> Result<(), RequestError> {
         check_range(address, payload.len())?;
         let chunks = split_request(address, payload.len(), self.config.mps.bytes(), self.config.split);
-        self.queue_posted(now, stream, op, Work::Memory(chunks), Some(payload));
+        self.queue_posted(now, stream, op, Work::Write(chunks), Some(payload));
+        Ok(())
+    }
+
+    /// Queues a memory write of deferrable writes, which are non-posted: each takes a tag and is completed, and the operation is
+    /// over with the last completion. They carry at most [`DEFERRABLE_WRITE_LIMIT`] bytes.
+    ///
+    /// # Errors
+    /// [`RequestError::AddressWraps`].
+    pub fn write_deferrable(
+        &mut self,
+        now: Time,
+        stream: u16,
+        op: T,
+        address: u64,
+        payload: Payload,
+    ) -> Result<(), RequestError> {
+        check_range(address, payload.len())?;
+        let limit = self.config.mps.bytes().min(DEFERRABLE_WRITE_LIMIT);
+        let chunks = split_request(address, payload.len(), limit, self.config.split);
+        self.queue_non_posted(now, stream, op, 0, Work::DeferrableWrite(chunks), Some(payload));
         Ok(())
     }
 
@@ -405,15 +430,17 @@ impl<T: Copy> Requester<T> {
         };
         let id = TransactionId::new(self.config.id, tag);
         let (repr, address, bytes, offset, last_of_op) = match &mut queued.work {
-            Work::Memory(chunks) => {
+            Work::Read(chunks) | Work::Write(chunks) | Work::DeferrableWrite(chunks) => {
                 let chunk = chunks.next().expect("an operation is forgotten after its last request");
-                let repr = match class {
-                    FcClass::Posted => Repr::mem_write(id, chunk.address, chunk.bytes),
+                let finished = chunks.is_finished();
+                let repr = match queued.work {
+                    Work::Write(_) => Repr::mem_write(id, chunk.address, chunk.bytes),
+                    Work::DeferrableWrite(_) => Repr::deferrable_mem_write(id, chunk.address, chunk.bytes),
                     _ => Repr::mem_read(id, chunk.address, chunk.bytes),
                 };
                 let repr = repr.and_then(|repr| repr.with_attributes(stream.attributes));
                 let repr = repr.expect("split_request makes valid requests");
-                (repr, chunk.address, chunk.bytes, chunk.offset, chunks.is_finished())
+                (repr, chunk.address, chunk.bytes, chunk.offset, finished)
             }
             Work::Template(template) => {
                 let repr = with_id(template, id);
