@@ -59,10 +59,11 @@ wheel: $(VENV)/.run ## build dist/tlplab-*.whl
 	@ls dist/tlplab-*.whl
 
 .PHONY: generate
-generate: $(VENV)/.run ## rebuild the committed files that are generated: the report page (needs Node), the experiment schema
+generate: $(VENV)/.run ## rebuild the committed files that are generated: the report page (needs Node), the experiment schema, the studies
 	$(MAKE) build
 	$(BIN)/tlplab schema -o experiments/schema.json
 	$(BIN)/tlplab schema --markdown -o docs/experiments.md
+	$(BIN)/tlplab reproduce gem5 --quiet --markdown docs/studies/gem5.md
 	cd report && npm ci --silent && npm run --silent build
 
 ## --- testing --------------------------------------------------------------------------------------------------------

@@ -19,7 +19,10 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[2]
-EXPERIMENTS = sorted(ROOT.glob("experiments/**/*.toml"))
+# What has no title is there to be included.
+EXPERIMENTS = sorted(
+    path for path in ROOT.glob("experiments/**/*.toml") if "title" in tomllib.loads(path.read_text(encoding="utf-8"))
+)
 
 
 def test_the_schema_file_is_fresh() -> None:

@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 
 import click
 
-from tlplab import _core, catalog, outline, summary
+from tlplab import _core, catalog, outline, reproduce, summary
 from tlplab.errors import ExperimentError, RunError
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Bar
+from tlplab.reproduce import command
 from tlplab.session import Finished, finish
 
 FAILED = 1
@@ -128,6 +129,37 @@ def check(experiment: str, overrides: Sequence[str], load: str | None) -> None:
       tlplab check experiments/quickstart.toml --set switch.sw0.link='gen4 x8'
     """
     outline.show(outline.read(experiment, overrides=overrides, load=load), sys.stdout)
+
+
+@commands.command("reproduce")
+@click.argument("study", metavar="STUDY", type=click.Choice(sorted(reproduce.studies())))
+@click.option(
+    "--experiments", metavar="DIR", default="experiments", show_default=True, help="Where the studies' experiments are."
+)
+@click.option("--json", "json_file", metavar="FILE|-", help="Write the rows; - is the standard output.")
+@click.option("--markdown", metavar="FILE|-", help="Write the study's page, as in docs/studies.")
+@click.option("--quiet", is_flag=True, help="No table, no progress bar.")
+def reproduce_(study: str, experiments: str, json_file: str | None, markdown: str | None, quiet: bool) -> None:
+    """Run the experiments of a published system again and lay them beside what was published.
+
+    \b
+    Studies: gem5.
+
+    \b
+    Example:
+      tlplab reproduce gem5 --json out/gem5.json
+    """
+    check_outputs({"--json": json_file, "--markdown": markdown}, to_stdout={"--json", "--markdown"}, inputs={})
+    chosen = reproduce.studies()[study]
+    place = command.experiments_of(chosen, experiments)
+    outcomes = command.outcomes_of(chosen, place, quiet=quiet)
+    rows = chosen.rows(outcomes)
+    if json_file is not None:
+        write_text(json_file, command.as_json(rows))
+    if markdown is not None:
+        write_text(markdown, chosen.page(outcomes, rows))
+    if not quiet and "-" not in (json_file, markdown):
+        command.show(rows)
 
 
 @commands.command("list")

@@ -1,0 +1,98 @@
+"""The reproductions: every figure has a verdict, the pages are what the runs give."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+from tlplab.cli import status
+from tlplab.reproduce import Outcomes, Row, command, studies
+from tlplab.reproduce.gem5 import STUDY, SWEEPS, TABLE_2, UNLISTED, disk, read_ns, seen_ns
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> Outcomes:
+    return command.outcomes_of(STUDY, ROOT / "experiments" / STUDY.folder, quiet=True)
+
+
+@pytest.fixture(scope="module")
+def rows(outcomes: Outcomes) -> list[Row]:
+    return STUDY.rows(outcomes)
+
+
+def test_the_page_is_what_the_runs_give(outcomes: Outcomes, rows: list[Row]) -> None:
+    written = (ROOT / "docs/studies/gem5.md").read_text(encoding="utf-8")
+    assert written == STUDY.page(outcomes, rows), "run `make generate`"
+
+
+def test_table_2_and_the_sector_are_within_one_per_cent(rows: list[Row]) -> None:
+    exact = [
+        row for row in rows if row.result.startswith("Table II, root complex") or row.result.startswith("a sector")
+    ]
+    assert len(exact) == len(TABLE_2) + 1
+    for row in exact:
+        assert row.relative_error is not None
+        assert abs(row.relative_error) < 0.01, row
+
+
+def test_a_read_takes_twice_the_root_complex_and_a_constant(outcomes: Outcomes) -> None:
+    constants = {round(read_ns(outcomes[f"read {ns}"]) - 2 * ns, 6) for ns in (*TABLE_2, *UNLISTED)}
+    assert len(constants) == 1
+    assert 218 <= constants.pop() < 226.5
+    assert seen_ns(39.8) == pytest.approx(39.736, abs=1e-3)
+    assert seen_ns(39.7) == 0
+
+
+def test_with_credits_nothing_is_replayed_and_more_is_never_slower(outcomes: Outcomes) -> None:
+    for sweep, points in SWEEPS.items():
+        found = [disk(outcomes[f"{sweep} {point} credits"]) for point in points]
+        assert all(one.timeouts == 0 and one.resent == 0 for one in found), sweep
+        if sweep != "switch":
+            assert all(later.dd >= one.dd * 0.999 for one, later in itertools.pairwise(found)), sweep
+
+
+def test_the_trends_of_figure_9_hold(outcomes: Outcomes) -> None:
+    def of(sweep: str) -> dict[int, tuple[float, float]]:
+        found = {point: disk(outcomes[f"{sweep} {point}"]) for point in SWEEPS[sweep]}
+        return {point: (one.dd, one.share) for point, one in found.items()}
+
+    switch, width, replay, port = of("switch"), of("width"), of("replay"), of("port")
+    assert switch[50][0] > switch[100][0] > switch[150][0]
+    assert width[1][0] < width[2][0] < width[8][0] < width[4][0]
+    assert width[4][1] == 0
+    assert width[2][1] == 0
+    assert replay[1][1] == 0
+    assert replay[1][1] < replay[2][1] < replay[3][1] <= replay[4][1]
+    assert min(replay[1][0], replay[2][0]) > max(replay[3][0], replay[4][0])
+    assert port[16][1] > port[20][1] > port[24][1] > port[28][1]
+    assert port[16][0] < port[20][0] <= port[28][0]
+
+
+def test_every_row_has_a_verdict_that_its_note_explains(rows: list[Row]) -> None:
+    for row in rows:
+        assert row.verdict in ("reproduced", "explained", "not reproducible")
+        assert row.note or row.verdict == "reproduced", row
+
+
+def test_the_command_prints_the_rows_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["reproduce", "gem5", "--experiments", str(ROOT / "experiments"), "--json", "-"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    keys = {"paper", "result", "published", "ours", "unit", "relative_error", "verdict", "note"}
+    assert all(set(row) == keys for row in printed)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["gem6"], ["gem5", "--experiments", "/nowhere"], ["gem5", "--json", "/no/x.json"]]
+)
+def test_bad_input_is_a_usage_error(arguments: list[str]) -> None:
+    assert status(["reproduce", *arguments]) == 2
+
+
+def test_every_experiment_of_a_study_is_there() -> None:
+    for study in studies().values():
+        assert command.experiments_of(study, str(ROOT / "experiments")).is_dir()

@@ -1,0 +1,70 @@
+"""Published systems, run again: `tlplab reproduce`.
+
+A study is a list of runs (an experiment file and overrides) and a function that turns what came out of them into rows: what was
+published, what we get, and a verdict. `STUDIES` names them; each has a module of its own here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from tlplab.result import Result
+
+Verdict = Literal["reproduced", "explained", "not reproducible"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A published figure beside ours, or a result of ours that has no published figure."""
+
+    paper: str
+    result: str
+    published: float | None
+    ours: float
+    unit: str
+    verdict: Verdict
+    note: str = ""
+
+    @property
+    def relative_error(self) -> float | None:
+        """`ours / published - 1`; none where nothing, or zero, was published."""
+        return self.ours / self.published - 1 if self.published else None
+
+    def as_json(self) -> dict[str, Any]:
+        """As `--json` writes it."""
+        return {**asdict(self), "relative_error": self.relative_error}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One simulation of a study."""
+
+    name: str
+    experiment: str
+    overrides: tuple[str, ...] = ()
+
+
+Outcomes = Mapping[str, Result]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A paper."""
+
+    name: str
+    title: str
+    folder: str
+    """Where its experiments are."""
+    runs: Callable[[], list[Run]]
+    rows: Callable[[Outcomes], list[Row]]
+    page: Callable[[Outcomes, list[Row]], str]
+    """The page under docs/studies, in Markdown."""
+
+
+def studies() -> dict[str, Study]:
+    """Every study, by name."""
+    from tlplab.reproduce import gem5
+
+    return {study.name: study for study in [gem5.STUDY]}

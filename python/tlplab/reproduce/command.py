@@ -1,0 +1,84 @@
+"""What `tlplab reproduce` does: runs a study on all processors and shows its rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from tlplab.reproduce import Row, Run, Study
+from tlplab.result import Result
+from tlplab.session import run
+from tlplab.sheet import NOTHING, Column, Sheet
+from tlplab.summary import console_for
+
+
+def experiments_of(study: Study, folder: str) -> Path:
+    """The folder of the study's experiments; a usage error if it is not there."""
+    place = Path(folder) / study.folder
+    missing = sorted({one.experiment for one in study.runs() if not (place / one.experiment).is_file()})
+    if missing:
+        raise click.UsageError(
+            f"{place / missing[0]} is not there; run this in tlplab's own folder, or say where it is with --experiments"
+        )
+    return place
+
+
+def one_run(place: str, one: Run) -> Result:
+    """Runs one simulation; in a process of its own."""
+    result = run(os.path.join(place, one.experiment), overrides=one.overrides)
+    for large in ("series", "samples", "ladder"):
+        result.pop(large)  # type: ignore[misc]
+    return result
+
+
+def outcomes_of(study: Study, place: Path, *, quiet: bool) -> dict[str, Result]:
+    """Runs the study."""
+    listed = study.runs()
+    found: dict[str, Result] = {}
+    with ProcessPoolExecutor(max_workers=min(len(listed), os.cpu_count() or 1)) as pool, bar(quiet) as progress:
+        task = progress.add_task(study.title, total=len(listed))
+        under_way = {pool.submit(one_run, str(place), one): one for one in listed}
+        for future in as_completed(under_way):
+            found[under_way[future].name] = future.result()
+            progress.advance(task)
+    return found
+
+
+@contextmanager
+def bar(quiet: bool) -> Iterator[Progress]:
+    """A progress bar on a terminal."""
+    hidden = quiet or not sys.stderr.isatty()
+    with Progress(console=Console(stderr=True), transient=True, disable=hidden) as progress:
+        yield progress
+
+
+def show(rows: list[Row]) -> None:
+    """Prints the rows as a table, and the notes below it."""
+    console = console_for(sys.stdout)
+    sheet = Sheet("Published and ours", [
+        Column("result", name=True), Column("published"), Column("ours", style="bold"), Column("error"),
+        Column("verdict", name=True, fold=False),
+    ])  # fmt: skip
+    for row in rows:
+        error = NOTHING if row.relative_error is None else f"{100 * row.relative_error:+.1f} %"
+        published = NOTHING if row.published is None else f"{row.published:g} {row.unit}"
+        sheet.add(row.result, published, f"{row.ours:.4g} {row.unit}", error, row.verdict)
+    sheet.print(console)
+    console.print()
+    for row in rows:
+        if row.note:
+            console.print(f"{row.result}: {row.note}", style="dim", soft_wrap=False)
+
+
+def as_json(rows: list[Row]) -> str:
+    """The rows, as `--json` writes them."""
+    return json.dumps([row.as_json() for row in rows], indent=1, ensure_ascii=False) + "\n"
