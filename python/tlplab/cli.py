@@ -137,9 +137,12 @@ def check(experiment: str, overrides: Sequence[str], load: str | None) -> None:
     "--experiments", metavar="DIR", default="experiments", show_default=True, help="Where the studies' experiments are."
 )
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the rows; - is the standard output.")
+@click.option("--report", metavar="FILE.html", help="Write one self-contained page with the paper's figures as plots.")
 @click.option("--markdown", metavar="FILE|-", help="Write the study's page, as in docs/studies.")
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
-def reproduce_(study: str, experiments: str, json_file: str | None, markdown: str | None, quiet: bool) -> None:
+def reproduce_(
+    study: str, experiments: str, json_file: str | None, report: str | None, markdown: str | None, quiet: bool
+) -> None:
     """Run the experiments of a published system again and lay them beside what was published.
 
     \b
@@ -149,13 +152,17 @@ def reproduce_(study: str, experiments: str, json_file: str | None, markdown: st
     Example:
       tlplab reproduce gem5 --json out/gem5.json
     """
-    check_outputs({"--json": json_file, "--markdown": markdown}, to_stdout={"--json", "--markdown"}, inputs={})
+    check_outputs(
+        {"--json": json_file, "--report": report, "--markdown": markdown}, to_stdout={"--json", "--markdown"}, inputs={}
+    )
     chosen = reproduce.studies()[study]
     place = command.experiments_of(chosen, experiments)
     outcomes = command.outcomes_of(chosen, place, quiet=quiet)
     rows = chosen.rows(outcomes)
     if json_file is not None:
         write_text(json_file, command.as_json(rows))
+    if report is not None:
+        write_text(report, command.report(chosen, outcomes, rows))
     if markdown is not None:
         write_text(markdown, chosen.page(outcomes, rows))
     if not quiet and "-" not in (json_file, markdown):

@@ -10,9 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from tlplab.reproduce.chart import Chart
 from tlplab.result import Result
 
 Verdict = Literal["reproduced", "explained", "not reproducible"]
+
+HEADING = ("result", "published", "ours", "error", "verdict", "note")
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,12 @@ class Row:
     def relative_error(self) -> float | None:
         """`ours / published - 1`; none where nothing, or zero, was published."""
         return self.ours / self.published - 1 if self.published else None
+
+    def cells(self) -> list[str]:
+        """For people, in the order of `HEADING`."""
+        error = "–" if self.relative_error is None else f"{100 * self.relative_error:+.1f} %"
+        published = "–" if self.published is None else f"{self.published:g} {self.unit}"
+        return [self.result, published, f"{self.ours:.4g} {self.unit}", error, self.verdict, self.note]
 
     def as_json(self) -> dict[str, Any]:
         """As `--json` writes it."""
@@ -61,6 +70,8 @@ class Study:
     rows: Callable[[Outcomes], list[Row]]
     page: Callable[[Outcomes, list[Row]], str]
     """The page under docs/studies, in Markdown."""
+    charts: Callable[[Outcomes], list[Chart]]
+    """The paper's figures, ours."""
 
 
 def studies() -> dict[str, Study]:

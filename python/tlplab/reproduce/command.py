@@ -12,12 +12,12 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tlplab.reproduce import Row, Run, Study
+from tlplab.reproduce import HEADING, Row, Run, Study, chart
 from tlplab.result import Result
 from tlplab.session import run
-from tlplab.sheet import NOTHING, Column, Sheet
+from tlplab.sheet import Column, Sheet
 from tlplab.summary import console_for
 
 
@@ -57,7 +57,8 @@ def outcomes_of(study: Study, place: Path, *, quiet: bool) -> dict[str, Result]:
 def bar(quiet: bool) -> Iterator[Progress]:
     """A progress bar on a terminal."""
     hidden = quiet or not sys.stderr.isatty()
-    with Progress(console=Console(stderr=True), transient=True, disable=hidden) as progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden) as progress:
         yield progress
 
 
@@ -69,14 +70,17 @@ def show(rows: list[Row]) -> None:
         Column("verdict", name=True, fold=False),
     ])  # fmt: skip
     for row in rows:
-        error = NOTHING if row.relative_error is None else f"{100 * row.relative_error:+.1f} %"
-        published = NOTHING if row.published is None else f"{row.published:g} {row.unit}"
-        sheet.add(row.result, published, f"{row.ours:.4g} {row.unit}", error, row.verdict)
+        sheet.add(*row.cells()[:-1])
     sheet.print(console)
     console.print()
     for row in rows:
         if row.note:
             console.print(f"{row.result}: {row.note}", style="dim", soft_wrap=False)
+
+
+def report(study: Study, outcomes: dict[str, Result], rows: list[Row]) -> str:
+    """The page of `--report`."""
+    return chart.page(study.title, study.charts(outcomes), HEADING, [row.cells() for row in rows])
 
 
 def as_json(rows: list[Row]) -> str:

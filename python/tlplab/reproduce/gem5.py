@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tlplab.reproduce import Outcomes, Row, Run, Study, Verdict
+from tlplab.reproduce import HEADING, Outcomes, Row, Run, Study, Verdict
+from tlplab.reproduce.chart import Chart
 from tlplab.result import Result
 
 PAPER = "gem5"
@@ -246,16 +247,6 @@ def table(heading: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in [heading, ["---"] * len(heading), *lines])
 
 
-def row_cells(row: Row) -> list[str]:
-    """A row for people."""
-    error = "–" if row.relative_error is None else f"{100 * row.relative_error:+.1f} %"
-    published = "–" if row.published is None else f"{row.published:g} {row.unit}"
-    return [row.result, published, f"{row.ours:.4g} {row.unit}", error, row.verdict, row.note]
-
-
-HEADING = ("result", "published", "ours", "error", "verdict", "note")
-
-
 def page(outcomes: Outcomes, listed: list[Row]) -> str:
     """docs/studies/gem5.md."""
     sweeps = []
@@ -282,7 +273,7 @@ def page(outcomes: Outcomes, listed: list[Row]) -> str:
             "sent again %",
         )
         sweeps.append(f"{table(heading, lines)}\n")
-    return PAGE.format(rows=table(HEADING, [row_cells(row) for row in listed]), sweeps="\n".join(sweeps))
+    return PAGE.format(rows=table(HEADING, [row.cells() for row in listed]), sweeps="\n".join(sweeps))
 
 
 PAGE = """# The gem5 PCI-Express model of 2018, run again
@@ -326,4 +317,33 @@ The bars of the physical machine (an Intel P3700 behind a Gen2 x1 slot) and of f
 are not run here: dd's rate does not depend on them. The baseline without PCI Express, devices on a crossbar, is not modelled.
 """
 
-STUDY = Study(PAPER, "gem5 PCI-Express model, 2018", "gem5", runs, rows, page)
+
+def charts(outcomes: Outcomes) -> list[Chart]:
+    """Figures 9 (a) to (d), drop-and-replay beside credits, and what is sent again."""
+
+    def pair(title: str, axis: str, sweep: str, value: Callable[[Disk], float], unit: str) -> Chart:
+        points = SWEEPS[sweep]
+        of = {
+            mode: tuple(value(disk(outcomes[f"{sweep} {point}{mode}"])) for point in points)
+            for mode in ("", " credits")
+        }
+        series = (("drop and replay", of[""]), ("credits, posted writes", of[" credits"]))
+        return Chart(title, axis, unit, tuple(map(str, points)), series)
+
+    def dd(found: Disk) -> float:
+        return found.dd
+
+    def share(found: Disk) -> float:
+        return found.share
+
+    return [
+        pair("Figure 9 (a): dd against switch latency", "switch latency, ns", "switch", dd, "Gb/s"),
+        pair("Figure 9 (b): dd against width", "lanes", "width", dd, "Gb/s"),
+        pair("Figure 9 (c): dd against replay buffers, x8", "packets", "replay", dd, "Gb/s"),
+        pair("Figure 9 (d): dd against port buffers, x8", "packets", "port", dd, "Gb/s"),
+        pair("TLPs sent again against replay buffers, x8", "packets", "replay", share, "% of TLPs on the link"),
+        pair("TLPs sent again against port buffers, x8", "packets", "port", share, "% of TLPs on the link"),
+    ]
+
+
+STUDY = Study(PAPER, "gem5 PCI-Express model, 2018", "gem5", runs, rows, page, charts)
