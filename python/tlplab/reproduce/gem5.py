@@ -226,8 +226,18 @@ def buffers(outcomes: Outcomes, sweep: str, published: dict[int, float]) -> list
                 f"; the trend holds, not the figure: memory without a rate gives {fast.share:.0f} %, but then x8 is "
                 f"{eight.dd / four.dd:.2f} times x4, no loss"
             )
-        listed.append(Row(PAPER, f"figure {figure}, {what} {point} at x8", percent, found.share, "%", verdict, note))
+        title = f"figure {figure}, {what} {point} at x8"
+        listed.append(Row(PAPER, f"{title}: copies", percent, found.share, "%", verdict, note))
+        listed.append(timeouts(title, percent, found.timeouts))
     return listed
+
+
+def timeouts(title: str, percent: float, ours: float) -> Row:
+    """The same percentage, counted as the text of figure 9 (c) has it: timeouts of 100 packets transmitted."""
+    if abs(ours - percent) <= 5:
+        return Row(PAPER, f"{title}: timeouts", percent, ours, "%", "reproduced")
+    note = "counted as timeouts of new TLPs; which way the paper's counters count is not in its text"
+    return Row(PAPER, f"{title}: timeouts", percent, ours, "%", "not reproducible", note)
 
 
 def saturation(outcomes: Outcomes) -> list[Row]:
@@ -287,8 +297,13 @@ written by the runs: `tlplab reproduce gem5 --markdown docs/studies/gem5.md`.
 {rows}
 
 One set of parameters holds for all of it: `experiments/gem5/model.toml` and `disk.toml` name each, whether the paper states it or it is
-fitted, and to which figure. The paper calls its percentages once "packets that experience replay", once timeouts of packets
-transmitted; the table gives copies among all TLPs on the link, the notes give timeouts and copies per 100 new TLPs.
+fitted, and to which figure. Three of them (memory's latency and rate, the flight time) were chosen together, by a scan of some three hundred
+settings, as the one with the most of the paper's orderings right, and among those the smallest error of its percentages: so these figures show
+that the paper's picture can be had, they do not predict it.
+
+The paper calls its percentages once "packets that experience replay", once timeouts of packets transmitted. The table has both: copies among all
+TLPs on the link, which come near the paper's figures, and timeouts per new TLP, which do not. That a loss from x4 to x8 comes out rests
+on the rate of memory, which lies just below what x4 brings; with faster memory there is none.
 
 ## The sweeps, in the paper's mode and as hardware has it
 
