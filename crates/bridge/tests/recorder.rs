@@ -45,6 +45,8 @@ fn builder(device: Box<dyn Device>, mode: LinkMode, fidelity: Fidelity) -> Build
     let end_point = DeviceConfig {
         name: "dev".into(),
         link: link("sw0", mode),
+        function_of: None,
+        ready: Duration::ZERO,
         mrrs: Mrrs::new(512).unwrap(),
         tags: 32,
         latency: Duration::ZERO,

@@ -5,6 +5,8 @@
 //! device is handled, and events come in the order of their arrival.
 
 use crate::host::DeviceInfo;
+use crate::identity::Identity;
+use tlplab_config::{InterruptMode, Layout};
 use tlplab_transaction::{CompletionError, Payload, RequestError, RequestPolicy};
 use tlplab_units::Time;
 
@@ -13,6 +15,11 @@ pub trait Device: Send {
     /// What its configuration space says of it. Asked once, before anything else.
     fn identity(&self) -> Identity;
 
+    /// Its configuration space. The fabric fits link, payload size and tags to where the device is.
+    fn layout(&self) -> Layout {
+        self.identity().layout()
+    }
+
     /// Something happened.
     fn handle(&mut self, cx: &mut Context<'_>, event: Event);
 
@@ -20,163 +27,6 @@ pub trait Device: Send {
     fn request_policy(&self) -> RequestPolicy {
         RequestPolicy::Aligned
     }
-}
-
-/// What configuration space tells of a function.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// Vendor ID.
-    pub vendor: u16,
-    /// Device ID.
-    pub device: u16,
-    /// Class code: base class, subclass, programming interface; 24 bits.
-    pub class: u32,
-    /// Revision ID.
-    pub revision: u8,
-    /// Subsystem vendor and subsystem ID.
-    pub subsystem: (u16, u16),
-    /// Base address registers.
-    pub bars: Vec<BarSpec>,
-    /// MSI-X vectors, 0 to 2048.
-    pub msix_vectors: u16,
-    /// MSI vectors: 0, or a power of two up to 32.
-    pub msi_vectors: u8,
-    /// It can raise a legacy interrupt: it has an interrupt pin.
-    pub intx: bool,
-}
-
-/// A base address register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BarSpec {
-    /// Its number, 0 to 5. A 64-bit one takes the next number as well.
-    pub index: u8,
-    /// Bytes of memory behind it: a power of two, at least 16.
-    pub size: u64,
-    /// Reads have no side effects.
-    pub prefetchable: bool,
-    /// It may lie above 4 GiB.
-    pub is_64_bit: bool,
-    /// It is in I/O space: at most 256 bytes, neither prefetchable nor 64-bit.
-    pub io: bool,
-}
-
-impl BarSpec {
-    /// A 64-bit, prefetchable BAR.
-    pub fn memory(index: u8, size: u64) -> Self {
-        Self { index, size, prefetchable: true, is_64_bit: true, io: false }
-    }
-    /// A 32-bit BAR whose reads may have side effects.
-    pub fn registers(index: u8, size: u64) -> Self {
-        Self { index, size, prefetchable: false, is_64_bit: false, io: false }
-    }
-    /// Registers in I/O space.
-    pub fn io(index: u8, size: u64) -> Self {
-        Self { index, size, prefetchable: false, is_64_bit: false, io: true }
-    }
-}
-
-/// Why an identity cannot be put into configuration space.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum IdentityError {
-    /// BAR numbers are 0 to 5, and 0 to 4 for a 64-bit one.
-    #[error("BAR {0} does not exist: a type 0 header has BARs 0 to 5, and a 64-bit one takes two")]
-    BarNumber(u8),
-    /// Two BARs share a register.
-    #[error("BAR {0} is used twice; a 64-bit BAR also takes the next number")]
-    BarTwice(u8),
-    /// A size that no BAR can have.
-    #[error(
-        "BAR {index} has {size} B; its size must be a power of two, at least 16, below 4 GiB unless 64-bit, and 4 to 256 in I/O space"
-    )]
-    BarSize {
-        /// Which.
-        index: u8,
-        /// Its size.
-        size: u64,
-    },
-    /// An I/O BAR that is none.
-    #[error(
-        "BAR {0} is in I/O space, where a BAR has 4 to 256 B, a power of two, and is neither prefetchable nor 64-bit"
-    )]
-    IoBar(u8),
-    /// More MSI-X vectors than a table holds.
-    #[error("{0} MSI-X vectors; a table holds 2048")]
-    Vectors(u16),
-    /// A number of MSI vectors that the capability cannot say.
-    #[error("{0} MSI vectors; there can be none, 1, 2, 4, 8, 16 or 32")]
-    MsiVectors(u8),
-    /// More than 24 bits of class code.
-    #[error("class code {0:#x} has more than 24 bits")]
-    Class(u32),
-}
-
-impl Identity {
-    /// A function with these IDs and nothing else: revision 0, no BARs, no interrupts; the subsystem has the same IDs.
-    pub const fn new(vendor: u16, device: u16, class: u32) -> Self {
-        Self {
-            vendor,
-            device,
-            class,
-            revision: 0,
-            subsystem: (vendor, device),
-            bars: Vec::new(),
-            msix_vectors: 0,
-            msi_vectors: 0,
-            intx: false,
-        }
-    }
-
-    /// Is it possible?
-    ///
-    /// # Errors
-    /// What is not.
-    pub fn check(&self) -> Result<(), IdentityError> {
-        let mut used = [false; 6];
-        for bar in &self.bars {
-            let registers = usize::from(bar.index)..usize::from(bar.index) + 1 + usize::from(bar.is_64_bit);
-            if registers.end > used.len() {
-                return Err(IdentityError::BarNumber(bar.index));
-            }
-            let (least, limit) = match bar {
-                BarSpec { io: true, prefetchable: false, is_64_bit: false, .. } => (4, 256),
-                BarSpec { io: true, .. } => return Err(IdentityError::IoBar(bar.index)),
-                BarSpec { is_64_bit: true, .. } => (16, 1 << 63),
-                _ => (16, 1 << 31),
-            };
-            if !bar.size.is_power_of_two() || !(least..=limit).contains(&bar.size) {
-                return Err(IdentityError::BarSize { index: bar.index, size: bar.size });
-            }
-            for register in registers {
-                if std::mem::replace(&mut used[register], true) {
-                    return Err(IdentityError::BarTwice(register as u8));
-                }
-            }
-        }
-        if self.msix_vectors > 2048 {
-            return Err(IdentityError::Vectors(self.msix_vectors));
-        }
-        if self.msi_vectors > 32 || self.msi_vectors > 0 && !self.msi_vectors.is_power_of_two() {
-            return Err(IdentityError::MsiVectors(self.msi_vectors));
-        }
-        if self.class >> 24 != 0 {
-            return Err(IdentityError::Class(self.class));
-        }
-        Ok(())
-    }
-}
-
-/// How software lets a function interrupt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum InterruptMode {
-    /// By MSI-X messages.
-    MsiX,
-    /// By MSI messages.
-    Msi,
-    /// By its legacy interrupt pin.
-    Intx,
-    /// Not at all.
-    #[default]
-    Disabled,
 }
 
 /// An operation a device or host program started. Unique within its [`Context`]'s owner.

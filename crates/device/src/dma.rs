@@ -1,7 +1,8 @@
 //! `dma`: a copier. Write source, destination and length; it reads, writes, counts and interrupts.
 
-use crate::contract::{BarSpec, Context, Device, DmaError, Event, Identity, OpId};
+use crate::contract::{Context, Device, DmaError, Event, OpId};
 use crate::host::{HostContext, HostEvent, HostProgram};
+use crate::identity::{BarSpec, Identity};
 use tlplab_transaction::Payload;
 
 /// Registers in BAR 0, little-endian.

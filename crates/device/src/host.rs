@@ -4,6 +4,21 @@ use crate::contract::{DmaError, OpId};
 use tlplab_transaction::Payload;
 use tlplab_units::{Bdf, Time};
 
+/// Where the processor sees configuration space: 4 KiB per function, 256 MiB in all (ECAM, PCIe 5.0 §7.2.2).
+pub const ECAM: u64 = 0xE000_0000;
+/// Where the processor sees I/O space: 64 KiB, mapped to memory as on machines without port instructions.
+pub const IO_SPACE: u64 = 0xF000_0000;
+
+/// The address of a byte of configuration space; `offset` is below 4096.
+pub const fn ecam_address(function: Bdf, offset: u16) -> u64 {
+    ECAM + ((function.0 as u64) << 12) + (offset as u64 & 0xFFF)
+}
+
+/// The address of an I/O port.
+pub const fn io_address(port: u16) -> u64 {
+    IO_SPACE + port as u64
+}
+
 /// A program on the host: a driver, a test, a load.
 pub trait HostProgram: Send {
     /// Something happened. As for a device: one event at a time, actions are recorded.
@@ -175,7 +190,9 @@ impl<'a> HostContext<'a> {
         self.memory
     }
 
-    /// Reads `bytes` at `address`, which may be any address that a device claims. In a length-only run the result is a length.
+    /// Reads `bytes` at `address`, which may be any address that a device claims, or one of [`ECAM`] or [`IO_SPACE`] (up to 4 bytes within
+    /// a doubleword; configuration registers that nobody has read as all ones). In a length-only run the result is a length, except
+    /// there.
     pub fn mmio_read(&mut self, stream: u16, address: u64, bytes: u64) -> OpId {
         self.start(|op| HostAction::MmioRead { op, stream, address, bytes, carry: false })
     }
@@ -183,7 +200,8 @@ impl<'a> HostContext<'a> {
     pub fn mmio_read_register(&mut self, stream: u16, address: u64, bytes: u64) -> OpId {
         self.start(|op| HostAction::MmioRead { op, stream, address, bytes, carry: true })
     }
-    /// Writes `data` at `address`. Bytes are carried even in a length-only run.
+    /// Writes `data` at `address`. Bytes are carried even in a length-only run. A write to [`ECAM`] or [`IO_SPACE`] is accepted when its
+    /// completion is there.
     pub fn mmio_write(&mut self, stream: u16, address: u64, data: Payload) -> OpId {
         self.start(|op| HostAction::MmioWrite { op, stream, address, data })
     }

@@ -28,9 +28,10 @@
 //! assert_eq!(actions, [Action::Reply { token: ReplyToken(7), data: [0x14, 0, 0, 0].into() }]);
 //! ```
 //!
-//! * [`contract`]: devices; [`host`]: host programs
+//! * [`contract`]: devices; [`identity`]: what they are; [`host`]: host programs
 //! * [`memory`]: a BAR of memory; [`pages`]: the sparse memory behind it, and behind the host's
 //! * [`dma`]: a copier and its driver; [`ring`] and [`ring_driver`]: a descriptor ring and its driver
+//! * [`nic`] and [`nic_driver`]: an Ethernet controller like the 82574, and its driver
 //! * [`storage`] and [`dd`]: a block device, and the program that reads and writes it
 //! * [`load`]: the load generator; [`replay`]: a captured trace again. Both run as devices and on the host.
 //! * [`random`]: random numbers keyed by a component's name
@@ -39,9 +40,12 @@ pub mod contract;
 pub mod dd;
 pub mod dma;
 pub mod host;
+pub mod identity;
 mod issue;
 pub mod load;
 pub mod memory;
+pub mod nic;
+pub mod nic_driver;
 pub mod pages;
 pub mod random;
 pub mod replay;
@@ -49,22 +53,24 @@ pub mod ring;
 pub mod ring_driver;
 pub mod storage;
 
-pub use contract::{
-    Action, BarSpec, Context, Device, DmaError, Event, Identity, IdentityError, InterruptMode, OpId, Refusal,
-    ReplyToken,
-};
+pub use contract::{Action, Context, Device, DmaError, Event, OpId, Refusal, ReplyToken};
 pub use dd::{Dd, DdLoad};
 pub use dma::{Dma, DmaDriver};
 pub use host::{
-    DeviceInfo, HostAction, HostContext, HostEvent, HostMemory, HostProgram, Measured, OutOfMemory,
+    DeviceInfo, ECAM, HostAction, HostContext, HostEvent, HostMemory, HostProgram, IO_SPACE, Measured,
+    OutOfMemory, ecam_address, io_address,
 };
+pub use identity::{BarSpec, Identity, IdentityError};
 pub use issue::Target;
 pub use load::{Load, LoadConfig, LoadError, LoadOp, Pattern};
 pub use memory::Memory;
+pub use nic::{Cable, Nic, NicConfig, Traffic};
+pub use nic_driver::{NicDriver, NicLoad};
 pub use pages::{HostRam, Pages};
 pub use random::Random;
 pub use replay::{Record, Relocation, Replay, ReplayError, ReplayPace};
 pub use ring::{Descriptor, Ring, RingConfig};
 pub use ring_driver::{RingDriver, RingLoad};
 pub use storage::{Command, Storage, StorageConfig};
+pub use tlplab_config::InterruptMode;
 pub use tlplab_transaction::{Bytes, Payload};

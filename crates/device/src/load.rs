@@ -1,7 +1,8 @@
 //! The load generator: reads, writes or both, as a device (DMA, peer-to-peer) or on the host (MMIO).
 
-use crate::contract::{BarSpec, Context, Device, Event, Identity};
+use crate::contract::{Context, Device, Event};
 use crate::host::{HostContext, HostEvent, HostProgram};
+use crate::identity::{BarSpec, Identity};
 use crate::issue::{Issue, Target};
 use crate::random::Random;
 use tlplab_transaction::{Bytes, Payload};

@@ -1,6 +1,7 @@
 //! `memory`: a device that is nothing but a BAR of memory.
 
-use crate::contract::{BarSpec, Context, Device, Event, Identity, Refusal};
+use crate::contract::{Context, Device, Event, Refusal};
+use crate::identity::{BarSpec, Identity};
 use crate::pages::Pages;
 use tlplab_transaction::Payload;
 

@@ -1,7 +1,8 @@
 //! Replay of a captured trace: the memory requests of a real device, again.
 
-use crate::contract::{Context, Device, Event, Identity, Refusal};
+use crate::contract::{Context, Device, Event, Refusal};
 use crate::host::{HostContext, HostEvent, HostProgram};
+use crate::identity::Identity;
 use crate::issue::Issue;
 use tlplab_transaction::{Payload, RequestPolicy};
 use tlplab_units::{Duration, Time};

@@ -3,8 +3,9 @@
 //! The driver writes descriptors and rings the doorbell with its tail index; the device fetches descriptors in batches, moves the data
 //! they name, writes its head index back to host memory, and interrupts. [`RingDriver`](crate::ring_driver::RingDriver) is the other side.
 
-use crate::contract::{BarSpec, Context, Device, DmaError, Event, Identity, OpId};
+use crate::contract::{Context, Device, DmaError, Event, OpId};
 use crate::dma::read_image;
+use crate::identity::{BarSpec, Identity};
 use std::collections::VecDeque;
 use tlplab_transaction::Payload;
 

@@ -7,10 +7,12 @@
 //! was sent; non-posted ones, when it was answered. When a command's sectors are done the device writes its status word, and once that is
 //! accepted, interrupts. [`Dd`](crate::dd::Dd) is the other side.
 
-use crate::contract::{BarSpec, Context, Device, DmaError, Event, Identity, InterruptMode, OpId};
+use crate::contract::{Context, Device, DmaError, Event, OpId};
 use crate::dma::read_image;
+use crate::identity::{BarSpec, Identity};
 use crate::pages::Pages;
 use std::collections::VecDeque;
+use tlplab_config::InterruptMode;
 use tlplab_transaction::Payload;
 use tlplab_units::Duration;
 

@@ -70,7 +70,7 @@ fn one_sector_at_a_time_takes_its_access_and_its_dma() {
 struct Bench {
     disk: Storage,
     next_op: u64,
-    mode: contract::InterruptMode,
+    mode: tlplab_device::InterruptMode,
 }
 
 impl Bench {
@@ -95,7 +95,7 @@ impl Bench {
 
 #[test]
 fn written_data_reads_back_and_the_pin_goes_up_and_down() {
-    let mode = contract::InterruptMode::Intx;
+    let mode = tlplab_device::InterruptMode::Intx;
     let mut bench = Bench { disk: Storage::new(StorageConfig::default()), next_op: 0, mode };
     bench.write(regs::BASE, 0x8000);
     bench.write(regs::ENTRIES, 4);

@@ -6,7 +6,7 @@ use crate::keys::{Kind, Word};
 use crate::tables;
 use crate::tree::{self, Entry, Node, Table, Value};
 use crate::view::View;
-use tlplab_fabric::config::{HostConfig, MemoryConfig, PeerToPeer};
+use tlplab_fabric::config::{EnumerationTime, HostConfig, InterruptPolicy, MemoryConfig, PeerToPeer};
 use tlplab_transaction::CompletionPolicy;
 use tlplab_units::{Rcb, quantity};
 
@@ -38,6 +38,22 @@ pub static PEER_TO_PEER: Word = Word {
     pattern: r"^(forward|off|split .+)$",
     check: |text| peer_to_peer(text).map(drop),
 };
+
+/// `root_ports = ["…"]`
+pub static IDS: Word = Word {
+    what: "a vendor and a device ID, such as \"8086:9c90\"",
+    pattern: r"^[0-9a-fA-F]{4}:[0-9a-fA-F]{4}$",
+    check: |text| match ids(text) {
+        Some(_) => Ok(()),
+        None => Err(Problem::new(format!("\"{text}\" is not {}", IDS.what))),
+    },
+};
+
+fn ids(text: &str) -> Option<(u16, u16)> {
+    let (vendor, device) = text.split_once(':')?;
+    let id = |text: &str| (text.len() == 4).then(|| u16::from_str_radix(text, 16).ok()).flatten();
+    Some((id(vendor)?, id(device)?))
+}
 
 fn check_profile(name: &str) -> Result<(), Problem> {
     let names = PROFILES.iter().map(|p| p.name);
@@ -152,5 +168,20 @@ pub(crate) fn config(host: &View<'_>) -> HostConfig {
         completion_timeout: host.duration("completion_timeout").unwrap_or(default.completion_timeout),
         ecrc: host.boolean("ecrc").unwrap_or(default.ecrc),
         port_buffer: host.integer("port_buffer").map(|n| n as u16),
+        enumeration: match host.text_of("enumeration") {
+            Some("simulated") => EnumerationTime::Simulated,
+            _ => EnumerationTime::Before,
+        },
+        interrupts: match host.text_of("interrupts") {
+            Some("msi") => InterruptPolicy::Msi,
+            Some("intx") => InterruptPolicy::Intx,
+            _ => InterruptPolicy::MsiX,
+        },
+        root_port_ids: host
+            .get("root_ports")
+            .iter()
+            .flat_map(View::items)
+            .filter_map(|id| ids(id.text()))
+            .collect(),
     }
 }

@@ -219,6 +219,27 @@ pub static HOST: Section = Section {
         ),
         PORT_BUFFER,
         key("memory", Kind::Table(&MEMORY), "", r#"{ latency = "90ns" }"#, "Host memory."),
+        key(
+            "enumeration",
+            Kind::Choice(&["before", "simulated"]),
+            "",
+            r#""simulated""#,
+            "Software numbers buses and assigns addresses before time 0, or from time 0 on by configuration requests over the links.",
+        ),
+        key(
+            "interrupts",
+            Kind::Choice(&["msi-x", "msi", "intx"]),
+            "",
+            r#""intx""#,
+            "How software lets functions interrupt; one that cannot do it that way does it the next.",
+        ),
+        key(
+            "root_ports",
+            Kind::List(&Kind::Word(&hosts::IDS)),
+            "",
+            r#"["8086:9c90"]"#,
+            "Vendor and device ID of the root ports, in their order.",
+        ),
     ],
 };
 
@@ -268,7 +289,7 @@ const UNDER: Key = key(
     Kind::Text,
     "",
     r#""host.rp0""#,
-    "The parent: a root port host.rp0, host.rp1, …, or a switch. Required.",
+    "The parent: a root port host.rp0, host.rp1, …, or a switch; for a further function of a device, nic.fn1 to nic.fn7. Required.",
 );
 const LINK_KEY: Key = key(
     "link",
@@ -358,6 +379,13 @@ pub static DEVICE: Section = Section {
             r#""10ms""#,
             r#""50ms""#,
             "A request unanswered for so long has failed.",
+        ),
+        key(
+            "ready",
+            Kind::Time,
+            r#""0s""#,
+            r#""100ms""#,
+            "Until this long after a reset it answers configuration requests with Retry Status (CRS).",
         ),
         key("relaxed_ordering", Kind::Boolean, "false", "true", "Sets RO on its memory requests."),
         key("id_based_ordering", Kind::Boolean, "false", "true", "Sets IDO on its memory requests."),

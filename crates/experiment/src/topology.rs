@@ -7,11 +7,13 @@ use crate::models::{self, ModelSpec, PythonObject};
 use crate::tables;
 use crate::view::View;
 use std::collections::{BTreeMap, BTreeSet};
-use tlplab_fabric::config::{Arbitration, DeviceConfig, Forwarding, LinkConfig, PortConfig, SwitchConfig};
-use tlplab_units::{Duration, LinkMode, Mrrs};
+use tlplab_fabric::config::{
+    Arbitration, DeviceConfig, Forwarding, FunctionOf, LinkConfig, PortConfig, SwitchConfig,
+};
+use tlplab_units::{Duration, Generation, LinkMode, Mrrs, Width};
 
-/// Root ports a host may have: bus 0 has 32 device numbers.
-const ROOT_PORTS: u8 = 32;
+/// Root ports a host may have: bus 0 has 32 device numbers, and the host bridge is the first.
+const ROOT_PORTS: u8 = 31;
 
 /// A device's behaviour.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +42,13 @@ pub(crate) fn read(root: &View<'_>, join: &dyn Fn(&View<'_>, &str) -> String) ->
     for (name, component) in &components {
         let own = component.view.filled(component.section())?;
         let view = component.view.with(&own);
+        if let Some((of, number)) = function_of(component.under.text()) {
+            let link = shared_link(component, of)?;
+            let function_of = Some(FunctionOf { device: of.into(), number });
+            topology.devices.push(DeviceConfig { function_of, ..device(name, &view, link)? });
+            topology.specs.push(spec(name, &view, join)?);
+            continue;
+        }
         let gathered = link::gather(root, name, &component.view)?;
         let link_view = component.view.require(component.section(), "link")?;
         let link = link::config(component.under.text(), &link_view.with(&gathered))
@@ -48,15 +57,33 @@ pub(crate) fn read(root: &View<'_>, join: &dyn Fn(&View<'_>, &str) -> String) ->
             topology.switches.push(switch(name, &view, link, &components)?);
         } else {
             topology.devices.push(device(name, &view, link)?);
-            let said = view.get("model").unwrap_or_else(|| view.clone());
-            let model = models::spec(&view, tables::DEVICE.keys, |path| join(&said, path))?;
-            let driver =
-                view.get("driver").and_then(|d| models::python_object(d.text(), |path| join(&d, path)));
-            topology.specs.push(DeviceSpec { name: (*name).to_owned(), model, driver });
+            topology.specs.push(spec(name, &view, join)?);
         }
     }
     check_buffers(root, &topology, &components)?;
     Ok(topology)
+}
+
+fn spec(name: &str, view: &View<'_>, join: &dyn Fn(&View<'_>, &str) -> String) -> Result<DeviceSpec, Error> {
+    let said = view.get("model").unwrap_or_else(|| view.clone());
+    let model = models::spec(view, tables::DEVICE.keys, |path| join(&said, path))?;
+    let driver = view.get("driver").and_then(|d| models::python_object(d.text(), |path| join(&d, path)));
+    Ok(DeviceSpec { name: name.to_owned(), model, driver })
+}
+
+/// `nic.fn1`: a further function of a device.
+fn function_of(under: &str) -> Option<(&str, u8)> {
+    let (device, number) = under.rsplit_once(".fn")?;
+    Some((device, number.parse().ok()?))
+}
+
+/// What stands for the link of a further function, which has none of its own.
+fn shared_link(component: &Component<'_>, of: &str) -> Result<LinkConfig, Error> {
+    if let Some(link) = component.view.get("link") {
+        let problem = Problem::new("a further function has no link of its own");
+        return Err(link.key_error(problem.hint(format!("it shares that of \"{of}\": leave this key out"))));
+    }
+    Ok(LinkConfig::new(of, Generation::Gen1, Width::ALL[0]))
 }
 
 struct Component<'a> {
@@ -107,6 +134,7 @@ fn check_parents(components: &Components<'_>) -> Result<(), Error> {
                     Problem::new(format!("\"{under}\" is a device, and nothing can be under a device"));
                 return Err(component.under.problem(problem.hint("name a root port or a switch")));
             }
+            None if function_of(under).is_some() => check_function(name, component, components, &mut taken)?,
             None => {
                 check_root_port(component, components)?;
                 if let Some(other) = taken.insert(under, name) {
@@ -121,6 +149,30 @@ fn check_parents(components: &Components<'_>) -> Result<(), Error> {
         check_loop(name, component, components)?;
     }
     Ok(())
+}
+
+fn check_function<'a>(
+    name: &'a str,
+    component: &Component<'a>,
+    components: &Components<'a>,
+    taken: &mut BTreeMap<&'a str, &'a str>,
+) -> Result<(), Error> {
+    let Some((of, number)) = function_of(component.under.text()) else { return Ok(()) };
+    let is_device = |c: &Component<'_>| !c.is_switch && function_of(c.under.text()).is_none();
+    if component.is_switch || !components.get(of).is_some_and(is_device) {
+        let devices = components.iter().filter(|(_, c)| is_device(c)).map(|(name, _)| *name);
+        let hint = suggest(of, devices, "devices");
+        let problem = Problem::new(format!("there is no device \"{of}\" that this could be a function of"));
+        return Err(component.under.problem(problem.hint(hint)));
+    }
+    if !(1..=7).contains(&number) {
+        let problem = Problem::new(format!("there is no function {number} beside function 0"));
+        return Err(component.under.problem(problem.hint(format!("write {of}.fn1 to {of}.fn7"))));
+    }
+    match taken.insert(component.under.text(), name) {
+        Some(other) => Err(component.under.error(format!("\"{other}\" has that number already"))),
+        None => Ok(()),
+    }
 }
 
 fn in_file_order<'c, 'a>(components: &'c Components<'a>) -> Vec<(&'a str, &'c Component<'a>)> {
@@ -148,7 +200,7 @@ fn check_root_port(component: &Component<'_>, components: &Components<'_>) -> Re
     }
     if under == "host" || under.starts_with("host.") {
         let problem = Problem::new(format!("\"{under}\" is no root port"));
-        return Err(component.under.problem(problem.hint("root ports are host.rp0 to host.rp31")));
+        return Err(component.under.problem(problem.hint("root ports are host.rp0 to host.rp30")));
     }
     let switches = components.iter().filter(|(_, c)| c.is_switch).map(|(name, _)| *name);
     let hint = suggest(under, switches.chain(["host.rp0"]), "parents");
@@ -235,6 +287,8 @@ fn device(name: &str, view: &View<'_>, link: LinkConfig) -> Result<DeviceConfig,
     Ok(DeviceConfig {
         name: name.into(),
         link,
+        function_of: None,
+        ready: view.duration("ready").unwrap_or(Duration::ZERO),
         mrrs: view.size("mrrs").and_then(|b| Mrrs::new(b as u32)).unwrap_or(Mrrs::ALL[0]),
         tags,
         latency: view.duration("latency").unwrap_or(Duration::ZERO),

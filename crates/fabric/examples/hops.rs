@@ -111,6 +111,8 @@ fn build(run: &Run) -> Result<Fabric, String> {
         devices: vec![DeviceConfig {
             name: "dev".into(),
             link: link("sw"),
+            function_of: None,
+            ready: Duration::ZERO,
             mrrs: Mrrs::new(512).expect("a read request size"),
             tags: 256,
             latency: Duration::ZERO,

@@ -1,15 +1,18 @@
 //! Completions: what end points and the root complex answer to requests.
 
 use crate::attribution::Cause;
+use crate::config_request::config_target;
 use crate::egress::Waiting;
 use crate::ids::PortId;
 use crate::initiator::data_bytes;
 use crate::node::Node;
+use crate::port::Port;
 use crate::queue::EventKind;
 use crate::sim::Fabric;
 use crate::slab::{TlpHandle, shape_of};
-use tlplab_transaction::{Completer, Payload};
-use tlplab_wire::tlp::CompletionStatus;
+use tlplab_transaction::{Completer, CompletionPolicy, Payload};
+use tlplab_units::{Mps, Rcb};
+use tlplab_wire::tlp::{CfgTarget, CompletionStatus};
 
 impl Fabric {
     /// The answer to a request is there: data, or a refusal. Its completions reach the queues of `egress` after the node's processing.
@@ -48,7 +51,7 @@ impl Fabric {
 
     /// The node has processed the answer; the request is over.
     pub(crate) fn send_completions(&mut self, egress: PortId, request: TlpHandle) {
-        let (completer, source) = self.completer_at(egress);
+        let (completer, source) = self.completer_at(egress, request);
         let tlp = self.tlps.get_mut(request);
         let (repr, data) = (tlp.repr, std::mem::replace(&mut tlp.payload, Payload::EMPTY));
         match tlp.refusal {
@@ -101,16 +104,22 @@ impl Fabric {
         repr.with_attributes(attributes).unwrap_or(repr)
     }
 
-    /// Who answers at a port, and which source of its egress queues that is.
-    fn completer_at(&self, port: PortId) -> (Completer, usize) {
-        match self.node_of(port) {
-            Node::EndPoint(end_point) => (end_point.completer, 0),
+    /// Who answers a request at a port, and which source of its egress queues that is.
+    fn completer_at(&self, port: PortId, request: TlpHandle) -> (Completer, usize) {
+        let repr = &self.tlps.get(request).repr;
+        let Port { node, index, link, .. } = self.ports[port.index()];
+        match &self.nodes[self.function_for(node, repr).index()] {
+            Node::EndPoint(end_point) => (end_point.completer, end_point.source),
             Node::Root(root) => {
                 // Payloads are limited by the hierarchy behind the root port.
-                let mps = self.topology.links[self.ports[port.index()].link.index()].mps;
+                let mps = self.topology.links[link.index()].mps;
                 (Completer { mps, ..root.completer }, root.ports.len())
             }
-            Node::Switch(_) => unreachable!("switches only refuse"),
+            // Its ports answer configuration requests.
+            Node::Switch(switch) => {
+                let id = config_target(repr).map_or(switch.id, CfgTarget::function);
+                (Completer { id, rcb: Rcb::ALL[0], mps: Mps::ALL[0], policy: CompletionPolicy::Max }, index)
+            }
         }
     }
 }

@@ -3,14 +3,16 @@
 use crate::attribution::Partition;
 use crate::channel::Channel;
 use crate::config::{
-    Buffers, DeviceConfig, Direction, FabricConfig, FaultKind, Fidelity, FlowControl, Forwarding, LinkConfig,
-    PortConfig,
+    Buffers, DeviceConfig, Direction, EnumerationTime, FabricConfig, FaultKind, Fidelity, FlowControl,
+    Forwarding, LinkConfig, PortConfig,
 };
+use crate::config_space;
 use crate::egress::Egress;
 use crate::end_point::EndPoint;
+use crate::enumeration::Enumeration;
 use crate::errors::ErrorLog;
 use crate::fault::{Faults, Tampering};
-use crate::firmware::Firmware;
+use crate::function::Function;
 use crate::ids::{FlowId, LinkId, NodeId, PortId};
 use crate::initiator::Initiator;
 use crate::layout::{Layout, PortSlot};
@@ -20,17 +22,20 @@ use crate::node::Node;
 use crate::port::{Port, PortSeries, WireCounters};
 use crate::port_buffer::PortBuffers;
 use crate::probe::{Probe, TraceHash};
+use crate::processor::RegisterAccesses;
 use crate::queue::EventQueue;
 use crate::root::{Program, Root, Worker};
+use crate::routing::BridgeRegisters;
 use crate::sample::Samples;
-use crate::sim::{Fabric, Task};
+use crate::sim::Fabric;
 use crate::switch::Switch;
 use crate::timeline::Timeline;
 use crate::topology::{FlowInfo, LinkInfo, NodeInfo, NodeKind, PortInfo, Topology};
 use crate::transactions::{FlowStatistics, Transactions};
 use std::collections::{BTreeMap, VecDeque};
+use tlplab_config::LayoutError;
 use tlplab_datalink::{AckLatency, ClassBuffer, Config as LinkLayerConfig, Credits, Engine, ReceiveBuffers};
-use tlplab_device::{Device, DeviceInfo, Event, HostEvent, HostProgram, HostRam, IdentityError, Random};
+use tlplab_device::{Device, DeviceInfo, HostProgram, HostRam, IdentityError, Random};
 use tlplab_transaction::{Completer, Requester, RequesterConfig, TagBits, TagConfig};
 use tlplab_units::{Bdf, Duration, Generation, LinkRate, Mps, Mrrs, Rcb, Time, Width};
 use tlplab_wire::tlp::Attributes;
@@ -62,7 +67,25 @@ pub enum BuildError {
     /// Switches under each other in a circle.
     #[error("{0} is not connected to the host: its parents form a loop")]
     Loop(String),
-    /// A device's configuration space cannot be.
+    /// A function of a device that it cannot be.
+    #[error("{component}: it cannot be a function of {device:?}: {why}")]
+    Function {
+        /// The component.
+        component: String,
+        /// Whose function it would be.
+        device: String,
+        /// Why it cannot.
+        why: &'static str,
+    },
+    /// A function's configuration space cannot be laid out.
+    #[error("{component}: configuration space: {error}")]
+    ConfigSpace {
+        /// The component.
+        component: String,
+        /// What is wrong.
+        error: LayoutError,
+    },
+    /// A device's identity cannot be.
     #[error("{component}: {error}")]
     Identity {
         /// The component.
@@ -177,31 +200,34 @@ impl Builder {
             return Err(BuildError::Unpaired(name.clone()));
         }
         let layout = Layout::of(&self.config)?;
-        let identities = self.devices.iter().map(|(n, b)| (n.clone(), b.device.identity())).collect();
-        let firmware = Firmware::assign(&layout, &self.config, &identities)?;
-        let mut fabric = self.empty_fabric(&layout, &firmware)?;
-        self.add_nodes(&layout, &firmware, &mut fabric);
+        let mut fabric = self.empty_fabric(&layout)?;
+        self.add_nodes(&layout, &mut fabric)?;
+        self.start_links(&layout, &mut fabric);
+        match self.config.host.enumeration {
+            EnumerationTime::Before => fabric.enumerate_before(),
+            EnumerationTime::Simulated => fabric.enumerate_in_time(),
+        }
         if let Some(probe) = &mut fabric.probe {
             probe.begin(&fabric.topology);
         }
-        self.start(&layout, &mut fabric);
+        fabric.settle();
         Ok(fabric)
     }
 
-    fn empty_fabric(&mut self, layout: &Layout, firmware: &Firmware) -> Result<Fabric, BuildError> {
+    fn empty_fabric(&mut self, layout: &Layout) -> Result<Fabric, BuildError> {
         let config = &self.config;
         let mut topology = Topology::default();
         for (i, name) in layout.nodes.iter().enumerate() {
             let kind = layout.kind(i);
-            topology.nodes.push(NodeInfo { name: name.clone(), kind, id: firmware.ids[i] });
+            topology.nodes.push(NodeInfo { name: name.clone(), kind, id: Bdf(0) });
         }
-        for (i, slot) in layout.ports.iter().enumerate() {
+        for slot in &layout.ports {
             topology.ports.push(PortInfo {
                 name: slot.name.clone(),
                 node: NodeId(slot.node as u16),
                 link: LinkId(slot.link as u16),
                 direction: slot.direction,
-                bridge: firmware.bridges[i],
+                bridge: None,
             });
         }
         for (i, link) in layout.links.iter().enumerate() {
@@ -233,7 +259,8 @@ impl Builder {
             nodes: Vec::new(),
             root_node: NodeId(layout.root as u16),
             topology,
-            device_infos: firmware.devices.clone(),
+            device_infos: Vec::new(),
+            enumeration: Enumeration::new(config.host.interrupts),
             length_only: config.fidelity == Fidelity::LengthOnly,
             warmup: config.warmup,
             flows: Vec::new(),
@@ -261,23 +288,22 @@ impl Builder {
         })
     }
 
-    fn add_nodes(&mut self, layout: &Layout, firmware: &Firmware, fabric: &mut Fabric) {
+    fn add_nodes(&mut self, layout: &Layout, fabric: &mut Fabric) -> Result<(), BuildError> {
         for (i, name) in layout.nodes.iter().enumerate() {
             let ports: Vec<_> = layout.ports_of(i).map(|p| PortId(p as u16)).collect();
-            let bridges = ports.iter().filter_map(|p| firmware.bridges[p.index()]).collect();
             let node = match layout.kind(i) {
-                NodeKind::Root => Node::Root(Box::new(self.make_root(layout, ports, bridges, fabric))),
+                NodeKind::Root => Node::Root(Box::new(self.make_root(layout, ports, fabric)?)),
                 NodeKind::Switch => {
                     let switch = self.config.switches.iter().find(|s| s.name == *name).expect("laid out");
                     let (latency, forwarding) = (switch.latency, switch.forwarding);
-                    Node::Switch(Switch { latency, forwarding, ports, bridges, id: firmware.ids[i] })
+                    let functions = config_space::of_switch(switch, layout, &self.config, &ports)?;
+                    let bridges = vec![BridgeRegisters::RESET; ports.len()];
+                    Node::Switch(Switch { latency, forwarding, ports, functions, bridges, id: Bdf(0) })
                 }
                 NodeKind::EndPoint => {
                     let device = self.config.devices.iter().find(|d| d.name == *name).expect("laid out");
                     let device = device.clone();
-                    Node::EndPoint(Box::new(
-                        self.make_end_point(i, &device, ports[0], layout, firmware, fabric),
-                    ))
+                    Node::EndPoint(Box::new(self.make_end_point(i, &device, layout, fabric)?))
                 }
             };
             fabric.nodes.push(node);
@@ -295,17 +321,17 @@ impl Builder {
             let statistics = FlowStatistics::new(places, flows, &mut fabric.timeline);
             fabric.flows.push(statistics);
         }
+        Ok(())
     }
 
     fn make_root(
         &mut self,
         layout: &Layout,
         ports: Vec<PortId>,
-        bridges: Vec<crate::routing::BridgeRegisters>,
         fabric: &mut Fabric,
-    ) -> Root {
+    ) -> Result<Root, BuildError> {
         let host = self.config.host.clone();
-        let id = fabric.topology.nodes[layout.root].id;
+        let id = Bdf(0);
         let mps = layout.links.iter().map(|l| l.mps).min().unwrap_or(Mps::ALL[0]);
         let requester = RequesterConfig {
             tags: tag_config(host.tags),
@@ -326,6 +352,13 @@ impl Builder {
             }
             programs.push(Program { program: behaviour.program, next_op: 0, streams });
         }
+        if host.enumeration == EnumerationTime::Simulated {
+            let name = format!("{}.enumeration", host.name);
+            let infos = some_flow(Vec::new(), &host.name, &name, "configuration", "device");
+            fabric.enumeration.program = Some(programs.len());
+            programs.push(Program { program: None, next_op: 0, streams: (flows.len() as u16, 1) });
+            flows.extend(infos.into_iter().map(|info| add_flow(fabric, info)));
+        }
         let stream = flows.len() as u16;
         if flows.is_empty() {
             flows = some_flow(Vec::new(), &host.name, &host.name, "peer", "device")
@@ -335,10 +368,12 @@ impl Builder {
         }
         let tags = fabric.timeline.add_gauge();
         let peer_split = crate::peer::Splitter::new(stream);
-        Root {
+        Ok(Root {
             latency: host.latency,
+            functions: config_space::of_root(&host, layout, &self.config, &ports)?,
+            bridges: vec![BridgeRegisters::RESET; ports.len()],
             ports,
-            bridges,
+            registers: RegisterAccesses::default(),
             completer: Completer { id, rcb: host.rcb, mps, policy: host.completions },
             memory: Box::new(HostRam::new(0x10_0000, 0xBFF0_0000)),
             server: MemoryServer::new(host.memory),
@@ -352,21 +387,26 @@ impl Builder {
             programs,
             peer_to_peer: host.peer_to_peer,
             splitter: peer_split,
-        }
+        })
     }
 
     fn make_end_point(
         &mut self,
         node: usize,
         config: &DeviceConfig,
-        port: PortId,
         layout: &Layout,
-        firmware: &Firmware,
         fabric: &mut Fabric,
-    ) -> EndPoint {
+    ) -> Result<EndPoint, BuildError> {
         let behaviour = self.devices.remove(&config.name).expect("checked before");
-        let id = firmware.ids[node];
-        let mps = layout.links[layout.ports[port.index()].link].mps;
+        let id = Bdf(0);
+        let (device, source) = layout.function(node);
+        let port = layout.ports_of(device).next().expect("function 0 has a port");
+        let link = layout.link_config(&self.config, layout.ports[port].link);
+        let mps = layout.links[layout.ports[port].link].mps;
+        let functions: Vec<_> =
+            layout.functions[node].iter().map(|f| (f.number, NodeId(f.node as u16))).collect();
+        let multi_function = layout.functions[device].len() > 1;
+        let space = config_space::of_device(&*behaviour.device, config, link, multi_function)?;
         let attributes = Attributes {
             relaxed_ordering: config.relaxed_ordering,
             id_based_ordering: config.id_based_ordering,
@@ -383,17 +423,22 @@ impl Builder {
         };
         let infos = some_flow(behaviour.flows, &config.name, &config.name, "dma", "host");
         let flows = infos.into_iter().map(|info| add_flow(fabric, info)).collect();
-        let number = firmware.devices.iter().position(|d| d.name == config.name).unwrap_or(0) as u16;
         if behaviour.finishes {
             fabric.workers.push(Worker { node: NodeId(node as u16), owner: 0, finished: false });
         }
-        EndPoint {
-            port,
+        Ok(EndPoint {
+            port: PortId(port as u16),
+            source,
+            functions,
             latency: config.latency,
-            number,
+            mrrs: config.mrrs,
+            ready: config.ready,
+            function: Function::new(space, id, Time::ZERO + config.ready),
+            started: false,
             device: (!behaviour.outside).then_some(behaviour.device),
             next_op: 0,
-            bars: firmware.devices[usize::from(number)].bars,
+            bars: [None; 6],
+            bus_master: false,
             completer: Completer {
                 id,
                 rcb: Rcb::ALL[1],
@@ -408,10 +453,10 @@ impl Builder {
                 tags: fabric.timeline.add_gauge(),
             },
             posted_writes: config.posted_writes,
-        }
+        })
     }
 
-    fn start(&mut self, layout: &Layout, fabric: &mut Fabric) {
+    fn start_links(&mut self, layout: &Layout, fabric: &mut Fabric) {
         for (i, link) in layout.links.iter().enumerate() {
             let config = layout.link_config(&self.config, i);
             let lower = PortId(link.lower as u16);
@@ -432,16 +477,6 @@ impl Builder {
             fabric.try_transmit(PortId(i as u16));
             fabric.arm(PortId(i as u16));
         }
-        for i in 0..fabric.nodes.len() {
-            let node = NodeId(i as u16);
-            if matches!(fabric.nodes[i], Node::EndPoint(_)) {
-                fabric.agenda.push_back(Task::Tell { node, event: Event::Start });
-            }
-        }
-        for program in 0..fabric.root().programs.len() {
-            fabric.agenda.push_back(Task::TellHost { program, event: HostEvent::Start });
-        }
-        fabric.settle();
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a fabric is made of, as plain data. The defaults are stated here and nowhere else.
 
+pub use tlplab_config::enumerate::InterruptPolicy;
 pub use tlplab_datalink::FlowControl;
 use tlplab_transaction::CompletionPolicy;
 use tlplab_units::{Duration, Generation, LinkMode, Mps, Mrrs, Rcb, Time, Width};
@@ -75,6 +76,22 @@ pub struct HostConfig {
     pub ecrc: bool,
     /// Room of each root port; see [`SwitchConfig::port_buffer`].
     pub port_buffer: Option<u16>,
+    /// When software numbers the buses and assigns addresses.
+    pub enumeration: EnumerationTime,
+    /// How software lets functions interrupt, where they can.
+    pub interrupts: InterruptPolicy,
+    /// Vendor and device ID of the root ports, in their order; further ones have tlplab's.
+    pub root_port_ids: Vec<(u16, u16)>,
+}
+
+/// When enumeration happens. It is the same software either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EnumerationTime {
+    /// It happened before time 0, as if by firmware: devices and programs start configured.
+    #[default]
+    Before,
+    /// It runs from time 0 as configuration requests over the links; devices and programs start when it is over.
+    Simulated,
 }
 
 impl Default for HostConfig {
@@ -90,6 +107,9 @@ impl Default for HostConfig {
             completion_timeout: Duration::from_ms(10),
             ecrc: false,
             port_buffer: None,
+            enumeration: EnumerationTime::Before,
+            interrupts: InterruptPolicy::MsiX,
+            root_port_ids: Vec::new(),
         }
     }
 }
@@ -175,13 +195,18 @@ pub enum Arbitration {
     Weighted(Vec<(String, u16)>),
 }
 
-/// An end point with one function and its requester.
+/// A function of an end point, and its requester.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceConfig {
     /// The component's name, unique in the fabric.
     pub name: String,
     /// The link to its parent.
     pub link: LinkConfig,
+    /// Which function of a device it is; `None`: function 0 of its own. A further function shares the link and the latency of its
+    /// device, and its own `link` is not looked at.
+    pub function_of: Option<FunctionOf>,
+    /// How long after a reset it answers configuration requests with Configuration Request Retry Status (PCIe 5.0 §2.3.1).
+    pub ready: Duration,
     /// Max_Read_Request_Size.
     pub mrrs: Mrrs,
     /// Tags of its requester.
@@ -199,11 +224,13 @@ pub struct DeviceConfig {
 }
 
 impl DeviceConfig {
-    /// An end point without latency: 32 tags, MRRS 512, a completion timeout of 10 ms.
+    /// A single-function end point without latency: 32 tags, MRRS 512, a completion timeout of 10 ms.
     pub fn new(name: &str, link: LinkConfig) -> Self {
         Self {
             name: name.into(),
             link,
+            function_of: None,
+            ready: Duration::ZERO,
             mrrs: Mrrs::ALL[2],
             tags: 32,
             latency: Duration::ZERO,
@@ -213,6 +240,15 @@ impl DeviceConfig {
             posted_writes: true,
         }
     }
+}
+
+/// A function other than 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionOf {
+    /// The component that is function 0.
+    pub device: String,
+    /// Function number, 1 to 7.
+    pub number: u8,
 }
 
 /// A link and the two ports at its ends. The link is named by the component below it.

@@ -61,10 +61,6 @@ impl Egress {
         self.waiting
     }
 
-    pub(crate) fn sources(&self) -> usize {
-        self.sources.len()
-    }
-
     pub(crate) fn len_of(&self, source: usize, class: FcClass) -> usize {
         self.sources[source].queue.len_of(class)
     }

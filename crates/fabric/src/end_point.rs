@@ -1,38 +1,59 @@
 //! End points: a port, a requester, and a device behind them.
 
+use crate::function::Function;
 use crate::ids::{NodeId, PortId};
 use crate::initiator::{Initiator, Operation, OperationKind};
 use crate::node::Node;
 use crate::queue::EventKind;
-use crate::root::MSI_ADDRESS;
 use crate::sim::{Fabric, Task};
 use crate::slab::TlpHandle;
-use tlplab_device::{Action, Context, Device, Event, OpId, Refusal, ReplyToken};
+use tlplab_config::{BarKind, BarWindow};
+use tlplab_device::{Action, Context, Device, DmaError, Event, OpId, Refusal, ReplyToken};
 use tlplab_transaction::{Access, Completer, Payload, memory_access};
-use tlplab_units::{Duration, FcClass};
-use tlplab_wire::tlp::{CompletionStatus, Kind};
+use tlplab_units::{Duration, FcClass, Mrrs};
+use tlplab_wire::tlp::{CompletionStatus, IoPort, Kind, Repr};
 
+/// A function of an end point: one node, which shares the port with the other functions of its device.
 pub(crate) struct EndPoint {
     pub(crate) port: PortId,
+    /// Its source in the egress queues of the port.
+    pub(crate) source: usize,
+    /// All functions of the device by number, this one among them; only function 0 knows them.
+    pub(crate) functions: Vec<(u8, NodeId)>,
     pub(crate) latency: Duration,
-    /// Index of its device in the host's list.
-    pub(crate) number: u16,
+    /// Max_Read_Request_Size that software shall give it.
+    pub(crate) mrrs: Mrrs,
+    /// How long after a reset it asks configuration requests to come again.
+    pub(crate) ready: Duration,
+    pub(crate) function: Function,
+    /// Its device has been told that it may act.
+    pub(crate) started: bool,
     /// Absent while it handles an event, or if it is driven from outside.
     pub(crate) device: Option<Box<dyn Device>>,
     pub(crate) next_op: u64,
-    /// Base address and size of each BAR.
-    pub(crate) bars: [Option<(u64, u64)>; 6],
+    /// What its registers say: the BARs it decodes, and whether it may master the bus.
+    pub(crate) bars: [Option<BarWindow>; 6],
+    pub(crate) bus_master: bool,
     pub(crate) completer: Completer,
     pub(crate) initiator: Initiator,
     pub(crate) posted_writes: bool,
 }
 
 impl EndPoint {
-    fn bar_of(&self, address: u64) -> Option<(u8, u64)> {
+    /// The BAR that claims an address of memory or I/O space, and the offset in it.
+    pub(crate) fn bar_of(&self, address: u64, io: bool) -> Option<(u8, u64)> {
         (0u8..).zip(&self.bars).find_map(|(index, bar)| {
-            let (base, size) = (*bar)?;
-            (base <= address && address - base < size).then(|| (index, address - base))
+            let BarWindow { base, size, kind } = (*bar)?;
+            let claims = (kind == BarKind::Io) == io && base <= address && address - base < size;
+            claims.then(|| (index, address - base))
         })
+    }
+
+    /// Registers may have changed.
+    pub(crate) fn look_again(&mut self) {
+        let space = &self.function.space;
+        self.bars = space.bars();
+        self.bus_master = space.command().bus_master;
     }
 }
 
@@ -46,17 +67,22 @@ impl Fabric {
 
     /// A TLP has passed the end point's processing.
     pub(crate) fn end_point_takes(&mut self, ingress: PortId, handle: TlpHandle) {
-        let node = self.ports[ingress.index()].node;
-        let tlp = self.tlps.get(handle);
-        let (class, access) = (tlp.shape.class, memory_access(&tlp.repr));
-        match (tlp.repr.kind(), access) {
+        let repr = self.tlps.get(handle).repr;
+        let node = self.function_for(self.ports[ingress.index()].node, &repr);
+        match (repr.kind(), memory_access(&repr)) {
             (Kind::Completion(_), _) => self.completion_arrived(node, ingress, handle),
             (Kind::Message(_), _) => self.consume(ingress, handle),
             (
                 Kind::MemRead { .. } | Kind::MemWrite { .. } | Kind::DeferrableMemWrite { .. },
                 Some(access),
             ) => {
-                self.bar_access(node, ingress, handle, class, access);
+                self.bar_access(node, ingress, handle, access, false);
+            }
+            (Kind::IoRead { port, .. } | Kind::IoWrite { port, .. }, _) => {
+                self.bar_access(node, ingress, handle, io_access(*port), true);
+            }
+            (Kind::CfgRead { target, .. } | Kind::CfgWrite { target, .. }, _) => {
+                self.end_point_config(ingress, handle, *target);
             }
             _ => {
                 let id = self.end_point(node).completer.id;
@@ -65,34 +91,42 @@ impl Fabric {
         }
     }
 
-    fn bar_access(
-        &mut self,
-        node: NodeId,
-        ingress: PortId,
-        handle: TlpHandle,
-        class: FcClass,
-        access: Access,
-    ) {
+    /// A request for a BAR: of the device, or of the MSI-X table that its function keeps for it.
+    fn bar_access(&mut self, node: NodeId, ingress: PortId, handle: TlpHandle, access: Access, io: bool) {
         let end_point = self.end_point(node);
         let id = end_point.completer.id;
-        let Some((bar, offset)) = end_point.bar_of(access.address) else {
+        let Some((bar, offset)) = end_point.bar_of(access.address, io) else {
             return self.refuse(ingress, handle, id, CompletionStatus::UnsupportedRequest);
         };
-        let data = data_of(&self.tlps.get(handle).payload, access);
-        let event = if class == FcClass::Posted {
+        let tlp = self.tlps.get(handle);
+        let (shape, write, kind) = (tlp.shape, is_write(&tlp.repr), *tlp.repr.kind());
+        let data = write.then(|| data_of(&tlp.payload, access));
+        if shape.class == FcClass::Posted {
             self.posted_arrived(handle);
             self.consume(ingress, handle);
-            Event::MmioWrite { bar, offset, data }
-        } else if matches!(self.tlps.get(handle).repr.kind(), Kind::DeferrableMemWrite { .. }) {
-            let shape = self.tlps.get(handle).shape;
-            self.release_buffer(ingress, &shape);
-            self.deferrable_write_done(ingress, handle);
-            Event::MmioWrite { bar, offset, data }
         } else {
             // The receive buffer is free when the device has taken the request; the TLP stays until it is answered.
-            let shape = self.tlps.get(handle).shape;
             self.release_buffer(ingress, &shape);
-            Event::MmioRead { bar, offset, bytes: access.bytes, reply: ReplyToken(handle.to_event()) }
+        }
+        if self.end_point(node).function.msix.as_ref().is_some_and(|msix| msix.claims(bar, offset)) {
+            let value = self.msix_access(node, bar, offset, access.bytes, data);
+            if shape.class != FcClass::Posted {
+                self.answer(ingress, handle, Ok(value));
+            }
+            return;
+        }
+        let event = match data {
+            Some(data) => {
+                match kind {
+                    Kind::DeferrableMemWrite { .. } => self.deferrable_write_done(ingress, handle),
+                    Kind::IoWrite { .. } => self.answer(ingress, handle, Ok(Payload::EMPTY)),
+                    _ => {}
+                }
+                Event::MmioWrite { bar, offset, data }
+            }
+            None => {
+                Event::MmioRead { bar, offset, bytes: access.bytes, reply: ReplyToken(handle.to_event()) }
+            }
         };
         self.agenda.push_back(Task::Tell { node, event });
     }
@@ -105,8 +139,10 @@ impl Fabric {
             return;
         };
         let mut next_op = end_point.next_op;
+        let mode = end_point.function.space.interrupt_mode();
         let mut actions = std::mem::take(&mut self.actions);
-        let mut cx = Context::new(self.now, self.length_only, &self.device_infos, &mut next_op, &mut actions);
+        let mut cx = Context::new(self.now, self.length_only, &self.device_infos, &mut next_op, &mut actions)
+            .with_interrupts(mode);
         device.handle(&mut cx, event);
         let end_point = self.end_point(node);
         end_point.device = Some(device);
@@ -122,18 +158,16 @@ impl Fabric {
         let asked = self.now;
         let operation = |stream, kind| Operation { owner: 0, stream, asked, kind };
         match action {
+            Action::DmaRead { op, .. } | Action::DmaWrite { op, .. } if !self.end_point(node).bus_master => {
+                self.operation_over(node, 0, op, Some(Err(DmaError::BusMasterDisabled)));
+            }
             Action::DmaRead { op, stream, address, bytes, carry } => {
                 self.begin(node, operation(stream, OperationKind::Read { op, address, bytes, carry }));
             }
             Action::DmaWrite { op, stream, address, data } => {
                 self.begin(node, operation(stream, OperationKind::Write { op, address, data }));
             }
-            Action::Msix { stream, vector } => {
-                let number = u32::from(self.end_point(node).number);
-                let data = (number << 16 | u32::from(vector)).to_le_bytes();
-                let kind = OperationKind::Interrupt { address: MSI_ADDRESS, data };
-                self.begin(node, operation(stream, kind));
-            }
+            Action::Msix { stream, vector } => self.raise_message(node, stream, vector),
             Action::Reply { token, data } => self.reply(node, token, Ok(data)),
             Action::ReplyError { token, refusal } => self.reply(node, token, Err(refusal)),
             Action::Timer { at, id } => {
@@ -152,7 +186,12 @@ impl Fabric {
             Refusal::UnsupportedRequest => CompletionStatus::UnsupportedRequest,
             Refusal::CompleterAbort => CompletionStatus::CompleterAbort,
         });
-        self.answer(port, TlpHandle::from_event(token.0), answer);
+        let request = TlpHandle::from_event(token.0);
+        let answer = match *self.tlps.get(request).repr.kind() {
+            Kind::IoRead { port, .. } => answer.map(|data| in_lanes(&data, port)),
+            _ => answer,
+        };
+        self.answer(port, request, answer);
     }
 
     /// A device driven from outside starts operations through this.
@@ -163,7 +202,34 @@ impl Fabric {
     }
 }
 
-/// The valid bytes of a posted request's payload.
+fn is_write(request: &Repr) -> bool {
+    matches!(
+        request.kind(),
+        Kind::MemWrite { .. }
+            | Kind::DeferrableMemWrite { .. }
+            | Kind::IoWrite { .. }
+            | Kind::CfgWrite { .. }
+    )
+}
+
+/// The bytes of I/O space that a request names.
+fn io_access(port: IoPort) -> Access {
+    let enables = u32::from(port.enables());
+    let first = enables.trailing_zeros().min(3);
+    Access { address: u64::from(port.address() + first), bytes: (enables >> first).trailing_ones() }
+}
+
+/// The answer to a read of I/O space is a doubleword, with the bytes asked for in their places.
+fn in_lanes(data: &Payload, port: IoPort) -> Payload {
+    let mut dword = [0; 4];
+    let first = (io_access(port).address & 3) as usize;
+    let bytes = data.bytes().unwrap_or(&[]);
+    let count = bytes.len().min(4 - first);
+    dword[first..first + count].copy_from_slice(&bytes[..count]);
+    Payload::from(dword)
+}
+
+/// The valid bytes of a write's payload.
 pub(crate) fn data_of(payload: &Payload, access: Access) -> Payload {
     match payload {
         Payload::Length(_) => Payload::Length(u64::from(access.bytes)),

@@ -9,7 +9,7 @@ use crate::fault::Flaw;
 use crate::ids::{NodeId, PortId};
 use crate::initiator::Ticket;
 use crate::node::Node;
-use crate::routing::route_of;
+use crate::routing::{Route, route_of};
 use crate::sim::Fabric;
 use crate::slab::{Tlp, TlpHandle};
 use crate::transactions::Ending;
@@ -249,7 +249,7 @@ impl Fabric {
         };
         let requester = || {
             let address = outcome.progress()?.address;
-            let claiming = self.own_egress(node, address).map(|(port, _)| port);
+            let claiming = self.own_egress(node, Route::Memory(address)).map(|(port, _)| port);
             claiming.or_else(|| self.own_ports(node).first().copied())
         };
         if let Some(port) = port.or_else(requester) {

@@ -4,7 +4,9 @@ use crate::attribution::{Cause, Partition};
 use crate::egress::Waiting;
 use crate::ids::{FlowId, NodeId, PortId};
 use crate::node::Node;
+use crate::processor::{Register, RegisterAccess};
 use crate::queue::EventKind;
+use crate::routing::{Route, route_of};
 use crate::sim::{Fabric, Task};
 use crate::slab::{TlpHandle, shape_of};
 use crate::timeline::Gauge;
@@ -19,6 +21,13 @@ use tlplab_units::{FcClass, Time};
 pub(crate) enum Ticket {
     /// An operation of a device or host program.
     Transaction(TransactionRef),
+    /// An access of the processor to a register in configuration or I/O space.
+    Register {
+        /// Index among those under way.
+        index: u32,
+        /// The operation.
+        transaction: TransactionRef,
+    },
     /// An interrupt: accounted to nobody.
     Interrupt(FlowId),
     /// A piece of a peer-to-peer request that the root complex splits.
@@ -67,7 +76,16 @@ impl Initiator {
 }
 
 impl Fabric {
-    fn initiator(&mut self, node: NodeId) -> &mut Initiator {
+    /// The source of a node's own requests in its egress queues.
+    fn own_source(&self, node: NodeId) -> usize {
+        match &self.nodes[node.index()] {
+            Node::EndPoint(end_point) => end_point.source,
+            Node::Root(root) => root.ports.len(),
+            Node::Switch(_) => 0,
+        }
+    }
+
+    pub(crate) fn initiator(&mut self, node: NodeId) -> &mut Initiator {
         match &mut self.nodes[node.index()] {
             Node::EndPoint(end_point) => &mut end_point.initiator,
             Node::Root(root) => &mut root.initiator,
@@ -75,11 +93,11 @@ impl Fabric {
         }
     }
 
-    /// The egress of a request of a node's own: its port, or the root port that claims the address. With the queue's source.
-    pub(crate) fn own_egress(&self, node: NodeId, address: u64) -> Option<(PortId, usize)> {
+    /// The egress of a request of a node's own: its port, or the root port that claims the route. With the queue's source.
+    pub(crate) fn own_egress(&self, node: NodeId, route: Route) -> Option<(PortId, usize)> {
         match &self.nodes[node.index()] {
-            Node::EndPoint(end_point) => Some((end_point.port, 0)),
-            Node::Root(root) => Some((root.claiming(address)?, root.ports.len())),
+            Node::EndPoint(end_point) => Some((end_point.port, end_point.source)),
+            Node::Root(root) => Some((root.ports[root.port_for(route)?], root.ports.len())),
             Node::Switch(_) => None,
         }
     }
@@ -112,7 +130,13 @@ impl Fabric {
             OperationKind::Write { op, address, data } => (op, address, data.len(), false, false, Some(data)),
         };
         let posts = self.posts_writes(node);
-        let Some((egress, _)) = self.own_egress(node, address) else {
+        if node == self.root_node
+            && let Some(register) = Register::at(address)
+        {
+            let access = RegisterAccess { owner, stream, asked, op, address, register, bytes, data };
+            return self.submit_register(access);
+        }
+        let Some((egress, _)) = self.own_egress(node, Route::Memory(address)) else {
             let flow = self.initiator(node).flow(stream);
             self.flows[flow.index()].failed(Ending::Unsupported);
             let error = CompletionError::UnsupportedRequest { address };
@@ -163,11 +187,11 @@ impl Fabric {
 
     fn room(&self, node: NodeId) -> Option<Classes> {
         let Node::EndPoint(end_point) = &self.nodes[node.index()] else { return Some(Classes::ALL) };
-        let egress = &self.ports[end_point.port.index()].egress;
+        let (egress, source) = (&self.ports[end_point.port.index()].egress, end_point.source);
         let mut room = Classes::NONE;
         let mut any = false;
         for class in [FcClass::Posted, FcClass::NonPosted] {
-            if egress.len_of(0, class) < STAGED {
+            if egress.len_of(source, class) < STAGED {
                 room = room.with(class);
                 any = true;
             }
@@ -178,9 +202,9 @@ impl Fabric {
     fn issue(&mut self, node: NodeId, outgoing: Outgoing<Ticket>) {
         let place = self.place_of(node);
         let payload = outgoing.payload.unwrap_or(Payload::EMPTY);
-        let Some((egress, source)) = self.own_egress(node, outgoing.address) else { return };
+        let Some((egress, source)) = self.own_egress(node, route_of(&outgoing.repr)) else { return };
         let handle = match outgoing.op {
-            Ticket::Transaction(transaction) => {
+            Ticket::Transaction(transaction) | Ticket::Register { transaction, .. } => {
                 let record = self.transactions.get(transaction);
                 record.issuing = !outgoing.last_of_op;
                 record.pending += u32::from(record.posted);
@@ -199,7 +223,7 @@ impl Fabric {
         };
         let shape = shape_of(&outgoing.repr);
         let waiting = Waiting::own(handle, shape);
-        if matches!(outgoing.op, Ticket::Transaction(_)) {
+        if matches!(outgoing.op, Ticket::Transaction(_) | Ticket::Register { .. }) {
             self.enqueue_waiting(egress, source, waiting);
         } else {
             self.enqueue(egress, source, waiting);
@@ -216,10 +240,11 @@ impl Fabric {
         self.initiator(node).tags = gauge;
         let class = FcClass::NonPosted.index();
         let slot = Partition::slot(Cause::TagWait);
+        let own_source = self.own_source(node);
         for i in 0..self.own_ports(node).len() {
             let id = self.own_ports(node)[i];
             let port = &mut self.ports[id.index()];
-            let waits = blocked && port.egress.len_of(port.egress.sources() - 1, FcClass::NonPosted) == 0;
+            let waits = blocked && port.egress.len_of(own_source, FcClass::NonPosted) == 0;
             if waits {
                 port.partition.block(now, class, Some(slot));
             } else if port.partition.blocked(class) == Some(slot) {
@@ -284,6 +309,11 @@ impl Fabric {
                     self.operation_over(node, owner, op, read.then(|| result.map_err(DmaError::from)));
                 }
             }
+            Ticket::Register { index, .. } => {
+                if let Outcome::OperationDone(_, result) = outcome {
+                    self.register_done(index, handle, result);
+                }
+            }
             Ticket::Piece { request, offset } => {
                 if let Outcome::OperationDone(_, result) = outcome {
                     self.piece_done(request, offset, handle, result);
@@ -291,6 +321,25 @@ impl Fabric {
             }
             Ticket::Interrupt(_) => {}
         }
+    }
+
+    /// A reset: nothing that has not left leaves any more, and nobody waits for what has. Posted TLPs that wait for the wire still go.
+    pub(crate) fn cancel_operations(&mut self, node: NodeId) {
+        let now = self.now;
+        let initiator = self.initiator(node);
+        initiator.submissions.clear();
+        let mut cancelled = Vec::new();
+        initiator.requester.cancel_all(now, |ticket| cancelled.push(ticket));
+        for ticket in cancelled {
+            let Ticket::Transaction(transaction) = ticket else { continue };
+            let record = self.transactions.get(transaction);
+            (record.issuing, record.ending) = (false, Ending::Lost);
+            // Parts of a write that are under way end it.
+            if record.pending == 0 {
+                self.end_transaction(transaction, None, Ending::Lost);
+            }
+        }
+        self.arm_requester(node);
     }
 
     /// The owner of an operation hears how it ended: a read with its data, a write (`None`) accepted.
@@ -310,6 +359,7 @@ impl Fabric {
         if matches!(self.nodes[node.index()], Node::Switch(_)) {
             return;
         }
+        let node = self.function_for(node, &self.tlps.get(handle).repr);
         let tlp = self.tlps.get_mut(handle);
         if tlp.awaited
             && tlp.last_of_op
@@ -366,7 +416,7 @@ pub(crate) fn data_bytes(repr: &tlplab_wire::tlp::Repr) -> u64 {
     tlplab_transaction::memory_access(repr).map_or(0, |access| u64::from(access.bytes))
 }
 
-fn ending_of(error: &CompletionError) -> Ending {
+pub(crate) fn ending_of(error: &CompletionError) -> Ending {
     match error {
         CompletionError::UnsupportedRequest { .. } | CompletionError::RetryStatus => Ending::Unsupported,
         CompletionError::CompleterAbort { .. } => Ending::Aborted,

@@ -1,7 +1,7 @@
 //! Which nodes, ports and links a configuration has, all numbered by sorted names.
 
 use crate::build::BuildError;
-use crate::config::{Arbitration, FabricConfig, LinkConfig};
+use crate::config::{Arbitration, FabricConfig, FunctionOf, LinkConfig};
 use crate::topology::NodeKind;
 use std::collections::BTreeMap;
 use tlplab_units::Mps;
@@ -11,11 +11,20 @@ pub(crate) struct Layout {
     /// Names of nodes, sorted.
     pub(crate) nodes: Vec<String>,
     kinds: Vec<NodeKind>,
+    /// By node: the functions of its device, from 0; a node that is no function 0 has none.
+    pub(crate) functions: Vec<Vec<Function>>,
     pub(crate) root: usize,
     /// By node; within a node the upstream port first, then downstream ports by the name of what is below.
     pub(crate) ports: Vec<PortSlot>,
     /// By the name of the component below.
     pub(crate) links: Vec<LinkSlot>,
+}
+
+/// A function of a device, and the node that it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Function {
+    pub(crate) number: u8,
+    pub(crate) node: usize,
 }
 
 pub(crate) struct PortSlot {
@@ -50,7 +59,8 @@ impl Layout {
         let nodes: Vec<_> = kinds.keys().cloned().collect();
         let root = nodes.iter().position(|n| *n == config.host.name).expect("inserted above");
         let kinds: Vec<_> = kinds.into_values().collect();
-        let mut layout = Self { nodes, kinds, root, ports: Vec::new(), links: Vec::new() };
+        let functions = functions(config, &nodes)?;
+        let mut layout = Self { nodes, kinds, functions, root, ports: Vec::new(), links: Vec::new() };
         let children = layout.children(config)?;
         layout.number(config, &children);
         layout.limit_payload(config)?;
@@ -81,13 +91,20 @@ impl Layout {
         }
     }
 
-    /// The node below a downstream port.
-    pub(crate) fn below(&self, port: usize) -> usize {
-        self.ports[self.links[self.ports[port].link].lower].node
+    /// Of the node of a function: the node of its device's function 0, and its place among the functions.
+    pub(crate) fn function(&self, node: usize) -> (usize, usize) {
+        let place = |functions: &Vec<Function>| functions.iter().position(|f| f.node == node);
+        let found = self.functions.iter().enumerate().find_map(|(first, all)| Some((first, place(all)?)));
+        found.expect("every end point is a function of a device")
+    }
+
+    /// Has the node a link above it?
+    fn has_link(&self, node: usize) -> bool {
+        node != self.root && (self.kinds[node] == NodeKind::Switch || !self.functions[node].is_empty())
     }
 
     /// Weight of each source of the egress queues of a node: one per port, and of the root complex one for processor and memory. An end
-    /// point has itself as source.
+    /// point has its functions as sources.
     pub(crate) fn sources(&self, config: &FabricConfig, node: usize) -> Vec<u16> {
         let name = &self.nodes[node];
         let round_robin = Arbitration::RoundRobin;
@@ -106,8 +123,10 @@ impl Layout {
                 }
             })
             .collect();
-        if self.kinds[node] == NodeKind::Root {
-            weights.push(1);
+        match self.kinds[node] {
+            NodeKind::Root => weights.push(1),
+            NodeKind::EndPoint => weights.resize(self.functions[node].len(), 1),
+            NodeKind::Switch => {}
         }
         weights
     }
@@ -117,7 +136,7 @@ impl Layout {
         let mut children: Vec<Vec<(String, usize)>> = vec![Vec::new(); self.nodes.len()];
         let root_prefix = format!("{}.", config.host.name);
         for (node, name) in self.nodes.iter().enumerate() {
-            if node == self.root {
+            if !self.has_link(node) {
                 continue;
             }
             let under = &link_of(config, name).under;
@@ -149,7 +168,7 @@ impl Layout {
     }
 
     fn check_connected(&self, config: &FabricConfig) -> Result<(), BuildError> {
-        for (node, name) in self.nodes.iter().enumerate() {
+        for (node, name) in self.nodes.iter().enumerate().filter(|(node, _)| self.has_link(*node)) {
             let mut at = node;
             for _ in 0..=self.nodes.len() {
                 if at == self.root {
@@ -167,14 +186,15 @@ impl Layout {
 
     fn number(&mut self, config: &FabricConfig, children: &[Vec<(String, usize)>]) {
         let mut link_of_node = vec![0; self.nodes.len()];
-        for (node, name) in self.nodes.iter().enumerate().filter(|(n, _)| *n != self.root) {
+        for node in (0..self.nodes.len()).filter(|n| self.has_link(*n)).collect::<Vec<_>>() {
+            let name = self.nodes[node].clone();
             link_of_node[node] = self.links.len();
-            let mps = link_of(config, name).mps;
-            self.links.push(LinkSlot { name: name.clone(), lower: 0, upper: 0, mps });
+            let mps = link_of(config, &name).mps;
+            self.links.push(LinkSlot { name, lower: 0, upper: 0, mps });
         }
         for node in 0..self.nodes.len() {
             let mut index = 0;
-            if node != self.root {
+            if self.has_link(node) {
                 let link = link_of_node[node];
                 self.links[link].lower = self.ports.len();
                 self.ports.push(PortSlot { name: self.nodes[node].clone(), node, index, link, direction: 0 });
@@ -220,6 +240,35 @@ impl Layout {
                 .map_or(link, |p| self.ports[p].link);
         }
     }
+}
+
+/// By node: the functions of the device whose function 0 it is, in the order of their numbers.
+fn functions(config: &FabricConfig, nodes: &[String]) -> Result<Vec<Vec<Function>>, BuildError> {
+    let position = |name: &str| nodes.iter().position(|n| n == name);
+    let mut functions = vec![Vec::new(); nodes.len()];
+    for device in config.devices.iter().filter(|d| d.function_of.is_none()) {
+        let node = position(&device.name).expect("every device is a node");
+        functions[node].push(Function { number: 0, node });
+    }
+    for device in &config.devices {
+        let Some(FunctionOf { device: of, number }) = &device.function_of else { continue };
+        let error = |why| BuildError::Function { component: device.name.clone(), device: of.clone(), why };
+        let node = position(&device.name).expect("every device is a node");
+        let Some(first) =
+            position(of).filter(|&first| functions[first].first().is_some_and(|f| f.node == first))
+        else {
+            return Err(error("there is no such device with a link of its own"));
+        };
+        if !(1..=7).contains(number) {
+            return Err(error("further functions have the numbers 1 to 7"));
+        }
+        if functions[first].iter().any(|f| f.number == *number) {
+            return Err(error("its number is taken"));
+        }
+        functions[first].push(Function { number: *number, node });
+    }
+    functions.iter_mut().for_each(|all| all.sort_by_key(|f| f.number));
+    Ok(functions)
 }
 
 fn link_of<'a>(config: &'a FabricConfig, name: &str) -> &'a LinkConfig {

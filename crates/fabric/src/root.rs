@@ -2,12 +2,14 @@
 
 use crate::config::PeerToPeer;
 use crate::egress::Waiting;
-use crate::firmware::MMIO_LOW;
+use crate::enumeration::MMIO_LOW;
+use crate::function::Function;
 use crate::ids::{NodeId, PortId};
 use crate::initiator::{Initiator, Operation, OperationKind};
 use crate::memory::MemoryServer;
 use crate::node::Node;
 use crate::peer::Splitter;
+use crate::processor::RegisterAccesses;
 use crate::queue::EventKind;
 use crate::routing::{BridgeRegisters, Route, claims, route_of};
 use crate::sim::{Fabric, Task};
@@ -24,8 +26,12 @@ const MSI_RANGE: u64 = 0x10_0000;
 pub(crate) struct Root {
     pub(crate) latency: Duration,
     pub(crate) ports: Vec<PortId>,
-    /// Bridge of each root port.
+    /// The functions on bus 0: the host bridge, then each root port's bridge.
+    pub(crate) functions: Vec<Function>,
+    /// By port: what its function's registers say of routing.
     pub(crate) bridges: Vec<BridgeRegisters>,
+    /// The processor's accesses to registers, under way.
+    pub(crate) registers: RegisterAccesses,
     pub(crate) completer: Completer,
     pub(crate) memory: Box<dyn HostMemory + Send>,
     pub(crate) server: MemoryServer,
@@ -45,10 +51,6 @@ pub(crate) struct Program {
 }
 
 impl Root {
-    pub(crate) fn claiming(&self, address: u64) -> Option<PortId> {
-        self.port_for(Route::Memory(address)).map(|i| self.ports[i])
-    }
-
     pub(crate) fn port_for(&self, route: Route) -> Option<usize> {
         self.bridges.iter().position(|bridge| claims(bridge, route))
     }
@@ -60,6 +62,17 @@ impl Root {
         let in_hole = access.address < 1 << 32 && end > MMIO_LOW;
         end <= self.server.size() && !in_hole
     }
+}
+
+/// The message of an interrupt: the address tells the function, by its place in the order in which software found them, and the data
+/// the vector. (MSI has 16 bits of data, of which the function may change the low five.)
+pub(crate) fn message(function: usize, vector: u16) -> (u64, u32) {
+    (MSI_ADDRESS + 16 * function as u64, u32::from(vector))
+}
+
+/// The function and vector of a [`message`].
+fn source_of(address: u64, data: u32) -> (usize, u16) {
+    (((address - MSI_ADDRESS) / 16) as usize, data as u16)
 }
 
 fn is_interrupt(access: Access) -> bool {
@@ -78,6 +91,10 @@ impl Fabric {
     pub(crate) fn root_takes(&mut self, ingress: PortId, handle: TlpHandle) {
         let tlp = self.tlps.get(handle);
         let (repr, route) = (tlp.repr, route_of(&tlp.repr));
+        let port = self.ports[ingress.index()].index;
+        if !self.root().bridges[port].passes_up(route) {
+            return self.root_refuses(ingress, handle);
+        }
         let own = self.root().completer.id;
         match repr.kind() {
             Kind::Completion(completion) if completion.id().requester == own => {
@@ -217,6 +234,7 @@ impl Fabric {
 
     fn interrupt(&mut self, ingress: PortId, handle: TlpHandle) {
         let tlp = self.tlps.get(handle);
+        let address = memory_access(&tlp.repr).map_or(0, |access| access.address);
         let mut word = [0; 4];
         if let Some(data) = tlp.payload.bytes() {
             word[..data.len().min(4)].copy_from_slice(&data[..data.len().min(4)]);
@@ -224,7 +242,8 @@ impl Fabric {
         let word = u32::from_le_bytes(word);
         self.interrupts += 1;
         self.consume(ingress, handle);
-        let (device, vector) = ((word >> 16) as usize, word as u16);
+        let (source, vector) = source_of(address, word);
+        let Some(device) = self.enumeration.sources.get(source).copied().flatten() else { return };
         for program in 0..self.root().programs.len() {
             let event = HostEvent::Interrupt { device, vector };
             self.agenda.push_back(Task::TellHost { program, event });
@@ -267,6 +286,9 @@ impl Fabric {
 
     /// A host program handles an event, and what it asks for is carried out.
     pub(crate) fn tell_host(&mut self, program: usize, event: HostEvent) {
+        if self.is_enumeration(program) {
+            return self.enumeration_hears(event);
+        }
         let mut actions = std::mem::take(&mut self.host_actions);
         let (now, length_only) = (self.now, self.length_only);
         let infos = std::mem::take(&mut self.device_infos);

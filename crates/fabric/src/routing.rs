@@ -1,5 +1,7 @@
 //! Where a TLP goes: decided by bridge registers only, however they were set.
 
+use std::ops::RangeInclusive;
+use tlplab_config::ConfigSpace;
 use tlplab_units::Bdf;
 use tlplab_wire::tlp::{Kind, Repr, message::Routing};
 
@@ -18,6 +20,8 @@ pub struct BridgeRegisters {
     pub prefetchable: Window,
     /// I/O window, inclusive.
     pub io: Window,
+    /// Bus Master Enable: memory and I/O requests from below go up.
+    pub upstream: bool,
 }
 
 /// An inclusive range of addresses.
@@ -39,6 +43,12 @@ impl Window {
     }
 }
 
+impl From<RangeInclusive<u64>> for Window {
+    fn from(range: RangeInclusive<u64>) -> Self {
+        Self { base: *range.start(), limit: *range.end() }
+    }
+}
+
 impl BridgeRegisters {
     /// As after reset: nothing is behind the bridge.
     pub const RESET: Self = Self {
@@ -48,14 +58,34 @@ impl BridgeRegisters {
         memory: Window::CLOSED,
         prefetchable: Window::CLOSED,
         io: Window::CLOSED,
+        upstream: false,
     };
 
     pub(crate) fn claims_address(&self, address: u64) -> bool {
         self.memory.contains(address) || self.prefetchable.contains(address)
     }
 
-    pub(crate) fn claims_bus(&self, bus: u8) -> bool {
+    /// Does the bridge pass this route upwards? Memory and I/O requests need its Bus Master Enable (PCIe 5.0 §7.5.1.1.3).
+    pub(crate) fn passes_up(&self, route: Route) -> bool {
+        self.upstream || !matches!(route, Route::Memory(_) | Route::Io(_))
+    }
+
+    pub(crate) const fn claims_bus(&self, bus: u8) -> bool {
         self.secondary != 0 && self.secondary <= bus && bus <= self.subordinate
+    }
+}
+
+/// What the function of a bridge says of routing.
+pub(crate) fn registers_of(space: &ConfigSpace) -> BridgeRegisters {
+    let Some(bridge) = space.bridge() else { return BridgeRegisters::RESET };
+    BridgeRegisters {
+        primary: bridge.primary,
+        secondary: bridge.secondary,
+        subordinate: bridge.subordinate,
+        memory: bridge.memory.map_or(Window::CLOSED, Window::from),
+        prefetchable: bridge.prefetchable.map_or(Window::CLOSED, Window::from),
+        io: bridge.io.map_or(Window::CLOSED, Window::from),
+        upstream: bridge.bus_master,
     }
 }
 

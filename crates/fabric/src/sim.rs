@@ -1,6 +1,7 @@
 //! The simulator: time, the event loop, and the state that everything shares.
 
 use crate::attribution::Place;
+use crate::enumeration::Enumeration;
 use crate::errors::{ErrorKind, ErrorLog};
 use crate::ids::{FlowId, NodeId, PortId};
 use crate::node::Node;
@@ -32,6 +33,7 @@ pub struct Fabric {
     pub(crate) root_node: NodeId,
     pub(crate) topology: Topology,
     pub(crate) device_infos: Vec<DeviceInfo>,
+    pub(crate) enumeration: Enumeration,
     pub(crate) length_only: bool,
     pub(crate) warmup: Time,
     pub(crate) flows: Vec<FlowStatistics>,

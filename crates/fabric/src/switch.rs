@@ -2,7 +2,9 @@
 
 use crate::attribution::Cause;
 use crate::config::Forwarding;
+use crate::config_request::config_target;
 use crate::egress::Waiting;
+use crate::function::Function;
 use crate::ids::{NodeId, PortId};
 use crate::node::Node;
 use crate::routing::{BridgeRegisters, Route, claims, route_of};
@@ -18,7 +20,9 @@ pub(crate) struct Switch {
     pub(crate) latency: Duration,
     pub(crate) forwarding: Forwarding,
     pub(crate) ports: Vec<PortId>,
-    /// Bridge of the upstream port first; each downstream port's.
+    /// By port: its function, a bridge.
+    pub(crate) functions: Vec<Function>,
+    /// By port: what its function's registers say of routing.
     pub(crate) bridges: Vec<BridgeRegisters>,
     /// ID of the upstream port, which answers for the switch.
     pub(crate) id: Bdf,
@@ -44,12 +48,17 @@ impl Switch {
             Route::Here => return Way::Here,
             _ => {}
         }
+        if ingress != 0 && !self.bridges[ingress].passes_up(route) {
+            return Way::Nowhere;
+        }
         let down = (1..self.bridges.len()).find(|&port| claims(&self.bridges[port], route));
         match down {
             // A bridge does not send back what came from below.
             Some(port) if port == ingress => Way::Nowhere,
             Some(port) => Way::To(port),
-            None if ingress != 0 && !claims(&self.bridges[0], route) => Way::To(0),
+            None if ingress != 0 && !claims(&self.bridges[0], route) && self.bridges[0].passes_up(route) => {
+                Way::To(0)
+            }
             None => Way::Nowhere,
         }
     }
@@ -67,7 +76,11 @@ impl Fabric {
     pub(crate) fn route(&self, ingress: PortId, tlp: TlpHandle) -> Option<PortId> {
         let port = &self.ports[ingress.index()];
         let switch = self.switch(port.node)?;
-        match switch.way(port.index, route_of(&self.tlps.get(tlp).repr)) {
+        let repr = &self.tlps.get(tlp).repr;
+        if config_target(repr).is_some() {
+            return None; // it may have to be changed on the way
+        }
+        match switch.way(port.index, route_of(repr)) {
             Way::To(egress) => Some(switch.ports[egress]),
             _ => None,
         }
@@ -77,6 +90,9 @@ impl Fabric {
     pub(crate) fn forward(&mut self, ingress: PortId, tlp: TlpHandle, integrity: Integrity) {
         let port = &self.ports[ingress.index()];
         let (node, index) = (port.node, port.index);
+        if let Some(target) = config_target(&self.tlps.get(tlp).repr) {
+            return self.switch_config(ingress, tlp, target);
+        }
         let Some(switch) = self.switch(node) else { return };
         match switch.way(index, route_of(&self.tlps.get(tlp).repr)) {
             Way::To(egress) => {

@@ -82,7 +82,7 @@ fn the_host_hears_of_it_too() {
     assert_eq!(fabric.refused(), 2);
     // No bridge claims it at all.
     let moves = vec![Move::Read { at: 0, bytes: 4 }, Move::Write { at: 0, bytes: 4 }];
-    let (_, moved) = host_moves(moves, Base::Address(0xF000_0000), 4096);
+    let (_, moved) = host_moves(moves, Base::Address(0xF800_0000), 4096);
     let moved = moved.lock().unwrap();
     assert_eq!((moved.read, moved.accepted, moved.failed.len()), (0, 1, 1));
     assert!(unsupported(&moved.failed[0]));

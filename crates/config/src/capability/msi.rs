@@ -2,6 +2,7 @@
 
 use crate::layout::{Block, LayoutError};
 use crate::registers::{msi, msix};
+use crate::space::ConfigSpace;
 
 /// Interrupts as memory writes, to one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,5 +71,18 @@ impl MsiX {
             block.set(at, offset | u32::from(bar));
         }
         Ok(())
+    }
+}
+
+impl ConfigSpace {
+    /// The MSI-X capability, if there is one: how many vectors, and where table and pending bits are.
+    pub fn msix(&self) -> Option<MsiX> {
+        let start = self.positions.msix?.start;
+        let place = |at: u16| {
+            let register = self.read(start + at);
+            ((register & 7) as u8, register & !7)
+        };
+        let vectors = (self.read(start) >> 16 & 0x7FF) as u16 + 1;
+        Some(MsiX { vectors, table: place(msix::TABLE), pending: place(msix::PENDING) })
     }
 }

@@ -26,6 +26,9 @@ pub(crate) struct Ideal {
     /// Every DMA or MMIO operation: when, what, where, how long.
     pub(crate) log: Vec<(Time, &'static str, u64, u64)>,
     pub(crate) interrupts: u64,
+    pub(crate) mode: InterruptMode,
+    /// Level of the interrupt pin.
+    pub(crate) pin: bool,
     pub(crate) finished: usize,
     pub(crate) faults: Vec<String>,
     /// Reads of this address fail.
@@ -52,6 +55,8 @@ impl Ideal {
             length_only,
             log: vec![],
             interrupts: 0,
+            mode: InterruptMode::MsiX,
+            pin: false,
             finished: 0,
             faults: vec![],
             poison: None,
@@ -144,7 +149,8 @@ impl Ideal {
         }
         let mut actions = Vec::new();
         let mut cx =
-            Context::new(self.now, self.length_only, &self.infos, &mut self.next_op[index], &mut actions);
+            Context::new(self.now, self.length_only, &self.infos, &mut self.next_op[index], &mut actions)
+                .with_interrupts(self.mode);
         self.devices[index].handle(&mut cx, event);
         for action in actions {
             self.act(index, action);
@@ -172,7 +178,15 @@ impl Ideal {
                 self.interrupts += 1;
                 self.at(far, Happening::Host(HostEvent::Interrupt { device: index, vector }));
             }
-            Action::Intx { .. } => panic!("interrupts go by MSI-X here"),
+            Action::Intx { asserted, .. } => {
+                assert_eq!(self.mode, InterruptMode::Intx);
+                assert_ne!(asserted, self.pin, "the level changes");
+                self.pin = asserted;
+                if asserted {
+                    self.interrupts += 1;
+                    self.at(far, Happening::Host(HostEvent::Interrupt { device: index, vector: 0 }));
+                }
+            }
             Action::Reply { token, data } => {
                 let op = self.waiting.remove(&token.0).expect("answered once");
                 self.at(far, Happening::Host(HostEvent::MmioReadDone { op, result: Ok(data) }));

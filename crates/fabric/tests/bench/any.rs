@@ -392,6 +392,8 @@ impl AnyFabric {
             bench.config.devices.push(DeviceConfig {
                 name: format!("dev{i}"),
                 link: device.link.config(&under),
+                function_of: None,
+                ready: Duration::ZERO,
                 mrrs: device.mrrs,
                 tags: device.tags,
                 latency: ns(device.latency),

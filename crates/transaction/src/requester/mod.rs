@@ -188,6 +188,11 @@ impl<T: Copy> Requester<T> {
     pub fn config(&self) -> &RequesterConfig {
         &self.config
     }
+    /// Software has changed its requester ID or its limits: operations that are submitted from now on obey them. Tags and what is in
+    /// flight stay; completions under an earlier ID are somebody else's.
+    pub fn reconfigure(&mut self, id: Bdf, mps: Mps, mrrs: Mrrs) {
+        (self.config.id, self.config.mps, self.config.mrrs) = (id, mps, mrrs);
+    }
     /// Requests that wait for completions.
     pub fn in_flight(&self) -> usize {
         self.flight.live()

@@ -1,0 +1,86 @@
+//! The NIC with its driver on an ideal driver.
+
+mod ideal;
+use ideal::Ideal;
+use tlplab_device::nic::{regs, statistics};
+use tlplab_device::*;
+use tlplab_units::{Duration, Time};
+
+fn us(n: u64) -> Time {
+    Time::ZERO + Duration::from_us(n)
+}
+
+fn world(cable: Cable, mode: InterruptMode, length_only: bool, load: NicLoad) -> Ideal {
+    let nic = Nic::new(NicConfig { cable, ..NicConfig::default() });
+    let driver = NicDriver::new("nic", NicLoad { interrupts: mode, ..load });
+    let mut world = Ideal::new(length_only).device("nic", nic).host(driver);
+    world.mode = mode;
+    world
+}
+
+/// Reads a register behind the driver's back.
+fn register(world: &mut Ideal, offset: u32) -> u32 {
+    let (mut next_op, mut actions) = (0, Vec::new());
+    let mut cx = Context::new(world.now, false, &[], &mut next_op, &mut actions);
+    let event = Event::MmioRead { bar: 0, offset: offset.into(), bytes: 4, reply: ReplyToken(0) };
+    world.devices[0].handle(&mut cx, event);
+    match &actions[..] {
+        [Action::Reply { data, .. }] => u32::from_le_bytes(data.bytes().unwrap().try_into().unwrap()),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The driver compares what comes back with what it sent.
+#[test]
+fn frames_go_round_in_each_interrupt_mode() {
+    for mode in [InterruptMode::MsiX, InterruptMode::Msi, InterruptMode::Intx] {
+        for (entries, bytes, length_only) in [(8, 60, false), (64, 1514, false), (256, 777, true)] {
+            let load = NicLoad { entries, bytes, send: 500, receive: 500, ..NicLoad::default() };
+            let mut world = world(Cable::LoopBack, mode, length_only, load);
+            world.run(us(100_000));
+            assert_eq!((world.faults.clone(), world.finished), (vec![], 1), "{mode:?} {entries}");
+            for at in [statistics::SENT, statistics::RECEIVED] {
+                assert_eq!(register(&mut world, at), 500);
+            }
+            assert_eq!(register(&mut world, statistics::SENT), 0, "a read clears");
+            assert_eq!(register(&mut world, statistics::GOOD_BYTES_SENT), 500 * (bytes + 4));
+            assert_eq!(register(&mut world, statistics::MISSED), 0);
+            assert!((2..=1100).contains(&world.interrupts), "{}", world.interrupts);
+            assert!(!world.pin, "what was acknowledged is deasserted");
+        }
+    }
+}
+
+/// The line carries 81 274 frames of 1518 B per second; nothing is lost when the bus keeps up.
+#[test]
+fn the_generator_fills_the_line() {
+    let traffic = Traffic { bytes: 1514, rate: None, count: Some(1000) };
+    let load = NicLoad { receive: 1000, ..NicLoad::default() };
+    let mut world = world(Cable::Source(traffic), InterruptMode::MsiX, false, load);
+    world.run(us(100_000));
+    assert_eq!((world.faults.clone(), world.finished), (vec![], 1));
+    let data: Vec<u64> =
+        world.log.iter().filter(|op| op.1 == "write" && op.3 == 1514).map(|op| op.0.as_fs()).collect();
+    assert_eq!((data.len(), data[999] - data[0]), (1000, 999 * 12_304_000_000));
+}
+
+/// Without a driver that gives buffers, the packet buffer fills and the rest is counted as lost.
+#[test]
+fn without_descriptors_frames_are_lost() {
+    let traffic = Traffic { bytes: 1514, rate: None, count: Some(100) };
+    let mut world = Ideal::new(false)
+        .device("nic", Nic::new(NicConfig { cable: Cable::Source(traffic), ..NicConfig::default() }));
+    world.run(us(50));
+    let (mut next_op, mut actions) = (0, Vec::new());
+    let mut cx = Context::new(world.now, false, &[], &mut next_op, &mut actions);
+    let rctl = 2u32.to_le_bytes().into();
+    world.devices[0].handle(&mut cx, Event::MmioWrite { bar: 0, offset: regs::RCTL.into(), data: rctl });
+    // What the generator asks for, one timer after the other.
+    while let Some(Action::Timer { at, id }) = actions.pop() {
+        let mut cx = Context::new(at, false, &[], &mut next_op, &mut actions);
+        world.devices[0].handle(&mut cx, Event::Timer { id });
+    }
+    // 20 KiB hold 13 frames of 1518 B.
+    let counters = [statistics::RECEIVED, statistics::NO_DESCRIPTOR, statistics::MISSED];
+    assert_eq!(counters.map(|at| register(&mut world, at)), [13, 13, 87]);
+}

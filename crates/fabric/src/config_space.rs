@@ -1,0 +1,108 @@
+//! Configuration spaces of the fabric's parts: bridges are made here, a device's own is fitted to the link it is on.
+
+use crate::build::BuildError;
+use crate::config::{DeviceConfig, FabricConfig, HostConfig, LinkConfig, SwitchConfig};
+use crate::function::Function;
+use crate::ids::PortId;
+use crate::layout::Layout as Numbering;
+use tlplab_config::{
+    Aer, Capability, ConfigSpace, Header, Identity, Layout, LinkPart, Msi, Pcie, PortType, PowerManagement,
+    Slot, Type0, Type1,
+};
+use tlplab_device::Device;
+use tlplab_units::{Bdf, Time};
+
+/// Vendor ID of the bridges that are made here, as of the built-in devices.
+const VENDOR: u16 = 0x1DE5;
+const HOST_BRIDGE: u16 = 0x0100;
+const ROOT_PORT: u16 = 0x0101;
+const UPSTREAM_PORT: u16 = 0x0110;
+const DOWNSTREAM_PORT: u16 = 0x0111;
+/// Class codes: host bridge, and PCI-PCI bridge.
+const HOST_BRIDGE_CLASS: u32 = 0x06_00_00;
+const BRIDGE_CLASS: u32 = 0x06_04_00;
+
+/// The functions on bus 0: the host bridge is device 0, root ports are the devices after it.
+pub(crate) fn of_root(
+    host: &HostConfig,
+    numbering: &Numbering,
+    config: &FabricConfig,
+    ports: &[PortId],
+) -> Result<Vec<Function>, BuildError> {
+    let bridge = Layout::new(Type0::new(Identity::new(VENDOR, HOST_BRIDGE, HOST_BRIDGE_CLASS)));
+    let mut functions = vec![function(&host.name, &bridge, Bdf(0))?];
+    for (i, port) in ports.iter().enumerate() {
+        let slot = &numbering.ports[port.index()];
+        let (vendor, device) = host.root_port_ids.get(i).copied().unwrap_or((VENDOR, ROOT_PORT));
+        let link = numbering.link_config(config, slot.link);
+        let layout =
+            port_layout(Identity::new(vendor, device, BRIDGE_CLASS), PortType::RootPort, link, i + 1);
+        let id = u8::try_from(i + 1).ok().and_then(|device| Bdf::new(0, device, 0));
+        let id = id.ok_or(BuildError::TooLarge("bus 0 has room for 31 root ports"))?;
+        functions.push(function(&slot.name, &layout, id)?);
+    }
+    Ok(functions)
+}
+
+/// The functions of a switch, by port.
+pub(crate) fn of_switch(
+    switch: &SwitchConfig,
+    numbering: &Numbering,
+    config: &FabricConfig,
+    ports: &[PortId],
+) -> Result<Vec<Function>, BuildError> {
+    let kinds = std::iter::once((UPSTREAM_PORT, PortType::Upstream))
+        .chain(std::iter::repeat((DOWNSTREAM_PORT, PortType::Downstream)));
+    let mut functions = Vec::new();
+    for ((i, port), (device, kind)) in ports.iter().enumerate().zip(kinds) {
+        let link = numbering.link_config(config, numbering.ports[port.index()].link);
+        let layout = port_layout(Identity::new(VENDOR, device, BRIDGE_CLASS), kind, link, i);
+        functions.push(function(&switch.name, &layout, Bdf(0))?);
+    }
+    if functions.len() > 33 {
+        return Err(BuildError::TooLarge("a switch has at most 32 downstream ports"));
+    }
+    Ok(functions)
+}
+
+/// The space of a device's function, as it shows itself on its link.
+pub(crate) fn of_device(
+    device: &dyn Device,
+    config: &DeviceConfig,
+    link: &LinkConfig,
+    multi_function: bool,
+) -> Result<ConfigSpace, BuildError> {
+    let mut layout = device.layout();
+    if let Header::Type0(header) = &mut layout.header {
+        header.multi_function = multi_function;
+    }
+    for (_, capability) in &mut layout.capabilities {
+        if let Capability::Pcie(pcie) = capability {
+            pcie.link = Some(LinkPart::new(link.generation, link.width));
+            pcie.mps = link.mps;
+            pcie.extended_tag = config.tags > 32;
+            pcie.ten_bit_tag = config.tags > 256;
+        }
+    }
+    space(&config.name, &layout)
+}
+
+/// A port of a bridge; its number tells it from the other ports of its node.
+fn port_layout(identity: Identity, kind: PortType, link: &LinkConfig, number: usize) -> Layout {
+    let part = LinkPart { port: number as u8, ..LinkPart::new(link.generation, link.width) };
+    let slot = Slot { number: number as u16, hot_plug: true, surprise: true, power_limit: 25 };
+    let pcie = Pcie { mps: link.mps, slot: kind.is_downstream().then_some(slot), ..Pcie::new(kind, part) };
+    let layout = Layout::new(Type1 { interrupt_pin: 1, ..Type1::new(identity) })
+        .capability(PowerManagement::default())
+        .capability(Msi { vectors: 1, wide: true, masking: false })
+        .capability(pcie);
+    layout.extended(Aer { root: kind == PortType::RootPort, ..Aer::default() })
+}
+
+fn function(name: &str, layout: &Layout, id: Bdf) -> Result<Function, BuildError> {
+    Ok(Function::new(space(name, layout)?, id, Time::ZERO))
+}
+
+fn space(name: &str, layout: &Layout) -> Result<ConfigSpace, BuildError> {
+    ConfigSpace::new(layout).map_err(|error| BuildError::ConfigSpace { component: name.to_string(), error })
+}

@@ -1,0 +1,248 @@
+//! Enumeration: the software of `tlplab_config` finds the functions and configures them, either before time 0 or, as configuration
+//! requests over the links, in simulated time. Devices and programs start when it is over.
+
+use crate::config_request::dword;
+use crate::end_point::EndPoint;
+use crate::ids::NodeId;
+use crate::node::Node;
+use crate::root::message;
+use crate::sim::{Fabric, Task};
+use crate::topology::NodeInfo;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tlplab_config::ConfigSpace;
+use tlplab_config::enumerate::{Answer, Enumerator, Hierarchy, InterruptPolicy, Request, Settings, Step};
+use tlplab_device::{DeviceInfo, ECAM, Event, HostAction, HostEvent, OpId, ecam_address};
+use tlplab_transaction::Payload;
+use tlplab_units::{Bdf, Mrrs};
+use tlplab_wire::tlp::CfgTarget;
+
+/// Below 4 GiB, base addresses come from here on; host memory has a hole there.
+pub(crate) const MMIO_LOW: u64 = 0xC000_0000;
+
+/// What software knows of the functions, and what it is doing about them.
+pub(crate) struct Enumeration {
+    /// At work.
+    running: Option<Enumerator>,
+    /// Its number among the host programs, if it takes simulated time.
+    pub(crate) program: Option<usize>,
+    /// How it lets functions interrupt.
+    pub(crate) interrupts: InterruptPolicy,
+    /// Max_Read_Request_Size that it gives to each function, by their IDs as far as they are known.
+    pub(crate) mrrs: Arc<Mutex<BTreeMap<Bdf, Mrrs>>>,
+    /// What it found.
+    found: Option<Hierarchy>,
+    /// By function in the order in which they were found, which their interrupts tell: the device, if it is one.
+    pub(crate) sources: Vec<Option<usize>>,
+}
+
+impl Enumeration {
+    pub(crate) fn new(interrupts: InterruptPolicy) -> Self {
+        Self {
+            running: None,
+            program: None,
+            interrupts,
+            mrrs: Arc::default(),
+            found: None,
+            sources: Vec::new(),
+        }
+    }
+}
+
+impl Fabric {
+    /// Enumerates in no time: every access reaches its function at once.
+    pub(crate) fn enumerate_before(&mut self) {
+        let mut enumerator = Enumerator::new(self.enumeration_settings());
+        let mut answer = None;
+        let hierarchy = loop {
+            match enumerator.step(answer) {
+                Step::Ask(request) => answer = Some(self.answer_at_once(&request)),
+                Step::Done(hierarchy) => break hierarchy,
+            }
+        };
+        self.enumerated(hierarchy);
+    }
+
+    /// Starts to enumerate in simulated time.
+    pub(crate) fn enumerate_in_time(&mut self) {
+        self.enumeration.running = Some(Enumerator::new(self.enumeration_settings()));
+        self.enumeration_goes_on(None);
+    }
+
+    fn answer_at_once(&mut self, request: &Request) -> Answer {
+        match *request {
+            Request::Read { function, offset } => {
+                let value = self.register_at_once(function, offset, 15, None);
+                Answer::Value(value.unwrap_or(u32::MAX))
+            }
+            Request::Write { function, offset, enables, value } => {
+                self.register_at_once(function, offset, enables, Some(value));
+                Answer::Done
+            }
+            Request::WriteMemory { address, value } => {
+                self.write_at_once(address, value);
+                Answer::Done
+            }
+            Request::Wait(_) => Answer::Done,
+        }
+    }
+
+    fn register_at_once(
+        &mut self,
+        function: Bdf,
+        offset: u16,
+        enables: u8,
+        written: Option<u32>,
+    ) -> Option<u32> {
+        let at = self.find_function(function)?;
+        let target = CfgTarget::new(function, offset & !3, enables, false).ok()?;
+        Some(self.access_function(at, target, written))
+    }
+
+    /// Writes an MSI-X table, which is all that enumeration writes to memory.
+    fn write_at_once(&mut self, address: u64, value: u32) {
+        let claims = |node: &Node| match node {
+            Node::EndPoint(end_point) => end_point.bar_of(address, false),
+            _ => None,
+        };
+        let found = (0u16..).zip(&self.nodes).find_map(|(i, node)| Some((NodeId(i), claims(node)?)));
+        if let Some((node, (bar, offset))) = found {
+            self.msix_access(node, bar, offset, 4, Some(Payload::from(value.to_le_bytes())));
+        }
+    }
+
+    /// Is this host program the enumeration?
+    pub(crate) fn is_enumeration(&self, program: usize) -> bool {
+        self.enumeration.program == Some(program)
+    }
+
+    /// What the enumeration waited for.
+    pub(crate) fn enumeration_hears(&mut self, event: HostEvent) {
+        let answer = match event {
+            HostEvent::MmioReadDone { result: Ok(payload), .. } => Answer::Value(dword(&payload)),
+            HostEvent::MmioReadDone { result: Err(_), .. } => Answer::Failed,
+            HostEvent::MmioWriteAccepted { .. } | HostEvent::Timer { .. } => Answer::Done,
+            HostEvent::Start | HostEvent::Interrupt { .. } => return,
+        };
+        self.enumeration_goes_on(Some(answer));
+    }
+
+    fn enumeration_goes_on(&mut self, answer: Option<Answer>) {
+        let (Some(mut enumerator), Some(program)) =
+            (self.enumeration.running.take(), self.enumeration.program)
+        else {
+            return;
+        };
+        match enumerator.step(answer) {
+            Step::Ask(request) => {
+                let action = self.action_of(&request);
+                self.enumeration.running = Some(enumerator);
+                self.carry_out_host(program, action);
+            }
+            Step::Done(hierarchy) => self.enumerated(hierarchy),
+        }
+    }
+
+    fn action_of(&self, request: &Request) -> HostAction {
+        let op = OpId(0); // one at a time
+        let stream = 0;
+        match *request {
+            Request::Read { function, offset } => {
+                let address = ecam_address(function, offset & !3);
+                HostAction::MmioRead { op, stream, address, bytes: 4, carry: true }
+            }
+            Request::Write { function, offset, enables, value } => {
+                let first = enables.trailing_zeros().min(3) as usize;
+                let count = (enables >> first).trailing_ones() as usize;
+                let address = ecam_address(function, (offset & !3) + first as u16);
+                let data = Payload::from(value.to_le_bytes()[first..first + count].to_vec());
+                HostAction::MmioWrite { op, stream, address, data }
+            }
+            Request::WriteMemory { address, value } => {
+                HostAction::MmioWrite { op, stream, address, data: Payload::from(value.to_le_bytes()) }
+            }
+            Request::Wait(time) => HostAction::Timer { at: self.now + time, id: 0 },
+        }
+    }
+
+    /// Enumeration is over: devices and programs start.
+    fn enumerated(&mut self, hierarchy: Hierarchy) {
+        self.device_infos = self.describe_devices();
+        self.enumeration.sources =
+            hierarchy.functions.iter().map(|function| self.device_with(function.bdf)).collect();
+        self.enumeration.found = Some(hierarchy);
+        for i in 0..self.nodes.len() {
+            self.start_if_configured(NodeId(i as u16));
+        }
+        for program in 0..self.root().programs.len() {
+            self.agenda.push_back(Task::TellHost { program, event: HostEvent::Start });
+        }
+    }
+
+    /// A device may act as soon as software lets it master the bus.
+    pub(crate) fn start_if_configured(&mut self, node: NodeId) {
+        if self.enumeration.found.is_none() {
+            return;
+        }
+        if let Node::EndPoint(end_point) = &mut self.nodes[node.index()]
+            && end_point.bus_master
+            && !std::mem::replace(&mut end_point.started, true)
+        {
+            self.agenda.push_back(Task::Tell { node, event: Event::Start });
+        }
+    }
+
+    /// What host programs are told of the devices, in the order of their names, as nodes are.
+    fn describe_devices(&self) -> Vec<DeviceInfo> {
+        let end_points = self.nodes.iter().zip(&self.topology.nodes).filter_map(|(node, info)| match node {
+            Node::EndPoint(end_point) => Some((end_point.as_ref(), info)),
+            _ => None,
+        });
+        let describe = |(end_point, info): (&EndPoint, &NodeInfo)| {
+            let ids = end_point.function.space.read(0);
+            DeviceInfo {
+                name: info.name.clone(),
+                id: end_point.function.id,
+                ids: (ids as u16, (ids >> 16) as u16),
+                bars: end_point.bars.map(|bar| bar.map(|bar| (bar.base, bar.size))),
+            }
+        };
+        end_points.map(describe).collect()
+    }
+
+    fn device_with(&self, id: Bdf) -> Option<usize> {
+        self.device_infos.iter().position(|info| info.id == id && id != Bdf(0))
+    }
+
+    fn enumeration_settings(&mut self) -> Settings {
+        let limits = self.enumeration.mrrs.clone();
+        // 64-bit windows start above all memory.
+        let high = self.root().server.size().next_power_of_two().max(1 << 40);
+        Settings {
+            memory: (MMIO_LOW, ECAM),
+            high_memory: (high, 1 << 62),
+            interrupts: self.enumeration.interrupts,
+            message: Arc::new(message),
+            mrrs: Arc::new(move |function| {
+                let limits = limits.lock().unwrap_or_else(PoisonError::into_inner);
+                limits.get(&function.bdf).copied().unwrap_or(Mrrs::ALL[2])
+            }),
+            // What comes is what went: nothing else is plugged in.
+            hot_plug_buses: 0,
+            hot_plug_memory: (0, 0),
+            ..Settings::default()
+        }
+    }
+
+    /// What software found, once it has; see [`EnumerationTime`](crate::config::EnumerationTime).
+    pub fn hierarchy(&self) -> Option<&Hierarchy> {
+        self.enumeration.found.as_ref()
+    }
+
+    /// The configuration space of every function that software can reach, in the order of their IDs.
+    pub fn config_spaces(&mut self) -> Vec<(Bdf, ConfigSpace)> {
+        let ids: Vec<_> = self.hierarchy().iter().flat_map(|h| &h.functions).map(|f| f.bdf).collect();
+        let space = |id| self.find_function(id).map(|at| (id, self.function(at).space.clone()));
+        ids.into_iter().filter_map(space).collect()
+    }
+}

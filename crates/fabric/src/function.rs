@@ -1,0 +1,159 @@
+//! Functions: configuration space, what follows from it, and which function of a device a TLP is for.
+
+use crate::config_request::FunctionAt;
+use crate::ids::NodeId;
+use crate::interrupt::MsixMemory;
+use crate::node::Node;
+use crate::routing::{Route, registers_of};
+use crate::sim::{Fabric, Task};
+use std::sync::PoisonError;
+use tlplab_config::{ConfigSpace, Reset, Written};
+use tlplab_device::Event;
+use tlplab_transaction::memory_access;
+use tlplab_units::{Bdf, Time};
+use tlplab_wire::tlp::{Kind, Repr};
+
+/// A function of a node.
+pub(crate) struct Function {
+    pub(crate) space: ConfigSpace,
+    /// Table and pending bits of MSI-X, if it has that.
+    pub(crate) msix: Option<MsixMemory>,
+    /// As the last configuration write told it (PCIe 5.0 §2.2.6.2).
+    pub(crate) id: Bdf,
+    /// Until then it answers configuration requests with Retry Status.
+    pub(crate) ready: Time,
+}
+
+impl Function {
+    pub(crate) fn new(space: ConfigSpace, id: Bdf, ready: Time) -> Self {
+        let msix = MsixMemory::of(&space);
+        Self { space, msix, id, ready }
+    }
+}
+
+impl Fabric {
+    pub(crate) fn function(&mut self, at: FunctionAt) -> &mut Function {
+        match &mut self.nodes[at.node.index()] {
+            Node::Switch(switch) => &mut switch.functions[at.index],
+            Node::Root(root) => &mut root.functions[at.index],
+            Node::EndPoint(end_point) => &mut end_point.function,
+        }
+    }
+
+    /// The node that is function `number` of the device whose function 0 is `device`.
+    pub(crate) fn function_numbered(&self, device: NodeId, number: u8) -> Option<NodeId> {
+        let Node::EndPoint(end_point) = &self.nodes[device.index()] else { return None };
+        end_point.functions.iter().find(|(n, _)| *n == number).map(|(_, node)| *node)
+    }
+
+    /// Which function of a device a TLP is for, or from: by its IDs, or by the address that a function claims. Function 0, if none.
+    pub(crate) fn function_for(&self, device: NodeId, repr: &Repr) -> NodeId {
+        let Node::EndPoint(end_point) = &self.nodes[device.index()] else { return device };
+        if end_point.functions.len() < 2 {
+            return device;
+        }
+        let is =
+            |test: &dyn Fn(&crate::end_point::EndPoint) -> bool| {
+                end_point.functions.iter().map(|(_, node)| *node).find(
+                    |node| matches!(&self.nodes[node.index()], Node::EndPoint(function) if test(function)),
+                )
+            };
+        let id = repr.transaction_id().requester;
+        let found = match repr.kind() {
+            Kind::CfgRead { target, .. } | Kind::CfgWrite { target, .. } => {
+                self.function_numbered(device, target.function().function())
+            }
+            Kind::Completion(_) => is(&|function| function.function.id == id),
+            _ => is(&|function| function.function.id == id).or_else(|| {
+                let address = memory_access(repr)?.address;
+                is(&|function| function.bar_of(address, false).is_some())
+            }),
+        };
+        found.unwrap_or(device)
+    }
+
+    /// A function learns its ID.
+    pub(crate) fn set_function_id(&mut self, at: FunctionAt, id: Bdf) {
+        if at.node == self.root_node || self.function(at).id == id {
+            return;
+        }
+        let function = self.function(at);
+        function.id = id;
+        match &mut self.nodes[at.node.index()] {
+            Node::EndPoint(end_point) => {
+                let mut mrrs = self.enumeration.mrrs.lock().unwrap_or_else(PoisonError::into_inner);
+                mrrs.insert(id, end_point.mrrs);
+                drop(mrrs);
+                self.limits_changed(at.node);
+            }
+            Node::Switch(switch) if at.index == 0 => switch.id = id,
+            _ => return,
+        }
+        self.topology.nodes[at.node.index()].id = id;
+    }
+
+    /// Software has written registers of a function.
+    pub(crate) fn config_changed(&mut self, at: FunctionAt, written: Written) {
+        let registers = registers_of(&self.function(at).space);
+        match &mut self.nodes[at.node.index()] {
+            Node::Root(root) if at.index > 0 => {
+                root.bridges[at.index - 1] = registers;
+                let port = root.ports[at.index - 1];
+                self.topology.ports[port.index()].bridge = Some(registers);
+            }
+            Node::Root(_) => {}
+            Node::Switch(switch) => {
+                switch.bridges[at.index] = registers;
+                let port = switch.ports[at.index];
+                self.topology.ports[port.index()].bridge = Some(registers);
+            }
+            Node::EndPoint(end_point) => {
+                end_point.look_again();
+                self.limits_changed(at.node);
+                self.start_if_configured(at.node);
+                if written.function_level_reset {
+                    self.reset_function(at.node, Reset::FunctionLevel);
+                }
+                if written.interrupts {
+                    self.interrupts_changed(at.node);
+                }
+            }
+        }
+    }
+
+    /// ID and limits of an end point's requester and completer follow its registers.
+    fn limits_changed(&mut self, node: NodeId) {
+        let end_point = self.end_point(node);
+        let id = end_point.function.id;
+        let Some(pcie) = end_point.function.space.pcie() else { return };
+        let (mps, mrrs) = (pcie.mps, pcie.mrrs);
+        (end_point.completer.id, end_point.completer.mps) = (id, mps);
+        end_point.initiator.requester.reconfigure(id, mps, mrrs);
+    }
+
+    /// A function is reset: its registers as far as the reset reaches, and all that its device does.
+    pub(crate) fn reset_function(&mut self, node: NodeId, reset: Reset) {
+        let now = self.now;
+        let end_point = self.end_point(node);
+        let hot = reset != Reset::FunctionLevel;
+        end_point.function.space.reset(reset);
+        end_point.function.msix = MsixMemory::of(&end_point.function.space);
+        end_point.function.ready = now + end_point.ready;
+        if hot {
+            end_point.function.id = Bdf(0);
+        }
+        end_point.look_again();
+        end_point.started = false;
+        self.cancel_operations(node);
+        self.limits_changed(node);
+        self.agenda.push_back(Task::Tell { node, event: Event::Reset });
+    }
+
+    /// Does the root port above a function show Retry Status to software?
+    pub(crate) fn crs_visible(&mut self, function: Bdf) -> bool {
+        let root = self.root();
+        let port = root.port_for(Route::Id(function));
+        let space = port.map(|index| &root.functions[index + 1].space);
+        space.and_then(ConfigSpace::pcie).is_some_and(|pcie| pcie.retry_visibility)
+    }
+}

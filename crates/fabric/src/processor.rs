@@ -1,0 +1,221 @@
+//! The processor's accesses to registers in configuration and I/O space: it sees both as memory, and the root complex makes
+//! configuration and I/O requests of what it reads and writes there (ECAM, PCIe 5.0 §7.2.2).
+
+use crate::config_request::dword;
+use crate::initiator::{Ticket, ending_of};
+use crate::routing::Route;
+use crate::sim::Fabric;
+use crate::slab::TlpHandle;
+use crate::transactions::{Ending, TransactionRef};
+use tlplab_device::{DmaError, ECAM, IO_SPACE, OpId};
+use tlplab_transaction::{CompletionError, Payload};
+use tlplab_units::{Bdf, FcClass, Tag, Time};
+use tlplab_wire::tlp::{CfgTarget, Repr, TransactionId};
+
+/// What a read of configuration space gives where nobody answers.
+const ALL_ONES: [u8; 4] = [0xFF; 4];
+/// What a read of the vendor ID gives while the device is not ready, with CRS Software Visibility (PCIe 5.0 §2.3.2).
+const NOT_READY: [u8; 4] = [0x01, 0x00, 0xFF, 0xFF];
+
+/// A register that the processor sees in its address map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Register {
+    Config { function: Bdf, offset: u16 },
+    Io(u32),
+}
+
+impl Register {
+    /// The register at an address of the processor; `None` where there is memory, or a device's.
+    pub(crate) fn at(address: u64) -> Option<Self> {
+        match address {
+            ECAM..IO_SPACE => {
+                let (function, offset) = ((address - ECAM) >> 12, address & 0xFFF);
+                Some(Self::Config { function: Bdf(function as u16), offset: offset as u16 })
+            }
+            _ if (IO_SPACE..IO_SPACE + 0x1_0000).contains(&address) => {
+                Some(Self::Io((address - IO_SPACE) as u32))
+            }
+            _ => None,
+        }
+    }
+
+    fn route(self) -> Route {
+        match self {
+            Self::Config { function, .. } => Route::Id(function),
+            Self::Io(port) => Route::Io(u64::from(port)),
+        }
+    }
+
+    fn byte(self) -> u32 {
+        match self {
+            Self::Config { offset, .. } => u32::from(offset & 3),
+            Self::Io(port) => port & 3,
+        }
+    }
+}
+
+/// The bytes of a doubleword that an access means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lanes {
+    first: u8,
+    count: u8,
+}
+
+impl Lanes {
+    fn new(first: u32, count: u64) -> Option<Self> {
+        let fits = count > 0 && u64::from(first) + count <= 4;
+        fits.then_some(Self { first: first as u8, count: count as u8 })
+    }
+    fn enables(self) -> u8 {
+        ((1u16 << (self.first + self.count)) - (1 << self.first)) as u8
+    }
+    /// The bytes meant of a doubleword.
+    fn take(self, dword: [u8; 4]) -> Payload {
+        Payload::from(dword[usize::from(self.first)..usize::from(self.first + self.count)].to_vec())
+    }
+    /// A doubleword with `data` where it is meant to go.
+    fn place(self, data: &Payload) -> [u8; 4] {
+        let mut dword = [0; 4];
+        let data = data.bytes().unwrap_or(&[]);
+        let count = data.len().min(usize::from(self.count));
+        dword[usize::from(self.first)..][..count].copy_from_slice(&data[..count]);
+        dword
+    }
+}
+
+/// An access that has reached the root complex.
+#[derive(Clone, Debug)]
+pub(crate) struct RegisterAccess {
+    pub(crate) owner: u16,
+    pub(crate) stream: u16,
+    pub(crate) asked: Time,
+    pub(crate) op: OpId,
+    pub(crate) address: u64,
+    pub(crate) register: Register,
+    pub(crate) bytes: u64,
+    /// What is written; `None` for a read.
+    pub(crate) data: Option<Payload>,
+}
+
+/// Accesses under way, in a slab.
+#[derive(Default)]
+pub(crate) struct RegisterAccesses(Vec<Option<Pending>>);
+
+struct Pending {
+    access: RegisterAccess,
+    lanes: Lanes,
+    transaction: TransactionRef,
+}
+
+impl RegisterAccesses {
+    fn insert(&mut self, pending: Pending) -> u32 {
+        let free = self.0.iter().position(Option::is_none);
+        let index = free.unwrap_or_else(|| {
+            self.0.push(None);
+            self.0.len() - 1
+        });
+        self.0[index] = Some(pending);
+        index as u32
+    }
+    fn remove(&mut self, index: u32) -> Option<Pending> {
+        self.0[index as usize].take()
+    }
+}
+
+impl Fabric {
+    /// The processor's access becomes a request, or is answered by the root complex itself.
+    pub(crate) fn submit_register(&mut self, access: RegisterAccess) {
+        let RegisterAccess { owner, op, address, register, bytes, .. } = access;
+        let node = self.root_node;
+        let read = access.data.is_none();
+        let Some(lanes) = Lanes::new(register.byte(), bytes) else {
+            let error = CompletionError::UnsupportedRequest { address };
+            return self.operation_over(node, owner, op, Some(Err(error.into())));
+        };
+        if let Register::Config { function, offset } = register
+            && function.bus() == 0
+        {
+            let written = access.data.as_ref().map(|data| u32::from_le_bytes(lanes.place(data)));
+            let value = self.root_register(function, offset & !3, lanes.enables(), written);
+            let value = value.map_or(ALL_ONES, u32::to_le_bytes);
+            return self.operation_over(node, owner, op, read.then(|| Ok(lanes.take(value))));
+        }
+        if self.own_egress(node, register.route()).is_none() {
+            self.refused += 1;
+            return self.operation_over(node, owner, op, read.then(|| Ok(lanes.take(ALL_ONES))));
+        }
+        self.issue_register(access, lanes);
+    }
+
+    fn issue_register(&mut self, access: RegisterAccess, lanes: Lanes) {
+        let RegisterAccess { owner, stream, asked, op, address, register, bytes, .. } = access;
+        let (now, node) = (self.now, self.root_node);
+        let route = register.route();
+        let read = access.data.is_none();
+        let payload = access.data.as_ref().map(|data| Payload::from(lanes.place(data)));
+        let flow = self.initiator(node).flow(stream);
+        let transaction = self.transactions.open(flow, asked, read, address, bytes);
+        let record = self.transactions.get(transaction);
+        (record.op, record.owner, record.carry, record.submitted) = (op, owner, true, now);
+        record.posted = false;
+        if let Some((egress, _)) = self.own_egress(node, route) {
+            let record = self.transactions.get(transaction);
+            let partition = &mut self.ports[egress.index()].partition;
+            partition.snapshot(FcClass::NonPosted.index(), now, &mut record.snapshot);
+        }
+        let template = self.template(register, lanes, !read);
+        let index = self.root().registers.insert(Pending { access, lanes, transaction });
+        let ticket = Ticket::Register { index, transaction };
+        // The template is a request of one doubleword, and so is the payload of a write.
+        let _ = self.initiator(node).requester.request(now, stream, ticket, template, payload);
+        self.pump_soon(node);
+    }
+
+    fn template(&mut self, register: Register, lanes: Lanes, write: bool) -> Repr {
+        // The requester puts its own ID and tag here.
+        let id = TransactionId::new(Bdf(0), Tag::default());
+        match register {
+            Register::Config { function, offset } => {
+                let secondary =
+                    self.root().port_for(Route::Id(function)).map(|i| self.root().bridges[i].secondary);
+                let type1 = secondary != Some(function.bus());
+                let target = CfgTarget::new(function, offset & !3, lanes.enables(), type1)
+                    .expect("an aligned register below 4096");
+                if write { Repr::cfg_write(id, target) } else { Repr::cfg_read(id, target) }
+            }
+            Register::Io(port) => {
+                let repr = if write { Repr::io_write } else { Repr::io_read };
+                repr(id, port, u32::from(lanes.count)).expect("within a doubleword")
+            }
+        }
+    }
+
+    /// The completion of a register access is there, or does not come.
+    pub(crate) fn register_done(
+        &mut self,
+        index: u32,
+        handle: Option<TlpHandle>,
+        result: Result<Payload, CompletionError>,
+    ) {
+        let Some(Pending { access, lanes, transaction }) = self.root().registers.remove(index) else {
+            return;
+        };
+        let ending = result.as_ref().err().map_or(Ending::Done, ending_of);
+        self.end_transaction(transaction, handle, ending);
+        let read = access.data.is_none();
+        let value = match (result, access.register) {
+            (Ok(payload), _) => Ok(dword(&payload).to_le_bytes()),
+            (Err(CompletionError::RetryStatus), Register::Config { function, offset: 0..=3 })
+                if read && self.crs_visible(function) =>
+            {
+                Ok(NOT_READY)
+            }
+            // Without that the root complex asks again until the device is ready.
+            (Err(CompletionError::RetryStatus), _) => return self.submit_register(access),
+            (Err(error @ CompletionError::Timeout { .. }), _) => Err(DmaError::from(error)),
+            (Err(_), _) => Ok(ALL_ONES),
+        };
+        let value = read.then(|| value.map(|dword| lanes.take(dword)));
+        self.operation_over(self.root_node, access.owner, access.op, value);
+    }
+}
