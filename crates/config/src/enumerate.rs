@@ -89,8 +89,8 @@ pub enum MpsPolicy {
     Smallest,
 }
 
-/// Address and data of the message for a vector of the n-th function.
-pub type MessageRule = Arc<dyn Fn(usize, u16) -> (u64, u32) + Send + Sync>;
+/// Address and data of the message for a vector of a function. MSI has 16 bits of data, the low five of which may be the function's.
+pub type MessageRule = Arc<dyn Fn(Bdf, u16) -> (u64, u32) + Send + Sync>;
 /// How much a function may ask for in one read.
 pub type MrrsRule = Arc<dyn Fn(&Function) -> Mrrs + Send + Sync>;
 
@@ -130,7 +130,7 @@ impl Default for Settings {
             high_memory: (0x100_0000_0000, 0x200_0000_0000),
             io: (0x1000, 0x1_0000),
             interrupts: InterruptPolicy::MsiX,
-            message: Arc::new(|function, vector| (0xFEE0_0000, (function as u32) << 11 | u32::from(vector))),
+            message: Arc::new(|function, vector| (0xFEE0_0000 + 16 * u64::from(function.0), vector.into())),
             mps: MpsPolicy::Common(Mps::ALL[5]),
             mrrs: Arc::new(|_| Mrrs::ALL[2]),
             settle: Duration::ZERO,

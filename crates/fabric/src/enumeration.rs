@@ -32,8 +32,8 @@ pub(crate) struct Enumeration {
     pub(crate) mrrs: Arc<Mutex<BTreeMap<Bdf, Mrrs>>>,
     /// What it found.
     found: Option<Hierarchy>,
-    /// By function in the order in which they were found, which their interrupts tell: the device, if it is one.
-    pub(crate) sources: Vec<Option<usize>>,
+    /// By the function that interrupts: which device of those that programs know it is.
+    pub(crate) sources: BTreeMap<Bdf, usize>,
 }
 
 impl Enumeration {
@@ -44,7 +44,7 @@ impl Enumeration {
             interrupts,
             mrrs: Arc::default(),
             found: None,
-            sources: Vec::new(),
+            sources: BTreeMap::new(),
         }
     }
 }
@@ -168,8 +168,8 @@ impl Fabric {
     /// Enumeration is over: devices and programs start.
     fn enumerated(&mut self, hierarchy: Hierarchy) {
         self.device_infos = self.describe_devices();
-        self.enumeration.sources =
-            hierarchy.functions.iter().map(|function| self.device_with(function.bdf)).collect();
+        let functions = hierarchy.functions.iter().map(|function| function.bdf);
+        self.enumeration.sources = functions.filter_map(|id| Some((id, self.device_with(id)?))).collect();
         self.enumeration.found = Some(hierarchy);
         for i in 0..self.nodes.len() {
             self.start_if_configured(NodeId(i as u16));

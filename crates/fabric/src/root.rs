@@ -16,7 +16,7 @@ use crate::sim::{Fabric, Task};
 use crate::slab::TlpHandle;
 use tlplab_device::{HostAction, HostContext, HostEvent, HostMemory, HostProgram};
 use tlplab_transaction::{Access, Completer, Payload, memory_access};
-use tlplab_units::{Duration, Time};
+use tlplab_units::{Bdf, Duration, Time};
 use tlplab_wire::tlp::{CompletionStatus, Kind};
 
 /// Where message signalled interrupts are written to: the interrupt controller's range of x86 machines.
@@ -64,15 +64,15 @@ impl Root {
     }
 }
 
-/// The message of an interrupt: the address tells the function, by its place in the order in which software found them, and the data
-/// the vector. (MSI has 16 bits of data, of which the function may change the low five.)
-pub(crate) fn message(function: usize, vector: u16) -> (u64, u32) {
-    (MSI_ADDRESS + 16 * function as u64, u32::from(vector))
+/// The message of an interrupt: the address tells the function, and the data the vector. (MSI has 16 bits of data, of which the
+/// function may change the low five.)
+pub(crate) fn message(function: Bdf, vector: u16) -> (u64, u32) {
+    (MSI_ADDRESS + 16 * u64::from(function.0), u32::from(vector))
 }
 
 /// The function and vector of a [`message`].
-fn source_of(address: u64, data: u32) -> (usize, u16) {
-    (((address - MSI_ADDRESS) / 16) as usize, data as u16)
+fn source_of(address: u64, data: u32) -> (Bdf, u16) {
+    (Bdf(((address - MSI_ADDRESS) / 16) as u16), data as u16)
 }
 
 fn is_interrupt(access: Access) -> bool {
@@ -243,7 +243,7 @@ impl Fabric {
         self.interrupts += 1;
         self.consume(ingress, handle);
         let (source, vector) = source_of(address, word);
-        let Some(device) = self.enumeration.sources.get(source).copied().flatten() else { return };
+        let Some(device) = self.enumeration.sources.get(&source).copied() else { return };
         for program in 0..self.root().programs.len() {
             let event = HostEvent::Interrupt { device, vector };
             self.agenda.push_back(Task::TellHost { program, event });

@@ -32,7 +32,7 @@ pub(super) async fn program(
             access.write8(function.bdf, header::INTERRUPT, wire).await;
         }
         enable(access, function).await;
-        let (mode, intx_disable) = interrupts(access, settings, function, index).await;
+        let (mode, intx_disable) = interrupts(access, settings, function).await;
         function.interrupts = mode;
         if intx_disable {
             let on = access.read16(function.bdf, header::COMMAND).await;
@@ -148,22 +148,17 @@ async fn enable(access: &Access, function: &Function) {
 }
 
 /// Switches interrupts on as the policy says; how, and whether INTx must be off.
-async fn interrupts(
-    access: &Access,
-    settings: &Settings,
-    function: &Function,
-    nth: usize,
-) -> (InterruptMode, bool) {
+async fn interrupts(access: &Access, settings: &Settings, function: &Function) -> (InterruptMode, bool) {
     if settings.interrupts == InterruptPolicy::MsiX
         && let Some(at) = function.capability(id::MSIX)
-        && enable_msix(access, settings, function, nth, at).await
+        && enable_msix(access, settings, function, at).await
     {
         return (InterruptMode::MsiX, true);
     }
     if settings.interrupts != InterruptPolicy::Intx
         && let Some(at) = function.capability(id::MSI)
     {
-        enable_msi(access, settings, function.bdf, nth, at).await;
+        enable_msi(access, settings, function.bdf, at).await;
         return (InterruptMode::Msi, true);
     }
     let mode = if function.intx.is_some() { InterruptMode::Intx } else { InterruptMode::Disabled };
@@ -171,14 +166,14 @@ async fn interrupts(
 }
 
 /// Fills the table and switches it on; `false` if the table's BAR has no address.
-async fn enable_msix(access: &Access, settings: &Settings, function: &Function, nth: usize, at: u16) -> bool {
+async fn enable_msix(access: &Access, settings: &Settings, function: &Function, at: u16) -> bool {
     let table = access.read(function.bdf, at + msix::TABLE).await;
     let bar = function.bars.iter().find(|bar| u32::from(bar.index) == table & 7);
     let Some(base) = bar.and_then(|bar| bar.address) else { return false };
     let control = access.read(function.bdf, at).await;
     let vectors = (control >> 16 & 0x7FF) as u16 + 1;
     for vector in 0..vectors {
-        let (address, data) = (settings.message)(nth, vector);
+        let (address, data) = (settings.message)(function.bdf, vector);
         let entry = base + u64::from(table & !7) + 16 * u64::from(vector);
         for (offset, value) in [(0, address as u32), (4, (address >> 32) as u32), (8, data), (12, 0)] {
             access.write_memory(entry + offset, value).await;
@@ -188,9 +183,9 @@ async fn enable_msix(access: &Access, settings: &Settings, function: &Function, 
     true
 }
 
-async fn enable_msi(access: &Access, settings: &Settings, bdf: Bdf, nth: usize, at: u16) {
+async fn enable_msi(access: &Access, settings: &Settings, bdf: Bdf, at: u16) {
     let control = access.read(bdf, at).await;
-    let (address, data) = (settings.message)(nth, 0);
+    let (address, data) = (settings.message)(bdf, 0);
     access.write(bdf, at + msi::ADDRESS, address as u32).await;
     let mut data_at = at + msi::ADDRESS + 4;
     if control & msi::WIDE != 0 {
