@@ -54,6 +54,8 @@ def test_every_experiment_passes_both_schema_and_reader(path: Path) -> None:
         'stop = "12"',
         'swich = { sw0 = { under = "host.rp0", link = "gen4 x4" } }',
         'switch = { sw0 = { under = "host.rp0", lnk = "gen4 x4" } }',
+        'device = { d = { under = "host.rp0" } }',
+        'device = { d = { under = "host.rp0", link = "gen4 x4" }, e = { under = "d.fn1", link = "gen4 x4" } }',
         'fidelity = "exact"',
         "seed = -1",
     ],

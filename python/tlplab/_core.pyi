@@ -50,6 +50,8 @@ class Simulation:
         """Handles at most `events` events. Other Python threads run meanwhile. Raises RunError."""
     def waiting(self) -> list[str]:
         """What each driver in Python still waits for; empty when all are done."""
+    def lspci(self) -> tuple[str, str]:
+        """Goes on until enumeration is over; what it made as JSON, and the text of `lspci -xxxx`. Raises RunError."""
     def finish(self, stopped_by: str | None = None) -> str:
         """Closes the trace and the capture, and returns the result document as JSON. Raises RunError, OSError."""
 

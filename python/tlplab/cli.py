@@ -1,17 +1,18 @@
-"""The command line: `tlplab run`, `check`, `list`, `schema`.
+"""The command line: `tlplab run`, `check`, `lspci`, `reproduce`, `list`, `schema`.
 
 Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 
-from tlplab import _core, catalog, outline, reproduce, summary
+from tlplab import _core, catalog, lspci, outline, reproduce, summary
 from tlplab.errors import ExperimentError, RunError
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Bar
@@ -129,6 +130,46 @@ def check(experiment: str, overrides: Sequence[str], load: str | None) -> None:
       tlplab check experiments/quickstart.toml --set switch.sw0.link='gen4 x8'
     """
     outline.show(outline.read(experiment, overrides=overrides, load=load), sys.stdout)
+
+
+@commands.command("lspci")
+@experiment_options
+@click.option("-x", "dump_out", is_flag=True, help="Print the registers as lspci -F reads them; the same as -o -.")
+@click.option("-o", "output", metavar="FILE|-", help="Write the registers as lspci -F reads them.")
+@click.option(
+    "--json", "json_file", metavar="FILE|-", help="Write what the tree shows, and more; - is the standard output."
+)
+def lspci_command(
+    experiment: str, overrides: Sequence[str], load: str | None, dump_out: bool, output: str | None,
+    json_file: str | None,
+) -> None:  # fmt: skip
+    """Enumerate an experiment's fabric and show what software sees of it.
+
+    The tree shows each function with the component it belongs to, its link, its addresses and limits, as they are when
+    enumeration is over and nothing else has happened. It is printed unless something else goes to the standard output.
+
+    \b
+    Examples:
+      tlplab lspci experiments/quickstart.toml
+      tlplab lspci experiments/quickstart.toml -x | lspci -F /dev/stdin -vvv
+      tlplab lspci experiments/quickstart.toml -o out/dump.txt && lspci -F out/dump.txt -t
+    """
+    if dump_out and output is not None:
+        raise click.UsageError("-x and -o both say where the registers go; give one of them")
+    output = "-" if dump_out else output
+    check_outputs(
+        {"-o": output, "--json": json_file},
+        to_stdout={"-o", "--json"},
+        inputs={"the experiment": experiment, "--load": load},
+    )
+    simulation = _core.Simulation(experiment, overrides=overrides, load=load)
+    seen, dump = simulation.lspci()
+    if output is not None:
+        write_text(output, dump)
+    if json_file is not None:
+        write_text(json_file, seen + "\n")
+    if "-" not in (output, json_file):
+        lspci.show(json.loads(seen), sys.stdout)
 
 
 @commands.command("reproduce")

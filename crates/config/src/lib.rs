@@ -31,7 +31,7 @@
 //! * [`interrupt`]: MSI-X, MSI or INTx
 //! * [`error`]: advanced error reporting, messages, the root port's log
 //! * [`enumerate`]: the software that finds functions and makes them usable
-//! * [`lspci`]: dumps for the real tool, and the tree
+//! * [`lspci`]: dumps for the real tool
 //!
 //! Nothing here waits or knows how a configuration request arrives.
 
@@ -57,5 +57,5 @@ pub use header::{Bar, BarKind, Header, Identity, IoWindow, Type0, Type1};
 pub use interrupt::{InterruptMode, MessageWrite, MsixTable, Signal};
 pub use layout::{Layout, LayoutError};
 pub use space::{ConfigSpace, Reset};
-pub use view::{BarWindow, Bridge, Command, PcieView, PowerState};
+pub use view::{BarWindow, Bridge, Command, LinkView, PcieView, PowerState};
 pub use written::Written;

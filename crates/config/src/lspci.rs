@@ -1,6 +1,5 @@
-//! Dumps that the real `lspci -F` reads, and back; and the tree of a hierarchy with names.
+//! Dumps that the real `lspci -F` reads, and back.
 
-use crate::enumerate::{Function, Hierarchy};
 use core::fmt::Write as _;
 use tlplab_units::Bdf;
 
@@ -91,39 +90,8 @@ fn parse_address(text: &str) -> Option<(u16, Bdf)> {
     Some((hex(domain, 4)?, bdf))
 }
 
-/// The functions as a tree, a line each, with the buses below bridges, classes, and the names that `name` knows.
-pub fn tree(hierarchy: &Hierarchy, name: impl Fn(Bdf) -> Option<String>) -> String {
-    let mut text = String::from("[0000]\n");
-    branch(hierarchy, None, "", &name, &mut text);
-    text
-}
-
-fn branch(
-    hierarchy: &Hierarchy,
-    parent: Option<Bdf>,
-    indent: &str,
-    name: &impl Fn(Bdf) -> Option<String>,
-    text: &mut String,
-) {
-    let mut children: Vec<&Function> = hierarchy.children(parent).collect();
-    children.sort_by_key(|function| function.bdf);
-    for (position, function) in children.iter().enumerate() {
-        let (knee, below) = if position + 1 == children.len() { ("\\-", "  ") } else { ("+-", "| ") };
-        let _ = write!(text, "{indent}{knee}{}", function.bdf);
-        if let Some(windows) = &function.bridge {
-            let _ = write!(text, "-[{:02x}-{:02x}]", windows.secondary, windows.subordinate);
-        }
-        if let Some(name) = name(function.bdf) {
-            let _ = write!(text, " {name}:");
-        }
-        let (vendor, device) = function.ids;
-        let _ = writeln!(text, " {} {vendor:04x}:{device:04x}", class_name(function.class));
-        branch(hierarchy, Some(function.bdf), &format!("{indent}{below}"), name, text);
-    }
-}
-
-/// What `lspci` calls the class of functions that one meets here.
-fn class_name(class: u32) -> &'static str {
+/// What `lspci` calls the class of functions that one meets here; `class` is base class, sub-class and programming interface.
+pub fn class_name(class: u32) -> &'static str {
     match class >> 8 {
         0x0106 => "SATA controller",
         0x0108 => "Non-Volatile memory controller",

@@ -5,7 +5,7 @@ use crate::header::BarKind;
 use crate::registers::{bridge_control, command, header, pcie, power};
 use crate::space::ConfigSpace;
 use core::ops::RangeInclusive;
-use tlplab_units::{Bdf, Duration, Mps, Mrrs};
+use tlplab_units::{Bdf, Duration, Generation, Mps, Mrrs, Width};
 
 /// The command register.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,6 +96,15 @@ pub struct PcieView {
     pub target_speed: u8,
     /// The hot-plug interrupt of the slot is enabled.
     pub hot_plug_interrupt: bool,
+}
+
+/// What the registers tell of the link of a port (PCIe 5.0 §7.5.3.6, §7.5.3.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkView {
+    /// The fastest and widest that the port can.
+    pub capable: (Generation, Width),
+    /// What the link runs at.
+    pub current: (Generation, Width),
 }
 
 /// Power states (PCIe 5.0 §5.3).
@@ -249,6 +258,19 @@ impl ConfigSpace {
             link_disabled: register(pcie::LINK_CONTROL) as u16 & pcie::LINK_DISABLE != 0,
             target_speed: register(pcie::LINK_CONTROL_2) as u8 & 0xF,
             hot_plug_interrupt: register(pcie::SLOT_CONTROL) as u16 & pcie::HOT_PLUG_INTERRUPT != 0,
+        })
+    }
+
+    /// The link of this port; `None` for what has none, as functions inside the root complex.
+    pub fn link(&self) -> Option<LinkView> {
+        // Speed is in bits 3:0 of both registers, width in bits 9:4.
+        let of = |register: u32| {
+            let generation = Generation::new(register as u8 & 0xF)?;
+            Some((generation, Width::new((register >> 4) as u8 & 0x3F)?))
+        };
+        Some(LinkView {
+            capable: of(self.pcie_register(pcie::LINK_CAPABILITIES))?,
+            current: of(self.pcie_register(pcie::LINK_STATUS))?,
         })
     }
 

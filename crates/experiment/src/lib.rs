@@ -31,6 +31,9 @@
 //! **The way out.** [`run::Run::document`] fills in the [`result::Document`], which is JSON of the schema `tlplab/result/1` and the only
 //! thing that summaries and report pages read. [`ladder`] keeps a window of packets for it, [`verdict`] finds the sentence that names
 //! what limits the run and what would limit next.
+//!
+//! **What software sees.** [`lspci`] enumerates the fabric and tells functions, addresses and links, and gives the dump that the real
+//! tool reads.
 
 mod assemble;
 mod check;
@@ -45,6 +48,7 @@ pub mod keys;
 pub mod ladder;
 pub mod link;
 pub mod load;
+pub mod lspci;
 pub mod models;
 mod overrides;
 pub mod result;

@@ -117,6 +117,11 @@ fn device(table: &Section) -> Value {
         "required": ["model"],
         "properties": { "model": { "type": "string", "pattern": r"^.+\.py:[A-Za-z_][A-Za-z0-9_]*$" } }
     }));
+    // A further function shares the link of its device.
+    out["required"] = json!(["under"]);
+    out["if"] = json!({ "properties": { "under": { "pattern": r"\.fn[1-7]$" } } });
+    out["then"] = json!({ "properties": { "link": false } });
+    out["else"] = json!({ "required": ["link"] });
     out["additionalProperties"] = json!(true);
     out["anyOf"] = json!(forms);
     out

@@ -176,6 +176,17 @@ impl Fabric {
         exists.then_some(FunctionAt { node: self.root_node, index })
     }
 
+    /// The component that has this function, and which of its ports it is, if it is a bridge; by the bus numbers as they are.
+    pub fn component_at(&mut self, function: Bdf) -> Option<(NodeId, Option<PortId>)> {
+        let FunctionAt { node, index } = self.find_function(function)?;
+        let port = match &self.nodes[node.index()] {
+            Node::Switch(switch) => Some(switch.ports[index]),
+            Node::Root(root) => index.checked_sub(1).map(|port| root.ports[port]),
+            Node::EndPoint(_) => None,
+        };
+        Some((node, port))
+    }
+
     /// The function that a configuration request would reach, by the bus numbers as they are.
     pub(crate) fn find_function(&mut self, function: Bdf) -> Option<FunctionAt> {
         if function.bus() == 0 {

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard};
 use tlplab_bridge::{pcapng, perfetto, recorder, report};
 use tlplab_experiment::models::ModelSpec;
 use tlplab_experiment::run::{Inputs, Run, Told};
-use tlplab_experiment::{Experiment, FileKind, Options};
+use tlplab_experiment::{Experiment, FileKind, Options, lspci};
 
 /// How far a run is.
 #[pyclass(frozen, get_all)]
@@ -104,6 +104,14 @@ impl Simulation {
         let state = self.state()?;
         let waits = state.drivers.iter().map(|driver| driver.waits(py)).collect::<PyResult<Vec<_>>>()?;
         Ok(waits.concat())
+    }
+
+    /// What software sees once it has enumerated: the document as JSON, and the dump for `lspci -F`.
+    fn lspci(&self, py: Python<'_>) -> PyResult<(String, String)> {
+        let mut guard = self.state()?;
+        let run = &mut guard.run;
+        let (document, dump) = py.detach(|| lspci::lspci(run)).map_err(|e| error::run(py, &e))?;
+        Ok((serde_json::to_string(&document).expect("a document has only names for keys"), dump))
     }
 
     /// Closes the files that were written meanwhile; the result document as JSON.

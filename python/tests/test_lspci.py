@@ -1,0 +1,212 @@
+"""`tlplab lspci`: the tree for people, and the dump, which the real `lspci` reads as we mean it, field by field."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tlplab import cli
+
+# Topologies and settings that differ in what software sees.
+SEEN = {
+    "one switch": ("quickstart.toml",),
+    "three levels, two functions": ("enumeration.toml",),
+    "MSI only": ("enumeration.toml", "host.interrupts=msi"),
+    "no message signalled interrupts": ("enumeration.toml", "host.interrupts=intx"),
+    "before time 0": ("enumeration.toml", "host.enumeration=before"),
+    "gen1 x1": ("latency.toml",),
+    "two root ports": ("peer-to-peer.toml",),
+    "flit mode": ("quickstart.toml", "switch.sw0.link=gen6 x16 flit", "device.ssd.link=gen6 x2 flit"),
+    "a small payload": ("quickstart.toml", "device.ssd.mps=128B", "device.nic.mrrs=4096B"),
+    "IDs of another vendor": ("gem5/dd.toml",),
+}
+RATES = {"2.5": 1, "5": 2, "8": 3, "16": 4, "32": 5, "64": 6, "128": 7}
+PORTS = {
+    "Endpoint": "end point",
+    "Root Port": "root port",
+    "Upstream Port": "upstream port",
+    "Downstream Port": "downstream port",
+}
+CAPABILITIES = {
+    "0x1": "Power Management",
+    "0x5": "MSI:",
+    "0x10": "Express",
+    "0x11": "MSI-X:",
+    "extended 0x1": "Advanced Error Reporting",
+}
+Fields = dict[str, Any]
+
+
+def tlplab(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What a command prints that succeeds."""
+    status = cli.status(arguments)
+    captured = capsys.readouterr()
+    assert (status, captured.err) == (0, "")
+    return captured.out
+
+
+def options(root: Path, name: str) -> list[str]:
+    experiment, *sets = SEEN[name]
+    return [str(root / "experiments" / experiment), *(word for key in sets for word in ("--set", key))]
+
+
+def lspci(dump: Path, *arguments: str) -> str:
+    """What the real tool prints; it may not complain."""
+    done = subprocess.run(["lspci", "-F", str(dump), *arguments], capture_output=True, text=True, check=True)
+    assert [line for line in done.stderr.splitlines() if "libkmod" not in line] == []  # no modules in a container
+    return done.stdout
+
+
+def flag(text: str, name: str) -> bool:
+    found = re.search(rf"\b{name}([+-])", text)
+    assert found, f"{name} in {text}"
+    return found[1] == "+"
+
+
+def theirs(block: str) -> Fields:
+    """The fields of one function, from `lspci -vvv -n`."""
+    first = re.match(r"(\S+) (\w{4}): (\w{4}:\w{4})", block)
+    assert first, block
+    fields: Fields = {"bdf": first[1], "class": first[2], "ids": first[3]}
+    express = re.search(r"Express \(v2\) (.*?)(?: \(Slot[+-]\))?, MSI", block)
+    fields["port_type"] = PORTS[express[1]] if express else None
+    if express:
+        fields["mps_supported"], fields["mps"] = (int(n) for n in re.findall(r"MaxPayload (\d+) bytes", block))
+        fields["mrrs"] = int(re.findall(r"MaxReadReq (\d+) bytes", block)[0])
+    links = re.findall(r"(LnkCap|LnkSta):\s.*?Speed ([\d.]+)GT/s.*?, Width x(\d+)", block)
+    fields["link"] = {register: (RATES[rate], int(width)) for register, rate, width in links}
+    buses = re.search(r"primary=(\w+), secondary=(\w+), subordinate=(\w+)", block)
+    fields["buses"] = [int(bus, 16) for bus in buses.groups()] if buses else None
+    fields["windows"] = {
+        kind: [int(first, 16), int(last, 16)]
+        for kind, first, last, rest in re.findall(r"(\S.*) behind bridge: (\w+)-(\w+)(.*)", block)
+        if "disabled" not in rest
+    }
+    # lspci 3.9 takes the upper half of a 64-bit address in a dump for a BAR of its own, without an address.
+    regions = re.findall(r"Region (\d): (I/O ports|Memory) at (\w+)(?: \((\d+)-bit, (.*?)\))?", block)
+    fields["bars"] = {
+        int(index): (kind, int(address, 16), bits, behaviour) for index, kind, address, bits, behaviour in regions
+    }
+    chain = re.findall(r"Capabilities: \[(\w+)(?: v\d+)?\] (.*)", block)
+    fields["capabilities"] = {int(offset, 16): text for offset, text in chain}
+    msix, msi = (re.search(rf"{name}: Enable([+-]) Count=(?:\d+/)?(\d+)", block) for name in ("MSI-X", "MSI"))
+    fields["msix_vectors"] = int(msix[2]) if msix else 0
+    pin = re.search(r"Interrupt: pin (\w)", block)
+    fields["pin"] = pin[1] if pin else None
+    enabled = {"msi-x": msix and msix[1] == "+", "msi": msi and msi[1] == "+"}
+    legacy = "intx" if pin and not flag(block, "DisINTx") else "none"
+    fields["interrupts"] = next((name for name, on in enabled.items() if on), legacy)
+    assert flag(block, "BusMaster")
+    return fields
+
+
+def ours(function: Fields, lines: dict[int, str]) -> Fields:
+    """The same fields, from our document. `lines` are how lspci calls the capabilities."""
+    fields = {name: function[name] for name in ("bdf", "ids", "port_type", "msix_vectors", "pin", "interrupts")}
+    fields["class"] = function["class"][:4]
+    if function["port_type"]:
+        fields |= {name: function[name] for name in ("mps_supported", "mps", "mrrs")}
+    link, bridge = function["link"], function["bridge"]
+    fields["link"] = link and {
+        "LnkCap": (link["generation_possible"], link["width_possible"]),
+        "LnkSta": (link["generation"], link["width"]),
+    }
+    fields["link"] = fields["link"] or {}
+    primary = int(function["bdf"][:2], 16)
+    fields["buses"] = bridge and [primary, bridge["secondary"], bridge["subordinate"]]
+    names = {"io": "I/O", "memory": "Memory", "prefetchable": "Prefetchable memory"}
+    windows = {names[key]: bridge[key] for key in names if bridge and bridge[key]}
+    fields["windows"] = {name: [int(end, 16) for end in ends] for name, ends in windows.items()}
+    fields["bars"] = {bar["index"]: region(bar) for bar in function["bars"]}
+    fields["capabilities"] = {}
+    for found in function["capabilities"]:
+        offset, name = int(found["offset"], 16), CAPABILITIES["extended " * found["extended"] + found["id"]]
+        fields["capabilities"][offset] = lines.get(offset, "nothing") if name in lines.get(offset, "") else name
+    return fields
+
+
+def region(bar: Fields) -> tuple[str, int, str, str]:
+    address = int(bar["address"], 16)
+    if bar["space"] == "io":
+        return "I/O ports", address, "", ""
+    behaviour = "prefetchable" if bar["prefetchable"] else "non-prefetchable"
+    return "Memory", address, "64" if bar["is_64_bit"] else "32", behaviour
+
+
+@pytest.mark.full
+@pytest.mark.skipif(shutil.which("lspci") is None, reason="lspci is not installed (pciutils)")
+@pytest.mark.parametrize("name", SEEN)
+def test_the_real_lspci_sees_the_same(
+    name: str, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dump = tmp_path / "dump.txt"
+    document = json.loads(tlplab(capsys, "lspci", *options(root, name), "-o", str(dump), "--json", "-"))
+    functions = document["functions"]
+    blocks = lspci(dump, "-vvv", "-n").strip().split("\n\n")
+    seen = {fields["bdf"]: fields for fields in map(theirs, blocks)}
+    assert sorted(seen) == sorted(function["bdf"] for function in functions)
+    for function in functions:
+        fields = seen[function["bdf"]]
+        assert ours(function, fields["capabilities"]) == fields
+    parents = {function["bdf"]: function["parent"] for function in functions}
+    for line in lspci(dump, "-PP", "-n").splitlines():
+        *above, last = line.split()[0].split("/")
+        assert parents[last] == (above[-1] if above else None), line
+    tree = lspci(dump, "-t")
+    for bridge in (function for function in functions if function["bridge"]):
+        first, last = bridge["bridge"]["secondary"], bridge["bridge"]["subordinate"]
+        buses = f"{first:02x}" if first == last else f"{first:02x}-{last:02x}"
+        assert f"-{bridge['bdf'][3:]}-[{buses}]-" in tree
+
+
+def test_both_times_of_enumeration_find_the_same(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = json.loads(tlplab(capsys, "lspci", *options(root, "before time 0"), "--json", "-"))
+    simulated = json.loads(tlplab(capsys, "lspci", *options(root, "three levels, two functions"), "--json", "-"))
+    assert (before["enumerated_fs"], before["enumeration"]) == (0, "before")
+    assert simulated["enumerated_fs"] > 20e12, "the card is not ready for 20 ms"
+    assert before["functions"] == simulated["functions"]
+    assert before["problems"] == simulated["problems"] == []
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "200"])
+def test_the_tree_fits_a_terminal(
+    columns: str, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    out = tlplab(capsys, "lspci", *options(root, "three levels, two functions"))
+    assert max(map(len, out.splitlines())) <= int(columns)
+    # Each function is on a line with its component, in the order of a walk through the tree.
+    shown = re.findall(r"(\w\w:\w\w\.\d) (\S+)", out)
+    assert {("07:00.1", "port2"), ("02:01.0", "sw0")} < set(shown)
+    assert [bdf for bdf, _ in shown] == [
+        "00:00.0", "00:01.0", "01:00.0", "02:00.0", "03:00.0", "02:01.0", "04:00.0", "05:00.0", "06:00.0", "05:01.0",
+        "07:00.0", "07:00.1", "00:02.0", "08:00.0",
+    ]  # fmt: skip
+
+
+def test_a_device_that_is_never_ready_is_a_problem(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["lspci", *options(root, "three levels, two functions"), "--set", "device.ssd.ready=2s"]
+    out = tlplab(capsys, *arguments)
+    assert "03:00.0: was not ready in time; left out" in out.splitlines()
+    document = json.loads(tlplab(capsys, *arguments, "--json", "-"))
+    assert [problem["function"] for problem in document["problems"]] == ["03:00.0"]
+    assert "ssd" not in {function["component"] for function in document["functions"]}
+    assert "card" in {function["component"] for function in document["functions"]}
+
+
+def test_one_thing_goes_to_the_standard_output(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    experiment = options(root, "one switch")
+    dump = tlplab(capsys, "lspci", *experiment, "-x")
+    assert re.match(r"00:00.0 Host bridge.*\n00: e5 1d 00 01 ", dump)
+    file = tmp_path / "dump.txt"
+    assert "host.rp0" in tlplab(capsys, "lspci", *experiment, "-o", str(file)), "the tree is printed beside a file"
+    assert file.read_text() == dump
+    for wrong in (["-x", "-o", str(file)], ["-x", "--json", "-"]):
+        assert cli.status(["lspci", *experiment, *wrong]) == 2
+        assert "both" in capsys.readouterr().err
