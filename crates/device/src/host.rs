@@ -71,11 +71,12 @@ pub enum HostEvent {
         /// Which.
         op: OpId,
     },
-    /// A device raised an interrupt. What it wrote before, in the same stream, is in memory.
+    /// A device raised an interrupt. What it wrote before, in the same stream, is in memory. A legacy interrupt is a level that
+    /// devices share: every one of them is named, and again every two microseconds until all have lowered it.
     Interrupt {
         /// Index in [`HostContext::devices`].
         device: usize,
-        /// Its vector.
+        /// Its vector; 0 for a legacy interrupt.
         vector: u16,
     },
     /// A time that was asked for has come.

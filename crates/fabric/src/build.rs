@@ -15,6 +15,7 @@ use crate::fault::{Faults, Tampering};
 use crate::function::Function;
 use crate::ids::{FlowId, LinkId, NodeId, PortId};
 use crate::initiator::Initiator;
+use crate::intx::{WireController, Wires};
 use crate::layout::{Layout, PortSlot};
 use crate::link_state::{DOWN, UP};
 use crate::memory::MemoryServer;
@@ -387,6 +388,7 @@ impl Builder {
             programs,
             peer_to_peer: host.peer_to_peer,
             splitter: peer_split,
+            controller: WireController::default(),
         })
     }
 
@@ -539,6 +541,8 @@ fn make_port(
         transmits_until: Time::ZERO,
         wire_up: c.trained,
         recovering: false,
+        wires_below: Wires::NONE,
+        wires_told: Wires::NONE,
         peer_cuts_through: false,
         leaving: Vec::new(),
         discards: false,

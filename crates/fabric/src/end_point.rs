@@ -168,13 +168,13 @@ impl Fabric {
                 self.begin(node, operation(stream, OperationKind::Write { op, address, data }));
             }
             Action::Msix { stream, vector } => self.raise_message(node, stream, vector),
+            Action::Intx { stream, asserted } => self.set_intx(node, stream, asserted),
             Action::Reply { token, data } => self.reply(node, token, Ok(data)),
             Action::ReplyError { token, refusal } => self.reply(node, token, Err(refusal)),
             Action::Timer { at, id } => {
                 let event = self.node_event(node);
                 self.schedule(at.max(self.now), EventKind::ProgramTimer, event, id);
             }
-            Action::Intx { .. } => {} // MSI-X is always enabled here
             Action::Finished => self.finished(node, 0),
             Action::Fault(message) => self.fail(node, message),
         }

@@ -210,7 +210,7 @@ impl Fabric {
         end_points.map(describe).collect()
     }
 
-    fn device_with(&self, id: Bdf) -> Option<usize> {
+    pub(crate) fn device_with(&self, id: Bdf) -> Option<usize> {
         self.device_infos.iter().position(|info| info.id == id && id != Bdf(0))
     }
 

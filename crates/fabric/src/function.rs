@@ -119,6 +119,9 @@ impl Fabric {
                 }
             }
         }
+        if written.interrupts {
+            self.wires_changed(at);
+        }
     }
 
     /// ID and limits of an end point's requester and completer follow its registers.
@@ -146,6 +149,7 @@ impl Fabric {
         end_point.started = false;
         self.cancel_operations(node);
         self.limits_changed(node);
+        self.wires_changed(FunctionAt { node, index: 0 });
         self.agenda.push_back(Task::Tell { node, event: Event::Reset });
     }
 

@@ -53,6 +53,7 @@ pub(crate) enum OperationKind {
     Read { op: OpId, address: u64, bytes: u64, carry: bool },
     Write { op: OpId, address: u64, data: Payload },
     Interrupt { address: u64, data: [u8; 4] },
+    Intx { asserted: bool },
 }
 
 pub(crate) struct Initiator {
@@ -126,6 +127,7 @@ impl Fabric {
             OperationKind::Interrupt { address, data } => {
                 return self.submit_interrupt(node, stream, address, data);
             }
+            OperationKind::Intx { asserted } => return self.submit_intx(node, stream, asserted),
             OperationKind::Read { op, address, bytes, carry } => (op, address, bytes, true, carry, None),
             OperationKind::Write { op, address, data } => (op, address, data.len(), false, false, Some(data)),
         };

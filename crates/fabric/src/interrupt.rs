@@ -4,7 +4,7 @@ use crate::ids::NodeId;
 use crate::initiator::{Operation, OperationKind};
 use crate::sim::Fabric;
 use tlplab_config::interrupt::{raise, take_pending};
-use tlplab_config::{ConfigSpace, MessageWrite, MsiX, MsixTable, Signal};
+use tlplab_config::{ConfigSpace, InterruptMode, MessageWrite, MsiX, MsixTable, Signal};
 use tlplab_transaction::Payload;
 
 /// The table and the pending bits, and where in the function's BARs they are.
@@ -60,6 +60,9 @@ impl Fabric {
     /// A device raises a message signalled interrupt.
     pub(crate) fn raise_message(&mut self, node: NodeId, stream: u16, vector: u16) {
         let function = &mut self.end_point(node).function;
+        if !matches!(function.space.interrupt_mode(), InterruptMode::MsiX | InterruptMode::Msi) {
+            return; // the device sets its level then
+        }
         let table = function.msix.as_mut().map(|msix| &mut msix.table);
         if let Signal::Write(message) = raise(&mut function.space, table, vector) {
             self.send_message(node, stream, message);

@@ -30,6 +30,7 @@ mod function;
 mod ids;
 mod initiator;
 mod interrupt;
+mod intx;
 mod layout;
 mod link_state;
 mod memory;

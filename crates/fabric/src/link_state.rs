@@ -67,6 +67,7 @@ impl Fabric {
         leaving.into_iter().for_each(|entry| self.release_when_whole(entry));
         self.block_all(id, Some(Cause::LinkDown));
         self.discard_waiting(id);
+        self.wires_lost(id);
         if surprised {
             self.detect(id, ErrorKind::SurpriseDown, None);
         }

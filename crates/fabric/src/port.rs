@@ -5,6 +5,7 @@ use crate::channel::Channel;
 use crate::egress::Egress;
 use crate::fault::Tampering;
 use crate::ids::{FlowId, LinkId, NodeId, PortId};
+use crate::intx::Wires;
 use crate::slab::TlpHandle;
 use crate::timeline::{Gauge, SeriesId, Timeline};
 use tlplab_datalink::{Engine, TlpShape};
@@ -57,6 +58,10 @@ pub(crate) struct Port {
     /// Bytes of flits not yet accounted to payload or overhead; negative: payload counted ahead.
     pub(crate) flit_debt: i64,
     pub(crate) series: PortSeries,
+    /// Legacy interrupts that messages from below have raised.
+    pub(crate) wires_below: Wires,
+    /// Those that the port above has been told of.
+    pub(crate) wires_told: Wires,
 }
 
 /// A TLP that is on the wire and still in the receive buffer it came by.

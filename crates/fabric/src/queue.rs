@@ -49,6 +49,8 @@ pub(crate) enum EventKind {
     ProgramTimer,
     /// The completion timeout of a requester.
     RequesterTimer,
+    /// The host has handled a legacy interrupt.
+    HandlerOver,
 }
 
 /// Pending events. Keys and events lie apart, so that the four children of a key share a cache line.

@@ -77,6 +77,7 @@ impl Fabric {
             Event::Up => {
                 self.ports[id.index()].discards = false;
                 self.unblock(id, None);
+                self.wires_up(id);
             }
             Event::Retrain(_) => {
                 self.detect(id, ErrorKind::ReplayRollover, None);

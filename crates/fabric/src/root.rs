@@ -6,6 +6,7 @@ use crate::enumeration::MMIO_LOW;
 use crate::function::Function;
 use crate::ids::{NodeId, PortId};
 use crate::initiator::{Initiator, Operation, OperationKind};
+use crate::intx::{WireController, wire_of};
 use crate::memory::MemoryServer;
 use crate::node::Node;
 use crate::peer::Splitter;
@@ -39,6 +40,7 @@ pub(crate) struct Root {
     pub(crate) programs: Vec<Program>,
     pub(crate) peer_to_peer: PeerToPeer,
     pub(crate) splitter: Splitter,
+    pub(crate) controller: WireController,
 }
 
 /// A host program and its part of the processor.
@@ -98,6 +100,9 @@ impl Fabric {
         let own = self.root().completer.id;
         match repr.kind() {
             Kind::Completion(completion) if completion.id().requester == own => {
+                self.behind_writes(ingress, handle)
+            }
+            Kind::Message(message) if wire_of(message.code()).is_some() => {
                 self.behind_writes(ingress, handle)
             }
             Kind::Message(message) if message.target().is_none() => {
@@ -180,11 +185,10 @@ impl Fabric {
             // The writes before it are the memory's to finish.
             tlp.ledger.charge(now, place, crate::attribution::Cause::Completer);
         }
-        if matches!(self.tlps.get(handle).repr.kind(), Kind::Completion(_)) {
-            let node = self.root_node;
-            self.completion_arrived(node, ingress, handle);
-        } else {
-            self.interrupt(ingress, handle);
+        match *self.tlps.get(handle).repr.kind() {
+            Kind::Completion(_) => self.completion_arrived(self.root_node, ingress, handle),
+            Kind::Message(_) => self.local_message(ingress, handle),
+            _ => self.interrupt(ingress, handle),
         }
     }
 

@@ -100,7 +100,7 @@ impl Fabric {
                 self.forward_to(ingress, egress, tlp, integrity, Time::ZERO);
             }
             Way::Broadcast => self.broadcast(ingress, tlp),
-            Way::Here => self.consume(ingress, tlp),
+            Way::Here => self.local_message(ingress, tlp),
             Way::Nowhere => {
                 let id = switch.id;
                 self.refuse(ingress, tlp, id, CompletionStatus::UnsupportedRequest);
