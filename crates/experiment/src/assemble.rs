@@ -3,11 +3,12 @@
 use crate::experiment::Experiment;
 use crate::issuer::{Issuer, Part};
 use crate::load::{Generate, LoadSpec, Op, Pace, Pattern, Timing, Work};
-use crate::models::{ModelSpec, RingSpec};
+use crate::models::{ModelSpec, NicSpec, RingSpec};
 use crate::run::{Inputs, RunError};
 use tlplab_device::{
-    Context, Dd, Device, Dma, DmaDriver, Event, HostProgram, Identity, Load, LoadConfig, LoadOp, Memory,
-    Record, Relocation, Replay, ReplayPace, Ring, RingConfig, RingDriver, RingLoad, Storage, Target,
+    Cable, Context, Dd, Device, Dma, DmaDriver, Event, HostProgram, Identity, Load, LoadConfig, LoadOp,
+    Memory, Nic, NicConfig, NicDriver, NicLoad, Record, Relocation, Replay, ReplayPace, Ring, RingConfig,
+    RingDriver, RingLoad, Storage, Target, Traffic,
 };
 use tlplab_fabric::Builder;
 use tlplab_fabric::topology::FlowInfo;
@@ -71,6 +72,12 @@ pub(crate) fn add_devices(
                 ];
                 builder.device(name, Box::new(Storage::new(*config)), flows, false);
             }
+            ModelSpec::Nic(nic) => {
+                let part = |what: &str, op: &str| flow(&format!("{name}.{what}"), name, op, "host");
+                let flows = vec![part("fetch", "read"), part("transmit", "read"), part("receive", "write")];
+                let config = NicConfig { cable: cable(nic), ..NicConfig::default() };
+                builder.device(name, Box::new(Nic::new(config)), flows, false);
+            }
             ModelSpec::Python { .. } => {
                 let identity =
                     inputs.outside.get(name).ok_or_else(|| RunError::NoDevice(name.clone()))?.clone();
@@ -125,6 +132,8 @@ fn add_issuer(
 }
 
 fn generator(load: &LoadSpec, generate: &Generate, seed: u64) -> Result<Load, RunError> {
+    // In a BAR the generator's window begins with the BAR, and its first address where the load's window does.
+    let skipped = if load.target == "host" { 0 } else { generate.base };
     let config = LoadConfig {
         op: match generate.op {
             Op::Read | Op::MmioRead => LoadOp::Read,
@@ -136,9 +145,9 @@ fn generator(load: &LoadSpec, generate: &Generate, seed: u64) -> Result<Load, Ru
             "host" => Target::Address(generate.base),
             device => Target::Bar { device: device.into(), bar: 0 },
         },
-        window: generate.window,
+        window: skipped + generate.window,
         stride: Some(generate.size.next_multiple_of(generate.align)),
-        offset: generate.offset + if load.target == "host" { 0 } else { generate.base },
+        offset: skipped + generate.offset,
         pattern: match generate.pattern {
             Pattern::Sequential => tlplab_device::Pattern::Sequential,
             Pattern::Random => tlplab_device::Pattern::Random,
@@ -198,10 +207,10 @@ pub(crate) fn add_host_loads(builder: &mut Builder, experiment: &Experiment) -> 
     Ok(programs)
 }
 
-/// Drivers of the devices that come with one. Returns how many.
+/// Drivers of the devices that come with one and are given no other. Returns how many.
 pub(crate) fn add_builtin_drivers(builder: &mut Builder, experiment: &Experiment) -> usize {
     let mut programs = 0;
-    for spec in &experiment.devices {
+    for spec in experiment.devices.iter().filter(|spec| spec.driver.is_none()) {
         let name = &spec.name;
         let flows = vec![flow(&format!("{name}.driver"), "host", "mmio", name)];
         match &spec.model {
@@ -210,6 +219,9 @@ pub(crate) fn add_builtin_drivers(builder: &mut Builder, experiment: &Experiment
             }
             ModelSpec::Ring(ring) => {
                 builder.program(Box::new(RingDriver::new(name, ring_load(ring))), flows, true);
+            }
+            ModelSpec::Nic(nic) => {
+                builder.program(Box::new(NicDriver::new(name, nic_load(nic))), flows, true);
             }
             _ => continue,
         }
@@ -225,5 +237,24 @@ fn ring_load(ring: &RingSpec) -> RingLoad {
         receive: ring.receive,
         interrupt_every: ring.interrupt_every,
         count: Some(ring.requests),
+    }
+}
+
+fn cable(nic: &NicSpec) -> Cable {
+    match (nic.sends, nic.receives) {
+        (true, true) => Cable::LoopBack,
+        (true, false) => Cable::Sink,
+        _ => Cable::Source(Traffic { bytes: nic.transfer, rate: None, count: Some(nic.requests.into()) }),
+    }
+}
+
+fn nic_load(nic: &NicSpec) -> NicLoad {
+    let frames = |wanted: bool| if wanted { nic.requests } else { 0 };
+    NicLoad {
+        entries: nic.entries,
+        bytes: nic.transfer,
+        send: frames(nic.sends),
+        receive: frames(nic.receives),
+        ..NicLoad::default()
     }
 }

@@ -5,7 +5,7 @@ use crate::keys::{Extra, Key, Kind, Word};
 use crate::tree::Value;
 use crate::view::View;
 use std::collections::BTreeMap;
-use tlplab_device::StorageConfig;
+use tlplab_device::{StorageConfig, nic};
 use tlplab_units::Time;
 
 /// A built-in model.
@@ -104,12 +104,45 @@ pub static MODELS: &[Model] = &[
             ),
         ],
     },
+    Model {
+        name: "nic",
+        doc: "A gigabit Ethernet controller like the 82574L, with its driver on the host and a partner on its cable",
+        keys: &[
+            count(
+                "entries",
+                (8, 4096),
+                "256",
+                "64",
+                "Descriptors in each ring, rounded up to a multiple of 8.",
+            ),
+            bytes(
+                "transfer",
+                r#""1514B""#,
+                r#""60B""#,
+                "Bytes of a frame without its check sequence, 60 to 1514.",
+            ),
+            Key {
+                name: "direction",
+                kind: Kind::Choice(&["receive", "transmit", "loop-back"]),
+                default: r#""loop-back""#,
+                example: r#""receive""#,
+                doc: "Frames come from the partner, go to it, or come back by a loop-back plug.",
+            },
+            count(
+                "requests",
+                (0, u32::MAX as i64),
+                "1000",
+                "10",
+                "Frames in all; with 0 the driver brings the controller up and leaves it idle.",
+            ),
+        ],
+    },
 ];
 
 /// `model = "…"`
 pub static MODEL: Word = Word {
     what: "a model such as \"dma\" or \"mydev.py:Copier\"",
-    pattern: r"^(dma|memory|copier|ring|storage|.+\.py:[A-Za-z_][A-Za-z0-9_]*)$",
+    pattern: r"^(dma|memory|copier|ring|storage|nic|.+\.py:[A-Za-z_][A-Za-z0-9_]*)$",
     check: check_model,
 };
 
@@ -176,6 +209,8 @@ pub enum ModelSpec {
     Ring(RingSpec),
     /// `storage`
     Storage(StorageConfig),
+    /// `nic`, with its driver
+    Nic(NicSpec),
     /// `file.py:Class`
     Python {
         /// The file, relative to the one that names it.
@@ -204,6 +239,21 @@ pub struct RingSpec {
     pub requests: u32,
 }
 
+/// An Ethernet controller, its driver and what its cable leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NicSpec {
+    /// Descriptors in each ring.
+    pub entries: u32,
+    /// Bytes of a frame without its check sequence.
+    pub transfer: u32,
+    /// The driver sends frames.
+    pub sends: bool,
+    /// Frames are received: from the partner, or those that were sent.
+    pub receives: bool,
+    /// Frames in all.
+    pub requests: u32,
+}
+
 /// Something in a Python file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PythonObject {
@@ -222,6 +272,7 @@ impl ModelSpec {
             Self::Copier { .. } => "copier",
             Self::Ring(_) => "ring",
             Self::Storage(_) => "storage",
+            Self::Nic(_) => "nic",
             Self::Python { object, .. } => &object.name,
         }
     }
@@ -229,6 +280,7 @@ impl ModelSpec {
     pub fn bar(&self) -> Option<u64> {
         match self {
             Self::Dma { bar } | Self::Memory { bar } => Some(*bar),
+            Self::Nic(_) => Some(nic::REGISTERS),
             Self::Copier { .. } | Self::Ring(_) | Self::Storage(_) | Self::Python { .. } => None,
         }
     }
@@ -271,6 +323,13 @@ pub(crate) fn spec(
             access: device.instant("access").unwrap_or(Time::ZERO) - Time::ZERO,
             sectors_in_flight: integer("sectors_in_flight"),
         }),
+        "nic" => ModelSpec::Nic(NicSpec {
+            entries: integer("entries"),
+            transfer: frame(device)?,
+            sends: device.text_of("direction") != Some("receive"),
+            receives: device.text_of("direction") != Some("transmit"),
+            requests: integer("requests"),
+        }),
         _ => ModelSpec::Dma { bar: bar(device)? },
     })
 }
@@ -280,6 +339,14 @@ fn transfer(device: &View<'_>) -> Result<u32, Error> {
     u32::try_from(size).ok().filter(|bytes| *bytes > 0).ok_or_else(|| {
         let at = device.get("transfer").unwrap_or_else(|| device.clone());
         at.problem(Problem::new(format!("a transfer of {size} B cannot be")).hint("it is from 1B to 4GiB"))
+    })
+}
+
+fn frame(device: &View<'_>) -> Result<u32, Error> {
+    let size = device.size("transfer").unwrap_or_default();
+    u32::try_from(size).ok().filter(|bytes| (60..=1514).contains(bytes)).ok_or_else(|| {
+        let at = device.get("transfer").unwrap_or_else(|| device.clone());
+        at.problem(Problem::new(format!("a frame of {size} B cannot be")).hint("it has from 60B to 1514B"))
     })
 }
 

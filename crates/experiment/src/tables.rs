@@ -356,7 +356,7 @@ pub static DEVICE: Section = Section {
             Kind::Word(&models::DRIVER),
             "",
             r#""copier.py:driver""#,
-            "The host's side: a program of the host that uses the device, file.py:function.",
+            "The host's side: a program of the host that uses the device, file.py:function. Takes the place of the model's own driver.",
         ),
         key("mrrs", MRRS, r#""512B""#, r#""256B""#, "Largest read request."),
         key(

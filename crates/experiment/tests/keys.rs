@@ -32,6 +32,10 @@ model = "copier"
 under = "host.rp4"
 link = "gen4 x4"
 model = "storage"
+[device.ethernet]
+under = "host.rp7"
+link = "gen4 x4"
+model = "nic"
 [link.ssd.upper.buffers]
 posted_headers = 1
 [[fault]]
@@ -142,7 +146,11 @@ fn every_key_has_an_effect() {
 #[test]
 fn every_parameter_of_a_model_has_an_effect() {
     for model in models::MODELS {
-        let device = if model.name == "memory" { "nic" } else { model.name };
+        let device = match model.name {
+            "memory" => "nic",
+            "nic" => "ethernet",
+            name => name,
+        };
         for key in model.keys {
             let sets = [format!("device.{device}.{}={}", key.name, key.example)];
             assert_ne!(read(&[]).unwrap(), read(&sets).unwrap(), "{}: {}", model.name, key.name);

@@ -48,6 +48,8 @@ use transmit::{Outgoing, Transmitter};
 pub const VENDOR: u16 = 0x8086;
 /// 82574L.
 pub const DEVICE: u16 = 0x10D3;
+/// Bytes of the registers, BAR 0.
+pub const REGISTERS: u64 = 128 << 10;
 
 /// Stream of descriptor fetches.
 const FETCH: u16 = 0;
@@ -448,7 +450,7 @@ impl Device for Nic {
         let mut identity = Identity::new(VENDOR, DEVICE, 0x02_00_00); // Ethernet controller
         identity.subsystem = (VENDOR, 0);
         identity.bars = vec![
-            BarSpec::registers(0, 128 << 10),
+            BarSpec::registers(0, REGISTERS),
             BarSpec::registers(1, 64 << 10), // flash
             BarSpec::io(2, 32),
             BarSpec::registers(3, 16 << 10), // MSI-X

@@ -1,0 +1,44 @@
+//! The model `nic` in a run.
+
+use tlplab_experiment::result::Document;
+use tlplab_experiment::run::{Inputs, run};
+use tlplab_experiment::{Experiment, Options};
+
+fn ran(text: &str) -> Document {
+    let read = |_: &str| Ok(text.to_owned());
+    let experiment =
+        Experiment::parse_with(&read, "nic.toml", &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+    run(experiment, Inputs::default()).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// The driver brings the NIC up over the link and compares each frame that comes back.
+#[test]
+fn frames_move_in_each_direction() {
+    for direction in ["loop-back", "transmit", "receive"] {
+        let document = ran(&format!(
+            "title = \"A NIC\"\n[device.nic]\nunder = \"host.rp0\"\nlink = \"gen1 x1\"\nmodel = \"nic\"\n\
+             direction = \"{direction}\"\nrequests = 200\n"
+        ));
+        let moved = |flow: &str| document.flows.iter().find(|f| f.name == flow).map_or(0, |f| f.bytes);
+        let frames = 200 * 1514;
+        let (sent, received) = (moved("nic.transmit"), moved("nic.receive"));
+        assert_eq!(sent, if direction == "receive" { 0 } else { frames }, "{direction}");
+        // Behind each frame its descriptor is written back.
+        let least = if direction == "transmit" { 0 } else { frames };
+        assert!((least..=least + 200 * 32).contains(&received), "{direction}: {received}");
+    }
+}
+
+/// The processor reads a register of a NIC that is up and idle: at 2 ns per byte, 20 B of request and 24 B of completion (8 B of framing,
+/// sequence number and LCRC; a header of 12 B, as the BAR lies below 4 GiB; 4 B of data), and the NIC's own latency twice.
+#[test]
+fn a_register_is_read_in_the_time_of_a_round_trip() {
+    let document = ran(
+        "title = \"A register\"\n[device.nic]\nunder = \"host.rp0\"\nlink = \"gen2 x1\"\nmodel = \"nic\"\n\
+         latency = \"45ns\"\nrequests = 0\n[load.read]\ndevice = \"host\"\ntarget = \"nic\"\nop = \"mmio-read\"\n\
+         size = \"4B\"\naddress = 8\nwindow = \"4B\"\nstart = \"1ms\"\ncount = 64\n[defaults.link]\nskp = \"off\"\n",
+    );
+    let flow = document.flows.iter().find(|flow| flow.name == "read").expect("it was read");
+    let latency = flow.latency_ns.expect("each takes time");
+    assert_eq!((flow.transactions, latency.min, latency.max), (64, 178.0, 178.0));
+}
