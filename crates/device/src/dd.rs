@@ -1,8 +1,11 @@
 //! `dd`: moves blocks between a storage device and host memory, request by request, as the program of that name and the operating
 //! system below it do with direct IO. The driver of a [`Storage`](crate::storage::Storage).
 
+use crate::contract::{DmaError, OpId};
 use crate::host::{HostContext, HostEvent, HostProgram, Measured};
 use crate::storage::{Command, SECTOR, regs, unwritten};
+use tlplab_config::InterruptMode;
+use tlplab_transaction::Payload;
 use tlplab_units::{Duration, Time};
 
 /// What a dd does.
@@ -41,6 +44,10 @@ pub struct Dd {
     moving: u64,
     from: Time,
     to: Time,
+    /// The device raises a level, which stays until it is acknowledged.
+    by_pin: bool,
+    /// The acknowledgement under way.
+    acknowledges: Option<OpId>,
 }
 
 impl Dd {
@@ -48,7 +55,22 @@ impl Dd {
     pub fn new(device: &str, load: DdLoad) -> Self {
         let (index, registers, ring, buffer, posted, moved, moving) = (0, 0, 0, 0, 0, 0, 0);
         let (device, from, to) = (device.to_string(), Time::ZERO, Time::ZERO);
-        Self { device, load, index, registers, ring, buffer, posted, moved, moving, from, to }
+        let (by_pin, acknowledges) = (false, None);
+        Self {
+            device,
+            load,
+            index,
+            registers,
+            ring,
+            buffer,
+            posted,
+            moved,
+            moving,
+            from,
+            to,
+            by_pin,
+            acknowledges,
+        }
     }
 
     fn probe(&mut self, cx: &mut HostContext<'_>) -> Result<(), String> {
@@ -56,6 +78,13 @@ impl Dd {
             .device(&self.device)
             .ok_or_else(|| format!("there is no device {:?} to drive", self.device))?;
         let (registers, _) = info.bars[0].ok_or_else(|| format!("{} has no BAR 0", self.device))?;
+        self.by_pin = match info.interrupts {
+            InterruptMode::MsiX | InterruptMode::Msi => false,
+            InterruptMode::Intx => true,
+            InterruptMode::Disabled => {
+                return Err(format!("{} may not interrupt; dd waits for interrupts", self.device));
+            }
+        };
         let mut alloc = |bytes| cx.memory().alloc(bytes, SECTOR).map_err(|error| error.to_string());
         (self.ring, self.buffer) = (alloc(u64::from(ENTRIES) * Command::BYTES)?, alloc(self.load.block)?);
         (self.index, self.registers) = (index, registers);
@@ -94,11 +123,30 @@ impl Dd {
         cx.mmio_write(0, self.registers + regs::TAIL, self.posted.to_le_bytes().into());
     }
 
+    /// A message is about the device; a level may be somebody else's, and reading the register that tells lowers it.
     fn interrupt(&mut self, cx: &mut HostContext<'_>) {
+        if !self.by_pin {
+            self.look(cx);
+        } else if self.acknowledges.is_none() {
+            self.acknowledges = Some(cx.mmio_read_register(0, self.registers + regs::INTERRUPT, 4));
+        }
+    }
+
+    fn acknowledged(&mut self, cx: &mut HostContext<'_>, answer: Result<Payload, DmaError>) {
+        self.acknowledges = None;
+        match answer {
+            Ok(level) if level.bytes().is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0)) => {}
+            Ok(_) => self.look(cx),
+            Err(why) => cx.fault(format!("{} does not answer: {why}", self.device)),
+        }
+    }
+
+    /// Is the request done?
+    fn look(&mut self, cx: &mut HostContext<'_>) {
         let mut status = [0; 4];
         cx.memory().read(self.ring + Command::STATUS, &mut status);
         match u32::from_le_bytes(status) {
-            // Somebody else's interrupt, or one of a request that was seen.
+            // An interrupt of a request that was seen.
             Command::PENDING => return,
             _ if self.moving == 0 => return,
             Command::DONE => {}
@@ -148,6 +196,9 @@ impl HostProgram for Dd {
                 self.prepare(cx);
             }
             HostEvent::Interrupt { device, .. } if device == self.index => self.interrupt(cx),
+            HostEvent::MmioReadDone { op, result } if self.acknowledges == Some(op) => {
+                self.acknowledged(cx, result);
+            }
             _ => {}
         }
     }

@@ -1,6 +1,7 @@
 //! The host's side of the contract: drivers and benchmarks that run on the simulated processor.
 
 use crate::contract::{DmaError, OpId};
+use tlplab_config::InterruptMode;
 use tlplab_transaction::Payload;
 use tlplab_units::{Bdf, Time};
 
@@ -52,6 +53,8 @@ pub struct DeviceInfo {
     pub ids: (u16, u16),
     /// Base address and size of each BAR.
     pub bars: [Option<(u64, u64)>; 6],
+    /// How software lets it interrupt.
+    pub interrupts: InterruptMode,
 }
 
 /// What a host program is told.

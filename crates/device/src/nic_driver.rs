@@ -20,14 +20,12 @@ pub struct NicLoad {
     pub send: u32,
     /// Frames to wait for.
     pub receive: u32,
-    /// How the NIC interrupts; the host must have enabled it.
-    pub interrupts: InterruptMode,
 }
 
 impl Default for NicLoad {
-    /// Rings of 256, no frame to send or to wait for, MSI-X.
+    /// Rings of 256, no frame to send or to wait for.
     fn default() -> Self {
-        Self { entries: 256, bytes: 1514, send: 0, receive: 0, interrupts: InterruptMode::MsiX }
+        Self { entries: 256, bytes: 1514, send: 0, receive: 0 }
     }
 }
 
@@ -54,6 +52,7 @@ pub struct NicDriver {
     load: NicLoad,
     index: usize,
     base: u64,
+    interrupts: InterruptMode,
     steps: VecDeque<Step>,
     kept: Vec<u32>,
     /// The read that the current step, or the interrupt handler, waits for.
@@ -79,6 +78,7 @@ impl NicDriver {
             load: NicLoad { entries, bytes: load.bytes.clamp(60, 1514), ..load },
             index: 0,
             base: 0,
+            interrupts: InterruptMode::Disabled,
             steps: VecDeque::new(),
             kept: Vec::new(),
             waits: None,
@@ -111,6 +111,10 @@ impl NicDriver {
                 self.device
             ));
         }
+        if info.interrupts == InterruptMode::Disabled {
+            return Err(format!("{} may not interrupt; its driver waits for interrupts", self.device));
+        }
+        self.interrupts = info.interrupts;
         (self.index, self.base) =
             (index, info.bars[0].ok_or_else(|| format!("{} has no BAR 0", self.device))?.0);
         let entries = u64::from(self.load.entries);
@@ -186,7 +190,7 @@ impl NicDriver {
             Write(regs::RCTL, rctl::EN | rctl::BAM | rctl::SECRC),
             Write(
                 regs::IMS,
-                if self.load.interrupts == InterruptMode::MsiX {
+                if self.interrupts == InterruptMode::MsiX {
                     cause::RXQ0 | cause::TXQ0 | cause::OTHER
                 } else {
                     mask
@@ -318,7 +322,7 @@ impl NicDriver {
     }
 
     fn interrupt(&mut self, cx: &mut HostContext<'_>, vector: u16) {
-        match self.load.interrupts {
+        match self.interrupts {
             // The message itself has cleared its cause.
             InterruptMode::MsiX if vector < 2 => self.clean(cx),
             InterruptMode::MsiX => self.write(cx, regs::ICR, cause::LSC | cause::RXO),

@@ -319,11 +319,12 @@ impl Storage {
         match cx.interrupt_mode() {
             _ if !done.command.interrupt => {}
             InterruptMode::MsiX | InterruptMode::Msi => cx.msix(STATUS, 0),
-            InterruptMode::Intx => {
-                self.asserted = true;
-                cx.intx(STATUS, true);
+            // Whoever disables the pin may still ask configuration space for its level.
+            InterruptMode::Intx | InterruptMode::Disabled => {
+                if !std::mem::replace(&mut self.asserted, true) {
+                    cx.intx(STATUS, true);
+                }
             }
-            InterruptMode::Disabled => {}
         }
         self.advance(cx);
     }
@@ -359,6 +360,7 @@ impl Device for Storage {
             revision: 1,
             bars: vec![BarSpec::registers(0, 4096)],
             msix_vectors: 1,
+            msi_vectors: 1,
             intx: true,
             ..Identity::new(0x1DE5, 0x0004, 0x01_80_00) // mass storage controller, other
         }

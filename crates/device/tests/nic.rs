@@ -12,9 +12,8 @@ fn us(n: u64) -> Time {
 
 fn world(cable: Cable, mode: InterruptMode, length_only: bool, load: NicLoad) -> Ideal {
     let nic = Nic::new(NicConfig { cable, ..NicConfig::default() });
-    let driver = NicDriver::new("nic", NicLoad { interrupts: mode, ..load });
-    let mut world = Ideal::new(length_only).device("nic", nic).host(driver);
-    world.mode = mode;
+    let mut world = Ideal::new(length_only).device("nic", nic).host(NicDriver::new("nic", load));
+    (world.mode, world.strangers) = (mode, true);
     world
 }
 
@@ -35,7 +34,7 @@ fn register(world: &mut Ideal, offset: u32) -> u32 {
 fn frames_go_round_in_each_interrupt_mode() {
     for mode in [InterruptMode::MsiX, InterruptMode::Msi, InterruptMode::Intx] {
         for (entries, bytes, length_only) in [(8, 60, false), (64, 1514, false), (256, 777, true)] {
-            let load = NicLoad { entries, bytes, send: 500, receive: 500, ..NicLoad::default() };
+            let load = NicLoad { entries, bytes, send: 500, receive: 500 };
             let mut world = world(Cable::LoopBack, mode, length_only, load);
             world.run(us(100_000));
             assert_eq!((world.faults.clone(), world.finished), (vec![], 1), "{mode:?} {entries}");

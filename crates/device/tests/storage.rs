@@ -18,20 +18,23 @@ fn load(write: bool, sectors: u64, request: u64) -> DdLoad {
 
 #[test]
 fn every_sector_is_moved_once_and_in_order() {
-    for (write, length_only, in_flight, sectors, request) in [
-        (false, false, 1, 10, 4),
-        (true, false, 1, 10, 4),
-        (false, false, 3, 7, 7),
-        (true, false, 5, 7, 3),
-        (false, true, 8, 64, 32),
-        (true, true, 1, 1, 1),
+    use InterruptMode::{Intx, Msi, MsiX};
+    for (mode, write, length_only, in_flight, sectors, request) in [
+        (MsiX, false, false, 1, 10, 4),
+        (Msi, true, false, 1, 10, 4),
+        (Intx, false, false, 3, 7, 7),
+        (Intx, true, false, 5, 7, 3),
+        (Intx, false, true, 8, 64, 32),
+        (MsiX, true, true, 1, 1, 1),
     ] {
         let config = StorageConfig { access: Duration::from_us(1), sectors_in_flight: in_flight };
         let mut world = Ideal::new(length_only)
             .device("disk", Storage::new(config))
             .host(Dd::new("disk", load(write, sectors, request)));
+        (world.mode, world.strangers) = (mode, true);
         world.run(us(10_000));
         assert_eq!((world.faults.clone(), world.finished), (vec![], 1));
+        assert!(!world.pin, "what was acknowledged is lowered");
         let moved: Vec<_> = world.ops(if write { "read" } else { "write" });
         let places: Vec<u64> = moved.iter().filter(|op| op.1 == SECTOR).map(|op| op.0).collect();
         let first = places[0];
@@ -134,4 +137,14 @@ fn a_request_that_fails_is_noticed() {
     world.poison = Some(0x10_1000 + 2 * SECTOR);
     world.run(us(1000));
     assert_eq!(world.faults, ["disk failed the request at byte 8192"]);
+}
+
+#[test]
+fn without_interrupts_dd_says_so() {
+    let mut world = Ideal::new(true)
+        .device("disk", Storage::new(StorageConfig::default()))
+        .host(Dd::new("disk", load(false, 1, 1)));
+    world.mode = InterruptMode::Disabled;
+    world.run(us(10));
+    assert_eq!(world.faults, ["disk may not interrupt; dd waits for interrupts"]);
 }

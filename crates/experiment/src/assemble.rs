@@ -255,6 +255,5 @@ fn nic_load(nic: &NicSpec) -> NicLoad {
         bytes: nic.transfer,
         send: frames(nic.sends),
         receive: frames(nic.receives),
-        ..NicLoad::default()
     }
 }

@@ -14,10 +14,11 @@ fn ran(text: &str) -> Document {
 /// The driver brings the NIC up over the link and compares each frame that comes back.
 #[test]
 fn frames_move_in_each_direction() {
-    for direction in ["loop-back", "transmit", "receive"] {
+    let modes = ["msi-x", "msi", "intx"];
+    for (interrupts, direction) in modes.into_iter().zip(["loop-back", "transmit", "receive"]) {
         let document = ran(&format!(
-            "title = \"A NIC\"\n[device.nic]\nunder = \"host.rp0\"\nlink = \"gen1 x1\"\nmodel = \"nic\"\n\
-             direction = \"{direction}\"\nrequests = 200\n"
+            "title = \"A NIC\"\n[host]\ninterrupts = \"{interrupts}\"\n[device.nic]\nunder = \"host.rp0\"\n\
+             link = \"gen1 x1\"\nmodel = \"nic\"\ndirection = \"{direction}\"\nrequests = 200\n"
         ));
         let moved = |flow: &str| document.flows.iter().find(|f| f.name == flow).map_or(0, |f| f.bytes);
         let frames = 200 * 1514;

@@ -33,10 +33,12 @@ fn go(set: &[&str]) -> Document {
 
 #[test]
 fn every_byte_is_moved_and_time_is_the_same_without_data() {
-    for op in ["dd-read", "dd-write"] {
-        let op = format!("load.dd.op={op}");
-        let document = go(&[&op]);
-        let lengths = go(&[&op, "fidelity=length-only"]);
+    for (op, interrupts) in
+        [("dd-read", "msi-x"), ("dd-write", "msi-x"), ("dd-write", "msi"), ("dd-read", "intx")]
+    {
+        let (op, interrupts) = (format!("load.dd.op={op}"), format!("host.interrupts={interrupts}"));
+        let document = go(&[&op, &interrupts]);
+        let lengths = go(&[&op, &interrupts, "fidelity=length-only"]);
         assert_eq!(document.trace_hash, lengths.trace_hash);
         assert_eq!(document.stop_reason, "all loads are done");
         let moved: u64 = document

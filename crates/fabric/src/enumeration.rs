@@ -205,6 +205,7 @@ impl Fabric {
                 id: end_point.function.id,
                 ids: (ids as u16, (ids >> 16) as u16),
                 bars: end_point.bars.map(|bar| bar.map(|bar| (bar.base, bar.size))),
+                interrupts: end_point.function.space.interrupt_mode(),
             }
         };
         end_points.map(describe).collect()

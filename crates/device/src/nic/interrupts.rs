@@ -95,7 +95,7 @@ impl Interrupts {
 
     /// A reset of the function's logic: causes and mask are gone, the pin is deasserted.
     pub(super) fn reset(&mut self, cx: &mut Context<'_>) {
-        if self.asserted && cx.interrupt_mode() == InterruptMode::Intx {
+        if self.asserted && by_pin(cx) {
             cx.intx(WRITES, false);
         }
         *self = Self::default();
@@ -105,8 +105,9 @@ impl Interrupts {
     fn update(&mut self, cx: &mut Context<'_>, file: &Registers) {
         match cx.interrupt_mode() {
             InterruptMode::MsiX => self.update_msix(cx, file),
-            InterruptMode::Msi | InterruptMode::Intx => self.update_single(cx, file),
-            InterruptMode::Disabled => {}
+            InterruptMode::Msi | InterruptMode::Intx | InterruptMode::Disabled => {
+                self.update_single(cx, file);
+            }
         }
     }
 
@@ -132,15 +133,14 @@ impl Interrupts {
 
     fn update_single(&mut self, cx: &mut Context<'_>, file: &Registers) {
         let pending = self.causes & self.mask != 0;
-        let by_pin = cx.interrupt_mode() == InterruptMode::Intx;
         if !pending && self.asserted {
             self.asserted = false;
-            if by_pin {
+            if by_pin(cx) {
                 cx.intx(WRITES, false);
             }
         } else if pending && !self.asserted && self.passes(cx, VECTORS.into(), file.get(regs::ITR)) {
             self.asserted = true;
-            match by_pin {
+            match by_pin(cx) {
                 true => cx.intx(WRITES, true),
                 false => cx.msix(WRITES, 0),
             }
@@ -159,6 +159,11 @@ impl Interrupts {
         }
         false
     }
+}
+
+/// Does the pin follow the causes? Its level is set even while the pin is disabled: configuration space shows it (PCIe 5.0 §7.5.1.1.4).
+fn by_pin(cx: &Context<'_>) -> bool {
+    matches!(cx.interrupt_mode(), InterruptMode::Intx | InterruptMode::Disabled)
 }
 
 /// A cause that is raised late, so that one interrupt serves several frames: so long after the last event, but not later than so

@@ -14,6 +14,10 @@ enum Happening {
     Fetch(usize, OpId, u64, u64, bool),
     /// A DMA write reaches memory or a peer.
     Store(u64, Payload),
+    /// The handler of a device's pin is called because it was raised for the nth time, and again while it stays so.
+    Handler(usize, u64),
+    /// It is called because of somebody else.
+    Stranger(usize),
 }
 
 pub(crate) struct Ideal {
@@ -27,6 +31,8 @@ pub(crate) struct Ideal {
     pub(crate) log: Vec<(Time, &'static str, u64, u64)>,
     pub(crate) interrupts: u64,
     pub(crate) mode: InterruptMode,
+    /// Others share the pin's wire and raise it, too.
+    pub(crate) strangers: bool,
     /// Level of the interrupt pin.
     pub(crate) pin: bool,
     pub(crate) finished: usize,
@@ -56,6 +62,7 @@ impl Ideal {
             log: vec![],
             interrupts: 0,
             mode: InterruptMode::MsiX,
+            strangers: false,
             pin: false,
             finished: 0,
             faults: vec![],
@@ -81,7 +88,13 @@ impl Ideal {
                 Some((0xF000_0000_0000 + (index << 40) + (u64::from(bar.index) << 36), bar.size));
         }
         let ids = (identity.vendor, identity.device);
-        self.infos.push(DeviceInfo { name: name.into(), id: Bdf(index as u16 + 1), ids, bars });
+        self.infos.push(DeviceInfo {
+            name: name.into(),
+            id: Bdf(index as u16 + 1),
+            ids,
+            bars,
+            interrupts: InterruptMode::Disabled,
+        });
         self.devices.push(Box::new(device));
         self.next_op.push(0);
         self
@@ -100,7 +113,11 @@ impl Ideal {
     /// Runs until nothing happens, or until `stop`.
     pub(crate) fn run(&mut self, stop: Time) {
         for index in 0..self.devices.len() {
+            self.infos[index].interrupts = self.mode;
             self.at(Duration::ZERO, Happening::Device(index, Event::Start));
+            if self.mode == InterruptMode::Intx && self.strangers {
+                self.at(Duration::ZERO, Happening::Stranger(index));
+            }
         }
         self.at(Duration::ZERO, Happening::Host(HostEvent::Start));
         while let Some((&(time, _), _)) = self.agenda.first_key_value().filter(|((time, _), _)| *time <= stop)
@@ -121,6 +138,18 @@ impl Ideal {
                         Ok(data.into())
                     };
                     self.tell(index, Event::DmaReadDone { op, result });
+                }
+                Happening::Handler(index, raised) => {
+                    if self.pin && raised == self.interrupts {
+                        self.tell_host(HostEvent::Interrupt { device: index, vector: 0 });
+                        self.at(Duration::from_us(2), Happening::Handler(index, raised));
+                    }
+                }
+                Happening::Stranger(index) => {
+                    self.tell_host(HostEvent::Interrupt { device: index, vector: 0 });
+                    if self.finished == 0 {
+                        self.at(Duration::from_ns(1700), Happening::Stranger(index));
+                    }
                 }
                 Happening::Store(address, data) => match self.claim(address) {
                     Some((index, bar, offset)) => self.tell(index, Event::MmioWrite { bar, offset, data }),
@@ -174,17 +203,25 @@ impl Ideal {
                 self.at(far, Happening::Store(address, data));
             }
             Action::Msix { vector, .. } => {
-                assert!(vector < self.devices[index].identity().msix_vectors);
+                let identity = self.devices[index].identity();
+                match self.mode {
+                    InterruptMode::MsiX => assert!(vector < identity.msix_vectors),
+                    // Software grants one, and the function folds its vectors onto it.
+                    InterruptMode::Msi => assert!(identity.msi_vectors > 0),
+                    InterruptMode::Intx | InterruptMode::Disabled => panic!("no messages may be sent"),
+                }
+                let vector = if self.mode == InterruptMode::Msi { 0 } else { vector };
                 self.interrupts += 1;
                 self.at(far, Happening::Host(HostEvent::Interrupt { device: index, vector }));
             }
             Action::Intx { asserted, .. } => {
-                assert_eq!(self.mode, InterruptMode::Intx);
+                assert!(self.devices[index].identity().intx);
+                assert!(matches!(self.mode, InterruptMode::Intx | InterruptMode::Disabled));
                 assert_ne!(asserted, self.pin, "the level changes");
                 self.pin = asserted;
                 if asserted {
                     self.interrupts += 1;
-                    self.at(far, Happening::Host(HostEvent::Interrupt { device: index, vector: 0 }));
+                    self.at(far, Happening::Handler(index, self.interrupts));
                 }
             }
             Action::Reply { token, data } => {
