@@ -100,7 +100,8 @@ impl Fabric {
         };
         let tlp = self.tlps.get(handle);
         let (shape, write, kind) = (tlp.shape, is_write(&tlp.repr), *tlp.repr.kind());
-        let data = write.then(|| data_of(&tlp.payload, access));
+        let data = write
+            .then(|| if io { out_of_lanes(&tlp.payload, access) } else { data_of(&tlp.payload, access) });
         if shape.class == FcClass::Posted {
             self.posted_arrived(handle);
             self.consume(ingress, handle);
@@ -229,8 +230,14 @@ fn in_lanes(data: &Payload, port: IoPort) -> Payload {
     Payload::from(dword)
 }
 
+/// What a write to I/O space writes: the bytes of its doubleword that it names.
+fn out_of_lanes(dword: &Payload, access: Access) -> Payload {
+    let bytes = dword.bytes().unwrap_or(&[]).iter().skip((access.address & 3) as usize);
+    Payload::from(bytes.take(access.bytes as usize).copied().collect::<Vec<_>>())
+}
+
 /// The valid bytes of a write's payload.
-pub(crate) fn data_of(payload: &Payload, access: Access) -> Payload {
+fn data_of(payload: &Payload, access: Access) -> Payload {
     match payload {
         Payload::Length(_) => Payload::Length(u64::from(access.bytes)),
         Payload::Bytes(_) => payload.clone(),

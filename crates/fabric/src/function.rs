@@ -64,6 +64,9 @@ impl Fabric {
                 self.function_numbered(device, target.function().function())
             }
             Kind::Completion(_) => is(&|function| function.function.id == id),
+            Kind::IoRead { port, .. } | Kind::IoWrite { port, .. } => {
+                is(&|function| function.bar_of(port.address().into(), true).is_some())
+            }
             _ => is(&|function| function.function.id == id).or_else(|| {
                 let address = memory_access(repr)?.address;
                 is(&|function| function.bar_of(address, false).is_some())

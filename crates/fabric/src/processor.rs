@@ -1,7 +1,7 @@
 //! The processor's accesses to registers in configuration and I/O space: it sees both as memory, and the root complex makes
 //! configuration and I/O requests of what it reads and writes there (ECAM, PCIe 5.0 §7.2.2).
 
-use crate::config_request::dword;
+use crate::config_request::{ConfigWay, dword, way_down};
 use crate::initiator::{Ticket, ending_of};
 use crate::routing::Route;
 use crate::sim::Fabric;
@@ -140,11 +140,21 @@ impl Fabric {
             let value = value.map_or(ALL_ONES, u32::to_le_bytes);
             return self.operation_over(node, owner, op, read.then(|| Ok(lanes.take(value))));
         }
-        if self.own_egress(node, register.route()).is_none() {
+        if self.own_egress(node, register.route()).is_none() || self.is_no_device(register) {
             self.refused += 1;
             return self.operation_over(node, owner, op, read.then(|| Ok(lanes.take(ALL_ONES))));
         }
         self.issue_register(access, lanes);
+    }
+
+    /// The link below a root port has one device at its end, number 0 (PCIe 5.0 §7.3.1).
+    fn is_no_device(&mut self, register: Register) -> bool {
+        let Register::Config { function, .. } = register else { return false };
+        let root = self.root();
+        let port = root.port_for(Route::Id(function));
+        port.is_some_and(|index| {
+            way_down(index, root.bridges[index].secondary, function) == ConfigWay::Nowhere
+        })
     }
 
     fn issue_register(&mut self, access: RegisterAccess, lanes: Lanes) {

@@ -3,6 +3,7 @@
 
 pub mod any;
 pub mod mover;
+pub mod script;
 pub mod watch;
 
 pub use watch::Watch;
