@@ -58,6 +58,7 @@ def read_dependencies(metadata: dict[str, object], *, tests: bool) -> dict[str, 
             if dependency["name"].startswith(PREFIX) and (dependency["kind"] == "dev") == tests
         }
         for package in packages
+        if (ROOT / "crates") in Path(package["manifest_path"]).parents  # examples may use all of them
     }
 
 

@@ -11,6 +11,7 @@ from tlplab.tasks import Action
 
 STEP = 1_000_000_000
 BAR_BASE = 0xF000_0000
+CONFIG = 0xE000_0000
 
 
 class Memory:
@@ -39,9 +40,9 @@ class Carrier:
         self.memory = Memory()
         self.device = DeviceParty(device)
         self.driver = DriverParty(driver, self.memory)
-        _, _, bars = self.device.identity()
-        self.bases = {index: (BAR_BASE + (index << 24), size) for index, size, _, _ in bars}
-        self.driver.attach("dev", (device.ids.vendor, device.ids.device), self.bases, device)
+        bars = self.device.identity()["bars"]
+        self.bases = {index: (BAR_BASE + (index << 24), size) for index, size, *_ in bars}
+        self.driver.attach("dev", (device.ids.vendor, device.ids.device), self.bases, CONFIG, device)
         self.queue: list[tuple[int, int, str, tuple[Any, ...]]] = []
         self.sequence = 0
         self.finished = False

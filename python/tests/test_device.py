@@ -154,7 +154,7 @@ def test_memory_and_registers_byte_by_byte() -> None:
             dev.regs.write(c=1)
 
     carrier = Carrier(Board(), driver)
-    assert carrier.device.identity()[2] == [(0, 65536, True, True), (2, 4096, False, False)]
+    assert carrier.device.identity()["bars"] == [(0, 65536, True, True, False), (2, 4096, False, False, False)]
     carrier.run()
     assert carrier.finished
 
@@ -224,7 +224,7 @@ def test_mistakes_in_a_class_are_named() -> None:
         tl.Reg64(4)
     with pytest.raises(OverflowError, match="does not fit"):
         Copier().regs.go = 1 << 32
-    with pytest.raises(ValueError, match="there is no MSI-X vector 1; the device has 1"):
+    with pytest.raises(ValueError, match="no MSI-X vector 1: it has 1, from 0 to 0; for more, msix = 2"):
         Carrier(Copier(), None).device.context.msix(1)
 
 

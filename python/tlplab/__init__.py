@@ -9,9 +9,11 @@ The way through the package: `cli` reads the command line, `session` runs an exp
 """
 
 from tlplab._core import __version__
-from tlplab.device import Context, Device, Ids
+from tlplab.capabilities import Acs, Ats, Ltr, Pasid, ResizableBar, SerialNumber, Vendor, VendorExtended
+from tlplab.device import CompleterAbort, Context, Device, UnsupportedRequest
 from tlplab.driver import Host
 from tlplab.errors import ExperimentError, RunError
+from tlplab.identity import Ids
 from tlplab.registers import Bar, Reg32, Reg64, Register
 from tlplab.result import Result
 from tlplab.session import run
@@ -19,19 +21,29 @@ from tlplab.simulation import Run, simulate
 from tlplab.tasks import DmaError
 
 __all__ = [
+    "Acs",
+    "Ats",
     "Bar",
+    "CompleterAbort",
     "Context",
     "Device",
     "DmaError",
     "ExperimentError",
     "Host",
     "Ids",
+    "Ltr",
+    "Pasid",
     "Reg32",
     "Reg64",
     "Register",
+    "ResizableBar",
     "Result",
     "Run",
     "RunError",
+    "SerialNumber",
+    "UnsupportedRequest",
+    "Vendor",
+    "VendorExtended",
     "__version__",
     "run",
     "simulate",

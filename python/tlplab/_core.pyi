@@ -58,6 +58,9 @@ class Simulation:
 def check(path: str, *, overrides: Sequence[str] = (), load: str | None = None) -> str:
     """Reads an experiment without running it; its outline as JSON. Raises ExperimentError."""
 
+def check_device(identity: Mapping[str, object]) -> None:
+    """Whether a device can be, as `tlplab.identity` describes it. Raises ValueError: what is wrong, what would be right."""
+
 def hosts() -> list[tuple[str, str]]:
     """The host profiles: name and TOML text."""
 

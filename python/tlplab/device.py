@@ -21,43 +21,60 @@ reset ends those that wait.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+import inspect
+from typing import Any, ClassVar
 
-from tlplab.registers import LARGEST_32_BIT, Bar, Register
+from tlplab import _core
+from tlplab.capabilities import Capability
+from tlplab.identity import Identity, Ids, bar_numbers, fits, identity
+from tlplab.registers import Bar, Register
 from tlplab.tasks import Action, Operation, Party
 
 
-class Ids(NamedTuple):
-    """What configuration space says about who a device is."""
+class UnsupportedRequest(Exception):  # noqa: N818 (a completion status, PCIe 5.0 §2.2.9)
+    """Raised by an `on_read` handler: there is nothing here."""
 
-    vendor: int
-    device: int
-    revision: int = 0
-    class_code: int = 0xFF_00_00
-    """Base class, subclass, programming interface; `0xFF_00_00` fits no other class."""
+
+class CompleterAbort(Exception):  # noqa: N818
+    """Raised by an `on_read` handler: there is something here, but it failed."""
 
 
 class Device:
-    """A function. Subclass it; give it `ids`, how many `msix` vectors it has, and BARs as inner classes."""
+    """A function. Subclass it; give it `ids`, ways to interrupt, and BARs as inner classes."""
 
     ids: ClassVar[Ids] = Ids(0x1DE5, 0)
     msix: ClassVar[int] = 0
+    """MSI-X vectors, up to 2048. Their table has a BAR of its own, the last that is free."""
+    msi: ClassVar[int] = 0
+    """MSI vectors: none, 1, 2, 4, 8, 16 or 32."""
+    intx: ClassVar[bool] = False
+    """Whether it has an interrupt pin."""
+    capabilities: ClassVar[tuple[Capability, ...]] = ()
+    """What else it says of itself; see `tlplab.capabilities`."""
     bars: ClassVar[dict[str, type[Bar]]] = {}
 
     def __init_subclass__(cls, **rest: Any) -> None:
+        """Raises `ValueError` for a device that cannot be, such as one whose BARs overlap."""
         super().__init_subclass__(**rest)
         own = {name: bar for name, bar in vars(cls).items() if isinstance(bar, type) and issubclass(bar, Bar)}
         cls.bars = {**cls.bars, **own}
+        try:
+            _core.check_device(identity(cls))
+        except ValueError as error:
+            raise ValueError(f"{cls.__name__}: {error}") from None
 
-    def __new__(cls, *_args: Any, **_parameters: Any) -> Device:
+    def __new__(cls, *args: Any, **parameters: Any) -> Device:
         # Here and not in __init__, so that subclasses need not call it.
         device = super().__new__(cls)
+        if cls.__init__ is object.__init__ and (args or parameters):
+            named = ", ".join([*map(repr, args), *parameters])
+            raise TypeError(f"{cls.__name__} takes no parameters, but was given {named}; to take some, write __init__")
         for name, bar in cls.bars.items():
             setattr(device, name, bar())
         return device
 
     def start(self, cx: Context) -> Any:
-        """Called once, when the device has been configured; may be a coroutine."""
+        """Called when the device has been configured, after a reset again; may be a coroutine."""
 
     def reset(self) -> None:
         """Called after a function-level reset has cleared the registers and ended all handlers."""
@@ -66,9 +83,12 @@ class Device:
 class Context:
     """What a handler can do to the world outside its device."""
 
-    def __init__(self, party: Party, vectors: int) -> None:
+    def __init__(self, party: Party, vectors: int, intx: bool) -> None:
         self._party = party
         self._vectors = vectors
+        self._intx = intx
+        self.interrupt_mode = "msi-x"
+        """How software lets this function interrupt now: "msi-x", "msi", "intx" or "disabled"."""
 
     @property
     def now_fs(self) -> int:
@@ -80,17 +100,33 @@ class Context:
 
         It begins at once, so several can be under way. Operations of one `stream` leave the device in their order.
         """
-        return self._party.begin("dma_read", stream, address, length)
+        details = fits("stream", stream, 16), fits("address", address, 64), fits("length", length, 64)
+        return self._party.begin("dma_read", *details)
 
     def dma_write(self, address: int, data: bytes, *, stream: int = 0) -> Operation[None]:
         """Writes; posted, so awaiting it only waits until its last TLP was accepted for sending."""
-        return self._party.begin("dma_write", stream, address, bytes(data))
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise TypeError(f"data is {data!r}; it must be bytes")
+        return self._party.begin("dma_write", fits("stream", stream, 16), fits("address", address, 64), bytes(data))
 
     def msix(self, vector: int, *, stream: int = 0) -> None:
-        """Raises an interrupt, which stays behind the earlier writes of its stream."""
+        """Raises a message signalled interrupt, which stays behind the earlier writes of its stream.
+
+        Where software chose MSI, the vector is taken modulo those that it granted; with neither nothing happens.
+        """
         if not 0 <= vector < self._vectors:
-            raise ValueError(f"there is no MSI-X vector {vector}; the device has {self._vectors}: msix = {vector + 1}")
-        self._party.actions.append(("msix", stream, vector))
+            have = f"it has {self._vectors}, from 0 to {self._vectors - 1}" if self._vectors else "it has none"
+            raise ValueError(f"the device has no MSI-X vector {vector}: {have}; for more, msix = {vector + 1}")
+        self._party.actions.append(("msix", fits("stream", stream, 16), vector))
+
+    def intx(self, asserted: bool, *, stream: int = 0) -> None:
+        """Sets the level of the interrupt pin, behind the earlier writes of the stream.
+
+        It stays until it is changed; nothing is sent while software uses MSI or MSI-X.
+        """
+        if not self._intx:
+            raise ValueError("the device has no interrupt pin; give it one: intx = True")
+        self._party.actions.append(("intx", fits("stream", stream, 16), bool(asserted)))
 
     def sleep(self, duration: int | str) -> Operation[None]:
         """Waits: `await cx.sleep("1.5us")`. An integer is femtoseconds."""
@@ -103,13 +139,12 @@ class DeviceParty(Party):
     def __init__(self, device: Device) -> None:
         super().__init__()
         self.device = device
-        self.context = Context(self, device.msix)
-        self.bars = {index: getattr(device, name) for name, index in bar_numbers(type(device)).items()}
+        self.context = Context(self, max(device.msix, device.msi), device.intx)
+        self.bars = {index: getattr(device, name) for name, index in bar_numbers(device.bars).items()}
 
-    def identity(self) -> tuple[Ids, int, list[tuple[int, int, bool, bool]]]:
-        """The IDs, the number of MSI-X vectors, and (index, size, prefetchable, 64-bit) of each BAR."""
-        bars = [(index, bar.size, bar.memory, wide(type(bar))) for index, bar in self.bars.items()]
-        return Ids(*self.device.ids), self.device.msix, bars
+    def identity(self) -> Identity:
+        """What the device is, for the simulator."""
+        return identity(self.device)
 
     def handle(self, now_fs: int, event: tuple[Any, ...]) -> list[Action]:
         """One event, and what the device does about it."""
@@ -117,9 +152,11 @@ class DeviceParty(Party):
         kind, *details = event
         if kind == "start":
             self.start(self.device.start(self.context))
+        elif kind == "interrupts":
+            (self.context.interrupt_mode,) = details
         elif kind == "read":
             bar, offset, length, token = details
-            self.actions.append(("reply", token, self.bars[bar].read(offset, length, self.computed)))
+            self.start(self.answer(self.bars[bar], offset, length, token))
         elif kind == "write":
             bar, offset, data = details
             for register, value in self.bars[bar].write(offset, data):
@@ -134,23 +171,24 @@ class DeviceParty(Party):
             self.device.reset()
         return self.take_actions()
 
-    def computed(self, register: Register) -> int | None:
+    async def answer(self, bar: Bar, offset: int, length: int, token: int) -> None:
+        """Answers a read, at once unless a register takes its time."""
+        try:
+            computed = {
+                r.name: await self.compute(r) for r in bar.touched(offset, length) if r.read_handler is not None
+            }
+        except UnsupportedRequest:
+            self.actions.append(("refuse", token, "ur"))
+        except CompleterAbort:
+            self.actions.append(("refuse", token, "ca"))
+        else:
+            self.actions.append(("reply", token, bar.read(offset, length, computed)))
+
+    async def compute(self, register: Register) -> int:
         """The value of a register that the device computes when it is read."""
-        if register.read_handler is None:
-            return None
-        return int(register.read_handler(self.device, self.context))
-
-
-def wide(bar: type[Bar]) -> bool:
-    """Whether a BAR takes two registers: memory may lie above 4 GiB, registers stay below for old drivers."""
-    return bar.memory or bar.size > LARGEST_32_BIT
-
-
-def bar_numbers(device: type[Device]) -> dict[str, int]:
-    """The number of each BAR, in the order of declaration; a 64-bit one takes two."""
-    numbers = {}
-    number = 0
-    for name, bar in device.bars.items():
-        numbers[name] = number
-        number += 2 if wide(bar) else 1
-    return numbers
+        assert register.read_handler is not None
+        value = register.read_handler(self.device, self.context)
+        if inspect.isawaitable(value):
+            value = await value
+        register.check(value)
+        return int(value)

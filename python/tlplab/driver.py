@@ -13,11 +13,14 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from tlplab.device import Device, bar_numbers
+from tlplab.device import Device
+from tlplab.identity import bar_numbers
 from tlplab.registers import Register
+from tlplab.reset import reset
 from tlplab.tasks import Action, Operation, Party
 
 PAGE = 4096
+CONFIG_BYTES = 4096
 
 
 class Memory(Protocol):
@@ -102,22 +105,55 @@ class BarHandle:
             raise ValueError(f"{length} B at {offset:#x} are outside the BAR of {self.size:#x} B")
 
 
+class ConfigHandle:
+    """The configuration space of a device, reached by configuration requests of a doubleword each."""
+
+    def __init__(self, party: Party, base: int) -> None:
+        self._party, self._base = party, base
+
+    async def read(self, offset: int, length: int) -> bytes:
+        """Reads bytes; all ones where nobody answers."""
+        parts = [self._party.begin("mmio_read", 0, self._base + at, n) for at, n in self._parts(offset, length)]
+        return b"".join([await part for part in parts])
+
+    async def write(self, offset: int, data: bytes) -> None:
+        """Writes bytes, and waits until the device has taken them."""
+        parts = [(at, data[at - offset : at - offset + n]) for at, n in self._parts(offset, len(data))]
+        for part in [self._party.begin("mmio_write", 0, self._base + at, piece) for at, piece in parts]:
+            await part
+
+    def _parts(self, offset: int, length: int) -> list[tuple[int, int]]:
+        if not (offset >= 0 and 0 < length <= CONFIG_BYTES - offset):
+            raise ValueError(
+                f"{length} B at {offset:#x} are outside configuration space, which has {CONFIG_BYTES:#x} B"
+            )
+        starts = [offset, *range(offset // 4 * 4 + 4, offset + length, 4)]
+        return [(at, min(at // 4 * 4 + 4, offset + length) - at) for at in starts]
+
+
 class DeviceHandle:
     """A device as its driver sees it; BARs that were named in Python are attributes of the same names."""
 
     def __init__(
-        self, party: Party, name: str, ids: tuple[int, int], bars: dict[int, tuple[int, int]], device: Device | None
+        self,
+        party: Party,
+        name: str,
+        ids: tuple[int, int],
+        bars: dict[int, tuple[int, int]],
+        config: int,
+        device: Device | None,
     ) -> None:
-        """`bars` maps a BAR's number to its address and size."""
+        """`bars` maps a BAR's number to its address and size; `config` is where its configuration space is."""
         self._party = party
         self.name, self.ids = name, ids
+        self.config = ConfigHandle(party, config)
         self._interrupts: dict[int, int] = defaultdict(int)
         self._waiting: dict[int, deque[Operation[None]]] = defaultdict(deque)
         self._bars = {number: BarHandle(party, base, size, {}) for number, (base, size) in bars.items()}
         if device is not None:
-            for bar, number in bar_numbers(type(device)).items():
+            for bar, number in bar_numbers(device.bars).items():
                 base, size = bars[number]
-                self._bars[number] = BarHandle(party, base, size, type(device).bars[bar].registers)
+                self._bars[number] = BarHandle(party, base, size, device.bars[bar].registers)
                 setattr(self, bar, self._bars[number])
 
     def __getattr__(self, name: str) -> BarHandle:
@@ -139,6 +175,10 @@ class DeviceHandle:
             self._waiting[vector].append(operation)
         return operation
 
+    async def reset(self) -> None:
+        """A function-level reset, 100 ms long, after which the device is configured as it was before."""
+        await reset(self, self._party.sleep)
+
     def interrupt(self, vector: int) -> None:
         """The device raised an interrupt."""
         if self._waiting[vector]:
@@ -156,9 +196,16 @@ class DriverParty(Party):
         self.host = Host(self, memory)
         self.handle_of: DeviceHandle | None = None
 
-    def attach(self, name: str, ids: tuple[int, int], bars: dict[int, tuple[int, int]], device: Device | None) -> None:
+    def attach(
+        self,
+        name: str,
+        ids: tuple[int, int],
+        bars: dict[int, tuple[int, int]],
+        config: int,
+        device: Device | None,
+    ) -> None:
         """Tells where the device is."""
-        self.handle_of = DeviceHandle(self, name, ids, bars, device)
+        self.handle_of = DeviceHandle(self, name, ids, bars, config, device)
 
     def handle(self, now_fs: int, event: tuple[Any, ...]) -> list[Action]:
         """One event, and what the driver does about it."""

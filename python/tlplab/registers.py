@@ -43,9 +43,15 @@ class Register:
         return self if bar is None else bar.values[self.name]
 
     def __set__(self, bar: Bar, value: int) -> None:
+        self.check(value)
+        bar.values[self.name] = value
+
+    def check(self, value: int) -> None:
+        """Raises `TypeError` or `OverflowError` for a value that it cannot hold."""
+        if not isinstance(value, int):
+            raise TypeError(f"{self.name} holds an integer, not {value!r}")
         if not 0 <= value < 1 << (8 * self.size):
             raise OverflowError(f"{self.name} holds {8 * self.size} bits; {value:#x} does not fit")
-        bar.values[self.name] = value
 
     def on_write(self, handler: AnyHandler) -> AnyHandler:
         """Decorates the device's method that is called as `method(cx, value)` after the host has written."""
@@ -53,7 +59,10 @@ class Register:
         return handler
 
     def on_read(self, handler: AnyHandler) -> AnyHandler:
-        """Decorates the device's method `method(cx)` that gives the value when the host reads."""
+        """Decorates the device's method `method(cx)` that gives the value when the host reads.
+
+        It may be a coroutine, and so answer later; it may refuse with `UnsupportedRequest` or `CompleterAbort`.
+        """
         self.read_handler = handler
         return handler
 
@@ -74,15 +83,41 @@ class Bar:
 
     size: ClassVar[int] = 0
     memory: ClassVar[bool] = False
+    wide: ClassVar[bool] = False
+    prefetchable: ClassVar[bool] = False
+    io: ClassVar[bool] = False
+    number: ClassVar[int | None] = None
     registers: ClassVar[dict[str, Register]] = {}
 
-    def __init_subclass__(cls, *, size: int | str, memory: bool = False, **rest: Any) -> None:
-        """`size` is a power of two such as `"4KiB"`. With `memory=True` the host reads back what it wrote."""
+    def __init_subclass__(
+        cls,
+        *,
+        size: int | str,
+        memory: bool = False,
+        wide: bool | None = None,
+        prefetchable: bool | None = None,
+        io: bool = False,
+        number: int | None = None,
+        **rest: Any,
+    ) -> None:
+        """`size` is a power of two such as `"4KiB"`. With `memory=True` the host reads back what it wrote.
+
+        `wide` BARs may lie above 4 GiB and take two numbers, `prefetchable` ones have no side effects when they are read;
+        both hold for memory and not for registers unless said otherwise (registers of 4 GiB and more are always wide). `io`
+        is I/O space. `number`, 0 to 5, counts on from the BAR before.
+        """
         super().__init_subclass__(**rest)
         cls.size = size if isinstance(size, int) else _core.size(size)
-        cls.memory = memory
-        if cls.size < 16 or cls.size & (cls.size - 1):
-            raise ValueError(f"{cls.__name__}: a BAR of {cls.size} B cannot be; its size is a power of two from 16 B")
+        cls.memory, cls.io, cls.number = memory, io, number
+        cls.wide = ((memory and not io) or cls.size > LARGEST_32_BIT) if wide is None else wide
+        cls.prefetchable = (memory and not io) if prefetchable is None else prefetchable
+        least = 4 if io else 16
+        if cls.size < least or cls.size & (cls.size - 1):
+            nearest = max(least, 1 << (cls.size - 1).bit_length())
+            raise ValueError(
+                f"{cls.__name__}: a BAR of {cls.size} B cannot be; its size is a power of two from {least} B: "
+                f"size={nearest}"
+            )
         cls.registers = {name: r for name, r in vars(cls).items() if isinstance(r, Register)}
         check_places(cls)
 
@@ -96,14 +131,14 @@ class Bar:
         self.values = {name: register.reset for name, register in self.registers.items()}
         self.bytes = bytearray(self.size if self.memory else 0)
 
-    def read(self, offset: int, length: int, computed: Callable[[Register], int | None]) -> bytes:
-        """What the host reads; what is neither memory nor a register reads as zero."""
+    def read(self, offset: int, length: int, computed: dict[str, int]) -> bytes:
+        """What the host reads, with registers that the device computed; what is neither memory nor a register is zero."""
         if self.memory and not self.registers:
             return bytes(self.bytes[offset : offset + length])
         data = bytearray(self.bytes[offset : offset + length] if self.memory else length)
         for register in self.touched(offset, length):
-            value = computed(register)
-            whole = (self.values[register.name] if value is None else value).to_bytes(register.size, "little")
+            value = computed.get(register.name, self.values[register.name])
+            whole = value.to_bytes(register.size, "little")
             start, end = max(offset, register.offset), min(offset + length, register.offset + register.size)
             data[start - offset : end - offset] = whole[start - register.offset : end - register.offset]
         return bytes(data)

@@ -57,6 +57,7 @@ impl Layout {
         };
         self.header.place(&mut Block { space: &mut space, base: 0, name: "header" })?;
         self.place_capabilities(&mut space)?;
+        self.check_msix()?;
         self.place_extended(&mut space)?;
         for word in 0..1024 {
             let initial = space.read(4 * word as u16);
@@ -82,6 +83,20 @@ impl Layout {
         }
         if !self.capabilities.is_empty() {
             space.update16(header::STATUS, status::CAPABILITIES, status::CAPABILITIES);
+        }
+        Ok(())
+    }
+
+    /// Table and pending bits of MSI-X must be where a BAR is.
+    fn check_msix(&self) -> Result<(), LayoutError> {
+        let bars: &[_] = match &self.header {
+            Header::Type0(header) => &header.bars,
+            Header::Type1(header) => &header.bars,
+        };
+        for (_, capability) in &self.capabilities {
+            if let Capability::MsiX(msix) = capability {
+                msix.check(bars)?;
+            }
         }
         Ok(())
     }
@@ -112,7 +127,10 @@ impl Layout {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// Two capabilities want the same bytes.
-    #[error("{name} at {at:#x} overlaps {other}")]
+    #[error(
+        "{name} at {at:#x} overlaps {other} from {start:#x} to {end:#x}; give each its own bytes, or let one find its place",
+        start = taken.start, end = taken.end
+    )]
     Overlap {
         /// The one that came second.
         name: &'static str,
@@ -120,6 +138,8 @@ pub enum LayoutError {
         at: u16,
         /// The one that was there.
         other: &'static str,
+        /// The bytes that it takes.
+        taken: Range<u16>,
     },
     /// No room is left, or a place is outside the chain's part of the space or not aligned to a dword.
     #[error("{name} ({bytes} bytes) does not fit{}", Place(*at))]
@@ -138,6 +158,18 @@ pub enum LayoutError {
         name: &'static str,
         /// Where it was put.
         at: u16,
+    },
+    /// Table and pending bits of MSI-X are memory of the function (PCIe 5.0 §7.7.2).
+    #[error("MSI-X: the bytes {start:#x} to {end:#x} of BAR {bar}, for the {part}, {why}", start = range.start, end = range.end)]
+    MsixMemory {
+        /// "table" or "pending bits".
+        part: &'static str,
+        /// The BAR.
+        bar: u8,
+        /// The bytes of it that they take.
+        range: Range<u64>,
+        /// What is wrong with that, and what would be right.
+        why: &'static str,
     },
     /// A register cannot hold what it is asked to.
     #[error("{name}: {field} is {found:#x}; it must be {wanted}")]
@@ -234,8 +266,8 @@ impl Room {
             if !at.is_multiple_of(4) || at < room.region.start || wanted.end > room.region.end {
                 return Err(LayoutError::NoRoom { name, bytes, at: Some(at) });
             }
-            if let Some((_, other)) = room.taken.iter().find(|(range, _)| overlap(range, &wanted)) {
-                return Err(LayoutError::Overlap { name, at, other });
+            if let Some((taken, other)) = room.taken.iter().find(|(range, _)| overlap(range, &wanted)) {
+                return Err(LayoutError::Overlap { name, at, other, taken: taken.clone() });
             }
             room.taken.push((wanted, name));
         }

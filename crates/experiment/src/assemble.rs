@@ -6,9 +6,9 @@ use crate::load::{Generate, LoadSpec, Op, Pace, Pattern, Timing, Work};
 use crate::models::{ModelSpec, NicSpec, RingSpec};
 use crate::run::{Inputs, RunError};
 use tlplab_device::{
-    Cable, Context, Dd, Device, Dma, DmaDriver, Event, HostProgram, Identity, Load, LoadConfig, LoadOp,
-    Memory, Nic, NicConfig, NicDriver, NicLoad, Record, Relocation, Replay, ReplayPace, Ring, RingConfig,
-    RingDriver, RingLoad, Storage, Target, Traffic,
+    Cable, Dd, Device, Dma, DmaDriver, HostProgram, Load, LoadConfig, LoadOp, Memory, Nic, NicConfig,
+    NicDriver, NicLoad, Record, Relocation, Replay, ReplayPace, Ring, RingConfig, RingDriver, RingLoad,
+    Storage, Target, Traffic,
 };
 use tlplab_fabric::Builder;
 use tlplab_fabric::topology::FlowInfo;
@@ -79,27 +79,13 @@ pub(crate) fn add_devices(
                 builder.device(name, Box::new(Nic::new(config)), flows, false);
             }
             ModelSpec::Python { .. } => {
-                let identity =
-                    inputs.outside.get(name).ok_or_else(|| RunError::NoDevice(name.clone()))?.clone();
-                builder.outside_device(
-                    name,
-                    Box::new(Outside(identity)),
-                    vec![flow(name, name, "dma", "host")],
-                );
+                let device = inputs.outside.get(name).ok_or_else(|| RunError::NoDevice(name.clone()))?;
+                let flows = vec![flow(name, name, "dma", "host")];
+                builder.outside_device(name, Box::new(device.clone()), flows);
             }
         }
     }
     Ok(())
-}
-
-/// Stands for a device that is driven from outside: it only says what it is.
-struct Outside(Identity);
-
-impl Device for Outside {
-    fn identity(&self) -> Identity {
-        self.0.clone()
-    }
-    fn handle(&mut self, _: &mut Context<'_>, _: Event) {}
 }
 
 fn add_issuer(

@@ -26,7 +26,7 @@
 //! caller brings the text of included files, and the contents of [`Experiment::files`].
 //!
 //! **The run.** [`run::Run`] builds a fabric, goes on step by step (so that a caller can show progress, stop, or drive devices and
-//! drivers from outside), and says when and why it ends.
+//! drivers from outside, which [`outside`] stands for), and says when and why it ends.
 //!
 //! **The way out.** [`run::Run::document`] fills in the [`result::Document`], which is JSON of the schema `tlplab/result/1` and the only
 //! thing that summaries and report pages read. [`ladder`] keeps a window of packets for it, [`verdict`] finds the sentence that names
@@ -50,6 +50,7 @@ pub mod link;
 pub mod load;
 pub mod lspci;
 pub mod models;
+pub mod outside;
 mod overrides;
 pub mod result;
 pub mod run;

@@ -4,9 +4,10 @@ use crate::assemble::{add_builtin_drivers, add_devices, add_host_loads, flow};
 use crate::document;
 use crate::experiment::Experiment;
 use crate::ladder::{self, Ladder, Tee};
+use crate::outside::OutsideDevice;
 use crate::result::Document;
 use std::collections::BTreeMap;
-use tlplab_device::{Event, Identity, LoadError, Record, ReplayError};
+use tlplab_device::{Event, LoadError, Record, ReplayError};
 use tlplab_fabric::{BuildError, Builder, Fabric, Probe};
 use tlplab_units::{Duration, Time};
 
@@ -16,7 +17,7 @@ pub struct Inputs {
     /// The requests of each trace that the experiment names, by its path in [`Experiment::files`].
     pub traces: BTreeMap<String, Vec<Record>>,
     /// What devices from files say of themselves, by the device's name. They are driven from outside; see [`Run::fabric`].
-    pub outside: BTreeMap<String, Identity>,
+    pub outside: BTreeMap<String, OutsideDevice>,
     /// Another observer: a capture, a trace.
     pub probe: Option<Box<dyn Probe>>,
     /// Keep no window of packets: faster.
@@ -146,7 +147,7 @@ impl Run {
         };
         let fabric = builder.build()?;
         let outside = !inputs.outside.is_empty() || drivers.len() > programs;
-        let mut run = Self {
+        Ok(Self {
             experiment,
             fabric,
             ladder,
@@ -156,11 +157,7 @@ impl Run {
             drivers,
             told: Told::default(),
             last_end: (0, Time::ZERO),
-        };
-        if run.outside {
-            run.listen();
-        }
-        Ok(run)
+        })
     }
 
     /// Goes on for at most `events` events. Returns early when the run is over or someone outside has to act.
@@ -169,6 +166,9 @@ impl Run {
     /// [`RunError::Fault`]
     pub fn advance(&mut self, events: u64) -> Result<Progress, RunError> {
         for _ in 0..events {
+            if self.outside {
+                self.listen();
+            }
             if self.stop_reason.is_some() || !self.told.is_empty() {
                 break;
             }
@@ -194,6 +194,7 @@ impl Run {
     }
 
     fn step(&mut self) -> Result<(), RunError> {
+        self.check_fault()?; // of what was done from outside since the last step
         let next = self.fabric.next_event();
         if self.baseline.is_none() && next.is_none_or(|next| next >= self.fabric.warmup()) {
             let warmup = self.fabric.warmup();
@@ -208,14 +209,12 @@ impl Run {
             return Ok(());
         }
         self.fabric.step();
-        if let Some(message) = self.fabric.fault() {
-            let message = message.to_owned();
-            return Err(RunError::Fault { at: self.fabric.now(), message });
-        }
-        if self.outside {
-            self.listen();
-        }
-        Ok(())
+        self.check_fault()
+    }
+
+    fn check_fault(&self) -> Result<(), RunError> {
+        let fault = |message: &str| RunError::Fault { at: self.fabric.now(), message: message.into() };
+        self.fabric.fault().map_or(Ok(()), |message| Err(fault(message)))
     }
 
     fn listen(&mut self) {

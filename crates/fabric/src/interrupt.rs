@@ -64,6 +64,12 @@ impl Fabric {
             return; // the device sets its level then
         }
         let table = function.msix.as_mut().map(|msix| &mut msix.table);
+        let vectors = table.as_ref().map_or(0, |table| table.vectors());
+        if function.space.interrupt_mode() == InterruptMode::MsiX && vector >= vectors {
+            let wrong =
+                format!("raised MSI-X vector {vector}, but it has {vectors}: from 0 to {}", vectors - 1);
+            return self.fail(node, wrong);
+        }
         if let Signal::Write(message) = raise(&mut function.space, table, vector) {
             self.send_message(node, stream, message);
         }

@@ -2,7 +2,7 @@
 
 use crate::ids::NodeId;
 use crate::sim::Fabric;
-use tlplab_device::{Action, Event, HostAction, HostEvent, HostMemory, OpId};
+use tlplab_device::{Action, Event, HostAction, HostEvent, HostMemory, InterruptMode, OpId};
 use tlplab_units::Time;
 
 impl Fabric {
@@ -42,6 +42,11 @@ impl Fabric {
         let slot = &mut self.root().programs[program];
         slot.next_op += 1;
         OpId(slot.next_op - 1)
+    }
+
+    /// How software lets a device interrupt now.
+    pub fn interrupt_mode(&mut self, node: NodeId) -> InterruptMode {
+        self.end_point(node).function.space.interrupt_mode()
     }
 
     /// An outside device acts, now.

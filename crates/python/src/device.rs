@@ -3,7 +3,7 @@
 use crate::party::{Party, to_bytes, to_payload, unknown};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use tlplab_device::{Action, BarSpec, Event, Identity, ReplyToken};
+use tlplab_device::{Action, Event, InterruptMode, Refusal, ReplyToken};
 use tlplab_fabric::{Fabric, NodeId};
 use tlplab_units::Time;
 
@@ -11,24 +11,13 @@ use tlplab_units::Time;
 pub(crate) struct PythonDevice {
     party: Party,
     node: NodeId,
-}
-
-type Ids = (u16, u16, u8, u32);
-type Bar = (u8, u64, bool, bool);
-
-/// What a `DeviceParty` says of itself.
-pub(crate) fn identity(object: &Bound<'_, PyAny>) -> PyResult<Identity> {
-    let (ids, msix_vectors, bars): (Ids, u16, Vec<Bar>) = object.call_method0("identity")?.extract()?;
-    let bar =
-        |(index, size, prefetchable, is_64_bit)| BarSpec { index, size, prefetchable, is_64_bit, io: false };
-    let (vendor, device, revision, class) = ids;
-    let bars = bars.into_iter().map(bar).collect();
-    Ok(Identity { revision, bars, msix_vectors, ..Identity::new(vendor, device, class) })
+    /// How it may interrupt, as it was last told.
+    interrupts: Option<InterruptMode>,
 }
 
 impl PythonDevice {
     pub(crate) fn new(object: Py<PyAny>, node: NodeId) -> Self {
-        Self { party: Party::new(object), node }
+        Self { party: Party::new(object), node, interrupts: None }
     }
 
     pub(crate) fn node(&self) -> NodeId {
@@ -43,6 +32,7 @@ impl PythonDevice {
         now: Time,
         event: Event,
     ) -> PyResult<()> {
+        self.tell_interrupts(py, fabric, now)?;
         let event = match event {
             Event::Start => Some(("start",).into_pyobject(py)?),
             Event::MmioRead { bar, offset, bytes, reply } => {
@@ -67,6 +57,21 @@ impl PythonDevice {
         Ok(())
     }
 
+    /// Tells the device how it may interrupt, if that has changed.
+    fn tell_interrupts(&mut self, py: Python<'_>, fabric: &mut Fabric, now: Time) -> PyResult<()> {
+        let mode = fabric.interrupt_mode(self.node);
+        if self.interrupts.replace(mode) == Some(mode) {
+            return Ok(());
+        }
+        let name = match mode {
+            InterruptMode::MsiX => "msi-x",
+            InterruptMode::Msi => "msi",
+            InterruptMode::Intx => "intx",
+            InterruptMode::Disabled => "disabled",
+        };
+        self.party.tell(now, ("interrupts", name).into_pyobject(py)?).map(drop)
+    }
+
     fn action(&mut self, fabric: &mut Fabric, kind: &str, details: &Bound<'_, PyTuple>) -> PyResult<Action> {
         Ok(match kind {
             "dma_read" => {
@@ -85,6 +90,16 @@ impl PythonDevice {
             "msix" => {
                 let (stream, vector) = details.extract()?;
                 Action::Msix { stream, vector }
+            }
+            "intx" => {
+                let (stream, asserted) = details.extract()?;
+                Action::Intx { stream, asserted }
+            }
+            "refuse" => {
+                let (token, status) = details.extract::<(u64, String)>()?;
+                let abort = status == "ca";
+                let refusal = if abort { Refusal::CompleterAbort } else { Refusal::UnsupportedRequest };
+                Action::ReplyError { token: ReplyToken(token), refusal }
             }
             "reply" => {
                 let (token, data) = details.extract::<(u64, Bound<'_, PyAny>)>()?;

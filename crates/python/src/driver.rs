@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use scoped_tls_hkt::scoped_thread_local;
 use std::collections::BTreeMap;
-use tlplab_device::{HostAction, HostEvent, HostMemory};
+use tlplab_device::{HostAction, HostEvent, HostMemory, ecam_address};
 use tlplab_fabric::Fabric;
 use tlplab_units::Time;
 
@@ -91,7 +91,8 @@ impl PythonDriver {
         self.index = Some(index);
         let bars: BTreeMap<usize, (u64, u64)> =
             info.bars.iter().enumerate().filter_map(|(n, bar)| bar.map(|bar| (n, bar))).collect();
-        let arguments = (&info.name, info.ids, bars, self.device_object.as_ref());
+        let config = ecam_address(info.id, 0);
+        let arguments = (&info.name, info.ids, bars, config, self.device_object.as_ref());
         self.party.object(py).call_method1("attach", arguments).map(drop)
     }
 

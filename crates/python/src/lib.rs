@@ -9,13 +9,14 @@
 //! * [`error`]: mistakes become Python exceptions
 //!
 //! Devices and drivers in Python are driven from outside the fabric: [`party`] is what both have in common, [`device`] and
-//! [`driver`] turn the fabric's events into tuples and tuples into actions.
+//! [`driver`] turn the fabric's events into tuples and tuples into actions. [`identity`] is what a device says of itself.
 
 mod catalog;
 mod device;
 mod driver;
 mod error;
 mod files;
+mod identity;
 mod outline;
 mod party;
 mod simulation;
@@ -28,6 +29,8 @@ mod _core {
     use super::catalog::{duration_fs, hosts, models, reference, schema, size};
     #[pymodule_export]
     use super::files::write_text;
+    #[pymodule_export]
+    use super::identity::check_device;
     #[pymodule_export]
     use super::outline::check;
     #[pymodule_export]

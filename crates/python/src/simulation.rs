@@ -1,8 +1,8 @@
 //! A run, as Python steps it.
 
-use crate::device::{self, PythonDevice};
+use crate::device::PythonDevice;
 use crate::driver::{Memory, PythonDriver};
-use crate::{error, files, outline};
+use crate::{error, files, identity, outline};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 use tlplab_bridge::{pcapng, perfetto, recorder, report};
 use tlplab_experiment::models::ModelSpec;
+use tlplab_experiment::outside::OutsideDevice;
 use tlplab_experiment::run::{Inputs, Run, Told};
 use tlplab_experiment::{Experiment, FileKind, Options, lspci};
 
@@ -37,10 +38,11 @@ struct State {
     drivers: Vec<PythonDriver>,
 }
 
-/// The `DeviceParty` and `DriverParty` objects of a device.
+/// The `DeviceParty` and `DriverParty` objects of a device, and what it says of itself.
 #[derive(Default)]
 struct Objects {
     device: Option<Py<PyAny>>,
+    identity: Option<OutsideDevice>,
     driver: Option<Py<PyAny>>,
 }
 
@@ -65,11 +67,9 @@ impl Simulation {
         let experiment = outline::parse(py, path, text, &options)?;
         let mut inputs = Inputs { traces: read_traces(py, &experiment)?, ..Inputs::default() };
         let parties = load_objects(py, &experiment, objects)?;
-        for (name, party) in &parties {
-            if let Some(object) = &party.device {
-                inputs.outside.insert(name.clone(), device::identity(object.bind(py))?);
-            }
-        }
+        let identities =
+            parties.iter().filter_map(|(name, party)| Some((name.clone(), party.identity.clone()?)));
+        inputs.outside = identities.collect();
         let recorder = record(&experiment, trace, pcap)?;
         inputs.probe = recorder.as_ref().map(recorder::Recorder::probe);
         let mut run = py.detach(|| Run::new(experiment, inputs)).map_err(|e| error::build(py, path, &e))?;
@@ -195,7 +195,9 @@ fn load_objects(
         let mut objects = Objects::default();
         if let Some(pair) = given.map(|given| given.get_item(&spec.name)).transpose()?.flatten() {
             let pair = pair.cast::<PyTuple>()?;
-            objects.device = Some(loader.call_method1("carry", (pair.get_item(0)?,))?.unbind());
+            let device = loader.call_method1("carry", (pair.get_item(0)?,))?;
+            objects.identity = Some(identity::of(&device)?);
+            objects.device = Some(device.unbind());
             if spec.driver.is_some() {
                 objects.driver = Some(loader.call_method1("drive", (pair.get_item(1)?, Memory))?.unbind());
             }
@@ -203,7 +205,9 @@ fn load_objects(
             if let ModelSpec::Python { object, parameters } = &spec.model {
                 let parameters = serde_json::json!(parameters).to_string();
                 let loaded = loader.call_method1("load_device", (&object.file, &object.name, parameters));
-                objects.device = Some(loaded.map_err(|e| refuse(&object.file, e))?.unbind());
+                let device = loaded.map_err(|e| refuse(&object.file, e))?;
+                objects.identity = Some(identity::of(&device).map_err(|e| refuse(&object.file, e))?);
+                objects.device = Some(device.unbind());
             }
             if let Some(driver) = &spec.driver {
                 let loaded = loader.call_method1("load_driver", (&driver.file, &driver.name, Memory));

@@ -1,5 +1,6 @@
 //! MSI and MSI-X (PCIe 5.0 §7.7.1, §7.7.2).
 
+use crate::header::Bar;
 use crate::layout::{Block, LayoutError};
 use crate::registers::{msi, msix};
 use crate::space::ConfigSpace;
@@ -60,6 +61,27 @@ pub struct MsiX {
 }
 
 impl MsiX {
+    /// Are table and pending bits in memory of the function, each in its own?
+    pub(crate) fn check(self, bars: &[Option<Bar>]) -> Result<(), LayoutError> {
+        let vectors = u64::from(self.vectors);
+        let place = |offset: u32, bytes: u64| u64::from(offset)..u64::from(offset) + bytes;
+        let table = place(self.table.1, 16 * vectors);
+        let pending = place(self.pending.1, 8 * vectors.div_ceil(64));
+        let meet = self.table.0 == self.pending.0 && table.start < pending.end && pending.start < table.end;
+        for (part, bar, range) in [("table", self.table.0, table), ("pending bits", self.pending.0, pending)]
+        {
+            let why = match bars.get(usize::from(bar)).copied().flatten() {
+                None => "are nowhere: the function has no such BAR",
+                Some(found) if found.kind.is_io() => "are in I/O space; they must be in memory",
+                Some(found) if range.end > found.size => "are not all inside it; make the BAR larger",
+                _ if meet => "are where the other part is; give each its own bytes",
+                _ => continue,
+            };
+            return Err(LayoutError::MsixMemory { part, bar, range, why });
+        }
+        Ok(())
+    }
+
     pub(crate) fn place(self, block: &mut Block<'_>) -> Result<(), LayoutError> {
         let right = (1..=2048).contains(&self.vectors);
         block.require(right, "vectors", self.vectors, "1 to 2048")?;

@@ -1,0 +1,319 @@
+//! The copier, grown: a configuration space of its own, three ways to interrupt, errors, slow answers, reset, two functions, and tests.
+//! Run it with `cargo run --example engine`, or `cargo run --example engine -- engine.pcapng` to look at it in Wireshark.
+
+use std::collections::BTreeMap;
+use tlplab_bridge::recorder::{Recorder, Targets};
+use tlplab_config::{
+    Bar, Capability, ExtendedCapability, InterruptMode, Layout, Resizable, ResizableBar, SrIov, lspci,
+};
+use tlplab_device::{
+    BarSpec, Context, Device, Event, HostContext, HostEvent, HostProgram, Identity, OpId, Payload, Refusal,
+    ReplyToken,
+};
+use tlplab_fabric::Builder;
+use tlplab_fabric::config::{DeviceConfig, FabricConfig, FunctionOf, LinkConfig};
+use tlplab_units::{Duration, Generation, Time, Width};
+
+/// Registers in BAR 0.
+const SRC: u64 = 0x00;
+const DST: u64 = 0x08;
+const GO: u64 = 0x10;
+const CAUSE: u64 = 0x18;
+const TEMPERATURE: u64 = 0x1C;
+const FUSE: u64 = 0x20;
+
+/// Causes of an interrupt, in `CAUSE`: write one to clear.
+const COPIED: u32 = 1;
+const FAILED: u32 = 2;
+
+const SENSOR: Duration = Duration::from_us(2);
+
+#[derive(Default)]
+struct Engine {
+    src: u64,
+    dst: u64,
+    causes: u32,
+    copies: BTreeMap<OpId, u64>,
+    /// Reads that wait for the sensor.
+    waiting: BTreeMap<u64, ReplyToken>,
+    next_timer: u64,
+}
+
+impl Device for Engine {
+    fn identity(&self) -> Identity {
+        Identity {
+            revision: 2,
+            subsystem: (0x1DE5, 0x0042),
+            bars: vec![
+                BarSpec::registers(0, 4096), // 32-bit, reads may have side effects
+                BarSpec::io(1, 16),
+                BarSpec::memory(2, 1 << 20), // 64-bit and prefetchable: BARs 2 and 3
+            ],
+            msix_vectors: 1,
+            msi_vectors: 1,
+            intx: true,
+            ..Identity::new(0x1DE5, 0x10, 0x12_00_00)
+        }
+    }
+
+    fn layout(&self) -> Layout {
+        let virtual_memory = Some(Bar::memory64(1 << 16).prefetchable());
+        let virtual_functions = SrIov {
+            total: 4,
+            first_offset: 8,
+            stride: 1,
+            device: 0x11,
+            bars: [virtual_memory, None, None, None, None, None],
+        };
+        let sram = Resizable { bar: 2, sizes: 0b111, size: 0 }; // 1, 2 or 4 MiB
+        self.identity()
+            .layout() // power management, MSI, PCI Express, MSI-X and AER
+            .capability_at(0xA0, Capability::Vendor(b"tlplab".to_vec()))
+            .extended(ExtendedCapability::SerialNumber(0x1DE5_0000_0000_0001))
+            .extended(ExtendedCapability::Ltr)
+            .extended(ExtendedCapability::Ats { queue_depth: 16 })
+            .extended(ExtendedCapability::Pasid { width: 20 })
+            .extended(ResizableBar { bars: vec![sram] })
+            .extended_at(0x300, virtual_functions)
+    }
+
+    fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
+        match event {
+            Event::MmioWrite { bar: 0, offset, data } => self.write(cx, offset, number(&data)),
+            Event::MmioRead { bar: 0, offset, bytes, reply } => self.read(cx, offset, bytes, reply),
+            Event::MmioRead { reply, .. } => cx.reply_error(reply, Refusal::UnsupportedRequest),
+            Event::DmaReadDone { op, result } => {
+                let Some(dst) = self.copies.remove(&op) else { return };
+                match result {
+                    Ok(data) => {
+                        cx.dma_write(0, dst, data);
+                        self.interrupt(cx, COPIED);
+                    }
+                    // UR, CA, poisoned data, completion timeout.
+                    Err(_) => self.interrupt(cx, FAILED),
+                }
+            }
+            Event::Timer { id } => {
+                if let Some(reply) = self.waiting.remove(&id) {
+                    cx.reply(reply, 42u32.to_le_bytes().into());
+                }
+            }
+            // Operations and timers are gone already.
+            Event::Reset => *self = Self { next_timer: self.next_timer, ..Self::default() },
+            Event::Start | Event::MmioWrite { .. } | Event::DmaWriteAccepted { .. } => {}
+        }
+    }
+}
+
+impl Engine {
+    fn write(&mut self, cx: &mut Context<'_>, offset: u64, value: u64) {
+        match offset {
+            SRC => self.src = value,
+            DST => self.dst = value,
+            GO => {
+                let read = cx.dma_read(0, self.src, value);
+                self.copies.insert(read, self.dst);
+            }
+            CAUSE => {
+                self.causes &= !(value as u32);
+                if cx.interrupt_mode() == InterruptMode::Intx {
+                    cx.intx(0, self.causes != 0);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn read(&mut self, cx: &mut Context<'_>, offset: u64, bytes: u32, reply: ReplyToken) {
+        match offset {
+            CAUSE => cx.reply(reply, answer(self.causes, bytes)),
+            TEMPERATURE => {
+                // Slow: other requests are answered meanwhile.
+                self.waiting.insert(self.next_timer, reply);
+                cx.timer(cx.now() + SENSOR, self.next_timer);
+                self.next_timer += 1;
+            }
+            FUSE => cx.reply_error(reply, Refusal::CompleterAbort),
+            _ => cx.reply(reply, answer(0, bytes)),
+        }
+    }
+
+    fn interrupt(&mut self, cx: &mut Context<'_>, cause: u32) {
+        self.causes |= cause;
+        match cx.interrupt_mode() {
+            InterruptMode::Intx => cx.intx(0, true), // until the driver has cleared all causes
+            _ => cx.msix(0, 0),                      // MSI-X or MSI
+        }
+    }
+}
+
+/// As many bytes as were asked for.
+fn answer(value: u32, bytes: u32) -> Payload {
+    let mut data = value.to_le_bytes().to_vec();
+    data.resize(bytes as usize, 0);
+    data.into()
+}
+
+/// The register value that was written.
+fn number(data: &Payload) -> u64 {
+    let mut value = [0; 8];
+    for (to, from) in value.iter_mut().zip(data.bytes().unwrap_or_default()) {
+        *to = *from;
+    }
+    u64::from_le_bytes(value)
+}
+
+/// Copies from nowhere first, then 4 KiB, and checks what the interrupts tell.
+struct Driver {
+    device: &'static str,
+    index: usize,
+    regs: u64,
+    buffer: u64,
+    expected: u32,
+}
+
+impl Driver {
+    fn new(device: &'static str) -> Self {
+        Self { device, index: 0, regs: 0, buffer: 0, expected: FAILED }
+    }
+
+    fn copy(&self, cx: &mut HostContext<'_>, src: u64) {
+        cx.mmio_write(0, self.regs + SRC, src.to_le_bytes().into());
+        cx.mmio_write(0, self.regs + DST, (self.buffer + 4096).to_le_bytes().into());
+        cx.mmio_write(0, self.regs + GO, 4096u32.to_le_bytes().into());
+    }
+}
+
+impl HostProgram for Driver {
+    fn handle(&mut self, cx: &mut HostContext<'_>, event: HostEvent) {
+        match event {
+            HostEvent::Start => {
+                let (index, device) = cx.device(self.device).expect("the fabric has it");
+                (self.index, self.regs) = (index, device.bars[0].expect("it has BAR 0").0);
+                self.buffer = cx.memory().alloc(8192, 4096).expect("host memory is large");
+                cx.memory().write(self.buffer, &[b'x'; 4096]);
+                self.copy(cx, 1 << 60);
+            }
+            HostEvent::Interrupt { device, .. } if device == self.index => {
+                cx.mmio_read_register(0, self.regs + CAUSE, 4);
+            }
+            HostEvent::MmioReadDone { result, .. } => {
+                let causes = number(&result.expect("the register can be read")) as u32;
+                assert_eq!(causes, self.expected, "{}", self.device);
+                cx.mmio_write(0, self.regs + CAUSE, causes.to_le_bytes().into());
+                if causes == FAILED {
+                    self.expected = COPIED;
+                    self.copy(cx, self.buffer);
+                } else {
+                    let mut copied = [0; 4096];
+                    cx.memory().read(self.buffer + 4096, &mut copied);
+                    assert_eq!(copied, [b'x'; 4096]);
+                    cx.finished();
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A device of two functions on a Gen3 x8 link, each with its driver; `capture` is where Wireshark will look.
+fn run(capture: Option<String>) -> Result<(), Box<dyn std::error::Error>> {
+    let link = LinkConfig::new("host.rp0", Generation::Gen3, Width::ALL[3]);
+    let engine = DeviceConfig::new("engine", link.clone());
+    let function_of = Some(FunctionOf { device: "engine".into(), number: 1 });
+    let twin = DeviceConfig { function_of, ..DeviceConfig::new("twin", link) };
+    let mut builder = Builder::new(FabricConfig { devices: vec![engine, twin], ..FabricConfig::new() });
+    for name in ["engine", "twin"] {
+        builder.device(name, Box::new(Engine::default()), Vec::new(), false);
+        builder.program(Box::new(Driver::new(name)), Vec::new(), true);
+    }
+    let recorder = Recorder::create(Targets { pcapng: capture.map(Into::into), ..Targets::default() })?;
+    builder.probe(recorder.probe());
+
+    let mut fabric = builder.build()?;
+    fabric.run_events(u64::MAX, Time::ZERO + Duration::from_ms(1));
+    recorder.finish()?;
+    if let Some(message) = fabric.fault() {
+        return Err(message.into());
+    }
+    assert!(fabric.is_done(), "a driver waits for what never comes");
+    println!("both functions have copied after {}", fabric.now());
+    if let Some(hierarchy) = fabric.hierarchy() {
+        print!("{}", lspci::tree(hierarchy, |_| None));
+    }
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    run(std::env::args().nth(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tlplab_config::ConfigSpace;
+    use tlplab_device::Action;
+
+    /// Tells the engine one thing; what it does about it.
+    fn tell(engine: &mut Engine, mode: InterruptMode, event: Event) -> Vec<Action> {
+        let (mut next_op, mut actions) = (0, Vec::new());
+        let mut cx = Context::new(Time::ZERO, false, &[], &mut next_op, &mut actions).with_interrupts(mode);
+        engine.handle(&mut cx, event);
+        actions
+    }
+
+    fn write(offset: u64, value: u64) -> Event {
+        Event::MmioWrite { bar: 0, offset, data: value.to_le_bytes().into() }
+    }
+
+    #[test]
+    fn it_can_be() -> Result<(), Box<dyn std::error::Error>> {
+        Engine::default().identity().check()?;
+        ConfigSpace::new(&Engine::default().layout())?;
+        Ok(())
+    }
+
+    #[test]
+    fn a_copy_reads_writes_and_interrupts() {
+        let (mut engine, mode) = (Engine::default(), InterruptMode::MsiX);
+        tell(&mut engine, mode, write(SRC, 0x1000));
+        tell(&mut engine, mode, write(DST, 0x2000));
+        let actions = tell(&mut engine, mode, write(GO, 64));
+        let [Action::DmaRead { op, address: 0x1000, bytes: 64, .. }] = actions[..] else {
+            panic!("{actions:?}")
+        };
+        let data = Payload::from([7; 64]);
+        let actions = tell(&mut engine, mode, Event::DmaReadDone { op, result: Ok(data.clone()) });
+        let written = Action::DmaWrite { op: OpId(0), stream: 0, address: 0x2000, data };
+        assert_eq!(actions, [written, Action::Msix { stream: 0, vector: 0 }]);
+    }
+
+    #[test]
+    fn the_pin_is_asserted_until_all_causes_are_cleared() {
+        let (mut engine, mode) = (Engine::default(), InterruptMode::Intx);
+        engine.copies.insert(OpId(0), 0x2000);
+        let done = Event::DmaReadDone { op: OpId(0), result: Ok([0; 4].into()) };
+        let pin = |asserted| Action::Intx { stream: 0, asserted };
+        assert_eq!(tell(&mut engine, mode, done).last(), Some(&pin(true)));
+        engine.causes |= FAILED;
+        assert_eq!(tell(&mut engine, mode, write(CAUSE, COPIED.into())), [pin(true)]);
+        assert_eq!(tell(&mut engine, mode, write(CAUSE, FAILED.into())), [pin(false)]);
+    }
+
+    #[test]
+    fn the_sensor_answers_later_and_the_fuse_never() {
+        let (mut engine, mode) = (Engine::default(), InterruptMode::MsiX);
+        let read = |offset, reply| Event::MmioRead { bar: 0, offset, bytes: 4, reply };
+        let actions = tell(&mut engine, mode, read(TEMPERATURE, ReplyToken(5)));
+        assert_eq!(actions, [Action::Timer { at: Time::ZERO + SENSOR, id: 0 }]);
+        let answer = Action::Reply { token: ReplyToken(5), data: 42u32.to_le_bytes().into() };
+        assert_eq!(tell(&mut engine, mode, Event::Timer { id: 0 }), [answer]);
+        let refused = Action::ReplyError { token: ReplyToken(6), refusal: Refusal::CompleterAbort };
+        assert_eq!(tell(&mut engine, mode, read(FUSE, ReplyToken(6))), [refused]);
+    }
+
+    #[test]
+    fn it_runs_on_a_link() {
+        run(None).unwrap();
+    }
+}
