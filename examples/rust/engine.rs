@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use tlplab_bridge::recorder::{Recorder, Targets};
 use tlplab_config::{
-    Bar, Capability, ExtendedCapability, InterruptMode, Layout, Resizable, ResizableBar, SrIov, lspci,
+    Bar, Capability, ExtendedCapability, InterruptMode, Layout, Resizable, ResizableBar, SrIov,
 };
 use tlplab_device::{
     BarSpec, Context, Device, Event, HostContext, HostEvent, HostProgram, Identity, OpId, Payload, Refusal,
@@ -238,9 +238,6 @@ fn run(capture: Option<String>) -> Result<(), Box<dyn std::error::Error>> {
     }
     assert!(fabric.is_done(), "a driver waits for what never comes");
     println!("both functions have copied after {}", fabric.now());
-    if let Some(hierarchy) = fabric.hierarchy() {
-        print!("{}", lspci::tree(hierarchy, |_| None));
-    }
     Ok(())
 }
 
