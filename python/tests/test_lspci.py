@@ -17,6 +17,9 @@ from tlplab import cli
 SEEN = {
     "one switch": ("quickstart.toml",),
     "three levels, two functions": ("enumeration.toml",),
+    "a NIC with I/O": ("enumeration.toml", "device.port2.model=nic"),
+    "a NIC with MSI": ("enumeration.toml", "device.port2.model=nic", "host.interrupts=msi"),
+    "a NIC with its pin": ("enumeration.toml", "device.port2.model=nic", "host.interrupts=intx"),
     "MSI only": ("enumeration.toml", "host.interrupts=msi"),
     "no message signalled interrupts": ("enumeration.toml", "host.interrupts=intx"),
     "before time 0": ("enumeration.toml", "host.enumeration=before"),
@@ -38,6 +41,7 @@ CAPABILITIES = {
     "0x5": "MSI:",
     "0x10": "Express",
     "0x11": "MSI-X:",
+    "extended 0x3": "Device Serial Number",
     "extended 0x1": "Advanced Error Reporting",
 }
 Fields = dict[str, Any]
@@ -74,7 +78,7 @@ def theirs(block: str) -> Fields:
     first = re.match(r"(\S+) (\w{4}): (\w{4}:\w{4})", block)
     assert first, block
     fields: Fields = {"bdf": first[1], "class": first[2], "ids": first[3]}
-    express = re.search(r"Express \(v2\) (.*?)(?: \(Slot[+-]\))?, MSI", block)
+    express = re.search(r"Express \(v[12]\) (.*?)(?: \(Slot[+-]\))?, MSI", block)
     fields["port_type"] = PORTS[express[1]] if express else None
     if express:
         fields["mps_supported"], fields["mps"] = (int(n) for n in re.findall(r"MaxPayload (\d+) bytes", block))
