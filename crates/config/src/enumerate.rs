@@ -5,11 +5,14 @@
 
 mod access;
 mod assign;
+mod examine;
 mod hierarchy;
 mod program;
 mod scan;
 
-pub use hierarchy::{BarFound, CapabilityFound, Function, Hierarchy, Problem, ProblemKind, Windows};
+pub use hierarchy::{
+    BarFound, CapabilityFound, Function, Hierarchy, Problem, ProblemKind, VirtualFunctions, Windows,
+};
 
 use access::{Access, Slot};
 use std::pin::Pin;
@@ -113,7 +116,7 @@ pub struct Settings {
     pub mrrs: MrrsRule,
     /// How long to wait before the first access.
     pub settle: Duration,
-    /// How long to wait before asking a function again that is not ready.
+    /// How long to wait before asking a function again that is not ready, at least 1 µs.
     pub retry_interval: Duration,
     /// How long a function may be not ready (PCIe 5.0 §6.6.1: 1 s).
     pub retry_limit: Duration,
@@ -172,7 +175,7 @@ impl Enumerator {
             let Some(index) = hierarchy.index_of(bridge) else { return hierarchy };
             hierarchy.remove_below(bridge);
             scan::scan_below(&access, &settings, &mut hierarchy, index).await;
-            assign::assign_below(&settings, &mut hierarchy, bridge);
+            assign::assign_below(&settings, &mut hierarchy, index);
             let below: Vec<Bdf> = hierarchy.below(bridge).collect();
             program::program(&access, &settings, &mut hierarchy, |bdf| below.contains(&bdf)).await;
             hierarchy

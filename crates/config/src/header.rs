@@ -184,10 +184,10 @@ impl BarKind {
     }
     /// The kind that these bits tell; `None` if they are reserved.
     pub const fn from_bits(register: u32) -> Option<Self> {
-        match (register & 1, register >> 1 & 3) {
-            (1, _) => Some(Self::Io),
-            (_, kind @ (0 | 2)) => {
-                Some(Self::Memory { wide: kind == 2, prefetchable: register >> 3 & 1 == 1 })
+        match register & 0b111 {
+            0b001 | 0b101 => Some(Self::Io),
+            kind @ (0b000 | 0b100) => {
+                Some(Self::Memory { wide: kind == 0b100, prefetchable: register >> 3 & 1 == 1 })
             }
             _ => None,
         }

@@ -140,6 +140,8 @@ pub(crate) mod pcie {
     pub(crate) const ROOT_STATUS: u16 = 0x20;
     pub(crate) const DEVICE_CAPABILITIES_2: u16 = 0x24;
     pub(crate) const DEVICE_CONTROL_2: u16 = 0x28;
+    /// Of Device Control 2, and in Device Capabilities 2 that it can.
+    pub(crate) const ARI_FORWARDING: u16 = 1 << 5;
     pub(crate) const LINK_CAPABILITIES_2: u16 = 0x2C;
     pub(crate) const LINK_CONTROL_2: u16 = 0x30;
 }
@@ -147,6 +149,17 @@ pub(crate) mod pcie {
 /// SR-IOV.
 pub(crate) mod sriov {
     pub(crate) const BYTES: u16 = 0x40;
+    pub(crate) const CONTROL: u16 = 0x08;
+    pub(crate) const ENABLE: u16 = 1 << 0;
+    pub(crate) const MEMORY_ENABLE: u16 = 1 << 3;
+    pub(crate) const ARI_HIERARCHY: u16 = 1 << 4;
+    /// InitialVFs, with TotalVFs behind.
+    pub(crate) const INITIAL: u16 = 0x0C;
+    /// NumVFs.
+    pub(crate) const COUNT: u16 = 0x10;
+    /// First VF Offset, with VF Stride behind.
+    pub(crate) const OFFSET: u16 = 0x14;
+    pub(crate) const PAGE_SIZE: u16 = 0x20;
     pub(crate) const BARS: u16 = 0x24;
 }
 

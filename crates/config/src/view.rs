@@ -2,7 +2,7 @@
 
 use crate::PortType;
 use crate::header::BarKind;
-use crate::registers::{bridge_control, command, header, pcie, power};
+use crate::registers::{bridge_control, command, header, pcie, power, sriov};
 use crate::space::ConfigSpace;
 use core::ops::RangeInclusive;
 use tlplab_units::{Bdf, Duration, Generation, Mps, Mrrs, Width};
@@ -288,8 +288,9 @@ impl ConfigSpace {
     /// The routing IDs of the virtual functions that are switched on.
     pub fn virtual_functions(&self, own: Bdf) -> impl Iterator<Item = Bdf> + use<> {
         let register = |at| self.positions.sriov.map_or(0, |span| self.read16(span.start + at));
-        let count = if register(0x08) & 1 == 1 { register(0x10) } else { 0 };
-        let (first, stride) = (register(0x14), register(0x16));
+        let on = register(sriov::CONTROL) & sriov::ENABLE != 0;
+        let count = if on { register(sriov::COUNT) } else { 0 };
+        let (first, stride) = (register(sriov::OFFSET), register(sriov::OFFSET + 2));
         (0..count).map(move |n| Bdf(own.0.wrapping_add(first).wrapping_add(n.wrapping_mul(stride))))
     }
 

@@ -1,8 +1,9 @@
 //! Where everything goes: addresses for base addresses, and windows that hold them. Nothing is accessed here.
 
 use super::Settings;
-use super::hierarchy::{Hierarchy, ProblemKind};
-use tlplab_units::Bdf;
+use super::hierarchy::{Function, Hierarchy, ProblemKind};
+use crate::header::BarKind;
+use core::cmp::Reverse;
 
 /// The three spaces in which addresses are given.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -18,8 +19,15 @@ struct Need {
     size: u64,
     align: u64,
     function: usize,
-    /// Its BAR, as an index of the list; `None`: the window of the bridge.
+    /// Its base address, as [`Function::base_address`] counts; `None`: the window of the bridge.
     bar: Option<usize>,
+}
+
+impl Need {
+    /// The largest alignment first, then in the order in which they were found, a bridge's window behind its base addresses.
+    fn order(&self) -> (Reverse<(u64, u64)>, usize, usize) {
+        (Reverse((self.align, self.size)), self.function, self.bar.unwrap_or(usize::MAX))
+    }
 }
 
 /// Gives everything its place.
@@ -27,62 +35,89 @@ pub(super) fn assign(settings: &Settings, found: &mut Hierarchy) {
     for (pool, range) in
         [(Pool::Io, settings.io), (Pool::Memory, settings.memory), (Pool::Prefetchable, settings.high_memory)]
     {
-        place(settings, found, None, pool, range);
+        let needs = Needs::of(settings, found, pool);
+        place(found, &needs, &needs.top, pool, range);
     }
 }
 
 /// Gives everything below `bridge` its place, within the windows that it has.
-pub(super) fn assign_below(settings: &Settings, found: &mut Hierarchy, bridge: Bdf) {
+pub(super) fn assign_below(settings: &Settings, found: &mut Hierarchy, bridge: usize) {
     for pool in [Pool::Io, Pool::Memory, Pool::Prefetchable] {
-        let window = found.function(bridge).and_then(|f| f.bridge.as_ref()).and_then(|windows| match pool {
+        let window = found.functions[bridge].bridge.as_ref().and_then(|windows| match pool {
             Pool::Io => windows.io.clone(),
             Pool::Memory => windows.memory.clone(),
             Pool::Prefetchable => windows.prefetchable.clone(),
         });
         let range = window.map_or((0, 0), |window| (*window.start(), *window.end() + 1));
-        place(settings, found, Some(bridge), pool, range);
+        let needs = Needs::of(settings, found, pool);
+        place(found, &needs, &needs.below[bridge], pool, range);
     }
 }
 
-/// Does what needs addresses of this pool have the way to it free? Prefetchable memory goes high only if every bridge above forwards it.
-fn reaches(found: &Hierarchy, function: usize, capable: impl Fn(&super::Windows) -> bool) -> bool {
-    let mut above = found.functions[function].parent;
-    while let Some(bridge) = above.and_then(|bdf| found.function(bdf)) {
-        if !bridge.bridge.as_ref().is_some_and(&capable) {
-            return false;
-        }
-        above = bridge.parent;
-    }
-    true
+/// What needs addresses of one pool, each list with the largest alignment first.
+struct Needs {
+    /// Right below the root complex.
+    top: Vec<Need>,
+    /// Right below each function.
+    below: Vec<Vec<Need>>,
 }
 
-/// What is needed right below `parent` in `pool`, the largest alignment first.
-fn needs(settings: &Settings, found: &Hierarchy, parent: Option<Bdf>, pool: Pool) -> Vec<Need> {
-    let mut needs = Vec::new();
-    for (function, entry) in found.functions.iter().enumerate().filter(|(_, f)| f.parent == parent) {
-        for (bar, found_bar) in entry.bars.iter().enumerate() {
-            let high = matches!(found_bar.kind, crate::BarKind::Memory { wide: true, prefetchable: true })
-                && reaches(found, function, |windows| windows.has_prefetchable);
-            let belongs = match pool {
-                Pool::Io => found_bar.kind.is_io(),
-                Pool::Memory => !found_bar.kind.is_io() && !high,
-                Pool::Prefetchable => high,
-            };
-            if belongs {
-                needs.push(Need { size: found_bar.size, align: found_bar.size, function, bar: Some(bar) });
+impl Needs {
+    fn of(settings: &Settings, found: &Hierarchy, pool: Pool) -> Self {
+        let parents = found.parents();
+        let high = high_memory_reaches(found, &parents);
+        let mut needs = Self { top: Vec::new(), below: vec![Vec::new(); parents.len()] };
+        // What is below a bridge comes after it: from the end on, each window's content is complete when it is asked for.
+        for (index, function) in found.functions.iter().enumerate().rev() {
+            let mut own = bars_of(function, index, high[index], pool);
+            let inside = &mut needs.below[index];
+            inside.sort_by_key(Need::order);
+            if let Some((size, align)) = window_need(settings, function, inside, pool) {
+                own.push(Need { size, align, function: index, bar: None });
             }
+            parents[index].map_or(&mut needs.top, |parent| &mut needs.below[parent]).extend(own);
         }
-        if let Some((size, align)) = window_need(settings, found, function, pool) {
-            needs.push(Need { size, align, function, bar: None });
+        needs.top.sort_by_key(Need::order);
+        needs
+    }
+}
+
+/// By function: do all bridges above forward prefetchable memory? If not, that goes where other memory does.
+fn high_memory_reaches(found: &Hierarchy, parents: &[Option<usize>]) -> Vec<bool> {
+    let mut reaches: Vec<bool> = Vec::new();
+    for parent in parents {
+        let through = |bridge: usize| {
+            let windows = found.functions[bridge].bridge.as_ref();
+            reaches[bridge] && windows.is_some_and(|windows| windows.has_prefetchable)
+        };
+        reaches.push(parent.is_none_or(through));
+    }
+    reaches
+}
+
+/// The base addresses of a function that are in `pool`. Those of virtual functions take the room of all of them.
+fn bars_of(function: &Function, index: usize, high_reaches: bool, pool: Pool) -> Vec<Need> {
+    let mut needs = Vec::new();
+    let own = function.bars.iter().map(|bar| (bar, 1));
+    let virtual_functions =
+        function.virtual_functions.iter().flat_map(|v| v.bars.iter().map(|bar| (bar, v.total)));
+    for (nth, (bar, count)) in own.chain(virtual_functions).enumerate() {
+        let high = high_reaches && bar.kind == BarKind::Memory { wide: true, prefetchable: true };
+        let belongs = match pool {
+            Pool::Io => bar.kind.is_io(),
+            Pool::Memory => !bar.kind.is_io() && !high,
+            Pool::Prefetchable => high,
+        };
+        if belongs {
+            let size = bar.size.saturating_mul(count.into());
+            needs.push(Need { size, align: bar.size, function: index, bar: Some(nth) });
         }
     }
-    needs.sort_by_key(|need| core::cmp::Reverse((need.align, need.size)));
     needs
 }
 
-/// Size and alignment of a bridge's window; `None` if it needs none or has none.
-fn window_need(settings: &Settings, found: &Hierarchy, function: usize, pool: Pool) -> Option<(u64, u64)> {
-    let bridge = &found.functions[function];
+/// Size and alignment of a bridge's window around what is `inside`; `None` if it needs none or has none.
+fn window_need(settings: &Settings, bridge: &Function, inside: &[Need], pool: Pool) -> Option<(u64, u64)> {
     let windows = bridge.bridge.as_ref()?;
     let (granule, kept) = match pool {
         Pool::Io if !windows.has_io => return None,
@@ -91,62 +126,52 @@ fn window_need(settings: &Settings, found: &Hierarchy, function: usize, pool: Po
         Pool::Prefetchable if !windows.has_prefetchable => return None,
         Pool::Prefetchable => (1 << 20, settings.hot_plug_memory.1),
     };
-    let inside = needs(settings, found, Some(bridge.bdf), pool);
-    // Sorted by falling alignment, sizes add up with no gaps but before windows, whose size need not be a multiple of it.
-    let used = inside.iter().fold(0u64, |at, need| at.next_multiple_of(need.align).saturating_add(need.size));
+    // Sorted by falling alignment, sizes add up with no gaps but behind those that are not a multiple of it.
+    let used = inside.iter().fold(0, |at, need| round_up(at, need.align).saturating_add(need.size));
     let size = used.max(if windows.hot_plug { kept } else { 0 });
     let align = inside.iter().map(|need| need.align).max().unwrap_or(0).max(granule);
-    (size > 0).then(|| (size.next_multiple_of(granule), align))
+    (size > 0).then(|| (round_up(size, granule), align))
 }
 
-fn place(
-    settings: &Settings,
-    found: &mut Hierarchy,
-    parent: Option<Bdf>,
-    pool: Pool,
-    (start, end): (u64, u64),
-) {
+/// The next multiple; the largest number there is, which fits nowhere, if there is none.
+fn round_up(value: u64, multiple: u64) -> u64 {
+    value.checked_next_multiple_of(multiple).unwrap_or(u64::MAX)
+}
+
+fn place(found: &mut Hierarchy, needs: &Needs, wanted: &[Need], pool: Pool, (start, end): (u64, u64)) {
     let mut at = start;
     let mut too_large = Vec::new();
-    for need in needs(settings, found, parent, pool) {
-        let base = at.checked_next_multiple_of(need.align);
-        let room = base.and_then(|base| Some((base, base.checked_add(need.size)?)));
+    for need in wanted {
+        let base = round_up(at, need.align);
+        let room = base.checked_add(need.size).filter(|top| *top <= end).map(|top| (base, top));
         let function = &mut found.functions[need.function];
-        match (need.bar, room.filter(|(_, top)| *top <= end)) {
+        match (need.bar, room) {
             (Some(bar), Some((base, top))) => {
-                function.bars[bar].address = Some(base);
+                function.base_address(bar).address = Some(base);
                 at = top;
             }
             (Some(bar), None) => {
-                let (bdf, bar) = (function.bdf, function.bars[bar]);
-                found.problem(bdf, ProblemKind::NoAddress { index: bar.index, size: bar.size });
+                let (bdf, index) = (function.bdf, function.base_address(bar).index);
+                found.problem(bdf, ProblemKind::NoAddress { index, size: need.size });
             }
             (None, Some(range)) => {
-                place_window(settings, found, need.function, pool, range);
+                place_window(found, needs, need.function, pool, range);
                 at = range.1;
             }
-            (None, None) => too_large.push(need),
+            (None, None) => too_large.push(need.function),
         }
     }
     // What the others leave may be enough for some of what is behind a bridge that asks for too much.
-    for need in too_large {
+    for bridge in too_large {
         let range = rest(at, end, pool);
-        place_window(settings, found, need.function, pool, range);
+        place_window(found, needs, bridge, pool, range);
         at = range.1;
     }
 }
 
 /// Opens a bridge's window, and places what is below in it.
-fn place_window(
-    settings: &Settings,
-    found: &mut Hierarchy,
-    bridge: usize,
-    pool: Pool,
-    (base, top): (u64, u64),
-) {
-    let function = &mut found.functions[bridge];
-    let bdf = function.bdf;
-    if let (Some(windows), true) = (&mut function.bridge, base < top) {
+fn place_window(found: &mut Hierarchy, needs: &Needs, bridge: usize, pool: Pool, (base, top): (u64, u64)) {
+    if let (Some(windows), true) = (&mut found.functions[bridge].bridge, base < top) {
         let window = Some(base..=top - 1);
         match pool {
             Pool::Io => windows.io = window,
@@ -154,7 +179,7 @@ fn place_window(
             Pool::Prefetchable => windows.prefetchable = window,
         }
     }
-    place(settings, found, Some(bdf), pool, (base, top));
+    place(found, needs, &needs.below[bridge], pool, (base, top));
 }
 
 /// What is left, in whole granules of a window; empty if that is nothing.

@@ -2,8 +2,10 @@
 
 use crate::header::BarKind;
 use crate::interrupt::InterruptMode;
+use crate::registers::{header, id, sriov};
 use core::fmt;
 use core::ops::RangeInclusive;
+use std::collections::BTreeMap;
 use tlplab_units::{Bdf, Mps, Mrrs};
 
 /// All functions, and what is wrong with them.
@@ -30,6 +32,8 @@ pub struct Function {
     pub bridge: Option<Windows>,
     /// Its base addresses.
     pub bars: Vec<BarFound>,
+    /// The virtual functions it could have.
+    pub virtual_functions: Option<VirtualFunctions>,
     /// Its capabilities, in the order of the chains.
     pub capabilities: Vec<CapabilityFound>,
     /// The largest payload it can.
@@ -44,6 +48,21 @@ pub struct Function {
     pub intx: Option<(u8, u8)>,
 }
 
+/// The virtual functions of a function with SR-IOV. Bus numbers and addresses are kept for all of them, as Linux does, but none is
+/// live: NumVFs stays 0, and nothing enumerates them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VirtualFunctions {
+    /// How many there can be.
+    pub total: u16,
+    /// The first one's ID.
+    pub first: Bdf,
+    /// The last one's ID, which may be on a bus of its own.
+    pub last: Bdf,
+    /// Their base addresses: the size is that of one virtual function, and the address that of the first. Each has as much right
+    /// behind the one before it.
+    pub bars: Vec<BarFound>,
+}
+
 /// Bus numbers and windows of a bridge. A window is `None` if nothing below needs it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Windows {
@@ -53,6 +72,8 @@ pub struct Windows {
     pub subordinate: u8,
     /// Cards may come and go below.
     pub hot_plug: bool,
+    /// The functions right below have numbers of 8 bits, and no device number (ARI).
+    pub ari_forwarding: bool,
     /// It forwards I/O.
     pub has_io: bool,
     /// It forwards prefetchable memory.
@@ -68,7 +89,7 @@ pub struct Windows {
 /// A base address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BarFound {
-    /// Which, 0 to 5.
+    /// Which, 0 to 5; those of virtual functions are 7 to 12, as in Linux.
     pub index: u8,
     /// The space it is in.
     pub kind: BarKind,
@@ -123,8 +144,38 @@ pub enum ProblemKind {
         /// Its bytes.
         size: u64,
     },
+    /// A BAR does not keep the address that is written to it.
+    BarUnkept {
+        /// Which BAR.
+        index: u8,
+        /// What it reads, with its lowest bits.
+        found: u64,
+    },
+    /// The table of MSI-X is not within a BAR.
+    MsixTable,
     /// There is no bus number left for what is below.
     NoBusNumber,
+    /// The distances between the IDs of virtual functions would give several the same one.
+    VirtualIds {
+        /// First VF Offset.
+        offset: u16,
+        /// VF Stride.
+        stride: u16,
+    },
+    /// There is no bus number left for the virtual functions.
+    NoVirtualBus,
+}
+
+/// A BAR in a message.
+struct BarName(u8);
+
+impl fmt::Display for BarName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.checked_sub(BarFound::VIRTUAL) {
+            None => write!(f, "BAR {}", self.0),
+            Some(index) => write!(f, "VF BAR {index}"),
+        }
+    }
 }
 
 impl fmt::Display for Problem {
@@ -140,17 +191,65 @@ impl fmt::Display for Problem {
                 write!(f, "has a broken chain of capabilities at {at:#x}; the rest of it is left out")
             }
             ProblemKind::BarSize { index, mask } => {
-                write!(f, "BAR {index} reads {mask:#x} after ones were written, which is no size; left out")
+                let bar = BarName(index);
+                write!(f, "{bar} reads {mask:#x} after ones were written, which is no size; left out")
             }
             ProblemKind::NoAddress { index, size } => {
-                write!(f, "no address is left for BAR {index} of {size:#x} bytes; that space stays off")
+                let bar = BarName(index);
+                write!(f, "no address is left for {bar} of {size:#x} bytes; that space stays off")
+            }
+            ProblemKind::BarUnkept { index, found } => {
+                let bar = BarName(index);
+                write!(f, "{bar} reads {found:#x}, not the address that was written; that space stays off")
+            }
+            ProblemKind::MsixTable => {
+                f.write_str("the table of MSI-X is not within a BAR; it interrupts by other means")
             }
             ProblemKind::NoBusNumber => f.write_str("no bus number is left for what is below; left out"),
+            ProblemKind::VirtualIds { offset, stride } => {
+                write!(
+                    f,
+                    "virtual functions at offset {offset} with stride {stride} have no IDs of their own; left out"
+                )
+            }
+            ProblemKind::NoVirtualBus => {
+                f.write_str("no bus number is left for all its virtual functions; they are left out")
+            }
         }
     }
 }
 
+impl BarFound {
+    /// The index of the first BAR of virtual functions.
+    pub const VIRTUAL: u8 = 7;
+}
+
 impl Function {
+    /// Where an extended capability is.
+    pub fn extended_capability(&self, id: u16) -> Option<u16> {
+        let found = self.capabilities.iter().find(|c| c.extended && c.id == id);
+        found.map(|capability| capability.offset)
+    }
+    /// How many base addresses it has, with those of its virtual functions.
+    pub(super) fn base_addresses(&self) -> usize {
+        self.bars.len() + self.virtual_functions.as_ref().map_or(0, |functions| functions.bars.len())
+    }
+    /// The register of the base address with this index.
+    pub(super) fn register_of(&self, index: u8) -> u16 {
+        let start = |at: u16| at + sriov::BARS;
+        match index.checked_sub(BarFound::VIRTUAL) {
+            None => header::BARS + 4 * u16::from(index),
+            Some(index) => self.extended_capability(id::SRIOV).map_or(0, start) + 4 * u16::from(index),
+        }
+    }
+    /// The base address with this place among the function's own and, behind them, those of its virtual functions.
+    pub(super) fn base_address(&mut self, nth: usize) -> &mut BarFound {
+        let own = self.bars.len();
+        match &mut self.virtual_functions {
+            Some(functions) if nth >= own => &mut functions.bars[nth - own],
+            _ => &mut self.bars[nth],
+        }
+    }
     /// Where a capability below 100h is.
     pub fn capability(&self, id: u8) -> Option<u16> {
         let found = self.capabilities.iter().find(|c| !c.extended && c.id == u16::from(id));
@@ -166,6 +265,12 @@ impl Hierarchy {
     /// The functions right below `parent`; below the root complex for `None`.
     pub fn children(&self, parent: Option<Bdf>) -> impl Iterator<Item = &Function> {
         self.functions.iter().filter(move |function| function.parent == parent)
+    }
+    /// By function, the index of the bridge above it, which is lower than its own.
+    pub(super) fn parents(&self) -> Vec<Option<usize>> {
+        let indices: BTreeMap<Bdf, usize> = self.functions.iter().map(|f| f.bdf).zip(0..).collect();
+        let parent = |function: &Function| function.parent.and_then(|bdf| indices.get(&bdf).copied());
+        self.functions.iter().map(parent).collect()
     }
     pub(super) fn index_of(&self, bdf: Bdf) -> Option<usize> {
         self.functions.iter().position(|function| function.bdf == bdf)

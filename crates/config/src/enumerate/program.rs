@@ -1,7 +1,7 @@
 //! Writing down what was decided, and switching functions on.
 
 use super::access::Access;
-use super::hierarchy::{Function, Hierarchy, Windows};
+use super::hierarchy::{Function, Hierarchy, ProblemKind, Windows};
 use super::{InterruptPolicy, MpsPolicy, Settings};
 use crate::interrupt::InterruptMode;
 use crate::registers::{bridge_control, command, header, id, msi, msix, pcie};
@@ -15,15 +15,19 @@ pub(super) async fn program(
     found: &mut Hierarchy,
     wanted: impl Fn(Bdf) -> bool,
 ) {
-    choose_payloads(settings, found, &wanted);
+    let lowered = choose_payloads(settings, found, &wanted);
     route_intx(found);
+    for index in lowered {
+        lower_payload(access, &found.functions[index]).await;
+    }
     for index in 0..found.functions.len() {
         if !wanted(found.functions[index].bdf) {
             continue;
         }
         let function = &mut found.functions[index];
         function.mrrs = (settings.mrrs)(function);
-        write_bars(access, function).await;
+        write_bars(access, found, index).await;
+        let function = &found.functions[index];
         if let Some(windows) = &function.bridge {
             write_windows(access, function.bdf, windows).await;
         }
@@ -32,7 +36,8 @@ pub(super) async fn program(
             access.write8(function.bdf, header::INTERRUPT, wire).await;
         }
         enable(access, function).await;
-        let (mode, intx_disable) = interrupts(access, settings, function).await;
+        let (mode, intx_disable) = interrupts(access, settings, found, index).await;
+        let function = &mut found.functions[index];
         function.interrupts = mode;
         if intx_disable {
             let on = access.read16(function.bdf, header::COMMAND).await;
@@ -41,61 +46,86 @@ pub(super) async fn program(
     }
 }
 
-/// One payload size for everything below a root port, as any of it may talk to any other. What is there already keeps its size when
-/// something is added: a newcomer that can less is left with what it can.
-fn choose_payloads(settings: &Settings, found: &mut Hierarchy, wanted: &impl Fn(Bdf) -> bool) {
-    let roots: Vec<Bdf> = (0..found.functions.len()).map(|index| root_of(found, index)).collect();
-    for index in 0..found.functions.len() {
-        if !wanted(found.functions[index].bdf) {
-            continue;
+/// One payload size for everything below a root port, as any of it may talk to any other. Who was there before `wanted` were added
+/// keeps its size, unless a newcomer can only less: then all are lowered, and returned. (Linux lowers what is there only if it is the
+/// root port right above, as drivers may be at work elsewhere; behind a switch it tells the user to limit payloads from the start.)
+/// Nothing is raised when a function goes.
+fn choose_payloads(settings: &Settings, found: &mut Hierarchy, wanted: &impl Fn(Bdf) -> bool) -> Vec<usize> {
+    let most = match settings.mps {
+        MpsPolicy::Smallest => Mps::ALL[0],
+        MpsPolicy::Common(most) => most,
+    };
+    let mut roots: Vec<usize> = Vec::new(); // by function, the one on bus 0 above it
+    let mut common = vec![most; found.functions.len()]; // by those
+    for (index, parent) in found.parents().into_iter().enumerate() {
+        let function = &found.functions[index];
+        let root = parent.map_or(index, |parent| roots[parent]);
+        let can = if wanted(function.bdf) { function.mps_supported } else { function.mps };
+        common[root] = common[root].min(can);
+        roots.push(root);
+    }
+    let mut lowered = Vec::new();
+    for (index, (function, root)) in found.functions.iter_mut().zip(roots).enumerate() {
+        if !wanted(function.bdf) && function.mps > common[root] {
+            lowered.push(index);
         }
-        let common = match settings.mps {
-            MpsPolicy::Smallest => Mps::ALL[0],
-            MpsPolicy::Common(most) => {
-                let below = (0..roots.len()).filter(|other| roots[*other] == roots[index]);
-                let settled = |at: usize| {
-                    let function = &found.functions[at];
-                    if wanted(function.bdf) { function.mps_supported } else { function.mps }
-                };
-                below.map(settled).min().unwrap_or(Mps::ALL[0]).min(most)
-            }
-        };
-        found.functions[index].mps = common;
+        function.mps = function.mps.min(common[root]);
+        if wanted(function.bdf) {
+            function.mps = common[root];
+        }
     }
-}
-
-/// The function on bus 0 below which this one is.
-fn root_of(found: &Hierarchy, index: usize) -> Bdf {
-    let mut function = &found.functions[index];
-    while let Some(parent) = function.parent.and_then(|bdf| found.function(bdf)) {
-        function = parent;
-    }
-    function.bdf
+    lowered
 }
 
 /// Each bridge on the way rotates the wires by the device number of what is below (PCIe 5.0 §2.2.8.1, table 2-19).
 fn route_intx(found: &mut Hierarchy) {
+    let parents = found.parents();
     for index in 0..found.functions.len() {
         let Some((pin, _)) = found.functions[index].intx else { continue };
         let mut wire = pin - 1;
-        let mut at = &found.functions[index];
-        while let Some(parent) = at.parent.and_then(|bdf| found.function(bdf)) {
-            wire = (wire + at.bdf.device()) % 4;
-            at = parent;
+        let mut at = Some(index);
+        while let Some(function) = at {
+            let above = parents[function].and_then(|bridge| found.functions[bridge].bridge.as_ref());
+            // With function numbers of 8 bits the device is number 0.
+            let ari = above.is_some_and(|windows| windows.ari_forwarding);
+            let device = if ari { 0 } else { found.functions[function].bdf.device() };
+            wire = (wire + device) % 4;
+            at = parents[function];
         }
-        wire = (wire + at.bdf.device()) % 4;
         found.functions[index].intx = Some((pin, wire));
     }
 }
 
-async fn write_bars(access: &Access, function: &Function) {
-    for bar in &function.bars {
+/// Writes base addresses, and looks whether they stay.
+async fn write_bars(access: &Access, found: &mut Hierarchy, index: usize) {
+    let bdf = found.functions[index].bdf;
+    for nth in 0..found.functions[index].base_addresses() {
+        let bar = *found.functions[index].base_address(nth);
+        let at = found.functions[index].register_of(bar.index);
         let address = bar.address.unwrap_or(0);
-        let at = header::BARS + 4 * u16::from(bar.index);
-        access.write(function.bdf, at, address as u32).await;
+        access.write(bdf, at, address as u32).await;
         if bar.kind.is_wide() {
-            access.write(function.bdf, at + 4, (address >> 32) as u32).await;
+            access.write(bdf, at + 4, (address >> 32) as u32).await;
         }
+        if bar.address.is_none() {
+            continue;
+        }
+        let mut reads = u64::from(access.read(bdf, at).await);
+        if bar.kind.is_wide() {
+            reads |= u64::from(access.read(bdf, at + 4).await) << 32;
+        }
+        let told = if bar.kind.is_io() { 0b11 } else { 0xF };
+        if reads & !told != address {
+            found.functions[index].base_address(nth).address = None;
+            found.problem(bdf, ProblemKind::BarUnkept { index: bar.index, found: reads });
+        }
+    }
+}
+
+/// Closes the windows of a bridge behind which there is nothing to be found.
+pub(super) async fn close_windows(access: &Access, windows: Option<Windows>, bdf: Bdf) {
+    if let Some(Windows { has_io, has_prefetchable, .. }) = windows {
+        write_windows(access, bdf, &Windows { has_io, has_prefetchable, ..Windows::default() }).await;
     }
 }
 
@@ -124,11 +154,23 @@ async fn write_windows(access: &Access, bdf: Bdf, windows: &Windows) {
 /// Payload and read request sizes, and reporting of errors.
 async fn write_device_control(access: &Access, function: &Function) {
     let Some(at) = function.capability(id::PCIE) else { return };
-    let exponent = |bytes: u32| bytes.trailing_zeros() as u16 - 7;
     let old = access.read16(function.bdf, at + pcie::DEVICE_CONTROL).await;
     let sizes = exponent(function.mps.bytes()) << 5 | exponent(function.mrrs.bytes()) << 12;
     let reporting = 0b1111;
     access.write16(function.bdf, at + pcie::DEVICE_CONTROL, old & !0x70EF | sizes | reporting).await;
+}
+
+/// Makes the payload of a function that is at work smaller, and leaves all else as it is.
+async fn lower_payload(access: &Access, function: &Function) {
+    let Some(at) = function.capability(id::PCIE) else { return };
+    let old = access.read16(function.bdf, at + pcie::DEVICE_CONTROL).await;
+    let size = exponent(function.mps.bytes()) << 5;
+    access.write16(function.bdf, at + pcie::DEVICE_CONTROL, old & !0x00E0 | size).await;
+}
+
+/// As in Device Control: 0 for 128 bytes, 1 for 256.
+fn exponent(bytes: u32) -> u16 {
+    bytes.trailing_zeros() as u16 - 7
 }
 
 /// Decoding, but only of spaces in which everything has an address, and bus mastering.
@@ -148,13 +190,30 @@ async fn enable(access: &Access, function: &Function) {
 }
 
 /// Switches interrupts on as the policy says; how, and whether INTx must be off.
-async fn interrupts(access: &Access, settings: &Settings, function: &Function) -> (InterruptMode, bool) {
+async fn interrupts(
+    access: &Access,
+    settings: &Settings,
+    found: &mut Hierarchy,
+    index: usize,
+) -> (InterruptMode, bool) {
+    let function = &found.functions[index];
     if settings.interrupts == InterruptPolicy::MsiX
         && let Some(at) = function.capability(id::MSIX)
-        && enable_msix(access, settings, function, at).await
     {
-        return (InterruptMode::MsiX, true);
+        match msix_table(access, function, at).await {
+            Some(Table { base: Some(base), vectors }) => {
+                fill_table(access, settings, function.bdf, base, vectors).await;
+                access.write16(function.bdf, at + 2, (msix::ENABLE >> 16) as u16).await;
+                return (InterruptMode::MsiX, true);
+            }
+            Some(_) => {} // its BAR has no address, which was said
+            None => {
+                let bdf = function.bdf;
+                found.problem(bdf, ProblemKind::MsixTable);
+            }
+        }
     }
+    let function = &found.functions[index];
     if settings.interrupts != InterruptPolicy::Intx
         && let Some(at) = function.capability(id::MSI)
     {
@@ -165,22 +224,32 @@ async fn interrupts(access: &Access, settings: &Settings, function: &Function) -
     (mode, false)
 }
 
-/// Fills the table and switches it on; `false` if the table's BAR has no address.
-async fn enable_msix(access: &Access, settings: &Settings, function: &Function, at: u16) -> bool {
+/// The table of MSI-X.
+struct Table {
+    /// Its address, if its BAR has one.
+    base: Option<u64>,
+    vectors: u16,
+}
+
+/// Where the table of MSI-X is; `None` if it is not within a BAR.
+async fn msix_table(access: &Access, function: &Function, at: u16) -> Option<Table> {
     let table = access.read(function.bdf, at + msix::TABLE).await;
-    let bar = function.bars.iter().find(|bar| u32::from(bar.index) == table & 7);
-    let Some(base) = bar.and_then(|bar| bar.address) else { return false };
     let control = access.read(function.bdf, at).await;
     let vectors = (control >> 16 & 0x7FF) as u16 + 1;
+    let (index, offset) = (table & 7, u64::from(table & !7));
+    let bar = function.bars.iter().find(|bar| u32::from(bar.index) == index && !bar.kind.is_io())?;
+    let holds = offset + 16 * u64::from(vectors) <= bar.size;
+    holds.then(|| Table { base: bar.address.map(|base| base + offset), vectors })
+}
+
+async fn fill_table(access: &Access, settings: &Settings, bdf: Bdf, base: u64, vectors: u16) {
     for vector in 0..vectors {
-        let (address, data) = (settings.message)(function.bdf, vector);
-        let entry = base + u64::from(table & !7) + 16 * u64::from(vector);
+        let (address, data) = (settings.message)(bdf, vector);
+        let entry = base + 16 * u64::from(vector);
         for (offset, value) in [(0, address as u32), (4, (address >> 32) as u32), (8, data), (12, 0)] {
             access.write_memory(entry + offset, value).await;
         }
     }
-    access.write16(function.bdf, at + 2, (msix::ENABLE >> 16) as u16).await;
-    true
 }
 
 async fn enable_msi(access: &Access, settings: &Settings, bdf: Bdf, at: u16) {
@@ -193,6 +262,6 @@ async fn enable_msi(access: &Access, settings: &Settings, bdf: Bdf, at: u16) {
         data_at += 4;
     }
     access.write16(bdf, data_at, data as u16).await;
-    let asked_for = control >> 17 & 7;
+    let asked_for = (control >> 17 & 7).min(5); // 32 vectors; more is reserved
     access.write16(bdf, at + 2, (asked_for << 4) as u16 | (msi::ENABLE >> 16) as u16).await;
 }

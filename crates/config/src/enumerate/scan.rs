@@ -1,14 +1,17 @@
-//! Who is there: bus numbers depth first, identities, capabilities, sizes of base addresses.
+//! Who is there: bus numbers depth first, functions, and who is left out.
 
 use super::Settings;
 use super::access::Access;
-use super::hierarchy::{BarFound, CapabilityFound, Function, Hierarchy, ProblemKind, Windows};
+use super::examine::{examine, examine_virtual};
+use super::hierarchy::{Function, Hierarchy, ProblemKind};
+use super::program::close_windows;
 use crate::PortType;
-use crate::header::BarKind;
-use crate::interrupt::InterruptMode;
-use crate::registers::{header, id, pcie, status};
+use crate::registers::{header, id, pcie};
 use std::pin::Pin;
-use tlplab_units::{Bdf, Duration, Mps, Mrrs};
+use tlplab_units::{Bdf, Duration};
+
+/// Asking again takes at least this long, so that asking comes to an end.
+const SHORTEST_RETRY: Duration = Duration::from_us(1);
 
 /// Everything below bus 0.
 pub(super) async fn scan_root(access: &Access, settings: &Settings, found: &mut Hierarchy) {
@@ -43,33 +46,126 @@ fn scan_bus<'a>(
     Box::pin(async move {
         let mut highest = bus.number;
         for device in 0..bus.devices {
-            let mut functions = 1;
-            let mut function = 0;
-            while function < functions {
-                let bdf = Bdf(u16::from(bus.number) << 8 | u16::from(device) << 3 | function);
-                function += 1;
-                let Some(ids) = identify(access, settings, found, bdf).await else {
-                    if functions == 1 {
-                        break; // without function 0 there is no device
-                    }
-                    continue;
-                };
-                let kind = (access.read(bdf, header::HEADER_TYPE).await >> 16) as u8;
-                if kind & 0x7F > 1 {
-                    found.problem(bdf, ProblemKind::HeaderType(kind));
-                    continue;
-                }
-                if kind & 0x80 != 0 {
-                    functions = 8;
-                }
-                let index = examine(access, found, bdf, bus.parent, ids, kind & 0x7F == 1).await;
-                if found.functions[index].bridge.is_some() {
-                    highest = number_buses(access, settings, found, index, (highest, bus.last)).await;
-                }
-            }
+            highest = scan_device(access, settings, found, &bus, device, highest).await;
         }
         highest
     })
+}
+
+/// Which functions a device may have besides function 0.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Others {
+    None,
+    /// Functions 1 to 7.
+    UpTo7,
+    /// Those that the list in the ARI capabilities names, up to 255.
+    Listed,
+}
+
+/// Looks at the functions of a device and below; the highest bus number in use.
+async fn scan_device(
+    access: &Access,
+    settings: &Settings,
+    found: &mut Hierarchy,
+    bus: &Bus,
+    device: u8,
+    mut highest: u8,
+) -> u8 {
+    let mut others = Others::None;
+    let mut number = 0;
+    loop {
+        let bdf = Bdf(u16::from(bus.number) << 8 | u16::from(device << 3 | number));
+        let seen = scan_function(access, settings, found, bdf, bus.parent).await;
+        if number == 0 {
+            // Without function 0 there is no device.
+            let Some((index, multi_function)) = seen else { return highest };
+            others = match ari_forwarding(access, found, index, bus).await {
+                true => Others::Listed,
+                false if multi_function => Others::UpTo7,
+                false => Others::None,
+            };
+        }
+        if let Some((index, _)) = seen {
+            examine_virtual(access, found, index, others == Others::Listed).await;
+            highest = virtual_buses(found, index, bus, highest);
+            if found.functions[index].bridge.is_some() {
+                highest = number_buses(access, settings, found, index, (highest, bus.last)).await;
+            }
+        }
+        number = match (others, seen) {
+            (Others::UpTo7, _) if number < 7 => number + 1,
+            (Others::Listed, Some((index, _))) => {
+                match next_function(access, &found.functions[index]).await {
+                    next if next > number => next,
+                    _ => return highest, // 0 ends the list; one that leads back is broken
+                }
+            }
+            _ => return highest,
+        };
+    }
+}
+
+/// Looks at one function; its index, and whether it says that there are others.
+async fn scan_function(
+    access: &Access,
+    settings: &Settings,
+    found: &mut Hierarchy,
+    bdf: Bdf,
+    parent: Option<Bdf>,
+) -> Option<(usize, bool)> {
+    let ids = identify(access, settings, found, bdf).await?;
+    let kind = (access.read(bdf, header::HEADER_TYPE).await >> 16) as u8;
+    if kind & 0x7F > 1 {
+        found.problem(bdf, ProblemKind::HeaderType(kind));
+        return None;
+    }
+    let index = examine(access, found, bdf, parent, ids, kind & 0x7F == 1).await;
+    Some((index, kind & 0x80 != 0))
+}
+
+/// Lets the port above forward to functions 8 to 255, if both it and function 0 below can (PCIe 5.0 §6.13).
+async fn ari_forwarding(access: &Access, found: &mut Hierarchy, function_0: usize, bus: &Bus) -> bool {
+    let listed = found.functions[function_0].extended_capability(id::ARI).is_some();
+    let port = bus.parent.filter(|_| bus.devices == 1).and_then(|bdf| found.index_of(bdf));
+    let Some(port) = port.map(|index| &mut found.functions[index]) else { return false };
+    let (bdf, at) = (port.bdf, port.capability(id::PCIE));
+    let (Some(at), Some(windows)) = (at, &mut port.bridge) else { return false };
+    if !listed && !windows.ari_forwarding {
+        return false;
+    }
+    let second = access.read16(bdf, at + pcie::CAPABILITIES).await & 0xF >= 2;
+    let capable = second
+        && access.read(bdf, at + pcie::DEVICE_CAPABILITIES_2).await & u32::from(pcie::ARI_FORWARDING) != 0;
+    windows.ari_forwarding = listed && capable;
+    if capable {
+        let bit = if listed { pcie::ARI_FORWARDING } else { 0 };
+        let old = access.read16(bdf, at + pcie::DEVICE_CONTROL_2).await;
+        access.write16(bdf, at + pcie::DEVICE_CONTROL_2, old & !pcie::ARI_FORWARDING | bit).await;
+    }
+    windows.ari_forwarding
+}
+
+/// The next function of the list in the ARI capabilities; 0 if there is none.
+async fn next_function(access: &Access, function: &Function) -> u8 {
+    let Some(at) = function.extended_capability(id::ARI) else { return 0 };
+    (access.read(function.bdf, at + 4).await >> 8) as u8
+}
+
+/// Keeps bus numbers for virtual functions whose IDs reach beyond their bus; the highest bus number in use.
+fn virtual_buses(found: &mut Hierarchy, index: usize, bus: &Bus, highest: u8) -> u8 {
+    let function = &found.functions[index];
+    let Some(last) = function.virtual_functions.as_ref().map(|functions| functions.last.bus()) else {
+        return highest;
+    };
+    let taken = |bridge: &Function| bridge.bridge.as_ref().is_some_and(|w| (1..=last).contains(&w.secondary));
+    let free = last == bus.number || last <= bus.last && !found.children(bus.parent).any(taken);
+    if !free {
+        let bdf = function.bdf;
+        found.functions[index].virtual_functions = None;
+        found.problem(bdf, ProblemKind::NoVirtualBus);
+        return highest;
+    }
+    highest.max(last)
 }
 
 /// Vendor and device ID of who is there, however long it takes until it is ready.
@@ -92,142 +188,13 @@ async fn identify(
                 return None;
             }
             0x0001 => {
-                access.wait(settings.retry_interval).await;
-                waited += settings.retry_interval.max(Duration::from_fs(1));
+                let interval = settings.retry_interval.max(SHORTEST_RETRY);
+                access.wait(interval).await;
+                waited += interval;
             }
             vendor => return Some((vendor, (value >> 16) as u16)),
         }
     }
-}
-
-/// Looks at a function, with decoding off; its index.
-async fn examine(
-    access: &Access,
-    found: &mut Hierarchy,
-    bdf: Bdf,
-    parent: Option<Bdf>,
-    ids: (u16, u16),
-    is_bridge: bool,
-) -> usize {
-    access.write16(bdf, header::COMMAND, 0).await;
-    let class = access.read(bdf, header::CLASS).await >> 8;
-    let capabilities = capabilities(access, found, bdf).await;
-    let mut function = Function {
-        bdf,
-        parent,
-        ids,
-        class,
-        bridge: None,
-        bars: Vec::new(),
-        capabilities,
-        mps_supported: Mps::ALL[0],
-        mps: Mps::ALL[0],
-        mrrs: Mrrs::ALL[2],
-        interrupts: InterruptMode::Disabled,
-        intx: None,
-    };
-    if let Some(at) = function.capability(id::PCIE) {
-        let capable = access.read(bdf, at + pcie::DEVICE_CAPABILITIES).await as usize & 7;
-        function.mps_supported = Mps::ALL[capable.min(5)];
-    }
-    function.bars = size_bars(access, found, bdf, if is_bridge { 2 } else { 6 }).await;
-    if is_bridge {
-        function.bridge = Some(examine_bridge(access, &function).await);
-    }
-    let pin = (access.read(bdf, header::INTERRUPT).await >> 8) as u8;
-    function.intx = (1..=4).contains(&pin).then_some((pin, 0));
-    found.functions.push(function);
-    found.functions.len() - 1
-}
-
-/// Both chains.
-async fn capabilities(access: &Access, found: &mut Hierarchy, bdf: Bdf) -> Vec<CapabilityFound> {
-    let mut chain: Vec<CapabilityFound> = Vec::new();
-    let has_chain = access.read16(bdf, header::STATUS).await & status::CAPABILITIES != 0;
-    let mut at = if has_chain { access.read(bdf, header::CAPABILITIES).await as u16 & 0xFC } else { 0 };
-    while at != 0 {
-        let value = access.read(bdf, at).await;
-        if at < 0x40 || value == u32::MAX || chain.iter().any(|c| c.offset == at) {
-            found.problem(bdf, ProblemKind::CapabilityChain(at));
-            break;
-        }
-        chain.push(CapabilityFound { id: value as u16 & 0xFF, extended: false, offset: at });
-        at = (value >> 8) as u16 & 0xFC;
-    }
-    let is_pcie = chain.iter().any(|c| c.id == u16::from(id::PCIE));
-    at = if is_pcie { 0x100 } else { 0 };
-    while at != 0 {
-        let value = access.read(bdf, at).await;
-        if at == 0x100 && (value == 0 || value == u32::MAX) {
-            break; // there are none
-        }
-        if at < 0x100 || value == u32::MAX || chain.iter().any(|c| c.offset == at) {
-            found.problem(bdf, ProblemKind::CapabilityChain(at));
-            break;
-        }
-        chain.push(CapabilityFound { id: value as u16, extended: true, offset: at });
-        at = (value >> 20) as u16 & 0xFFC;
-    }
-    chain
-}
-
-/// Base addresses tell their size when ones are written to them (PCIe 5.0 §7.5.1.2.1).
-async fn size_bars(access: &Access, found: &mut Hierarchy, bdf: Bdf, count: u8) -> Vec<BarFound> {
-    let mut bars = Vec::new();
-    let mut index = 0;
-    while index < count {
-        let this = index;
-        index += 1;
-        let at = header::BARS + 4 * u16::from(this);
-        let low = probe(access, bdf, at).await;
-        if low == 0 {
-            continue;
-        }
-        let Some(kind) = BarKind::from_bits(low).filter(|kind| !kind.is_wide() || this + 1 < count) else {
-            found.problem(bdf, ProblemKind::BarSize { index: this, mask: low.into() });
-            continue;
-        };
-        let mut mask = u64::from(low & if kind.is_io() { !0b11 } else { !0xF });
-        if kind.is_wide() {
-            mask |= u64::from(probe(access, bdf, at + 4).await) << 32;
-            index += 1;
-        } else {
-            mask |= 0xFFFF_FFFF << 32;
-        }
-        if kind.is_io() && mask & 0xFFFF_0000 == 0 {
-            mask |= 0xFFFF_0000; // a function may decode 16 bits of I/O address only
-        }
-        let size = mask.wrapping_neg();
-        if mask as u32 == 0 && !kind.is_wide() || !size.is_power_of_two() {
-            found.problem(bdf, ProblemKind::BarSize { index: this, mask });
-            continue;
-        }
-        bars.push(BarFound { index: this, kind, size, address: None });
-    }
-    bars
-}
-
-async fn probe(access: &Access, bdf: Bdf, at: u16) -> u32 {
-    access.write(bdf, at, u32::MAX).await;
-    let mask = access.read(bdf, at).await;
-    access.write(bdf, at, 0).await;
-    mask
-}
-
-/// What a bridge can forward, and whether cards may come below it.
-async fn examine_bridge(access: &Access, function: &Function) -> Windows {
-    let bdf = function.bdf;
-    access.write16(bdf, header::IO_WINDOW, 0x00F0).await;
-    let has_io = access.read16(bdf, header::IO_WINDOW).await & 0xF0 != 0;
-    access.write(bdf, header::PREFETCHABLE_WINDOW, 0x0000_FFF0).await;
-    let has_prefetchable = access.read(bdf, header::PREFETCHABLE_WINDOW).await & 0xFFFF == 0xFFF1;
-    let mut hot_plug = false;
-    if let Some(at) = function.capability(id::PCIE)
-        && access.read16(bdf, at + pcie::CAPABILITIES).await >> 8 & 1 == 1
-    {
-        hot_plug = access.read(bdf, at + pcie::SLOT_CAPABILITIES).await >> 6 & 1 == 1;
-    }
-    Windows { has_io, has_prefetchable, hot_plug, ..Windows::default() }
 }
 
 /// Gives a bridge the next bus number, looks below, and closes the range; the highest bus number in use.
@@ -241,7 +208,7 @@ async fn number_buses(
     let bdf = found.functions[index].bdf;
     if highest == last {
         found.problem(bdf, ProblemKind::NoBusNumber);
-        found.functions[index].bridge = None;
+        close_windows(access, found.functions[index].bridge.take(), bdf).await;
         access.write(bdf, header::BUS_NUMBERS, 0).await;
         return highest;
     }

@@ -4,7 +4,8 @@ use crate::header::{Bar, place_bar};
 use crate::layout::{Block, LayoutError};
 use crate::registers::sriov;
 
-/// Virtual functions. This is their control; what they are when they are switched on is the owner's to say.
+/// Virtual functions. This is their control; what they are when they are switched on is the owner's to say. Enumeration keeps bus
+/// numbers and addresses for them, and leaves them off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SrIov {
     /// How many there can be.
@@ -22,17 +23,16 @@ pub struct SrIov {
 impl SrIov {
     pub(crate) fn place(self, block: &mut Block<'_>) -> Result<(), LayoutError> {
         block.require(self.total > 0, "total functions", self.total, "at least 1")?;
-        let (enable, memory, ari) = (1u16 << 0, 1u16 << 3, 1u16 << 4);
-        block.writable(0x08, enable | memory | ari);
-        block.set(0x0C, self.total); // InitialVFs
-        block.set(0x0E, self.total);
-        block.writable(0x10, 0xFFFFu16); // NumVFs
-        block.set(0x14, self.first_offset);
-        block.set(0x16, self.stride);
+        block.writable(sriov::CONTROL, sriov::ENABLE | sriov::MEMORY_ENABLE | sriov::ARI_HIERARCHY);
+        block.set(sriov::INITIAL, self.total);
+        block.set(sriov::INITIAL + 2, self.total);
+        block.writable(sriov::COUNT, 0xFFFFu16);
+        block.set(sriov::OFFSET, self.first_offset);
+        block.set(sriov::OFFSET + 2, self.stride);
         block.set(0x1A, self.device);
         block.set(0x1C, 0x553u32); // pages of 4, 8, 64, 256 KiB, 1 and 4 MiB
-        block.set(0x20, 1u32);
-        block.writable(0x20, 0x553u32);
+        block.set(sriov::PAGE_SIZE, 1u32);
+        block.writable(sriov::PAGE_SIZE, 0x553u32);
         let mut taken = false;
         for (index, bar) in (0..).zip(self.bars) {
             let Some(bar) = bar else {

@@ -1,0 +1,5 @@
+//! Enumeration on machines in memory.
+
+mod machine;
+mod random;
+mod small;
