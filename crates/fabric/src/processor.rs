@@ -210,7 +210,15 @@ impl Fabric {
         let Some(Pending { access, lanes, transaction }) = self.root().registers.remove(index) else {
             return;
         };
-        let ending = result.as_ref().err().map_or(Ending::Done, ending_of);
+        let ending = match (&result, access.register) {
+            (Ok(_), _) => Ending::Done,
+            // That nobody is there, or not yet, is an answer to software that looks for functions.
+            (
+                Err(CompletionError::UnsupportedRequest { .. } | CompletionError::RetryStatus),
+                Register::Config { .. },
+            ) => Ending::Done,
+            (Err(error), _) => ending_of(error),
+        };
         self.end_transaction(transaction, handle, ending);
         let read = access.data.is_none();
         let value = match (result, access.register) {

@@ -10,9 +10,9 @@ use proptest::prelude::*;
 use tlplab_config::ConfigSpace;
 use tlplab_config::enumerate::ProblemKind;
 use tlplab_device::{BarSpec, Identity};
-use tlplab_fabric::Fabric;
 use tlplab_fabric::config::*;
 use tlplab_fabric::errors::ErrorKind;
+use tlplab_fabric::{Ending, Fabric};
 use tlplab_units::{Bdf, Duration, Time};
 use tlplab_wire::tlp::{Kind, Repr};
 
@@ -126,6 +126,9 @@ fn requests_are_of_type_1_until_they_reach_their_bus() {
         errors.filter(|error| fabric.topology().ports[error.port.index()].name == name).map(|e| e.count).sum()
     };
     assert_eq!((refused("sw0"), refused("sw1")), (30, 31));
+    // Which is what software wanted to know: none of its requests has failed.
+    assert!(watch.transactions().iter().all(|transaction| transaction.ending == Ending::Done));
+    watch.check_attribution(&fabric);
 }
 
 /// A device that is not ready answers with Retry Status, and the software comes again.
