@@ -207,6 +207,18 @@ def test_a_device_that_is_never_ready_is_a_problem(root: Path, capsys: pytest.Ca
     assert "card" in {function["component"] for function in document["functions"]}
 
 
+def test_registers_can_be_read_later(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A card that has been sent to work is as it was, and the time is told."""
+    arguments = ["lspci", *options(root, "three levels, two functions")]
+    at_once, later = (json.loads(tlplab(capsys, *arguments, "--json", "-", *at)) for at in ([], ["--at", "400us"]))
+    assert at_once["now_fs"] == at_once["enumerated_fs"] == later["enumerated_fs"]
+    assert later["now_fs"] == 400e9
+    assert at_once["functions"] == later["functions"]
+    assert "as it is after 400 µs" in tlplab(capsys, *arguments, "--at", "400us")
+    assert cli.status([*arguments, "--at", "soon"]) == 2
+    assert '"soon" is not a time' in capsys.readouterr().err
+
+
 def test_one_thing_goes_to_the_standard_output(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     experiment = options(root, "one switch")
     dump = tlplab(capsys, "lspci", *experiment, "-x")

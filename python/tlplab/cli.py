@@ -17,7 +17,7 @@ from tlplab.errors import ExperimentError, RunError
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.reproduce import command
-from tlplab.session import Finished, finish
+from tlplab.session import Finished, finish, succeed
 
 FAILED = 1
 BAD_INPUT = 2
@@ -134,25 +134,28 @@ def check(experiment: str, overrides: Sequence[str], load: str | None) -> None:
 
 @commands.command("lspci")
 @experiment_options
+@click.option("--at", metavar="TIME", help="Run until TIME first, as in --at 50us.")
 @click.option("-x", "dump_out", is_flag=True, help="Print the registers as lspci -F reads them; the same as -o -.")
 @click.option("-o", "output", metavar="FILE|-", help="Write the registers as lspci -F reads them.")
 @click.option(
     "--json", "json_file", metavar="FILE|-", help="Write what the tree shows, and more; - is the standard output."
 )
 def lspci_command(
-    experiment: str, overrides: Sequence[str], load: str | None, dump_out: bool, output: str | None,
+    experiment: str, overrides: Sequence[str], load: str | None, at: str | None, dump_out: bool, output: str | None,
     json_file: str | None,
 ) -> None:  # fmt: skip
     """Enumerate an experiment's fabric and show what software sees of it.
 
     The tree shows each function with the component it belongs to, its link, its addresses and limits, as they are when
-    enumeration is over and nothing else has happened. It is printed unless something else goes to the standard output.
+    enumeration is over and nothing else has happened, or after --at TIME of the run. It is printed unless something
+    else goes to the standard output.
 
     \b
     Examples:
       tlplab lspci experiments/quickstart.toml
       tlplab lspci experiments/quickstart.toml -x | lspci -F /dev/stdin -vvv
       tlplab lspci experiments/quickstart.toml -o out/dump.txt && lspci -F out/dump.txt -t
+      tlplab lspci experiments/errors.toml --at 100us -x | lspci -F /dev/stdin -vvv
     """
     if dump_out and output is not None:
         raise click.UsageError("-x and -o both say where the registers go; give one of them")
@@ -162,7 +165,12 @@ def lspci_command(
         to_stdout={"-o", "--json"},
         inputs={"the experiment": experiment, "--load": load},
     )
+    if at is not None:
+        overrides = [*overrides, f"stop={at}"]
     simulation = _core.Simulation(experiment, overrides=overrides, load=load)
+    if at is not None:
+        with Bar(quiet=False) as bar:
+            succeed(finish(simulation, bar.update))
     seen, dump = simulation.lspci()
     if output is not None:
         write_text(output, dump)

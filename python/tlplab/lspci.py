@@ -85,6 +85,7 @@ class Document(TypedDict):
     title: str
     enumeration: str
     enumerated_fs: int
+    now_fs: int
     functions: list[Function]
     problems: list[Problem]
 
@@ -100,6 +101,8 @@ def show(document: Document, stream: TextIO) -> None:
     console.print(tree)
     if document["enumeration"] == "simulated":
         console.print(Text(f"enumeration took {quantities.time_fs(document['enumerated_fs'])}", style="dim"))
+    if document["now_fs"] > document["enumerated_fs"]:
+        console.print(Text(f"as it is after {quantities.time_fs(document['now_fs'])}", style="dim"))
     for problem in document["problems"]:
         console.print(Text(problem["message"], style="red"))
 

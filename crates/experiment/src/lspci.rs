@@ -1,6 +1,6 @@
 //! What software sees of a fabric once it has enumerated it: the document `tlplab/lspci/1`, and the dump that `lspci -F` reads.
 //!
-//! Registers are read after enumeration and before anything else happens. Identifiers and addresses are hexadecimal in strings, as
+//! Registers are read when enumeration is over, or later if the run is further. Identifiers and addresses are hexadecimal in strings, as
 //! `lspci` writes them; sizes are bytes.
 
 use crate::run::{Run, RunError};
@@ -11,7 +11,7 @@ use tlplab_config::lspci::{class_name, dump};
 use tlplab_config::{BarKind, ConfigSpace, InterruptMode, PortType, enumerate};
 use tlplab_fabric::Fabric;
 use tlplab_fabric::config::EnumerationTime;
-use tlplab_units::{Bdf, Generation, Width};
+use tlplab_units::{Bdf, Generation, Time, Width};
 
 /// Value of [`Document::schema`].
 pub const SCHEMA: &str = "tlplab/lspci/1";
@@ -27,6 +27,8 @@ pub struct Document {
     pub enumeration: String,
     /// When enumeration was over.
     pub enumerated_fs: u64,
+    /// When the registers were read.
+    pub now_fs: u64,
     /// A bridge comes before what is below it.
     pub functions: Vec<Function>,
     /// What did not work.
@@ -139,7 +141,7 @@ pub struct Problem {
     pub message: String,
 }
 
-/// Goes on until enumeration is over, and tells what it made: the document, and the text of `lspci -xxxx`.
+/// Goes on until enumeration is over, if it is not, and tells what is there: the document, and the text of `lspci -xxxx`.
 ///
 /// # Errors
 /// [`RunError::Fault`]
@@ -159,7 +161,8 @@ pub fn lspci(run: &mut Run) -> Result<(Document, String), RunError> {
         schema: SCHEMA.into(),
         title,
         enumeration: enumeration.into(),
-        enumerated_fs: fabric.now().as_fs(),
+        enumerated_fs: fabric.enumerated_at().unwrap_or(Time::ZERO).as_fs(),
+        now_fs: fabric.now().as_fs(),
         functions: there.map(|(found, space)| function(fabric, found, space)).collect(),
         problems: hierarchy.problems.iter().map(problem).collect(),
     };

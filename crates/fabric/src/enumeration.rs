@@ -14,7 +14,7 @@ use tlplab_config::ConfigSpace;
 use tlplab_config::enumerate::{Answer, Enumerator, Hierarchy, InterruptPolicy, Request, Settings, Step};
 use tlplab_device::{DeviceInfo, ECAM, Event, HostAction, HostEvent, OpId, ecam_address};
 use tlplab_transaction::Payload;
-use tlplab_units::{Bdf, Mrrs};
+use tlplab_units::{Bdf, Mrrs, Time};
 use tlplab_wire::tlp::CfgTarget;
 
 /// Below 4 GiB, base addresses come from here on; host memory has a hole there.
@@ -32,6 +32,8 @@ pub(crate) struct Enumeration {
     pub(crate) mrrs: Arc<Mutex<BTreeMap<Bdf, Mrrs>>>,
     /// What it found.
     found: Option<Hierarchy>,
+    /// When that was, the first time.
+    over: Option<Time>,
     /// By the function that interrupts: which device of those that programs know it is.
     pub(crate) sources: BTreeMap<Bdf, usize>,
 }
@@ -44,6 +46,7 @@ impl Enumeration {
             interrupts,
             mrrs: Arc::default(),
             found: None,
+            over: None,
             sources: BTreeMap::new(),
         }
     }
@@ -171,6 +174,7 @@ impl Fabric {
         let functions = hierarchy.functions.iter().map(|function| function.bdf);
         self.enumeration.sources = functions.filter_map(|id| Some((id, self.device_with(id)?))).collect();
         self.enumeration.found = Some(hierarchy);
+        self.enumeration.over.get_or_insert(self.now);
         for i in 0..self.nodes.len() {
             self.start_if_configured(NodeId(i as u16));
         }
@@ -238,6 +242,11 @@ impl Fabric {
     /// What software found, once it has; see [`EnumerationTime`](crate::config::EnumerationTime).
     pub fn hierarchy(&self) -> Option<&Hierarchy> {
         self.enumeration.found.as_ref()
+    }
+
+    /// When enumeration was over and devices and programs could start.
+    pub fn enumerated_at(&self) -> Option<Time> {
+        self.enumeration.over
     }
 
     /// The configuration space of every function that software can reach, in the order of their IDs.
