@@ -38,9 +38,16 @@ pub(super) struct Interrupts {
     /// The pin is asserted, or the MSI message went.
     asserted: bool,
     throttles: [Throttle; VECTORS as usize + 1],
+    /// Interrupts since software last asked.
+    count: u32,
 }
 
 impl Interrupts {
+    /// Interrupts since the last call.
+    pub(super) fn take_count(&mut self) -> u32 {
+        std::mem::take(&mut self.count)
+    }
+
     /// Causes appear.
     pub(super) fn raise(&mut self, cx: &mut Context<'_>, file: &Registers, causes: u32) {
         self.causes |= causes;
@@ -61,16 +68,15 @@ impl Interrupts {
         self.mask
     }
 
-    /// A read of `ICR`. It clears the causes when nothing is in the mask, when they interrupt and `CTRL_EXT.IAME` is set, and always unless
-    /// MSI-X is in use; `IAME` also takes `IAM` out of the mask.
+    /// A read of `ICR`. It clears the causes when nothing is in the mask, when they interrupt, and always unless MSI-X is in use; with
+    /// `CTRL_EXT.IAME` it also takes `IAM` out of the mask when they interrupt.
     pub(super) fn read(&mut self, cx: &mut Context<'_>, file: &Registers) -> u32 {
         let pending = self.causes & self.mask != 0;
         let value = self.causes | if pending { cause::ASSERTED } else { 0 };
-        let acknowledges = pending && file.has(regs::CTRL_EXT, ctrl_ext::IAME);
-        if self.mask == 0 || acknowledges || cx.interrupt_mode() != InterruptMode::MsiX {
+        if self.mask == 0 || pending || cx.interrupt_mode() != InterruptMode::MsiX {
             self.causes = 0;
         }
-        if acknowledges {
+        if pending && file.has(regs::CTRL_EXT, ctrl_ext::IAME) {
             self.mask &= !file.get(regs::IAM);
         }
         self.update(cx, file);
@@ -152,6 +158,7 @@ impl Interrupts {
         let throttle = &mut self.throttles[vector];
         if cx.now() >= throttle.next {
             throttle.next = cx.now() + Duration::from_ns(256 * u64::from(interval));
+            self.count = self.count.saturating_add(1);
             return true;
         }
         if !std::mem::replace(&mut throttle.armed, true) {

@@ -302,6 +302,7 @@ impl Nic {
             }
             regs::SYSTIML => self.system_time(cx.now()) as u32,
             at if at == regs::SYSTIML + 4 => (self.system_time(cx.now()) >> 32) as u32,
+            statistics::INTERRUPTS => self.interrupts.take_count(),
             at if Statistics::has(at) => self.counters.read(at),
             _ => self.file.get(at),
         }

@@ -22,7 +22,7 @@ static PLAIN: &[Plain] = &[
     word(CTRL, 0x0014_0241, 0x7BFF_FFFF),
     word(STATUS, 0x0008_0280, 0),
     word(EECD, eecd::PRES | eecd::AUTO_RD, 0x0000_004F),
-    word(CTRL_EXT, 0x0010_0000, !ctrl_ext::EE_RST & 0x7FFF_FFFF),
+    word(CTRL_EXT, 0x0010_0000, !ctrl_ext::EE_RST),
     rw(0x0024, 1), // SCTL
     rw(0x0028, 3), // FCAL, FCAH, FCT
     word(VET, 0x8100, 0xFFFF),

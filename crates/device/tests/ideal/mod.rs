@@ -30,6 +30,8 @@ pub(crate) struct Ideal {
     /// Every DMA or MMIO operation: when, what, where, how long.
     pub(crate) log: Vec<(Time, &'static str, u64, u64)>,
     pub(crate) interrupts: u64,
+    /// The vectors of the messages, in order.
+    pub(crate) messages: Vec<u16>,
     pub(crate) mode: InterruptMode,
     /// Others share the pin's wire and raise it, too.
     pub(crate) strangers: bool,
@@ -48,7 +50,13 @@ pub(crate) struct Ideal {
     host_op: u64,
     waiting: BTreeMap<u64, OpId>,
     next_token: u64,
+    /// What the device answered to a read by the test itself.
+    answer: Option<Payload>,
+    started: bool,
 }
+
+/// Of a read by the test itself.
+const OWN: ReplyToken = ReplyToken(u64::MAX);
 
 impl Ideal {
     pub(crate) fn new(length_only: bool) -> Self {
@@ -61,6 +69,7 @@ impl Ideal {
             length_only,
             log: vec![],
             interrupts: 0,
+            messages: vec![],
             mode: InterruptMode::MsiX,
             strangers: false,
             pin: false,
@@ -75,6 +84,8 @@ impl Ideal {
             host_op: 0,
             waiting: BTreeMap::new(),
             next_token: 0,
+            answer: None,
+            started: false,
         }
     }
 
@@ -112,6 +123,29 @@ impl Ideal {
 
     /// Runs until nothing happens, or until `stop`.
     pub(crate) fn run(&mut self, stop: Time) {
+        if !std::mem::replace(&mut self.started, true) {
+            self.start();
+        }
+        self.work(stop);
+    }
+
+    /// Lets time pass.
+    pub(crate) fn wait(&mut self, time: Duration) {
+        let until = self.now + time;
+        self.run(until);
+        self.now = until;
+    }
+
+    /// The test reads or writes a device as the processor would, at once.
+    pub(crate) fn read(&mut self, bar: u8, offset: u64, bytes: u32) -> Payload {
+        self.tell(0, Event::MmioRead { bar, offset, bytes, reply: OWN });
+        self.answer.take().expect("it answers at once")
+    }
+    pub(crate) fn write(&mut self, bar: u8, offset: u64, data: Payload) {
+        self.tell(0, Event::MmioWrite { bar, offset, data });
+    }
+
+    fn start(&mut self) {
         for index in 0..self.devices.len() {
             self.infos[index].interrupts = self.mode;
             self.at(Duration::ZERO, Happening::Device(index, Event::Start));
@@ -120,6 +154,9 @@ impl Ideal {
             }
         }
         self.at(Duration::ZERO, Happening::Host(HostEvent::Start));
+    }
+
+    fn work(&mut self, stop: Time) {
         while let Some((&(time, _), _)) = self.agenda.first_key_value().filter(|((time, _), _)| *time <= stop)
         {
             self.now = time;
@@ -212,6 +249,7 @@ impl Ideal {
                 }
                 let vector = if self.mode == InterruptMode::Msi { 0 } else { vector };
                 self.interrupts += 1;
+                self.messages.push(vector);
                 self.at(far, Happening::Host(HostEvent::Interrupt { device: index, vector }));
             }
             Action::Intx { asserted, .. } => {
@@ -224,6 +262,7 @@ impl Ideal {
                     self.at(far, Happening::Handler(index, self.interrupts));
                 }
             }
+            Action::Reply { token: OWN, data } => self.answer = Some(data),
             Action::Reply { token, data } => {
                 let op = self.waiting.remove(&token.0).expect("answered once");
                 self.at(far, Happening::Host(HostEvent::MmioReadDone { op, result: Ok(data) }));
