@@ -19,14 +19,7 @@ fn world(cable: Cable, mode: InterruptMode, length_only: bool, load: NicLoad) ->
 
 /// Reads a register behind the driver's back.
 fn register(world: &mut Ideal, offset: u32) -> u32 {
-    let (mut next_op, mut actions) = (0, Vec::new());
-    let mut cx = Context::new(world.now, false, &[], &mut next_op, &mut actions);
-    let event = Event::MmioRead { bar: 0, offset: offset.into(), bytes: 4, reply: ReplyToken(0) };
-    world.devices[0].handle(&mut cx, event);
-    match &actions[..] {
-        [Action::Reply { data, .. }] => u32::from_le_bytes(data.bytes().unwrap().try_into().unwrap()),
-        other => panic!("{other:?}"),
-    }
+    u32::from_le_bytes(world.read(0, offset.into(), 4).bytes().unwrap().try_into().unwrap())
 }
 
 /// The driver compares what comes back with what it sent.

@@ -1,20 +1,38 @@
 //! `nic`: a gigabit Ethernet controller like Intel's 82574L, with the registers, rings and interrupts that its Linux driver uses.
 //!
-//! It is also the template for a device of one's own: [`Nic`] only takes events apart and hands them to parts that know one thing each.
+//! It is also the template for a larger device of one's own. This file is the device: what it is ([`Device::identity`],
+//! [`Device::layout`]), what it consists of ([`Nic`]), and what it does with each event ([`Device::handle`]). The parts know one thing
+//! each; they never see an event, but a [`Context`] to act on, and tell what they cause as bits of [`regs::cause`].
 //!
-//! * the module [`regs`] names the registers, and `registers` is the file that keeps them
+//! * software's side: the module [`regs`] names the registers, `registers` is the file that keeps them, and `access` does what an access
+//!   does beyond that
 //! * `nvm`, `phy`: what software reads before it sets anything up
 //! * `interrupts`: causes, masks, and the three ways to interrupt
-//! * `ring`: a descriptor ring seen from the device; `receive` and `transmit` on top of one each
-//! * [`ethernet`]: frames, the cable and its other end; `filter`: which frames are taken; [`offload`]: checksums and segments
-//! * `statistics`: counters
+//! * `ring`: a descriptor ring seen from the device, with `receive` and `transmit` on top of one each: DMA, its streams and its errors
+//! * the line's side: [`ethernet`] has frames, the cable and its other end; `link` is negotiation, and frames that leave and come;
+//!   `filter` knows which are taken; [`offload`] is checksums and segments
+//! * `statistics`: counters that a read clears
 //!
-//! Simplified: one queue in each direction (the registers of the second keep what is written), status is written back at once
-//! whatever `WTHRESH` says, PHY and NVM accesses take no time, no flow control, no wake-up, no manageability, no flash.
+//! The way of a frame that is sent: a write of the tail reaches `access`, which has `transmit` fetch descriptors and then data; when the
+//! data are there it makes frames, `link` puts them on the line at their time, the descriptor is written back, and `interrupts` tells.
+//! A frame that comes goes the other way: `link`, `filter`, `receive`, write-back, interrupt. What is written and the interrupt behind it share
+//! a stream, so that software that is interrupted finds the data.
+//!
+//! # What is not modelled
+//!
+//! * The second queue of each direction: its registers, `RETA`, `RSSRK`, `MRQC` and `TARC` keep what is written, descriptors name no hash.
+//! * `WTHRESH`: status is written back at once. Accesses to the NVM and the PHY take no time; negotiation takes 10 µs.
+//! * The NVM has 64 words and is reached by `EERD` and `EEWR`, not by the wires in `EECD`; there is no flash, BAR 1 reads as all ones.
+//! * 10 and 100 Mb/s, half duplex, flow control (pause frames are neither sent nor obeyed), errors of the line: their counters stay 0.
+//! * Time stamps of frames (the clock in `SYSTIM` runs), wake-up, manageability, LEDs.
+//! * The causes `SRPD`, `ACK` and `TXD_LOW`; a split descriptor's buffers are filled one after the other, without a look at headers.
+//! * In a length-only run, all that depends on bytes: every frame is taken, and no checksum is looked at.
 
+mod access;
 pub mod ethernet;
 mod filter;
 mod interrupts;
+mod link;
 mod nvm;
 pub mod offload;
 mod phy;
@@ -32,16 +50,14 @@ use crate::contract::{Context, Device, Event};
 use crate::identity::{BarSpec, Identity};
 use interrupts::Interrupts;
 use nvm::Nvm;
-use phy::{Phy, Wish};
+use phy::Phy;
 use receive::Receiver;
 use registers::Registers;
-use regs::{cause, ctrl, ctrl_ext, eecd, rctl, status};
+use regs::ctrl;
 use statistics::Statistics;
 use std::collections::VecDeque;
 use tlplab_config::{Aer, Layout, LinkPart, Msi, MsiX, Pcie, PcieVersion, PortType, PowerManagement};
-use tlplab_transaction::Payload;
-use tlplab_units::{Duration, Time};
-use tlplab_units::{Generation, Width};
+use tlplab_units::{Generation, Time, Width};
 use transmit::{Outgoing, Transmitter};
 
 /// Intel.
@@ -68,11 +84,6 @@ mod timer {
     /// And the five behind it: one for each vector, the last for pin and MSI.
     pub(super) const THROTTLE: u64 = 8;
 }
-
-/// Negotiation takes real transceivers seconds in which nothing happens; here it takes this long.
-const NEGOTIATION: Duration = Duration::from_us(10);
-/// A period of the clock behind `SYSTIM`.
-const CLOCK: Duration = Duration::from_ns(40);
 
 /// What a NIC is and what is plugged in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,98 +173,6 @@ impl Nic {
         }
     }
 
-    // --- the line ---
-
-    fn negotiate(&mut self, cx: &mut Context<'_>) {
-        self.set_link(cx, false);
-        self.negotiation = cx.now() + NEGOTIATION;
-        cx.timer(self.negotiation, timer::LINK);
-    }
-
-    fn set_link(&mut self, cx: &mut Context<'_>, up: bool) {
-        self.phy.set_link(up);
-        let before = self.file.get(regs::STATUS);
-        let bits = status::LU | status::FD | status::SPEED_1000;
-        let after = if up { before | bits } else { before & !(status::LU | status::FD) };
-        self.file.set(regs::STATUS, after);
-        if before != after {
-            self.raise(cx, cause::LSC);
-        }
-    }
-
-    /// Sends what has been put together.
-    fn pump(&mut self, cx: &mut Context<'_>) {
-        let mut out = Vec::new();
-        self.transmitter.work(cx, &self.file);
-        let mut causes = self.transmitter.retire(cx, &mut self.file, &mut self.counters, &mut out);
-        // What was retired left descriptors to fetch.
-        self.transmitter.work(cx, &self.file);
-        for frame in out {
-            let leaves = self.line.send(cx.now(), frame.data.len());
-            cx.timer(leaves, timer::SENT);
-            self.outgoing.push_back((leaves, frame));
-        }
-        causes |= self.receiver.deliver(cx, &mut self.file);
-        self.raise(cx, causes);
-    }
-
-    /// The first frame of the queue has left.
-    fn sent(&mut self, cx: &mut Context<'_>) {
-        // A timer of before a reset finds no frame that leaves now.
-        let Some((_, frame)) = self.leaving(cx.now()) else { return };
-        self.transmitter.sent(&frame);
-        let bytes = frame.data.len() + ethernet::FCS;
-        self.counters.sent(bytes, receive::destination(&frame.data));
-        let inside = self.phy.loops_back() || self.file.has(regs::RCTL, rctl::LBM_MAC);
-        let comes_back = inside || self.config.cable == Cable::LoopBack && self.link();
-        if comes_back {
-            self.arrive(cx, frame.data);
-        }
-        self.pump(cx);
-    }
-
-    fn leaving(&mut self, now: Time) -> Option<(Time, Outgoing)> {
-        self.outgoing.front().filter(|(leaves, _)| *leaves == now)?;
-        self.outgoing.pop_front()
-    }
-
-    fn link(&self) -> bool {
-        self.file.has(regs::STATUS, status::LU)
-    }
-
-    fn arrive(&mut self, cx: &mut Context<'_>, frame: Payload) {
-        let causes = self.receiver.arrive(cx, &mut self.file, &mut self.counters, frame);
-        self.raise(cx, causes);
-    }
-
-    /// Starts the generator when there is one and a receiver for its frames.
-    fn listen(&mut self, cx: &mut Context<'_>) {
-        if self.generator.is_none() && self.link() && self.file.has(regs::RCTL, rctl::EN) {
-            self.generator = Some((cx.now(), 0));
-            self.expect(cx);
-        }
-    }
-    /// Asks for the time at which the generator's next frame arrives.
-    fn expect(&mut self, cx: &mut Context<'_>) {
-        let (Cable::Source(traffic), Some((start, number))) = (self.config.cable, self.generator) else {
-            return;
-        };
-        if traffic.count.is_none_or(|count| number < count) {
-            cx.timer(start + traffic.arrival(number), timer::ARRIVED);
-        }
-    }
-    fn generated(&mut self, cx: &mut Context<'_>) {
-        let (Cable::Source(traffic), Some((start, number))) = (self.config.cable, self.generator) else {
-            return;
-        };
-        self.generator = Some((start, number + 1));
-        self.expect(cx);
-        if self.link() {
-            let frame = traffic.frame(number, self.config.mac, cx.length_only());
-            self.arrive(cx, frame);
-        }
-    }
-
     fn timer(&mut self, cx: &mut Context<'_>, id: u64) {
         match id {
             timer::LINK if cx.now() == self.negotiation => {
@@ -275,173 +194,6 @@ impl Nic {
             }
             timer::THROTTLE.. => self.interrupts.released(cx, &self.file, id - timer::THROTTLE),
             _ => {}
-        }
-    }
-
-    // --- registers ---
-
-    fn read(&mut self, cx: &mut Context<'_>, at: u32) -> u32 {
-        match at {
-            regs::STATUS => {
-                let off = self.file.has(regs::CTRL, ctrl::GIO_MASTER_DISABLE)
-                    && !self.receiver.is_busy()
-                    && !self.transmitter.is_busy();
-                let value = self.file.get(at);
-                if off { value & !status::GIO_MASTER_ENABLE } else { value }
-            }
-            regs::EERD => self.nvm.read(),
-            regs::EEWR => self.nvm.written(),
-            regs::MDIC => self.phy.access(),
-            regs::ICR => self.interrupts.read(cx, &self.file),
-            regs::ICS | regs::IMS => self.interrupts.mask(),
-            regs::SWSM => {
-                // Whoever reads the semaphore free has taken it.
-                let value = self.file.get(at);
-                self.file.set(at, value | 1);
-                value
-            }
-            regs::SYSTIML => self.system_time(cx.now()) as u32,
-            at if at == regs::SYSTIML + 4 => (self.system_time(cx.now()) >> 32) as u32,
-            statistics::INTERRUPTS => self.interrupts.take_count(),
-            at if Statistics::has(at) => self.counters.read(at),
-            _ => self.file.get(at),
-        }
-    }
-
-    fn write(&mut self, cx: &mut Context<'_>, at: u32, value: u32) {
-        match at {
-            regs::CTRL => self.write_control(cx, value),
-            regs::STATUS => {
-                let kept = self.file.get(at) & (value | !status::PHYRA);
-                self.file.set(at, kept);
-            }
-            regs::EECD => {
-                self.file.write(at, value);
-                let granted = if value & eecd::REQ != 0 { eecd::GNT } else { 0 };
-                self.file.set(at, self.file.get(at) & !eecd::GNT | granted);
-            }
-            regs::EERD => self.nvm.read_command(value),
-            regs::EEWR => self.nvm.write_command(value),
-            regs::CTRL_EXT => {
-                self.file.write(at, value);
-                if value & ctrl_ext::EE_RST != 0 {
-                    self.load_address();
-                }
-            }
-            regs::MDIC => {
-                if self.phy.command(value) == Wish::Negotiate {
-                    self.negotiate(cx);
-                }
-                self.raise(cx, cause::MDAC & value >> 20);
-            }
-            regs::ICR => self.interrupts.clear(cx, &self.file, value),
-            regs::ICS => self.raise(cx, value & !cause::ASSERTED),
-            regs::IMS => self.interrupts.unmask(cx, &self.file, value),
-            regs::IMC => self.interrupts.mask_off(cx, &self.file, value),
-            regs::PBA => {
-                // 40 KiB in all: what reception does not take is for transmission.
-                let receive = (value & 0xFFFF).min(40);
-                self.file.set(at, (40 - receive) << 16 | receive);
-            }
-            regs::SYSTIML => self.clock = (cx.now(), self.clock.1 & !0xFFFF_FFFF | u64::from(value)),
-            at if at == regs::SYSTIML + 4 => {
-                self.clock = (cx.now(), self.clock.1 & 0xFFFF_FFFF | u64::from(value) << 32);
-            }
-            regs::TIMINCA => {
-                self.clock = (cx.now(), self.system_time(cx.now()));
-                self.file.write(at, value);
-            }
-            _ => self.write_rings(cx, at, value),
-        }
-    }
-
-    fn write_control(&mut self, cx: &mut Context<'_>, value: u32) {
-        if value & ctrl::RST != 0 {
-            return self.reset(cx);
-        }
-        let before = self.file.get(regs::CTRL);
-        self.file.write(regs::CTRL, value);
-        if value & ctrl::PHY_RST != 0 {
-            self.phy.reset();
-            self.file.set(regs::STATUS, self.file.get(regs::STATUS) | status::PHYRA);
-        }
-        if value & ctrl::PHY_RST != 0 || (before ^ value) & ctrl::SLU != 0 {
-            self.negotiate(cx);
-        }
-        self.pump(cx);
-    }
-
-    /// Registers that the engines look at.
-    fn write_rings(&mut self, cx: &mut Context<'_>, at: u32, value: u32) {
-        self.file.write(at, value);
-        match at {
-            regs::RDH => self.receiver.ring.restart(&self.file),
-            regs::TDH => self.transmitter.ring.restart(&self.file),
-            regs::RDT | regs::TDT | regs::TCTL => self.pump(cx),
-            regs::RCTL => {
-                self.listen(cx);
-                self.pump(cx);
-            }
-            // Bit 31: what waits to be told is told now.
-            regs::RDTR if value >> 31 != 0 => {
-                let causes = self.receiver.delayed(cx, true);
-                self.raise(cx, causes);
-            }
-            regs::TIDV if value >> 31 != 0 => {
-                let causes = self.transmitter.delayed(cx, true);
-                self.raise(cx, causes);
-            }
-            _ => {}
-        }
-    }
-
-    fn system_time(&self, now: Time) -> u64 {
-        let (since, value) = self.clock;
-        let (period, step) = (self.file.get(regs::TIMINCA) >> 24, self.file.get(regs::TIMINCA) & 0xFF_FFFF);
-        let periods = now.saturating_since(since).as_fs() / (CLOCK.as_fs() * u64::from(period.max(1)));
-        value.wrapping_add(periods.wrapping_mul(step.into()))
-    }
-
-    // --- BARs ---
-
-    /// A word of a BAR.
-    fn read_bar(&mut self, cx: &mut Context<'_>, bar: u8, at: u32) -> u32 {
-        match (bar, at) {
-            (0, at) => self.read(cx, at),
-            (1, _) => u32::MAX, // no flash behind it
-            (2, 0) => self.window,
-            (2, 4) => self.read(cx, self.window),
-            _ => 0,
-        }
-    }
-    fn write_bar(&mut self, cx: &mut Context<'_>, bar: u8, at: u32, value: u32) {
-        match (bar, at) {
-            (0, at) => self.write(cx, at, value),
-            (2, 0) => self.window = value & 0x1_FFFC,
-            (2, 4) => self.write(cx, self.window, value),
-            _ => {}
-        }
-    }
-
-    fn mmio_read(&mut self, cx: &mut Context<'_>, bar: u8, offset: u64, bytes: u32) -> Payload {
-        let (first, end) = (offset & !3, offset + u64::from(bytes));
-        let words = (first..end).step_by(4).flat_map(|at| self.read_bar(cx, bar, at as u32).to_le_bytes());
-        let data: Vec<u8> = words.collect();
-        let skip = (offset - first) as usize;
-        data[skip..skip + bytes as usize].into()
-    }
-
-    /// Registers are written as whole words; the bytes that a narrower write leaves out keep what they had.
-    fn mmio_write(&mut self, cx: &mut Context<'_>, bar: u8, offset: u64, data: &[u8]) {
-        let end = offset + data.len() as u64;
-        for at in (offset & !3..end).step_by(4) {
-            let old = if bar == 0 { self.file.get(at as u32) } else { 0 };
-            let mut word = old.to_le_bytes();
-            for (place, byte) in word.iter_mut().enumerate() {
-                let from = (at + place as u64).checked_sub(offset);
-                *byte = from.and_then(|from| data.get(from as usize)).copied().unwrap_or(*byte);
-            }
-            self.write_bar(cx, bar, at as u32, u32::from_le_bytes(word));
         }
     }
 }

@@ -14,7 +14,7 @@ pub const CTRL_EXT: u32 = 0x0018;
 pub const MDIC: u32 = 0x0020;
 /// EtherType of VLAN tags.
 pub const VET: u32 = 0x0038;
-/// Causes of interrupts. A read clears them, as far as [`interrupts`](super::interrupts) says.
+/// Causes of interrupts. A read clears them, and may mask them: see `interrupts.rs`.
 pub const ICR: u32 = 0x00C0;
 /// Least time between interrupts, in 256 ns.
 pub const ITR: u32 = 0x00C4;

@@ -63,7 +63,7 @@ pub(crate) struct Driver {
     buffers: u64,
     link_changed: bool,
     pub(crate) received: Vec<Received>,
-    /// Interrupts that were handled, and of them those in which nothing was found.
+    /// Interrupts that were handled.
     pub(crate) handled: u32,
 }
 
@@ -427,6 +427,11 @@ impl Driver {
     fn handle_interrupts(&mut self) {
         for vector in std::mem::take(&mut self.world.messages) {
             self.handled += 1;
+            if let (InterruptMode::MsiX, Some(own)) =
+                (self.mode, [cause::RXQ0, cause::TXQ0].get(usize::from(vector)))
+            {
+                assert_eq!(self.get(regs::IMS) & own, 0, "the message has masked its cause");
+            }
             match (self.mode, vector) {
                 (InterruptMode::MsiX, 0) => {
                     self.clean_receive();
@@ -443,7 +448,6 @@ impl Driver {
         if self.world.pin {
             self.handled += 1;
             self.handle_single();
-            // The read of the causes masks them; what comes meanwhile asserts the pin with the mask.
         }
     }
 
