@@ -6,7 +6,7 @@ Run it with `tlplab run engine.toml`, or with `--set host.interrupts=msi` and `i
 import tlplab as tl
 
 IDLE, BUSY, FAILED = 0, 1, 2
-DONE, ERROR = 1, 2  # causes of an interrupt
+COPIED, FAULT = 1, 2  # causes of an interrupt
 
 
 class Engine(tl.Device):
@@ -46,10 +46,10 @@ class Engine(tl.Device):
             data = await cx.dma_read(self.regs.src, n)
         except tl.DmaError:  # UR, CA, poisoned data, completion timeout
             self.regs.status = FAILED
-            return self.interrupt(cx, ERROR)
+            return self.interrupt(cx, FAULT)
         await cx.dma_write(self.regs.dst, data)
         self.regs.status = IDLE
-        return self.interrupt(cx, DONE)
+        return self.interrupt(cx, COPIED)
 
     @ports.doorbell.on_write
     async def ring(self, cx, n):
@@ -88,10 +88,10 @@ class Engine(tl.Device):
 async def driver(host, dev):
     assert await dev.config.read(0xA3, 6) == b"tlplab"
     a, b = host.alloc(b"x" * 4096), host.alloc(4096)
-    await copy(dev, a, b, 4096, DONE)
+    await copy(dev, a, b, 4096, COPIED)
     assert host.read(b, 4096) == b"x" * 4096
 
-    await copy(dev, 1 << 60, b, 64, ERROR)  # nobody is there
+    await copy(dev, 1 << 60, b, 64, FAULT)  # nobody is there
     assert await dev.regs.read("status") == FAILED
 
     assert await dev.regs.read("temperature") == 42
@@ -104,15 +104,23 @@ async def driver(host, dev):
 
     await dev.reset()  # function-level, 100 ms
     assert await dev.regs.read("src") == 0
-    await copy(dev, a, b, 4096, DONE)
+    await dev.regs.write(src=a, dst=b)
+    await dev.ports.write(doorbell=64)  # an I/O request
+    assert await acknowledge(dev) == COPIED
 
 
 async def copy(dev, src, dst, length, ends_with):
     await dev.regs.write(src=src, dst=dst, go=length)
-    await dev.irq(0)
-    cause = await dev.regs.read("cause")
+    assert await acknowledge(dev) == ends_with
+
+
+async def acknowledge(dev):
+    cause = 0
+    while not cause:  # a pin is shared: the interrupt may be another's
+        await dev.irq(0)
+        cause = await dev.regs.read("cause")
     await dev.regs.write(cause=cause)
-    assert cause == ends_with
+    return cause
 
 
 if __name__ == "__main__":

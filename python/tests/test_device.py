@@ -244,3 +244,139 @@ def test_awaiting_something_foreign_is_explained() -> None:
 
     with pytest.raises((TypeError, RuntimeError), match="event loop"):
         carry(Foreign(), driver)
+
+
+def bar(name: str, **options: Any) -> type[tl.Bar]:
+    return type(name, (tl.Bar,), {}, **{"size": 4096, **options})
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (
+            {"a": bar("a", memory=True), "b": bar("b", number=1)},
+            "BAR 1 is used twice; a 64-bit BAR also takes the next",
+        ),
+        ({"a": bar("a", number=6)}, "BAR 6 does not exist"),
+        ({"a": bar("a", memory=True, number=5)}, "BAR 5 does not exist"),
+        ({"a": bar("a", io=True)}, "BAR 0 has 4096 B; .* 4 to 256 in I/O space"),
+        ({"msix": 1, **{n: bar(n, memory=True) for n in "abc"}}, "the MSI-X table needs a BAR of its own"),
+        ({"msix": 3000}, "3000 MSI-X vectors; a table holds 2048"),
+        ({"msix": 70_000}, "msix is 0x11170; it has 16 bits"),
+        ({"msix": "1"}, "msix is '1'; it must be an integer"),
+        ({"msi": 3}, "3 MSI vectors; there can be none, 1, 2"),
+        ({"ids": tl.Ids(0x1_0000, 1)}, "ids.vendor is 0x10000; it has 16 bits"),
+        ({"ids": 0x8086}, r"ids is 32902; it must be Ids\(vendor, device"),
+        ({"capabilities": tl.Ltr()}, "it must be a tuple"),
+        ({"capabilities": ("LTR",)}, "'LTR' is no capability; there are Vendor, VendorExtended"),
+        (
+            {"capabilities": (tl.Vendor(b"x" * 20, at=0x80), tl.Vendor(b"y", at=0x90))},
+            "vendor specific at 0x90 overlaps vendor specific from 0x80 to 0x98; give each its own bytes",
+        ),
+        (
+            {"capabilities": (tl.Ltr(at=0x40),)},
+            "does not fit at 0x40: places are multiples of 4, .* or, extended, from 0x100",
+        ),
+        ({"capabilities": (tl.Ats(queue_depth=40),)}, "ATS: queue depth is 0x28; it must be 1 to 32"),
+        ({"capabilities": (tl.Vendor("text"),)}, "Vendor: data is 'text'; it must be bytes"),  # type: ignore[arg-type]
+        ({"capabilities": (tl.ResizableBar({"a": ("1MiB",)}),)}, "there is no BAR 'a'; there are none"),
+        (
+            {"a": bar("a"), "capabilities": (tl.ResizableBar({"a": ("1MiB",)}),)},
+            "ResizableBar: 4096 B cannot be; sizes are powers of two from 1 MiB to 128 TiB",
+        ),
+    ],
+)
+def test_a_device_that_cannot_be_is_refused_where_it_is_written(parts: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"Board: .*{message}"):
+        type("Board", (tl.Device,), parts)
+
+
+def test_what_a_handler_may_not_do_is_said() -> None:
+    class Plain(tl.Device):
+        pass
+
+    cx = Carrier(Plain(), None).device.context
+    with pytest.raises(ValueError, match="no MSI-X vector 0: it has none; for more, msix = 1"):
+        cx.msix(0)
+    with pytest.raises(ValueError, match="no interrupt pin; give it one: intx = True"):
+        cx.intx(True)
+    with pytest.raises(ValueError, match="address is -0x1; it has 64 bits"):
+        cx.dma_read(-1, 4)
+    with pytest.raises(TypeError, match="data is 'x'; it must be bytes"):
+        cx.dma_write(0, "x")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="Plain takes no parameters, but was given depth"):
+        Plain(depth=4)
+
+
+def test_what_software_sees_of_a_device() -> None:
+    class Board(tl.Device):
+        ids = tl.Ids(0x1DE5, 7, revision=3, class_code=0x12_00_00, subsystem=(0x1234, 0x5678))
+        msix, msi, intx = 4, 2, True
+        capabilities = (
+            tl.Vendor(b"own", at=0x80),
+            tl.SerialNumber(0x0123_4567_89AB_CDEF, at=0x100),
+            tl.Pasid(width=16),
+        )
+
+        class ports(tl.Bar, size=32, io=True):
+            pass
+
+        class mem(tl.Bar, size="1MiB", memory=True, number=2):
+            pass
+
+    async def driver(_: tl.Host, dev: Any) -> None:
+        assert await dev.config.read(0, 4) == b"\xe5\x1d\x07\x00"
+        assert await dev.config.read(8, 4) == b"\x03\x00\x00\x12"
+        assert await dev.config.read(0x2C, 4) == b"\x34\x12\x78\x56"
+        assert (await dev.config.read(0x10, 1))[0] & 1, "I/O"
+        assert (await dev.config.read(0x18, 1))[0] & 0xF == 0xC, "64-bit, prefetchable"
+        assert (await dev.config.read(0x3D, 1)) == b"\x01", "INTA"
+        assert await dev.config.read(0x80, 6) == b"\x09" + (await dev.config.read(0x81, 1)) + b"\x06own"
+        assert await dev.config.read(0x100, 12) == b"\x03\x00" + (await dev.config.read(0x102, 2)) + bytes.fromhex(
+            "efcdab8967452301"
+        )
+
+    tl.simulate(Board(), driver)
+
+
+def test_reads_that_answer_later_or_not_at_all() -> None:
+    class Board(tl.Device):
+        class regs(tl.Bar, size=16):
+            slow = tl.Reg32(0)
+            absent = tl.Reg32(4)
+            broken = tl.Reg32(8)
+
+        @regs.slow.on_read
+        async def wait(self, cx: tl.Context) -> int:
+            await cx.sleep("5us")
+            return 7
+
+        @regs.absent.on_read
+        def nothing(self, cx: tl.Context) -> int:
+            raise tl.UnsupportedRequest
+
+        @regs.broken.on_read
+        def fail(self, cx: tl.Context) -> int:
+            raise tl.CompleterAbort
+
+    async def driver(host: tl.Host, dev: Any) -> None:
+        begun = host.now_fs
+        slow = dev.bar(0).peek(0, 4)
+        with pytest.raises(tl.DmaError, match=r"\(UR\)"):
+            await dev.regs.read("absent")
+        with pytest.raises(tl.DmaError, match=r"\(CA\)"):
+            await dev.regs.read("broken")
+        assert host.now_fs - begun < 5_000_000_000, "others are answered meanwhile"
+        assert await slow == b"\x07\0\0\0"
+        assert host.now_fs - begun > 5_000_000_000
+
+    tl.simulate(Board(), driver)
+
+
+def test_a_failure_before_anything_else_happens_is_heard() -> None:
+    class Board(tl.Device):
+        async def start(self, cx: tl.Context) -> None:
+            await cx.dma_read((1 << 64) - 2, 4)
+
+    with pytest.raises(tl.RunError, match="pass the end of the address space"):
+        tl.simulate(Board(), stop="10us")

@@ -1,8 +1,13 @@
 """Every command that the documentation shows is run, and prints what the documentation shows.
 
-A ```console block is one shell session: lines that start with `$ ` are commands, the others their output. The output
+A ```console block is one shell session, in the folder where the blocks of its page before it have left their files: lines
+that start with `$ ` are commands, the others their output. The output
 shown must appear in the real one, in order; `…` stands for anything, within a line or for whole lines. A command
 fails the test by its exit status, unless the next one is `echo $?`.
+
+A block of another language that follows a comment such as `<!-- examples/python/copier.py -->` is an excerpt of that
+file, which runs elsewhere as a test: its lines must be there, in order and next to each other but for lines that are only
+`…`. The guide to writing devices consists of such blocks alone.
 """
 
 from __future__ import annotations
@@ -21,6 +26,10 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # What a fresh clone has that commands name.
 LINKED = ["experiments", "examples", "crates", "docs", "README.md"]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ANY_BLOCK = re.compile(
+    r"(?:^<!-- (?P<file>\S+) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+EXCERPTS_ONLY = "docs/write-a-device.md"
 
 
 @dataclass
@@ -45,15 +54,11 @@ def read_steps(block: str) -> list[Step]:
     return steps
 
 
-def blocks() -> list[tuple[str, str]]:
-    """(place, text) of each console block."""
-    found = []
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        for match in BLOCK.finditer(text):
-            line = text.count("\n", 0, match.start()) + 1
-            found.append((f"{page.relative_to(ROOT)}:{line}", match.group(1)))
-    return found
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """(place, text) of each console block of a page."""
+    text = page.read_text(encoding="utf-8")
+    lines = [(text.count("\n", 0, match.start()) + 1, match.group(1)) for match in BLOCK.finditer(text)]
+    return [(f"{page.relative_to(ROOT)}:{line}", block) for line, block in lines]
 
 
 def run_session(steps: list[Step], folder: Path) -> list[tuple[int, str]]:
@@ -97,14 +102,11 @@ def first_missing(shown: list[str], output: str) -> str | None:
     return None
 
 
-@pytest.mark.parametrize(("place", "block"), blocks(), ids=[place for place, _ in blocks()])
-def test_the_commands_shown_do_what_is_shown(place: str, block: str, tmp_path: Path) -> None:
-    for name in LINKED:
-        if (ROOT / name).exists():
-            (tmp_path / name).symlink_to(ROOT / name)
-    (tmp_path / "out").mkdir()
-    steps = [step for step in read_steps(block) if not step.command.startswith("make")]  # CI runs those
-    results = run_session(steps, tmp_path)
+def check_session(place: str, block: str, folder: Path) -> None:
+    """Runs the commands of a block, each of which must print what is shown."""
+    # CI runs those, and what they run.
+    steps = [step for step in read_steps(block) if not step.command.startswith(("make", "cargo"))]
+    results = run_session(steps, folder)
     assert len(results) == len(steps), f"{place}: the shell ended early: {results}"
     for number, (step, (status, output)) in enumerate(zip(steps, results, strict=True)):
         told = number + 1 < len(steps) and steps[number + 1].command == "echo $?"
@@ -113,8 +115,89 @@ def test_the_commands_shown_do_what_is_shown(place: str, block: str, tmp_path: P
         assert missing is None, f"{place}: {step.command}\nshown, but not printed: {missing}\nprinted:\n{output}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_commands_shown_do_what_is_shown(page: Path, tmp_path: Path) -> None:
+    for name in LINKED:
+        if (ROOT / name).exists():
+            (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "out").mkdir()
+    for place, block in blocks(page):
+        check_session(place, block, tmp_path)
+
+
+@dataclass
+class Excerpt:
+    """A block that is not a session, and the file that it says it comes from."""
+
+    place: str
+    page: str
+    file: str | None
+    text: str
+
+
+def excerpts() -> list[Excerpt]:
+    """Every block that names a file, or that stands where only such blocks may."""
+    found = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        name = str(page.relative_to(ROOT))
+        for match in ANY_BLOCK.finditer(text):
+            line = text.count("\n", 0, match.start("text")) + 1
+            if match["language"] != "console" and (match["file"] or name == EXCERPTS_ONLY):
+                found.append(Excerpt(f"{name}:{line}", name, match["file"], match["text"]))
+    return found
+
+
+def first_strange(excerpt: str, file: str) -> str | None:
+    """The first run of lines of an excerpt, indented by any amount, that the file does not hold behind the runs before."""
+    lines = [line.rstrip() for line in file.splitlines()]
+    position = 0
+    for run in re.split(r"^\s*…\n", excerpt, flags=re.MULTILINE):
+        wanted = [line.rstrip() for line in run.splitlines()]
+        while wanted and not wanted[-1]:
+            wanted.pop()
+        while wanted and not wanted[0]:
+            wanted.pop(0)
+        if not wanted:
+            continue
+        found = next((at for at in range(position, len(lines)) if holds(lines[at : at + len(wanted)], wanted)), None)
+        if found is None:
+            return "\n".join(wanted)
+        position = found + len(wanted)
+    return None
+
+
+def holds(lines: list[str], wanted: list[str]) -> bool:
+    """Whether the lines are those wanted, all moved by the same number of spaces."""
+    indent = (len(lines[0]) - len(lines[0].lstrip())) - (len(wanted[0]) - len(wanted[0].lstrip())) if lines else 0
+    return indent >= 0 and lines == [" " * indent + line if line else "" for line in wanted]
+
+
+@pytest.mark.parametrize("excerpt", excerpts(), ids=lambda excerpt: excerpt.place)
+def test_the_excerpts_shown_are_in_their_files(excerpt: Excerpt) -> None:
+    assert excerpt.file is not None, f"{excerpt.place}: the block names no file; put <!-- PATH --> on the line before"
+    strange = first_strange(excerpt.text, (ROOT / excerpt.file).read_text(encoding="utf-8"))
+    assert strange is None, f"{excerpt.place}: {excerpt.file} does not hold, behind what is shown before:\n{strange}"
+
+
+def test_a_stale_excerpt_is_noticed() -> None:
+    file = "class A:\n    x = 1\n\n    def f(self):\n        return 1\n"
+    assert first_strange("class A:\n    x = 1\n", file) is None
+    assert first_strange("x = 1\n\ndef f(self):\n    return 1\n", file) is None
+    assert first_strange("class A:\n    …\n    def f(self):\n", file) is None
+    assert first_strange("x = 1\ndef f(self):\n", file) == "x = 1\ndef f(self):", "an empty line is missing"
+    assert first_strange("def f(self):\nreturn 1\n", file) == "def f(self):\nreturn 1", "indentation counts"
+    assert first_strange("    def f(self):\n    …\nclass A:\n", file) == "class A:", "order counts"
+    assert first_strange("x = 2\n", file) == "x = 2"
+
+
+def test_the_guide_is_made_of_excerpts() -> None:
+    files = {excerpt.file for excerpt in excerpts() if excerpt.page == EXCERPTS_ONLY}
+    assert {"examples/python/engine.py", "examples/rust/engine.rs"} <= files
+
+
 def test_the_readme_has_a_tour() -> None:
-    assert sum(len(read_steps(block)) for place, block in blocks() if place.startswith("README")) >= 5
+    assert sum(len(read_steps(block)) for _, block in blocks(ROOT / "README.md")) >= 5
 
 
 def test_a_stale_page_is_noticed(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tlplab import _core
@@ -47,12 +47,14 @@ def simulate(
     link: str = "gen3 x8",
     host: str = "ideal",
     stop: str | None = None,
+    overrides: Sequence[str] = (),
     seed: int = 1,
     trace: str | os.PathLike[str] | None = None,
     pcap: str | os.PathLike[str] | None = None,
 ) -> Run:
     """Puts `device` under a root port and runs until `driver` returns, or for the time `stop`.
 
+    `overrides` are `"key=value"` strings as the command line's `--set` takes them; the device is called `device` there.
     Raises `ExperimentError` for a `link`, `host` or `stop` that cannot be, and `RunError` when the device or the driver
     raises (the exception is its `__cause__`), or the driver waits for what never comes.
     """
@@ -63,6 +65,7 @@ def simulate(
         "simulate.toml",
         text=text,
         objects={NAME: (device, driver)},
+        overrides=list(overrides),
         seed=seed,
         trace=None if trace is None else os.fspath(trace),
         pcap=None if pcap is None else os.fspath(pcap),

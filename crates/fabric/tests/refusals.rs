@@ -5,7 +5,7 @@ mod bench;
 use bench::mover::{Base, Move, Moved, Mover, byte_at, bytes_at};
 use bench::{Bench, Watch, ns};
 use std::sync::{Arc, Mutex};
-use tlplab_device::DmaError;
+use tlplab_device::{Context, Device, DmaError, Event, Identity};
 use tlplab_fabric::config::*;
 use tlplab_fabric::{Ending, Fabric};
 use tlplab_transaction::CompletionError;
@@ -198,4 +198,26 @@ fn a_root_complex_may_refuse() {
 fn what_lies_at_an_address_is_a_function_of_it() {
     assert_eq!(bytes_at(5, 3), [byte_at(5), byte_at(6), byte_at(7)]);
     assert!((0..4096).any(|a| byte_at(a) != byte_at(a + 64)), "a displaced block is seen");
+}
+
+/// A device that raises a vector that it does not have.
+struct Eager;
+
+impl Device for Eager {
+    fn identity(&self) -> Identity {
+        Identity { msix_vectors: 2, ..Identity::new(0x1DE5, 1, 0xFF_00_00) }
+    }
+    fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
+        if let Event::Start = event {
+            cx.msix(0, 5);
+        }
+    }
+}
+
+#[test]
+fn a_vector_that_is_not_there_ends_the_run() {
+    let mut bench = Bench::new();
+    bench.device("dev", "host.rp0", 3, 4).model(Box::new(Eager));
+    let fabric = bench.build();
+    assert_eq!(fabric.fault(), Some("dev: raised MSI-X vector 5, but it has 2: from 0 to 1"));
 }

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use scoped_tls_hkt::scoped_thread_local;
 use std::collections::BTreeMap;
-use tlplab_device::{HostAction, HostEvent, HostMemory, ecam_address};
+use tlplab_device::{HostAction, HostEvent, HostMemory, ecam_address, io_address};
 use tlplab_fabric::Fabric;
 use tlplab_units::Time;
 
@@ -89,8 +89,10 @@ impl PythonDriver {
                 || PyRuntimeError::new_err(format!("the host found no device {:?}", self.device)),
             )?;
         self.index = Some(index);
-        let bars: BTreeMap<usize, (u64, u64)> =
-            info.bars.iter().enumerate().filter_map(|(n, bar)| bar.map(|bar| (n, bar))).collect();
+        // No memory of a device is so low, but all of I/O space, which the processor sees elsewhere.
+        let seen = |base: u64| u16::try_from(base).map_or(base, io_address);
+        let bar = |(n, bar): (usize, &Option<(u64, u64)>)| bar.map(|(base, size)| (n, (seen(base), size)));
+        let bars: BTreeMap<usize, (u64, u64)> = info.bars.iter().enumerate().filter_map(bar).collect();
         let config = ecam_address(info.id, 0);
         let arguments = (&info.name, info.ids, bars, config, self.device_object.as_ref());
         self.party.object(py).call_method1("attach", arguments).map(drop)
