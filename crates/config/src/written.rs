@@ -75,8 +75,7 @@ impl ConfigSpace {
         } else if within(positions.sriov).is_some() {
             written.virtual_functions = changed != 0;
         } else if within(positions.resizable).is_some() {
-            written.bars = changed != 0;
-            self.apply_bar_sizes();
+            written.bars = self.resize_bar(offset, changed);
         }
     }
 

@@ -100,6 +100,10 @@ impl PortType {
     pub fn from_bits(bits: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|port| *port as u8 == bits)
     }
+    /// Is it not a bridge's?
+    pub(crate) fn ends_path(self) -> bool {
+        matches!(self, Self::EndPoint | Self::LegacyEndPoint | Self::RcIntegrated)
+    }
     /// Does a link lead down from it?
     pub fn is_downstream(self) -> bool {
         matches!(self, Self::RootPort | Self::Downstream)
@@ -116,15 +120,13 @@ impl LinkPart {
 impl Pcie {
     /// A function of today: 8-bit and 10-bit tags, function-level reset if it ends a path, payloads of up to 512 bytes.
     pub fn new(port: PortType, link: impl Into<Option<LinkPart>>) -> Self {
-        let end_point =
-            matches!(port, PortType::EndPoint | PortType::LegacyEndPoint | PortType::RcIntegrated);
         Self {
             port,
             version: PcieVersion::V2,
             mps: Mps::ALL[2],
             extended_tag: true,
             ten_bit_tag: true,
-            function_level_reset: end_point,
+            function_level_reset: port.ends_path(),
             link: link.into(),
             slot: None,
             interrupt_vector: 0,
@@ -199,8 +201,8 @@ impl Pcie {
         let width = u32::from(link.width.lanes()) << 4;
         let speed = u32::from(link.speed.number());
         block.set(pcie::LINK_CAPABILITIES, speed | width | surprise | reports | aspm_optional | port);
-        let control = if downstream { 0x0051u16 } else { 0x0041 } | 0x0080;
-        block.writable(pcie::LINK_CONTROL, control | if downstream { 0 } else { 0x0008 });
+        let (disable, boundary) = (u16::from(downstream) << 4, u16::from(self.port.ends_path()) << 3);
+        block.writable(pcie::LINK_CONTROL, 0x00C3 | disable | boundary);
         block.kept(pcie::LINK_CONTROL, 0x00CBu16);
         // Until the link trains the registers show what it would be at best; they are hardware's.
         block.set(pcie::LINK_STATUS, speed as u16 | width as u16 | 1 << 12);

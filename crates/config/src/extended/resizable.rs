@@ -44,6 +44,17 @@ impl ResizableBar {
 }
 
 impl ConfigSpace {
+    /// A control register of a resizable BAR was written. A size that the BAR cannot have is not taken; `true` if there is a new one.
+    pub(crate) fn resize_bar(&mut self, control: u16, changed: u32) -> bool {
+        let (sizes, size) = (self.read(control - 4) >> 4, self.read(control) >> 8 & 0x3F);
+        if size >= 28 || sizes >> size & 1 == 0 {
+            self.update32(control, changed, self.read(control) ^ changed);
+            return false;
+        }
+        self.apply_bar_sizes();
+        changed != 0
+    }
+
     /// Gives resizable BARs the size that their control register says, by the bits of the BAR that can be written.
     pub(crate) fn apply_bar_sizes(&mut self) {
         let Some(span) = self.positions.resizable else { return };
