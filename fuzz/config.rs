@@ -123,9 +123,8 @@ fn reset(space: &mut ConfigSpace, layout: &Layout, fresh: &ConfigSpace, kind: Re
         let read_only = [before.read(at), fresh.read(at)].map(|value| value & others);
         assert!(read_only.contains(&(now & others)), "{at:#x} after {kind:?}");
     }
-    if kind == Reset::Cold {
-        assert_eq!(space.bytes(), fresh.bytes());
-    }
+    let stays = (0..4096).step_by(4).find(|at| kind == Reset::Cold && space.read(*at) != fresh.read(*at));
+    assert_eq!(stays, None, "as new after a cold reset");
 }
 
 /// What hardware does to the registers.

@@ -176,7 +176,8 @@ pub fn report(space: &mut ConfigSpace, error: ErrorKind, header: Option<[u8; 16]
     let fatal = severities >> bit & 1 == 1;
     if !fatal && error.is_advisory() {
         space.raise_device_status(CORRECTABLE_DETECTED);
-        if space.log_correctable(ADVISORY) {
+        // Without advanced error reporting nothing is sent (PCIe 5.0 §6.2.3.2.4).
+        if space.positions.aer.is_none() || space.log_correctable(ADVISORY) {
             return None;
         }
         space.log_uncorrectable(bit, header);
@@ -260,7 +261,9 @@ pub fn receive_error_message(root_port: &mut ConfigSpace, message: ErrorMessage,
 /// Records in a root port an error message that has got there: one it received and let pass, or one of its own. `true`: it must
 /// raise its interrupt (PCIe 5.0 §6.2.4.1.2, §7.8.4.10).
 pub fn log_at_root(root_port: &mut ConfigSpace, message: ErrorMessage, source: Bdf) -> bool {
-    let Some(old) = root_port.aer(aer::ROOT_STATUS) else { return false };
+    let Some(old) = root_port.aer(aer::ROOT_STATUS).filter(|_| root_port.has_root_errors()) else {
+        return false;
+    };
     let (first, sources_shift) = if message == ErrorMessage::Correctable { (0, 0) } else { (2, 16) };
     let mut new = 1u32 << first;
     if old >> first & 1 == 1 {
@@ -306,6 +309,11 @@ impl ConfigSpace {
     }
     fn aer(&self, register: u16) -> Option<u32> {
         Some(self.read(self.positions.aer?.start + register))
+    }
+    /// Does advanced error reporting have the registers of a root port? Elsewhere they are reserved.
+    fn has_root_errors(&self) -> bool {
+        let status = self.positions.aer.map(|span| usize::from((span.start + aer::ROOT_STATUS) / 4));
+        status.is_some_and(|word| self.rules[word].clearable != 0)
     }
     fn update_aer(&mut self, register: u16, mask: u32, value: u32) {
         if let Some(span) = self.positions.aer {

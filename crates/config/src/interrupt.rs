@@ -104,12 +104,11 @@ impl MsixTable {
 impl ConfigSpace {
     /// The way that software has chosen. With both enabled, which it must not do, MSI-X wins.
     pub fn interrupt_mode(&self) -> InterruptMode {
-        let pin = self.bytes[usize::from(header::INTERRUPT) + 1];
         if self.positions.msix.is_some_and(|span| self.read(span.start) & msix::ENABLE != 0) {
             InterruptMode::MsiX
         } else if self.positions.msi.is_some_and(|span| self.read(span.start) & msi::ENABLE != 0) {
             InterruptMode::Msi
-        } else if pin != 0 && self.read16(header::COMMAND) & command::INTX_DISABLE == 0 {
+        } else if self.has_intx() && self.read16(header::COMMAND) & command::INTX_DISABLE == 0 {
             InterruptMode::Intx
         } else {
             InterruptMode::Disabled
@@ -121,6 +120,10 @@ impl ConfigSpace {
         let wanted = self.read16(header::STATUS) & status::INTERRUPT != 0;
         let usable = self.interrupt_mode() == InterruptMode::Intx;
         (wanted && usable).then(|| self.bytes[usize::from(header::INTERRUPT) + 1])
+    }
+
+    fn has_intx(&self) -> bool {
+        self.bytes[usize::from(header::INTERRUPT) + 1] != 0
     }
 
     /// Where message data, masks and pending bits of MSI are.
@@ -166,7 +169,8 @@ impl MsiRegisters {
 pub fn raise(space: &mut ConfigSpace, table: Option<&mut MsixTable>, vector: u16) -> Signal {
     match space.interrupt_mode() {
         InterruptMode::Disabled => {
-            space.set_interrupt_status(true);
+            // What wants its wire and must not have it says so; who has no wire says nothing (PCIe 5.0 §7.5.1.1.4).
+            space.set_interrupt_status(space.has_intx());
             Signal::Nothing
         }
         InterruptMode::Intx => {
