@@ -276,8 +276,9 @@ fn listening_root(command: u32) -> ConfigSpace {
 #[test]
 fn the_root_port_knows_who_was_first_and_that_there_were_more() {
     let (one, two) = (Bdf(0x0100), Bdf(0x0208));
+    type Messages<'a> = &'a [(ErrorMessage, Bdf)];
     // The messages in their order, the root error status, and whose IDs are kept (uncorrectable, correctable).
-    let cases: [(&[(ErrorMessage, Bdf)], u32, [Bdf; 2]); 7] = [
+    let cases: [(Messages<'_>, u32, [Bdf; 2]); 7] = [
         (&[(Correctable, one)], 0b000_0001, [Bdf(0), one]),
         (&[(Correctable, one), (Correctable, two)], 0b000_0011, [Bdf(0), one]),
         (&[(NonFatal, one)], 0b010_0100, [one, Bdf(0)]),
