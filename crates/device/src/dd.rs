@@ -78,13 +78,7 @@ impl Dd {
             .device(&self.device)
             .ok_or_else(|| format!("there is no device {:?} to drive", self.device))?;
         let (registers, _) = info.bars[0].ok_or_else(|| format!("{} has no BAR 0", self.device))?;
-        self.by_pin = match info.interrupts {
-            InterruptMode::MsiX | InterruptMode::Msi => false,
-            InterruptMode::Intx => true,
-            InterruptMode::Disabled => {
-                return Err(format!("{} may not interrupt; dd waits for interrupts", self.device));
-            }
-        };
+        self.by_pin = info.interrupting()? == InterruptMode::Intx;
         let mut alloc = |bytes| cx.memory().alloc(bytes, SECTOR).map_err(|error| error.to_string());
         (self.ring, self.buffer) = (alloc(u64::from(ENTRIES) * Command::BYTES)?, alloc(self.load.block)?);
         (self.index, self.registers) = (index, registers);

@@ -57,6 +57,22 @@ pub struct DeviceInfo {
     pub interrupts: InterruptMode,
 }
 
+impl DeviceInfo {
+    /// How it interrupts a driver that cannot do without.
+    ///
+    /// # Errors
+    /// A sentence, if it does not.
+    pub fn interrupting(&self) -> Result<InterruptMode, String> {
+        match self.interrupts {
+            InterruptMode::Disabled => Err(format!(
+                "{} interrupts in no way that the host allows, and its driver waits for interrupts",
+                self.name
+            )),
+            mode => Ok(mode),
+        }
+    }
+}
+
 /// What a host program is told.
 #[derive(Clone, Debug)]
 pub enum HostEvent {

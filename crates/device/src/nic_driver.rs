@@ -111,10 +111,7 @@ impl NicDriver {
                 self.device
             ));
         }
-        if info.interrupts == InterruptMode::Disabled {
-            return Err(format!("{} may not interrupt; its driver waits for interrupts", self.device));
-        }
-        self.interrupts = info.interrupts;
+        self.interrupts = info.interrupting()?;
         (self.index, self.base) =
             (index, info.bars[0].ok_or_else(|| format!("{} has no BAR 0", self.device))?.0);
         let entries = u64::from(self.load.entries);

@@ -171,3 +171,31 @@ fn identities_are_checked() {
         Err(IdentityError::BarSize { index: 0, size: 1 << 40 })
     );
 }
+
+#[test]
+fn drivers_that_cannot_be_interrupted_say_so() {
+    let programs: [Box<dyn HostProgram>; 4] = [
+        Box::new(DmaDriver::new("it", 64, 1)),
+        Box::new(RingDriver::new("it", RingLoad::default())),
+        Box::new(Dd::new(
+            "it",
+            DdLoad {
+                write: false,
+                block: 4096,
+                count: 1,
+                request: 4096,
+                cost: Duration::ZERO,
+                start: Duration::ZERO,
+            },
+        )),
+        Box::new(NicDriver::new("it", NicLoad::default())),
+    ];
+    for program in programs {
+        let mut world = Ideal::new(true).device("it", Nic::new(NicConfig::default()));
+        world.program = Some(program);
+        world.mode = InterruptMode::Disabled;
+        world.run(Time::ZERO + Duration::from_us(1));
+        assert_eq!(world.faults.len(), 1);
+        assert!(world.faults[0].starts_with("it interrupts in no way that the host allows"));
+    }
+}

@@ -138,13 +138,3 @@ fn a_request_that_fails_is_noticed() {
     world.run(us(1000));
     assert_eq!(world.faults, ["disk failed the request at byte 8192"]);
 }
-
-#[test]
-fn without_interrupts_dd_says_so() {
-    let mut world = Ideal::new(true)
-        .device("disk", Storage::new(StorageConfig::default()))
-        .host(Dd::new("disk", load(false, 1, 1)));
-    world.mode = InterruptMode::Disabled;
-    world.run(us(10));
-    assert_eq!(world.faults, ["disk may not interrupt; dd waits for interrupts"]);
-}

@@ -86,7 +86,12 @@ pub(crate) fn document(
         .memory_busy()
         .map(|busy| busy.saturating_sub(baseline.memory_busy).as_fs() as f64 / span.as_fs().max(1) as f64);
     drop_idle(&mut document, experiment);
-    let facts = Facts { loads: &experiment.loads, fabric: &experiment.fabric, memory_busy: busy };
+    let facts = Facts {
+        loads: &experiment.loads,
+        devices: &experiment.devices,
+        fabric: &experiment.fabric,
+        memory_busy: busy,
+    };
     document.verdict = verdict::verdict(&document, &facts);
     document
 }

@@ -2,6 +2,7 @@
 
 use crate::load::{LoadSpec, Pace, Timing, Work};
 use crate::result::{Attribution, Document, Flow, LimitKind};
+use crate::topology::DeviceSpec;
 use std::collections::BTreeSet;
 use tlplab_fabric::attribution::Cause;
 use tlplab_fabric::config::{FabricConfig, FaultKind, LinkConfig};
@@ -15,6 +16,8 @@ const SERVED: f64 = 0.99;
 pub struct Facts<'a> {
     /// The loads, by whose names flows are called.
     pub loads: &'a [LoadSpec],
+    /// What each device is.
+    pub devices: &'a [DeviceSpec],
     /// The components.
     pub fabric: &'a FabricConfig,
     /// Share of time in which host memory was busy, if its bandwidth is limited.

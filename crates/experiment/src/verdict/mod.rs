@@ -2,8 +2,9 @@
 //!
 //! The order of the questions is the order of causes: a wire or a memory that is busy all the time limits whatever happens elsewhere,
 //! because credits, tags and replay buffers run out *behind* it. Only when nothing is busy does the critical path say what a run waits
-//! for: credits, tags, the replay buffer, or its own loads (a rate that is met, or one transaction after another).
+//! for: credits, tags, the replay buffer, the cable of a NIC, or its own loads (a rate that is met, or one transaction after another).
 
+mod cable;
 mod downstream;
 mod facts;
 mod next;
@@ -55,7 +56,9 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     let limit = match (down, candidates.first()) {
         (Some(down), _) => down,
         (None, Some(first)) if first.used >= SATURATED => first.clone(),
-        _ => waits(document, &flows).unwrap_or_else(|| own_loads(document, &flows, facts)),
+        _ => waits(document, &flows)
+            .or_else(|| cable::limit(document, facts))
+            .unwrap_or_else(|| own_loads(document, &flows, facts)),
     };
     // What would have been carried over a link that was down, or when not one transaction ended, nobody knows.
     let unknown = went_down || flows.iter().all(|f| f.transactions == 0);

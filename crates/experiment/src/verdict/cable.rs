@@ -1,0 +1,46 @@
+//! The cable of a NIC, which no part of the fabric knows.
+
+use super::Candidate;
+use super::facts::Facts;
+use super::words::{nanoseconds, percent};
+use crate::models::ModelSpec;
+use crate::result::{Document, LimitKind};
+use tlplab_device::nic::ethernet::line_time;
+
+/// From this share of time on a cable counts as always busy: until the driver has brought the NIC up, it cannot be.
+const BUSY: f64 = 0.9;
+/// What is written beside a frame that came: its descriptor, and that of a frame that was sent if it is the same one.
+const WRITTEN: [f64; 2] = [16.0, 20.0];
+
+/// The busiest cable, if it is busy all the time.
+pub(super) fn limit(document: &Document, facts: &Facts<'_>) -> Option<Candidate> {
+    let nics = facts.devices.iter().filter_map(|device| match &device.model {
+        ModelSpec::Nic(nic) => Some((device.name.as_str(), nic)),
+        _ => None,
+    });
+    let busy = nics.filter_map(|(name, nic)| {
+        let (flow, bytes) = match (nic.sends, nic.receives) {
+            (true, false) => ("transmit", f64::from(nic.transfer)),
+            (sends, _) => ("receive", f64::from(nic.transfer) + WRITTEN[usize::from(sends)]),
+        };
+        let flow = document.flows.iter().find(|f| f.name == format!("{name}.{flow}"))?;
+        let used = flow.payload_bps / 8.0 / bytes * nanos(nic.transfer) / 1e9;
+        Some((name, nic.transfer, used.min(1.0)))
+    });
+    let (name, bytes, used) = busy.max_by(|a, b| a.2.total_cmp(&b.2)).filter(|cable| cable.2 >= BUSY)?;
+    Some(Candidate {
+        resource: format!("cable of {name}"),
+        kind: LimitKind::Rate,
+        used,
+        link: None,
+        place: None,
+        replays: 0.0,
+        evidence: vec![format!("a frame of {bytes} B takes {} on 1 Gb/s", nanoseconds(nanos(bytes)))],
+        because: format!("one frame of {bytes} B follows the other on it, {} of the time", percent(used)),
+    })
+}
+
+/// What a frame takes, with all that the cable carries beside it.
+fn nanos(bytes: u32) -> f64 {
+    line_time(bytes.into()).as_fs() as f64 / 1e6
+}
