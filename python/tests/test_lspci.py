@@ -200,11 +200,19 @@ def test_the_tree_fits_a_terminal(
 def test_a_device_that_is_never_ready_is_a_problem(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["lspci", *options(root, "three levels, two functions"), "--set", "device.ssd.ready=2s"]
     out = tlplab(capsys, *arguments)
-    assert "03:00.0: was not ready in time; left out" in out.splitlines()
+    assert "ssd, 03:00.0: was not ready in time; left out" in out.splitlines()
     document = json.loads(tlplab(capsys, *arguments, "--json", "-"))
     assert [problem["function"] for problem in document["problems"]] == ["03:00.0"]
     assert "ssd" not in {function["component"] for function in document["functions"]}
     assert "card" in {function["component"] for function in document["functions"]}
+
+
+def test_a_run_says_who_was_not_found(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["run", *options(root, "three levels, two functions"), "--quiet", "--json", "-"]
+    result = json.loads(tlplab(capsys, *arguments, "--set", "device.gpu.ready=2s"))
+    assert result["verdict"]["limit"]["evidence"][-1] == "gpu, 08:00.0: was not ready in time; left out"
+    assert cli.status([*arguments, "--set", "device.card.ready=2s"]) == 1
+    assert "host: card has no BAR 0; card, 07:00.0: was not ready in time; left out" in capsys.readouterr().err
 
 
 def test_registers_can_be_read_later(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 use crate::experiment::Experiment;
 use crate::ladder;
+use crate::lspci;
 use crate::models::ModelSpec;
 use crate::result::{self, Document};
 use crate::verdict::{self, Facts};
@@ -93,6 +94,9 @@ pub(crate) fn document(
         memory_busy: busy,
     };
     document.verdict = verdict::verdict(&document, &facts);
+    // Who was not found takes no part.
+    let problems = lspci::problems(fabric).into_iter().map(|problem| problem.message);
+    document.verdict.limit.evidence.extend(problems);
     document
 }
 

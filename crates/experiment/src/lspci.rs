@@ -137,7 +137,7 @@ pub struct Capability {
 pub struct Problem {
     /// Whose.
     pub function: String,
-    /// What, as a sentence.
+    /// What, and the component that it concerns.
     pub message: String,
 }
 
@@ -164,7 +164,7 @@ pub fn lspci(run: &mut Run) -> Result<(Document, String), RunError> {
         enumerated_fs: fabric.enumerated_at().unwrap_or(Time::ZERO).as_fs(),
         now_fs: fabric.now().as_fs(),
         functions: there.map(|(found, space)| function(fabric, found, space)).collect(),
-        problems: hierarchy.problems.iter().map(problem).collect(),
+        problems: problems(fabric),
     };
     let mut bytes: Vec<_> = spaces.iter().map(|(id, space)| (*id, space.bytes())).collect();
     bytes.sort_by_key(|(id, _)| *id);
@@ -278,8 +278,15 @@ fn capability(found: &enumerate::CapabilityFound) -> Capability {
     }
 }
 
-fn problem(problem: &enumerate::Problem) -> Problem {
-    Problem { function: problem.function.to_string(), message: problem.to_string() }
+/// What software could not do, with the names of those it concerns.
+pub(crate) fn problems(fabric: &mut Fabric) -> Vec<Problem> {
+    let problems = fabric.hierarchy().map(|hierarchy| hierarchy.problems.clone()).unwrap_or_default();
+    let named = problems.into_iter().map(|problem| {
+        let component = names(fabric, problem.function).0;
+        let name = component.map(|name| format!("{name}, ")).unwrap_or_default();
+        Problem { function: problem.function.to_string(), message: format!("{name}{problem}") }
+    });
+    named.collect()
 }
 
 fn hexadecimal(number: u64) -> String {

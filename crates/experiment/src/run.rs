@@ -4,9 +4,11 @@ use crate::assemble::{add_builtin_drivers, add_devices, add_host_loads, flow};
 use crate::document;
 use crate::experiment::Experiment;
 use crate::ladder::{self, Ladder, Tee};
+use crate::lspci;
 use crate::outside::OutsideDevice;
 use crate::result::Document;
 use std::collections::BTreeMap;
+use std::iter::once;
 use tlplab_device::{Event, LoadError, Record, ReplayError};
 use tlplab_fabric::{BuildError, Builder, Fabric, Probe};
 use tlplab_units::{Duration, Time};
@@ -60,7 +62,7 @@ pub enum RunError {
     #[error(transparent)]
     Build(#[from] BuildError),
     /// A device or program gave up.
-    #[error("the run failed at {at}: {message}")]
+    #[error("at {at}: {message}")]
     Fault {
         /// When.
         at: Time,
@@ -212,9 +214,12 @@ impl Run {
         self.check_fault()
     }
 
-    fn check_fault(&self) -> Result<(), RunError> {
-        let fault = |message: &str| RunError::Fault { at: self.fabric.now(), message: message.into() };
-        self.fabric.fault().map_or(Ok(()), |message| Err(fault(message)))
+    fn check_fault(&mut self) -> Result<(), RunError> {
+        let Some(message) = self.fabric.fault().map(str::to_owned) else { return Ok(()) };
+        let at = self.fabric.now();
+        // What was not found may be the reason.
+        let problems = lspci::problems(&mut self.fabric).into_iter().map(|problem| problem.message);
+        Err(RunError::Fault { at, message: once(message).chain(problems).collect::<Vec<_>>().join("; ") })
     }
 
     fn listen(&mut self) {
