@@ -2,6 +2,7 @@
 
 mod ideal;
 use ideal::Ideal;
+use proptest::prelude::*;
 use tlplab_device::nic::{regs, statistics};
 use tlplab_device::*;
 use tlplab_units::{Duration, Time};
@@ -75,4 +76,61 @@ fn without_descriptors_frames_are_lost() {
     // 20 KiB hold 13 frames of 1518 B.
     let counters = [statistics::RECEIVED, statistics::NO_DESCRIPTOR, statistics::MISSED];
     assert_eq!(counters.map(|at| register(&mut world, at)), [13, 13, 87]);
+}
+
+/// What a broken driver may write: registers that start things, and anything else.
+fn writes() -> impl Strategy<Value = (u32, u32)> {
+    let registers = prop_oneof![
+        proptest::sample::select(vec![
+            regs::CTRL,
+            regs::RCTL,
+            regs::TCTL,
+            regs::RFCTL,
+            regs::PSRCTL,
+            regs::RXDCTL,
+            regs::TXDCTL,
+            regs::PBA,
+            regs::IMS,
+            regs::ICS,
+            regs::IVAR,
+            regs::CTRL_EXT,
+            regs::EITR,
+            regs::RDTR,
+            regs::TIDV,
+            regs::MDIC,
+            regs::EERD,
+        ]),
+        proptest::sample::select(vec![0, 4, 8, 0x10, 0x18])
+            .prop_flat_map(|offset| prop_oneof![Just(regs::RDBAL + offset), Just(regs::TDBAL + offset)]),
+        (0u32..0x20000).prop_map(|at| at & !3),
+    ];
+    let values = prop_oneof![any::<u32>(), 0u32..0x400, Just(u32::MAX), (0u32..32).prop_map(|bit| 1 << bit)];
+    (registers, values)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// Whatever software writes, the NIC answers its reads, keeps to its interrupt mode, and comes up again after a reset.
+    #[test]
+    fn a_broken_driver_breaks_nothing(
+        mode in 0..3usize,
+        writes in proptest::collection::vec(writes(), 0..200),
+        memory in proptest::collection::vec(any::<u8>(), 4096),
+    ) {
+        let nic = Nic::new(NicConfig { cable: Cable::LoopBack, ..NicConfig::default() });
+        let mut world = Ideal::new(false).device("nic", nic);
+        world.mode = [InterruptMode::MsiX, InterruptMode::Msi, InterruptMode::Intx][mode];
+        world.ram.write(0, &memory);
+        world.wait(Duration::from_us(20));
+        for (at, value) in writes {
+            world.write(0, at.into(), value.to_le_bytes().into());
+            world.wait(Duration::from_us(3));
+            register(&mut world, at);
+        }
+        prop_assert_eq!(&world.faults, &Vec::<String>::new());
+        world.write(0, regs::CTRL.into(), (1u32 << 26).to_le_bytes().into());
+        prop_assert_eq!(register(&mut world, regs::RCTL), 0);
+        prop_assert!(!world.pin);
+    }
 }

@@ -67,7 +67,7 @@ impl Ring {
     }
     fn address(&self, file: &Registers, unit: u32) -> u64 {
         let base = u64::from(self.get(file, 4)) << 32 | u64::from(self.get(file, 0));
-        base + UNIT * u64::from(unit)
+        base.wrapping_add(UNIT * u64::from(unit))
     }
 
     /// Software wrote the head: what was fetched counts no more.

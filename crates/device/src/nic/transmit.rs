@@ -189,7 +189,11 @@ impl Transmitter {
             self.ring.done(file, 1);
             if descriptor.says(command::REPORT) {
                 let status = descriptor.word(3) | 1;
-                self.writes.push_back(cx.dma_write(WRITES, piece.place + 12, status.to_le_bytes().into()));
+                self.writes.push_back(cx.dma_write(
+                    WRITES,
+                    piece.place.wrapping_add(12),
+                    status.to_le_bytes().into(),
+                ));
                 reported = true;
                 at_once |= !descriptor.says(command::DELAY);
             }
