@@ -4,4 +4,6 @@
 #[allow(dead_code)]
 mod config;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| _ = config::config_writes(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    config::config_writes(bytes);
+});

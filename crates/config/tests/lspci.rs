@@ -30,6 +30,7 @@ fn root_port() -> ConfigSpace {
     space.write(0x28, 0xF, 0x100);
     space.write(0x2C, 0xF, 0x100);
     space.write(0x04, 0x3, 0x6);
+    space.write(0x14C, 0xC, 0x1D << 16); // of ACS: all but translation blocking, and direct translated
     let width = Width::new(4).unwrap();
     space.set_link(LinkState { speed: Generation::Gen3, width, active: true, training: false });
     space.set_presence(true);
@@ -60,18 +61,33 @@ fn end_point() -> ConfigSpace {
         .capability(Capability::Vendor(vec![1, 2, 3]))
         .extended(Aer::default())
         .extended(ExtendedCapability::SerialNumber(0x0011_2233_4455_6677))
-        .extended(ExtendedCapability::Ari { next_function: 0 })
-        .extended(SrIov { total: 8, first_offset: 8, stride: 1, device: 2, bars: vf_bars })
-        .extended(ExtendedCapability::Ats { queue_depth: 32 })
+        .extended(ExtendedCapability::Ari { next_function: 3 })
+        .extended(SrIov { total: 8, first_offset: 16, stride: 2, device: 2, bars: vf_bars })
+        .extended(ExtendedCapability::Ats { queue_depth: 8 })
         .extended(ExtendedCapability::Pasid { width: 20 })
         .extended(ExtendedCapability::Ltr)
         .extended(ResizableBar { bars: vec![resizable] })
         .extended(ExtendedCapability::VendorSpecific { id: 7, revision: 1, bytes: vec![0; 8] });
     let mut space = ConfigSpace::new(&layout).unwrap();
     space.write(0x10, 0xF, 0xC000_0000);
-    space.write(0x18, 0xF, 0x0010_0000);
+    space.write(0x18, 0xF, 0x0040_0000);
     space.write(0x1C, 0xF, 0x100);
     space.write(0x04, 0x3, 0x6);
+    // MSI, MSI-X masked; ATS and PASID on; latencies of 3 × 1024 ns and 5 × 32768 ns; virtual functions' memory; a larger BAR.
+    space.write(0xD4, 0xF, 0xFEE0_1230);
+    space.write(0xDC, 0x3, 0x45);
+    space.write(0xA0, 0xC, 1 << 30);
+    let mut enable = |id: u32, register: u16, value: u32| {
+        let at = (0x100..0x400).step_by(4).find(|at| space.read(*at) & 0xF_FFFF == id | 1 << 16);
+        space.write(at.unwrap() + register, 0xF, value);
+    };
+    enable(0x0F, 4, 1 << 31 | 2 << 16);
+    enable(0x1B, 4, 0b011 << 16);
+    enable(0x18, 4, 3 << 16 | 5 | 2 << 26 | 3 << 10);
+    enable(0x10, 0x24, 0xC800_0000);
+    enable(0x10, 0x08, 1 << 3);
+    enable(0x15, 8, 2 << 8);
+    error::report(&mut space, ErrorKind::Malformed, Some([0x12; 16]));
     space
 }
 
@@ -109,23 +125,38 @@ fn the_real_lspci_reads_it() {
         "Slot #42",
         "Express (v2) Endpoint",
         "Memory at c0000000 (32-bit, non-prefetchable)",
-        "Memory at 10000100000 (64-bit, prefetchable)",
+        "Memory at 10000400000 (64-bit, prefetchable)",
         "Capabilities: [c8] Power Management version 3",
         "Capabilities: [d0] MSI: Enable- Count=1/1 Maskable- 64bit+",
-        "Capabilities: [a0] MSI-X: Enable- Count=5 Masked-",
         "Vector table: BAR=0 offset=00002000",
         "[1de5:0077]",
         "Vendor Specific Information",
         "Advanced Error Reporting",
         "Device Serial Number 00-11-22-33-44-55-66-77",
-        "Alternative Routing-ID Interpretation (ARI)",
+        "UESta:\tDLP- SDES- TLP- FCP- CmpltTO- CmpltAbrt- UnxCmplt- RxOF- MalfTLP+ ECRC- UnsupReq- ACSViol-",
+        "First Error Pointer: 12,",
+        "HeaderLog: 12121212 12121212 12121212 12121212",
+        "Address: 00000000fee01230  Data: 0045",
+        "Capabilities: [a0] MSI-X: Enable- Count=5 Masked+",
+        "PBA: BAR=0 offset=00003000",
+        "Capabilities: [40] Vendor Specific Information: Len=06",
+        "Alternative Routing-ID Interpretation (ARI)\n\t\tARICap:\tMFVC- ACS-, Next Function: 3",
         "Single Root I/O Virtualization (SR-IOV)",
-        "Address Translation Service (ATS)",
-        "Process Address Space ID (PASID)",
-        "Latency Tolerance Reporting",
-        "Physical Resizable BAR",
-        "BAR 2: current size: 1MB, supported: 1MB 2MB 4MB 8MB",
-        "Access Control Services",
+        "IOVCtl:\tEnable- Migration- Interrupt- MSE+ ARIHierarchy-",
+        "Initial VFs: 8, Total VFs: 8, Number of VFs: 0,",
+        "VF offset: 16, stride: 2, Device ID: 0002",
+        "Supported Page Size: 00000553, System Page Size: 00000001",
+        "Region 0: Memory at 00000000c8000000 (64-bit, non-prefetchable)",
+        "ATSCap:\tInvalidate Queue Depth: 08",
+        "ATSCtl:\tEnable+, Smallest Translation Unit: 02",
+        "PASIDCap: Exec+ Priv+, Max PASID Width: 14",
+        "PASIDCtl: Enable+ Exec+ Priv-",
+        "Max snoop latency: 163840ns",
+        "Max no snoop latency: 3072ns",
+        "BAR 2: current size: 4MB, supported: 1MB 2MB 4MB 8MB",
+        "Vendor Specific Information: ID=0007 Rev=1 Len=010",
+        "ACSCap:\tSrcValid+ TransBlk+ ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans+",
+        "ACSCtl:\tSrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-",
         "Secondary PCI Express",
     ] {
         assert!(seen.contains(expected), "{expected:?} is not in\n{seen}");
