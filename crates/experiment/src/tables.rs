@@ -289,7 +289,7 @@ const UNDER: Key = key(
     Kind::Text,
     "",
     r#""host.rp0""#,
-    "The parent: a root port host.rp0, host.rp1, …, or a switch; for a further function of a device, nic.fn1 to nic.fn7, without a link. Required.",
+    "The parent: a root port host.rp0, host.rp1, …, or a switch; for a further function of a device, nic.fn1 to nic.fn255, without a link. Required.",
 );
 const LINK_KEY: Key = key(
     "link",

@@ -165,9 +165,9 @@ fn check_function<'a>(
         let problem = Problem::new(format!("there is no device \"{of}\" that this could be a function of"));
         return Err(component.under.problem(problem.hint(hint)));
     }
-    if !(1..=7).contains(&number) {
+    if number == 0 {
         let problem = Problem::new(format!("there is no function {number} beside function 0"));
-        return Err(component.under.problem(problem.hint(format!("write {of}.fn1 to {of}.fn7"))));
+        return Err(component.under.problem(problem.hint(format!("write {of}.fn1 to {of}.fn255"))));
     }
     match taken.insert(component.under.text(), name) {
         Some(other) => Err(component.under.error(format!("\"{other}\" has that number already"))),

@@ -407,8 +407,8 @@ impl Builder {
         let mps = layout.links[layout.ports[port].link].mps;
         let functions: Vec<_> =
             layout.functions[node].iter().map(|f| (f.number, NodeId(f.node as u16))).collect();
-        let multi_function = layout.functions[device].len() > 1;
-        let space = config_space::of_device(&*behaviour.device, config, link, multi_function)?;
+        let numbers: Vec<u8> = layout.functions[device].iter().map(|f| f.number).collect();
+        let space = config_space::of_device(&*behaviour.device, config, link, &numbers)?;
         let attributes = Attributes {
             relaxed_ordering: config.relaxed_ordering,
             id_based_ordering: config.id_based_ordering,

@@ -247,7 +247,7 @@ impl DeviceConfig {
 pub struct FunctionOf {
     /// The component that is function 0.
     pub device: String,
-    /// Function number, 1 to 7.
+    /// Function number, 1 to 255. A device with one above 7 uses alternative routing IDs (ARI).
     pub number: u8,
 }
 

@@ -4,7 +4,7 @@
 use crate::attribution::Cause;
 use crate::ids::{NodeId, PortId};
 use crate::node::Node;
-use crate::routing::Route;
+use crate::routing::{BridgeRegisters, Route};
 use crate::sim::Fabric;
 use crate::slab::TlpHandle;
 use crate::switch::Switch;
@@ -29,10 +29,11 @@ pub(crate) enum ConfigWay {
     Nowhere,
 }
 
-/// Below a downstream port there is one device, number 0.
-pub(crate) fn way_down(port: usize, secondary: u8, function: Bdf) -> ConfigWay {
-    let type1 = function.bus() != secondary;
-    if !type1 && function.device() != 0 { ConfigWay::Nowhere } else { ConfigWay::Down { port, type1 } }
+/// Below a downstream port there is one device, number 0, unless what would be its number belongs to the function's (PCIe 5.0 §6.13).
+pub(crate) fn way_down(port: usize, bridge: &BridgeRegisters, function: Bdf) -> ConfigWay {
+    let type1 = function.bus() != bridge.secondary;
+    let no_device = !type1 && function.device() != 0 && !bridge.ari;
+    if no_device { ConfigWay::Nowhere } else { ConfigWay::Down { port, type1 } }
 }
 
 /// A function within its node.
@@ -56,7 +57,7 @@ impl Switch {
         }
         let claims = |port: &usize| self.bridges[*port].claims_bus(function.bus());
         match (1..self.bridges.len()).find(claims) {
-            Some(port) => way_down(port, self.bridges[port].secondary, function),
+            Some(port) => way_down(port, &self.bridges[port], function),
             None => ConfigWay::Nowhere,
         }
     }
@@ -116,7 +117,7 @@ impl Fabric {
     /// A configuration request has passed the end point's processing.
     pub(crate) fn end_point_config(&mut self, ingress: PortId, handle: TlpHandle, target: CfgTarget) {
         let device = self.ports[ingress.index()].node;
-        match self.function_numbered(device, target.function().function()) {
+        match self.function_numbered(device, target.function()) {
             Some(node) if !target.is_type1() => {
                 self.function_takes(ingress, handle, FunctionAt { node, index: 0 }, target);
             }
@@ -193,7 +194,7 @@ impl Fabric {
             return self.function_on_bus_0(function);
         }
         let index = self.root().port_for(Route::Id(function))?;
-        let mut way = way_down(index, self.root().bridges[index].secondary, function);
+        let mut way = way_down(index, &self.root().bridges[index], function);
         let mut node = self.root_node;
         loop {
             let (port, type1) = match way {
@@ -207,7 +208,7 @@ impl Fabric {
                 Node::Switch(switch) => switch.config_way(function, type1),
                 _ if type1 => ConfigWay::Nowhere,
                 _ => {
-                    let node = self.function_numbered(node, function.function())?;
+                    let node = self.function_numbered(node, function)?;
                     return Some(FunctionAt { node, index: 0 });
                 }
             };

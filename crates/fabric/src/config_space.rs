@@ -6,8 +6,8 @@ use crate::function::Function;
 use crate::ids::PortId;
 use crate::layout::Layout as Numbering;
 use tlplab_config::{
-    Aer, Capability, ConfigSpace, Header, Identity, Layout, LinkPart, Msi, Pcie, PortType, PowerManagement,
-    Slot, Type0, Type1,
+    Aer, Capability, ConfigSpace, ExtendedCapability, Header, Identity, Layout, LinkPart, Msi, Pcie,
+    PortType, PowerManagement, Slot, Type0, Type1,
 };
 use tlplab_device::Device;
 use tlplab_units::{Bdf, Time};
@@ -65,16 +65,19 @@ pub(crate) fn of_switch(
     Ok(functions)
 }
 
-/// The space of a device's function, as it shows itself on its link.
+/// The space of a device's function, as it shows itself on its link; `numbers` are those of all functions, in ascending order.
 pub(crate) fn of_device(
     device: &dyn Device,
     config: &DeviceConfig,
     link: &LinkConfig,
-    multi_function: bool,
+    numbers: &[u8],
 ) -> Result<ConfigSpace, BuildError> {
     let mut layout = device.layout();
     if let Header::Type0(header) = &mut layout.header {
-        header.multi_function = multi_function;
+        header.multi_function = numbers.len() > 1;
+    }
+    if numbers.iter().any(|number| *number > 7) {
+        list_functions(&mut layout, config, numbers);
     }
     for (_, capability) in &mut layout.capabilities {
         if let Capability::Pcie(pcie) = capability {
@@ -85,6 +88,17 @@ pub(crate) fn of_device(
         }
     }
     space(&config.name, &layout)
+}
+
+/// Function numbers of 8 bits: each function names the next one (PCIe 5.0 §7.8.7).
+fn list_functions(layout: &mut Layout, config: &DeviceConfig, numbers: &[u8]) {
+    let number = config.function_of.as_ref().map_or(0, |of| of.number);
+    let next_function = numbers.iter().copied().find(|next| *next > number).unwrap_or(0);
+    let capability = layout.extended.iter_mut().find(|(_, c)| matches!(c, ExtendedCapability::Ari { .. }));
+    match capability {
+        Some((_, capability)) => *capability = ExtendedCapability::Ari { next_function },
+        None => layout.extended.push((None, ExtendedCapability::Ari { next_function })),
+    }
 }
 
 /// A port of a bridge; its number tells it from the other ports of its node.

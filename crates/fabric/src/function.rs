@@ -40,8 +40,10 @@ impl Fabric {
         }
     }
 
-    /// The node that is function `number` of the device whose function 0 is `device`.
-    pub(crate) fn function_numbered(&self, device: NodeId, number: u8) -> Option<NodeId> {
+    /// The node that is the function with that ID of the device whose function 0 is `device`. (A device number that gets here is part
+    /// of the function's: without ARI it is 0.)
+    pub(crate) fn function_numbered(&self, device: NodeId, function: Bdf) -> Option<NodeId> {
+        let number = function.0 as u8;
         let Node::EndPoint(end_point) = &self.nodes[device.index()] else { return None };
         end_point.functions.iter().find(|(n, _)| *n == number).map(|(_, node)| *node)
     }
@@ -61,7 +63,7 @@ impl Fabric {
         let id = repr.transaction_id().requester;
         let found = match repr.kind() {
             Kind::CfgRead { target, .. } | Kind::CfgWrite { target, .. } => {
-                self.function_numbered(device, target.function().function())
+                self.function_numbered(device, target.function())
             }
             Kind::Completion(_) => is(&|function| function.function.id == id),
             Kind::IoRead { port, .. } | Kind::IoWrite { port, .. } => {

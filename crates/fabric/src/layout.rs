@@ -259,8 +259,8 @@ fn functions(config: &FabricConfig, nodes: &[String]) -> Result<Vec<Vec<Function
         else {
             return Err(error("there is no such device with a link of its own"));
         };
-        if !(1..=7).contains(number) {
-            return Err(error("further functions have the numbers 1 to 7"));
+        if *number == 0 {
+            return Err(error("further functions have the numbers 1 to 255"));
         }
         if functions[first].iter().any(|f| f.number == *number) {
             return Err(error("its number is taken"));

@@ -152,9 +152,7 @@ impl Fabric {
         let Register::Config { function, .. } = register else { return false };
         let root = self.root();
         let port = root.port_for(Route::Id(function));
-        port.is_some_and(|index| {
-            way_down(index, root.bridges[index].secondary, function) == ConfigWay::Nowhere
-        })
+        port.is_some_and(|index| way_down(index, &root.bridges[index], function) == ConfigWay::Nowhere)
     }
 
     fn issue_register(&mut self, access: RegisterAccess, lanes: Lanes) {

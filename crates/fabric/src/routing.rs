@@ -22,6 +22,8 @@ pub struct BridgeRegisters {
     pub io: Window,
     /// Bus Master Enable: memory and I/O requests from below go up.
     pub upstream: bool,
+    /// ARI Forwarding Enable: the functions right below have numbers of 8 bits, and no device number.
+    pub ari: bool,
 }
 
 /// An inclusive range of addresses.
@@ -59,6 +61,7 @@ impl BridgeRegisters {
         prefetchable: Window::CLOSED,
         io: Window::CLOSED,
         upstream: false,
+        ari: false,
     };
 
     pub(crate) fn claims_address(&self, address: u64) -> bool {
@@ -86,6 +89,7 @@ pub(crate) fn registers_of(space: &ConfigSpace) -> BridgeRegisters {
         prefetchable: bridge.prefetchable.map_or(Window::CLOSED, Window::from),
         io: bridge.io.map_or(Window::CLOSED, Window::from),
         upstream: bridge.bus_master,
+        ari: space.pcie().is_some_and(|pcie| pcie.ari_forwarding),
     }
 }
 
