@@ -86,7 +86,9 @@ pub enum InterruptPolicy {
 /// The payloads that software allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MpsPolicy {
-    /// The largest that everything below a root port can, but at most this.
+    /// The largest that everything below a root port can, but at most this. A card that comes later and can only less lowers all of
+    /// them; they stay so when it goes. (Linux lowers what is there only if that is the root port right above the card, since drivers
+    /// may be at work elsewhere; below a switch it complains, and advises `pci=pcie_bus_safe`: 128 bytes from the start.)
     Common(Mps),
     /// 128 bytes, which need no agreement.
     Smallest,
@@ -167,6 +169,9 @@ impl Enumerator {
     }
 
     /// Enumerates again what is below `bridge`, within the bus numbers and windows that it already has.
+    ///
+    /// If payloads are lowered (see [`MpsPolicy::Common`]), TLPs under way may be larger than their receiver then accepts: whoever
+    /// calls this has stopped the traffic, or bears the errors.
     pub fn rescan(settings: Settings, mut hierarchy: Hierarchy, bridge: Bdf) -> Self {
         Self::start(move |access| async move {
             if !settings.settle.is_zero() {

@@ -57,8 +57,8 @@ impl Layout {
         };
         self.header.place(&mut Block { space: &mut space, base: 0, name: "header" })?;
         self.place_capabilities(&mut space)?;
-        self.check_msix()?;
         self.place_extended(&mut space)?;
+        self.check_bars()?;
         for word in 0..1024 {
             let initial = space.read(4 * word as u16);
             space.rules[word].initial = initial;
@@ -87,8 +87,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Table and pending bits of MSI-X must be where a BAR is.
-    fn check_msix(&self) -> Result<(), LayoutError> {
+    /// Capabilities that name a BAR must find it.
+    fn check_bars(&self) -> Result<(), LayoutError> {
         let bars: &[_] = match &self.header {
             Header::Type0(header) => &header.bars,
             Header::Type1(header) => &header.bars,
@@ -96,6 +96,11 @@ impl Layout {
         for (_, capability) in &self.capabilities {
             if let Capability::MsiX(msix) = capability {
                 msix.check(bars)?;
+            }
+        }
+        for (_, capability) in &self.extended {
+            if let ExtendedCapability::ResizableBar(resizable) = capability {
+                resizable.check(bars)?;
             }
         }
         Ok(())

@@ -116,3 +116,24 @@ fn a_slot_tells_that_its_card_came_or_went() {
     assert_eq!(port.read(PCIE + 0x10) >> 16 & 0x3FF, 1 << 4 | 2);
     assert!(!port.slot_interrupt(), "its permissions are gone");
 }
+
+#[test]
+fn a_resizable_bar_is_one_that_is_there() {
+    let mut header = Type0::new(Identity::new(0x1DE5, 1, 0xFF_00_00));
+    header.bars[0] = Some(Bar::memory32(1 << 20));
+    header.bars[1] = Some(Bar::io(32));
+    let with = |bar, sizes| {
+        let bars = vec![Resizable { bar, sizes, size: 0 }];
+        let made = ConfigSpace::new(&Layout::new(header.clone()).extended(ResizableBar { bars }));
+        made.map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(with(0, 0xFFF), Ok(()));
+    for (bar, sizes, complaint) in [
+        (1, 1, "resizable BAR: BAR is 0x1; it must be a BAR in memory"),
+        (2, 1, "resizable BAR: BAR is 0x2; it must be a BAR in memory"),
+        (0, 0x1001, "resizable BAR: sizes is 0x1001; it must be at most 2 GiB (bit 11) for a BAR of 32 bits"),
+        (0, 0b10, "resizable BAR: size is 0x0; it must be one of its sizes"),
+    ] {
+        assert_eq!(with(bar, sizes), Err(complaint.to_owned()));
+    }
+}

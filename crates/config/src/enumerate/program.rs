@@ -47,9 +47,7 @@ pub(super) async fn program(
 }
 
 /// One payload size for everything below a root port, as any of it may talk to any other. Who was there before `wanted` were added
-/// keeps its size, unless a newcomer can only less: then all are lowered, and returned. (Linux lowers what is there only if it is the
-/// root port right above, as drivers may be at work elsewhere; behind a switch it tells the user to limit payloads from the start.)
-/// Nothing is raised when a function goes.
+/// keeps its size, unless a newcomer can only less: then all are lowered, and returned. Nothing is raised when a function goes.
 fn choose_payloads(settings: &Settings, found: &mut Hierarchy, wanted: &impl Fn(Bdf) -> bool) -> Vec<usize> {
     let most = match settings.mps {
         MpsPolicy::Smallest => Mps::ALL[0],

@@ -1,6 +1,6 @@
 //! BARs of several sizes (PCIe 5.0 §7.8.6).
 
-use crate::header::BarKind;
+use crate::header::{Bar, BarKind};
 use crate::layout::{Block, LayoutError};
 use crate::registers::header;
 use crate::space::ConfigSpace;
@@ -26,6 +26,22 @@ pub struct Resizable {
 impl ResizableBar {
     pub(crate) fn bytes(&self) -> u16 {
         4 + 8 * self.bars.len().min(6) as u16
+    }
+
+    /// Are they memory of the function, and are their sizes such as their addresses can have?
+    pub(crate) fn check(&self, bars: &[Option<Bar>]) -> Result<(), LayoutError> {
+        for resizable in &self.bars {
+            let bar = bars.get(usize::from(resizable.bar)).copied().flatten();
+            let (field, found, wanted) = match bar.map(|bar| bar.kind) {
+                None | Some(BarKind::Io) => ("BAR", resizable.bar.into(), "a BAR in memory"),
+                Some(BarKind::Memory { wide: false, .. }) if resizable.sizes >> 12 != 0 => {
+                    ("sizes", resizable.sizes.into(), "at most 2 GiB (bit 11) for a BAR of 32 bits")
+                }
+                Some(BarKind::Memory { .. }) => continue,
+            };
+            return Err(LayoutError::Field { name: "resizable BAR", field, found, wanted });
+        }
+        Ok(())
     }
 
     pub(crate) fn place(&self, block: &mut Block<'_>) -> Result<(), LayoutError> {
