@@ -116,6 +116,8 @@ pub struct Settings {
     pub mps: MpsPolicy,
     /// Which read requests to allow.
     pub mrrs: MrrsRule,
+    /// Functions report their errors, bridges let the messages pass, and root ports interrupt for them.
+    pub error_reporting: bool,
     /// How long to wait before the first access.
     pub settle: Duration,
     /// How long to wait before asking a function again that is not ready, at least 1 µs.
@@ -138,6 +140,7 @@ impl Default for Settings {
             message: Arc::new(|function, vector| (0xFEE0_0000 + 16 * u64::from(function.0), vector.into())),
             mps: MpsPolicy::Common(Mps::ALL[5]),
             mrrs: Arc::new(|_| Mrrs::ALL[2]),
+            error_reporting: true,
             settle: Duration::ZERO,
             retry_interval: Duration::from_ms(100),
             retry_limit: Duration::from_ms(1000),

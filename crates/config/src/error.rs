@@ -91,6 +91,32 @@ const FATAL_DETECTED: u16 = 1 << 2;
 const UNSUPPORTED_DETECTED: u16 = 1 << 3;
 
 impl ErrorKind {
+    /// The specification's name (PCIe 5.0 §6.2.7).
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DataLinkProtocol => "Data Link Protocol Error",
+            Self::SurpriseDown => "Surprise Down",
+            Self::Poisoned { .. } => "Poisoned TLP Received",
+            Self::FlowControlProtocol => "Flow Control Protocol Error",
+            Self::CompletionTimeout => "Completion Timeout",
+            Self::CompleterAbort { .. } => "Completer Abort",
+            Self::UnexpectedCompletion => "Unexpected Completion",
+            Self::ReceiverOverflow => "Receiver Overflow",
+            Self::Malformed => "Malformed TLP",
+            Self::Ecrc => "ECRC Error",
+            Self::UnsupportedRequest { .. } => "Unsupported Request",
+            Self::AcsViolation => "ACS Violation",
+            Self::UncorrectableInternal => "Uncorrectable Internal Error",
+            Self::Receiver => "Receiver Error",
+            Self::BadTlp => "Bad TLP",
+            Self::BadDllp => "Bad DLLP",
+            Self::ReplayNumRollover => "REPLAY_NUM Rollover",
+            Self::ReplayTimer => "Replay Timer Timeout",
+            Self::CorrectedInternal => "Corrected Internal Error",
+            Self::HeaderLogOverflow => "Header Log Overflow",
+        }
+    }
+
     fn bit(self) -> Bit {
         use Bit::{Correctable, Uncorrectable};
         match self {
@@ -133,6 +159,14 @@ impl ErrorKind {
 }
 
 impl ErrorMessage {
+    /// The specification's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Correctable => "ERR_COR",
+            Self::NonFatal => "ERR_NONFATAL",
+            Self::Fatal => "ERR_FATAL",
+        }
+    }
     /// The message's code (PCIe 5.0 §2.2.8.3).
     pub const fn code(self) -> u8 {
         match self {
@@ -204,9 +238,10 @@ pub fn report(space: &mut ConfigSpace, error: ErrorKind, header: Option<[u8; 16]
 
 /// What PCI software looks at.
 fn set_legacy_status(space: &mut ConfigSpace, error: ErrorKind) {
+    let register = space.link_status_register();
     match error {
-        ErrorKind::Poisoned { .. } => space.raise_status(header::STATUS, status::DETECTED_PARITY),
-        ErrorKind::CompleterAbort { .. } => space.raise_status(header::STATUS, status::SIGNALED_TARGET_ABORT),
+        ErrorKind::Poisoned { .. } => space.raise_status(register, status::DETECTED_PARITY),
+        ErrorKind::CompleterAbort { .. } => space.raise_status(register, status::SIGNALED_TARGET_ABORT),
         _ => {}
     }
 }
@@ -224,17 +259,19 @@ pub enum FailedCompletion {
 
 /// Records in the status register that a request of this function ended so.
 pub fn receive_completion(space: &mut ConfigSpace, completion: FailedCompletion) {
-    let parity_response = space.read16(header::COMMAND) & command::PARITY_RESPONSE != 0;
-    match completion {
-        FailedCompletion::UnsupportedRequest => {
-            space.raise_status(header::STATUS, status::RECEIVED_MASTER_ABORT)
-        }
-        FailedCompletion::CompleterAbort => space.raise_status(header::STATUS, status::RECEIVED_TARGET_ABORT),
-        FailedCompletion::Poisoned if parity_response => {
-            space.raise_status(header::STATUS, status::MASTER_DATA_PARITY);
-        }
-        FailedCompletion::Poisoned => {}
-    }
+    let register = space.link_status_register();
+    let responds = if register == header::STATUS {
+        space.read16(header::COMMAND) & command::PARITY_RESPONSE != 0
+    } else {
+        space.read16(header::BRIDGE_CONTROL) & bridge_control::PARITY_RESPONSE != 0
+    };
+    let bit = match completion {
+        FailedCompletion::UnsupportedRequest => status::RECEIVED_MASTER_ABORT,
+        FailedCompletion::CompleterAbort => status::RECEIVED_TARGET_ABORT,
+        FailedCompletion::Poisoned if responds => status::MASTER_DATA_PARITY,
+        FailedCompletion::Poisoned => return,
+    };
+    space.raise_status(register, bit);
 }
 
 /// A bridge received an error message from below: may it go on? (PCIe 5.0 §6.2.6, figure 6-3.)
@@ -280,17 +317,24 @@ pub fn log_at_root(root_port: &mut ConfigSpace, message: ErrorMessage, source: B
         ErrorMessage::NonFatal => 1 << 5,
         ErrorMessage::Fatal => 1 << 6,
     };
-    let enabled = |space: &ConfigSpace, status: u32| {
-        let command = space.aer(aer::ROOT_COMMAND).unwrap_or(0);
-        let waiting = status & 1 | status >> 4 & 0b110;
-        command & waiting != 0
-    };
-    let before = enabled(root_port, old);
+    let before = root_port.error_interrupt();
     root_port.update_aer(aer::ROOT_STATUS, new, new);
-    !before && enabled(root_port, old | new)
+    !before && root_port.error_interrupt()
 }
 
 impl ConfigSpace {
+    /// Has this root port heard of errors whose interrupt is enabled?
+    fn error_interrupt(&self) -> bool {
+        let (Some(status), Some(command)) = (self.aer(aer::ROOT_STATUS), self.aer(aer::ROOT_COMMAND)) else {
+            return false;
+        };
+        let waiting = status & 1 | status >> 4 & 0b110;
+        command & waiting != 0
+    }
+    /// The status register of the side on which this function's link is.
+    fn link_status_register(&self) -> u16 {
+        if self.is_downstream_port() { header::SECONDARY_STATUS } else { header::STATUS }
+    }
     fn raise_status(&mut self, register: u16, bit: u16) {
         if register == header::STATUS || self.is_bridge() {
             self.update16(register, bit, bit);

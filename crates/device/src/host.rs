@@ -98,6 +98,13 @@ pub enum HostEvent {
         /// Its vector; 0 for a legacy interrupt.
         vector: u16,
     },
+    /// A root port raised its interrupt: its registers say what it has heard of, such as an error below it.
+    PortInterrupt {
+        /// Its ID.
+        port: Bdf,
+        /// Its vector.
+        vector: u16,
+    },
     /// A time that was asked for has come.
     Timer {
         /// As given to [`HostContext::timer`].

@@ -327,7 +327,7 @@ impl HostProgram for Load {
             HostEvent::MmioReadDone { result, .. } => self.over(cx, false, result.is_err()),
             HostEvent::MmioWriteAccepted { .. } => self.over(cx, true, false),
             HostEvent::Timer { id } => self.tick(cx, id),
-            HostEvent::Interrupt { .. } => {}
+            HostEvent::Interrupt { .. } | HostEvent::PortInterrupt { .. } => {}
         }
     }
 }

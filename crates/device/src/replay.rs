@@ -198,7 +198,7 @@ impl HostProgram for Replay {
             HostEvent::MmioReadDone { result, .. } => self.over(cx, result.is_err()),
             HostEvent::MmioWriteAccepted { .. } => self.over(cx, false),
             HostEvent::Timer { .. } => self.advance(cx),
-            HostEvent::Interrupt { .. } => {}
+            HostEvent::Interrupt { .. } | HostEvent::PortInterrupt { .. } => {}
         }
     }
 }

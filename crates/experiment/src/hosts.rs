@@ -167,6 +167,7 @@ pub(crate) fn config(host: &View<'_>) -> HostConfig {
         tags: host.integer("tags").map_or(default.tags, |n| n as u16),
         completion_timeout: host.duration("completion_timeout").unwrap_or(default.completion_timeout),
         ecrc: host.boolean("ecrc").unwrap_or(default.ecrc),
+        error_reporting: host.boolean("error_reporting").unwrap_or(default.error_reporting),
         port_buffer: host.integer("port_buffer").map(|n| n as u16),
         enumeration: match host.text_of("enumeration") {
             Some("simulated") => EnumerationTime::Simulated,

@@ -217,6 +217,13 @@ pub static HOST: Section = Section {
             "true",
             "All functions add digests to their TLPs and check them (PCIe 5.0 §2.7.1).",
         ),
+        key(
+            "error_reporting",
+            Kind::Boolean,
+            "",
+            "false",
+            "Functions report errors to their root port, which interrupts for them (PCIe 5.0 §6.2); on unless switched off.",
+        ),
         PORT_BUFFER,
         key("memory", Kind::Table(&MEMORY), "", r#"{ latency = "90ns" }"#, "Host memory."),
         key(

@@ -261,7 +261,7 @@ impl Builder {
             root_node: NodeId(layout.root as u16),
             topology,
             device_infos: Vec::new(),
-            enumeration: Enumeration::new(config.host.interrupts),
+            enumeration: Enumeration::new(&config.host),
             length_only: config.fidelity == Fidelity::LengthOnly,
             warmup: config.warmup,
             flows: Vec::new(),

@@ -74,6 +74,8 @@ pub struct HostConfig {
     pub completion_timeout: Duration,
     /// Software has all functions add digests (ECRC) to what they send, and check those they receive (PCIe 5.0 §2.7.1).
     pub ecrc: bool,
+    /// Software has all functions report errors to their root port, and root ports interrupt for them (PCIe 5.0 §6.2).
+    pub error_reporting: bool,
     /// Room of each root port; see [`SwitchConfig::port_buffer`].
     pub port_buffer: Option<u16>,
     /// When software numbers the buses and assigns addresses.
@@ -106,6 +108,7 @@ impl Default for HostConfig {
             tags: 32,
             completion_timeout: Duration::from_ms(10),
             ecrc: false,
+            error_reporting: true,
             port_buffer: None,
             enumeration: EnumerationTime::Before,
             interrupts: InterruptPolicy::MsiX,

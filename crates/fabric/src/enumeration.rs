@@ -1,6 +1,7 @@
 //! Enumeration: the software of `tlplab_config` finds the functions and configures them, either before time 0 or, as configuration
 //! requests over the links, in simulated time. Devices and programs start when it is over.
 
+use crate::config::HostConfig;
 use crate::config_request::dword;
 use crate::end_point::EndPoint;
 use crate::ids::NodeId;
@@ -28,6 +29,8 @@ pub(crate) struct Enumeration {
     pub(crate) program: Option<usize>,
     /// How it lets functions interrupt.
     pub(crate) interrupts: InterruptPolicy,
+    /// It has errors reported.
+    pub(crate) error_reporting: bool,
     /// Max_Read_Request_Size that it gives to each function, by their IDs as far as they are known.
     pub(crate) mrrs: Arc<Mutex<BTreeMap<Bdf, Mrrs>>>,
     /// What it found.
@@ -39,11 +42,12 @@ pub(crate) struct Enumeration {
 }
 
 impl Enumeration {
-    pub(crate) fn new(interrupts: InterruptPolicy) -> Self {
+    pub(crate) fn new(host: &HostConfig) -> Self {
         Self {
             running: None,
             program: None,
-            interrupts,
+            interrupts: host.interrupts,
+            error_reporting: host.error_reporting,
             mrrs: Arc::default(),
             found: None,
             over: None,
@@ -125,7 +129,7 @@ impl Fabric {
             HostEvent::MmioReadDone { result: Ok(payload), .. } => Answer::Value(dword(&payload)),
             HostEvent::MmioReadDone { result: Err(_), .. } => Answer::Failed,
             HostEvent::MmioWriteAccepted { .. } | HostEvent::Timer { .. } => Answer::Done,
-            HostEvent::Start | HostEvent::Interrupt { .. } => return,
+            HostEvent::Start | HostEvent::Interrupt { .. } | HostEvent::PortInterrupt { .. } => return,
         };
         self.enumeration_goes_on(Some(answer));
     }
@@ -227,6 +231,7 @@ impl Fabric {
             memory: (MMIO_LOW, ECAM),
             high_memory: (high, 1 << 62),
             interrupts: self.enumeration.interrupts,
+            error_reporting: self.enumeration.error_reporting,
             message: Arc::new(message),
             mrrs: Arc::new(move |function| {
                 let limits = limits.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,87 +1,31 @@
-//! Errors that receivers and requesters detect (PCIe 5.0 §6.2): one stream through [`Fabric::detect`].
+//! Errors that receivers and requesters detect (PCIe 5.0 §6.2): one stream through `Fabric::detect`, which counts them here and lets the
+//! function concerned report them (`error_messages`).
 //!
 //! Who looks for what: the data link layer's errors are heard in `receive` (bad CRCs, broken protocols) and `sim` (replay timers);
 //! `receive` also keeps malformed TLPs from the nodes; `initiator` hears of completions that are unexpected, wrong or late; `switch`
 //! refuses what nobody claims; poisoned data and wrong digests are judged here, where a TLP ends.
 
 use crate::config::Malformation;
+use crate::config_request::FunctionAt;
 use crate::fault::Flaw;
 use crate::ids::{NodeId, PortId};
 use crate::initiator::Ticket;
 use crate::node::Node;
+use crate::processor::Register;
 use crate::routing::{Route, route_of};
 use crate::sim::Fabric;
 use crate::slab::{Tlp, TlpHandle};
 use crate::transactions::Ending;
 use std::collections::BTreeMap;
+use tlplab_config::error::FailedCompletion;
+pub use tlplab_config::{ErrorKind, ErrorMessage};
 use tlplab_datalink::{Discard, ProtocolError};
 use tlplab_transaction::{CompletionError, Outcome};
-use tlplab_units::{FcClass, LinkMode, Time};
+use tlplab_units::{Bdf, FcClass, LinkMode, Time};
 use tlplab_wire::tlp::{CompletionStatus, Kind};
 
 /// Of so many protocol errors every detail is kept; all are counted.
 const PROTOCOL_ERRORS_KEPT: usize = 1000;
-
-/// The errors of PCIe 5.0 §6.2.6.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ErrorKind {
-    /// 8b/10b, 128b/130b or flit decoding failed (§4.2).
-    Receiver,
-    /// A TLP with a bad LCRC, or one whose predecessor is missing (§3.6.3).
-    BadTlp,
-    /// A DLLP with a bad CRC (§3.6.3).
-    BadDllp,
-    /// REPLAY_TIMER ran out (§3.6.2).
-    ReplayTimeout,
-    /// REPLAY_NUM rolled over (§3.6.2).
-    ReplayRollover,
-    /// An Ack or Nak of something that was never sent (§3.6.2.2).
-    DataLinkProtocol,
-    /// The link went down without warning (§3.2.1).
-    SurpriseDown,
-    /// An UpdateFC that takes back or grants too much (§2.6.1).
-    FlowControlProtocol,
-    /// A TLP that no credit was granted for (§2.6.1.2).
-    ReceiverOverflow,
-    /// A TLP that breaks a rule of its format (§2.3).
-    MalformedTlp,
-    /// A digest that does not match (§2.7.1).
-    Ecrc,
-    /// Data that are marked as bad (§2.7.2).
-    PoisonedTlp,
-    /// A request that nobody claims (§2.3.1).
-    UnsupportedRequest,
-    /// A request that its completer gives up (§2.3.1).
-    CompleterAbort,
-    /// A completion that nobody waits for (§2.3.2).
-    UnexpectedCompletion,
-    /// A request that was not answered in time (§2.8).
-    CompletionTimeout,
-}
-
-impl ErrorKind {
-    /// The specification's name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Receiver => "Receiver Error",
-            Self::BadTlp => "Bad TLP",
-            Self::BadDllp => "Bad DLLP",
-            Self::ReplayTimeout => "Replay Timer Timeout",
-            Self::ReplayRollover => "REPLAY_NUM Rollover",
-            Self::DataLinkProtocol => "Data Link Protocol Error",
-            Self::SurpriseDown => "Surprise Down",
-            Self::FlowControlProtocol => "Flow Control Protocol Error",
-            Self::ReceiverOverflow => "Receiver Overflow",
-            Self::MalformedTlp => "Malformed TLP",
-            Self::Ecrc => "ECRC Error",
-            Self::PoisonedTlp => "Poisoned TLP Received",
-            Self::UnsupportedRequest => "Unsupported Request",
-            Self::CompleterAbort => "Completer Abort",
-            Self::UnexpectedCompletion => "Unexpected Completion",
-            Self::CompletionTimeout => "Completion Timeout",
-        }
-    }
-}
 
 /// An error at a place, as often as it was detected there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,25 +40,60 @@ pub struct ErrorCount {
     pub first: Time,
     /// Header of the first TLP it concerns, as on the wire; 3 DW end in zeros.
     pub header: Option<[u8; 16]>,
+    /// The last message that told the root complex of it, and how many did.
+    pub messages: Option<(ErrorMessage, u64)>,
 }
 
-/// All errors so far. It has at most one entry for each kind at each port.
+/// An error message that got as far as a root port's registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReportedError {
+    /// The root port.
+    pub port: PortId,
+    /// The function that reported an error, perhaps the root port itself.
+    pub source: Bdf,
+    /// How bad it is.
+    pub message: ErrorMessage,
+    /// How often.
+    pub count: u64,
+    /// The first time.
+    pub first: Time,
+    /// How often the root port raised its interrupt for it.
+    pub interrupts: u64,
+}
+
+/// All errors so far, in a bounded number of entries.
 #[derive(Default)]
-pub(crate) struct ErrorLog(BTreeMap<(PortId, ErrorKind), ErrorCount>);
+pub(crate) struct ErrorLog {
+    pub(crate) detected: BTreeMap<(PortId, ErrorKind), ErrorCount>,
+    pub(crate) reported: BTreeMap<(PortId, Bdf, ErrorMessage), ReportedError>,
+}
 
 impl Fabric {
     /// The errors that were detected, by port and kind.
     pub fn errors(&self) -> impl Iterator<Item = &ErrorCount> {
-        self.errors.0.values()
+        self.errors.detected.values()
+    }
+
+    /// The error messages that root ports logged, by port, source and severity.
+    pub fn reported_errors(&self) -> impl Iterator<Item = &ReportedError> {
+        self.errors.reported.values()
     }
 
     /// `port` detects an error; `tlp` is what it concerns.
     #[cold]
     pub(crate) fn detect(&mut self, port: PortId, kind: ErrorKind, tlp: Option<TlpHandle>) {
+        let functions = self.functions_concerned(port, kind, tlp);
+        self.detect_by(&functions, port, kind, tlp);
+    }
+
+    /// These functions behind `port` detect an error.
+    #[cold]
+    fn detect_by(&mut self, functions: &[FunctionAt], port: PortId, kind: ErrorKind, tlp: Option<TlpHandle>) {
         let header = tlp.and_then(|handle| header_of(self.tlps.get(handle)));
         let first = self.now;
-        let new = ErrorCount { port, kind, count: 0, first, header };
-        self.errors.0.entry((port, kind)).or_insert(new).count += 1;
+        let new = ErrorCount { port, kind, count: 0, first, header, messages: None };
+        self.errors.detected.entry((port, kind)).or_insert(new).count += 1;
+        self.report_error(functions, port, kind, header);
     }
 
     /// The data link layer of `port` dropped a TLP.
@@ -160,7 +139,7 @@ impl Fabric {
     #[cold]
     pub(crate) fn stop(&mut self, port: PortId, tlp: TlpHandle) {
         if self.tlps.get(tlp).flaw != Some(Flaw::Lost) {
-            self.detect(port, ErrorKind::MalformedTlp, Some(tlp));
+            self.detect(port, ErrorKind::Malformed, Some(tlp));
         }
         self.consume(port, tlp);
     }
@@ -191,7 +170,7 @@ impl Fabric {
             return true;
         }
         if tlp.repr.attributes().poisoned {
-            self.detect(ingress, ErrorKind::PoisonedTlp, Some(handle));
+            self.detect(ingress, ErrorKind::Poisoned { handled: false }, Some(handle));
             let id = self.answers_for(ingress);
             match class {
                 FcClass::Posted => {
@@ -217,17 +196,19 @@ impl Fabric {
     /// A TLP passes a switch or the root complex: poison is noted and goes on (§2.7.2.2).
     pub(crate) fn note_poison(&mut self, ingress: PortId, handle: TlpHandle) {
         if self.tlps.get(handle).repr.attributes().poisoned {
-            self.detect(ingress, ErrorKind::PoisonedTlp, Some(handle));
+            self.detect(ingress, ErrorKind::Poisoned { handled: true }, Some(handle));
         }
     }
 
     /// A request is refused with `status`, or a completion finds nobody.
     pub(crate) fn detect_refusal(&mut self, port: PortId, tlp: TlpHandle, status: CompletionStatus) {
-        let completion = matches!(self.tlps.get(tlp).repr.kind(), Kind::Completion(_));
+        let request = self.tlps.get(tlp);
+        let completion = matches!(request.repr.kind(), Kind::Completion(_));
+        let posted = request.shape.class == FcClass::Posted;
         let kind = match status {
             _ if completion => ErrorKind::UnexpectedCompletion,
-            CompletionStatus::UnsupportedRequest => ErrorKind::UnsupportedRequest,
-            CompletionStatus::CompleterAbort => ErrorKind::CompleterAbort,
+            CompletionStatus::UnsupportedRequest => ErrorKind::UnsupportedRequest { posted },
+            CompletionStatus::CompleterAbort => ErrorKind::CompleterAbort { posted },
             CompletionStatus::Success | CompletionStatus::RetryStatus => return,
         };
         self.detect(port, kind, Some(tlp));
@@ -242,19 +223,35 @@ impl Fabric {
     ) {
         let (port, tlp) = (ingress.map(|(port, _)| port), ingress.map(|(_, tlp)| tlp));
         let kind = match outcome.progress().map(|p| p.error) {
+            Some(None | Some(CompletionError::RetryStatus)) => return,
+            Some(Some(CompletionError::Timeout { address, .. })) => {
+                let Some(port) = self.port_towards(node, address) else { return };
+                let function = self.requester_at(node, port);
+                return self.detect_by(&[function], port, ErrorKind::CompletionTimeout, None);
+            }
+            Some(Some(CompletionError::UnsupportedRequest { .. })) => {
+                return self.request_failed(node, port, FailedCompletion::UnsupportedRequest);
+            }
+            Some(Some(CompletionError::CompleterAbort { .. })) => {
+                return self.request_failed(node, port, FailedCompletion::CompleterAbort);
+            }
+            Some(Some(CompletionError::Poisoned { .. })) => {
+                return self.request_failed(node, port, FailedCompletion::Poisoned);
+            }
             None => ErrorKind::UnexpectedCompletion,
-            Some(Some(CompletionError::Timeout { .. })) => ErrorKind::CompletionTimeout,
-            Some(Some(CompletionError::Mismatch { .. })) => ErrorKind::MalformedTlp,
-            Some(_) => return,
+            Some(Some(CompletionError::Mismatch { .. })) => ErrorKind::Malformed,
         };
-        let requester = || {
-            let address = outcome.progress()?.address;
-            let claiming = self.own_egress(node, Route::Memory(address)).map(|(port, _)| port);
-            claiming.or_else(|| self.own_ports(node).first().copied())
-        };
-        if let Some(port) = port.or_else(requester) {
+        if let Some(port) = port {
             self.detect(port, kind, tlp);
         }
+    }
+
+    /// The port by which a node's requests for an address leave; the first if none claims it any more.
+    fn port_towards(&self, node: NodeId, address: u64) -> Option<PortId> {
+        let register = Register::at(address).filter(|_| node == self.root_node);
+        let route = register.map_or(Route::Memory(address), Register::route);
+        let claiming = self.own_egress(node, route).map(|(port, _)| port);
+        claiming.or_else(|| self.own_ports(node).first().copied())
     }
 }
 

@@ -6,6 +6,7 @@ use crate::interrupt::MsixMemory;
 use crate::node::Node;
 use crate::routing::{Route, registers_of};
 use crate::sim::{Fabric, Task};
+use crate::slab::TlpHandle;
 use std::sync::PoisonError;
 use tlplab_config::{ConfigSpace, Reset, Written};
 use tlplab_device::Event;
@@ -22,12 +23,14 @@ pub(crate) struct Function {
     pub(crate) id: Bdf,
     /// Until then it answers configuration requests with Retry Status.
     pub(crate) ready: Time,
+    /// Its last error message of each severity, which may be on its way still.
+    pub(crate) reports: [Option<TlpHandle>; 3],
 }
 
 impl Function {
     pub(crate) fn new(space: ConfigSpace, id: Bdf, ready: Time) -> Self {
         let msix = MsixMemory::of(&space);
-        Self { space, msix, id, ready }
+        Self { space, msix, id, ready, reports: [None; 3] }
     }
 }
 
@@ -48,12 +51,19 @@ impl Fabric {
         end_point.functions.iter().find(|(n, _)| *n == number).map(|(_, node)| *node)
     }
 
-    /// Which function of a device a TLP is for, or from: by its IDs, or by the address that a function claims. Function 0, if none.
+    /// Which function of a device a TLP is for, or from. Function 0, if none.
     pub(crate) fn function_for(&self, device: NodeId, repr: &Repr) -> NodeId {
-        let Node::EndPoint(end_point) = &self.nodes[device.index()] else { return device };
-        if end_point.functions.len() < 2 {
-            return device;
+        match &self.nodes[device.index()] {
+            Node::EndPoint(end_point) if end_point.functions.len() > 1 => {
+                self.claimant(device, repr).unwrap_or(device)
+            }
+            _ => device,
         }
+    }
+
+    /// The function of a device that a TLP is for, or from: by its IDs, or by the address that a function claims.
+    pub(crate) fn claimant(&self, device: NodeId, repr: &Repr) -> Option<NodeId> {
+        let Node::EndPoint(end_point) = &self.nodes[device.index()] else { return None };
         let is =
             |test: &dyn Fn(&crate::end_point::EndPoint) -> bool| {
                 end_point.functions.iter().map(|(_, node)| *node).find(
@@ -61,7 +71,7 @@ impl Fabric {
                 )
             };
         let id = repr.transaction_id().requester;
-        let found = match repr.kind() {
+        match repr.kind() {
             Kind::CfgRead { target, .. } | Kind::CfgWrite { target, .. } => {
                 self.function_numbered(device, target.function())
             }
@@ -73,8 +83,7 @@ impl Fabric {
                 let address = memory_access(repr)?.address;
                 is(&|function| function.bar_of(address, false).is_some())
             }),
-        };
-        found.unwrap_or(device)
+        }
     }
 
     /// A function learns its ID.

@@ -24,6 +24,7 @@ mod config_space;
 mod egress;
 mod end_point;
 mod enumeration;
+mod error_messages;
 pub mod errors;
 mod fault;
 mod function;

@@ -39,7 +39,7 @@ impl Register {
         }
     }
 
-    fn route(self) -> Route {
+    pub(crate) fn route(self) -> Route {
         match self {
             Self::Config { function, .. } => Route::Id(function),
             Self::Io(port) => Route::Io(u64::from(port)),

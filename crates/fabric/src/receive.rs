@@ -80,7 +80,7 @@ impl Fabric {
                 self.wires_up(id);
             }
             Event::Retrain(_) => {
-                self.detect(id, ErrorKind::ReplayRollover, None);
+                self.detect(id, ErrorKind::ReplayNumRollover, None);
                 self.retrain(id);
             }
             Event::Discarded { reason, .. } => self.detect_discard(id, reason),

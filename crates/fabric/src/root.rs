@@ -105,10 +105,7 @@ impl Fabric {
             Kind::Message(message) if wire_of(message.code()).is_some() => {
                 self.behind_writes(ingress, handle)
             }
-            Kind::Message(message) if message.target().is_none() => {
-                self.messages += 1;
-                self.consume(ingress, handle);
-            }
+            Kind::Message(message) if message.target().is_none() => self.message_at_root(ingress, handle),
             _ => match self.root().port_for(route) {
                 Some(port) => self.peer_to_peer(ingress, port, handle),
                 None => self.memory_request(ingress, handle),

@@ -2,6 +2,7 @@
 
 use crate::attribution::Place;
 use crate::enumeration::Enumeration;
+use crate::error_messages::Report;
 use crate::errors::{ErrorKind, ErrorLog};
 use crate::ids::{FlowId, NodeId, PortId};
 use crate::node::Node;
@@ -75,6 +76,8 @@ pub(crate) enum Task {
     TellHost { program: usize, event: HostEvent },
     /// The owner of an operation hears how it ended.
     Over { node: NodeId, owner: u16, op: OpId, result: Option<Result<Payload, DmaError>> },
+    /// A function reports an error.
+    Report(Report),
 }
 
 impl Fabric {
@@ -141,6 +144,7 @@ impl Fabric {
                 Task::Tell { node, event } => self.tell(node, event),
                 Task::TellHost { program, event } => self.tell_host(program, event),
                 Task::Over { node, owner, op, result } => self.tell_over(node, owner, op, result),
+                Task::Report(report) => self.send_report(report),
             }
         }
     }
@@ -221,7 +225,7 @@ impl Fabric {
             let timeouts = port.engine.counters().replay_timeouts;
             port.engine.handle_timeout(now, &mut |event| events.push(event));
             if port.engine.counters().replay_timeouts > timeouts {
-                self.detect(id, ErrorKind::ReplayTimeout, None);
+                self.detect(id, ErrorKind::ReplayTimer, None);
             }
             for event in events.drain(..) {
                 self.link_event(id, event, None);

@@ -124,6 +124,11 @@ impl TlpSlab {
         unfinished
     }
 
+    /// Is there a TLP with this handle? Perhaps another than before.
+    pub(crate) fn is_live(&self, handle: TlpHandle) -> bool {
+        self.get(handle).references > 0
+    }
+
     /// How many TLPs exist.
     pub(crate) fn live(&self) -> usize {
         self.slots.len() - self.free.len()

@@ -31,6 +31,8 @@ pub(crate) struct Switch {
 /// Where a TLP goes from an ingress.
 enum Way {
     To(usize),
+    /// Up, unless a bridge stops it: a message to the root complex.
+    ToRoot,
     /// To every downstream port.
     Broadcast,
     /// It ends here.
@@ -42,7 +44,7 @@ enum Way {
 impl Switch {
     fn way(&self, ingress: usize, route: Route) -> Way {
         match route {
-            Route::ToRoot if ingress != 0 => return Way::To(0),
+            Route::ToRoot if ingress != 0 => return Way::ToRoot,
             Route::FromRoot if ingress == 0 => return Way::Broadcast,
             Route::ToRoot | Route::FromRoot => return Way::Nowhere,
             Route::Here => return Way::Here,
@@ -99,6 +101,7 @@ impl Fabric {
                 let egress = switch.ports[egress];
                 self.forward_to(ingress, egress, tlp, integrity, Time::ZERO);
             }
+            Way::ToRoot => self.pass_to_root(ingress, tlp),
             Way::Broadcast => self.broadcast(ingress, tlp),
             Way::Here => self.local_message(ingress, tlp),
             Way::Nowhere => {

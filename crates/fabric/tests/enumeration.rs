@@ -8,7 +8,7 @@ use bench::script::{Card, Place, Script, read};
 use bench::{Bench, Watch, ns};
 use proptest::prelude::*;
 use tlplab_config::ConfigSpace;
-use tlplab_config::enumerate::ProblemKind;
+use tlplab_config::enumerate::{Function, ProblemKind};
 use tlplab_device::{BarSpec, Identity};
 use tlplab_fabric::config::*;
 use tlplab_fabric::errors::ErrorKind;
@@ -25,13 +25,31 @@ fn enumerate(fabric: &mut Fabric) -> Time {
     fabric.now()
 }
 
+/// The register is the log of correctable errors, or a part of it: late acknowledgements leave their marks.
+fn is_log(function: &Function, at: u16) -> bool {
+    let device_control = function.capability(0x10).map(|at| at + 0x08);
+    let (status, root) = (0x10, [0x30, 0x34]);
+    let aer = function.extended_capability(0x0001);
+    Some(at) == device_control
+        || aer.is_some_and(|aer| at == aer + status || root.map(|r| aer + r).contains(&at))
+}
+
 fn assert_same_registers(before: &mut Fabric, simulated: &mut Fabric) {
+    let found = simulated.hierarchy().unwrap().clone();
     let (before, simulated) = (before.config_spaces(), simulated.config_spaces());
     let ids = |spaces: &[(Bdf, ConfigSpace)]| spaces.iter().map(|(id, _)| *id).collect::<Vec<_>>();
     assert_eq!(ids(&before), ids(&simulated));
     for ((id, before), (_, simulated)) in before.iter().zip(&simulated) {
+        let function = found.function(*id).unwrap();
         for at in (0..4096).step_by(4) {
-            assert_eq!(before.read(at), simulated.read(at), "{id}: register {at:#x}");
+            let mask = if !is_log(function, at) {
+                u32::MAX
+            } else if at < 0x100 {
+                0xFFFF
+            } else {
+                0
+            };
+            assert_eq!(before.read(at) & mask, simulated.read(at) & mask, "{id}: register {at:#x}");
         }
     }
 }
@@ -122,7 +140,8 @@ fn requests_are_of_type_1_until_they_reach_their_bus() {
     assert!(over > Time::ZERO + ns(100) * (all as u64 / 4), "{all} requests in {over}");
     // Inside sw0 there are devices 0 and 1: the other 30 are asked for and refused.
     let refused = |name: &str| -> u64 {
-        let errors = fabric.errors().filter(|error| error.kind == ErrorKind::UnsupportedRequest);
+        let errors =
+            fabric.errors().filter(|error| matches!(error.kind, ErrorKind::UnsupportedRequest { .. }));
         errors.filter(|error| fabric.topology().ports[error.port.index()].name == name).map(|e| e.count).sum()
     };
     assert_eq!((refused("sw0"), refused("sw1")), (30, 31));

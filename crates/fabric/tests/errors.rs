@@ -82,9 +82,12 @@ type Case = (Where, &'static str, Tamper, &'static [(&'static str, ErrorKind)], 
 fn a_tlp_that_is_not_as_it_should_be() {
     use CompletionStatus as Status;
     use ErrorKind::{
-        CompleterAbort, CompletionTimeout, MalformedTlp, PoisonedTlp, UnexpectedCompletion,
-        UnsupportedRequest,
+        CompleterAbort, CompletionTimeout, Malformed, Poisoned, UnexpectedCompletion, UnsupportedRequest,
     };
+    const POISON_ENDS: ErrorKind = Poisoned { handled: false };
+    const POISON_PASSES: ErrorKind = Poisoned { handled: true };
+    const POSTED: ErrorKind = UnsupportedRequest { posted: true };
+    const NON_POSTED: ErrorKind = UnsupportedRequest { posted: false };
     use Malformation::{Boundary, Length, Payload, Type};
     let cases: &[Case] = &[
         // A poisoned write goes through the switch, and is not carried out; so do poisoned data that were asked for.
@@ -92,42 +95,42 @@ fn a_tlp_that_is_not_as_it_should_be() {
             DEV_UP,
             "MWr",
             Tamper::Poison,
-            &[("host.rp0 → sw0", PoisonedTlp), ("sw0 → dev", PoisonedTlp)],
+            &[("host.rp0 → sw0", POISON_ENDS), ("sw0 → dev", POISON_PASSES)],
             &[Ending::Poisoned],
         ),
         (
             TOP_DOWN,
             "CplD",
             Tamper::Poison,
-            &[("dev → sw0", PoisonedTlp), ("sw0 → host.rp0", PoisonedTlp)],
+            &[("dev → sw0", POISON_ENDS), ("sw0 → host.rp0", POISON_PASSES)],
             &[Ending::Poisoned],
         ),
         // The first receiver drops what is malformed; a write is lost, a read is never answered.
-        (DEV_UP, "MWr", Tamper::Malform(Payload), &[("sw0 → dev", MalformedTlp)], &[Ending::Lost]),
-        (DEV_UP, "MWr", Tamper::Malform(Length), &[("sw0 → dev", MalformedTlp)], &[Ending::Lost]),
-        (TOP_UP, "MWr", Tamper::Malform(Boundary), &[("host.rp0 → sw0", MalformedTlp)], &[Ending::Lost]),
+        (DEV_UP, "MWr", Tamper::Malform(Payload), &[("sw0 → dev", Malformed)], &[Ending::Lost]),
+        (DEV_UP, "MWr", Tamper::Malform(Length), &[("sw0 → dev", Malformed)], &[Ending::Lost]),
+        (TOP_UP, "MWr", Tamper::Malform(Boundary), &[("host.rp0 → sw0", Malformed)], &[Ending::Lost]),
         (
             DEV_UP,
             "MRd",
             Tamper::Malform(Type),
-            &[("dev → sw0", CompletionTimeout), ("sw0 → dev", MalformedTlp)],
+            &[("dev → sw0", CompletionTimeout), ("sw0 → dev", Malformed)],
             &[Ending::TimedOut],
         ),
         (
             TOP_DOWN,
             "MRd",
             Tamper::Malform(Boundary),
-            &[("host.rp0 → sw0", CompletionTimeout), ("sw0 → host.rp0", MalformedTlp)],
+            &[("host.rp0 → sw0", CompletionTimeout), ("sw0 → host.rp0", Malformed)],
             &[Ending::TimedOut],
         ),
         (
             DEV_DOWN,
             "CplD",
             Tamper::Malform(Type),
-            &[("dev → sw0", CompletionTimeout), ("dev → sw0", MalformedTlp)],
+            &[("dev → sw0", CompletionTimeout), ("dev → sw0", Malformed)],
             &[Ending::TimedOut],
         ),
-        (DEV_DOWN, "CplD", Tamper::ByteCount, &[("dev → sw0", MalformedTlp)], &[Ending::Malformed]),
+        (DEV_DOWN, "CplD", Tamper::ByteCount, &[("dev → sw0", Malformed)], &[Ending::Malformed]),
         // Nobody waits for such a completion, and the one that is waited for never comes.
         (
             TOP_DOWN,
@@ -144,22 +147,22 @@ fn a_tlp_that_is_not_as_it_should_be() {
             &[Ending::TimedOut],
         ),
         // Addresses nobody claims: below the switch, at the switch, at the root complex.
-        (DEV_UP, "MWr", Tamper::Address, &[("host.rp0 → sw0", UnsupportedRequest)], &[Ending::Lost]),
-        (DEV_UP, "MRd", Tamper::Address, &[("host.rp0 → sw0", UnsupportedRequest)], &[Ending::Unsupported]),
-        (TOP_DOWN, "MRd", Tamper::Address, &[("sw0 → host.rp0", UnsupportedRequest)], &[Ending::Unsupported]),
+        (DEV_UP, "MWr", Tamper::Address, &[("host.rp0 → sw0", POSTED)], &[Ending::Lost]),
+        (DEV_UP, "MRd", Tamper::Address, &[("host.rp0 → sw0", NON_POSTED)], &[Ending::Unsupported]),
+        (TOP_DOWN, "MRd", Tamper::Address, &[("sw0 → host.rp0", NON_POSTED)], &[Ending::Unsupported]),
         // A completer that gives up, and one that never answers.
         (
             DEV_UP,
             "MRd",
             Tamper::Refuse(Status::CompleterAbort),
-            &[("host.rp0 → sw0", CompleterAbort)],
+            &[("host.rp0 → sw0", CompleterAbort { posted: false })],
             &[Ending::Aborted],
         ),
         (
             TOP_DOWN,
             "MRd",
             Tamper::Refuse(Status::UnsupportedRequest),
-            &[("mem → sw0", UnsupportedRequest)],
+            &[("mem → sw0", NON_POSTED)],
             &[Ending::Unsupported],
         ),
         (TOP_UP, "MRd", Tamper::Lose, &[("dev → sw0", CompletionTimeout)], &[Ending::TimedOut]),
@@ -218,7 +221,7 @@ type WireCase = (Direction, FaultKind, &'static [(&'static str, ErrorKind, u64)]
 
 #[test]
 fn what_the_data_link_layer_notices() {
-    use ErrorKind::{BadDllp, BadTlp, DataLinkProtocol, FlowControlProtocol, ReplayRollover, ReplayTimeout};
+    use ErrorKind::{BadDllp, BadTlp, DataLinkProtocol, FlowControlProtocol, ReplayNumRollover, ReplayTimer};
     let nth = |unit, n, count, damage| FaultKind::Nth { unit, n, count, damage };
     let cases: &[WireCase] = &[
         // Those after the bad one are out of sequence, which is no news.
@@ -232,12 +235,12 @@ fn what_the_data_link_layer_notices() {
         (
             Direction::Down,
             nth(FaultUnit::Called("Ack"), 1, 3, Damage::Drop),
-            &[("sw0 → host.rp0", ReplayTimeout, 1)],
+            &[("sw0 → host.rp0", ReplayTimer, 1)],
         ),
         (
             Direction::Down,
             nth(FaultUnit::Called("Ack"), 1, 80, Damage::Drop),
-            &[("sw0 → host.rp0", ReplayTimeout, 4), ("sw0 → host.rp0", ReplayRollover, 1)],
+            &[("sw0 → host.rp0", ReplayTimer, 4), ("sw0 → host.rp0", ReplayNumRollover, 1)],
         ),
         (
             Direction::Down,
@@ -302,8 +305,9 @@ fn a_link_that_goes_down_is_a_surprise() {
     let (fabric, watch) = run(Forwarding::CutThrough, &[(("mem", Direction::Up), down)]);
     let found = detected(&fabric);
     assert!(found.contains(&("sw0 → mem".to_owned(), ErrorKind::SurpriseDown, 1)), "{found:?}");
-    let answered =
-        |e: &&(String, ErrorKind, u64)| e.0 == "sw0 → host.rp0" && e.1 == ErrorKind::UnsupportedRequest;
+    let answered = |e: &&(String, ErrorKind, u64)| {
+        e.0 == "sw0 → host.rp0" && matches!(e.1, ErrorKind::UnsupportedRequest { .. })
+    };
     assert!(found.iter().any(|e| answered(&e)), "{found:?}");
     assert!(!failures(&watch).is_empty());
 }

@@ -100,7 +100,9 @@ impl HostProgram for Handler {
                     cx.mmio_write(0, info.bars[0].unwrap().0, Payload::from(count));
                 }
             }
-            HostEvent::MmioReadDone { .. } | HostEvent::MmioWriteAccepted { .. } => {}
+            HostEvent::PortInterrupt { .. }
+            | HostEvent::MmioReadDone { .. }
+            | HostEvent::MmioWriteAccepted { .. } => {}
         }
     }
 }

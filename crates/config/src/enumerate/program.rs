@@ -4,7 +4,7 @@ use super::access::Access;
 use super::hierarchy::{Function, Hierarchy, ProblemKind, Windows};
 use super::{InterruptPolicy, MpsPolicy, Settings};
 use crate::interrupt::InterruptMode;
-use crate::registers::{bridge_control, command, header, id, msi, msix, pcie};
+use crate::registers::{aer, bridge_control, command, header, id, msi, msix, pcie};
 use core::ops::RangeInclusive;
 use tlplab_units::{Bdf, Mps};
 
@@ -31,11 +31,12 @@ pub(super) async fn program(
         if let Some(windows) = &function.bridge {
             write_windows(access, function.bdf, windows).await;
         }
-        write_device_control(access, function).await;
+        write_device_control(access, settings, function).await;
+        report_errors(access, settings, function).await;
         if let Some((_, wire)) = function.intx {
             access.write8(function.bdf, header::INTERRUPT, wire).await;
         }
-        enable(access, function).await;
+        enable(access, settings, function).await;
         let (mode, intx_disable) = interrupts(access, settings, found, index).await;
         let function = &mut found.functions[index];
         function.interrupts = mode;
@@ -150,11 +151,11 @@ async fn write_windows(access: &Access, bdf: Bdf, windows: &Windows) {
 }
 
 /// Payload and read request sizes, and reporting of errors.
-async fn write_device_control(access: &Access, function: &Function) {
+async fn write_device_control(access: &Access, settings: &Settings, function: &Function) {
     let Some(at) = function.capability(id::PCIE) else { return };
     let old = access.read16(function.bdf, at + pcie::DEVICE_CONTROL).await;
     let sizes = exponent(function.mps.bytes()) << 5 | exponent(function.mrrs.bytes()) << 12;
-    let reporting = 0b1111;
+    let reporting = if settings.error_reporting { 0b1111 } else { 0 };
     access.write16(function.bdf, at + pcie::DEVICE_CONTROL, old & !0x70EF | sizes | reporting).await;
 }
 
@@ -171,18 +172,38 @@ fn exponent(bytes: u32) -> u16 {
     bytes.trailing_zeros() as u16 - 7
 }
 
+/// Forgets the errors that looking for functions has made, so that the first to come is logged; a root port interrupts for all kinds.
+async fn report_errors(access: &Access, settings: &Settings, function: &Function) {
+    access.write16(function.bdf, header::STATUS, 0xFFFF).await;
+    if function.bridge.is_some() {
+        access.write16(function.bdf, header::SECONDARY_STATUS, 0xFFFF).await;
+    }
+    if let Some(at) = function.capability(id::PCIE) {
+        access.write16(function.bdf, at + pcie::DEVICE_STATUS, 0b1111).await;
+    }
+    let Some(at) = function.extended_capability(id::AER) else { return };
+    access.write(function.bdf, at + aer::UNCORRECTABLE_STATUS, u32::MAX).await;
+    access.write(function.bdf, at + aer::CORRECTABLE_STATUS, u32::MAX).await;
+    if function.parent.is_none() && function.bridge.is_some() {
+        access.write(function.bdf, at + aer::ROOT_STATUS, u32::MAX).await;
+        let interrupts = if settings.error_reporting { 0b111 } else { 0 };
+        access.write(function.bdf, at + aer::ROOT_COMMAND, interrupts).await;
+    }
+}
+
 /// Decoding, but only of spaces in which everything has an address, and bus mastering.
-async fn enable(access: &Access, function: &Function) {
+async fn enable(access: &Access, settings: &Settings, function: &Function) {
     let complete = |io: bool| {
         let mut bars = function.bars.iter().filter(|bar| bar.kind.is_io() == io).peekable();
         let has_any = bars.peek().is_some() || function.bridge.is_some();
         has_any && bars.all(|bar| bar.address.is_some())
     };
-    let mut on = command::BUS_MASTER | command::SERR;
+    let mut on = command::BUS_MASTER;
+    on |= if settings.error_reporting { command::SERR } else { 0 };
     on |= if complete(true) { command::IO } else { 0 };
     on |= if complete(false) { command::MEMORY } else { 0 };
     access.write16(function.bdf, header::COMMAND, on).await;
-    if function.bridge.is_some() {
+    if function.bridge.is_some() && settings.error_reporting {
         access.write16(function.bdf, header::BRIDGE_CONTROL, bridge_control::SERR).await;
     }
 }

@@ -226,7 +226,7 @@ impl HostProgram for Mover {
             HostEvent::Interrupt { device, vector } => {
                 self.moved.lock().unwrap().interrupts.push((device, vector));
             }
-            HostEvent::Timer { .. } => {}
+            HostEvent::Timer { .. } | HostEvent::PortInterrupt { .. } => {}
         }
     }
 }

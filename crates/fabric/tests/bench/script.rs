@@ -42,6 +42,8 @@ pub struct Heard {
     pub reads: Vec<Result<Vec<u8>, DmaError>>,
     /// Device and vector.
     pub interrupts: Vec<(usize, u16)>,
+    /// Root ports that interrupted.
+    pub ports: Vec<Bdf>,
     /// When it could begin.
     pub started: Option<Time>,
 }
@@ -102,6 +104,10 @@ impl HostProgram for Script {
             }
             HostEvent::Interrupt { device, vector } => {
                 heard.interrupts.push((device, vector));
+                return;
+            }
+            HostEvent::PortInterrupt { port, .. } => {
+                heard.ports.push(port);
                 return;
             }
             HostEvent::MmioWriteAccepted { .. } | HostEvent::Timer { .. } => {}
