@@ -151,8 +151,8 @@ impl DmaDriver {
         let (index, info) = cx
             .device(&self.device)
             .ok_or_else(|| format!("there is no device {:?} to drive", self.device))?;
-        info.interrupting()?;
         let (registers, _) = info.bars[0].ok_or_else(|| format!("{} has no BAR 0", self.device))?;
+        info.interrupting()?;
         let mut alloc = || cx.memory().alloc(self.bytes.into(), 4096).map_err(|error| error.to_string());
         (self.index, self.registers, self.src, self.dst) = (index, registers, alloc()?, alloc()?);
         Ok(())

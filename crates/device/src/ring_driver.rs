@@ -64,8 +64,8 @@ impl RingDriver {
         let (index, info) = cx
             .device(&self.device)
             .ok_or_else(|| format!("there is no device {:?} to drive", self.device))?;
-        info.interrupting()?;
         let (registers, _) = info.bars[0].ok_or_else(|| format!("{} has no BAR 0", self.device))?;
+        info.interrupting()?;
         let entries = u64::from(self.load.entries);
         let mut alloc = |bytes| cx.memory().alloc(bytes, 4096).map_err(|error| error.to_string());
         let (ring, buffers) = (alloc(entries * Descriptor::BYTES)?, alloc(entries * self.stride())?);
