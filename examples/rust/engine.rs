@@ -2,6 +2,8 @@
 //! Run it with `cargo run --example engine`, or `cargo run --example engine -- engine.pcapng` to look at it in Wireshark.
 
 use std::collections::BTreeMap;
+use std::error::Error;
+use std::process::ExitCode;
 use tlplab_bridge::recorder::{Recorder, Targets};
 use tlplab_config::{
     Bar, Capability, ExtendedCapability, InterruptMode, Layout, Resizable, ResizableBar, SrIov,
@@ -223,7 +225,7 @@ impl HostProgram for Driver {
 }
 
 /// A device of two functions on a Gen3 x8 link, each with its driver; `capture` is where Wireshark will look.
-fn run(interrupts: InterruptPolicy, capture: Option<String>) -> Result<(), Box<dyn std::error::Error>> {
+fn run(interrupts: InterruptPolicy, capture: Option<String>) -> Result<Time, Box<dyn Error>> {
     let link = LinkConfig::new("host.rp0", Generation::Gen3, Width::ALL[3]);
     let engine = DeviceConfig::new("engine", link.clone());
     let function_of = Some(FunctionOf { device: "engine".into(), number: 1 });
@@ -240,16 +242,22 @@ fn run(interrupts: InterruptPolicy, capture: Option<String>) -> Result<(), Box<d
     let mut fabric = builder.build()?;
     fabric.run_events(u64::MAX, Time::ZERO + Duration::from_ms(1));
     recorder.finish()?;
-    if let Some(message) = fabric.fault() {
-        return Err(message.into());
+    match fabric.fault() {
+        Some(message) => Err(message.into()),
+        None if !fabric.is_done() => Err("a driver waits for what never comes".into()),
+        None => Ok(fabric.now()),
     }
-    assert!(fabric.is_done(), "a driver waits for what never comes");
-    println!("both functions have copied after {}", fabric.now());
-    Ok(())
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    run(InterruptPolicy::MsiX, std::env::args().nth(1))
+fn main() -> ExitCode {
+    match run(InterruptPolicy::MsiX, std::env::args().nth(1)) {
+        Ok(time) => println!("both functions have copied after {time}"),
+        Err(error) => {
+            eprintln!("Error: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
 }
 
 #[cfg(test)]
@@ -271,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn it_can_be() -> Result<(), Box<dyn std::error::Error>> {
+    fn it_can_be() -> Result<(), Box<dyn Error>> {
         Engine::default().identity().check()?;
         ConfigSpace::new(&Engine::default().layout())?;
         Ok(())
