@@ -153,7 +153,7 @@ pub enum Action {
     Reply {
         /// Which.
         token: ReplyToken,
-        /// As many bytes as were asked for.
+        /// As many bytes as were asked for; the run fails if not, and if the read is over already.
         data: Payload,
     },
     /// Refuse a read.

@@ -126,7 +126,8 @@ impl Fabric {
                 Event::MmioWrite { bar, offset, data }
             }
             None => {
-                Event::MmioRead { bar, offset, bytes: access.bytes, reply: ReplyToken(handle.to_event()) }
+                let reply = ReplyToken(self.tlps.ask(handle));
+                Event::MmioRead { bar, offset, bytes: access.bytes, reply }
             }
         };
         self.agenda.push_back(Task::Tell { node, event });
@@ -187,10 +188,26 @@ impl Fabric {
             Refusal::UnsupportedRequest => CompletionStatus::UnsupportedRequest,
             Refusal::CompleterAbort => CompletionStatus::CompleterAbort,
         });
-        let request = TlpHandle::from_event(token.0);
-        let answer = match *self.tlps.get(request).repr.kind() {
-            Kind::IoRead { port, .. } => answer.map(|data| in_lanes(&data, port)),
-            _ => answer,
+        let Some(request) = self.tlps.answered(token.0) else {
+            return self.fail(node, "answered a read that is over; each is answered once".into());
+        };
+        let tlp = self.tlps.get(request);
+        let io = match *tlp.repr.kind() {
+            Kind::IoRead { port, .. } => Some(port),
+            _ => None,
+        };
+        let access = io.map(io_access).or_else(|| memory_access(&tlp.repr));
+        if let (Ok(data), Some(Access { bytes, .. })) = (&answer, access)
+            && data.len() != u64::from(bytes)
+        {
+            let found = data.len();
+            let wrong =
+                format!("answered a read of {bytes} B with {found} B; it must be as many as were asked for");
+            return self.fail(node, wrong);
+        }
+        let answer = match io {
+            Some(port) => answer.map(|data| in_lanes(&data, port)),
+            None => answer,
         };
         self.answer(port, request, answer);
     }

@@ -32,6 +32,8 @@ pub(crate) struct Tlp {
     pub(crate) refusal: Option<CompletionStatus>,
     /// What a fault did to it that `repr` cannot say.
     pub(crate) flaw: Option<Flaw>,
+    /// The number of the read that a device has still to answer; 0: none.
+    pub(crate) question: u32,
     /// No TLP of its operation follows.
     pub(crate) last_of_op: bool,
     /// The port buffer in which it has a place among the requests.
@@ -53,6 +55,8 @@ pub(crate) fn shape_of(repr: &Repr) -> TlpShape {
 pub(crate) struct TlpSlab {
     slots: Vec<Tlp>,
     free: Vec<u32>,
+    /// Reads that devices were asked to answer.
+    questions: u32,
 }
 
 impl TlpSlab {
@@ -68,6 +72,7 @@ impl TlpSlab {
             slot.transaction = None;
             (slot.tracked, slot.awaited, slot.carry, slot.last_of_op) = (false, false, false, false);
             (slot.refusal, slot.flaw, slot.queued) = (None, None, None);
+            slot.question = 0;
             slot.references = 1;
             return TlpHandle(index);
         }
@@ -83,6 +88,7 @@ impl TlpSlab {
             carry: false,
             refusal: None,
             flaw: None,
+            question: 0,
             last_of_op: false,
             queued: None,
             references: 1,
@@ -96,6 +102,24 @@ impl TlpSlab {
 
     pub(crate) fn get_mut(&mut self, handle: TlpHandle) -> &mut Tlp {
         &mut self.slots[handle.0 as usize]
+    }
+
+    /// A read waits for the answer of a device. The token names this waiting, which no other one shares.
+    pub(crate) fn ask(&mut self, handle: TlpHandle) -> u64 {
+        self.questions = self.questions.wrapping_add(1).max(1);
+        self.get_mut(handle).question = self.questions;
+        u64::from(self.questions) << 32 | handle.to_event()
+    }
+
+    /// The read that waits for an answer under a token, which is over now; `None` if it was answered already, or is gone.
+    pub(crate) fn answered(&mut self, token: u64) -> Option<TlpHandle> {
+        let handle = TlpHandle(token as u32);
+        let tlp = self.slots.get_mut(handle.0 as usize)?;
+        let waits = tlp.question != 0 && tlp.question == (token >> 32) as u32;
+        waits.then(|| {
+            tlp.question = 0;
+            handle
+        })
     }
 
     /// Two different TLPs at once.
@@ -119,6 +143,7 @@ impl TlpSlab {
             return None;
         }
         tlp.payload = Payload::EMPTY;
+        tlp.question = 0;
         let unfinished = tlp.transaction.take().filter(|_| tlp.awaited);
         self.free.push(handle.0);
         unfinished

@@ -5,7 +5,7 @@ mod bench;
 use bench::mover::{Base, Move, Moved, Mover, byte_at, bytes_at};
 use bench::{Bench, Watch, ns};
 use std::sync::{Arc, Mutex};
-use tlplab_device::{Context, Device, DmaError, Event, Identity};
+use tlplab_device::{BarSpec, Context, Device, DmaError, Event, Identity, Refusal, ReplyToken};
 use tlplab_fabric::config::*;
 use tlplab_fabric::{Ending, Fabric};
 use tlplab_transaction::CompletionError;
@@ -200,24 +200,63 @@ fn what_lies_at_an_address_is_a_function_of_it() {
     assert!((0..4096).any(|a| byte_at(a) != byte_at(a + 64)), "a displaced block is seen");
 }
 
-/// A device that raises a vector that it does not have.
-struct Eager;
+/// A device with mistakes, which the fabric tells.
+struct Wrong(fn(&mut Context<'_>, &Event));
 
-impl Device for Eager {
+impl Device for Wrong {
     fn identity(&self) -> Identity {
-        Identity { msix_vectors: 2, ..Identity::new(0x1DE5, 1, 0xFF_00_00) }
+        let bars = vec![BarSpec::registers(0, 4096)];
+        Identity { bars, msix_vectors: 2, ..Identity::new(0x1DE5, 1, 0xFF_00_00) }
     }
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
-        if let Event::Start = event {
-            cx.msix(0, 5);
-        }
+        self.0(cx, &event);
     }
 }
 
 #[test]
-fn a_vector_that_is_not_there_ends_the_run() {
-    let mut bench = Bench::new();
-    bench.device("dev", "host.rp0", 3, 4).model(Box::new(Eager));
-    let fabric = bench.build();
-    assert_eq!(fabric.fault(), Some("dev: raised MSI-X vector 5, but it has 2: from 0 to 1"));
+fn the_mistakes_of_a_device_end_the_run() {
+    let mistakes: [(fn(&mut Context<'_>, &Event), _); 4] = [
+        (
+            |cx, event| {
+                if let Event::Start = event {
+                    cx.msix(0, 5);
+                }
+            },
+            "dev: raised MSI-X vector 5, but it has 2: from 0 to 1",
+        ),
+        (
+            |cx, event| {
+                if let Event::MmioRead { reply, .. } = event {
+                    cx.reply(*reply, [0; 4].into());
+                }
+            },
+            "dev: answered a read of 8 B with 4 B; it must be as many as were asked for",
+        ),
+        (
+            |cx, event| {
+                if let Event::MmioRead { reply, .. } = event {
+                    cx.reply(*reply, [0; 8].into());
+                    cx.reply(*reply, [0; 8].into());
+                }
+            },
+            "dev: answered a read that is over; each is answered once",
+        ),
+        (
+            |cx, event| {
+                if let Event::MmioRead { .. } = event {
+                    cx.reply_error(ReplyToken(1 << 32 | 7), Refusal::CompleterAbort);
+                }
+            },
+            "dev: answered a read that is over; each is answered once",
+        ),
+    ];
+    for (behaviour, expected) in mistakes {
+        let mut bench = Bench::new();
+        bench.device("dev", "host.rp0", 3, 4).model(Box::new(Wrong(behaviour)));
+        let (mover, _) = Mover::new(Base::Bar("dev".into(), 0), 1, vec![Move::Read { at: 0, bytes: 8 }]);
+        bench.finishing_program(Box::new(mover));
+        let mut fabric = bench.build();
+        fabric.run_events(u64::MAX, Time::ZERO + Duration::from_us(100));
+        assert_eq!(fabric.fault(), Some(expected));
+    }
 }
