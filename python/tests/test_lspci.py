@@ -143,8 +143,13 @@ def region(bar: Fields) -> tuple[str, int, str, str]:
     return "Memory", address, "64" if bar["is_64_bit"] else "32", behaviour
 
 
-@pytest.mark.full
-@pytest.mark.skipif(shutil.which("lspci") is None, reason="lspci is not installed (pciutils)")
+def needs_lspci(test: Any) -> Any:
+    """Marks a test that asks the real tool."""
+    missing = pytest.mark.skipif(shutil.which("lspci") is None, reason="lspci is not installed (pciutils)")
+    return pytest.mark.full(missing(test))
+
+
+@needs_lspci
 @pytest.mark.parametrize("name", SEEN)
 def test_the_real_lspci_sees_the_same(
     name: str, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -167,6 +172,30 @@ def test_the_real_lspci_sees_the_same(
         first, last = bridge["bridge"]["secondary"], bridge["bridge"]["subordinate"]
         buses = f"{first:02x}" if first == last else f"{first:02x}-{last:02x}"
         assert f"-{bridge['bdf'][3:]}-[{buses}]-" in tree
+
+
+POISON = """\
+title = "A write whose data are bad"
+stop = "50us"
+device.dev = { under = "host.rp0", link = "gen4 x4" }
+fault = [{ link = "dev", direction = "up", tlp = 3, damage = "poison" }]
+load.dev = { op = "write", size = "256B", count = 10 }
+"""
+
+
+@needs_lspci
+def test_the_real_lspci_sees_what_went_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    experiment, dump = tmp_path / "poison.toml", tmp_path / "dump.txt"
+    experiment.write_text(POISON, encoding="utf-8")
+    tlplab(capsys, "lspci", str(experiment), "--at", "50us", "-o", str(dump))
+    [error] = json.loads(tlplab(capsys, "run", str(experiment), "--quiet", "--json", "-"))["errors"]
+    port = lspci(dump, "-vvv", "-s", "00:01.0")
+    assert re.findall(r"(\w+)\+", port.partition("UESta:")[2].partition("\n")[0]) == ["TLP"]
+    assert "First Error Pointer: 0c" in port
+    header = re.search(r"HeaderLog: (.*)", port)
+    assert header
+    assert header[1].replace(" ", "") == error["header"]
+    assert "ERR_FATAL/NONFATAL: 0008" in port, "the root port reported itself"
 
 
 def test_both_times_of_enumeration_find_the_same(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
