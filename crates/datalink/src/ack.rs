@@ -84,11 +84,6 @@ impl<N: Numbers> Receiver<N> {
     pub(crate) const fn is_due(&self) -> bool {
         self.nak_due || self.ack_due
     }
-    /// Has something come that no Ack covers?
-    #[inline]
-    pub(crate) const fn owes(&self) -> bool {
-        self.unacknowledged > 0
-    }
     /// A TLP came that was delivered before: the peer has missed an Ack.
     pub(crate) const fn duplicate(&mut self) {
         self.ack_due = true;

@@ -69,7 +69,7 @@ impl Config {
         match (self.ack.latency, self.mode) {
             (AckLatency::AtOnce, _) => Duration::ZERO,
             (AckLatency::Fixed(time), _) => time,
-            (AckLatency::Specification, _) if self.flow_control == FlowControl::DropAndReplay => {
+            (AckLatency::Specification, _) if self.flow_control != FlowControl::Credits => {
                 Duration::from_fs(self.replay_timeout().as_fs() / 3)
             }
             (AckLatency::Specification, LinkMode::NonFlit) => {
@@ -84,7 +84,7 @@ impl Config {
     pub fn replay_timeout(&self) -> Duration {
         match (self.replay_timer, self.mode) {
             (Some(time), _) => time,
-            (None, _) if self.flow_control == FlowControl::DropAndReplay => {
+            (None, _) if self.flow_control != FlowControl::Credits => {
                 limits::undelayed_replay_timeout(self.rate(), self.width, self.mps)
             }
             (None, LinkMode::NonFlit) => {
@@ -114,7 +114,7 @@ impl Config {
         if self.generation.requires_flit_mode() && self.mode == LinkMode::NonFlit {
             return wrong("mode", alloc::format!("{} exists in flit mode only", self.generation));
         }
-        if self.flow_control == FlowControl::DropAndReplay && self.mode == LinkMode::Flit {
+        if self.flow_control != FlowControl::Credits && self.mode == LinkMode::Flit {
             return wrong("flow_control", "links in flit mode have credits".into());
         }
         if self.receive.vcs[0].is_none() {
@@ -144,6 +144,9 @@ impl Config {
         }
         if !(1..=100).contains(&self.fc.batch_percent) {
             return wrong("fc.batch_percent", "it must be 1 to 100".into());
+        }
+        if self.flow_control != FlowControl::Credits && self.ack.every.is_some() {
+            return wrong("ack.every", "without credits only time says when an Ack goes".into());
         }
         if self.ack.every == Some(0) {
             return wrong("ack.every", "it must be at least 1".into());
@@ -180,6 +183,9 @@ pub enum FlowControl {
     /// They are sent, dropped without a word, and sent again when REPLAY_TIMER expires. No real link does this; the gem5 model of
     /// Alian et al. (2018) does. See [`DropReplayPort`](crate::DropReplayPort).
     DropAndReplay,
+    /// As [`DropAndReplay`](Self::DropAndReplay), with the slips of that model's code: a replay passes over as many TLPs as Acks take
+    /// from the replay buffer meanwhile, and over the one before which an Ack is sent.
+    DropAndReplaySlipping,
 }
 
 /// Why a [`Config`] cannot work.

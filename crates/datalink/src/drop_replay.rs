@@ -4,15 +4,22 @@
 //! Exploration", IISWC 2018, section V.C), not of any specification. How it differs from [`Port`](crate::Port):
 //! * There are no credits, no InitFC and no UpdateFC: the link is active as soon as it is up, and TLPs are sent while the replay
 //!   buffer has room. An owner without room for a TLP does not hand it to its port, which then knows nothing of it.
-//! * There is no Nak. What is damaged, dropped or out of sequence is answered by silence, and comes again when the peer's replay
-//!   timer expires. The timer starts with the first unacknowledged TLP sent, and anew with each Ack that brings progress and at each expiry;
-//!   there is no REPLAY_NUM, so attempts never end.
-//! * An Ack leaves at once if nothing else wants the wire ([`poll_idle`](LinkLayer::poll_idle)), otherwise after a third of the replay timeout.
+//! * There is no Nak. What is damaged or dropped is answered by silence, and comes again when the peer's replay timer expires.
+//! * The replay timer starts when a TLP has been sent, unless it runs, and anew with *every* Ack, even one that brings no progress. When it
+//!   expires all of the replay buffer is sent again, oldest first, and nothing new is admitted meanwhile. There is no REPLAY_NUM:
+//!   attempts never end.
+//! * A TLP that arrives whole, in sequence or not, is acknowledged at once if the wire is free. If not, the Ack goes next, and from then
+//!   on Acks come a third of the replay timeout apart, until such a time has passed without a new TLP.
 //! * Unless configured otherwise the replay timeout is [`undelayed_replay_timeout`](crate::limits::undelayed_replay_timeout).
+//!
+//! The code of that model slips in two ways. Its replay counts places in the replay buffer, and does not notice that an Ack of the peer
+//! moves the TLPs to the front: it passes over as many as were taken away. And where an Ack of its own goes first, the TLP whose turn it
+//! was is passed over. What follows is out of sequence, and the next timeout is due. Its published percentages come from
+//! there; [`FlowControl::DropAndReplaySlipping`] does the same.
 
 use crate::LinkLayer;
-use crate::ack::{Position, Receiver, Reply};
-use crate::config::Config;
+use crate::ack::{Position, Receiver};
+use crate::config::{Config, FlowControl};
 use crate::event::{
     Blocked, Counters, Discard, Event, Integrity, ProtocolError, TLP_FRAMING, Timer, TlpShape, TlpUnit, Unit,
 };
@@ -21,7 +28,7 @@ use crate::port::{Kept, earliest};
 use crate::replay::{Occupancy, Outgoing, Replay};
 use crate::sequence::TlpNumbers;
 use alloc::collections::VecDeque;
-use tlplab_units::{FcClass, Time, Vc};
+use tlplab_units::{Duration, FcClass, Time, Vc};
 use tlplab_wire::dllp::{self, Sequence};
 
 /// One end of a link without flow control. See [`LinkLayer`] for how it is driven, and the [module](self) for what it does.
@@ -33,9 +40,61 @@ pub struct DropReplayPort<H> {
     nullified: VecDeque<(H, TlpShape)>,
     active: bool,
     recovering: bool,
-    /// The unit on the wire is a TLP that will be acknowledged.
-    sending_tlp: bool,
+    on_wire: OnWire,
+    acks: Acks,
     counters: Counters,
+}
+
+/// What this end is sending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum OnWire {
+    #[default]
+    Nothing,
+    /// A TLP that will be acknowledged, for the first time.
+    First,
+    /// The same again.
+    Copy,
+    /// What will not be acknowledged.
+    Other,
+}
+
+/// When the peer is told what arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Acks {
+    due: bool,
+    /// Until then no Ack is made.
+    timer: Time,
+    /// The last TLP that the peer knows of, when the timer started.
+    told: u16,
+    interval: Duration,
+}
+
+impl Acks {
+    const fn new(interval: Duration) -> Self {
+        Self { due: false, timer: Time::NEVER, told: 0, interval }
+    }
+
+    /// A TLP came; `last` is the last one in sequence.
+    #[inline]
+    fn came(&mut self, now: Time, last: u16, wire: OnWire) {
+        if self.timer == Time::NEVER {
+            self.due = true;
+            if wire != OnWire::Nothing {
+                (self.timer, self.told) = (now + self.interval, last);
+            }
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time, last: u16) {
+        if now < self.timer {
+            return;
+        }
+        self.timer = Time::NEVER;
+        if self.told != last {
+            self.due = true;
+            (self.timer, self.told) = (now + self.interval, last);
+        }
+    }
 }
 
 impl<H: Copy> DropReplayPort<H> {
@@ -47,7 +106,8 @@ impl<H: Copy> DropReplayPort<H> {
             nullified: VecDeque::new(),
             active: false,
             recovering: false,
-            sending_tlp: false,
+            on_wire: OnWire::Nothing,
+            acks: Acks::new(config.ack_latency()),
             counters: Counters::default(),
             config,
         }
@@ -80,11 +140,15 @@ impl<H: Copy> DropReplayPort<H> {
         events(Event::Error(error));
     }
 
+    fn slips(&self) -> bool {
+        self.config.flow_control == FlowControl::DropAndReplaySlipping
+    }
+
     #[inline]
     fn ack(&mut self) -> Unit<H> {
         self.counters.acks_sent += 1;
-        let (Reply::Ack(sequence) | Reply::Nak(sequence)) = self.receiver.reply();
-        Unit::Dllp(dllp::Repr::Ack(Sequence::new(sequence)))
+        self.acks.due = false;
+        Unit::Dllp(dllp::Repr::Ack(Sequence::new(self.receiver.last())))
     }
 
     #[inline]
@@ -115,14 +179,17 @@ impl<H: Copy> DropReplayPort<H> {
             _ if tlp.nullified => (Discard::Nullified, &mut self.counters.nullified_received),
             (_, Position::Next) => {
                 self.receiver.accept(now);
+                self.acks.came(now, self.receiver.last(), self.on_wire);
                 self.counters.tlps_received += 1;
                 return events(Event::Deliver(tlp.handle));
             }
-            (_, Position::Before) => {
-                self.receiver.duplicate();
-                (Discard::Duplicate, &mut self.counters.duplicates)
+            (_, position) => {
+                self.acks.came(now, self.receiver.last(), self.on_wire);
+                match position {
+                    Position::Before => (Discard::Duplicate, &mut self.counters.duplicates),
+                    _ => (Discard::OutOfSequence, &mut self.counters.out_of_sequence),
+                }
             }
-            (_, Position::After) => (Discard::OutOfSequence, &mut self.counters.out_of_sequence),
         };
         *counter += 1;
         events(Event::Discarded { handle: tlp.handle, reason });
@@ -133,8 +200,16 @@ impl<H: Copy> DropReplayPort<H> {
         // No other DLLP means anything to this layer.
         let dllp::Repr::Ack(sequence) = dllp else { return };
         self.counters.acks_received += 1;
-        if let Err(error) = self.replay.acknowledge(now, sequence.value(), events) {
-            self.report(error, events);
+        let slips = self.slips();
+        let place = self.replay.place();
+        match self.replay.acknowledge(now, sequence.value(), events) {
+            Ok(_) => {
+                self.replay.timer_anew(now, self.on_wire == OnWire::First);
+                if let Some(place) = place.filter(|_| slips) {
+                    self.replay.go_on_at(place);
+                }
+            }
+            Err(error) => self.report(error, events),
         }
     }
 }
@@ -147,12 +222,13 @@ impl<H: Copy> LinkLayer<H> for DropReplayPort<H> {
 
     fn link_down(&mut self, _now: Time, events: &mut impl FnMut(Event<H>)) {
         self.receiver.reset();
+        self.acks = Acks::new(self.acks.interval);
         self.replay.clear(events);
         for (handle, _) in self.nullified.drain(..) {
             events(Event::Lost(handle));
         }
         self.recovering = false;
-        self.sending_tlp = false;
+        self.on_wire = OnWire::Nothing;
         if core::mem::take(&mut self.active) {
             events(Event::Down);
         }
@@ -160,7 +236,7 @@ impl<H: Copy> LinkLayer<H> for DropReplayPort<H> {
 
     fn link_recovering(&mut self, _now: Time) {
         self.recovering = true;
-        self.sending_tlp = false;
+        self.on_wire = OnWire::Nothing;
         self.replay.timer.hold();
     }
 
@@ -177,7 +253,7 @@ impl<H: Copy> LinkLayer<H> for DropReplayPort<H> {
     fn admit(&self, shape: &TlpShape) -> Result<(), Blocked> {
         if !self.active {
             Err(Blocked::LinkDown)
-        } else if self.replay.has_room(shape.bytes + TLP_FRAMING) {
+        } else if self.replay.place().is_none() && self.replay.has_room(shape.bytes + TLP_FRAMING) {
             Ok(())
         } else {
             Err(Blocked::ReplayBuffer)
@@ -199,23 +275,25 @@ impl<H: Copy> LinkLayer<H> for DropReplayPort<H> {
         if self.recovering {
             return None;
         }
-        self.sending_tlp = false;
-        if self.receiver.is_due() {
+        if self.acks.due {
+            self.on_wire = OnWire::Other;
+            if let Some(place) = self.replay.place().filter(|_| self.slips()) {
+                self.replay.go_on_at(place + 1);
+            }
             return Some(self.ack());
         }
         let tlp = self.poll_tlp()?;
-        self.sending_tlp = !tlp.nullified;
+        self.on_wire = match (tlp.nullified, tlp.replay) {
+            (true, _) => OnWire::Other,
+            (false, true) => OnWire::Copy,
+            (false, false) => OnWire::First,
+        };
         Some(Unit::Tlp(tlp))
     }
 
     #[inline]
-    fn poll_idle(&mut self, _now: Time) -> Option<Unit<H>> {
-        (self.receiver.owes() && !self.recovering).then(|| self.ack())
-    }
-
-    #[inline]
     fn transmitted(&mut self, now: Time) {
-        if core::mem::take(&mut self.sending_tlp) {
+        if matches!(core::mem::take(&mut self.on_wire), OnWire::First | OnWire::Copy) {
             self.replay.transmitted(now);
         }
     }
@@ -248,15 +326,15 @@ impl<H: Copy> LinkLayer<H> for DropReplayPort<H> {
     fn release(&mut self, _now: Time, _shape: &TlpShape) {}
 
     fn handle_timeout(&mut self, now: Time, _events: &mut impl FnMut(Event<H>)) {
-        self.receiver.handle_timeout(now);
-        if now >= self.replay.timer.deadline() {
+        self.acks.handle_timeout(now, self.receiver.last());
+        if now >= self.replay.timer.deadline() && self.replay.restart_unlimited() {
             self.counters.replay_timeouts += 1;
-            self.counters.replays += u64::from(self.replay.restart_unlimited(now));
+            self.counters.replays += 1;
         }
     }
 
     #[inline]
     fn deadline(&self) -> Option<(Time, Timer)> {
-        earliest([(self.receiver.deadline(), Timer::Ack), (self.replay.timer.deadline(), Timer::Replay)])
+        earliest([(self.acks.timer, Timer::Ack), (self.replay.timer.deadline(), Timer::Replay)])
     }
 }

@@ -35,7 +35,9 @@ impl<H: Copy> Engine<H> {
         match (config.mode, config.flow_control) {
             (LinkMode::Flit, _) => Self::Flit(FlitPort::new(config)),
             (LinkMode::NonFlit, FlowControl::Credits) => Self::NonFlit(Port::new(config)),
-            (LinkMode::NonFlit, FlowControl::DropAndReplay) => Self::DropReplay(DropReplayPort::new(config)),
+            (LinkMode::NonFlit, FlowControl::DropAndReplay | FlowControl::DropAndReplaySlipping) => {
+                Self::DropReplay(DropReplayPort::new(config))
+            }
         }
     }
     /// Both ends of a link that is up since time 0, in the state that an exchange would have led to.
@@ -97,10 +99,6 @@ impl<H: Copy> LinkLayer<H> for Engine<H> {
     #[inline]
     fn poll_transmit(&mut self, now: Time) -> Option<Unit<H>> {
         each!(self, port => port.poll_transmit(now))
-    }
-    #[inline]
-    fn poll_idle(&mut self, now: Time) -> Option<Unit<H>> {
-        each!(self, port => port.poll_idle(now))
     }
     #[inline]
     fn transmitted(&mut self, now: Time) {

@@ -98,10 +98,6 @@ pub trait LinkLayer<H: Copy> {
     fn send_nullified(&mut self, now: Time, handle: H, shape: TlpShape);
     /// The next unit for the free wire; `None` if there is nothing to send.
     fn poll_transmit(&mut self, now: Time) -> Option<Unit<H>>;
-    /// What may be sent early because the wire is free and nothing else waits for it, neither here nor with the owner.
-    fn poll_idle(&mut self, _now: Time) -> Option<Unit<H>> {
-        None
-    }
     /// The last symbol of the unit polled last has left: REPLAY_TIMER starts here.
     fn transmitted(&mut self, now: Time);
     /// Would this TLP be delivered if its LCRC is good? (What cut-through may ask when the header is there.)

@@ -70,10 +70,13 @@ pub const fn replay_symbols(generation: Generation, width: Width, mps: Mps, supp
     if supports_16gt { SIMPLIFIED_REPLAY_SYMBOLS } else { 3 * ack_latency_symbols(generation, width, mps) }
 }
 
-/// The replay timeout of ports without internal delay, unrounded: three times the Ack latency's formula with an InternalDelay of 0,
-/// as models use it in which a port answers at once.
+/// What a TLP with a 12-byte header has on the wire besides payload: sequence number, header, LCRC and framing.
+const LEAST_OVERHEAD: u32 = 2 + 12 + 4 + 2;
+
+/// The replay timeout of the gem5 model of Alian et al. (2018, section V.C), unrounded: three times the Ack latency's formula with an
+/// InternalDelay of 0 and the overhead that the model counts (table I).
 pub const fn undelayed_replay_timeout(rate: LinkRate, width: Width, mps: Mps) -> Duration {
-    let tenths = 3 * (mps.bytes() + TLP_OVERHEAD) * ack_factor_tenths(width, mps);
+    let tenths = 3 * (mps.bytes() + LEAST_OVERHEAD) * ack_factor_tenths(width, mps);
     Duration::from_fs(rate.time_of(tenths as u64).as_fs().div_ceil(10))
 }
 

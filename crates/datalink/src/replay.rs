@@ -52,10 +52,6 @@ impl ReplayTimer {
             self.at = now + self.limit;
         }
     }
-    /// Begins anew.
-    pub(crate) fn restart(&mut self, now: Time) {
-        self.at = now + self.limit;
-    }
     /// The peer acknowledged something new.
     #[inline]
     pub(crate) fn progress(&mut self, now: Time, outstanding: bool) {
@@ -204,13 +200,27 @@ impl<E: Clone, N: Numbers> Replay<E, N> {
         self.rewind().then(|| self.timer.attempt())
     }
 
-    /// As [`restart`](Self::restart), with a timer that knows no end of attempts and runs from now on.
-    pub(crate) fn restart_unlimited(&mut self, now: Time) -> bool {
-        let again = self.rewind();
-        if again {
-            self.timer.restart(now);
-        }
-        again
+    /// As [`restart`](Self::restart), but attempts do not end and a replay under way is not begun again. The timer starts with what is sent.
+    /// Says whether a replay begins.
+    pub(crate) fn restart_unlimited(&mut self) -> bool {
+        self.timer.hold();
+        self.place().is_none() && self.rewind()
+    }
+
+    /// The place in the buffer that a replay has reached; `None` if there is none under way.
+    #[inline]
+    pub(crate) fn place(&self) -> Option<usize> {
+        (self.cursor < self.sent).then_some(self.cursor)
+    }
+
+    /// A replay goes on at a place in the buffer; it is over if nothing that was sent is there.
+    pub(crate) fn go_on_at(&mut self, place: usize) {
+        self.cursor = place.min(self.sent);
+    }
+
+    /// An Ack came, with news or without: the timer begins anew if something is unacknowledged besides what is just being sent.
+    pub(crate) fn timer_anew(&mut self, now: Time, sending: bool) {
+        self.timer.progress(now, self.sent > usize::from(sending));
     }
 
     /// The next entry for the wire is the oldest unacknowledged one; false if there is none.

@@ -32,21 +32,32 @@ fn the_link_is_active_as_soon_as_it_is_up_and_an_idle_wire_acknowledges_at_once(
     pair.expect(&["20us A - Down", "20us B - Down"]);
 }
 
-/// Where the wire never rests, the Ack waits for its timer, and then goes before TLPs.
+/// A busy wire carries the Ack next, before TLPs. From then on Acks are 1 us apart, for as long as TLPs come: the one at 1.112 us, which the
+/// wire carries at 1.232 us, is for TLP 8, and after the next nothing is left to say.
 #[test]
 fn a_busy_wire_acknowledges_when_the_timer_says_so() {
     let mut pair = Pair::up(lossy(40), lossy(40)).logged();
-    (10..22).for_each(|handle| pair.send(1, handle, write(8)));
+    (10..30).for_each(|handle| pair.send(1, handle, write(40)));
     pair.send(0, 7, write(8));
+    pair.send(0, 8, write(8));
     pair.faults = Box::new(|side, unit| match unit {
         tlplab_datalink::Unit::Tlp(_) if side == 1 => Fate::Drop,
         _ => GOOD,
     });
-    pair.run_until(ns(1200));
+    pair.run_until(ns(4000));
     let log: Vec<_> = pair.take_log().into_iter().filter(|line| !line.contains("B TLP")).collect();
     assert_eq!(
         log,
-        ["0s A TLP 7 seq 0", "112ns B - Deliver(7)", "1.12us B Ack, seq 0", "1.152us A - Acked(7)"]
+        [
+            "0s A TLP 7 seq 0",
+            "112ns B - Deliver(7)",
+            "112ns A TLP 8 seq 1",
+            "224ns B - Deliver(8)",
+            "240ns B Ack, seq 1",
+            "272ns A - Acked(7)",
+            "272ns A - Acked(8)",
+            "1.232us B Ack, seq 1",
+        ]
     );
 }
 
@@ -63,14 +74,15 @@ fn a_timeout_sends_the_whole_buffer_again_and_again() {
     pair.send(0, 2, write(8));
     assert_eq!(pair.ends[0].admit(&write(8)), Err(Blocked::ReplayBuffer));
     pair.run_until(ns(3_300));
-    // The timer starts with the first unacknowledged TLP, and anew with each expiry.
+    // The Ack of what is out of sequence brings nothing but a new start of the timer; while the replay lasts nothing is admitted.
     pair.expect(&[
         "0s A TLP 1 seq 0",
         "112ns A TLP 2 seq 1",
         "224ns B - Discarded { handle: 2, reason: OutOfSequence }",
-        "3.112us A TLP 1 seq 0 again",
-        "3.224us A TLP 2 seq 1 again",
+        "224ns B Ack, seq 4095",
+        "3.256us A TLP 1 seq 0 again",
     ]);
+    assert_eq!(pair.ends[0].admit(&write(8)), Err(Blocked::ReplayBuffer));
     pair.run_until(ns(50_000));
     let log = pair.take_log();
     let timeouts = pair.ends[0].counters().replay_timeouts;
@@ -102,11 +114,37 @@ fn a_lost_ack_is_repeated_for_the_duplicate() {
     pair.expect_silence();
 }
 
-/// ((128 + 28) / width · AckFactor) · 3 symbol times of 2 ns, and a third of it.
+/// TLPs 1 to 4; the first is dropped, so all four go again at 3.48 us: 3 us after the Ack of the last. The first copy's Ack, at 3.624 us,
+/// takes TLP 1 from the buffer while TLP 2 is on the wire. The replay as it should be goes on with TLP 3; the one that counts places goes
+/// on with the third of what is left, TLP 4, which the peer cannot use.
+#[test]
+fn a_replay_that_counts_places_passes_over_what_acks_take_away() {
+    let again = |flow_control| {
+        let config = Config { flow_control, ..lossy(4) };
+        let mut pair = Pair::up(config.clone(), config).logged();
+        let mut count = 0;
+        pair.faults = Box::new(move |side, _| {
+            count += u32::from(side == 0);
+            if side == 0 && count == 1 { Fate::Drop } else { GOOD }
+        });
+        (1..5).for_each(|handle| pair.send(0, handle, write(8)));
+        pair.run_until(ns(50_000));
+        let timeouts = pair.ends[0].counters().replay_timeouts;
+        let log = pair.take_log().into_iter();
+        let copies: Vec<u64> = log
+            .filter_map(|line| line.split_once("A TLP ")?.1.strip_suffix(" again")?.split(' ').next()?.parse().ok())
+            .collect();
+        (timeouts, copies)
+    };
+    assert_eq!(again(FlowControl::DropAndReplay), (1, vec![1, 2, 3, 4]));
+    assert_eq!(again(FlowControl::DropAndReplaySlipping), (2, vec![1, 2, 4, 3, 4]));
+}
+
+/// ((128 + 20) / width · AckFactor) · 3 symbol times of 2 ns, and a third of it.
 #[test]
 fn timers_are_those_of_the_formula() {
     for (lanes, timeout_ps) in
-        [(1, 1_310_400), (2, 655_200), (4, 327_600), (8, 292_500), (12, 234_000), (16, 175_500)]
+        [(1, 1_243_200), (2, 621_600), (4, 310_800), (8, 277_500), (12, 222_000), (16, 166_500)]
     {
         let width = Width::new(lanes).unwrap();
         let mut config = Config::new(Generation::Gen2, width, Mps::new(128).unwrap());

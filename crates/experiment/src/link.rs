@@ -146,9 +146,10 @@ pub(crate) fn config(under: &str, link: &View<'_>) -> Result<LinkConfig, Error> 
     }
     let flow_control = match link.text_of("flow_control") {
         Some("drop-and-replay") => FlowControl::DropAndReplay,
+        Some("drop-and-replay-slipping") => FlowControl::DropAndReplaySlipping,
         _ => FlowControl::Credits,
     };
-    if mode == LinkMode::Flit && flow_control == FlowControl::DropAndReplay {
+    if mode == LinkMode::Flit && flow_control != FlowControl::Credits {
         let at = link.get("flow_control").unwrap_or_else(|| link.clone());
         let problem = Problem::new("a link in flit mode has credits");
         return Err(at.problem(problem.hint("drop-and-replay is for framed TLPs, up to gen5")));

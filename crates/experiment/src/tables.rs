@@ -422,10 +422,10 @@ pub static LINK: Section = Section {
         ),
         key(
             "flow_control",
-            Kind::Choice(&["credits", "drop-and-replay"]),
+            Kind::Choice(&["credits", "drop-and-replay", "drop-and-replay-slipping"]),
             r#""credits""#,
             r#""drop-and-replay""#,
-            "What finds no room is not sent (credits), or is sent, dropped in silence and sent again when the replay timer expires.",
+            "What finds no room is not sent (credits), or is sent, dropped in silence and sent again when the replay timer expires. Slipping: a replay passes over as many TLPs as Acks take from the replay buffer meanwhile, and over the one before which an Ack goes, as the code of the gem5 model of 2018 does.",
         ),
         key("mps", MPS, r#""256B""#, r#""512B""#, "Largest payload; the smallest of a hierarchy holds."),
         key("flight", Kind::Time, r#""0s""#, r#""5ns""#, "Propagation along the wire, each way."),

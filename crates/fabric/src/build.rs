@@ -314,7 +314,7 @@ impl Builder {
             let cuts =
                 matches!(fabric.node_of(peer), Node::Switch(s) if s.forwarding == Forwarding::CutThrough);
             // Whether there is room for a TLP is known when all of it is there.
-            let drops = fabric.ports[i].engine.config().flow_control == FlowControl::DropAndReplay;
+            let drops = fabric.ports[i].engine.config().flow_control != FlowControl::Credits;
             fabric.ports[i].peer_cuts_through = cuts && !drops;
         }
         let (places, flows) = (fabric.ports.len() + fabric.nodes.len(), fabric.topology.flows.len());

@@ -53,7 +53,7 @@ impl PortBuffers {
             unanswered: 0,
         };
         let ports = layout.ports.iter().map(|slot| {
-            let drops = layout.link_config(config, slot.link).flow_control == FlowControl::DropAndReplay;
+            let drops = layout.link_config(config, slot.link).flow_control != FlowControl::Credits;
             room(layout.port_buffer(config, slot.node), drops)
         });
         let rooms: Vec<_> = ports.chain([room(config.host.port_buffer, false)]).collect();

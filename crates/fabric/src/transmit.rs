@@ -58,8 +58,7 @@ impl Fabric {
             let port = &mut self.ports[id.index()];
             if port.egress.len() == 0 && port.mode == LinkMode::NonFlit {
                 // Nothing waits, and the data link layer has nothing either.
-                self.note_blocked(id, [None; 3]);
-                return self.use_idle_wire(id);
+                return self.note_blocked(id, [None; 3]);
             }
             let engine = &port.engine;
             match port.egress.pick(|shape| engine.admit(shape)) {
@@ -75,15 +74,7 @@ impl Fabric {
                 }
             }
         }
-        match self.ports[id.index()].engine.poll_transmit(self.now) {
-            Some(unit) => self.put_on_wire(id, unit),
-            None => self.use_idle_wire(id),
-        }
-    }
-
-    /// Nothing may go: what the data link layer sends early in that case.
-    fn use_idle_wire(&mut self, id: PortId) {
-        if let Some(unit) = self.ports[id.index()].engine.poll_idle(self.now) {
+        if let Some(unit) = self.ports[id.index()].engine.poll_transmit(self.now) {
             self.put_on_wire(id, unit);
         }
     }

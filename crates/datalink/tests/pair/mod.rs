@@ -164,7 +164,7 @@ impl Pair {
                 continue;
             }
             let end = &mut self.ends[side];
-            if let Some(unit) = end.poll_transmit(self.now).or_else(|| end.poll_idle(self.now)) {
+            if let Some(unit) = end.poll_transmit(self.now) {
                 self.units += 1;
                 self.line(side, describe(&unit));
                 let time = self.ends[side].config().rate().time_of(u64::from(unit.wire_bytes()));

@@ -226,9 +226,11 @@ pub fn any_drop_replay() -> impl Strategy<Value = AnyFabric> {
         fabric.mmio.clear();
         fabric.devices.iter_mut().for_each(|device| device.peer = None);
         let links = fabric.switches.iter_mut().map(|s| &mut s.link);
-        for (link, (drops, ..)) in links.chain(fabric.devices.iter_mut().map(|d| &mut d.link)).zip(&each) {
+        for (link, (drops, _, slips)) in links.chain(fabric.devices.iter_mut().map(|d| &mut d.link)).zip(&each) {
             if *drops && !link.flit && !is_flit(link.generation) {
-                link.flow_control = FlowControl::DropAndReplay;
+                let slipping = FlowControl::DropAndReplaySlipping;
+                link.flow_control = if *slips { slipping } else { FlowControl::DropAndReplay };
+                (link.upper.ack_every, link.lower.ack_every) = (None, None);
             }
         }
         for (switch, (_, room, _)) in fabric.switches.iter_mut().zip(&each) {
