@@ -21,6 +21,10 @@ pub struct DdLoad {
     pub request: u64,
     /// What the host spends on each sector of a request before it is issued, when nothing else is under way.
     pub cost: Duration,
+    /// What the host spends on each sector of a request ahead of it, while the device works on the one before: it pins the pages.
+    pub ahead: Duration,
+    /// The pages of the buffer are scattered: the device gets a list of them ([`Command::listed`]).
+    pub page_list: bool,
     /// When it begins, after [`HostEvent::Start`].
     pub start: Duration,
 }
@@ -37,6 +41,10 @@ pub struct Dd {
     registers: u64,
     ring: u64,
     buffer: u64,
+    /// The list of the pages of a request.
+    list: u64,
+    /// When the host is done with what it does ahead for the next request.
+    ready: Time,
     /// Requests ever posted.
     posted: u32,
     /// Bytes that were moved, and those of the request under way.
@@ -53,8 +61,8 @@ pub struct Dd {
 impl Dd {
     /// A dd on the storage device called `device`.
     pub fn new(device: &str, load: DdLoad) -> Self {
-        let (index, registers, ring, buffer, posted, moved, moving) = (0, 0, 0, 0, 0, 0, 0);
-        let (device, from, to) = (device.to_string(), Time::ZERO, Time::ZERO);
+        let (index, registers, ring, buffer, list, posted, moved, moving) = (0, 0, 0, 0, 0, 0, 0, 0);
+        let (device, from, to, ready) = (device.to_string(), Time::ZERO, Time::ZERO, Time::ZERO);
         let (by_pin, acknowledges) = (false, None);
         Self {
             device,
@@ -63,6 +71,8 @@ impl Dd {
             registers,
             ring,
             buffer,
+            list,
+            ready,
             posted,
             moved,
             moving,
@@ -81,6 +91,7 @@ impl Dd {
         self.by_pin = info.interrupting()? == InterruptMode::Intx;
         let mut alloc = |bytes| cx.memory().alloc(bytes, SECTOR).map_err(|error| error.to_string());
         (self.ring, self.buffer) = (alloc(u64::from(ENTRIES) * Command::BYTES)?, alloc(self.load.block)?);
+        self.list = if self.load.page_list { alloc(self.load.request / SECTOR * 8)? } else { 0 };
         (self.index, self.registers) = (index, registers);
         let mut setup = [0; 12];
         setup[..8].copy_from_slice(&self.ring.to_le_bytes());
@@ -93,24 +104,36 @@ impl Dd {
     fn prepare(&mut self, cx: &mut HostContext<'_>) {
         let left = self.load.block - self.moved % self.load.block;
         self.moving = left.min(self.load.request);
-        let cost = self.load.cost.as_fs().saturating_mul(self.moving / SECTOR);
-        cx.timer(cx.now() + Duration::from_fs(cost), 0);
+        cx.timer(cx.now().max(self.ready) + self.each_sector(self.load.cost), 0);
+    }
+
+    /// Time for each sector of a request.
+    fn each_sector(&self, time: Duration) -> Duration {
+        Duration::from_fs(time.as_fs().saturating_mul(self.moving / SECTOR))
     }
 
     /// The host has done its part: the device gets the request.
     fn issue(&mut self, cx: &mut HostContext<'_>) {
+        self.ready = cx.now() + self.each_sector(self.load.ahead);
+        let buffer = self.buffer + self.moved % self.load.block;
         let command = Command {
-            address: self.buffer + self.moved % self.load.block,
+            address: if self.load.page_list { self.list } else { buffer },
             lba: self.moved / SECTOR,
             sectors: (self.moving / SECTOR) as u32,
             write: self.load.write,
             interrupt: true,
+            listed: self.load.page_list,
         };
         if self.load.write && !cx.length_only() {
             for sector in 0..u64::from(command.sectors) {
                 let data = written(command.lba + sector);
-                cx.memory().write(command.address + sector * SECTOR, &data);
+                cx.memory().write(buffer + sector * SECTOR, &data);
             }
+        }
+        if self.load.page_list {
+            let pages = (0..u64::from(command.sectors)).map(|sector| buffer + sector * SECTOR);
+            let list: Vec<u8> = pages.flat_map(u64::to_le_bytes).collect();
+            cx.memory().write(self.list, &list);
         }
         cx.memory().write(self.ring, &command.to_bytes());
         self.posted = self.posted.wrapping_add(1);
@@ -187,6 +210,9 @@ impl HostProgram for Dd {
             HostEvent::Timer { id: 0 } => self.issue(cx),
             HostEvent::Timer { .. } => {
                 self.from = cx.now();
+                // Nothing goes ahead of the first request.
+                self.moving = self.load.block.min(self.load.request);
+                self.ready = cx.now() + self.each_sector(self.load.ahead);
                 self.prepare(cx);
             }
             HostEvent::Interrupt { device, .. } if device == self.index => self.interrupt(cx),

@@ -38,7 +38,7 @@ pub mod regs {
 /// A command: 32 bytes in host memory, little-endian: address, first sector, sectors, flags, status, reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// The buffer in host memory.
+    /// The buffer in host memory, or the list of its pages.
     pub address: u64,
     /// The first sector on the medium.
     pub lba: u64,
@@ -48,6 +48,9 @@ pub struct Command {
     pub write: bool,
     /// Interrupt when it is done.
     pub interrupt: bool,
+    /// The pages of the buffer are scattered: `address` is that of a list of their addresses, 8 bytes each, and the device reads the one
+    /// of a sector before it begins with it, as IDE disks read the entries of their physical region descriptor table.
+    pub listed: bool,
 }
 
 impl Command {
@@ -64,7 +67,7 @@ impl Command {
 
     /// As in memory, with the status [`PENDING`](Self::PENDING).
     pub fn to_bytes(self) -> [u8; Self::BYTES as usize] {
-        let flags = u32::from(self.write) | u32::from(self.interrupt) << 1;
+        let flags = u32::from(self.write) | u32::from(self.interrupt) << 1 | u32::from(self.listed) << 2;
         let mut bytes = [0; Self::BYTES as usize];
         bytes[..8].copy_from_slice(&self.address.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.lba.to_le_bytes());
@@ -83,6 +86,7 @@ impl Command {
             sectors: word(16),
             write: flags & 1 != 0,
             interrupt: flags & 2 != 0,
+            listed: flags & 4 != 0,
         }
     }
 }
@@ -139,6 +143,10 @@ struct Sector {
     command: u32,
     /// Its place in the command.
     index: u32,
+    /// Its page in host memory.
+    page: u64,
+    /// The read of the page's address, while that is under way.
+    listing: Option<OpId>,
     /// Its DMA, while that is under way.
     op: Option<OpId>,
 }
@@ -235,16 +243,39 @@ impl Storage {
         way.begun += 1;
         let number = self.next_sector;
         self.next_sector += 1;
-        let op = match command.write {
-            true => Some(cx.dma_read(FROM_HOST, command.address + u64::from(index) * SECTOR, SECTOR)),
-            false => {
-                cx.timer(cx.now() + self.config.access, number);
-                None
-            }
-        };
-        let command = self.head.wrapping_add(place as u32);
-        self.sectors.push(Sector { number, command, index, op });
+        let listing =
+            command.listed.then(|| cx.dma_read_control(FETCH, command.address + u64::from(index) * 8, 8));
+        let page = command.address + u64::from(index) * SECTOR;
+        let number_of_command = self.head.wrapping_add(place as u32);
+        self.sectors.push(Sector { number, command: number_of_command, index, page, listing, op: None });
+        if listing.is_none() {
+            self.begin_access(cx, self.sectors.len() - 1, command.write);
+        }
         true
+    }
+
+    /// A sector's page is known: its data are read from there, or from the medium.
+    fn begin_access(&mut self, cx: &mut Context<'_>, place: usize, write: bool) {
+        let sector = &mut self.sectors[place];
+        match write {
+            true => sector.op = Some(cx.dma_read(FROM_HOST, sector.page, SECTOR)),
+            false => cx.timer(cx.now() + self.config.access, sector.number),
+        }
+    }
+
+    /// The address of a sector's page came.
+    fn page_came(&mut self, cx: &mut Context<'_>, place: usize, result: Result<Payload, DmaError>) {
+        let sector = &mut self.sectors[place];
+        sector.listing = None;
+        let command = sector.command;
+        let address = result.as_ref().ok().and_then(Payload::bytes).and_then(|bytes| bytes.try_into().ok());
+        match (address, self.way(command).map(|way| way.command.write)) {
+            (Some(address), Some(write)) => {
+                self.sectors[place].page = u64::from_le_bytes(address);
+                self.begin_access(cx, place, write);
+            }
+            _ => self.sector_over(cx, place, true),
+        }
     }
 
     fn way(&mut self, command: u32) -> Option<&mut UnderWay> {
@@ -254,9 +285,9 @@ impl Storage {
     /// The access of a sector is over: its data are there (read), or on the medium (write).
     fn accessed(&mut self, cx: &mut Context<'_>, number: u64) {
         let Some(place) = self.sectors.iter().position(|sector| sector.number == number) else { return };
-        let Sector { command, index, .. } = self.sectors[place];
+        let Sector { command, index, page, .. } = self.sectors[place];
         let Some(way) = self.way(command) else { return };
-        let Command { address, lba, write, .. } = way.command;
+        let Command { lba, write, .. } = way.command;
         if write {
             return self.sector_over(cx, place, false);
         }
@@ -264,7 +295,7 @@ impl Storage {
             true => Payload::Length(SECTOR),
             false => self.sector(lba + u64::from(index)).into(),
         };
-        self.sectors[place].op = Some(cx.dma_write(TO_HOST, address + u64::from(index) * SECTOR, data));
+        self.sectors[place].op = Some(cx.dma_write(TO_HOST, page, data));
     }
 
     fn data_came(&mut self, cx: &mut Context<'_>, op: OpId, result: Result<Payload, DmaError>) {
@@ -346,7 +377,7 @@ impl Storage {
             ),
             // Where its status word belongs is not lost with it.
             Err(_) => {
-                let command = Command { address: 0, lba: 0, sectors: 0, write: false, interrupt: true };
+                let command = Command { address: 0, lba: 0, sectors: 0, write: false, interrupt: true, listed: false };
                 self.commands.push_back(UnderWay { command, begun: 0, over: 0, failed: true });
                 self.advance(cx);
             }
@@ -379,7 +410,12 @@ impl Device for Storage {
                 cx.reply(reply, data);
             }
             Event::DmaReadDone { op, result } if self.fetch == Some(op) => self.fetched(cx, result),
-            Event::DmaReadDone { op, result } => self.data_came(cx, op, result),
+            Event::DmaReadDone { op, result } => {
+                match self.sectors.iter().position(|sector| sector.listing == Some(op)) {
+                    Some(place) => self.page_came(cx, place, result),
+                    None => self.data_came(cx, op, result),
+                }
+            }
             Event::DmaWriteAccepted { op } => self.write_accepted(cx, op),
             Event::Timer { id } => self.accessed(cx, id),
             Event::Reset => {

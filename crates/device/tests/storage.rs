@@ -12,8 +12,9 @@ fn us(n: u64) -> Time {
 }
 
 fn load(write: bool, sectors: u64, request: u64) -> DdLoad {
-    let (cost, start) = (Duration::from_ns(500), Duration::ZERO);
-    DdLoad { write, block: sectors * SECTOR, count: 2, request: request * SECTOR, cost, start }
+    let (cost, ahead, start) = (Duration::from_ns(500), Duration::ZERO, Duration::ZERO);
+    let request = request * SECTOR;
+    DdLoad { write, block: sectors * SECTOR, count: 2, request, cost, ahead, page_list: false, start }
 }
 
 #[test]
@@ -69,6 +70,48 @@ fn one_sector_at_a_time_takes_its_access_and_its_dma() {
     assert_eq!(gaps[..7], [1010; 7]);
 }
 
+/// The pages of a buffer that is scattered: each sector goes where the list says, and the list is read entry by entry, one before each.
+#[test]
+fn a_list_names_the_page_of_each_sector() {
+    for (write, length_only) in [(false, false), (true, false), (false, true)] {
+        let listed = DdLoad { page_list: true, ..load(write, 6, 4) };
+        let mut world = Ideal::new(length_only)
+            .device("disk", Storage::new(StorageConfig::default()))
+            .host(Dd::new("disk", listed));
+        world.run(us(1000));
+        assert_eq!((world.faults.clone(), world.finished), (vec![], 1));
+        let places = |world: &Ideal, bytes| -> Vec<u64> {
+            let ops = world.ops(if write || bytes == 8 { "read" } else { "write" });
+            ops.iter().filter(|op| op.1 == bytes).map(|op| op.0).collect()
+        };
+        let (entries, moved) = (places(&world, 8), places(&world, SECTOR));
+        let first = entries[0];
+        let in_request = [0, 1, 2, 3, 0, 1, 0, 1, 2, 3, 0, 1];
+        assert_eq!(entries, in_request.map(|n| first + 8 * n));
+        let buffer = moved[0];
+        assert_eq!(moved, [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5].map(|n| buffer + SECTOR * n));
+    }
+}
+
+/// What the host does ahead for a request takes as long as the device is busy with the one before, or longer: then the device waits.
+#[test]
+fn the_host_works_ahead_while_the_device_is_busy() {
+    let took = |ahead| {
+        let ahead = DdLoad { ahead: Duration::from_ns(ahead), ..load(false, 8, 4) };
+        let mut world =
+            Ideal::new(true).device("disk", Storage::new(StorageConfig::default())).host(Dd::new("disk", ahead));
+        world.run(us(1000));
+        let measured = world.program.as_ref().and_then(|dd| dd.measured()).expect("it moved bytes");
+        (measured.to - measured.from).as_fs() / 1_000_000
+    };
+    let alone = took(0);
+    // Only the first request waits for what nothing hides: 4 sectors.
+    assert_eq!(took(900), alone + 4 * 900);
+    // 4 requests of 4 sectors, each of which waits for 4 times 5 us, and the last one's own time.
+    let last = alone / 4;
+    assert!((4 * 20_000 + 4 * 2_000..=4 * 22_000 + last).contains(&took(5_000)), "{}", took(5_000));
+}
+
 /// The disk's side alone, with legacy interrupts.
 struct Bench {
     disk: Storage,
@@ -105,7 +148,7 @@ fn written_data_reads_back_and_the_pin_goes_up_and_down() {
     let op = OpId(0);
     let fetch = Action::DmaRead { op, stream: 0, address: 0x8000, bytes: 32, carry: true };
     assert_eq!(bench.write(regs::TAIL, 1), [fetch]);
-    let command = Command { address: 0x1_0000, lba: 5, sectors: 1, write: true, interrupt: true };
+    let command = Command { address: 0x1_0000, lba: 5, sectors: 1, write: true, interrupt: true, listed: false };
     let actions = bench.tell(Event::DmaReadDone { op, result: Ok(command.to_bytes().to_vec().into()) });
     let op = OpId(1);
     assert_eq!(actions, [Action::DmaRead { op, stream: 1, address: 0x1_0000, bytes: SECTOR, carry: false }]);

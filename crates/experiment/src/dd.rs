@@ -10,7 +10,7 @@ use tlplab_device::storage::SECTOR;
 use tlplab_units::{Duration, Time};
 
 /// Keys of a load that only dd has.
-pub(crate) const OWN_KEYS: [&str; 2] = ["request", "host_cost"];
+pub(crate) const OWN_KEYS: [&str; 4] = ["request", "host_cost", "host_ahead", "page_list"];
 /// Keys of a load that dd has no use for.
 const NOT_WITH_DD: [&str; 8] =
     ["outstanding", "rate", "pattern", "align", "offset", "window", "address", "timing"];
@@ -56,9 +56,11 @@ pub(crate) fn read(
         None => REQUEST,
     };
     let time = |key| view.instant(key).unwrap_or(Time::ZERO).saturating_since(Time::ZERO);
-    let (cost, start): (Duration, Duration) = (time("host_cost"), time("start"));
+    let (cost, ahead, start): (Duration, Duration, Duration) =
+        (time("host_cost"), time("host_ahead"), time("start"));
+    let page_list = view.boolean("page_list").unwrap_or(false);
     let write = op.text() == "dd-write";
-    Ok(DdLoad { write, block, count: view.integer("count").unwrap_or(1), request, cost, start })
+    Ok(DdLoad { write, block, count: view.integer("count").unwrap_or(1), request, cost, ahead, page_list, start })
 }
 
 /// Bytes that are sectors.

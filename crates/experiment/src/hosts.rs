@@ -6,7 +6,9 @@ use crate::keys::{Kind, Word};
 use crate::tables;
 use crate::tree::{self, Entry, Node, Table, Value};
 use crate::view::View;
-use tlplab_fabric::config::{EnumerationTime, HostConfig, InterruptPolicy, MemoryConfig, PeerToPeer};
+use tlplab_fabric::config::{
+    EnumerationTime, HostConfig, HostStageConfig, InterruptPolicy, MemoryConfig, PeerToPeer,
+};
 use tlplab_transaction::CompletionPolicy;
 use tlplab_units::{Rcb, quantity};
 
@@ -143,6 +145,16 @@ fn load(sources: &mut Sources, name: &str, text: &str) -> Result<Node, Error> {
     Ok(host.node.clone())
 }
 
+/// A stage of the host that a table describes.
+fn stage(host: &View<'_>, key: &str) -> Option<HostStageConfig> {
+    let stage = host.get(key)?;
+    Some(HostStageConfig {
+        latency: stage.duration("latency").unwrap_or_default(),
+        rate: stage.rate("rate"),
+        entries: stage.integer("entries").map(|n| n as u16),
+    })
+}
+
 /// A resolved table as plain data.
 pub(crate) fn config(host: &View<'_>) -> HostConfig {
     let default = HostConfig::default();
@@ -158,6 +170,9 @@ pub(crate) fn config(host: &View<'_>) -> HostConfig {
             bandwidth: of_memory("bandwidth").and_then(|m| m.rate("bandwidth")),
             size: of_memory("size").and_then(|m| m.size("size")).unwrap_or(default.memory.size),
         },
+        io_cache: stage(host, "io_cache"),
+        memory_bus: stage(host, "memory_bus"),
+        bridge: stage(host, "bridge"),
         rcb: host.size("rcb").and_then(|b| Rcb::new(b as u32)).unwrap_or(default.rcb),
         completions: match host.text_of("completions") {
             Some("rcb") => CompletionPolicy::Rcb,

@@ -227,6 +227,27 @@ pub static HOST: Section = Section {
         PORT_BUFFER,
         key("memory", Kind::Table(&MEMORY), "", r#"{ latency = "90ns" }"#, "Host memory."),
         key(
+            "io_cache",
+            Kind::Table(&HOST_STAGE),
+            "",
+            r#"{ latency = "50ns" }"#,
+            "A stage between the root complex and the memory bus, which requests of devices and their answers pass.",
+        ),
+        key(
+            "memory_bus",
+            Kind::Table(&HOST_STAGE),
+            "",
+            r#"{ rate = "128Gb/s" }"#,
+            "A stage before memory, for devices and the processor.",
+        ),
+        key(
+            "bridge",
+            Kind::Table(&HOST_STAGE),
+            "",
+            r#"{ latency = "50ns" }"#,
+            "A stage between the memory bus and the root complex, for the processor's own requests and their completions.",
+        ),
+        key(
             "enumeration",
             Kind::Choice(&["before", "simulated"]),
             "",
@@ -246,6 +267,23 @@ pub static HOST: Section = Section {
             "",
             r#"["8086:9c90"]"#,
             "Vendor and device ID of the root ports, in their order.",
+        ),
+    ],
+};
+
+/// `host.io_cache`, `host.memory_bus`, `host.bridge`
+pub static HOST_STAGE: Section = Section {
+    title: "a stage of the host",
+    extra: None,
+    keys: &[
+        key("latency", Kind::Time, r#""0s""#, r#""50ns""#, "Time a request or an answer spends in it, each way."),
+        key("rate", Kind::Rate, "", r#""128Gb/s""#, "How fast data pass, in each direction. Default: at once."),
+        key(
+            "entries",
+            Kind::Integer { min: 1, max: 4096 },
+            "",
+            "20",
+            "Requests of devices that it holds until they are answered or, if posted, in memory; of the bridge, reads of the processor. Default: no limit.",
         ),
     ],
 };
@@ -678,6 +716,20 @@ pub static LOAD: Section = Section {
             "",
             r#""1us""#,
             "Of dd: what the operating system takes for each 4 KiB of a request, before the device hears of it. Default 0s.",
+        ),
+        key(
+            "host_ahead",
+            Kind::Time,
+            "",
+            r#""1us""#,
+            "Of dd: what the operating system takes for each 4 KiB of the next request while the device works on this one: it pins pages. Default 0s.",
+        ),
+        key(
+            "page_list",
+            Kind::Boolean,
+            "",
+            "true",
+            "Of dd: the pages of the buffer are scattered, and the device reads the address of each from a list in host memory, one before each sector, as IDE disks do. Default false.",
         ),
     ],
 };

@@ -16,6 +16,7 @@ use crate::function::Function;
 use crate::ids::{FlowId, LinkId, NodeId, PortId};
 use crate::initiator::Initiator;
 use crate::intx::{WireController, Wires};
+use crate::host_path::{HostPath, names_of};
 use crate::layout::{Layout, PortSlot};
 use crate::link_state::{DOWN, UP};
 use crate::memory::MemoryServer;
@@ -217,7 +218,7 @@ impl Builder {
 
     fn empty_fabric(&mut self, layout: &Layout) -> Result<Fabric, BuildError> {
         let config = &self.config;
-        let mut topology = Topology::default();
+        let mut topology = Topology { host_stages: names_of(&self.config.host), ..Topology::default() };
         for (i, name) in layout.nodes.iter().enumerate() {
             let kind = layout.kind(i);
             topology.nodes.push(NodeInfo { name: name.clone(), kind, id: Bdf(0) });
@@ -335,7 +336,7 @@ impl Builder {
         let id = Bdf(0);
         let mps = layout.links.iter().map(|l| l.mps).min().unwrap_or(Mps::ALL[0]);
         let requester = RequesterConfig {
-            tags: tag_config(host.tags),
+            tags: tag_config(host.tags.min(host.bridge.and_then(|bridge| bridge.entries).unwrap_or(u16::MAX))),
             mps,
             mrrs: Mrrs::new(mps.bytes()).unwrap_or(Mrrs::ALL[0]),
             completion_timeout: Some(host.completion_timeout),
@@ -377,6 +378,7 @@ impl Builder {
             registers: RegisterAccesses::default(),
             completer: Completer { id, rcb: host.rcb, mps, policy: host.completions },
             memory: Box::new(HostRam::new(0x10_0000, 0xBFF0_0000)),
+            path: HostPath::new(&host, (layout.ports.len() + layout.nodes.len()) as u16),
             server: MemoryServer::new(host.memory),
             initiator: Initiator {
                 requester: Requester::new(requester),

@@ -62,6 +62,12 @@ pub struct HostConfig {
     pub latency: Duration,
     /// Host memory.
     pub memory: MemoryConfig,
+    /// Between the root complex and the memory bus, for devices. `None`: no such stage, as for the two below.
+    pub io_cache: Option<HostStageConfig>,
+    /// Between the I/O cache (or root complex), the bridge and memory, for devices and the processor.
+    pub memory_bus: Option<HostStageConfig>,
+    /// Between the memory bus and the root complex, for the processor.
+    pub bridge: Option<HostStageConfig>,
     /// Read completion boundary of the root complex.
     pub rcb: Rcb,
     /// How completions to reads of host memory are cut.
@@ -102,6 +108,9 @@ impl Default for HostConfig {
             name: "host".into(),
             latency: Duration::ZERO,
             memory: MemoryConfig::default(),
+            io_cache: None,
+            memory_bus: None,
+            bridge: None,
             rcb: Rcb::ALL[0],
             completions: CompletionPolicy::Max,
             peer_to_peer: PeerToPeer::Forward,
@@ -132,6 +141,18 @@ impl Default for MemoryConfig {
     fn default() -> Self {
         Self { latency: Duration::ZERO, bandwidth: None, size: 1 << 40 }
     }
+}
+
+/// A stage of the host: see `host_path`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostStageConfig {
+    /// Time a request or an answer spends in it, each way.
+    pub latency: Duration,
+    /// Bits per second of data, in each direction; `None`: without limit.
+    pub rate: Option<u64>,
+    /// Requests of devices that it holds until they are answered or, if they are posted, in memory. Of the bridge: reads of the
+    /// processor that are under way. `None`: without limit.
+    pub entries: Option<u16>,
 }
 
 /// Requests between root ports.

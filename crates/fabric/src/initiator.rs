@@ -48,6 +48,16 @@ pub(crate) struct Operation {
     pub(crate) kind: OperationKind,
 }
 
+impl Operation {
+    /// Bytes of data that it carries.
+    fn carried(&self) -> u64 {
+        match &self.kind {
+            OperationKind::Write { data, .. } => data.len(),
+            _ => 0,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) enum OperationKind {
     Read { op: OpId, address: u64, bytes: u64, carry: bool },
@@ -109,7 +119,10 @@ impl Fabric {
 
     /// An owner asks for an operation; it reaches the requester after the node's processing.
     pub(crate) fn begin(&mut self, node: NodeId, operation: Operation) {
-        let latency = self.nodes[node.index()].latency();
+        let mut latency = self.nodes[node.index()].latency();
+        if node == self.root_node {
+            latency += self.leaves_processor(operation.carried());
+        }
         self.initiator(node).submissions.push_back(operation);
         if latency.is_zero() {
             self.submit(node);
@@ -203,6 +216,7 @@ impl Fabric {
 
     fn issue(&mut self, node: NodeId, outgoing: Outgoing<Ticket>) {
         let place = self.place_of(node);
+        let stages = if node == self.root_node { self.root().path.of_processor() } else { [None; 2] };
         let payload = outgoing.payload.unwrap_or(Payload::EMPTY);
         let Some((egress, source)) = self.own_egress(node, route_of(&outgoing.repr)) else { return };
         let handle = match outgoing.op {
@@ -215,6 +229,9 @@ impl Fabric {
                 tlp.transaction = Some(transaction);
                 (tlp.tracked, tlp.awaited, tlp.carry) = (true, record.posted, record.carry);
                 tlp.ledger.open(record.started);
+                for (stage, latency) in stages.into_iter().flatten() {
+                    tlp.ledger.charge_for(latency, stage, Cause::Processing);
+                }
                 tlp.ledger.charge(record.submitted, place, Cause::Processing);
                 tlp.ledger.waits_since(&record.snapshot);
                 tlp.last_of_op = outgoing.last_of_op;

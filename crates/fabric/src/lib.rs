@@ -28,6 +28,7 @@ mod error_messages;
 pub mod errors;
 mod fault;
 mod function;
+mod host_path;
 mod ids;
 mod initiator;
 mod interrupt;

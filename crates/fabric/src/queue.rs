@@ -45,6 +45,8 @@ pub(crate) enum EventKind {
     MemoryDone,
     /// Host memory accepts a posted write.
     MemoryAccept,
+    /// A TLP leaves a stage between the root complex and memory or the processor.
+    HostStage,
     /// A timer of a device or host program.
     ProgramTimer,
     /// The completion timeout of a requester.

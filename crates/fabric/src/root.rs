@@ -4,8 +4,9 @@ use crate::config::PeerToPeer;
 use crate::egress::Waiting;
 use crate::enumeration::MMIO_LOW;
 use crate::function::Function;
+use crate::host_path::HostPath;
 use crate::ids::{NodeId, PortId};
-use crate::initiator::{Initiator, Operation, OperationKind};
+use crate::initiator::{Initiator, Operation, OperationKind, data_bytes};
 use crate::intx::{WireController, wire_of};
 use crate::memory::MemoryServer;
 use crate::node::Node;
@@ -35,6 +36,7 @@ pub(crate) struct Root {
     pub(crate) registers: RegisterAccesses,
     pub(crate) completer: Completer,
     pub(crate) memory: Box<dyn HostMemory + Send>,
+    pub(crate) path: HostPath,
     pub(crate) server: MemoryServer,
     pub(crate) initiator: Initiator,
     pub(crate) programs: Vec<Program>,
@@ -123,13 +125,24 @@ impl Fabric {
             _ => return self.root_refuses(ingress, handle),
         };
         let write = matches!(repr.kind(), Kind::MemWrite { .. });
-        if write && is_interrupt(access) {
-            return self.behind_writes(ingress, handle);
-        }
-        if !self.root().holds(access) {
+        let interrupt = write && is_interrupt(access);
+        if !interrupt && !self.root().holds(access) {
             return self.root_refuses(ingress, handle);
         }
+        if !self.sets_out(ingress, handle) {
+            self.reaches_memory(ingress, handle);
+        }
+    }
+
+    /// A request of a device is at host memory, or an interrupt at its controller.
+    pub(crate) fn reaches_memory(&mut self, ingress: PortId, handle: TlpHandle) {
+        let repr = self.tlps.get(handle).repr;
+        let Some(access) = memory_access(&repr) else { return };
+        let write = matches!(repr.kind(), Kind::MemWrite { .. });
         self.leaves_queue(handle);
+        if write && is_interrupt(access) {
+            return self.when_written(ingress, handle);
+        }
         let now = self.now;
         let node = self.root_node;
         let at = self.node_event(node);
@@ -146,8 +159,10 @@ impl Fabric {
                 self.schedule(served, EventKind::MemoryAccept, at, data);
             }
         } else {
-            let shape = self.tlps.get(handle).shape;
-            self.release_buffer(ingress, &shape);
+            if self.root().path.is_direct() {
+                let shape = self.tlps.get(handle).shape;
+                self.release_buffer(ingress, &shape);
+            }
             let data = handle.to_event() | u64::from(ingress.0) << 32;
             if served + latency == now {
                 self.memory_done(handle, ingress);
@@ -166,6 +181,13 @@ impl Fabric {
     /// An interrupt, or a completion for the processor: neither passes a posted write (PCIe 5.0 §2.4.1, table 2-39), and a write
     /// that still waits for memory could be passed here.
     fn behind_writes(&mut self, ingress: PortId, handle: TlpHandle) {
+        if !self.waits_behind_writes(ingress, handle) {
+            self.when_written(ingress, handle);
+        }
+    }
+
+    /// The processor gets it when memory has taken all writes that reached it.
+    fn when_written(&mut self, ingress: PortId, handle: TlpHandle) {
         let (now, written) = (self.now, self.root().server.written());
         if written <= now {
             return self.processor_takes(ingress, handle);
@@ -175,7 +197,7 @@ impl Fabric {
         self.schedule(written, EventKind::MemoryAccept, at, data);
     }
 
-    fn processor_takes(&mut self, ingress: PortId, handle: TlpHandle) {
+    pub(crate) fn processor_takes(&mut self, ingress: PortId, handle: TlpHandle) {
         let (now, place) = (self.now, self.place_of(self.root_node));
         let tlp = self.tlps.get_mut(handle);
         if tlp.tracked {
@@ -183,9 +205,16 @@ impl Fabric {
             tlp.ledger.charge(now, place, crate::attribution::Cause::Completer);
         }
         match *self.tlps.get(handle).repr.kind() {
-            Kind::Completion(_) => self.completion_arrived(self.root_node, ingress, handle),
+            Kind::Completion(_) => {
+                if !self.goes_to_processor(ingress, handle) {
+                    self.completion_arrived(self.root_node, ingress, handle);
+                }
+            }
             Kind::Message(_) => self.local_message(ingress, handle),
-            _ => self.interrupt(ingress, handle),
+            _ => {
+                self.interrupt(ingress, handle);
+                self.write_arrived();
+            }
         }
     }
 
@@ -207,17 +236,20 @@ impl Fabric {
         }
         self.posted_arrived(handle);
         self.consume(ingress, handle);
+        self.write_arrived();
     }
 
     /// Memory has the data of a read or of a deferrable write.
     pub(crate) fn memory_done(&mut self, handle: TlpHandle, ingress: PortId) {
         let tlp = self.tlps.get(handle);
         if matches!(tlp.repr.kind(), Kind::DeferrableMemWrite { .. }) {
+            let (flow, bytes) = (tlp.flow, data_bytes(&tlp.repr));
             if let (Some(access), Some(data)) = (memory_access(&tlp.repr), tlp.payload.bytes()) {
                 let data = data.to_vec();
                 self.root().memory.write(access.address, &data);
             }
-            return self.deferrable_write_done(ingress, handle);
+            self.payload_arrived(flow, bytes);
+            return self.answers_from_memory(ingress, handle, Payload::EMPTY);
         }
         let carries = tlp.carry || !self.length_only;
         let access = memory_access(&tlp.repr);
@@ -230,7 +262,7 @@ impl Fabric {
             Some(access) => Payload::Length(u64::from(access.bytes)),
             None => Payload::EMPTY,
         };
-        self.answer(ingress, handle, Ok(data));
+        self.answers_from_memory(ingress, handle, data);
     }
 
     fn interrupt(&mut self, ingress: PortId, handle: TlpHandle) {

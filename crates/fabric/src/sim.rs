@@ -199,6 +199,7 @@ impl Fabric {
             EventKind::RequesterTimer => {
                 self.requester_timer(self.event_node(event.at), Time::from_fs(event.data));
             }
+            EventKind::HostStage => self.host_stage(event.data),
             EventKind::HandlerOver => self.handler_over(event.data),
             EventKind::ProgramTimer => self.program_timer(self.event_node(event.at), event.data),
         }

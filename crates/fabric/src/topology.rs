@@ -16,6 +16,8 @@ pub struct Topology {
     pub ports: Vec<PortInfo>,
     /// By `FlowId`.
     pub flows: Vec<FlowInfo>,
+    /// Names of the stages between the root complex, memory and the processor.
+    pub host_stages: Vec<String>,
 }
 
 /// A node.
@@ -90,18 +92,21 @@ pub struct FlowInfo {
 }
 
 impl Topology {
-    /// The name of a place: `ssd → sw0` for an egress and its wire, the component's for a node.
+    /// The name of a place: `ssd → sw0` for an egress and its wire, the component's for a node, `host.io_cache` for a stage.
     pub fn place_name(&self, place: Place) -> String {
         let index = usize::from(place.0);
         match self.ports.get(index) {
             Some(_) => self.direction_name(PortId(place.0)),
-            None => self.nodes[index - self.ports.len()].name.clone(),
+            None => match self.nodes.get(index - self.ports.len()) {
+                Some(node) => node.name.clone(),
+                None => self.host_stages[index - self.ports.len() - self.nodes.len()].clone(),
+            },
         }
     }
 
     /// The names of all places.
     pub fn place_names(&self) -> Vec<String> {
-        (0..self.ports.len() + self.nodes.len()).map(|i| self.place_name(Place(i as u16))).collect()
+        (0..self.ports.len() + self.nodes.len() + self.host_stages.len()).map(|i| self.place_name(Place(i as u16))).collect()
     }
 
     /// `ssd → sw0`: from a port to its peer.
