@@ -63,6 +63,9 @@ fn places() -> Vec<(&'static str, &'static Section)> {
         ("switch.sw0", &tables::SWITCH),
         ("device.ssd", &tables::DEVICE),
         ("link.ssd", &tables::LINK),
+        ("host.io_cache", &tables::HOST_STAGE),
+        ("host.memory_bus", &tables::HOST_STAGE),
+        ("host.bridge", &tables::HOST_STAGE),
         ("link.ssd.skp", &tables::SKP),
         ("link.ssd.upper", &tables::PORT),
         ("link.ssd.lower", &tables::PORT),
@@ -97,6 +100,8 @@ const COMPANIONS: &[(&str, &[&str])] = &[
     ("load.ssd.timing", &["load.ssd={ replay = \"x.csv\" }"]),
     ("load.ssd.request", DD),
     ("load.ssd.host_cost", DD),
+    ("load.ssd.host_ahead", DD),
+    ("load.ssd.page_list", DD),
     ("defaults.link.skp", &["switch.sw0.latency=1ns"]),
     ("defaults.link.flow_control", &["device.nic.link=gen3 x4"]),
 ];

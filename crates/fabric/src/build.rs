@@ -318,7 +318,7 @@ impl Builder {
             let drops = fabric.ports[i].engine.config().flow_control != FlowControl::Credits;
             fabric.ports[i].peer_cuts_through = cuts && !drops;
         }
-        let (places, flows) = (fabric.ports.len() + fabric.nodes.len(), fabric.topology.flows.len());
+        let (places, flows) = (fabric.topology.places(), fabric.topology.flows.len());
         for _ in 0..flows {
             let statistics = FlowStatistics::new(places, flows, &mut fabric.timeline);
             fabric.flows.push(statistics);

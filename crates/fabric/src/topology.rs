@@ -106,7 +106,12 @@ impl Topology {
 
     /// The names of all places.
     pub fn place_names(&self) -> Vec<String> {
-        (0..self.ports.len() + self.nodes.len() + self.host_stages.len()).map(|i| self.place_name(Place(i as u16))).collect()
+        (0..self.places()).map(|i| self.place_name(Place(i as u16))).collect()
+    }
+
+    /// How many places there are.
+    pub(crate) fn places(&self) -> usize {
+        self.ports.len() + self.nodes.len() + self.host_stages.len()
     }
 
     /// `ssd → sw0`: from a port to its peer.

@@ -81,6 +81,8 @@ pub struct AnyFabric {
     pub devices: Vec<AnyDevice>,
     host_latency: u64,
     memory: (u64, Option<u64>),
+    /// I/O cache, memory bus, bridge.
+    stages: [Option<HostStageConfig>; 3],
     rcb: Rcb,
     completions: CompletionPolicy,
     peer_to_peer: PeerToPeer,
@@ -185,26 +187,34 @@ fn any_device() -> impl Strategy<Value = AnyDevice> {
         })
 }
 
+fn any_stage() -> impl Strategy<Value = Option<HostStageConfig>> {
+    let rate = prop::option::of(2_000_000_000u64..200_000_000_000);
+    prop::option::weighted(0.3, (0u64..200, rate, prop::option::of(1u16..20))).prop_map(|stage| {
+        stage.map(|(latency, rate, entries)| HostStageConfig { latency: ns(latency), rate, entries })
+    })
+}
+
 pub fn any_fabric() -> impl Strategy<Value = AnyFabric> {
     (
         1usize..=4,
         prop::collection::vec(any_switch(), 0..4),
         prop::collection::vec(any_device(), 1..=8),
         0u64..300,
-        (0u64..200, prop::option::of(2_000_000_000u64..200_000_000_000)),
+        ((0u64..200, prop::option::of(2_000_000_000u64..200_000_000_000)), [any_stage(), any_stage(), any_stage()]),
         prop::sample::select(Rcb::ALL),
         prop_oneof![Just(CompletionPolicy::Rcb), Just(CompletionPolicy::Max)],
         prop_oneof![Just(PeerToPeer::Forward), Just(PeerToPeer::Split(128)), Just(PeerToPeer::Split(64))],
         moves(10),
     )
         .prop_map(
-            |(root_ports, switches, devices, host_latency, memory, rcb, completions, peer_to_peer, mmio)| {
+            |(root_ports, switches, devices, host_latency, (memory, stages), rcb, completions, peer_to_peer, mmio)| {
                 AnyFabric {
                     root_ports,
                     switches,
                     devices,
                     host_latency,
                     memory,
+                    stages,
                     rcb,
                     completions,
                     peer_to_peer,
@@ -343,6 +353,9 @@ impl AnyFabric {
                 bandwidth: self.memory.1,
                 ..MemoryConfig::default()
             },
+            io_cache: self.stages[0],
+            memory_bus: self.stages[1],
+            bridge: self.stages[2],
             rcb: self.rcb,
             completions: self.completions,
             peer_to_peer: self.peer_to_peer,
