@@ -20,6 +20,7 @@ fn link(under: &str, mode: LinkMode) -> LinkConfig {
         width: Width::new(4).unwrap(),
         mode,
         flow_control: FlowControl::Credits,
+        crossbar: None,
         mps: Mps::new(256).unwrap(),
         flight: Duration::from_ns(5),
         upper: PortConfig::default(),

@@ -69,7 +69,7 @@ impl Config {
         match (self.ack.latency, self.mode) {
             (AckLatency::AtOnce, _) => Duration::ZERO,
             (AckLatency::Fixed(time), _) => time,
-            (AckLatency::Specification, _) if self.flow_control != FlowControl::Credits => {
+            (AckLatency::Specification, _) if self.flow_control.drops() => {
                 Duration::from_fs(self.replay_timeout().as_fs() / 3)
             }
             (AckLatency::Specification, LinkMode::NonFlit) => {
@@ -84,7 +84,7 @@ impl Config {
     pub fn replay_timeout(&self) -> Duration {
         match (self.replay_timer, self.mode) {
             (Some(time), _) => time,
-            (None, _) if self.flow_control != FlowControl::Credits => {
+            (None, _) if self.flow_control.drops() => {
                 limits::undelayed_replay_timeout(self.rate(), self.width, self.mps)
             }
             (None, LinkMode::NonFlit) => {
@@ -114,7 +114,7 @@ impl Config {
         if self.generation.requires_flit_mode() && self.mode == LinkMode::NonFlit {
             return wrong("mode", alloc::format!("{} exists in flit mode only", self.generation));
         }
-        if self.flow_control != FlowControl::Credits && self.mode == LinkMode::Flit {
+        if self.flow_control.drops() && self.mode == LinkMode::Flit {
             return wrong("flow_control", "links in flit mode have credits".into());
         }
         if self.receive.vcs[0].is_none() {
@@ -145,7 +145,7 @@ impl Config {
         if !(1..=100).contains(&self.fc.batch_percent) {
             return wrong("fc.batch_percent", "it must be 1 to 100".into());
         }
-        if self.flow_control != FlowControl::Credits && self.ack.every.is_some() {
+        if self.flow_control.drops() && self.ack.every.is_some() {
             return wrong("ack.every", "without credits only time says when an Ack goes".into());
         }
         if self.ack.every == Some(0) {
@@ -186,6 +186,15 @@ pub enum FlowControl {
     /// As [`DropAndReplay`](Self::DropAndReplay), with the slips of that model's code: a replay passes over as many TLPs as Acks take
     /// from the replay buffer meanwhile, and over the one before which an Ack is sent.
     DropAndReplaySlipping,
+    /// There is no data link layer: the two ends are ports of a crossbar. See [`DirectPort`](crate::DirectPort).
+    Crossbar,
+}
+
+impl FlowControl {
+    /// Is what finds no room dropped?
+    pub const fn drops(self) -> bool {
+        matches!(self, Self::DropAndReplay | Self::DropAndReplaySlipping)
+    }
 }
 
 /// Why a [`Config`] cannot work.

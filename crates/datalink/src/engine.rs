@@ -4,7 +4,7 @@ use crate::config::{Config, FlowControl};
 use crate::event::{Blocked, Counters, Event, Integrity, Timer, TlpShape, TlpUnit, Unit};
 use crate::flow::CreditsLeft;
 use crate::replay::Occupancy;
-use crate::{DropReplayPort, FlitPort, LinkLayer, Port};
+use crate::{DirectPort, DropReplayPort, FlitPort, LinkLayer, Port};
 use tlplab_units::{FcClass, LinkMode, Time, Vc};
 
 /// One end of a link in the mode its [`Config`] names.
@@ -17,6 +17,8 @@ pub enum Engine<H> {
     Flit(FlitPort<H>),
     /// Framed TLPs without credits.
     DropReplay(DropReplayPort<H>),
+    /// No data link layer at all.
+    Direct(DirectPort<H>),
 }
 
 macro_rules! each {
@@ -25,6 +27,7 @@ macro_rules! each {
             Self::NonFlit($port) => $call,
             Self::Flit($port) => $call,
             Self::DropReplay($port) => $call,
+            Self::Direct($port) => $call,
         }
     };
 }
@@ -33,6 +36,7 @@ impl<H: Copy> Engine<H> {
     /// A port whose link is down. [`Config::check`] says whether it can work.
     pub fn new(config: Config) -> Self {
         match (config.mode, config.flow_control) {
+            (_, FlowControl::Crossbar) => Self::Direct(DirectPort::new(config)),
             (LinkMode::Flit, _) => Self::Flit(FlitPort::new(config)),
             (LinkMode::NonFlit, FlowControl::Credits) => Self::NonFlit(Port::new(config)),
             (LinkMode::NonFlit, FlowControl::DropAndReplay | FlowControl::DropAndReplaySlipping) => {

@@ -39,6 +39,7 @@ extern crate alloc;
 pub(crate) mod ack;
 pub mod config;
 pub(crate) mod credit;
+pub mod direct;
 pub mod drop_replay;
 pub mod engine;
 pub mod event;
@@ -54,6 +55,7 @@ pub use config::{
     AckLatency, AckPolicy, ClassBuffer, Config, ConfigError, Credits, FlowControl, ReceiveBuffers,
     ReplayBuffer, UpdateFcPolicy, VcBuffers,
 };
+pub use direct::DirectPort;
 pub use drop_replay::DropReplayPort;
 pub use engine::Engine;
 pub use event::{

@@ -132,7 +132,9 @@ fn a_replay_that_counts_places_passes_over_what_acks_take_away() {
         let timeouts = pair.ends[0].counters().replay_timeouts;
         let log = pair.take_log().into_iter();
         let copies: Vec<u64> = log
-            .filter_map(|line| line.split_once("A TLP ")?.1.strip_suffix(" again")?.split(' ').next()?.parse().ok())
+            .filter_map(|line| {
+                line.split_once("A TLP ")?.1.strip_suffix(" again")?.split(' ').next()?.parse().ok()
+            })
             .collect();
         (timeouts, copies)
     };

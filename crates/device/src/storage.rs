@@ -377,7 +377,8 @@ impl Storage {
             ),
             // Where its status word belongs is not lost with it.
             Err(_) => {
-                let command = Command { address: 0, lba: 0, sectors: 0, write: false, interrupt: true, listed: false };
+                let command =
+                    Command { address: 0, lba: 0, sectors: 0, write: false, interrupt: true, listed: false };
                 self.commands.push_back(UnderWay { command, begun: 0, over: 0, failed: true });
                 self.advance(cx);
             }

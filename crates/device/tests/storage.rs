@@ -98,8 +98,9 @@ fn a_list_names_the_page_of_each_sector() {
 fn the_host_works_ahead_while_the_device_is_busy() {
     let took = |ahead| {
         let ahead = DdLoad { ahead: Duration::from_ns(ahead), ..load(false, 8, 4) };
-        let mut world =
-            Ideal::new(true).device("disk", Storage::new(StorageConfig::default())).host(Dd::new("disk", ahead));
+        let mut world = Ideal::new(true)
+            .device("disk", Storage::new(StorageConfig::default()))
+            .host(Dd::new("disk", ahead));
         world.run(us(1000));
         let measured = world.program.as_ref().and_then(|dd| dd.measured()).expect("it moved bytes");
         (measured.to - measured.from).as_fs() / 1_000_000
@@ -148,7 +149,8 @@ fn written_data_reads_back_and_the_pin_goes_up_and_down() {
     let op = OpId(0);
     let fetch = Action::DmaRead { op, stream: 0, address: 0x8000, bytes: 32, carry: true };
     assert_eq!(bench.write(regs::TAIL, 1), [fetch]);
-    let command = Command { address: 0x1_0000, lba: 5, sectors: 1, write: true, interrupt: true, listed: false };
+    let command =
+        Command { address: 0x1_0000, lba: 5, sectors: 1, write: true, interrupt: true, listed: false };
     let actions = bench.tell(Event::DmaReadDone { op, result: Ok(command.to_bytes().to_vec().into()) });
     let op = OpId(1);
     assert_eq!(actions, [Action::DmaRead { op, stream: 1, address: 0x1_0000, bytes: SECTOR, carry: false }]);

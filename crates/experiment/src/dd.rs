@@ -60,7 +60,16 @@ pub(crate) fn read(
         (time("host_cost"), time("host_ahead"), time("start"));
     let page_list = view.boolean("page_list").unwrap_or(false);
     let write = op.text() == "dd-write";
-    Ok(DdLoad { write, block, count: view.integer("count").unwrap_or(1), request, cost, ahead, page_list, start })
+    Ok(DdLoad {
+        write,
+        block,
+        count: view.integer("count").unwrap_or(1),
+        request,
+        cost,
+        ahead,
+        page_list,
+        start,
+    })
 }
 
 /// Bytes that are sectors.

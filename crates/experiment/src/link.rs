@@ -149,7 +149,7 @@ pub(crate) fn config(under: &str, link: &View<'_>) -> Result<LinkConfig, Error> 
         Some("drop-and-replay-slipping") => FlowControl::DropAndReplaySlipping,
         _ => FlowControl::Credits,
     };
-    if mode == LinkMode::Flit && flow_control != FlowControl::Credits {
+    if mode == LinkMode::Flit && flow_control.drops() {
         let at = link.get("flow_control").unwrap_or_else(|| link.clone());
         let problem = Problem::new("a link in flit mode has credits");
         return Err(at.problem(problem.hint("drop-and-replay is for framed TLPs, up to gen5")));
@@ -160,6 +160,7 @@ pub(crate) fn config(under: &str, link: &View<'_>) -> Result<LinkConfig, Error> 
         width,
         mode,
         flow_control,
+        crossbar: link.rate("crossbar"),
         mps: link.size("mps").and_then(|b| Mps::new(b as u32)).unwrap_or(Mps::ALL[0]),
         flight: link.duration("flight").unwrap_or(Duration::ZERO),
         upper: link.get("upper").map_or_else(|| Ok(PortConfig::default()), |p| port(&p))?,

@@ -276,8 +276,20 @@ pub static HOST_STAGE: Section = Section {
     title: "a stage of the host",
     extra: None,
     keys: &[
-        key("latency", Kind::Time, r#""0s""#, r#""50ns""#, "Time a request or an answer spends in it, each way."),
-        key("rate", Kind::Rate, "", r#""128Gb/s""#, "How fast data pass, in each direction. Default: at once."),
+        key(
+            "latency",
+            Kind::Time,
+            r#""0s""#,
+            r#""50ns""#,
+            "Time a request or an answer spends in it, each way.",
+        ),
+        key(
+            "rate",
+            Kind::Rate,
+            "",
+            r#""128Gb/s""#,
+            "How fast data pass, in each direction. Default: at once.",
+        ),
         key(
             "entries",
             Kind::Integer { min: 1, max: 4096 },
@@ -464,6 +476,13 @@ pub static LINK: Section = Section {
             r#""credits""#,
             r#""drop-and-replay""#,
             "What finds no room is not sent (credits), or is sent, dropped in silence and sent again when the replay timer expires. Slipping: a replay passes over as many TLPs as Acks take from the replay buffer meanwhile, and over the one before which an Ack goes, as the code of the gem5 model of 2018 does.",
+        ),
+        key(
+            "crossbar",
+            Kind::Rate,
+            "",
+            r#""128Gb/s""#,
+            "There is no link, but a crossbar of this rate in each direction, with flight as its latency: data pass without headers, DLLPs or credits. Generation and width are what registers say.",
         ),
         key("mps", MPS, r#""256B""#, r#""512B""#, "Largest payload; the smallest of a hierarchy holds."),
         key("flight", Kind::Time, r#""0s""#, r#""5ns""#, "Propagation along the wire, each way."),

@@ -4,7 +4,7 @@ use crate::attribution::Partition;
 use crate::channel::Channel;
 use crate::config::{
     Buffers, DeviceConfig, Direction, EnumerationTime, FabricConfig, FaultKind, Fidelity, FlowControl,
-    Forwarding, LinkConfig, PortConfig,
+    Forwarding, LinkConfig, PortConfig, SkpPolicy,
 };
 use crate::config_space;
 use crate::egress::Egress;
@@ -13,10 +13,10 @@ use crate::enumeration::Enumeration;
 use crate::errors::ErrorLog;
 use crate::fault::{Faults, Tampering};
 use crate::function::Function;
+use crate::host_path::{HostPath, names_of};
 use crate::ids::{FlowId, LinkId, NodeId, PortId};
 use crate::initiator::Initiator;
 use crate::intx::{WireController, Wires};
-use crate::host_path::{HostPath, names_of};
 use crate::layout::{Layout, PortSlot};
 use crate::link_state::{DOWN, UP};
 use crate::memory::MemoryServer;
@@ -36,7 +36,9 @@ use crate::topology::{FlowInfo, LinkInfo, NodeInfo, NodeKind, PortInfo, Topology
 use crate::transactions::{FlowStatistics, Transactions};
 use std::collections::{BTreeMap, VecDeque};
 use tlplab_config::LayoutError;
-use tlplab_datalink::{AckLatency, ClassBuffer, Config as LinkLayerConfig, Credits, Engine, ReceiveBuffers};
+use tlplab_datalink::{
+    AckLatency, ClassBuffer, Config as LinkLayerConfig, ConfigError, Credits, Engine, ReceiveBuffers,
+};
 use tlplab_device::{Device, DeviceInfo, HostProgram, HostRam, IdentityError, Random};
 use tlplab_transaction::{Completer, Requester, RequesterConfig, TagBits, TagConfig};
 use tlplab_units::{Bdf, Duration, Generation, LinkRate, Mps, Mrrs, Rcb, Time, Width};
@@ -240,7 +242,7 @@ impl Builder {
                 width: c.width,
                 mode: c.mode,
                 mps: link.mps,
-                rate: LinkRate::new(c.generation, c.width),
+                rate: c.rate(),
                 recovery: c.recovery,
                 ports: [PortId(link.lower as u16), PortId(link.upper as u16)],
             });
@@ -315,7 +317,7 @@ impl Builder {
             let cuts =
                 matches!(fabric.node_of(peer), Node::Switch(s) if s.forwarding == Forwarding::CutThrough);
             // Whether there is room for a TLP is known when all of it is there.
-            let drops = fabric.ports[i].engine.config().flow_control != FlowControl::Credits;
+            let drops = fabric.ports[i].engine.config().flow_control.drops();
             fabric.ports[i].peer_cuts_through = cuts && !drops;
         }
         let (places, flows) = (fabric.topology.places(), fabric.topology.flows.len());
@@ -336,7 +338,9 @@ impl Builder {
         let id = Bdf(0);
         let mps = layout.links.iter().map(|l| l.mps).min().unwrap_or(Mps::ALL[0]);
         let requester = RequesterConfig {
-            tags: tag_config(host.tags.min(host.bridge.and_then(|bridge| bridge.entries).unwrap_or(u16::MAX))),
+            tags: tag_config(
+                host.tags.min(host.bridge.and_then(|bridge| bridge.entries).unwrap_or(u16::MAX)),
+            ),
             mps,
             mrrs: Mrrs::new(mps.bytes()).unwrap_or(Mrrs::ALL[0]),
             completion_timeout: Some(host.completion_timeout),
@@ -520,7 +524,7 @@ fn make_port(
     let purpose = if slot.direction == 0 { "errors up" } else { "errors down" };
     let of_direction = || c.faults.iter().filter(|f| f.direction == direction);
     let faults = Faults::new(of_direction(), &Random::keyed(config.seed, &link.name, purpose));
-    let rate = LinkRate::new(c.generation, c.width);
+    let (rate, skp) = (c.rate(), if c.crossbar.is_some() { SkpPolicy::Off } else { c.skp });
     let engine = Engine::new(link_layer(config, layout, index)?);
     let weights = layout.sources(config, slot.node);
     Ok(Port {
@@ -532,7 +536,7 @@ fn make_port(
         mode: c.mode,
         latency: if slot.direction == 0 { c.lower.latency } else { c.upper.latency },
         engine,
-        channel: Channel::new(rate, c.generation.encoding(), c.flight, c.skp, faults),
+        channel: Channel::new(rate, c.generation.encoding(), c.flight, skp, faults),
         tampering: Tampering::new(of_direction()),
         max_payload_dw: link.mps.bytes() / 4,
         checks_digests: config.host.ecrc,
@@ -587,6 +591,17 @@ fn link_layer(config: &FabricConfig, layout: &Layout, port: usize) -> Result<Lin
         if slot.direction == 0 { (&c.lower, "lower") } else { (&c.upper, "upper") };
     let mut layer = LinkLayerConfig::new(c.generation, c.width, link.mps);
     (layer.mode, layer.flow_control) = (c.mode, c.flow_control);
+    if c.crossbar.is_some() {
+        layer.flow_control = FlowControl::Crossbar;
+        if !c.faults.is_empty() {
+            let (field, why) = ("faults".into(), "a crossbar has none".into());
+            return Err(BuildError::Port {
+                component: link.name.clone(),
+                end,
+                error: ConfigError { field, why },
+            });
+        }
+    }
     let kind = layout.kind(slot.node);
     let switch = kind == NodeKind::Switch;
     layer.receive = match (policy.buffers, layout.port_buffer(config, slot.node)) {

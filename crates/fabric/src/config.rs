@@ -3,7 +3,7 @@
 pub use tlplab_config::enumerate::InterruptPolicy;
 pub use tlplab_datalink::FlowControl;
 use tlplab_transaction::CompletionPolicy;
-use tlplab_units::{Duration, Generation, LinkMode, Mps, Mrrs, Rcb, Time, Width};
+use tlplab_units::{Duration, Generation, LinkMode, LinkRate, Mps, Mrrs, Rcb, Time, Width};
 pub use tlplab_wire::tlp::CompletionStatus;
 
 /// Do TLPs carry their payload, or only its length? Both give the same timing.
@@ -288,6 +288,9 @@ pub struct LinkConfig {
     pub mode: LinkMode,
     /// Credits, or none: then both ends send on, and what finds no room is sent again.
     pub flow_control: FlowControl,
+    /// There is no link: the two ends are ports of a crossbar with so many bits per second in each direction, which data pass without headers,
+    /// credits or DLLPs. `generation`, `width` and `flow_control` are what registers say, and `flight` is its latency.
+    pub crossbar: Option<u64>,
     /// Largest payload the ports support; the fabric uses the smallest of a hierarchy.
     pub mps: Mps,
     /// Propagation along the wire, each way.
@@ -307,6 +310,11 @@ pub struct LinkConfig {
 }
 
 impl LinkConfig {
+    /// Bits per second of its wire.
+    pub(crate) fn rate(&self) -> LinkRate {
+        self.crossbar.map_or_else(|| LinkRate::new(self.generation, self.width), LinkRate::of_bits_per_second)
+    }
+
     /// A trained link without flight time: MPS 256, the specification's policies, no faults; in flit mode where the rate requires it.
     pub fn new(under: &str, generation: Generation, width: Width) -> Self {
         Self {
@@ -315,6 +323,7 @@ impl LinkConfig {
             width,
             mode: if generation.requires_flit_mode() { LinkMode::Flit } else { LinkMode::NonFlit },
             flow_control: FlowControl::Credits,
+            crossbar: None,
             mps: Mps::ALL[1],
             flight: Duration::ZERO,
             upper: PortConfig::default(),

@@ -10,7 +10,7 @@
 //! A response that is lost with a link that goes down elsewhere leaves its place taken, as a real bridge's would be.
 
 use crate::channel::InFlight;
-use crate::config::{FabricConfig, FlowControl};
+use crate::config::FabricConfig;
 use crate::egress::Waiting;
 use crate::ids::PortId;
 use crate::layout::Layout;
@@ -53,7 +53,7 @@ impl PortBuffers {
             unanswered: 0,
         };
         let ports = layout.ports.iter().map(|slot| {
-            let drops = layout.link_config(config, slot.link).flow_control != FlowControl::Credits;
+            let drops = layout.link_config(config, slot.link).flow_control.drops();
             room(layout.port_buffer(config, slot.node), drops)
         });
         let rooms: Vec<_> = ports.chain([room(config.host.port_buffer, false)]).collect();

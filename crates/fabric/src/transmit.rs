@@ -9,7 +9,7 @@ use crate::probe::{TlpRecord, UnitContent, UnitRecord};
 use crate::queue::EventKind;
 use crate::sim::Fabric;
 use crate::slab::TlpHandle;
-use tlplab_datalink::{Blocked, FlitUnit, LinkLayer, TlpShape, Unit};
+use tlplab_datalink::{Blocked, Engine, FlitUnit, LinkLayer, TlpShape, Unit};
 use tlplab_transaction::OrderingAttributes;
 use tlplab_units::{FcClass, LinkMode, Time, Vc};
 use tlplab_wire::dllp;
@@ -135,7 +135,7 @@ impl Fabric {
 
     fn put_on_wire(&mut self, id: PortId, mut unit: Unit<TlpHandle>) {
         let now = self.now;
-        let bytes = unit.wire_bytes();
+        let bytes = self.bytes_on_wire(id, &unit);
         let port = &mut self.ports[id.index()];
         let wire = port.channel.occupy(now, bytes);
         self.account(id, &unit, wire);
@@ -179,10 +179,19 @@ impl Fabric {
         }
     }
 
+    /// What a unit takes of the wire; on a crossbar its data alone.
+    #[inline]
+    fn bytes_on_wire(&self, id: PortId, unit: &Unit<TlpHandle>) -> u32 {
+        match (&self.ports[id.index()].engine, unit) {
+            (Engine::Direct(_), Unit::Tlp(tlp)) => self.tlps.get(tlp.handle).repr.payload_bytes(),
+            _ => unit.wire_bytes(),
+        }
+    }
+
     /// Counts a unit, and notes in the partition who has the wire.
     fn account(&mut self, id: PortId, unit: &Unit<TlpHandle>, wire: WireTime) {
+        let bytes = u64::from(self.bytes_on_wire(id, unit));
         let port = &mut self.ports[id.index()];
-        let bytes = u64::from(unit.wire_bytes());
         let (slot, series) = match unit {
             Unit::Tlp(tlp) if tlp.replay || tlp.nullified => {
                 port.counters.replay += bytes;
@@ -291,7 +300,7 @@ impl Fabric {
             start: wire.starts,
             end: wire.ends,
             arrive,
-            bytes: unit.wire_bytes(),
+            bytes: self.bytes_on_wire(id, unit),
             bad,
             content,
         };

@@ -36,7 +36,8 @@ fn a_read_passes_each_stage_twice() {
     let without = latency_of_read(|_| {});
     let cache = |host: &mut HostConfig| host.io_cache = Some(HostStageConfig { latency: ns(50), ..BUS });
     assert_eq!(latency_of_read(cache), without + ns(100));
-    let bus = |host: &mut HostConfig| host.memory_bus = Some(HostStageConfig { rate: Some(64_000_000_000), ..BUS });
+    let bus =
+        |host: &mut HostConfig| host.memory_bus = Some(HostStageConfig { rate: Some(64_000_000_000), ..BUS });
     assert_eq!(latency_of_read(bus), without + ns(28));
     let both = |host: &mut HostConfig| (cache(host), bus(host), host.bridge = Some(BUS)).2;
     assert_eq!(latency_of_read(both), without + ns(128), "the bridge is the processor's");
@@ -103,6 +104,51 @@ fn a_full_stage_lets_the_next_in_when_an_answer_has_left() {
         fabric.now()
     };
     assert!(took(Some(1)) >= Time::ZERO + ns(200 * 5000));
-    assert!(took(Some(2)) >= Time::ZERO + ns(100 * 5000) && took(Some(2)) < Time::ZERO + ns(102 * 5000 + 1000));
+    assert!(
+        took(Some(2)) >= Time::ZERO + ns(100 * 5000) && took(Some(2)) < Time::ZERO + ns(102 * 5000 + 1000)
+    );
     assert!(took(None) < Time::ZERO + ns(200 * 400 + 6000));
+}
+
+/// On a crossbar of 128 Gb/s, 3 ns away, a read takes twice the way and the 4 ns of its 64 B; nothing else has the wire. A write of 64 B
+/// that is completed takes the same, and sixteen of them that begin together end 4 ns apart.
+#[test]
+fn a_crossbar_carries_data_and_nothing_else() {
+    let ran = |op, outstanding| {
+        let mut bench = Bench::new();
+        let load = LoadConfig { op, size: 64, count: Some(16), outstanding, ..LoadConfig::default() };
+        let device = bench.device("dev", "host.rp0", 1, 1).config(|device| {
+            (device.link.crossbar, device.link.flight) = (Some(128_000_000_000), ns(3));
+            device.posted_writes = false;
+        });
+        device.load(load);
+        let mut fabric = bench.build();
+        while fabric.run_events(10_000, Time::ZERO + Duration::from_ms(20)) {}
+        assert!(fabric.is_done());
+        let up = fabric.topology().links[0].ports[0];
+        let wire = fabric.direction_result(up).wire;
+        assert_eq!((wire.overhead, wire.dllp, wire.tlps), (0, 0, 16));
+        fabric
+    };
+    for op in [LoadOp::Read, LoadOp::Write] {
+        let fabric = ran(op, 1);
+        let flow = only_flow(&fabric);
+        assert_eq!((flow.latency_min, flow.latency_max), (ns(10), ns(10)), "{op:?}");
+    }
+    let flow = ran(LoadOp::Write, 16);
+    assert_eq!(only_flow(&flow).latency_max, ns(6 + 16 * 4));
+}
+
+#[test]
+fn a_crossbar_has_no_faults() {
+    let mut bench = Bench::new();
+    let device = bench.device("dev", "host.rp0", 1, 1).config(|device| {
+        device.link.crossbar = Some(1_000_000_000);
+        let kind = FaultKind::Down { at: Time::ZERO, until: None };
+        device.link.faults.push(Fault { direction: Direction::Up, kind });
+    });
+    device.memory(4096);
+    let error =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| bench.build())).err().expect("refused");
+    assert!(error.downcast_ref::<String>().is_some_and(|text| text.contains("a crossbar has none")));
 }

@@ -135,14 +135,23 @@ impl LinkRate {
     pub fn new(generation: Generation, width: Width) -> Self {
         Self { quarter_fs: generation.lane_byte_quarter_fs(), lanes: u64::from(width.lanes()) }
     }
+    /// So many bits per second, at least 1, as a bus has that is no link.
+    pub const fn of_bits_per_second(rate: u64) -> Self {
+        // A byte takes 8e15 / rate fs, which is quarter_fs / (4 * lanes).
+        let (mut whole, mut rest) = (32_000_000_000_000_000, rate);
+        while rest > 0 {
+            (whole, rest) = (rest, whole % rest);
+        }
+        Self { quarter_fs: 32_000_000_000_000_000 / whole, lanes: rate / whole }
+    }
     /// Time on the wire of `bytes` spread over all lanes, rounded up to a femtosecond.
     pub const fn time_of(self, bytes: u64) -> Duration {
-        let (quarters, parts) = (bytes * self.quarter_fs, 4 * self.lanes);
+        let parts = 4 * self.lanes;
         // All widths but x12 are powers of two, and this is asked several times per TLP.
         Duration::from_fs(if parts.is_power_of_two() {
-            (quarters + (parts - 1)) >> parts.trailing_zeros()
+            (bytes * self.quarter_fs + (parts - 1)) >> parts.trailing_zeros()
         } else {
-            quarters.div_ceil(parts)
+            (bytes as u128 * self.quarter_fs as u128).div_ceil(parts as u128) as u64
         })
     }
     /// Time of `symbols` symbol times: each is one byte on every lane, so the width does not matter.
@@ -158,6 +167,18 @@ impl LinkRate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bus_has_any_rate() {
+        for (bps, bytes, fs) in [
+            (128_000_000_000, 128, 8_000_000),
+            (8, 1, 1_000_000_000_000_000),
+            (3_000_000_007, 4096, 10_922_666_642),
+        ] {
+            let rate = LinkRate::of_bits_per_second(bps);
+            assert_eq!((rate.time_of(bytes), rate.bits_per_second()), (Duration::from_fs(fs), bps));
+        }
+    }
 
     fn rate(generation: u8, lanes: u8) -> LinkRate {
         LinkRate::new(Generation::new(generation).unwrap(), Width::new(lanes).unwrap())

@@ -200,14 +200,27 @@ pub fn any_fabric() -> impl Strategy<Value = AnyFabric> {
         prop::collection::vec(any_switch(), 0..4),
         prop::collection::vec(any_device(), 1..=8),
         0u64..300,
-        ((0u64..200, prop::option::of(2_000_000_000u64..200_000_000_000)), [any_stage(), any_stage(), any_stage()]),
+        (
+            (0u64..200, prop::option::of(2_000_000_000u64..200_000_000_000)),
+            [any_stage(), any_stage(), any_stage()],
+        ),
         prop::sample::select(Rcb::ALL),
         prop_oneof![Just(CompletionPolicy::Rcb), Just(CompletionPolicy::Max)],
         prop_oneof![Just(PeerToPeer::Forward), Just(PeerToPeer::Split(128)), Just(PeerToPeer::Split(64))],
         moves(10),
     )
         .prop_map(
-            |(root_ports, switches, devices, host_latency, (memory, stages), rcb, completions, peer_to_peer, mmio)| {
+            |(
+                root_ports,
+                switches,
+                devices,
+                host_latency,
+                (memory, stages),
+                rcb,
+                completions,
+                peer_to_peer,
+                mmio,
+            )| {
                 AnyFabric {
                     root_ports,
                     switches,
@@ -236,7 +249,9 @@ pub fn any_drop_replay() -> impl Strategy<Value = AnyFabric> {
         fabric.mmio.clear();
         fabric.devices.iter_mut().for_each(|device| device.peer = None);
         let links = fabric.switches.iter_mut().map(|s| &mut s.link);
-        for (link, (drops, _, slips)) in links.chain(fabric.devices.iter_mut().map(|d| &mut d.link)).zip(&each) {
+        for (link, (drops, _, slips)) in
+            links.chain(fabric.devices.iter_mut().map(|d| &mut d.link)).zip(&each)
+        {
             if *drops && !link.flit && !is_flit(link.generation) {
                 let slipping = FlowControl::DropAndReplaySlipping;
                 link.flow_control = if *slips { slipping } else { FlowControl::DropAndReplay };

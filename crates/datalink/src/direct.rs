@@ -1,0 +1,136 @@
+//! A port of a crossbar: TLPs pass as they are, in order, and none is refused, acknowledged or lost.
+//!
+//! What devices are attached to where there is no link: an on-chip interconnect, or the crossbar that simulators use in place of PCI
+//! Express. It has no data link layer at all, so none of [`Config`]'s policies applies. Room is the owner's affair.
+
+use crate::LinkLayer;
+use crate::config::Config;
+use crate::event::{Blocked, Counters, Discard, Event, Integrity, Timer, TlpShape, TlpUnit, Unit};
+use crate::flow::CreditsLeft;
+use crate::replay::Occupancy;
+use alloc::collections::VecDeque;
+use tlplab_units::{FcClass, Time, Vc};
+
+/// One end of a crossbar's port. See [`LinkLayer`] for how it is driven.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectPort<H> {
+    config: Config,
+    queue: VecDeque<(H, TlpShape, bool)>,
+    active: bool,
+    counters: Counters,
+}
+
+impl<H: Copy> DirectPort<H> {
+    /// A port that is down.
+    pub fn new(config: Config) -> Self {
+        Self { config, queue: VecDeque::new(), active: false, counters: Counters::default() }
+    }
+
+    /// Makes it active at once.
+    pub fn activate_with(&mut self, now: Time, _peer: &Config) {
+        self.link_up(now);
+    }
+
+    /// What it was built with.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+    /// Credits left for sending: without limit.
+    pub fn credits(&self, _vc: Vc, _class: FcClass) -> CreditsLeft {
+        CreditsLeft { header: None, data: None }
+    }
+    /// There is no replay buffer.
+    pub fn replay_occupancy(&self) -> Occupancy {
+        Occupancy::default()
+    }
+    /// What happened so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+impl<H: Copy> LinkLayer<H> for DirectPort<H> {
+    fn link_up(&mut self, _now: Time) {
+        self.active = true;
+    }
+
+    fn link_down(&mut self, _now: Time, events: &mut impl FnMut(Event<H>)) {
+        for (handle, ..) in self.queue.drain(..) {
+            events(Event::Lost(handle));
+        }
+        if core::mem::take(&mut self.active) {
+            events(Event::Down);
+        }
+    }
+
+    fn link_recovering(&mut self, _now: Time) {}
+
+    fn link_recovered(&mut self, _now: Time) {}
+
+    fn is_active(&self) -> bool {
+        self.active
+    }
+
+    #[inline]
+    fn admit(&self, _shape: &TlpShape) -> Result<(), Blocked> {
+        if self.active { Ok(()) } else { Err(Blocked::LinkDown) }
+    }
+
+    #[inline]
+    fn send(&mut self, _now: Time, handle: H, shape: TlpShape) {
+        self.queue.push_back((handle, shape, false));
+    }
+
+    fn send_nullified(&mut self, _now: Time, handle: H, shape: TlpShape) {
+        self.queue.push_back((handle, shape, true));
+    }
+
+    #[inline]
+    fn poll_transmit(&mut self, _now: Time) -> Option<Unit<H>> {
+        let (handle, shape, nullified) = self.queue.pop_front()?;
+        *if nullified { &mut self.counters.nullified_sent } else { &mut self.counters.tlps_sent } += 1;
+        Some(Unit::Tlp(TlpUnit { handle, shape, sequence: 0, replay: false, nullified }))
+    }
+
+    #[inline]
+    fn transmitted(&mut self, _now: Time) {}
+
+    #[inline]
+    fn expects(&self, tlp: &TlpUnit<H>) -> bool {
+        self.active && !tlp.nullified
+    }
+
+    /// What arrives has arrived for both ends: nobody else would tell the sender's owner.
+    #[inline]
+    fn handle_unit(
+        &mut self,
+        _now: Time,
+        unit: &Unit<H>,
+        integrity: Integrity,
+        events: &mut impl FnMut(Event<H>),
+    ) {
+        let Unit::Tlp(tlp) = unit else { return };
+        if tlp.nullified {
+            self.counters.nullified_received += 1;
+            return events(Event::Discarded { handle: tlp.handle, reason: Discard::Nullified });
+        }
+        if integrity == Integrity::Bad {
+            self.counters.bad_lcrc += 1;
+            events(Event::Discarded { handle: tlp.handle, reason: Discard::BadLcrc });
+        } else {
+            self.counters.tlps_received += 1;
+            events(Event::Deliver(tlp.handle));
+        }
+        events(Event::Acked(tlp.handle));
+    }
+
+    #[inline]
+    fn release(&mut self, _now: Time, _shape: &TlpShape) {}
+
+    fn handle_timeout(&mut self, _now: Time, _events: &mut impl FnMut(Event<H>)) {}
+
+    #[inline]
+    fn deadline(&self) -> Option<(Time, Timer)> {
+        None
+    }
+}
