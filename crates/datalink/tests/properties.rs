@@ -136,7 +136,7 @@ impl Plan {
             bytes: plan.replay_bytes.map(|more| mps.bytes() + 36 + 256 + more),
         };
         config.ack.latency = plan.ack;
-        config.ack.every = plan.ack_every;
+        config.ack.every = plan.ack_every.filter(|_| self.credits);
         config.fc.batch_percent = plan.batch_percent;
         config.scaled_flow_control = plan.scaled;
         // A little more than an Ack can take. (A timer that is shorter than the round trip replays for ever, and Recovery

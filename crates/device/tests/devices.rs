@@ -185,6 +185,8 @@ fn drivers_that_cannot_be_interrupted_say_so() {
                 count: 1,
                 request: 4096,
                 cost: Duration::ZERO,
+                ahead: Duration::ZERO,
+                page_list: false,
                 start: Duration::ZERO,
             },
         )),

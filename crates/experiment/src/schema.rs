@@ -21,10 +21,11 @@ pub fn schema() -> Value {
 
 /// The tables of the grammar, which refer to each other by name.
 fn definitions() -> Map<String, Value> {
-    let sections: [&Section; 13] = [
+    let sections: [&Section; 14] = [
         &tables::STOP,
         &tables::HOST,
         &tables::MEMORY,
+        &tables::HOST_STAGE,
         &tables::LADDER,
         &tables::DEFAULTS,
         &tables::SWITCH,
@@ -138,11 +139,12 @@ fn toml_to_json(text: &str) -> Option<Value> {
 /// Every key with its meaning, as Markdown.
 pub fn reference() -> String {
     let mut out = String::new();
-    let sections: [(&str, &Section); 14] = [
+    let sections: [(&str, &Section); 15] = [
         ("", &tables::EXPERIMENT),
         ("stop", &tables::STOP),
         ("host", &tables::HOST),
         ("host.memory", &tables::MEMORY),
+        ("host.io_cache, host.memory_bus, host.bridge", &tables::HOST_STAGE),
         ("ladder", &tables::LADDER),
         ("defaults", &tables::DEFAULTS),
         ("switch.NAME", &tables::SWITCH),

@@ -279,9 +279,9 @@ pub static HOST_STAGE: Section = Section {
         key(
             "latency",
             Kind::Time,
-            r#""0s""#,
+            "",
             r#""50ns""#,
-            "Time a request or an answer spends in it, each way.",
+            "Time a request or an answer spends in it, each way. Default 0s.",
         ),
         key(
             "rate",

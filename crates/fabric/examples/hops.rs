@@ -144,6 +144,7 @@ fn link(under: &str) -> LinkConfig {
         width: Width::new(8).expect("a width"),
         mode: LinkMode::NonFlit,
         flow_control: FlowControl::Credits,
+        crossbar: None,
         mps: Mps::new(256).expect("a payload size"),
         flight: Duration::ZERO,
         upper: PortConfig::default(),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from html import escape
 
-COLOURS = ("#b2452f", "#2f6cb2", "#7a7f87")
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 460, 260, 48, 46, 34
+COLOURS = ("#7a7f87", "#b2452f", "#2f6cb2")
+WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM, TOP = 480, 290, 46, 10, 48, 66
+# Of the widest letters that a legend has, at its size.
+LETTER = 6.2
 
 
 @dataclass(frozen=True)
@@ -21,36 +24,57 @@ class Chart:
 
     def svg(self) -> str:
         """The chart."""
-        top = max((value for _, values in self.series for value in values if value is not None), default=0) or 1
-        high, wide = HEIGHT - TOP - BOTTOM, WIDTH - LEFT - 10
+        high, wide = HEIGHT - TOP - BOTTOM, WIDTH - LEFT - RIGHT
+        step, top = scale(max((value for _, values in self.series for value in values if value is not None), default=0))
         group = wide / len(self.points)
-        bar = group * 0.8 / len(self.series)
-        parts = [text(8, 16, self.title, weight="bold"), text(8, TOP - 4, self.unit)]
-        for number in range(5):
-            y = TOP + high * (1 - number / 4)
-            parts.append(f'<line x1="{LEFT}" x2="{WIDTH - 10}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>')
-            parts.append(text(LEFT - 4, y + 4, f"{top * number / 4:.3g}", anchor="end"))
-        for row, (_, values) in enumerate(self.series):
+        bar = group * 0.84 / len(self.series)
+        parts = [text(8, 17, self.title, size=13, weight="bold"), text(8, TOP - 10, self.unit), *self.legend()]
+        for number in range(round(top / step) + 1):
+            y = TOP + high * (1 - number * step / top)
+            parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>')
+            parts.append(text(LEFT - 5, y + 4, f"{number * step:g}", anchor="end"))
+        for row, (name, values) in enumerate(self.series):
             for column, value in enumerate(values):
                 if value is None:
                     continue
-                x, size = LEFT + group * (column + 0.1) + bar * row, high * value / top
+                x, size = LEFT + group * (column + 0.08) + bar * row, high * value / top
                 parts.append(
                     f'<rect x="{x:.1f}" y="{TOP + high - size:.1f}" width="{bar * 0.92:.1f}" height="{size:.1f}" '
-                    f'fill="{COLOURS[row % len(COLOURS)]}"><title>{value:.4g} {escape(self.unit)}</title></rect>'
+                    f'fill="{self.colour(row)}"><title>{escape(name)}: {value:.4g} {escape(self.unit)}</title></rect>'
                 )
                 parts.append(text(x + bar * 0.46, TOP + high - size - 3, f"{value:.3g}", anchor="middle", size=9))
         for column, point in enumerate(self.points):
-            parts.append(text(LEFT + group * (column + 0.5), HEIGHT - BOTTOM + 14, point, anchor="middle"))
-        parts.append(text(LEFT + wide / 2, HEIGHT - BOTTOM + 28, self.axis, anchor="middle"))
-        for row, (name, _) in enumerate(self.series):
-            x = LEFT + row * wide / len(self.series)
-            parts.append(
-                f'<rect x="{x:.1f}" y="{HEIGHT - 12}" width="9" height="9" fill="{COLOURS[row % len(COLOURS)]}"/>'
-            )
-            parts.append(text(x + 13, HEIGHT - 4, name))
+            parts.append(text(LEFT + group * (column + 0.5), HEIGHT - BOTTOM + 16, point, anchor="middle"))
+        parts.append(text(LEFT + wide / 2, HEIGHT - BOTTOM + 36, self.axis, anchor="middle"))
         inside = "".join(parts)
-        return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">{inside}</svg>'
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(self.title)}" '
+            f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">{inside}</svg>'
+        )
+
+    def colour(self, row: int) -> str:
+        """Of a series: what was published is grey."""
+        published = self.series[0][0] == "published"
+        return COLOURS[(row if published else row + 1) % len(COLOURS)]
+
+    def legend(self) -> list[str]:
+        """The series, above the bars."""
+        parts, x = [], 8.0
+        for row, (name, _) in enumerate(self.series):
+            parts.append(f'<rect x="{x:.1f}" y="27" width="10" height="10" fill="{self.colour(row)}"/>')
+            parts.append(text(x + 14, 36, name))
+            x += 14 + LETTER * len(name) + 12
+        return parts
+
+
+def scale(most: float) -> tuple[float, float]:
+    """The distance of the lines of an axis, 1, 2 or 5 of some power of ten, and where it ends: above `most`, with room for its figure."""
+    if most <= 0:
+        return 1, 1
+    rough = most / 4
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(step * power for step in (1, 2, 5, 10) if step * power >= rough)
+    return step, step * math.ceil(most * 1.04 / step)
 
 
 def text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 11, weight: str = "normal") -> str:
@@ -66,8 +90,9 @@ def page(title: str, charts: list[Chart], heading: tuple[str, ...], lines: list[
     figures = "".join(f"<figure>{chart.svg()}</figure>" for chart in charts)
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
-        "<style>body{font:14px/1.5 sans-serif;max-width:1000px;margin:2em auto;padding:0 1em}"
+        "<style>body{font:14px/1.5 sans-serif;max-width:1040px;margin:2em auto;padding:0 1em;color:#222}"
         "figure{display:inline-block;margin:8px}table{border-collapse:collapse}"
-        "td,th{border-bottom:1px solid #ddd;padding:3px 8px;text-align:left;vertical-align:top}</style>"
+        "td,th{border-bottom:1px solid #ddd;padding:3px 8px;text-align:left;vertical-align:top}"
+        "td:nth-child(-n+5){white-space:nowrap}</style>"
         f"<h1>{escape(title)}</h1>{figures}<table><tr>{head}</tr>{body}</table></html>\n"
     )
