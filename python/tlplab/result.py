@@ -146,6 +146,19 @@ class Detected(TypedDict):
     count: int
     first_fs: int
     header: str | None
+    message: str | None
+    messages: int
+
+
+class Reported(TypedDict):
+    """Error messages from one function, as a root port logged them."""
+
+    port: str
+    source: str
+    message: str
+    count: int
+    first_fs: int
+    interrupts: int
 
 
 class Result(TypedDict):
@@ -166,6 +179,7 @@ class Result(TypedDict):
     measured: list[Measured]
     causes: list[str]
     errors: list[Detected]
+    reported: list[Reported]
     topology: dict[str, Any]
     links: list[Link]
     places: list[str]

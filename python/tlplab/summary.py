@@ -155,9 +155,11 @@ def show_errors(console: Console, errors: list[Detected]) -> None:
         return
     shown = Sheet("Errors detected", [
         Column("error", name=True, fold=False), Column("by the port", name=True), Column("times"), Column("first at"),
+        Column("reported as", name=True), Column("messages"),
     ])  # fmt: skip
     for error in errors[:ERRORS_SHOWN]:
-        shown.add(error["name"], error["port"], q.count(error["count"]), q.time_fs(error["first_fs"]))
+        shown.add(error["name"], error["port"], q.count(error["count"]), q.time_fs(error["first_fs"]),
+                  error["message"] or "–", q.count(error["messages"]))  # fmt: skip
     shown.print(console)
     more(console, len(errors) - ERRORS_SHOWN, "errors")
     console.print()

@@ -4,6 +4,7 @@
  */
 import { useMemo, useState } from "preact/hooks";
 import { About } from "./about";
+import { Errors } from "./errors";
 import { FilterBar } from "./filterbar";
 import { flowLinks, NO_FILTER, type Filter } from "./filter";
 import { Headline } from "./headline";
@@ -34,6 +35,7 @@ export function App({ result }: { result: Result }) {
         <Throughput view={view} />
         <LatencyView view={view} />
         <Resources view={view} />
+        <Errors result={result} />
         <Ladder view={view} />
         <About result={result} />
       </main>

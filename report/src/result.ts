@@ -28,6 +28,8 @@ export interface Result {
   causes: string[];
   /** What ports detected; absent in documents of older versions. */
   errors?: Detected[];
+  /** What root ports heard of them; absent in documents of older versions. */
+  reported?: Reported[];
   topology: { nodes: Node[] };
   links: Link[];
   /** Places that {@link Sample} `parts` refer to; may be absent with them. */
@@ -60,6 +62,23 @@ export interface Detected {
   first_fs: number;
   /** Of the first TLP it concerns: 32 hexadecimal digits, or null. */
   header: string | null;
+  /** ERR_COR, ERR_NONFATAL or ERR_FATAL, or null if no message was sent. */
+  message?: string | null;
+  /** How many messages were sent. */
+  messages?: number;
+}
+
+/** Error messages from one function, as a root port logged them. */
+export interface Reported {
+  /** The root port. */
+  port: string;
+  /** ID of the function that reported. */
+  source: string;
+  message: string;
+  count: number;
+  first_fs: number;
+  /** How often the root port interrupted for them. */
+  interrupts: number;
 }
 
 export interface Measured {

@@ -76,6 +76,7 @@ pub(crate) fn document(
         measured: measured(fabric),
         causes: result::cause_names(),
         errors: detected(fabric),
+        reported: reported(fabric),
         topology: result::Topology { nodes: nodes(fabric, experiment) },
         series: series(fabric, &links),
         links,
@@ -109,6 +110,24 @@ fn detected(fabric: &Fabric) -> Vec<result::Detected> {
             count: error.count,
             first_fs: error.first.as_fs(),
             header: error.header.map(|bytes| format!("{:032x}", u128::from_be_bytes(bytes))),
+            message: error.messages.map(|(message, _)| message.name().into()),
+            messages: error.messages.map_or(0, |(_, count)| count),
+        })
+        .collect();
+    all.sort_by_key(|error| error.first_fs);
+    all
+}
+
+fn reported(fabric: &Fabric) -> Vec<result::Reported> {
+    let mut all: Vec<_> = fabric
+        .reported_errors()
+        .map(|error| result::Reported {
+            port: fabric.topology().ports[error.port.index()].name.clone(),
+            source: error.source.to_string(),
+            message: error.message.name().into(),
+            count: error.count,
+            first_fs: error.first.as_fs(),
+            interrupts: error.interrupts,
         })
         .collect();
     all.sort_by_key(|error| error.first_fs);

@@ -47,6 +47,8 @@ pub struct Document {
     pub causes: Vec<String>,
     /// What receivers and requesters detected, the warm-up included.
     pub errors: Vec<Detected>,
+    /// What root ports heard of them, the warm-up included.
+    pub reported: Vec<Reported>,
     /// Components.
     pub topology: Topology,
     /// Links.
@@ -187,6 +189,27 @@ pub struct Detected {
     pub first_fs: u64,
     /// Header of the first TLP it concerns: 32 hexadecimal digits; `None` where no TLP is known.
     pub header: Option<String>,
+    /// The message that told the root complex of it: `ERR_COR`, `ERR_NONFATAL` or `ERR_FATAL`; `None`: no message was sent.
+    pub message: Option<String>,
+    /// How many messages were sent.
+    pub messages: u64,
+}
+
+/// Error messages from one function, as a root port logged them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Reported {
+    /// The root port: `host.rp0`.
+    pub port: String,
+    /// ID of the function that reported: `03:00.0`.
+    pub source: String,
+    /// `ERR_COR`, `ERR_NONFATAL` or `ERR_FATAL`.
+    pub message: String,
+    /// How many arrived.
+    pub count: u64,
+    /// The first.
+    pub first_fs: u64,
+    /// How often the root port interrupted for them.
+    pub interrupts: u64,
 }
 
 /// Latency in nanoseconds.

@@ -47,6 +47,7 @@ fn our_types() -> Fields {
         ("Verdict", keys(Verdict::default())),
         ("Flow", keys(Flow::default())),
         ("Detected", keys(Detected::default())),
+        ("Reported", keys(Reported::default())),
         ("Measured", keys(Measured::default())),
         ("Latency", keys(Latency::default())),
         ("Bar", keys(Bar::default())),
