@@ -43,9 +43,9 @@ impl Device for Copier {
             Event::DmaReadDone { op, result: Ok(data) } => {
                 let Some(dst) = self.copies.remove(&op) else { return };
                 cx.dma_write(0, dst, data);
-                self.done += 1;
                 cx.msix(0, 0); // ordered behind the write
             }
+            Event::DmaWriteAccepted { .. } => self.done += 1,
             Event::DmaReadDone { result: Err(error), .. } => cx.fault(error.to_string()),
             Event::MmioRead { offset, bytes, reply, .. } => {
                 let value = if offset == DONE { self.done } else { 0 };

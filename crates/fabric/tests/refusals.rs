@@ -200,8 +200,10 @@ fn what_lies_at_an_address_is_a_function_of_it() {
     assert!((0..4096).any(|a| byte_at(a) != byte_at(a + 64)), "a displaced block is seen");
 }
 
+type Behaviour = fn(&mut Context<'_>, &Event);
+
 /// A device with mistakes, which the fabric tells.
-struct Wrong(fn(&mut Context<'_>, &Event));
+struct Wrong(Behaviour);
 
 impl Device for Wrong {
     fn identity(&self) -> Identity {
@@ -215,7 +217,7 @@ impl Device for Wrong {
 
 #[test]
 fn the_mistakes_of_a_device_end_the_run() {
-    let mistakes: [(fn(&mut Context<'_>, &Event), _); 4] = [
+    let mistakes: [(Behaviour, _); 4] = [
         (
             |cx, event| {
                 if let Event::Start = event {
