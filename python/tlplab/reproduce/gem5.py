@@ -226,7 +226,9 @@ def buffers(outcomes: Outcomes, sweep: str, published: dict[int, float]) -> list
         )
         if not good:
             note += f"; {never_none()}"
-        listed.append(judged(f"figure {figure}, {what} {point} at x8: timeouts", percent, found.timeouts, "%", good, note))
+        listed.append(
+            judged(f"figure {figure}, {what} {point} at x8: timeouts", percent, found.timeouts, "%", good, note)
+        )
     return listed
 
 
@@ -272,7 +274,14 @@ def page(outcomes: Outcomes, listed: list[Row]) -> str:
             written = outcomes.get(f"{sweep} {point} as written")
             cells = (paper.dd, paper.sector, paper.timeouts, paper.resent)
             also = "–" if written is None else f"{disk(written).timeouts:.2f}"
-            lines.append([str(point), *(f"{cell:.2f}" for cell in cells), also, *(f"{cell:.2f}" for cell in (real.dd, real.sector, real.resent))])
+            lines.append(
+                [
+                    str(point),
+                    *(f"{cell:.2f}" for cell in cells),
+                    also,
+                    *(f"{cell:.2f}" for cell in (real.dd, real.sector, real.resent)),
+                ]
+            )
         heading = (
             titles[sweep], "dd Gb/s", "sector Gb/s", "timeouts %", "sent again %", "as written, timeouts %",
             "credits, dd Gb/s", "sector Gb/s", "sent again %",
@@ -371,9 +380,13 @@ def charts(outcomes: Outcomes) -> list[Chart]:
         "port": ("9 (d): dd against port buffers, x8", "packets in a port's buffer"),
     }
     for sweep, (title, axis) in titles.items():
-        rates = [(name, [disk(outcomes[f"{sweep} {point}{mode}"]).dd for point in SWEEPS[sweep]]) for name, mode in MODES]
+        rates = [
+            (name, [disk(outcomes[f"{sweep} {point}{mode}"]).dd for point in SWEEPS[sweep]]) for name, mode in MODES
+        ]
         points = tuple(map(str, SWEEPS[sweep]))
-        listed.append(Chart(f"Figure {title}", axis, "Gb/s", points, tuple((name, tuple(found)) for name, found in rates)))
+        listed.append(
+            Chart(f"Figure {title}", axis, "Gb/s", points, tuple((name, tuple(found)) for name, found in rates))
+        )
     for sweep, percents in PUBLISHED_TIMEOUTS.items():
         ours = tuple(disk(outcomes[f"{sweep} {point}"]).timeouts for point in percents)
         written = tuple(disk(outcomes[f"{sweep} {point} as written"]).timeouts for point in percents)
