@@ -5,7 +5,6 @@
 //! A message is a TLP like others and can be lost like them. A function has at most one of each severity on its way: what happens until
 //! that has arrived is in its registers only. So messages whose own way makes errors cannot go on for ever, nor fill a queue.
 
-use crate::config::FlowControl;
 use crate::config_request::FunctionAt;
 use crate::egress::Waiting;
 use crate::errors::ReportedError;
@@ -89,7 +88,7 @@ impl Fabric {
     /// Where replays are the flow control, as in gem5's model, they are no error to tell anybody of.
     fn replays_for_room(&self, port: PortId, kind: ErrorKind) -> bool {
         matches!(kind, ErrorKind::ReplayTimer | ErrorKind::ReplayNumRollover)
-            && self.ports[port.index()].engine.config().flow_control == FlowControl::DropAndReplay
+            && self.ports[port.index()].engine.config().flow_control.drops()
     }
 
     /// A completion said that a request of `node` failed.
