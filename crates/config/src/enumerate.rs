@@ -9,6 +9,7 @@ mod examine;
 mod hierarchy;
 mod program;
 mod scan;
+mod slot;
 
 pub use hierarchy::{
     BarFound, CapabilityFound, Function, Hierarchy, Problem, ProblemKind, VirtualFunctions, Windows,
@@ -180,12 +181,16 @@ impl Enumerator {
             if !settings.settle.is_zero() {
                 access.wait(settings.settle).await;
             }
-            let Some(index) = hierarchy.index_of(bridge) else { return hierarchy };
-            hierarchy.remove_below(bridge);
-            scan::scan_below(&access, &settings, &mut hierarchy, index).await;
-            assign::assign_below(&settings, &mut hierarchy, index);
-            let below: Vec<Bdf> = hierarchy.below(bridge).collect();
-            program::program(&access, &settings, &mut hierarchy, |bdf| below.contains(&bdf)).await;
+            scan_again(&access, &settings, &mut hierarchy, bridge).await;
+            hierarchy
+        })
+    }
+
+    /// Hot-plug software: the slot below `bridge` has interrupted, or is due to be asked. What has happened is acknowledged, what was
+    /// there is forgotten, and what is there now is enumerated, until nothing more happens.
+    pub fn serve_slot(settings: Settings, mut hierarchy: Hierarchy, bridge: Bdf) -> Self {
+        Self::start(move |access| async move {
+            slot::serve(&access, &settings, &mut hierarchy, bridge).await;
             hierarchy
         })
     }
@@ -203,4 +208,14 @@ impl Enumerator {
             Poll::Pending => Step::Ask(access::lock(&self.slot).request),
         }
     }
+}
+
+/// Finds and configures what is below `bridge` now. What was there before and comes back has its old numbers and addresses.
+async fn scan_again(access: &Access, settings: &Settings, found: &mut Hierarchy, bridge: Bdf) {
+    let Some(index) = found.index_of(bridge) else { return };
+    found.remove_below(bridge);
+    scan::scan_below(access, settings, found, index).await;
+    assign::assign_below(settings, found, index);
+    let below: Vec<Bdf> = found.below(bridge).collect();
+    program::program(access, settings, found, |bdf| below.contains(&bdf)).await;
 }

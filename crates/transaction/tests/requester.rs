@@ -484,6 +484,12 @@ fn a_reset_cancels_everything_once() {
     ));
     requester.read(Time::ZERO, 0, "new", 0, 8).unwrap();
     assert_eq!(names(&mut requester, Classes::ALL), ["new"]);
+    // After a conventional reset no tag rests, nor does one that did.
+    requester.read(Time::ZERO, 0, "third", 0, 8).unwrap();
+    requester.handle_timeout(Time::ZERO + Duration::from_ms(50)).unwrap();
+    cancelled.clear();
+    requester.reset(Time::ZERO, |op| cancelled.push(op));
+    assert_eq!((&cancelled[..], requester.tags_in_use()), (&["third"][..], 0));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Where everything goes: addresses for base addresses, and windows that hold them. Nothing is accessed here.
 
 use super::Settings;
-use super::hierarchy::{Function, Hierarchy, ProblemKind};
+use super::hierarchy::{Function, Hierarchy, ProblemKind, Windows};
 use crate::header::BarKind;
 use core::cmp::Reverse;
 
@@ -72,7 +72,8 @@ impl Needs {
             let mut own = bars_of(function, index, high[index], pool);
             let inside = &mut needs.below[index];
             inside.sort_by_key(Need::order);
-            if let Some((size, align)) = window_need(settings, function, inside, pool) {
+            let had = found.removed.get(&function.bdf);
+            if let Some((size, align)) = window_need(settings, function, had, inside, pool) {
                 own.push(Need { size, align, function: index, bar: None });
             }
             parents[index].map_or(&mut needs.top, |parent| &mut needs.below[parent]).extend(own);
@@ -116,9 +117,16 @@ fn bars_of(function: &Function, index: usize, high_reaches: bool, pool: Pool) ->
     needs
 }
 
-/// Size and alignment of a bridge's window around what is `inside`; `None` if it needs none or has none.
-fn window_need(settings: &Settings, bridge: &Function, inside: &[Need], pool: Pool) -> Option<(u64, u64)> {
+/// Size and alignment of a bridge's window around what is `inside`, and at least what a bridge at its place `had` before; `None` if it needs none or has none.
+fn window_need(
+    settings: &Settings,
+    bridge: &Function,
+    had: Option<&Windows>,
+    inside: &[Need],
+    pool: Pool,
+) -> Option<(u64, u64)> {
     let windows = bridge.bridge.as_ref()?;
+    let had = had.map_or((0, 0), |windows| windows.given[pool as usize]);
     let (granule, kept) = match pool {
         Pool::Io if !windows.has_io => return None,
         Pool::Io => (0x1000, 0),
@@ -128,8 +136,10 @@ fn window_need(settings: &Settings, bridge: &Function, inside: &[Need], pool: Po
     };
     // Sorted by falling alignment, sizes add up with no gaps but behind those that are not a multiple of it.
     let used = inside.iter().fold(0, |at, need| round_up(at, need.align).saturating_add(need.size));
-    let size = used.max(if windows.hot_plug { kept } else { 0 });
-    let align = inside.iter().map(|need| need.align).max().unwrap_or(0).max(granule);
+    // A slot keeps what the card had that was there, so that it fits again.
+    let (kept, kept_align) = if windows.hot_plug { (kept.max(had.0), had.1) } else { (0, 0) };
+    let size = used.max(kept);
+    let align = inside.iter().map(|need| need.align).max().unwrap_or(0).max(granule).max(kept_align);
     (size > 0).then(|| (round_up(size, granule), align))
 }
 
@@ -155,6 +165,9 @@ fn place(found: &mut Hierarchy, needs: &Needs, wanted: &[Need], pool: Pool, (sta
                 found.problem(bdf, ProblemKind::NoAddress { index, size: need.size });
             }
             (None, Some(range)) => {
+                if let Some(windows) = &mut function.bridge {
+                    windows.given[pool as usize] = (need.size, need.align);
+                }
                 place_window(found, needs, need.function, pool, range);
                 at = range.1;
             }

@@ -15,6 +15,8 @@ pub struct Hierarchy {
     pub functions: Vec<Function>,
     /// What did not work; the rest was done all the same.
     pub problems: Vec<Problem>,
+    /// What bridges had that have been removed since, for the case that they come back.
+    pub(super) removed: BTreeMap<Bdf, Windows>,
 }
 
 /// A function.
@@ -84,6 +86,8 @@ pub struct Windows {
     pub memory: Option<RangeInclusive<u64>>,
     /// The window of prefetchable memory.
     pub prefetchable: Option<RangeInclusive<u64>>,
+    /// Size and alignment that the windows were given, in the order of the fields above.
+    pub(super) given: [(u64, u64); 3],
 }
 
 /// A base address.
@@ -282,6 +286,11 @@ impl Hierarchy {
     }
     pub(super) fn remove_below(&mut self, bridge: Bdf) {
         let buses = self.buses_below(bridge);
+        for function in self.functions.iter().filter(|function| buses.contains(&function.bdf.bus())) {
+            if let Some(windows) = &function.bridge {
+                self.removed.insert(function.bdf, windows.clone());
+            }
+        }
         self.functions.retain(|function| !buses.contains(&function.bdf.bus()));
         self.problems.retain(|problem| !buses.contains(&problem.function.bus()));
     }

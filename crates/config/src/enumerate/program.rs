@@ -2,7 +2,7 @@
 
 use super::access::Access;
 use super::hierarchy::{Function, Hierarchy, ProblemKind, Windows};
-use super::{InterruptPolicy, MpsPolicy, Settings};
+use super::{InterruptPolicy, MpsPolicy, Settings, slot};
 use crate::interrupt::InterruptMode;
 use crate::registers::{aer, bridge_control, command, header, id, msi, msix, pcie};
 use core::ops::RangeInclusive;
@@ -44,6 +44,7 @@ pub(super) async fn program(
             let on = access.read16(function.bdf, header::COMMAND).await;
             access.write16(function.bdf, header::COMMAND, on | command::INTX_DISABLE).await;
         }
+        slot::watch(access, function).await;
     }
 }
 

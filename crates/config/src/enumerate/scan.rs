@@ -1,10 +1,10 @@
 //! Who is there: bus numbers depth first, functions, and who is left out.
 
-use super::Settings;
 use super::access::Access;
 use super::examine::{examine, examine_virtual};
 use super::hierarchy::{Function, Hierarchy, ProblemKind};
 use super::program::close_windows;
+use super::{Settings, slot};
 use crate::PortType;
 use crate::registers::{header, id, pcie};
 use std::pin::Pin;
@@ -24,6 +24,7 @@ pub(super) async fn scan_below(access: &Access, settings: &Settings, found: &mut
     let Some(windows) = &function.bridge else { return };
     let (number, last, parent) = (windows.secondary, windows.subordinate, function.bdf);
     let devices = devices_below(access, function).await;
+    slot::acknowledge(access, function).await;
     scan_bus(access, settings, found, Bus { number, last, parent: Some(parent), devices }).await;
 }
 
@@ -222,10 +223,13 @@ async fn number_buses(
             access.write16(bdf, at + pcie::ROOT_CONTROL, pcie::RRS_VISIBILITY).await;
         }
     }
+    slot::acknowledge(access, &found.functions[index]).await;
     let bus = Bus { number: secondary, last, parent: Some(bdf), devices };
     let mut subordinate = scan_bus(access, settings, found, bus).await;
     if found.functions[index].bridge.as_ref().is_some_and(|w| w.hot_plug) {
-        subordinate = subordinate.max(secondary.saturating_add(settings.hot_plug_buses)).min(last);
+        let had = found.removed.get(&bdf).map_or(0, |windows| windows.subordinate - windows.secondary);
+        let kept = had.max(settings.hot_plug_buses);
+        subordinate = subordinate.max(secondary.saturating_add(kept)).min(last);
     }
     access.write(bdf, header::BUS_NUMBERS, numbers(subordinate)).await;
     if let Some(windows) = &mut found.functions[index].bridge {

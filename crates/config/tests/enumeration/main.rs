@@ -2,4 +2,5 @@
 
 mod machine;
 mod random;
+mod slots;
 mod small;

@@ -371,6 +371,14 @@ impl<T: Copy> Requester<T> {
         }
     }
 
+    /// As [`cancel_all`](Self::cancel_all), but the tags do not rest (a conventional reset, PCIe 5.0 §6.6.1): the requester knows
+    /// nothing of earlier requests, and it is the driver's business that no completion of theirs reaches it.
+    pub fn reset(&mut self, now: Time, cancelled: impl FnMut(T)) {
+        self.cancel_all(now, cancelled);
+        self.tags = TagPool::new(self.config.tags);
+        self.flight = InFlight::new(self.tags.capacity());
+    }
+
     fn stream(&mut self, stream: u16) -> &mut Stream<T> {
         let attributes = self.config.attributes;
         while self.streams.len() <= usize::from(stream) {
