@@ -98,7 +98,8 @@ pub enum HostEvent {
         /// Its vector; 0 for a legacy interrupt.
         vector: u16,
     },
-    /// A root port raised its interrupt: its registers say what it has heard of, such as an error below it.
+    /// A root port, or a downstream port of a switch, raised its interrupt: its registers say what it has heard of, such as an error below it
+    /// or a card that is gone.
     PortInterrupt {
         /// Its ID.
         port: Bdf,

@@ -134,6 +134,7 @@ pub struct Load {
     engines: Vec<Engine>,
     data: Payload,
     failed: u64,
+    begun: bool,
     finished: bool,
 }
 
@@ -174,6 +175,7 @@ impl Load {
             engines: Vec::new(),
             data: Payload::EMPTY,
             failed: 0,
+            begun: false,
             finished: false,
             random,
             config,
@@ -221,11 +223,26 @@ impl Load {
             (0..self.config.size).map(|i| (i * 167 + 13) as u8).collect::<Vec<_>>().into()
         };
         let start = cx.now() + self.config.start;
-        self.finished = false;
+        self.begun = true;
         self.engines = self.idle_engines();
         for number in 0..self.engines.len() {
             self.engines[number].due = start;
             self.advance(cx, number);
+        }
+    }
+
+    /// After a reset the load goes on where it was; what was under way is lost, and what was due meanwhile is not made up for.
+    fn resume(&mut self, cx: &mut impl Issue) {
+        for number in 0..self.engines.len() {
+            let engine = &mut self.engines[number];
+            engine.due = engine.due.max(cx.now());
+            self.advance(cx, number);
+        }
+    }
+
+    fn reset(&mut self) {
+        for engine in &mut self.engines {
+            (engine.in_flight, engine.timer) = (0, false);
         }
     }
 
@@ -305,6 +322,7 @@ impl Device for Load {
 
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
         match event {
+            Event::Start if self.begun => self.resume(cx),
             Event::Start => self.begin(cx),
             Event::DmaReadDone { result, .. } => self.over(cx, false, result.is_err()),
             Event::DmaWriteAccepted { .. } => self.over(cx, true, false),
@@ -315,7 +333,7 @@ impl Device for Load {
                 cx.reply(reply, if length_only { Payload::Length(bytes.into()) } else { zeros() });
             }
             Event::MmioWrite { .. } => {}
-            Event::Reset => self.engines.clear(),
+            Event::Reset => self.reset(),
         }
     }
 }

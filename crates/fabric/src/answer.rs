@@ -84,10 +84,10 @@ impl Fabric {
     ) {
         let repr = self.with_digest(egress, repr);
         let tlp = self.tlps.get(request);
-        let (flow, transaction, carry) = (tlp.flow, tlp.transaction, tlp.carry);
+        let (flow, transaction, carry, orphaned) = (tlp.flow, tlp.transaction, tlp.carry, tlp.orphaned);
         let answer = self.tlps.insert(repr, payload, flow);
         let tlp = self.tlps.get_mut(answer);
-        (tlp.transaction, tlp.carry) = (transaction, carry);
+        (tlp.transaction, tlp.carry, tlp.orphaned) = (transaction, carry, orphaned);
         if last {
             // The critical path of the last byte goes on from the request.
             self.pass_history(request, answer, Cause::Processing, self.ports[egress.index()].node);

@@ -206,6 +206,7 @@ impl Builder {
         let layout = Layout::of(&self.config)?;
         let mut fabric = self.empty_fabric(&layout)?;
         self.add_nodes(&layout, &mut fabric)?;
+        fabric.show_trained_links();
         self.start_links(&layout, &mut fabric);
         match self.config.host.enumeration {
             EnumerationTime::Before => fabric.enumerate_before(),
@@ -279,6 +280,7 @@ impl Builder {
             outside_host: Vec::new(),
             protocol_errors: Vec::new(),
             errors: ErrorLog::default(),
+            outages: Vec::new(),
             fault: None,
             events: 0,
             ended: 0,
@@ -358,10 +360,11 @@ impl Builder {
             }
             programs.push(Program { program: behaviour.program, next_op: 0, streams });
         }
-        if host.enumeration == EnumerationTime::Simulated {
+        if host.enumeration == EnumerationTime::Simulated || may_go_down(&self.config) {
             let name = format!("{}.enumeration", host.name);
             let infos = some_flow(Vec::new(), &host.name, &name, "configuration", "device");
             fabric.enumeration.program = Some(programs.len());
+            fabric.enumeration.stream = flows.len() as u16;
             programs.push(Program { program: None, next_op: 0, streams: (flows.len() as u16, 1) });
             flows.extend(infos.into_iter().map(|info| add_flow(fabric, info)));
         }
@@ -445,6 +448,7 @@ impl Builder {
             started: false,
             device: (!behaviour.outside).then_some(behaviour.device),
             next_op: 0,
+            first_op: 0,
             bars: [None; 6],
             bus_master: false,
             completer: Completer {
@@ -486,6 +490,14 @@ impl Builder {
             fabric.arm(PortId(i as u16));
         }
     }
+}
+
+/// Software that configures what comes back works in simulated time.
+fn may_go_down(config: &FabricConfig) -> bool {
+    let links = config.switches.iter().map(|switch| &switch.uplink);
+    let mut faults =
+        links.chain(config.devices.iter().map(|device| &device.link)).flat_map(|link| &link.faults);
+    faults.any(|fault| matches!(fault.kind, FaultKind::Down { .. }))
 }
 
 fn some_flow(infos: Vec<FlowInfo>, owner: &str, name: &str, operation: &str, target: &str) -> Vec<FlowInfo> {
@@ -549,6 +561,7 @@ fn make_port(
         recovering: false,
         wires_below: Wires::NONE,
         wires_told: Wires::NONE,
+        held_down: 0,
         peer_cuts_through: false,
         leaving: Vec::new(),
         discards: false,

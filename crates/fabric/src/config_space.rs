@@ -104,7 +104,8 @@ fn list_functions(layout: &mut Layout, config: &DeviceConfig, numbers: &[u8]) {
 /// A port of a bridge; its number tells it from the other ports of its node.
 fn port_layout(identity: Identity, kind: PortType, link: &LinkConfig, number: usize) -> Layout {
     let part = LinkPart { port: number as u8, ..LinkPart::new(link.generation, link.width) };
-    let slot = Slot { number: number as u16, hot_plug: true, surprise: true, power_limit: 25 };
+    // A link that goes down is news for hot-plug software. As no card is declared to go without a word, it is an error besides.
+    let slot = Slot { number: number as u16, hot_plug: true, surprise: false, power_limit: 25 };
     let pcie = Pcie { mps: link.mps, slot: kind.is_downstream().then_some(slot), ..Pcie::new(kind, part) };
     let layout = Layout::new(Type1 { interrupt_pin: 1, ..Type1::new(identity) })
         .capability(PowerManagement::default())

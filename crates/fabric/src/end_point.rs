@@ -31,6 +31,8 @@ pub(crate) struct EndPoint {
     /// Absent while it handles an event, or if it is driven from outside.
     pub(crate) device: Option<Box<dyn Device>>,
     pub(crate) next_op: u64,
+    /// The first operation since the last reset: nobody wants to hear of earlier ones.
+    pub(crate) first_op: u64,
     /// What its registers say: the BARs it decodes, and whether it may master the bus.
     pub(crate) bars: [Option<BarWindow>; 6],
     pub(crate) bus_master: bool,
@@ -126,6 +128,7 @@ impl Fabric {
                 Event::MmioWrite { bar, offset, data }
             }
             None => {
+                self.tlps.get_mut(handle).asks = Some(node);
                 let reply = ReplyToken(self.tlps.ask(handle));
                 Event::MmioRead { bar, offset, bytes: access.bytes, reply }
             }
@@ -191,6 +194,7 @@ impl Fabric {
         let Some(request) = self.tlps.answered(token.0) else {
             return self.fail(node, "answered a read that is over; each is answered once".into());
         };
+        self.tlps.get_mut(request).asks = None;
         let tlp = self.tlps.get(request);
         let io = match *tlp.repr.kind() {
             Kind::IoRead { port, .. } => Some(port),

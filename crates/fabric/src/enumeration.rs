@@ -1,5 +1,6 @@
 //! Enumeration: the software of `tlplab_config` finds the functions and configures them, either before time 0 or, as configuration
-//! requests over the links, in simulated time. Devices and programs start when it is over.
+//! requests over the links, in simulated time. Devices and programs start when it is over. What changes later is found in simulated time,
+//! slot by slot (`hot_plug`).
 
 use crate::config::HostConfig;
 use crate::config_request::dword;
@@ -9,7 +10,7 @@ use crate::node::Node;
 use crate::root::message;
 use crate::sim::{Fabric, Task};
 use crate::topology::NodeInfo;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use tlplab_config::ConfigSpace;
 use tlplab_config::enumerate::{Answer, Enumerator, Hierarchy, InterruptPolicy, Request, Settings, Step};
@@ -25,8 +26,12 @@ pub(crate) const MMIO_LOW: u64 = 0xC000_0000;
 pub(crate) struct Enumeration {
     /// At work.
     running: Option<Enumerator>,
+    /// Bridges whose slots are to be looked after next.
+    pub(crate) jobs: VecDeque<Bdf>,
     /// Its number among the host programs, if it takes simulated time.
     pub(crate) program: Option<usize>,
+    /// Its stream in the processor's requester; the interrupts of bridges are accounted to the same flow.
+    pub(crate) stream: u16,
     /// How it lets functions interrupt.
     pub(crate) interrupts: InterruptPolicy,
     /// It has errors reported.
@@ -45,7 +50,9 @@ impl Enumeration {
     pub(crate) fn new(host: &HostConfig) -> Self {
         Self {
             running: None,
+            jobs: VecDeque::new(),
             program: None,
+            stream: 0,
             interrupts: host.interrupts,
             error_reporting: host.error_reporting,
             mrrs: Arc::default(),
@@ -129,7 +136,8 @@ impl Fabric {
             HostEvent::MmioReadDone { result: Ok(payload), .. } => Answer::Value(dword(&payload)),
             HostEvent::MmioReadDone { result: Err(_), .. } => Answer::Failed,
             HostEvent::MmioWriteAccepted { .. } | HostEvent::Timer { .. } => Answer::Done,
-            HostEvent::Start | HostEvent::Interrupt { .. } | HostEvent::PortInterrupt { .. } => return,
+            HostEvent::PortInterrupt { port, .. } => return self.slot_interrupted(port),
+            HostEvent::Start | HostEvent::Interrupt { .. } => return,
         };
         self.enumeration_goes_on(Some(answer));
     }
@@ -172,8 +180,24 @@ impl Fabric {
         }
     }
 
-    /// Enumeration is over: devices and programs start.
+    /// If software has nothing else to do, it looks after a slot that has interrupted.
+    pub(crate) fn next_job(&mut self) {
+        let enumeration = &self.enumeration;
+        let (None, Some(found), Some(_)) = (&enumeration.running, &enumeration.found, enumeration.program)
+        else {
+            return;
+        };
+        let found = found.clone();
+        if let Some(bridge) = self.enumeration.jobs.pop_front() {
+            let settings = self.enumeration_settings();
+            self.enumeration.running = Some(Enumerator::serve_slot(settings, found, bridge));
+            self.enumeration_goes_on(None);
+        }
+    }
+
+    /// Software has finished a job: what is new and configured starts.
     fn enumerated(&mut self, hierarchy: Hierarchy) {
+        let first = self.enumeration.found.is_none();
         self.device_infos = self.describe_devices();
         let functions = hierarchy.functions.iter().map(|function| function.bdf);
         self.enumeration.sources = functions.filter_map(|id| Some((id, self.device_with(id)?))).collect();
@@ -182,14 +206,18 @@ impl Fabric {
         for i in 0..self.nodes.len() {
             self.start_if_configured(NodeId(i as u16));
         }
-        for program in 0..self.root().programs.len() {
-            self.agenda.push_back(Task::TellHost { program, event: HostEvent::Start });
+        if first {
+            for program in 0..self.root().programs.len() {
+                self.agenda.push_back(Task::TellHost { program, event: HostEvent::Start });
+            }
         }
+        self.note_configured();
+        self.next_job();
     }
 
     /// A device may act as soon as software lets it master the bus.
     pub(crate) fn start_if_configured(&mut self, node: NodeId) {
-        if self.enumeration.found.is_none() {
+        if self.enumeration.found.is_none() || self.enumeration.running.is_some() {
             return;
         }
         if let Node::EndPoint(end_point) = &mut self.nodes[node.index()]

@@ -25,12 +25,14 @@ pub(crate) struct Function {
     pub(crate) ready: Time,
     /// Its last error message of each severity, which may be on its way still.
     pub(crate) reports: [Option<TlpHandle>; 3],
+    /// Its slot wants an interrupt: the level that was last looked at.
+    pub(crate) slot_interrupt: bool,
 }
 
 impl Function {
     pub(crate) fn new(space: ConfigSpace, id: Bdf, ready: Time) -> Self {
         let msix = MsixMemory::of(&space);
-        Self { space, msix, id, ready, reports: [None; 3] }
+        Self { space, msix, id, ready, reports: [None; 3], slot_interrupt: false }
     }
 }
 
@@ -114,12 +116,14 @@ impl Fabric {
                 root.bridges[at.index - 1] = registers;
                 let port = root.ports[at.index - 1];
                 self.topology.ports[port.index()].bridge = Some(registers);
+                self.slot_changed(at);
             }
             Node::Root(_) => {}
             Node::Switch(switch) => {
                 switch.bridges[at.index] = registers;
                 let port = switch.ports[at.index];
                 self.topology.ports[port.index()].bridge = Some(registers);
+                self.slot_changed(at);
             }
             Node::EndPoint(end_point) => {
                 end_point.look_again();
@@ -151,17 +155,17 @@ impl Fabric {
     /// A function is reset: its registers as far as the reset reaches, and all that its device does.
     pub(crate) fn reset_function(&mut self, node: NodeId, reset: Reset) {
         let now = self.now;
+        self.forget_work(node, reset);
         let end_point = self.end_point(node);
-        let hot = reset != Reset::FunctionLevel;
         end_point.function.space.reset(reset);
         end_point.function.msix = MsixMemory::of(&end_point.function.space);
         end_point.function.ready = now + end_point.ready;
-        if hot {
-            end_point.function.id = Bdf(0);
-        }
         end_point.look_again();
         end_point.started = false;
-        self.cancel_operations(node);
+        if reset != Reset::FunctionLevel {
+            end_point.function.id = Bdf(0);
+            self.topology.nodes[node.index()].id = Bdf(0);
+        }
         self.limits_changed(node);
         self.wires_changed(FunctionAt { node, index: 0 });
         self.agenda.push_back(Task::Tell { node, event: Event::Reset });

@@ -2,6 +2,7 @@
 
 use crate::attribution::{Cause, Partition};
 use crate::egress::Waiting;
+use crate::errors::ErrorKind;
 use crate::ids::{FlowId, NodeId, PortId};
 use crate::node::Node;
 use crate::processor::{Register, RegisterAccess};
@@ -272,7 +273,7 @@ impl Fabric {
         }
     }
 
-    fn arm_requester(&mut self, node: NodeId) {
+    pub(crate) fn arm_requester(&mut self, node: NodeId) {
         let at = self.node_event(node);
         let initiator = self.initiator(node);
         if let Some(due) = initiator.requester.deadline()
@@ -302,6 +303,11 @@ impl Fabric {
     pub(crate) fn completion_arrived(&mut self, node: NodeId, ingress: PortId, handle: TlpHandle) {
         let now = self.now;
         let tlp = self.tlps.get(handle);
+        if tlp.orphaned {
+            self.unexpected += 1;
+            self.detect(ingress, ErrorKind::UnexpectedCompletion, Some(handle));
+            return self.consume(ingress, handle);
+        }
         let (repr, payload) = (tlp.repr, tlp.payload.clone());
         let data = if tlp.carry || !self.length_only { payload.bytes() } else { None };
         let outcome = self.initiator(node).requester.handle_completion(now, &repr, data);
@@ -311,7 +317,7 @@ impl Fabric {
         self.pump_soon(node);
     }
 
-    fn outcome(&mut self, node: NodeId, handle: Option<TlpHandle>, outcome: Outcome<Ticket>) {
+    pub(crate) fn outcome(&mut self, node: NodeId, handle: Option<TlpHandle>, outcome: Outcome<Ticket>) {
         let Some(&Progress { op, bytes, .. }) = outcome.progress() else {
             self.unexpected += 1;
             return;
@@ -340,25 +346,6 @@ impl Fabric {
             }
             Ticket::Interrupt(_) => {}
         }
-    }
-
-    /// A reset: nothing that has not left leaves any more, and nobody waits for what has. Posted TLPs that wait for the wire still go.
-    pub(crate) fn cancel_operations(&mut self, node: NodeId) {
-        let now = self.now;
-        let initiator = self.initiator(node);
-        initiator.submissions.clear();
-        let mut cancelled = Vec::new();
-        initiator.requester.cancel_all(now, |ticket| cancelled.push(ticket));
-        for ticket in cancelled {
-            let Ticket::Transaction(transaction) = ticket else { continue };
-            let record = self.transactions.get(transaction);
-            (record.issuing, record.ending) = (false, Ending::Lost);
-            // Parts of a write that are under way end it.
-            if record.pending == 0 {
-                self.end_transaction(transaction, None, Ending::Lost);
-            }
-        }
-        self.arm_requester(node);
     }
 
     /// The owner of an operation hears how it ended: a read with its data, a write (`None`) accepted.

@@ -7,10 +7,9 @@ use crate::ids::{NodeId, PortId};
 use crate::initiator::{Operation, OperationKind, Ticket};
 use crate::node::Node;
 use crate::queue::EventKind;
-use crate::sim::{Fabric, Task};
+use crate::sim::Fabric;
 use crate::slab::{TlpHandle, shape_of};
 use tlplab_config::{ConfigSpace, InterruptMode};
-use tlplab_device::HostEvent;
 use tlplab_transaction::Payload;
 use tlplab_units::{Bdf, Duration};
 use tlplab_wire::tlp::{Kind, Message, Repr, message::Code};
@@ -207,7 +206,7 @@ impl Fabric {
         }
     }
 
-    /// Calls the handlers of all devices that share the wire, and looks again when they should have lowered it.
+    /// Calls the handlers of all functions that share the wire, and looks again when they should have lowered it.
     fn call_handlers(&mut self, wire: u8) {
         let controller = &mut self.root().controller;
         let calls = &mut controller.calls[usize::from(wire)];
@@ -220,13 +219,8 @@ impl Fabric {
         let sharing = functions.filter(|function| {
             function.interrupts == InterruptMode::Intx && function.intx.is_some_and(|(_, end)| end == wire)
         });
-        let devices: Vec<_> = sharing.filter_map(|function| self.device_with(function.bdf)).collect();
-        for device in devices {
-            for program in 0..self.root().programs.len() {
-                let event = HostEvent::Interrupt { device, vector: 0 };
-                self.agenda.push_back(Task::TellHost { program, event });
-            }
-        }
+        let sharing: Vec<_> = sharing.map(|function| function.bdf).collect();
+        sharing.into_iter().for_each(|function| self.interrupted(function, 0));
         let at = self.node_event(self.root_node);
         let data = u64::from(wire) | u64::from(raised) << 8;
         self.schedule(self.now + HANDLER, EventKind::HandlerOver, at, data);

@@ -6,6 +6,7 @@ use crate::errors::ErrorKind;
 use crate::ids::PortId;
 use crate::queue::EventKind;
 use crate::sim::Fabric;
+use crate::slab::TlpHandle;
 use tlplab_datalink::{LinkLayer, TlpUnit, Unit};
 use tlplab_units::{FcClass, Time};
 use tlplab_wire::tlp::CompletionStatus;
@@ -20,19 +21,73 @@ pub(crate) const RECOVERED: u64 = 2;
 impl Fabric {
     /// A fault, or the end of a recovery. The event is kept by one port and concerns both.
     pub(crate) fn link_state(&mut self, id: PortId, what: u64) {
-        let ends = [id, self.ports[id.index()].peer];
-        match what {
-            DOWN => {
-                ends.into_iter().for_each(|end| self.cut(end));
-                ends.into_iter().for_each(|end| self.link_down(end));
+        let changed = match what {
+            DOWN => self.surprise_down(id),
+            UP => self.train_again(id),
+            _ => {
+                self.ends(id).into_iter().for_each(|end| self.recovered(end));
+                vec![id]
             }
-            UP => ends.into_iter().for_each(|end| self.link_up(end)),
-            _ => ends.into_iter().for_each(|end| self.recovered(end)),
+        };
+        for link in changed {
+            for end in self.ends(link) {
+                self.try_transmit(end);
+                self.arm(end);
+            }
         }
-        for end in ends {
-            self.try_transmit(end);
-            self.arm(end);
+    }
+
+    /// Both ends of a link, the given one first.
+    fn ends(&self, id: PortId) -> [PortId; 2] {
+        [id, self.ports[id.index()].peer]
+    }
+
+    /// The link of `lower` goes down, and with it all links below: what is there is reset (PCIe 5.0 §2.9.1, §6.6.1). Returns the links
+    /// that were up.
+    fn surprise_down(&mut self, lower: PortId) -> Vec<PortId> {
+        let mut down = self.links_below(lower);
+        down.retain(|link| {
+            let held = &mut self.ports[link.index()].held_down;
+            *held += 1;
+            *held == 1
+        });
+        let upper = self.ports[lower.index()].peer;
+        let surprised = self.ports[upper.index()].engine.is_active();
+        // One after the other for all links, as nothing may start on one because another has gone.
+        let ends: Vec<_> = down.iter().flat_map(|link| self.ends(*link)).collect();
+        ends.iter().for_each(|end| self.cut(*end));
+        ends.iter().for_each(|end| self.stop_wire(*end));
+        ends.iter().for_each(|end| self.link_down(*end));
+        down.iter().for_each(|link| self.empty_node(*link));
+        ends.iter().for_each(|end| self.discard_waiting(*end));
+        ends.iter().for_each(|end| self.wires_lost(*end));
+        for &link in &down {
+            self.hot_reset(link);
+            self.show_link(self.ports[link.index()].peer);
         }
+        if down.contains(&lower) {
+            self.outage_begins(lower);
+        }
+        if surprised {
+            self.detect(upper, ErrorKind::SurpriseDown, None);
+        }
+        down
+    }
+
+    /// What held the link of `lower` down holds it no longer. Returns the links that come up.
+    fn train_again(&mut self, lower: PortId) -> Vec<PortId> {
+        let mut up = self.links_below(lower);
+        up.retain(|link| {
+            let held = &mut self.ports[link.index()].held_down;
+            *held -= 1;
+            *held == 0
+        });
+        for &link in &up {
+            self.leave_reset(link);
+            self.ends(link).into_iter().for_each(|end| self.link_up(end));
+            self.show_link(self.ports[link.index()].peer);
+        }
+        up
     }
 
     pub(crate) fn link_up(&mut self, id: PortId) {
@@ -45,16 +100,17 @@ impl Fabric {
         self.block_all(id, None);
     }
 
-    fn link_down(&mut self, id: PortId) {
+    /// Nothing more is sent.
+    fn stop_wire(&mut self, id: PortId) {
         let now = self.now;
         let port = &mut self.ports[id.index()];
-        if !port.wire_up && !port.recovering {
-            return;
-        }
-        let surprised = port.direction == 1 && port.engine.is_active();
         (port.wire_up, port.recovering, port.transmitting) = (false, false, false);
         port.partition.idle(now);
         (port.discards, port.missing) = (true, false);
+    }
+
+    fn link_down(&mut self, id: PortId) {
+        let now = self.now;
         self.port_buffers.forget_responses(id);
         let port = &mut self.ports[id.index()];
         let leaving = std::mem::take(&mut port.leaving);
@@ -66,11 +122,6 @@ impl Fabric {
         self.link_events = events;
         leaving.into_iter().for_each(|entry| self.release_when_whole(entry));
         self.block_all(id, Some(Cause::LinkDown));
-        self.discard_waiting(id);
-        self.wires_lost(id);
-        if surprised {
-            self.detect(id, ErrorKind::SurpriseDown, None);
-        }
     }
 
     /// Whatever `id` has on the wire is lost. A TLP that the peer has begun to forward counts as having arrived just before, so that it
@@ -89,7 +140,7 @@ impl Fabric {
     }
 
     /// What waits for a link that is down cannot go: posted requests and completions are dropped, requests of others are answered
-    /// (PCIe 5.0 §2.9.1); the node's own requests run into their completion timeout.
+    /// (PCIe 5.0 §2.9.1).
     fn discard_waiting(&mut self, id: PortId) {
         let waiting: Vec<_> = self.ports[id.index()].egress.drain().collect();
         waiting.into_iter().for_each(|entry| self.discard(id, entry));
@@ -114,13 +165,34 @@ impl Fabric {
                 let completer = self.answers_for(ingress);
                 self.refuse(ingress, entry.tlp, completer, CompletionStatus::UnsupportedRequest);
             }
-            None => {
-                if !entry.nullified {
-                    self.left_its_maker(id, entry.tlp);
-                }
-                self.drop_tlp(entry.tlp);
+            None if self.ports[id.index()].node == self.root_node
+                && entry.shape.class != FcClass::Completion =>
+            {
+                // Programs learn of it as late as they would have learnt that it has left.
+                let bytes = u64::from(entry.shape.bytes) + 8;
+                let at = self.now + self.ports[id.index()].channel.rate().time_of(bytes);
+                self.schedule(at, EventKind::Terminated, u32::from(id.0), entry.tlp.to_event());
+            }
+            None => self.drop_tlp(entry.tlp),
+        }
+    }
+
+    /// The processor's own request could not leave by a root port: a posted one is lost, others are answered as unsupported.
+    pub(crate) fn terminated(&mut self, id: PortId, request: TlpHandle) {
+        let (now, root) = (self.now, self.root_node);
+        let repr = self.tlps.get(request).repr;
+        let status = CompletionStatus::UnsupportedRequest;
+        match self.root().completer.refuse(&repr, status) {
+            None => self.left_its_maker(id, request),
+            Some(completion) => {
+                self.refused += 1;
+                self.detect_refusal(id, request, status);
+                let outcome = self.initiator(root).requester.handle_completion(now, &completion, None);
+                self.outcome(root, None, outcome);
             }
         }
+        self.drop_tlp(request);
+        self.pump_soon(root);
     }
 
     /// REPLAY_NUM rolled over: the link goes through recovery, keeping all state.

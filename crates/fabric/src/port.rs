@@ -42,6 +42,8 @@ pub(crate) struct Port {
     pub(crate) wire_up: bool,
     /// It is in recovery.
     pub(crate) recovering: bool,
+    /// At the lower end: how many faults hold its link down, or a link above it.
+    pub(crate) held_down: u32,
     /// The peer is a switch that forwards after the header.
     pub(crate) peer_cuts_through: bool,
     /// Receive buffers that are free again when the unit on the wire has left.

@@ -53,6 +53,10 @@ pub(crate) enum EventKind {
     RequesterTimer,
     /// The host has handled a legacy interrupt.
     HandlerOver,
+    /// The processor's own request could not leave by a root port whose link is down.
+    Terminated,
+    /// Nothing: a reset has taken away what was to happen.
+    Cancelled,
 }
 
 /// Pending events. Keys and events lie apart, so that the four children of a key share a cache line.
@@ -104,6 +108,11 @@ impl EventQueue {
         }
         self.keys[hole] = key;
         self.events[hole] = event;
+    }
+
+    /// The events that are still to come, for a reset to cancel those of them that must not.
+    pub(crate) fn pending_mut(&mut self) -> impl Iterator<Item = &mut Event> {
+        self.events.iter_mut().skip(usize::from(self.popped))
     }
 
     pub(crate) fn next_time(&mut self) -> Option<Time> {

@@ -78,6 +78,7 @@ impl Fabric {
                 self.ports[id.index()].discards = false;
                 self.unblock(id, None);
                 self.wires_up(id);
+                self.show_link(id);
             }
             Event::Retrain(_) => {
                 self.detect(id, ErrorKind::ReplayNumRollover, None);

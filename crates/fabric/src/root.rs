@@ -16,6 +16,7 @@ use crate::queue::EventKind;
 use crate::routing::{BridgeRegisters, Route, claims, route_of};
 use crate::sim::{Fabric, Task};
 use crate::slab::TlpHandle;
+use tlplab_config::MessageWrite;
 use tlplab_device::{HostAction, HostContext, HostEvent, HostMemory, HostProgram};
 use tlplab_transaction::{Access, Completer, Payload, memory_access};
 use tlplab_units::{Bdf, Duration, Time};
@@ -276,11 +277,25 @@ impl Fabric {
         self.interrupts += 1;
         self.consume(ingress, handle);
         let (source, vector) = source_of(address, word);
-        let Some(device) = self.enumeration.sources.get(&source).copied() else { return };
+        self.interrupted(source, vector);
+    }
+
+    /// The interrupt of a function has reached the processor.
+    pub(crate) fn interrupted(&mut self, source: Bdf, vector: u16) {
+        let event = match self.enumeration.sources.get(&source) {
+            Some(&device) => HostEvent::Interrupt { device, vector },
+            None => HostEvent::PortInterrupt { port: source, vector },
+        };
         for program in 0..self.root().programs.len() {
-            let event = HostEvent::Interrupt { device, vector };
-            self.agenda.push_back(Task::TellHost { program, event });
+            self.agenda.push_back(Task::TellHost { program, event: event.clone() });
         }
+    }
+
+    /// A root port interrupts the processor it is next to.
+    pub(crate) fn root_port_interrupts(&mut self, message: MessageWrite) {
+        self.interrupts += 1;
+        let (source, vector) = source_of(message.address, message.data);
+        self.interrupted(source, vector);
     }
 
     /// A request or completion from one root port to another.

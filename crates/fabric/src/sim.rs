@@ -4,6 +4,7 @@ use crate::attribution::Place;
 use crate::enumeration::Enumeration;
 use crate::error_messages::Report;
 use crate::errors::{ErrorKind, ErrorLog};
+use crate::hot_plug::Outage;
 use crate::ids::{FlowId, NodeId, PortId};
 use crate::node::Node;
 use crate::port::Port;
@@ -50,6 +51,7 @@ pub struct Fabric {
     pub(crate) outside: Vec<(Time, NodeId, DeviceEvent)>,
     pub(crate) outside_host: Vec<(Time, usize, HostEvent)>,
     pub(crate) errors: ErrorLog,
+    pub(crate) outages: Vec<Outage>,
     pub(crate) protocol_errors: Vec<(Time, PortId, ProtocolError)>,
     /// Why the run cannot go on, and who says so.
     pub(crate) fault: Option<String>,
@@ -168,7 +170,7 @@ impl Fabric {
                 None => HostEvent::MmioWriteAccepted { op },
             };
             self.tell_host(usize::from(owner), event);
-        } else {
+        } else if op.0 >= self.end_point(node).first_op {
             let event = match result {
                 Some(result) => DeviceEvent::DmaReadDone { op, result },
                 None => DeviceEvent::DmaWriteAccepted { op },
@@ -201,6 +203,8 @@ impl Fabric {
             }
             EventKind::HostStage => self.host_stage(event.data),
             EventKind::HandlerOver => self.handler_over(event.data),
+            EventKind::Terminated => self.terminated(port, TlpHandle::from_event(event.data)),
+            EventKind::Cancelled => {}
             EventKind::ProgramTimer => self.program_timer(self.event_node(event.at), event.data),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::attribution::Ledger;
 use crate::fault::Flaw;
-use crate::ids::FlowId;
+use crate::ids::{FlowId, NodeId};
 use crate::port_buffer::Queue;
 use crate::transactions::TransactionRef;
 use tlplab_datalink::TlpShape;
@@ -38,6 +38,10 @@ pub(crate) struct Tlp {
     pub(crate) last_of_op: bool,
     /// The port buffer in which it has a place among the requests.
     pub(crate) queued: Option<Queue>,
+    /// The device that has yet to answer it.
+    pub(crate) asks: Option<NodeId>,
+    /// Its requester was reset meanwhile: nobody waits for the completion.
+    pub(crate) orphaned: bool,
     references: u16,
 }
 
@@ -73,6 +77,7 @@ impl TlpSlab {
             (slot.tracked, slot.awaited, slot.carry, slot.last_of_op) = (false, false, false, false);
             (slot.refusal, slot.flaw, slot.queued) = (None, None, None);
             slot.question = 0;
+            (slot.asks, slot.orphaned) = (None, false);
             slot.references = 1;
             return TlpHandle(index);
         }
@@ -91,6 +96,8 @@ impl TlpSlab {
             question: 0,
             last_of_op: false,
             queued: None,
+            asks: None,
+            orphaned: false,
             references: 1,
         });
         TlpHandle(self.slots.len() as u32 - 1)
@@ -152,6 +159,12 @@ impl TlpSlab {
     /// Is there a TLP with this handle? Perhaps another than before.
     pub(crate) fn is_live(&self, handle: TlpHandle) -> bool {
         self.get(handle).references > 0
+    }
+
+    /// All that exist.
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = (TlpHandle, &mut Tlp)> {
+        let all = (0..).map(TlpHandle).zip(&mut self.slots);
+        all.filter(|(_, tlp)| tlp.references > 0)
     }
 
     /// How many TLPs exist.

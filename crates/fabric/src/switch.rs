@@ -176,8 +176,9 @@ impl Fabric {
         self.refused += 1;
         if let Some(repr) = completer.refuse(&self.tlps.get(handle).repr, status) {
             let repr = self.with_digest(ingress, repr);
-            let flow = self.tlps.get(handle).flow;
+            let (flow, orphaned) = (self.tlps.get(handle).flow, self.tlps.get(handle).orphaned);
             let answer = self.tlps.insert(repr, Payload::EMPTY, flow);
+            self.tlps.get_mut(answer).orphaned = orphaned;
             self.pass_history(handle, answer, Cause::Completer, self.ports[ingress.index()].node);
             let port = &self.ports[ingress.index()];
             let source = port.index;

@@ -33,9 +33,7 @@ impl Fabric {
 
     /// A TLP that has waited for `egress` before it was made (its operation did) joins the queue.
     pub(crate) fn enqueue_waiting(&mut self, egress: PortId, source: usize, waiting: Waiting) {
-        let own_request =
-            waiting.ingress.is_none() && !waiting.nullified && waiting.shape.class != FcClass::Completion;
-        if self.ports[egress.index()].discards && !own_request {
+        if self.ports[egress.index()].discards {
             return self.discard(egress, waiting);
         }
         let attributes = OrderingAttributes::of(&self.tlps.get(waiting.tlp).repr);

@@ -7,7 +7,7 @@ use proptest::test_runner::RngSeed;
 use std::sync::{Arc, Mutex};
 use tlplab_device::Memory;
 use tlplab_fabric::config::*;
-use tlplab_fabric::{Ending, Fabric};
+use tlplab_fabric::{Ending, Fabric, FlowId};
 use tlplab_transaction::CompletionPolicy;
 use tlplab_units::{Duration, FcClass, Generation, LinkMode, Mps, Mrrs, Rcb, Time, Width};
 
@@ -336,6 +336,8 @@ pub struct Built {
     pub fabric: Fabric,
     pub watch: Watch,
     pub workers: Vec<Arc<Mutex<Moved>>>,
+    /// For each of them: the device, unless it is a program on the host, and the peer that it works with.
+    pub places: Vec<(Option<String>, Option<String>)>,
     /// Writes to host memory: (address, bytes).
     pub writes: Vec<(u64, u64)>,
     /// Transactions to expect, and their bytes.
@@ -461,6 +463,7 @@ impl AnyFabric {
     pub fn build_with(&self, change: impl FnOnce(&mut FabricConfig)) -> Built {
         let (mut bench, tops) = self.bench();
         let (mut workers, mut writes, mut expected) = (Vec::new(), Vec::new(), (0, 0));
+        let mut places = Vec::new();
         let count = tops.len();
         for (i, (number, top)) in tops.iter().enumerate() {
             let device = &self.devices[*number];
@@ -482,6 +485,7 @@ impl AnyFabric {
             let (mover, moved) = Mover::new(base, device.outstanding, moves);
             bench.behaviour(&name, Box::new(mover), true);
             workers.push(moved);
+            places.push((Some(name), peer));
         }
         if count > 1 {
             let memory = format!("dev{}", tops[count - 1].0);
@@ -491,12 +495,13 @@ impl AnyFabric {
             let (mover, moved) = Mover::new(base, 4, moves);
             bench.finishing_program(Box::new(mover));
             workers.push(moved);
+            places.push((None, Some(memory)));
         }
         change(&mut bench.config);
         let watch = Watch::transactions_only();
         let mut fabric = bench.build_watched(watch.probe());
         fabric.host_memory().write(READ_BASE, &bytes_at(READ_BASE, 16 << 10));
-        Built { fabric, watch, workers, writes, expected }
+        Built { fabric, watch, workers, places, writes, expected }
     }
 
     /// The same fabric without any work.
@@ -567,7 +572,7 @@ impl Built {
 
     /// Everything arrived exactly once, with the right bytes.
     pub fn check_complete(&mut self) {
-        let Self { fabric, watch, workers, writes, expected } = self;
+        let Self { fabric, watch, workers, writes, expected, .. } = self;
         assert_eq!(fabric.fault(), None);
         assert!(fabric.is_done(), "still {} transactions under way", fabric.transactions_live());
         for worker in workers.iter() {
@@ -608,19 +613,22 @@ impl Built {
 
     /// Links went down: all that was started has ended in some way, and what is said to be right is right.
     pub fn check_accounted(&mut self) {
-        let Self { fabric, watch, workers, writes, expected } = self;
+        let Self { fabric, watch, workers, writes, expected, .. } = self;
         assert_eq!(fabric.fault(), None);
         assert!(fabric.is_done(), "still {} transactions under way", fabric.transactions_live());
         for worker in workers.iter() {
             let moved = worker.lock().unwrap();
-            assert_eq!(moved.started, moved.read + moved.accepted + moved.failed.len() as u64);
+            let ended = moved.read + moved.accepted + moved.failed.len() as u64 + moved.cancelled;
+            assert_eq!(moved.started, ended);
             // What a peer returns may never have been written.
             let wrong = moved.wrong.iter().filter(|(address, _)| *address < WRITE_BASE);
             assert_eq!(wrong.count(), 0, "wrong data: {:?}", moved.wrong);
         }
-        let transactions = watch.transactions();
-        assert_eq!(transactions.len() as u64, expected.0, "transactions that ended");
-        let flows = || fabric.flow_ids().map(|id| fabric.flow_results(id));
+        // Software's own, which configures what comes back, are not the workers'.
+        let works = |id: &FlowId| fabric.topology().flows[id.index()].operation != "configuration";
+        let transactions = watch.transactions().into_iter().filter(|t| works(&t.flow));
+        assert_eq!(transactions.count() as u64, expected.0, "transactions that ended");
+        let flows = || fabric.flow_ids().filter(works).map(|id| fabric.flow_results(id));
         let done = flows().map(|f| f.transactions).sum::<u64>();
         let failed = flows().flat_map(|f| &f.failed).map(|(_, count)| count).sum::<u64>();
         assert_eq!(done + failed, expected.0);

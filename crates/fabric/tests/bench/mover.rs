@@ -30,6 +30,8 @@ pub struct Moved {
     pub read: u64,
     pub accepted: u64,
     pub failed: Vec<DmaError>,
+    /// Under way when the device was reset.
+    pub cancelled: u64,
     /// Reads that returned something else than `bytes_at`.
     pub wrong: Vec<(u64, u64)>,
     pub interrupts: Vec<(usize, u16)>,
@@ -48,7 +50,7 @@ pub enum Base {
 #[derive(Clone)]
 pub struct Mover {
     base: Base,
-    origin: u64,
+    origin: Option<u64>,
     moves: Vec<Move>,
     outstanding: usize,
     next: usize,
@@ -64,7 +66,7 @@ impl Mover {
         let (reading, verify) = (BTreeMap::new(), true);
         let mover = Self {
             base,
-            origin: 0,
+            origin: None,
             moves,
             outstanding,
             next: 0,
@@ -136,22 +138,29 @@ impl Act for HostContext<'_> {
 
 impl Mover {
     fn begin(&mut self, cx: &mut impl Act) {
-        self.origin = match &self.base {
+        // After a reset it goes on with what is left.
+        self.origin.get_or_insert_with(|| match &self.base {
             Base::Address(address) => *address,
             Base::Bar(device, bar) => cx.bar(device, *bar),
-        };
+        });
         self.advance(cx);
     }
 
+    fn reset(&mut self) {
+        self.moved.lock().unwrap().cancelled += std::mem::take(&mut self.in_flight) as u64;
+        self.reading.clear();
+    }
+
     fn advance(&mut self, cx: &mut impl Act) {
+        let origin = self.origin.expect("it has begun");
         while self.in_flight < self.outstanding && self.next < self.moves.len() {
             match self.moves[self.next] {
                 Move::Read { at, bytes } => {
-                    let op = cx.read(self.origin + at, bytes);
-                    self.reading.insert(op, (self.origin + at, bytes));
+                    let op = cx.read(origin + at, bytes);
+                    self.reading.insert(op, (origin + at, bytes));
                 }
                 Move::Write { at, bytes } => {
-                    let address = self.origin + at;
+                    let address = origin + at;
                     let data = if cx.only_lengths() {
                         Payload::Length(bytes)
                     } else {
@@ -212,7 +221,8 @@ impl Device for Mover {
             Event::DmaReadDone { op, result } => self.read_done(cx, op, result),
             Event::DmaWriteAccepted { .. } => self.accepted(cx),
             Event::MmioRead { bytes, reply, .. } => cx.reply(reply, Payload::Length(bytes.into())),
-            Event::MmioWrite { .. } | Event::Timer { .. } | Event::Reset => {}
+            Event::Reset => self.reset(),
+            Event::MmioWrite { .. } | Event::Timer { .. } => {}
         }
     }
 }
