@@ -8,6 +8,7 @@ use crate::queue::EventKind;
 use crate::sim::Fabric;
 use crate::slab::TlpHandle;
 use tlplab_datalink::{LinkLayer, TlpUnit, Unit};
+use tlplab_transaction::Payload;
 use tlplab_units::{FcClass, Time};
 use tlplab_wire::tlp::CompletionStatus;
 
@@ -180,15 +181,18 @@ impl Fabric {
     /// The processor's own request could not leave by a root port: a posted one is lost, others are answered as unsupported.
     pub(crate) fn terminated(&mut self, id: PortId, request: TlpHandle) {
         let (now, root) = (self.now, self.root_node);
-        let repr = self.tlps.get(request).repr;
+        let (repr, flow) = (self.tlps.get(request).repr, self.tlps.get(request).flow);
         let status = CompletionStatus::UnsupportedRequest;
         match self.root().completer.refuse(&repr, status) {
             None => self.left_its_maker(id, request),
             Some(completion) => {
                 self.refused += 1;
                 self.detect_refusal(id, request, status);
+                let answer = self.tlps.insert(completion, Payload::EMPTY, flow);
+                self.pass_history(request, answer, Cause::Completer, root);
                 let outcome = self.initiator(root).requester.handle_completion(now, &completion, None);
-                self.outcome(root, None, outcome);
+                self.outcome(root, Some(answer), outcome);
+                self.drop_tlp(answer);
             }
         }
         self.drop_tlp(request);
