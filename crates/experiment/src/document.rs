@@ -420,6 +420,8 @@ fn host_detail(experiment: &Experiment) -> String {
 }
 
 fn series(fabric: &mut Fabric, links: &[result::Link]) -> result::Series {
+    // Levels bring all bins up to the present, even if nothing has happened for long.
+    let levels = fabric.level_results();
     let (width, bins) = fabric.bins();
     let now = fabric.now().as_fs();
     let span = |bin: usize| (now - bin as u64 * width.as_fs()).min(width.as_fs()).max(1) as f64;
@@ -447,7 +449,7 @@ fn series(fabric: &mut Fabric, links: &[result::Link]) -> result::Series {
         }
     }
     let device_link = |name: &str| links.iter().position(|l| l.name == name);
-    let resources = fabric.level_results().into_iter().map(|level| resource(level, &device_link)).collect();
+    let resources = levels.into_iter().map(|level| resource(level, &device_link)).collect();
     result::Series { start_fs: 0, bin_fs: width.as_fs(), bins, flows, directions, resources }
 }
 
