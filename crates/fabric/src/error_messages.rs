@@ -16,7 +16,6 @@ use tlplab_config::error::{self, FailedCompletion};
 use tlplab_config::interrupt::raise;
 use tlplab_config::{ErrorKind, ErrorMessage, InterruptMode, Signal};
 use tlplab_datalink::Integrity;
-use tlplab_device::HostEvent;
 use tlplab_transaction::Payload;
 use tlplab_units::{Bdf, Time};
 use tlplab_wire::tlp::{Kind, Repr, message::Code};
@@ -217,10 +216,7 @@ impl Fabric {
             },
         };
         self.interrupts += 1;
-        for program in 0..self.root().programs.len() {
-            let event = HostEvent::PortInterrupt { port: id, vector };
-            self.agenda.push_back(Task::TellHost { program, event });
-        }
+        self.interrupted(id, vector);
     }
 }
 

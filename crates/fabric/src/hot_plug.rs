@@ -111,7 +111,9 @@ impl Fabric {
     /// A bridge's own interrupt goes up; that of a root port is there at once.
     fn send_port_message(&mut self, at: FunctionAt, message: MessageWrite) {
         let Node::Switch(switch) = &self.nodes[at.node.index()] else {
-            return self.root_port_interrupts(message);
+            self.interrupts += 1;
+            let id = self.function(at).id;
+            return self.interrupted(id, message.data as u16);
         };
         let (egress, id) = (switch.ports[0], switch.functions[at.index].id);
         let Ok(repr) = Repr::mem_write(TransactionId::new(id, Tag::default()), message.address, 4) else {

@@ -16,7 +16,6 @@ use crate::queue::EventKind;
 use crate::routing::{BridgeRegisters, Route, claims, route_of};
 use crate::sim::{Fabric, Task};
 use crate::slab::TlpHandle;
-use tlplab_config::MessageWrite;
 use tlplab_device::{HostAction, HostContext, HostEvent, HostMemory, HostProgram};
 use tlplab_transaction::{Access, Completer, Payload, memory_access};
 use tlplab_units::{Bdf, Duration, Time};
@@ -289,13 +288,6 @@ impl Fabric {
         for program in 0..self.root().programs.len() {
             self.agenda.push_back(Task::TellHost { program, event: event.clone() });
         }
-    }
-
-    /// A root port interrupts the processor it is next to.
-    pub(crate) fn root_port_interrupts(&mut self, message: MessageWrite) {
-        self.interrupts += 1;
-        let (source, vector) = source_of(message.address, message.data);
-        self.interrupted(source, vector);
     }
 
     /// A request or completion from one root port to another.
