@@ -109,6 +109,7 @@ def result() -> Result:
             },
             "flows": [flow("ssd", "nic"), flow("nic", "ssd")],
             "errors": [],
+            "outages": [],
             "measured": [],
             "causes": [
                 "processing", "serialisation", "flight", "queueing", "credit wait", "tag wait",

@@ -161,6 +161,16 @@ class Reported(TypedDict):
     interrupts: int
 
 
+class Outage(TypedDict):
+    """A link that went down; the other times are `None` where that never happened."""
+
+    link: str
+    down_fs: int
+    heard_fs: int | None
+    up_fs: int | None
+    configured_fs: int | None
+
+
 class Result(TypedDict):
     """Everything a run tells."""
 
@@ -180,6 +190,7 @@ class Result(TypedDict):
     causes: list[str]
     errors: list[Detected]
     reported: list[Reported]
+    outages: list[Outage]
     topology: dict[str, Any]
     links: list[Link]
     places: list[str]

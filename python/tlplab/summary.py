@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tlplab import quantities as q
-from tlplab.result import Detected, Direction, Flow, Link, Measured, Result
+from tlplab.result import Detected, Direction, Flow, Link, Measured, Outage, Result
 from tlplab.sheet import NOTHING, Column, Sheet
 
 WIDTH = 100
@@ -20,6 +20,7 @@ WIDTH = 100
 FLOWS_SHOWN = 16
 DIRECTIONS_SHOWN = 24
 ERRORS_SHOWN = 16
+OUTAGES_SHOWN = 16
 CAUSES_SHOWN = 5
 FIGURE_AND_UNIT = re.compile(r"(?<=\d) (?=%|[TGMk]?b/s|[fpnµm]?s\b|[KMGT]?i?B\b)")
 MICROSECONDS = re.compile(r"(?<=\d )us\b")
@@ -44,6 +45,7 @@ def show(result: Result, stream: TextIO) -> None:
     show_measured(console, result["measured"])
     show_links(console, result["links"])
     show_errors(console, result["errors"])
+    show_outages(console, result["outages"])
     show_attribution(console, result)
 
 
@@ -162,6 +164,21 @@ def show_errors(console: Console, errors: list[Detected]) -> None:
                   error["message"] or "–", q.count(error["messages"]))  # fmt: skip
     shown.print(console)
     more(console, len(errors) - ERRORS_SHOWN, "errors")
+    console.print()
+
+
+def show_outages(console: Console, outages: list[Outage]) -> None:
+    """A line for each time that a link went down: when software heard, when it was up, when what is below could be used again."""
+    if not outages:
+        return
+    shown = Sheet("Links that went down", [
+        Column("below", name=True), Column("down at"), Column("heard at"), Column("up at"), Column("configured at"),
+    ])  # fmt: skip
+    for outage in outages[:OUTAGES_SHOWN]:
+        times = outage["down_fs"], outage["heard_fs"], outage["up_fs"], outage["configured_fs"]
+        shown.add(outage["link"], *(NOTHING if time is None else q.time_fs(time) for time in times))
+    shown.print(console)
+    more(console, len(outages) - OUTAGES_SHOWN, "times that a link went down")
     console.print()
 
 

@@ -77,6 +77,7 @@ pub(crate) fn document(
         causes: result::cause_names(),
         errors: detected(fabric),
         reported: reported(fabric),
+        outages: outages(fabric),
         topology: result::Topology { nodes: nodes(fabric, experiment) },
         series: series(fabric, &links),
         links,
@@ -99,6 +100,18 @@ pub(crate) fn document(
     let problems = lspci::problems(fabric).into_iter().map(|problem| problem.message);
     document.verdict.limit.evidence.extend(problems);
     document
+}
+
+fn outages(fabric: &Fabric) -> Vec<result::Outage> {
+    let fs = |time: Option<Time>| time.map(Time::as_fs);
+    let outage = |o: &tlplab_fabric::hot_plug::Outage| result::Outage {
+        link: fabric.topology().links[o.link.index()].name.clone(),
+        down_fs: o.down.as_fs(),
+        heard_fs: fs(o.heard),
+        up_fs: fs(o.up),
+        configured_fs: fs(o.configured),
+    };
+    fabric.outages().iter().map(outage).collect()
 }
 
 fn detected(fabric: &Fabric) -> Vec<result::Detected> {

@@ -49,6 +49,8 @@ pub struct Document {
     pub errors: Vec<Detected>,
     /// What root ports heard of them, the warm-up included.
     pub reported: Vec<Reported>,
+    /// Links that went down, the warm-up included; of very many the first.
+    pub outages: Vec<Outage>,
     /// Components.
     pub topology: Topology,
     /// Links.
@@ -210,6 +212,21 @@ pub struct Reported {
     pub first_fs: u64,
     /// How often the root port interrupted for them.
     pub interrupts: u64,
+}
+
+/// A link that went down, and what came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Outage {
+    /// The link, named by the component below it.
+    pub link: String,
+    /// When it went down.
+    pub down_fs: u64,
+    /// When hot-plug software of the host heard of it.
+    pub heard_fs: Option<u64>,
+    /// When its data link layer was active again.
+    pub up_fs: Option<u64>,
+    /// When software had configured again what is below it.
+    pub configured_fs: Option<u64>,
 }
 
 /// Latency in nanoseconds.

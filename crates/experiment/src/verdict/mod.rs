@@ -124,9 +124,13 @@ fn down(document: &Document, facts: &Facts<'_>) -> Option<Candidate> {
         let waited = total_of(&flows, |a| a.cause == Cause::LinkDown as usize);
         let all = total_of(&flows, |_| true);
         let lost = failed as f64 / (failed + well).max(1) as f64;
-        let share = lost.max(waited / all.max(f64::MIN_POSITIVE));
+        let away = away(document, &link.name);
+        let share = lost.max(waited / all.max(f64::MIN_POSITIVE)).max(away);
         let place = format!("{} → {}", link.directions[0].from, link.directions[0].to);
         let mut evidence = vec![format!("link {place} went down at {at}")];
+        if away > 0.0 {
+            evidence.push(format!("what is below it was gone for {} of the run", percent(away)));
+        }
         if failed > 0 {
             evidence.push(format!("{failed} of {} transactions across it failed", failed + well));
         }
@@ -145,6 +149,18 @@ fn down(document: &Document, facts: &Facts<'_>) -> Option<Candidate> {
         })
     });
     judged.max_by(|a, b| a.used.total_cmp(&b.used))
+}
+
+/// The share of the run in which what is below a link could not be used, because the link was down or software had not configured it.
+fn away(document: &Document, link: &str) -> f64 {
+    let (start, end) = (document.start_fs, document.end_fs);
+    let mut outages = document.outages.iter().filter(|outage| outage.link == link).peekable();
+    let mut gone = 0;
+    while let Some(outage) = outages.next() {
+        let next = outages.peek().map_or(end, |next| next.down_fs);
+        gone += outage.configured_fs.unwrap_or(next).min(next).saturating_sub(outage.down_fs.max(start));
+    }
+    gone as f64 / (end - start).max(1) as f64
 }
 
 fn failures(flow: &Flow) -> u64 {
