@@ -129,8 +129,11 @@ impl Fabric {
     /// The interrupt of a port has reached software.
     pub(crate) fn slot_interrupted(&mut self, port: Bdf) {
         let now = self.now;
-        if let Some(at) = self.find_function(port)
-            && let Some(id) = self.downstream_port(at)
+        let Some(at) = self.find_function(port) else { return };
+        if at.node == self.root_node && !self.function(at).slot_interrupt {
+            return; // its registers are next to the processor: it is about something else
+        }
+        if let Some(id) = self.downstream_port(at)
             && let Some(outage) = self.outage(self.ports[id.index()].link)
         {
             outage.heard.get_or_insert(now);

@@ -49,7 +49,7 @@ fn links_above(fabric: &Fabric, name: &str) -> BTreeSet<String> {
 }
 
 proptest! {
-    #![proptest_config(cases(96))]
+    #![proptest_config(cases(12))]
 
     #[test]
     fn surprise_down_leaves_nothing_in_limbo(any in any_fabric(), downs in downs(), faults in any_faults()) {
