@@ -113,7 +113,6 @@ impl PythonDriver {
             }
             HostEvent::MmioReadDone { op, result } => self.party.over(py, op, result.map(Some))?,
             HostEvent::MmioWriteAccepted { op } => self.party.over(py, op, Ok(None))?,
-            HostEvent::PortInterrupt { .. } => None,
             HostEvent::Interrupt { device, vector } => {
                 (Some(device) == self.index).then(|| ("interrupt", vector).into_pyobject(py)).transpose()?
             }
