@@ -30,6 +30,8 @@ export interface Result {
   errors?: Detected[];
   /** What root ports heard of them; absent in documents of older versions. */
   reported?: Reported[];
+  /** Links that went down. */
+  outages?: Outage[];
   topology: { nodes: Node[] };
   links: Link[];
   /** Places that {@link Sample} `parts` refer to; may be absent with them. */
@@ -66,6 +68,15 @@ export interface Detected {
   message?: string | null;
   /** How many messages were sent. */
   messages?: number;
+}
+
+/** A link that went down, and what came of it; times are null where that never happened. */
+export interface Outage {
+  link: string;
+  down_fs: number;
+  heard_fs: number | null;
+  up_fs: number | null;
+  configured_fs: number | null;
 }
 
 /** Error messages from one function, as a root port logged them. */

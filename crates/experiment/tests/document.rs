@@ -48,6 +48,7 @@ fn our_types() -> Fields {
         ("Flow", keys(Flow::default())),
         ("Detected", keys(Detected::default())),
         ("Reported", keys(Reported::default())),
+        ("Outage", keys(Outage::default())),
         ("Measured", keys(Measured::default())),
         ("Latency", keys(Latency::default())),
         ("Bar", keys(Bar::default())),
