@@ -46,6 +46,7 @@ def ports(packets: int) -> tuple[str, ...]:
 
 
 SWEEPS: dict[str, dict[int, tuple[str, ...]]] = {
+    "block": {mebibytes: (f"load.dd.size={mebibytes}MiB",) for mebibytes in (64, 128, 256, 512)},
     "switch": {ns: (f"switch.sw.latency={ns}ns",) for ns in (50, 100, 150)},
     "width": {lanes: wide(lanes) for lanes in (1, 2, 4, 8)},
     "replay": {tlps: (*wide(8), *replay(tlps)) for tlps in (1, 2, 3, 4)},
@@ -53,9 +54,19 @@ SWEEPS: dict[str, dict[int, tuple[str, ...]]] = {
 }
 
 
+# What a line takes in I/O cache and on the memory bus, there and back, ns: as the code has it (115), and around that.
+MEMORY_NS = (105, 110, 113, 115, 117, 120, 125)
+
+
+def memory(ns: int) -> tuple[str, ...]:
+    """I/O cache and memory bus, which takes 10 ns of it, need so long for a line; both links x8."""
+    return (*wide(8), f"host.io_cache.latency={(ns - 10) / 2}ns")
+
+
 def runs() -> list[Run]:
     """Every simulation of the study."""
-    listed = [Run("block 64", "dd.toml", ("load.dd.size=64MiB",)), Run("crossbar", "crossbar.toml", (BLOCK,))]
+    listed = [Run("crossbar", "crossbar.toml", (BLOCK,))]
+    listed.extend(Run(f"memory {ns}", "dd.toml", (BLOCK, *memory(ns))) for ns in MEMORY_NS)
     for latency in (*TABLE_2, *UNLISTED):
         listed.append(Run(f"read {latency}", "table2.toml", (f"host.latency={latency}ns",)))
     listed.append(Run("read 150 credits", "table2.toml", ("defaults.link.flow_control=credits",)))
@@ -176,13 +187,14 @@ def switch(outcomes: Outcomes) -> list[Row]:
     """Figure 9 (a)."""
     gain = 1000 * (disk(outcomes["switch 50"]).dd - disk(outcomes["switch 150"]).dd)
     share = 100 * (disk(outcomes["switch 50"]).dd / disk(outcomes["switch 150"]).dd - 1)
-    large, small = disk(outcomes["block 64"]).dd, disk(outcomes["switch 150"]).dd
+    blocks = [disk(outcomes[f"block {mebibytes}"]).dd for mebibytes in SWEEPS["block"]]
     note = "the read of a page's address and the sector's last response each save the switch there and back: 400 ns of a sector"
     return [
         judged("figure 9a, switch 150 to 50 ns", 80, gain, "Mb/s", within(gain, 80, 0.25), note),
         judged("figure 9a, switch 150 to 50 ns", 3, share, "%", abs(share - 3) <= 1, note),
         judged(
-            "figure 9a, 64 MiB block against 8 MiB", None, large / small, "times", True,
+            "figure 9a, 512 MiB block against 64 MiB", None, blocks[-1] / blocks[0], "times",
+            max(blocks) < 1.01 * min(blocks),
             "the same steady state: the block's size does not matter",
         ),
     ]  # fmt: skip
@@ -262,6 +274,7 @@ def page(outcomes: Outcomes, listed: list[Row]) -> str:
     """docs/studies/gem5.md."""
     sweeps = []
     titles = {
+        "block": "dd's block, MiB (switch 150 ns)",
         "switch": "Switch latency, ns (x1 behind x4)",
         "width": "Lanes of both links",
         "replay": "Replay buffer, packets (x8)",
@@ -290,6 +303,10 @@ def page(outcomes: Outcomes, listed: list[Row]) -> str:
     return PAGE.format(
         rows=table(HEADING, [row.cells() for row in listed]),
         sweeps="\n".join(sweeps),
+        memory=table(
+            ("memory, ns", *map(str, MEMORY_NS)),
+            [["timeouts at x8, %", *(f"{disk(outcomes[f'memory {ns}']).timeouts:.1f}" for ns in MEMORY_NS)]],
+        ),
         first=FIRST_RESPONSE_NS,
         one=ONE_BY_ONE_NS,
         room=16 * ONE_BY_ONE_NS,
@@ -335,6 +352,11 @@ discarded, and acknowledged with the old number, which starts the replay timer a
 A replay buffer of 1 has 3 timeouts a sector here, 9 %, where the paper has none. None cannot be, with its own figures: one write each {one:g} ns, its Ack included,
 fills a port of 16 in {room:.0f} ns, before the first response leaves it after {first:g} ns, so at least one of the 32 is dropped: 3 %.
 
+How often a replay slips hangs on when Acks come, and so on the time that memory takes for a line. It changes in steps, and the 115 ns, which are not
+fitted, are near one:
+
+{memory}
+
 ## The sweeps, in the paper's mode and as hardware has it
 
 First the paper's mode, then timeouts without the slips ("as written"), then credits with posted writes, all else equal.
@@ -355,7 +377,8 @@ First the paper's mode, then timeouts without the slips ("as written"), then cre
 ## What is missing
 
 The bars of the physical machine (an Intel P3700 behind a Gen2 x1 slot) and of figure 9 are not in the paper's text; nor is a figure for its baseline,
-devices on a crossbar, which `experiments/gem5/crossbar.toml` runs. Block sizes beyond 64 MiB are not run here: dd's rate does not depend on them.
+devices on a crossbar, which `experiments/gem5/crossbar.toml` runs. Blocks of
+64 to 512 MiB are run with the switch at 150 ns, all else with 8 MiB: dd's rate does not depend on the block's size.
 """
 
 
@@ -374,6 +397,7 @@ def charts(outcomes: Outcomes) -> list[Chart]:
     series = (published, ("ours, as the guest sees it", seen), ("ours, in truth", true))
     listed = [Chart("Table II: a register read", "root complex latency, ns", "ns", tuple(map(str, TABLE_2)), series)]
     titles = {
+        "block": ("9 (a): dd against block size", "dd's block, MiB"),
         "switch": ("9 (a): dd against switch latency", "switch latency, ns"),
         "width": ("9 (b): dd against width", "lanes of both links"),
         "replay": ("9 (c): dd against replay buffers, x8", "packets in a replay buffer"),
