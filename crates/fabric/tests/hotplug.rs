@@ -29,10 +29,14 @@ fn build(any: &AnyFabric) -> Built {
 fn run(built: &mut Built) {
     built.run(Duration::from_ms(400));
     // Software may still be configuring, and wait for the answer of somebody who is gone.
-    built.rest(Duration::from_ms(5));
+    let go_on = |built: &mut Built, ms| {
+        built.fabric.run_until(built.fabric.now() + Duration::from_ms(ms));
+        built.rest(Duration::from_us(200));
+    };
+    go_on(built, 5);
     // The root complex may still have pieces to ask for, once its tags have rested, for a requester that has given up.
     if built.fabric.tlps_live() > 0 {
-        built.rest(Duration::from_ms(60));
+        go_on(built, 60);
     }
 }
 
@@ -49,7 +53,7 @@ fn links_above(fabric: &Fabric, name: &str) -> BTreeSet<String> {
 }
 
 proptest! {
-    #![proptest_config(cases(12))]
+    #![proptest_config(cases(96))]
 
     #[test]
     fn surprise_down_leaves_nothing_in_limbo(any in any_fabric(), downs in downs(), faults in any_faults()) {
