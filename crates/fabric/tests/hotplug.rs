@@ -4,12 +4,14 @@
 mod bench;
 
 use bench::any::{AnyFabric, Built, any_fabric, any_faults, cases};
-use bench::ns;
+use bench::{Bench, Watch, ns};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use tlplab_fabric::Fabric;
+use tlplab_device::{LoadConfig, LoadOp, Target};
 use tlplab_fabric::config::*;
-use tlplab_units::{Duration, Time};
+use tlplab_fabric::{Ending, Fabric, MSI_ADDRESS};
+use tlplab_units::{Bdf, Duration, Time};
+use tlplab_wire::tlp::Kind;
 
 fn downs() -> impl Strategy<Value = Vec<(usize, Fault)>> {
     let down = (0u64..30_000, 1u64..40_000).prop_map(|(at, long)| {
@@ -65,6 +67,9 @@ proptest! {
         built.check_accounted();
         built.check_quiet(&idle);
         built.watch.check_attribution(&built.fabric);
+        let mut again = build(&any);
+        run(&mut again);
+        prop_assert_eq!(built.fabric.trace_hash(), again.fabric.trace_hash(), "the same again");
         // All is configured as it was before.
         let fabric = &built.fabric;
         prop_assert_eq!(fabric.devices(), &before[..]);
@@ -86,4 +91,117 @@ proptest! {
             }
         }
     }
+}
+
+/// The downstream port above the device in the tree below.
+const PORT: Bdf = Bdf(2 << 8);
+
+/// Of the port: is the data link layer active, is a card present, have presence and link changed, and are interrupts enabled
+/// (PCIe 5.0 §7.5.3.8, §7.5.3.10, §7.5.3.11)?
+fn slot(fabric: &mut Fabric) -> (bool, bool, bool, bool, bool) {
+    let spaces = fabric.config_spaces();
+    let (_, space) = spaces.iter().find(|(id, _)| *id == PORT).expect("the port is not what is taken out");
+    let mut at = space.read(0x34) as u16 & 0xFC;
+    while space.read(at) as u8 != 0x10 {
+        at = (space.read(at) >> 8) as u16 & 0xFC;
+    }
+    let (link, slot) = (space.read(at + 0x10) >> 16, space.read(at + 0x18));
+    let is = |register: u32, bit: u32| register >> bit & 1 == 1;
+    (
+        is(link, 13),
+        is(slot, 16 + 6),
+        is(slot, 16 + 3),
+        is(slot, 16 + 8),
+        is(slot, 3) && is(slot, 5) && is(slot, 12),
+    )
+}
+
+/// A device that goes, and a neighbour that writes so often.
+fn tree(down: Time, up: Option<Time>, count: Option<u64>, watch: &Watch) -> Fabric {
+    let mut bench = Bench::new();
+    bench.switch("sw0", "host.rp0", 3, 4);
+    let load =
+        |op| LoadConfig { op, target: Target::Address(1 << 32), outstanding: 8, ..LoadConfig::default() };
+    bench
+        .device("dev", "sw0", 3, 4)
+        .config(|d| {
+            let kind = FaultKind::Down { at: down, until: up };
+            d.link.faults.push(Fault { direction: Direction::Up, kind });
+        })
+        .load(load(LoadOp::Both));
+    bench.device("other", "sw0", 3, 1).load(LoadConfig { count, ..load(LoadOp::Write) });
+    bench.build_watched(watch.probe())
+}
+
+/// A card below a switch is taken out and put back: what its port shows, when software hears, and what it does.
+#[test]
+fn a_card_is_taken_out_and_put_back() {
+    let at = |us| Time::ZERO + Duration::from_us(us);
+    let watch = Watch::everything();
+    let mut fabric = tree(at(20), Some(at(40)), None, &watch);
+    let before = fabric.devices().to_vec();
+    fabric.run_until(at(20) - ns(1));
+    assert_eq!(slot(&mut fabric), (true, true, false, false, true));
+    fabric.run_until(at(20));
+    assert_eq!(slot(&mut fabric), (false, false, true, true, true));
+    assert_eq!((fabric.id_of("dev"), fabric.interrupts()), (Some(Bdf(0)), 0));
+    fabric.run_until(at(40) - ns(1));
+    assert_eq!(slot(&mut fabric), (false, false, false, false, true), "acknowledged");
+    assert!(fabric.hierarchy().unwrap().children(Some(PORT)).next().is_none());
+    assert_eq!(fabric.devices()[0].bars, [None; 6]);
+    fabric.run_until(at(40));
+    let (active, present, presence_changed, ..) = slot(&mut fabric);
+    assert_eq!((active, present, presence_changed), (false, true, true), "the physical layer is first");
+    fabric.run_until(at(100));
+    assert_eq!(slot(&mut fabric), (true, true, false, false, true));
+    assert_eq!(fabric.devices(), &before[..], "the same numbers and addresses");
+    // The interrupts of the slot are writes of its port, behind which come software's requests.
+    let message = MSI_ADDRESS + 16 * u64::from(PORT.0);
+    let interrupts: Vec<Time> = watch
+        .tlps(&fabric, "sw0", 0)
+        .iter()
+        .filter(|(_, repr)| matches!(repr.kind(), Kind::MemWrite { span, .. } if span.address() == message))
+        .map(|(unit, _)| unit.arrive)
+        .collect();
+    let [outage] = fabric.outages() else { panic!("{:?}", fabric.outages()) };
+    assert_eq!(outage.heard, interrupts.first().copied());
+    let (up, configured) = (outage.up.unwrap(), outage.configured.unwrap());
+    assert!(outage.down == at(20) && up > at(40) && up < at(41) && configured > up && configured < at(60));
+    assert!(interrupts.len() >= 2 && interrupts[1] >= at(40) && interrupts.len() <= 3, "{interrupts:?}");
+    let configuring = watch.tlps(&fabric, "dev", 1);
+    assert!(configuring.iter().any(|(u, r)| r.name() == "CfgWr0" && u.start >= up && u.end <= configured));
+    // Work goes on from then on, at the rate it had; what was under way is lost. The neighbour does not notice.
+    let flows = &fabric.topology().flows;
+    let transactions = watch.transactions();
+    let of = |flow: &str, ending, from, to| {
+        let is = |t: &&bench::watch::Transaction| {
+            flows[t.flow.index()].name == flow && t.ending == ending && t.end > from && t.end <= to
+        };
+        transactions.iter().filter(is).count()
+    };
+    for flow in ["dev.read", "dev.write"] {
+        // What had got as far as the switch still arrives.
+        assert_eq!(of(flow, Ending::Done, at(25), configured), 0, "{flow}");
+        assert!((1..=16).contains(&of(flow, Ending::Lost, at(0), at(100))), "{flow}");
+        let rate = of(flow, Ending::Done, at(10), at(20));
+        assert!(of(flow, Ending::Done, at(80), at(90)).abs_diff(rate) <= 2, "{flow}: {rate} in 10 us before");
+    }
+    assert_eq!(of("other", Ending::Lost, at(0), at(100)), 0);
+    watch.check_attribution(&fabric);
+}
+
+/// Nothing comes back: all that was asked for has ended, and nothing is left of it.
+#[test]
+fn a_card_that_stays_away_leaves_nothing_behind() {
+    let watch = Watch::transactions_only();
+    let down = Time::ZERO + Duration::from_us(20);
+    let mut fabric = tree(down, None, Some(200), &watch);
+    fabric.run_until(down + Duration::from_us(200));
+    let [outage] = fabric.outages() else { panic!("{:?}", fabric.outages()) };
+    assert!(outage.heard.is_some() && outage.up.is_none() && outage.configured.is_none());
+    let flows = &fabric.topology().flows;
+    let mine = |t: &&bench::watch::Transaction| flows[t.flow.index()].owner == "dev";
+    let late = watch.transactions().iter().filter(mine).filter(|t| t.end > down + ns(5000)).count();
+    assert_eq!(late, 0);
+    assert_eq!((fabric.transactions_live(), fabric.tlps_live()), (0, 0));
 }
