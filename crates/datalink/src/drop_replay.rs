@@ -20,14 +20,14 @@
 use crate::LinkLayer;
 use crate::ack::{Position, Receiver};
 use crate::config::{Config, FlowControl};
+use crate::end::earliest;
 use crate::event::{
     Blocked, Counters, Discard, Event, Integrity, ProtocolError, TLP_FRAMING, Timer, TlpShape, TlpUnit, Unit,
 };
 use crate::flow::CreditsLeft;
-use crate::port::{Kept, earliest};
-use crate::replay::{Occupancy, Outgoing, Replay};
+use crate::framed::{Kept, Nullified};
+use crate::replay::{Occupancy, Replay};
 use crate::sequence::TlpNumbers;
-use alloc::collections::VecDeque;
 use tlplab_units::{Duration, FcClass, Time, Vc};
 use tlplab_wire::dllp::{self, Sequence};
 
@@ -37,7 +37,7 @@ pub struct DropReplayPort<H> {
     config: Config,
     receiver: Receiver<TlpNumbers>,
     replay: Replay<Kept<H>, TlpNumbers>,
-    nullified: VecDeque<(H, TlpShape)>,
+    nullified: Nullified<H>,
     active: bool,
     recovering: bool,
     on_wire: OnWire,
@@ -103,7 +103,7 @@ impl<H: Copy> DropReplayPort<H> {
         Self {
             receiver: Receiver::new(config.ack_latency(), config.ack.every),
             replay: Replay::new(config.replay, config.replay_timeout()),
-            nullified: VecDeque::new(),
+            nullified: Nullified::new(),
             active: false,
             recovering: false,
             on_wire: OnWire::Nothing,
@@ -149,18 +149,6 @@ impl<H: Copy> DropReplayPort<H> {
         self.counters.acks_sent += 1;
         self.acks.due = false;
         Unit::Dllp(dllp::Repr::Ack(Sequence::new(self.receiver.last())))
-    }
-
-    #[inline]
-    fn poll_tlp(&mut self) -> Option<TlpUnit<H>> {
-        if let Some((handle, shape)) = self.nullified.pop_front() {
-            self.counters.nullified_sent += 1;
-            let sequence = self.replay.next_sequence();
-            return Some(TlpUnit { handle, shape, sequence, replay: false, nullified: true });
-        }
-        let Outgoing { entry: Kept { handle, shape }, sequence, replay } = self.replay.poll()?;
-        *if replay { &mut self.counters.tlps_replayed } else { &mut self.counters.tlps_sent } += 1;
-        Some(TlpUnit { handle, shape, sequence, replay, nullified: false })
     }
 
     #[inline]
@@ -224,9 +212,7 @@ impl<H: Copy> LinkLayer<H> for DropReplayPort<H> {
         self.receiver.reset();
         self.acks = Acks::new(self.acks.interval);
         self.replay.clear(events);
-        for (handle, _) in self.nullified.drain(..) {
-            events(Event::Lost(handle));
-        }
+        self.nullified.clear(events);
         self.recovering = false;
         self.on_wire = OnWire::Nothing;
         if core::mem::take(&mut self.active) {
@@ -267,7 +253,7 @@ impl<H: Copy> LinkLayer<H> for DropReplayPort<H> {
     }
 
     fn send_nullified(&mut self, _now: Time, handle: H, shape: TlpShape) {
-        self.nullified.push_back((handle, shape));
+        self.nullified.push(handle, shape);
     }
 
     #[inline]
@@ -282,7 +268,7 @@ impl<H: Copy> LinkLayer<H> for DropReplayPort<H> {
             }
             return Some(self.ack());
         }
-        let tlp = self.poll_tlp()?;
+        let tlp = self.nullified.poll(&mut self.replay, &mut self.counters)?;
         self.on_wire = match (tlp.nullified, tlp.replay) {
             (true, _) => OnWire::Other,
             (false, true) => OnWire::Copy,

@@ -12,22 +12,20 @@
 //!   no shared credits).
 
 use crate::LinkLayer;
-use crate::ack::{Position, Receiver, Reply};
+use crate::ack::{Position, Reply};
 use crate::config::Config;
+use crate::end::End;
 use crate::event::{
     Blocked, Counters, Discard, Event, FLIT_BYTES, FLIT_MAX_ENDS, FLIT_TLP_BYTES, FlitAck, FlitTlp, FlitUnit,
-    Integrity, ProtocolError, Retrain, Timer, TlpShape, TlpUnit, Unit,
+    Integrity, ProtocolError, Timer, TlpShape, TlpUnit, Unit,
 };
 use crate::flow::CreditsLeft;
-use crate::init::LinkControl;
-use crate::port::earliest;
-use crate::replay::{Attempt, Entry, Occupancy, Outgoing, Replay};
+use crate::replay::{Entry, Occupancy, Outgoing};
 use crate::sequence::{FlitNumbers, Numbers};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use arrayvec::ArrayVec;
 use tlplab_units::{FcClass, Time, Vc};
-use tlplab_wire::dllp::{self, FcPhase, FeatureBits};
 
 /// A TLP that waits for flits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,68 +56,37 @@ impl<H: Copy> Entry<H> for Content<H> {
 /// One end of a link in flit mode. See [`LinkLayer`] for how it is driven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlitPort<H> {
-    link: LinkControl,
-    receiver: Receiver<FlitNumbers>,
-    replay: Replay<Content<H>, FlitNumbers>,
+    end: End<Content<H>, FlitNumbers>,
     staged: VecDeque<Staged<H>>,
     staged_bytes: u32,
-    /// The link is in, or waits for, Recovery.
-    recovering: bool,
-    /// The flit on the wire will be acknowledged.
-    sending_payload: bool,
-    counters: Counters,
 }
 
 impl<H: Copy> FlitPort<H> {
     /// A port whose link is down. [`Config::check`] says whether it can work.
     pub fn new(config: Config) -> Self {
-        Self {
-            receiver: Receiver::new(config.ack_latency(), config.ack.every),
-            replay: Replay::new(config.replay, config.replay_timeout()),
-            staged: VecDeque::new(),
-            staged_bytes: 0,
-            recovering: false,
-            sending_payload: false,
-            counters: Counters::default(),
-            link: LinkControl::new(config),
-        }
+        Self { end: End::new(config), staged: VecDeque::new(), staged_bytes: 0 }
     }
 
     /// Makes the link active at once, as if the exchange with a port of configuration `peer` had just ended.
     pub fn activate_with(&mut self, now: Time, peer: &Config) {
-        self.link.activate_with(now, peer);
+        self.end.control.activate_with(now, peer);
     }
 
     /// What it was built with.
     pub fn config(&self) -> &Config {
-        self.link.config()
+        self.end.control.config()
     }
     /// Credits left for sending.
     pub fn credits(&self, vc: Vc, class: FcClass) -> CreditsLeft {
-        self.link.flow.left(vc, class)
+        self.end.control.flow.left(vc, class)
     }
     /// Flits in the replay buffer; TLPs that wait for a flit are not in it yet.
     pub fn replay_occupancy(&self) -> Occupancy {
-        self.replay.occupancy()
+        self.end.replay.occupancy()
     }
     /// What happened so far.
     pub fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    fn report(&mut self, error: ProtocolError, events: &mut impl FnMut(Event<H>)) {
-        self.counters.protocol_errors += 1;
-        events(Event::Error(error));
-    }
-
-    fn restart_replay(&mut self, events: &mut impl FnMut(Event<H>)) {
-        let Some(attempt) = self.replay.restart() else { return };
-        self.counters.replays += 1;
-        if attempt == Attempt::Retrain {
-            self.counters.retrains += 1;
-            self.recovering = true;
-            events(Event::Retrain(Retrain::ReplayNumRollover));
-        }
+        &self.end.counters
     }
 
     fn stage(&mut self, handle: H, shape: TlpShape, nullified: bool) {
@@ -155,11 +122,11 @@ impl<H: Copy> FlitPort<H> {
 
     /// The next flit with TLPs: what is replayed first, then what is staged.
     fn poll_payload(&mut self) -> Option<Outgoing<Content<H>>> {
-        if let Some(again) = self.replay.poll() {
-            self.counters.tlps_replayed += 1;
+        if let Some(again) = self.end.replay.poll() {
+            self.end.counters.tlps_replayed += 1;
             return Some(again);
         }
-        if self.staged.is_empty() || !self.replay.has_room(FLIT_BYTES) {
+        if self.staged.is_empty() || !self.end.replay.has_room(FLIT_BYTES) {
             return None;
         }
         let content = self.build();
@@ -167,22 +134,22 @@ impl<H: Copy> FlitPort<H> {
         let mut kept = content.clone();
         kept.ends.retain(|tlp| !tlp.nullified);
         let good = kept.ends.len() as u64;
-        self.counters.tlps_sent += good;
-        self.counters.nullified_sent += content.ends.len() as u64 - good;
-        self.replay.push(kept);
-        let outgoing = self.replay.poll()?;
+        self.end.counters.tlps_sent += good;
+        self.end.counters.nullified_sent += content.ends.len() as u64 - good;
+        self.end.replay.push(kept);
+        let outgoing = self.end.replay.poll()?;
         Some(Outgoing { entry: content, ..outgoing })
     }
 
     fn reply(&mut self, alone: bool) -> FlitAck {
-        let due = self.receiver.is_due();
-        match self.receiver.reply() {
+        let due = self.end.receiver.is_due();
+        match self.end.receiver.reply() {
             Reply::Nak(sequence) => {
-                self.counters.naks_sent += 1;
+                self.end.counters.naks_sent += 1;
                 FlitAck::Nak(sequence)
             }
             Reply::Ack(sequence) => {
-                self.counters.acks_sent += u64::from(alone && due);
+                self.end.counters.acks_sent += u64::from(alone && due);
                 FlitAck::Ack(sequence)
             }
         }
@@ -191,38 +158,38 @@ impl<H: Copy> FlitPort<H> {
     fn deliver(&mut self, now: Time, tlp: &FlitTlp<H>, events: &mut impl FnMut(Event<H>)) {
         let FlitTlp { handle, ref shape, nullified } = *tlp;
         if nullified {
-            self.counters.nullified_received += 1;
+            self.end.counters.nullified_received += 1;
             return events(Event::Discarded { handle, reason: Discard::Nullified });
         }
-        if !self.link.accepts(now, shape, events) {
+        if !self.end.control.accepts(now, shape, events) {
             return events(Event::Discarded { handle, reason: Discard::NotActive });
         }
-        self.counters.tlps_received += 1;
-        if let Err(error) = self.link.flow.receive(shape) {
-            self.report(error, events);
+        self.end.counters.tlps_received += 1;
+        if let Err(error) = self.end.control.flow.receive(shape) {
+            self.end.report(error, events);
         }
         events(Event::Deliver(handle));
     }
 
     fn handle_payload(&mut self, now: Time, flit: &FlitUnit<H>, events: &mut impl FnMut(Event<H>)) {
-        if !self.link.is_up_for_payload(now, events) {
+        if !self.end.control.is_up_for_payload(now, events) {
             return discard(flit, Discard::NotActive, events);
         }
-        match self.receiver.position(flit.sequence) {
+        match self.end.receiver.position(flit.sequence) {
             Position::Next => {
-                self.receiver.accept(now);
+                self.end.receiver.accept(now);
                 for tlp in &flit.ends {
                     self.deliver(now, tlp, events);
                 }
             }
             Position::Before => {
-                self.counters.duplicates += 1;
-                self.receiver.duplicate();
+                self.end.counters.duplicates += 1;
+                self.end.receiver.duplicate();
                 discard(flit, Discard::Duplicate, events);
             }
             Position::After => {
-                self.counters.out_of_sequence += 1;
-                self.receiver.refuse();
+                self.end.counters.out_of_sequence += 1;
+                self.end.receiver.refuse();
                 discard(flit, Discard::OutOfSequence, events);
             }
         }
@@ -230,30 +197,13 @@ impl<H: Copy> FlitPort<H> {
 
     fn handle_ack(&mut self, now: Time, ack: FlitAck, events: &mut impl FnMut(Event<H>)) {
         let (FlitAck::Ack(sequence) | FlitAck::Nak(sequence)) = ack;
-        match self.replay.acknowledge(now, sequence, events) {
-            Err(error) => return self.report(error, events),
-            Ok(news) => self.counters.acks_received += u64::from(news),
+        match self.end.replay.acknowledge(now, sequence, events) {
+            Err(error) => return self.end.report(error, events),
+            Ok(news) => self.end.counters.acks_received += u64::from(news),
         }
         if let FlitAck::Nak(_) = ack {
-            self.counters.naks_received += 1;
-            self.restart_replay(events);
-        }
-    }
-
-    fn handle_dllp(&mut self, now: Time, dllp: &dllp::Repr, events: &mut impl FnMut(Event<H>)) {
-        match dllp {
-            dllp::Repr::FlowControl(fc) => {
-                self.counters.update_fcs_received += u64::from(fc.phase == FcPhase::Update);
-                if let Err(error) = self.link.handle_flow_control(now, fc, events) {
-                    self.report(error, events);
-                }
-            }
-            dllp::Repr::Feature { ack, supported } => {
-                let scales = supported.bits() & FeatureBits::SCALED_FLOW_CONTROL.bits() != 0;
-                self.link.handle_feature(*ack, scales);
-            }
-            // Acknowledgements have their own place in a flit; the others mean nothing to this layer.
-            _ => {}
+            self.end.counters.naks_received += 1;
+            self.end.restart(events);
         }
     }
 }
@@ -267,45 +217,32 @@ fn discard<H: Copy>(flit: &FlitUnit<H>, reason: Discard, events: &mut impl FnMut
 
 impl<H: Copy> LinkLayer<H> for FlitPort<H> {
     fn link_up(&mut self, _now: Time) {
-        self.recovering = false;
-        self.link.up();
+        self.end.up();
     }
 
     fn link_down(&mut self, _now: Time, events: &mut impl FnMut(Event<H>)) {
-        let was_active = self.link.is_active();
-        self.link.down();
-        self.receiver.reset();
-        self.replay.clear(events);
-        for staged in self.staged.drain(..) {
-            events(Event::Lost(staged.tlp.handle));
-        }
+        self.end.down(events, |events| {
+            self.staged.drain(..).for_each(|staged| events(Event::Lost(staged.tlp.handle)));
+        });
         self.staged_bytes = 0;
-        self.recovering = false;
-        self.sending_payload = false;
-        if was_active {
-            events(Event::Down);
-        }
     }
 
     fn link_recovering(&mut self, _now: Time) {
-        self.recovering = true;
-        self.sending_payload = false;
-        self.replay.timer.hold();
+        self.end.hold();
     }
 
     fn link_recovered(&mut self, now: Time) {
-        self.recovering = false;
-        self.replay.transmitted(now);
+        self.end.go_on(now);
     }
 
     fn is_active(&self) -> bool {
-        self.link.is_active()
+        self.end.control.is_active()
     }
 
     #[inline]
     fn admit(&self, shape: &TlpShape) -> Result<(), Blocked> {
-        self.link.flow.admit(shape)?;
-        if !self.replay.has_room(FLIT_BYTES) {
+        self.end.control.flow.admit(shape)?;
+        if !self.end.replay.has_room(FLIT_BYTES) {
             Err(Blocked::ReplayBuffer)
         } else if self.staged_bytes >= FLIT_TLP_BYTES {
             Err(Blocked::Staging)
@@ -316,7 +253,7 @@ impl<H: Copy> LinkLayer<H> for FlitPort<H> {
 
     fn send(&mut self, _now: Time, handle: H, shape: TlpShape) {
         debug_assert_eq!(self.admit(&shape), Ok(()), "send() without admit()");
-        self.link.flow.consume(&shape);
+        self.end.control.flow.consume(&shape);
         self.stage(handle, shape, false);
     }
 
@@ -325,20 +262,20 @@ impl<H: Copy> LinkLayer<H> for FlitPort<H> {
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Unit<H>> {
-        if self.recovering {
+        if self.end.recovering {
             return None;
         }
         let payload = self.poll_payload();
-        self.sending_payload = payload.is_some();
-        let dllp = self.link.poll(now);
-        if payload.is_none() && dllp.is_none() && !self.receiver.is_due() {
+        self.end.sending = payload.is_some();
+        let dllp = self.end.control.poll(now);
+        if payload.is_none() && dllp.is_none() && !self.end.receiver.is_due() {
             return None;
         }
         if let Some(dllp) = &dllp {
-            self.counters.count_dllp(dllp);
+            self.end.counters.count_dllp(dllp);
         }
-        self.counters.flits_sent += 1;
-        self.counters.nop_flits_sent += u64::from(payload.is_none());
+        self.end.counters.flits_sent += 1;
+        self.end.counters.nop_flits_sent += u64::from(payload.is_none());
         let alone = payload.is_none() && dllp.is_none();
         let ack = self.reply(alone);
         Some(Unit::Flit(Box::new(match payload {
@@ -346,7 +283,7 @@ impl<H: Copy> LinkLayer<H> for FlitPort<H> {
                 FlitUnit { sequence, used, begins, ends, dllp, ack, replay }
             }
             None => FlitUnit {
-                sequence: FlitNumbers::before(self.replay.next_sequence()),
+                sequence: FlitNumbers::before(self.end.replay.next_sequence()),
                 used: 0,
                 begins: 0,
                 ends: ArrayVec::new(),
@@ -358,9 +295,7 @@ impl<H: Copy> LinkLayer<H> for FlitPort<H> {
     }
 
     fn transmitted(&mut self, now: Time) {
-        if core::mem::take(&mut self.sending_payload) {
-            self.replay.transmitted(now);
-        }
+        self.end.transmitted(now);
     }
 
     /// A TLP that spans flits has no check of its own: cut-through has to wait for the flit.
@@ -378,57 +313,45 @@ impl<H: Copy> LinkLayer<H> for FlitPort<H> {
         let flit = match unit {
             Unit::Flit(flit) => flit,
             Unit::Tlp(_) => {
-                return self.report(ProtocolError::WrongMode { got: "framed TLP", mode: "flit" }, events);
+                return self.end.report(ProtocolError::WrongMode { got: "framed TLP", mode: "flit" }, events);
             }
             Unit::Dllp(_) => {
-                return self.report(ProtocolError::WrongMode { got: "framed DLLP", mode: "flit" }, events);
+                return self
+                    .end
+                    .report(ProtocolError::WrongMode { got: "framed DLLP", mode: "flit" }, events);
             }
         };
         if integrity == Integrity::Bad {
-            self.counters.bad_lcrc += 1;
-            if self.link.is_active() {
-                self.receiver.refuse();
+            self.end.counters.bad_lcrc += 1;
+            if self.end.control.is_active() {
+                self.end.receiver.refuse();
             }
             return discard(flit, Discard::BadLcrc, events);
         }
         if let Some(dllp) = &flit.dllp {
-            self.handle_dllp(now, dllp, events);
+            // Acknowledgements have their own place in a flit.
+            self.end.handle_dllp(now, dllp, events);
         }
         self.handle_ack(now, flit.ack, events);
         if flit.used > 0 {
             self.handle_payload(now, flit, events);
-        } else if self.link.is_active()
-            && self.receiver.position(FlitNumbers::after(flit.sequence, 1)) == Position::After
+        } else if self.end.control.is_active()
+            && self.end.receiver.position(FlitNumbers::after(flit.sequence, 1)) == Position::After
         {
             // It names a flit that never arrived.
-            self.receiver.refuse();
+            self.end.receiver.refuse();
         }
     }
 
     fn release(&mut self, _now: Time, shape: &TlpShape) {
-        self.link.flow.release(shape);
+        self.end.control.flow.release(shape);
     }
 
     fn handle_timeout(&mut self, now: Time, events: &mut impl FnMut(Event<H>)) {
-        self.receiver.handle_timeout(now);
-        if now >= self.link.repeat_at() {
-            self.link.handle_repeat();
-        }
-        if now >= self.link.flow.refresh_at() {
-            self.link.flow.handle_refresh(now);
-        }
-        if now >= self.replay.timer.deadline() {
-            self.counters.replay_timeouts += 1;
-            self.restart_replay(events);
-        }
+        self.end.handle_timeout(now, events);
     }
 
     fn deadline(&self) -> Option<(Time, Timer)> {
-        earliest([
-            (self.receiver.deadline(), Timer::Ack),
-            (self.replay.timer.deadline(), Timer::Replay),
-            (self.link.flow.refresh_at(), Timer::Refresh),
-            (self.link.repeat_at(), Timer::Init),
-        ])
+        self.end.deadline()
     }
 }

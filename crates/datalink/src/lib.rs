@@ -7,7 +7,9 @@
 //! what goes to the wire, `deadline` says when to come back. [`Engine`] is a port of any kind:
 //!
 //! * [`Port`] ([`port`]): framed TLPs and DLLPs. [`FlitPort`] ([`flit`]): 256-byte flits; its page says what is modelled.
-//!   [`DropReplayPort`] ([`drop_replay`]): a link without credits, as a published model has it. All are made of the same parts:
+//!   [`DropReplayPort`] ([`drop_replay`]): a link without credits, as a published model has it. [`DirectPort`] ([`direct`]): no link, but
+//!   a crossbar. All but the last are made of the same parts:
+//! * `end`: what the first two share; `framed`: the TLPs of links without flits
 //! * `init`: the feature exchange and InitFC1/2, until [`Event::Up`]; [`Engine::established`] skips to its result
 //! * `flow`: credits of every class and virtual channel, and when an UpdateFC is due; `credit`: one counter
 //! * `ack`: what the receiver expects next and owes the peer; `replay`: what the sender keeps, its timer, REPLAY_NUM;
@@ -41,10 +43,12 @@ pub mod config;
 pub(crate) mod credit;
 pub mod direct;
 pub mod drop_replay;
+pub(crate) mod end;
 pub mod engine;
 pub mod event;
 pub mod flit;
 pub(crate) mod flow;
+pub(crate) mod framed;
 pub(crate) mod init;
 pub mod limits;
 pub mod port;

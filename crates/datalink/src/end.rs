@@ -1,0 +1,144 @@
+//! What ends of links with credits have in common, whether their units are TLPs or flits.
+
+use crate::ack::Receiver;
+use crate::config::Config;
+use crate::event::{Counters, Event, ProtocolError, Retrain, Timer};
+use crate::init::LinkControl;
+use crate::replay::{Attempt, Entry, Replay};
+use crate::sequence::Numbers;
+use tlplab_units::Time;
+use tlplab_wire::dllp::{self, FcPhase, FeatureBits};
+
+/// One end of a link: initialisation and credits, acknowledgement, and replay of `E`, numbered as `N`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct End<E, N> {
+    pub(crate) control: LinkControl,
+    pub(crate) receiver: Receiver<N>,
+    pub(crate) replay: Replay<E, N>,
+    /// The link is in, or waits for, Recovery.
+    pub(crate) recovering: bool,
+    /// What is on the wire will be acknowledged.
+    pub(crate) sending: bool,
+    pub(crate) counters: Counters,
+}
+
+impl<E: Clone, N: Numbers> End<E, N> {
+    /// Its link is down.
+    pub(crate) fn new(config: Config) -> Self {
+        Self {
+            receiver: Receiver::new(config.ack_latency(), config.ack.every),
+            replay: Replay::new(config.replay, config.replay_timeout()),
+            recovering: false,
+            sending: false,
+            counters: Counters::default(),
+            control: LinkControl::new(config),
+        }
+    }
+
+    pub(crate) fn up(&mut self) {
+        self.recovering = false;
+        self.control.up();
+    }
+
+    /// `lost` gives back what waits to be sent elsewhere.
+    pub(crate) fn down<H, F: FnMut(Event<H>)>(&mut self, events: &mut F, lost: impl FnOnce(&mut F))
+    where
+        E: Entry<H>,
+    {
+        let was_active = self.control.is_active();
+        self.control.down();
+        self.receiver.reset();
+        self.replay.clear(events);
+        lost(events);
+        (self.recovering, self.sending) = (false, false);
+        if was_active {
+            events(Event::Down);
+        }
+    }
+
+    pub(crate) fn hold(&mut self) {
+        (self.recovering, self.sending) = (true, false);
+        self.replay.timer.hold();
+    }
+
+    pub(crate) fn go_on(&mut self, now: Time) {
+        self.recovering = false;
+        self.replay.transmitted(now);
+    }
+
+    #[inline]
+    pub(crate) fn transmitted(&mut self, now: Time) {
+        if core::mem::take(&mut self.sending) {
+            self.replay.transmitted(now);
+        }
+    }
+
+    pub(crate) fn report<H>(&mut self, error: ProtocolError, events: &mut impl FnMut(Event<H>)) {
+        self.counters.protocol_errors += 1;
+        events(Event::Error(error));
+    }
+
+    /// Sends everything unacknowledged again.
+    pub(crate) fn restart<H>(&mut self, events: &mut impl FnMut(Event<H>)) {
+        let Some(attempt) = self.replay.restart() else { return };
+        self.counters.replays += 1;
+        if attempt == Attempt::Retrain {
+            self.counters.retrains += 1;
+            self.recovering = true;
+            events(Event::Retrain(Retrain::ReplayNumRollover));
+        }
+    }
+
+    /// A DLLP that is no acknowledgement. Power management and vendor DLLPs mean nothing to this layer.
+    pub(crate) fn handle_dllp<H>(&mut self, now: Time, dllp: &dllp::Repr, events: &mut impl FnMut(Event<H>)) {
+        match dllp {
+            dllp::Repr::FlowControl(fc) => {
+                self.counters.update_fcs_received += u64::from(fc.phase == FcPhase::Update);
+                if let Err(error) = self.control.handle_flow_control(now, fc, events) {
+                    self.report(error, events);
+                }
+            }
+            dllp::Repr::Feature { ack, supported } => {
+                let scales = supported.bits() & FeatureBits::SCALED_FLOW_CONTROL.bits() != 0;
+                self.control.handle_feature(*ack, scales);
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn handle_timeout<H>(&mut self, now: Time, events: &mut impl FnMut(Event<H>)) {
+        self.receiver.handle_timeout(now);
+        if now >= self.control.repeat_at() {
+            self.control.handle_repeat();
+        }
+        if now >= self.control.flow.refresh_at() {
+            self.control.flow.handle_refresh(now);
+        }
+        if now >= self.replay.timer.deadline() {
+            self.counters.replay_timeouts += 1;
+            self.restart(events);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn deadline(&self) -> Option<(Time, Timer)> {
+        earliest([
+            (self.receiver.deadline(), Timer::Ack),
+            (self.replay.timer.deadline(), Timer::Replay),
+            (self.control.flow.refresh_at(), Timer::Refresh),
+            (self.control.repeat_at(), Timer::Init),
+        ])
+    }
+}
+
+/// The first of a port's deadlines; of equal ones the first named.
+#[inline]
+pub(crate) fn earliest<const N: usize>(deadlines: [(Time, Timer); N]) -> Option<(Time, Timer)> {
+    let mut first = deadlines[0];
+    for next in &deadlines[1..] {
+        if next.0 < first.0 {
+            first = *next;
+        }
+    }
+    (first.0 != Time::NEVER).then_some(first)
+}
