@@ -309,6 +309,7 @@ fn a_function_level_reset_ends_all_that_was_under_way() {
     assert!(unsupported(&heard.reads[4]));
     assert_eq!(ok(5), [0; 4]);
     assert_eq!((lived.resets, lived.starts, lived.copied.len()), (1, 2, 1));
+    assert_eq!(lived.timers, [] as [u64; 0], "timers are gone, too");
     // One read was under way; its two completions of 256 B are for nobody.
     let endings = |ending| watch.transactions().iter().filter(|t| t.ending == ending).count();
     assert_eq!((endings(Ending::Lost), fabric.unexpected_completions()), (1, 2));
