@@ -77,7 +77,7 @@ test: $(VENV)/.dev build ## run the tests: Rust and Python
 test-full: test wheel ## run the tests that need minutes or other programs, too: tshark, Chromium, a wheel, fuzzing
 	.ci/install-peers
 	# Other cases than every day's, and more of them.
-	PROPTEST_CASES=1000 $(CARGO) test --quiet -p tlplab-wire -p tlplab-transaction -p tlplab-datalink
+	PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --quiet -p tlplab-wire -p tlplab-transaction -p tlplab-datalink
 	PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --quiet -p tlplab-fabric --test exactly_once
 	$(BIN)/pytest --quiet -m full
 	$(MAKE) fuzz-smoke
