@@ -10,6 +10,7 @@ import { flowLinks, NO_FILTER, type Filter } from "./filter";
 import { Headline } from "./headline";
 import { Ladder } from "./ladder";
 import { LatencyView } from "./latency";
+import { Outages } from "./outages";
 import { Resources } from "./resources";
 import type { Result } from "./result";
 import { Throughput } from "./throughput";
@@ -36,6 +37,7 @@ export function App({ result }: { result: Result }) {
         <LatencyView view={view} />
         <Resources view={view} />
         <Errors result={result} />
+        <Outages result={result} />
         <Ladder view={view} />
         <About result={result} />
       </main>

@@ -8,7 +8,7 @@ export function Errors({ result }: { result: Result }) {
   if (errors.length === 0) return null;
   return (
     <Section id="errors" title="Errors" hint="What each port detected, the warm-up included, and the message that told the root complex of it.">
-      <div class="flows">
+      <div class="tables">
         <DetectedTable errors={errors} span={result.end_fs} />
         {reported.length > 0 ? <ReportedTable reported={reported} span={result.end_fs} /> : <p class="note">No root port heard of them.</p>}
       </div>

@@ -49,7 +49,8 @@ describe("the page", { skip }, () => {
     for (const width of [1440, 390]) {
       test(`${name} at ${width}: every part is there, nothing sticks out sideways`, () =>
         open(name, width, async (page) => {
-          assert.deepEqual(await page.locator("section h2").allTextContents(), ["Topology", "Throughput over time", "Latency and its causes", "Resources over time", "Ladder", "The experiment"]);
+          const wrong = name === "empty" ? [] : ["Errors", "Links that went down"];
+          assert.deepEqual(await page.locator("section h2").allTextContents(), ["Topology", "Throughput over time", "Latency and its causes", "Resources over time", ...wrong, "Ladder", "The experiment"]);
           const [inner, scroll] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
           assert.ok(scroll! <= inner!, `${scroll} px wide in a window of ${inner}`);
         }));
@@ -165,6 +166,14 @@ describe("the page", { skip }, () => {
       await assertText(page.locator(".chips .chip"), /link ssd/);
     });
   });
+
+  test("what went wrong is told: errors, what root ports heard, links that went down", () =>
+    open("quickstart", 1440, async (page) => {
+      assert.deepEqual(await page.locator("#errors tbody th").allTextContents(), ["Surprise Down", "ERR_FATAL"]);
+      const cells = await page.locator("#outages tbody td").allTextContents();
+      assert.equal(cells.at(-1), "never", "it was not configured again");
+      assert.equal(cells.length, 4);
+    }));
 
   test("markup in an experiment stays text", () =>
     open("quickstart", 1440, async (page) => {
