@@ -15,8 +15,8 @@
             self.regs.done += 1
             cx.msix(0)
 
-Handlers start in the order in which writes arrive and run without interruption to their first `await`. A function-level
-reset ends those that wait.
+Handlers start in the order in which writes arrive and run without interruption to their first `await`. A reset, of
+the function or of all below a link that went down, ends those that wait.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Device:
         """Called when the device has been configured, after a reset again; may be a coroutine."""
 
     def reset(self) -> None:
-        """Called after a function-level reset has cleared the registers and ended all handlers."""
+        """Called after a reset has cleared the registers and ended all handlers."""
 
 
 class Context:

@@ -79,7 +79,8 @@ pub enum Event {
         /// As given to [`Context::timer`].
         id: u64,
     },
-    /// A function-level reset (PCIe 5.0 §6.6.2): all operations and timers are gone, no event of theirs will come.
+    /// A reset, of the function or of all that is below a link that went down (PCIe 5.0 §6.6): all operations and timers are gone, no
+    /// event of theirs will come.
     Reset,
 }
 

@@ -11,6 +11,10 @@
 //! 4. `receive` hands it to the peer's data link layer and then to the node: `switch` routes it by bridge registers (`routing`) to the
 //!    next egress; `root` and `end_point` consume it.
 //!
+//! Software's side: `processor` makes requests of register accesses, `config_request` routes them, `function` obeys what is written;
+//! `enumeration` and `hot_plug` are the software. `interrupt` (messages) and `intx` (wires) bring interrupts up, `errors` detects and
+//! `error_messages` reports, `link_state` and `reset` take links and functions down. `host_path` lies between root complex and memory.
+//!
 //! `attribution` explains how every instant of a transaction gets its cause, `queue` how events are ordered, `timeline` and
 //! `transactions` how statistics stay bounded.
 
