@@ -619,7 +619,13 @@ pub static FAULT: Section = Section {
         ),
         key("count", COUNT, "", "2", "How many are damaged, from the n-th on. Absent: one."),
         key("damage", Kind::Choice(&fault::DAMAGES), "", r#""drop""#, fault::DAMAGE_TEXT),
-        key("down", Kind::Time, "", r#""10us""#, "The link goes down at this time: all below it is reset, and configured again when it comes back; see hot-plug.md."),
+        key(
+            "down",
+            Kind::Time,
+            "",
+            r#""10us""#,
+            "The link goes down at this time: all below it is reset, and configured again when it comes back; see hot-plug.md.",
+        ),
         key("until", Kind::Time, "", r#""20us""#, "…and is up again at this time; absent: never."),
     ],
 };

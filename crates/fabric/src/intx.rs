@@ -39,7 +39,7 @@ impl Wires {
         self.0 = self.0 & !(1 << wire) | u8::from(asserted) << wire;
     }
 
-    /// As they arrive on the bus of the bridge above, coming from `device` there (PCIe 5.0 table 2-21).
+    /// As they arrive on the bus of the bridge above, coming from `device` there (PCIe 5.0 §2.2.8.1).
     fn turned(self, device: u8) -> Self {
         let by = device % 4;
         Self((self.0 << by | self.0 >> (4 - by)) & 0b1111)

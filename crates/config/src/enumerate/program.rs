@@ -77,7 +77,7 @@ fn choose_payloads(settings: &Settings, found: &mut Hierarchy, wanted: &impl Fn(
     lowered
 }
 
-/// Each bridge on the way rotates the wires by the device number of what is below (PCIe 5.0 §2.2.8.1, table 2-19).
+/// Each bridge on the way rotates the wires by the device number of what is below (PCIe 5.0 §2.2.8.1).
 fn route_intx(found: &mut Hierarchy) {
     let parents = found.parents();
     for index in 0..found.functions.len() {
