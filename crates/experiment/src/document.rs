@@ -94,6 +94,7 @@ pub(crate) fn document(
         devices: &experiment.devices,
         fabric: &experiment.fabric,
         memory_busy: busy,
+        enumerated: fabric.hierarchy().is_some(),
     };
     document.verdict = verdict::verdict(&document, &facts);
     // Who was not found takes no part.

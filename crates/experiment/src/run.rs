@@ -118,6 +118,9 @@ pub struct Progress {
     pub waits_for_outside: bool,
 }
 
+/// With this and a time begins the reason why a run ended that was getting nowhere.
+pub(crate) const STUCK: &str = "nothing has ended since ";
+
 /// A run without a stop time in which nothing ends for so long is given up.
 const PATIENCE: Duration = Duration::from_ms(200);
 
@@ -247,7 +250,7 @@ impl Run {
             self.last_end = (ended, self.fabric.now());
         }
         let stuck = stop.time.is_none() && next.saturating_since(self.last_end.1) > self.patience();
-        stuck.then(|| format!("nothing has ended since {}", self.last_end.1))
+        stuck.then(|| format!("{STUCK}{}", self.last_end.1))
     }
 
     /// Longer than any request can wait for its completion.

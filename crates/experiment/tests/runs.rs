@@ -379,6 +379,29 @@ fn errors_are_named_as_the_limit() {
     assert!(down.sentence.contains("transactions failed"), "{}", down.sentence);
 }
 
+/// Over a run with an outage nobody knows what more could have been carried; the outage is said even if it is not the limit.
+#[test]
+fn an_outage_is_evidence() {
+    let verdict = go("hotplug.toml", &[]).verdict;
+    assert_eq!(verdict.next, None);
+    let said = |what: &str| verdict.limit.evidence.iter().any(|e| e.contains(what));
+    assert!(said("sw1 → sw0 went down at 40") && said("was gone for 22"), "{verdict:#?}");
+}
+
+#[test]
+fn a_run_that_gets_nowhere_says_so() {
+    let cable = ["device.nic.requests=4000", "fault=[{ link = \"nic\", down = \"3ms\", until = \"4ms\" }]"];
+    let stuck = go("nic.toml", &cable);
+    assert!(
+        stuck.verdict.sentence.starts_with("The run is stuck: nothing has ended since"),
+        "{:#?}",
+        stuck.verdict
+    );
+    assert_eq!(stuck.verdict.next, None);
+    let early = go("quickstart.toml", &["host.enumeration=simulated", "device.ssd.ready=20ms"]);
+    assert!(early.verdict.sentence.contains("enumeration was not over"), "{:#?}", early.verdict);
+}
+
 #[test]
 fn failures_are_said() {
     let document = go(

@@ -22,6 +22,8 @@ pub struct Facts<'a> {
     pub fabric: &'a FabricConfig,
     /// Share of time in which host memory was busy, if its bandwidth is limited.
     pub memory_busy: Option<f64>,
+    /// Enumeration is over.
+    pub enumerated: bool,
 }
 
 impl Facts<'_> {

@@ -51,17 +51,18 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
         let key = |c: &Candidate| if c.used >= SATURATED { (1, queued(c)) } else { (0, c.used) };
         key(b).partial_cmp(&key(a)).expect("fractions are numbers").then(a.resource.cmp(&b.resource))
     });
-    let down = down(document, facts);
-    let went_down = down.is_some();
-    let limit = match (down, candidates.first()) {
+    let downs = downs(document, facts);
+    let down = downs.iter().filter(|down| down.used >= MAJOR).max_by(|a, b| a.used.total_cmp(&b.used));
+    let limit = match (down.cloned(), candidates.first()) {
         (Some(down), _) => down,
         (None, Some(first)) if first.used >= SATURATED => first.clone(),
         _ => waits(document, &flows)
             .or_else(|| cable::limit(document, facts))
             .unwrap_or_else(|| own_loads(document, &flows, facts)),
     };
-    // What would have been carried over a link that was down, or when not one transaction ended, nobody knows.
-    let unknown = went_down || flows.iter().all(|f| f.transactions == 0);
+    // What would have been carried over a link that was down, when not one transaction ended, or when none ends any more, nobody knows.
+    let stuck = is_stuck(document);
+    let unknown = stuck || !downs.is_empty() || flows.iter().all(|f| f.transactions == 0);
     let next = if unknown { None } else { next::next(document, &flows, facts, &limit, &candidates) };
     let verb = if ["tags", "credits", "replays"].iter().any(|many| limit.resource.starts_with(many)) {
         "limit"
@@ -70,8 +71,14 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     };
     let failed: u64 = document.flows.iter().map(failures).sum();
     let also = if failed > 0 { format!("; {failed} transactions failed") } else { String::new() };
-    let sentence = format!("{} {verb} the run: {}{also}.", capital(&limit.resource), limit.because);
+    let sentence = if stuck {
+        format!("The run is stuck: {}{also}.", document.stop_reason)
+    } else {
+        format!("{} {verb} the run: {}{also}.", capital(&limit.resource), limit.because)
+    };
     let mut evidence = limit.evidence.clone();
+    let others = downs.iter().filter(|down| down.resource != limit.resource);
+    evidence.extend(others.flat_map(|down| down.evidence.clone()));
     if failed > 0 {
         evidence.push(format!("{failed} transactions failed"));
     }
@@ -89,8 +96,11 @@ fn nothing(document: &Document, facts: &Facts<'_>) -> Verdict {
     let failed: u64 = document.flows.iter().map(failures).sum();
     let copies = wires(document).filter(|c| c.kind == LimitKind::Replay);
     let copies = copies.max_by(|a, b| a.replays.total_cmp(&b.replays));
-    let found = down(document, facts).or(copies);
+    let found = downs(document, facts).into_iter().max_by(|a, b| a.used.total_cmp(&b.used)).or(copies);
     let sentence = match (failed, &found) {
+        (0, None) if !facts.enumerated => {
+            "No transaction ended: enumeration was not over when the run stopped.".to_owned()
+        }
         (0, None) => "Nothing limits the run: no transaction ended.".to_owned(),
         (0, Some(why)) => format!("No transaction ended: {}, {}.", why.resource, why.because),
         (n, None) => format!("No transaction ended well: {n} failed."),
@@ -110,14 +120,19 @@ fn nothing(document: &Document, facts: &Facts<'_>) -> Verdict {
     Verdict { sentence, limit, next: None }
 }
 
-/// A link that was down, if that is where transactions failed or waited.
-fn down(document: &Document, facts: &Facts<'_>) -> Option<Candidate> {
+/// Did the run end because nothing happened any more?
+fn is_stuck(document: &Document) -> bool {
+    document.stop_reason.starts_with(crate::run::STUCK)
+}
+
+/// The links that went down, with the share of the run, or of its transactions or their latency, that this cost.
+fn downs(document: &Document, facts: &Facts<'_>) -> Vec<Candidate> {
     let crossing = |link: &str| {
         let flows = document.flows.iter().filter(|f| facts::links_of(document, f).contains(link));
         flows.collect::<Vec<&Flow>>()
     };
     let judged = document.links.iter().enumerate().filter_map(|(index, link)| {
-        let at = facts.down(&link.name)?;
+        let at = facts.down(&link.name).filter(|at| at.as_fs() <= document.end_fs)?;
         let flows = crossing(&link.name);
         let failed: u64 = flows.iter().map(|f| f.errors.lost + f.errors.timeout + f.errors.ur).sum();
         let well: u64 = flows.iter().map(|f| f.transactions).sum();
@@ -137,7 +152,7 @@ fn down(document: &Document, facts: &Facts<'_>) -> Option<Candidate> {
         if waited > 0.0 {
             evidence.push(format!("{} of all latency across it is link down", percent(waited / all)));
         }
-        (share >= MAJOR).then(|| Candidate {
+        Some(Candidate {
             resource: format!("link {place}"),
             kind: LimitKind::Link,
             used: share,
@@ -148,7 +163,7 @@ fn down(document: &Document, facts: &Facts<'_>) -> Option<Candidate> {
             evidence,
         })
     });
-    judged.max_by(|a, b| a.used.total_cmp(&b.used))
+    judged.collect()
 }
 
 /// The share of the run in which what is below a link could not be used, because the link was down or software had not configured it.
