@@ -25,7 +25,11 @@ size = "256KiB"
 "#;
 
 fn go(set: &[&str]) -> Document {
-    let read = |_: &str| Ok(DISK.to_owned());
+    run_text(DISK, set)
+}
+
+fn run_text(text: &str, set: &[&str]) -> Document {
+    let read = |_: &str| Ok(text.to_owned());
     let options = Options { set: set.iter().map(|s| (*s).into()).collect(), ..Options::default() };
     let experiment = Experiment::parse_with(&read, "disk.toml", &options).unwrap();
     run::run(experiment, run::Inputs::default()).unwrap()
@@ -69,4 +73,15 @@ fn a_read_sector_takes_its_access_its_wire_and_what_the_host_takes() {
     assert!((cost - 2000.0).abs() < 10.0, "{cost}");
     // With many in flight the access hides behind the wire.
     assert!(each(&["device.disk.sectors_in_flight=8"]) < 100.0);
+}
+
+/// The slot and the disk below share a wire: dd is asked what the slot's interrupt is about while the disk is away, and after.
+#[test]
+fn a_disk_that_is_pulled_out_does_not_end_the_run() {
+    let text =
+        format!("stop = \"400us\"\n{DISK}[[fault]]\nlink = \"disk\"\ndown = \"100us\"\nuntil = \"150us\"\n");
+    let document = run_text(&text, &["host.interrupts=intx"]);
+    assert_eq!(document.stop_reason, "the stop time");
+    let [outage] = &document.outages[..] else { panic!("{:?}", document.outages) };
+    assert!(outage.heard_fs.is_some() && outage.configured_fs.is_some(), "{outage:?}");
 }

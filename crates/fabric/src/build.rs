@@ -559,6 +559,7 @@ fn make_port(
         transmits_until: Time::ZERO,
         wire_up: c.trained,
         recovering: false,
+        recovery_ends: Time::ZERO,
         wires_below: Wires::NONE,
         wires_told: Wires::NONE,
         held_down: 0,

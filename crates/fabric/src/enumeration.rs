@@ -12,8 +12,8 @@ use crate::sim::{Fabric, Task};
 use crate::topology::NodeInfo;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
-use tlplab_config::ConfigSpace;
 use tlplab_config::enumerate::{Answer, Enumerator, Hierarchy, InterruptPolicy, Request, Settings, Step};
+use tlplab_config::{ConfigSpace, InterruptMode};
 use tlplab_device::{DeviceInfo, ECAM, Event, HostAction, HostEvent, OpId, ecam_address};
 use tlplab_transaction::Payload;
 use tlplab_units::{Bdf, Mrrs, Time};
@@ -26,6 +26,8 @@ pub(crate) const MMIO_LOW: u64 = 0xC000_0000;
 pub(crate) struct Enumeration {
     /// At work.
     running: Option<Enumerator>,
+    /// The bridge whose slot is being looked after.
+    serving: Option<Bdf>,
     /// Bridges whose slots are to be looked after next.
     pub(crate) jobs: VecDeque<Bdf>,
     /// Its number among the host programs, if it takes simulated time.
@@ -44,12 +46,15 @@ pub(crate) struct Enumeration {
     over: Option<Time>,
     /// By the function that interrupts: which device of those that programs know it is.
     pub(crate) sources: BTreeMap<Bdf, usize>,
+    /// By legacy wire at the host: the functions that share it.
+    pub(crate) sharing: [Vec<Bdf>; 4],
 }
 
 impl Enumeration {
     pub(crate) fn new(host: &HostConfig) -> Self {
         Self {
             running: None,
+            serving: None,
             jobs: VecDeque::new(),
             program: None,
             stream: 0,
@@ -59,6 +64,7 @@ impl Enumeration {
             found: None,
             over: None,
             sources: BTreeMap::new(),
+            sharing: Default::default(),
         }
     }
 }
@@ -190,6 +196,7 @@ impl Fabric {
         let found = found.clone();
         if let Some(bridge) = self.enumeration.jobs.pop_front() {
             let settings = self.enumeration_settings();
+            self.enumeration.serving = Some(bridge);
             self.enumeration.running = Some(Enumerator::serve_slot(settings, found, bridge));
             self.enumeration_goes_on(None);
         }
@@ -201,6 +208,7 @@ impl Fabric {
         self.device_infos = self.describe_devices();
         let functions = hierarchy.functions.iter().map(|function| function.bdf);
         self.enumeration.sources = functions.filter_map(|id| Some((id, self.device_with(id)?))).collect();
+        self.enumeration.sharing = sharing_wires(&hierarchy);
         self.enumeration.found = Some(hierarchy);
         self.enumeration.over.get_or_insert(self.now);
         for i in 0..self.nodes.len() {
@@ -211,7 +219,8 @@ impl Fabric {
                 self.agenda.push_back(Task::TellHost { program, event: HostEvent::Start });
             }
         }
-        self.note_configured();
+        let served = self.enumeration.serving.take();
+        self.note_configured(served);
         self.next_job();
     }
 
@@ -288,4 +297,15 @@ impl Fabric {
         let space = |id| self.find_function(id).map(|at| (id, self.function(at).space.clone()));
         ids.into_iter().filter_map(space).collect()
     }
+}
+
+/// By wire at the host: the functions that interrupt by it.
+fn sharing_wires(found: &Hierarchy) -> [Vec<Bdf>; 4] {
+    let mut sharing: [Vec<Bdf>; 4] = Default::default();
+    for function in found.functions.iter().filter(|function| function.interrupts == InterruptMode::Intx) {
+        if let Some((_, wire)) = function.intx {
+            sharing[usize::from(wire)].push(function.bdf);
+        }
+    }
+    sharing
 }

@@ -199,24 +199,18 @@ impl Fabric {
         reported.count += 1;
         reported.interrupts += u64::from(interrupts);
         if interrupts {
-            self.root_port_interrupts(at);
+            self.error_interrupts(at);
         }
     }
 
-    /// A root port interrupts the processor it is next to: by MSI, or by a wire of its own, neither of which has a link to go over.
-    fn root_port_interrupts(&mut self, at: FunctionAt) {
-        let function = self.function(at);
-        let id = function.id;
-        let vector = match function.space.interrupt_mode() {
-            InterruptMode::Intx => 0,
-            InterruptMode::Disabled => return,
-            InterruptMode::Msi | InterruptMode::MsiX => match raise(&mut function.space, None, 0) {
-                Signal::Write(message) => message.data as u16,
-                _ => return,
-            },
-        };
-        self.interrupts += 1;
-        self.interrupted(id, vector);
+    /// A root port tells of errors by MSI only: software that leaves Root Error Status as it is would hold a wire that others share.
+    fn error_interrupts(&mut self, at: FunctionAt) {
+        let space = &mut self.function(at).space;
+        if space.interrupt_mode() == InterruptMode::Msi
+            && let Signal::Write(message) = raise(space, None, 0)
+        {
+            self.send_port_message(at, message);
+        }
     }
 }
 

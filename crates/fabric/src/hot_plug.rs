@@ -109,12 +109,15 @@ impl Fabric {
     }
 
     /// A bridge's own interrupt goes up; that of a root port is there at once.
-    fn send_port_message(&mut self, at: FunctionAt, message: MessageWrite) {
+    pub(crate) fn send_port_message(&mut self, at: FunctionAt, message: MessageWrite) {
         let Node::Switch(switch) = &self.nodes[at.node.index()] else {
             self.interrupts += 1;
             let id = self.function(at).id;
             return self.interrupted(id, message.data as u16);
         };
+        if !switch.bridges[0].upstream {
+            return; // what goes up over the switch's bus needs its upstream port's Bus Master Enable
+        }
         let (egress, id) = (switch.ports[0], switch.functions[at.index].id);
         let Ok(repr) = Repr::mem_write(TransactionId::new(id, Tag::default()), message.address, 4) else {
             return;
@@ -133,9 +136,8 @@ impl Fabric {
         if at.node == self.root_node && !self.function(at).slot_interrupt {
             return; // its registers are next to the processor: it is about something else
         }
-        if let Some(id) = self.downstream_port(at)
-            && let Some(outage) = self.outage(self.ports[id.index()].link)
-        {
+        let Some(id) = self.downstream_port(at) else { return };
+        if let Some(outage) = self.outage(self.ports[id.index()].link) {
             outage.heard.get_or_insert(now);
         }
         self.enumeration.jobs.retain(|job| *job != port);
@@ -149,21 +151,33 @@ impl Fabric {
         ports.find(|port| self.bridge_above(*port) == Some(at))
     }
 
-    /// Software has configured what it found.
-    pub(crate) fn note_configured(&mut self) {
-        let now = self.now;
-        for i in 0..self.outages.len() {
-            let Outage { link, up, configured, .. } = self.outages[i];
-            let [_, upper] = self.topology.links[link.index()].ports;
-            let Some(at) = self.bridge_above(upper).filter(|_| up.is_some() && configured.is_none()) else {
-                continue;
-            };
-            let bridge = self.function(at).id;
-            let is_there =
-                |found: &tlplab_config::enumerate::Hierarchy| found.children(Some(bridge)).next().is_some();
-            if self.hierarchy().is_some_and(is_there) && self.ports[upper.index()].engine.is_active() {
-                self.outages[i].configured = Some(now);
+    /// Software has configured what it found below the slot that it looked after, or everywhere.
+    pub(crate) fn note_configured(&mut self, served: Option<Bdf>) {
+        let slots = match served {
+            Some(bridge) => {
+                self.find_function(bridge).and_then(|at| self.downstream_port(at)).into_iter().collect()
             }
+            None => self.own_ports(self.root_node).to_vec(),
+        };
+        for slot in slots {
+            for lower in self.links_below(self.ports[slot.index()].peer) {
+                self.note_configured_below(lower);
+            }
+        }
+    }
+
+    /// The latest outage of a link is over, if there is somebody below it who has an ID and whom software knows.
+    fn note_configured_below(&mut self, lower: PortId) {
+        let (now, port) = (self.now, &self.ports[lower.index()]);
+        let (link, upper, has_id) =
+            (port.link, port.peer, self.topology.nodes[port.node.index()].id != Bdf(0));
+        let Some(bridge) = self.bridge_above(upper).map(|at| self.function(at).id) else { return };
+        let known = self.hierarchy().is_some_and(|found| found.children(Some(bridge)).next().is_some());
+        let active = self.ports[upper.index()].engine.is_active();
+        if let Some(outage) =
+            self.outage(link).filter(|outage| has_id && known && active && outage.up.is_some())
+        {
+            outage.configured.get_or_insert(now);
         }
     }
 }

@@ -31,6 +31,13 @@ pub(crate) enum Ticket {
     },
     /// An interrupt: accounted to nobody.
     Interrupt(FlowId),
+    /// A message about a legacy wire, accounted to nobody, too.
+    Wire {
+        /// The flow that it goes with.
+        flow: FlowId,
+        /// 0 to 3 for INTA to INTD.
+        wire: u8,
+    },
     /// A piece of a peer-to-peer request that the root complex splits.
     Piece {
         /// Index among the requests being split.
@@ -238,7 +245,9 @@ impl Fabric {
                 tlp.last_of_op = outgoing.last_of_op;
                 handle
             }
-            Ticket::Interrupt(flow) => self.tlps.insert(outgoing.repr, payload, flow),
+            Ticket::Interrupt(flow) | Ticket::Wire { flow, .. } => {
+                self.tlps.insert(outgoing.repr, payload, flow)
+            }
             Ticket::Piece { request, .. } => self.issue_piece(request, outgoing.repr, payload),
         };
         let shape = shape_of(&outgoing.repr);
@@ -344,7 +353,7 @@ impl Fabric {
                     self.piece_done(request, offset, handle, result);
                 }
             }
-            Ticket::Interrupt(_) => {}
+            Ticket::Interrupt(_) | Ticket::Wire { .. } => {}
         }
     }
 

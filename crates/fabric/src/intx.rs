@@ -9,7 +9,7 @@ use crate::node::Node;
 use crate::queue::EventKind;
 use crate::sim::Fabric;
 use crate::slab::{TlpHandle, shape_of};
-use tlplab_config::{ConfigSpace, InterruptMode};
+use tlplab_config::ConfigSpace;
 use tlplab_transaction::Payload;
 use tlplab_units::{Bdf, Duration};
 use tlplab_wire::tlp::{Kind, Message, Repr, message::Code};
@@ -156,7 +156,7 @@ impl Fabric {
         let id = self.end_point(node).function.id;
         for (wire, level) in wires.changes_since(before) {
             let initiator = self.initiator(node);
-            let ticket = Ticket::Interrupt(initiator.flow(stream));
+            let ticket = Ticket::Wire { flow: initiator.flow(stream), wire };
             // A message without data is a request that cannot be refused.
             let _ = initiator.requester.request(now, stream, ticket, message(id, wire, level), None);
             self.pump_soon(node);
@@ -175,7 +175,7 @@ impl Fabric {
         let Some(before) = self.tell_wires(upstream, wires) else { return };
         let flow = self.root().initiator.flow(0);
         for (wire, level) in wires.changes_since(before) {
-            let repr = message(id, wire, level);
+            let repr = self.with_digest(upstream, message(id, wire, level));
             let tlp = self.tlps.insert(repr, Payload::EMPTY, flow);
             self.enqueue(upstream, cause, Waiting::own(tlp, shape_of(&repr)));
         }
@@ -185,6 +185,13 @@ impl Fabric {
     fn tell_wires(&mut self, port: PortId, wires: Wires) -> Option<Wires> {
         let port = &mut self.ports[port.index()];
         (!port.discards).then(|| std::mem::replace(&mut port.wires_told, wires))
+    }
+
+    /// A message that was to tell of a wire is not sent: whoever is above knows the level before it. Each message of a wire changes it.
+    pub(crate) fn wire_not_told(&mut self, node: NodeId, wire: u8) {
+        let port = self.end_point(node).port;
+        let told = &mut self.ports[port.index()].wires_told;
+        told.set(wire, !told.is_asserted(wire));
     }
 
     fn root_wires_changed(&mut self) {
@@ -215,11 +222,7 @@ impl Fabric {
             return;
         }
         let raised = controller.raised[usize::from(wire)];
-        let functions = self.hierarchy().into_iter().flat_map(|found| &found.functions);
-        let sharing = functions.filter(|function| {
-            function.interrupts == InterruptMode::Intx && function.intx.is_some_and(|(_, end)| end == wire)
-        });
-        let sharing: Vec<_> = sharing.map(|function| function.bdf).collect();
+        let sharing = self.enumeration.sharing[usize::from(wire)].clone();
         sharing.into_iter().for_each(|function| self.interrupted(function, 0));
         let at = self.node_event(self.root_node);
         let data = u64::from(wire) | u64::from(raised) << 8;

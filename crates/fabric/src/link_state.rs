@@ -212,6 +212,7 @@ impl Fabric {
         for end in [id, peer] {
             let port = &mut self.ports[end.index()];
             (port.wire_up, port.recovering, port.transmitting) = (false, true, false);
+            port.recovery_ends = now + recovery;
             port.engine.link_recovering(now);
             port.partition.idle(now);
             self.block_all(end, Some(Cause::LinkDown));
@@ -225,7 +226,8 @@ impl Fabric {
     fn recovered(&mut self, id: PortId) {
         let now = self.now;
         let port = &mut self.ports[id.index()];
-        if port.recovering {
+        // Since then it may have gone down, come up, and begun another.
+        if port.recovering && port.recovery_ends == now {
             (port.wire_up, port.recovering) = (true, false);
             port.engine.link_recovered(now);
             self.block_all(id, None);

@@ -42,6 +42,8 @@ pub(crate) struct Port {
     pub(crate) wire_up: bool,
     /// It is in recovery.
     pub(crate) recovering: bool,
+    /// When the latest recovery ends.
+    pub(crate) recovery_ends: Time,
     /// At the lower end: how many faults hold its link down, or a link above it.
     pub(crate) held_down: u32,
     /// The peer is a switch that forwards after the header.

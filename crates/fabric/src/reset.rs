@@ -130,7 +130,15 @@ impl Fabric {
             initiator.requester.reset(now, |ticket| cancelled.push(ticket));
         }
         for ticket in cancelled {
-            let Ticket::Transaction(transaction) = ticket else { continue };
+            let transaction = match ticket {
+                Ticket::Transaction(transaction) => transaction,
+                // Other resets come with a link that is down, above which everything is forgotten.
+                Ticket::Wire { wire, .. } if reset == Reset::FunctionLevel => {
+                    self.wire_not_told(node, wire);
+                    continue;
+                }
+                _ => continue,
+            };
             let record = self.transactions.get(transaction);
             (record.issuing, record.ending) = (false, Ending::Lost);
             // Parts of a write that are under way end it.

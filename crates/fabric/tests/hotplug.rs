@@ -190,6 +190,35 @@ fn a_card_is_taken_out_and_put_back() {
     watch.check_attribution(&fabric);
 }
 
+/// Two cards of a switch are pulled out and put back at once: software looks after one slot after the other.
+#[test]
+fn each_card_is_configured_by_the_job_of_its_own_slot() {
+    let at = |us| Time::ZERO + Duration::from_us(us);
+    let watch = Watch::everything();
+    let mut bench = Bench::new();
+    bench.switch("sw0", "host.rp0", 3, 4);
+    let load = LoadConfig { op: LoadOp::Write, target: Target::Address(1 << 32), ..LoadConfig::default() };
+    for name in ["a", "b"] {
+        let kind = FaultKind::Down { at: at(20), until: Some(at(40)) };
+        let fault = Fault { direction: Direction::Up, kind };
+        bench.device(name, "sw0", 3, 4).config(|d| d.link.faults.push(fault)).load(load.clone());
+    }
+    let mut fabric = bench.build_watched(watch.probe());
+    fabric.run_until(at(200));
+    let [first, second] = fabric.outages() else { panic!("{:?}", fabric.outages()) };
+    assert!(first.configured.unwrap() < second.configured.unwrap(), "{first:?} {second:?}");
+    for outage in [first, second] {
+        let (up, configured) = (outage.up.unwrap(), outage.configured.unwrap());
+        let down = watch.tlps(&fabric, &fabric.topology().links[outage.link.index()].name, 1);
+        let writes: Vec<_> =
+            down.iter().filter(|(_, repr)| repr.name() == "CfgWr0").map(|(unit, _)| unit.end).collect();
+        assert!(
+            !writes.is_empty() && writes.iter().all(|end| (up..=configured).contains(end)),
+            "{outage:?}: {writes:?}"
+        );
+    }
+}
+
 /// Nothing comes back: all that was asked for has ended, and nothing is left of it.
 #[test]
 fn a_card_that_stays_away_leaves_nothing_behind() {

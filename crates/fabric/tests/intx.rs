@@ -254,7 +254,61 @@ fn a_link_that_goes_down_lowers_the_wires_below_it() {
         told(&fabric, &watch, "sw0").iter().map(|(_, level)| *level).collect::<Vec<_>>(),
         [true, false, true, false]
     );
-    assert!(heard["a"].0 <= 2);
+    assert_eq!(heard["a"].0, 2);
+}
+
+/// Raises its interrupt, and lowers it behind writes that take a quarter of a millisecond.
+struct Busy;
+
+impl Device for Busy {
+    fn identity(&self) -> Identity {
+        Bell::new(&[], 0).identity()
+    }
+    fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
+        match event {
+            Event::Start => {
+                cx.intx(0, true);
+                cx.timer(Time::ZERO + ns(2000), 0);
+            }
+            Event::Timer { .. } => {
+                for _ in 0..64 {
+                    cx.dma_write(0, 0x8000, vec![0; 4096].into());
+                }
+                cx.intx(0, false);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_function_level_reset_lowers_the_wire_whatever_was_still_to_be_sent() {
+    let tree = || {
+        let mut tree = Tree::new().bell("b", "sw1", &[]);
+        tree.counters.insert("a".into(), 0x1000);
+        tree.bench.device("a", "sw0", 3, 1).model(Box::new(Busy));
+        tree.answers = false;
+        tree
+    };
+    // Device Control of the PCI Express capability (PCIe 5.0 §7.5.3.4): bit 15 starts the reset.
+    let register = {
+        let mut fabric = tree().bench.build();
+        let id = fabric.id_of("a").unwrap();
+        let spaces = fabric.config_spaces();
+        let (_, space) = spaces.iter().find(|(function, _)| *function == id).unwrap();
+        let mut at = space.read(0x34) as u16 & 0xFC;
+        while space.read(at) as u8 != 0x10 {
+            at = (space.read(at) >> 8) as u16 & 0xFC;
+        }
+        ecam_address(id, at + 8)
+    };
+    for reset in [None, Some(10_000)] {
+        let mut tree = tree();
+        tree.writes = reset.into_iter().map(|at| (Time::ZERO + ns(at), register, 0x8000)).collect();
+        let (fabric, watch, _) = tree.run(ns(50_000));
+        let levels: Vec<bool> = told(&fabric, &watch, "a").iter().map(|(_, level)| *level).collect();
+        assert_eq!(levels, if reset.is_some() { vec![true, false] } else { vec![true] });
+    }
 }
 
 proptest! {
