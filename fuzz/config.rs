@@ -187,7 +187,6 @@ pub(crate) fn enumerate(bytes: &[u8]) -> usize {
         found = run(Enumerator::rescan(settings(), found, bridge));
         check_addresses(&found);
     }
-    assert!(found.problems.iter().all(|problem| !problem.to_string().is_empty()));
     found.functions.len()
 }
 

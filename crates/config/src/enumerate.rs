@@ -119,6 +119,8 @@ pub struct Settings {
     pub mrrs: MrrsRule,
     /// Functions report their errors, bridges let the messages pass, and root ports interrupt for them.
     pub error_reporting: bool,
+    /// Functions that can add end-to-end CRCs to their TLPs, and check those of others, do so.
+    pub ecrc: bool,
     /// How long to wait before the first access.
     pub settle: Duration,
     /// How long to wait before asking a function again that is not ready, at least 1 µs.
@@ -142,6 +144,7 @@ impl Default for Settings {
             mps: MpsPolicy::Common(Mps::ALL[5]),
             mrrs: Arc::new(|_| Mrrs::ALL[2]),
             error_reporting: true,
+            ecrc: false,
             settle: Duration::ZERO,
             retry_interval: Duration::from_ms(100),
             retry_limit: Duration::from_ms(1000),
@@ -180,6 +183,9 @@ impl Enumerator {
         Self::start(move |access| async move {
             if !settings.settle.is_zero() {
                 access.wait(settings.settle).await;
+            }
+            if let Some(function) = hierarchy.function(bridge) {
+                slot::acknowledge(&access, function).await;
             }
             scan_again(&access, &settings, &mut hierarchy, bridge).await;
             hierarchy

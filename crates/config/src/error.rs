@@ -290,11 +290,6 @@ pub fn forward(bridge: &mut ConfigSpace, message: ErrorMessage) -> bool {
     serious && serr || bridge.reports(message)
 }
 
-/// A root port received an error message from `source` below it. `true`: it must raise its interrupt.
-pub fn receive_error_message(root_port: &mut ConfigSpace, message: ErrorMessage, source: Bdf) -> bool {
-    forward(root_port, message) && log_at_root(root_port, message, source)
-}
-
 /// Records in a root port an error message that has got there: one it received and let pass, or one of its own. `true`: it must
 /// raise its interrupt (PCIe 5.0 §6.2.4.1.2, §7.8.4.10).
 pub fn log_at_root(root_port: &mut ConfigSpace, message: ErrorMessage, source: Bdf) -> bool {
@@ -380,8 +375,9 @@ impl ConfigSpace {
         if mask >> bit & 1 == 1 {
             return true;
         }
-        // The first error pointer is valid as long as software has not cleared the bit it points to.
-        let logged = earlier >> (control & aer::FIRST_ERROR) & 1 == 1;
+        // The first error pointer is valid as long as software has not cleared the bit it points to. Masked errors set theirs without
+        // being logged, and the pointer may still say their number.
+        let logged = (earlier & !mask) >> (control & aer::FIRST_ERROR) & 1 == 1;
         if !logged {
             self.update_aer(aer::CONTROL, aer::FIRST_ERROR, bit);
             let header = header.unwrap_or_default();

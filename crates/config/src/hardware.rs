@@ -18,14 +18,14 @@ pub struct LinkState {
 }
 
 impl ConfigSpace {
-    /// Shows how the link of this port is. `true`: the slot must raise its interrupt, because the link came up or went down.
-    pub fn set_link(&mut self, link: LinkState) -> bool {
-        let Some(span) = self.positions.pcie else { return false };
+    /// Shows how the link of this port is. If it came up or went down, that is an event of the slot.
+    pub fn set_link(&mut self, link: LinkState) {
+        let Some(span) = self.positions.pcie else { return };
         let downstream = self.is_downstream_port();
         let speed_and_width = u16::from(link.speed.number()) | u16::from(link.width.lanes()) << 4;
         self.update16(span.start + pcie::LINK_STATUS, 0x3FF, speed_and_width);
         if !downstream {
-            return false; // the other bits are reserved in an upstream port
+            return; // the other bits are reserved in an upstream port
         }
         let training = if link.training { pcie::LINK_TRAINING } else { 0 };
         let active = if link.active { pcie::DLL_ACTIVE } else { 0 };
@@ -35,25 +35,28 @@ impl ConfigSpace {
             pcie::LINK_TRAINING | pcie::DLL_ACTIVE,
             training | active,
         );
-        was != active && self.slot_event(pcie::DLL_CHANGED)
+        if was != active {
+            self.slot_event(pcie::DLL_CHANGED);
+        }
     }
 
-    /// Shows whether a card is in the slot below. `true`: the slot must raise its interrupt.
-    pub fn set_presence(&mut self, present: bool) -> bool {
-        let Some(span) = self.positions.pcie.filter(|_| self.has_slot()) else { return false };
+    /// Shows whether a card is in the slot below. If it came or went, that is an event of the slot.
+    pub fn set_presence(&mut self, present: bool) {
+        let Some(span) = self.positions.pcie.filter(|_| self.has_slot()) else { return };
         let was = self.pcie_register(pcie::SLOT_STATUS) as u16 & pcie::PRESENT;
         let is = if present { pcie::PRESENT } else { 0 };
         self.update16(span.start + pcie::SLOT_STATUS, pcie::PRESENT, is);
-        was != is && self.slot_event(pcie::PRESENCE_CHANGED)
+        if was != is {
+            self.slot_event(pcie::PRESENCE_CHANGED);
+        }
     }
 
-    /// Records an event of the slot; `true` if that is a new reason for an interrupt (PCIe 5.0 §6.7.3.4).
-    fn slot_event(&mut self, event: u16) -> bool {
+    /// Records an event of the slot (PCIe 5.0 §6.7.3.4).
+    fn slot_event(&mut self, event: u16) {
         let capable = self.has_slot() && self.pcie_register(pcie::SLOT_CAPABILITIES) >> 6 & 1 == 1;
-        let Some(span) = self.positions.pcie.filter(|_| capable) else { return false };
-        let before = self.slot_interrupt();
-        self.update16(span.start + pcie::SLOT_STATUS, event, event);
-        !before && self.slot_interrupt()
+        if let Some(span) = self.positions.pcie.filter(|_| capable) {
+            self.update16(span.start + pcie::SLOT_STATUS, event, event);
+        }
     }
 
     /// Does the slot have an event whose interrupt is enabled? The level of a legacy interrupt.
@@ -63,14 +66,6 @@ impl ConfigSpace {
         let link = control & pcie::DLL_CHANGED_ENABLE != 0 && status & pcie::DLL_CHANGED != 0;
         let presence = control & status & pcie::PRESENCE_CHANGED != 0;
         control & pcie::HOT_PLUG_INTERRUPT != 0 && (link || presence)
-    }
-
-    /// Shows whether requests of this function are waiting for completions.
-    pub fn set_transactions_pending(&mut self, pending: bool) {
-        if let Some(span) = self.positions.pcie {
-            let bit = if pending { pcie::TRANSACTIONS_PENDING } else { 0 };
-            self.update16(span.start + pcie::DEVICE_STATUS, pcie::TRANSACTIONS_PENDING, bit);
-        }
     }
 
     /// Shows whether the function wants its legacy interrupt.

@@ -30,11 +30,9 @@ pub struct MessageWrite {
 pub enum Signal {
     /// This must be written.
     Write(MessageWrite),
-    /// The wire must be asserted: a message, unless it already is.
-    AssertIntx,
     /// The vector is masked; it is remembered.
     Pending,
-    /// Nobody will hear of it.
+    /// There is no message to send.
     Nothing,
 }
 
@@ -165,18 +163,11 @@ impl MsiRegisters {
     }
 }
 
-/// Raises interrupt `vector` of a function whose MSI-X table, if it has one, is `table`.
+/// Raises the message of interrupt `vector` of a function whose MSI-X table, if it has one, is `table`. A function that has a wire instead
+/// says so by [`ConfigSpace::set_interrupt_status`].
 pub fn raise(space: &mut ConfigSpace, table: Option<&mut MsixTable>, vector: u16) -> Signal {
     match space.interrupt_mode() {
-        InterruptMode::Disabled => {
-            // What wants its wire and must not have it says so; who has no wire says nothing (PCIe 5.0 §7.5.1.1.4).
-            space.set_interrupt_status(space.has_intx());
-            Signal::Nothing
-        }
-        InterruptMode::Intx => {
-            space.set_interrupt_status(true);
-            Signal::AssertIntx
-        }
+        InterruptMode::Disabled | InterruptMode::Intx => Signal::Nothing,
         _ if !space.command().bus_master => Signal::Nothing,
         InterruptMode::Msi => raise_msi(space, vector),
         InterruptMode::MsiX => {

@@ -117,7 +117,6 @@ pub(crate) mod pcie {
     pub(crate) const DEVICE_CONTROL: u16 = 0x08;
     pub(crate) const INITIATE_FLR: u32 = 1 << 15;
     pub(crate) const DEVICE_STATUS: u16 = 0x0A;
-    pub(crate) const TRANSACTIONS_PENDING: u16 = 1 << 5;
     pub(crate) const LINK_CAPABILITIES: u16 = 0x0C;
     pub(crate) const DLL_ACTIVE_REPORTING: u32 = 1 << 20;
     pub(crate) const LINK_CONTROL: u16 = 0x10;
@@ -172,6 +171,9 @@ pub(crate) mod aer {
     pub(crate) const CORRECTABLE_MASK: u16 = 0x14;
     pub(crate) const CONTROL: u16 = 0x18;
     pub(crate) const FIRST_ERROR: u32 = 0x1F;
+    /// Generation and check of ECRC.
+    pub(crate) const ECRC_CAPABLE: u32 = 1 << 5 | 1 << 7;
+    pub(crate) const ECRC_ENABLE: u32 = 1 << 6 | 1 << 8;
     pub(crate) const HEADER_LOG: u16 = 0x1C;
     pub(crate) const ROOT_COMMAND: u16 = 0x2C;
     pub(crate) const ROOT_STATUS: u16 = 0x30;

@@ -92,21 +92,25 @@ fn a_slot_tells_that_its_card_came_or_went() {
     let link =
         |active| LinkState { speed: Generation::Gen2, width: Width::ALL[0], active, training: !active };
     let status = |port: &ConfigSpace| port.read(PCIE + 0x18) >> 16;
-    assert!(!port.set_presence(true), "nobody has asked to be told");
+    port.set_presence(true);
+    assert!(!port.slot_interrupt(), "nobody has asked to be told");
     assert_eq!(status(&port), 1 << 6 | 1 << 3, "but it is written down");
     port.write(PCIE + 0x18, 0b1100, u32::MAX);
     assert_eq!(status(&port), 1 << 6);
     port.write(PCIE + 0x18, 0b0011, 0x1028); // link state and presence, by interrupt
-    assert!(port.set_link(link(true)));
-    assert!(!port.set_presence(false), "one interrupt for both");
+    port.set_link(link(true));
     assert!(port.slot_interrupt());
+    port.set_presence(false);
+    assert!(port.slot_interrupt(), "one interrupt for both");
     assert_eq!(status(&port), 1 << 8 | 1 << 3);
     port.write(PCIE + 0x18, 0b1100, 1 << 24);
     assert!(port.slot_interrupt(), "the other event is still there");
     port.write(PCIE + 0x18, 0b1100, 1 << 19);
     assert!(!port.slot_interrupt());
-    assert!(!port.set_link(link(true)), "no change");
-    assert!(port.set_link(link(false)));
+    port.set_link(link(true));
+    assert!(!port.slot_interrupt(), "no change");
+    port.set_link(link(false));
+    assert!(port.slot_interrupt());
     // Speed and width as they are; training, and no longer active.
     assert_eq!(port.read(PCIE + 0x10) >> 16, 1 << 12 | 1 << 11 | 1 << 4 | 2);
     // Software that resets the bridge does not take the card out, nor the link down.

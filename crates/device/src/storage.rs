@@ -219,7 +219,7 @@ impl Storage {
     }
 
     fn slot(&self, command: u32) -> u64 {
-        self.base + u64::from(command % self.entries.max(1)) * Command::BYTES
+        self.base.wrapping_add(u64::from(command % self.entries.max(1)) * Command::BYTES)
     }
 
     /// Begins all that can begin.
@@ -243,9 +243,10 @@ impl Storage {
         way.begun += 1;
         let number = self.next_sector;
         self.next_sector += 1;
-        let listing =
-            command.listed.then(|| cx.dma_read_control(FETCH, command.address + u64::from(index) * 8, 8));
-        let page = command.address + u64::from(index) * SECTOR;
+        let listing = command
+            .listed
+            .then(|| cx.dma_read_control(FETCH, command.address.wrapping_add(u64::from(index) * 8), 8));
+        let page = command.address.wrapping_add(u64::from(index) * SECTOR);
         let number_of_command = self.head.wrapping_add(place as u32);
         self.sectors.push(Sector { number, command: number_of_command, index, page, listing, op: None });
         if listing.is_none() {
@@ -293,7 +294,7 @@ impl Storage {
         }
         let data = match cx.length_only() {
             true => Payload::Length(SECTOR),
-            false => self.sector(lba + u64::from(index)).into(),
+            false => self.sector(lba.wrapping_add(u64::from(index))).into(),
         };
         self.sectors[place].op = Some(cx.dma_write(TO_HOST, page, data));
     }
@@ -302,7 +303,7 @@ impl Storage {
         let Some(place) = self.sectors.iter().position(|sector| sector.op == Some(op)) else { return };
         let Sector { number, command, index, .. } = self.sectors[place];
         let Some(way) = self.way(command) else { return };
-        let at = (way.command.lba + u64::from(index)).wrapping_mul(SECTOR);
+        let at = way.command.lba.wrapping_add(u64::from(index)).wrapping_mul(SECTOR);
         match result {
             Ok(data) => {
                 if let Some(bytes) = data.bytes() {

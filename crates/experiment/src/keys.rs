@@ -188,7 +188,7 @@ impl Kind {
             },
             Self::Time => quantity::time(text).map(drop).map_err(|e| Problem::new(e.to_string())),
             Self::Size => quantity::size(text).map(drop).map_err(|e| Problem::new(e.to_string())),
-            Self::Rate => quantity::rate(text).map(drop).map_err(|e| Problem::new(e.to_string())),
+            Self::Rate => check_rate(text),
             Self::SizeOf { what, bytes } => check_size_of(what, bytes, text),
             Self::Address => address(node).map(drop),
             Self::Choice(words) => check_choice(words, text),
@@ -232,6 +232,18 @@ fn check_choice(words: &[&str], text: &str) -> Result<(), Problem> {
         Some(near) => problem.hint(format!("did you mean \"{near}\"?")),
         None => problem,
     })
+}
+
+/// The lowest rate that may be said, in bits per second: nothing is slower, and times of transfers stay within what can be counted.
+const LOWEST_RATE: u64 = 1_000;
+
+fn check_rate(text: &str) -> Result<(), Problem> {
+    match quantity::rate(text) {
+        Ok(LOWEST_RATE..) => Ok(()),
+        Ok(_) => Err(Problem::new(format!("a rate of \"{text}\" is too low"))
+            .hint("1 kb/s is the lowest; the usual ones are like \"25Gb/s\"")),
+        Err(error) => Err(Problem::new(error.to_string())),
+    }
 }
 
 fn check_size_of(what: &str, bytes: &[u32], text: &str) -> Result<(), Problem> {

@@ -312,7 +312,7 @@ fn generate(
         Some("fixed") => Pattern::Fixed,
         _ => Pattern::Sequential,
     };
-    let (pace, outstanding) = pace(view, op)?;
+    let (pace, outstanding) = pace(view, op);
     Ok(Generate { op, size, pace, outstanding, pattern, base, window, align, offset })
 }
 
@@ -340,14 +340,11 @@ fn op(view: &View<'_>, parties: &Parties<'_>) -> Result<Op, Error> {
 }
 
 /// How fast, and how many under way at most.
-fn pace(view: &View<'_>, op: Op) -> Result<(Pace, u32), Error> {
+fn pace(view: &View<'_>, op: Op) -> (Pace, u32) {
     let by_op = if matches!(op, Op::MmioRead | Op::MmioWrite) { 1 } else { 32 };
     let outstanding = view.integer("outstanding").map_or(by_op, |n| n as u32);
-    match (view.get("rate"), view.rate("rate")) {
-        (Some(rate), Some(0)) => Err(rate.error("at a rate of 0 b/s nothing happens")),
-        (_, Some(bits)) => Ok((Pace::Rate(bits), outstanding)),
-        _ => Ok((Pace::Outstanding(outstanding), outstanding)),
-    }
+    let pace = view.rate("rate").map_or(Pace::Outstanding(outstanding), Pace::Rate);
+    (pace, outstanding)
 }
 
 fn base(

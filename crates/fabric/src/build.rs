@@ -35,7 +35,7 @@ use crate::timeline::Timeline;
 use crate::topology::{FlowInfo, LinkInfo, NodeInfo, NodeKind, PortInfo, Topology};
 use crate::transactions::{FlowStatistics, Transactions};
 use std::collections::{BTreeMap, VecDeque};
-use tlplab_config::LayoutError;
+use tlplab_config::{InterruptMode, LayoutError};
 use tlplab_datalink::{
     AckLatency, ClassBuffer, Config as LinkLayerConfig, ConfigError, Credits, Engine, ReceiveBuffers,
 };
@@ -417,7 +417,8 @@ impl Builder {
         let functions: Vec<_> =
             layout.functions[node].iter().map(|f| (f.number, NodeId(f.node as u16))).collect();
         let numbers: Vec<u8> = layout.functions[device].iter().map(|f| f.number).collect();
-        let space = config_space::of_device(&*behaviour.device, config, link, &numbers)?;
+        let space =
+            config_space::of_device(&*behaviour.device, config, link, &numbers, self.config.host.ecrc)?;
         let attributes = Attributes {
             relaxed_ordering: config.relaxed_ordering,
             id_based_ordering: config.id_based_ordering,
@@ -451,6 +452,7 @@ impl Builder {
             first_op: 0,
             bars: [None; 6],
             bus_master: false,
+            interrupt_mode: InterruptMode::Disabled,
             completer: Completer {
                 id,
                 rcb: Rcb::ALL[1],

@@ -48,7 +48,8 @@ impl Switch {
     /// The way of a request that comes from above.
     pub(crate) fn config_way(&self, function: Bdf, type1: bool) -> ConfigWay {
         if !type1 {
-            return if function.function() == 0 { ConfigWay::Own(0) } else { ConfigWay::Nowhere };
+            // What would be a device number may be the upper bits of a function's: there is function 0 only.
+            return if function.0 as u8 == 0 { ConfigWay::Own(0) } else { ConfigWay::Nowhere };
         }
         if function.bus() == self.bridges[0].secondary {
             let port = usize::from(function.device()) + 1;

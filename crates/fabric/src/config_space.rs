@@ -35,8 +35,13 @@ pub(crate) fn of_root(
         let slot = &numbering.ports[port.index()];
         let (vendor, device) = host.root_port_ids.get(i).copied().unwrap_or((VENDOR, ROOT_PORT));
         let link = numbering.link_config(config, slot.link);
-        let layout =
-            port_layout(Identity::new(vendor, device, BRIDGE_CLASS), PortType::RootPort, link, i + 1);
+        let layout = port_layout(
+            Identity::new(vendor, device, BRIDGE_CLASS),
+            PortType::RootPort,
+            link,
+            i + 1,
+            host.ecrc,
+        );
         let id = u8::try_from(i + 1).ok().and_then(|device| Bdf::new(0, device, 0));
         let id = id.ok_or(BuildError::TooLarge("bus 0 has room for 31 root ports"))?;
         functions.push(function(&slot.name, &layout, id)?);
@@ -56,7 +61,8 @@ pub(crate) fn of_switch(
     let mut functions = Vec::new();
     for ((i, port), (device, kind)) in ports.iter().enumerate().zip(kinds) {
         let link = numbering.link_config(config, numbering.ports[port.index()].link);
-        let layout = port_layout(Identity::new(VENDOR, device, BRIDGE_CLASS), kind, link, i);
+        let layout =
+            port_layout(Identity::new(VENDOR, device, BRIDGE_CLASS), kind, link, i, config.host.ecrc);
         functions.push(function(&switch.name, &layout, Bdf(0))?);
     }
     if functions.len() > 33 {
@@ -65,14 +71,21 @@ pub(crate) fn of_switch(
     Ok(functions)
 }
 
-/// The space of a device's function, as it shows itself on its link; `numbers` are those of all functions, in ascending order.
+/// The space of a device's function, as it shows itself on its link; `numbers` are those of all functions, in ascending order; `ecrc`: TLPs have
+/// end-to-end CRCs.
 pub(crate) fn of_device(
     device: &dyn Device,
     config: &DeviceConfig,
     link: &LinkConfig,
     numbers: &[u8],
+    ecrc: bool,
 ) -> Result<ConfigSpace, BuildError> {
     let mut layout = device.layout();
+    for (_, capability) in &mut layout.extended {
+        if let ExtendedCapability::Aer(aer) = capability {
+            aer.ecrc = ecrc;
+        }
+    }
     if let Header::Type0(header) = &mut layout.header {
         header.multi_function = numbers.len() > 1;
     }
@@ -102,7 +115,7 @@ fn list_functions(layout: &mut Layout, config: &DeviceConfig, numbers: &[u8]) {
 }
 
 /// A port of a bridge; its number tells it from the other ports of its node.
-fn port_layout(identity: Identity, kind: PortType, link: &LinkConfig, number: usize) -> Layout {
+fn port_layout(identity: Identity, kind: PortType, link: &LinkConfig, number: usize, ecrc: bool) -> Layout {
     let part = LinkPart { port: number as u8, ..LinkPart::new(link.generation, link.width) };
     // A link that goes down is news for hot-plug software. As no card is declared to go without a word, it is an error besides.
     let slot = Slot { number: number as u16, hot_plug: true, surprise: false, power_limit: 25 };
@@ -111,7 +124,7 @@ fn port_layout(identity: Identity, kind: PortType, link: &LinkConfig, number: us
         .capability(PowerManagement::default())
         .capability(Msi { vectors: 1, wide: true, masking: false })
         .capability(pcie);
-    layout.extended(Aer { root: kind == PortType::RootPort, ..Aer::default() })
+    layout.extended(Aer { root: kind == PortType::RootPort, ecrc })
 }
 
 fn function(name: &str, layout: &Layout, id: Bdf) -> Result<Function, BuildError> {

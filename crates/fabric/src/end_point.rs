@@ -7,7 +7,7 @@ use crate::node::Node;
 use crate::queue::EventKind;
 use crate::sim::{Fabric, Task};
 use crate::slab::TlpHandle;
-use tlplab_config::{BarKind, BarWindow};
+use tlplab_config::{BarKind, BarWindow, InterruptMode};
 use tlplab_device::{Action, Context, Device, DmaError, Event, OpId, Refusal, ReplyToken};
 use tlplab_transaction::{Access, Completer, Payload, memory_access};
 use tlplab_units::{Duration, FcClass, Mrrs};
@@ -33,9 +33,10 @@ pub(crate) struct EndPoint {
     pub(crate) next_op: u64,
     /// The first operation since the last reset: nobody wants to hear of earlier ones.
     pub(crate) first_op: u64,
-    /// What its registers say: the BARs it decodes, and whether it may master the bus.
+    /// What its registers say: the BARs it decodes, whether it may master the bus, and how it interrupts.
     pub(crate) bars: [Option<BarWindow>; 6],
     pub(crate) bus_master: bool,
+    pub(crate) interrupt_mode: InterruptMode,
     pub(crate) completer: Completer,
     pub(crate) initiator: Initiator,
     pub(crate) posted_writes: bool,
@@ -56,6 +57,7 @@ impl EndPoint {
         let space = &self.function.space;
         self.bars = space.bars();
         self.bus_master = space.command().bus_master;
+        self.interrupt_mode = space.interrupt_mode();
     }
 }
 
@@ -144,7 +146,7 @@ impl Fabric {
             return;
         };
         let mut next_op = end_point.next_op;
-        let mode = end_point.function.space.interrupt_mode();
+        let mode = end_point.interrupt_mode;
         let mut actions = std::mem::take(&mut self.actions);
         let mut cx = Context::new(self.now, self.length_only, &self.device_infos, &mut next_op, &mut actions)
             .with_interrupts(mode);

@@ -38,6 +38,8 @@ pub(crate) struct Enumeration {
     pub(crate) interrupts: InterruptPolicy,
     /// It has errors reported.
     pub(crate) error_reporting: bool,
+    /// It has end-to-end CRCs used.
+    pub(crate) ecrc: bool,
     /// Max_Read_Request_Size that it gives to each function, by their IDs as far as they are known.
     pub(crate) mrrs: Arc<Mutex<BTreeMap<Bdf, Mrrs>>>,
     /// What it found.
@@ -60,6 +62,7 @@ impl Enumeration {
             stream: 0,
             interrupts: host.interrupts,
             error_reporting: host.error_reporting,
+            ecrc: host.ecrc,
             mrrs: Arc::default(),
             found: None,
             over: None,
@@ -269,6 +272,7 @@ impl Fabric {
             high_memory: (high, 1 << 62),
             interrupts: self.enumeration.interrupts,
             error_reporting: self.enumeration.error_reporting,
+            ecrc: self.enumeration.ecrc,
             message: Arc::new(message),
             mrrs: Arc::new(move |function| {
                 let limits = limits.lock().unwrap_or_else(PoisonError::into_inner);

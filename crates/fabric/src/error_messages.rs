@@ -71,9 +71,6 @@ impl Fabric {
         kind: ErrorKind,
         header: Option<[u8; 16]>,
     ) {
-        if self.replays_for_room(port, kind) {
-            return;
-        }
         let mut sent = Vec::new();
         for &function in functions {
             let message = error::report(&mut self.function(function).space, kind, header);
@@ -85,7 +82,7 @@ impl Fabric {
     }
 
     /// Where replays are the flow control, as in gem5's model, they are no error to tell anybody of.
-    fn replays_for_room(&self, port: PortId, kind: ErrorKind) -> bool {
+    pub(crate) fn replays_for_room(&self, port: PortId, kind: ErrorKind) -> bool {
         matches!(kind, ErrorKind::ReplayTimer | ErrorKind::ReplayNumRollover)
             && self.ports[port.index()].engine.config().flow_control.drops()
     }

@@ -6,7 +6,6 @@
 //! refuses what nobody claims; poisoned data and wrong digests are judged here, where a TLP ends.
 
 use crate::config::Malformation;
-use crate::config_request::FunctionAt;
 use crate::fault::Flaw;
 use crate::ids::{NodeId, PortId};
 use crate::initiator::Ticket;
@@ -82,18 +81,18 @@ impl Fabric {
     /// `port` detects an error; `tlp` is what it concerns.
     #[cold]
     pub(crate) fn detect(&mut self, port: PortId, kind: ErrorKind, tlp: Option<TlpHandle>) {
-        let functions = self.functions_concerned(port, kind, tlp);
-        self.detect_by(&functions, port, kind, tlp);
+        let header = tlp.and_then(|handle| header_of(self.tlps.get(handle)));
+        self.count_error(port, kind, header);
+        if !self.replays_for_room(port, kind) {
+            let functions = self.functions_concerned(port, kind, tlp);
+            self.report_error(&functions, port, kind, header);
+        }
     }
 
-    /// These functions behind `port` detect an error.
-    #[cold]
-    fn detect_by(&mut self, functions: &[FunctionAt], port: PortId, kind: ErrorKind, tlp: Option<TlpHandle>) {
-        let header = tlp.and_then(|handle| header_of(self.tlps.get(handle)));
+    fn count_error(&mut self, port: PortId, kind: ErrorKind, header: Option<[u8; 16]>) {
         let first = self.now;
         let new = ErrorCount { port, kind, count: 0, first, header, messages: None };
         self.errors.detected.entry((port, kind)).or_insert(new).count += 1;
-        self.report_error(functions, port, kind, header);
     }
 
     /// The data link layer of `port` dropped a TLP.
@@ -227,7 +226,8 @@ impl Fabric {
             Some(Some(CompletionError::Timeout { address, .. })) => {
                 let Some(port) = self.port_towards(node, address) else { return };
                 let function = self.requester_at(node, port);
-                return self.detect_by(&[function], port, ErrorKind::CompletionTimeout, None);
+                self.count_error(port, ErrorKind::CompletionTimeout, None);
+                return self.report_error(&[function], port, ErrorKind::CompletionTimeout, None);
             }
             Some(Some(CompletionError::UnsupportedRequest { .. })) => {
                 return self.request_failed(node, port, FailedCompletion::UnsupportedRequest);

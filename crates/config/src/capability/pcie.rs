@@ -189,7 +189,6 @@ impl Pcie {
         block.writable(pcie::DEVICE_CONTROL, 0x78FFu16 | u16::from(self.extended_tag) << 8);
         block.kept(pcie::DEVICE_CONTROL, 0x00E0u16);
         block.clearable(pcie::DEVICE_STATUS, 0b1111u16);
-        block.logged(pcie::DEVICE_STATUS, pcie::TRANSACTIONS_PENDING);
     }
 
     fn place_link(self, block: &mut Block<'_>, link: LinkPart) {

@@ -294,9 +294,10 @@ impl Hierarchy {
         self.functions.retain(|function| !buses.contains(&function.bdf.bus()));
         self.problems.retain(|problem| !buses.contains(&problem.function.bus()));
     }
-    fn buses_below(&self, bridge: Bdf) -> core::ops::Range<u8> {
+    #[expect(clippy::reversed_empty_ranges, reason = "what is no bridge has nothing below")]
+    fn buses_below(&self, bridge: Bdf) -> RangeInclusive<u8> {
         let windows = self.function(bridge).and_then(|function| function.bridge.as_ref());
-        windows.map_or(0..0, |windows| windows.secondary..windows.subordinate.saturating_add(1))
+        windows.map_or(1..=0, |windows| windows.secondary..=windows.subordinate)
     }
     pub(super) fn problem(&mut self, function: Bdf, kind: ProblemKind) {
         self.problems.push(Problem { function, kind });

@@ -174,6 +174,7 @@ fn exponent(bytes: u32) -> u16 {
 }
 
 /// Forgets the errors that looking for functions has made, so that the first to come is logged; a root port interrupts for all kinds.
+/// Who can add and check end-to-end CRCs does so if that is wanted.
 async fn report_errors(access: &Access, settings: &Settings, function: &Function) {
     access.write16(function.bdf, header::STATUS, 0xFFFF).await;
     if function.bridge.is_some() {
@@ -185,6 +186,11 @@ async fn report_errors(access: &Access, settings: &Settings, function: &Function
     let Some(at) = function.extended_capability(id::AER) else { return };
     access.write(function.bdf, at + aer::UNCORRECTABLE_STATUS, u32::MAX).await;
     access.write(function.bdf, at + aer::CORRECTABLE_STATUS, u32::MAX).await;
+    if settings.ecrc {
+        let control = access.read(function.bdf, at + aer::CONTROL).await;
+        let enable = (control & aer::ECRC_CAPABLE) << 1;
+        access.write(function.bdf, at + aer::CONTROL, control | enable).await;
+    }
     if function.parent.is_none() && function.bridge.is_some() {
         access.write(function.bdf, at + aer::ROOT_STATUS, u32::MAX).await;
         let interrupts = if settings.error_reporting { 0b111 } else { 0 };

@@ -24,7 +24,6 @@ pub(super) async fn scan_below(access: &Access, settings: &Settings, found: &mut
     let Some(windows) = &function.bridge else { return };
     let (number, last, parent) = (windows.secondary, windows.subordinate, function.bdf);
     let devices = devices_below(access, function).await;
-    slot::acknowledge(access, function).await;
     scan_bus(access, settings, found, Bus { number, last, parent: Some(parent), devices }).await;
 }
 

@@ -40,11 +40,12 @@ pub(super) async fn serve(access: &Access, settings: &Settings, found: &mut Hier
         if status == u16::MAX || status & EVENTS == 0 {
             return; // the bridge is gone itself, or all has been seen
         }
-        found.remove_below(bridge);
         // Cleared before the link is looked at, so that nothing that happens from now on is missed.
         access.write16(bridge, at + pcie::SLOT_STATUS, EVENTS).await;
         if access.read16(bridge, at + pcie::LINK_STATUS).await & pcie::DLL_ACTIVE != 0 {
             scan_again(access, settings, found, bridge).await;
+        } else {
+            found.remove_below(bridge);
         }
     }
 }

@@ -24,9 +24,8 @@ impl Aer {
         block.set(aer::CORRECTABLE_MASK, CORRECTABLE_MASKED);
         block.logged(aer::CONTROL, aer::FIRST_ERROR);
         if self.ecrc {
-            let (capable, enable) = (1u32 << 5 | 1 << 7, 1u32 << 6 | 1 << 8);
-            block.set(aer::CONTROL, capable);
-            block.writable(aer::CONTROL, enable);
+            block.set(aer::CONTROL, aer::ECRC_CAPABLE);
+            block.writable(aer::CONTROL, aer::ECRC_ENABLE);
         }
         for dword in 0..4 {
             block.logged(aer::HEADER_LOG + 4 * dword, u32::MAX);

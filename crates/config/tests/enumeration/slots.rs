@@ -6,12 +6,14 @@ use tlplab_config::enumerate::{Answer, Enumerator, Hierarchy, Request, Settings,
 use tlplab_config::*;
 use tlplab_units::{Bdf, Generation, Mps, Width};
 
-/// The link below a slot goes up or down, as its port sees it.
+/// The link below a slot goes up or down, as its port sees it; `true`: that is a new reason to interrupt.
 fn link_state(machine: &mut Machine, slot: Bdf, active: bool) -> bool {
     let space = &mut machine.node(slot).unwrap().space;
     let (speed, width) = (Generation::Gen3, Width::new(4).unwrap());
-    let changed = space.set_presence(active);
-    space.set_link(LinkState { speed, width, active, training: false }) || changed
+    let before = space.slot_interrupt();
+    space.set_presence(active);
+    space.set_link(LinkState { speed, width, active, training: false });
+    !before && space.slot_interrupt()
 }
 
 /// A card with a switch, a device on it, and a slot for another card like it.
@@ -23,6 +25,24 @@ fn card(inner: Option<Node>) -> Node {
     Node::new(&port(PortType::Upstream, None))
         .with(0, port_below)
         .with(1, Node::new(&port(PortType::Downstream, None)).with(0, Node::new(&device)))
+}
+
+#[test]
+fn the_last_bus_is_below_a_slot_too() {
+    let settings = || Settings { hot_plug_buses: 255, ..Settings::default() };
+    let slot = Slot { number: 7, hot_plug: true, ..Slot::default() };
+    let device = end_point(&[(0, Bar::memory32(1 << 17))], Mps::ALL[2]);
+    let root = Node::new(&port(PortType::RootPort, Some(slot))).with(0, Node::new(&device));
+    let mut machine = Machine::new([((1, 0), root)]);
+    let mut found = machine.run(Enumerator::new(settings()));
+    let slot = found.functions[0].bdf;
+    assert_eq!(found.functions[0].bridge.as_ref().map(|windows| windows.subordinate), Some(255));
+    found.functions[1].bdf = Bdf::new(255, 0, 0).unwrap();
+    machine.node(slot).unwrap().below.clear();
+    link_state(&mut machine, slot, true);
+    link_state(&mut machine, slot, false);
+    let gone = machine.run(Enumerator::serve_slot(settings(), found, slot));
+    assert_eq!(gone.functions.iter().map(|function| function.bdf).collect::<Vec<_>>(), [slot]);
 }
 
 #[test]
