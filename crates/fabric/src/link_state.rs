@@ -7,7 +7,7 @@ use crate::ids::PortId;
 use crate::queue::EventKind;
 use crate::sim::Fabric;
 use crate::slab::TlpHandle;
-use tlplab_datalink::{LinkLayer, TlpUnit, Unit};
+use tlplab_datalink::{Engine, LinkLayer, TlpUnit, Unit};
 use tlplab_transaction::Payload;
 use tlplab_units::{FcClass, Time};
 use tlplab_wire::tlp::CompletionStatus;
@@ -130,11 +130,14 @@ impl Fabric {
     fn cut(&mut self, id: PortId) {
         let now = self.now;
         let ingress = self.ports[id.index()].peer;
+        let direct = matches!(self.ports[id.index()].engine, Engine::Direct(_));
         let cut: Vec<_> = self.ports[id.index()].channel.cut(now).collect();
         for flying in cut {
             match flying.unit {
                 Unit::Tlp(TlpUnit { handle, nullified: true, .. }) => self.drop_tlp(handle),
                 _ if flying.forwarded => self.take(ingress, &flying),
+                // A crossbar keeps nothing until it has arrived, so nobody else will say that it is lost.
+                Unit::Tlp(TlpUnit { handle, .. }) if direct => self.drop_tlp(handle),
                 _ => {}
             }
         }

@@ -30,6 +30,15 @@ const HEADER: u16 = AER + 0x1C;
 const ROOT_STATUS: u16 = AER + 0x30;
 const SOURCES: u16 = AER + 0x34;
 
+const FEW_BUFFERS: Buffers = Buffers {
+    posted_headers: 2,
+    posted_data: 64,
+    non_posted_headers: 2,
+    non_posted_data: 2,
+    completion_headers: 0,
+    completion_data: 0,
+};
+
 /// A device below a switch writes and reads host memory, and the processor writes and reads `mem` beside it, with a fault on the
 /// link above `below`; a program does `before`, and long after that reads the registers of `at` and of the root port.
 struct Trial {
@@ -75,6 +84,11 @@ impl Trial {
         let faults = |name: &str| if name == self.below { vec![self.fault.clone()] } else { Vec::new() };
         let switch = bench.switch("sw0", "host.rp0", 3, 4);
         (switch.uplink.recovery, switch.uplink.faults) = (ns(2000), faults("sw0"));
+        if matches!(self.fault.kind, FaultKind::Forge { how: Forgery::Overgrant(_), .. }) {
+            // Little room, which a slow memory keeps occupied.
+            switch.uplink.upper.buffers = Some(FEW_BUFFERS);
+            bench.config.host.memory.bandwidth = Some(1_000_000_000);
+        }
         let both = |i: u64| [Move::Write { at: i * 512, bytes: 512 }, Move::Read { at: i * 512, bytes: 512 }];
         let moves: Vec<_> = (0..6).flat_map(both).collect();
         let (mover, _) = Mover::new(Base::Address(0x10_0000), 2, moves.clone());
@@ -183,6 +197,7 @@ fn each_error_is_logged_and_reported_by_its_function() {
         ("sw0", tamper(Down, "MRd", Tamper::Ecrc), MEM, Uncorrectable(19, NonFatal, true)),
         ("sw0", forge(Down, Forgery::AckUnsent), UPSTREAM, Uncorrectable(4, Fatal, false)),
         ("sw0", forge(Up, Forgery::TakeBack), ROOT_PORT, Uncorrectable(13, Fatal, false)),
+        ("sw0", forge(Down, Forgery::Overgrant(4)), ROOT_PORT, Uncorrectable(17, Fatal, false)),
         ("mem", surprise(), ABOVE_MEM, Uncorrectable(5, Fatal, false)),
         ("dev", nth(Up, Flit, 2, 1, Corrupt), ABOVE_DEV, Correctable(0)),
         ("dev", nth(Up, Tlp, 2, 1, Corrupt), ABOVE_DEV, Correctable(6)),
@@ -298,4 +313,58 @@ fn software_decides_what_goes_on() {
     let told = Trial { before: vec![stop], ..Trial::new("dev", late(how), ABOVE_DEV) }.run();
     assert_eq!((told.uncorrectable, told.first), (1 << 18, 18));
     assert_eq!((told.messages.len(), told.root), (0, 0));
+}
+
+/// A write that no function of a device claims is in the logs of all of them; one message tells of it (PCIe 5.0 §6.2.4).
+#[test]
+fn what_no_function_claims_is_logged_by_all_and_told_once() {
+    let mut bench = Bench::new();
+    let stray = tamper(Direction::Down, "MWr", Tamper::Address);
+    bench.device("mem", "host.rp0", 3, 4).config(|d| d.link.faults.push(stray)).memory(1 << 16);
+    for number in [1, 2] {
+        let of = Some(FunctionOf { device: "mem".into(), number });
+        let name = format!("mem{number}");
+        bench.device(&name, "unused", 1, 1).config(|d| d.function_of = of).memory(1 << 16);
+    }
+    let moves = (0..6).map(|i| Move::Write { at: i * 64, bytes: 64 }).collect();
+    let (mover, _) = Mover::new(Base::Bar("mem".into(), 0), 1, moves);
+    bench.finishing_program(Box::new(mover.unchecked()));
+    let watch = Watch::everything();
+    let mut fabric = bench.build_watched(watch.probe());
+    while fabric.run_events(10_000, Time::ZERO + Duration::from_ms(4)) {}
+    fabric.run_until(fabric.now() + Duration::from_us(10));
+    let spaces = fabric.config_spaces();
+    let functions: Vec<_> = spaces.iter().filter(|(id, _)| id.bus() == 1).collect();
+    assert_eq!(functions.len(), 3);
+    let header = |at: usize| [0, 4, 8, 12].map(|dword| functions[at].1.read(HEADER + dword));
+    for (at, (id, space)) in functions.iter().enumerate() {
+        assert_eq!((space.read(UNCORRECTABLE), space.read(CONTROL) & 0x1F), (1 << 20, 20), "{id}");
+        assert_eq!(header(at), header(0), "{id}");
+    }
+    assert_ne!(header(0), [0; 4]);
+    let messages = watch.tlps(&fabric, "mem", 0).into_iter().filter_map(|(_, repr)| match repr.kind() {
+        Kind::Message(m) => Some((m.code() as u8, m.id().requester)),
+        _ => None,
+    });
+    assert_eq!(messages.collect::<Vec<_>>(), [(0x31, functions[0].0)]);
+}
+
+/// That TLPs have end-to-end CRCs is what the registers of all functions say, root ports and switches included (PCIe 5.0 §7.8.4.7).
+#[test]
+fn registers_say_whether_there_are_end_to_end_crcs() {
+    for (ecrc, expected) in [(false, 0), (true, 0b1_1110_0000)] {
+        let mut bench = Bench::new();
+        bench.config.host.ecrc = ecrc;
+        bench.switch("sw0", "host.rp0", 3, 4);
+        bench.device("mem", "sw0", 3, 4).memory(1 << 16);
+        let moves = vec![Move::Write { at: 0, bytes: 64 }];
+        let (mover, _) = Mover::new(Base::Bar("mem".into(), 0), 1, moves);
+        bench.finishing_program(Box::new(mover));
+        let mut fabric = bench.build();
+        while fabric.run_events(10_000, Time::ZERO + Duration::from_ms(4)) {}
+        let spaces = fabric.config_spaces();
+        let controls = spaces.iter().filter(|(_, space)| space.read(AER) as u16 == 1);
+        let controls: Vec<_> = controls.map(|(_, space)| space.read(CONTROL) & 0x1E0).collect();
+        assert_eq!(controls, [expected; 4]);
+    }
 }

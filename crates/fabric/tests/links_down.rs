@@ -87,3 +87,30 @@ fn a_link_that_stays_down_answers_for_the_device_behind_it() {
     fabric.run_until(fabric.now() + Duration::from_us(100));
     assert_eq!(fabric.tlps_live(), 0);
 }
+
+/// A switch goes away in the middle of what a device below it, on a crossbar, reads and writes: nothing is left of it.
+#[test]
+fn what_a_crossbar_carried_is_lost_with_the_link_above() {
+    let mut lost = 0;
+    for at in (600..1200).step_by(20) {
+        let mut bench = Bench::new();
+        let switch = bench.switch("sw0", "host.rp0", 3, 4);
+        let kind = FaultKind::Down { at: Time::ZERO + ns(at), until: None };
+        switch.uplink.faults.push(Fault { direction: Direction::Up, kind });
+        let moves = (0..20)
+            .flat_map(|i| [Move::Write { at: i * 512, bytes: 512 }, Move::Read { at: i * 512, bytes: 512 }]);
+        let (mover, _) = Mover::new(Base::Address(0x10_0000), 8, moves.collect());
+        let device = bench.device("dev", "sw0", 3, 4).config(|d| {
+            (d.link.crossbar, d.link.flight) = (Some(128_000_000_000), ns(30));
+            d.completion_timeout = Duration::from_us(50);
+        });
+        device.finishing(Box::new(mover.unchecked()));
+        let watch = Watch::transactions_only();
+        let mut fabric = bench.build_watched(watch.probe());
+        while fabric.run_events(10_000, Time::ZERO + Duration::from_ms(1)) {}
+        fabric.run_until(fabric.now() + Duration::from_us(200));
+        assert_eq!((fabric.tlps_live(), fabric.transactions_live()), (0, 0), "down at {at} ns");
+        lost += watch.transactions().iter().filter(|t| t.ending == Ending::Lost).count();
+    }
+    assert!(lost > 0);
+}
