@@ -129,3 +129,18 @@ def test_a_figure_stays_with_its_unit() -> None:
     for length in range(40):
         document["verdict"]["limit"]["evidence"] = ["x" * (40 + length) + " payload of 57.4 Gb/s is 0.3 %"]
         assert not any(line.strip().startswith(("Gb/s", "%")) for line in lines(document))
+
+
+def test_links_that_went_down_have_their_times() -> None:
+    document = result()
+    us = 1_000_000_000
+    document["outages"] = [
+        {"link": "sw1", "down_fs": 40 * us, "heard_fs": 41 * us, "up_fs": 70 * us, "configured_fs": 90 * us},
+        {"link": "ssd", "down_fs": 100 * us, "heard_fs": 101 * us, "up_fs": None, "configured_fs": None},
+    ]
+    shown = lines(document)
+    start = shown.index("Links that went down")
+    assert shown[start + 1].split("  ")[0] == "below"
+    rows = [line.split() for line in shown[start + 3 : start + 5]]
+    assert rows[0] == ["sw1", "40", "µs", "41", "µs", "70", "µs", "90", "µs"]
+    assert rows[1] == ["ssd", "100", "µs", "101", "µs", "–", "–"]

@@ -415,3 +415,21 @@ fn failures_are_said() {
     let said = refused.verdict.limit.evidence.iter().any(|e| e.ends_with("transactions failed"));
     assert!(said, "{:?}", refused.verdict);
 }
+
+#[test]
+fn a_card_that_is_pulled_out_and_put_back_has_its_times() {
+    let document = go("hotplug.toml", &[]);
+    let [outage] = &document.outages[..] else { panic!("{:?}", document.outages) };
+    let us = |n: u64| n * 1_000_000_000;
+    assert_eq!((outage.link.as_str(), outage.down_fs), ("sw1", us(40)));
+    // The interrupt takes its way up; when the link is there again, enumerating what is below takes its time.
+    let times = [outage.heard_fs, outage.up_fs, outage.configured_fs].map(|at| at.expect("it has happened"));
+    assert!(us(40) < times[0] && times[0] < us(42), "{outage:?}");
+    assert!(us(70) <= times[1] && times[1] < us(71), "{outage:?}");
+    assert!(times[1] < times[2] && times[2] < us(75), "{outage:?}");
+    // The card beside it does not notice.
+    let flow = |name: &str| document.flows.iter().find(|f| f.name == name).unwrap();
+    let failed = |name: &str| flow(name).errors.lost + flow(name).errors.timeout + flow(name).errors.ur;
+    assert_eq!(failed("nic"), 0);
+    assert!(failed("ssd0") > 0 && failed("ssd1") > 0);
+}
