@@ -88,6 +88,8 @@ pub struct AnyFabric {
     peer_to_peer: PeerToPeer,
     mmio: Vec<(bool, u16, u16)>,
     port_buffer: Option<u16>,
+    /// The second device is a function of the first, on its link.
+    pub second_function: bool,
 }
 
 fn port() -> impl Strategy<Value = AnyPort> {
@@ -233,6 +235,7 @@ pub fn any_fabric() -> impl Strategy<Value = AnyFabric> {
                     peer_to_peer,
                     mmio,
                     port_buffer: None,
+                    second_function: false,
                 }
             },
         )
@@ -336,7 +339,8 @@ pub struct Built {
     pub fabric: Fabric,
     pub watch: Watch,
     pub workers: Vec<Arc<Mutex<Moved>>>,
-    /// For each of them: the device, unless it is a program on the host, and the peer that it works with.
+    /// For each of them: the device, unless it is a program on the host, and the peer that it works with; of a device with two functions
+    /// function 0, which has the link.
     pub places: Vec<(Option<String>, Option<String>)>,
     /// Writes to host memory: (address, bytes).
     pub writes: Vec<(u64, u64)>,
@@ -409,12 +413,15 @@ impl AnyFabric {
         }
         let mut tops = Vec::new();
         for (i, device) in self.devices.iter().enumerate() {
+            let function = self.second_function && i == 1;
             let count = free.len() + switches.len();
-            if count == 0 {
+            if count == 0 && !function {
                 break;
             }
-            let pick = device.parent % count;
-            let (under, top) = if pick < free.len() {
+            let pick = device.parent % count.max(1);
+            let (under, top) = if let Some((_, top)) = tops.first().filter(|_| function).cloned() {
+                ("of dev0".into(), top)
+            } else if pick < free.len() {
                 let port = free.remove(pick);
                 (port.clone(), port)
             } else {
@@ -424,7 +431,7 @@ impl AnyFabric {
             bench.config.devices.push(DeviceConfig {
                 name: format!("dev{i}"),
                 link: device.link.config(&under),
-                function_of: None,
+                function_of: function.then(|| FunctionOf { device: "dev0".into(), number: 1 }),
                 ready: Duration::ZERO,
                 mrrs: device.mrrs,
                 tags: device.tags,
@@ -434,6 +441,9 @@ impl AnyFabric {
                 id_based_ordering: device.ordering.1,
                 posted_writes: device.posted_writes,
             });
+            if function {
+                bench.config.devices[i].link.faults.clear();
+            }
             tops.push((i, top));
         }
         (bench, tops)
@@ -496,6 +506,12 @@ impl AnyFabric {
             bench.finishing_program(Box::new(mover));
             workers.push(moved);
             places.push((None, Some(memory)));
+        }
+        for name in places.iter_mut().flat_map(|(own, peer)| [own, peer]).flatten() {
+            let device = bench.config.devices.iter().find(|device| device.name == *name);
+            if let Some(of) = device.and_then(|device| device.function_of.as_ref()) {
+                name.clone_from(&of.device);
+            }
         }
         change(&mut bench.config);
         let watch = Watch::transactions_only();
