@@ -35,7 +35,7 @@ use crate::timeline::Timeline;
 use crate::topology::{FlowInfo, LinkInfo, NodeInfo, NodeKind, PortInfo, Topology};
 use crate::transactions::{FlowStatistics, Transactions};
 use std::collections::{BTreeMap, VecDeque};
-use tlplab_config::{InterruptMode, LayoutError};
+use tlplab_config::LayoutError;
 use tlplab_datalink::{
     AckLatency, ClassBuffer, Config as LinkLayerConfig, ConfigError, Credits, Engine, ReceiveBuffers,
 };
@@ -445,6 +445,7 @@ impl Builder {
             latency: config.latency,
             mrrs: config.mrrs,
             ready: config.ready,
+            interrupt_mode: space.interrupt_mode(),
             function: Function::new(space, id, Time::ZERO + config.ready),
             started: false,
             device: (!behaviour.outside).then_some(behaviour.device),
@@ -452,7 +453,6 @@ impl Builder {
             first_op: 0,
             bars: [None; 6],
             bus_master: false,
-            interrupt_mode: InterruptMode::Disabled,
             completer: Completer {
                 id,
                 rcb: Rcb::ALL[1],

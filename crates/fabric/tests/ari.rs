@@ -2,12 +2,12 @@
 
 mod bench;
 
-use bench::script::{Card, Place, Script, read};
+use bench::script::{Card, Place, Script, read, write};
 use bench::{Bench, ns};
 use tlplab_device::{LoadConfig, LoadOp};
 use tlplab_fabric::Fabric;
 use tlplab_fabric::config::*;
-use tlplab_units::{Duration, Time};
+use tlplab_units::{Bdf, Duration, Time};
 
 const FUNCTIONS: [(&str, u8); 4] = [("three", 3), ("eight", 8), ("many", 200), ("last", 255)];
 
@@ -57,4 +57,33 @@ fn every_function_is_found_and_gets_its_own_answers() {
             assert_eq!(fabric.flow_results(flow.unwrap()).transactions, 20, "{name}");
         }
     }
+}
+
+/// A switch has function 0 only, also if its root port is told that eight bits are a function's number (PCIe 5.0 §6.13).
+#[test]
+fn no_other_function_is_taken_for_a_switch() {
+    let (root_port, upstream) = (Bdf(0x0008), Bdf(0x0100));
+    let run = |steps| {
+        let mut bench = Bench::new();
+        bench.switch("sw0", "host.rp0", 3, 4);
+        let (program, heard) = Script::new(steps);
+        bench.finishing_program(program);
+        let mut fabric = bench.build();
+        while fabric.run_events(10_000, Time::ZERO + Duration::from_ms(50)) {}
+        assert!(fabric.is_done());
+        let values = heard.lock().unwrap().values();
+        let spaces = fabric.config_spaces();
+        (spaces.into_iter().find(|(id, _)| *id == root_port).unwrap().1, values)
+    };
+    let (space, _) = run(Vec::new());
+    let mut at = space.read(0x34) as u16 & 0xFC;
+    while space.read(at) as u8 != 0x10 {
+        at = (space.read(at) >> 8) as u16 & 0xFC;
+    }
+    // Device Control 2: ARI Forwarding Enable.
+    let forwards = write(Place::Function(root_port, at + 0x28), &0x20u32.to_le_bytes());
+    let ids = [0, 1, 8, 0x80].map(|number| read(Place::Function(Bdf(upstream.0 | number), 0), 4));
+    let (_, values) = run([forwards].into_iter().chain(ids).collect());
+    assert_ne!(values[0], 0xFFFF_FFFF);
+    assert_eq!(values[1..], [0xFFFF_FFFF; 3]);
 }
