@@ -139,7 +139,7 @@ impl Table {
         if pcie.version == PcieVersion::V1 {
             return;
         }
-        let options = [(pcie.ari_forwarding, 5), (pcie.ltr, 10), (pcie.ten_bit_tag, 12)];
+        let options = [(pcie.ari_forwarding, 5), (pcie.ltr, 10), (pcie.ten_bit_requester, 12)];
         let options = options.iter().filter(|(has, _)| *has).fold(0, |bits, (_, bit)| bits | 1 << bit);
         self.rw(at + 0x28, 0x031F | options);
         if pcie.link.is_some() {

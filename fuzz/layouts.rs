@@ -104,8 +104,10 @@ fn any_capability(choices: &mut Bytes<'_>, nth: u8, port: PortType) -> Capabilit
                 mps: Mps::ALL[usize::from(choices.below(6))],
                 slot: (choices.bit() && port.is_downstream()).then_some(slot),
                 extended_tag: choices.bit(),
-                ten_bit_tag: choices.bit(),
+                ten_bit_completer: choices.bit(),
+                ten_bit_requester: choices.bit(),
                 ltr: choices.bit(),
+                read_boundary_128: choices.bit(),
                 ari_forwarding: choices.bit(),
                 function_level_reset: choices.bit(),
                 ..Pcie::new(port, link)

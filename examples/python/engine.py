@@ -57,10 +57,10 @@ class Engine(tl.Device):
 
     def interrupt(self, cx, cause):
         self.causes |= cause
-        if cx.interrupt_mode == "intx":
-            cx.intx(True)  # until the driver has cleared all causes
+        if cx.interrupt_mode in ("msi-x", "msi"):
+            cx.msix(0)
         else:
-            cx.msix(0)  # MSI-X or MSI, whichever software chose
+            cx.intx(True)  # until the driver has cleared all causes; waits while software keeps the pin off
 
     @regs.cause.on_read
     def pending(self, cx):
@@ -69,8 +69,7 @@ class Engine(tl.Device):
     @regs.cause.on_write
     def acknowledge(self, cx, bits):
         self.causes &= ~bits  # write one to clear
-        if cx.interrupt_mode == "intx":
-            cx.intx(self.causes != 0)
+        cx.intx(self.causes != 0)
 
     @regs.temperature.on_read
     async def measure(self, cx):

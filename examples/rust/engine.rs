@@ -121,9 +121,7 @@ impl Engine {
             }
             CAUSE => {
                 self.causes &= !(value as u32);
-                if cx.interrupt_mode() == InterruptMode::Intx {
-                    cx.intx(0, self.causes != 0);
-                }
+                cx.intx(0, self.causes != 0);
             }
             _ => {}
         }
@@ -146,8 +144,9 @@ impl Engine {
     fn interrupt(&mut self, cx: &mut Context<'_>, cause: u32) {
         self.causes |= cause;
         match cx.interrupt_mode() {
-            InterruptMode::Intx => cx.intx(0, true), // until the driver has cleared all causes
-            _ => cx.msix(0, 0),                      // MSI-X or MSI
+            InterruptMode::MsiX | InterruptMode::Msi => cx.msix(0, 0),
+            // Until the driver has cleared all causes; waits while software keeps the pin off.
+            InterruptMode::Intx | InterruptMode::Disabled => cx.intx(0, true),
         }
     }
 }

@@ -295,9 +295,14 @@ def test_what_a_handler_may_not_do_is_said() -> None:
     class Plain(tl.Device):
         pass
 
+    class Old(tl.Device):
+        msi = 4
+
     cx = Carrier(Plain(), None).device.context
     with pytest.raises(ValueError, match="no MSI-X vector 0: it has none; for more, msix = 1"):
         cx.msix(0)
+    with pytest.raises(ValueError, match="no MSI vector 7: it has 4, from 0 to 3; for more, msi = 8"):
+        Carrier(Old(), None).device.context.msix(7)
     with pytest.raises(ValueError, match="no interrupt pin; give it one: intx = True"):
         cx.intx(True)
     with pytest.raises(ValueError, match="address is -0x1; it has 64 bits"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from tlplab import cli
+from tlplab import lspci as lspci_tree
 
 # Topologies and settings that differ in what software sees.
 SEEN = {
@@ -226,6 +228,20 @@ def test_the_tree_fits_a_terminal(
     ]  # fmt: skip
 
 
+def test_the_lines_of_a_deep_tree_stay_whole_in_a_file() -> None:
+    function = dict.fromkeys(lspci_tree.Function.__annotations__) | {"class_name": "c" * 99, "bars": []}
+    functions = [
+        {**function, "bdf": f"{n:02x}:00.0", "parent": f"{n - 1:02x}:00.0" if n else None, "ids": f"id{n}"}
+        for n in range(30)
+    ]
+    out = io.StringIO()
+    document = {"title": "deep", "enumeration": "before", "enumerated_fs": 0, "now_fs": 0, "problems": []}
+    lspci_tree.show(document | {"functions": functions}, out)  # type: ignore[arg-type]
+    assert [line.split("── ")[1] for line in out.getvalue().splitlines()[1:]] == [
+        f"{n:02x}:00.0   id{n} {'c' * 99}" for n in range(30)
+    ]
+
+
 def test_a_device_that_is_never_ready_is_a_problem(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["lspci", *options(root, "three levels, two functions"), "--set", "device.ssd.ready=2s"]
     out = tlplab(capsys, *arguments)
@@ -253,7 +269,7 @@ def test_registers_can_be_read_later(root: Path, capsys: pytest.CaptureFixture[s
     assert at_once["functions"] == later["functions"]
     assert "as it is after 400 µs" in tlplab(capsys, *arguments, "--at", "400us")
     assert cli.status([*arguments, "--at", "soon"]) == 2
-    assert '"soon" is not a time' in capsys.readouterr().err
+    assert '--at: "soon" is not a time' in capsys.readouterr().err
 
 
 def test_one_thing_goes_to_the_standard_output(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

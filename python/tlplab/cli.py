@@ -166,6 +166,10 @@ def lspci_command(
         inputs={"the experiment": experiment, "--load": load},
     )
     if at is not None:
+        try:
+            _core.duration_fs(at)
+        except ValueError as error:
+            raise click.UsageError(f"--at: {error}") from None
         overrides = [*overrides, f"stop={at}"]
     simulation = _core.Simulation(experiment, overrides=overrides, load=load)
     if at is not None:

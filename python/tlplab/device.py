@@ -83,9 +83,9 @@ class Device:
 class Context:
     """What a handler can do to the world outside its device."""
 
-    def __init__(self, party: Party, vectors: int, intx: bool) -> None:
+    def __init__(self, party: Party, msix: int, msi: int, intx: bool) -> None:
         self._party = party
-        self._vectors = vectors
+        self._msix, self._msi = msix, msi
         self._intx = intx
         self.interrupt_mode = "msi-x"
         """How software lets this function interrupt now: "msi-x", "msi", "intx" or "disabled"."""
@@ -114,9 +114,11 @@ class Context:
 
         Where software chose MSI, the vector is taken modulo those that it granted; with neither nothing happens.
         """
-        if not 0 <= vector < self._vectors:
-            have = f"it has {self._vectors}, from 0 to {self._vectors - 1}" if self._vectors else "it has none"
-            raise ValueError(f"the device has no MSI-X vector {vector}: {have}; for more, msix = {vector + 1}")
+        vectors = max(self._msix, self._msi)
+        if not 0 <= vector < vectors:
+            kind, key = ("MSI", "msi") if self._msi > self._msix else ("MSI-X", "msix")
+            have = f"it has {vectors}, from 0 to {vectors - 1}" if vectors else "it has none"
+            raise ValueError(f"the device has no {kind} vector {vector}: {have}; for more, {key} = {vector + 1}")
         self._party.actions.append(("msix", fits("stream", stream, 16), vector))
 
     def intx(self, asserted: bool, *, stream: int = 0) -> None:
@@ -139,7 +141,7 @@ class DeviceParty(Party):
     def __init__(self, device: Device) -> None:
         super().__init__()
         self.device = device
-        self.context = Context(self, max(device.msix, device.msi), device.intx)
+        self.context = Context(self, device.msix, device.msi, device.intx)
         self.bars = {index: getattr(device, name) for name, index in bar_numbers(device.bars).items()}
 
     def identity(self) -> Identity:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TextIO, TypedDict
 
 from rich.text import Text
@@ -9,6 +10,9 @@ from rich.tree import Tree
 
 from tlplab import quantities
 from tlplab.summary import console_for
+
+# Columns that no line reaches: into a file or a pipe, the lines of a deep tree stay whole.
+UNBOUNDED = 10_000
 
 
 class Link(TypedDict):
@@ -93,6 +97,8 @@ class Document(TypedDict):
 def show(document: Document, stream: TextIO) -> None:
     """Prints the functions as a tree, and the problems."""
     console = console_for(stream)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = UNBOUNDED
     tree = Tree(Text(document["title"], style="bold"), guide_style="dim")
     places: dict[str | None, Tree] = {None: tree}
     # A bridge comes before what is below it.

@@ -113,13 +113,17 @@ pub(crate) mod pcie {
     pub(crate) const BYTES: u16 = 0x3C;
     pub(crate) const CAPABILITIES: u16 = 0x02;
     pub(crate) const DEVICE_CAPABILITIES: u16 = 0x04;
+    /// Of Device Capabilities: 8 bits of tag.
+    pub(crate) const EXTENDED_TAG: u32 = 1 << 5;
     pub(crate) const FLR_CAPABLE: u32 = 1 << 28;
     pub(crate) const DEVICE_CONTROL: u16 = 0x08;
+    pub(crate) const EXTENDED_TAG_ENABLE: u16 = 1 << 8;
     pub(crate) const INITIATE_FLR: u32 = 1 << 15;
     pub(crate) const DEVICE_STATUS: u16 = 0x0A;
     pub(crate) const LINK_CAPABILITIES: u16 = 0x0C;
     pub(crate) const DLL_ACTIVE_REPORTING: u32 = 1 << 20;
     pub(crate) const LINK_CONTROL: u16 = 0x10;
+    pub(crate) const READ_BOUNDARY_128: u16 = 1 << 3;
     pub(crate) const LINK_DISABLE: u16 = 1 << 4;
     pub(crate) const RETRAIN_LINK: u32 = 1 << 5;
     pub(crate) const LINK_STATUS: u16 = 0x12;
@@ -138,7 +142,10 @@ pub(crate) mod pcie {
     pub(crate) const ROOT_CAPABILITIES: u16 = 0x1E;
     pub(crate) const ROOT_STATUS: u16 = 0x20;
     pub(crate) const DEVICE_CAPABILITIES_2: u16 = 0x24;
+    pub(crate) const TEN_BIT_COMPLETER: u32 = 1 << 16;
+    pub(crate) const TEN_BIT_REQUESTER: u32 = 1 << 17;
     pub(crate) const DEVICE_CONTROL_2: u16 = 0x28;
+    pub(crate) const TEN_BIT_ENABLE: u16 = 1 << 12;
     /// Of Device Control 2, and in Device Capabilities 2 that it can.
     pub(crate) const ARI_FORWARDING: u16 = 1 << 5;
     pub(crate) const LINK_CAPABILITIES_2: u16 = 0x2C;

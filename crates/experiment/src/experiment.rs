@@ -54,7 +54,9 @@ pub struct NeededFile {
     pub path: String,
     /// What it is.
     pub kind: FileKind,
-    /// A mistake that points at the key that names it; [`NeededFile::missing`] completes it.
+    /// The device or load that names it, and by which key.
+    named_by: (String, &'static str),
+    /// A mistake that points at that key; [`NeededFile::missing`] completes it.
     place: Error,
 }
 
@@ -68,6 +70,10 @@ pub enum FileKind {
 }
 
 impl NeededFile {
+    /// Does the device or load `name` name it by `key`?
+    pub fn is_named_by(&self, name: &str, key: &str) -> bool {
+        self.named_by.0 == name && self.named_by.1 == key
+    }
     /// The mistake to report when the file cannot be used, and why.
     pub fn missing(&self, why: &str) -> Error {
         Error { message: format!("cannot use \"{}\": {why}", self.path), ..self.place.clone() }
@@ -305,9 +311,10 @@ fn check_something_happens(root: &View<'_>, loads: &[LoadSpec], devices: &[Devic
 }
 
 fn files(root: &View<'_>, loads: &[LoadSpec], devices: &[DeviceSpec]) -> Vec<NeededFile> {
-    let needed = |table: &str, name: &str, key: &str, path: &str, kind| {
+    let needed = |table: &str, name: &str, key: &'static str, path: &str, kind| {
         let view = root.get(table)?.get(name)?.get(key)?;
-        Some(NeededFile { path: path.to_owned(), kind, place: view.error("") })
+        let named_by = (name.to_owned(), key);
+        Some(NeededFile { path: path.to_owned(), kind, named_by, place: view.error("") })
     };
     let traces = loads.iter().filter_map(|load| match &load.work {
         Work::Replay { file, .. } => needed("load", &load.name, "replay", file, FileKind::Trace),

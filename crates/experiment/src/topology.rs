@@ -198,6 +198,10 @@ fn check_root_port(component: &Component<'_>, components: &Components<'_>) -> Re
     if root_port(under).is_some() {
         return Ok(());
     }
+    if let Some((of, number)) = under.rsplit_once(".fn").filter(|(of, _)| components.contains_key(of)) {
+        let problem = Problem::new(format!("there is no function \"fn{number}\" of \"{of}\""));
+        return Err(component.under.problem(problem.hint(format!("write {of}.fn1 to {of}.fn255"))));
+    }
     if under == "host" || under.starts_with("host.") {
         let problem = Problem::new(format!("\"{under}\" is no root port"));
         return Err(component.under.problem(problem.hint("root ports are host.rp0 to host.rp30")));

@@ -85,6 +85,7 @@ const CASES: &[(&str, &str)] = &[
     ("under = \"sw0\"", "under = \"sw1\""),
     ("under = \"sw0\"", "under = \"hub\""),
     ("under = \"sw0\"", "under = \"host.rp0\""),
+    ("[device.nic]\nunder = \"sw0\"", "[device.nic]\nunder = \"ssd.fn300\""),
     ("[device.nic]", "[device.ssd]"),
     ("[device.nic]", "[device.sw0]"),
     ("[device.nic]", "[device.host]"),

@@ -10,7 +10,7 @@ use tlplab_config::{
     PortType, PowerManagement, Slot, Type0, Type1,
 };
 use tlplab_device::Device;
-use tlplab_units::{Bdf, Time};
+use tlplab_units::{Bdf, Generation, Rcb, Time};
 
 /// Vendor ID of the bridges that are made here, as of the built-in devices.
 const VENDOR: u16 = 0x1DE5;
@@ -35,13 +35,11 @@ pub(crate) fn of_root(
         let slot = &numbering.ports[port.index()];
         let (vendor, device) = host.root_port_ids.get(i).copied().unwrap_or((VENDOR, ROOT_PORT));
         let link = numbering.link_config(config, slot.link);
-        let layout = port_layout(
-            Identity::new(vendor, device, BRIDGE_CLASS),
-            PortType::RootPort,
-            link,
-            i + 1,
-            host.ecrc,
-        );
+        let pcie = Pcie {
+            read_boundary_128: host.rcb == Rcb::ALL[1],
+            ..port_of(PortType::RootPort, link, i + 1, slot.link)
+        };
+        let layout = port_layout(Identity::new(vendor, device, BRIDGE_CLASS), pcie, host.ecrc);
         let id = u8::try_from(i + 1).ok().and_then(|device| Bdf::new(0, device, 0));
         let id = id.ok_or(BuildError::TooLarge("bus 0 has room for 31 root ports"))?;
         functions.push(function(&slot.name, &layout, id)?);
@@ -60,9 +58,9 @@ pub(crate) fn of_switch(
         .chain(std::iter::repeat((DOWNSTREAM_PORT, PortType::Downstream)));
     let mut functions = Vec::new();
     for ((i, port), (device, kind)) in ports.iter().enumerate().zip(kinds) {
-        let link = numbering.link_config(config, numbering.ports[port.index()].link);
-        let layout =
-            port_layout(Identity::new(VENDOR, device, BRIDGE_CLASS), kind, link, i, config.host.ecrc);
+        let place = numbering.ports[port.index()].link;
+        let pcie = port_of(kind, numbering.link_config(config, place), i, place);
+        let layout = port_layout(Identity::new(VENDOR, device, BRIDGE_CLASS), pcie, config.host.ecrc);
         functions.push(function(&switch.name, &layout, Bdf(0))?);
     }
     if functions.len() > 33 {
@@ -92,12 +90,15 @@ pub(crate) fn of_device(
     if numbers.iter().any(|number| *number > 7) {
         list_functions(&mut layout, config, numbers);
     }
+    let tells_latency = layout.extended.iter().any(|(_, c)| matches!(c, ExtendedCapability::Ltr));
     for (_, capability) in &mut layout.capabilities {
         if let Capability::Pcie(pcie) = capability {
             pcie.link = Some(LinkPart::new(link.generation, link.width));
             pcie.mps = link.mps;
             pcie.extended_tag = config.tags > 32;
-            pcie.ten_bit_tag = config.tags > 256;
+            pcie.ten_bit_completer = ten_bit_completer(link);
+            pcie.ten_bit_requester = config.tags > 256;
+            pcie.ltr |= tells_latency;
         }
     }
     space(&config.name, &layout)
@@ -114,17 +115,33 @@ fn list_functions(layout: &mut Layout, config: &DeviceConfig, numbers: &[u8]) {
     }
 }
 
-/// A port of a bridge; its number tells it from the other ports of its node.
-fn port_layout(identity: Identity, kind: PortType, link: &LinkConfig, number: usize, ecrc: bool) -> Layout {
+/// A port of a bridge; its number tells it from the other ports of its node, and the place of its link among all links numbers
+/// the slots of the fabric.
+fn port_of(kind: PortType, link: &LinkConfig, number: usize, place: usize) -> Pcie {
     let part = LinkPart { port: number as u8, ..LinkPart::new(link.generation, link.width) };
     // A link that goes down is news for hot-plug software. As no card is declared to go without a word, it is an error besides.
-    let slot = Slot { number: number as u16, hot_plug: true, surprise: false, power_limit: 25 };
-    let pcie = Pcie { mps: link.mps, slot: kind.is_downstream().then_some(slot), ..Pcie::new(kind, part) };
+    let slot = Slot { number: place as u16 + 1, hot_plug: true, surprise: false, power_limit: 25 };
+    Pcie {
+        mps: link.mps,
+        slot: kind.is_downstream().then_some(slot),
+        ten_bit_completer: ten_bit_completer(link),
+        ten_bit_requester: false,
+        ..Pcie::new(kind, part)
+    }
+}
+
+/// What can 16 GT/s must complete requests with 10 bits of tag (PCIe 5.0 §2.2.6.2).
+fn ten_bit_completer(link: &LinkConfig) -> bool {
+    link.generation >= Generation::Gen4
+}
+
+fn port_layout(identity: Identity, pcie: Pcie, ecrc: bool) -> Layout {
+    let root = pcie.port == PortType::RootPort;
     let layout = Layout::new(Type1 { interrupt_pin: 1, ..Type1::new(identity) })
         .capability(PowerManagement::default())
         .capability(Msi { vectors: 1, wide: true, masking: false })
         .capability(pcie);
-    layout.extended(Aer { root: kind == PortType::RootPort, ecrc })
+    layout.extended(Aer { root, ecrc })
 }
 
 fn function(name: &str, layout: &Layout, id: Bdf) -> Result<Function, BuildError> {

@@ -3,7 +3,7 @@
 //! slot by slot (`hot_plug`).
 
 use crate::config::HostConfig;
-use crate::config_request::dword;
+use crate::config_request::{FunctionAt, dword};
 use crate::end_point::EndPoint;
 use crate::ids::NodeId;
 use crate::node::Node;
@@ -295,11 +295,20 @@ impl Fabric {
         self.enumeration.over
     }
 
-    /// The configuration space of every function that software can reach, in the order of their IDs.
+    /// The configuration space of every function that software can reach, a bridge before what is below it. What is below a link that
+    /// is down cannot be reached, even if software has not heard of that yet.
     pub fn config_spaces(&mut self) -> Vec<(Bdf, ConfigSpace)> {
-        let ids: Vec<_> = self.hierarchy().iter().flat_map(|h| &h.functions).map(|f| f.bdf).collect();
-        let space = |id| self.find_function(id).map(|at| (id, self.function(at).space.clone()));
-        ids.into_iter().filter_map(space).collect()
+        let found: Vec<_> =
+            self.hierarchy().iter().flat_map(|h| &h.functions).map(|f| (f.bdf, f.parent)).collect();
+        let mut spaces: BTreeMap<Bdf, (FunctionAt, ConfigSpace)> = BTreeMap::new();
+        for (id, parent) in found {
+            let above = parent.map(|parent| spaces.get(&parent).map(|(at, _)| *at));
+            let cut_off = above.is_some_and(|above| above.is_none_or(|above| self.is_cut_off_below(above)));
+            if let Some(at) = self.find_function(id).filter(|_| !cut_off) {
+                spaces.insert(id, (at, self.function(at).space.clone()));
+            }
+        }
+        spaces.into_iter().map(|(id, (_, space))| (id, space)).collect()
     }
 }
 

@@ -151,6 +151,12 @@ impl Fabric {
         ports.find(|port| self.bridge_above(*port) == Some(at))
     }
 
+    /// Is the link below a bridge down? Inside a switch there is none.
+    pub(crate) fn is_cut_off_below(&self, bridge: FunctionAt) -> bool {
+        let peer = |port: PortId| self.ports[port.index()].peer;
+        self.downstream_port(bridge).is_some_and(|port| self.ports[peer(port).index()].held_down > 0)
+    }
+
     /// Software has configured what it found below the slot that it looked after, or everywhere.
     pub(crate) fn note_configured(&mut self, served: Option<Bdf>) {
         let slots = match served {

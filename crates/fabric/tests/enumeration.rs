@@ -7,13 +7,13 @@ use bench::any::{any_fabric, cases};
 use bench::script::{Card, Place, Script, read};
 use bench::{Bench, Watch, ns};
 use proptest::prelude::*;
-use tlplab_config::ConfigSpace;
 use tlplab_config::enumerate::{Function, ProblemKind};
+use tlplab_config::{ConfigSpace, PortType};
 use tlplab_device::{BarSpec, Identity};
 use tlplab_fabric::config::*;
 use tlplab_fabric::errors::ErrorKind;
 use tlplab_fabric::{Ending, Fabric};
-use tlplab_units::{Bdf, Duration, Time};
+use tlplab_units::{Bdf, Duration, Generation, Rcb, Time};
 use tlplab_wire::tlp::{Kind, Repr};
 
 /// Runs until software has enumerated; when that was.
@@ -93,6 +93,34 @@ fn tree(simulated: bool) -> Bench {
     bench.device("high", "sw0", 3, 2).model(Card::new().0);
     bench.device("alone", "host.rp3", 2, 1).memory(1 << 20);
     bench
+}
+
+/// 10-bit tags come with 16 GT/s, the read completion boundary is the host's, and no two slots have the same number.
+#[test]
+fn registers_show_links_slots_and_host() {
+    for (rcb, boundary) in Rcb::ALL.iter().copied().zip([0, 1]) {
+        let mut bench = tree(false);
+        bench.config.host.rcb = rcb;
+        bench.device("fast", "host.rp5", 4, 4).model(Card::new().0);
+        let mut fabric = bench.build();
+        let found = fabric.hierarchy().unwrap().clone();
+        let mut slots = Vec::new();
+        for (id, space) in fabric.config_spaces() {
+            let Some(at) = found.function(id).unwrap().capability(0x10) else { continue };
+            let (port, link) = (space.pcie().unwrap().port.unwrap(), space.link().unwrap());
+            let is_fast = link.capable.0 >= Generation::Gen4;
+            assert_eq!(space.read(at + 0x24) >> 16 & 1 == 1, is_fast, "{id}: 10-bit tag completer");
+            let shows = if matches!(port, PortType::RootPort | PortType::EndPoint) { boundary } else { 0 };
+            assert_eq!(space.read(at + 0x10) >> 3 & 1, shows, "{id}: read completion boundary");
+            if port.is_downstream() {
+                slots.push(space.read(at + 0x14) >> 19);
+            }
+        }
+        let count = slots.len();
+        slots.sort();
+        slots.dedup();
+        assert_eq!((count, slots.len()), (6, 6));
+    }
 }
 
 /// The devices that software found.
@@ -225,7 +253,7 @@ fn what_finds_no_room_is_named() {
     let greedy = fabric.id_of("greedy").unwrap();
     let problems: Vec<_> =
         fabric.hierarchy().unwrap().problems.iter().map(|p| (p.function, p.kind)).collect();
-    assert_eq!(problems, [(greedy, ProblemKind::NoAddress { index: 0, size: 1 << 30 })]);
+    assert_eq!(problems, [(greedy, ProblemKind::NoAddress { index: 0, size: 1 << 30, low_memory: true })]);
     assert_eq!(fabric.devices().iter().filter(|info| info.bars[0].is_some()).count(), 3);
 }
 

@@ -153,6 +153,8 @@ fn a_card_is_taken_out_and_put_back() {
     assert_eq!(slot(&mut fabric), (true, true, false, false, true));
     fabric.run_until(at(20));
     assert_eq!(slot(&mut fabric), (false, false, true, true, true));
+    assert!(fabric.hierarchy().unwrap().function(before[0].id).is_some(), "software has not heard");
+    assert!(fabric.config_spaces().iter().all(|(id, _)| *id != before[0].id), "but its registers are gone");
     assert_eq!((fabric.id_of("dev"), fabric.interrupts()), (Some(Bdf(0)), 0));
     fabric.run_until(at(40) - ns(1));
     assert_eq!(slot(&mut fabric), (false, false, false, false, true), "acknowledged");

@@ -183,8 +183,8 @@ fn load_objects(
     given: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<BTreeMap<String, Objects>> {
     let loader = py.import("tlplab.loader")?;
-    let refuse = |path: &str, failure: PyErr| {
-        let place = experiment.files.iter().find(|file| file.path == path);
+    let refuse = |device: &str, key: &str, failure: PyErr| {
+        let place = experiment.files.iter().find(|file| file.is_named_by(device, key));
         match place {
             Some(file) => error::experiment(py, &[file.missing(&failure.value(py).to_string())]),
             None => failure,
@@ -205,13 +205,13 @@ fn load_objects(
             if let ModelSpec::Python { object, parameters } = &spec.model {
                 let parameters = serde_json::json!(parameters).to_string();
                 let loaded = loader.call_method1("load_device", (&object.file, &object.name, parameters));
-                let device = loaded.map_err(|e| refuse(&object.file, e))?;
-                objects.identity = Some(identity::of(&device).map_err(|e| refuse(&object.file, e))?);
+                let device = loaded.map_err(|e| refuse(&spec.name, "model", e))?;
+                objects.identity = Some(identity::of(&device).map_err(|e| refuse(&spec.name, "model", e))?);
                 objects.device = Some(device.unbind());
             }
             if let Some(driver) = &spec.driver {
                 let loaded = loader.call_method1("load_driver", (&driver.file, &driver.name, Memory));
-                objects.driver = Some(loaded.map_err(|e| refuse(&driver.file, e))?.unbind());
+                objects.driver = Some(loaded.map_err(|e| refuse(&spec.name, "driver", e))?.unbind());
             }
         }
         parties.insert(spec.name.clone(), objects);

@@ -17,8 +17,10 @@ pub struct Pcie {
     pub mps: Mps,
     /// It can use 8 bits of tag.
     pub extended_tag: bool,
-    /// It can complete and, as a requester, use 10 bits of tag.
-    pub ten_bit_tag: bool,
+    /// It can complete requests with 10 bits of tag, as everything of 16 GT/s and more must (PCIe 5.0 §2.2.6.2).
+    pub ten_bit_completer: bool,
+    /// It can use 10 bits of tag for its own requests.
+    pub ten_bit_requester: bool,
     /// It has a function-level reset.
     pub function_level_reset: bool,
     /// Its link; `None` for a part of the root complex.
@@ -27,8 +29,10 @@ pub struct Pcie {
     pub slot: Option<Slot>,
     /// The vector of MSI or MSI-X that hot-plug and power management events use.
     pub interrupt_vector: u8,
-    /// It can report its tolerance of latency.
+    /// It can report its tolerance of latency, with the registers of [`ExtendedCapability::Ltr`](crate::ExtendedCapability::Ltr).
     pub ltr: bool,
+    /// A root port's read completion boundary is 128 bytes rather than 64.
+    pub read_boundary_128: bool,
     /// A downstream port can forward to any function number below it, without a device number.
     pub ari_forwarding: bool,
 }
@@ -125,12 +129,14 @@ impl Pcie {
             version: PcieVersion::V2,
             mps: Mps::ALL[2],
             extended_tag: true,
-            ten_bit_tag: true,
+            ten_bit_completer: true,
+            ten_bit_requester: true,
             function_level_reset: port.ends_path(),
             link: link.into(),
             slot: None,
             interrupt_vector: 0,
-            ltr: true,
+            ltr: false,
+            read_boundary_128: false,
             ari_forwarding: port.is_downstream(),
         }
     }
@@ -202,6 +208,9 @@ impl Pcie {
         block.set(pcie::LINK_CAPABILITIES, speed | width | surprise | reports | aspm_optional | port);
         let (disable, boundary) = (u16::from(downstream) << 4, u16::from(self.port.ends_path()) << 3);
         block.writable(pcie::LINK_CONTROL, 0x00C3 | disable | boundary);
+        if self.port == PortType::RootPort && self.read_boundary_128 {
+            block.set(pcie::LINK_CONTROL, pcie::READ_BOUNDARY_128);
+        }
         block.kept(pcie::LINK_CONTROL, 0x00CBu16);
         // Until the link trains the registers show what it would be at best; they are hardware's.
         block.set(pcie::LINK_STATUS, speed as u16 | width as u16 | 1 << 12);
@@ -211,10 +220,12 @@ impl Pcie {
         let timeouts = 0x1Fu32; // all ranges, and it can be switched off
         let ari = u32::from(self.ari_forwarding) << 5;
         let ltr = u32::from(self.ltr) << 11;
-        let tags = if self.ten_bit_tag { 0b11u32 << 16 } else { 0 };
+        let completer = if self.ten_bit_completer { pcie::TEN_BIT_COMPLETER } else { 0 };
+        let requester = if self.ten_bit_requester { pcie::TEN_BIT_REQUESTER } else { 0 };
+        let tags = completer | requester;
         block.set(pcie::DEVICE_CAPABILITIES_2, timeouts | ari | ltr | tags);
         let control = 0x1Fu16 | 0x0300 | u16::from(self.ari_forwarding) << 5;
-        let tags = u16::from(self.ten_bit_tag) << 12;
+        let tags = if self.ten_bit_requester { pcie::TEN_BIT_ENABLE } else { 0 };
         block.writable(pcie::DEVICE_CONTROL_2, control | u16::from(self.ltr) << 10 | tags);
         if let Some(link) = self.link {
             let speeds = (1u32 << link.speed.number()) - 1;

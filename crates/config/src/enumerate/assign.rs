@@ -162,7 +162,8 @@ fn place(found: &mut Hierarchy, needs: &Needs, wanted: &[Need], pool: Pool, (sta
             }
             (Some(bar), None) => {
                 let (bdf, index) = (function.bdf, function.base_address(bar).index);
-                found.problem(bdf, ProblemKind::NoAddress { index, size: need.size });
+                let low_memory = pool == Pool::Memory;
+                found.problem(bdf, ProblemKind::NoAddress { index, size: need.size, low_memory });
             }
             (None, Some(range)) => {
                 if let Some(windows) = &mut function.bridge {

@@ -2,7 +2,7 @@
 
 use super::access::Access;
 use super::hierarchy::{
-    BarFound, CapabilityFound, Function, Hierarchy, ProblemKind, VirtualFunctions, Windows,
+    BarFound, CapabilityFound, Completer, Function, Hierarchy, ProblemKind, VirtualFunctions, Windows,
 };
 use crate::header::BarKind;
 use crate::interrupt::InterruptMode;
@@ -35,10 +35,16 @@ pub(super) async fn examine(
         mrrs: Mrrs::ALL[2],
         interrupts: InterruptMode::Disabled,
         intx: None,
+        extended_tag: false,
+        completer: Completer::default(),
     };
     if let Some(at) = function.capability(id::PCIE) {
-        let capable = access.read(bdf, at + pcie::DEVICE_CAPABILITIES).await as usize & 7;
-        function.mps_supported = Mps::ALL[capable.min(5)];
+        let capable = access.read(bdf, at + pcie::DEVICE_CAPABILITIES).await;
+        function.mps_supported = Mps::ALL[(capable as usize & 7).min(5)];
+        function.extended_tag = capable & pcie::EXTENDED_TAG != 0;
+        if is_bridge && parent.is_none() {
+            function.completer = examine_completer(access, bdf, at).await;
+        }
     }
     let count = if is_bridge { 2 } else { 6 };
     function.bars = size_bars(access, found, bdf, Bars { at: header::BARS, first: 0, count }).await;
@@ -49,6 +55,19 @@ pub(super) async fn examine(
     function.intx = (1..=4).contains(&pin).then_some((pin, 0));
     found.functions.push(function);
     found.functions.len() - 1
+}
+
+/// A root port's side of tags and read completions.
+async fn examine_completer(access: &Access, bdf: Bdf, at: u16) -> Completer {
+    let boundary_128 = access.read16(bdf, at + pcie::LINK_CONTROL).await & pcie::READ_BOUNDARY_128 != 0;
+    let ten_bit_tag = second_capabilities(access, bdf, at).await & pcie::TEN_BIT_COMPLETER != 0;
+    Completer { ten_bit_tag, boundary_128 }
+}
+
+/// Device Capabilities 2; 0 where the structure at `at` is of the version that ends before it.
+pub(super) async fn second_capabilities(access: &Access, bdf: Bdf, at: u16) -> u32 {
+    let second = access.read16(bdf, at + pcie::CAPABILITIES).await & 0xF >= 2;
+    if second { access.read(bdf, at + pcie::DEVICE_CAPABILITIES_2).await } else { 0 }
 }
 
 /// Both chains.

@@ -48,6 +48,19 @@ pub struct Function {
     pub interrupts: InterruptMode,
     /// Its legacy interrupt pin, 1 to 4, and the root's wire, 0 to 3, on which it ends; `None`: it has none.
     pub intx: Option<(u8, u8)>,
+    /// It can use 8 bits of tag.
+    pub(super) extended_tag: bool,
+    /// What a root port does as a completer.
+    pub(super) completer: Completer,
+}
+
+/// How a root port answers what is below it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Completer {
+    /// Requests may have 10 bits of tag.
+    pub(super) ten_bit_tag: bool,
+    /// Its read completion boundary is 128 bytes.
+    pub(super) boundary_128: bool,
 }
 
 /// The virtual functions of a function with SR-IOV. Bus numbers and addresses are kept for all of them, as Linux does, but none is
@@ -147,6 +160,8 @@ pub enum ProblemKind {
         index: u8,
         /// Its bytes.
         size: u64,
+        /// It is memory that must be below 4 GiB.
+        low_memory: bool,
     },
     /// A BAR does not keep the address that is written to it.
     BarUnkept {
@@ -182,6 +197,16 @@ impl fmt::Display for BarName {
     }
 }
 
+/// Bytes in a message, in the largest unit that divides them.
+struct Size(u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = (self.0.trailing_zeros() / 10).min(4) as usize;
+        write!(f, "{} {}", self.0 >> (10 * unit), ["bytes", "KiB", "MiB", "GiB", "TiB"][unit])
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.function)?;
@@ -198,9 +223,10 @@ impl fmt::Display for Problem {
                 let bar = BarName(index);
                 write!(f, "{bar} reads {mask:#x} after ones were written, which is no size; left out")
             }
-            ProblemKind::NoAddress { index, size } => {
-                let bar = BarName(index);
-                write!(f, "no address is left for {bar} of {size:#x} bytes; that space stays off")
+            ProblemKind::NoAddress { index, size, low_memory } => {
+                let (bar, size) = (BarName(index), Size(size));
+                let place = if low_memory { " below 4 GiB" } else { "" };
+                write!(f, "no address{place} is left for {bar} of {size}; that space stays off")
             }
             ProblemKind::BarUnkept { index, found } => {
                 let bar = BarName(index);
@@ -275,6 +301,14 @@ impl Hierarchy {
         let indices: BTreeMap<Bdf, usize> = self.functions.iter().map(|f| f.bdf).zip(0..).collect();
         let parent = |function: &Function| function.parent.and_then(|bdf| indices.get(&bdf).copied());
         self.functions.iter().map(parent).collect()
+    }
+    /// What answers the requests of a function: the root port above it.
+    pub(super) fn completer(&self, function: &Function) -> Completer {
+        let mut at = function;
+        while let Some(above) = at.parent.and_then(|bdf| self.function(bdf)) {
+            at = above;
+        }
+        at.completer
     }
     pub(super) fn index_of(&self, bdf: Bdf) -> Option<usize> {
         self.functions.iter().position(|function| function.bdf == bdf)

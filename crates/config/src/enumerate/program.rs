@@ -1,7 +1,8 @@
 //! Writing down what was decided, and switching functions on.
 
 use super::access::Access;
-use super::hierarchy::{Function, Hierarchy, ProblemKind, Windows};
+use super::examine::second_capabilities;
+use super::hierarchy::{Completer, Function, Hierarchy, ProblemKind, Windows};
 use super::{InterruptPolicy, MpsPolicy, Settings, slot};
 use crate::interrupt::InterruptMode;
 use crate::registers::{aer, bridge_control, command, header, id, msi, msix, pcie};
@@ -32,6 +33,7 @@ pub(super) async fn program(
             write_windows(access, function.bdf, windows).await;
         }
         write_device_control(access, settings, function).await;
+        suit_completer(access, function, found.completer(function)).await;
         report_errors(access, settings, function).await;
         if let Some((_, wire)) = function.intx {
             access.write8(function.bdf, header::INTERRUPT, wire).await;
@@ -151,13 +153,31 @@ async fn write_windows(access: &Access, bdf: Bdf, windows: &Windows) {
     }
 }
 
-/// Payload and read request sizes, and reporting of errors.
+/// Payload and read request sizes, 8 bits of tag, and reporting of errors.
 async fn write_device_control(access: &Access, settings: &Settings, function: &Function) {
     let Some(at) = function.capability(id::PCIE) else { return };
     let old = access.read16(function.bdf, at + pcie::DEVICE_CONTROL).await;
     let sizes = exponent(function.mps.bytes()) << 5 | exponent(function.mrrs.bytes()) << 12;
     let reporting = if settings.error_reporting { 0b1111 } else { 0 };
-    access.write16(function.bdf, at + pcie::DEVICE_CONTROL, old & !0x70EF | sizes | reporting).await;
+    let tags = if function.extended_tag { pcie::EXTENDED_TAG_ENABLE } else { 0 };
+    access.write16(function.bdf, at + pcie::DEVICE_CONTROL, old & !0x70EF | sizes | reporting | tags).await;
+}
+
+/// Tells an end point what the root port above it can: 10 bits of tag (PCIe 5.0 §2.2.6.2), and completions split at 128 bytes.
+async fn suit_completer(access: &Access, function: &Function, completer: Completer) {
+    let bdf = function.bdf;
+    let Some(at) = function.capability(id::PCIE).filter(|_| function.bridge.is_none()) else { return };
+    if completer.boundary_128 {
+        let old = access.read16(bdf, at + pcie::LINK_CONTROL).await;
+        access.write16(bdf, at + pcie::LINK_CONTROL, old | pcie::READ_BOUNDARY_128).await;
+    }
+    if completer.ten_bit_tag
+        && function.extended_tag
+        && second_capabilities(access, bdf, at).await & pcie::TEN_BIT_REQUESTER != 0
+    {
+        let old = access.read16(bdf, at + pcie::DEVICE_CONTROL_2).await;
+        access.write16(bdf, at + pcie::DEVICE_CONTROL_2, old | pcie::TEN_BIT_ENABLE).await;
+    }
 }
 
 /// Makes the payload of a function that is at work smaller, and leaves all else as it is.

@@ -1,7 +1,7 @@
 //! Who is there: bus numbers depth first, functions, and who is left out.
 
 use super::access::Access;
-use super::examine::{examine, examine_virtual};
+use super::examine::{examine, examine_virtual, second_capabilities};
 use super::hierarchy::{Function, Hierarchy, ProblemKind};
 use super::program::close_windows;
 use super::{Settings, slot};
@@ -133,9 +133,7 @@ async fn ari_forwarding(access: &Access, found: &mut Hierarchy, function_0: usiz
     if !listed && !windows.ari_forwarding {
         return false;
     }
-    let second = access.read16(bdf, at + pcie::CAPABILITIES).await & 0xF >= 2;
-    let capable = second
-        && access.read(bdf, at + pcie::DEVICE_CAPABILITIES_2).await & u32::from(pcie::ARI_FORWARDING) != 0;
+    let capable = second_capabilities(access, bdf, at).await & u32::from(pcie::ARI_FORWARDING) != 0;
     windows.ari_forwarding = listed && capable;
     if capable {
         let bit = if listed { pcie::ARI_FORWARDING } else { 0 };

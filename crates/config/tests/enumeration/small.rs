@@ -54,6 +54,41 @@ fn everything_is_found_and_has_its_place() {
     assert!(slot.subordinate > slot.secondary && slot.memory.is_some() && slot.prefetchable.is_some());
 }
 
+/// An end point uses tags as wide as both it and the root port can, and knows the root port's read completion boundary.
+#[test]
+fn end_points_are_told_what_the_root_port_can() {
+    type Change = fn(&mut Pcie);
+    let change = |mut layout: Layout, change: Change| {
+        layout.capabilities.iter_mut().for_each(|(_, capability)| {
+            if let Capability::Pcie(pcie) = capability {
+                change(pcie);
+            }
+        });
+        layout
+    };
+    let same: Change = |_| ();
+    let cases: [(Change, Change, u8, bool); 6] = [
+        (same, same, 10, false),
+        (|root| root.ten_bit_completer = false, same, 8, false),
+        (same, |card| card.ten_bit_requester = false, 8, false),
+        (same, |card| (card.extended_tag, card.ten_bit_requester) = (false, false), 5, false),
+        (same, |card| card.version = PcieVersion::V1, 8, false),
+        (|root| root.read_boundary_128 = true, same, 10, true),
+    ];
+    for (root, card, tag_bits, boundary_128) in cases {
+        let root = Node::new(&change(port(PortType::RootPort, None), root));
+        let card = Node::new(&change(end_point(&[(0, Bar::memory32(1 << 12))], Mps::ALL[0]), card));
+        let switch = Node::new(&port(PortType::Upstream, None))
+            .with(0, Node::new(&port(PortType::Downstream, None)).with(0, card));
+        let mut machine = Machine::new([((1, 0), root.with(0, switch))]);
+        let found = machine.run(Enumerator::new(Settings::default()));
+        let card = found.functions.last().unwrap();
+        let space = &machine.node(card.bdf).unwrap().space;
+        let link_control = space.read(card.capability(0x10).unwrap() + 0x10);
+        assert_eq!((space.pcie().unwrap().tag_bits, link_control >> 3 & 1 == 1), (tag_bits, boundary_128));
+    }
+}
+
 #[test]
 fn a_card_is_added_and_removed() {
     let mut machine = machine();
@@ -91,7 +126,7 @@ fn broken_devices_are_named_and_the_rest_goes_on() {
         ),
         (
             |node| _ = node.broken.insert(0x10, 0x8000_0000),
-            &[ProblemKind::NoAddress { index: 0, size: 1 << 31 }],
+            &[ProblemKind::NoAddress { index: 0, size: 1 << 31, low_memory: true }],
         ),
         // It has the right size, and then another address than it was given.
         (
