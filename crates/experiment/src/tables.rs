@@ -442,7 +442,7 @@ pub static DEVICE: Section = Section {
             Kind::Time,
             r#""0s""#,
             r#""100ms""#,
-            "Until this long after a reset it answers configuration requests with Retry Status (CRS).",
+            "Until this long after a reset it answers configuration requests with Retry Status (CRS). Without effect on enumeration before time 0.",
         ),
         key("relaxed_ordering", Kind::Boolean, "false", "true", "Sets RO on its memory requests."),
         key("id_based_ordering", Kind::Boolean, "false", "true", "Sets IDO on its memory requests."),
