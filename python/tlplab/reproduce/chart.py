@@ -90,9 +90,14 @@ def page(title: str, charts: list[Chart], heading: tuple[str, ...], lines: list[
     figures = "".join(f"<figure>{chart.svg()}</figure>" for chart in charts)
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
         "<style>body{font:14px/1.5 sans-serif;max-width:1040px;margin:2em auto;padding:0 1em;color:#222}"
         "figure{display:inline-block;margin:8px}table{border-collapse:collapse}"
         "td,th{border-bottom:1px solid #ddd;padding:3px 8px;text-align:left;vertical-align:top}"
-        "td:nth-child(-n+5){white-space:nowrap}</style>"
+        "td:nth-child(-n+5){white-space:nowrap}svg{max-width:100%;height:auto}"
+        # On a phone each row is a paragraph: its result, its figures, its note.
+        "@media(max-width:720px){figure{margin:8px 0}tr:first-child{display:none}tr{display:block;padding:8px 0;border-bottom:1px solid #ddd}"
+        "td,td:nth-child(-n+5){display:inline-block;border:0;padding:0 12px 0 0;white-space:normal}"
+        "td:first-child,td:last-child{display:block}td:first-child{font-weight:bold}}</style>"
         f"<h1>{escape(title)}</h1>{figures}<table><tr>{head}</tr>{body}</table></html>\n"
     )
