@@ -1,0 +1,178 @@
+//! A link and how transfers are cut on it: what a transfer costs in each direction, and how much of that a second has.
+
+use crate::compat::Mistakes;
+use crate::cut::{Completions, Requests, Span, completions, requests};
+use crate::link::{COMPLETION_HEADER, DLLP, FLIT, FRAMING, Link};
+use std::ops::{Add, Mul};
+use tlplab_units::{Mps, Mrrs, Rcb};
+
+/// Bytes on the wire in each direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bytes {
+    /// From the device to the host.
+    pub up: f64,
+    /// From the host to the device.
+    pub down: f64,
+}
+
+impl Add for Bytes {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self { up: self.up + other.up, down: self.down + other.down }
+    }
+}
+
+impl Mul<f64> for Bytes {
+    type Output = Self;
+    fn mul(self, factor: f64) -> Self {
+        Self { up: self.up * factor, down: self.down * factor }
+    }
+}
+
+/// Who asks for a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Party {
+    /// The device below the link: DMA, interrupts.
+    Device,
+    /// The host above it: a driver's reads and writes of registers.
+    Host,
+}
+
+/// What it asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Memory read: a request one way, completions the other.
+    Read,
+    /// Memory write: one way.
+    Write,
+}
+
+/// A link, and how what crosses it is cut.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Connection {
+    /// The link.
+    pub link: Link,
+    /// Addresses above 4 GiB: headers of four doublewords, otherwise three (PCIe 5.0 §2.2.4.1).
+    pub wide_addresses: bool,
+    /// TLPs end in a digest of four bytes (§2.7.1).
+    pub ecrc: bool,
+    /// Largest payload.
+    pub mps: Mps,
+    /// Largest read request.
+    pub mrrs: Mrrs,
+    /// Read completion boundary in bytes: 64 or 128; the public model also takes 256 and 512.
+    pub rcb: u64,
+    /// Where the device cuts its requests.
+    pub requests: Requests,
+    /// Where the host cuts completions.
+    pub completions: Completions,
+    /// Mistakes of the public model to make.
+    pub mistakes: Mistakes,
+}
+
+impl Connection {
+    /// 64-bit addresses, no ECRC, an RCB of 64 B, requests cut at multiples, completions as long as possible.
+    pub fn new(link: Link, mps: Mps, mrrs: Mrrs) -> Self {
+        Self {
+            link,
+            wide_addresses: true,
+            ecrc: false,
+            mps,
+            mrrs,
+            rcb: u64::from(Rcb::ALL[0].bytes()),
+            requests: Requests::Aligned,
+            completions: Completions::Max,
+            mistakes: Mistakes::NONE,
+        }
+    }
+
+    /// Bytes per second of the physical layer, each way: after line coding, before everything else.
+    pub fn raw(&self) -> f64 {
+        self.mistakes.raw(&self.link)
+    }
+
+    /// Bytes per second for TLPs, each way: without ordered sets and, outside flits, without Acks and UpdateFCs as often as the
+    /// specification's limits ask (PCIe 5.0 §3.6.3.1, §2.6.1.2). In flit mode both have a place of their own in each flit.
+    pub fn capacity(&self) -> f64 {
+        if self.mistakes.flits(&self.link) {
+            return self.raw() * FLIT.0 / FLIT.1;
+        }
+        let symbol = self.mistakes.symbol_bytes(&self.link);
+        let limits = self.mistakes.dllp_limits(&self.link, self.mps);
+        let dllps: f64 = limits.into_iter().map(|limit| DLLP / (limit * symbol)).sum();
+        self.raw() * (1.0 - dllps - self.mistakes.skips(&self.link))
+    }
+
+    /// What surrounds the payload of a memory request, in bytes.
+    fn request_overhead(&self) -> f64 {
+        self.overhead(if self.wide_addresses { 16.0 } else { 12.0 })
+    }
+
+    fn overhead(&self, header: f64) -> f64 {
+        let framing = if self.mistakes.flits(&self.link) { 0.0 } else { FRAMING };
+        let digest = if self.ecrc { 4.0 } else { 0.0 };
+        framing + header + digest
+    }
+
+    fn payload(&self, span: Span) -> f64 {
+        if self.mistakes.loose_cuts { span.bytes as f64 } else { span.doublewords() as f64 * 4.0 }
+    }
+
+    /// Where a transfer begins.
+    fn placed(&self, transfer: Span) -> Span {
+        if self.mistakes.loose_cuts { Span { start: 0, ..transfer } } else { transfer }
+    }
+
+    /// Write TLPs that a transfer takes.
+    pub fn writes(&self, transfer: Span) -> u64 {
+        requests(self.placed(transfer), self.mps.bytes().into(), self.requests).map(|(_, count)| count).sum()
+    }
+
+    /// Units of 16 bytes of flow control that the writes of a transfer take.
+    pub fn write_credits(&self, transfer: Span) -> u64 {
+        let groups = requests(self.placed(transfer), self.mps.bytes().into(), self.requests);
+        groups.map(|(write, count)| write.credits() * count).sum()
+    }
+
+    /// Read requests that a transfer takes.
+    pub fn reads(&self, transfer: Span) -> u64 {
+        requests(self.placed(transfer), self.mrrs.bytes().into(), self.requests).map(|(_, count)| count).sum()
+    }
+
+    /// Completions that answer them.
+    pub fn completions(&self, transfer: Span) -> u64 {
+        let mps = u64::from(self.mps.bytes());
+        if self.mistakes.loose_cuts {
+            return transfer.bytes.div_ceil(if self.completions == Completions::Rcb {
+                self.rcb
+            } else {
+                mps
+            });
+        }
+        let groups = requests(transfer, self.mrrs.bytes().into(), self.requests);
+        groups.map(|(read, count)| completions(read, mps, self.rcb, self.completions) * count).sum()
+    }
+
+    /// What a transfer costs in each direction.
+    pub fn cost(&self, by: Party, access: Access, transfer: Span) -> Bytes {
+        let (there, back) = match access {
+            Access::Write => {
+                (self.writes(transfer) as f64 * self.request_overhead() + self.payload(transfer), 0.0)
+            }
+            Access::Read => {
+                let completion = self.overhead(COMPLETION_HEADER);
+                let answer = self.completions(transfer) as f64 * completion + self.payload(transfer);
+                (self.reads(transfer) as f64 * self.request_overhead(), answer)
+            }
+        };
+        match by {
+            Party::Device => Bytes { up: there, down: back },
+            Party::Host => Bytes { up: back, down: there },
+        }
+    }
+
+    /// How often a second something that costs so much can be done: the fuller direction decides.
+    pub fn rate(&self, cost: Bytes) -> f64 {
+        self.capacity() / cost.up.max(cost.down)
+    }
+}

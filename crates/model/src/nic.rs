@@ -1,0 +1,92 @@
+//! NICs as data: the transactions that a packet takes, and what is left of the link for packets.
+
+use crate::connection::{Access, Bytes, Connection, Party};
+use crate::cut::Span;
+
+/// A NIC and its driver.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nic {
+    /// What it is, for people.
+    pub title: String,
+    /// What sending a packet takes, in the order in which it happens.
+    pub transmit: Vec<Transaction>,
+    /// What receiving a packet takes.
+    pub receive: Vec<Transaction>,
+}
+
+/// One transaction of a packet, or of several.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transaction {
+    /// What is transferred, for people.
+    pub what: String,
+    /// Who asks for it.
+    pub by: Party,
+    /// Read or write.
+    pub access: Access,
+    /// How much, at once.
+    pub size: Size,
+    /// It takes place once for so many packets.
+    pub batch: u64,
+    /// Where it starts within a page of 4 KiB.
+    pub offset: u64,
+}
+
+/// How much a transaction transfers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// The packet.
+    Packet,
+    /// Bytes.
+    Bytes(u64),
+}
+
+/// Which way packets go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ways {
+    /// The host sends.
+    Transmit,
+    /// The host receives.
+    Receive,
+    /// As many each way.
+    Both,
+}
+
+/// The NICs of pcie-bench's Figure 1: name and TOML text.
+pub const NICS: [(&str, &str); 3] = [
+    ("simple", include_str!("../nics/simple.toml")),
+    ("kernel", include_str!("../nics/kernel.toml")),
+    ("dpdk", include_str!("../nics/dpdk.toml")),
+];
+
+impl Nic {
+    /// What a packet of `packet` bytes (without Ethernet's check sequence) costs on the link.
+    pub fn cost(&self, connection: &Connection, ways: Ways, packet: u64) -> Bytes {
+        let transmit = || sum(&self.transmit, connection, packet, false);
+        let receive = || sum(&self.receive, connection, packet, connection.mistakes.lost_requests);
+        match ways {
+            Ways::Transmit => transmit(),
+            Ways::Receive => receive(),
+            Ways::Both => transmit() + receive(),
+        }
+    }
+
+    /// Packets per second that the link has room for, each way.
+    pub fn packets(&self, connection: &Connection, ways: Ways, packet: u64) -> f64 {
+        connection.rate(self.cost(connection, ways, packet))
+    }
+}
+
+/// `lose`: what went up before the packet does is forgotten, as the public model does.
+fn sum(transactions: &[Transaction], connection: &Connection, packet: u64, lose: bool) -> Bytes {
+    transactions.iter().fold(Bytes::default(), |mut sum, step| {
+        if lose && step.size == Size::Packet && (step.by, step.access) == (Party::Device, Access::Write) {
+            sum.up = 0.0;
+        }
+        let bytes = match step.size {
+            Size::Packet => packet,
+            Size::Bytes(bytes) => bytes,
+        };
+        let cost = connection.cost(step.by, step.access, Span::new(step.offset, bytes));
+        sum + cost * (1.0 / step.batch as f64)
+    })
+}
