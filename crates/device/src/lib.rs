@@ -36,6 +36,7 @@
 //! * [`load`]: the load generator; [`replay`]: a captured trace again. Both run as devices and on the host.
 //! * [`random`]: random numbers keyed by a component's name
 
+pub mod bench_engine;
 pub mod contract;
 pub mod dd;
 pub mod dma;
@@ -53,6 +54,7 @@ pub mod ring;
 pub mod ring_driver;
 pub mod storage;
 
+pub use bench_engine::{BenchEngine, EngineProfile};
 pub use contract::{Action, Context, Device, DmaError, Event, OpId, Refusal, ReplyToken};
 pub use dd::{Dd, DdLoad};
 pub use dma::{Dma, DmaDriver};

@@ -1,0 +1,103 @@
+//! What a benchmark device is asked to do, and where.
+
+use crate::random::Random;
+use tlplab_units::Time;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// The latency of one read at a time.
+    ReadLatency,
+    /// One at a time, a write and then a read of the same address, timed together.
+    WriteReadLatency,
+    /// Reads, as many at once as there are slots.
+    ReadBandwidth,
+    /// Writes, as many at once as there are slots.
+    WriteBandwidth,
+    /// Reads and writes in turn, as many at once as there are slots.
+    ReadWriteBandwidth,
+}
+
+impl Measure {
+    /// Is it about latency?
+    pub fn is_latency(self) -> bool {
+        matches!(self, Self::ReadLatency | Self::WriteReadLatency)
+    }
+}
+
+/// By which way operations reach the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interface {
+    /// The command interface.
+    Command,
+    /// The DMA engine.
+    Dma,
+}
+
+/// One run of a benchmark device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// What is measured.
+    pub measure: Measure,
+    /// By which interface.
+    pub interface: Interface,
+    /// First byte of the buffer in host memory.
+    pub base: u64,
+    /// Units that the buffer has; at least one.
+    pub units: u64,
+    /// Bytes from one unit to the next.
+    pub stride: u64,
+    /// First byte of a transfer in its unit.
+    pub offset: u64,
+    /// First byte of a transfer in the device's memory.
+    pub device_offset: u64,
+    /// Bytes of a transfer; at least one.
+    pub size: u64,
+    /// Any unit is next, uniformly; else one after the other, again from the start after the last.
+    pub random: bool,
+    /// Operations before those that are measured.
+    pub warmup: u64,
+    /// Operations that are measured; of reads and writes in turn, so many of each.
+    pub count: u64,
+    /// Seed of the order.
+    pub seed: u64,
+}
+
+/// Hears of what is measured, as it happens.
+pub trait Sink: Send {
+    /// A measured operation took so many ticks of the device's clock.
+    fn latency(&mut self, begun: Time, ended: Time, ticks: u64);
+    /// A transfer is over, in the order in which they end; those before the measured ones are told, too.
+    fn transfer(&mut self, at: Time, write: bool);
+}
+
+/// The addresses of a job, one after the other.
+#[derive(Clone, Debug)]
+pub(super) struct Addresses {
+    first: u64,
+    stride: u64,
+    units: u64,
+    next: u64,
+    random: Option<Random>,
+}
+
+impl Addresses {
+    pub(super) fn new(job: &Job) -> Self {
+        Self {
+            first: job.base + job.offset,
+            stride: job.stride,
+            units: job.units,
+            next: 0,
+            random: job.random.then(|| Random::keyed(job.seed, "bench", "addresses")),
+        }
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        let unit = match &mut self.random {
+            Some(random) => random.below(self.units),
+            None => self.next,
+        };
+        self.next = if unit + 1 == self.units { 0 } else { unit + 1 };
+        self.first + unit * self.stride
+    }
+}

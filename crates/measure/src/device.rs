@@ -1,0 +1,198 @@
+//! Device profiles: what a benchmark device costs, read from TOML.
+
+use crate::target::MeasureError;
+use serde::{Deserialize, Deserializer};
+use tlplab_device::EngineProfile;
+use tlplab_device::bench_engine::{Clock, CommandInterface, DmaEngine};
+use tlplab_units::{Duration, Mps, Mrrs, QuantityError, quantity};
+
+/// A device that benchmarks run on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceProfile {
+    /// Its name, or its file's.
+    pub name: String,
+    /// What it is.
+    pub title: String,
+    /// Max_Payload_Size.
+    pub mps: Mps,
+    /// Max_Read_Request_Size.
+    pub mrrs: Mrrs,
+    /// Read requests that it may have outstanding.
+    pub tags: u16,
+    /// Its engine.
+    pub engine: EngineProfile,
+}
+
+/// The devices that come with tlplab: name and file.
+pub const PROFILES: &[(&str, &str)] = &[
+    ("ideal", include_str!("../profiles/devices/ideal.toml")),
+    ("netfpga", include_str!("../profiles/devices/netfpga.toml")),
+    ("nfp6000", include_str!("../profiles/devices/nfp6000.toml")),
+];
+
+/// A profile by name, or from a file that ends in `.toml`, whose text `read` brings.
+///
+/// # Errors
+/// The name is unknown, the file cannot be read, or something in it is wrong.
+pub fn profile(
+    name: &str,
+    read: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<DeviceProfile, MeasureError> {
+    if let Some((_, text)) = PROFILES.iter().find(|(known, _)| *known == name) {
+        return parse(name, text);
+    }
+    if !name.ends_with(".toml") {
+        let names: Vec<_> = PROFILES.iter().map(|(name, _)| *name).collect();
+        let names = names.join(", ");
+        let message =
+            format!("there is no device profile {name:?}; there are {names}, or a file that ends in .toml");
+        return Err(MeasureError::Device(message));
+    }
+    let text = read(name).map_err(|why| MeasureError::Device(format!("cannot read {name:?}: {why}")))?;
+    parse(name, &text)
+}
+
+/// A profile from its text.
+///
+/// # Errors
+/// What is wrong, and in which line.
+pub fn parse(name: &str, text: &str) -> Result<DeviceProfile, MeasureError> {
+    let file: File = toml::from_str(text).map_err(|error| {
+        let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
+        MeasureError::Device(format!("device profile {name}:{line}: {}", error.message()))
+    })?;
+    let refuse = |what: String| MeasureError::Device(format!("device profile {name}: {what}"));
+    let mps = u32::try_from(file.link.mps).ok().and_then(Mps::new);
+    let mrrs = u32::try_from(file.link.mrrs).ok().and_then(Mrrs::new);
+    let (Some(mps), Some(mrrs)) = (mps, mrrs) else {
+        return Err(refuse("link.mps and link.mrrs are powers of two from 128B to 4096B".into()));
+    };
+    let Dma { chunk, alignment, slots, .. } = file.dma;
+    for (key, value) in [
+        ("clock.hz", file.clock.hz),
+        ("clock.cycles_per_tick", file.clock.cycles_per_tick.into()),
+        ("link.tags", file.link.tags.into()),
+        ("command.slots", file.command.slots.into()),
+        ("dma.chunk", chunk),
+        ("dma.alignment", alignment),
+        ("dma.slots", slots.into()),
+    ] {
+        if value == 0 {
+            return Err(refuse(format!("{key} is 0; it is at least 1")));
+        }
+    }
+    Ok(DeviceProfile {
+        name: name.into(),
+        title: file.title,
+        mps,
+        mrrs,
+        tags: file.link.tags,
+        engine: EngineProfile {
+            clock: Clock { hz: file.clock.hz, cycles_per_tick: file.clock.cycles_per_tick },
+            between: file.between,
+            mps: mps.bytes(),
+            transmit: file.link.transmit,
+            command: CommandInterface {
+                limit: file.command.limit,
+                issue: file.command.issue,
+                completion: file.command.completion,
+                slots: file.command.slots,
+            },
+            dma: DmaEngine {
+                issue: file.dma.issue,
+                completion: file.dma.completion,
+                interval: file.dma.interval,
+                chunk,
+                chunk_interval: file.dma.chunk_interval,
+                alignment,
+                slots,
+                internal_rate: file.dma.internal_rate,
+            },
+        },
+    })
+}
+
+/// The file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    title: String,
+    #[allow(dead_code)] // Where the values are from is for people to read.
+    source: String,
+    #[serde(deserialize_with = "time")]
+    between: Duration,
+    clock: ClockTable,
+    link: Link,
+    command: Command,
+    dma: Dma,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClockTable {
+    hz: u64,
+    cycles_per_tick: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Link {
+    #[serde(deserialize_with = "size")]
+    mps: u64,
+    #[serde(deserialize_with = "size")]
+    mrrs: u64,
+    tags: u16,
+    #[serde(default, deserialize_with = "rate")]
+    transmit: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Command {
+    #[serde(deserialize_with = "size")]
+    limit: u64,
+    #[serde(deserialize_with = "time")]
+    issue: Duration,
+    #[serde(deserialize_with = "time")]
+    completion: Duration,
+    slots: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Dma {
+    #[serde(deserialize_with = "time")]
+    issue: Duration,
+    #[serde(deserialize_with = "time")]
+    completion: Duration,
+    #[serde(deserialize_with = "time")]
+    interval: Duration,
+    #[serde(deserialize_with = "size")]
+    chunk: u64,
+    #[serde(deserialize_with = "time")]
+    chunk_interval: Duration,
+    #[serde(deserialize_with = "size")]
+    alignment: u64,
+    slots: u32,
+    #[serde(default, deserialize_with = "rate")]
+    internal_rate: Option<u64>,
+}
+
+fn quantity<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    read: fn(&str) -> Result<T, QuantityError>,
+) -> Result<T, D::Error> {
+    read(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+}
+
+fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    quantity(deserializer, quantity::time)
+}
+
+fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    quantity(deserializer, quantity::size)
+}
+
+fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    quantity(deserializer, quantity::rate).map(Some)
+}
