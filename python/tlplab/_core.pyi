@@ -84,3 +84,25 @@ def size(text: str) -> int:
 
 def duration_fs(text: str) -> int:
     """Femtoseconds of a time such as "1.5us". Raises ValueError."""
+
+@final
+class Bench:
+    """A target that runs benchmarks: `tlplab.bench.running` runs cases on it, from several threads."""
+
+    def __init__(self, host: str, device: str, link: str, host_keys: Sequence[tuple[str, str]] = ()) -> None:
+        """The simulator, with a host and a device profile. Raises ExperimentError, ValueError."""
+    def run(self, case: str) -> str:
+        """Runs a case (JSON); what was measured as JSON. Other Python threads run meanwhile. Raises ValueError, RunError."""
+    def stop(self) -> None:
+        """Ends all runs soon; each returns what it has measured."""
+    def done(self) -> float:
+        """How many cases are done, with the parts of those under way."""
+
+def check_case(case: str) -> None:
+    """Raises ValueError for a case that cannot be: what is wrong, what would be right."""
+
+def bench_devices() -> list[tuple[str, str]]:
+    """The device profiles: name and TOML text."""
+
+def bench_columns() -> tuple[str, str, str]:
+    """Headers of latency, bandwidth and distribution files."""

@@ -55,7 +55,7 @@ pub(crate) fn party(py: Python<'_>, cause: PyErr) -> PyErr {
     error
 }
 
-fn run_error(py: Python<'_>, message: &str) -> PyErr {
+pub(crate) fn run_error(py: Python<'_>, message: &str) -> PyErr {
     let made = py.import("tlplab.errors").and_then(|module| module.getattr("RunError")?.call1((message,)));
     made.map_or_else(|failure| failure, PyErr::from_value)
 }

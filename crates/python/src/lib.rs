@@ -4,6 +4,7 @@
 //!
 //! * [`simulation`]: a run, stepped from Python
 //! * [`outline`]: an experiment read and checked, as data
+//! * [`bench`]: benchmarks, on a target
 //! * [`catalog`]: what experiments can name, their schema
 //! * [`files`]: the files that an experiment names
 //! * [`error`]: mistakes become Python exceptions
@@ -11,6 +12,7 @@
 //! Devices and drivers in Python are driven from outside the fabric: [`party`] is what both have in common, [`device`] and
 //! [`driver`] turn the fabric's events into tuples and tuples into actions. [`identity`] is what a device says of itself.
 
+mod bench;
 mod catalog;
 mod device;
 mod driver;
@@ -25,6 +27,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use super::bench::{Bench, bench_columns, bench_devices, check_case};
     #[pymodule_export]
     use super::catalog::{duration_fs, hosts, models, reference, schema, size};
     #[pymodule_export]

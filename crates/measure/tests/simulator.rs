@@ -1,0 +1,78 @@
+//! The simulator as a target.
+
+use tlplab_measure::{Case, MeasureError, Measured, Setup, Simulator, Target, Test, csv};
+
+fn simulator(host: &str, device: &str) -> Simulator {
+    let setup = Setup { host: host.into(), device: device.into(), ..Setup::default() };
+    Simulator::new(&setup, &|path| Err(format!("there is no {path}"))).unwrap()
+}
+
+fn run(target: &dyn Target, case: &Case) -> Measured {
+    target.run(case, &mut |_| true).unwrap()
+}
+
+/// What the engine costs, by hand, on a host and a link that cost less: a write of 129 bytes is two chunks of 17 ns and 4.1 ns.
+#[test]
+fn the_engines_interval_limits_small_writes() {
+    let simulator = simulator("ideal", "nfp6000");
+    for (size, picoseconds) in [(64, 21_100), (128, 21_100), (129, 38_100), (257, 55_100)] {
+        let measured = run(&simulator, &Case::new(Test::BwWr, size));
+        let each = measured.elapsed.as_fs() as f64 / measured.operations as f64 / 1e3;
+        assert!((each / f64::from(picoseconds) - 1.0).abs() < 1e-3, "{size}: {each} ps");
+    }
+}
+
+/// Little's law: with 32 operations at a time, bandwidth is 32 of them in a latency.
+#[test]
+fn reads_in_flight_limit_small_reads() {
+    let simulator = simulator("server", "ideal");
+    let latency = run(&simulator, &Case::new(Test::LatRd, 8)).latency.mean().unwrap();
+    let measured = run(&simulator, &Case::new(Test::BwRd, 8));
+    let each = measured.elapsed.as_fs() as f64 / measured.operations as f64 / 1e6;
+    assert!((each * 32.0 / latency - 1.0).abs() < 0.03, "{each} ns each, {latency} ns latency");
+}
+
+#[test]
+fn the_same_case_gives_the_same_measurement() {
+    let case = Case { pattern: tlplab_measure::Pattern::Random, ..Case::new(Test::BwRdwr, 300) };
+    let (first, again) = (simulator("server", "nfp6000"), simulator("server", "nfp6000"));
+    run(&first, &Case::new(Test::BwWr, 64));
+    assert_eq!(run(&first, &case), run(&again, &case));
+}
+
+#[test]
+fn what_was_measured_before_a_stop_is_kept() {
+    let simulator = simulator("server", "nfp6000");
+    let case = Case { count: Some(1 << 40), ..Case::new(Test::LatRd, 64) };
+    let mut looks = 0;
+    let measured = simulator
+        .run(&case, &mut |fraction| {
+            looks += 1;
+            assert!((0.0..0.01).contains(&fraction));
+            looks < 3
+        })
+        .unwrap();
+    assert!(!measured.complete && measured.latency.samples() > 100, "{}", measured.latency.samples());
+    assert_eq!(csv::row(&measured).split(',').count(), csv::LATENCY.split(',').count());
+}
+
+#[test]
+fn mistakes_are_told() {
+    let refuse = |setup: Setup| {
+        Simulator::new(&setup, &|_| Err("there is no such file".into())).map(drop).unwrap_err().to_string()
+    };
+    let message = refuse(Setup { host: "sever".into(), ..Setup::default() });
+    assert!(message.contains("no host profile \"sever\"; did you mean \"server\"?"), "{message}");
+    let message = refuse(Setup { link: "gen3".into(), ..Setup::default() });
+    assert!(message.contains("link: \"gen3\" is not a link such as"), "{message}");
+    let message = refuse(Setup { device: "mine.toml".into(), ..Setup::default() });
+    assert_eq!(message, "cannot read \"mine.toml\": there is no such file");
+    let message =
+        tlplab_measure::device::parse("mine.toml", "title = \"x\"\nsource = \"y\"\nbetween = \"5\"")
+            .unwrap_err()
+            .to_string();
+    assert!(message.starts_with("device profile mine.toml:3: \"5\" is not a time"), "{message}");
+    let case = Case { interface: tlplab_measure::Interface::Command, ..Case::new(Test::LatRd, 65) };
+    let error = simulator("server", "nfp6000").run(&case, &mut |_| true).unwrap_err();
+    assert!(matches!(error, MeasureError::Case(_)), "{error}");
+}

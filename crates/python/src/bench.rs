@@ -1,0 +1,91 @@
+//! Benchmarks: cases and targets come in as JSON, what was measured goes out as JSON.
+
+use crate::{error, files};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tlplab_measure::{Case, MeasureError, Setup, Simulator, Target, csv, device, json};
+
+/// A target that runs cases, from several threads if need be.
+#[pyclass(frozen)]
+pub(crate) struct Bench {
+    target: Box<dyn Target + Send + Sync>,
+    stopped: AtomicBool,
+    /// Sum of the fractions of all cases so far, in millionths.
+    done: AtomicU64,
+}
+
+#[pymethods]
+impl Bench {
+    /// The simulator.
+    #[new]
+    #[pyo3(signature = (host, device, link, host_keys = Vec::new()))]
+    fn new(
+        py: Python<'_>,
+        host: String,
+        device: String,
+        link: String,
+        host_keys: Vec<(String, String)>,
+    ) -> PyResult<Self> {
+        let setup = Setup { host, host_keys, device, link };
+        let simulator = Simulator::new(&setup, &files::read_text).map_err(|e| refuse(py, e))?;
+        Ok(Self { target: Box::new(simulator), stopped: AtomicBool::new(false), done: AtomicU64::new(0) })
+    }
+
+    /// Runs a case; what was measured until then if it was stopped.
+    fn run(&self, py: Python<'_>, case: &str) -> PyResult<String> {
+        let case = read(case)?;
+        let mut last = 0;
+        let mut watch = |fraction: f64| {
+            let now = (fraction * 1e6) as u64;
+            self.done.fetch_add(now.saturating_sub(last), Ordering::Relaxed);
+            last = last.max(now);
+            !self.stopped.load(Ordering::Relaxed)
+        };
+        let measured = py.detach(|| self.target.run(&case, &mut watch)).map_err(|e| refuse(py, e))?;
+        if measured.complete {
+            watch(1.0);
+        }
+        Ok(json::document(&measured).to_string())
+    }
+
+    /// Ends all runs soon.
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// How many cases are done, with the parts of those under way.
+    fn done(&self) -> f64 {
+        self.done.load(Ordering::Relaxed) as f64 / 1e6
+    }
+}
+
+/// Refuses a case that cannot be.
+#[pyfunction]
+pub(crate) fn check_case(py: Python<'_>, case: &str) -> PyResult<()> {
+    read(case)?.check().map_err(|error| refuse(py, error.into()))
+}
+
+/// The device profiles: name and TOML text.
+#[pyfunction]
+pub(crate) fn bench_devices() -> Vec<(&'static str, &'static str)> {
+    device::PROFILES.to_vec()
+}
+
+/// The header of latency, bandwidth and distribution files.
+#[pyfunction]
+pub(crate) fn bench_columns() -> (&'static str, &'static str, &'static str) {
+    (csv::LATENCY, csv::BANDWIDTH, csv::CDF)
+}
+
+fn read(case: &str) -> PyResult<Case> {
+    serde_json::from_str(case).map_err(|error| PyValueError::new_err(format!("a case: {error}")))
+}
+
+fn refuse(py: Python<'_>, failure: MeasureError) -> PyErr {
+    match failure {
+        MeasureError::Setup(mistake) => error::experiment(py, &[mistake]),
+        MeasureError::Build(_) | MeasureError::Failed(_) => error::run_error(py, &failure.to_string()),
+        _ => PyValueError::new_err(failure.to_string()),
+    }
+}
