@@ -13,6 +13,7 @@
 //! * [`in_flight`]: Little's law: tags, credits, replay buffer; which of them limits, and how much is needed
 //! * [`nic`], [`nic_file`], [`ethernet`]: NICs as data, their files, line rates
 //! * [`loopback`]: what a NIC's latency is made of
+//! * [`numbers`]: a connection in plain numbers, checked
 //! * [`compat`]: the mistakes of the public model, to be made on request
 //!
 //! ```
@@ -42,6 +43,7 @@ pub mod link;
 pub mod loopback;
 pub mod nic;
 pub mod nic_file;
+pub mod numbers;
 pub mod policy;
 pub mod saturation;
 
@@ -51,5 +53,6 @@ pub use connection::{Access, Bytes, Connection, Party};
 pub use cut::{Completions, Requests, Span};
 pub use link::{Link, OrderedSets};
 pub use nic::{NICS, Nic, Ways};
+pub use numbers::Numbers;
 pub use policy::{Buffer, Receiver, ack_latency_symbols};
 pub use saturation::{Direction, Setup, Throughput, Traffic, Turnaround};

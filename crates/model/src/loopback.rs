@@ -54,10 +54,4 @@ impl Loopback {
         let frame = (PREAMBLE + (bytes + FCS) as f64) * 8.0 / self.ethernet;
         Parts { pcie: self.pcie + wire, nic: self.nic + frame }
     }
-
-    /// With the two constants for which a packet of `bytes` takes what was `measured`.
-    pub fn through(self, bytes: u64, measured: Parts) -> Self {
-        let without = Self { pcie: 0.0, nic: 0.0, ..self }.latency(bytes);
-        Self { pcie: measured.pcie - without.pcie, nic: measured.nic - without.nic, ..self }
-    }
 }

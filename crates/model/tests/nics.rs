@@ -2,7 +2,7 @@
 
 use tlplab_model::ethernet::{FCS, frames, packet};
 use tlplab_model::in_flight::{Delays, Limit, Resource, in_flight};
-use tlplab_model::loopback::{Loopback, Parts};
+use tlplab_model::loopback::Loopback;
 use tlplab_model::*;
 use tlplab_units::{Generation, Mps, Mrrs, Width};
 
@@ -135,8 +135,9 @@ fn a_loop_back_takes_what_its_parts_take() {
     // Two stores of 64 bytes and a write of 128, 2 · 88 + 152 bytes at 62.227 Gb/s; 140 bytes at 40 Gb/s.
     assert!((bare.pcie - 328.0 * 8.0 / 62.227e9).abs() < 1e-13, "{bare:?}");
     assert!((bare.nic - 28e-9).abs() < 1e-15);
-    let fitted = nic.through(128, Parts { pcie: 900e-9, nic: 100e-9 });
+    let fitted = Loopback { pcie: 900e-9 - bare.pcie, nic: 100e-9 - bare.nic, ..nic };
     assert!((fitted.latency(128).total() - 1000e-9).abs() < 1e-15);
+    assert!((fitted.latency(128).pcie_share() - 0.9).abs() < 1e-9);
     let shares: Vec<f64> = [64, 128, 512, 1500].map(|size| fitted.latency(size).pcie_share()).into();
     assert!(shares.is_sorted_by(|one, next| one > next), "{shares:?}");
 }

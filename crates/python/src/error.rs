@@ -35,6 +35,12 @@ pub(crate) fn build(py: Python<'_>, path: &str, failure: &RunError) -> PyErr {
     experiment(py, &[mistake])
 }
 
+/// A mistake in a NIC's file.
+pub(crate) fn nic(py: Python<'_>, mistake: &tlplab_model::nic_file::Mistake) -> PyErr {
+    let tlplab_model::nic_file::Mistake { file, line, column, key, message } = mistake.clone();
+    experiment(py, &[Error { file, line, column, key, message, hint: None }])
+}
+
 /// A run that cannot go on.
 pub(crate) fn run(py: Python<'_>, failure: &RunError) -> PyErr {
     run_error(py, &failure.to_string())

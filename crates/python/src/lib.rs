@@ -6,6 +6,7 @@
 //! * [`outline`]: an experiment read and checked, as data
 //! * [`bench`]: benchmarks, on a target
 //! * [`catalog`]: what experiments can name, their schema
+//! * [`model`]: the closed forms over numpy arrays; [`table`]: the columns that come out, as Arrow or numpy
 //! * [`files`]: the files that an experiment names
 //! * [`error`]: mistakes become Python exceptions
 //!
@@ -19,9 +20,11 @@ mod driver;
 mod error;
 mod files;
 mod identity;
+mod model;
 mod outline;
 mod party;
 mod simulation;
+mod table;
 
 use pyo3::prelude::*;
 
@@ -36,9 +39,13 @@ mod _core {
     #[pymodule_export]
     use super::identity::check_device;
     #[pymodule_export]
+    use super::model::{model_bandwidth, model_in_flight, model_loopback, model_nic, nic_title, nics};
+    #[pymodule_export]
     use super::outline::check;
     #[pymodule_export]
     use super::simulation::{Progress, Simulation, write_report};
+    #[pymodule_export]
+    use super::table::Table;
 
     /// The version of this build.
     #[pymodule_export]
