@@ -13,13 +13,15 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PERMISSIVE = {"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "0BSD", "ISC", "PSF-2.0", "BlueOak-1.0.0"}
+PERMISSIVE = {"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "0BSD", "ISC", "PSF-2.0", "BlueOak-1.0.0", "Zlib", "CC0-1.0", "MIT-CMU"}
 FOR_TOOLS = PERMISSIVE | {"MPL-2.0", "CC-BY-4.0"}
 # Names by which packages of the time before licence expressions call the same licences.
 OLDER_NAMES = {
     "apache-2.0": "Apache-2.0",
     "3-Clause BSD License": "BSD-3-Clause",
+    "License :: OSI Approved :: BSD License": "BSD-3-Clause",
     "License :: OSI Approved :: MIT License": "MIT",
+    "License :: OSI Approved :: Python Software Foundation License": "PSF-2.0",
     "License :: OSI Approved :: Apache Software License": "Apache-2.0",
     "License :: OSI Approved :: BSD License": "BSD-3-Clause",
     "License :: OSI Approved :: Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",

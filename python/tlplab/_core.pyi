@@ -1,7 +1,10 @@
 """The simulator, in Rust: `crates/python`."""
 
 from collections.abc import Mapping, Sequence
-from typing import final
+from typing import Any, TypedDict, final
+
+import numpy as np
+import numpy.typing as npt
 
 __version__: str
 
@@ -84,6 +87,79 @@ def size(text: str) -> int:
 
 def duration_fs(text: str) -> int:
     """Femtoseconds of a time such as "1.5us". Raises ValueError."""
+
+def rate(text: str) -> int:
+    """Bits per second of a rate such as "25Gb/s". Raises ValueError."""
+
+class Rules(TypedDict):
+    """What holds for a whole grid of the closed forms."""
+
+    requests: str
+    completions: str
+    compat: list[str]
+
+class Use(TypedDict):
+    """What transfers make of a resource."""
+
+    resource: str
+    each: float
+    """Units that a transfer takes."""
+    held_ns: float
+    """For so long."""
+    needed: float
+    """Units under way at the rate that is wanted, on average."""
+    available: float | None
+    transfers_per_s: float | None
+    """What the available ones allow."""
+
+class InFlight(TypedDict):
+    """What limits transfers."""
+
+    link_transfers_per_s: float
+    transfers_per_s: float
+    limit: str
+    """`demand`, `link`, or a resource."""
+    resources: list[Use]
+
+@final
+class Table:
+    """Columns, by Arrow's PyCapsule interface or as numpy arrays."""
+
+    def __len__(self) -> int: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def to_numpy(self) -> dict[str, npt.NDArray[Any]]:
+        """A copy of each column."""
+
+def model_bandwidth(op: str, grid: Sequence[npt.NDArray[np.int64]], rules: Rules) -> Table:
+    """Bandwidth of transfers. Raises ValueError, as do all of these."""
+
+def model_nic(
+    file: str, text: str, ways: str, ethernet_bps: float, grid: Sequence[npt.NDArray[np.int64]], rules: Rules
+) -> Table:
+    """What a NIC reaches. Raises ExperimentError for its file."""
+
+def model_loopback(
+    ethernet_bps: float, store: int, pcie_ns: float, nic_ns: float, grid: Sequence[npt.NDArray[np.int64]], rules: Rules
+) -> Table:
+    """The latency of a NIC in loop-back."""
+
+def model_in_flight(
+    op: str,
+    point: Sequence[int],
+    wanted: float | None,
+    delays: tuple[float, float, float],
+    supply: Sequence[float | None],
+    rules: Rules,
+) -> InFlight:
+    """Little's law; delays in nanoseconds."""
+
+def nics() -> list[tuple[str, str]]:
+    """The NICs that come with tlplab: name and TOML text."""
+
+def nic_title(file: str, text: str) -> str:
+    """A NIC's title. Raises ExperimentError."""
 
 @final
 class Bench:

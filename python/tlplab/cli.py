@@ -1,4 +1,4 @@
-"""The command line: `tlplab run`, `check`, `lspci`, `reproduce`, `list`, `schema`.
+"""The command line: `tlplab run`, `check`, `lspci`, `reproduce`, `model`, `list`, `schema`.
 
 Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C.
 """
@@ -14,6 +14,7 @@ import click
 
 from tlplab import _core, catalog, lspci, outline, reproduce, summary
 from tlplab.errors import ExperimentError, RunError
+from tlplab.model_command import model_group
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.reproduce import command
@@ -220,6 +221,9 @@ def reproduce_(
         write_text(markdown, chosen.page(outcomes, rows))
     if not quiet and "-" not in (json_file, markdown):
         command.show(rows)
+
+
+commands.add_command(model_group)
 
 
 @commands.command("list")

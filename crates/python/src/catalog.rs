@@ -43,3 +43,9 @@ pub(crate) fn duration_fs(text: &str) -> PyResult<u64> {
     let duration = quantity::time(text).map_err(|error| PyValueError::new_err(error.to_string()))?;
     Ok(duration.as_fs())
 }
+
+/// Bits per second of a rate such as "25Gb/s".
+#[pyfunction]
+pub(crate) fn rate(text: &str) -> PyResult<u64> {
+    quantity::rate(text).map_err(|error| PyValueError::new_err(error.to_string()))
+}

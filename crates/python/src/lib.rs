@@ -33,7 +33,7 @@ mod _core {
     #[pymodule_export]
     use super::bench::{Bench, bench_columns, bench_devices, check_case};
     #[pymodule_export]
-    use super::catalog::{duration_fs, hosts, models, reference, schema, size};
+    use super::catalog::{duration_fs, hosts, models, rate, reference, schema, size};
     #[pymodule_export]
     use super::files::write_text;
     #[pymodule_export]

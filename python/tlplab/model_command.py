@@ -1,0 +1,411 @@
+"""`tlplab model`: the closed forms on the command line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tlplab import _core, quantities
+from tlplab.errors import ExperimentError
+from tlplab.outputs import check_outputs, write_text
+from tlplab.sheet import Column, Sheet
+from tlplab.summary import console_for
+
+if TYPE_CHECKING:  # numpy takes a while to import: no other command waits for it
+    from tlplab.model import Grid
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+OPERATIONS = ("write", "read", "rdwr")
+# More rows than this are thinned out on the terminal; files get all.
+ROWS_SHOWN = 24
+MOST_SIZES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Reads quantities with units from the command line."""
+
+    name: str
+    read: Callable[[str], float]
+
+    def __call__(self, _context: click.Context, parameter: click.Parameter, given: str | None) -> float | None:
+        """As click calls it."""
+        if given is None:
+            return None
+        try:
+            return self.read(given)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param=parameter) from None
+
+
+SIZE = Unit("SIZE", _core.size)
+RATE = Unit("RATE", _core.rate)
+TIME_NS = Unit("TIME", lambda text: _core.duration_fs(text) / 1e6)
+
+
+def sizes_of(_context: click.Context, parameter: click.Parameter, given: Sequence[str]) -> list[int]:
+    """`64B`, `1B..1500B`, `0B..4KiB/64B`, each possibly several times, in order."""
+    found: list[int] = []
+    for text in given:
+        match = re.fullmatch(r"(.+?)\.\.(.+?)(?:/(.+))?", text)
+        try:
+            if match is None:
+                found.append(_core.size(text))
+                continue
+            first, last, step = (_core.size(part) if part else 1 for part in match.groups())
+        except ValueError as error:
+            raise click.BadParameter(str(error), param=parameter) from None
+        if step < 1 or last < first:
+            raise click.BadParameter(f"{text!r}: a range goes up, as 64B..1500B or 64B..4KiB/64B", param=parameter)
+        if (last - first) // step >= MOST_SIZES:
+            raise click.BadParameter(f"{text!r} has more than {MOST_SIZES:,} sizes; give a step", param=parameter)
+        found.extend(range(first, last + 1, step))
+    return found
+
+
+def link_of(_context: click.Context, parameter: click.Parameter, given: str) -> tuple[int, int]:
+    """`gen3 x8`."""
+    match = re.fullmatch(r"\s*gen(\d{1,2})\s+x(\d{1,3})\s*", given)
+    if match is None:
+        raise click.BadParameter(f'{given!r} is not a link such as "gen4 x16"', param=parameter)
+    return int(match[1]), int(match[2])
+
+
+def connection_options(command: Command) -> Command:
+    """A link and how transfers are cut on it."""
+    for decorate in reversed(
+        (
+            click.option("--link", metavar="LINK", default="gen3 x8", show_default=True, callback=link_of, help="Generation and lanes."),
+            click.option("--mps", metavar="SIZE", default="256B", show_default=True, callback=SIZE, help="Maximum payload size."),
+            click.option("--mrrs", metavar="SIZE", default="512B", show_default=True, callback=SIZE, help="Maximum read request size."),
+            click.option("--rcb", metavar="SIZE", default="64B", show_default=True, callback=SIZE, help="Read completion boundary."),
+            click.option("--address-bits", type=click.Choice(["64", "32"]), default="64", show_default=True, help="32: everything lies below 4 GiB."),
+            click.option("--ecrc", is_flag=True, help="TLPs end in a digest."),
+            click.option("--offset", metavar="SIZE", default="0B", show_default=True, callback=SIZE, help="Where transfers start in a page of 4 KiB."),
+            click.option("--requests", type=click.Choice(["aligned", "packed"]), default="aligned", show_default=True, help="Requests are cut at multiples of MPS and MRRS, or when full."),
+            click.option("--completions", type=click.Choice(["max", "rcb"]), default="max", show_default=True, help="Completions are cut as late as possible, or at every boundary."),
+            click.option("--compat", metavar="NAME", multiple=True, help="Make the mistakes of the public pcie-model; or one of them, by name."),
+        )
+    ):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
+def output_options(command: Command) -> Command:
+    """Where results go."""
+    for decorate in reversed(
+        (
+            click.option("--json", "json_file", metavar="FILE|-", help="Write all rows as JSON; - is the standard output."),
+            click.option("-o", "output", metavar="FILE", help="Write all rows as CSV."),
+            click.option("--plot", metavar="FILE", help="Draw them: FILE.png, .svg or .pdf."),
+        )
+    ):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
+def connection(given: dict[str, Any]) -> dict[str, Any]:
+    """The options of `connection_options` as `tlplab.model` takes them; they are taken out of `given`."""
+    generation, width = given.pop("link")
+    names = ("mps", "mrrs", "rcb", "ecrc", "offset", "requests", "completions", "compat")
+    taken = {name: given.pop(name) for name in names}
+    return {"generation": generation, "width": width, "address_bits": int(given.pop("address_bits")), **taken}
+
+
+def wrong(error: ValueError) -> click.UsageError:
+    """A number that the model refuses."""
+    return click.UsageError(str(error))
+
+
+def check_files(json_file: str | None, output: str | None, plot: str | None, inputs: dict[str, str | None]) -> None:
+    """Refuses files that cannot be written."""
+    check_outputs({"--json": json_file, "-o": output, "--plot": plot}, to_stdout={"--json"}, inputs=inputs)
+    if plot is not None and Path(plot).suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise click.UsageError(f"--plot {plot}: name a file that ends in .png, .svg or .pdf")
+
+
+def write_rows(rows: list[dict[str, Any]], json_file: str | None, output: str | None) -> None:
+    """Writes the rows where they are wanted."""
+    if json_file is not None:
+        write_text(json_file, json.dumps(rows, indent=1) + "\n")
+    if output is not None:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        write_text(output, text.getvalue())
+
+
+def rows_of(grid: Grid, **extra: str) -> list[dict[str, Any]]:
+    """A grid as rows."""
+    columns = {name: values.tolist() for name, values in grid.to_numpy().items()}
+    return [{**extra, **dict(zip(columns, row, strict=True))} for row in zip(*columns.values(), strict=True)]
+
+
+def shown(count: int) -> tuple[range, str]:
+    """Which rows of so many are shown, and a remark if not all are."""
+    step = 1
+    while count > ROWS_SHOWN * step:
+        step *= 2
+    some = f"{quantities.count(-(-count // step))} of {quantities.count(count)} sizes; --json, -o and --plot have all."
+    return range(0, count, step), "" if step == 1 else some
+
+
+def headline(grid: Grid) -> str:
+    """The link, in a sentence."""
+    first = {name: values[0] for name, values in grid.to_numpy().items()}
+    where = f"gen{first['generation']} x{first['width']}, MPS {first['mps']} B, MRRS {first['mrrs']} B"
+    raw, tlps = (quantities.rate(float(first[name])) for name in ("raw_bps", "tlp_bps"))
+    return f"{where}: {raw} after line coding, {tlps} for TLPs, each way"
+
+
+@click.group("model")
+def model_group() -> None:
+    """Closed forms: what a link carries, what a NIC gets of it, how much must be under way.
+
+    \b
+    Examples:
+      tlplab model bw --link 'gen4 x16' --size 64B --size 4KiB
+      tlplab model nic --nic dpdk --ethernet 100Gb/s --link 'gen4 x8'
+      tlplab model lat --size 124B --latency 900ns --ethernet 40Gb/s
+    """
+
+
+@model_group.command("bw")
+@click.option("--size", "sizes", metavar="SIZES", multiple=True, callback=sizes_of, default=["64B", "128B", "256B", "512B", "1KiB", "1500B", "4KiB"], help="Bytes of a transfer, or a range: 1B..1500B, 64B..4KiB/64B. May be given again.")
+@click.option("--op", "operations", type=click.Choice(OPERATIONS), multiple=True, default=OPERATIONS, help="DMA writes, reads, or as many of each (rdwr); all unless given.")
+@connection_options
+@output_options
+def bw(
+    sizes: list[int], operations: Sequence[str], json_file: str | None, output: str | None, plot: str | None, **given: Any
+) -> None:  # fmt: skip
+    """Bandwidth of DMA writes and reads when nothing but the link limits them.
+
+    Headers, framing, Acks, UpdateFCs and skips are paid for, as are cuts at MPS, MRRS, the read completion boundary and
+    4 KiB. Reads and writes together are told for each direction.
+
+    \b
+    Examples:
+      tlplab model bw --link 'gen3 x8' --mps 256B --size 64B
+      tlplab model bw --size 1B..1500B -o out/bw.csv --plot out/bw.png
+      tlplab model bw --size 64B --offset 4064B
+      tlplab model bw --compat pcie-model --json -
+    """
+    from tlplab import model
+
+    check_files(json_file, output, plot, {})
+    try:
+        grids = {op: model.bandwidth(sizes, op=op, **connection({**given})) for op in dict.fromkeys(operations)}
+    except ValueError as error:
+        raise wrong(error) from None
+    rows = [row for op, grid in grids.items() for row in rows_of(grid, op=op)]
+    write_rows(rows, json_file, output)
+    first = next(iter(grids.values()))
+    if plot is not None:
+        from tlplab import model_plot
+
+        lines = [(LABELS[op], grid["size"], grid["bandwidth_bps"] / 1e9) for op, grid in grids.items()]
+        model_plot.draw(plot, headline(first), "transfer, bytes", lines)
+    if json_file == "-":
+        return
+    console = console_for(sys.stdout)
+    columns = [Column("size", name=True, fold=False)]
+    for op in grids:
+        columns += [Column(f"{LABELS[op]}\nGb/s", style="bold"), Column("\nM/s")]
+    sheet = Sheet(headline(first), columns)
+    picked, remark = shown(len(sizes))
+    for point in picked:
+        cells = [f"{sizes[point]} B"]
+        for grid in grids.values():
+            cells += [f"{grid['bandwidth_bps'][point] / 1e9:.2f}", f"{grid['transfers_per_s'][point] / 1e6:.2f}"]
+        sheet.add(*cells)
+    sheet.print(console)
+    if remark:
+        console.print(remark, style="dim")
+
+
+LABELS = {"write": "write", "read": "read", "rdwr": "read and write"}
+
+
+def nic_text(name: str) -> str:
+    """The file of a NIC: one that comes with tlplab, or the user's."""
+    shipped = dict(_core.nics())
+    if name in shipped:
+        return shipped[name]
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise click.UsageError(f"--nic {name}: {why}; name a file, or one of {', '.join(shipped)}") from None
+
+
+def meets(grid: Grid) -> str:
+    """Which frames are sent at line rate."""
+    met = (grid["packets_per_s"] >= grid["ethernet_frames_per_s"]).tolist()
+    frames = grid["size"].tolist()
+    if not any(met):
+        return "never at line rate"
+    if all(met):
+        return "always at line rate"
+    first, last = frames[met.index(True)], next((f for f, good in reversed(list(zip(frames, met, strict=True))) if not good))
+    if not met[-1]:
+        return f"at line rate first with {first} B, but not with {last} B"
+    return f"at line rate from {first} B on" if first > last else f"at line rate with {first} B, and always above {last} B"
+
+
+@model_group.command("nic")
+@click.option("--nic", "nics", metavar="NAME|FILE.toml", multiple=True, default=["simple", "kernel", "dpdk"], help="A NIC that comes with tlplab, or your own; may be given again. All of ours unless given.")
+@click.option("--ethernet", metavar="RATE", default="40Gb/s", show_default=True, callback=RATE, help="Line rate.")
+@click.option("--frame", "frames", metavar="SIZES", multiple=True, callback=sizes_of, default=["64B..1518B"], show_default=True, help="Bytes of a frame with its check sequence, or a range.")
+@click.option("--ways", type=click.Choice(["both", "transmit", "receive"]), default="both", show_default=True, help="Which way packets go.")
+@connection_options
+@output_options
+def nic(
+    nics: Sequence[str], ethernet: int, frames: list[int], ways: str, json_file: str | None, output: str | None, plot: str | None,
+    **given: Any,
+) -> None:  # fmt: skip
+    """What a NIC and its driver get of the link, beside Ethernet's line rate.
+
+    A NIC is a list of the transactions that a packet takes: descriptors, data, pointers, interrupts. Yours is a
+    TOML file; docs/model.md shows one.
+
+    \b
+    Examples:
+      tlplab model nic
+      tlplab model nic --compat pcie-model --frame 64B..1499B -o out/nic.csv --plot out/nic.png
+      tlplab model nic --nic mine.toml --nic dpdk --ethernet 100Gb/s --link 'gen4 x8'
+    """
+    from tlplab import model
+
+    check_files(json_file, output, plot, {f"--nic {name}": name for name in nics})
+    texts = {name: nic_text(name) for name in nics}
+    options = connection(given)
+    try:
+        grids = {
+            name: model.nic(frames, file=name, text=text, ways=ways, ethernet=ethernet, **options)
+            for name, text in texts.items()
+        }
+    except ExperimentError:
+        raise
+    except ValueError as error:
+        raise wrong(error) from None
+    write_rows([row for name, grid in grids.items() for row in rows_of(grid, nic=name, ways=ways)], json_file, output)
+    first = next(iter(grids.values()))
+    titles = {name: _core.nic_title(name, text) for name, text in texts.items()}
+    title = f"gen{options['generation']} x{options['width']} and {quantities.rate(ethernet)} Ethernet, {WAYS[ways]}"
+    if plot is not None:
+        from tlplab import model_plot
+
+        lines = [(titles[name], grid["size"], grid["bandwidth_bps"] / 1e9) for name, grid in grids.items()]
+        lines.append(("Ethernet", first["size"], first["ethernet_bps"] / 1e9))
+        model_plot.draw(plot, title, "frame, bytes", lines)
+    if json_file == "-":
+        return
+    console = console_for(sys.stdout)
+    names = [Column(f"{Path(name).stem}\nGb/s", style="bold") for name in grids]
+    sheet = Sheet(f"{title}: packets without check sequence", [Column("frame", name=True, fold=False), Column("Ethernet\nGb/s"), *names])
+    picked, remark = shown(len(frames))
+    for point in picked:
+        cells = [grid["bandwidth_bps"][point] / 1e9 for grid in grids.values()]
+        sheet.add(f"{frames[point]} B", f"{first['ethernet_bps'][point] / 1e9:.2f}", *(f"{cell:.2f}" for cell in cells))
+    sheet.print(console)
+    if remark:
+        console.print(remark, style="dim")
+    console.print()
+    for name, grid in grids.items():
+        console.print(f"{titles[name]}: {meets(grid)}", soft_wrap=True)
+
+
+WAYS = {"both": "both ways", "transmit": "the host sends", "receive": "the host receives"}
+
+
+@model_group.command("lat")
+@click.option("--size", metavar="SIZE", default="128B", show_default=True, callback=SIZE, help="Bytes of a transfer.")
+@click.option("--op", type=click.Choice(OPERATIONS), default="read", show_default=True, help="DMA reads, writes, or as many of each.")
+@click.option("--latency", metavar="TIME", default="900ns", show_default=True, callback=TIME_NS, help="From a transfer's start to its end.")
+@click.option("--flight", metavar="TIME", default="5ns", show_default=True, callback=TIME_NS, help="From one end of the link to the other.")
+@click.option("--drain", metavar="TIME", default="100ns", show_default=True, callback=TIME_NS, help="From a request's arrival at the host until its place is free.")
+@click.option("--rate", metavar="RATE", callback=RATE, help="Payload that is wanted; all that the link carries unless given.")
+@click.option("--ethernet", metavar="RATE", callback=RATE, help="Instead: a transfer for each frame at this line rate, check sequence left out.")
+@click.option("--tags", type=click.IntRange(1), metavar="N", help="Read requests under way at a time.")
+@click.option("--nonposted-headers", type=click.IntRange(1), metavar="N", help="Credits for read requests.")
+@click.option("--posted-headers", type=click.IntRange(1), metavar="N", help="Credits for writes.")
+@click.option("--posted-data", type=click.IntRange(1), metavar="N", help="Credits for their payload, of 16 B each.")
+@click.option("--replay", metavar="SIZE", callback=SIZE, help="The device's replay buffer.")
+@click.option("--transfers", type=click.IntRange(1), metavar="N", help="Transfers that the device keeps account of.")
+@connection_options
+@click.option("--json", "json_file", metavar="FILE|-", help="Write the answer as JSON; - is the standard output.")
+def lat(
+    size: int, op: str, latency: float, flight: float, drain: float, rate: int | None, ethernet: int | None,
+    json_file: str | None, **given: Any,
+) -> None:  # fmt: skip
+    """Little's law: what limits transfers of a given latency, and how much of everything they need under way.
+
+    Needed is a mean: at the rate that is wanted, so many are under way at any time. What you do not give is there in plenty.
+
+    \b
+    Examples:
+      tlplab model lat --size 124B --latency 900ns --ethernet 40Gb/s
+      tlplab model lat --size 512B --latency 1us --tags 32 --link 'gen4 x8'
+      tlplab model lat --op write --size 4KiB --posted-headers 32 --posted-data 512 --replay 4KiB
+    """
+    from tlplab import model
+
+    check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs={})
+    options = connection(given)
+    keys = ("transfers", "tags", "nonposted_headers", "posted_headers", "posted_data", "replay")
+    available = {name: float(given[key]) for key, name in zip(keys, model.RESOURCES, strict=True) if given[key] is not None}
+    try:
+        found = model.in_flight(
+            size, op=op, latency_ns=latency, flight_ns=flight, drain_ns=drain, available=available,
+            wanted=wanted_of(size, rate, ethernet), **options,
+        )  # fmt: skip
+    except ValueError as error:
+        raise wrong(error) from None
+    if json_file is not None:
+        write_text(json_file, json.dumps({"size": size, "op": op, **found}, indent=1) + "\n")
+    if json_file == "-":
+        return
+    bits = size * 8
+    sheet = Sheet(f"{LABELS[op].capitalize()} of {quantities.size(size)}, {quantities.time(latency)} each", [
+        Column("held", name=True), Column("each"), Column("for"), Column("needed", style="bold"), Column("there"),
+        Column("allows"),
+    ])  # fmt: skip
+    for use in found["resources"]:
+        there, allows = use["available"], use["transfers_per_s"]
+        sheet.add(
+            use["resource"], quantities.significant(use["each"]), quantities.time(use["held_ns"]),
+            quantities.significant(use["needed"], 3), "–" if there is None else quantities.significant(there),
+            "–" if allows is None else quantities.rate(allows * bits),
+        )  # fmt: skip
+    console = console_for(sys.stdout)
+    sheet.print(console)
+    console.print()
+    reached, most = (quantities.rate(found[key] * bits) for key in ("transfers_per_s", "link_transfers_per_s"))
+    why = {"demand": "all that is wanted", "link": "all that the link carries"}.get(found["limit"])
+    console.print(f"{reached}: {why or 'limited by ' + found['limit']}. The link carries {most}.", soft_wrap=True)
+
+
+def wanted_of(size: int, rate: int | None, ethernet: int | None) -> float | None:
+    """Transfers per second that are wanted."""
+    from tlplab import model
+
+    if rate is not None and ethernet is not None:
+        raise click.UsageError("--rate and --ethernet both say what is wanted; give one of them")
+    if ethernet is not None:
+        return float(model.nic(size + FCS, ethernet=ethernet)["ethernet_frames_per_s"])
+    return None if rate is None else rate / 8 / size
+
+
+# Ethernet's check sequence, which NICs do not transfer.
+FCS = 4
