@@ -9,17 +9,30 @@ from __future__ import annotations
 import json
 import re
 import sys
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
+from packaging.requirements import Requirement
+
 ROOT = Path(__file__).resolve().parent.parent
-PERMISSIVE = {"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "0BSD", "ISC", "PSF-2.0", "BlueOak-1.0.0", "Zlib", "CC0-1.0", "MIT-CMU"}
+PERMISSIVE = {
+    "MIT",
+    "Apache-2.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "0BSD",
+    "ISC",
+    "PSF-2.0",
+    "BlueOak-1.0.0",
+    "Zlib",
+    "CC0-1.0",
+    "MIT-CMU",
+}
 FOR_TOOLS = PERMISSIVE | {"MPL-2.0", "CC-BY-4.0"}
 # Names by which packages of the time before licence expressions call the same licences.
 OLDER_NAMES = {
     "apache-2.0": "Apache-2.0",
     "3-Clause BSD License": "BSD-3-Clause",
-    "License :: OSI Approved :: BSD License": "BSD-3-Clause",
     "License :: OSI Approved :: MIT License": "MIT",
     "License :: OSI Approved :: Python Software Foundation License": "PSF-2.0",
     "License :: OSI Approved :: Apache Software License": "Apache-2.0",
@@ -48,20 +61,18 @@ def declared(package: Distribution) -> str:
 
 
 def locked(path: Path) -> list[tuple[str, str]]:
-    """The (name, version) pairs of a requirements file, without those it includes."""
-    pattern = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;]+)")
+    """The (name, version) pairs of a requirements file that are for this platform and Python, without those it includes."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    return [match.groups() for match in map(pattern.match, lines) if match]  # type: ignore[misc]
+    requirements = [Requirement(line) for line in lines if line and not line.startswith(("#", "-r"))]
+    meant = [one for one in requirements if one.marker is None or one.marker.evaluate()]
+    return [(one.name, str(one.specifier).removeprefix("==")) for one in meant]
 
 
 def check_python(path: Path, allowed: set[str]) -> list[str]:
     """One sentence for each locked package with another licence or version than it should have."""
     found = []
     for name, version in locked(path):
-        try:
-            package = distribution(name)
-        except PackageNotFoundError:
-            continue  # its marker excludes this platform or Python
+        package = distribution(name)
         if package.version != version:
             found.append(f"{path.name}: {name} {version} is locked, {package.version} is installed")
         licence = declared(package)

@@ -8,6 +8,9 @@ The way through the package: `cli` reads the command line, `session` runs an exp
 `_core` is the simulator (Rust), `result` is the shape of what comes out, `summary` prints it in a terminal.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from tlplab._core import __version__
 from tlplab.capabilities import Acs, Ats, Ltr, Pasid, ResizableBar, SerialNumber, Vendor, VendorExtended
 from tlplab.device import CompleterAbort, Context, Device, UnsupportedRequest
@@ -19,6 +22,9 @@ from tlplab.result import Result
 from tlplab.session import run
 from tlplab.simulation import Run, simulate
 from tlplab.tasks import DmaError
+
+if TYPE_CHECKING:
+    from tlplab import model
 
 __all__ = [
     "Acs",
@@ -45,6 +51,14 @@ __all__ = [
     "Vendor",
     "VendorExtended",
     "__version__",
+    "model",
     "run",
     "simulate",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """The closed forms need numpy, which takes a while to import: only who asks for them waits."""
+    if name == "model":
+        return import_module("tlplab.model")
+    raise AttributeError(f"module 'tlplab' has no attribute {name!r}")

@@ -182,8 +182,23 @@ def model_group() -> None:
 
 
 @model_group.command("bw")
-@click.option("--size", "sizes", metavar="SIZES", multiple=True, callback=sizes_of, default=["64B", "128B", "256B", "512B", "1KiB", "1500B", "4KiB"], help="Bytes of a transfer, or a range: 1B..1500B, 64B..4KiB/64B. May be given again.")
-@click.option("--op", "operations", type=click.Choice(OPERATIONS), multiple=True, default=OPERATIONS, help="DMA writes, reads, or as many of each (rdwr); all unless given.")
+@click.option(
+    "--size",
+    "sizes",
+    metavar="SIZES",
+    multiple=True,
+    callback=sizes_of,
+    default=["64B", "128B", "256B", "512B", "1KiB", "1500B", "4KiB"],
+    help="Bytes of a transfer, or a range: 1B..1500B, 64B..4KiB/64B. May be given again.",
+)
+@click.option(
+    "--op",
+    "operations",
+    type=click.Choice(OPERATIONS),
+    multiple=True,
+    default=OPERATIONS,
+    help="DMA writes, reads, or as many of each (rdwr); all unless given.",
+)
 @connection_options
 @output_options
 def bw(
@@ -257,17 +272,44 @@ def meets(grid: Grid) -> str:
         return "never at line rate"
     if all(met):
         return "always at line rate"
-    first, last = frames[met.index(True)], next((f for f, good in reversed(list(zip(frames, met, strict=True))) if not good))
+    first, last = (
+        frames[met.index(True)],
+        next((f for f, good in reversed(list(zip(frames, met, strict=True))) if not good)),
+    )
     if not met[-1]:
         return f"at line rate first with {first} B, but not with {last} B"
-    return f"at line rate from {first} B on" if first > last else f"at line rate with {first} B, and always above {last} B"
+    return (
+        f"at line rate from {first} B on" if first > last else f"at line rate with {first} B, and always above {last} B"
+    )
 
 
 @model_group.command("nic")
-@click.option("--nic", "nics", metavar="NAME|FILE.toml", multiple=True, default=["simple", "kernel", "dpdk"], help="A NIC that comes with tlplab, or your own; may be given again. All of ours unless given.")
+@click.option(
+    "--nic",
+    "nics",
+    metavar="NAME|FILE.toml",
+    multiple=True,
+    default=["simple", "kernel", "dpdk"],
+    help="A NIC that comes with tlplab, or your own; may be given again. All of ours unless given.",
+)
 @click.option("--ethernet", metavar="RATE", default="40Gb/s", show_default=True, callback=RATE, help="Line rate.")
-@click.option("--frame", "frames", metavar="SIZES", multiple=True, callback=sizes_of, default=["64B..1518B"], show_default=True, help="Bytes of a frame with its check sequence, or a range.")
-@click.option("--ways", type=click.Choice(["both", "transmit", "receive"]), default="both", show_default=True, help="Which way packets go.")
+@click.option(
+    "--frame",
+    "frames",
+    metavar="SIZES",
+    multiple=True,
+    callback=sizes_of,
+    default=["64B..1518B"],
+    show_default=True,
+    help="Bytes of a frame with its check sequence, or a range.",
+)
+@click.option(
+    "--ways",
+    type=click.Choice(["both", "transmit", "receive"]),
+    default="both",
+    show_default=True,
+    help="Which way packets go.",
+)
 @connection_options
 @output_options
 def nic(
@@ -313,7 +355,10 @@ def nic(
         return
     console = console_for(sys.stdout)
     names = [Column(f"{Path(name).stem}\nGb/s", style="bold") for name in grids]
-    sheet = Sheet(f"{title}: packets without check sequence", [Column("frame", name=True, fold=False), Column("Ethernet\nGb/s"), *names])
+    sheet = Sheet(
+        f"{title}: packets without check sequence",
+        [Column("frame", name=True, fold=False), Column("Ethernet\nGb/s"), *names],
+    )
     picked, remark = shown(len(frames))
     for point in picked:
         cells = [grid["bandwidth_bps"][point] / 1e9 for grid in grids.values()]
@@ -331,12 +376,46 @@ WAYS = {"both": "both ways", "transmit": "the host sends", "receive": "the host 
 
 @model_group.command("lat")
 @click.option("--size", metavar="SIZE", default="128B", show_default=True, callback=SIZE, help="Bytes of a transfer.")
-@click.option("--op", type=click.Choice(OPERATIONS), default="read", show_default=True, help="DMA reads, writes, or as many of each.")
-@click.option("--latency", metavar="TIME", default="900ns", show_default=True, callback=TIME_NS, help="From a transfer's start to its end.")
-@click.option("--flight", metavar="TIME", default="5ns", show_default=True, callback=TIME_NS, help="From one end of the link to the other.")
-@click.option("--drain", metavar="TIME", default="100ns", show_default=True, callback=TIME_NS, help="From a request's arrival at the host until its place is free.")
-@click.option("--rate", metavar="RATE", callback=RATE, help="Payload that is wanted; all that the link carries unless given.")
-@click.option("--ethernet", metavar="RATE", callback=RATE, help="Instead: a transfer for each frame at this line rate, check sequence left out.")
+@click.option(
+    "--op",
+    type=click.Choice(OPERATIONS),
+    default="read",
+    show_default=True,
+    help="DMA reads, writes, or as many of each.",
+)
+@click.option(
+    "--latency",
+    metavar="TIME",
+    default="900ns",
+    show_default=True,
+    callback=TIME_NS,
+    help="From a transfer's start to its end.",
+)
+@click.option(
+    "--flight",
+    metavar="TIME",
+    default="5ns",
+    show_default=True,
+    callback=TIME_NS,
+    help="From one end of the link to the other.",
+)
+@click.option(
+    "--drain",
+    metavar="TIME",
+    default="100ns",
+    show_default=True,
+    callback=TIME_NS,
+    help="From a request's arrival at the host until its place is free.",
+)
+@click.option(
+    "--rate", metavar="RATE", callback=RATE, help="Payload that is wanted; all that the link carries unless given."
+)
+@click.option(
+    "--ethernet",
+    metavar="RATE",
+    callback=RATE,
+    help="Instead: a transfer for each frame at this line rate, check sequence left out.",
+)
 @click.option("--tags", type=click.IntRange(1), metavar="N", help="Read requests under way at a time.")
 @click.option("--nonposted-headers", type=click.IntRange(1), metavar="N", help="Credits for read requests.")
 @click.option("--posted-headers", type=click.IntRange(1), metavar="N", help="Credits for writes.")
@@ -364,7 +443,9 @@ def lat(
     check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs={})
     options = connection(given)
     keys = ("transfers", "tags", "nonposted_headers", "posted_headers", "posted_data", "replay")
-    available = {name: float(given[key]) for key, name in zip(keys, model.RESOURCES, strict=True) if given[key] is not None}
+    available = {
+        name: float(given[key]) for key, name in zip(keys, model.RESOURCES, strict=True) if given[key] is not None
+    }
     try:
         found = model.in_flight(
             size, op=op, latency_ns=latency, flight_ns=flight, drain_ns=drain, available=available,

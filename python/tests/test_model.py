@@ -1,0 +1,194 @@
+"""The closed forms from Python: grids, files, the command line. The figures themselves are tested in crates/model."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+
+from tlplab import ExperimentError, _core, model
+from tlplab.cli import status
+from tlplab.model_command import sizes_of
+
+PLAIN = click.Option(["--size"])
+
+
+def test_arrays_are_broadcast_and_keep_their_shape() -> None:
+    grid = model.bandwidth([64, 256, 1500], generation=[[3], [4]], op="write", mps=256)
+    assert grid.shape == (2, 3)
+    assert len(grid) == 6
+    bandwidth = grid["bandwidth_bps"]
+    assert bandwidth.shape == (2, 3)
+    for row, generation in enumerate((3, 4)):
+        for column, size in enumerate((64, 256, 1500)):
+            assert model.bandwidth(size, generation=generation)["bandwidth_bps"] == bandwidth[row, column]
+    # 62.2269 Gb/s · 64/88
+    assert bandwidth[0, 0] / 1e9 == pytest.approx(45.256, abs=1e-3)
+
+
+def test_a_grid_is_an_arrow_table_without_pyarrow_and_with_it() -> None:
+    grid = model.bandwidth(np.arange(1, 1501), op="rdwr")
+    assert type(grid.__arrow_c_stream__()).__name__ == "PyCapsule"
+    pyarrow = pytest.importorskip("pyarrow")
+    columns = grid.to_numpy()
+    for table in (pyarrow.table(grid), pyarrow.Table.from_struct_array(pyarrow.array(grid))):
+        assert table.column_names == list(columns)
+        assert pyarrow.schema(grid) == table.schema
+        for name, values in columns.items():
+            assert np.array_equal(table[name].to_numpy(), values)
+    del grid
+    assert table["size"][1499].as_py() == 1500  # the columns outlive what made them
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"generation": 8}, "generation is 8; it may be 1 to 7"),
+        ({"width": 3}, "width is 3; it may be 1, 2, 4"),
+        ({"mps": [256, 200]}, "mps is 200; it may be 128"),
+        ({"rcb": 256}, "rcb is 256; it may be 64 or 128 B"),
+        ({"offset": 4096}, "offset is 4096; it may be 0 to 4095"),
+        ({"size": 0}, "size is 0; it may be 1 byte"),
+        ({"size": 1.5}, "size is 1.5; it takes whole numbers"),
+        ({"width": 12, "compat": "pcie-model"}, "width is 12; it may be 1, 2, 4, 8, 16 or 32 lanes in the public model"),
+        ({"compat": "pcie-modle"}, 'compat is "pcie-modle"; it may be some of pcie-model, '),
+        ({"op": "both"}, 'op is "both"; it may be "read", "write", "rdwr"'),
+    ],
+)  # fmt: skip
+def test_a_wrong_number_is_named(given: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=" is ") as caught:
+        model.bandwidth(**{"size": 64, **given})  # type: ignore[arg-type]
+    assert str(caught.value).startswith(said)
+
+
+def test_a_wrong_name_is_named() -> None:
+    with pytest.raises(TypeError, match="there is no 'widht' here"):
+        model.bandwidth(64, widht=8)
+
+
+def test_the_names_of_the_mistakes_are_those_of_the_crate() -> None:
+    for name in model.COMPAT:
+        model.bandwidth(64, compat=name)
+    assert (
+        model.bandwidth(4096, compat=model.COMPAT[1:])["bandwidth_bps"]
+        == model.bandwidth(4096, compat="pcie-model")["bandwidth_bps"]
+    )
+
+
+def test_the_public_models_whole_output() -> None:
+    """Where there is a copy of its files: TLPLAB_DATA is a folder that holds pcie-model/."""
+    if "TLPLAB_DATA" not in os.environ:
+        pytest.skip("TLPLAB_DATA is not set to a folder that holds pcie-model/")
+    folder = Path(os.environ["TLPLAB_DATA"]) / "pcie-model"
+    for name, options in (
+        ("pcie_bw", {}),
+        ("pcie_bw_addr32", {"address_bits": 32}),
+        ("pcie_bw_gen1_x16_mps256", {"generation": 1, "width": 16}),
+    ):
+        lines = (folder / f"{name}.dat").read_text().splitlines()[1:]
+        rows = np.array([[float(cell) for cell in line.split()[:7]] for line in lines])
+        assert len(rows) > 1400
+        for column, op in enumerate(("write", "read", "rdwr")):
+            ours = model.bandwidth(rows[:, 0], op=op, compat="pcie-model", **options)
+            assert np.abs(ours["bandwidth_bps"] / 1e9 - rows[:, 1 + 2 * column]).max() < 0.00501
+            assert np.abs(ours["transfers_per_s"] - rows[:, 2 + 2 * column]).max() < 0.0501
+    rows = np.loadtxt(folder / "nic_bw.dat", skiprows=1)
+    for first, file in ((4, "simple"), (7, "kernel"), (10, "dpdk")):
+        for column, ways in enumerate(("both", "transmit", "receive")):
+            ours = model.nic(rows[:, 0], file=file, ways=ways, compat="pcie-model")
+            assert np.abs(ours["bandwidth_bps"] / 1e9 - rows[:, first + column]).max() < 0.00501
+            assert np.abs(ours["ethernet_bps"] / 1e9 - rows[:, 3]).max() < 0.00501
+
+
+def test_sizes_and_ranges() -> None:
+    context = click.Context(click.Command("x"))
+    assert sizes_of(context, PLAIN, ["64B", "1B..3B", "0B..1KiB/512B"]) == [64, 1, 2, 3, 0, 512, 1024]
+    for wrong in ("64", "3B..1B", "1B..9B/0B", "1B..1TiB", ""):
+        with pytest.raises(click.BadParameter):
+            sizes_of(context, PLAIN, [wrong])
+
+
+def test_bandwidth_goes_to_files_and_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, plot = tmp_path / "bw.csv", tmp_path / "bw.svg"
+    command = ["model", "bw", "--size", "64B..1500B", "--op", "read", "--op", "write", "--json", f"{tmp_path}/bw.json"]
+    assert status([*command, "-o", str(table), "--plot", str(plot)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("gen3 x8, MPS 256 B, MRRS 512 B: 63.02 Gb/s after line coding, 62.23 Gb/s for TLPs")
+    assert "23 of 1 437 sizes" in printed
+    assert all(len(line) <= 100 for line in printed.splitlines())
+    with table.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * 1437
+    assert {row["op"] for row in rows} == {"read", "write"}
+    written = json.loads((tmp_path / "bw.json").read_text())
+    assert [row["size"] for row in written] == [int(row["size"]) for row in rows]
+    assert "<svg" in plot.read_text(encoding="utf-8")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bw.csv", "bw.json", "bw.svg"]
+
+
+def test_json_on_the_standard_output_is_all_that_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["bw"], ["nic", "--frame", "64B..80B"], ["lat", "--tags", "32"]):
+        assert status(["model", *command, "--json", "-"]) == 0
+        json.loads(capsys.readouterr().out)
+
+
+def test_thirty_transfers_under_way(capsys: pytest.CaptureFixture[str]) -> None:
+    """128 B at 40 Gb/s and 900 ns, with and without the check sequence being transferred: a frame each 29.6 ns."""
+    assert status(["model", "lat", "--size", "124B", "--latency", "900ns", "--ethernet", "40Gb/s", "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["limit"] == "demand"
+    needed = {use["resource"]: use["needed"] for use in found["resources"]}
+    assert needed["transfers"] == needed["tags"] == pytest.approx(900 * 40 / 8 / 148)
+
+
+def test_a_users_nic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As docs/model.md has it; and its mistakes, with their place."""
+    file = tmp_path / "mine.toml"
+    text = dict(_core.nics())["dpdk"]
+    file.write_text(text.replace("Modern NIC (DPDK driver)", "Mine"), encoding="utf-8")
+    assert status(["model", "nic", "--nic", str(file), "--nic", "dpdk", "--json", "-"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    ours, theirs = ([row["bandwidth_bps"] for row in rows if row["nic"] == name] for name in (str(file), "dpdk"))
+    assert ours == theirs
+    file.write_text(text.replace('"host"', '"hots"', 1), encoding="utf-8")
+    assert status(["model", "nic", "--nic", str(file)]) == 2
+    assert f'{file}:7:9: transmit[1].by: "hots" should be "device" or "host"' in capsys.readouterr().err
+    with pytest.raises(ExperimentError):
+        model.nic(64, file="x.toml", text="title = 1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["bw", "--link", "gen3"], "is not a link such as"),
+        (["bw", "--link", "gen8 x8"], "generation is 8"),
+        (["bw", "--mps", "256"], "the unit is missing"),
+        (["bw", "--plot", "x.txt"], ".png, .svg or .pdf"),
+        (["bw", "--plot", "/no/x.png"], "mkdir -p /no"),
+        (["nic", "--nic", "nobody"], "name a file, or one of simple, kernel, dpdk"),
+        (["nic", "--nic", "python"], "Is a directory"),
+        (["lat", "--rate", "1Gb/s", "--ethernet", "1Gb/s"], "give one of them"),
+        (["lat", "--latency", "900"], "the unit is missing"),
+    ],
+)
+def test_bad_input_is_a_usage_error(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(__file__).resolve().parents[2])
+    assert status(["model", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_other_commands_do_not_wait_for_numpy() -> None:
+    code = (
+        "import sys, tlplab.cli; before = 'numpy' in sys.modules; tlplab.model; print(before, 'numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["False", "True"]
