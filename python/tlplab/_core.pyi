@@ -165,8 +165,10 @@ def nic_title(file: str, text: str) -> str:
 class Bench:
     """A target that runs benchmarks: `tlplab.bench.running` runs cases on it, from several threads."""
 
-    def __init__(self, host: str, device: str, link: str, host_keys: Sequence[tuple[str, str]] = ()) -> None:
-        """The simulator, with a host and a device profile. Raises ExperimentError, ValueError."""
+    def __init__(
+        self, target: str, host: str, device: str, link: str, host_keys: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        """The `simulator` or the closed form (`model`) of a host and a device profile. Raises ExperimentError, ValueError."""
     def run(self, case: str) -> str:
         """Runs a case (JSON); what was measured as JSON. Other Python threads run meanwhile. Raises ValueError, RunError."""
     def stop(self) -> None:

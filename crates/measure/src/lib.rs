@@ -1,10 +1,11 @@
 //! Methods over any target: the benchmarks of pcie-bench (Neugebauer et al., SIGCOMM 2018).
 //!
 //! ```
-//! use tlplab_measure::{Case, Setup, Simulator, Target, Test};
+//! use tlplab_measure::{Case, Machine, Setup, Simulator, Target, Test};
 //!
 //! let setup = Setup { host: "server".into(), device: "ideal".into(), ..Setup::default() };
-//! let simulator = Simulator::new(&setup, &|path| Err(format!("{path} is not here")))?;
+//! let machine = Machine::new(&setup, &|path| Err(format!("{path} is not here")))?;
+//! let simulator = Simulator::new(machine);
 //! let measured = simulator.run(&Case::new(Test::LatRd, 64), &mut |_fraction| true)?;
 //! assert!((400..450).contains(&measured.latency.quantile(500).unwrap()), "nanoseconds");
 //! # Ok::<(), tlplab_measure::MeasureError>(())
@@ -14,18 +15,23 @@
 //! exact distributions and a bounded time series ([`statistics`]) and becomes a row in the columns of the published data sets ([`csv`])
 //! or JSON ([`json`]).
 //!
-//! **Targets.** [`simulator`]: a host profile, a link and a device profile ([`device`]) in the fabric.
+//! **Targets.** A [`machine`] is a host profile, a link and a device profile ([`device`]). [`simulator`] runs it in the fabric,
+//! [`closed_form`] says what the specification and the profiles alone tell.
 
 pub mod case;
+pub mod closed_form;
 pub mod csv;
 pub mod device;
 pub mod json;
+pub mod machine;
 pub mod simulator;
 pub mod statistics;
 pub mod target;
 
 pub use case::{Cache, Case, CaseError, Interface, Node, Pattern, Test};
+pub use closed_form::ClosedForm;
 pub use device::DeviceProfile;
-pub use simulator::{Setup, Simulator};
+pub use machine::{Machine, Setup};
+pub use simulator::Simulator;
 pub use statistics::{Distribution, Series};
-pub use target::{Description, MeasureError, Measured, Target};
+pub use target::{MeasureError, Measured, Target};

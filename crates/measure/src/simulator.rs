@@ -1,79 +1,32 @@
 //! The simulator as a target: a host profile, a link and a benchmark device.
 
-use crate::case::{Cache, Case, CaseError, Interface, LINE, Node, Pattern};
-use crate::device::{self, DeviceProfile};
+use crate::case::{Cache, Case, LINE, Node, Pattern};
+use crate::device::DeviceProfile;
+use crate::machine::{DEVICE, Machine};
 use crate::statistics::{Distribution, Series};
-use crate::target::{Description, MeasureError, Measured, Target};
+use crate::target::{MeasureError, Measured, Target};
 use std::sync::{Arc, Mutex, PoisonError};
 use tlplab_device::BenchEngine;
 use tlplab_device::bench_engine::{Job, Sink};
-use tlplab_experiment::Experiment;
 use tlplab_fabric::config::FabricConfig;
 use tlplab_fabric::{Builder, Fabric};
 use tlplab_units::Time;
 
-/// What is simulated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setup {
-    /// A host profile: its name, or a file that ends in `.toml`.
-    pub host: String,
-    /// Keys of the host that replace those of its profile, as in an experiment: `("iommu.mode", "off")`.
-    pub host_keys: Vec<(String, String)>,
-    /// A device profile: its name, or a file that ends in `.toml`.
-    pub device: String,
-    /// The link, such as `gen3 x8`.
-    pub link: String,
-}
-
-impl Default for Setup {
-    /// The NFP-6000 in a plausible server, by a link of generation 3 with 8 lanes.
-    fn default() -> Self {
-        Self {
-            host: "server".into(),
-            host_keys: Vec::new(),
-            device: "nfp6000".into(),
-            link: "gen3 x8".into(),
-        }
-    }
-}
-
 /// The simulator. Each case has a fabric of its own, so that cases know nothing of each other.
 #[derive(Clone, Debug)]
 pub struct Simulator {
-    description: Description,
-    fabric: FabricConfig,
-    device: DeviceProfile,
+    machine: Machine,
 }
 
-/// The device's name in the fabric.
-const DEVICE: &str = "bench";
 /// Where the buffer begins: above 4 GiB, so that headers have 64-bit addresses.
 const BASE: u64 = 1 << 33;
 /// Events between two looks at the watch: some milliseconds.
 const SLICE: u64 = 20_000;
 
 impl Simulator {
-    /// Reads what `setup` names; `read` brings the text of files.
-    ///
-    /// # Errors
-    /// What is wrong in the setup or in one of its files.
-    pub fn new(setup: &Setup, read: &dyn Fn(&str) -> Result<String, String>) -> Result<Self, MeasureError> {
-        let device = device::profile(&setup.device, read)?;
-        let text = experiment_of(setup, &device);
-        let whole = |path: &str| if path == HERE { Ok(text.clone()) } else { read(path) };
-        let experiment = Experiment::parse(&whole, HERE).map_err(as_of_setup)?;
-        let description = Description {
-            target: "simulator".into(),
-            host: setup.host.clone(),
-            device: setup.device.clone(),
-            link: setup.link.clone(),
-        };
-        Ok(Self { description, fabric: experiment.fabric, device })
-    }
-
-    /// What it is.
-    pub fn description(&self) -> &Description {
-        &self.description
+    /// Simulates this machine.
+    pub fn new(machine: Machine) -> Self {
+        Self { machine }
     }
 
     fn build(&self, case: &Case, log: &Arc<Mutex<Log>>) -> Result<Fabric, MeasureError> {
@@ -92,8 +45,8 @@ impl Simulator {
             count,
             seed: case.seed,
         };
-        let engine = BenchEngine::new(self.device.engine.clone(), job, Box::new(Shared(log.clone())));
-        let mut builder = Builder::new(FabricConfig { seed: case.seed, ..self.fabric.clone() });
+        let engine = BenchEngine::new(self.machine.device.engine.clone(), job, Box::new(Shared(log.clone())));
+        let mut builder = Builder::new(FabricConfig { seed: case.seed, ..self.machine.fabric.clone() });
         builder.device(DEVICE, Box::new(engine), Vec::new(), true);
         builder.build().map_err(|error| MeasureError::Build(error.to_string()))
     }
@@ -101,11 +54,7 @@ impl Simulator {
 
 impl Target for Simulator {
     fn run(&self, case: &Case, watch: &mut dyn FnMut(f64) -> bool) -> Result<Measured, MeasureError> {
-        case.check()?;
-        let limit = self.device.engine.command.limit;
-        if case.interface == Interface::Command && case.size > limit {
-            return Err(CaseError::CommandSize { size: case.size, limit }.into());
-        }
+        self.machine.check(case)?;
         let log = Arc::new(Mutex::new(Log::new(case)));
         let mut fabric = self.build(case, &log)?;
         prepare(&mut fabric, case)?;
@@ -124,7 +73,7 @@ impl Target for Simulator {
             return Err(MeasureError::Failed("an operation was never answered".into()));
         }
         let log = std::mem::take(&mut *look(&log));
-        Ok(log.measured(case, complete, &self.device))
+        Ok(log.measured(case, complete, &self.machine.device))
     }
 }
 
@@ -214,33 +163,4 @@ impl Log {
             series: self.series,
         }
     }
-}
-
-/// The name of the experiment that is made of a setup.
-const HERE: &str = "benchmark";
-
-/// The experiment that is made of a setup. Its load is never run: the device takes its place.
-fn experiment_of(setup: &Setup, device: &DeviceProfile) -> String {
-    let quoted = |text: &str| format!("{text:?}");
-    let keys: String =
-        setup.host_keys.iter().map(|(key, value)| format!("host.{key} = {}\n", quoted(value))).collect();
-    format!(
-        "title = \"benchmark\"\nstop = \"1s\"\nfidelity = \"length-only\"\nhost.profile = {}\n{keys}\
-         [device.{DEVICE}]\nunder = \"host.rp0\"\nlink = {}\nmps = \"{}B\"\nmrrs = \"{}B\"\ntags = {}\n\
-         [load]\n{DEVICE} = {{ op = \"read\", size = \"64B\" }}\n",
-        quoted(&setup.host),
-        quoted(&setup.link),
-        device.mps.bytes(),
-        device.mrrs.bytes(),
-        device.tags,
-    )
-}
-
-/// A mistake in an experiment that nobody wrote has no line.
-fn as_of_setup(error: tlplab_experiment::Error) -> tlplab_experiment::Error {
-    if error.file != HERE {
-        return error;
-    }
-    let key = if error.key == "device.bench.link" { "link".into() } else { error.key.clone() };
-    tlplab_experiment::Error { line: 0, column: 0, key, ..error }
 }

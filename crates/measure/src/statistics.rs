@@ -13,9 +13,14 @@ pub struct Distribution {
 impl Distribution {
     /// One more sample.
     pub fn record(&mut self, value: u64) {
-        *self.counts.entry(value).or_default() += 1;
-        self.samples += 1;
-        self.sum += u128::from(value);
+        self.record_many(value, 1);
+    }
+
+    /// The same sample so many times.
+    pub fn record_many(&mut self, value: u64, times: u64) {
+        *self.counts.entry(value).or_default() += times;
+        self.samples += times;
+        self.sum += u128::from(value) * u128::from(times);
     }
 
     /// Samples.

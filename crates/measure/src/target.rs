@@ -2,7 +2,6 @@
 
 use crate::case::{Case, CaseError};
 use crate::statistics::{Distribution, Series};
-use serde::Serialize;
 use tlplab_device::bench_engine::Clock;
 use tlplab_units::Duration;
 
@@ -69,17 +68,4 @@ impl Measured {
     pub fn nanoseconds(&self, ticks: f64) -> f64 {
         ticks * f64::from(self.clock.cycles_per_tick) / self.clock.hz as f64 * 1e9
     }
-}
-
-/// What a target is, for tables and files.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Description {
-    /// The target's kind: `model`, `simulator`.
-    pub target: String,
-    /// The host profile.
-    pub host: String,
-    /// The device profile.
-    pub device: String,
-    /// The link.
-    pub link: String,
 }

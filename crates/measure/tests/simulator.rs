@@ -1,10 +1,10 @@
 //! The simulator as a target.
 
-use tlplab_measure::{Case, MeasureError, Measured, Setup, Simulator, Target, Test, csv};
+use tlplab_measure::{Case, Machine, MeasureError, Measured, Setup, Simulator, Target, Test, csv};
 
 fn simulator(host: &str, device: &str) -> Simulator {
     let setup = Setup { host: host.into(), device: device.into(), ..Setup::default() };
-    Simulator::new(&setup, &|path| Err(format!("there is no {path}"))).unwrap()
+    Simulator::new(Machine::new(&setup, &|path| Err(format!("there is no {path}"))).unwrap())
 }
 
 fn run(target: &dyn Target, case: &Case) -> Measured {
@@ -59,7 +59,7 @@ fn what_was_measured_before_a_stop_is_kept() {
 #[test]
 fn mistakes_are_told() {
     let refuse = |setup: Setup| {
-        Simulator::new(&setup, &|_| Err("there is no such file".into())).map(drop).unwrap_err().to_string()
+        Machine::new(&setup, &|_| Err("there is no such file".into())).map(drop).unwrap_err().to_string()
     };
     let message = refuse(Setup { host: "sever".into(), ..Setup::default() });
     assert!(message.contains("no host profile \"sever\"; did you mean \"server\"?"), "{message}");

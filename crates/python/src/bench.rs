@@ -4,7 +4,7 @@ use crate::{error, files};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tlplab_measure::{Case, MeasureError, Setup, Simulator, Target, csv, device, json};
+use tlplab_measure::{Case, ClosedForm, Machine, MeasureError, Setup, Simulator, Target, csv, device, json};
 
 /// A target that runs cases, from several threads if need be.
 #[pyclass(frozen)]
@@ -17,19 +17,25 @@ pub(crate) struct Bench {
 
 #[pymethods]
 impl Bench {
-    /// The simulator.
+    /// `target` is "simulator" or "model".
     #[new]
-    #[pyo3(signature = (host, device, link, host_keys = Vec::new()))]
+    #[pyo3(signature = (target, host, device, link, host_keys = Vec::new()))]
     fn new(
         py: Python<'_>,
+        target: &str,
         host: String,
         device: String,
         link: String,
         host_keys: Vec<(String, String)>,
     ) -> PyResult<Self> {
         let setup = Setup { host, host_keys, device, link };
-        let simulator = Simulator::new(&setup, &files::read_text).map_err(|e| refuse(py, e))?;
-        Ok(Self { target: Box::new(simulator), stopped: AtomicBool::new(false), done: AtomicU64::new(0) })
+        let machine = Machine::new(&setup, &files::read_text).map_err(|e| refuse(py, e))?;
+        let target: Box<dyn Target + Send + Sync> = match target {
+            "simulator" => Box::new(Simulator::new(machine)),
+            "model" => Box::new(ClosedForm::new(machine)),
+            _ => return Err(PyValueError::new_err(format!("there is no target {target:?}"))),
+        };
+        Ok(Self { target, stopped: AtomicBool::new(false), done: AtomicU64::new(0) })
     }
 
     /// Runs a case; what was measured until then if it was stopped.

@@ -11,7 +11,7 @@ from tlplab import _core
 from tlplab.bench.case import Case
 from tlplab.bench.result import Result, Results
 
-TARGETS = ("simulator",)
+TARGETS = ("simulator", "model")
 # Modes of the host's IOMMU, as the command line and the paper call them.
 IOMMU = {"off": "off", "on": "superpages", "nosp": "4KiB"}
 # How often progress is told, and Ctrl-C heard.
@@ -32,6 +32,7 @@ def run(
 ) -> Results:
     """Measures cases; results come in their order, and do not depend on the number of threads.
 
+    `target` is `simulator`, or `model` for what closed forms say without simulation.
     `host` and `device` are names of profiles or files that end in `.toml`; `iommu` is `off`, `on` (superpages) or `nosp`
     (pages of 4 KiB) instead of what the profile says, `host_keys` are further keys of the host. `progress` hears now and
     then how many cases are done, of how many. Ctrl-C keeps what was measured: see `Results.interrupted`.
@@ -48,7 +49,7 @@ def run(
         if iommu not in IOMMU:
             raise ValueError(f"iommu is {iommu!r}; it is one of {', '.join(IOMMU)}")
         keys["iommu.mode"] = IOMMU[iommu]
-    bench = _core.Bench(host, device, link, list(keys.items()))
+    bench = _core.Bench(target, host, device, link, list(keys.items()))
     results = Results()
 
     def one(case: Case) -> Result:

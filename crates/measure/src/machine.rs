@@ -1,0 +1,99 @@
+//! What is measured: a host, a link and a device, by the names of their profiles.
+
+use crate::case::{Case, CaseError, Interface};
+use crate::device::{self, DeviceProfile};
+use crate::target::MeasureError;
+use tlplab_experiment::Experiment;
+use tlplab_fabric::config::FabricConfig;
+
+/// What a machine is put together from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// A host profile: its name, or a file that ends in `.toml`.
+    pub host: String,
+    /// Keys of the host that replace those of its profile, as in an experiment: `("iommu.mode", "off")`.
+    pub host_keys: Vec<(String, String)>,
+    /// A device profile: its name, or a file that ends in `.toml`.
+    pub device: String,
+    /// The link, such as `gen3 x8`.
+    pub link: String,
+}
+
+impl Default for Setup {
+    /// The NFP-6000 in a plausible server, by a link of generation 3 with 8 lanes.
+    fn default() -> Self {
+        Self {
+            host: "server".into(),
+            host_keys: Vec::new(),
+            device: "nfp6000".into(),
+            link: "gen3 x8".into(),
+        }
+    }
+}
+
+/// A host, a link and a device.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Host and link, and the link's device without what it does.
+    pub fabric: FabricConfig,
+    /// The device.
+    pub device: DeviceProfile,
+}
+
+/// The device's name in the fabric.
+pub(crate) const DEVICE: &str = "bench";
+/// The name of the experiment that is made of a setup.
+const HERE: &str = "benchmark";
+
+impl Machine {
+    /// Reads what `setup` names; `read` brings the text of files.
+    ///
+    /// # Errors
+    /// What is wrong in the setup or in one of its files.
+    pub fn new(setup: &Setup, read: &dyn Fn(&str) -> Result<String, String>) -> Result<Self, MeasureError> {
+        let device = device::profile(&setup.device, read)?;
+        let text = experiment_of(setup, &device);
+        let whole = |path: &str| if path == HERE { Ok(text.clone()) } else { read(path) };
+        let experiment = Experiment::parse(&whole, HERE).map_err(as_of_setup)?;
+        Ok(Self { fabric: experiment.fabric, device })
+    }
+
+    /// Can a case be measured on it?
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&self, case: &Case) -> Result<(), MeasureError> {
+        case.check()?;
+        let limit = self.device.engine.command.limit;
+        if case.interface == Interface::Command && case.size > limit {
+            return Err(CaseError::CommandSize { size: case.size, limit }.into());
+        }
+        Ok(())
+    }
+}
+
+/// The experiment that is made of a setup. Its load is never run: the device takes its place.
+fn experiment_of(setup: &Setup, device: &DeviceProfile) -> String {
+    let quoted = |text: &str| format!("{text:?}");
+    let keys: String =
+        setup.host_keys.iter().map(|(key, value)| format!("host.{key} = {}\n", quoted(value))).collect();
+    format!(
+        "title = \"benchmark\"\nstop = \"1s\"\nfidelity = \"length-only\"\nhost.profile = {}\n{keys}\
+         [device.{DEVICE}]\nunder = \"host.rp0\"\nlink = {}\nmps = \"{}B\"\nmrrs = \"{}B\"\ntags = {}\n\
+         [load]\n{DEVICE} = {{ op = \"read\", size = \"64B\" }}\n",
+        quoted(&setup.host),
+        quoted(&setup.link),
+        device.mps.bytes(),
+        device.mrrs.bytes(),
+        device.tags,
+    )
+}
+
+/// A mistake in an experiment that nobody wrote has no line.
+fn as_of_setup(error: tlplab_experiment::Error) -> tlplab_experiment::Error {
+    if error.file != HERE {
+        return error;
+    }
+    let key = if error.key == "device.bench.link" { "link".into() } else { error.key.clone() };
+    tlplab_experiment::Error { line: 0, column: 0, key, ..error }
+}

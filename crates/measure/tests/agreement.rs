@@ -1,0 +1,33 @@
+//! The closed form and the simulator share nothing but their inputs; on hosts where nothing varies they agree.
+
+use tlplab_measure::{Case, ClosedForm, Interface, Machine, Setup, Simulator, Target, Test};
+
+/// Latencies within a tick and 1 %; bandwidths within 3 %: the closed form takes Acks and UpdateFCs to be as frequent as the
+/// specification's limits ask, and knows nothing of reads and writes that come in bursts.
+#[test]
+fn closed_form_and_simulator_agree() {
+    for (host, device, link) in
+        [("ideal", "ideal", "gen3 x8"), ("server", "ideal", "gen4 x4"), ("server", "nfp6000", "gen3 x8")]
+    {
+        let setup = Setup { host: host.into(), device: device.into(), link: link.into(), ..Setup::default() };
+        let machine = Machine::new(&setup, &|path| Err(path.into())).unwrap();
+        let targets: [&dyn Target; 2] = [&ClosedForm::new(machine.clone()), &Simulator::new(machine)];
+        for test in [Test::LatRd, Test::LatWrrd, Test::BwRd, Test::BwWr, Test::BwRdwr] {
+            for size in [8, 64, 128, 256, 300, 512, 1024, 2048] {
+                let interface =
+                    if test == Test::LatRd && size <= 64 { Interface::Command } else { Interface::Dma };
+                let count = test.is_latency().then_some(500);
+                let case = Case { count, interface, ..Case::new(test, size) };
+                let [form, simulated] = targets.map(|target| target.run(&case, &mut |_| true).unwrap());
+                let place = format!("{test:?} {size} on {host} {device}");
+                if test.is_latency() {
+                    let [form, simulated] = [form, simulated].map(|m| m.latency.mean().unwrap());
+                    assert!((form - simulated).abs() < 1.0 + 0.01 * simulated, "{place}: {form} {simulated}");
+                } else {
+                    let [form, simulated] = [form, simulated].map(|m| m.bandwidth());
+                    assert!((form / simulated - 1.0).abs() < 0.03, "{place}: {form} {simulated}");
+                }
+            }
+        }
+    }
+}
