@@ -27,6 +27,11 @@ def devices() -> Entries:
     return [*_core.models(), ("FILE.py:CLASS", "A device written in Python")]
 
 
+def bench_devices() -> Entries:
+    """The devices that benchmarks run on, and their titles."""
+    return [(name, str(tomllib.loads(text)["title"])) for name, text in _core.bench_devices()]
+
+
 def experiments(folder: Path | None = None) -> Entries:
     """The experiment files in `folder` (the current one) and in `folder/experiments`, with their titles."""
     folder = folder or Path()
@@ -39,7 +44,12 @@ def experiments(folder: Path | None = None) -> Entries:
     return found
 
 
-LISTS: dict[str, Callable[[], Entries]] = {"hosts": hosts, "devices": devices, "experiments": experiments}
+LISTS: dict[str, Callable[[], Entries]] = {
+    "hosts": hosts,
+    "devices": devices,
+    "bench-devices": bench_devices,
+    "experiments": experiments,
+}
 
 
 def reference() -> str:

@@ -1,4 +1,4 @@
-"""The command line: `tlplab run`, `check`, `lspci`, `reproduce`, `model`, `list`, `schema`.
+"""The command line: `tlplab run`, `check`, `lspci`, `bench`, `reproduce`, `model`, `list`, `schema`.
 
 Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C.
 """
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from tlplab import _core, catalog, lspci, outline, reproduce, summary
+from tlplab.bench.command import bench_command
 from tlplab.errors import ExperimentError, RunError
 from tlplab.model_command import model_group
 from tlplab.outputs import check_outputs, write_text
@@ -183,6 +184,9 @@ def lspci_command(
         write_text(json_file, seen + "\n")
     if "-" not in (output, json_file):
         lspci.show(json.loads(seen), sys.stdout)
+
+
+commands.add_command(bench_command)
 
 
 @commands.command("reproduce")

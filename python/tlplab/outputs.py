@@ -54,3 +54,15 @@ def write_text(path: str, text: str) -> None:
         sys.stdout.flush()
     else:
         _core.write_text(path, text)
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Writes a file whole, or leaves it as it was."""
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        with open(part, "wb") as file:
+            file.write(data)
+        os.replace(part, path)
+    finally:
+        if os.path.exists(part):
+            os.unlink(part)

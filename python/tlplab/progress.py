@@ -39,18 +39,21 @@ class Bar:
 
     def update(self, progress: _core.Progress) -> None:
         """Called after each slice of a run."""
+        rate = progress.events / max(time.perf_counter() - self._begun, 1e-9)
+        text = f"{q.time_fs(progress.now_fs, 3)} simulated, {q.significant(rate / 1e6, 3)} M events/s"
+        self.show(progress.fraction, text)
+
+    def show(self, fraction: float | None, text: str) -> None:
+        """Shows that `fraction` of the work is done, and a few words about it."""
         if self._silent:
             return
-        elapsed = time.perf_counter() - self._begun
         if self._shown is None:
-            if not worth_showing(elapsed, progress.fraction):
+            if not worth_showing(time.perf_counter() - self._begun, fraction):
                 return
-            self._start(progress.fraction)
+            self._start(fraction)
         assert self._shown is not None
         assert self._task is not None
-        rate = progress.events / max(elapsed, 1e-9)
-        text = f"{q.time_fs(progress.now_fs, 3)} simulated, {q.significant(rate / 1e6, 3)} M events/s"
-        self._shown.update(self._task, completed=progress.fraction or 0.0, text=text)
+        self._shown.update(self._task, completed=fraction or 0.0, text=text)
 
     def _start(self, fraction: float | None) -> None:
         columns = [

@@ -71,6 +71,11 @@ class Result:
         """The header of `csv`."""
         return LATENCY_COLUMNS if self.case.is_latency else BANDWIDTH_COLUMNS
 
+    @property
+    def cdf_columns(self) -> str:
+        """The header of `cdf_csv`."""
+        return CDF_COLUMNS
+
     def row(self) -> dict[str, str]:
         """The row as the published data sets have it."""
         return dict(zip(self.columns.split(","), self.csv.split(","), strict=True))

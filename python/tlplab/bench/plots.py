@@ -1,0 +1,137 @@
+"""Plots of results: curves by what was swept, distributions, time series."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tlplab.bench.result import Result
+from tlplab.bench.sweep import Sweep, bytes_text, words
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+KINDS = ("curve", "cdf", "histogram", "series")
+ENDINGS = (".png", ".svg", ".pdf")
+# Colour-blind safe (Okabe and Ito), then repeated.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000")
+AXES = {
+    "size": "transfer size", "window": "window", "host_offset": "offset in host memory",
+    "device_offset": "offset in device memory",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve: what it is called and its points."""
+
+    label: str
+    points: list[tuple[float, float]]
+
+
+def usual(sweep: Sweep, latency: bool) -> str:
+    """The kind of plot for a sweep if nobody says."""
+    if sweep.axis is not None:
+        return "curve"
+    return "cdf" if latency else "series"
+
+
+def value_of(result: Result) -> float:
+    """What a curve shows of a result: the bandwidth in Gb/s, or the median in ns."""
+    return result.latency.median_ns if result.latency is not None else result.gbps
+
+
+def curves(results: Sequence[Result], sweep: Sweep) -> list[Line]:
+    """The results by what was swept, one line for each combination of everything else."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    axis = sweep.axis
+    for number, result in enumerate(results):
+        at = getattr(result.case, axis) if axis is not None else number
+        lines.setdefault(sweep.label(result.case, without=axis), []).append((at, value_of(result)))
+    return [Line(label, sorted(points)) for label, points in lines.items()]
+
+
+def draw(
+    kind: str, results: Sequence[Result], sweep: Sweep, title: str, measured: Sequence[Line], ending: str
+) -> bytes:
+    """The file of a plot, as `ending` (`.png`, `.svg`, `.pdf`) says; `measured` are a data set's series, drawn as dots."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes: Axes = figure.add_subplot()
+    {"curve": curve, "cdf": cdf, "histogram": histogram, "series": series}[kind](axes, results, sweep, measured)
+    axes.set_title(title, fontsize=10)
+    axes.grid(alpha=0.3)
+    if len(axes.get_legend_handles_labels()[1]) > 1:
+        axes.legend(fontsize=8)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=ending.lstrip("."), dpi=130)
+    return drawn.getvalue()
+
+
+def curve(axes: Axes, results: Sequence[Result], sweep: Sweep, measured: Sequence[Line]) -> None:
+    """Bandwidth or median latency by what was swept; dots are measured."""
+    for number, line in enumerate(curves(results, sweep)):
+        colour = COLOURS[number % len(COLOURS)]
+        axes.plot(*columns(line), "-" if len(line.points) > 30 else ".-", color=colour, label=line.label or "here")
+    for number, line in enumerate(measured):
+        colour = COLOURS[number % len(COLOURS)]
+        axes.plot(*columns(line), "o", markersize=4, markerfacecolor="none", color=colour, label=line.label)
+    axis = sweep.axis or "case"
+    latency = results[0].latency is not None
+    axes.set(xlabel=AXES.get(axis, axis), ylabel="median latency, ns" if latency else "bandwidth, Gb/s", ylim=(0, None))
+    places = [value for value in sweep.axes.get(axis, []) if isinstance(value, int)]
+    if places and min(places) > 0 and max(places) >= 16 * min(places):
+        axes.set_xscale("log", base=2)
+    spread = places if len(places) <= 12 else places[:: -(-len(places) // 12)]
+    axes.set_xticks(spread, [bytes_text(value) for value in spread], rotation=30, ha="right", fontsize=8)
+    axes.minorticks_off()
+
+
+def cdf(axes: Axes, results: Sequence[Result], sweep: Sweep, measured: Sequence[Line]) -> None:
+    """The part of the samples that do not exceed a latency."""
+    for number, result in enumerate(r for r in results if r.latency is not None):
+        assert result.latency is not None
+        points = result.latency.cdf()
+        line = Line(sweep.label(result.case) or words("size", result.case.size), [(points[0][0], 0.0), *points])
+        axes.step(*columns(line), where="post", color=COLOURS[number % len(COLOURS)], label=line.label)
+    for number, line in enumerate(measured):
+        axes.step(*columns(line), where="post", linestyle=":", color=COLOURS[number % len(COLOURS)], label=line.label)
+    axes.set(xlabel="latency, ns", ylabel="part of the samples", ylim=(0, 1.02))
+
+
+def histogram(axes: Axes, results: Sequence[Result], sweep: Sweep, _measured: Sequence[Line]) -> None:
+    """How often each latency came."""
+    for number, result in enumerate(r for r in results if r.latency is not None):
+        assert result.latency is not None
+        places, counts = zip(*result.latency.histogram, strict=True)
+        label = sweep.label(result.case) or words("size", result.case.size)
+        axes.bar(places, counts, width=result.tick_ns, alpha=0.6, color=COLOURS[number % len(COLOURS)], label=label)
+    axes.set(xlabel="latency, ns", ylabel="samples", yscale="log")
+
+
+def series(axes: Axes, results: Sequence[Result], sweep: Sweep, _measured: Sequence[Line]) -> None:
+    """Latency or bandwidth over the time of the run."""
+    for number, result in enumerate(results):
+        scale = 1.0 if result.latency is not None else 1e-9
+        points = [(at / 1e3, value * scale) for at, value in result.series]
+        line = Line(sweep.label(result.case) or words("size", result.case.size), points)
+        axes.plot(*columns(line), color=COLOURS[number % len(COLOURS)], linewidth=1, label=line.label)
+    latency = results[0].latency is not None
+    axes.set(xlabel="simulated time, µs", ylabel="latency, ns" if latency else "bandwidth, Gb/s", ylim=(0, None))
+
+
+def columns(line: Line) -> tuple[list[Any], list[Any]]:
+    """The points of a line as matplotlib takes them."""
+    return [at for at, _ in line.points], [value for _, value in line.points]
+
+
+def check_ending(option: str, path: str) -> str:
+    """The ending of a plot's path. Raises ValueError."""
+    ending = Path(path).suffix.lower()
+    if ending not in ENDINGS:
+        raise ValueError(f"{option} {path}: name a file that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
+    return ending

@@ -1,0 +1,75 @@
+"""Results on the terminal."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from tlplab import quantities as q
+from tlplab.bench.case import Case
+from tlplab.bench.result import Result
+from tlplab.bench.sweep import Sweep, bytes_text
+from tlplab.sheet import Column, Sheet
+from tlplab.summary import console_for
+
+NAMES = {
+    "lat_rd": "Latency of reads",
+    "lat_wrrd": "Latency of a write and a read behind it",
+    "bw_rd": "Bandwidth of reads",
+    "bw_wr": "Bandwidth of writes",
+    "bw_rdwr": "Bandwidth in each direction of reads and writes in turn",
+}
+HEADINGS = {"size": "size", "window": "window", "host_offset": "offset", "device_offset": "device\noffset"}
+# More rows than this are thinned out on the terminal; files get all.
+ROWS_SHOWN = 40
+
+
+def show(results: list[Result], sweep: Sweep, place: str, file: TextIO) -> None:
+    """Prints a table of results; `place` says what they were measured on."""
+    if not results:
+        return
+    first = results[0].case
+    columns = [Column(HEADINGS.get(name, name), name=name not in HEADINGS) for name in sweep.axes]
+    sheet = Sheet(f"{NAMES[first.test]}, {about(first, sweep)}\n{place}", [*columns, *figures(first)])
+    step = -(-len(results) // ROWS_SHOWN)
+    for result in results[::step]:
+        swept = [getattr(result.case, name) for name in sweep.axes]
+        cells = [bytes_text(value) if isinstance(value, int) else value for value in swept]
+        sheet.add(*cells, *row(result))
+    console = console_for(file)
+    sheet.print(console)
+    if step > 1:
+        console.print(f"{len(results[::step])} of {len(results)} cases; --json, -o and --plot have all.")
+
+
+def about(case: Case, sweep: Sweep) -> str:
+    """What all cases have in common, in words."""
+    parts = {
+        "size": bytes_text(case.size),
+        "window": f"window {bytes_text(case.window)}",
+        "host_offset": f"offset {bytes_text(case.host_offset)}" if case.host_offset else "",
+        "device_offset": f"device offset {bytes_text(case.device_offset)}" if case.device_offset else "",
+        "pattern": case.pattern,
+        "cache": case.cache,
+        "node": "remote node" if case.node == "remote" else "",
+        "interface": "command interface" if case.interface == "command" else "",
+    }
+    return ", ".join(text for name, text in parts.items() if text and name not in sweep.axes)
+
+
+def figures(case: Case) -> list[Column]:
+    """The columns of what was measured."""
+    if case.is_latency:
+        return [Column(f"{name}\nns") for name in ("average", "median", "min", "p95", "p99", "p99.9", "max")]
+    return [Column("bandwidth\nGb/s"), Column("transfers\nM/s"), Column("each\nns")]
+
+
+def row(result: Result) -> list[str]:
+    """What was measured, in the columns of `figures`."""
+    if result.latency is not None:
+        of = result.latency
+        return [
+            q.significant(value, 5)
+            for value in (of.average_ns, of.median_ns, of.min_ns, of.p95_ns, of.p99_ns, of.p999_ns, of.max_ns)
+        ]
+    each = result.transfers_per_second or 0.0
+    return [q.significant(result.gbps), q.significant(each / 1e6), q.significant(1e9 / each if each else 0.0)]
