@@ -4,7 +4,7 @@ use crate::attribution::Partition;
 use crate::channel::Channel;
 use crate::config::{
     Buffers, DeviceConfig, Direction, EnumerationTime, FabricConfig, FaultKind, Fidelity, FlowControl,
-    Forwarding, LinkConfig, PortConfig, SkpPolicy,
+    Forwarding, HostMemoryError, LinkConfig, PortConfig, SkpPolicy,
 };
 use crate::config_space;
 use crate::egress::Egress;
@@ -13,7 +13,8 @@ use crate::enumeration::Enumeration;
 use crate::errors::ErrorLog;
 use crate::fault::{Faults, Tampering};
 use crate::function::Function;
-use crate::host_path::{HostPath, names_of};
+use crate::host_memory::{self, CachedMemory, MemorySystem};
+use crate::host_path::{self, HostPath};
 use crate::ids::{FlowId, LinkId, NodeId, PortId};
 use crate::initiator::Initiator;
 use crate::intx::{WireController, Wires};
@@ -107,6 +108,9 @@ pub enum BuildError {
         /// What is wrong.
         error: tlplab_datalink::ConfigError,
     },
+    /// What the host has before its memory cannot be.
+    #[error("host: {0}")]
+    HostMemory(#[from] HostMemoryError),
     /// More than bus numbers or address space allow.
     #[error("{0}")]
     TooLarge(&'static str),
@@ -203,6 +207,7 @@ impl Builder {
         {
             return Err(BuildError::Unpaired(name.clone()));
         }
+        host_memory::check(&self.config.host)?;
         let layout = Layout::of(&self.config)?;
         let mut fabric = self.empty_fabric(&layout)?;
         self.add_nodes(&layout, &mut fabric)?;
@@ -221,7 +226,9 @@ impl Builder {
 
     fn empty_fabric(&mut self, layout: &Layout) -> Result<Fabric, BuildError> {
         let config = &self.config;
-        let mut topology = Topology { host_stages: names_of(&self.config.host), ..Topology::default() };
+        let mut host_stages = host_path::names_of(&config.host);
+        host_stages.extend(host_memory::names_of(&config.host));
+        let mut topology = Topology { host_stages, ..Topology::default() };
         for (i, name) in layout.nodes.iter().enumerate() {
             let kind = layout.kind(i);
             topology.nodes.push(NodeInfo { name: name.clone(), kind, id: Bdf(0) });
@@ -377,6 +384,8 @@ impl Builder {
         }
         let tags = fabric.timeline.add_gauge();
         let peer_split = crate::peer::Splitter::new(stream);
+        let places = (layout.ports.len() + layout.nodes.len()) as u16;
+        let stages = host_path::names_of(&host).len() as u16;
         Ok(Root {
             latency: host.latency,
             functions: config_space::of_root(&host, layout, &self.config, &ports)?,
@@ -384,8 +393,9 @@ impl Builder {
             ports,
             registers: RegisterAccesses::default(),
             completer: Completer { id, rcb: host.rcb, mps, policy: host.completions },
-            memory: Box::new(HostRam::new(0x10_0000, 0xBFF0_0000)),
-            path: HostPath::new(&host, (layout.ports.len() + layout.nodes.len()) as u16),
+            memory: CachedMemory::new(&host, Box::new(HostRam::new(0x10_0000, 0xBFF0_0000))),
+            memory_system: MemorySystem::new(&host, self.config.seed, places + stages),
+            path: HostPath::new(&host, places),
             server: MemoryServer::new(host.memory),
             initiator: Initiator {
                 requester: Requester::new(requester),

@@ -1,5 +1,8 @@
 //! What a fabric is made of, as plain data. The defaults are stated here and nowhere else.
 
+mod host_memory;
+
+pub use host_memory::{CacheConfig, HostMemoryError, IommuConfig, JitterConfig, LINE, NumaConfig, WHOLE};
 pub use tlplab_config::enumerate::InterruptPolicy;
 pub use tlplab_datalink::FlowControl;
 use tlplab_transaction::CompletionPolicy;
@@ -62,6 +65,16 @@ pub struct HostConfig {
     pub latency: Duration,
     /// Host memory.
     pub memory: MemoryConfig,
+    /// The last-level cache. `None`: requests of devices go to memory.
+    pub cache: Option<CacheConfig>,
+    /// A second node with memory. `None`: all memory is as near.
+    pub numa: Option<NumaConfig>,
+    /// The IOMMU. `None`: translation takes no time.
+    pub iommu: Option<IommuConfig>,
+    /// How the latency of reads varies. `None`: not at all.
+    pub jitter: Option<JitterConfig>,
+    /// Reads of devices that the root complex serves at once, at least 1; further ones wait in its receive buffers. `None`: without limit.
+    pub reads: Option<u16>,
     /// Between the root complex and the memory bus, for devices. `None`: no such stage, as for the two below.
     pub io_cache: Option<HostStageConfig>,
     /// Between the I/O cache (or root complex), the bridge and memory, for devices and the processor.
@@ -108,6 +121,11 @@ impl Default for HostConfig {
             name: "host".into(),
             latency: Duration::ZERO,
             memory: MemoryConfig::default(),
+            cache: None,
+            numa: None,
+            iommu: None,
+            jitter: None,
+            reads: None,
             io_cache: None,
             memory_bus: None,
             bridge: None,

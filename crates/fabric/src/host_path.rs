@@ -140,7 +140,7 @@ impl HostPath {
     }
 }
 
-/// Names of the stages that a host has, for its places.
+/// Names of the stages that a host has, in the order of their places.
 pub(crate) fn names_of(host: &HostConfig) -> Vec<String> {
     let present = [host.io_cache, host.memory_bus, host.bridge];
     let named = HostPath::NAMES.iter().zip(present).filter(|(_, stage)| stage.is_some());
@@ -158,12 +158,16 @@ fn carried(repr: &Repr) -> u64 {
 impl Fabric {
     /// A request of a device for memory, or an interrupt, sets out from the root complex. False if there is nothing on its way.
     pub(crate) fn sets_out(&mut self, ingress: PortId, handle: TlpHandle) -> bool {
-        let posted = matches!(self.tlps.get(handle).repr.kind(), Kind::MemWrite { .. });
-        let path = &mut self.root().path;
-        let Some(step) = path.first(Step::InByCache) else { return false };
-        path.came += u64::from(posted);
+        let Some(step) = self.root().path.first(Step::InByCache) else { return false };
         self.comes_to(step, ingress, handle);
         true
+    }
+
+    /// A posted write or an interrupt is at the root complex. Those are counted where they may be on their way for some time.
+    pub(crate) fn posted_came(&mut self) {
+        let root = self.root();
+        let translates = root.memory_system.as_ref().is_some_and(|system| system.holds_writes());
+        root.path.came += u64::from(translates || !root.path.is_direct());
     }
 
     /// What would pass posted writes sets out behind them. False if there are none on their way.

@@ -13,7 +13,8 @@
 //!
 //! Software's side: `processor` makes requests of register accesses, `config_request` routes them, `function` obeys what is written;
 //! `enumeration` and `hot_plug` are the software. `interrupt` (messages) and `intx` (wires) bring interrupts up, `errors` detects and
-//! `error_messages` reports, `link_state` and `reset` take links and functions down. `host_path` lies between root complex and memory.
+//! `error_messages` reports, `link_state` and `reset` take links and functions down. `host_memory` (cache,
+//! IOMMU, another node) and `host_path` (stages) lie between root complex and memory.
 //!
 //! `attribution` explains how every instant of a transaction gets its cause, `queue` how events are ordered, `timeline` and
 //! `transactions` how statistics stay bounded.
@@ -32,6 +33,7 @@ mod error_messages;
 pub mod errors;
 mod fault;
 mod function;
+mod host_memory;
 mod host_path;
 pub mod hot_plug;
 mod ids;
@@ -64,6 +66,7 @@ mod transactions;
 mod transmit;
 
 pub use build::{BuildError, Builder};
+pub use host_memory::{HitCount, HostCounters, TranslationCount, Writer};
 pub use ids::{FlowId, LinkId, NodeId, PortId};
 pub use port::WireCounters;
 pub use probe::Probe;

@@ -7,7 +7,7 @@ use tlplab_units::{Duration, Time};
 pub(crate) struct MemoryServer {
     config: MemoryConfig,
     free: Time,
-    /// When the last write so far has been served.
+    /// When the last write so far is in memory.
     written: Time,
     /// Time the server is busy with all that it has taken.
     taken: Duration,
@@ -36,10 +36,9 @@ impl MemoryServer {
         self.free
     }
 
-    /// As [`serve`](Self::serve), for a posted write.
-    pub(crate) fn serve_write(&mut self, now: Time, bytes: u32) -> Time {
-        self.written = self.serve(now, bytes);
-        self.written
+    /// A posted write will be in memory at `until`, which is not before those that came earlier.
+    pub(crate) fn write_until(&mut self, until: Time) {
+        self.written = until;
     }
 
     /// When every write so far is in memory: nothing that must not pass them may be seen earlier.

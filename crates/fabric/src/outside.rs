@@ -63,6 +63,6 @@ impl Fabric {
 
     /// Host memory, which its owner accesses without taking simulated time.
     pub fn host_memory(&mut self) -> &mut (dyn HostMemory + Send) {
-        self.root().memory.as_mut()
+        &mut self.root().memory
     }
 }

@@ -45,6 +45,8 @@ pub(crate) enum EventKind {
     MemoryDone,
     /// Host memory accepts a posted write.
     MemoryAccept,
+    /// The address of a request of a device is translated, and no write is before it.
+    Translated,
     /// A TLP leaves a stage between the root complex and memory or the processor.
     HostStage,
     /// A timer of a device or host program.

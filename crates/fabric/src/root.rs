@@ -4,6 +4,7 @@ use crate::config::PeerToPeer;
 use crate::egress::Waiting;
 use crate::enumeration::MMIO_LOW;
 use crate::function::Function;
+use crate::host_memory::{CachedMemory, MemorySystem};
 use crate::host_path::HostPath;
 use crate::ids::{NodeId, PortId};
 use crate::initiator::{Initiator, Operation, OperationKind, data_bytes};
@@ -35,7 +36,8 @@ pub(crate) struct Root {
     /// The processor's accesses to registers, under way.
     pub(crate) registers: RegisterAccesses,
     pub(crate) completer: Completer,
-    pub(crate) memory: Box<dyn HostMemory + Send>,
+    pub(crate) memory: CachedMemory,
+    pub(crate) memory_system: Option<Box<MemorySystem>>,
     pub(crate) path: HostPath,
     pub(crate) server: MemoryServer,
     pub(crate) initiator: Initiator,
@@ -79,7 +81,8 @@ fn source_of(address: u64, data: u32) -> (Bdf, u16) {
     (Bdf(((address - MSI_ADDRESS) / 16) as u16), data as u16)
 }
 
-fn is_interrupt(access: Access) -> bool {
+/// Is it the interrupt controller that a write goes to?
+pub(crate) fn is_interrupt(access: Access) -> bool {
     (MSI_ADDRESS..MSI_ADDRESS + MSI_RANGE).contains(&access.address)
 }
 
@@ -129,6 +132,16 @@ impl Fabric {
         if !interrupt && !self.root().holds(access) {
             return self.root_refuses(ingress, handle);
         }
+        if write {
+            self.posted_came();
+        }
+        if !self.waits_at_root(ingress, handle) {
+            self.goes_to_memory(ingress, handle);
+        }
+    }
+
+    /// A request of a device, or an interrupt, has been accepted and translated.
+    pub(crate) fn goes_to_memory(&mut self, ingress: PortId, handle: TlpHandle) {
         if !self.sets_out(ingress, handle) {
             self.reaches_memory(ingress, handle);
         }
@@ -143,20 +156,15 @@ impl Fabric {
         if write && is_interrupt(access) {
             return self.when_written(ingress, handle);
         }
-        let now = self.now;
-        let node = self.root_node;
-        let at = self.node_event(node);
-        let server = &mut self.root().server;
-        let latency = server.latency();
-        let served =
-            if write { server.serve_write(now, access.bytes) } else { server.serve(now, access.bytes) };
+        let (now, at) = (self.now, self.node_event(self.root_node));
+        let done = self.memory_time(handle, access, write);
         if write {
             // A posted write leaves the receive buffer when memory takes it.
-            if served == now {
+            if done == now {
                 self.memory_accepts(handle, ingress);
             } else {
                 let data = handle.to_event() | u64::from(ingress.0) << 32;
-                self.schedule(served, EventKind::MemoryAccept, at, data);
+                self.schedule(done, EventKind::MemoryAccept, at, data);
             }
         } else {
             if self.root().path.is_direct() {
@@ -164,12 +172,30 @@ impl Fabric {
                 self.release_buffer(ingress, &shape);
             }
             let data = handle.to_event() | u64::from(ingress.0) << 32;
-            if served + latency == now {
+            if done == now {
                 self.memory_done(handle, ingress);
             } else {
-                self.schedule(served + latency, EventKind::MemoryDone, at, data);
+                self.schedule(done, EventKind::MemoryDone, at, data);
             }
         }
+    }
+
+    /// When a request that reaches memory now has its data or, if it is a posted write, is in memory.
+    fn memory_time(&mut self, handle: TlpHandle, access: Access, posted: bool) -> Time {
+        let now = self.now;
+        let server = &mut self.root().server;
+        let (served, written) = (server.serve(now, access.bytes), server.written());
+        let latency = if posted { Duration::ZERO } else { server.latency() };
+        let done = match self.delay_of(handle, access, posted) {
+            None => served + latency,
+            Some(delay) if posted => written.max(served + delay),
+            // A write that is on its way to its line or its node is not passed.
+            Some(delay) => written.max(served) + delay,
+        };
+        if posted {
+            self.root().server.write_until(done);
+        }
+        done
     }
 
     pub(crate) fn root_refuses(&mut self, ingress: PortId, handle: TlpHandle) {
@@ -226,7 +252,7 @@ impl Fabric {
         }
         if let (Some(access), Some(data)) = (memory_access(&tlp.repr), tlp.payload.bytes()) {
             let data = data.to_vec();
-            self.root().memory.write(access.address, &data);
+            self.root().memory.ram.write(access.address, &data);
         }
         let place = self.place_of(self.root_node);
         let now = self.now;
@@ -246,17 +272,18 @@ impl Fabric {
             let (flow, bytes) = (tlp.flow, data_bytes(&tlp.repr));
             if let (Some(access), Some(data)) = (memory_access(&tlp.repr), tlp.payload.bytes()) {
                 let data = data.to_vec();
-                self.root().memory.write(access.address, &data);
+                self.root().memory.ram.write(access.address, &data);
             }
             self.payload_arrived(flow, bytes);
             return self.answers_from_memory(ingress, handle, Payload::EMPTY);
         }
         let carries = tlp.carry || !self.length_only;
         let access = memory_access(&tlp.repr);
+        self.read_served();
         let data = match access {
             Some(access) if carries => {
                 let mut bytes = vec![0; access.bytes as usize];
-                self.root().memory.read(access.address, &mut bytes);
+                self.root().memory.ram.read(access.address, &mut bytes);
                 Payload::from(bytes)
             }
             Some(access) => Payload::Length(u64::from(access.bytes)),
@@ -337,7 +364,7 @@ impl Fabric {
         let mut outside = None;
         match slot.program.take() {
             Some(mut running) => {
-                let memory: &mut dyn HostMemory = root.memory.as_mut();
+                let memory: &mut dyn HostMemory = &mut root.memory;
                 let mut cx =
                     HostContext::new(now, length_only, &infos, memory, &mut slot.next_op, &mut actions);
                 running.handle(&mut cx, event);

@@ -201,6 +201,9 @@ impl Fabric {
             EventKind::RequesterTimer => {
                 self.requester_timer(self.event_node(event.at), Time::from_fs(event.data));
             }
+            EventKind::Translated => {
+                self.goes_to_memory(high_port(event.data), TlpHandle::from_event(event.data & 0xFFFF_FFFF));
+            }
             EventKind::HostStage => self.host_stage(event.data),
             EventKind::HandlerOver => self.handler_over(event.data),
             EventKind::Terminated => self.terminated(port, TlpHandle::from_event(event.data)),

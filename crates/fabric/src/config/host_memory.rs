@@ -1,0 +1,145 @@
+//! What measured hosts have beside a memory of one latency: a last-level cache, another node, an IOMMU, jitter.
+
+use tlplab_units::Duration;
+
+/// Bytes of a cache line.
+pub const LINE: u64 = 64;
+
+/// The last-level cache that requests of devices look into before memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheConfig {
+    /// Size in bytes: a multiple of 64 times `ways`.
+    pub size: u64,
+    /// Lines of a set.
+    pub ways: u16,
+    /// Of those, the ones in which a write of a device may place a line that is not there yet (Intel calls this DDIO).
+    pub ddio_ways: u16,
+    /// From the root complex's request to the data of lines that are all there, in the place of the memory's latency.
+    pub hit: Duration,
+    /// As much more where the processor wrote one of the lines last: its own caches are asked.
+    pub snoop: Duration,
+    /// As much later a write is in memory that has to place a whole line which is not there. (One that covers a part of such a line
+    /// fetches the rest, and is later by what a miss costs more than a hit.)
+    pub write_allocate: Duration,
+}
+
+/// Another node of a host, with memory of its own. Which memory is there is said by
+/// [`Fabric::place_remote`](crate::Fabric::place_remote).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NumaConfig {
+    /// Time to the other node and back: what each request for its memory takes longer.
+    pub hop: Duration,
+}
+
+/// The translation of the addresses that devices use. Addresses stay as they are: only its time is modelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IommuConfig {
+    /// Bytes that one translation covers: a power of two from 4 KiB, such as 2 MiB with superpages.
+    pub page: u64,
+    /// Translations that are kept (the IO-TLB), whose least recently used one makes room.
+    pub entries: u16,
+    /// Time of a page walk, for a translation that is not kept.
+    pub walk: Duration,
+    /// Page walks at a time; further ones wait in their order.
+    pub walkers: u16,
+}
+
+/// What reads of host memory take longer, at random: a distribution by its quantiles, linear between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JitterConfig {
+    /// Ranks in millionths, from 0 to 1 000 000, and the time added at each.
+    pub quantiles: Vec<(u32, Duration)>,
+}
+
+/// The rank of the largest value.
+pub const WHOLE: u32 = 1_000_000;
+
+/// What a host cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostMemoryError {
+    /// A cache without lines, or of a part of a set.
+    #[error("a cache of {size} B is not made of sets of {ways} lines of 64 B; a multiple of {set} B would be", set = LINE * u64::from((*ways).max(1)))]
+    Sets {
+        /// Bytes.
+        size: u64,
+        /// Lines of a set.
+        ways: u16,
+    },
+    /// Devices may use more ways than there are, or none.
+    #[error("devices may place lines in 1 to {ways} ways of this cache, not in {ddio}")]
+    DeviceWays {
+        /// Ways for devices.
+        ddio: u16,
+        /// All ways.
+        ways: u16,
+    },
+    /// A page of an impossible size.
+    #[error("a page of {0} B cannot be: it is a power of two from 4 KiB")]
+    Page(u64),
+    /// Nothing would ever be translated.
+    #[error("an IOMMU needs at least one entry and one page walk at a time")]
+    NoTranslation,
+    /// Reads would never be served.
+    #[error("a host that serves no reads at a time answers none; leave the limit out for no limit")]
+    NoReads,
+    /// Quantiles that are no distribution.
+    #[error("quantiles start at rank 0, end at rank 1 (100 %), and both ranks and times rise; {0}")]
+    Quantiles(String),
+}
+
+impl CacheConfig {
+    /// Can it be?
+    ///
+    /// # Errors
+    /// What cannot.
+    pub fn check(&self) -> Result<(), HostMemoryError> {
+        let Self { size, ways, ddio_ways: ddio, .. } = *self;
+        if ways == 0 || size == 0 || size % (LINE * u64::from(ways)) != 0 {
+            return Err(HostMemoryError::Sets { size, ways });
+        }
+        if !(1..=ways).contains(&ddio) {
+            return Err(HostMemoryError::DeviceWays { ddio, ways });
+        }
+        Ok(())
+    }
+}
+
+impl IommuConfig {
+    /// Can it be?
+    ///
+    /// # Errors
+    /// What cannot.
+    pub fn check(&self) -> Result<(), HostMemoryError> {
+        if !self.page.is_power_of_two() || self.page < 4096 {
+            return Err(HostMemoryError::Page(self.page));
+        }
+        if self.entries == 0 || self.walkers == 0 {
+            return Err(HostMemoryError::NoTranslation);
+        }
+        Ok(())
+    }
+}
+
+impl JitterConfig {
+    /// Can it be?
+    ///
+    /// # Errors
+    /// What cannot.
+    pub fn check(&self) -> Result<(), HostMemoryError> {
+        let error = |why: String| Err(HostMemoryError::Quantiles(why));
+        match (self.quantiles.first(), self.quantiles.last()) {
+            (Some((0, _)), Some((WHOLE, _))) => {}
+            (Some((first, _)), Some((last, _))) => {
+                return error(format!("these go from {first} to {last} millionths"));
+            }
+            _ => return error("there are none".into()),
+        }
+        for pair in self.quantiles.windows(2) {
+            let ((rank, time), (next, later)) = (pair[0], pair[1]);
+            if next <= rank || later < time {
+                return error(format!("those at {rank} and {next} millionths do not"));
+            }
+        }
+        Ok(())
+    }
+}

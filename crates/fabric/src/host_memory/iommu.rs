@@ -1,0 +1,115 @@
+//! The IOMMU: how long a translation takes.
+//!
+//! A page whose translation is kept in the IO-TLB takes no time. Any other one needs a page walk, of which a few happen at a time; further
+//! ones wait in their order. Requests for a page that is being walked wait for that walk. No request passes a posted write that came
+//! before it (PCIe 5.0 §2.4.1), so that a walk for a write holds up all that follows, but not their own walks.
+//!
+//! All of this is known when a request comes, which is then put off once, until it may go on.
+
+use super::associative::Associative;
+use crate::config::IommuConfig;
+use tlplab_units::{Duration, Time};
+
+/// The IOMMU of a host.
+#[derive(Clone, Debug)]
+pub(super) struct Iommu {
+    config: IommuConfig,
+    tlb: Associative,
+    /// By slot of the IO-TLB: when the translation is there.
+    ready: Vec<Time>,
+    /// When each walker has nothing more to do.
+    walkers: Vec<Time>,
+    /// When the last posted write so far goes on.
+    written: Time,
+    count: TranslationCount,
+}
+
+/// Translations of requests of devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TranslationCount {
+    /// Requests whose page was kept in the IO-TLB, or being walked already.
+    pub hits: u64,
+    /// Requests for which a page walk was made.
+    pub walks: u64,
+    /// Time for which page walks had to wait for others, in all.
+    pub waited: Duration,
+    /// Time in which page walks happened, in all: at most as many at a time as there are walkers.
+    pub walking: Duration,
+}
+
+/// Where the time of a request goes, one after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Translation {
+    /// It waits until its page walk can begin.
+    pub(super) queued: Duration,
+    /// The walk.
+    pub(super) walked: Duration,
+    /// It waits for writes that came before it.
+    pub(super) behind: Duration,
+    /// Nothing is before it at this moment: it goes on at once.
+    pub(super) at_once: bool,
+}
+
+impl Iommu {
+    pub(super) fn new(config: IommuConfig) -> Self {
+        let tlb = Associative::new(1, config.entries);
+        Self {
+            config,
+            ready: vec![Time::ZERO; tlb.slots()],
+            tlb,
+            walkers: vec![Time::ZERO; usize::from(config.walkers)],
+            written: Time::ZERO,
+            count: TranslationCount::default(),
+        }
+    }
+
+    pub(super) fn count(&self) -> TranslationCount {
+        self.count
+    }
+
+    /// A request comes; `address` is `None` for an interrupt, which is not translated but passes no write. Requests do not cross pages.
+    pub(super) fn translate(&mut self, now: Time, address: Option<u64>, posted: bool) -> Translation {
+        let ready = address.map_or(now, |address| self.ready_at(now, address)).max(now);
+        let goes = ready.max(self.written);
+        // One that goes at this moment may still have its turn before it.
+        let at_once = goes == now && self.written < now;
+        if posted {
+            self.written = goes;
+        }
+        let walked = (ready - now).min(self.config.walk);
+        Translation { queued: (ready - now) - walked, walked, behind: goes - ready, at_once }
+    }
+
+    fn ready_at(&mut self, now: Time, address: u64) -> Time {
+        let page = address / self.config.page;
+        if let Some(slot) = self.tlb.find(page) {
+            self.count.hits += 1;
+            return self.ready[slot];
+        }
+        let Some(walker) = self.walkers.iter_mut().min() else { return now };
+        let starts = now.max(*walker);
+        *walker = starts + self.config.walk;
+        self.count.walks += 1;
+        self.count.waited += starts - now;
+        self.count.walking += self.config.walk;
+        let slot = self.tlb.insert(page, self.config.entries);
+        self.ready[slot] = *walker;
+        *walker
+    }
+
+    /// As if the pages of an access had been translated, which is not counted.
+    pub(super) fn touch(&mut self, address: u64, bytes: u64) {
+        let last = (address + bytes.max(1) - 1) / self.config.page;
+        for page in address / self.config.page..=last {
+            if self.tlb.find(page).is_none() {
+                let slot = self.tlb.insert(page, self.config.entries);
+                self.ready[slot] = Time::ZERO;
+            }
+        }
+    }
+
+    /// No translation is kept any more (those under way are still awaited).
+    pub(super) fn clear(&mut self) {
+        self.tlb.clear();
+    }
+}

@@ -1,0 +1,212 @@
+//! What stands between a request of a device and host memory on measured hosts.
+//!
+//! ```text
+//! request ── reads at once? ── IOMMU: translation ── (stages) ── node? ── cache, or memory ── jitter ── data
+//! ```
+//!
+//! A host may have a limit on the reads that it serves at once, an IOMMU (`iommu`), memory on another node, a last-level cache (`cache`) and
+//! latency that varies (`jitter`). A host without any of them has no [`MemorySystem`], and nothing of this runs. How long each of them
+//! takes is known when a request comes to it, so it is put off once and never looked at while it waits.
+//!
+//! Caches and nodes are set up without simulated time by the calls in `setup`.
+
+mod associative;
+mod cache;
+mod iommu;
+mod jitter;
+mod setup;
+
+use crate::attribution::{Cause, Place};
+use crate::config::{HostConfig, HostMemoryError};
+use crate::ids::PortId;
+use crate::queue::EventKind;
+use crate::root::is_interrupt;
+use crate::sim::Fabric;
+use crate::slab::TlpHandle;
+use cache::Cache;
+pub use cache::HitCount;
+use iommu::Iommu;
+pub use iommu::TranslationCount;
+use jitter::Jitter;
+pub use setup::{HostCounters, Writer};
+use std::collections::VecDeque;
+use std::ops::Range;
+use tlplab_device::{HostMemory, OutOfMemory, Random};
+use tlplab_transaction::{Access, memory_access};
+use tlplab_units::Duration;
+use tlplab_wire::tlp::Kind;
+
+/// Names of its places after the host's.
+const NAMES: [&str; 2] = ["iommu", "numa"];
+
+/// What a host has between its root complex and its memory.
+pub(crate) struct MemorySystem {
+    iommu: Option<(Place, Iommu)>,
+    numa: Option<(Place, Duration)>,
+    /// Memory on the other node.
+    remote: Vec<Range<u64>>,
+    jitter: Option<Jitter>,
+    reads: Option<Reads>,
+}
+
+/// Reads that are served at once, and those that wait for that.
+#[derive(Debug)]
+struct Reads {
+    limit: u16,
+    served: u16,
+    waiting: VecDeque<(TlpHandle, PortId)>,
+}
+
+impl MemorySystem {
+    /// What a host has, whose places are numbered from `first`; `None` if it has nothing of it.
+    pub(crate) fn new(host: &HostConfig, seed: u64, first: u16) -> Option<Box<Self>> {
+        let mut places = (first..).map(Place);
+        let iommu = host.iommu.and_then(|config| Some((places.next()?, Iommu::new(config))));
+        let numa = host.numa.and_then(|config| Some((places.next()?, config.hop)));
+        let jitter = host.jitter.as_ref();
+        let jitter = jitter.map(|config| Jitter::new(config, Random::keyed(seed, &host.name, "jitter")));
+        let reads = host.reads.map(|limit| Reads { limit, served: 0, waiting: VecDeque::new() });
+        let has_any = iommu.is_some() || numa.is_some() || jitter.is_some() || reads.is_some();
+        (has_any || host.cache.is_some()).then(|| Box::new(Self { iommu, numa, remote: Vec::new(), jitter, reads }))
+    }
+
+    /// Do requests wait here, so that what must not pass writes has to look for them?
+    pub(crate) fn holds_writes(&self) -> bool {
+        self.iommu.is_some()
+    }
+
+    fn is_remote(&self, address: u64) -> bool {
+        self.remote.iter().any(|range| range.contains(&address))
+    }
+}
+
+/// Names of its places, in the order of their numbers.
+pub(crate) fn names_of(host: &HostConfig) -> impl Iterator<Item = String> {
+    let present = [host.iommu.is_some(), host.numa.is_some()];
+    let named = NAMES.into_iter().zip(present).filter(|(_, present)| *present);
+    named.map(|(name, _)| format!("{}.{name}", host.name))
+}
+
+/// Can the host be?
+pub(crate) fn check(host: &HostConfig) -> Result<(), HostMemoryError> {
+    host.cache.map_or(Ok(()), |cache| cache.check())?;
+    host.iommu.map_or(Ok(()), |iommu| iommu.check())?;
+    host.jitter.as_ref().map_or(Ok(()), |jitter| jitter.check())?;
+    if host.reads == Some(0) { Err(HostMemoryError::NoReads) } else { Ok(()) }
+}
+
+/// Host memory as the processor sees it: through the cache.
+pub(crate) struct CachedMemory {
+    pub(crate) ram: Box<dyn HostMemory + Send>,
+    pub(crate) cache: Option<Cache>,
+}
+
+impl CachedMemory {
+    pub(crate) fn new(host: &HostConfig, ram: Box<dyn HostMemory + Send>) -> Self {
+        Self { ram, cache: host.cache.map(Cache::new) }
+    }
+}
+
+impl HostMemory for CachedMemory {
+    fn read(&self, address: u64, out: &mut [u8]) {
+        self.ram.read(address, out);
+    }
+    fn write(&mut self, address: u64, data: &[u8]) {
+        if let Some(cache) = &mut self.cache {
+            cache.processor_writes(address, data.len() as u64);
+        }
+        self.ram.write(address, data);
+    }
+    fn alloc(&mut self, bytes: u64, align: u64) -> Result<u64, OutOfMemory> {
+        self.ram.alloc(bytes, align)
+    }
+}
+
+impl Fabric {
+    /// A request of a device for memory, or an interrupt, is at the root complex. True if it waits there.
+    pub(crate) fn waits_at_root(&mut self, ingress: PortId, handle: TlpHandle) -> bool {
+        let is_read = matches!(self.tlps.get(handle).repr.kind(), Kind::MemRead { .. });
+        let Some(system) = &mut self.root().memory_system else { return false };
+        match &mut system.reads {
+            Some(reads) if is_read && reads.served == reads.limit => {
+                reads.waiting.push_back((handle, ingress));
+                true
+            }
+            Some(reads) if is_read => {
+                reads.served += 1;
+                self.is_translated(ingress, handle)
+            }
+            _ => self.is_translated(ingress, handle),
+        }
+    }
+
+    /// A read has its data: the next one may be served.
+    pub(crate) fn read_served(&mut self) {
+        let Some(system) = &mut self.root().memory_system else { return };
+        let Some(reads) = &mut system.reads else { return };
+        let Some((handle, ingress)) = reads.waiting.pop_front() else {
+            reads.served -= 1;
+            return;
+        };
+        let (now, place) = (self.now, self.place_of(self.root_node));
+        let tlp = self.tlps.get_mut(handle);
+        if tlp.tracked {
+            tlp.ledger.charge(now, place, Cause::Queueing);
+        }
+        if !self.is_translated(ingress, handle) {
+            self.goes_to_memory(ingress, handle);
+        }
+    }
+
+    /// True if the translation of a request takes time; `translated` comes when it is there.
+    fn is_translated(&mut self, ingress: PortId, handle: TlpHandle) -> bool {
+        let now = self.now;
+        let repr = &self.tlps.get(handle).repr;
+        let posted = matches!(repr.kind(), Kind::MemWrite { .. });
+        let Some(access) = memory_access(repr) else { return false };
+        let address = (!posted || !is_interrupt(access)).then_some(access.address);
+        let Some(system) = &mut self.root().memory_system else { return false };
+        let Some((place, iommu)) = &mut system.iommu else { return false };
+        let (place, translation) = (*place, iommu.translate(now, address, posted));
+        if translation.at_once {
+            return false;
+        }
+        let tlp = self.tlps.get_mut(handle);
+        if tlp.tracked {
+            tlp.ledger.charge_for(translation.queued, place, Cause::Queueing);
+            tlp.ledger.charge_for(translation.walked, place, Cause::Processing);
+            tlp.ledger.charge_for(translation.behind, place, Cause::Queueing);
+        }
+        let goes = now + translation.queued + translation.walked + translation.behind;
+        let data = handle.to_event() | u64::from(ingress.0) << 32;
+        self.schedule(goes, EventKind::Translated, self.node_event(self.root_node), data);
+        true
+    }
+
+    /// From the service of an access of a device by memory to its data (a posted write: until it is in memory); `None` if the host has
+    /// nothing that would change that. The way to another node is charged here.
+    pub(crate) fn delay_of(&mut self, handle: TlpHandle, access: Access, posted: bool) -> Option<Duration> {
+        let is_read = matches!(self.tlps.get(handle).repr.kind(), Kind::MemRead { .. });
+        let root = self.root();
+        let system = root.memory_system.as_mut()?;
+        let memory = root.server.latency();
+        let remote = system.is_remote(access.address);
+        // The cache is this node's.
+        let cache = root.memory.cache.as_mut().filter(|_| !remote);
+        let answer = if posted { Duration::ZERO } else { memory };
+        let mut delay = match cache {
+            Some(cache) if is_read => cache.device_reads(access.address, access.bytes, memory),
+            Some(cache) => answer + cache.device_writes(access.address, access.bytes, memory),
+            None => answer,
+        };
+        if let Some(jitter) = system.jitter.as_mut().filter(|_| is_read) {
+            delay += jitter.draw();
+        }
+        let Some((place, hop)) = system.numa.filter(|_| remote) else { return Some(delay) };
+        let tlp = self.tlps.get_mut(handle);
+        if tlp.tracked {
+            tlp.ledger.charge_for(hop, place, Cause::Flight);
+        }
+        Some(hop + delay)
+    }
+}

@@ -1,0 +1,85 @@
+//! What is in the cache and where memory is, set without simulated time: for benchmarks, which begin in a state that they name.
+
+use super::{HitCount, TranslationCount};
+use crate::sim::Fabric;
+
+/// Who wrote lines last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// A program on the host: lines may fill the whole cache.
+    Processor,
+    /// A device: lines that are not there are placed in the ways for devices.
+    Device,
+}
+
+/// What the cache and the IOMMU of the host have counted since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCounters {
+    /// Lines of requests of devices; `None` without a cache.
+    pub cache: Option<HitCount>,
+    /// `None` without an IOMMU.
+    pub translations: Option<TranslationCount>,
+}
+
+impl Fabric {
+    /// Nothing that matters is in the last-level cache any more: every line is cold.
+    pub fn cool_cache(&mut self) {
+        if let Some(cache) = &mut self.root().memory.cache {
+            cache.clear();
+        }
+    }
+
+    /// The lines of a range of memory have been written, one after the other. Nothing happens on a host without a cache, nor to memory on
+    /// another node, which this node's cache does not hold.
+    pub fn warm_cache(&mut self, address: u64, bytes: u64, writer: Writer) {
+        match writer {
+            Writer::Device => self.access_without_time(address, bytes, true),
+            Writer::Processor => {
+                let root = self.root();
+                let remote = root.memory_system.as_ref().is_some_and(|system| system.is_remote(address));
+                if let Some(cache) = root.memory.cache.as_mut().filter(|_| !remote) {
+                    cache.processor_writes(address, bytes);
+                }
+            }
+        }
+    }
+
+    /// Cache and IO-TLB are as if a device had read or written `bytes` at `address` long ago. Nothing is counted.
+    pub fn access_without_time(&mut self, address: u64, bytes: u64, write: bool) {
+        let root = self.root();
+        let Some(system) = &mut root.memory_system else { return };
+        if let Some((_, iommu)) = &mut system.iommu {
+            iommu.touch(address, bytes);
+        }
+        if let Some(cache) = root.memory.cache.as_mut().filter(|_| !system.is_remote(address)) {
+            cache.touch(address, bytes, write);
+        }
+    }
+
+    /// No translation is kept in the IO-TLB any more.
+    pub fn forget_translations(&mut self) {
+        if let Some(system) = &mut self.root().memory_system
+            && let Some((_, iommu)) = &mut system.iommu
+        {
+            iommu.clear();
+        }
+    }
+
+    /// A range of host memory is on the other node. Without `numa` in the configuration that takes no time, but this node's cache still does
+    /// not hold it.
+    pub fn place_remote(&mut self, address: u64, bytes: u64) {
+        if let Some(system) = &mut self.root().memory_system {
+            system.remote.push(address..address.saturating_add(bytes));
+        }
+    }
+
+    /// What the host's cache and IOMMU have counted.
+    pub fn host_counters(&mut self) -> HostCounters {
+        let root = self.root();
+        let iommu = root.memory_system.as_ref().and_then(|system| system.iommu.as_ref());
+        HostCounters {
+            cache: root.memory.cache.as_ref().map(super::Cache::count),
+            translations: iommu.map(|(_, iommu)| iommu.count()),
+        }
+    }
+}
