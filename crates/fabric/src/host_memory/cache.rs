@@ -90,8 +90,7 @@ impl Cache {
         // Of what is larger than the cache, only the last lines remain.
         let before = bytes.saturating_sub(self.config.size);
         for line in lines_of(address + before, bytes - before) {
-            let slot =
-                self.lines.find(line).unwrap_or_else(|| self.lines.insert(line, self.config.ways));
+            let slot = self.lines.find(line).unwrap_or_else(|| self.lines.insert(line, self.config.ways));
             self.by_processor[slot] = true;
         }
     }

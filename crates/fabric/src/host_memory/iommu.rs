@@ -113,3 +113,40 @@ impl Iommu {
         self.tlb.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ns: u64) -> Time {
+        Time::ZERO + Duration::from_ns(ns)
+    }
+
+    /// Two walkers of 100 ns. Each case: when, page, posted; then ns queued, walked, behind writes.
+    #[test]
+    fn walks_happen_side_by_side_and_nothing_passes_a_write() {
+        let config = IommuConfig { page: 4096, entries: 4, walk: Duration::from_ns(100), walkers: 2 };
+        let mut iommu = Iommu::new(config);
+        let cases = [
+            (10, 1, true, [0, 100, 0]),
+            (20, 2, false, [0, 100, 0]),  // until 120, after the write at 110
+            (30, 3, true, [80, 100, 0]),  // the first walker is free at 110; until 210
+            (40, 1, false, [0, 70, 100]), // the walk of the first: 110, but behind the second write
+            (215, 1, true, [0, 0, 0]),
+            (220, 9, false, [0, 100, 0]), // the second walker was free
+            (230, 8, true, [0, 100, 0]),
+            (240, 1, true, [0, 0, 90]),
+            (330, 1, false, [0, 0, 0]), // at the moment the writes go on
+        ];
+        for (now, page, posted, [queued, walked, behind]) in cases {
+            let got = iommu.translate(at(now), Some(page * 4096), posted);
+            let ns = [got.queued, got.walked, got.behind].map(Duration::as_ns);
+            assert_eq!(ns, [queued, walked, behind], "at {now} ns");
+            assert_eq!(got.at_once, now == 215, "at {now} ns");
+        }
+        // An interrupt needs no translation.
+        let interrupt = iommu.translate(at(331), None, true);
+        assert!(interrupt.at_once && interrupt.behind.is_zero());
+        assert_eq!((iommu.count().walks, iommu.count().hits), (5, 4));
+    }
+}

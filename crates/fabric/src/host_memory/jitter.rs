@@ -51,7 +51,10 @@ mod tests {
         for (rank, value) in &quantiles[1..4] {
             let below = drawn.partition_point(|d| d < value) as u64 * 1_000_000 / count;
             let to = drawn.partition_point(|d| d <= value) as u64 * 1_000_000 / count;
-            assert!(below <= u64::from(rank + 4000) && to + 4000 >= u64::from(*rank), "{value:?}: {below} to {to}");
+            assert!(
+                below <= u64::from(rank + 4000) && to + 4000 >= u64::from(*rank),
+                "{value:?}: {below} to {to}"
+            );
         }
         assert!(drawn[0] >= ns(10) && drawn[drawn.len() - 1] <= ns(1069));
     }

@@ -67,7 +67,8 @@ impl MemorySystem {
         let jitter = jitter.map(|config| Jitter::new(config, Random::keyed(seed, &host.name, "jitter")));
         let reads = host.reads.map(|limit| Reads { limit, served: 0, waiting: VecDeque::new() });
         let has_any = iommu.is_some() || numa.is_some() || jitter.is_some() || reads.is_some();
-        (has_any || host.cache.is_some()).then(|| Box::new(Self { iommu, numa, remote: Vec::new(), jitter, reads }))
+        (has_any || host.cache.is_some())
+            .then(|| Box::new(Self { iommu, numa, remote: Vec::new(), jitter, reads }))
     }
 
     /// Do requests wait here, so that what must not pass writes has to look for them?

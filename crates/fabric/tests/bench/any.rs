@@ -74,6 +74,16 @@ pub struct AnyDevice {
     posted_writes: bool,
 }
 
+/// What a host has before its memory.
+#[derive(Clone, Debug)]
+struct BeforeMemory {
+    cache: Option<CacheConfig>,
+    numa: Option<NumaConfig>,
+    iommu: Option<IommuConfig>,
+    jitter: Option<JitterConfig>,
+    reads: Option<u16>,
+}
+
 #[derive(Clone, Debug)]
 pub struct AnyFabric {
     root_ports: usize,
@@ -83,6 +93,7 @@ pub struct AnyFabric {
     memory: (u64, Option<u64>),
     /// I/O cache, memory bus, bridge.
     stages: [Option<HostStageConfig>; 3],
+    before_memory: BeforeMemory,
     rcb: Rcb,
     completions: CompletionPolicy,
     peer_to_peer: PeerToPeer,
@@ -196,6 +207,41 @@ fn any_stage() -> impl Strategy<Value = Option<HostStageConfig>> {
     })
 }
 
+fn before_memory() -> impl Strategy<Value = BeforeMemory> {
+    let cache = (1u64..20, 2u16..5, 0u64..60, 0u64..60).prop_map(|(sets, ways, hit, more)| CacheConfig {
+        size: sets * u64::from(ways) * LINE,
+        ways,
+        ddio_ways: ways - 1,
+        hit: ns(hit),
+        snoop: ns(more / 2),
+        write_allocate: ns(more),
+    });
+    let iommu = (1u16..6, 0u64..400, 1u16..4).prop_map(|(entries, walk, walkers)| IommuConfig {
+        page: 4096,
+        entries,
+        walk: ns(walk),
+        walkers,
+    });
+    let jitter = (0u64..20, 20u64..500)
+        .prop_map(|(least, most)| JitterConfig { quantiles: vec![(0, ns(least)), (WHOLE, ns(most))] });
+    let numa = (0u64..200).prop_map(|hop| NumaConfig { hop: ns(hop) });
+    let some = 0.25;
+    (
+        prop::option::weighted(some, cache),
+        prop::option::weighted(some, numa),
+        prop::option::weighted(some, iommu),
+        prop::option::weighted(some, jitter),
+        prop::option::weighted(some, 1u16..20),
+    )
+        .prop_map(|(cache, numa, iommu, jitter, reads)| BeforeMemory {
+            cache,
+            numa,
+            iommu,
+            jitter,
+            reads,
+        })
+}
+
 pub fn any_fabric() -> impl Strategy<Value = AnyFabric> {
     (
         1usize..=4,
@@ -205,6 +251,7 @@ pub fn any_fabric() -> impl Strategy<Value = AnyFabric> {
         (
             (0u64..200, prop::option::of(2_000_000_000u64..200_000_000_000)),
             [any_stage(), any_stage(), any_stage()],
+            before_memory(),
         ),
         prop::sample::select(Rcb::ALL),
         prop_oneof![Just(CompletionPolicy::Rcb), Just(CompletionPolicy::Max)],
@@ -217,7 +264,7 @@ pub fn any_fabric() -> impl Strategy<Value = AnyFabric> {
                 switches,
                 devices,
                 host_latency,
-                (memory, stages),
+                (memory, stages, before_memory),
                 rcb,
                 completions,
                 peer_to_peer,
@@ -230,6 +277,7 @@ pub fn any_fabric() -> impl Strategy<Value = AnyFabric> {
                     host_latency,
                     memory,
                     stages,
+                    before_memory,
                     rcb,
                     completions,
                     peer_to_peer,
@@ -377,6 +425,11 @@ impl AnyFabric {
             io_cache: self.stages[0],
             memory_bus: self.stages[1],
             bridge: self.stages[2],
+            cache: self.before_memory.cache,
+            numa: self.before_memory.numa,
+            iommu: self.before_memory.iommu,
+            jitter: self.before_memory.jitter.clone(),
+            reads: self.before_memory.reads,
             rcb: self.rcb,
             completions: self.completions,
             peer_to_peer: self.peer_to_peer,
@@ -517,6 +570,8 @@ impl AnyFabric {
         let watch = Watch::transactions_only();
         let mut fabric = bench.build_watched(watch.probe());
         fabric.host_memory().write(READ_BASE, &bytes_at(READ_BASE, 16 << 10));
+        fabric.place_remote(READ_BASE + (4 << 10), 8 << 10);
+        fabric.place_remote(WRITE_BASE + REGION, 2 * REGION);
         Built { fabric, watch, workers, places, writes, expected }
     }
 
