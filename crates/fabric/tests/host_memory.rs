@@ -196,21 +196,37 @@ fn a_write_places_its_line() {
     assert_eq!(write(8, false), write(8, true) + ns(70));
 }
 
-/// Memory on the other node is the hop farther, and this node's cache does not hold it.
+/// Memory on the other node is the hop farther, also if its processor has it in a cache; what a device wrote is here.
 #[test]
 fn the_other_node_is_a_hop_away() {
     let numa = |host: &mut HostConfig| {
-        (host.numa, host.cache) = (Some(NumaConfig { hop: ns(107) }), Some(CACHE));
+        let far = NumaConfig { hop: ns(107), write_allocate: None };
+        (host.numa, host.cache) = (Some(far), Some(CACHE));
     };
     let load = load(64, PAGE, 64);
     let local = latency(load.clone(), numa, |_| {});
-    let remote = run(load, numa, |fabric| {
-        fabric.place_remote(BASE, PAGE);
+    let place = |fabric: &mut Fabric| fabric.place_remote(BASE, PAGE);
+    let remote = run(load.clone(), numa, |fabric| {
+        place(fabric);
         fabric.warm_cache(BASE, PAGE, Writer::Device);
         fabric.warm_cache(BASE, PAGE, Writer::Processor);
     });
     assert_eq!(latencies(&remote), (local + ns(107), local + ns(107)));
     assert_eq!(at(&remote, "host.numa"), BTreeMap::from([("flight", 64 * 107)]));
+    let by_device = |fabric: &mut Fabric| {
+        place(fabric);
+        fabric.warm_cache(BASE, PAGE, Writer::Device);
+    };
+    assert_eq!(latency(load.clone(), numa, by_device), local - ns(70));
+    let write = LoadConfig { op: LoadOp::Write, rate: Some(512_000_000), ..load };
+    let local = latency(write.clone(), numa, |_| {});
+    assert_eq!(latency(write.clone(), numa, place), local + ns(107));
+    assert_eq!(latency(write.clone(), numa, by_device), local - ns(13));
+    let measured = |host: &mut HostConfig| {
+        numa(host);
+        host.numa = Some(NumaConfig { hop: ns(107), write_allocate: Some(ns(45)) });
+    };
+    assert_eq!(latency(write, measured, place), local + ns(45 - 13));
 }
 
 /// Reads beyond the limit wait for those before them.
@@ -230,7 +246,8 @@ fn so_many_reads_are_served_at_once() {
 /// Latency varies as the quantiles say, from read to read, the same in each run and in no way with another seed.
 #[test]
 fn latency_varies_as_its_quantiles_say() {
-    let jitter = JitterConfig { quantiles: vec![(0, ns(0)), (900_000, ns(20)), (WHOLE, ns(220))] };
+    let quantiles = vec![(0, ns(0)), (900_000, ns(20)), (WHOLE, ns(220))];
+    let jitter = JitterConfig { quantiles: quantiles.clone(), memory: Vec::new() };
     let load = load(4000, PAGE, 64);
     let steady = latency(load.clone(), |_| {}, |_| {});
     let varied = || run(load.clone(), |h| h.jitter = Some(jitter.clone()), |_| {});
@@ -241,6 +258,14 @@ fn latency_varies_as_its_quantiles_say() {
     let mean = only_flow(&fabric).latency_sum_fs / 4000 - u128::from(steady.as_fs());
     assert!(mean.abs_diff(21_000_000) < 2_000_000, "{mean} fs");
     assert_eq!(varied().trace_hash(), fabric.trace_hash());
+    // What only memory adds is not added to what is in the cache.
+    let of_memory = |host: &mut HostConfig| {
+        host.jitter = Some(JitterConfig { quantiles: Vec::new(), memory: quantiles.clone() });
+        host.cache = Some(CACHE);
+    };
+    let warm = |fabric: &mut Fabric| fabric.warm_cache(BASE, PAGE, Writer::Device);
+    assert_eq!(latency(load.clone(), of_memory, warm), steady - ns(70));
+    assert!(latencies(&run(load.clone(), of_memory, |_| {})).1 > steady + ns(200));
 }
 
 /// What cannot be is said before anything runs.
@@ -260,9 +285,10 @@ fn impossible_hosts_are_refused() {
     assert!(refused(&|h| h.reads = Some(0)).contains("no limit"));
     let jitter = |quantiles: &[(u32, u64)]| {
         let quantiles: Vec<_> = quantiles.iter().map(|&(rank, time)| (rank, ns(time))).collect();
-        refused(&move |h: &mut HostConfig| h.jitter = Some(JitterConfig { quantiles: quantiles.clone() }))
+        refused(&move |h: &mut HostConfig| {
+            h.jitter = Some(JitterConfig { quantiles: quantiles.clone(), memory: Vec::new() })
+        })
     };
-    assert!(jitter(&[]).contains("there are none"));
     assert!(jitter(&[(0, 1), (500_000, 2)]).contains("0 to 500000"));
-    assert!(jitter(&[(0, 5), (WHOLE, 2)]).contains("do not"));
+    assert!(jitter(&[(0, 5), (WHOLE, 2)]).contains("look at 0 and 1000000"));
 }

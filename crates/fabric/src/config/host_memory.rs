@@ -23,12 +23,16 @@ pub struct CacheConfig {
     pub write_allocate: Duration,
 }
 
-/// Another node of a host, with memory of its own. Which memory is there is said by
-/// [`Fabric::place_remote`](crate::Fabric::place_remote).
+/// Another node of a host, with memory of its own and a processor that writes it. Which memory is there is said by
+/// [`Fabric::place_remote`](crate::Fabric::place_remote). What the processor writes there is in that node's caches, which are no nearer
+/// than its memory; what a device writes is placed in this node's cache, as if the memory were local.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NumaConfig {
-    /// Time to the other node and back: what each request for its memory takes longer.
+    /// Time to the other node and back: what a request takes longer that has to go there.
     pub hop: Duration,
+    /// As much later a write is in memory that places a line of the other node in this node's cache: in the place of the cache's
+    /// `write_allocate`. `None`: that and the hop.
+    pub write_allocate: Option<Duration>,
 }
 
 /// The translation of the addresses that devices use. Addresses stay as they are: only its time is modelled.
@@ -44,11 +48,14 @@ pub struct IommuConfig {
     pub walkers: u16,
 }
 
-/// What reads of host memory take longer, at random: a distribution by its quantiles, linear between them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What reads of host memory take longer, at random: distributions by their quantiles, linear between them. Ranks are in millionths, from
+/// 0 to 1 000 000, each with the time that is added at it; an empty list adds nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JitterConfig {
-    /// Ranks in millionths, from 0 to 1 000 000, and the time added at each.
+    /// Added to every read.
     pub quantiles: Vec<(u32, Duration)>,
+    /// Added to those reads besides that find some line not in the cache.
+    pub memory: Vec<(u32, Duration)>,
 }
 
 /// The rank of the largest value.
@@ -83,7 +90,7 @@ pub enum HostMemoryError {
     #[error("a host that serves no reads at a time answers none; leave the limit out for no limit")]
     NoReads,
     /// Quantiles that are no distribution.
-    #[error("quantiles start at rank 0, end at rank 1 (100 %), and both ranks and times rise; {0}")]
+    #[error("quantiles go from rank 0 to 1000000 millionths, ranks rise and times do not fall; {0}")]
     Quantiles(String),
 }
 
@@ -126,20 +133,23 @@ impl JitterConfig {
     /// # Errors
     /// What cannot.
     pub fn check(&self) -> Result<(), HostMemoryError> {
-        let error = |why: String| Err(HostMemoryError::Quantiles(why));
-        match (self.quantiles.first(), self.quantiles.last()) {
-            (Some((0, _)), Some((WHOLE, _))) => {}
-            (Some((first, _)), Some((last, _))) => {
-                return error(format!("these go from {first} to {last} millionths"));
-            }
-            _ => return error("there are none".into()),
-        }
-        for pair in self.quantiles.windows(2) {
-            let ((rank, time), (next, later)) = (pair[0], pair[1]);
-            if next <= rank || later < time {
-                return error(format!("those at {rank} and {next} millionths do not"));
-            }
-        }
-        Ok(())
+        check_quantiles(&self.quantiles)?;
+        check_quantiles(&self.memory)
     }
+}
+
+fn check_quantiles(quantiles: &[(u32, Duration)]) -> Result<(), HostMemoryError> {
+    let error = |why: String| Err(HostMemoryError::Quantiles(why));
+    if let (Some((first, _)), Some((last, _))) = (quantiles.first(), quantiles.last())
+        && (*first, *last) != (0, WHOLE)
+    {
+        return error(format!("these go from {first} to {last} millionths"));
+    }
+    for pair in quantiles.windows(2) {
+        let ((rank, time), (next, later)) = (pair[0], pair[1]);
+        if next <= rank || later < time {
+            return error(format!("look at {rank} and {next} millionths"));
+        }
+    }
+    Ok(())
 }

@@ -41,6 +41,13 @@ impl Associative {
         first + oldest
     }
 
+    /// Does not keep a key any more.
+    pub(super) fn remove(&mut self, key: u64) {
+        if let Some(slot) = self.find(key) {
+            (self.keys[slot], self.used[slot]) = (0, 0);
+        }
+    }
+
     /// Keeps nothing any more.
     pub(super) fn clear(&mut self) {
         self.keys.fill(0);
@@ -70,6 +77,10 @@ mod tests {
         assert!(kept.find(0).is_some(), "2 is now the oldest of its set");
         kept.insert(6, 2);
         assert_eq!([0, 2, 4, 6, 1].map(|key| kept.find(key).is_some()), [true, false, true, true, true]);
+        kept.remove(4);
+        assert_eq!(kept.find(4), None);
+        kept.insert(8, 3);
+        assert_eq!([0, 6, 8].map(|key| kept.find(key).is_some()), [true; 3], "8 has the place of 4");
         kept.clear();
         assert_eq!([0, 4, 6, 1].map(|key| kept.find(key)), [None; 4]);
     }

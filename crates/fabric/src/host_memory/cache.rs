@@ -28,46 +28,61 @@ pub struct HitCount {
     pub misses: u64,
 }
 
+/// Lines that a write did not find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Placed {
+    /// It found all.
+    Nothing,
+    /// Lines that it writes in whole.
+    Whole,
+    /// A line of which it writes a part, and whose rest is fetched.
+    Part,
+}
+
 impl Cache {
-    pub(crate) fn new(config: CacheConfig) -> Self {
+    pub(super) fn new(config: CacheConfig) -> Self {
         let lines = Associative::new(config.size / LINE / u64::from(config.ways), config.ways);
         Self { config, by_processor: vec![false; lines.slots()], lines, hits: 0, misses: 0 }
     }
 
-    pub(crate) fn count(&self) -> HitCount {
+    pub(super) fn config(&self) -> CacheConfig {
+        self.config
+    }
+
+    pub(super) fn count(&self) -> HitCount {
         HitCount { hits: self.hits, misses: self.misses }
     }
 
-    /// A device reads: the latency, where memory has `memory`. The last line to come decides.
-    pub(crate) fn device_reads(&mut self, address: u64, bytes: u32, memory: Duration) -> Duration {
-        let mut latency = self.config.hit;
+    /// A device reads: the latency, where memory has `memory`, and whether all lines were there. The last line to come decides.
+    pub(super) fn device_reads(&mut self, address: u64, bytes: u32, memory: Duration) -> (Duration, bool) {
+        let (mut latency, mut all) = (self.config.hit, true);
         for line in lines_of(address, u64::from(bytes)) {
             let found = self.lines.find(line);
             self.counts(found.is_some());
+            all &= found.is_some();
             latency = latency.max(match found {
                 Some(slot) if self.by_processor[slot] => self.config.hit + self.config.snoop,
                 Some(_) => self.config.hit,
                 None => memory,
             });
         }
-        latency
+        (latency, all)
     }
 
-    /// A device writes: how much later it is in memory than a write that finds its lines.
-    pub(crate) fn device_writes(&mut self, address: u64, bytes: u32, memory: Duration) -> Duration {
+    /// A device writes: what of its lines has to be placed.
+    pub(super) fn device_writes(&mut self, address: u64, bytes: u32) -> Placed {
         let end = address + u64::from(bytes);
-        let fetch = memory.saturating_sub(self.config.hit);
-        let mut later = Duration::ZERO;
+        let mut placed = Placed::Nothing;
         for line in lines_of(address, u64::from(bytes)) {
             let found = self.lines.find(line);
             self.counts(found.is_some());
             if found.is_none() {
                 let whole = line * LINE >= address && (line + 1) * LINE <= end;
-                later = later.max(if whole { self.config.write_allocate } else { fetch });
+                placed = placed.max(if whole { Placed::Whole } else { Placed::Part });
             }
             self.is_written_by_device(line, found);
         }
-        later
+        placed
     }
 
     fn is_written_by_device(&mut self, line: u64, found: Option<usize>) {
@@ -76,7 +91,7 @@ impl Cache {
     }
 
     /// As if a device had read or written, which is not counted.
-    pub(crate) fn touch(&mut self, address: u64, bytes: u64, write: bool) {
+    pub(super) fn touch(&mut self, address: u64, bytes: u64, write: bool) {
         for line in lines_of(address, bytes) {
             let found = self.lines.find(line);
             if write {
@@ -85,8 +100,15 @@ impl Cache {
         }
     }
 
+    /// The processor of another node writes, whose caches then have the lines.
+    pub(super) fn written_elsewhere(&mut self, address: u64, bytes: u64) {
+        for line in lines_of(address, bytes) {
+            self.lines.remove(line);
+        }
+    }
+
     /// The processor writes.
-    pub(crate) fn processor_writes(&mut self, address: u64, bytes: u64) {
+    pub(super) fn processor_writes(&mut self, address: u64, bytes: u64) {
         // Of what is larger than the cache, only the last lines remain.
         let before = bytes.saturating_sub(self.config.size);
         for line in lines_of(address + before, bytes - before) {
@@ -96,7 +118,7 @@ impl Cache {
     }
 
     /// None of the lines it holds is there any more.
-    pub(crate) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.lines.clear();
     }
 

@@ -1,6 +1,6 @@
 //! Latency that varies: draws from a distribution that is given by its quantiles, in integers.
 
-use crate::config::{JitterConfig, WHOLE};
+use crate::config::WHOLE;
 use tlplab_device::Random;
 use tlplab_units::Duration;
 
@@ -12,9 +12,9 @@ pub(super) struct Jitter {
 }
 
 impl Jitter {
-    /// `config` has been checked.
-    pub(super) fn new(config: &JitterConfig, random: Random) -> Self {
-        Self { quantiles: config.quantiles.clone(), random }
+    /// The quantiles have been checked; `None` if there are none.
+    pub(super) fn new(quantiles: &[(u32, Duration)], random: Random) -> Option<Self> {
+        (!quantiles.is_empty()).then(|| Self { quantiles: quantiles.to_vec(), random })
     }
 
     /// The next value.
@@ -39,9 +39,7 @@ mod tests {
         let ns = Duration::from_ns;
         let quantiles =
             vec![(0, ns(10)), (250_000, ns(20)), (500_000, ns(20)), (990_000, ns(69)), (WHOLE, ns(1069))];
-        let config = JitterConfig { quantiles: quantiles.clone() };
-        config.check().unwrap();
-        let mut jitter = Jitter::new(&config, Random::keyed(1, "host", "jitter"));
+        let mut jitter = Jitter::new(&quantiles, Random::keyed(1, "host", "jitter")).unwrap();
         let count = 200_000;
         let mut drawn: Vec<_> = (0..count).map(|_| jitter.draw()).collect();
         drawn.sort_unstable();

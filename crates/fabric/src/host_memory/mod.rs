@@ -17,14 +17,14 @@ mod jitter;
 mod setup;
 
 use crate::attribution::{Cause, Place};
-use crate::config::{HostConfig, HostMemoryError};
+use crate::config::{HostConfig, HostMemoryError, NumaConfig};
 use crate::ids::PortId;
 use crate::queue::EventKind;
-use crate::root::is_interrupt;
+use crate::root::{Root, is_interrupt};
 use crate::sim::Fabric;
 use crate::slab::TlpHandle;
-use cache::Cache;
 pub use cache::HitCount;
+use cache::{Cache, Placed};
 use iommu::Iommu;
 pub use iommu::TranslationCount;
 use jitter::Jitter;
@@ -42,10 +42,11 @@ const NAMES: [&str; 2] = ["iommu", "numa"];
 /// What a host has between its root complex and its memory.
 pub(crate) struct MemorySystem {
     iommu: Option<(Place, Iommu)>,
-    numa: Option<(Place, Duration)>,
+    numa: Option<(Place, NumaConfig)>,
     /// Memory on the other node.
     remote: Vec<Range<u64>>,
-    jitter: Option<Jitter>,
+    /// Of every read, and of those that go to memory.
+    jitter: [Option<Jitter>; 2],
     reads: Option<Reads>,
 }
 
@@ -62,12 +63,17 @@ impl MemorySystem {
     pub(crate) fn new(host: &HostConfig, seed: u64, first: u16) -> Option<Box<Self>> {
         let mut places = (first..).map(Place);
         let iommu = host.iommu.and_then(|config| Some((places.next()?, Iommu::new(config))));
-        let numa = host.numa.and_then(|config| Some((places.next()?, config.hop)));
-        let jitter = host.jitter.as_ref();
-        let jitter = jitter.map(|config| Jitter::new(config, Random::keyed(seed, &host.name, "jitter")));
+        let numa = host.numa.and_then(|config| Some((places.next()?, config)));
+        let jitter = host.jitter.as_ref().map_or([None, None], |config| {
+            let stream = |purpose| Random::keyed(seed, &host.name, purpose);
+            [
+                Jitter::new(&config.quantiles, stream("jitter")),
+                Jitter::new(&config.memory, stream("jitter of memory")),
+            ]
+        });
         let reads = host.reads.map(|limit| Reads { limit, served: 0, waiting: VecDeque::new() });
-        let has_any = iommu.is_some() || numa.is_some() || jitter.is_some() || reads.is_some();
-        (has_any || host.cache.is_some())
+        let has_any = host.cache.is_some() || host.jitter.is_some();
+        (has_any || iommu.is_some() || numa.is_some() || reads.is_some())
             .then(|| Box::new(Self { iommu, numa, remote: Vec::new(), jitter, reads }))
     }
 
@@ -188,26 +194,65 @@ impl Fabric {
     /// nothing that would change that. The way to another node is charged here.
     pub(crate) fn delay_of(&mut self, handle: TlpHandle, access: Access, posted: bool) -> Option<Duration> {
         let is_read = matches!(self.tlps.get(handle).repr.kind(), Kind::MemRead { .. });
-        let root = self.root();
-        let system = root.memory_system.as_mut()?;
-        let memory = root.server.latency();
-        let remote = system.is_remote(access.address);
-        // The cache is this node's.
-        let cache = root.memory.cache.as_mut().filter(|_| !remote);
-        let answer = if posted { Duration::ZERO } else { memory };
-        let mut delay = match cache {
-            Some(cache) if is_read => cache.device_reads(access.address, access.bytes, memory),
-            Some(cache) => answer + cache.device_writes(access.address, access.bytes, memory),
-            None => answer,
+        let Root { memory_system, memory, server, .. } = self.root();
+        let system = memory_system.as_mut()?;
+        let answer = if posted { Duration::ZERO } else { server.latency() };
+        let delay = if is_read {
+            system.read_delay(memory.cache.as_mut(), access, answer)
+        } else {
+            system.write_delay(memory.cache.as_mut(), access, answer, server.latency())
         };
-        if let Some(jitter) = system.jitter.as_mut().filter(|_| is_read) {
-            delay += jitter.draw();
+        if let Some((place, hop)) = delay.hop {
+            let tlp = self.tlps.get_mut(handle);
+            if tlp.tracked {
+                tlp.ledger.charge_for(hop, place, Cause::Flight);
+            }
         }
-        let Some((place, hop)) = system.numa.filter(|_| remote) else { return Some(delay) };
-        let tlp = self.tlps.get_mut(handle);
-        if tlp.tracked {
-            tlp.ledger.charge_for(hop, place, Cause::Flight);
+        Some(delay.latency + delay.hop.map_or(Duration::ZERO, |(_, hop)| hop))
+    }
+}
+
+/// What an access takes: the way to another node and back, and where that is; and the rest.
+struct Delay {
+    hop: Option<(Place, Duration)>,
+    latency: Duration,
+}
+
+impl MemorySystem {
+    fn hop_to(&self, address: u64) -> Option<(Place, Duration)> {
+        self.numa.filter(|_| self.is_remote(address)).map(|(place, numa)| (place, numa.hop))
+    }
+
+    fn read_delay(&mut self, cache: Option<&mut Cache>, access: Access, memory: Duration) -> Delay {
+        let (mut latency, hit) = match cache {
+            Some(cache) => cache.device_reads(access.address, access.bytes, memory),
+            None => (memory, false),
+        };
+        let [every, from_memory] = &mut self.jitter;
+        for jitter in [every.as_mut(), from_memory.as_mut().filter(|_| !hit)].into_iter().flatten() {
+            latency += jitter.draw();
         }
-        Some(hop + delay)
+        Delay { hop: self.hop_to(access.address).filter(|_| !hit), latency }
+    }
+
+    fn write_delay(
+        &mut self,
+        cache: Option<&mut Cache>,
+        access: Access,
+        answer: Duration,
+        memory: Duration,
+    ) -> Delay {
+        let hop = self.hop_to(access.address);
+        let Some(cache) = cache else { return Delay { hop, latency: answer } };
+        let config = cache.config();
+        let (hop, later) = match (cache.device_writes(access.address, access.bytes), hop, self.numa) {
+            (Placed::Nothing, _, _) => (None, Duration::ZERO),
+            (Placed::Part, hop, _) => (hop, memory.saturating_sub(config.hit)),
+            (Placed::Whole, Some(_), Some((_, NumaConfig { write_allocate: Some(later), .. }))) => {
+                (None, later)
+            }
+            (Placed::Whole, hop, _) => (hop, config.write_allocate),
+        };
+        Delay { hop, latency: answer + later }
     }
 }

@@ -29,16 +29,18 @@ impl Fabric {
         }
     }
 
-    /// The lines of a range of memory have been written, one after the other. Nothing happens on a host without a cache, nor to memory on
-    /// another node, which this node's cache does not hold.
+    /// The lines of a range of memory have been written, one after the other. Nothing happens on a host without a cache. (Memory on another
+    /// node is written by the processor there: its lines are then not in this node's cache.)
     pub fn warm_cache(&mut self, address: u64, bytes: u64, writer: Writer) {
         match writer {
             Writer::Device => self.access_without_time(address, bytes, true),
             Writer::Processor => {
                 let root = self.root();
                 let remote = root.memory_system.as_ref().is_some_and(|system| system.is_remote(address));
-                if let Some(cache) = root.memory.cache.as_mut().filter(|_| !remote) {
-                    cache.processor_writes(address, bytes);
+                match &mut root.memory.cache {
+                    Some(cache) if remote => cache.written_elsewhere(address, bytes),
+                    Some(cache) => cache.processor_writes(address, bytes),
+                    None => {}
                 }
             }
         }
@@ -51,7 +53,7 @@ impl Fabric {
         if let Some((_, iommu)) = &mut system.iommu {
             iommu.touch(address, bytes);
         }
-        if let Some(cache) = root.memory.cache.as_mut().filter(|_| !system.is_remote(address)) {
+        if let Some(cache) = &mut root.memory.cache {
             cache.touch(address, bytes, write);
         }
     }
@@ -65,8 +67,7 @@ impl Fabric {
         }
     }
 
-    /// A range of host memory is on the other node. Without `numa` in the configuration that takes no time, but this node's cache still does
-    /// not hold it.
+    /// A range of host memory is on the other node. Without `numa` in the configuration that is no farther.
     pub fn place_remote(&mut self, address: u64, bytes: u64) {
         if let Some(system) = &mut self.root().memory_system {
             system.remote.push(address..address.saturating_add(bytes));

@@ -222,9 +222,12 @@ fn before_memory() -> impl Strategy<Value = BeforeMemory> {
         walk: ns(walk),
         walkers,
     });
-    let jitter = (0u64..20, 20u64..500)
-        .prop_map(|(least, most)| JitterConfig { quantiles: vec![(0, ns(least)), (WHOLE, ns(most))] });
-    let numa = (0u64..200).prop_map(|hop| NumaConfig { hop: ns(hop) });
+    let jitter = (0u64..20, 20u64..500).prop_map(|(least, most)| JitterConfig {
+        quantiles: vec![(0, ns(least)), (WHOLE, ns(most))],
+        memory: if most % 2 == 0 { Vec::new() } else { vec![(0, ns(0)), (WHOLE, ns(most))] },
+    });
+    let numa = (0u64..200)
+        .prop_map(|hop| NumaConfig { hop: ns(hop), write_allocate: (hop % 2 == 0).then(|| ns(hop / 2)) });
     let some = 0.25;
     (
         prop::option::weighted(some, cache),
