@@ -246,7 +246,7 @@ fn build(
         let from = sources.name(at.node.at.file);
         join_path(if from == "--set" { path } else { from }, file)
     };
-    let host = view.get("host").map(|h| hosts::config(&h)).unwrap_or_default();
+    let host = view.get("host").map(|h| hosts::config(&h)).transpose()?.unwrap_or_default();
     let mut topology = topology::read(&view, &join)?;
     fault::read(&view, &mut topology)?;
     let loads = load::read(&view, &host, &topology.specs, &join)?;

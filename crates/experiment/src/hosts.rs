@@ -2,6 +2,7 @@
 
 use crate::check;
 use crate::error::{At, Error, Problem, Sources, suggest};
+use crate::host_memory;
 use crate::keys::{Kind, Word};
 use crate::tables;
 use crate::tree::{self, Entry, Node, Table, Value};
@@ -156,11 +157,11 @@ fn stage(host: &View<'_>, key: &str) -> Option<HostStageConfig> {
 }
 
 /// A resolved table as plain data.
-pub(crate) fn config(host: &View<'_>) -> HostConfig {
+pub(crate) fn config(host: &View<'_>) -> Result<HostConfig, Error> {
     let default = HostConfig::default();
     let memory = host.get("memory");
     let of_memory = |key: &str| memory.as_ref().and_then(|m| m.get(key).map(|_| m));
-    HostConfig {
+    Ok(HostConfig {
         name: default.name,
         latency: host.duration("latency").unwrap_or(default.latency),
         memory: MemoryConfig {
@@ -170,6 +171,11 @@ pub(crate) fn config(host: &View<'_>) -> HostConfig {
             bandwidth: of_memory("bandwidth").and_then(|m| m.rate("bandwidth")),
             size: of_memory("size").and_then(|m| m.size("size")).unwrap_or(default.memory.size),
         },
+        cache: host_memory::cache(host)?,
+        numa: host_memory::numa(host)?,
+        iommu: host_memory::iommu(host)?,
+        jitter: host_memory::jitter(host)?,
+        reads: host.integer("reads").map(|n| n as u16),
         io_cache: stage(host, "io_cache"),
         memory_bus: stage(host, "memory_bus"),
         bridge: stage(host, "bridge"),
@@ -199,5 +205,5 @@ pub(crate) fn config(host: &View<'_>) -> HostConfig {
             .flat_map(View::items)
             .filter_map(|id| ids(id.text()))
             .collect(),
-    }
+    })
 }

@@ -42,6 +42,7 @@ mod document;
 pub mod error;
 pub mod experiment;
 mod fault;
+mod host_memory;
 pub mod hosts;
 mod issuer;
 pub mod keys;

@@ -21,11 +21,15 @@ pub fn schema() -> Value {
 
 /// The tables of the grammar, which refer to each other by name.
 fn definitions() -> Map<String, Value> {
-    let sections: [&Section; 14] = [
+    let sections: [&Section; 18] = [
         &tables::STOP,
         &tables::HOST,
         &tables::MEMORY,
         &tables::HOST_STAGE,
+        &tables::CACHE,
+        &tables::NUMA,
+        &tables::IOMMU,
+        &tables::JITTER,
         &tables::LADDER,
         &tables::DEFAULTS,
         &tables::SWITCH,
@@ -139,11 +143,15 @@ fn toml_to_json(text: &str) -> Option<Value> {
 /// Every key with its meaning, as Markdown.
 pub fn reference() -> String {
     let mut out = String::new();
-    let sections: [(&str, &Section); 15] = [
+    let sections: [(&str, &Section); 19] = [
         ("", &tables::EXPERIMENT),
         ("stop", &tables::STOP),
         ("host", &tables::HOST),
         ("host.memory", &tables::MEMORY),
+        ("host.cache", &tables::CACHE),
+        ("host.numa", &tables::NUMA),
+        ("host.iommu", &tables::IOMMU),
+        ("host.jitter", &tables::JITTER),
         ("host.io_cache, host.memory_bus, host.bridge", &tables::HOST_STAGE),
         ("ladder", &tables::LADDER),
         ("defaults", &tables::DEFAULTS),

@@ -63,6 +63,10 @@ fn places() -> Vec<(&'static str, &'static Section)> {
         ("switch.sw0", &tables::SWITCH),
         ("device.ssd", &tables::DEVICE),
         ("link.ssd", &tables::LINK),
+        ("host.cache", &tables::CACHE),
+        ("host.numa", &tables::NUMA),
+        ("host.iommu", &tables::IOMMU),
+        ("host.jitter", &tables::JITTER),
         ("host.io_cache", &tables::HOST_STAGE),
         ("host.memory_bus", &tables::HOST_STAGE),
         ("host.bridge", &tables::HOST_STAGE),
@@ -75,8 +79,11 @@ fn places() -> Vec<(&'static str, &'static Section)> {
     ]
 }
 
-/// What the examples need, or where they stand instead, so that they can be tried.
+/// What the examples need, or where they stand instead, so that they can be tried. A path that ends in a point is that of a table.
 const COMPANIONS: &[(&str, &[&str])] = &[
+    ("host.cache.", &["host.cache={ size = \"10MiB\", ways = 16, ddio_ways = 1, hit = \"1ns\" }"]),
+    ("host.numa.", &["host.numa={ hop = \"1ns\" }"]),
+    ("host.iommu.", &["host.iommu={ entries = 1, walk = \"1ns\" }"]),
     ("link.ssd.generation", &["device.ssd.link={ width = 4 }"]),
     ("link.ssd.width", &["device.ssd.link={ generation = 4 }"]),
     ("defaults.link.generation", &["device.ssd.link={ width = 4 }"]),
@@ -123,7 +130,8 @@ fn read(sets: &[String]) -> Result<String, String> {
 }
 
 fn companions(path: &str) -> Vec<String> {
-    let found = COMPANIONS.iter().find(|(key, _)| *key == path);
+    let found =
+        COMPANIONS.iter().find(|(key, _)| *key == path || key.ends_with('.') && path.starts_with(key));
     found.map_or(Vec::new(), |(_, sets)| sets.iter().map(|s| (*s).to_owned()).collect())
 }
 
@@ -175,8 +183,9 @@ fn defaults_say_what_holds_where_a_key_is_absent() {
             if key.name == "timing" {
                 continue;
             }
-            let sets = [format!("{path}={}", key.default)];
-            assert_eq!(read(&[]), read(&sets), "{path}");
+            let without = companions(&path);
+            let with = [without.clone(), vec![format!("{path}={}", key.default)]].concat();
+            assert_eq!(read(&without), read(&with), "{path}");
         }
     }
 }

@@ -289,6 +289,6 @@ fn impossible_hosts_are_refused() {
             h.jitter = Some(JitterConfig { quantiles: quantiles.clone(), memory: Vec::new() })
         })
     };
-    assert!(jitter(&[(0, 1), (500_000, 2)]).contains("0 to 500000"));
-    assert!(jitter(&[(0, 5), (WHOLE, 2)]).contains("look at 0 and 1000000"));
+    assert!(jitter(&[(0, 1), (500_000, 2)]).contains("0% to 50%"));
+    assert!(jitter(&[(0, 5), (WHOLE, 2)]).contains("look at 0% and 100%"));
 }

@@ -90,7 +90,7 @@ pub enum HostMemoryError {
     #[error("a host that serves no reads at a time answers none; leave the limit out for no limit")]
     NoReads,
     /// Quantiles that are no distribution.
-    #[error("quantiles go from rank 0 to 1000000 millionths, ranks rise and times do not fall; {0}")]
+    #[error("quantiles go from 0% to 100%, ranks rise and times do not fall; {0}")]
     Quantiles(String),
 }
 
@@ -143,13 +143,18 @@ fn check_quantiles(quantiles: &[(u32, Duration)]) -> Result<(), HostMemoryError>
     if let (Some((first, _)), Some((last, _))) = (quantiles.first(), quantiles.last())
         && (*first, *last) != (0, WHOLE)
     {
-        return error(format!("these go from {first} to {last} millionths"));
+        return error(format!("these go from {} to {}", percent(*first), percent(*last)));
     }
     for pair in quantiles.windows(2) {
         let ((rank, time), (next, later)) = (pair[0], pair[1]);
         if next <= rank || later < time {
-            return error(format!("look at {rank} and {next} millionths"));
+            return error(format!("look at {} and {}", percent(rank), percent(next)));
         }
     }
     Ok(())
+}
+
+fn percent(rank: u32) -> String {
+    let text = format!("{}.{:04}", rank / 10_000, rank % 10_000);
+    format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
 }

@@ -1,0 +1,315 @@
+//! The keys of a host, and of a file that describes one.
+
+use super::{PORT_BUFFER, RCB, key};
+use crate::host_memory;
+use crate::hosts;
+use crate::keys::{Kind, Section};
+
+/// `host`
+pub static HOST: Section = Section {
+    title: "the host",
+    extra: None,
+    keys: &[
+        key(
+            "profile",
+            Kind::Word(&hosts::PROFILE),
+            r#""ideal""#,
+            r#""server""#,
+            "What the other keys start from: a profile's name, or a file that ends in .toml.",
+        ),
+        key("latency", Kind::Time, "", r#""150ns""#, "Time a TLP spends in the root complex, each way."),
+        key("rcb", RCB, "", r#""128B""#, "Read completion boundary (PCIe 5.0 §2.3.1.1)."),
+        key(
+            "completions",
+            Kind::Choice(&["max", "rcb"]),
+            "",
+            r#""rcb""#,
+            "How read completions are cut: as large as MPS allows, or at every RCB.",
+        ),
+        key(
+            "p2p",
+            Kind::Word(&hosts::PEER_TO_PEER),
+            "",
+            r#""split 64B""#,
+            "Requests between root ports: forward, off (unsupported request), or split into pieces.",
+        ),
+        key(
+            "tags",
+            Kind::Integer { min: 1, max: 768 },
+            "",
+            "16",
+            "MMIO reads the processor may have outstanding.",
+        ),
+        key(
+            "completion_timeout",
+            Kind::Time,
+            "",
+            r#""50ms""#,
+            "Completion timeout of the processor's requests.",
+        ),
+        key(
+            "ecrc",
+            Kind::Boolean,
+            "",
+            "true",
+            "All functions add digests to their TLPs and check them (PCIe 5.0 §2.7.1).",
+        ),
+        key(
+            "error_reporting",
+            Kind::Boolean,
+            "",
+            "false",
+            "Functions report errors to their root port, which interrupts for them (PCIe 5.0 §6.2); on unless switched off.",
+        ),
+        PORT_BUFFER,
+        key("memory", Kind::Table(&MEMORY), "", r#"{ latency = "90ns" }"#, "Host memory."),
+        key(
+            "cache",
+            Kind::Table(&CACHE),
+            "",
+            r#"{ size = "15MiB", ways = 20, ddio_ways = 2, hit = "60ns" }"#,
+            "The last-level cache, which requests of devices look into before memory.",
+        ),
+        key("numa", Kind::Table(&NUMA), "", r#"{ hop = "58ns" }"#, "Another node, with memory of its own."),
+        key(
+            "iommu",
+            Kind::Table(&IOMMU),
+            "",
+            r#"{ entries = 118, walk = "230ns", walkers = 5 }"#,
+            "The IOMMU, which translates the addresses of requests of devices.",
+        ),
+        key(
+            "jitter",
+            Kind::Table(&JITTER),
+            "",
+            r#"{ quantiles = ["0% 0ns", "99.9% 60ns", "100% 300ns"] }"#,
+            "How the latency of reads of devices varies.",
+        ),
+        key(
+            "reads",
+            Kind::Integer { min: 1, max: 4096 },
+            "",
+            "32",
+            "Reads of devices that the root complex serves at once; further ones wait in its receive buffers. Default: no limit.",
+        ),
+        key(
+            "io_cache",
+            Kind::Table(&HOST_STAGE),
+            "",
+            r#"{ latency = "50ns" }"#,
+            "A stage between the root complex and the memory bus, which requests of devices and their answers pass.",
+        ),
+        key(
+            "memory_bus",
+            Kind::Table(&HOST_STAGE),
+            "",
+            r#"{ rate = "128Gb/s" }"#,
+            "A stage before memory, for devices and the processor.",
+        ),
+        key(
+            "bridge",
+            Kind::Table(&HOST_STAGE),
+            "",
+            r#"{ latency = "50ns" }"#,
+            "A stage between the memory bus and the root complex, for the processor's own requests and their completions.",
+        ),
+        key(
+            "enumeration",
+            Kind::Choice(&["before", "simulated"]),
+            "",
+            r#""simulated""#,
+            "Software numbers buses and assigns addresses before time 0, or from time 0 on by configuration requests over the links.",
+        ),
+        key(
+            "interrupts",
+            Kind::Choice(&["msi-x", "msi", "intx"]),
+            "",
+            r#""intx""#,
+            "How software lets functions interrupt; one that cannot do it that way does it the next.",
+        ),
+        key(
+            "root_ports",
+            Kind::List(&Kind::Word(&hosts::IDS)),
+            "",
+            r#"["8086:9c90"]"#,
+            "Vendor and device ID of the root ports, in their order.",
+        ),
+    ],
+};
+
+/// `host.cache`
+pub static CACHE: Section = Section {
+    title: "a last-level cache",
+    extra: None,
+    keys: &[
+        key("size", Kind::Size, "", r#""15MiB""#, "Its size: a multiple of 64 B times `ways`. Required."),
+        key(
+            "ways",
+            WAYS,
+            "",
+            "20",
+            "Lines of a set, of which the least recently used one makes room. Required.",
+        ),
+        key(
+            "ddio_ways",
+            WAYS,
+            "",
+            "2",
+            "Ways in which a write of a device may place a line that is not there yet; a line that is there it writes wherever it is. Required.",
+        ),
+        key(
+            "hit",
+            Kind::Time,
+            "",
+            r#""60ns""#,
+            "From the root complex's request to the data where all lines are there, in the place of `host.memory.latency`. Required.",
+        ),
+        key(
+            "snoop",
+            Kind::Time,
+            r#""0s""#,
+            r#""15ns""#,
+            "As much more where the processor wrote one of the lines last: its own caches are asked.",
+        ),
+        key(
+            "write_allocate",
+            Kind::Time,
+            r#""0s""#,
+            r#""13ns""#,
+            "As much later a write is in memory that has to place a whole line. (One that covers a part of a line that is not there fetches the rest: what memory takes longer than a hit.)",
+        ),
+    ],
+};
+
+const WAYS: Kind = Kind::Integer { min: 1, max: 256 };
+
+/// `host.numa`
+pub static NUMA: Section = Section {
+    title: "another node",
+    extra: None,
+    keys: &[
+        key(
+            "hop",
+            Kind::Time,
+            "",
+            r#""58ns""#,
+            "Time to the other node and back, for what is not in this node's cache. Required.",
+        ),
+        key(
+            "write_allocate",
+            Kind::Time,
+            "",
+            r#""175ns""#,
+            "As much later a write is in memory that has to place a whole line of the other node's memory. Default: that of the cache and the hop.",
+        ),
+    ],
+};
+
+/// `host.iommu`
+pub static IOMMU: Section = Section {
+    title: "an IOMMU",
+    extra: None,
+    keys: &[
+        key(
+            "mode",
+            Kind::Choice(&["off", "superpages", "4KiB"]),
+            r#""4KiB""#,
+            r#""superpages""#,
+            "Are addresses translated, in pages of 2 MiB or of 4 KiB? Only its time is modelled: addresses stay as they are.",
+        ),
+        key(
+            "entries",
+            Kind::Integer { min: 1, max: 4096 },
+            "",
+            "118",
+            "Translations that the IO-TLB keeps, of which the least recently used one makes room. Required.",
+        ),
+        key("walk", Kind::Time, "", r#""230ns""#, "Time of a page walk. Required."),
+        key("walkers", Kind::Integer { min: 1, max: 256 }, "1", "5", "Page walks at a time."),
+    ],
+};
+
+/// `host.jitter`
+pub static JITTER: Section = Section {
+    title: "jitter",
+    extra: None,
+    keys: &[
+        key(
+            "quantiles",
+            Kind::List(&Kind::Word(&host_memory::QUANTILE)),
+            "",
+            r#"["0% 0ns", "50% 8ns", "99.9% 60ns", "100% 300ns"]"#,
+            "What every read takes longer, at random, by its quantiles; linear between them.",
+        ),
+        key(
+            "memory",
+            Kind::List(&Kind::Word(&host_memory::QUANTILE)),
+            "",
+            r#"["0% 0ns", "99% 0ns", "100% 250ns"]"#,
+            "The same, for what only those reads take longer that are not all in the cache.",
+        ),
+    ],
+};
+
+/// `host.io_cache`, `host.memory_bus`, `host.bridge`
+pub static HOST_STAGE: Section = Section {
+    title: "a stage of the host",
+    extra: None,
+    keys: &[
+        key(
+            "latency",
+            Kind::Time,
+            "",
+            r#""50ns""#,
+            "Time a request or an answer spends in it, each way. Default 0s.",
+        ),
+        key(
+            "rate",
+            Kind::Rate,
+            "",
+            r#""128Gb/s""#,
+            "How fast data pass, in each direction. Default: at once.",
+        ),
+        key(
+            "entries",
+            Kind::Integer { min: 1, max: 4096 },
+            "",
+            "20",
+            "Requests of devices that it holds until they are answered or, if posted, in memory; of the bridge, reads of the processor. Default: no limit.",
+        ),
+    ],
+};
+
+/// `host.memory`
+pub static MEMORY: Section = Section {
+    title: "host memory",
+    extra: None,
+    keys: &[
+        key("latency", Kind::Time, "", r#""90ns""#, "From the root complex's request to the data."),
+        key(
+            "bandwidth",
+            Kind::OneOf(&[Kind::Choice(&["unlimited"]), Kind::Rate]),
+            "",
+            r#""400Gb/s""#,
+            "Reads and writes together, or \"unlimited\".",
+        ),
+        key(
+            "size",
+            Kind::Size,
+            "",
+            r#""64GiB""#,
+            "Addresses from 0; requests beyond it are unsupported requests.",
+        ),
+    ],
+};
+
+/// A profile file: a host with a word about where its figures come from.
+pub static PROFILE_FILE: Section = Section {
+    title: "a host profile",
+    extra: None,
+    keys: &[
+        key("title", Kind::Text, "", r#""A server""#, "One line. Required."),
+        key("source", Kind::Text, "", r#""measured by…""#, "Where the figures come from. Required."),
+        key("host", Kind::Table(&HOST), "", "", "The host. Required."),
+    ],
+};
