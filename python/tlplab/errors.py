@@ -24,10 +24,14 @@ class ExperimentError(ValueError):
         """Further mistakes in the same file, which were found in the same reading."""
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
         key = f"{self.key}: " if self.key else ""
         hint = f"; {self.hint}" if self.hint else ""
         return f"{place}: {key}{self.message}{hint}"
+
+
+class DatasetError(ExperimentError):
+    """A mistake in measured data: the key is a column."""
 
 
 class RunError(RuntimeError):

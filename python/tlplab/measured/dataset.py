@@ -1,0 +1,264 @@
+"""A data set: the folder of one machine's measurements, as series of points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from tlplab.errors import DatasetError
+from tlplab.measured.machine import Machine, Setting, read_machine, setting_of
+from tlplab.measured.table import Record, Table, distributions, read_table
+
+Swept = Literal["size", "window", "host offset", "device offset", "nothing"]
+Quantity = Literal["bandwidth", "latency"]
+
+TESTS = {"LAT_RD": "lat_rd", "LAT_WRRD": "lat_wrrd", "BW_RD": "bw_rd", "BW_WR": "bw_wr", "BW_RW": "bw_rdwr"}
+CACHES = {"Cold": "cold", "HWarm": "host-warm", "DWarm": "device-warm", "DThrash": "device-thrash"}
+PATTERNS = {"Seq": "sequential", "Rand": "random"}
+INTERFACES = {"CMD": "command", "DMA": "dma"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What one run of pcie-bench was told. Sizes and offsets in bytes."""
+
+    test: str
+    interface: str
+    pattern: str
+    cache: str
+    host_offset: int
+    device_offset: int
+    window: int
+    size: int
+    node: str = "local"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A case and what came out of it: the bandwidth in Gb/s, or the latency in ns."""
+
+    case: Case
+    line: int
+    value: float
+    """Gb/s (of one direction), or the median in ns."""
+    average: float
+    """Of a latency, in ns; otherwise as `value`."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points of one file that differ in one thing: a curve."""
+
+    file: str
+    quantity: Quantity
+    swept: Swept
+    points: tuple[Point, ...]
+
+    @property
+    def name(self) -> str:
+        """The file and what all points have in common, as in `bw_dma_off_rd 64 B host-warm`."""
+        case = self.points[0].case
+        parts = name_parts(self.file.removesuffix(".csv"), case)
+        if self.swept != "size":
+            parts.append(f"{case.size} B")
+        if self.swept != "window":
+            parts.append(window_text(case.window))
+        if self.swept.endswith("offset"):
+            parts.append(f"by {self.swept}")
+        return " ".join([*parts, case.cache])
+
+    def positions(self) -> list[float]:
+        """Where the points are on the axis of what was swept, in bytes."""
+        key = {"host offset": "host_offset", "device offset": "device_offset", "nothing": "window"}.get(self.swept, self.swept)
+        return [float(getattr(point.case, key)) for point in self.points]
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Latencies of one case in full: (ns, fraction of the samples up to there)."""
+
+    file: str
+    case: Case
+    steps: tuple[tuple[float, float], ...]
+
+    @property
+    def name(self) -> str:
+        """As a series' name."""
+        case = self.case
+        parts = name_parts(self.file.removesuffix(".csv"), case)
+        return " ".join([*parts, f"{case.size} B", window_text(case.window), case.cache])
+
+    def quantile(self, fraction: float) -> float:
+        """The latency in ns that `fraction` of the samples do not pass."""
+        return next((ns for ns, up_to in self.steps if up_to >= fraction), self.steps[-1][0])
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Everything that was measured on one machine in one setting."""
+
+    path: str
+    name: str
+    """Of the folder."""
+    machine_name: str
+    """The folder's name without the setting."""
+    machine: Machine
+    setting: Setting
+    series: tuple[Series, ...]
+    distributions: tuple[Distribution, ...]
+    tick: float | None
+    """The grid of the latencies, in ns, by their greatest common divisor."""
+
+    def only(self, quantity: Quantity) -> DataSet:
+        """The same with one kind of series; distributions are of latencies."""
+        kept = tuple(one for one in self.series if one.quantity == quantity)
+        return replace(self, series=kept, distributions=self.distributions if quantity == "latency" else ())
+
+    def points(self, file: str | None = None) -> list[Point]:
+        """All points, or those of one file (its name without `.csv`)."""
+        return [p for one in self.series if file in (None, one.file.removesuffix(".csv")) for p in one.points]
+
+    def files(self) -> list[str]:
+        """The names of its tables."""
+        return list(dict.fromkeys(one.file for one in self.series))
+
+
+def name_parts(file: str, case: Case) -> list[str]:
+    """The file, and the operation unless the file is named after it."""
+    operation = case.test.partition("_")[2]
+    return [file] if operation in file.split("_") else [file, operation]
+
+
+def window_text(size: int) -> str:
+    """`8 KiB`, `1.5 MiB`."""
+    for factor, unit in ((1024**2, "MiB"), (1024, "KiB")):
+        if size >= factor:
+            return f"{size / factor:g} {unit}"
+    return f"{size} B"
+
+
+def read_dataset(path: str | Path) -> DataSet:
+    """Reads every CSV file in a folder. Raises `DatasetError` with all mistakes in all files."""
+    folder = Path(path)
+    if not folder.is_dir():
+        what = "is a file" if folder.exists() else "does not exist"
+        raise DatasetError(str(path), None, None, "", what, "name the folder of one machine, with its CSV files")
+    files = sorted(folder.glob("*.csv"))
+    if not files:
+        inside = [one.name for one in sorted(folder.iterdir()) if one.is_dir() and any(one.glob("*.csv"))]
+        hint = f"its folders have some: {', '.join(inside[:3])}, …" if inside else "bw_dma_sz_sweep.csv is one, for example"
+        raise DatasetError(str(path), None, None, "", "there is no CSV file of pcie-bench in this folder", hint)
+    tables: list[Table] = []
+    mistakes: list[DatasetError] = []
+    for file in files:
+        try:
+            tables.append(read_table(file))
+        except DatasetError as error:
+            mistakes.extend([error, *(one for one in error.others if isinstance(one, DatasetError))])
+    if mistakes:
+        first, *rest = mistakes
+        first.others = tuple(rest)
+        raise first
+    name = folder.resolve().name
+    machine_name, setting = setting_of(name)
+    by_name = {Path(table.path).name: table for table in tables}
+    return DataSet(
+        path=str(path),
+        name=name,
+        machine_name=machine_name,
+        machine=read_machine(folder),
+        setting=setting,
+        series=tuple(one for file, table in by_name.items() if table.kind != "cdf" for one in series_of(file, table, setting.node)),
+        distributions=tuple(distributions_in(by_name, setting.node)),
+        tick=tick_of(tables),
+    )
+
+
+def tick_of(tables: list[Table]) -> float | None:
+    """The step of the timestamps in ns: what all latencies, in cycles of the device's clock, are multiples of."""
+    rows = [record for table in tables if table.kind == "latency" for record in table.rows]
+    step = math.gcd(*(int(float(record[key])) for record in rows for key in ("Med", "Min", "Max")))
+    return step * float(rows[0]["Avg(ns)"]) / float(rows[0]["Avg"]) if rows else None
+
+
+def case_of(record: Record, node: str) -> Case:
+    """A row's case; the setting of the data set says where the memory was."""
+    direction, interface, operation = str(record["Test"]).split("_")
+    return Case(
+        test=TESTS[f"{direction}_{operation}"],
+        interface=INTERFACES[interface],
+        pattern=PATTERNS[str(record["PAT"])],
+        cache=CACHES[str(record["Cache"])],
+        host_offset=int(float(record["HO"])),
+        device_offset=int(float(record["DO"])),
+        window=int(float(record["WinSZ"])),
+        size=int(float(record["SZ"])),
+        node=node,
+    )
+
+
+def point_of(record: Record, line: int, node: str) -> Point:
+    """A row."""
+    if "BW (GB/s)" in record:
+        bandwidth = float(record["BW (GB/s)"])
+        return Point(case_of(record, node), line, bandwidth, bandwidth)
+    return Point(case_of(record, node), line, float(record["Med(ns)"]), float(record["Avg(ns)"]))
+
+
+def series_of(file: str, table: Table, node: str) -> list[Series]:
+    """The curves of a file: what varies decides by what they are drawn."""
+    quantity: Quantity = "bandwidth" if table.kind == "bandwidth" else "latency"
+    points = [point_of(record, line, node) for record, line in zip(table.rows, table.lines, strict=True)]
+    found = []
+    for alike in grouped(points, lambda p: (p.case.test, p.case.interface, p.case.pattern, p.case.cache)):
+        swept = swept_in(alike)
+        if swept == "size":
+            parts = grouped(alike, lambda p: p.case.window)
+        elif swept == "window":
+            parts = grouped(alike, lambda p: p.case.size)
+        else:
+            parts = grouped(alike, lambda p: (p.case.size, p.case.window, p.case.device_offset > 0))
+        for part in parts:
+            moved = "device offset" if swept == "host offset" and part[0].case.device_offset else swept
+            found.append(Series(file, quantity, moved, tuple(part)))
+    return found
+
+
+def swept_in(points: list[Point]) -> Swept:
+    """What these points of one test were measured for."""
+    sizes, windows = ({getattr(p.case, key) for p in points} for key in ("size", "window"))
+    offsets = {(p.case.host_offset, p.case.device_offset) for p in points}
+    if len(offsets) > 1:
+        return "host offset"
+    if max(len(sizes), len(windows)) <= 2:
+        return "nothing"
+    return "window" if len(windows) > len(sizes) else "size"
+
+
+def grouped(points: Iterable[Point], key: Callable[[Point], object]) -> list[list[Point]]:
+    """The points by `key`, in the order in which it appears."""
+    groups: dict[object, list[Point]] = {}
+    for point in points:
+        groups.setdefault(key(point), []).append(point)
+    return list(groups.values())
+
+
+def distributions_in(tables: dict[str, Table], node: str) -> list[Distribution]:
+    """The distributions of `X_cdf.csv` belong to the rows of `X.csv`, in their order."""
+    found = []
+    for file, table in tables.items():
+        if table.kind != "cdf":
+            continue
+        rows = tables.get(file.replace("_cdf.csv", ".csv"))
+        if rows is None:
+            continue
+        steps = distributions(table)
+        if len(steps) != len(rows.rows):
+            many = f"there are {len(steps)} distributions here and {len(rows.rows)} rows in {Path(rows.path).name}"
+            raise DatasetError(table.path, None, None, "", many, "one for each row; was the file cut off?")
+        for record, one in zip(rows.rows, steps, strict=True):
+            found.append(Distribution(file, case_of(record, node), tuple(one)))
+    return found

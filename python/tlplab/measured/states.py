@@ -1,0 +1,74 @@
+"""Labels that do not say what was measured.
+
+The suite's older version left the cache cold in some runs that it calls warm, and measured local memory by the command interface where
+the DMA engine was given remote memory. The latencies tell: such runs are compared with what they were.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from tlplab.measured.dataset import Case, DataSet, Point
+
+WARM = ("host-warm", "device-warm")
+# Windows that any last-level cache holds, and all of whose pages an IO-TLB reaches.
+SMALL = 256 * 1024
+# A hit is some 50 ns faster than a miss on every machine; below a tick and a bit of noise there is no difference.
+NO_DIFFERENCE_NS = 5.0
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What the labels of a data set mean."""
+
+    cold: frozenset[tuple[str, str]] = frozenset()
+    """(interface, cache state) of runs that were called warm and were not."""
+    local: frozenset[str] = frozenset()
+    """Interfaces whose runs were at local memory though the data set is of remote memory."""
+
+    def meant(self, case: Case) -> Case:
+        """The case that was measured when `case` was written down."""
+        if (case.interface, case.cache) in self.cold:
+            case = replace(case, cache="cold")
+        return replace(case, node="local") if case.interface in self.local else case
+
+    def notes(self) -> list[str]:
+        """In words."""
+        said = [f"runs of the {interface} interface called {cache} were not: they take as long as cold ones"
+                for interface, cache in sorted(self.cold)]  # fmt: skip
+        return said + [f"runs of the {interface} interface were at local memory, by their latency" for interface in sorted(self.local)]
+
+
+def labels_of(data: DataSet, interface_gap_ns: float | None = None) -> Labels:
+    """Finds runs whose latencies deny their label.
+
+    `interface_gap_ns` is by how much the device's DMA engine is slower than its command interface for 64 B, which no host changes.
+    """
+    points = [p for p in data.points() if p.case.test == "lat_rd" and p.case.window <= SMALL and p.case.host_offset == 0]
+    local = local_interfaces(data, points, interface_gap_ns)
+    found = set()
+    for interface in ("command", "dma"):
+        # What a remote processor warmed is in its own cache, which shortens nothing.
+        far = data.setting.node == "remote" and interface not in local
+        for cache in ("device-warm",) if far else WARM:
+            differences = [c.average - w.average for w in points for c in points if w.case.interface == interface
+                           and w.case.cache == cache and c.case == replace(w.case, cache="cold")]  # fmt: skip
+            if differences and fmean(differences) < NO_DIFFERENCE_NS:
+                found.add((interface, cache))
+    return Labels(frozenset(found), local)
+
+
+def local_interfaces(data: DataSet, points: list[Point], interface_gap_ns: float | None) -> frozenset[str]:
+    """Whether the command interface's runs were nearer than the DMA engine's, in a data set of remote memory."""
+    by_interface = {which: [p.average for p in points if is_plain(p, which)] for which in ("command", "dma")}
+    if data.setting.node == "local" or interface_gap_ns is None or not all(by_interface.values()):
+        return frozenset()
+    gap = fmean(by_interface["dma"]) - fmean(by_interface["command"])
+    return frozenset({"command"} if gap > interface_gap_ns + 4 * NO_DIFFERENCE_NS else ())
+
+
+def is_plain(point: Point, interface: str) -> bool:
+    """Whether this is 64 B, cold, at random."""
+    case = point.case
+    return case.interface == interface and case.size == 64 and case.cache == "cold" and case.pattern == "random"

@@ -1,0 +1,33 @@
+"""What is laid beside a measurement: something that runs the same cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tlplab.measured.dataset import Case
+
+Progress = Callable[[int, int], None]
+"""Called with how many of how many cases are done."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out of a case: Gb/s, or the median and the average in ns, and the distribution where it was asked for."""
+
+    value: float
+    average: float
+    steps: tuple[tuple[float, float], ...] = ()
+
+    def quantile(self, fraction: float) -> float:
+        """The latency in ns that `fraction` of the samples do not pass."""
+        return next((ns for ns, up_to in self.steps if up_to >= fraction), self.steps[-1][0])
+
+
+class Target(Protocol):
+    """A machine that runs cases: the simulator with some host, or whatever stands for it in a test."""
+
+    def run(self, cases: Sequence[Case], *, distributions: bool = False, progress: Progress) -> Mapping[Case, Outcome]:
+        """Runs the cases; with `distributions`, latencies come with all their steps."""
+        ...
