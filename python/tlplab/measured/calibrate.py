@@ -1,0 +1,171 @@
+"""A host profile from measurements: first guesses, then as much more or less as the simulator says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from tlplab.errors import DatasetError
+from tlplab.measured import observe
+from tlplab.measured.dataset import Case, DataSet
+from tlplab.measured.observe import Observable
+from tlplab.measured.profile import DEFAULT_WAYS, Profile, Value
+from tlplab.measured.states import Labels
+from tlplab.measured.target import Target
+
+MakeTarget = Callable[[Profile, str], Target]
+"""A target with this host, whose IOMMU is set as said (`off`, `superpages`, `4KiB`)."""
+
+ROUNDS = 5
+# Nanoseconds, or a share of a number, within which a figure is met.
+CLOSE_NS = 0.3
+CLOSE_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A parameter and what fixed it."""
+
+    key: str
+    value: Value
+    figure: str
+    source: str
+    measured: float | None = None
+    simulated: float | None = None
+
+    @property
+    def residual(self) -> str:
+        """What is left between measured and simulated."""
+        if self.measured is None or self.simulated is None:
+            return "–"
+        return f"{self.simulated - self.measured:+.2f}"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A profile and how it came about."""
+
+    profile: Profile
+    fitted: tuple[Fitted, ...]
+
+
+def calibrate(sets: Sequence[tuple[DataSet, Labels]], make_target: MakeTarget, *, slots: int, step: Callable[[int, int], None]) -> Calibration:
+    """Fits a host to data sets of one machine, each in another setting.
+
+    `slots` is how many reads the device keeps under way, for data without latencies; `step` hears how far it is.
+    """
+    base = base_of(sets)
+    profile, observables = start(sets, base, slots)
+    if not observables:
+        raise DatasetError(base.path, None, None, "", "nothing here shows a parameter of the host",
+                           "needed are random 64 B reads in windows of 256 KiB or less: lat_dma_sweep_rd_rnd_64.csv")  # fmt: skip
+    simulated: dict[str, float] = {}
+    for turn in range(ROUNDS):
+        step(turn, ROUNDS)
+        simulated = simulate(observables, profile, dict((id(data), labels) for data, labels in sets), make_target)
+        if turn == ROUNDS - 1 or all(is_close(one, simulated[one.key], profile) for one in observables):
+            break
+        for one in observables:
+            profile = profile.with_value(one.key, better(one, profile.values[one.key], simulated[one.key]))
+    step(ROUNDS, ROUNDS)
+    fitted = [explain(one, profile.values[one.key], simulated[one.key]) for one in observables]
+    for one in fitted:
+        profile = profile.with_value(one.key, one.value)
+    return Calibration(profile, (*given(profile, observables), *fitted, *spread(profile)))
+
+
+def base_of(sets: Sequence[tuple[DataSet, Labels]]) -> DataSet:
+    """The data set that says what memory and cache take: local, and with the IOMMU off if there is such a one."""
+    local = [data for data, _ in sets if data.setting.node == "local"]
+    if not local:
+        data = sets[0][0]
+        raise DatasetError(data.path, None, None, "", "this is of remote memory alone, which does not tell the way from the memory",
+                           "give the same machine's data set of local memory, too")  # fmt: skip
+    return min(local, key=lambda data: ("off", "superpages", "4KiB").index(data.setting.iommu))
+
+
+def start(sets: Sequence[tuple[DataSet, Labels]], base: DataSet, slots: int) -> tuple[Profile, list[Observable]]:
+    """The profile of first guesses, and what will correct it."""
+    labels = next(labels for data, labels in sets if data is base)
+    observables = observe.latency_of(base, labels)
+    notes: list[str] = []
+    if not observables:
+        observables = observe.from_bandwidth(base, labels, slots)
+        notes.append("No latency of 64 B reads was given: what is here was taken from bandwidths, by Little's law.")
+    for data, its_labels in sets:
+        if data.setting.node == "remote":
+            observables += observe.node_of(base, labels, data, its_labels)
+        elif data.setting.iommu == "4KiB":
+            observables += observe.iommu_of(data, its_labels)
+    once = {one.key: one for one in reversed(observables)}
+    observables = [one for one in reversed(once.values())]
+    names = ", ".join(data.name for data, _ in sets)
+    processor = base.machine.processor or "a machine of an unknown processor"
+    profile = Profile(title=f"{base.machine_name}: {processor}", source=f"Measured with pcie-bench; data sets: {names}", notes=tuple(notes),
+                      iommu=base.setting.iommu)  # fmt: skip
+    size = base.machine.cache_size
+    if size is not None and any(one.key == "cache.hit" for one in observables):
+        profile = profile.with_value("cache.size", Value(size, "B", "sys-cpuinfo.txt"))
+        profile = profile.with_value("cache.ways", Value(DEFAULT_WAYS, "", "Intel Xeon E5: slices of 20 ways"))
+        if not any(one.key == "cache.ddio_ways" for one in observables):
+            profile = profile.with_value("cache.ddio_ways", Value(2, "", "Intel's default; not in the data"))
+    else:
+        observables = [one for one in observables if not one.key.startswith("cache.")]
+    for one in observables:
+        profile = profile.with_value(one.key, Value(one.first(one.measured(), profile.number), one.unit, one.source))
+    return replace(profile, jitter=jitter_from(base, labels)), observables
+
+
+def jitter_from(base: DataSet, labels: Labels) -> dict[str, tuple[observe.Quantiles, str]]:
+    """The tables of jitter that the distributions give."""
+    warm = observe.jitter_of(base, labels, "host-warm")
+    cold = observe.jitter_of(base, labels, "cold")
+    found = {"quantiles": warm or cold, "memory": cold if warm else None}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def simulate(observables: Sequence[Observable], profile: Profile, labels: dict[int, Labels], make_target: MakeTarget) -> dict[str, float]:
+    """Each figure, from a simulated host with this profile."""
+    found = {}
+    for _, group in groupby(sorted(observables, key=lambda o: o.data.path), key=lambda o: o.data.path):
+        alike = list(group)
+        data = alike[0].data
+        meant = labels[id(data)].meant
+        cases: dict[Case, None] = dict.fromkeys(meant(point.case) for one in alike for point in one.points)
+        outcomes = make_target(profile, data.setting.iommu).run(list(cases), progress=lambda _, __: None)
+        for one in alike:
+            found[one.key] = one.read(lambda point, o=outcomes, m=meant: o[m(point.case)].average)  # type: ignore[misc]
+    return found
+
+
+def better(one: Observable, value: Value, simulated: float) -> Value:
+    """A value corrected once; counts stay whole."""
+    number = one.corrected(value.number, simulated)
+    return replace(value, number=float(round(number)) if not one.unit else number)
+
+
+def is_close(one: Observable, simulated: float, profile: Profile) -> bool:
+    """Whether nothing better can be expected."""
+    if not one.unit:
+        return better(one, profile.values[one.key], simulated) == profile.values[one.key]
+    return abs(simulated - one.measured()) < max(CLOSE_NS, CLOSE_SHARE * 0.01 * abs(one.measured()))
+
+
+def explain(one: Observable, value: Value, simulated: float) -> Fitted:
+    """A parameter with its comment."""
+    measured = one.measured()
+    why = f"{one.source}; {one.figure}: measured {measured:.4g}, simulated {simulated:.4g}"
+    return Fitted(one.key, replace(value, why=why), one.figure, one.source, measured, simulated)
+
+
+def given(profile: Profile, observables: Sequence[Observable]) -> list[Fitted]:
+    """Parameters that were not fitted."""
+    fitted = {one.key for one in observables}
+    return [Fitted(key, value, "as it says", value.why) for key, value in profile.values.items() if key not in fitted]
+
+
+def spread(profile: Profile) -> list[Fitted]:
+    """The tables of jitter, by their end."""
+    return [Fitted(f"jitter.{key}", Value(quantiles[-1][1], "ns", why), f"{len(quantiles)} quantiles, the largest", why)
+            for key, (quantiles, why) in profile.jitter.items()]  # fmt: skip

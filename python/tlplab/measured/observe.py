@@ -1,0 +1,243 @@
+"""Which measurement shows which parameter of a host.
+
+An `Observable` is a figure that can be taken from measured and from simulated latencies alike, and that one parameter moves: one by one
+(a nanosecond more of the parameter is a nanosecond more of the figure) or in proportion. That is all that fitting needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Literal
+
+import numpy as np
+
+from tlplab.measured.dataset import DataSet, Point
+from tlplab.measured.profile import Quantiles
+from tlplab.measured.states import SMALL, Labels
+
+Look = Callable[[Point], float]
+"""Gives a point's average in ns (or its bandwidth in Gb/s), measured or simulated."""
+
+# Windows of which next to nothing is in a cache of a few MiB, or in an IO-TLB.
+LARGE = 32 * 1024**2
+PAGE = 4096
+# Between such shares of misses a capacity can be read off a curve.
+SHARES = (0.15, 0.97)
+
+
+@dataclass(frozen=True)
+class Observable:
+    """A figure, the parameter that it shows, and how it is moved by it."""
+
+    key: str
+    """Of the profile, as in `cache.hit`."""
+    unit: str
+    law: Literal["add", "scale"]
+    figure: str
+    """What is compared, for people, with its unit."""
+    source: str
+    """The data set and the file."""
+    data: DataSet
+    points: tuple[Point, ...]
+    read: Callable[[Look], float]
+    first: Callable[[float, Callable[[str], float]], float]
+    """A first guess from the measured figure and the parameters known by then."""
+    low: float = 0.0
+    high: float = 1e5
+
+    def measured(self) -> float:
+        """The figure of the data set."""
+        return self.read(lambda point: point.average)
+
+    def corrected(self, value: float, simulated: float) -> float:
+        """A better value of the parameter, given what the simulator makes of this one."""
+        measured = self.measured()
+        better = value + measured - simulated if self.law == "add" else value * measured / simulated
+        return min(max(better, self.low), self.high)
+
+
+class Reader:
+    """Finds points in a data set by what they are."""
+
+    def __init__(self, data: DataSet, labels: Labels) -> None:
+        """`labels` says which runs are not what they are called."""
+        self.data = data
+        self.labels = labels
+
+    def reads(self, test: str, interface: str, cache: str, size: int = 64) -> list[Point]:
+        """Random accesses without offsets, whose label holds, by window."""
+        found = []
+        for one in self.data.series:
+            for point in one.points:
+                case = point.case
+                alike = (case.test, case.interface, case.cache, case.size, case.pattern) == (test, interface, cache, size, "random")
+                if alike and case.host_offset == case.device_offset == 0 and self.labels.meant(case) == case:
+                    found.append(point)
+        return sorted(found, key=lambda p: p.case.window)
+
+    def first_of(self, test: str, cache: str) -> list[Point]:
+        """The same by whichever interface was measured: the DMA engine, which bandwidths need, else commands."""
+        return self.reads(test, "dma", cache) or self.reads(test, "command", cache)
+
+
+def small(points: Sequence[Point]) -> list[Point]:
+    """Those whose window fits everywhere."""
+    return [p for p in points if p.case.window <= SMALL]
+
+
+def large(points: Sequence[Point]) -> list[Point]:
+    """Those whose window fits nowhere."""
+    return [p for p in points if p.case.window >= LARGE]
+
+
+def mean(points: Sequence[Point], look: Look) -> float:
+    """The average of averages."""
+    return fmean(look(point) for point in points)
+
+
+def capacity(points: Sequence[Point], look: Look) -> float | None:
+    """How much is kept, in bytes, when random accesses to a window of w bytes miss with a share of 1 - capacity/w."""
+    low, high = mean(small(points), look), mean(large(points), look)
+    shares = [(point.case.window, (look(point) - low) / (high - low)) for point in points if point.case.window > SMALL]
+    usable = [(window, share) for window, share in shares if SHARES[0] < share < SHARES[1] and window < LARGE]
+    if high <= low or not usable:
+        return None
+    # The largest windows miss almost always, not always; what is left over corrects the first estimate.
+    kept = median((1 - share) * window for window, share in usable)
+    top = fmean(1 - kept / p.case.window for p in large(points))
+    return float(median((1 - share * top) * window for window, share in usable))
+
+
+def where(points: Sequence[Point], data: DataSet) -> str:
+    """The file of some points of a data set."""
+    files = dict.fromkeys(one.file for one in data.series for point in one.points if point in set(points))
+    return f"{data.name}: {', '.join(files)}"
+
+
+def latency_of(data: DataSet, labels: Labels) -> list[Observable]:
+    """What reads from memory and from the cache take, and how much of the cache devices may fill."""
+    reader = Reader(data, labels)
+    found: list[Observable] = []
+    cold = small(reader.first_of("lat_rd", "cold"))
+    if cold:
+        found.append(Observable("memory.latency", "ns", "add", "64 B read, cold, ns", where(cold, data), data, tuple(cold),
+                                lambda look: mean(cold, look), lambda _, __: 100.0))  # fmt: skip
+    device, host = (small(reader.first_of("lat_rd", cache)) for cache in ("device-warm", "host-warm"))
+    warm, name = (device, "device-warm") if device else (host, "host-warm")
+    if warm:
+        found.append(Observable("cache.hit", "ns", "add", f"64 B read, {name}, ns", where(warm, data), data, tuple(warm),
+                                lambda look: mean(warm, look), lambda _, __: 50.0))  # fmt: skip
+    both = [(h, d) for h in host for d in device if (h.case.window, h.case.interface) == (d.case.window, d.case.interface)]
+    if both:
+        pairs = tuple(point for pair in both for point in pair)
+        found.append(Observable("cache.snoop", "ns", "add", "64 B read, host-warm less device-warm, ns", where(pairs, data), data, pairs,
+                                lambda look: fmean(look(h) - look(d) for h, d in both), lambda measured, _: max(measured, 0.0)))  # fmt: skip
+    return found + allocation_of(reader)
+
+
+def allocation_of(reader: Reader) -> list[Observable]:
+    """How many ways of the cache devices may fill, and what a write costs that finds no room in them."""
+    data = reader.data
+    found: list[Observable] = []
+    warm = reader.reads("lat_rd", "command", "device-warm") or reader.reads("lat_rd", "dma", "device-warm")
+    share = capacity(warm, lambda p: p.average) if small(warm) and large(warm) else None
+    size = data.machine.cache_size
+    if share is not None and size is not None:
+        found.append(Observable("cache.ddio_ways", "", "scale", "bytes that devices keep in the cache, MiB", where(warm, data), data, tuple(warm),
+                                lambda look: (capacity(warm, look) or 0.0) / 1024**2,
+                                lambda measured, number: measured * 1024**2 / size * number("cache.ways"), low=1))  # fmt: skip
+    writes = reader.reads("lat_wrrd", "command", "cold")
+    ends = (*small(writes), *large(writes))
+    if small(writes) and large(writes) and data.setting.iommu != "4KiB":
+        found.append(Observable("cache.write_allocate", "ns", "add", "64 B write and read, 32 MiB and more less 256 KiB and less, ns",
+                                where(ends, data), data, ends, lambda look: mean(large(writes), look) - mean(small(writes), look),
+                                lambda measured, _: max(measured, 0.0)))  # fmt: skip
+    return found
+
+
+def node_of(local: DataSet, local_labels: Labels, remote: DataSet, remote_labels: Labels) -> list[Observable]:
+    """What the way to the other node takes."""
+    near, far = (small(Reader(data, labels).reads("lat_rd", "dma", "cold")) for data, labels in ((local, local_labels), (remote, remote_labels)))
+    if not near or not far:
+        return []
+    gap = mean(near, lambda p: p.average)
+    return [Observable("numa.hop", "ns", "add", "64 B read, cold, remote less local, ns", where(far, remote), remote, tuple(far),
+                       lambda look: mean(far, look) - gap, lambda measured, _: max(measured, 0.0))]  # fmt: skip
+
+
+def iommu_of(data: DataSet, labels: Labels) -> list[Observable]:
+    """How many translations are kept, how long a page walk takes, how many there can be at a time."""
+    reader = Reader(data, labels)
+    cold = reader.reads("lat_rd", "command", "cold") or reader.reads("lat_rd", "dma", "cold")
+    ends = (*small(cold), *large(cold))
+    if not small(cold) or not large(cold) or capacity(cold, lambda p: p.average) is None:
+        return []
+    found = [
+        Observable("iommu.walk", "ns", "add", "64 B read, cold, 32 MiB and more less 256 KiB and less, ns", where(ends, data), data, ends,
+                   lambda look: mean(large(cold), look) - mean(small(cold), look), lambda measured, _: max(measured, 0.0)),
+        Observable("iommu.entries", "", "scale", "pages of 4 KiB that are kept", where(cold, data), data, tuple(cold),
+                   lambda look: (capacity(cold, look) or 0.0) / PAGE, lambda measured, _: measured, low=1, high=65535),
+    ]  # fmt: skip
+    many = [p for p in large(reader.reads("bw_rd", "dma", "cold"))]
+    if many:
+        found.append(Observable("iommu.walkers", "", "scale", "64 B reads, cold, 32 MiB and more, Gb/s", where(many, data), data, tuple(many),
+                                lambda look: mean(many, look),
+                                lambda measured, number: measured / 512 * number("iommu.walk"), low=1, high=64))  # fmt: skip
+    return found
+
+
+def from_bandwidth(data: DataSet, labels: Labels, slots: int) -> list[Observable]:
+    """Latencies by Little's law, where no latency was measured: the device keeps `slots` small reads under way."""
+    reader = Reader(data, labels)
+    found = []
+    for key, cache in (("memory.latency", "cold"), ("cache.hit", "host-warm")):
+        points = [p for p in reader.reads("bw_rd", "dma", cache) if p.case.window <= SMALL]
+        if points:
+            found.append(Observable(key, "ns", "add", f"{slots} reads of 64 B under way, {cache}: latency, ns", where(points, data), data, tuple(points),
+                                    lambda look, points=points: slots * 512 / mean(points, look),  # type: ignore[misc]
+                                    lambda _, __: 100.0))  # fmt: skip
+    return found
+
+
+def jitter_of(data: DataSet, labels: Labels, cache: str) -> tuple[Quantiles, str] | None:
+    """How the latency of a 64 B read varies: quantiles of what it takes longer than the shortest, and the file.
+
+    A timestamp is cut to its tick at a random phase, so the share of samples up to tick k is the mean of the distribution over the tick
+    that begins there. The core of the distribution is narrower than a tick: it is put where those means say; all else is linear.
+    """
+    which = [d for d in data.distributions if d.case.test == "lat_rd" and d.case.cache == cache and d.case.window <= SMALL
+             and d.case.size <= 64 and labels.meant(d.case) == d.case]  # fmt: skip
+    if not which or data.tick is None:
+        return None
+    chosen = max(which, key=lambda d: d.case.interface == "dma")
+    tick = data.tick
+    grid = np.array([0.0, *(up_to for _, up_to in chosen.steps), 1.0])
+    times = np.array([chosen.steps[0][0] - tick, *(ns for ns, _ in chosen.steps), chosen.steps[-1][0] + tick])
+    core = int(np.argmax(grid[2:] - grid[:-2])) + 1
+    before, after = grid[core - 1], grid[core + 1]
+    begins = times[core] + (times[core + 1] - times[core]) * (after - grid[core]) / (after - before)
+    shortest = begins - tick / 2 if before > 0.001 else begins
+    quantiles = [(0.0, 0.0)]
+    if before > 0.001:
+        quantiles.append((float(before), begins - shortest))
+    for up_to, ns in zip(grid[core + 1 :], times[core + 1 :], strict=True):
+        later = (float(up_to), max(ns + tick / 2 - shortest, quantiles[-1][1]))
+        quantiles.append((later[0], begins - shortest) if len(quantiles) < 2 + (before > 0.001) else later)
+    return thinned(quantiles), f"{data.name}: {chosen.file}"
+
+
+def thinned(quantiles: list[tuple[float, float]], most: int = 24) -> Quantiles:
+    """Rising quantiles up to rank 1, and of a long tail only some, evenly in its logarithm."""
+    rising: list[tuple[float, float]] = []
+    for rank, ns in quantiles:
+        rank = min(round(rank, 6), 1.0)
+        if not rising or rank > rising[-1][0]:
+            rising.append((rank, round(ns, 1)))
+    if rising[-1][0] < 1:
+        rising.append((1.0, rising[-1][1]))
+    if len(rising) <= most:
+        return tuple(rising)
+    chosen = np.unique(np.round(np.linspace(0, len(rising) - 1, most)).astype(int))
+    return tuple(rising[int(k)] for k in chosen)

@@ -1,0 +1,111 @@
+"""A host profile that is being found: its values, where each comes from, and the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from tlplab import __version__
+
+Quantiles = tuple[tuple[float, float], ...]
+"""(rank from 0 to 1, ns)"""
+
+# What no data set of pcie-bench shows, and why it is as it is.
+FIXED = {
+    "": {
+        "latency": ("100ns", "not measurable apart from the memory's: together they are what was measured"),
+        "rcb": ("64B", "Intel root complexes use 64 bytes"),
+        "completions": ("max", "aligned reads come back in completions of MPS"),
+        "p2p": ("split 64B", "peer-to-peer through the processor travels in cache lines; not measured"),
+        "tags": (32, "few uncached reads can be under way; not measured"),
+        "completion_timeout": ("50ms", "the largest value of the default range (PCIe 5.0, section 2.8); not measured"),
+    },
+    "memory": {
+        "bandwidth": ("400Gb/s", "what four channels of DDR4-2133 sustain; no single device reaches it"),
+        "size": ("64GiB", "enough for every window"),
+    },
+}
+DEFAULT_WAYS = 20
+
+
+@dataclass(frozen=True)
+class Value:
+    """A parameter: a number of ns, of bytes or of things, and how it is known."""
+
+    number: float
+    unit: str
+    """`ns`, `B` or nothing."""
+    why: str
+    """For the comment in the profile: where it comes from, and how well it fits."""
+
+    def text(self) -> str:
+        """As TOML has it."""
+        if self.unit == "ns":
+            return f'"{self.number:.1f}ns"' if self.number else '"0ns"'
+        if self.unit == "B":
+            mebi, rest = divmod(int(self.number), 1024**2)
+            return f'"{int(self.number)}B"' if rest else f'"{mebi}MiB"'
+        return str(round(self.number))
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A host: values by key, as in `cache.hit`, and tables of jitter."""
+
+    title: str
+    source: str
+    values: Mapping[str, Value] = field(default_factory=dict)
+    jitter: Mapping[str, tuple[Quantiles, str]] = field(default_factory=dict)
+    """Quantiles and where they come from, by key of `[host.jitter]`."""
+    iommu: str = "off"
+    """How the machine is set unless someone says otherwise: `off`, `superpages`, `4KiB`."""
+    notes: tuple[str, ...] = ()
+
+    def with_value(self, key: str, value: Value) -> Profile:
+        """The same with one value."""
+        return replace(self, values={**self.values, key: value})
+
+    def number(self, key: str) -> float:
+        """A value; 0 where there is none."""
+        return self.values[key].number if key in self.values else 0.0
+
+    def toml(self) -> str:
+        """The file."""
+        lines = [f"# Written by tlplab {__version__}, `tlplab calibrate`. Each value says what fixed it.", *(f"# {note}" for note in self.notes),
+                 "", f"title = {quoted(self.title)}", f"source = {quoted(self.source)}"]  # fmt: skip
+        for table in ("", "memory", "cache", "numa", "iommu", "jitter"):
+            rows = self.rows(table)
+            if rows:
+                lines += ["", f"[host.{table}]" if table else "[host]", *aligned(rows)]
+        return "\n".join(lines) + "\n"
+
+    def rows(self, table: str) -> list[tuple[str, str]]:
+        """(assignment, comment) of one table."""
+        rows = [(f"{key} = {value if isinstance(value, int) else quoted(value)}", why) for key, (value, why) in FIXED.get(table, {}).items()]
+        if table == "iommu" and any(key.startswith("iommu.") for key in self.values):
+            rows.append((f"mode = {quoted(self.iommu)}", "as in the data set"))
+        if table == "jitter":
+            return [(f"{key} = {quantiles_text(quantiles)}", why) for key, (quantiles, why) in self.jitter.items()]
+        prefix = f"{table}." if table else ""
+        mine = {key.removeprefix(prefix): value for key, value in self.values.items() if key.rpartition(".")[0] == table}
+        rows = [row for row in rows if row[0].split(" = ")[0] not in mine]
+        return rows + [(f"{key} = {value.text()}", value.why) for key, value in mine.items()]
+
+
+def quantiles_text(quantiles: Quantiles) -> str:
+    """A table of jitter, as TOML has it."""
+    return "[" + ", ".join(f'[{rank:.6g}, "{ns:.1f}ns"]' for rank, ns in quantiles) + "]"
+
+
+def quoted(text: str) -> str:
+    """A basic string of TOML."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def aligned(rows: list[tuple[str, str]]) -> list[str]:
+    """Assignments with their comments below each other; long ones have theirs above."""
+    wide = max((len(text) for text, _ in rows if len(text) <= 40), default=0)
+    lines = []
+    for text, why in rows:
+        lines += [f"{text:{wide}} # {why}"] if len(text) <= 40 else [f"# {why}", text]
+    return lines
