@@ -16,6 +16,7 @@ from tlplab import _core, catalog, lspci, outline, reproduce, summary
 from tlplab.bench.command import bench_command
 from tlplab.errors import ExperimentError, RunError
 from tlplab.model_command import model_group
+from tlplab.measured import command as measured
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.reproduce import command
@@ -264,6 +265,10 @@ def schema(output: str, markdown: bool) -> None:
     """
     check_outputs({"-o": output}, to_stdout={"-o"}, inputs={})
     write_text(output, catalog.reference() if markdown else _core.schema() + "\n")
+
+
+commands.add_command(measured.validate)
+commands.add_command(measured.calibrate)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
+from tlplab.bench import Case
+from tlplab.bench.running import IOMMU
 from tlplab.errors import DatasetError
 from tlplab.measured import observe
-from tlplab.measured.dataset import Case, DataSet
+from tlplab.measured.dataset import DataSet
 from tlplab.measured.observe import Observable
-from tlplab.measured.profile import DEFAULT_WAYS, Profile, Value
+from tlplab.measured.profile import DEFAULT_WAYS, Profile, Quantiles, Value
 from tlplab.measured.states import Labels
 from tlplab.measured.target import Target
 
 MakeTarget = Callable[[Profile, str], Target]
-"""A target with this host, whose IOMMU is set as said (`off`, `superpages`, `4KiB`)."""
+"""A target with this host, whose IOMMU is set as said (`off`, `on`, `nosp`)."""
 
 ROUNDS = 5
 # Nanoseconds, or a share of a number, within which a figure is met.
@@ -34,6 +37,11 @@ class Fitted:
     measured: float | None = None
     simulated: float | None = None
 
+    def as_json(self) -> dict[str, Any]:
+        """As `--json` writes it."""
+        return {"parameter": self.key, "value": self.value.number, "unit": self.value.unit, "figure": self.figure,
+                "source": self.source, "measured": self.measured, "simulated": self.simulated}  # fmt: skip
+
     @property
     def residual(self) -> str:
         """What is left between measured and simulated."""
@@ -50,7 +58,9 @@ class Calibration:
     fitted: tuple[Fitted, ...]
 
 
-def calibrate(sets: Sequence[tuple[DataSet, Labels]], make_target: MakeTarget, *, slots: int, step: Callable[[int, int], None]) -> Calibration:
+def calibrate(
+    sets: Sequence[tuple[DataSet, Labels]], make_target: MakeTarget, *, slots: int, step: Callable[[int, int], None]
+) -> Calibration:
     """Fits a host to data sets of one machine, each in another setting.
 
     `slots` is how many reads the device keeps under way, for data without latencies; `step` hears how far it is.
@@ -63,15 +73,15 @@ def calibrate(sets: Sequence[tuple[DataSet, Labels]], make_target: MakeTarget, *
     simulated: dict[str, float] = {}
     for turn in range(ROUNDS):
         step(turn, ROUNDS)
-        simulated = simulate(observables, profile, dict((id(data), labels) for data, labels in sets), make_target)
+        simulated = simulate(observables, profile, {id(data): labels for data, labels in sets}, make_target)
         if turn == ROUNDS - 1 or all(is_close(one, simulated[one.key], profile) for one in observables):
             break
         for one in observables:
             profile = profile.with_value(one.key, better(one, profile.values[one.key], simulated[one.key]))
     step(ROUNDS, ROUNDS)
     fitted = [explain(one, profile.values[one.key], simulated[one.key]) for one in observables]
-    for one in fitted:
-        profile = profile.with_value(one.key, one.value)
+    for known in fitted:
+        profile = profile.with_value(known.key, known.value)
     return Calibration(profile, (*given(profile, observables), *fitted, *spread(profile)))
 
 
@@ -82,7 +92,7 @@ def base_of(sets: Sequence[tuple[DataSet, Labels]]) -> DataSet:
         data = sets[0][0]
         raise DatasetError(data.path, None, None, "", "this is of remote memory alone, which does not tell the way from the memory",
                            "give the same machine's data set of local memory, too")  # fmt: skip
-    return min(local, key=lambda data: ("off", "superpages", "4KiB").index(data.setting.iommu))
+    return min(local, key=lambda data: ("off", "on", "nosp").index(data.setting.iommu))
 
 
 def start(sets: Sequence[tuple[DataSet, Labels]], base: DataSet, slots: int) -> tuple[Profile, list[Observable]]:
@@ -96,14 +106,14 @@ def start(sets: Sequence[tuple[DataSet, Labels]], base: DataSet, slots: int) -> 
     for data, its_labels in sets:
         if data.setting.node == "remote":
             observables += observe.node_of(base, labels, data, its_labels)
-        elif data.setting.iommu == "4KiB":
+        elif data.setting.iommu == "nosp":
             observables += observe.iommu_of(data, its_labels)
     once = {one.key: one for one in reversed(observables)}
-    observables = [one for one in reversed(once.values())]
+    observables = list(reversed(once.values()))
     names = ", ".join(data.name for data, _ in sets)
     processor = base.machine.processor or "a machine of an unknown processor"
     profile = Profile(title=f"{base.machine_name}: {processor}", source=f"Measured with pcie-bench; data sets: {names}", notes=tuple(notes),
-                      iommu=base.setting.iommu)  # fmt: skip
+                      iommu=IOMMU[base.setting.iommu])  # fmt: skip
     size = base.machine.cache_size
     if size is not None and any(one.key == "cache.hit" for one in observables):
         profile = profile.with_value("cache.size", Value(size, "B", "sys-cpuinfo.txt"))
@@ -117,7 +127,7 @@ def start(sets: Sequence[tuple[DataSet, Labels]], base: DataSet, slots: int) -> 
     return replace(profile, jitter=jitter_from(base, labels)), observables
 
 
-def jitter_from(base: DataSet, labels: Labels) -> dict[str, tuple[observe.Quantiles, str]]:
+def jitter_from(base: DataSet, labels: Labels) -> dict[str, tuple[Quantiles, str]]:
     """The tables of jitter that the distributions give."""
     warm = observe.jitter_of(base, labels, "host-warm")
     cold = observe.jitter_of(base, labels, "cold")
@@ -125,7 +135,9 @@ def jitter_from(base: DataSet, labels: Labels) -> dict[str, tuple[observe.Quanti
     return {key: value for key, value in found.items() if value is not None}
 
 
-def simulate(observables: Sequence[Observable], profile: Profile, labels: dict[int, Labels], make_target: MakeTarget) -> dict[str, float]:
+def simulate(
+    observables: Sequence[Observable], profile: Profile, labels: dict[int, Labels], make_target: MakeTarget
+) -> dict[str, float]:
     """Each figure, from a simulated host with this profile."""
     found = {}
     for _, group in groupby(sorted(observables, key=lambda o: o.data.path), key=lambda o: o.data.path):

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
-from tlplab.measured.dataset import Case, DataSet
+from tlplab.bench import Case
+from tlplab.measured.dataset import DataSet
 from tlplab.measured.states import Labels
 from tlplab.measured.target import Outcome, Progress, Target
 
@@ -73,9 +72,17 @@ def summarise(host: str, series: str, comparisons: Sequence[Comparison]) -> Summ
     """All points of some comparisons of one kind, as one line."""
     errors = [error for one in comparisons for error in one.errors]
     near = [one for comparison in comparisons for one in comparison.within_tick]
-    median, p95, most = (float(q) for q in np.percentile(errors, [50, 95, 100]))
+    median, p95, most = (quantile(sorted(errors), q) for q in (0.5, 0.95, 1.0))
     within = sum(near) / len(near) if near else None
     return Summary(host, series, comparisons[0].kind, len(errors), median, p95, most, within)
+
+
+def quantile(rising: Sequence[float], rank: float) -> float:
+    """Of sorted values, linear between them."""
+    at = rank * (len(rising) - 1)
+    below = int(at)
+    above = min(below + 1, len(rising) - 1)
+    return rising[below] + (at - below) * (rising[above] - rising[below])
 
 
 def summaries(comparisons: Sequence[Comparison]) -> list[Summary]:

@@ -8,32 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from tlplab.bench import Case
 from tlplab.errors import DatasetError
 from tlplab.measured.machine import Machine, Setting, read_machine, setting_of
 from tlplab.measured.table import Record, Table, distributions, read_table
 
 Swept = Literal["size", "window", "host offset", "device offset", "nothing"]
 Quantity = Literal["bandwidth", "latency"]
-
-TESTS = {"LAT_RD": "lat_rd", "LAT_WRRD": "lat_wrrd", "BW_RD": "bw_rd", "BW_WR": "bw_wr", "BW_RW": "bw_rdwr"}
-CACHES = {"Cold": "cold", "HWarm": "host-warm", "DWarm": "device-warm", "DThrash": "device-thrash"}
-PATTERNS = {"Seq": "sequential", "Rand": "random"}
-INTERFACES = {"CMD": "command", "DMA": "dma"}
-
-
-@dataclass(frozen=True)
-class Case:
-    """What one run of pcie-bench was told. Sizes and offsets in bytes."""
-
-    test: str
-    interface: str
-    pattern: str
-    cache: str
-    host_offset: int
-    device_offset: int
-    window: int
-    size: int
-    node: str = "local"
 
 
 @dataclass(frozen=True)
@@ -72,7 +53,9 @@ class Series:
 
     def positions(self) -> list[float]:
         """Where the points are on the axis of what was swept, in bytes."""
-        key = {"host offset": "host_offset", "device offset": "device_offset", "nothing": "window"}.get(self.swept, self.swept)
+        key = {"host offset": "host_offset", "device offset": "device_offset", "nothing": "window"}.get(
+            self.swept, self.swept
+        )
         return [float(getattr(point.case, key)) for point in self.points]
 
 
@@ -149,7 +132,11 @@ def read_dataset(path: str | Path) -> DataSet:
     files = sorted(folder.glob("*.csv"))
     if not files:
         inside = [one.name for one in sorted(folder.iterdir()) if one.is_dir() and any(one.glob("*.csv"))]
-        hint = f"its folders have some: {', '.join(inside[:3])}, …" if inside else "bw_dma_sz_sweep.csv is one, for example"
+        hint = (
+            f"its folders have some: {', '.join(inside[:3])}, …"
+            if inside
+            else "bw_dma_sz_sweep.csv is one, for example"
+        )
         raise DatasetError(str(path), None, None, "", "there is no CSV file of pcie-bench in this folder", hint)
     tables: list[Table] = []
     mistakes: list[DatasetError] = []
@@ -171,7 +158,12 @@ def read_dataset(path: str | Path) -> DataSet:
         machine_name=machine_name,
         machine=read_machine(folder),
         setting=setting,
-        series=tuple(one for file, table in by_name.items() if table.kind != "cdf" for one in series_of(file, table, setting.node)),
+        series=tuple(
+            one
+            for file, table in by_name.items()
+            if table.kind != "cdf"
+            for one in series_of(file, table, setting.node)
+        ),
         distributions=tuple(distributions_in(by_name, setting.node)),
         tick=tick_of(tables),
     )
@@ -186,18 +178,8 @@ def tick_of(tables: list[Table]) -> float | None:
 
 def case_of(record: Record, node: str) -> Case:
     """A row's case; the setting of the data set says where the memory was."""
-    direction, interface, operation = str(record["Test"]).split("_")
-    return Case(
-        test=TESTS[f"{direction}_{operation}"],
-        interface=INTERFACES[interface],
-        pattern=PATTERNS[str(record["PAT"])],
-        cache=CACHES[str(record["Cache"])],
-        host_offset=int(float(record["HO"])),
-        device_offset=int(float(record["DO"])),
-        window=int(float(record["WinSZ"])),
-        size=int(float(record["SZ"])),
-        node=node,
-    )
+    row = {name: value if isinstance(value, str) else str(int(value)) for name, value in record.items()}
+    return Case.from_row(row, node=node)
 
 
 def point_of(record: Record, line: int, node: str) -> Point:

@@ -81,7 +81,9 @@ def draw(ax: Any, group: Sequence[Comparison]) -> None:
             ax.plot(xs, simulated, "-", color=colour, linewidth=1, label=label)
     if first.kind == "distribution":
         ax.set_yscale("logit")
-        ax.set_yticks([0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999], ["5 %", "25 %", "50 %", "75 %", "95 %", "99 %", "99.9 %"])
+        ax.set_yticks(
+            [0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999], ["5 %", "25 %", "50 %", "75 %", "95 %", "99 %", "99.9 %"]
+        )
         ax.minorticks_off()
     else:
         if first.swept in ("window", "nothing"):

@@ -32,7 +32,7 @@ class Setting:
     """How the machine was set for these runs, by the name of the folder."""
 
     iommu: str = "off"
-    """`off`, `superpages` or `4KiB`."""
+    """`off`, `on` (with super-pages) or `nosp` (without: pages of 4 KiB)."""
     node: str = "local"
     """`local` or `remote`: where the buffer was, seen from the device."""
 
@@ -96,7 +96,7 @@ def setting_of(name: str) -> tuple[str, Setting]:
     buffer and of the program.
     """
     iommu, node = "off", "local"
-    for ending, mode in (("-iommu-nosp", "4KiB"), ("-iommu", "superpages")):
+    for ending, mode in (("-iommu-nosp", "nosp"), ("-iommu", "on")):
         if name.endswith(ending):
             name, iommu = name.removesuffix(ending), mode
             break

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Literal
 
-import numpy as np
-
 from tlplab.measured.dataset import DataSet, Point
 from tlplab.measured.profile import Quantiles
 from tlplab.measured.states import SMALL, Labels
@@ -25,6 +23,8 @@ LARGE = 32 * 1024**2
 PAGE = 4096
 # Between such shares of misses a capacity can be read off a curve.
 SHARES = (0.15, 0.97)
+# Of a long tail of latencies these ranks are kept.
+TAIL = (0.95, 0.96, 0.97, 0.98, 0.985, 0.99, 0.993, 0.996, 0.998, 0.999, 0.9995, 0.9999, 0.99999)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,13 @@ class Reader:
         for one in self.data.series:
             for point in one.points:
                 case = point.case
-                alike = (case.test, case.interface, case.cache, case.size, case.pattern) == (test, interface, cache, size, "random")
+                alike = (case.test, case.interface, case.cache, case.size, case.pattern) == (
+                    test,
+                    interface,
+                    cache,
+                    size,
+                    "random",
+                )
                 if alike and case.host_offset == case.device_offset == 0 and self.labels.meant(case) == case:
                     found.append(point)
         return sorted(found, key=lambda p: p.case.window)
@@ -100,9 +106,11 @@ def mean(points: Sequence[Point], look: Look) -> float:
 def capacity(points: Sequence[Point], look: Look) -> float | None:
     """How much is kept, in bytes, when random accesses to a window of w bytes miss with a share of 1 - capacity/w."""
     low, high = mean(small(points), look), mean(large(points), look)
+    if high <= low:
+        return None
     shares = [(point.case.window, (look(point) - low) / (high - low)) for point in points if point.case.window > SMALL]
     usable = [(window, share) for window, share in shares if SHARES[0] < share < SHARES[1] and window < LARGE]
-    if high <= low or not usable:
+    if not usable:
         return None
     # The largest windows miss almost always, not always; what is left over corrects the first estimate.
     kept = median((1 - share) * window for window, share in usable)
@@ -129,7 +137,9 @@ def latency_of(data: DataSet, labels: Labels) -> list[Observable]:
     if warm:
         found.append(Observable("cache.hit", "ns", "add", f"64 B read, {name}, ns", where(warm, data), data, tuple(warm),
                                 lambda look: mean(warm, look), lambda _, __: 50.0))  # fmt: skip
-    both = [(h, d) for h in host for d in device if (h.case.window, h.case.interface) == (d.case.window, d.case.interface)]
+    both = [
+        (h, d) for h in host for d in device if (h.case.window, h.case.interface) == (d.case.window, d.case.interface)
+    ]
     if both:
         pairs = tuple(point for pair in both for point in pair)
         found.append(Observable("cache.snoop", "ns", "add", "64 B read, host-warm less device-warm, ns", where(pairs, data), data, pairs,
@@ -142,6 +152,8 @@ def allocation_of(reader: Reader) -> list[Observable]:
     data = reader.data
     found: list[Observable] = []
     warm = reader.reads("lat_rd", "command", "device-warm") or reader.reads("lat_rd", "dma", "device-warm")
+    if data.setting.iommu == "nosp":
+        return []  # its IO-TLB fades with larger windows, too
     share = capacity(warm, lambda p: p.average) if small(warm) and large(warm) else None
     size = data.machine.cache_size
     if share is not None and size is not None:
@@ -150,7 +162,7 @@ def allocation_of(reader: Reader) -> list[Observable]:
                                 lambda measured, number: measured * 1024**2 / size * number("cache.ways"), low=1))  # fmt: skip
     writes = reader.reads("lat_wrrd", "command", "cold")
     ends = (*small(writes), *large(writes))
-    if small(writes) and large(writes) and data.setting.iommu != "4KiB":
+    if small(writes) and large(writes):
         found.append(Observable("cache.write_allocate", "ns", "add", "64 B write and read, 32 MiB and more less 256 KiB and less, ns",
                                 where(ends, data), data, ends, lambda look: mean(large(writes), look) - mean(small(writes), look),
                                 lambda measured, _: max(measured, 0.0)))  # fmt: skip
@@ -159,7 +171,9 @@ def allocation_of(reader: Reader) -> list[Observable]:
 
 def node_of(local: DataSet, local_labels: Labels, remote: DataSet, remote_labels: Labels) -> list[Observable]:
     """What the way to the other node takes."""
-    near, far = (small(Reader(data, labels).reads("lat_rd", "dma", "cold")) for data, labels in ((local, local_labels), (remote, remote_labels)))
+    # The program runs on the other node and cannot empty this one's cache; what devices write can.
+    near, far = (small(Reader(data, labels).reads("lat_rd", "dma", cache))
+                 for data, labels, cache in ((local, local_labels, "cold"), (remote, remote_labels, "device-thrash")))  # fmt: skip
     if not near or not far:
         return []
     gap = mean(near, lambda p: p.average)
@@ -180,7 +194,7 @@ def iommu_of(data: DataSet, labels: Labels) -> list[Observable]:
         Observable("iommu.entries", "", "scale", "pages of 4 KiB that are kept", where(cold, data), data, tuple(cold),
                    lambda look: (capacity(cold, look) or 0.0) / PAGE, lambda measured, _: measured, low=1, high=65535),
     ]  # fmt: skip
-    many = [p for p in large(reader.reads("bw_rd", "dma", "cold"))]
+    many = list(large(reader.reads("bw_rd", "dma", "cold")))
     if many:
         found.append(Observable("iommu.walkers", "", "scale", "64 B reads, cold, 32 MiB and more, Gb/s", where(many, data), data, tuple(many),
                                 lambda look: mean(many, look),
@@ -213,23 +227,23 @@ def jitter_of(data: DataSet, labels: Labels, cache: str) -> tuple[Quantiles, str
         return None
     chosen = max(which, key=lambda d: d.case.interface == "dma")
     tick = data.tick
-    grid = np.array([0.0, *(up_to for _, up_to in chosen.steps), 1.0])
-    times = np.array([chosen.steps[0][0] - tick, *(ns for ns, _ in chosen.steps), chosen.steps[-1][0] + tick])
-    core = int(np.argmax(grid[2:] - grid[:-2])) + 1
+    grid = [0.0, *(up_to for _, up_to in chosen.steps), 1.0]
+    times = [chosen.steps[0][0] - tick, *(ns for ns, _ in chosen.steps), chosen.steps[-1][0] + tick]
+    core = max(range(1, len(grid) - 1), key=lambda k: grid[k + 1] - grid[k - 1])
     before, after = grid[core - 1], grid[core + 1]
     begins = times[core] + (times[core + 1] - times[core]) * (after - grid[core]) / (after - before)
     shortest = begins - tick / 2 if before > 0.001 else begins
     quantiles = [(0.0, 0.0)]
     if before > 0.001:
-        quantiles.append((float(before), begins - shortest))
+        quantiles.append((before, begins - shortest))
     for up_to, ns in zip(grid[core + 1 :], times[core + 1 :], strict=True):
-        later = (float(up_to), max(ns + tick / 2 - shortest, quantiles[-1][1]))
+        later = (up_to, max(ns + tick / 2 - shortest, quantiles[-1][1]))
         quantiles.append((later[0], begins - shortest) if len(quantiles) < 2 + (before > 0.001) else later)
     return thinned(quantiles), f"{data.name}: {chosen.file}"
 
 
-def thinned(quantiles: list[tuple[float, float]], most: int = 24) -> Quantiles:
-    """Rising quantiles up to rank 1, and of a long tail only some, evenly in its logarithm."""
+def thinned(quantiles: list[tuple[float, float]], most: int = 12) -> Quantiles:
+    """Rising quantiles up to rank 1, and of a long tail only some."""
     rising: list[tuple[float, float]] = []
     for rank, ns in quantiles:
         rank = min(round(rank, 6), 1.0)
@@ -239,5 +253,5 @@ def thinned(quantiles: list[tuple[float, float]], most: int = 24) -> Quantiles:
         rising.append((1.0, rising[-1][1]))
     if len(rising) <= most:
         return tuple(rising)
-    chosen = np.unique(np.round(np.linspace(0, len(rising) - 1, most)).astype(int))
-    return tuple(rising[int(k)] for k in chosen)
+    tail = [max(k for k, (rank, _) in enumerate(rising) if rank <= wanted) for wanted in TAIL if wanted >= rising[3][0]]
+    return tuple(rising[k] for k in sorted({0, 1, 2, 3, *tail, len(rising) - 1}))

@@ -11,7 +11,7 @@ Quantiles = tuple[tuple[float, float], ...]
 """(rank from 0 to 1, ns)"""
 
 # What no data set of pcie-bench shows, and why it is as it is.
-FIXED = {
+FIXED: dict[str, dict[str, tuple[str | int, str]]] = {
     "": {
         "latency": ("100ns", "not measurable apart from the memory's: together they are what was measured"),
         "rcb": ("64B", "Intel root complexes use 64 bytes"),
@@ -81,13 +81,18 @@ class Profile:
 
     def rows(self, table: str) -> list[tuple[str, str]]:
         """(assignment, comment) of one table."""
-        rows = [(f"{key} = {value if isinstance(value, int) else quoted(value)}", why) for key, (value, why) in FIXED.get(table, {}).items()]
+        rows = [
+            (f"{key} = {value if isinstance(value, int) else quoted(value)}", why)
+            for key, (value, why) in FIXED.get(table, {}).items()
+        ]
         if table == "iommu" and any(key.startswith("iommu.") for key in self.values):
             rows.append((f"mode = {quoted(self.iommu)}", "as in the data set"))
         if table == "jitter":
             return [(f"{key} = {quantiles_text(quantiles)}", why) for key, (quantiles, why) in self.jitter.items()]
         prefix = f"{table}." if table else ""
-        mine = {key.removeprefix(prefix): value for key, value in self.values.items() if key.rpartition(".")[0] == table}
+        mine = {
+            key.removeprefix(prefix): value for key, value in self.values.items() if key.rpartition(".")[0] == table
+        }
         rows = [row for row in rows if row[0].split(" = ")[0] not in mine]
         return rows + [(f"{key} = {value.text()}", value.why) for key, value in mine.items()]
 

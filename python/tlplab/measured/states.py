@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from tlplab.measured.dataset import Case, DataSet, Point
+from tlplab.bench import Case
+from tlplab.measured.dataset import DataSet, Point
 
 WARM = ("host-warm", "device-warm")
 # Windows that any last-level cache holds, and all of whose pages an IO-TLB reaches.
@@ -37,7 +38,10 @@ class Labels:
         """In words."""
         said = [f"runs of the {interface} interface called {cache} were not: they take as long as cold ones"
                 for interface, cache in sorted(self.cold)]  # fmt: skip
-        return said + [f"runs of the {interface} interface were at local memory, by their latency" for interface in sorted(self.local)]
+        return said + [
+            f"runs of the {interface} interface were at local memory, by their latency"
+            for interface in sorted(self.local)
+        ]
 
 
 def labels_of(data: DataSet, interface_gap_ns: float | None = None) -> Labels:
@@ -45,7 +49,9 @@ def labels_of(data: DataSet, interface_gap_ns: float | None = None) -> Labels:
 
     `interface_gap_ns` is by how much the device's DMA engine is slower than its command interface for 64 B, which no host changes.
     """
-    points = [p for p in data.points() if p.case.test == "lat_rd" and p.case.window <= SMALL and p.case.host_offset == 0]
+    points = [
+        p for p in data.points() if p.case.test == "lat_rd" and p.case.window <= SMALL and p.case.host_offset == 0
+    ]
     local = local_interfaces(data, points, interface_gap_ns)
     found = set()
     for interface in ("command", "dma"):

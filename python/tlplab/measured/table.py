@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,12 +24,25 @@ COLUMNS: dict[Kind, tuple[str, ...]] = {
 """The columns of pcie-bench's three kinds of file. `BW (GB/s)` is its name for Gb/s, `Time` is in nanoseconds."""
 
 TESTS: dict[Kind, tuple[str, ...]] = {
-    "bandwidth": ("BW_CMD_RD", "BW_CMD_WR", "BW_CMD_RW", "BW_DMA_RD", "BW_DMA_WR", "BW_DMA_RW"),
+    "bandwidth": ("BW_DMA_RD", "BW_DMA_WR", "BW_DMA_RW"),
     "latency": ("LAT_CMD_RD", "LAT_CMD_WRRD", "LAT_DMA_RD", "LAT_DMA_WRRD"),
 }
 WORDS = {"PAT": ("Seq", "Rand"), "Cache": ("Cold", "HWarm", "DWarm", "DThrash")}
 COUNTS = {"HO", "DO", "WinSZ", "SZ", "Bytes", "Trans", "#outliers", "#samples"}
-NOT_ZERO = {"WinSZ", "SZ", "Time(cyc)", "Time", "Bytes", "Trans", "BW (GB/s)", "Trans/s", "Avg", "Med", "Avg(ns)", "Med(ns)"}
+NOT_ZERO = {
+    "WinSZ",
+    "SZ",
+    "Time(cyc)",
+    "Time",
+    "Bytes",
+    "Trans",
+    "BW (GB/s)",
+    "Trans/s",
+    "Avg",
+    "Med",
+    "Avg(ns)",
+    "Med(ns)",
+}
 # Two columns that say the same may differ by so much: they were written with all their digits.
 SAME = 1e-3
 # Clocks of timestamps, in cycles per nanosecond; beyond that the columns do not mean what they say.
@@ -196,7 +210,7 @@ def check_record(record: Record, line: int, kind: Kind, mistakes: Mistakes) -> N
             in_ns = value(name) * value("Avg(ns)") / value("Avg")
             agree(record, line, f"{name}(ns)", in_ns, f"{name}, at the clock of Avg,", mistakes)
         order = ("Min(ns)", "Med(ns)", "95%(ns)", "99.9%(ns)", "Max(ns)")
-        for low, high in zip(order, order[1:], strict=False):
+        for low, high in itertools.pairwise(order):
             if value(low) > value(high):
                 mistakes.add(line, low, f"{value(low):g} is above {high}, {value(high):g}")
     elif value("cdf") > 1:
@@ -228,7 +242,9 @@ def check_distributions(table: Table, mistakes: Mistakes) -> None:
         now = float(record["cdf"])
         if now < last:
             if now != 0:
-                mistakes.add(line, "cdf", f"{now:g} comes after {last:g}", "a distribution rises, and a new one begins at 0")
+                mistakes.add(
+                    line, "cdf", f"{now:g} comes after {last:g}", "a distribution rises, and a new one begins at 0"
+                )
                 return
             if last != 1:
                 mistakes.add(line, "cdf", f"the distribution before ends at {last:g}", "at 1; the file was cut off")
@@ -255,5 +271,3 @@ def distributions(table: Table) -> list[list[tuple[float, float]]]:
 def shorten(text: str, most: int = 60) -> str:
     """`text`, cut where it would fill the line."""
     return text if len(text) <= most else text[: most - 1] + "…"
-
-

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tlplab.measured.dataset import Case
+from tlplab.bench import Case
 
 Progress = Callable[[int, int], None]
 """Called with how many of how many cases are done."""

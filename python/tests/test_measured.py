@@ -1,0 +1,335 @@
+"""Data sets of measured machines: reading, checking, comparing."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tlplab import cli
+from tlplab.bench import Case
+from tlplab.errors import DatasetError
+from tlplab.measured.compare import compare, quantile, summaries, summarise
+from tlplab.measured.dataset import DataSet, read_dataset
+from tlplab.measured.machine import Setting, setting_of
+from tlplab.measured.observe import capacity, jitter_of
+from tlplab.measured.states import Labels, labels_of
+from tlplab.measured.target import Outcome, Progress
+
+T630 = Path(__file__).parent / "data" / "pciebench" / "hsw-Xeon-E5-2620v3_dell-t630"
+TICK = 16 / 1.2
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of the data set, to be spoilt."""
+    return Path(shutil.copytree(T630, tmp_path / T630.name))
+
+
+def edit(path: Path, line: int, old: str, new: str) -> None:
+    """Replaces text in one line (from 1)."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert old in lines[line - 1], lines[line - 1]
+    lines[line - 1] = lines[line - 1].replace(old, new, 1)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def test_a_data_set_becomes_series() -> None:
+    data = read_dataset(T630)
+    assert (data.machine_name, data.setting) == (T630.name, Setting("off", "local"))
+    assert data.machine.processor == "Intel(R) Xeon(R) CPU E5-2620 v3 @ 2.40GHz"
+    assert (data.machine.cache_size, data.machine.nodes, data.machine.link) == (15 << 20, 1, "gen3 x8")
+    assert (data.machine.max_payload, data.machine.max_read_request) == (256, 512)
+    assert data.tick == pytest.approx(TICK)
+    names = {one.name: (one.quantity, one.swept, len(one.points)) for one in data.series}
+    assert names["bw_dma_sz_sweep rdwr 8 KiB host-warm"] == ("bandwidth", "size", 8)
+    assert names["bw_dma_off_rd 64 B 8 KiB by device offset host-warm"] == ("bandwidth", "device offset", 2)
+    assert names["lat_cmd_sweep_rd_rnd_64 64 B device-warm"] == ("latency", "window", 14)
+    [point] = [
+        p for p in data.points("bw_dma_win_sweep_rd_rnd_64") if p.case.window == 3 << 19 and p.case.cache == "cold"
+    ]
+    assert point.value == pytest.approx(28.16, abs=0.01), "the window is written 1572864.0"
+    assert [one.name for one in data.distributions] == [
+        "lat_dma_details_cdf rd 64 B 8 KiB cold",
+        "lat_dma_details_cdf rd 64 B 8 KiB host-warm",
+    ]
+    assert [round(data.distributions[1].quantile(q)) for q in (0.5, 0.999)] == [547, 600]
+
+
+@pytest.mark.parametrize(
+    ("name", "machine", "setting"),
+    [
+        ("hsw-a_b-iommu-nosp", "hsw-a_b", Setting("nosp", "local")),
+        ("hsw-a_b-iommu", "hsw-a_b", Setting("on", "local")),
+        ("ib-a_b-s0-s1-s1", "ib-a_b", Setting("off", "remote")),
+        ("ib-a_b-s1-s1-s0", "ib-a_b", Setting("off", "local")),
+        ("anything", "anything", Setting("off", "local")),
+    ],
+)
+def test_a_folder_says_how_its_machine_was_set(name: str, machine: str, setting: Setting) -> None:
+    assert setting_of(name) == (machine, setting)
+
+
+SZ = "bw_dma_sz_sweep.csv"
+LAT = "lat_dma_sizes.csv"
+CDF = "lat_dma_details_cdf.csv"
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "old", "new", "message"),
+    [
+        (SZ, 1, ",SZ,", ",", "bw_dma_sz_sweep.csv:1: column SZ: is missing; a bandwidth file has Test,PAT"),
+        (SZ, 1, "BW (GB/s)", "BW (MB/s)", "column BW (MB/s): has a unit that pcie-bench does not write; it should be “BW (GB/s)”"),
+        (SZ, 1, "Trans,", "SZ,", "column SZ: is there twice"),
+        (SZ, 1, "Test,PAT,Cache,HO,DO,WinSZ,SZ,Time(cyc),Time,Bytes,Trans,BW (GB/s),Trans/s", "a;b", "these are no columns of pcie-bench: a;b"),
+        (SZ, 3, "BW_DMA_RD,Rand", "BW_DMA_RD", ":3: 12 values where there are 13 columns; the line was cut off"),
+        (SZ, 4, ",8192,", ",8KiB,", ":4: column WinSZ: “8KiB” is not a number; a bare number, without a unit"),
+        (SZ, 4, ",8192,", ",-8192,", "column WinSZ: -8192 cannot be; a number above 0"),
+        (SZ, 4, ",8192,", ",nan,", "column WinSZ: nan cannot be"),
+        (SZ, 4, ",8192,", ",,", "column WinSZ: “” is not a number; the value is missing"),
+        (SZ, 4, ",8192,", ",8192.5,", "column WinSZ: 8192.5 is not a whole number"),
+        (SZ, 4, ",8192,", ",100,", "column SZ: 256 bytes do not fit in a window of 100"),
+        (SZ, 4, "HWarm", "Warm", "column Cache: “Warm” is not known; one of Cold, HWarm, DWarm, DThrash"),
+        (LAT, 4, "LAT_DMA_RD", "LAT_CMD_RD", "256 bytes by the command interface; it moves 64 bytes at most"),
+        (LAT, 1, "Med(ns)", "Med(us)", "column Med(us): has a unit that pcie-bench does not write; it should be “Med(ns)”"),
+        (CDF, 4, ",0.9166240692138672", ",9.166240692138672", "column cdf: 9.16624 is above 1; a fraction of the samples"),
+    ],
+)  # fmt: skip
+def test_a_spoilt_table_is_refused(folder: Path, file: str, line: int, old: str, new: str, message: str) -> None:
+    edit(folder / file, line, old, new)
+    with pytest.raises(DatasetError) as error:
+        read_dataset(folder)
+    assert message in str(error.value)
+    assert str(error.value).startswith(str(folder / file))
+
+
+def test_figures_in_another_unit_are_refused(folder: Path) -> None:
+    path = folder / SZ
+    rows = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
+    for row in rows[1:]:
+        row[11] = str(float(row[11]) / 8)  # what the column's name says
+    path.write_text("\n".join(map(",".join, rows)) + "\n", encoding="utf-8")
+    with pytest.raises(DatasetError, match=r"column BW \(GB/s\): .* does not agree .* Bytes and Time, in Gb/s, give"):
+        read_dataset(folder)
+
+
+def test_microseconds_are_refused(folder: Path) -> None:
+    path = folder / LAT
+    rows = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
+    for row in rows[1:]:
+        row[14:21] = [str(float(value) / 1000) for value in row[14:21]]
+    path.write_text("\n".join(map(",".join, rows)) + "\n", encoding="utf-8")
+    with pytest.raises(DatasetError, match="would be a clock of 1200 GHz; the column is in nanoseconds"):
+        read_dataset(folder)
+
+
+@pytest.mark.parametrize("keep", [0.3, 0.6, 0.95])
+@pytest.mark.parametrize("file", [SZ, LAT, CDF])
+def test_a_file_that_was_cut_off_is_refused(folder: Path, file: str, keep: float) -> None:
+    path = folder / file
+    data = path.read_bytes()
+    cut = data.index(b",", round(len(data) * keep))
+    path.write_bytes(data[:cut])
+    with pytest.raises(DatasetError):
+        read_dataset(folder)
+
+
+def test_other_folders_are_refused(folder: Path, tmp_path: Path) -> None:
+    for path, message in (
+        (tmp_path / "nothing", "does not exist; name the folder of one machine"),
+        (folder / SZ, "is a file; name the folder"),
+        (tmp_path, f"there is no CSV file of pcie-bench in this folder; its folders have some: {T630.name}"),
+    ):
+        with pytest.raises(DatasetError) as error:
+            read_dataset(path)
+        assert message in str(error.value)
+    (folder / SZ).write_text("", encoding="utf-8")
+    with pytest.raises(DatasetError, match="the file is empty; it should begin with a line of column names"):
+        read_dataset(folder)
+    (folder / SZ).write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DatasetError, match="byte 0 is not text"):
+        read_dataset(folder)
+
+
+def test_a_data_set_may_be_a_part_of_one(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.name != SZ:
+            path.unlink()
+    data = read_dataset(folder)
+    assert (len(data.series), data.tick, data.machine.cache_size, data.distributions) == (3, None, None, ())
+
+
+class Line:
+    """A machine whose latency and bandwidth are those that were measured, and a bit more."""
+
+    def __init__(self, data: DataSet, labels: Labels, more: float) -> None:
+        self.values = {labels.meant(point.case): point.value * (1 + more) for point in data.points()}
+        self.steps = {labels.meant(one.case): one.steps for one in data.distributions}
+        self.asked: list[Case] = []
+
+    def run(self, cases: Sequence[Case], *, distributions: bool = False, progress: Progress) -> Mapping[Case, Outcome]:
+        self.asked += cases
+        progress(len(cases), len(cases))
+        return {c: Outcome(self.values[c], self.values[c], self.steps[c] if distributions else ()) for c in cases}
+
+
+def test_errors_are_those_of_every_point() -> None:
+    data = read_dataset(T630)
+    labels = labels_of(data)
+    target = Line(data, Labels(), 0.03)
+    found = compare(data, target, Labels(), lambda _, __: None)
+    assert len(target.asked) == len(set(target.asked)), "no case runs twice"
+    lines = {line.series: line for line in summaries(found)}
+    assert lines["all bandwidth"].points == len(data.only("bandwidth").points())
+    assert lines["all bandwidth"].median_error == lines["all bandwidth"].max_error == pytest.approx(0.03)
+    assert lines["all bandwidth"].within_tick is None
+    # 3 % of a latency are less than a tick up to 444 ns.
+    latencies = [p.value for p in data.only("latency").points()]
+    assert lines["all latency"].within_tick == pytest.approx(sum(v <= TICK / 0.03 for v in latencies) / len(latencies))
+    assert lines["all distribution"].max_error == 0
+    assert ("command", "host-warm") in labels.cold
+    assert set(lines["all bandwidth"].as_json()) >= {
+        "host",
+        "series",
+        "points",
+        "median_error",
+        "p95_error",
+        "max_error",
+    }
+
+
+def test_a_quantile_is_linear_between_values() -> None:
+    assert [quantile([1, 2, 4], q) for q in (0, 0.25, 0.5, 0.75, 1)] == [1, 1.5, 2, 3, 4]
+
+
+def test_runs_that_were_not_warm_are_told_by_their_latency() -> None:
+    data = read_dataset(T630)
+    labels = labels_of(data)
+    assert labels.cold == {("command", "host-warm"), ("dma", "device-warm")}
+    case = Case("bw_rd", 64, cache="device-warm")
+    assert labels.meant(case) == replace(case, cache="cold")
+    assert labels.meant(replace(case, cache="host-warm")).cache == "host-warm"
+    assert len(labels.notes()) == 2
+
+
+def test_a_capacity_is_read_off_a_curve_of_misses() -> None:
+    data = read_dataset(T630)
+    points = [p for p in data.points("lat_cmd_sweep_rd_rnd_64") if p.case.cache == "device-warm"]
+    mebi = 1 << 20
+
+    def law(kept: float) -> float:
+        found = capacity(points, lambda p: 400 + 70 * max(0.0, 1 - kept / p.case.window))
+        assert found is not None
+        return found
+
+    for kept in (0.5 * mebi, 1.5 * mebi, 3 * mebi):
+        assert law(kept) == pytest.approx(kept, rel=0.02)
+    assert capacity(points, lambda _: 400.0) is None, "a flat curve shows no capacity"
+    # Two of twenty ways of 15 MiB.
+    assert capacity(points, lambda p: p.average) == pytest.approx(1.5 * mebi, rel=0.05)
+
+
+def test_jitter_is_found_below_the_tick() -> None:
+    """Latencies of 500 ns and a known tail, as timestamps show them, give that tail back."""
+    random.seed(7)
+    samples: dict[float, int] = {}
+    many = 200_000
+    for _ in range(many):
+        tail = random.random()
+        taken = 500.0 if tail < 0.9 else 500 + (tail - 0.9) / 0.1 * 300
+        begun = random.random() * TICK
+        ticks = int((begun + taken) // TICK)
+        samples[ticks * TICK] = samples.get(ticks * TICK, 0) + 1
+    seen, steps = 0, []
+    for ns, count in sorted(samples.items()):
+        seen += count
+        steps.append((ns, seen / many))
+    data = read_dataset(T630)
+    one = replace(data.distributions[1], steps=tuple(steps))
+    found = jitter_of(replace(data, distributions=(one,)), Labels(), "host-warm")
+    assert found is not None
+    quantiles, _ = found
+    core = max(ns for rank, ns in quantiles if rank < 0.88) if any(0 < rank < 0.88 for rank, _ in quantiles) else 0.0
+
+    def at(rank: float) -> float:
+        for (r0, n0), (r1, n1) in itertools.pairwise(quantiles):
+            if r0 <= rank <= r1:
+                return n0 + (n1 - n0) * (rank - r0) / (r1 - r0)
+        raise AssertionError(rank)
+
+    assert at(0.5) == pytest.approx(core, abs=2)
+    assert at(0.95) - core == pytest.approx(150, abs=10)
+    assert at(0.99) - core == pytest.approx(270, abs=10)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """(status, stdout, stderr) of a command line."""
+    status = cli.status(arguments)
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_validate_prints_lines_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plot = tmp_path / "plot.png"
+    status, out, err = run(capsys, "validate", str(T630), "--host", "server", "--json", "-", "--plot", str(plot))
+    assert status == 0, err
+    lines = json.loads(out)
+    data = read_dataset(T630)
+    assert sum(line["points"] for line in lines if line["series"] in ("all bandwidth", "all latency")) == len(
+        data.points()
+    )
+    assert all(
+        line["host"] == T630.name and line["max_error"] >= line["p95_error"] >= line["median_error"] for line in lines
+    )
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    status, out, _ = run(capsys, "validate", str(T630), "--host", "server", "--quiet")
+    assert (status, out) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["validate", "nowhere"], "nowhere: does not exist; name the folder of one machine"),
+        (["validate", str(T630), "--host", "nobody"], "nobody"),
+        (["validate", str(T630), "--plot", "plot.txt"], "--plot plot.txt: the name should end in .png, .svg or .pdf"),
+        (["validate", str(T630), "--link", "gen9 x8"], "gen9"),
+        (["validate", str(T630), "--device", "abacus"], "abacus"),
+        (["validate", str(T630), "--json", "no/where.json"], "the folder no does not exist"),
+        (["calibrate", "nowhere", "-o", "host.toml"], "nowhere: does not exist"),
+    ],
+)
+def test_bad_input_gets_one_message(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run(capsys, *arguments)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_all_mistakes_are_told_at_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(folder / SZ, 3, "HWarm", "Warm")
+    edit(folder / LAT, 2, ",8192,", ",eight,")
+    status, _, err = run(capsys, "validate", str(folder))
+    assert status == 2
+    assert f"{SZ}:3: column Cache" in err
+    assert f"{LAT}:2: column WinSZ: “eight” is not a number; a number such as" in err
+
+
+def test_a_summary_pools_points() -> None:
+    data = read_dataset(T630)
+    found = compare(data, Line(data, Labels(), 0.0), Labels(), lambda _, __: None)
+    only = [one for one in found if one.kind == "latency"][:2]
+    assert summarise("x", "both", only).points == sum(len(one.measured) for one in only)

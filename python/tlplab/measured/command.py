@@ -1,0 +1,240 @@
+"""`tlplab validate` and `tlplab calibrate`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from tlplab.errors import ExperimentError
+from tlplab.measured import hosts
+from tlplab.measured.calibrate import Calibration
+from tlplab.measured.compare import Comparison, Summary, compare, summaries, totals, unique
+from tlplab.measured.dataset import DataSet, read_dataset
+from tlplab.measured.hosts import Card, Fresh
+from tlplab.measured.machine import Setting
+from tlplab.measured.simulated import Simulated
+from tlplab.measured.target import Target
+from tlplab.outputs import check_outputs, write_text
+from tlplab.reproduce.command import bar
+from tlplab.sheet import Column, Sheet
+from tlplab.summary import console_for
+
+device_option = click.option(
+    "--device", default=hosts.DEVICE, show_default=True, metavar="DEVICE", help="Profile of the device that measured."
+)
+link_option = click.option(
+    "--link", metavar="LINK", help="The device's link, as in 'gen3 x8'; as lspci of the data set says, else that."
+)
+
+
+def read_all(paths: Sequence[str]) -> list[DataSet]:
+    """All data sets; raises one error with the mistakes of all of them."""
+    sets, mistakes = [], []
+    for path in paths:
+        try:
+            sets.append(read_dataset(path))
+        except ExperimentError as error:
+            mistakes.extend([error, *error.others])
+    if mistakes:
+        first, *rest = mistakes
+        first.others = tuple(rest)
+        raise first
+    return sets
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """What cannot be simulated, such as a device that nobody knows, is a mistake in the command line."""
+    try:
+        yield
+    except ExperimentError:
+        raise
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+@click.command()
+@click.argument("datasets", metavar="DATASET...", nargs=-1, required=True)
+@click.option(
+    "--host",
+    metavar="HOST",
+    help="A host profile, by name or file; else the shipped one of that machine, else a calibrated one.",
+)
+@device_option
+@link_option
+@click.option(
+    "--iommu",
+    type=click.Choice(["off", "on", "nosp"]),
+    help="How the IOMMU was set; else as the folder's name ends: -iommu, -iommu-nosp.",
+)
+@click.option("--json", "json_file", metavar="FILE|-", help="Write the lines; - is the standard output.")
+@click.option(
+    "--plot",
+    metavar="FILE",
+    help="Draw measured over simulated (.png, .svg, .pdf); of several data sets one file each.",
+)
+@click.option("--quiet", is_flag=True, help="No table, no progress bar.")
+def validate(datasets: Sequence[str], host: str | None, device: str, link: str | None, iommu: str | None, json_file: str | None,
+             plot: str | None, quiet: bool) -> None:  # fmt: skip
+    """Simulate everything that was measured on a machine, and say how far off the simulator is.
+
+    DATASET is a folder of pcie-bench: CSV files of one machine, and what lspci, lstopo and /proc/cpuinfo said there. Every
+    point of every file is simulated. A folder's name may end in -iommu or -iommu-nosp, and in -sA-sB-sC: sockets of device,
+    memory and program.
+
+    \b
+    Examples:
+      tlplab validate data/hsw-Xeon-E5-2620v3_dell-t630 --plot out/t630.png
+      tlplab validate data/new-machine --host new-machine.toml --json -
+    """
+    check_outputs({"--json": json_file, "--plot": plot}, to_stdout={"--json"}, inputs={})
+    sets = read_all(datasets)
+    if iommu is not None:
+        sets = [replace(data, setting=Setting(iommu, data.setting.node)) for data in sets]
+    plots = plot_files(plot, sets)
+    card = Card(device, link)
+    found: list[Comparison] = []
+    for data in sets:
+        with refusing():
+            comparisons = validate_one(data, host, card, sets, quiet=quiet)
+        found += comparisons
+        if data.path in plots:
+            from tlplab.measured.figure import write_figure
+
+            write_figure(plots[data.path], comparisons, data.name)
+    lines = summaries(found)
+    if len(sets) > 1:
+        lines += totals(found, "all")
+    if json_file is not None:
+        write_text(json_file, as_json(lines))
+    if not quiet and json_file != "-":
+        show(lines)
+
+
+def plot_files(plot: str | None, sets: Sequence[DataSet]) -> dict[str, str]:
+    """The file to draw each data set in."""
+    if plot is None:
+        return {}
+    path = Path(plot)
+    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise click.UsageError(f"--plot {plot}: the name should end in .png, .svg or .pdf")
+    if len(sets) == 1:
+        return {sets[0].path: plot}
+    return {data.path: str(path.with_name(f"{path.stem}-{data.name}{path.suffix}")) for data in sets}
+
+
+def validate_one(
+    data: DataSet, host: str | None, card: Card, sets: Sequence[DataSet], *, quiet: bool
+) -> list[Comparison]:
+    """Compares one data set with its host."""
+    labels = card.labels(data)
+    target: Target
+    link = card.link_for(data)
+    name = host or hosts.shipped_for(data)
+    with bar(quiet) as progress:
+        task = progress.add_task(data.name, total=None)
+
+        def step(done: int, many: int) -> None:
+            progress.update(task, completed=done, total=many)
+
+        if name is not None:
+            said = f"host {name}"
+            target = Simulated(name, card.device, link, data.setting.iommu if has_iommu(name, data) else None)
+        else:
+            same = [one for one in sets if one.machine_name == data.machine_name]
+            target = Fresh(hosts.fit(same, card, step).profile, card, link, data.setting.iommu)
+            said = f"a host calibrated from {', '.join(one.name for one in same)}"
+        if not quiet:
+            click.echo(f"{data.name}: {said}", err=True)
+            for note in labels.notes():
+                click.echo(f"{data.name}: {note}", err=True)
+        return compare(data, target, labels, step)
+
+
+def has_iommu(host: str, data: DataSet) -> bool:
+    """Whether the host's IOMMU is to be set: not where it has none and needs none."""
+    return data.setting.iommu != "off" or "[host.iommu]" in hosts.text_of(host)
+
+
+def as_json(lines: Sequence[Summary]) -> str:
+    """The lines, as `--json` writes them."""
+    return json.dumps([line.as_json() for line in lines], indent=1, ensure_ascii=False) + "\n"
+
+
+def show(lines: Sequence[Summary]) -> None:
+    """Prints the lines as tables, one for each host."""
+    console = console_for(sys.stdout)
+    for number, host in enumerate(unique(line.host for line in lines)):
+        if number:
+            console.print()
+        sheet = Sheet(f"{host}: simulated against measured", [
+            Column("series", name=True, fold=False), Column("points"), Column("median"), Column("95 %"), Column("largest"),
+            Column("within\na tick"),
+        ])  # fmt: skip
+        of_host = [line for line in lines if line.host == host]
+        curves = sum(not line.series.startswith("all ") for line in of_host)
+        for row, line in enumerate(of_host, 1):
+            within = "–" if line.within_tick is None else f"{100 * line.within_tick:.0f} %"
+            errors = [f"{100 * error:.2f} %" for error in (line.median_error, line.p95_error, line.max_error)]
+            sheet.add(line.series, str(line.points), *errors, within, ends_section=row == curves)
+        sheet.print(console)
+
+
+@click.command()
+@click.argument("datasets", metavar="DATASET...", nargs=-1, required=True)
+@click.option("-o", "output", metavar="HOST.toml", required=True, help="Write the profile; - is the standard output.")
+@device_option
+@link_option
+@click.option(
+    "--json", "json_file", metavar="FILE|-", help="Write what fixed each parameter; - is the standard output."
+)
+@click.option("--quiet", is_flag=True, help="No table, no progress bar.")
+def calibrate(
+    datasets: Sequence[str], output: str, device: str, link: str | None, json_file: str | None, quiet: bool
+) -> None:
+    """Fit a host profile to what was measured on a machine.
+
+    The data sets are of one machine in different settings: IOMMU off, and on with pages of 4 KiB; memory of this node, and
+    of the other. Latencies fix the parameters, each the one that it shows; bandwidth is used for what latencies do not
+    show (page walks at a time), or where there is nothing else. The table and the profile's comments say which measurement
+    fixed what, and how well.
+
+    \b
+    Examples:
+      tlplab calibrate data/hsw-Xeon-E5-2620v3_dell-t630 -o t630.toml
+      tlplab calibrate data/hsw-Xeon-E5-2620v3_dell-t630{,-iommu-nosp} -o t630.toml
+      tlplab validate data/hsw-Xeon-E5-2620v3_dell-t630 --host t630.toml
+    """
+    check_outputs({"-o": output, "--json": json_file}, to_stdout={"-o", "--json"}, inputs={})
+    sets = read_all(datasets)
+    names = list(dict.fromkeys(data.machine_name for data in sets))
+    if len(names) > 1:
+        raise click.UsageError(f"these are different machines: {', '.join(names)}; calibrate one at a time")
+    with refusing(), bar(quiet) as progress:
+        task = progress.add_task(f"calibrating {names[0]}", total=None)
+        found = hosts.fit(
+            sets, Card(device, link), lambda done, many: progress.update(task, completed=done, total=many)
+        )
+    write_text(output, found.profile.toml())
+    if json_file is not None:
+        write_text(json_file, json.dumps([one.as_json() for one in found.fitted], indent=1, ensure_ascii=False) + "\n")
+    if not quiet and "-" not in (output, json_file):
+        show_fitted(found)
+
+
+def show_fitted(found: Calibration) -> None:
+    """Prints what fixed each parameter."""
+    sheet = Sheet(f"What fixed {found.profile.title}", [
+        Column("parameter", name=True, fold=False), Column("value", style="bold"), Column("shown by", name=True), Column("measured"),
+        Column("left over"),
+    ])  # fmt: skip
+    for one in found.fitted:
+        measured = "–" if one.measured is None else f"{one.measured:.4g}"
+        sheet.add(one.key, one.value.text().strip('"'), f"{one.source}; {one.figure}", measured, one.residual)
+    sheet.print(console_for(sys.stdout))
