@@ -1,4 +1,4 @@
-"""The command line: `tlplab run`, `check`, `lspci`, `bench`, `reproduce`, `model`, `list`, `schema`.
+"""The command line: `tlplab run`, `check`, `lspci`, `bench`, `reproduce`, `model`, `validate`, `calibrate`, `list`, `schema`.
 
 Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C.
 """
@@ -15,8 +15,8 @@ import click
 from tlplab import _core, catalog, lspci, outline, reproduce, summary
 from tlplab.bench.command import bench_command
 from tlplab.errors import ExperimentError, RunError
-from tlplab.model_command import model_group
 from tlplab.measured import command as measured
+from tlplab.model_command import model_group
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.reproduce import command
@@ -229,6 +229,8 @@ def reproduce_(
 
 
 commands.add_command(model_group)
+commands.add_command(measured.validate)
+commands.add_command(measured.calibrate)
 
 
 @commands.command("list")
@@ -265,10 +267,6 @@ def schema(output: str, markdown: bool) -> None:
     """
     check_outputs({"-o": output}, to_stdout={"-o"}, inputs={})
     write_text(output, catalog.reference() if markdown else _core.schema() + "\n")
-
-
-commands.add_command(measured.validate)
-commands.add_command(measured.calibrate)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
