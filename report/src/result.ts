@@ -32,6 +32,8 @@ export interface Result {
   reported?: Reported[];
   /** Links that went down. */
   outages?: Outage[];
+  /** What the host's cache and IOMMU did; null if it has none. */
+  host?: HostUse | null;
   topology: { nodes: Node[] };
   links: Link[];
   /** Places that {@link Sample} `parts` refer to; may be absent with them. */
@@ -52,6 +54,30 @@ export interface Verdict {
   };
   /** What would limit next; null when nothing else is near. */
   next: { resource: string; kind: string; headroom: number; text: string } | null;
+}
+
+/** What the host's cache and IOMMU did for requests of devices. */
+export interface HostUse {
+  cache: CacheUse | null;
+  iommu: IommuUse | null;
+}
+
+/** Lines that requests looked for in the last-level cache. */
+export interface CacheUse {
+  hits: number;
+  misses: number;
+  hit_rate: number;
+}
+
+/** Translations: in the IO-TLB, or by a page walk. */
+export interface IommuUse {
+  hits: number;
+  walks: number;
+  hit_rate: number;
+  /** How long walks waited for others, in all. */
+  waited_ns: number;
+  /** Share of the time of all walkers in which they walked. */
+  busy: number;
 }
 
 /** An error at a port, as often as it was detected there. */

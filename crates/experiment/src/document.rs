@@ -1,6 +1,7 @@
 //! What a fabric knows at the end of a run, as a [`Document`].
 
 use crate::experiment::Experiment;
+use crate::host_use::host_use;
 use crate::ladder;
 use crate::lspci;
 use crate::models::ModelSpec;
@@ -9,7 +10,7 @@ use crate::verdict::{self, Facts};
 use tlplab_fabric::attribution::{Cause, Interval};
 use tlplab_fabric::config::{Arbitration, Forwarding, PeerToPeer};
 use tlplab_fabric::results::{DirectionResult, LevelResult};
-use tlplab_fabric::{Ending, Fabric, FlowId, FlowStatistics, LinkId, PortId};
+use tlplab_fabric::{Ending, Fabric, FlowId, FlowStatistics, HostCounters, LinkId, PortId};
 use tlplab_transaction::CompletionPolicy;
 use tlplab_units::{Duration, LinkMode, Time};
 
@@ -19,6 +20,7 @@ pub(crate) struct Baseline {
     at: Time,
     directions: Vec<Option<DirectionResult>>,
     memory_busy: Duration,
+    host: HostCounters,
 }
 
 impl Baseline {
@@ -27,7 +29,7 @@ impl Baseline {
         let ports: Vec<PortId> = ports(fabric);
         let directions = ports.iter().map(|port| Some(fabric.direction_result(*port))).collect();
         let memory_busy = fabric.memory_busy().unwrap_or(Duration::ZERO);
-        Self { at: fabric.warmup(), directions, memory_busy }
+        Self { at: fabric.warmup(), directions, memory_busy, host: fabric.host_counters() }
     }
     /// The start of the run.
     pub(crate) fn zero(fabric: &Fabric) -> Self {
@@ -35,6 +37,7 @@ impl Baseline {
             at: Time::ZERO,
             directions: vec![None; 2 * fabric.topology().links.len()],
             memory_busy: Duration::ZERO,
+            host: HostCounters::default(),
         }
     }
 }
@@ -78,6 +81,7 @@ pub(crate) fn document(
         errors: detected(fabric),
         reported: reported(fabric),
         outages: outages(fabric),
+        host: host_use(&experiment.fabric.host, &baseline.host, &fabric.host_counters(), span),
         topology: result::Topology { nodes: nodes(fabric, experiment) },
         series: series(fabric, &links),
         links,
@@ -427,10 +431,18 @@ fn host_detail(experiment: &Experiment) -> String {
         PeerToPeer::Split(bytes) => format!("split into {bytes} B"),
         PeerToPeer::Refuse => "refused".to_owned(),
     };
-    format!(
+    let mut detail = format!(
         "root complex {}, memory {} at {bandwidth}, RCB {}, completions {completions}, peer-to-peer {peer}",
         host.latency, host.memory.latency, host.rcb
-    )
+    );
+    if let Some(cache) = &host.cache {
+        let (size, ways) = (cache.size >> 10, cache.ways);
+        detail += &format!(", cache {size} KiB of which {} of {ways} ways for devices", cache.ddio_ways);
+    }
+    if let Some(iommu) = &host.iommu {
+        detail += &format!(", IO-TLB of {} pages of {} KiB", iommu.entries, iommu.page >> 10);
+    }
+    detail
 }
 
 fn series(fabric: &mut Fabric, links: &[result::Link]) -> result::Series {

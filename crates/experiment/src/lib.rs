@@ -43,6 +43,7 @@ pub mod error;
 pub mod experiment;
 mod fault;
 mod host_memory;
+mod host_use;
 pub mod hosts;
 mod issuer;
 pub mod keys;

@@ -51,6 +51,8 @@ pub struct Document {
     pub reported: Vec<Reported>,
     /// Links that went down, the warm-up included; of very many the first.
     pub outages: Vec<Outage>,
+    /// What the host's cache and IOMMU did, if it has one.
+    pub host: Option<HostUse>,
     /// Components.
     pub topology: Topology,
     /// Links.
@@ -110,7 +112,7 @@ pub enum LimitKind {
     Credits,
     /// A transmitter's replay buffer is full, or copies take the wire.
     Replay,
-    /// Host memory is busy.
+    /// Host memory is busy, or what leads to it: page walks, the reads that the root complex serves.
     Memory,
     /// The load offers no more.
     Rate,
@@ -296,6 +298,41 @@ pub struct Measured {
 pub struct Topology {
     /// The host first.
     pub nodes: Vec<Node>,
+}
+
+/// What the host's cache and IOMMU did for requests of devices.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct HostUse {
+    /// The last-level cache, if there is one.
+    pub cache: Option<CacheUse>,
+    /// The IOMMU, if there is one.
+    pub iommu: Option<IommuUse>,
+}
+
+/// Lines that requests of devices looked for in the last-level cache.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CacheUse {
+    /// Lines that were there.
+    pub hits: u64,
+    /// Lines that were not.
+    pub misses: u64,
+    /// Hits as a share of both.
+    pub hit_rate: f64,
+}
+
+/// Translations of requests of devices.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct IommuUse {
+    /// Requests whose translation was in the IO-TLB or on its way there.
+    pub hits: u64,
+    /// Page walks: the other requests.
+    pub walks: u64,
+    /// Hits as a share of both.
+    pub hit_rate: f64,
+    /// How long walks waited for others, in all.
+    pub waited_ns: f64,
+    /// Share of the time of all walkers in which they walked.
+    pub busy: f64,
 }
 
 /// A component.

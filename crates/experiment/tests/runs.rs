@@ -289,6 +289,18 @@ fn the_verdict_names_what_was_made_short() {
             LimitKind::Memory,
             "memory of host",
         ),
+        (
+            "saturated-writes.toml",
+            &["host={ iommu = { entries = 4, walk = \"2us\" } }"],
+            LimitKind::Memory,
+            "page walks of host",
+        ),
+        (
+            "tags.toml",
+            &["device.dev.tags=64", "host={ memory = { latency = \"500ns\" }, reads = 4 }"],
+            LimitKind::Memory,
+            "reads of host",
+        ),
         ("saturated-writes.toml", &["load.dev.rate=10Gb/s"], LimitKind::Rate, "the rate of dev"),
         (
             "tags.toml",
@@ -313,6 +325,21 @@ fn the_verdict_names_what_was_made_short() {
             "{name} {sets:?}: {verdict:#?}"
         );
     }
+}
+
+/// What the cache and the IOMMU did is counted from the end of the warm-up on.
+#[test]
+fn the_hosts_counters_are_in_the_document() {
+    let cache = "host.cache={ size = \"1MiB\", ways = 16, ddio_ways = 2, hit = \"1ns\" }";
+    let sets = [cache, "host.iommu={ entries = 64, walk = \"100ns\", walkers = 2 }", "load.dev.size=64B"];
+    let host = go("saturated-writes.toml", &sets).host.unwrap();
+    let (cache, iommu) = (host.cache.unwrap(), host.iommu.unwrap());
+    // Each line of a window that is larger than the cache is written once; a page has 64 of them.
+    assert_eq!(cache.hit_rate, 0.0);
+    near(iommu.walks as f64, cache.misses as f64 / 64.0, 0.01);
+    near(iommu.hit_rate, 63.0 / 64.0, 0.001);
+    assert!(iommu.busy > 0.05 && iommu.busy < 0.5, "{iommu:?}");
+    assert_eq!(go("saturated-writes.toml", &[]).host, None);
 }
 
 /// The next limit is the one that holds once the first is gone.

@@ -7,6 +7,7 @@
 mod cable;
 mod downstream;
 mod facts;
+mod host;
 mod next;
 mod words;
 
@@ -29,7 +30,7 @@ struct Candidate {
     used: f64,
     /// The link, where it is one: both directions get wider together.
     link: Option<usize>,
-    /// The direction, where it is one.
+    /// The direction, where it is one, or the place where flows wait for it.
     place: Option<String>,
     /// Share of its time that copies take.
     replays: f64,
@@ -44,9 +45,10 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     if flows.is_empty() {
         return nothing(document, facts);
     }
-    let mut candidates: Vec<Candidate> = wires(document).chain(facts.memory_busy.map(memory)).collect();
+    let host = facts.memory_busy.map(host::memory).into_iter().chain(host::walks(document));
+    let mut candidates: Vec<Candidate> = wires(document).chain(host).collect();
     candidates.sort_by(|a, b| {
-        let queued = |c: &Candidate| waiting_at(document, &c.resource);
+        let queued = |c: &Candidate| waiting_at(document, c.place.as_ref().unwrap_or(&c.resource));
         // Of several that are always busy, the one that flows wait at.
         let key = |c: &Candidate| if c.used >= SATURATED { (1, queued(c)) } else { (0, c.used) };
         key(b).partial_cmp(&key(a)).expect("fractions are numbers").then(a.resource.cmp(&b.resource))
@@ -56,7 +58,8 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     let limit = match (down.cloned(), candidates.first()) {
         (Some(down), _) => down,
         (None, Some(first)) if first.used >= SATURATED => first.clone(),
-        _ => waits(document, &flows)
+        _ => host::reads(document, &flows, facts)
+            .or_else(|| waits(document, &flows))
             .or_else(|| cable::limit(document, facts))
             .unwrap_or_else(|| own_loads(document, &flows, facts)),
     };
@@ -64,11 +67,8 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     let stuck = is_stuck(document);
     let unknown = stuck || !downs.is_empty() || flows.iter().all(|f| f.transactions == 0);
     let next = if unknown { None } else { next::next(document, &flows, facts, &limit, &candidates) };
-    let verb = if ["tags", "credits", "replays"].iter().any(|many| limit.resource.starts_with(many)) {
-        "limit"
-    } else {
-        "limits"
-    };
+    let several = ["tags", "credits", "replays", "page walks", "reads"];
+    let verb = if several.iter().any(|many| limit.resource.starts_with(many)) { "limit" } else { "limits" };
     let failed: u64 = document.flows.iter().map(failures).sum();
     let also = if failed > 0 { format!("; {failed} transactions failed") } else { String::new() };
     let sentence = if stuck {
@@ -246,21 +246,6 @@ fn replays_because(direction: &Direction) -> String {
         direction.bad_lcrc,
         direction.replay_timeouts
     )
-}
-
-/// Host memory of limited bandwidth.
-fn memory(used: f64) -> Candidate {
-    let busy = format!("it is busy {} of the time", percent(used));
-    Candidate {
-        resource: "memory of host".into(),
-        kind: LimitKind::Memory,
-        used,
-        link: None,
-        place: None,
-        replays: 0.0,
-        evidence: vec![format!("memory of host is busy {} of the time", percent(used))],
-        because: busy,
-    }
 }
 
 /// Mean use of a resource as a share of what there is of it.
@@ -461,9 +446,8 @@ fn waiters(document: &Document, place: &str) -> Vec<String> {
     out
 }
 
-/// Nanoseconds that transactions queue at a place; `resource` is `link PLACE`.
-fn waiting_at(document: &Document, resource: &str) -> f64 {
-    let place = resource.strip_prefix("link ").unwrap_or(resource);
+/// Nanoseconds that transactions queue at a place.
+fn waiting_at(document: &Document, place: &str) -> f64 {
     let here = |a: &&Attribution| a.place == place && a.cause == Cause::Queueing as usize;
     document.flows.iter().flat_map(|f| &f.attribution).filter(here).map(|a| a.total_ns).sum()
 }

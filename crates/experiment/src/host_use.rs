@@ -1,0 +1,39 @@
+//! What the host's cache and IOMMU did, for the result document.
+
+use crate::result;
+use tlplab_fabric::HostCounters;
+use tlplab_fabric::config::HostConfig;
+use tlplab_units::Duration;
+
+/// What was counted since `before`, in `span`; `None` if the host has neither.
+pub(crate) fn host_use(
+    host: &HostConfig,
+    before: &HostCounters,
+    now: &HostCounters,
+    span: Duration,
+) -> Option<result::HostUse> {
+    let cache = now.cache.map(|now| {
+        let before = before.cache.unwrap_or_default();
+        let (hits, misses) = (now.hits - before.hits, now.misses - before.misses);
+        result::CacheUse { hits, misses, hit_rate: share(hits as f64, (hits + misses) as f64) }
+    });
+    let walkers = host.iommu.map_or(1, |iommu| iommu.walkers);
+    let iommu = now.translations.map(|now| {
+        let before = before.translations.unwrap_or_default();
+        let (hits, walks) = (now.hits - before.hits, now.walks - before.walks);
+        let fs = |now: Duration, before: Duration| now.saturating_sub(before).as_fs() as f64;
+        result::IommuUse {
+            hits,
+            walks,
+            hit_rate: share(hits as f64, (hits + walks) as f64),
+            waited_ns: fs(now.waited, before.waited) / 1e6,
+            // Walks that were begun may end after the run.
+            busy: share(fs(now.walking, before.walking), f64::from(walkers) * span.as_fs() as f64).min(1.0),
+        }
+    });
+    (cache.is_some() || iommu.is_some()).then_some(result::HostUse { cache, iommu })
+}
+
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
