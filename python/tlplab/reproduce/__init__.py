@@ -6,11 +6,10 @@ published, what we get, and a verdict. `STUDIES` names them; each has a module o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-from tlplab.reproduce.chart import Chart
 from tlplab.result import Result
 
 Verdict = Literal["reproduced", "explained", "not reproducible"]
@@ -37,9 +36,10 @@ class Row:
 
     def cells(self) -> list[str]:
         """For people, in the order of `HEADING`."""
-        error = "–" if self.relative_error is None else f"{100 * self.relative_error:+.1f} %"
-        published = "–" if self.published is None else f"{self.published:g} {self.unit}"
-        return [self.result, published, f"{self.ours:.4g} {self.unit}", error, self.verdict, self.note]
+        # Adding 0 makes a rounded -0 a 0.
+        error = "–" if self.relative_error is None else f"{round(100 * self.relative_error, 1) + 0:+.1f} %"
+        published = "–" if self.published is None else f"{self.published:g} {self.unit}".rstrip()
+        return [self.result, published, f"{self.ours:.4g} {self.unit}".rstrip(), error, self.verdict, self.note]
 
     def as_json(self) -> dict[str, Any]:
         """As `--json` writes it."""
@@ -58,6 +58,13 @@ class Run:
 Outcomes = Mapping[str, Result]
 
 
+class Drawing(Protocol):
+    """A figure."""
+
+    def svg(self) -> str:
+        """As SVG."""
+
+
 @dataclass(frozen=True)
 class Study:
     """A paper."""
@@ -70,12 +77,12 @@ class Study:
     rows: Callable[[Outcomes], list[Row]]
     page: Callable[[Outcomes, list[Row]], str]
     """The page under docs/studies, in Markdown."""
-    charts: Callable[[Outcomes], list[Chart]]
+    charts: Callable[[Outcomes], Sequence[Drawing]]
     """The paper's figures, ours."""
 
 
 def studies() -> dict[str, Study]:
     """Every study, by name."""
-    from tlplab.reproduce import gem5
+    from tlplab.reproduce import gem5, pcie_bench
 
-    return {study.name: study for study in [gem5.STUDY]}
+    return {study.name: study for study in [gem5.STUDY, pcie_bench.STUDY]}

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+
+from tlplab.reproduce import Drawing
 
 COLOURS = ("#7a7f87", "#b2452f", "#2f6cb2")
 WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM, TOP = 480, 290, 46, 10, 48, 66
@@ -83,7 +86,7 @@ def text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 1
     return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{escape(words)}</text>'
 
 
-def page(title: str, charts: list[Chart], heading: tuple[str, ...], lines: list[list[str]]) -> str:
+def page(title: str, charts: Sequence[Drawing], heading: tuple[str, ...], lines: list[list[str]]) -> str:
     """The charts, and a table below them."""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in heading)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in lines)

@@ -44,6 +44,8 @@ def outcomes_of(study: Study, place: Path, *, quiet: bool) -> dict[str, Result]:
     """Runs the study."""
     listed = study.runs()
     found: dict[str, Result] = {}
+    if not listed:
+        return found
     with ProcessPoolExecutor(max_workers=min(len(listed), os.cpu_count() or 1)) as pool, bar(quiet) as progress:
         task = progress.add_task(study.title, total=len(listed))
         under_way = {pool.submit(one_run, str(place), one): one for one in listed}

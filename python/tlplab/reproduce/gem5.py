@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tlplab.reproduce import HEADING, Outcomes, Row, Run, Study, Verdict
 from tlplab.reproduce.chart import Chart
+from tlplab.reproduce.markdown import table
 from tlplab.result import Result
 
 PAPER = "gem5"
@@ -265,11 +265,6 @@ def saturation(outcomes: Outcomes) -> list[Row]:
         f"2.7 us of it would give {slow:.2f} Gb/s, but a gain of {serial[1] / serial[0]:.2f} times from x1 to x2"
     )
     return [judged("figure 9d, saturation", 5.08, ours, "Gb/s", within(ours, 5.08, 0.05), note)]
-
-
-def table(heading: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    return "\n".join(f"| {' | '.join(line)} |" for line in [heading, ["---"] * len(heading), *lines])
 
 
 def page(outcomes: Outcomes, listed: list[Row]) -> str:
