@@ -191,7 +191,7 @@ commands.add_command(bench_command)
 
 
 @commands.command("reproduce")
-@click.argument("study", metavar="STUDY", type=click.Choice(sorted(reproduce.studies())))
+@click.argument("study", metavar="STUDY", type=click.Choice(sorted(reproduce.STUDIES)))
 @click.option(
     "--experiments", metavar="DIR", default="experiments", show_default=True, help="Where the studies' experiments are."
 )
@@ -215,7 +215,7 @@ def reproduce_(
     check_outputs(
         {"--json": json_file, "--report": report, "--markdown": markdown}, to_stdout={"--json", "--markdown"}, inputs={}
     )
-    chosen = reproduce.studies()[study]
+    chosen = reproduce.study(study)
     place = command.experiments_of(chosen, experiments)
     outcomes = command.outcomes_of(chosen, place, quiet=quiet)
     rows = chosen.rows(outcomes)

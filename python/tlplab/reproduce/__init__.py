@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from typing import Any, Literal, Protocol
 
 from tlplab.result import Result
@@ -81,8 +82,11 @@ class Study:
     """The paper's figures, ours."""
 
 
-def studies() -> dict[str, Study]:
-    """Every study, by name."""
-    from tlplab.reproduce import gem5, pcie_bench
+STUDIES = {"gem5": "tlplab.reproduce.gem5", "pcie-bench": "tlplab.reproduce.pcie_bench"}
+"""The modules of the studies, by name: only the one that is asked for is imported."""
 
-    return {study.name: study for study in [gem5.STUDY, pcie_bench.STUDY]}
+
+def study(name: str) -> Study:
+    """One of `STUDIES`."""
+    found: Study = import_module(STUDIES[name]).STUDY
+    return found
