@@ -129,10 +129,11 @@ def start(sets: Sequence[tuple[DataSet, Labels]], base: DataSet, slots: int) -> 
 
 def jitter_from(base: DataSet, labels: Labels) -> dict[str, tuple[Quantiles, str]]:
     """The tables of jitter that the distributions give."""
-    warm = observe.jitter_of(base, labels, "host-warm")
-    cold = observe.jitter_of(base, labels, "cold")
-    found = {"quantiles": warm or cold, "memory": cold if warm else None}
-    return {key: value for key, value in found.items() if value is not None}
+    warm, cold = (observe.jitter_of(base, labels, cache) for cache in ("host-warm", "cold"))
+    if warm is None or cold is None:
+        known = warm or cold
+        return {"quantiles": known} if known else {}
+    return {"quantiles": warm, "memory": (observe.above_core(cold[0]), cold[1])}
 
 
 def simulate(

@@ -6,6 +6,7 @@ An `Observable` is a figure that can be taken from measured and from simulated l
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
@@ -54,6 +55,8 @@ class Observable:
     def corrected(self, value: float, simulated: float) -> float:
         """A better value of the parameter, given what the simulator makes of this one."""
         measured = self.measured()
+        if self.law == "scale" and simulated <= 0:
+            return value  # the figure cannot be seen in what was simulated, so that it does not tell anything
         better = value + measured - simulated if self.law == "add" else value * measured / simulated
         return min(max(better, self.low), self.high)
 
@@ -177,8 +180,15 @@ def node_of(local: DataSet, local_labels: Labels, remote: DataSet, remote_labels
     if not near or not far:
         return []
     gap = mean(near, lambda p: p.average)
-    return [Observable("numa.hop", "ns", "add", "64 B read, cold, remote less local, ns", where(far, remote), remote, tuple(far),
-                       lambda look: mean(far, look) - gap, lambda measured, _: max(measured, 0.0))]  # fmt: skip
+    found = [Observable("numa.hop", "ns", "add", "64 B read, cold, remote less local, ns", where(far, remote), remote, tuple(far),
+                        lambda look: mean(far, look) - gap, lambda measured, _: max(measured, 0.0))]  # fmt: skip
+    writes = Reader(remote, remote_labels).reads("lat_wrrd", "dma", "cold")
+    ends = (*small(writes), *large(writes))
+    if small(writes) and large(writes):
+        found.append(Observable("numa.write_allocate", "ns", "add", "64 B write and read, remote, 32 MiB and more less 256 KiB and less, ns",
+                                where(ends, remote), remote, ends, lambda look: mean(large(writes), look) - mean(small(writes), look),
+                                lambda measured, _: max(measured, 0.0)))  # fmt: skip
+    return found
 
 
 def iommu_of(data: DataSet, labels: Labels) -> list[Observable]:
@@ -213,6 +223,12 @@ def from_bandwidth(data: DataSet, labels: Labels, slots: int) -> list[Observable
                                     lambda look, points=points: slots * 512 / mean(points, look),  # type: ignore[misc]
                                     lambda _, __: 100.0))  # fmt: skip
     return found
+
+
+def above_core(quantiles: Quantiles) -> Quantiles:
+    """The tail alone: what is above the step at which most values are."""
+    core = max(itertools.pairwise(quantiles), key=lambda pair: pair[1][0] - pair[0][0])[1]
+    return ((0.0, 0.0), *((rank, round(max(ns - core[1], 0.0), 1)) for rank, ns in quantiles if rank >= core[0]))
 
 
 def jitter_of(data: DataSet, labels: Labels, cache: str) -> tuple[Quantiles, str] | None:

@@ -99,7 +99,9 @@ class Profile:
 
 def quantiles_text(quantiles: Quantiles) -> str:
     """A table of jitter, as TOML has it."""
-    return "[" + ", ".join(f'[{rank:.6g}, "{ns:.1f}ns"]' for rank, ns in quantiles) + "]"
+    return (
+        "[" + ", ".join(f'"{100 * rank:.4f}'.rstrip("0").rstrip(".") + f'% {ns:.1f}ns"' for rank, ns in quantiles) + "]"
+    )
 
 
 def quoted(text: str) -> str:
