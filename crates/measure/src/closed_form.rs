@@ -152,7 +152,7 @@ impl Target for ClosedForm {
     fn run(&self, case: &Case, _: &mut dyn FnMut(f64) -> bool) -> Result<Measured, MeasureError> {
         self.machine.check(case)?;
         let (count, _) = case.counts();
-        let clock = self.engine().clock;
+        let clock = self.machine.device.clock;
         let mut measured = Measured {
             case: case.clone(),
             complete: true,

@@ -1,9 +1,10 @@
 //! Device profiles: what a benchmark device costs, read from TOML.
 
+use crate::clock::Clock;
 use crate::target::MeasureError;
 use serde::{Deserialize, Deserializer};
 use tlplab_device::EngineProfile;
-use tlplab_device::bench_engine::{Clock, CommandInterface, DmaEngine};
+use tlplab_device::bench_engine::{CommandInterface, DmaEngine};
 use tlplab_units::{Duration, Mps, Mrrs, QuantityError, quantity};
 
 /// A device that benchmarks run on.
@@ -13,6 +14,8 @@ pub struct DeviceProfile {
     pub name: String,
     /// What it is.
     pub title: String,
+    /// The clock of its timestamps.
+    pub clock: Clock,
     /// Max_Payload_Size.
     pub mps: Mps,
     /// Max_Read_Request_Size.
@@ -84,11 +87,11 @@ pub fn parse(name: &str, text: &str) -> Result<DeviceProfile, MeasureError> {
     Ok(DeviceProfile {
         name: name.into(),
         title: file.title,
+        clock: Clock { hz: file.clock.hz, cycles_per_tick: file.clock.cycles_per_tick },
         mps,
         mrrs,
         tags: file.link.tags,
         engine: EngineProfile {
-            clock: Clock { hz: file.clock.hz, cycles_per_tick: file.clock.cycles_per_tick },
             between: file.between,
             mps: mps.bytes(),
             transmit: file.link.transmit,

@@ -11,7 +11,8 @@
 //! # Ok::<(), tlplab_measure::MeasureError>(())
 //! ```
 //!
-//! **The way of the data.** A [`Case`] says what is measured ([`case`]); a [`Target`] runs it ([`target`]); what it [`Measured`] keeps
+//! **The way of the data.** A [`Case`] says what is measured ([`case`]); a [`Target`] runs it ([`target`]), from the state that the host is brought into
+//! ([`preparation`]); what it [`Measured`] ([`recorder`]) keeps
 //! exact distributions and a bounded time series ([`statistics`]) and becomes a row in the columns of the published data sets ([`csv`])
 //! or JSON ([`json`]).
 //!
@@ -19,19 +20,24 @@
 //! [`closed_form`] says what the specification and the profiles alone tell.
 
 pub mod case;
+pub mod clock;
 pub mod closed_form;
 pub mod csv;
 pub mod device;
 pub mod json;
 pub mod machine;
+pub mod preparation;
+pub mod recorder;
 pub mod simulator;
 pub mod statistics;
 pub mod target;
 
 pub use case::{Cache, Case, CaseError, Interface, Node, Pattern, Test};
+pub use clock::Clock;
 pub use closed_form::ClosedForm;
 pub use device::DeviceProfile;
 pub use machine::{Machine, Setup};
+pub use recorder::Recorder;
 pub use simulator::Simulator;
 pub use statistics::{Distribution, Series};
 pub use target::{MeasureError, Measured, Target};

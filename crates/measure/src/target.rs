@@ -1,8 +1,8 @@
 //! What can be measured: a [`Target`] runs a [`Case`] and says what it [`Measured`].
 
 use crate::case::{Case, CaseError};
+use crate::clock::Clock;
 use crate::statistics::{Distribution, Series};
-use tlplab_device::bench_engine::Clock;
 use tlplab_units::Duration;
 
 /// Something that benchmarks can be run on: a closed form, the simulator, software, hardware.

@@ -65,10 +65,10 @@ pub struct Job {
 
 /// Hears of what is measured, as it happens.
 pub trait Sink: Send {
-    /// A measured operation took so many ticks of the device's clock.
-    fn latency(&mut self, begun: Time, ended: Time, ticks: u64);
-    /// A transfer is over, in the order in which they end; those before the measured ones are told, too.
-    fn transfer(&mut self, at: Time, write: bool);
+    /// A measured operation of a latency job is over.
+    fn latency(&mut self, begun: Time, ended: Time);
+    /// A transfer of a bandwidth job is over; those before the measured ones are told, too.
+    fn transfer(&mut self, at: Time);
 }
 
 /// The addresses of a job, one after the other.

@@ -1,18 +1,16 @@
 //! A device that measures its host, as the micro-benchmarks of pcie-bench do: it reads and writes a buffer in host memory through its
-//! DMA engine or its command interface, takes timestamps, and tells a [`Sink`].
+//! DMA engine or its command interface, and tells a [`Sink`] when.
 //!
 //! [`Job`] says what is measured and where, [`EngineProfile`] what the engine costs and how much it does at once. `pipeline` is
-//! the way of an operation through the engine, `clock` the timestamps. Latencies are measured one operation at a time; bandwidth with as
+//! the way of an operation through the engine. Latencies are measured one operation at a time; bandwidth with as
 //! many as there are slots, each taken again as soon as its operation is over.
 //!
 //! Transfers carry lengths only: it is meant for length-only runs.
 
-mod clock;
 mod job;
 mod pipeline;
 mod profile;
 
-pub use clock::Clock;
 pub use job::{Interface, Job, Measure, Sink};
 pub use profile::{CommandInterface, DmaEngine, EngineProfile};
 
@@ -25,7 +23,6 @@ use tlplab_units::Time;
 /// The device; see the [module](self).
 pub struct BenchEngine {
     between: tlplab_units::Duration,
-    clock: Clock,
     job: Job,
     pipeline: Pipeline,
     addresses: Addresses,
@@ -45,7 +42,6 @@ impl BenchEngine {
     pub fn new(profile: EngineProfile, job: Job, sink: Box<dyn Sink>) -> Self {
         Self {
             between: profile.between,
-            clock: profile.clock,
             pipeline: Pipeline::new(profile, job.interface, job.device_offset),
             addresses: Addresses::new(&job),
             sink,
@@ -97,12 +93,12 @@ impl BenchEngine {
     }
 
     /// The operation in a slot is over.
-    fn over(&mut self, cx: &mut Context<'_>, slot: u32, write: bool) {
+    fn over(&mut self, cx: &mut Context<'_>, slot: u32) {
         if self.job.measure.is_latency() {
             return self.part_over(cx);
         }
         self.ended += 1;
-        self.sink.transfer(cx.now(), write);
+        self.sink.transfer(cx.now());
         self.transfer(cx, slot);
         self.check_end(cx);
     }
@@ -116,7 +112,7 @@ impl BenchEngine {
         self.ended += 1;
         let now = cx.now();
         if self.ended > self.job.warmup {
-            self.sink.latency(begun, now, self.clock.ticks(now) - self.clock.ticks(begun));
+            self.sink.latency(begun, now);
         }
         if self.begun < self.total() {
             cx.timer(now + self.between, Step::Next.id());
@@ -144,17 +140,13 @@ impl Device for BenchEngine {
             }
             Event::DmaReadDone { op, .. } | Event::DmaWriteAccepted { op } => {
                 if let Some(slot) = self.pipeline.done(cx, op) {
-                    let write = self.pipeline.writes(slot);
-                    self.over(cx, slot, write);
+                    self.over(cx, slot);
                 }
             }
             Event::Timer { id } => match Step::of(id) {
                 Step::Issued(slot) => self.pipeline.issued(cx, slot),
                 Step::Transmit => self.pipeline.transmit(cx),
-                Step::Over(slot) => {
-                    let write = self.pipeline.writes(slot);
-                    self.over(cx, slot, write);
-                }
+                Step::Over(slot) => self.over(cx, slot),
                 Step::Next => self.measure_one(cx),
             },
             Event::Reset => cx.fault("the device was reset while it measured".into()),

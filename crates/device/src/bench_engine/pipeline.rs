@@ -107,11 +107,6 @@ impl Pipeline {
         self.slots.len() as u32
     }
 
-    /// Is the operation in this slot a write?
-    pub(super) fn writes(&self, slot: u32) -> bool {
-        self.slots[slot as usize].write
-    }
-
     /// An operation begins, now or as soon as the engine is free.
     pub(super) fn begin(&mut self, cx: &mut Context<'_>, slot: u32, operation: Operation) {
         self.slots[slot as usize] = operation;

@@ -1,13 +1,10 @@
 //! What distinguishes one benchmark device from another.
 
-use crate::bench_engine::Clock;
 use tlplab_units::Duration;
 
 /// The engine of a device that runs benchmarks: what it costs, and how much it does at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineProfile {
-    /// The clock of its timestamps.
-    pub clock: Clock,
     /// From the end of a measured operation to the beginning of the next.
     pub between: Duration,
     /// Max_Payload_Size: its writes are cut at multiples of it.
@@ -68,10 +65,9 @@ impl DmaEngine {
 }
 
 impl EngineProfile {
-    /// No cost at all: what is left is what link and host cost. Timestamps count nanoseconds.
+    /// No cost at all: what is left is what link and host cost.
     pub fn ideal() -> Self {
         Self {
-            clock: Clock { hz: 1_000_000_000, cycles_per_tick: 1 },
             between: Duration::ZERO,
             mps: 256,
             transmit: None,
