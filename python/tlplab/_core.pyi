@@ -51,6 +51,8 @@ class Simulation:
         """
     def advance(self, events: int) -> Progress:
         """Handles at most `events` events. Other Python threads run meanwhile. Raises RunError."""
+    def prepare(self, case: str) -> int:
+        """Brings the host into the state that a benchmark's case (JSON) begins in; where its buffer begins. Raises ValueError."""
     def waiting(self) -> list[str]:
         """What each driver in Python still waits for; empty when all are done."""
     def lspci(self) -> tuple[str, str]:
@@ -175,6 +177,23 @@ class Bench:
         """Ends all runs soon; each returns what it has measured."""
     def done(self) -> float:
         """How many cases are done, with the parts of those under way."""
+
+@final
+class BenchRecorder:
+    """What a device in Python measures of a case. Times are in femtoseconds of simulated time."""
+
+    def __init__(self, case: str, hz: int, cycles_per_tick: int) -> None:
+        """Timestamps count `cycles_per_tick` cycles, of which a second has `hz`. Raises ValueError."""
+    def counts(self) -> tuple[int, int]:
+        """Operations to measure, and how many before them."""
+    def latency(self, begun_fs: int, ended_fs: int) -> None:
+        """A measured operation is over."""
+    def transfer(self, at_fs: int) -> None:
+        """A transfer of a bandwidth is over; those before the measured ones are told, too."""
+    def fraction(self) -> float:
+        """How much of the case has been measured."""
+    def document(self, complete: bool) -> str:
+        """What was measured, as JSON."""
 
 def check_case(case: str) -> None:
     """Raises ValueError for a case that cannot be: what is wrong, what would be right."""

@@ -22,6 +22,7 @@ the function or of all below a link that went down, ends those that wait.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Coroutine
 from typing import Any, ClassVar
 
 from tlplab import _core
@@ -129,6 +130,10 @@ class Context:
         if not self._intx:
             raise ValueError("the device has no interrupt pin; give it one: intx = True")
         self._party.actions.append(("intx", fits("stream", stream, 16), bool(asserted)))
+
+    def spawn(self, handler: Coroutine[Any, Any, Any]) -> None:
+        """Starts another handler beside this one; it runs to its first wait at once. A reset ends it, too."""
+        self._party.start(handler)
 
     def sleep(self, duration: int | str) -> Operation[None]:
         """Waits: `await cx.sleep("1.5us")`. An integer is femtoseconds."""

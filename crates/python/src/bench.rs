@@ -4,7 +4,11 @@ use crate::{error, files};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tlplab_measure::{Case, ClosedForm, Machine, MeasureError, Setup, Simulator, Target, csv, device, json};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tlplab_measure::{
+    Case, Clock, ClosedForm, Machine, MeasureError, Recorder, Setup, Simulator, Target, csv, device, json,
+};
+use tlplab_units::Time;
 
 /// A target that runs cases, from several threads if need be.
 #[pyclass(frozen)]
@@ -66,6 +70,52 @@ impl Bench {
     }
 }
 
+/// What a device in Python measures of a case.
+#[pyclass(frozen)]
+pub(crate) struct BenchRecorder {
+    recorder: Mutex<Recorder>,
+    counts: (u64, u64),
+}
+
+#[pymethods]
+impl BenchRecorder {
+    /// Timestamps count `cycles_per_tick` cycles, of which a second has `hz`.
+    #[new]
+    fn new(case: &str, hz: u64, cycles_per_tick: u32) -> PyResult<Self> {
+        let case = read(case)?;
+        let recorder = Recorder::new(&case, Clock { hz, cycles_per_tick });
+        Ok(Self { recorder: Mutex::new(recorder), counts: case.counts() })
+    }
+
+    /// Operations to measure, and how many before them.
+    fn counts(&self) -> (u64, u64) {
+        self.counts
+    }
+
+    fn latency(&self, begun_fs: u64, ended_fs: u64) {
+        self.look().latency(Time::from_fs(begun_fs), Time::from_fs(ended_fs));
+    }
+
+    fn transfer(&self, at_fs: u64) {
+        self.look().transfer(Time::from_fs(at_fs));
+    }
+
+    fn fraction(&self) -> f64 {
+        self.look().fraction()
+    }
+
+    /// What was measured, as JSON.
+    fn document(&self, complete: bool) -> String {
+        json::document(&self.look().measured(complete)).to_string()
+    }
+}
+
+impl BenchRecorder {
+    fn look(&self) -> MutexGuard<'_, Recorder> {
+        self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Refuses a case that cannot be.
 #[pyfunction]
 pub(crate) fn check_case(py: Python<'_>, case: &str) -> PyResult<()> {
@@ -84,11 +134,11 @@ pub(crate) fn bench_columns() -> (&'static str, &'static str, &'static str) {
     (csv::LATENCY, csv::BANDWIDTH, csv::CDF)
 }
 
-fn read(case: &str) -> PyResult<Case> {
+pub(crate) fn read(case: &str) -> PyResult<Case> {
     serde_json::from_str(case).map_err(|error| PyValueError::new_err(format!("a case: {error}")))
 }
 
-fn refuse(py: Python<'_>, failure: MeasureError) -> PyErr {
+pub(crate) fn refuse(py: Python<'_>, failure: MeasureError) -> PyErr {
     match failure {
         MeasureError::Setup(mistake) => error::experiment(py, &[mistake]),
         MeasureError::Build(_) | MeasureError::Failed(_) => error::run_error(py, &failure.to_string()),

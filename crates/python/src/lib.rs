@@ -31,7 +31,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::bench::{Bench, bench_columns, bench_devices, check_case};
+    use super::bench::{Bench, BenchRecorder, bench_columns, bench_devices, check_case};
     #[pymodule_export]
     use super::catalog::{duration_fs, hosts, models, rate, reference, schema, size};
     #[pymodule_export]

@@ -2,7 +2,7 @@
 
 use crate::device::PythonDevice;
 use crate::driver::{Memory, PythonDriver};
-use crate::{error, files, identity, outline};
+use crate::{bench, error, files, identity, outline};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -14,6 +14,7 @@ use tlplab_experiment::models::ModelSpec;
 use tlplab_experiment::outside::OutsideDevice;
 use tlplab_experiment::run::{Inputs, Run, Told};
 use tlplab_experiment::{Experiment, FileKind, Options, lspci};
+use tlplab_measure::preparation;
 
 /// How far a run is.
 #[pyclass(frozen, get_all)]
@@ -97,6 +98,15 @@ impl Simulation {
             let told = state.run.told();
             state.tell(py, told)?;
         }
+    }
+
+    /// Brings the host into the state that a benchmark's case begins in; where the case's buffer begins.
+    fn prepare(&self, py: Python<'_>, case: &str) -> PyResult<u64> {
+        let case = bench::read(case)?;
+        let run = &mut self.state()?.run;
+        let host = run.experiment().fabric.host.clone();
+        preparation::prepare(run.fabric(), &host, &case).map_err(|e| bench::refuse(py, e))?;
+        Ok(preparation::BASE)
     }
 
     /// What each driver in Python waits for: a line for each, none for those that are done.

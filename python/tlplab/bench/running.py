@@ -6,10 +6,13 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from typing import Protocol
 
 from tlplab import _core
+from tlplab.bench import software
 from tlplab.bench.case import Case
 from tlplab.bench.result import Result, Results
+from tlplab.device import Device
 
 TARGETS = ("simulator", "model")
 # Modes of the host's IOMMU, as the command line and the paper call them.
@@ -18,9 +21,43 @@ IOMMU = {"off": "off", "on": "superpages", "nosp": "4KiB"}
 SECONDS = 0.1
 
 
+class Target(Protocol):
+    """Something that runs cases."""
+
+    parallel: bool
+    """Several cases at once take less time."""
+
+    def run(self, case: Case) -> Result:
+        """Measures a case, or the part of it until `stop`. Raises ValueError, RunError."""
+        ...
+
+    def stop(self) -> None:
+        """Ends all runs soon."""
+        ...
+
+    def done(self) -> float:
+        """How many cases are done, with the parts of those under way."""
+        ...
+
+
+class CoreTarget:
+    """A target in the core: the simulator, or the closed form."""
+
+    parallel = True
+
+    def __init__(self, name: str, host: str, device: str, link: str, host_keys: Mapping[str, str]) -> None:
+        self._bench = _core.Bench(name, host, device, link, list(host_keys.items()))
+        self.stop = self._bench.stop
+        self.done = self._bench.done
+
+    def run(self, case: Case) -> Result:
+        """Measures a case."""
+        return Result.of(json.loads(self._bench.run(case.to_json())))
+
+
 def run(
     cases: Iterable[Case],
-    target: str = "simulator",
+    target: str | type[Device] = "simulator",
     *,
     host: str = "server",
     device: str = "nfp6000",
@@ -32,39 +69,52 @@ def run(
 ) -> Results:
     """Measures cases; results come in their order, and do not depend on the number of threads.
 
-    `target` is `simulator`, or `model` for what closed forms say without simulation.
-    `host` and `device` are names of profiles or files that end in `.toml`; `iommu` is `off`, `on` (superpages) or `nosp`
-    (pages of 4 KiB) instead of what the profile says, `host_keys` are further keys of the host. `progress` hears now and
-    then how many cases are done, of how many. Ctrl-C keeps what was measured: see `Results.interrupted`.
+    `target` is `simulator`; `model` for what closed forms say without simulation; or a device in Python, as a class or as
+    `file.py:Class` (see `tlplab.bench.software`), in the simulator instead of `device`. `host` and `device` are names of
+    profiles or files that end in `.toml`; `iommu` is `off`, `on` (superpages) or `nosp` (pages of 4 KiB) instead of what
+    the profile says, `host_keys` are further keys of the host. `progress` hears now and then how many cases are done, of
+    how many. Ctrl-C keeps what was measured: see `Results.interrupted`.
 
     Raises ValueError, ExperimentError or RunError.
     """
     cases = list(cases)
     for case in cases:
         case.check()
-    if target not in TARGETS:
-        raise ValueError(f"there is no target {target!r}; there are {', '.join(TARGETS)}")
     keys = dict(host_keys or {})
     if iommu is not None:
         if iommu not in IOMMU:
             raise ValueError(f"iommu is {iommu!r}; it is one of {', '.join(IOMMU)}")
         keys["iommu.mode"] = IOMMU[iommu]
-    bench = _core.Bench(target, host, device, link, list(keys.items()))
+    return run_on(target_of(target, host, device, link, keys), cases, progress, threads)
+
+
+def target_of(target: str | type[Device], host: str, device: str, link: str, keys: dict[str, str]) -> Target:
+    """What runs the cases. Raises ValueError, ExperimentError."""
+    if target in TARGETS:
+        return CoreTarget(str(target), host, device, link, keys)
+    if isinstance(target, str):
+        if ".py:" not in target:
+            raise ValueError(f"there is no target {target!r}; there are {', '.join(TARGETS)} and FILE.py:CLASS")
+        target = software.load(target)
+    return software.SoftwareTarget(target, host=host, link=link, host_keys=keys)
+
+
+def run_on(
+    target: Target, cases: list[Case], progress: Callable[[float, int], None] | None, threads: int | None
+) -> Results:
+    """Measures cases on a target."""
     results = Results()
-
-    def one(case: Case) -> Result:
-        return Result.of(json.loads(bench.run(case.to_json())))
-
-    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
-        futures = [pool.submit(one, case) for case in cases]
+    workers = (threads or os.cpu_count() or 1) if target.parallel else 1
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(target.run, case) for case in cases]
         try:
-            follow(futures, bench, progress)
+            follow(futures, target, progress)
         except KeyboardInterrupt:
             results.interrupted = True
         finally:
             for future in futures:
                 future.cancel()
-            bench.stop()
+            target.stop()
     for future in futures:
         if not future.cancelled():
             result = future.result()
@@ -73,12 +123,12 @@ def run(
     return results
 
 
-def follow(futures: list[Future[Result]], bench: _core.Bench, progress: Callable[[float, int], None] | None) -> None:
+def follow(futures: list[Future[Result]], target: Target, progress: Callable[[float, int], None] | None) -> None:
     """Waits until all are done, or one has failed."""
     waiting = set(futures)
     while waiting:
         done, waiting = wait(waiting, timeout=SECONDS, return_when=FIRST_EXCEPTION)
         if progress is not None:
-            progress(bench.done(), len(futures))
+            progress(target.done(), len(futures))
         if any(future.exception() is not None for future in done):
             return
