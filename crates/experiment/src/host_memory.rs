@@ -66,13 +66,12 @@ pub(crate) fn numa(host: &View<'_>) -> Result<Option<NumaConfig>, Error> {
 
 /// `host.iommu` of a host; its figures may stand there while it is off.
 pub(crate) fn iommu(host: &View<'_>) -> Result<Option<IommuConfig>, Error> {
+    if host.get("iommu").is_some_and(|iommu| iommu.text_of("mode") == Some("off")) {
+        return Ok(None);
+    }
     let Some((view, filled)) = part(host, "iommu", &IOMMU, &["entries", "walk"])? else { return Ok(None) };
     let table = view.with(&filled);
-    let page = match table.text_of("mode") {
-        Some("off") => return Ok(None),
-        Some("superpages") => 2 << 20,
-        _ => 4096,
-    };
+    let page = if table.text_of("mode") == Some("superpages") { 2 << 20 } else { 4096 };
     let number = |key| table.integer(key).unwrap_or(1) as u16;
     let walk = table.duration("walk").unwrap_or_default();
     Ok(Some(IommuConfig { page, entries: number("entries"), walk, walkers: number("walkers") }))

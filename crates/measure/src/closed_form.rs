@@ -91,12 +91,22 @@ impl ClosedForm {
 
     /// Seconds from a request's arrival at memory to its data.
     fn memory(&self, case: &Case) -> f64 {
-        let memory = &self.host().memory;
+        let host = self.host();
+        let memory = &host.memory;
         // What comes after the first request is served while the first is on its way.
         let first = case.size.min(self.machine.device.mrrs.bytes().into());
         let served = memory.bandwidth.map_or(0.0, |rate| (first * 8) as f64 / rate as f64);
-        let _ = (case.cache == Cache::HostWarm, case.node == Node::Remote);
-        seconds(memory.latency) + served
+        // What its processor wrote there is in the other node's caches, which are no nearer than its memory.
+        let remote = case.node == Node::Remote;
+        let written = matches!(case.test, Test::LatWrrd | Test::BwRdwr);
+        let latency = match (&host.cache, case.cache) {
+            (Some(cache), _) if written => cache.hit,
+            (Some(cache), Cache::HostWarm) if !remote => cache.hit + cache.snoop,
+            (Some(cache), Cache::DeviceWarm) => cache.hit,
+            _ => memory.latency,
+        };
+        let hop = host.numa.filter(|_| remote && !written).map_or(Duration::ZERO, |numa| numa.hop);
+        seconds(latency + hop) + served
     }
 
     /// Seconds from a write's beginning until its last TLP is accepted for sending, alone.

@@ -54,8 +54,8 @@ impl Machine {
         let device = device::profile(&setup.device, read)?;
         let text = experiment_of(setup, &device);
         let whole = |path: &str| if path == HERE { Ok(text.clone()) } else { read(path) };
-        let experiment = Experiment::parse(&whole, HERE).map_err(as_of_setup)?;
-        Ok(Self { fabric: experiment.fabric, device })
+        let fabric = Experiment::parse(&whole, HERE).map_err(|error| as_of_setup(error, setup))?.fabric;
+        Ok(Self { fabric, device })
     }
 
     /// Can a case be measured on it?
@@ -89,11 +89,14 @@ fn experiment_of(setup: &Setup, device: &DeviceProfile) -> String {
     )
 }
 
-/// A mistake in an experiment that nobody wrote has no line.
-fn as_of_setup(error: tlplab_experiment::Error) -> tlplab_experiment::Error {
+/// A mistake in an experiment that nobody wrote has no line; it is in what the setup says of the host or the link.
+fn as_of_setup(error: tlplab_experiment::Error, setup: &Setup) -> tlplab_experiment::Error {
     if error.file != HERE {
         return error;
     }
-    let key = if error.key == "device.bench.link" { "link".into() } else { error.key.clone() };
-    tlplab_experiment::Error { line: 0, column: 0, key, ..error }
+    let (file, key) = match error.key.as_str() {
+        "device.bench.link" => (format!("link {:?}", setup.link), String::new()),
+        key => (format!("host {:?}", setup.host), key.to_owned()),
+    };
+    tlplab_experiment::Error { file, line: 0, column: 0, key, ..error }
 }

@@ -1,20 +1,68 @@
-//! The host before a measurement: where its memory is, and what its cache holds. Takes no simulated time.
+//! The host before a measurement: where its memory is, what its cache holds. Takes no simulated time.
 
-use crate::case::{Case, Node};
+use crate::case::{Cache, Case, LINE, Node, Test};
 use crate::target::MeasureError;
-use tlplab_fabric::Fabric;
+use tlplab_device::Random;
 use tlplab_fabric::config::HostConfig;
+use tlplab_fabric::{Fabric, Writer};
 
 /// Where the buffer begins: above 4 GiB, so that headers have 64-bit addresses.
 pub const BASE: u64 = 1 << 33;
 
-/// Brings the host into the state that a case begins in.
+/// Bytes that a device writes to thrash its part of the cache: the whole memory that the benchmark holds.
+const THRASHED: u64 = 64 << 20;
+/// A part of the cache, or an IO-TLB, is as it will remain when it has been filled so many times over.
+const FILLINGS: u64 = 4;
+
+/// Brings the host into the state that a case begins in, and on to the state in which a long run finds it: runs that are measured are
+/// shorter than those of the paper, of which the beginning does not matter.
 ///
 /// # Errors
 /// The host has not what the case asks for.
-pub fn prepare(_fabric: &mut Fabric, _host: &HostConfig, case: &Case) -> Result<(), MeasureError> {
+pub fn prepare(fabric: &mut Fabric, host: &HostConfig, case: &Case) -> Result<(), MeasureError> {
     if case.node == Node::Remote {
-        return Err(MeasureError::Unsupported("this host has one node".into()));
+        if host.numa.is_none() {
+            let why =
+                "the buffer cannot be on a remote node: this host has one; give it another with host.numa";
+            return Err(MeasureError::Unsupported(why.into()));
+        }
+        fabric.place_remote(BASE, case.window);
     }
+    fabric.cool_cache();
+    match case.cache {
+        Cache::Cold => {}
+        Cache::HostWarm => fabric.warm_cache(BASE, case.window, Writer::Processor),
+        Cache::DeviceWarm => fabric.warm_cache(BASE, case.window, Writer::Device),
+        Cache::DeviceThrash => {
+            fabric.warm_cache(BASE + case.window, THRASHED, Writer::Device);
+        }
+    }
+    go_on(fabric, host, case);
     Ok(())
+}
+
+/// What the accesses of a long run leave behind in the cache and the IO-TLB.
+fn go_on(fabric: &mut Fabric, host: &HostConfig, case: &Case) {
+    let writes = !matches!(case.test, Test::LatRd | Test::BwRd);
+    let reads = case.test != Test::BwWr;
+    let placed = host.cache.filter(|_| writes).map_or(0, |cache| {
+        let lines = cache.size / LINE / u64::from(cache.ways) * u64::from(cache.ddio_ways);
+        lines.div_ceil(case.size.div_ceil(LINE))
+    });
+    let translated = host.iommu.map_or(0, |iommu| u64::from(iommu.entries));
+    let mut random = Random::keyed(case.seed, "bench", "preparation");
+    let units = case.units();
+    for number in 0..FILLINGS * placed.max(translated) {
+        let unit = match case.pattern {
+            crate::Pattern::Random => random.below(units),
+            crate::Pattern::Sequential => number % units,
+        };
+        let address = BASE + unit * case.unit() + case.host_offset;
+        if writes {
+            fabric.access_without_time(address, case.size, true);
+        }
+        if reads {
+            fabric.access_without_time(address, case.size, false);
+        }
+    }
 }

@@ -64,7 +64,7 @@ fn mistakes_are_told() {
     let message = refuse(Setup { host: "sever".into(), ..Setup::default() });
     assert!(message.contains("no host profile \"sever\"; did you mean \"server\"?"), "{message}");
     let message = refuse(Setup { link: "gen3".into(), ..Setup::default() });
-    assert!(message.contains("link: \"gen3\" is not a link such as"), "{message}");
+    assert!(message.contains("link \"gen3\": \"gen3\" is not a link such as"), "{message}");
     let message = refuse(Setup { device: "mine.toml".into(), ..Setup::default() });
     assert_eq!(message, "cannot read \"mine.toml\": there is no such file");
     let message =
