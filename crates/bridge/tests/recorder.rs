@@ -21,6 +21,7 @@ fn link(under: &str, mode: LinkMode) -> LinkConfig {
         mode,
         flow_control: FlowControl::Credits,
         crossbar: None,
+        tlp_alignment: 4,
         mps: Mps::new(256).unwrap(),
         flight: Duration::from_ns(5),
         upper: PortConfig::default(),

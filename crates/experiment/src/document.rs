@@ -425,6 +425,8 @@ fn host_detail(experiment: &Experiment) -> String {
     let completions = match host.completions {
         CompletionPolicy::Max => "as long as MPS",
         CompletionPolicy::Rcb => "cut at RCB",
+        CompletionPolicy::SplitHead => "as long as MPS after the first RCB",
+        CompletionPolicy::SplitEnds => "as long as MPS between the first and the last RCB",
     };
     let peer = match host.peer_to_peer {
         PeerToPeer::Forward => "forwarded".to_owned(),

@@ -182,6 +182,8 @@ pub(crate) fn config(host: &View<'_>) -> Result<HostConfig, Error> {
         rcb: host.size("rcb").and_then(|b| Rcb::new(b as u32)).unwrap_or(default.rcb),
         completions: match host.text_of("completions") {
             Some("rcb") => CompletionPolicy::Rcb,
+            Some("split-head") => CompletionPolicy::SplitHead,
+            Some("split-ends") => CompletionPolicy::SplitEnds,
             _ => CompletionPolicy::Max,
         },
         peer_to_peer: host.text_of("p2p").and_then(|t| peer_to_peer(t).ok()).unwrap_or(default.peer_to_peer),

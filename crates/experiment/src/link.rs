@@ -161,6 +161,7 @@ pub(crate) fn config(under: &str, link: &View<'_>) -> Result<LinkConfig, Error> 
         mode,
         flow_control,
         crossbar: link.rate("crossbar"),
+        tlp_alignment: link.size("tlp_alignment").unwrap_or(4) as u32,
         mps: link.size("mps").and_then(|b| Mps::new(b as u32)).unwrap_or(Mps::ALL[0]),
         flight: link.duration("flight").unwrap_or(Duration::ZERO),
         upper: link.get("upper").map_or_else(|| Ok(PortConfig::default()), |p| port(&p))?,

@@ -322,6 +322,13 @@ pub static LINK: Section = Section {
             r#""128Gb/s""#,
             "There is no link, but a crossbar of this rate in each direction, with flight as its latency: data pass without headers, DLLPs or credits. Generation and width are what registers say.",
         ),
+        key(
+            "tlp_alignment",
+            Kind::SizeOf { what: "TLP alignment", bytes: &[4, 8, 16, 32, 64] },
+            r#""4B""#,
+            r#""16B""#,
+            "A framed TLP takes whole multiples of it on the wire, in both directions: the words in which transmitters work.",
+        ),
         key("mps", MPS, r#""256B""#, r#""512B""#, "Largest payload; the smallest of a hierarchy holds."),
         key("flight", Kind::Time, r#""0s""#, r#""5ns""#, "Propagation along the wire, each way."),
         key(

@@ -20,6 +20,8 @@ pub(crate) struct Port {
     /// 0: it transmits towards the root complex.
     pub(crate) direction: u8,
     pub(crate) mode: LinkMode,
+    /// A framed TLP takes a multiple of this on the wire.
+    pub(crate) tlp_alignment: u32,
     /// Its own processing time for what arrives, instead of the node's.
     pub(crate) latency: Option<Duration>,
     pub(crate) engine: Engine<TlpHandle>,

@@ -180,8 +180,10 @@ impl Fabric {
     /// What a unit takes of the wire; on a crossbar its data alone.
     #[inline]
     fn bytes_on_wire(&self, id: PortId, unit: &Unit<TlpHandle>) -> u32 {
-        match (&self.ports[id.index()].engine, unit) {
+        let port = &self.ports[id.index()];
+        match (&port.engine, unit) {
             (Engine::Direct(_), Unit::Tlp(tlp)) => self.tlps.get(tlp.handle).repr.payload_bytes(),
+            (_, Unit::Tlp(_)) => unit.wire_bytes().next_multiple_of(port.tlp_alignment),
             _ => unit.wire_bytes(),
         }
     }

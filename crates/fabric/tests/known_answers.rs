@@ -33,6 +33,25 @@ fn read_of_4_bytes_on_gen1_x1_takes_176_ns() {
     );
 }
 
+/// With words of 16 bytes both TLPs take two of them: 20 and 24 bytes become 32 each.
+#[test]
+fn tlps_take_whole_words_of_the_wire() {
+    let mut bench = Bench::new();
+    let device = bench.device("probe", "host.rp0", 1, 1).config(|device| device.link.tlp_alignment = 16);
+    device.load(LoadConfig {
+        op: LoadOp::Read,
+        size: 4,
+        target: Target::Address(0x1000),
+        outstanding: 1,
+        count: Some(10),
+        ..LoadConfig::default()
+    });
+    let mut fabric = bench.build();
+    fabric.run_until(Time::ZERO + Duration::from_us(4));
+    let flow = bench::only_flow(&fabric);
+    assert_eq!((flow.latency_min, flow.latency_max), (ns(64 * 4), ns(64 * 4)));
+}
+
 /// The same from the processor: MMIO read of a register.
 #[test]
 fn mmio_read_of_4_bytes_on_gen1_x1_takes_176_ns() {

@@ -97,6 +97,11 @@ pub enum CompletionPolicy {
     /// Completions are as long as MPS allows, and end at RCB boundaries.
     #[default]
     Max,
+    /// As `Max`, but a read that starts inside an RCB and passes its end has a completion for this part alone: what root complexes of
+    /// Haswell processors are seen to do.
+    SplitHead,
+    /// As `SplitHead`, and the part of an RCB at the end of the read comes alone, too: what those of Sandy and Ivy Bridge are seen to do.
+    SplitEnds,
 }
 
 /// One completion of a read.
@@ -175,10 +180,15 @@ impl Iterator for CompletionChunks {
         // The payload starts at the doubleword that holds the first byte.
         let room = u64::from(self.mps) - self.address % 4;
         let left = u64::from(self.left);
+        let longest = if left <= room { left } else { room - (self.address + room) % rcb };
         let bytes = match self.policy {
             CompletionPolicy::Rcb => to_boundary.min(left),
-            CompletionPolicy::Max if left <= room => left,
-            CompletionPolicy::Max => room - (self.address + room) % rcb,
+            CompletionPolicy::Max => longest,
+            CompletionPolicy::SplitHead | CompletionPolicy::SplitEnds if to_boundary < rcb => {
+                to_boundary.min(left)
+            }
+            CompletionPolicy::SplitEnds if left <= room && left > rcb => left - left % rcb,
+            CompletionPolicy::SplitHead | CompletionPolicy::SplitEnds => longest,
         } as u32;
         let chunk = CompletionChunk {
             offset: self.offset,
@@ -230,6 +240,19 @@ mod tests {
         assert_eq!(completions(0x1010, 256, 128, 128, Max), [(112, 256, 0x10), (128, 144, 0), (16, 16, 0)]);
         // 128 bytes from an odd address are 33 doublewords: more than MPS 128.
         assert_eq!(completions(0x1001, 128, 64, 128, Max), [(127, 128, 1), (1, 1, 0)]);
+        use CompletionPolicy::{SplitEnds, SplitHead};
+        let head = [(16, 600, 0x30), (256, 584, 0x40), (256, 328, 0x40)];
+        assert_eq!(completions(0x1030, 600, 64, 256, SplitHead), [&head[..], &[(72, 72, 0x40)]].concat());
+        let tail = [(64, 72, 0x40), (8, 8, 0)];
+        assert_eq!(completions(0x1030, 600, 64, 256, SplitEnds), [&head[..], &tail].concat());
+        assert_eq!(completions(0x1040, 128, 64, 256, SplitEnds), [(128, 128, 0x40)]);
+        assert_eq!(completions(0x1040, 100, 64, 256, SplitHead), [(100, 100, 0x40)]);
+        assert_eq!(completions(0x1040, 100, 64, 256, SplitEnds), [(64, 100, 0x40), (36, 36, 0)]);
+        assert_eq!(
+            completions(0x1041, 300, 64, 256, SplitEnds),
+            [(63, 300, 0x41), (192, 237, 0), (45, 45, 0x40)]
+        );
+        assert_eq!(completions(0x1044, 60, 64, 128, SplitEnds), [(60, 60, 0x44)]);
         // Inside one RCB there is one completion.
         assert_eq!(completions(0x103F, 1, 64, 128, Rcb), [(1, 1, 0x3F)]);
         assert_eq!(completions(0x1044, 60, 64, 128, Rcb), [(60, 60, 0x44)]);

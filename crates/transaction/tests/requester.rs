@@ -44,7 +44,12 @@ struct Setup {
 
 fn setup() -> impl Strategy<Value = Setup> {
     let size = || prop::sample::select(vec![128u32, 256, 512, 1024, 4096]);
-    let policy = prop::sample::select(vec![CompletionPolicy::Rcb, CompletionPolicy::Max]);
+    let policy = prop::sample::select(vec![
+        CompletionPolicy::Rcb,
+        CompletionPolicy::Max,
+        CompletionPolicy::SplitHead,
+        CompletionPolicy::SplitEnds,
+    ]);
     let split = prop::sample::select(vec![RequestPolicy::Aligned, RequestPolicy::Packed]);
     let order = prop::sample::select(vec![TagOrder::Lowest, TagOrder::RoundRobin]);
     let rcb = prop::sample::select(vec![64u32, 128]);

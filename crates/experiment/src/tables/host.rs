@@ -21,10 +21,10 @@ pub static HOST: Section = Section {
         key("rcb", RCB, "", r#""128B""#, "Read completion boundary (PCIe 5.0 §2.3.1.1)."),
         key(
             "completions",
-            Kind::Choice(&["max", "rcb"]),
+            Kind::Choice(&["max", "rcb", "split-head", "split-ends"]),
             "",
             r#""rcb""#,
-            "How read completions are cut: as large as MPS allows, or at every RCB.",
+            "How read completions are cut: as large as MPS allows (max), at every RCB (rcb), or as large as MPS allows but for the part of an RCB at the start of the read (split-head), or at its start and end (split-ends), which comes alone.",
         ),
         key(
             "p2p",

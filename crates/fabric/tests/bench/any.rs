@@ -257,7 +257,12 @@ pub fn any_fabric() -> impl Strategy<Value = AnyFabric> {
             before_memory(),
         ),
         prop::sample::select(Rcb::ALL),
-        prop_oneof![Just(CompletionPolicy::Rcb), Just(CompletionPolicy::Max)],
+        prop::sample::select(vec![
+            CompletionPolicy::Rcb,
+            CompletionPolicy::Max,
+            CompletionPolicy::SplitHead,
+            CompletionPolicy::SplitEnds,
+        ]),
         prop_oneof![Just(PeerToPeer::Forward), Just(PeerToPeer::Split(128)), Just(PeerToPeer::Split(64))],
         moves(10),
     )
