@@ -145,6 +145,7 @@ fn link(under: &str) -> LinkConfig {
         mode: LinkMode::NonFlit,
         flow_control: FlowControl::Credits,
         crossbar: None,
+        tlp_alignment: 4,
         mps: Mps::new(256).expect("a payload size"),
         flight: Duration::ZERO,
         upper: PortConfig::default(),
