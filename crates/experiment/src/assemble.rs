@@ -10,8 +10,8 @@ use tlplab_device::{
     NicDriver, NicLoad, Record, Relocation, Replay, ReplayPace, Ring, RingConfig, RingDriver, RingLoad,
     Storage, Target, Traffic,
 };
-use tlplab_fabric::Builder;
 use tlplab_fabric::topology::FlowInfo;
+use tlplab_fabric::{Builder, Fabric};
 use tlplab_units::Time;
 
 pub(crate) fn flow(name: &str, owner: &str, operation: &str, target: &str) -> FlowInfo {
@@ -176,6 +176,22 @@ fn replay(
         file: file.into(),
         error,
     })
+}
+
+/// Caches and nodes as the loads want to find them.
+pub(crate) fn prepare_memory(fabric: &mut Fabric, loads: &[LoadSpec]) {
+    let generators = loads.iter().filter_map(|load| match &load.work {
+        Work::Generate(generate) => Some(generate),
+        _ => None,
+    });
+    for generate in generators.clone().filter(|generate| generate.remote) {
+        fabric.place_remote(generate.base, generate.window);
+    }
+    for generate in generators {
+        if let Some(writer) = generate.warm {
+            fabric.warm_cache(generate.base, generate.window, writer);
+        }
+    }
 }
 
 /// Loads of the host: one program each. Returns how many.

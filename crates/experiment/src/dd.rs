@@ -12,8 +12,8 @@ use tlplab_units::{Duration, Time};
 /// Keys of a load that only dd has.
 pub(crate) const OWN_KEYS: [&str; 4] = ["request", "host_cost", "host_ahead", "page_list"];
 /// Keys of a load that dd has no use for.
-const NOT_WITH_DD: [&str; 8] =
-    ["outstanding", "rate", "pattern", "align", "offset", "window", "address", "timing"];
+const NOT_WITH_DD: [&str; 10] =
+    ["outstanding", "rate", "pattern", "align", "offset", "window", "address", "cache", "node", "timing"];
 /// Largest request of the block layer of Linux where nobody says otherwise (`max_sectors_kb` of an IDE disk).
 const REQUEST: u64 = 128 << 10;
 

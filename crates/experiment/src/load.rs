@@ -7,6 +7,7 @@ use crate::tables;
 use crate::topology::DeviceSpec;
 use crate::view::View;
 use tlplab_device::DdLoad;
+use tlplab_fabric::Writer;
 use tlplab_fabric::config::HostConfig;
 use tlplab_units::Time;
 
@@ -81,6 +82,10 @@ pub struct Generate {
     pub align: u64,
     /// Added to every address.
     pub offset: u64,
+    /// Who wrote the window of host memory before the run; `None`: nobody, no line of it is in the cache.
+    pub warm: Option<Writer>,
+    /// The window is in memory of the host's other node.
+    pub remote: bool,
 }
 
 /// What a transaction of a load is.
@@ -216,7 +221,7 @@ fn parties<'a>(name: &'a str, view: &View<'a>, devices: &'a [DeviceSpec]) -> Res
 }
 
 /// Keys of `LOAD` that a trace takes the place of.
-const NOT_WITH_REPLAY: [&str; 6] = ["op", "size", "rate", "pattern", "align", "offset"];
+const NOT_WITH_REPLAY: [&str; 8] = ["op", "size", "rate", "pattern", "align", "offset", "cache", "node"];
 
 fn read_replay(
     own: &View<'_>,
@@ -313,7 +318,37 @@ fn generate(
         _ => Pattern::Sequential,
     };
     let (pace, outstanding) = pace(view, op);
-    Ok(Generate { op, size, pace, outstanding, pattern, base, window, align, offset })
+    let (warm, remote) = memory_state(view, parties, host)?;
+    Ok(Generate { op, size, pace, outstanding, pattern, base, window, align, offset, warm, remote })
+}
+
+/// What the window in host memory is like before the run: who wrote it last, and is it on the other node?
+fn memory_state(
+    view: &View<'_>,
+    parties: &Parties<'_>,
+    host: &HostConfig,
+) -> Result<(Option<Writer>, bool), Error> {
+    let has = [("cache", host.cache.is_some()), ("node", host.numa.is_some())];
+    for (key, has) in has {
+        let Some(said) = view.get(key) else { continue };
+        if parties.bar.is_some() {
+            let problem = Problem::new(format!("{key} is a matter of host memory, not of a BAR"));
+            return Err(said.key_error(problem.hint(format!("remove {key}, or aim at the host"))));
+        }
+        if !has {
+            let (what, table) = if key == "cache" { ("cache", "cache") } else { ("other node", "numa") };
+            let problem = Problem::new(format!("this host has no {what}"));
+            return Err(
+                said.key_error(problem.hint(format!("describe it in [host.{table}], or remove {key}")))
+            );
+        }
+    }
+    let warm = match view.text_of("cache") {
+        Some("host-warm") => Some(Writer::Processor),
+        Some("device-warm") => Some(Writer::Device),
+        _ => None,
+    };
+    Ok((warm, view.text_of("node") == Some("remote")))
 }
 
 fn op(view: &View<'_>, parties: &Parties<'_>) -> Result<Op, Error> {

@@ -1,6 +1,6 @@
 //! From an experiment to a fabric that runs, and to the end of the run.
 
-use crate::assemble::{add_builtin_drivers, add_devices, add_host_loads, flow};
+use crate::assemble::{add_builtin_drivers, add_devices, add_host_loads, flow, prepare_memory};
 use crate::document;
 use crate::experiment::Experiment;
 use crate::ladder::{self, Ladder, Tee};
@@ -150,7 +150,8 @@ impl Run {
             (None, Some(probe)) => builder.probe(probe),
             (None, None) => &mut builder,
         };
-        let fabric = builder.build()?;
+        let mut fabric = builder.build()?;
+        prepare_memory(&mut fabric, &experiment.loads);
         let outside = !inputs.outside.is_empty() || drivers.len() > programs;
         Ok(Self {
             experiment,

@@ -560,6 +560,20 @@ pub static LOAD: Section = Section {
             "Where the window begins. Default: a window of its own from 4 GiB on, or the start of the BAR.",
         ),
         key(
+            "cache",
+            Kind::Choice(&["cold", "host-warm", "device-warm"]),
+            "",
+            r#""host-warm""#,
+            "Of a host with a cache: who wrote the window before the run, in the order of addresses; cold (the default): nobody.",
+        ),
+        key(
+            "node",
+            Kind::Choice(&["local", "remote"]),
+            "",
+            r#""remote""#,
+            "Of a host with another node: where the window is. Default local.",
+        ),
+        key(
             "replay",
             Kind::Text,
             "",

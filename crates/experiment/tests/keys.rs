@@ -102,6 +102,8 @@ const COMPANIONS: &[(&str, &[&str])] = &[
     ("fault.0.down", &["fault=[{ link = \"sw0\" }]"]),
     ("fault.0.until", &["fault=[{ link = \"sw0\", down = \"5us\" }]"]),
     ("device.ssd.model", &["load.ssd.device=dma", "load.trace.device=dma"]),
+    ("load.ssd.cache", &["host.cache={ size = \"10MiB\", ways = 16, ddio_ways = 1, hit = \"1ns\" }"]),
+    ("load.ssd.node", &["host.numa={ hop = \"1ns\" }"]),
     ("load.ssd.device", &["load.ssd.device=dma"]),
     ("load.ssd.replay", &["load.ssd={}"]),
     ("load.ssd.timing", &["load.ssd={ replay = \"x.csv\" }"]),

@@ -106,6 +106,8 @@ fn defaults_are_as_documented() {
         window: 64 << 20,
         align: 64,
         offset: 0,
+        warm: None,
+        remote: false,
     };
     assert_eq!(e.loads[0].work, Work::Generate(expected));
     assert_eq!((e.loads[0].target.as_str(), e.loads[0].count), ("host", None));

@@ -342,6 +342,23 @@ fn the_hosts_counters_are_in_the_document() {
     assert_eq!(go("saturated-writes.toml", &[]).host, None);
 }
 
+/// A load finds its window as it says.
+#[test]
+fn a_load_says_what_is_warm_and_where() {
+    let host = "host={ memory = { latency = \"100ns\" }, numa = { hop = \"50ns\" }, \
+                cache = { size = \"1MiB\", ways = 16, ddio_ways = 2, hit = \"30ns\", snoop = \"5ns\" } }";
+    let one = ["load.dev.outstanding=1", "load.dev.window=64KiB", "load.dev.size=64B", host];
+    let latency = |more: &[&str]| {
+        let sets = [&one[..], more].concat();
+        go("tags.toml", &sets).flows[0].latency_ns.unwrap().p50
+    };
+    let cold = latency(&[]);
+    near(latency(&["load.dev.cache=host-warm"]), cold - 65.0, 0.01);
+    near(latency(&["load.dev.cache=device-warm"]), cold - 70.0, 0.01);
+    near(latency(&["load.dev.node=remote"]), cold + 50.0, 0.01);
+    near(latency(&["load.dev.node=remote", "load.dev.cache=host-warm"]), cold + 50.0, 0.01);
+}
+
 /// The next limit is the one that holds once the first is gone.
 #[test]
 fn the_next_limit_comes_true() {
