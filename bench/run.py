@@ -255,6 +255,18 @@ def dd() -> list[Result]:
     return [Result(name, "CPU-s", cpu, None, None, None, command, [cpu], "< 20 CPU-s", cpu < 20)]
 
 
+def grid() -> list[Result]:
+    """The closed forms over a million points, from numpy to numpy."""
+    program = ROOT / ".venv/bin/python"
+    if not program.exists():
+        print("bench: no grid: `make build` makes the program", file=sys.stderr)
+        return []
+    seconds = run([str(program), "bench/grid.py"]).output["seconds"]
+    name = "closed forms: bandwidth at 10^6 points"
+    command = "python bench/grid.py"
+    return [Result(name, "s", seconds, None, None, None, command, [seconds], "< 1 s", seconds < 1)]
+
+
 def number(value: float | None) -> str:
     """Four figures, in millions or thousands where there are many."""
     if value is None:
@@ -298,6 +310,7 @@ def main() -> int:
         lambda: event_queue(programs, options.repeats),
         lambda: [memory(programs, options.tlps)],
         dd,
+        grid,
     ]
     for part in parts:
         some = part()
