@@ -107,6 +107,15 @@ def test_the_public_models_whole_output() -> None:
             assert np.abs(ours["ethernet_bps"] / 1e9 - rows[:, 3]).max() < 0.00501
 
 
+def test_a_packets_buffer_may_start_anywhere() -> None:
+    """64 bytes before a page ends the packet of 60 fits, 8 before it does not: two requests and two writes."""
+    up = model.nic(64, offset=[0, 4032, 4088])["up_bytes"]
+    assert up[0] == up[1] < up[2]
+    assert up[2] - up[0] == 24 + 24
+    with pytest.raises(TypeError, match="takes no offset"):
+        model.loopback(64, pcie_ns=0, nic_ns=0, offset=4)
+
+
 def test_sizes_and_ranges() -> None:
     context = click.Context(click.Command("x"))
     assert sizes_of(context, PLAIN, ["64B", "1B..3B", "0B..1KiB/512B"]) == [64, 1, 2, 3, 0, 512, 1024]
@@ -176,6 +185,8 @@ def test_a_users_nic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["nic", "--nic", "python"], "Is a directory"),
         (["lat", "--rate", "1Gb/s", "--ethernet", "1Gb/s"], "give one of them"),
         (["lat", "--latency", "900"], "the unit is missing"),
+        (["lat", "--latency", "0ns"], "latency_ns is 0.0; it may be any number above 0"),
+        (["nic", "--ethernet", "0Gb/s"], "ethernet is 0; it may be any number above 0"),
     ],
 )
 def test_bad_input_is_a_usage_error(

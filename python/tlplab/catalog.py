@@ -32,6 +32,11 @@ def bench_devices() -> Entries:
     return [(name, str(tomllib.loads(text)["title"])) for name, text in _core.bench_devices()]
 
 
+def nics() -> Entries:
+    """The NICs of `tlplab model nic`, and how to name one's own."""
+    return [*((name, _core.nic_title(name, text)) for name, text in _core.nics()), ("FILE.toml", "A NIC of your own")]
+
+
 def experiments(folder: Path | None = None) -> Entries:
     """The experiment files in `folder` (the current one) and in `folder/experiments`, with their titles."""
     folder = folder or Path()
@@ -48,6 +53,7 @@ LISTS: dict[str, Callable[[], Entries]] = {
     "hosts": hosts,
     "devices": devices,
     "bench-devices": bench_devices,
+    "nics": nics,
     "experiments": experiments,
 }
 

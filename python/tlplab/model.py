@@ -13,6 +13,7 @@ which libraries that know Arrow take as it is (`pyarrow.table(grid)`, `polars.Da
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, TypedDict
 
@@ -135,6 +136,12 @@ def points(size: Numbers, connection: Mapping[str, Any]) -> tuple[list[npt.NDArr
     return [np.ascontiguousarray(array).reshape(-1) for array in arrays], arrays[0].shape
 
 
+def positive(name: str, value: float | None) -> None:
+    """Checked to be a number above 0, if it is there at all."""
+    if value is not None and not 0 < value < math.inf:
+        raise ValueError(f"{name} is {value}; it may be any number above 0")
+
+
 def bandwidth(size: Numbers, *, op: str = "write", **connection: Any) -> Grid:
     """What transfers of `size` bytes reach when nothing but the link limits them.
 
@@ -157,6 +164,7 @@ def nic(
     `bandwidth_bps` (packets without the check sequence, each way), `packets_per_s`, `up_bytes` and `down_bytes` (of the link, for
     a packet), `ethernet_bps` and `ethernet_frames_per_s` (line rate). Raises ValueError, ExperimentError.
     """
+    positive("ethernet", ethernet)
     if text is None:
         shipped = dict(_core.nics())
         if file not in shipped:
@@ -174,6 +182,10 @@ def loopback(
     The parameters of these names are what host and PCIe core, and what the rest of the NIC, take for any packet; `store` is what
     the host stores at once. Raises ValueError.
     """
+    if "offset" in connection:
+        raise TypeError("loopback takes no offset: its packets start at a page")
+    positive("ethernet", ethernet)
+    positive("store", store)
     columns, shape = points(size, connection)
     return Grid(_core.model_loopback(ethernet, store, pcie_ns, nic_ns, columns, rules(connection)), shape)
 
@@ -195,6 +207,11 @@ def in_flight(
     if any(len(column) != 1 for column in columns):
         raise ValueError("in_flight takes one point at a time")
     have = dict(available or {})
+    for name, value in {"latency_ns": latency_ns, "wanted": wanted, **have}.items():
+        positive(name, value)
+    for name, value in {"flight_ns": flight_ns, "drain_ns": drain_ns}.items():
+        if not 0 <= value < math.inf:
+            raise ValueError(f"{name} is {value}; it may be 0 or more")
     supply = [have.pop(name, None) for name in RESOURCES]
     if have:
         raise ValueError(f"there is no resource {next(iter(have))!r}; there are {', '.join(RESOURCES)}")

@@ -27,7 +27,7 @@ pub struct Transaction {
     pub size: Size,
     /// It takes place once for so many packets.
     pub batch: u64,
-    /// Where it starts within a page of 4 KiB.
+    /// Where it starts within a page of 4 KiB; of a packet, within its buffer.
     pub offset: u64,
 }
 
@@ -59,8 +59,8 @@ pub const NICS: [(&str, &str); 3] = [
 ];
 
 impl Nic {
-    /// What a packet of `packet` bytes (without Ethernet's check sequence) costs on the link.
-    pub fn cost(&self, connection: &Connection, ways: Ways, packet: u64) -> Bytes {
+    /// What a packet (without Ethernet's check sequence) costs on the link. Its buffer starts where `packet` does in its page.
+    pub fn cost(&self, connection: &Connection, ways: Ways, packet: Span) -> Bytes {
         let transmit = || sum(&self.transmit, connection, packet, false);
         let receive = || sum(&self.receive, connection, packet, connection.mistakes.lost_requests);
         match ways {
@@ -71,22 +71,22 @@ impl Nic {
     }
 
     /// Packets per second that the link has room for, each way.
-    pub fn packets(&self, connection: &Connection, ways: Ways, packet: u64) -> f64 {
+    pub fn packets(&self, connection: &Connection, ways: Ways, packet: Span) -> f64 {
         connection.rate(self.cost(connection, ways, packet))
     }
 }
 
 /// `lose`: what went up before the packet does is forgotten, as the public model does.
-fn sum(transactions: &[Transaction], connection: &Connection, packet: u64, lose: bool) -> Bytes {
+fn sum(transactions: &[Transaction], connection: &Connection, packet: Span, lose: bool) -> Bytes {
     transactions.iter().fold(Bytes::default(), |mut sum, step| {
         if lose && step.size == Size::Packet && (step.by, step.access) == (Party::Device, Access::Write) {
             sum.up = 0.0;
         }
-        let bytes = match step.size {
-            Size::Packet => packet,
-            Size::Bytes(bytes) => bytes,
+        let moved = match step.size {
+            Size::Packet => Span::new((packet.start + step.offset) % 4096, packet.bytes),
+            Size::Bytes(bytes) => Span::new(step.offset, bytes),
         };
-        let cost = connection.cost(step.by, step.access, Span::new(step.offset, bytes));
+        let cost = connection.cost(step.by, step.access, moved);
         sum + cost * (1.0 / step.batch as f64)
     })
 }

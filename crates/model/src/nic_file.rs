@@ -9,7 +9,7 @@
 //! op    = "read"          # or "write"
 //! size  = "256B"          # at once; "packet" is the packet without Ethernet's check sequence
 //! batch = 16              # once for so many packets; 1 unless given
-//! offset = "2B"           # where it starts within a page; 0 unless given
+//! offset = "2B"           # where it starts in its page, or in the packet's buffer; 0 unless given
 //! ```
 
 use crate::connection::{Access, Party};

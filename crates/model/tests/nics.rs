@@ -19,8 +19,9 @@ fn nic(wanted: &str) -> Nic {
 /// The first frame at which 40 Gb/s is met, and the last at which it is not.
 fn crossing(nic: &Nic, mistakes: Mistakes) -> (u64, u64) {
     let connection = gen3_x8(mistakes);
-    let met =
-        |frame: &u64| nic.packets(&connection, Ways::Both, packet(*frame)) >= frames(40e9, *frame, mistakes);
+    let met = |frame: &u64| {
+        nic.packets(&connection, Ways::Both, Span::new(0, packet(*frame))) >= frames(40e9, *frame, mistakes)
+    };
     let first = (64..1519).find(met).unwrap();
     (first, (64..1519).rev().find(|frame| !met(frame)).unwrap_or(63))
 }
@@ -48,12 +49,15 @@ fn a_packet_by_hand() {
         [[receive]]\nwhat = \"c\"\nby = \"device\"\nop = \"read\"\nsize = \"16B\"\n\
         [[receive]]\nwhat = \"d\"\nby = \"device\"\nop = \"write\"\nsize = \"packet\"\noffset = \"2B\"\n";
     let nic = Nic::parse("t.toml", text).unwrap();
-    let cost = |mistakes, ways| nic.cost(&gen3_x8(mistakes), ways, 64);
+    let cost = |mistakes, ways| nic.cost(&gen3_x8(mistakes), ways, Span::new(0, 64));
     // The answer of 4 bytes and half of it; a request each: (20 + 4)/2 + 24 up, 24/2 + 20 + 64 down.
     assert_eq!(cost(Mistakes::NONE, Ways::Transmit), Bytes { up: 36.0, down: 96.0 });
     // A request, and 64 bytes that touch 17 doublewords: 24 + 24 + 68 up.
     assert_eq!(cost(Mistakes::NONE, Ways::Receive), Bytes { up: 116.0, down: 36.0 });
     assert_eq!(cost(Mistakes::NONE, Ways::Both), Bytes { up: 152.0, down: 132.0 });
+    // A buffer that ends a page makes two writes, and two completions, of the packets.
+    let at_the_end = nic.cost(&gen3_x8(Mistakes::NONE), Ways::Both, Span::new(4064, 64));
+    assert_eq!(at_the_end, Bytes { up: 152.0 + 24.0 + 24.0, down: 132.0 + 20.0 });
     let lost = Mistakes { lost_requests: true, ..Mistakes::NONE };
     assert_eq!(cost(lost, Ways::Both), Bytes { up: 128.0, down: 132.0 });
 }

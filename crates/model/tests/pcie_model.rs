@@ -17,7 +17,7 @@ fn nics() -> [Nic; 3] {
 /// The columns of nic_bw.dat for one NIC, Gb/s of packets.
 fn nic_columns(nic: &Nic, connection: &Connection, bytes: u64) -> [f64; 3] {
     [Ways::Both, Ways::Transmit, Ways::Receive]
-        .map(|ways| nic.packets(connection, ways, bytes) * bytes as f64 * 8.0 / 1e9)
+        .map(|ways| nic.packets(connection, ways, Span::new(0, bytes)) * bytes as f64 * 8.0 / 1e9)
 }
 
 /// Operations in the order of the columns.

@@ -148,7 +148,7 @@ pub(crate) fn model_nic(
         let connection = rules.connection(numbers)?;
         let frame = numbers.size()?;
         let bytes = packet(frame);
-        let cost = nic.cost(&connection, ways, bytes);
+        let cost = nic.cost(&connection, ways, Span::new(numbers.offset()?, bytes));
         let packets = connection.rate(cost);
         let ethernet = transferred(ethernet_bps, frame, rules.mistakes);
         let line = frames(ethernet_bps, frame, rules.mistakes);
