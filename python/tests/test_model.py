@@ -15,7 +15,7 @@ import pytest
 
 from tlplab import ExperimentError, _core, model
 from tlplab.cli import status
-from tlplab.model_command import sizes_of
+from tlplab.model_options import sizes_of
 
 PLAIN = click.Option(["--size"])
 

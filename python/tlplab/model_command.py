@@ -5,17 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tlplab import _core, quantities
 from tlplab.errors import ExperimentError
+from tlplab.model_options import RATE, SIZE, TIME_NS, connection, connection_options, output_options, sizes_of
 from tlplab.outputs import check_outputs, write_text
 from tlplab.sheet import Column, Sheet
 from tlplab.summary import console_for
@@ -23,103 +22,9 @@ from tlplab.summary import console_for
 if TYPE_CHECKING:  # numpy takes a while to import: no other command waits for it
     from tlplab.model import Grid
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 OPERATIONS = ("write", "read", "rdwr")
 # More rows than this are thinned out on the terminal; files get all.
 ROWS_SHOWN = 24
-MOST_SIZES = 1_000_000
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Reads quantities with units from the command line."""
-
-    name: str
-    read: Callable[[str], float]
-
-    def __call__(self, _context: click.Context, parameter: click.Parameter, given: str | None) -> float | None:
-        """As click calls it."""
-        if given is None:
-            return None
-        try:
-            return self.read(given)
-        except ValueError as error:
-            raise click.BadParameter(str(error), param=parameter) from None
-
-
-SIZE = Unit("SIZE", _core.size)
-RATE = Unit("RATE", _core.rate)
-TIME_NS = Unit("TIME", lambda text: _core.duration_fs(text) / 1e6)
-
-
-def sizes_of(_context: click.Context, parameter: click.Parameter, given: Sequence[str]) -> list[int]:
-    """`64B`, `1B..1500B`, `0B..4KiB/64B`, each possibly several times, in order."""
-    found: list[int] = []
-    for text in given:
-        match = re.fullmatch(r"(.+?)\.\.(.+?)(?:/(.+))?", text)
-        try:
-            if match is None:
-                found.append(_core.size(text))
-                continue
-            first, last, step = (_core.size(part) if part else 1 for part in match.groups())
-        except ValueError as error:
-            raise click.BadParameter(str(error), param=parameter) from None
-        if step < 1 or last < first:
-            raise click.BadParameter(f"{text!r}: a range goes up, as 64B..1500B or 64B..4KiB/64B", param=parameter)
-        if (last - first) // step >= MOST_SIZES:
-            raise click.BadParameter(f"{text!r} has more than {MOST_SIZES:,} sizes; give a step", param=parameter)
-        found.extend(range(first, last + 1, step))
-    return found
-
-
-def link_of(_context: click.Context, parameter: click.Parameter, given: str) -> tuple[int, int]:
-    """`gen3 x8`."""
-    match = re.fullmatch(r"\s*gen(\d{1,2})\s+x(\d{1,3})\s*", given)
-    if match is None:
-        raise click.BadParameter(f'{given!r} is not a link such as "gen4 x16"', param=parameter)
-    return int(match[1]), int(match[2])
-
-
-def connection_options(command: Command) -> Command:
-    """A link and how transfers are cut on it."""
-    for decorate in reversed(
-        (
-            click.option("--link", metavar="LINK", default="gen3 x8", show_default=True, callback=link_of, help="Generation and lanes."),
-            click.option("--mps", metavar="SIZE", default="256B", show_default=True, callback=SIZE, help="Maximum payload size."),
-            click.option("--mrrs", metavar="SIZE", default="512B", show_default=True, callback=SIZE, help="Maximum read request size."),
-            click.option("--rcb", metavar="SIZE", default="64B", show_default=True, callback=SIZE, help="Read completion boundary."),
-            click.option("--address-bits", type=click.Choice(["64", "32"]), default="64", show_default=True, help="32: everything lies below 4 GiB."),
-            click.option("--ecrc", is_flag=True, help="TLPs end in a digest."),
-            click.option("--offset", metavar="SIZE", default="0B", show_default=True, callback=SIZE, help="Where transfers start in a page of 4 KiB."),
-            click.option("--requests", type=click.Choice(["aligned", "packed"]), default="aligned", show_default=True, help="Requests are cut at multiples of MPS and MRRS, or when full."),
-            click.option("--completions", type=click.Choice(["max", "rcb"]), default="max", show_default=True, help="Completions are cut as late as possible, or at every boundary."),
-            click.option("--compat", metavar="NAME", multiple=True, help="pcie-model: make all mistakes of the public model; or one by its name, see docs/studies/pcie-bench.md. May be given again."),
-        )
-    ):  # fmt: skip
-        command = decorate(command)
-    return command
-
-
-def output_options(command: Command) -> Command:
-    """Where results go."""
-    for decorate in reversed(
-        (
-            click.option("--json", "json_file", metavar="FILE|-", help="Write all rows as JSON; - is the standard output."),
-            click.option("-o", "output", metavar="FILE", help="Write all rows as CSV."),
-            click.option("--plot", metavar="FILE", help="Draw them: FILE.png, .svg or .pdf."),
-        )
-    ):  # fmt: skip
-        command = decorate(command)
-    return command
-
-
-def connection(given: dict[str, Any]) -> dict[str, Any]:
-    """The options of `connection_options` as `tlplab.model` takes them; they are taken out of `given`."""
-    generation, width = given.pop("link")
-    names = ("mps", "mrrs", "rcb", "ecrc", "offset", "requests", "completions", "compat")
-    taken = {name: given.pop(name) for name in names}
-    return {"generation": generation, "width": width, "address_bits": int(given.pop("address_bits")), **taken}
 
 
 def wrong(error: ValueError) -> click.UsageError:

@@ -162,25 +162,20 @@ fn holding(
 /// Seconds from a TLP's first byte on the wire until the credits it took can be used again: its arrival, its place free, the UpdateFC as
 /// late as the specification allows (PCIe 5.0 §2.6.1.2), its arrival.
 fn credit_loop(connection: &Connection, bytes: f64, delays: Delays) -> f64 {
-    bytes / wire(connection) + delays.flight + delays.drain + answer(connection, 1) + delays.flight
+    bytes / connection.raw() + delays.flight + delays.drain + answer(connection, 1) + delays.flight
 }
 
 /// Seconds from a TLP's first byte on the wire until its Ack has come, as late as the specification allows (§3.6.3.1).
 fn ack_loop(connection: &Connection, bytes: f64, delays: Delays) -> f64 {
-    bytes / wire(connection) + delays.flight + answer(connection, 0) + delays.flight
-}
-
-/// Bytes per second while a TLP is on the wire.
-fn wire(connection: &Connection) -> f64 {
-    connection.raw()
+    bytes / connection.raw() + delays.flight + answer(connection, 0) + delays.flight
 }
 
 /// Seconds that an Ack (0) or an UpdateFC (1) may take, itself included. In flit mode the next flit carries it.
 fn answer(connection: &Connection, which: usize) -> f64 {
     let Connection { link, mistakes, mps, .. } = connection;
     if mistakes.flits(link) {
-        return 2.0 * FLIT.1 / wire(connection);
+        return 2.0 * FLIT.1 / connection.raw();
     }
     let symbols = mistakes.dllp_limits(link, *mps)[which];
-    symbols * mistakes.symbol_bytes(link) / wire(connection) + DLLP / wire(connection)
+    symbols * mistakes.symbol_bytes(link) / connection.raw() + DLLP / connection.raw()
 }
