@@ -10,7 +10,7 @@ use crate::statistics::{Distribution, Series};
 use crate::target::{MeasureError, Measured, Target};
 use tlplab_device::bench_engine::EngineProfile;
 use tlplab_fabric::config::HostConfig;
-use tlplab_model::{Access, Connection, Link, Operation, OrderedSets, Party, Span, bandwidth};
+use tlplab_model::{Access, Bytes, Connection, Link, OrderedSets, Party, Span};
 use tlplab_transaction::CompletionPolicy;
 use tlplab_units::{Duration, Time};
 
@@ -22,10 +22,6 @@ pub struct ClosedForm {
     /// Seconds from end to end of the link.
     flight: f64,
 }
-
-/// Bytes of a read request on the wire, and of a completion without its data.
-const REQUEST: f64 = 24.0;
-const COMPLETION: f64 = 20.0;
 
 impl ClosedForm {
     /// The closed form of this machine.
@@ -58,35 +54,53 @@ impl ClosedForm {
         bytes / self.connection.raw()
     }
 
-    /// Seconds that the engine takes before and after an operation, and those that each operation keeps it busy.
-    fn engine_times(&self, case: &Case, write: bool) -> (f64, f64) {
-        let (command, dma) = (&self.engine().command, &self.engine().dma);
-        match case.interface {
-            Interface::Command => (seconds(command.issue + command.completion), 0.0),
-            Interface::Dma => {
-                let inside = dma.internal_rate.map_or(0.0, |rate| (case.size * 8) as f64 / rate as f64);
-                let _ = write;
-                (
-                    seconds(dma.issue + dma.completion) + inside,
-                    seconds(dma.occupies(case.device_offset, case.size)),
-                )
-            }
-        }
+    /// Bytes on the wire of a transfer's writes, of its read requests, and of their completions, each TLP as aligned as the device has it.
+    fn bytes(&self, case: &Case) -> [f64; 3] {
+        self.aligned(case, self.machine.device.tlp_alignment)
     }
 
-    /// Seconds from a read's beginning to its end, alone.
+    /// The same with TLPs that take multiples of `alignment`. All TLPs of a transfer are taken as equal.
+    fn aligned(&self, case: &Case, alignment: u64) -> [f64; 3] {
+        let (span, alignment) = (span_of(case), alignment as f64);
+        let cost = |access| self.connection.cost(Party::Device, access, span);
+        let aligned = |bytes: f64, tlps: u64| {
+            let tlps = tlps as f64;
+            (bytes / tlps / alignment).ceil() * alignment * tlps
+        };
+        [
+            aligned(cost(Access::Write).up, self.connection.writes(span)),
+            aligned(cost(Access::Read).up, self.connection.reads(span)),
+            aligned(cost(Access::Read).down, self.connection.completions(span)),
+        ]
+    }
+
+    /// Seconds of an operation in the device, alone, besides what is on the wire.
+    fn inside(&self, case: &Case, write: bool) -> f64 {
+        let (command, dma) = (&self.engine().command, &self.engine().dma);
+        let (overhead, passes) = match (case.interface, write) {
+            (Interface::Command, false) => (command.read, Duration::ZERO),
+            (Interface::Command, true) => (command.write, Duration::ZERO),
+            (Interface::Dma, false) => (dma.reads.overhead, dma.read_passes(case.device_offset, case.size)),
+            (Interface::Dma, true) => (dma.writes.overhead, dma.write_passes(case.device_offset, case.size)),
+        };
+        seconds(overhead.issue + overhead.completion + passes)
+    }
+
+    /// Seconds from a read's beginning to its end, alone. Its requests leave one after the other while the first is under way.
     fn read_latency(&self, case: &Case) -> f64 {
-        let span = span_of(case);
-        let back = self.connection.cost(Party::Device, Access::Read, span).down;
-        let (engine, _) = self.engine_times(case, false);
-        let device = seconds(self.machine.fabric.devices[0].latency) * 2.0;
-        engine
-            + device
-            + self.wire(REQUEST)
+        let [_, request, completions] = self.bytes(case);
+        let requests = self.connection.reads(span_of(case));
+        let interval = match case.interface {
+            Interface::Dma => seconds(self.engine().dma.reads.interval_within * (requests - 1)),
+            Interface::Command => 0.0,
+        };
+        self.inside(case, false)
+            + seconds(self.machine.fabric.devices[0].latency) * 2.0
+            + self.wire(request / requests as f64)
             + self.flight * 2.0
             + seconds(self.host().latency) * 2.0
             + self.memory(case)
-            + self.wire(back.max(COMPLETION))
+            + self.wire(completions).max(interval + self.wire(completions / requests as f64))
     }
 
     /// Seconds from a request's arrival at memory to its data.
@@ -111,50 +125,54 @@ impl ClosedForm {
 
     /// Seconds from a write's beginning until its last TLP is accepted for sending, alone.
     fn write_accepted(&self, case: &Case) -> f64 {
-        let span = span_of(case);
-        let cost = self.connection.cost(Party::Device, Access::Write, span).up;
-        let writes = self.connection.writes(span) as f64;
-        self.engine_times(case, true).0 + self.wire(cost * (1.0 - 1.0 / writes))
+        let [bytes, ..] = self.bytes(case);
+        let writes = self.connection.writes(span_of(case)) as f64;
+        self.inside(case, true) + self.wire(bytes * (1.0 - 1.0 / writes))
     }
 
     fn latency(&self, case: &Case) -> f64 {
-        match case.test {
-            Test::LatWrrd => {
-                // The read request leaves behind the last TLP of the write.
-                let span = span_of(case);
-                let cost = self.connection.cost(Party::Device, Access::Write, span).up;
-                let last = self.wire(cost / self.connection.writes(span) as f64);
-                let (engine, _) = self.engine_times(case, true);
-                self.write_accepted(case) + last.max(engine) - engine + self.read_latency(case)
-            }
-            _ => self.read_latency(case),
+        if case.test == Test::LatRd {
+            return self.read_latency(case);
         }
+        // The read request leaves behind the last TLP of the write.
+        let [bytes, ..] = self.bytes(case);
+        let last = self.wire(bytes / self.connection.writes(span_of(case)) as f64);
+        let issue = match case.interface {
+            Interface::Command => self.engine().command.read.issue,
+            Interface::Dma => self.engine().dma.reads.overhead.issue,
+        };
+        self.write_accepted(case) + (last - seconds(issue)).max(0.0) + self.read_latency(case)
     }
 
     /// Transfers per second, of one direction.
     fn rate(&self, case: &Case) -> f64 {
-        let span = span_of(case);
-        let (operation, reads, writes) = match case.test {
-            Test::BwWr => (Operation::Write, 0.0, 1.0),
-            Test::BwRdwr => (Operation::ReadWrite, 1.0, 1.0),
-            _ => (Operation::Read, 1.0, 0.0),
+        let (reads, writes) = match case.test {
+            Test::BwWr => (0.0, 1.0),
+            Test::BwRdwr => (1.0, 1.0),
+            _ => (1.0, 0.0),
         };
-        let link = bandwidth(&self.connection, operation, span).transfers;
-        let (_, busy) = self.engine_times(case, false);
-        let slots = f64::from(self.engine().dma.slots);
-        let sent = reads * self.connection.cost(Party::Device, Access::Read, span).up
-            + writes * self.connection.cost(Party::Device, Access::Write, span).up;
-        let transmit = self.engine().transmit.map_or(f64::INFINITY, |rate| rate as f64 / 8.0 / sent);
+        let [write, request, completions] = self.bytes(case);
+        let (up, down) = (reads * request + writes * write, reads * completions);
+        let dma = &self.engine().dma;
+        let passes = [
+            reads * seconds(dma.read_passes(case.device_offset, case.size)),
+            writes * seconds(dma.write_passes(case.device_offset, case.size)),
+        ];
+        let transmission = &dma.transmission;
+        let [write_beats, request_beats, _] = self.aligned(case, transmission.beat);
+        let beats = (writes * write_beats + reads * request_beats) / transmission.beat as f64
+            * seconds(transmission.beat_time);
         let memory = self
             .host()
             .memory
             .bandwidth
-            .map_or(f64::INFINITY, |rate| rate as f64 / 8.0 / case.size as f64 / (reads + writes));
-        let in_flight = slots
-            / (reads * self.read_latency(case) + writes * self.write_accepted(case)).max(f64::MIN_POSITIVE);
-        [link, 1.0 / (busy * (reads + writes)), transmit, memory, in_flight]
-            .into_iter()
-            .fold(f64::INFINITY, f64::min)
+            .map_or(0.0, |rate| (reads + writes) * (case.size * 8) as f64 / rate as f64);
+        // Little's law: of operations, and of the requests of reads.
+        let slots =
+            f64::from(dma.slots.min(dma.reads.requests)) / self.connection.reads(span_of(case)) as f64;
+        let in_flight = reads * (self.read_latency(case) - seconds(dma.reads.overhead.issue)) / slots;
+        let each = [1.0 / self.connection.rate(Bytes { up, down }), beats, memory, in_flight];
+        1.0 / each.into_iter().chain(passes).fold(0.0, f64::max)
     }
 }
 

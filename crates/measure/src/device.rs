@@ -4,7 +4,9 @@ use crate::clock::Clock;
 use crate::target::MeasureError;
 use serde::{Deserialize, Deserializer};
 use tlplab_device::EngineProfile;
-use tlplab_device::bench_engine::{CommandInterface, DmaEngine};
+use tlplab_device::bench_engine::{
+    CommandInterface, DmaEngine, Overhead, Passing, ReadBuffer, ReadUnit, Transmission, WriteUnit,
+};
 use tlplab_units::{Duration, Mps, Mrrs, QuantityError, quantity};
 
 /// A device that benchmarks run on.
@@ -22,6 +24,8 @@ pub struct DeviceProfile {
     pub mrrs: Mrrs,
     /// Read requests that it may have outstanding.
     pub tags: u16,
+    /// TLPs take multiples of so many bytes on its link, in both directions.
+    pub tlp_alignment: u64,
     /// Its engine.
     pub engine: EngineProfile,
 }
@@ -70,20 +74,32 @@ pub fn parse(name: &str, text: &str) -> Result<DeviceProfile, MeasureError> {
     let (Some(mps), Some(mrrs)) = (mps, mrrs) else {
         return Err(refuse("link.mps and link.mrrs are powers of two from 128B to 4096B".into()));
     };
-    let Dma { chunk, alignment, slots, .. } = file.dma;
+    let Dma { slots, alignment, read, write, transmission } = file.dma;
     for (key, value) in [
         ("clock.hz", file.clock.hz),
         ("clock.cycles_per_tick", file.clock.cycles_per_tick.into()),
-        ("link.tags", file.link.tags.into()),
-        ("command.slots", file.command.slots.into()),
-        ("dma.chunk", chunk),
-        ("dma.alignment", alignment),
         ("dma.slots", slots.into()),
+        ("dma.alignment", alignment),
+        ("dma.read.requests", read.requests.into()),
+        ("dma.read.aligned.chunk", read.aligned.chunk),
+        ("dma.read.unaligned.chunk", read.unaligned.chunk),
+        ("dma.write.passing.chunk", write.passing.chunk),
+        ("dma.write.segment", write.segment),
+        ("dma.transmission.beat", transmission.beat),
     ] {
         if value == 0 {
             return Err(refuse(format!("{key} is 0; it is at least 1")));
         }
     }
+    if let Some(buffer) = &read.buffer
+        && (buffer.block == 0
+            || u64::from(buffer.blocks) * buffer.block < u64::from(mrrs.bytes()) + buffer.block)
+    {
+        return Err(refuse(
+            "dma.read.buffer does not hold a read request that is not aligned; give it more blocks".into(),
+        ));
+    }
+    let overhead = |table: &OverheadTable| Overhead { issue: table.issue, completion: table.completion };
     Ok(DeviceProfile {
         name: name.into(),
         title: file.title,
@@ -91,25 +107,44 @@ pub fn parse(name: &str, text: &str) -> Result<DeviceProfile, MeasureError> {
         mps,
         mrrs,
         tags: file.link.tags,
+        tlp_alignment: file.link.tlp_alignment,
         engine: EngineProfile {
             between: file.between,
-            mps: mps.bytes(),
-            transmit: file.link.transmit,
             command: CommandInterface {
                 limit: file.command.limit,
-                issue: file.command.issue,
-                completion: file.command.completion,
-                slots: file.command.slots,
+                read: overhead(&file.command.read),
+                write: overhead(&file.command.write),
             },
             dma: DmaEngine {
-                issue: file.dma.issue,
-                completion: file.dma.completion,
-                interval: file.dma.interval,
-                chunk,
-                chunk_interval: file.dma.chunk_interval,
-                alignment,
                 slots,
-                internal_rate: file.dma.internal_rate,
+                alignment,
+                reads: ReadUnit {
+                    overhead: Overhead { issue: read.issue, completion: read.completion },
+                    mrrs: mrrs.bytes(),
+                    requests: read.requests,
+                    interval: read.interval,
+                    interval_within: read.interval_within,
+                    buffer: read.buffer.map(|b| ReadBuffer {
+                        block: b.block,
+                        blocks: b.blocks,
+                        margin: b.margin,
+                    }),
+                    aligned: read.aligned.into(),
+                    unaligned: read.unaligned.into(),
+                },
+                writes: WriteUnit {
+                    overhead: Overhead { issue: write.issue, completion: write.completion },
+                    mps: mps.bytes(),
+                    passing: write.passing.into(),
+                    segment: write.segment,
+                    idle_after_segment: write.idle_after_segment,
+                    idle_after_part: write.idle_after_part,
+                },
+                transmission: Transmission {
+                    beat: transmission.beat,
+                    beat_time: transmission.beat_time,
+                    answered: transmission.answered,
+                },
             },
         },
     })
@@ -145,8 +180,8 @@ struct Link {
     #[serde(deserialize_with = "size")]
     mrrs: u64,
     tags: u16,
-    #[serde(default, deserialize_with = "rate")]
-    transmit: Option<u64>,
+    #[serde(deserialize_with = "size")]
+    tlp_alignment: u64,
 }
 
 #[derive(Deserialize)]
@@ -154,31 +189,99 @@ struct Link {
 struct Command {
     #[serde(deserialize_with = "size")]
     limit: u64,
+    read: OverheadTable,
+    write: OverheadTable,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OverheadTable {
     #[serde(deserialize_with = "time")]
     issue: Duration,
     #[serde(deserialize_with = "time")]
     completion: Duration,
-    slots: u32,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Dma {
+    slots: u32,
+    #[serde(deserialize_with = "size")]
+    alignment: u64,
+    read: Read,
+    write: Write,
+    transmission: TransmissionTable,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TransmissionTable {
+    #[serde(deserialize_with = "size")]
+    beat: u64,
+    #[serde(deserialize_with = "time")]
+    beat_time: Duration,
+    #[serde(default, deserialize_with = "size")]
+    answered: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Read {
     #[serde(deserialize_with = "time")]
     issue: Duration,
     #[serde(deserialize_with = "time")]
     completion: Duration,
+    requests: u32,
     #[serde(deserialize_with = "time")]
     interval: Duration,
+    #[serde(deserialize_with = "time")]
+    interval_within: Duration,
+    buffer: Option<Buffer>,
+    aligned: PassingTable,
+    unaligned: PassingTable,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Buffer {
+    #[serde(deserialize_with = "size")]
+    block: u64,
+    blocks: u32,
+    margin: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PassingTable {
+    #[serde(default, deserialize_with = "time")]
+    start: Duration,
+    #[serde(deserialize_with = "time")]
+    chunk_time: Duration,
     #[serde(deserialize_with = "size")]
     chunk: u64,
+    #[serde(default, deserialize_with = "size")]
+    segment: u64,
+}
+
+impl From<PassingTable> for Passing {
+    fn from(table: PassingTable) -> Self {
+        let PassingTable { start, chunk_time, chunk, segment } = table;
+        Self { start, chunk_time, chunk, segment }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Write {
     #[serde(deserialize_with = "time")]
-    chunk_interval: Duration,
+    issue: Duration,
+    #[serde(deserialize_with = "time")]
+    completion: Duration,
+    passing: PassingTable,
     #[serde(deserialize_with = "size")]
-    alignment: u64,
-    slots: u32,
-    #[serde(default, deserialize_with = "rate")]
-    internal_rate: Option<u64>,
+    segment: u64,
+    idle_after_segment: u32,
+    idle_after_part: u32,
 }
 
 fn quantity<'de, D: Deserializer<'de>, T>(
@@ -194,8 +297,4 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error
 
 fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     quantity(deserializer, quantity::size)
-}
-
-fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    quantity(deserializer, quantity::rate).map(Some)
 }

@@ -80,12 +80,14 @@ fn experiment_of(setup: &Setup, device: &DeviceProfile) -> String {
     format!(
         "title = \"benchmark\"\nstop = \"1s\"\nfidelity = \"length-only\"\nhost.profile = {}\n{keys}\
          [device.{DEVICE}]\nunder = \"host.rp0\"\nlink = {}\nmps = \"{}B\"\nmrrs = \"{}B\"\ntags = {}\n\
+         [link.{DEVICE}]\ntlp_alignment = \"{}B\"\n\
          [load]\n{DEVICE} = {{ op = \"read\", size = \"64B\" }}\n",
         quoted(&setup.host),
         quoted(&setup.link),
         device.mps.bytes(),
         device.mrrs.bytes(),
         device.tags,
+        device.tlp_alignment,
     )
 }
 

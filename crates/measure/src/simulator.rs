@@ -43,8 +43,7 @@ impl Simulator {
             count,
             seed: case.seed,
         };
-        let engine =
-            BenchEngine::new(self.machine.device.engine.clone(), job, Box::new(Shared(recorder.clone())));
+        let engine = BenchEngine::new(&self.machine.device.engine, job, Box::new(Shared(recorder.clone())));
         let mut builder = Builder::new(FabricConfig { seed: case.seed, ..self.machine.fabric.clone() });
         builder.device(DEVICE, Box::new(engine), Vec::new(), true);
         builder.build().map_err(|error| MeasureError::Build(error.to_string()))

@@ -7,10 +7,6 @@ use tlplab_units::Duration;
 pub struct EngineProfile {
     /// From the end of a measured operation to the beginning of the next.
     pub between: Duration,
-    /// Max_Payload_Size: its writes are cut at multiples of it.
-    pub mps: u32,
-    /// Transmits at most so many bits of TLPs per second, headers and framing among them; `None`: as fast as the link.
-    pub transmit: Option<u64>,
     /// Operations without a descriptor, of a few bytes.
     pub command: CommandInterface,
     /// The DMA engine.
@@ -22,78 +18,165 @@ pub struct EngineProfile {
 pub struct CommandInterface {
     /// Bytes of an operation at most.
     pub limit: u64,
-    /// From the beginning of an operation to its first TLP.
+    /// Of reads.
+    pub read: Overhead,
+    /// Of writes.
+    pub write: Overhead,
+}
+
+/// What an operation costs that is alone in the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overhead {
+    /// From the beginning of an operation until the engine takes it (a descriptor is written and fetched).
     pub issue: Duration,
-    /// From the last byte of a read, or the acceptance of a write, to its end.
+    /// From the last byte of a read, or the acceptance of a write by the link, until the operation is over.
     pub completion: Duration,
-    /// Operations at once.
-    pub slots: u32,
 }
 
 /// An engine that takes descriptors and moves data between the host and a memory of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DmaEngine {
-    /// From the beginning of an operation (its descriptor is written) to its first TLP.
-    pub issue: Duration,
-    /// From the last byte of a read, or the acceptance of a write, to its end.
-    pub completion: Duration,
-    /// The engine begins no operation sooner than this after another, plus what the chunks of that one take.
-    pub interval: Duration,
-    /// The device's memory is accessed in chunks of so many bytes, counted from the last address before the first byte that is a
-    /// multiple of `alignment`.
-    pub chunk: u64,
-    /// Time of a chunk.
-    pub chunk_interval: Duration,
+    /// Descriptors that it holds of each direction: operations at once.
+    pub slots: u32,
     /// Alignment of the device's memory in bytes.
     pub alignment: u64,
-    /// Operations at once.
-    pub slots: u32,
-    /// Data move inside the device at so many bits per second after they have come and before they go; `None`: at once.
-    pub internal_rate: Option<u64>,
+    /// How reads are done.
+    pub reads: ReadUnit,
+    /// How writes are done.
+    pub writes: WriteUnit,
+    /// The way to the link.
+    pub transmission: Transmission,
 }
 
-impl DmaEngine {
-    /// Chunks of `bytes` at `offset` in the device's memory.
-    pub fn chunks(&self, offset: u64, bytes: u64) -> u64 {
-        (offset % self.alignment + bytes).div_ceil(self.chunk)
-    }
-
-    /// How long an operation keeps the engine from beginning another.
-    pub fn occupies(&self, offset: u64, bytes: u64) -> Duration {
-        self.interval + self.chunk_interval * self.chunks(offset, bytes)
-    }
+/// The way to the link, which all TLPs share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmission {
+    /// Width in bytes: a TLP takes whole beats.
+    pub beat: u64,
+    /// Time of a beat; with none, TLPs wait for nothing but the link.
+    pub beat_time: Duration,
+    /// Besides its own, a read request takes a beat for each so many bytes it asks for: the Acks of their completions. 0: none.
+    pub answered: u64,
 }
 
-impl EngineProfile {
-    /// No cost at all: what is left is what link and host cost.
-    pub fn ideal() -> Self {
+/// Reads: requests, a buffer for what comes back, and the way from it into the device's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadUnit {
+    /// Of an operation.
+    pub overhead: Overhead,
+    /// Max_Read_Request_Size: where operations are cut.
+    pub mrrs: u32,
+    /// Requests at once.
+    pub requests: u32,
+    /// From the last request of an operation to the first of the next.
+    pub interval: Duration,
+    /// From one request of an operation to the next.
+    pub interval_within: Duration,
+    /// Where data wait; `None`: without limit.
+    pub buffer: Option<ReadBuffer>,
+    /// Passing of data that begin and end at the alignment of the device's memory.
+    pub aligned: Passing,
+    /// Passing of other data: chunks are counted of the words before the one with the last byte.
+    pub unaligned: Passing,
+}
+
+/// A ring of blocks. A request takes as many as its data will fill, one after the other; what does not fit before the end of the ring
+/// begins again at its start. There the engine waits until the buffer is empty but for the operation before the present one, except if
+/// the buffer is full anyway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadBuffer {
+    /// Bytes of a block.
+    pub block: u64,
+    /// Blocks.
+    pub blocks: u32,
+    /// The buffer is full when no more blocks than these would be left.
+    pub margin: u32,
+}
+
+/// How long data keep the way into the device's memory: a start, and so much for each chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passing {
+    /// For an operation.
+    pub start: Duration,
+    /// For a chunk.
+    pub chunk_time: Duration,
+    /// Bytes of a chunk.
+    pub chunk: u64,
+    /// Where both ends of an operation are unaligned, one chunk more for each segment of so many bytes; 0: none.
+    pub segment: u64,
+}
+
+/// Writes: out of the device's memory, onto the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteUnit {
+    /// Of an operation.
+    pub overhead: Overhead,
+    /// Max_Payload_Size: where operations are cut.
+    pub mps: u32,
+    /// How long an operation keeps the way out of the device's memory. Chunks begin at multiples of the alignment.
+    pub passing: Passing,
+    /// The link gets an operation in segments of so many bytes.
+    pub segment: u64,
+    /// Beats after a whole segment in which nothing goes.
+    pub idle_after_segment: u32,
+    /// Beats after a part of one.
+    pub idle_after_part: u32,
+}
+
+impl Default for DmaEngine {
+    /// No cost at all, 32 operations at once, MPS 256, MRRS 512.
+    fn default() -> Self {
+        let free = Passing { chunk: 4096, ..Passing::default() };
         Self {
-            between: Duration::ZERO,
-            mps: 256,
-            transmit: None,
-            command: CommandInterface {
-                limit: 64,
-                issue: Duration::ZERO,
-                completion: Duration::ZERO,
-                slots: 32,
-            },
-            dma: DmaEngine {
-                issue: Duration::ZERO,
-                completion: Duration::ZERO,
+            slots: 32,
+            alignment: 1,
+            reads: ReadUnit {
+                overhead: Overhead::default(),
+                mrrs: 512,
+                requests: 256,
                 interval: Duration::ZERO,
-                chunk: 4096,
-                chunk_interval: Duration::ZERO,
-                alignment: 1,
-                slots: 32,
-                internal_rate: None,
+                interval_within: Duration::ZERO,
+                buffer: None,
+                aligned: free,
+                unaligned: free,
             },
+            writes: WriteUnit {
+                overhead: Overhead::default(),
+                mps: 256,
+                passing: free,
+                segment: 4096,
+                idle_after_segment: 0,
+                idle_after_part: 0,
+            },
+            transmission: Transmission { beat: 16, beat_time: Duration::ZERO, answered: 0 },
         }
     }
 }
 
-/// Time of `bytes` at a rate in bits per second, rounded up; none without a rate.
-pub(super) fn time_of(bytes: u64, rate: Option<u64>) -> Duration {
-    let Some(rate) = rate else { return Duration::ZERO };
-    let fs = (u128::from(bytes) * 8 * 1_000_000_000_000_000).div_ceil(u128::from(rate));
-    Duration::from_fs(fs as u64)
+impl DmaEngine {
+    /// How long the data of a read keep the way into the device's memory.
+    pub fn read_passes(&self, offset: u64, bytes: u64) -> Duration {
+        let (head, tail) = (offset % self.alignment, (offset + bytes) % self.alignment);
+        let ReadUnit { aligned, unaligned, .. } = &self.reads;
+        if head == 0 && tail == 0 {
+            return aligned.time_of(bytes.div_ceil(aligned.chunk));
+        }
+        let before_last = bytes - 1;
+        let chunks = (before_last - before_last % self.alignment).div_ceil(unaligned.chunk).max(1);
+        let segments =
+            if head > 0 && tail > 0 && unaligned.segment > 0 { bytes.div_ceil(unaligned.segment) } else { 0 };
+        unaligned.time_of(chunks + segments)
+    }
+
+    /// How long the data of a write keep the way out of the device's memory.
+    pub fn write_passes(&self, offset: u64, bytes: u64) -> Duration {
+        let passing = &self.writes.passing;
+        passing.time_of((offset % self.alignment + bytes).div_ceil(passing.chunk))
+    }
+}
+
+impl Passing {
+    fn time_of(&self, chunks: u64) -> Duration {
+        self.start + self.chunk_time * chunks
+    }
 }

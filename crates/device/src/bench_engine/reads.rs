@@ -1,0 +1,237 @@
+//! Reads of the DMA engine: which requests leave when, and the way of their data into the device's memory.
+//!
+//! Operations are cut into requests that leave in order, as far as requests at once and the buffer allow. Data pass into the device's
+//! memory in the order of the requests, whenever they come; then the request and its place in the buffer are free again. An operation
+//! is over when its data, complete, have passed once more as a whole: seen alone it is stored and then forwarded.
+
+use crate::bench_engine::step::Step;
+use crate::bench_engine::transmitter::{Request as Tlp, Transmitter};
+use crate::bench_engine::{DmaEngine, ReadBuffer, ReadUnit};
+use crate::contract::{Context, OpId};
+use std::collections::VecDeque;
+use tlplab_transaction::split::{Chunk, RequestChunks, RequestPolicy, split_request};
+use tlplab_units::{Duration, Time};
+
+/// A request that is under way, or whose data wait to pass.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    /// By which it comes back; known when it has left.
+    op: Option<OpId>,
+    blocks: u32,
+    passes: Duration,
+    /// Of the last request of an operation: how long the data of those before it took to pass.
+    last: Option<Duration>,
+    arrived: bool,
+}
+
+/// The operation that is cut into requests.
+#[derive(Debug)]
+struct Cutting {
+    requests: RequestChunks,
+    bytes: u64,
+    passes: Duration,
+}
+
+pub(super) struct Reads {
+    unit: ReadUnit,
+    engine: DmaEngine,
+    device_offset: u64,
+    /// Operations on their way to the engine, and those it has taken: address and bytes.
+    descriptors: VecDeque<(u64, u64)>,
+    taken: VecDeque<(u64, u64)>,
+    cutting: Option<Cutting>,
+    /// Requests that have left, oldest first.
+    requests: VecDeque<Request>,
+    ring: Ring,
+    /// Operations of which a request has left, and those whose data have passed.
+    begun: u64,
+    passed: u64,
+    /// No request leaves before.
+    issue_free: Time,
+    /// A timer will tell when a request can leave; another when the oldest data have passed.
+    issuing: bool,
+    passing: bool,
+    pass_free: Time,
+}
+
+impl Reads {
+    pub(super) fn new(engine: DmaEngine, device_offset: u64) -> Self {
+        Self {
+            unit: engine.reads,
+            engine,
+            device_offset,
+            descriptors: VecDeque::new(),
+            taken: VecDeque::new(),
+            cutting: None,
+            requests: VecDeque::new(),
+            ring: Ring::default(),
+            begun: 0,
+            passed: 0,
+            issue_free: Time::ZERO,
+            issuing: false,
+            passing: false,
+            pass_free: Time::ZERO,
+        }
+    }
+
+    /// An operation begins.
+    pub(super) fn begin(&mut self, cx: &mut Context<'_>, address: u64, bytes: u64) {
+        self.descriptors.push_back((address, bytes));
+        Step::ReadTaken.after(cx, self.unit.overhead.issue);
+    }
+
+    /// The engine has taken the oldest descriptor.
+    pub(super) fn taken(&mut self, cx: &mut Context<'_>, way: &mut Transmitter) {
+        self.taken.extend(self.descriptors.pop_front());
+        self.issue(cx, way);
+    }
+
+    /// Requests leave as long as they can.
+    fn issue(&mut self, cx: &mut Context<'_>, way: &mut Transmitter) {
+        while !self.issuing && self.next_operation() {
+            if self.requests.len() >= self.unit.requests as usize {
+                return;
+            }
+            if self.issue_free > cx.now() {
+                self.issuing = true;
+                return cx.timer(self.issue_free, Step::ReadIssue.id());
+            }
+            let Some(cutting) = &mut self.cutting else { return };
+            let Some(chunk) = cutting.requests.peek() else { return };
+            let blocks = self.unit.buffer.map_or(0, |buffer| {
+                let skew = (self.device_offset + chunk.offset) % self.engine.alignment;
+                (skew + u64::from(chunk.bytes)).div_ceil(buffer.block) as u32
+            });
+            if let Some(buffer) = self.unit.buffer {
+                // While the first request of an operation has not left, the operation before it is the one that may be under way.
+                let before = self.begun - u64::from(chunk.offset > 0);
+                let may_remain = u64::from(chunk.offset == 0);
+                if !self.ring.has_room(&buffer, blocks, before.saturating_sub(may_remain), self.passed) {
+                    return;
+                }
+            }
+            self.leaves(cx, way, chunk, blocks);
+        }
+    }
+
+    /// The timer of `issue` has come.
+    pub(super) fn issue_again(&mut self, cx: &mut Context<'_>, way: &mut Transmitter) {
+        self.issuing = false;
+        self.issue(cx, way);
+    }
+
+    /// Is there an operation of which something is left to ask for?
+    fn next_operation(&mut self) -> bool {
+        if self.cutting.is_none()
+            && let Some((address, bytes)) = self.taken.pop_front()
+        {
+            let requests = split_request(address, bytes, self.unit.mrrs, RequestPolicy::Aligned);
+            let passes = self.engine.read_passes(self.device_offset, bytes);
+            self.cutting = Some(Cutting { requests, bytes, passes });
+        }
+        self.cutting.is_some()
+    }
+
+    fn leaves(&mut self, cx: &mut Context<'_>, way: &mut Transmitter, chunk: Chunk, blocks: u32) {
+        let Some(cutting) = &mut self.cutting else { return };
+        cutting.requests.next();
+        // The time of an operation is spread over its requests.
+        let until = |bytes: u64| share(cutting.passes, bytes, cutting.bytes);
+        let before = until(chunk.offset);
+        let passes = until(chunk.offset + u64::from(chunk.bytes)) - before;
+        let last = cutting.requests.is_finished().then_some(before);
+        let (address, bytes) = (chunk.address, chunk.bytes.into());
+        way.push(cx, Tlp { write: false, address, bytes, idle: 0, last_of_operation: last.is_some() });
+        self.requests.push_back(Request { op: None, blocks, passes, last, arrived: false });
+        self.ring.takes(blocks);
+        self.begun += u64::from(chunk.offset == 0);
+        let interval = if last.is_some() { self.unit.interval } else { self.unit.interval_within };
+        self.issue_free = cx.now() + interval;
+        if last.is_some() {
+            self.cutting = None;
+        }
+    }
+
+    /// The data of a request have come.
+    pub(super) fn arrived(&mut self, cx: &mut Context<'_>, way: &mut Transmitter, op: OpId) {
+        while let Some(left) = way.next_left() {
+            if let Some(request) = self.requests.iter_mut().find(|request| request.op.is_none()) {
+                request.op = Some(left);
+            }
+        }
+        if let Some(request) = self.requests.iter_mut().find(|request| request.op == Some(op)) {
+            request.arrived = true;
+        }
+        self.pass(cx, way);
+    }
+
+    /// The oldest data pass if they are there.
+    fn pass(&mut self, cx: &mut Context<'_>, way: &mut Transmitter) {
+        while !self.passing
+            && let Some(request) = self.requests.front().filter(|request| request.arrived)
+        {
+            self.pass_free = self.pass_free.max(cx.now()) + request.passes;
+            if self.pass_free > cx.now() {
+                self.passing = true;
+                cx.timer(self.pass_free, Step::ReadPassed.id());
+            } else {
+                self.retire(cx, way);
+            }
+        }
+    }
+
+    /// The timer of `pass` has come.
+    pub(super) fn has_passed(&mut self, cx: &mut Context<'_>, way: &mut Transmitter) {
+        self.passing = false;
+        self.retire(cx, way);
+        self.pass(cx, way);
+    }
+
+    /// The oldest data are in the device's memory.
+    fn retire(&mut self, cx: &mut Context<'_>, way: &mut Transmitter) {
+        let Some(request) = self.requests.pop_front() else { return };
+        self.ring.frees(request.blocks);
+        if let Some(again) = request.last {
+            self.passed += 1;
+            Step::ReadOver.after(cx, again + self.unit.overhead.completion);
+        }
+        self.issue(cx, way);
+    }
+}
+
+/// The blocks of a read buffer that are taken.
+#[derive(Debug, Default)]
+struct Ring {
+    taken: u32,
+    /// Where the next request's blocks begin.
+    next: u32,
+    /// The next request begins again at the start, and before that so many operations must have passed.
+    begins_again: Option<u64>,
+}
+
+impl Ring {
+    /// Is there room for the next request? At the end of the ring, `before` operations have to pass unless the buffer is full.
+    fn has_room(&mut self, buffer: &ReadBuffer, blocks: u32, before: u64, passed: u64) -> bool {
+        if self.begins_again.is_none() && self.next + blocks > buffer.blocks {
+            let full = self.taken + blocks > buffer.blocks - buffer.margin;
+            self.begins_again = Some(if full { 0 } else { before });
+            self.next = 0;
+        }
+        self.begins_again.is_none_or(|before| passed >= before) && self.taken + blocks <= buffer.blocks
+    }
+
+    fn takes(&mut self, blocks: u32) {
+        self.begins_again = None;
+        self.next += blocks;
+        self.taken += blocks;
+    }
+
+    fn frees(&mut self, blocks: u32) {
+        self.taken -= blocks;
+    }
+}
+
+/// The part of a time that belongs to the first `part` of `whole`.
+fn share(time: Duration, part: u64, whole: u64) -> Duration {
+    Duration::from_fs((u128::from(time.as_fs()) * u128::from(part) / u128::from(whole)) as u64)
+}

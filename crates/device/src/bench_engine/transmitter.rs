@@ -1,0 +1,92 @@
+//! The way to the link, which reads and writes share: one TLP after the other, in whole beats.
+
+use crate::bench_engine::Transmission;
+use crate::bench_engine::step::Step;
+use crate::contract::{Context, OpId};
+use std::collections::VecDeque;
+use tlplab_transaction::Payload;
+
+/// Streams of reads and writes: they do not wait for each other behind the engine.
+const READS: u16 = 0;
+const WRITES: u16 = 1;
+/// Bytes of a request on the wire besides its data: framing, sequence number, LCRC and a header with a 64-bit address.
+const OVERHEAD: u64 = 24;
+
+/// A TLP that waits for the way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    pub(super) write: bool,
+    pub(super) address: u64,
+    pub(super) bytes: u64,
+    /// Beats after it in which nothing goes.
+    pub(super) idle: u64,
+    pub(super) last_of_operation: bool,
+}
+
+pub(super) struct Transmitter {
+    profile: Transmission,
+    waiting: VecDeque<Request>,
+    /// The write that was given to the link and has not been accepted.
+    given: Option<Request>,
+    /// A timer will tell when the way is free.
+    busy: bool,
+    /// Reads that have left, in their order, for who wants to know by which name they come back.
+    left: VecDeque<OpId>,
+}
+
+impl Transmitter {
+    pub(super) fn new(profile: Transmission) -> Self {
+        Self { profile, waiting: VecDeque::new(), given: None, busy: false, left: VecDeque::new() }
+    }
+
+    pub(super) fn push(&mut self, cx: &mut Context<'_>, request: Request) {
+        self.waiting.push_back(request);
+        self.send(cx);
+    }
+
+    /// What waits goes while the way is free.
+    fn send(&mut self, cx: &mut Context<'_>) {
+        while !self.busy && self.given.is_none() {
+            let Some(request) = self.waiting.pop_front() else { return };
+            if request.write {
+                cx.dma_write(WRITES, request.address, Payload::Length(request.bytes));
+                self.given = Some(request);
+            } else {
+                self.left.push_back(cx.dma_read(READS, request.address, request.bytes));
+                self.occupy(cx, &request);
+            }
+        }
+    }
+
+    /// A request keeps the way for its beats.
+    fn occupy(&mut self, cx: &mut Context<'_>, request: &Request) {
+        let Transmission { beat, beat_time, answered } = self.profile;
+        let Request { write, address, bytes, idle, .. } = *request;
+        let doublewords = if write { (address + bytes).div_ceil(4) - address / 4 } else { 0 };
+        let acks = if write || answered == 0 { 0 } else { bytes.div_ceil(answered) };
+        let time = beat_time * ((OVERHEAD + 4 * doublewords).div_ceil(beat) + acks + idle);
+        self.busy = !time.is_zero();
+        if self.busy {
+            Step::Transmit.after(cx, time);
+        }
+    }
+
+    /// The link has accepted the write that it was given: was it the last of its operation?
+    pub(super) fn accepted(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(request) = self.given.take() else { return false };
+        self.occupy(cx, &request);
+        self.send(cx);
+        request.last_of_operation
+    }
+
+    /// The way is free again.
+    pub(super) fn free(&mut self, cx: &mut Context<'_>) {
+        self.busy = false;
+        self.send(cx);
+    }
+
+    /// The oldest read that has left and of which nobody has asked.
+    pub(super) fn next_left(&mut self) -> Option<OpId> {
+        self.left.pop_front()
+    }
+}
