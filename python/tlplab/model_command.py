@@ -134,7 +134,11 @@ def bw(
     if plot is not None:
         from tlplab import model_plot
 
-        lines = [(LABELS[op], grid["size"], grid["bandwidth_bps"] / 1e9) for op, grid in grids.items()]
+        # Between the sizes asked for is the saw-tooth: the curve has them all.
+        step = -(-(max(sizes) - min(sizes) + 1) // CURVE_POINTS)
+        between = sorted({*range(min(sizes), max(sizes), step), *sizes})
+        curves = {op: model.bandwidth(between, op=op, **connection({**given})) for op in grids}
+        lines = [(LABELS[op], curve["size"], curve["bandwidth_bps"] / 1e9) for op, curve in curves.items()]
         model_plot.draw(plot, headline(first), "transfer, bytes", lines)
     if json_file == "-":
         return
@@ -154,6 +158,7 @@ def bw(
         console.print(remark, style="dim")
 
 
+CURVE_POINTS = 65_536
 LABELS = {"write": "write", "read": "read", "rdwr": "read and write"}
 
 

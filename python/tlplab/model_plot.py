@@ -19,7 +19,8 @@ def figure(title: str, axis: str, unit: str, lines: Sequence[Line]) -> Figure:
     axes = drawn.add_subplot()
     for label, points, values in lines:
         axes.plot(points, values, label=label, marker="" if len(points) > 40 else ".")
-    axes.set(title=title, xlabel=axis, ylabel=unit, ylim=(0, None))
+    axes.set_title(title, fontsize="medium", wrap=True)
+    axes.set(xlabel=axis, ylabel=unit, ylim=(0, None))
     axes.grid(alpha=0.3)
     axes.legend()
     return drawn
