@@ -11,14 +11,15 @@ fn run(target: &dyn Target, case: &Case) -> Measured {
     target.run(case, &mut |_| true).unwrap()
 }
 
-/// What the engine costs, by hand, on a host and a link that cost less: a write of 129 bytes is two chunks of 17 ns and 4.1 ns.
+/// What the engine costs, by hand, on a host that costs nothing: a write is chunks of 128 B with 17 ns each and 4 ns, so that of 129 B
+/// takes 38 ns; that of 128 B waits for its way to the link: 152 bytes are 10 beats of 16, and 2 are idle, of 2.03 ns.
 #[test]
 fn the_engines_interval_limits_small_writes() {
     let simulator = simulator("ideal", "nfp6000");
-    for (size, picoseconds) in [(64, 21_100), (128, 21_100), (129, 38_100), (257, 55_100)] {
+    for (size, picoseconds) in [(64, 21_000), (128, 24_375), (129, 38_000), (257, 55_000)] {
         let measured = run(&simulator, &Case::new(Test::BwWr, size));
         let each = measured.elapsed.as_fs() as f64 / measured.operations as f64 / 1e3;
-        assert!((each / f64::from(picoseconds) - 1.0).abs() < 1e-3, "{size}: {each} ps");
+        assert!((each / f64::from(picoseconds) - 1.0).abs() < 2e-3, "{size}: {each} ps");
     }
 }
 
