@@ -1,0 +1,102 @@
+"""The measuring device, fitted on bandwidths: what it takes for a DMA, for each piece of one, and how many reads it keeps under way.
+
+Everything else of a device profile is a rule of its engine, and stays.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+
+from tlplab import _core
+from tlplab.bench import Case
+from tlplab.errors import DatasetError
+from tlplab.measured.dataset import DataSet, Point
+from tlplab.measured.simulated import Simulated
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+# The grain of the engine: DMAs of so many bytes more take another piece.
+PIECE = 128
+
+
+@dataclass(frozen=True)
+class DeviceValue:
+    """A parameter of a device and what fixed it."""
+
+    key: str
+    text: str
+    """As TOML has it."""
+    figure: str
+    source: str
+    measured: float
+    simulated: float
+
+
+def text_of(device: str) -> str:
+    """A device profile, by name or file."""
+    known = dict(_core.bench_devices())
+    return known[device] if device in known else Path(device).read_text(encoding="utf-8")
+
+
+def with_key(text: str, key: str, value: str) -> str:
+    """A profile with one key of one table changed."""
+    table, _, name = key.rpartition(".")
+    parts = re.split(r"(?m)^(?=\[)", text)
+    for number, part in enumerate(parts):
+        if part.startswith(f"[{table}]"):
+            changed, count = re.subn(rf"(?m)^({re.escape(name)}\s*=\s*)(\"[^\"]*\"|\S+)", lambda m: m[1] + value, part)
+            parts[number] = changed if count else f"{part.rstrip()}\n{name} = {value}\n\n"
+            return "".join(parts)
+    return f"{text.rstrip()}\n\n[{table}]\n{name} = {value}\n"
+
+
+@contextmanager
+def as_file(text: str) -> Iterator[str]:
+    """The profile as a file, for as long as it is needed."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "device.toml"
+        path.write_text(text, encoding="utf-8")
+        yield str(path)
+
+
+def per_transfer(gbps: float, size: int) -> float:
+    """ns that each transfer of so many bytes takes."""
+    return size * 8 / gbps
+
+
+def writes(sets: Sequence[DataSet], size: int) -> list[Point]:
+    """Writes of a size, aligned, in the smallest windows."""
+    return [p for data in sets for p in data.points("bw_dma_sz_sweep") if p.case.test == "bw_wr" and p.case.size == size]
+
+
+def fit_device(sets: Sequence[DataSet], device: str, link: str) -> tuple[str, list[DeviceValue]]:
+    """The profile with what the writes of these machines say, and how that came about.
+
+    Writes are never answered, so that no host slows them down: 64 B take one piece, 129 B two.
+    """
+    one, two = writes(sets, PIECE // 2), writes(sets, PIECE + 1)
+    if not one or not two:
+        raise DatasetError(sets[0].path, None, None, "", "there are no writes of 64 B and of 129 B", "both are in bw_dma_sz_sweep.csv")
+    pieces = fmean(per_transfer(p.value, p.case.size) for p in two) - fmean(per_transfer(p.value, p.case.size) for p in one)
+    alone = fmean(per_transfer(p.value, p.case.size) for p in one) - pieces
+    text = text_of(device)
+    for key, value in (("dma.chunk_interval", pieces), ("dma.interval", alone)):
+        text = with_key(text, key, f'"{value:.2f}ns"')
+    source = ", ".join(data.name for data in sets)
+    with as_file(text) as path:
+        simulated = Simulated("ideal", path, link, None).run([one[0].case, two[0].case], progress=lambda _, __: None)
+    ours = [per_transfer(simulated[p.case].value, p.case.size) for p in (one[0], two[0])]
+    return text, [
+        DeviceValue("dma.interval", f"{alone:.2f}ns", "64 B write, less a piece, ns", source, alone, 2 * ours[0] - ours[1]),
+        DeviceValue("dma.chunk_interval", f"{pieces:.2f}ns", "129 B write less 64 B write, ns", source, pieces, ours[1] - ours[0]),
+    ]
