@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +15,14 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 
 from tlplab import _core
-from tlplab.bench import Case
 from tlplab.errors import DatasetError
 from tlplab.measured.dataset import DataSet, Point
 from tlplab.measured.simulated import Simulated
 
 if sys.version_info >= (3, 11):
-    import tomllib
+    pass
 else:
-    import tomli as tomllib
+    pass
 
 # The grain of the engine: DMAs of so many bytes more take another piece.
 PIECE = 128
@@ -76,7 +75,9 @@ def per_transfer(gbps: float, size: int) -> float:
 
 def writes(sets: Sequence[DataSet], size: int) -> list[Point]:
     """Writes of a size, aligned, in the smallest windows."""
-    return [p for data in sets for p in data.points("bw_dma_sz_sweep") if p.case.test == "bw_wr" and p.case.size == size]
+    return [
+        p for data in sets for p in data.points("bw_dma_sz_sweep") if p.case.test == "bw_wr" and p.case.size == size
+    ]
 
 
 def fit_device(sets: Sequence[DataSet], device: str, link: str) -> tuple[str, list[DeviceValue]]:
@@ -86,8 +87,12 @@ def fit_device(sets: Sequence[DataSet], device: str, link: str) -> tuple[str, li
     """
     one, two = writes(sets, PIECE // 2), writes(sets, PIECE + 1)
     if not one or not two:
-        raise DatasetError(sets[0].path, None, None, "", "there are no writes of 64 B and of 129 B", "both are in bw_dma_sz_sweep.csv")
-    pieces = fmean(per_transfer(p.value, p.case.size) for p in two) - fmean(per_transfer(p.value, p.case.size) for p in one)
+        raise DatasetError(
+            sets[0].path, None, None, "", "there are no writes of 64 B and of 129 B", "both are in bw_dma_sz_sweep.csv"
+        )
+    pieces = fmean(per_transfer(p.value, p.case.size) for p in two) - fmean(
+        per_transfer(p.value, p.case.size) for p in one
+    )
     alone = fmean(per_transfer(p.value, p.case.size) for p in one) - pieces
     text = text_of(device)
     for key, value in (("dma.chunk_interval", pieces), ("dma.interval", alone)):
@@ -97,6 +102,15 @@ def fit_device(sets: Sequence[DataSet], device: str, link: str) -> tuple[str, li
         simulated = Simulated("ideal", path, link, None).run([one[0].case, two[0].case], progress=lambda _, __: None)
     ours = [per_transfer(simulated[p.case].value, p.case.size) for p in (one[0], two[0])]
     return text, [
-        DeviceValue("dma.interval", f"{alone:.2f}ns", "64 B write, less a piece, ns", source, alone, 2 * ours[0] - ours[1]),
-        DeviceValue("dma.chunk_interval", f"{pieces:.2f}ns", "129 B write less 64 B write, ns", source, pieces, ours[1] - ours[0]),
+        DeviceValue(
+            "dma.interval", f"{alone:.2f}ns", "64 B write, less a piece, ns", source, alone, 2 * ours[0] - ours[1]
+        ),
+        DeviceValue(
+            "dma.chunk_interval",
+            f"{pieces:.2f}ns",
+            "129 B write less 64 B write, ns",
+            source,
+            pieces,
+            ours[1] - ours[0],
+        ),
     ]

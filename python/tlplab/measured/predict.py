@@ -51,7 +51,11 @@ def planned(sets: Sequence[DataSet]) -> list[Prediction]:
 
 def bandwidth_plan(data: DataSet, sets: Sequence[DataSet]) -> Prediction | None:
     """A machine's bandwidth, from its latencies and the others' bandwidths."""
-    others = [one for one in sets if one.machine_name != data.machine_name and one.setting.iommu == "off" and one.only("bandwidth").series]
+    others = [
+        one
+        for one in sets
+        if one.machine_name != data.machine_name and one.setting.iommu == "off" and one.only("bandwidth").series
+    ]
     latencies, bandwidths = data.only("latency"), data.only("bandwidth")
     if not others or not latencies.series or not bandwidths.series:
         return None
@@ -67,11 +71,17 @@ def iommu_plan(data: DataSet, lender: DataSet, sets: Sequence[DataSet]) -> Predi
     """A machine's runs without super-pages, with the page walks of another."""
     own = [one for one in sets if is_local(one, data)]
     lent = [one for one in sets if is_local(one, lender)]
-    others = [one for one in sets if one.machine_name != data.machine_name and one.setting.iommu == "off" and one.only("bandwidth").series]
+    others = [
+        one
+        for one in sets
+        if one.machine_name != data.machine_name and one.setting.iommu == "off" and one.only("bandwidth").series
+    ]
     if not own or not lent or not others:
         return None
     basis = f"host: its runs with the IOMMU off; IOMMU: {lender.name}"
-    return Prediction(data, "IOMMU", basis, tuple(others), tuple(one.only("latency") for one in own[:1]), (*lent[:1], lender))
+    return Prediction(
+        data, "IOMMU", basis, tuple(others), tuple(one.only("latency") for one in own[:1]), (*lent[:1], lender)
+    )
 
 
 def is_local(one: DataSet, data: DataSet) -> bool:
@@ -89,7 +99,9 @@ def predict(plan: Prediction, card: Card, progress: Progress) -> list[Comparison
         if plan.lender:
             profile = borrow_iommu(profile, fit(plan.lender, fitted, quietly).profile)
         target = Fresh(profile, fitted, link, plan.data.setting.iommu)
-        return compare(plan.data, target, card.labels(plan.own[-1] if plan.kind == "bandwidth" else plan.data), progress)
+        return compare(
+            plan.data, target, card.labels(plan.own[-1] if plan.kind == "bandwidth" else plan.data), progress
+        )
 
 
 def borrow_iommu(profile: Profile, lender: Profile) -> Profile:

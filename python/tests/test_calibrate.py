@@ -1,0 +1,175 @@
+"""Calibration finds the parameters of a host that it does not know."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tlplab import bench, cli
+from tlplab.bench import Case
+from tlplab.bench.result import CDF_COLUMNS
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+KIB, MIB = 1024, 1024**2
+WINDOWS = (8 * KIB, 64 * KIB, 256 * KIB, 1 * MIB, 3 * MIB // 2, 2 * MIB, 4 * MIB, 8 * MIB, 32 * MIB, 64 * MIB)
+# What the tests hide: no shipped host has these.
+HIDDEN = {
+    "memory": {"latency": 301.0},
+    "cache": {"hit": 214.0, "snoop": 21.0, "write_allocate": 140.0},
+    "numa": {"hop": 83.0, "write_allocate": 390.0},
+    "iommu": {"walk": 345.0, "entries": 96, "walkers": 3},
+}
+HOST = """\
+title = "A host that nobody knows"
+source = "A test"
+
+[host]
+latency = "100ns"
+rcb = "64B"
+
+[host.memory]
+latency = "{memory[latency]}ns"
+
+[host.cache]
+size = "20MiB"
+ways = 20
+ddio_ways = 3
+hit = "{cache[hit]}ns"
+snoop = "{cache[snoop]}ns"
+write_allocate = "{cache[write_allocate]}ns"
+
+[host.numa]
+hop = "{numa[hop]}ns"
+write_allocate = "{numa[write_allocate]}ns"
+
+[host.iommu]
+mode = "off"
+walk = "{iommu[walk]}ns"
+entries = {iommu[entries]}
+walkers = {iommu[walkers]}
+
+[host.jitter]
+quantiles = ["0% 0ns", "90% 0ns", "100% 40ns"]
+memory = ["0% 0ns", "95% 0ns", "100% 200ns"]
+"""
+
+
+def sweep(test: str, interface: str, caches: Iterable[str], windows: Iterable[int] = WINDOWS) -> list[Case]:
+    """64 B at random."""
+    return [Case(test, 64, window=w, pattern="random", cache=c, interface=interface, count=None if test == "bw_rd" else 2000, seed=77)
+            for c in caches for w in windows]  # fmt: skip
+
+
+def write_set(
+    folder: Path, host: str, files: dict[str, list[Case]], *, node: str = "local", iommu: str = "off"
+) -> Path:
+    """Measures a simulated machine as pcie-bench would."""
+    folder.mkdir()
+    (folder / "sys-cpuinfo.txt").write_text("model name\t: Hidden\ncache size\t: 20480 KB\n", encoding="utf-8")
+    for name, cases in files.items():
+        results = bench.run([replace(case, node=node) for case in cases], host=host, iommu=iommu)
+        (folder / f"{name}.csv").write_text(
+            "\n".join([results[0].columns, *(r.csv for r in results)]) + "\n", encoding="utf-8"
+        )
+        if name.endswith("details"):
+            rows = [CDF_COLUMNS, *(row for r in results for row in r.cdf_csv)]
+            (folder / f"{name}_cdf.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Data sets of a hidden host: as it is, with page walks, with memory of the other node."""
+    folder = tmp_path_factory.mktemp("hidden")
+    host = str(folder / "hidden.toml")
+    Path(host).write_text(HOST.format(**HIDDEN), encoding="utf-8")
+    all_caches = ("cold", "device-thrash", "device-warm", "host-warm")
+    details = [replace(case, count=20_000) for case in sweep("lat_rd", "dma", ("cold", "host-warm"), (8 * KIB,))]
+    plain = {
+        "lat_dma_sweep_rd_rnd_64": sweep("lat_rd", "dma", all_caches),
+        "lat_cmd_sweep_rd_rnd_64": sweep("lat_rd", "command", all_caches),
+        "lat_cmd_sweep_wrrd_rnd_64": sweep("lat_wrrd", "command", ("cold",)),
+        "lat_dma_sweep_wrrd_rnd_64": sweep("lat_wrrd", "dma", ("cold",)),
+        "lat_dma_details": details,
+    }
+    walks = {
+        "lat_cmd_sweep_rd_rnd_64": sweep("lat_rd", "command", ("cold",)),
+        "bw_dma_win_sweep_rd_rnd_64": sweep("bw_rd", "dma", ("cold",), (64 * MIB,)),
+    }
+    return [
+        str(write_set(folder / "hidden", host, plain)),
+        str(write_set(folder / "hidden-iommu-nosp", host, walks, iommu="nosp")),
+        str(write_set(folder / "hidden-s0-s1-s1", host, plain, node="remote")),
+    ]
+
+
+def test_a_hidden_host_is_recovered(machine: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "host.toml"
+    status = cli.status(["calibrate", *machine, "-o", str(output), "--json", str(tmp_path / "why.json")])
+    shown, said = capsys.readouterr()
+    assert status == 0, said
+    found = tomllib.loads(output.read_text(encoding="utf-8"))["host"]
+    for table, values in HIDDEN.items():
+        for key, value in values.items():
+            ours = found[table][key]
+            ours = float(ours.removesuffix("ns")) if isinstance(ours, str) else ours
+            assert ours == pytest.approx(value, rel=0.05), f"{table}.{key}"
+    assert (found["cache"]["size"], found["cache"]["ddio_ways"]) == ("20MiB", 3)
+    assert "hidden-iommu-nosp: lat_cmd_sweep_rd_rnd_64.csv" in shown, "the table says what fixed the walk"
+    why = {row["parameter"]: row for row in json.loads((tmp_path / "why.json").read_text(encoding="utf-8"))}
+    assert abs(why["memory.latency"]["simulated"] - why["memory.latency"]["measured"]) < 1
+
+
+def test_the_recovered_host_measures_like_the_hidden_one(
+    machine: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "host.toml"
+    assert cli.status(["calibrate", *machine, "-o", str(output), "--quiet"]) == 0
+    assert cli.status(["validate", *machine, "--host", str(output), "--json", "-", "--quiet"]) == 0
+    lines = {(line["host"], line["series"]): line for line in json.loads(capsys.readouterr().out)}
+    assert lines["all", "all latency"]["within_tick"] > 0.97
+    assert lines["hidden-iommu-nosp", "all bandwidth"]["max_error"] < 0.05
+    assert lines["all", "all distribution"]["p95_error"] < 0.04
+
+
+def test_latencies_are_taken_from_bandwidths_if_there_is_nothing_else(machine: list[str], tmp_path: Path) -> None:
+    host = str(Path(machine[0]).parent / "hidden.toml")
+    data = write_set(
+        tmp_path / "only",
+        host,
+        {"bw_dma_win_sweep_rd_rnd_64": sweep("bw_rd", "dma", ("cold", "host-warm"), (64 * KIB,))},
+    )
+    output = tmp_path / "host.toml"
+    assert cli.status(["calibrate", str(data), "-o", str(output), "--quiet"]) == 0
+    text = output.read_text(encoding="utf-8")
+    assert "# No latency of 64 B reads was given: what is here was taken from bandwidths, by Little's law." in text
+    found = tomllib.loads(text)["host"]
+    assert float(found["memory"]["latency"].removesuffix("ns")) == pytest.approx(HIDDEN["memory"]["latency"], rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("which", "message"),
+    [
+        (
+            slice(2, 3),
+            "this is of remote memory alone, which does not tell the way from the memory; give the same machine's data set of local",
+        ),
+        (slice(0, 0), "Missing argument 'DATASET...'"),
+    ],
+)
+def test_what_cannot_be_calibrated_is_refused(
+    machine: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], which: slice, message: str
+) -> None:
+    output = tmp_path / "host.toml"
+    assert cli.status(["calibrate", *machine[which], "-o", str(output)]) == 2
+    assert message in capsys.readouterr().err
+    assert not output.exists()
