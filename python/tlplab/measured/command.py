@@ -7,9 +7,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
+from rich.progress import Progress as RichProgress
+from rich.progress import TaskID
 
 from tlplab.errors import ExperimentError
 from tlplab.measured import hosts
@@ -18,6 +21,9 @@ from tlplab.measured.compare import Comparison, Summary, compare, summaries, tot
 from tlplab.measured.dataset import DataSet, read_dataset
 from tlplab.measured.hosts import Card, Fresh
 from tlplab.measured.machine import Setting
+from tlplab.measured.page import page
+from tlplab.measured.predict import Prediction, planned
+from tlplab.measured.predict import predict as predict_one
 from tlplab.measured.simulated import Simulated
 from tlplab.measured.target import Target
 from tlplab.outputs import check_outputs, write_text
@@ -73,48 +79,90 @@ def refusing() -> Iterator[None]:
     type=click.Choice(["off", "on", "nosp"]),
     help="How the IOMMU was set; else as the folder's name ends: -iommu, -iommu-nosp.",
 )
+@click.option("--predict", is_flag=True, help="Compare with profiles that never saw what they are compared with.")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the lines; - is the standard output.")
 @click.option(
     "--plot",
     metavar="FILE",
     help="Draw measured over simulated (.png, .svg, .pdf); of several data sets one file each.",
 )
+@click.option("--markdown", metavar="FILE|-", help="Write the page of docs/studies: fitted and predicted.")
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
-def validate(datasets: Sequence[str], host: str | None, device: str, link: str | None, iommu: str | None, json_file: str | None,
-             plot: str | None, quiet: bool) -> None:  # fmt: skip
+def validate(datasets: Sequence[str], host: str | None, device: str, link: str | None, iommu: str | None, predict: bool,
+             json_file: str | None, plot: str | None, markdown: str | None, quiet: bool) -> None:  # fmt: skip
     """Simulate everything that was measured on a machine, and say how far off the simulator is.
 
     DATASET is a folder of pcie-bench: CSV files of one machine, and what lspci, lstopo and /proc/cpuinfo said there. Every
     point of every file is simulated. A folder's name may end in -iommu or -iommu-nosp, and in -sA-sB-sC: sockets of device,
     memory and program.
 
+    With --predict the other data sets make the profiles: a machine's bandwidth is predicted from its own latencies and a
+    device fitted on the other machines; its runs with page walks from its runs without and another machine's page walks.
+
     \b
     Examples:
       tlplab validate data/hsw-Xeon-E5-2620v3_dell-t630 --plot out/t630.png
       tlplab validate data/new-machine --host new-machine.toml --json -
+      tlplab validate data/* --predict
     """
-    check_outputs({"--json": json_file, "--plot": plot}, to_stdout={"--json"}, inputs={})
+    check_outputs(
+        {"--json": json_file, "--plot": plot, "--markdown": markdown}, to_stdout={"--json", "--markdown"}, inputs={}
+    )
+    if host is not None and predict:
+        raise click.UsageError("--predict makes its own hosts; leave --host out")
     sets = read_all(datasets)
     if iommu is not None:
         sets = [replace(data, setting=Setting(iommu, data.setting.node)) for data in sets]
     plots = plot_files(plot, sets)
     card = Card(device, link)
-    found: list[Comparison] = []
+    predicted = predict_all(sets, card, quiet=quiet) if predict or markdown is not None else []
+    chosen: dict[str, str] = {}
+    fitted = [] if predict else fit_all(sets, host, card, chosen, quiet=quiet)
+    found = fitted or [one for _, comparisons in predicted for one in comparisons]
     for data in sets:
-        with refusing():
-            comparisons = validate_one(data, host, card, sets, quiet=quiet)
-        found += comparisons
-        if data.path in plots:
+        of_set = [one for one in found if one.host == data.name]
+        if data.path in plots and of_set:
             from tlplab.measured.figure import write_figure
 
-            write_figure(plots[data.path], comparisons, data.name)
+            write_figure(plots[data.path], of_set, data.name)
     lines = summaries(found)
     if len(sets) > 1:
         lines += totals(found, "all")
+    if markdown is not None:
+        write_text(markdown, page(fitted, chosen, predicted))
     if json_file is not None:
         write_text(json_file, as_json(lines))
-    if not quiet and json_file != "-":
+    if not quiet and "-" not in (json_file, markdown):
         show(lines)
+
+
+def fit_all(
+    sets: Sequence[DataSet], host: str | None, card: Card, chosen: dict[str, str], *, quiet: bool
+) -> list[Comparison]:
+    """Compares every data set with its host; `chosen` gets the hosts."""
+    found = []
+    for data in sets:
+        with refusing():
+            found += validate_one(data, host, card, sets, chosen, quiet=quiet)
+    return found
+
+
+def predict_all(sets: Sequence[DataSet], card: Card, *, quiet: bool) -> list[tuple[Prediction, list[Comparison]]]:
+    """Everything that these data sets allow to predict."""
+    found = []
+    for plan in planned(sets):
+        with refusing(), bar(quiet) as progress:
+            task = progress.add_task(f"{plan.data.name}, predicted", total=None)
+            if not quiet:
+                click.echo(f"{plan.data.name}, {plan.kind} predicted: {plan.basis}", err=True)
+            step = partial(follow, progress, task)
+            found.append((plan, predict_one(plan, card, step)))
+    return found
+
+
+def follow(progress: RichProgress, task: TaskID, done: int, many: int) -> None:
+    """Tells a progress bar how far it is."""
+    progress.update(task, completed=done, total=many)
 
 
 def plot_files(plot: str | None, sets: Sequence[DataSet]) -> dict[str, str]:
@@ -130,7 +178,7 @@ def plot_files(plot: str | None, sets: Sequence[DataSet]) -> dict[str, str]:
 
 
 def validate_one(
-    data: DataSet, host: str | None, card: Card, sets: Sequence[DataSet], *, quiet: bool
+    data: DataSet, host: str | None, card: Card, sets: Sequence[DataSet], chosen: dict[str, str], *, quiet: bool
 ) -> list[Comparison]:
     """Compares one data set with its host."""
     labels = card.labels(data)
@@ -138,22 +186,17 @@ def validate_one(
     link = card.link_for(data)
     name = host or hosts.shipped_for(data)
     with bar(quiet) as progress:
-        task = progress.add_task(data.name, total=None)
-
-        def step(done: int, many: int) -> None:
-            progress.update(task, completed=done, total=many)
-
+        step = partial(follow, progress, progress.add_task(data.name, total=None))
         if name is not None:
-            said = f"host {name}"
             target = Simulated(name, card.device, link, data.setting.iommu if has_iommu(name, data) else None)
         else:
             same = [one for one in sets if one.machine_name == data.machine_name]
             target = Fresh(hosts.fit(same, card, step).profile, card, link, data.setting.iommu)
-            said = f"a host calibrated from {', '.join(one.name for one in same)}"
+            name = f"calibrated from {', '.join(one.name for one in same)}"
+        chosen[data.name] = name
         if not quiet:
-            click.echo(f"{data.name}: {said}", err=True)
-            for note in labels.notes():
-                click.echo(f"{data.name}: {note}", err=True)
+            for said in (f"host {name}", *labels.notes()):
+                click.echo(f"{data.name}: {said}", err=True)
         return compare(data, target, labels, step)
 
 
@@ -218,9 +261,7 @@ def calibrate(
         raise click.UsageError(f"these are different machines: {', '.join(names)}; calibrate one at a time")
     with refusing(), bar(quiet) as progress:
         task = progress.add_task(f"calibrating {names[0]}", total=None)
-        found = hosts.fit(
-            sets, Card(device, link), lambda done, many: progress.update(task, completed=done, total=many)
-        )
+        found = hosts.fit(sets, Card(device, link), partial(follow, progress, task))
     write_text(output, found.profile.toml())
     if json_file is not None:
         write_text(json_file, json.dumps([one.as_json() for one in found.fitted], indent=1, ensure_ascii=False) + "\n")
