@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tlplab import bench
 from tlplab.bench import Case
@@ -35,22 +36,16 @@ Answer = Callable[[Ask], bench.Result]
 Finding = Callable[[Answer], Iterable[Row]]
 
 
-def latency(host: str, size: int, *, iommu: str | None = None, **how: object) -> Ask:
+def latency(host: str, size: int, *, iommu: str | None = None, **how: Any) -> Ask:
     """A latency, by default of a random read by the DMA engine in a small cold window."""
-    return Ask(
-        host,
-        Case(**{"test": "lat_rd", "size": size, "window": SMALL, "pattern": "random", "cache": "cold", **how}),
-        iommu,
-    )  # type: ignore[arg-type]
+    plain = Case("lat_rd", size, window=SMALL, pattern="random", cache="cold")
+    return Ask(host, replace(plain, **how), iommu)
 
 
-def bandwidth(host: str, test: str, size: int, *, iommu: str | None = None, **how: object) -> Ask:
+def bandwidth(host: str, test: str, size: int, *, iommu: str | None = None, **how: Any) -> Ask:
     """A bandwidth, by default at random in a small host-warm window."""
-    return Ask(
-        host,
-        Case(**{"test": test, "size": size, "window": SMALL, "pattern": "random", "cache": "host-warm", **how}),
-        iommu,
-    )  # type: ignore[arg-type]
+    plain = Case(test, size, window=SMALL, pattern="random", cache="host-warm")
+    return Ask(host, replace(plain, **how), iommu)
 
 
 def within(result: str, low: float, high: float, ours: float, unit: str, slack: float, note: str = "") -> Row:
@@ -188,9 +183,9 @@ def engine(answer: Answer) -> Iterable[Row]:
             "64 B, warm, with the latency of one read alone",
         )
     for host in (T630, SUPERMICRO):
-        how = {"window": LARGE, "cache": "cold", "iommu": "nosp"}
-        read = answer(bandwidth(host, "bw_rd", 64, **how))  # type: ignore[arg-type]
-        under_way = (read.transfers_per_second or 0) / 1e9 * average(answer(latency(host, 64, **how)))  # type: ignore[arg-type]
+        how: dict[str, Any] = {"window": LARGE, "cache": "cold", "iommu": "nosp"}
+        read = answer(bandwidth(host, "bw_rd", 64, **how))
+        under_way = (read.transfers_per_second or 0) / 1e9 * average(answer(latency(host, 64, **how)))
         yield within(
             f"{host}: reads under way, under IO-TLB misses",
             16,
