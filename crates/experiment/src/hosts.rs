@@ -26,12 +26,16 @@ pub struct Profile {
 pub const PROFILES: &[Profile] = &[
     Profile { name: "ideal", text: include_str!("../profiles/ideal.toml") },
     Profile { name: "server", text: include_str!("../profiles/server.toml") },
+    Profile { name: "xeon-e5-2620v2", text: include_str!("../profiles/xeon-e5-2620v2.toml") },
+    Profile { name: "xeon-e5-2620v3", text: include_str!("../profiles/xeon-e5-2620v3.toml") },
+    Profile { name: "xeon-e5-2630", text: include_str!("../profiles/xeon-e5-2630.toml") },
+    Profile { name: "xeon-e5-2637v3", text: include_str!("../profiles/xeon-e5-2637v3.toml") },
 ];
 
 /// `host = "…"`
 pub static PROFILE: Word = Word {
     what: "the name of a host profile, or a file that ends in .toml",
-    pattern: r"^(ideal|server|.+\.toml)$",
+    pattern: r"^(ideal|server|xeon-e5-26(20v2|20v3|30|37v3)|.+\.toml)$",
     check: check_profile,
 };
 

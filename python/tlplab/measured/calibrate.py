@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -111,9 +112,13 @@ def start(sets: Sequence[tuple[DataSet, Labels]], base: DataSet, slots: int) -> 
     once = {one.key: one for one in reversed(observables)}
     observables = list(reversed(once.values()))
     names = ", ".join(data.name for data, _ in sets)
-    processor = base.machine.processor or "a machine of an unknown processor"
-    profile = Profile(title=f"{base.machine_name}: {processor}", source=f"Measured with pcie-bench; data sets: {names}", notes=tuple(notes),
-                      iommu=IOMMU[base.setting.iommu])  # fmt: skip
+    profile = Profile(
+        title=f"{processor_of(base)}, as measured ({base.machine_name})",
+        source=f"Measured with pcie-bench; data sets: {names}",
+        completions=completions_of(base),
+        notes=tuple(notes),
+        iommu=IOMMU[base.setting.iommu],
+    )
     size = base.machine.cache_size
     if size is not None and any(one.key == "cache.hit" for one in observables):
         profile = profile.with_value("cache.size", Value(size, "B", "sys-cpuinfo.txt"))
@@ -125,6 +130,19 @@ def start(sets: Sequence[tuple[DataSet, Labels]], base: DataSet, slots: int) -> 
     for one in observables:
         profile = profile.with_value(one.key, Value(one.first(one.measured(), profile.number), one.unit, one.source))
     return replace(profile, jitter=jitter_from(base, labels)), observables
+
+
+def processor_of(data: DataSet) -> str:
+    """`Intel Xeon E5-2620 v3`."""
+    name = re.sub(r"\((R|TM)\)|\bCPU\b|@.*", " ", data.machine.processor or "a host of an unknown processor")
+    return " ".join(name.split()).removesuffix(" 0")
+
+
+def completions_of(data: DataSet) -> tuple[str, str]:
+    """How the root complex cuts completions: by the processor's generation, which bandwidths of all four known machines bear out."""
+    if re.search(r"E5-\d+( 0| v2)?$", processor_of(data)):
+        return "split-ends", "Sandy and Ivy Bridge: partial lines at either end come alone"
+    return "split-head", "Haswell: a partial line at the start comes alone"
 
 
 def jitter_from(base: DataSet, labels: Labels) -> dict[str, tuple[Quantiles, str]]:

@@ -147,6 +147,21 @@ def latency_of(data: DataSet, labels: Labels) -> list[Observable]:
         pairs = tuple(point for pair in both for point in pair)
         found.append(Observable("cache.snoop", "ns", "add", "64 B read, host-warm less device-warm, ns", where(pairs, data), data, pairs,
                                 lambda look: fmean(look(h) - look(d) for h, d in both), lambda measured, _: max(measured, 0.0)))  # fmt: skip
+    elif device and host:
+        # By different interfaces: the hit is known from one, what is more in the other is the snoop.
+        found.append(
+            Observable(
+                "cache.snoop",
+                "ns",
+                "add",
+                "64 B read, host-warm, ns",
+                where(host, data),
+                data,
+                tuple(host),
+                lambda look: mean(host, look),
+                lambda _, __: 10.0,
+            )
+        )
     return found + allocation_of(reader)
 
 

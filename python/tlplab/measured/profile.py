@@ -15,7 +15,6 @@ FIXED: dict[str, dict[str, tuple[str | int, str]]] = {
     "": {
         "latency": ("100ns", "not measurable apart from the memory's: together they are what was measured"),
         "rcb": ("64B", "Intel root complexes use 64 bytes"),
-        "completions": ("max", "aligned reads come back in completions of MPS"),
         "p2p": ("split 64B", "peer-to-peer through the processor travels in cache lines; not measured"),
         "tags": (32, "few uncached reads can be under way; not measured"),
         "completion_timeout": ("50ms", "the largest value of the default range (PCIe 5.0, section 2.8); not measured"),
@@ -57,6 +56,8 @@ class Profile:
     values: Mapping[str, Value] = field(default_factory=dict)
     jitter: Mapping[str, tuple[Quantiles, str]] = field(default_factory=dict)
     """Quantiles and where they come from, by key of `[host.jitter]`."""
+    completions: tuple[str, str] = ("split-head", "as Haswell does; not measured")
+    """How read completions are cut, and how that is known."""
     iommu: str = "off"
     """How the machine is set unless someone says otherwise: `off`, `superpages`, `4KiB`."""
     notes: tuple[str, ...] = ()
@@ -85,6 +86,8 @@ class Profile:
             (f"{key} = {value if isinstance(value, int) else quoted(value)}", why)
             for key, (value, why) in FIXED.get(table, {}).items()
         ]
+        if not table:
+            rows.append((f"completions = {quoted(self.completions[0])}", self.completions[1]))
         if table == "iommu" and any(key.startswith("iommu.") for key in self.values):
             rows.append((f"mode = {quoted(self.iommu)}", "as in the data set"))
         if table == "jitter":
