@@ -76,7 +76,7 @@ export interface IommuUse {
   hit_rate: number;
   /** How long walks waited for others, in all. */
   waited_ns: number;
-  /** Share of the time of all walkers in which they walked. */
+  /** Page walks as a share of those that could have been made. */
   busy: number;
 }
 

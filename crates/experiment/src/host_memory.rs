@@ -72,9 +72,13 @@ pub(crate) fn iommu(host: &View<'_>) -> Result<Option<IommuConfig>, Error> {
     let Some((view, filled)) = part(host, "iommu", &IOMMU, &["entries", "walk"])? else { return Ok(None) };
     let table = view.with(&filled);
     let page = if table.text_of("mode") == Some("superpages") { 2 << 20 } else { 4096 };
-    let number = |key| table.integer(key).unwrap_or(1) as u16;
-    let walk = table.duration("walk").unwrap_or_default();
-    Ok(Some(IommuConfig { page, entries: number("entries"), walk, walkers: number("walkers") }))
+    Ok(Some(IommuConfig {
+        page,
+        entries: table.integer("entries").unwrap_or(1) as u16,
+        walk: table.duration("walk").unwrap_or_default(),
+        walkers: table.integer("walkers").map(|n| n as u16),
+        interval: table.duration("interval").unwrap_or_default(),
+    }))
 }
 
 /// `host.jitter` of a host.

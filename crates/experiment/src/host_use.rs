@@ -17,18 +17,21 @@ pub(crate) fn host_use(
         let (hits, misses) = (now.hits - before.hits, now.misses - before.misses);
         result::CacheUse { hits, misses, hit_rate: share(hits as f64, (hits + misses) as f64) }
     });
-    let walkers = host.iommu.map_or(1, |iommu| iommu.walkers);
-    let iommu = now.translations.map(|now| {
+    let iommu = host.iommu.zip(now.translations).map(|(config, now)| {
         let before = before.translations.unwrap_or_default();
         let (hits, walks) = (now.hits - before.hits, now.walks - before.walks);
         let fs = |now: Duration, before: Duration| now.saturating_sub(before).as_fs() as f64;
+        let span = span.as_fs() as f64;
+        let walking = fs(now.walking, before.walking);
+        let by_walkers = config.walkers.map_or(0.0, |walkers| share(walking, f64::from(walkers) * span));
+        let by_interval = share(walks as f64 * config.interval.as_fs() as f64, span);
         result::IommuUse {
             hits,
             walks,
             hit_rate: share(hits as f64, (hits + walks) as f64),
             waited_ns: fs(now.waited, before.waited) / 1e6,
             // Walks that were begun may end after the run.
-            busy: share(fs(now.walking, before.walking), f64::from(walkers) * span.as_fs() as f64).min(1.0),
+            busy: by_walkers.max(by_interval).min(1.0),
         }
     });
     (cache.is_some() || iommu.is_some()).then_some(result::HostUse { cache, iommu })

@@ -179,6 +179,8 @@ pub(crate) fn config(host: &View<'_>) -> Result<HostConfig, Error> {
         numa: host_memory::numa(host)?,
         iommu: host_memory::iommu(host)?,
         jitter: host_memory::jitter(host)?,
+        commit: host.duration("commit").unwrap_or_default(),
+        line_interval: host.duration("line_interval"),
         reads: host.integer("reads").map(|n| n as u16),
         io_cache: stage(host, "io_cache"),
         memory_bus: stage(host, "memory_bus"),

@@ -331,7 +331,7 @@ pub struct IommuUse {
     pub hit_rate: f64,
     /// How long walks waited for others, in all.
     pub waited_ns: f64,
-    /// Share of the time of all walkers in which they walked.
+    /// Page walks as a share of those that could have been made.
     pub busy: f64,
 }
 

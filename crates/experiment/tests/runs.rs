@@ -291,7 +291,7 @@ fn the_verdict_names_what_was_made_short() {
         ),
         (
             "saturated-writes.toml",
-            &["host={ iommu = { entries = 4, walk = \"2us\" } }"],
+            &["host={ iommu = { entries = 4, walk = \"2us\", walkers = 1 } }"],
             LimitKind::Memory,
             "page walks of host",
         ),

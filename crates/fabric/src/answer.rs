@@ -10,9 +10,9 @@ use crate::port::Port;
 use crate::queue::EventKind;
 use crate::sim::Fabric;
 use crate::slab::{TlpHandle, shape_of};
-use tlplab_transaction::{Completer, CompletionPolicy, Payload};
+use tlplab_transaction::{Completer, CompletionPolicy, CompletionTlp, Payload};
 use tlplab_units::{Mps, Rcb};
-use tlplab_wire::tlp::{CfgTarget, CompletionStatus};
+use tlplab_wire::tlp::{CfgTarget, CompletionStatus, Kind, Repr};
 
 impl Fabric {
     /// The answer to a request is there: data, or a refusal. Its completions reach the queues of `egress` after the node's processing.
@@ -60,12 +60,15 @@ impl Fabric {
                     self.send_completion(egress, source, request, refused, Payload::EMPTY, true);
                 }
             }
+            None if matches!(repr.kind(), Kind::MemRead { .. })
+                && self.ports[egress.index()].lines.is_some() =>
+            {
+                self.tlps.get_mut(request).payload = data;
+                return self.answer_by_lines(egress, request, completer.succeed(&repr));
+            }
             None => {
                 for completion in completer.succeed(&repr) {
-                    let (offset, bytes) = (u64::from(completion.offset), u64::from(completion.bytes));
-                    // A zero-length read is answered with a doubleword nobody looks at; a short reply is the device's mistake.
-                    let held = data.len().saturating_sub(offset).min(bytes);
-                    let part = if held == bytes { data.slice(offset, bytes) } else { Payload::Length(bytes) };
+                    let part = part_of(&data, &completion);
                     self.send_completion(egress, source, request, completion.repr, part, completion.last);
                 }
             }
@@ -78,10 +81,23 @@ impl Fabric {
         egress: PortId,
         source: usize,
         request: TlpHandle,
-        repr: tlplab_wire::tlp::Repr,
+        repr: Repr,
         payload: Payload,
         last: bool,
     ) {
+        let waiting = self.make_completion(egress, request, repr, payload, last);
+        self.enqueue(egress, source, waiting);
+    }
+
+    /// A completion of a request, to wait for `egress`.
+    pub(crate) fn make_completion(
+        &mut self,
+        egress: PortId,
+        request: TlpHandle,
+        repr: Repr,
+        payload: Payload,
+        last: bool,
+    ) -> Waiting {
         let repr = self.with_digest(egress, repr);
         let tlp = self.tlps.get(request);
         let (flow, transaction, carry, orphaned) = (tlp.flow, tlp.transaction, tlp.carry, tlp.orphaned);
@@ -92,11 +108,11 @@ impl Fabric {
             // The critical path of the last byte goes on from the request.
             self.pass_history(request, answer, Cause::Processing, self.ports[egress.index()].node);
         }
-        self.enqueue(egress, source, Waiting::own(answer, shape_of(&repr)));
+        Waiting::own(answer, shape_of(&repr))
     }
 
     /// The same with a digest, if `egress` adds them.
-    pub(crate) fn with_digest(&self, egress: PortId, repr: tlplab_wire::tlp::Repr) -> tlplab_wire::tlp::Repr {
+    pub(crate) fn with_digest(&self, egress: PortId, repr: Repr) -> Repr {
         if !self.ports[egress.index()].checks_digests {
             return repr;
         }
@@ -122,4 +138,12 @@ impl Fabric {
             }
         }
     }
+}
+
+/// The part of an answer that a completion carries.
+pub(crate) fn part_of(data: &Payload, completion: &CompletionTlp) -> Payload {
+    let (offset, bytes) = (u64::from(completion.offset), u64::from(completion.bytes));
+    // A zero-length read is answered with a doubleword nobody looks at; a short reply is the device's mistake.
+    let held = data.len().saturating_sub(offset).min(bytes);
+    if held == bytes { data.slice(offset, bytes) } else { Payload::Length(bytes) }
 }

@@ -13,7 +13,7 @@ use crate::enumeration::Enumeration;
 use crate::errors::ErrorLog;
 use crate::fault::{Faults, Tampering};
 use crate::function::Function;
-use crate::host_memory::{self, CachedMemory, MemorySystem};
+use crate::host_memory::{self, CachedMemory, Lines, MemorySystem};
 use crate::host_path::{self, HostPath};
 use crate::ids::{FlowId, LinkId, NodeId, PortId};
 use crate::initiator::Initiator;
@@ -567,6 +567,7 @@ fn make_port(
         checks_digests: config.host.ecrc,
         missing: false,
         egress: Egress::new(weights.into_iter()),
+        lines: Lines::of(&config.host, layout.kind(slot.node)),
         partition: Partition::new(),
         transmitting: false,
         transmits_until: Time::ZERO,

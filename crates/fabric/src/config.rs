@@ -73,6 +73,11 @@ pub struct HostConfig {
     pub iommu: Option<IommuConfig>,
     /// How the latency of reads varies. `None`: not at all.
     pub jitter: Option<JitterConfig>,
+    /// From the arrival of a posted write of a device at memory until it is there, for all that must not pass it.
+    pub commit: Duration,
+    /// From one line of the answer to a read to the next, where they reach the root port one by one; completions then carry what is there
+    /// when they can go. `None`: all at once.
+    pub line_interval: Option<Duration>,
     /// Reads of devices that the root complex serves at once, at least 1; further ones wait in its receive buffers. `None`: without limit.
     pub reads: Option<u16>,
     /// Between the root complex and the memory bus, for devices. `None`: no such stage, as for the two below.
@@ -125,6 +130,8 @@ impl Default for HostConfig {
             numa: None,
             iommu: None,
             jitter: None,
+            commit: Duration::ZERO,
+            line_interval: None,
             reads: None,
             io_cache: None,
             memory_bus: None,

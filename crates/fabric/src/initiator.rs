@@ -96,7 +96,7 @@ impl Initiator {
 
 impl Fabric {
     /// The source of a node's own requests in its egress queues.
-    fn own_source(&self, node: NodeId) -> usize {
+    pub(crate) fn own_source(&self, node: NodeId) -> usize {
         match &self.nodes[node.index()] {
             Node::EndPoint(end_point) => end_point.source,
             Node::Root(root) => root.ports.len(),

@@ -148,6 +148,7 @@ impl Fabric {
     fn discard_waiting(&mut self, id: PortId) {
         let waiting: Vec<_> = self.ports[id.index()].egress.drain().collect();
         waiting.into_iter().for_each(|entry| self.discard(id, entry));
+        self.discard_lines(id);
     }
 
     /// Drops what was to leave by `id`.

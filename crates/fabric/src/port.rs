@@ -4,6 +4,7 @@ use crate::attribution::{Partition, Place};
 use crate::channel::Channel;
 use crate::egress::Egress;
 use crate::fault::Tampering;
+use crate::host_memory::Lines;
 use crate::ids::{FlowId, LinkId, NodeId, PortId};
 use crate::intx::Wires;
 use crate::slab::TlpHandle;
@@ -35,6 +36,8 @@ pub(crate) struct Port {
     /// A TLP was found bad or missing, and has not come since: more of that is no news.
     pub(crate) missing: bool,
     pub(crate) egress: Egress,
+    /// Of a root port whose host answers reads line by line: the answers that wait for the egress.
+    pub(crate) lines: Option<Box<Lines>>,
     pub(crate) partition: Partition,
     /// A unit is on the wire.
     pub(crate) transmitting: bool,

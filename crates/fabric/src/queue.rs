@@ -45,7 +45,9 @@ pub(crate) enum EventKind {
     MemoryDone,
     /// Host memory accepts a posted write.
     MemoryAccept,
-    /// The address of a request of a device is translated, and no write is before it.
+    /// The next line of an answer is at its root port.
+    LineReady,
+    /// The address of a request of a device is translated, and none before it waits for that.
     Translated,
     /// A TLP leaves a stage between the root complex and memory or the processor.
     HostStage,

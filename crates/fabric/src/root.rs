@@ -188,9 +188,8 @@ impl Fabric {
         let latency = if posted { Duration::ZERO } else { server.latency() };
         let done = match self.delay_of(handle, access, posted) {
             None => served + latency,
-            Some(delay) if posted => written.max(served + delay),
-            // A write that is on its way to its line or its node is not passed.
-            Some(delay) => written.max(served) + delay,
+            // Nothing is done before the writes that came before it; a read looks its lines up meanwhile.
+            Some(delay) => written.max(served + delay),
         };
         if posted {
             self.root().server.write_until(done);

@@ -201,6 +201,7 @@ impl Fabric {
             EventKind::RequesterTimer => {
                 self.requester_timer(self.event_node(event.at), Time::from_fs(event.data));
             }
+            EventKind::LineReady => self.try_transmit(port),
             EventKind::Translated => {
                 self.goes_to_memory(high_port(event.data), TlpHandle::from_event(event.data & 0xFFFF_FFFF));
             }

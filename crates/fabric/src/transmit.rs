@@ -23,12 +23,16 @@ const FLIT_PROTECTION: u32 = 14;
 impl Fabric {
     /// A TLP starts to wait at `egress`.
     pub(crate) fn enqueue(&mut self, egress: PortId, source: usize, waiting: Waiting) {
+        self.begins_to_wait(egress, &waiting);
+        self.enqueue_waiting(egress, source, waiting);
+    }
+
+    pub(crate) fn begins_to_wait(&mut self, egress: PortId, waiting: &Waiting) {
         let tlp = self.tlps.get_mut(waiting.tlp);
         if tlp.tracked {
             let partition = &mut self.ports[egress.index()].partition;
             tlp.ledger.wait(partition, waiting.shape.class.index(), self.now);
         }
-        self.enqueue_waiting(egress, source, waiting);
     }
 
     /// A TLP that has waited for `egress` before it was made (its operation did) joins the queue.
@@ -36,9 +40,13 @@ impl Fabric {
         if self.ports[egress.index()].discards {
             return self.discard(egress, waiting);
         }
+        self.joins_queue(egress, source, waiting);
+        self.try_transmit(egress);
+    }
+
+    pub(crate) fn joins_queue(&mut self, egress: PortId, source: usize, waiting: Waiting) {
         let attributes = OrderingAttributes::of(&self.tlps.get(waiting.tlp).repr);
         self.ports[egress.index()].egress.push(source, attributes, waiting);
-        self.try_transmit(egress);
     }
 
     /// If the wire is free, sends what may go next: what the data link layer has, or a TLP.
@@ -53,6 +61,9 @@ impl Fabric {
             return self.put_on_wire(id, unit);
         }
         loop {
+            if self.ports[id.index()].lines.is_some() {
+                self.take_lines(id);
+            }
             let port = &mut self.ports[id.index()];
             if port.egress.len() == 0 && port.mode == LinkMode::NonFlit {
                 // Nothing waits, and the data link layer has nothing either.

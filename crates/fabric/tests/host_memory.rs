@@ -22,7 +22,8 @@ const CACHE: CacheConfig = CacheConfig {
 };
 /// What devices may fill of [`CACHE`].
 const SHARE: u64 = 2 * 128 * LINE;
-const IOMMU: IommuConfig = IommuConfig { page: PAGE, entries: 64, walk: ns(250), walkers: 5 };
+const IOMMU: IommuConfig =
+    IommuConfig { page: PAGE, entries: 64, walk: ns(250), walkers: Some(5), interval: ns(0) };
 
 const fn ns(n: u64) -> Duration {
     Duration::from_ns(n)
@@ -112,7 +113,7 @@ fn a_page_walk_is_on_the_critical_path() {
 fn walks_per_second_are_walkers_over_walk() {
     for (op, walkers) in [(LoadOp::Read, 5), (LoadOp::Write, 5), (LoadOp::Read, 2)] {
         let load = LoadConfig { op, outstanding: 64, ..load(1000, 1000 * PAGE, PAGE) };
-        let iommu = IommuConfig { walkers, ..IOMMU };
+        let iommu = IommuConfig { walkers: Some(walkers), ..IOMMU };
         let fabric = &mut run(load, |h| h.iommu = Some(iommu), |_| {});
         let walks = ns(1000 * 250 / u64::from(walkers));
         let took = fabric.now() - Time::ZERO;
@@ -268,6 +269,50 @@ fn latency_varies_as_its_quantiles_say() {
     assert!(latencies(&run(load.clone(), of_memory, |_| {})).1 > steady + ns(200));
 }
 
+/// Lines that come 14 ns apart go one by one on an idle link, and together where they wait.
+#[test]
+fn completions_carry_the_lines_that_are_there() {
+    let ran = |outstanding, line_interval, rate: u64| {
+        let mut bench = Bench::new();
+        bench.config.host.line_interval = line_interval;
+        let load = LoadConfig { size: 512, outstanding, ..load(256, 1 << 20, 512) };
+        let link = |link: &mut LinkConfig| link.crossbar = Some(rate);
+        bench.device("dev", "host.rp0", 3, 8).config(|device| link(&mut device.link)).load(load);
+        let mut fabric = bench.build();
+        while fabric.run_events(10_000, Time::ZERO + Duration::from_ms(50)) {}
+        assert!(fabric.is_done());
+        let down = fabric.topology().links[0].ports[1];
+        let completions = fabric.direction_result(down).wire.tlps;
+        (latencies(&fabric).0, completions / 256, fabric)
+    };
+    // 512 B take 32 ns of this wire, a line 4 ns.
+    let fast = 128_000_000_000;
+    assert_eq!((ran(1, None, fast).0, ran(1, None, fast).1), (ns(32), 2));
+    let (one_by_one, completions, fabric) = ran(1, Some(ns(14)), fast);
+    assert_eq!((one_by_one, completions), (ns(7 * 14 + 4), 8));
+    assert_eq!(at(&fabric, "host"), BTreeMap::from([("completer", 256 * 7 * 14)]));
+    // On a wire as slow as 32 ns a line, those that come meanwhile are joined: 1, 2, 4, and the last.
+    let (slow, completions, _) = ran(1, Some(ns(14)), fast / 8);
+    assert_eq!((slow, completions), (ns(8 * 32), 4));
+    // Many reads wait for each other, and their lines come meanwhile.
+    assert_eq!(ran(32, Some(ns(14)), fast / 8).1, 2);
+}
+
+/// A write is in memory when it is committed, and no earlier does a read behind it have its data, which were looked up meanwhile.
+#[test]
+fn a_read_waits_until_the_write_before_it_is_committed() {
+    let write = LoadConfig { op: LoadOp::Write, rate: Some(512_000_000), ..load(20, PAGE, 64) };
+    let commit = |host: &mut HostConfig| host.commit = ns(250);
+    assert_eq!(latency(write.clone(), commit, |_| {}), latency(write, |_| {}, |_| {}) + ns(250));
+    // Both at the same time: the write takes 4 ns, the read's request behind it no time on a crossbar, and its answer 4 ns.
+    let both = LoadConfig { op: LoadOp::Both, rate: Some(512_000_000), ..load(20, PAGE, 64) };
+    let last = |host: &dyn Fn(&mut HostConfig)| {
+        let fabric = run(both.clone(), host, |_| {});
+        fabric.flow_ids().map(|flow| fabric.flow_results(flow).latency_max).max().unwrap()
+    };
+    assert_eq!((last(&|_| {}), last(&commit)), (ns(4 + 100 + 4), ns(4 + 250 + 4)));
+}
+
 /// What cannot be is said before anything runs.
 #[test]
 fn impossible_hosts_are_refused() {
@@ -281,7 +326,7 @@ fn impossible_hosts_are_refused() {
     assert!(cache(CacheConfig { ddio_ways: 17, ..CACHE }).contains("1 to 16 ways"));
     let iommu = |iommu| refused(&move |h: &mut HostConfig| h.iommu = Some(iommu));
     assert!(iommu(IommuConfig { page: 5000, ..IOMMU }).contains("5000 B"));
-    assert!(iommu(IommuConfig { walkers: 0, ..IOMMU }).contains("at least one"));
+    assert!(iommu(IommuConfig { walkers: Some(0), ..IOMMU }).contains("at least one"));
     assert!(refused(&|h| h.reads = Some(0)).contains("no limit"));
     let jitter = |quantiles: &[(u32, u64)]| {
         let quantiles: Vec<_> = quantiles.iter().map(|&(rank, time)| (rank, ns(time))).collect();

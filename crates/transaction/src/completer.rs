@@ -136,9 +136,16 @@ impl Completions {
 impl Iterator for Completions {
     type Item = CompletionTlp;
     fn next(&mut self) -> Option<CompletionTlp> {
+        self.next_within(u32::MAX)
+    }
+}
+
+impl Completions {
+    /// The next one, where only the first `available` bytes of the answer to a read are there: see [`CompletionChunks::next_within`].
+    pub fn next_within(&mut self, available: u32) -> Option<CompletionTlp> {
         match &mut self.answer {
             Answer::Read(chunks) => {
-                let chunk = chunks.next()?;
+                let chunk = chunks.next_within(available)?;
                 let dw = (u32::from(chunk.lower_address & 3) + chunk.bytes).div_ceil(4).max(1);
                 let repr = self.tlp(chunk.byte_count.into(), chunk.lower_address, dw);
                 Some(CompletionTlp { repr, offset: chunk.offset, bytes: chunk.bytes, last: chunk.last })

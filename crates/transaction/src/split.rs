@@ -167,7 +167,15 @@ pub fn split_completion(
 impl Iterator for CompletionChunks {
     type Item = CompletionChunk;
     fn next(&mut self) -> Option<CompletionChunk> {
-        if self.finished {
+        self.next_within(u32::MAX)
+    }
+}
+
+impl CompletionChunks {
+    /// The next completion, where of the read only the first `available` bytes are there: all of them, or as many as there are up to an RCB
+    /// boundary. `None` too if none has come since the completion before.
+    pub fn next_within(&mut self, available: u32) -> Option<CompletionChunk> {
+        if self.finished || (available <= self.offset && self.left > 0) {
             return None;
         }
         if self.left == 0 {
@@ -189,7 +197,8 @@ impl Iterator for CompletionChunks {
             }
             CompletionPolicy::SplitEnds if left <= room && left > rcb => left - left % rcb,
             CompletionPolicy::SplitHead | CompletionPolicy::SplitEnds => longest,
-        } as u32;
+        };
+        let bytes = bytes.min(u64::from(available - self.offset)) as u32;
         let chunk = CompletionChunk {
             offset: self.offset,
             bytes,
@@ -257,6 +266,21 @@ mod tests {
         assert_eq!(completions(0x103F, 1, 64, 128, Rcb), [(1, 1, 0x3F)]);
         assert_eq!(completions(0x1044, 60, 64, 128, Rcb), [(60, 60, 0x44)]);
         assert_eq!(completions(0x1066, 0, 64, 128, Max), [(0, 1, 0x64)]);
+    }
+
+    /// Lines that come one by one, and that come while others wait.
+    #[test]
+    fn completions_carry_what_is_there() {
+        let (rcb, mps) = (Rcb::new(64).unwrap(), Mps::new(256).unwrap());
+        let mut chunks = split_completion(0x1030, 600, rcb, mps, CompletionPolicy::SplitHead);
+        // One line, none, two more, all, and again.
+        let available = [16, 16, 144, 600, 600, 600];
+        let got = available.map(|bytes| chunks.next_within(bytes).map(|c| (c.bytes, c.byte_count, c.last)));
+        let rest = [Some((128, 584, false)), Some((256, 456, false)), Some((200, 200, true)), None];
+        assert_eq!(got[..2], [Some((16, 600, false)), None]);
+        assert_eq!(got[2..], rest);
+        let mut nothing = split_completion(0x1030, 0, rcb, mps, CompletionPolicy::Max);
+        assert!(nothing.next_within(0).is_some_and(|c| c.last));
     }
 
     #[test]

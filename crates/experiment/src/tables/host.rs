@@ -86,6 +86,20 @@ pub static HOST: Section = Section {
             "How the latency of reads of devices varies.",
         ),
         key(
+            "commit",
+            Kind::Time,
+            r#""0s""#,
+            r#""60ns""#,
+            "From the arrival of a posted write of a device at memory until it is there, for all that must not pass it.",
+        ),
+        key(
+            "line_interval",
+            Kind::Time,
+            "",
+            r#""14ns""#,
+            "From one line (RCB) of the answer to a read to the next, where they reach the root port one by one: completions then carry what is there when they can go. Default: all are there at once.",
+        ),
+        key(
             "reads",
             Kind::Integer { min: 1, max: 4096 },
             "",
@@ -225,7 +239,20 @@ pub static IOMMU: Section = Section {
             "Translations that the IO-TLB keeps, of which the least recently used one makes room. Required.",
         ),
         key("walk", Kind::Time, "", r#""230ns""#, "Time of a page walk. Required."),
-        key("walkers", Kind::Integer { min: 1, max: 256 }, "1", "5", "Page walks at a time."),
+        key(
+            "walkers",
+            Kind::Integer { min: 1, max: 256 },
+            "",
+            "5",
+            "Page walks at a time; further ones wait in their order. Default: no limit.",
+        ),
+        key(
+            "interval",
+            Kind::Time,
+            r#""0s""#,
+            r#""46ns""#,
+            "From the start of a page walk to that of the next, at least.",
+        ),
     ],
 };
 

@@ -44,8 +44,10 @@ pub struct IommuConfig {
     pub entries: u16,
     /// Time of a page walk, for a translation that is not kept.
     pub walk: Duration,
-    /// Page walks at a time; further ones wait in their order.
-    pub walkers: u16,
+    /// Page walks at a time, at least 1; further ones wait in their order. `None`: no limit.
+    pub walkers: Option<u16>,
+    /// From the start of a page walk to that of the next, at least.
+    pub interval: Duration,
 }
 
 /// What reads of host memory take longer, at random: distributions by their quantiles, linear between them. Ranks are in millionths, from
@@ -120,7 +122,7 @@ impl IommuConfig {
         if !self.page.is_power_of_two() || self.page < 4096 {
             return Err(HostMemoryError::Page(self.page));
         }
-        if self.entries == 0 || self.walkers == 0 {
+        if self.entries == 0 || self.walkers == Some(0) {
             return Err(HostMemoryError::NoTranslation);
         }
         Ok(())

@@ -6,7 +6,8 @@
 //!
 //! A host may have a limit on the reads that it serves at once, an IOMMU (`iommu`), memory on another node, a last-level cache (`cache`) and
 //! latency that varies (`jitter`). A host without any of them has no [`MemorySystem`], and nothing of this runs. How long each of them
-//! takes is known when a request comes to it, so it is put off once and never looked at while it waits.
+//! takes is known when a request comes to it, so it is put off once and never looked at while it waits. `lines` is about the way
+//! back: the lines of an answer may come one by one.
 //!
 //! Caches and nodes are set up without simulated time by the calls in `setup`.
 
@@ -14,6 +15,7 @@ mod associative;
 mod cache;
 mod iommu;
 mod jitter;
+mod lines;
 mod setup;
 
 use crate::attribution::{Cause, Place};
@@ -28,6 +30,7 @@ use cache::{Cache, Placed};
 use iommu::Iommu;
 pub use iommu::TranslationCount;
 use jitter::Jitter;
+pub(crate) use lines::Lines;
 pub use setup::{HostCounters, Writer};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -47,6 +50,8 @@ pub(crate) struct MemorySystem {
     remote: Vec<Range<u64>>,
     /// Of every read, and of those that go to memory.
     jitter: [Option<Jitter>; 2],
+    /// From the arrival of a posted write until it is in memory.
+    commit: Duration,
     reads: Option<Reads>,
 }
 
@@ -72,9 +77,9 @@ impl MemorySystem {
             ]
         });
         let reads = host.reads.map(|limit| Reads { limit, served: 0, waiting: VecDeque::new() });
-        let has_any = host.cache.is_some() || host.jitter.is_some();
+        let has_any = host.cache.is_some() || host.jitter.is_some() || !host.commit.is_zero();
         (has_any || iommu.is_some() || numa.is_some() || reads.is_some())
-            .then(|| Box::new(Self { iommu, numa, remote: Vec::new(), jitter, reads }))
+            .then(|| Box::new(Self { iommu, numa, remote: Vec::new(), jitter, commit: host.commit, reads }))
     }
 
     /// Do requests wait here, so that what must not pass writes has to look for them?
@@ -174,7 +179,7 @@ impl Fabric {
         let address = (!posted || !is_interrupt(access)).then_some(access.address);
         let Some(system) = &mut self.root().memory_system else { return false };
         let Some((place, iommu)) = &mut system.iommu else { return false };
-        let (place, translation) = (*place, iommu.translate(now, address, posted));
+        let (place, translation) = (*place, iommu.translate(now, address));
         if translation.at_once {
             return false;
         }
@@ -196,7 +201,7 @@ impl Fabric {
         let is_read = matches!(self.tlps.get(handle).repr.kind(), Kind::MemRead { .. });
         let Root { memory_system, memory, server, .. } = self.root();
         let system = memory_system.as_mut()?;
-        let answer = if posted { Duration::ZERO } else { server.latency() };
+        let answer = if posted { system.commit } else { server.latency() };
         let delay = if is_read {
             system.read_delay(memory.cache.as_mut(), access, answer)
         } else {

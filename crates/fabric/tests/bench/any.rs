@@ -81,6 +81,8 @@ struct BeforeMemory {
     numa: Option<NumaConfig>,
     iommu: Option<IommuConfig>,
     jitter: Option<JitterConfig>,
+    commit: u64,
+    line_interval: Option<u64>,
     reads: Option<u16>,
 }
 
@@ -220,7 +222,8 @@ fn before_memory() -> impl Strategy<Value = BeforeMemory> {
         page: 4096,
         entries,
         walk: ns(walk),
-        walkers,
+        walkers: (walkers > 1).then_some(walkers),
+        interval: ns(walk / 5),
     });
     let jitter = (0u64..20, 20u64..500).prop_map(|(least, most)| JitterConfig {
         quantiles: vec![(0, ns(least)), (WHOLE, ns(most))],
@@ -234,13 +237,17 @@ fn before_memory() -> impl Strategy<Value = BeforeMemory> {
         prop::option::weighted(some, numa),
         prop::option::weighted(some, iommu),
         prop::option::weighted(some, jitter),
+        prop_oneof![3 => Just(0), 1 => 1u64..200],
+        prop::option::weighted(some, 0u64..40),
         prop::option::weighted(some, 1u16..20),
     )
-        .prop_map(|(cache, numa, iommu, jitter, reads)| BeforeMemory {
+        .prop_map(|(cache, numa, iommu, jitter, commit, line_interval, reads)| BeforeMemory {
             cache,
             numa,
             iommu,
             jitter,
+            commit,
+            line_interval,
             reads,
         })
 }
@@ -437,6 +444,8 @@ impl AnyFabric {
             numa: self.before_memory.numa,
             iommu: self.before_memory.iommu,
             jitter: self.before_memory.jitter.clone(),
+            commit: ns(self.before_memory.commit),
+            line_interval: self.before_memory.line_interval.map(ns),
             reads: self.before_memory.reads,
             rcb: self.rcb,
             completions: self.completions,
