@@ -158,7 +158,8 @@ impl DmaEngine {
     pub fn read_passes(&self, offset: u64, bytes: u64) -> Duration {
         let (head, tail) = (offset % self.alignment, (offset + bytes) % self.alignment);
         let ReadUnit { aligned, unaligned, .. } = &self.reads;
-        if head == 0 && tail == 0 {
+        // Of a single word it does not matter where in it the bytes are.
+        if head == 0 && tail == 0 || head + bytes <= self.alignment {
             return aligned.time_of(bytes.div_ceil(aligned.chunk));
         }
         let before_last = bytes - 1;

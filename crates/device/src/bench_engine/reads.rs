@@ -103,10 +103,8 @@ impl Reads {
                 (skew + u64::from(chunk.bytes)).div_ceil(buffer.block) as u32
             });
             if let Some(buffer) = self.unit.buffer {
-                // While the first request of an operation has not left, the operation before it is the one that may be under way.
                 let before = self.begun - u64::from(chunk.offset > 0);
-                let may_remain = u64::from(chunk.offset == 0);
-                if !self.ring.has_room(&buffer, blocks, before.saturating_sub(may_remain), self.passed) {
+                if !self.ring.has_room(&buffer, blocks, before, self.passed) {
                     return;
                 }
             }
@@ -210,11 +208,12 @@ struct Ring {
 }
 
 impl Ring {
-    /// Is there room for the next request? At the end of the ring, `before` operations have to pass unless the buffer is full.
+    /// Is there room for the next request, before whose operation there were `before`? At the end of the ring all of these but the last
+    /// have to pass, unless the buffer is full.
     fn has_room(&mut self, buffer: &ReadBuffer, blocks: u32, before: u64, passed: u64) -> bool {
         if self.begins_again.is_none() && self.next + blocks > buffer.blocks {
             let full = self.taken + blocks > buffer.blocks - buffer.margin;
-            self.begins_again = Some(if full { 0 } else { before });
+            self.begins_again = Some(if full { 0 } else { before.saturating_sub(1) });
             self.next = 0;
         }
         self.begins_again.is_none_or(|before| passed >= before) && self.taken + blocks <= buffer.blocks
