@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -44,17 +45,17 @@ class Case:
     """Seeds the random order, and what is random in the host."""
 
     @classmethod
-    def from_row(cls, row: dict[str, str], **rest: Any) -> Case:
+    def from_row(cls, row: Mapping[str, str | float], **rest: Any) -> Case:
         """The case of a row in the columns of the published data sets. Raises ValueError."""
-        kind, interface, what = row["Test"].split("_")
+        kind, interface, what = str(row["Test"]).split("_")
         return cls(
             test=word(f"{kind} {what}", {f"{name.split('_')[0].upper()} {word}": name for name, word in TESTS.items()}),
-            size=int(row["SZ"]),
+            size=int(float(row["SZ"])),
             window=int(float(row["WinSZ"])),
-            host_offset=int(row["HO"]),
-            device_offset=int(row["DO"]),
-            pattern=word(row["PAT"], turned(PATTERNS)),
-            cache=word(row["Cache"], turned(CACHES)),
+            host_offset=int(float(row["HO"])),
+            device_offset=int(float(row["DO"])),
+            pattern=word(str(row["PAT"]), turned(PATTERNS)),
+            cache=word(str(row["Cache"]), turned(CACHES)),
             interface=word(interface, turned(INTERFACES)),
             **rest,
         )

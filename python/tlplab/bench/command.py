@@ -10,11 +10,13 @@ from typing import Any, TypeVar
 
 import click
 
+from tlplab.bench import against as against_file
 from tlplab.bench import plots, table
 from tlplab.bench.case import CACHES, INTERFACES, NODES, PATTERNS, TESTS
 from tlplab.bench.result import Result, Results
 from tlplab.bench.running import IOMMU, TARGETS, run
 from tlplab.bench.sweep import COUNTS, Sweep, choices, sizes, sweep
+from tlplab.errors import ExperimentError
 from tlplab.outputs import check_outputs, write_bytes, write_text
 from tlplab.progress import Bar
 
@@ -171,6 +173,12 @@ def count_of(text: str | None) -> int | str | None:
     type=click.Choice(plots.KINDS),
     help="What is drawn: by default a curve of what is swept; for one case, its distribution or time series.",
 )
+@click.option(
+    "--against",
+    metavar="DATA.csv",
+    help="Lay a file of a data set beside the results, in table and plot: its rows that were measured in the same "
+    "circumstances. DATA_cdf.csv for distributions.",
+)
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
 def bench_command(
     test: str,
@@ -185,6 +193,7 @@ def bench_command(
     cdf_file: str | None,
     plot: str | None,
     plot_kind: str | None,
+    against: str | None,
     threads: int | None,
     quiet: bool,
     **given: Any,
@@ -201,20 +210,19 @@ def bench_command(
       tlplab bench bw_wr --size 64B..2KiB --plot out/bw.png
       tlplab bench lat_rd --window 4KiB..64MiB --pattern random --cache cold,host-warm -o out/lat.csv
       tlplab bench bw_rd --on model --link 'gen4 x16' --device ideal --size 64B,256B,1KiB
+      tlplab bench lat_rd --on mydev.py:MyDma --plot out/cdf.png
     """
     try:
         whole = cases_of(test, count, given)
-        kind = plot_kind or plots.usual(whole, test.startswith("lat"))
-        ending = plots.check_ending("--plot", plot) if plot is not None else ""
-        if kind in ("cdf", "histogram") and not test.startswith("lat"):
-            raise ValueError(f"--plot-kind {kind}: a bandwidth has no distribution; draw a curve or a series")
+        picture = picture_of(test, whole, plot, plot_kind)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     check_outputs(
         {"--json": json_file, "--csv": output, "--cdf": cdf_file, "--plot": plot},
         to_stdout={"--json", "--csv", "--cdf"},
-        inputs={},
+        inputs={"--against": against},
     )
+    reference = None if against is None else reference_of(against, whole, picture)
     with Bar(quiet=quiet) as bar:
         try:
             results = run(
@@ -227,19 +235,43 @@ def bench_command(
                 threads=threads,
                 progress=lambda done, total: bar.show(done / total, f"{int(done)} of {total} cases"),
             )
+        except ExperimentError:
+            raise
         except ValueError as error:
             raise click.UsageError(str(error)) from None
-    write(results, json_file, output, cdf_file)
     where = place(target, host, device, link, iommu)
-    if plot is not None and results:
+    write(results, json_file, output, cdf_file)
+    if picture is not None and results:
         title = f"{table.NAMES[test]}, {where}"
-        write_bytes(plot, plots.draw(kind, results, whole, title, [], ending))
+        write_bytes(picture.path, plots.draw(picture, results, whole, title, reference))
     if not quiet and "-" not in (json_file, output, cdf_file):
-        table.show(results, whole, where, sys.stdout)
+        table.show(results, whole, where, reference, sys.stdout)
     if results.interrupted:
         click.echo(f"interrupted: {len(results)} of {len(whole.cases)} cases were measured, the last in part", err=True)
         return INTERRUPTED
     return 0
+
+
+def picture_of(test: str, whole: Sweep, plot: str | None, kind: str | None) -> plots.Picture | None:
+    """The plot that is wanted. Raises ValueError."""
+    latency = test.startswith("lat")
+    if kind in plots.DISTRIBUTIONS and not latency:
+        raise ValueError(f"--plot-kind {kind}: a bandwidth has no distribution; draw a curve or a series")
+    if plot is None:
+        return None
+    return plots.Picture(plot, plots.check_ending("--plot", plot), kind or plots.usual(whole, latency))
+
+
+def reference_of(path: str, whole: Sweep, picture: plots.Picture | None) -> against_file.Reference:
+    """The file that is laid beside the results, if it has something about them. Raises ExperimentError, OSError."""
+    reference = against_file.read(path)
+    if picture is not None and picture.kind == "cdf":
+        reference.cdfs(whole)
+    elif picture is not None and picture.kind == "curve":
+        reference.curves(whole)
+    elif not any(reference.value(case) is not None for case in whole.cases):
+        raise reference.nothing(whole.cases[0], except_for=None)
+    return reference
 
 
 def cases_of(test: str, count: int | str | None, given: dict[str, Any]) -> Sweep:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tlplab.bench.against import Curve, Reference
 from tlplab.bench.result import Result
 from tlplab.bench.sweep import Sweep, bytes_text, words
 
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 KINDS = ("curve", "cdf", "histogram", "series")
+DISTRIBUTIONS = ("cdf", "histogram")
 ENDINGS = (".png", ".svg", ".pdf")
 # Colour-blind safe (Okabe and Ito), then repeated.
+HERE, THERE = "here", "data set"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000")
 AXES = {
     "size": "transfer size", "window": "window", "host_offset": "offset in host memory",
@@ -25,11 +28,12 @@ AXES = {
 
 
 @dataclass(frozen=True)
-class Line:
-    """A curve: what it is called and its points."""
+class Picture:
+    """A plot that is wanted: where, as what (`.png`, `.svg`, `.pdf`), and one of `KINDS`."""
 
-    label: str
-    points: list[tuple[float, float]]
+    path: str
+    ending: str
+    kind: str
 
 
 def usual(sweep: Sweep, latency: bool) -> str:
@@ -44,42 +48,48 @@ def value_of(result: Result) -> float:
     return result.latency.median_ns if result.latency is not None else result.gbps
 
 
-def curves(results: Sequence[Result], sweep: Sweep) -> list[Line]:
+def curves(results: Sequence[Result], sweep: Sweep) -> list[Curve]:
     """The results by what was swept, one line for each combination of everything else."""
     lines: dict[str, list[tuple[float, float]]] = {}
     axis = sweep.axis
     for number, result in enumerate(results):
         at = getattr(result.case, axis) if axis is not None else number
         lines.setdefault(sweep.label(result.case, without=axis), []).append((at, value_of(result)))
-    return [Line(label, sorted(points)) for label, points in lines.items()]
+    return [Curve(label, sorted(points)) for label, points in lines.items()]
 
 
-def draw(
-    kind: str, results: Sequence[Result], sweep: Sweep, title: str, measured: Sequence[Line], ending: str
-) -> bytes:
-    """The file of a plot, as `ending` (`.png`, `.svg`, `.pdf`) says; `measured` are a data set's series, drawn as dots."""
+def draw(picture: Picture, results: Sequence[Result], sweep: Sweep, title: str, reference: Reference | None) -> bytes:
+    """The file of a plot; a data set's series are drawn as dots, its distributions dotted."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes: Axes = figure.add_subplot()
-    {"curve": curve, "cdf": cdf, "histogram": histogram, "series": series}[kind](axes, results, sweep, measured)
+    if picture.kind == "curve":
+        curve(axes, results, sweep, reference.curves(sweep) if reference is not None else [])
+    elif picture.kind == "cdf":
+        cdf(axes, results, sweep, reference.cdfs(sweep) if reference is not None else [])
+    elif picture.kind == "histogram":
+        histogram(axes, results, sweep)
+    else:
+        series(axes, results, sweep)
     axes.set_title(title, fontsize=10)
     axes.grid(alpha=0.3)
     if len(axes.get_legend_handles_labels()[1]) > 1:
         axes.legend(fontsize=8)
     drawn = io.BytesIO()
-    figure.savefig(drawn, format=ending.lstrip("."), dpi=130)
+    figure.savefig(drawn, format=picture.ending.lstrip("."), dpi=130)
     return drawn.getvalue()
 
 
-def curve(axes: Axes, results: Sequence[Result], sweep: Sweep, measured: Sequence[Line]) -> None:
+def curve(axes: Axes, results: Sequence[Result], sweep: Sweep, measured: Sequence[Curve]) -> None:
     """Bandwidth or median latency by what was swept; dots are measured."""
-    for number, line in enumerate(curves(results, sweep)):
-        colour = COLOURS[number % len(COLOURS)]
-        axes.plot(*columns(line), "-" if len(line.points) > 30 else ".-", color=colour, label=line.label or "here")
-    for number, line in enumerate(measured):
-        colour = COLOURS[number % len(COLOURS)]
-        axes.plot(*columns(line), "o", markersize=4, markerfacecolor="none", color=colour, label=line.label)
+    colours: dict[str, str] = {}
+    for line in curves(results, sweep):
+        colour = colours.setdefault(line.label, COLOURS[len(colours) % len(COLOURS)])
+        axes.plot(*columns(line), "-" if len(line.points) > 30 else ".-", color=colour, label=line.label or HERE)
+    for line in measured:
+        label = f"{line.label}, {THERE}" if line.label else THERE
+        axes.plot(*columns(line), "o", markersize=5, markerfacecolor="none", color=colours[line.label], label=label)
     axis = sweep.axis or "case"
     latency = results[0].latency is not None
     axes.set(xlabel=AXES.get(axis, axis), ylabel="median latency, ns" if latency else "bandwidth, Gb/s", ylim=(0, None))
@@ -91,19 +101,22 @@ def curve(axes: Axes, results: Sequence[Result], sweep: Sweep, measured: Sequenc
     axes.minorticks_off()
 
 
-def cdf(axes: Axes, results: Sequence[Result], sweep: Sweep, measured: Sequence[Line]) -> None:
+def cdf(axes: Axes, results: Sequence[Result], sweep: Sweep, measured: Sequence[Curve]) -> None:
     """The part of the samples that do not exceed a latency."""
-    for number, result in enumerate(r for r in results if r.latency is not None):
+    colours: dict[str, str] = {}
+    for result in results:
         assert result.latency is not None
         points = result.latency.cdf()
-        line = Line(sweep.label(result.case) or words("size", result.case.size), [(points[0][0], 0.0), *points])
-        axes.step(*columns(line), where="post", color=COLOURS[number % len(COLOURS)], label=line.label)
-    for number, line in enumerate(measured):
-        axes.step(*columns(line), where="post", linestyle=":", color=COLOURS[number % len(COLOURS)], label=line.label)
+        line = Curve(sweep.label(result.case), [(points[0][0], 0.0), *points])
+        colour = colours.setdefault(line.label, COLOURS[len(colours) % len(COLOURS)])
+        axes.step(*columns(line), where="post", color=colour, label=line.label or HERE)
+    for line in measured:
+        label = f"{line.label}, {THERE}" if line.label else THERE
+        axes.step(*columns(line), where="post", linestyle=":", linewidth=2, color=colours[line.label], label=label)
     axes.set(xlabel="latency, ns", ylabel="part of the samples", ylim=(0, 1.02))
 
 
-def histogram(axes: Axes, results: Sequence[Result], sweep: Sweep, _measured: Sequence[Line]) -> None:
+def histogram(axes: Axes, results: Sequence[Result], sweep: Sweep) -> None:
     """How often each latency came."""
     for number, result in enumerate(r for r in results if r.latency is not None):
         assert result.latency is not None
@@ -113,18 +126,18 @@ def histogram(axes: Axes, results: Sequence[Result], sweep: Sweep, _measured: Se
     axes.set(xlabel="latency, ns", ylabel="samples", yscale="log")
 
 
-def series(axes: Axes, results: Sequence[Result], sweep: Sweep, _measured: Sequence[Line]) -> None:
+def series(axes: Axes, results: Sequence[Result], sweep: Sweep) -> None:
     """Latency or bandwidth over the time of the run."""
     for number, result in enumerate(results):
         scale = 1.0 if result.latency is not None else 1e-9
         points = [(at / 1e3, value * scale) for at, value in result.series]
-        line = Line(sweep.label(result.case) or words("size", result.case.size), points)
+        line = Curve(sweep.label(result.case) or words("size", result.case.size), points)
         axes.plot(*columns(line), color=COLOURS[number % len(COLOURS)], linewidth=1, label=line.label)
     latency = results[0].latency is not None
     axes.set(xlabel="simulated time, µs", ylabel="latency, ns" if latency else "bandwidth, Gb/s", ylim=(0, None))
 
 
-def columns(line: Line) -> tuple[list[Any], list[Any]]:
+def columns(line: Curve) -> tuple[list[Any], list[Any]]:
     """The points of a line as matplotlib takes them."""
     return [at for at, _ in line.points], [value for _, value in line.points]
 

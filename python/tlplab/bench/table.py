@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from tlplab import quantities as q
+from tlplab.bench.against import Reference
 from tlplab.bench.case import Case
 from tlplab.bench.result import Result
 from tlplab.bench.sweep import Sweep, bytes_text
@@ -23,18 +24,18 @@ HEADINGS = {"size": "size", "window": "window", "host_offset": "offset", "device
 ROWS_SHOWN = 40
 
 
-def show(results: list[Result], sweep: Sweep, place: str, file: TextIO) -> None:
-    """Prints a table of results; `place` says what they were measured on."""
+def show(results: list[Result], sweep: Sweep, place: str, reference: Reference | None, file: TextIO) -> None:
+    """Prints a table of results; `place` says what they were measured on, `reference` what was measured elsewhere."""
     if not results:
         return
     first = results[0].case
     columns = [Column(HEADINGS.get(name, name), name=name not in HEADINGS) for name in sweep.axes]
-    sheet = Sheet(f"{NAMES[first.test]}, {about(first, sweep)}\n{place}", [*columns, *figures(first)])
+    sheet = Sheet(f"{NAMES[first.test]}, {about(first, sweep)}\n{place}", [*columns, *figures(first), *beside(first)])
     step = -(-len(results) // ROWS_SHOWN)
     for result in results[::step]:
         swept = [getattr(result.case, name) for name in sweep.axes]
         cells = [bytes_text(value) if isinstance(value, int) else value for value in swept]
-        sheet.add(*cells, *row(result))
+        sheet.add(*cells, *row(result), *compared(result, reference))
     console = console_for(file)
     sheet.print(console)
     if step > 1:
@@ -73,3 +74,17 @@ def row(result: Result) -> list[str]:
         ]
     each = result.transfers_per_second or 0.0
     return [q.significant(result.gbps), q.significant(each / 1e6), q.significant(1e9 / each if each else 0.0)]
+
+
+def beside(case: Case) -> list[Column]:
+    """The columns of what was measured elsewhere; they are empty, and left out, if nothing was."""
+    return [Column("median\ndata set" if case.is_latency else "Gb/s\ndata set"), Column("here\nis off by")]
+
+
+def compared(result: Result, reference: Reference | None) -> list[str]:
+    """What was measured elsewhere, and how far the result is from it, in the columns of `beside`."""
+    there = reference.value(result.case) if reference is not None else None
+    if there is None:
+        return ["", ""]
+    here = result.gbps if result.latency is None else result.latency.median_ns
+    return [q.significant(there, 5), f"{100 * (here / there - 1):+.1f} %"]
