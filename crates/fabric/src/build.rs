@@ -558,7 +558,7 @@ fn make_port(
         link: LinkId(slot.link as u16),
         direction: slot.direction,
         mode: c.mode,
-        tlp_alignment: c.tlp_alignment.max(1),
+        word_mask: c.tlp_alignment.next_power_of_two() - 1,
         latency: if slot.direction == 0 { c.lower.latency } else { c.upper.latency },
         engine,
         channel: Channel::new(rate, c.generation.encoding(), c.flight, skp, faults),

@@ -316,7 +316,7 @@ pub struct LinkConfig {
     /// There is no link: the two ends are ports of a crossbar with so many bits per second in each direction, which data pass without headers,
     /// credits or DLLPs. `generation`, `width` and `flow_control` are what registers say, and `flight` is its latency.
     pub crossbar: Option<u64>,
-    /// A framed TLP takes whole multiples of so many bytes of the wire, at least 4: logical idle fills what its transmitter, which works
+    /// A framed TLP takes whole multiples of so many bytes (a power of two) of the wire: logical idle fills what its transmitter, which works
     /// on words of this width, leaves over. Flits know nothing of it.
     pub tlp_alignment: u32,
     /// Largest payload the ports support; the fabric uses the smallest of a hierarchy.

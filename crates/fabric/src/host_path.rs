@@ -15,6 +15,7 @@ use crate::attribution::{Cause, Place};
 use crate::config::{HostConfig, HostStageConfig};
 use crate::ids::PortId;
 use crate::queue::EventKind;
+use crate::root::Root;
 use crate::sim::Fabric;
 use crate::slab::TlpHandle;
 use std::collections::VecDeque;
@@ -165,9 +166,9 @@ impl Fabric {
 
     /// A posted write or an interrupt is at the root complex. Those are counted where they may be on their way for some time.
     pub(crate) fn posted_came(&mut self) {
-        let root = self.root();
-        let translates = root.memory_system.as_ref().is_some_and(|system| system.holds_writes());
-        root.path.came += u64::from(translates || !root.path.is_direct());
+        let Root { path, memory_system, .. } = self.root();
+        let translates = memory_system.as_ref().is_some_and(|system| system.holds_writes());
+        path.came += u64::from(translates || !path.is_direct());
     }
 
     /// What would pass posted writes sets out behind them. False if there are none on their way.

@@ -21,8 +21,8 @@ pub(crate) struct Port {
     /// 0: it transmits towards the root complex.
     pub(crate) direction: u8,
     pub(crate) mode: LinkMode,
-    /// A framed TLP takes a multiple of this on the wire.
-    pub(crate) tlp_alignment: u32,
+    /// A framed TLP takes whole words of the wire: their bytes, a power of two, less one.
+    pub(crate) word_mask: u32,
     /// Its own processing time for what arrives, instead of the node's.
     pub(crate) latency: Option<Duration>,
     pub(crate) engine: Engine<TlpHandle>,
@@ -83,6 +83,12 @@ pub(crate) struct Leaving {
 }
 
 impl Port {
+    /// What a framed TLP of so many bytes takes of the wire.
+    #[inline]
+    pub(crate) fn whole_words(&self, bytes: u32) -> u32 {
+        (bytes + self.word_mask) & !self.word_mask
+    }
+
     pub(crate) fn place(id: PortId) -> Place {
         Place(id.0)
     }

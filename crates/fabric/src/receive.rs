@@ -188,7 +188,7 @@ impl Fabric {
         }
         let latency = self.latency_at(id);
         let out = &self.ports[egress.index()];
-        let bytes = u64::from((unit.shape.bytes + 8).next_multiple_of(out.tlp_alignment));
+        let bytes = u64::from(out.whole_words(unit.shape.bytes + 8));
         let serialisation = out.channel.rate().time_of(bytes);
         // The egress must not run dry: its last byte may not leave before the last byte has arrived and been processed.
         let ready = (now + latency).max((arrives + latency) - serialisation.min(arrives - now));

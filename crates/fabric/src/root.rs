@@ -135,9 +135,10 @@ impl Fabric {
         if write {
             self.posted_came();
         }
-        if !self.waits_at_root(ingress, handle) {
-            self.goes_to_memory(ingress, handle);
+        if self.root().memory_system.is_some() && self.waits_at_root(ingress, handle) {
+            return;
         }
+        self.goes_to_memory(ingress, handle);
     }
 
     /// A request of a device, or an interrupt, has been accepted and translated.
@@ -183,13 +184,13 @@ impl Fabric {
     /// When a request that reaches memory now has its data or, if it is a posted write, is in memory.
     fn memory_time(&mut self, handle: TlpHandle, access: Access, posted: bool) -> Time {
         let now = self.now;
-        let server = &mut self.root().server;
+        let Root { server, memory_system, .. } = self.root();
         let (served, written) = (server.serve(now, access.bytes), server.written());
-        let latency = if posted { Duration::ZERO } else { server.latency() };
-        let done = match self.delay_of(handle, access, posted) {
-            None => served + latency,
+        let done = match (memory_system, posted) {
+            (None, false) => return served + server.latency(),
+            (None, true) => served,
             // Nothing is done before the writes that came before it; a read looks its lines up meanwhile.
-            Some(delay) => written.max(served + delay),
+            (Some(_), _) => written.max(served + self.delay_of(handle, access, posted)),
         };
         if posted {
             self.root().server.write_until(done);

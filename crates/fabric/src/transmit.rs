@@ -194,7 +194,7 @@ impl Fabric {
         let port = &self.ports[id.index()];
         match (&port.engine, unit) {
             (Engine::Direct(_), Unit::Tlp(tlp)) => self.tlps.get(tlp.handle).repr.payload_bytes(),
-            (_, Unit::Tlp(_)) => unit.wire_bytes().next_multiple_of(port.tlp_alignment),
+            (_, Unit::Tlp(_)) => port.whole_words(unit.wire_bytes()),
             _ => unit.wire_bytes(),
         }
     }

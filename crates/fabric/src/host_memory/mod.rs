@@ -195,12 +195,12 @@ impl Fabric {
         true
     }
 
-    /// From the service of an access of a device by memory to its data (a posted write: until it is in memory); `None` if the host has
-    /// nothing that would change that. The way to another node is charged here.
-    pub(crate) fn delay_of(&mut self, handle: TlpHandle, access: Access, posted: bool) -> Option<Duration> {
+    /// From the service of an access of a device by memory to its data (a posted write: until it is in memory). The way to another node
+    /// is charged here.
+    pub(crate) fn delay_of(&mut self, handle: TlpHandle, access: Access, posted: bool) -> Duration {
         let is_read = matches!(self.tlps.get(handle).repr.kind(), Kind::MemRead { .. });
         let Root { memory_system, memory, server, .. } = self.root();
-        let system = memory_system.as_mut()?;
+        let Some(system) = memory_system else { return Duration::ZERO };
         let answer = if posted { system.commit } else { server.latency() };
         let delay = if is_read {
             system.read_delay(memory.cache.as_mut(), access, answer)
@@ -213,7 +213,7 @@ impl Fabric {
                 tlp.ledger.charge_for(hop, place, Cause::Flight);
             }
         }
-        Some(delay.latency + delay.hop.map_or(Duration::ZERO, |(_, hop)| hop))
+        delay.latency + delay.hop.map_or(Duration::ZERO, |(_, hop)| hop)
     }
 }
 
