@@ -267,6 +267,18 @@ def grid() -> list[Result]:
     return [Result(name, "s", seconds, None, None, None, command, [seconds], "< 1 s", seconds < 1)]
 
 
+def points() -> list[Result]:
+    """Bandwidths of reads and writes on the simulator."""
+    program = ROOT / ".venv/bin/python"
+    if not program.exists():
+        print("bench: no points: `make build` makes the program", file=sys.stderr)
+        return []
+    rate = run([str(program), "bench/points.py"]).output["points_per_second"]
+    name = "tlplab bench: bandwidth points, 64 B to 2 KiB, gen3 x8, NFP-6000"
+    command = "python bench/points.py"
+    return [Result(name, "points/CPU-s", rate, None, None, None, command, [rate], "≥ 10 points/CPU-s", rate >= 10)]
+
+
 def number(value: float | None) -> str:
     """Four figures, in millions or thousands where there are many."""
     if value is None:
@@ -311,6 +323,7 @@ def main() -> int:
         lambda: [memory(programs, options.tlps)],
         dd,
         grid,
+        points,
     ]
     for part in parts:
         some = part()

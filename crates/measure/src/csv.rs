@@ -68,7 +68,7 @@ fn bandwidth(measured: &Measured) -> String {
     let nanoseconds = cycles as f64 / (clock.hz as f64 / 1e9);
     let (transfers, bytes) = (measured.operations, measured.operations * measured.case.size);
     let per = |what: f64| if cycles == 0 { 0.0 } else { what / nanoseconds };
-    let (rate, each) = (per((bytes * 8) as f64), per(transfers as f64) * 1e9);
+    let (rate, each) = (per((bytes * 8) as f64), per(transfers as f64 * 1e9));
     let case = of_case(&measured.case);
     format!("{case},{cycles},{nanoseconds:?},{bytes},{transfers},{rate:?},{each:?}")
 }

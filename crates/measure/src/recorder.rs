@@ -13,7 +13,7 @@ pub struct Recorder {
     clock: Clock,
     /// Operations of reads and writes in turn for each that is counted.
     each: u64,
-    /// Transfers before those that are measured, and all.
+    /// Transfers before those that are measured, of which a latency case does not tell; and all that are told.
     warmup: u64,
     total: u64,
     ended: u64,
@@ -28,6 +28,7 @@ impl Recorder {
     /// Of a case, with timestamps of `clock`.
     pub fn new(case: &Case, clock: Clock) -> Self {
         let (count, warmup) = case.counts();
+        let warmup = if case.test.is_latency() { 0 } else { warmup };
         let each = if case.test == Test::BwRdwr { 2 } else { 1 };
         Self {
             case: case.clone(),
