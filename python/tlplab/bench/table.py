@@ -87,4 +87,5 @@ def compared(result: Result, reference: Reference | None) -> list[str]:
     if there is None:
         return ["", ""]
     here = result.gbps if result.latency is None else result.latency.median_ns
-    return [q.significant(there, 5), f"{100 * (here / there - 1):+.1f} %"]
+    off = round(100 * (here / there - 1), 1) + 0.0  # no negative zero
+    return [q.significant(there, 5), f"{off:+.1f} %"]
