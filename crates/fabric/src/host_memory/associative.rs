@@ -23,6 +23,11 @@ impl Associative {
         self.keys.len()
     }
 
+    /// Has nothing been kept since the start, or since the last [`clear`](Self::clear)?
+    pub(super) fn is_empty(&self) -> bool {
+        self.clock == 0
+    }
+
     /// Where a key is kept. It is then the one used last.
     pub(super) fn find(&mut self, key: u64) -> Option<usize> {
         let first = self.set(key);
@@ -50,8 +55,11 @@ impl Associative {
 
     /// Keeps nothing any more.
     pub(super) fn clear(&mut self) {
-        self.keys.fill(0);
-        self.used.fill(0);
+        if !self.is_empty() {
+            self.keys.fill(0);
+            self.used.fill(0);
+            self.clock = 0;
+        }
     }
 
     fn set(&self, key: u64) -> usize {

@@ -92,6 +92,10 @@ impl Cache {
 
     /// As if a device had read or written, which is not counted.
     pub(super) fn touch(&mut self, address: u64, bytes: u64, write: bool) {
+        // Of what is written to an empty cache, as much remains as devices may place.
+        let share = self.config.size / u64::from(self.config.ways) * u64::from(self.config.ddio_ways);
+        let before = if write && self.lines.is_empty() { bytes.saturating_sub(share) } else { 0 };
+        let (address, bytes) = (address + before, bytes - before);
         for line in lines_of(address, bytes) {
             let found = self.lines.find(line);
             if write {
