@@ -134,6 +134,7 @@ pub fn parse(name: &str, text: &str) -> Result<DeviceProfile, MeasureError> {
                 },
                 writes: WriteUnit {
                     overhead: Overhead { issue: write.issue, completion: write.completion },
+                    least: write.least,
                     mps: mps.bytes(),
                     passing: write.passing.into(),
                     segment: write.segment,
@@ -277,6 +278,8 @@ struct Write {
     issue: Duration,
     #[serde(deserialize_with = "time")]
     completion: Duration,
+    #[serde(default, deserialize_with = "time")]
+    least: Duration,
     passing: PassingTable,
     #[serde(deserialize_with = "size")]
     segment: u64,

@@ -111,6 +111,8 @@ pub struct Passing {
 pub struct WriteUnit {
     /// Of an operation.
     pub overhead: Overhead,
+    /// From when its data are out of the device's memory, an operation takes at least so long to be over.
+    pub least: Duration,
     /// Max_Payload_Size: where operations are cut.
     pub mps: u32,
     /// How long an operation keeps the way out of the device's memory. Chunks begin at multiples of the alignment.
@@ -142,6 +144,7 @@ impl Default for DmaEngine {
             },
             writes: WriteUnit {
                 overhead: Overhead::default(),
+                least: Duration::ZERO,
                 mps: 256,
                 passing: free,
                 segment: 4096,

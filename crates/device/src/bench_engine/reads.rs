@@ -2,7 +2,7 @@
 //!
 //! Operations are cut into requests that leave in order, as far as requests at once and the buffer allow. Data pass into the device's
 //! memory in the order of the requests, whenever they come; then the request and its place in the buffer are free again. An operation
-//! is over when its data, complete, have passed once more as a whole: seen alone it is stored and then forwarded.
+//! is over no sooner than if all its data had passed after the last had come: seen alone it is stored and then forwarded.
 
 use crate::bench_engine::step::Step;
 use crate::bench_engine::transmitter::{Request as Tlp, Transmitter};
@@ -19,9 +19,10 @@ struct Request {
     op: Option<OpId>,
     blocks: u32,
     passes: Duration,
-    /// Of the last request of an operation: how long the data of those before it took to pass.
-    last: Option<Duration>,
-    arrived: bool,
+    /// Of the last request of an operation: how long all its data take to pass.
+    whole: Option<Duration>,
+    /// When its last data came.
+    arrived: Option<Time>,
 }
 
 /// The operation that is cut into requests.
@@ -135,17 +136,16 @@ impl Reads {
         cutting.requests.next();
         // The time of an operation is spread over its requests.
         let until = |bytes: u64| share(cutting.passes, bytes, cutting.bytes);
-        let before = until(chunk.offset);
-        let passes = until(chunk.offset + u64::from(chunk.bytes)) - before;
-        let last = cutting.requests.is_finished().then_some(before);
+        let passes = until(chunk.offset + u64::from(chunk.bytes)) - until(chunk.offset);
+        let whole = cutting.requests.is_finished().then_some(cutting.passes);
         let (address, bytes) = (chunk.address, chunk.bytes.into());
-        way.push(cx, Tlp { write: false, address, bytes, idle: 0, last_of_operation: last.is_some() });
-        self.requests.push_back(Request { op: None, blocks, passes, last, arrived: false });
+        way.push(cx, Tlp { write: false, address, bytes, idle: 0, last_of_operation: whole.is_some() });
+        self.requests.push_back(Request { op: None, blocks, passes, whole, arrived: None });
         self.ring.takes(blocks);
         self.begun += u64::from(chunk.offset == 0);
-        let interval = if last.is_some() { self.unit.interval } else { self.unit.interval_within };
+        let interval = if whole.is_some() { self.unit.interval } else { self.unit.interval_within };
         self.issue_free = cx.now() + interval;
-        if last.is_some() {
+        if whole.is_some() {
             self.cutting = None;
         }
     }
@@ -158,7 +158,7 @@ impl Reads {
             }
         }
         if let Some(request) = self.requests.iter_mut().find(|request| request.op == Some(op)) {
-            request.arrived = true;
+            request.arrived = Some(cx.now());
         }
         self.pass(cx, way);
     }
@@ -166,7 +166,7 @@ impl Reads {
     /// The oldest data pass if they are there.
     fn pass(&mut self, cx: &mut Context<'_>, way: &mut Transmitter) {
         while !self.passing
-            && let Some(request) = self.requests.front().filter(|request| request.arrived)
+            && let Some(request) = self.requests.front().filter(|request| request.arrived.is_some())
         {
             self.pass_free = self.pass_free.max(cx.now()) + request.passes;
             if self.pass_free > cx.now() {
@@ -189,9 +189,10 @@ impl Reads {
     fn retire(&mut self, cx: &mut Context<'_>, way: &mut Transmitter) {
         let Some(request) = self.requests.pop_front() else { return };
         self.ring.frees(request.blocks);
-        if let Some(again) = request.last {
+        if let (Some(whole), Some(arrived)) = (request.whole, request.arrived) {
             self.passed += 1;
-            Step::ReadOver.after(cx, again + self.unit.overhead.completion);
+            let forwarded = (arrived + whole).saturating_since(cx.now());
+            Step::ReadOver.after(cx, forwarded + self.unit.overhead.completion);
         }
         self.issue(cx, way);
     }

@@ -6,7 +6,7 @@ use crate::bench_engine::{DmaEngine, WriteUnit};
 use crate::contract::Context;
 use std::collections::VecDeque;
 use tlplab_transaction::split::{RequestPolicy, split_request};
-use tlplab_units::Time;
+use tlplab_units::{Duration, Time};
 
 pub(super) struct Writes {
     unit: WriteUnit,
@@ -16,6 +16,8 @@ pub(super) struct Writes {
     descriptors: VecDeque<(u64, u64)>,
     passing: VecDeque<(u64, u64)>,
     pass_free: Time,
+    /// Operations that wait for the link, oldest first: none is over before.
+    not_before: VecDeque<Time>,
 }
 
 impl Writes {
@@ -27,6 +29,7 @@ impl Writes {
             descriptors: VecDeque::new(),
             passing: VecDeque::new(),
             pass_free: Time::ZERO,
+            not_before: VecDeque::new(),
         }
     }
 
@@ -48,6 +51,7 @@ impl Writes {
     /// The data of the oldest operation are out.
     pub(super) fn has_passed(&mut self, cx: &mut Context<'_>, way: &mut Transmitter) {
         let Some((address, bytes)) = self.passing.pop_front() else { return };
+        self.not_before.push_back(cx.now() + self.unit.least);
         for chunk in split_request(address, bytes, self.unit.mps, RequestPolicy::Aligned) {
             let end = chunk.offset + u64::from(chunk.bytes);
             let idle = self.idle(chunk.offset, end, bytes);
@@ -68,7 +72,9 @@ impl Writes {
     }
 
     /// The link has accepted the last TLP of an operation.
-    pub(super) fn accepted(&self, cx: &mut Context<'_>) {
-        Step::WriteOver.after(cx, self.unit.overhead.completion);
+    pub(super) fn accepted(&mut self, cx: &mut Context<'_>) {
+        let least =
+            self.not_before.pop_front().map_or(Duration::ZERO, |time| time.saturating_since(cx.now()));
+        Step::WriteOver.after(cx, least.max(self.unit.overhead.completion));
     }
 }
