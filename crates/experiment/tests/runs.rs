@@ -342,6 +342,18 @@ fn the_hosts_counters_are_in_the_document() {
     assert_eq!(go("saturated-writes.toml", &[]).host, None);
 }
 
+/// Random reads of more pages than the IO-TLB keeps need a walk each, and those begin 46 ns apart; of 32 superpages none does.
+#[test]
+fn page_walks_limit_small_reads() {
+    let pages = go("iommu.toml", &[]);
+    assert_eq!(pages.verdict.limit.resource, "page walks of host", "{}", pages.verdict.sentence);
+    let iommu = pages.host.as_ref().unwrap().iommu.clone().unwrap();
+    near(gbps(&pages, "dev"), 64.0 * 8.0 / 46.0 / (1.0 - iommu.hit_rate), 0.01);
+    assert!((118.0 / 16384.0..0.02).contains(&iommu.hit_rate), "kept, or being walked: {iommu:?}");
+    let superpages = go("iommu.toml", &["host.iommu.mode=superpages"]);
+    assert_eq!(superpages.verdict.limit.resource, "link host.rp0 → dev", "{}", superpages.verdict.sentence);
+}
+
 /// A load finds its window as it says.
 #[test]
 fn a_load_says_what_is_warm_and_where() {

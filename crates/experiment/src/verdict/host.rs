@@ -25,7 +25,7 @@ pub(super) fn walks(document: &Document) -> Option<Candidate> {
     let iommu = document.host.as_ref()?.iommu.as_ref()?;
     let place = "host.iommu".to_owned();
     let because = format!(
-        "there are {} of those that it can make, and {} of the requests need one",
+        "it makes {} of those that it can make, and {} of the requests need one",
         percent(iommu.busy),
         percent(1.0 - iommu.hit_rate)
     );
