@@ -1,6 +1,6 @@
 //! The simulator as a target.
 
-use tlplab_measure::{Case, Machine, MeasureError, Measured, Setup, Simulator, Target, Test, csv};
+use tlplab_measure::{Case, Machine, MeasureError, Measured, Setup, Simulator, Target, Test, csv, device};
 
 fn simulator(host: &str, device: &str) -> Simulator {
     let setup = Setup { host: host.into(), device: device.into(), ..Setup::default() };
@@ -76,4 +76,51 @@ fn mistakes_are_told() {
     let case = Case { interface: tlplab_measure::Interface::Command, ..Case::new(Test::LatRd, 65) };
     let error = simulator("server", "nfp6000").run(&case, &mut |_| true).unwrap_err();
     assert!(matches!(error, MeasureError::Case(_)), "{error}");
+}
+
+/// A device that costs nothing but what `table` says of its reads.
+fn reads_with(table: &str) -> Simulator {
+    let (_, ideal) = device::PROFILES.iter().find(|(name, _)| *name == "ideal").unwrap();
+    let text = ideal.replace("requests = 256\n", table).replace("slots = 32", "slots = 64");
+    let setup = Setup { host: "server".into(), device: "mine.toml".into(), ..Setup::default() };
+    Simulator::new(Machine::new(&setup, &|_| Ok(text.clone())).unwrap())
+}
+
+/// Nanoseconds of a read of `size` bytes alone, and of each of many.
+fn latency_and_interval(simulator: &Simulator, size: u64) -> (f64, f64) {
+    let alone = run(simulator, &Case::new(Test::LatRd, size)).latency.mean().unwrap();
+    let many = run(simulator, &Case { count: Some(4096), ..Case::new(Test::BwRd, size) });
+    (alone, many.elapsed.as_fs() as f64 / many.operations as f64 / 1e6)
+}
+
+/// With five requests at once, five of them end in a latency; transfers of two requests are half as many.
+#[test]
+fn requests_at_once_limit_reads() {
+    let simulator = reads_with("requests = 5\n");
+    for (size, requests) in [(64, 1.0), (1024, 2.0)] {
+        let (alone, each) = latency_and_interval(&simulator, size);
+        // A transfer of two requests takes the wire of the second longer than a request.
+        assert!(
+            (each * 5.0 / requests / alone - 1.0).abs() < 0.15,
+            "{size} B: {each} ns each, {alone} ns alone"
+        );
+    }
+    let (alone, each) = latency_and_interval(&simulator, 64);
+    assert!((each * 5.0 / alone - 1.0).abs() < 0.02, "{each} ns each, {alone} ns alone");
+}
+
+/// Twelve requests at once, and a ring of 16 blocks of 128 B: twelve reads of 64 B leave, then four more, and before the next begins again
+/// at the start of the ring all but the last have to be back. So 16 reads take two latencies, unless the ring counts as full.
+#[test]
+fn a_ring_drains_where_it_begins_again() {
+    for (margin, reads_in_a_latency) in [(0, 8.0), (16, 12.0)] {
+        let buffer = format!("{{ block = \"128B\", blocks = 16, margin = {margin} }}");
+        let simulator = reads_with(&format!("requests = 12\nbuffer = {buffer}\n"));
+        let (alone, each) = latency_and_interval(&simulator, 64);
+        let found = alone / each;
+        assert!(
+            (found / reads_in_a_latency - 1.0).abs() < 0.03,
+            "margin {margin}: {found} reads in a latency"
+        );
+    }
 }
