@@ -170,7 +170,7 @@ impl Fabric {
         }
     }
 
-    /// True if the translation of a request takes time; `translated` comes when it is there.
+    /// True if a request has to wait for its translation, and then goes on by itself.
     fn is_translated(&mut self, ingress: PortId, handle: TlpHandle) -> bool {
         let now = self.now;
         let repr = &self.tlps.get(handle).repr;
