@@ -155,7 +155,7 @@ impl ClosedForm {
         let (up, down) = (reads * request + writes * write, reads * completions);
         let dma = &self.engine().dma;
         let passes = [
-            reads * seconds(dma.read_passes(case.device_offset, case.size)),
+            reads * seconds(dma.read_occupies(case.device_offset, case.size)),
             writes * seconds(dma.write_passes(case.device_offset, case.size)),
         ];
         let transmission = &dma.transmission;

@@ -74,9 +74,9 @@ pub struct ReadUnit {
     pub interval_within: Duration,
     /// Where data wait; `None`: without limit.
     pub buffer: Option<ReadBuffer>,
-    /// Passing of data that begin and end at the alignment of the device's memory.
+    /// Passing of data that begin and end at the alignment of the device's memory: of each operation by itself, they keep nobody waiting.
     pub aligned: Passing,
-    /// Passing of other data: chunks are counted of the words before the one with the last byte.
+    /// Passing of other data, one operation after the other: chunks are counted of the words before the one with the last byte.
     pub unaligned: Passing,
 }
 
@@ -157,19 +157,29 @@ impl Default for DmaEngine {
 }
 
 impl DmaEngine {
-    /// How long the data of a read keep the way into the device's memory.
+    /// How long the data of a read take into the device's memory, once all have come.
     pub fn read_passes(&self, offset: u64, bytes: u64) -> Duration {
-        let (head, tail) = (offset % self.alignment, (offset + bytes) % self.alignment);
         let ReadUnit { aligned, unaligned, .. } = &self.reads;
-        // Of a single word it does not matter where in it the bytes are.
-        if head == 0 && tail == 0 || head + bytes <= self.alignment {
+        if self.is_aligned(offset, bytes) {
             return aligned.time_of(bytes.div_ceil(aligned.chunk));
         }
+        let (head, tail) = (offset % self.alignment, (offset + bytes) % self.alignment);
         let before_last = bytes - 1;
         let chunks = (before_last - before_last % self.alignment).div_ceil(unaligned.chunk).max(1);
         let segments =
             if head > 0 && tail > 0 && unaligned.segment > 0 { bytes.div_ceil(unaligned.segment) } else { 0 };
         unaligned.time_of(chunks + segments)
+    }
+
+    /// How long the data of a read keep those of others from the device's memory. Aligned data pass as they come.
+    pub fn read_occupies(&self, offset: u64, bytes: u64) -> Duration {
+        if self.is_aligned(offset, bytes) { Duration::ZERO } else { self.read_passes(offset, bytes) }
+    }
+
+    fn is_aligned(&self, offset: u64, bytes: u64) -> bool {
+        let (head, tail) = (offset % self.alignment, (offset + bytes) % self.alignment);
+        // Of a single word it does not matter where in it the bytes are.
+        head == 0 && tail == 0 || head + bytes <= self.alignment
     }
 
     /// How long the data of a write keep the way out of the device's memory.

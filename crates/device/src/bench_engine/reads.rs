@@ -18,7 +18,8 @@ struct Request {
     /// By which it comes back; known when it has left.
     op: Option<OpId>,
     blocks: u32,
-    passes: Duration,
+    /// How long its data keep those of others from passing.
+    occupies: Duration,
     /// Of the last request of an operation: how long all its data take to pass.
     whole: Option<Duration>,
     /// When its last data came.
@@ -30,6 +31,8 @@ struct Request {
 struct Cutting {
     requests: RequestChunks,
     bytes: u64,
+    /// How long its data keep those of others from passing, and how long they take to pass once all are there.
+    occupies: Duration,
     passes: Duration,
 }
 
@@ -125,8 +128,9 @@ impl Reads {
             && let Some((address, bytes)) = self.taken.pop_front()
         {
             let requests = split_request(address, bytes, self.unit.mrrs, RequestPolicy::Aligned);
+            let occupies = self.engine.read_occupies(self.device_offset, bytes);
             let passes = self.engine.read_passes(self.device_offset, bytes);
-            self.cutting = Some(Cutting { requests, bytes, passes });
+            self.cutting = Some(Cutting { requests, bytes, occupies, passes });
         }
         self.cutting.is_some()
     }
@@ -135,12 +139,12 @@ impl Reads {
         let Some(cutting) = &mut self.cutting else { return };
         cutting.requests.next();
         // The time of an operation is spread over its requests.
-        let until = |bytes: u64| share(cutting.passes, bytes, cutting.bytes);
-        let passes = until(chunk.offset + u64::from(chunk.bytes)) - until(chunk.offset);
+        let until = |bytes: u64| share(cutting.occupies, bytes, cutting.bytes);
+        let occupies = until(chunk.offset + u64::from(chunk.bytes)) - until(chunk.offset);
         let whole = cutting.requests.is_finished().then_some(cutting.passes);
         let (address, bytes) = (chunk.address, chunk.bytes.into());
         way.push(cx, Tlp { write: false, address, bytes, idle: 0, last_of_operation: whole.is_some() });
-        self.requests.push_back(Request { op: None, blocks, passes, whole, arrived: None });
+        self.requests.push_back(Request { op: None, blocks, occupies, whole, arrived: None });
         self.ring.takes(blocks);
         self.begun += u64::from(chunk.offset == 0);
         let interval = if whole.is_some() { self.unit.interval } else { self.unit.interval_within };
@@ -168,7 +172,7 @@ impl Reads {
         while !self.passing
             && let Some(request) = self.requests.front().filter(|request| request.arrived.is_some())
         {
-            self.pass_free = self.pass_free.max(cx.now()) + request.passes;
+            self.pass_free = self.pass_free.max(cx.now()) + request.occupies;
             if self.pass_free > cx.now() {
                 self.passing = true;
                 cx.timer(self.pass_free, Step::ReadPassed.id());
