@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import tlplab as tl
-from tlplab import bench, cli
-from tlplab.bench import Case, software, sweep
+from tlplab import _core, bench, cli
+from tlplab.bench import Case, software
 from tlplab.errors import RunError
+from tlplab.sizes import sizes
 
 LATENCY = (
     "Test,PAT,Cache,HO,DO,WinSZ,SZ,TAvg,Avg,Med,Min,Max,95%,99.9%,"
@@ -43,6 +44,13 @@ walk = "230ns"
 walkers = 4
 """
 
+SMALL_HOST = """\
+title = "Little memory"
+source = "A test"
+[host.memory]
+size = "4GiB"
+"""
+
 MY_DMA = """\
 import tlplab
 
@@ -64,6 +72,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("host.toml").write_text(HOST, encoding="utf-8")
     Path("mydma.py").write_text(MY_DMA, encoding="utf-8")
+    Path("small.toml").write_text(SMALL_HOST, encoding="utf-8")
+    ideal = dict(_core.bench_devices())["ideal"]
+    Path("notags.toml").write_text(ideal.replace("tags = 256", "tags = 0"), encoding="utf-8")
+    buffer = 'interval = "0s"\nbuffer = { block = "128B", blocks = 16, margin = 17 }\n'
+    Path("margin.toml").write_text(ideal.replace('interval = "0s"\n', buffer), encoding="utf-8")
+    (one,) = bench.run([Case("lat_rd", 64, count=10)])
+    Path("one.csv").write_text(f"{one.columns}\r\n{one.csv}\r\n", encoding="utf-8")
     return tmp_path
 
 
@@ -154,7 +169,7 @@ def test_files_of_the_command_line(folder: Path, capsys: pytest.CaptureFixture[s
 
 def test_a_data_set_beside_the_results(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sizes = ("bw_wr", "--size", "64B,256B")
-    run(capsys, *sizes, "--size", "64B..1KiB", "-o", "there.csv")
+    run(capsys, *sizes, "--size", "64B..1KiB/x2", "-o", "there.csv")
     status, out, err = run(capsys, *sizes, "--against", "there.csv", "--plot", "bw.png")
     assert (status, err) == (0, "")
     assert out.count("+0.0 %") == 2
@@ -172,15 +187,16 @@ def test_a_data_set_beside_the_results(folder: Path, capsys: pytest.CaptureFixtu
     ("text", "found"),
     [
         ("64B", [64]),
-        ("64B,1KiB, 64B", [64, 1024]),
-        ("64B..1KiB", [64, 128, 256, 512, 1024]),
-        ("48B..200B", [48, 96, 192]),
+        ("64B,1KiB", [64, 1024]),
+        ("64B..1KiB/x2", [64, 128, 256, 512, 1024]),
+        ("48B..200B/x2,1B..10B/x3", [48, 96, 192, 1, 3, 9]),
+        ("62B..65B", [62, 63, 64, 65]),
         ("0B..24B/8B", [0, 8, 16, 24]),
-        ("1KiB..1KiB,3B", [1024, 3]),
+        ("1KiB..1KiB, 3B", [1024, 3]),
     ],
 )
 def test_sweeps(text: str, found: list[int]) -> None:
-    assert sweep.sizes(text) == found
+    assert sizes(text) == found
 
 
 @pytest.mark.parametrize(
@@ -189,9 +205,9 @@ def test_sweeps(text: str, found: list[int]) -> None:
         (("lat",), "'lat' is not one of"),
         (("lat_rd", "--size", "64"), "the unit is missing"),
         (("lat_rd", "--size", "0B"), "the size is 0 B; a transfer has at least 1 B"),
-        (("lat_rd", "--size", "2KiB..64B"), "goes down"),
-        (("lat_rd", "--size", "0B..64B"), "give a step"),
-        (("lat_rd", "--window", "1B..1MiB/1B"), "a step of 1B makes too many values"),
+        (("lat_rd", "--size", "2KiB..64B"), "a range goes up, as 64B..2KiB"),
+        (("lat_rd", "--size", "0B..64B/x2"), "never ends"),
+        (("lat_rd", "--window", "1B..1MiB"), "has more than 1,000,000 sizes; give a step"),
         (("lat_rd", "--window", "2KiB..64KiB/64B", "--size", "1B..1KiB/1B"), "100,000 are the most"),
         (("lat_rd", "--window", "32B"), "a window of 32 B holds no transfer"),
         (("bw_rd", "--interface", "cmd"), "bandwidth is measured with the DMA engine"),
@@ -210,14 +226,20 @@ def test_sweeps(text: str, found: list[int]) -> None:
         (("lat_rd", "--plot", "x.gif"), "ends in .png, .svg or .pdf"),
         (("lat_rd", "--plot", "none/x.png"), "the folder none does not exist"),
         (("bw_rd", "--plot", "x.png", "--plot-kind", "cdf"), "a bandwidth has no distribution"),
-        (("bw_rd", "--against", "absent.csv"), "absent.csv"),
+        (("bw_rd", "--against", "absent.csv"), "'absent.csv' does not exist"),
+        (("lat_rd", "--against", "one.csv", "--plot", "x.png", "--plot-kind", "curve"), "sweep a size"),
+        (("lat_rd", "--count", str(2**64 - 1)), "more than 2^40"),
+        (("bw_wr", "--host", "small.toml", "--window", "1MiB"), "does not fit into the host's memory of 4294967296 B"),
+        (("lat_rd", "--device", "notags.toml"), "link.tags is 0; it is from 1 to 15360"),
+        (("lat_rd", "--device", "margin.toml"), "margin is 17; it is at most blocks, 16"),
+        (("lat_rd", "--on", "mydma.py:MyDma", "--device", "ideal"), "cannot both be measured"),
     ],
 )
 def test_mistakes(folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:
     status, out, err = run(capsys, *arguments, "-o", "out.csv")
     assert out == ""
     assert message in " ".join(err.split())
-    assert status == (1 if "absent.csv" in arguments else 2)
+    assert status == 2
     assert not Path("out.csv").exists()
 
 
@@ -246,6 +268,14 @@ def test_interrupted_runs_keep_what_was_measured(
     assert results.interrupted
     assert [result.complete for result in results] == [True, False]
     assert results[1].operations > 100
+
+    looks.clear()
+    sweep = ("lat_rd", "--size", "64B,128B", "--count", "100", "--threads", "1")
+    run(capsys, *sweep, "-o", "there.csv")
+    looks.clear()
+    status, _, _ = run(capsys, *sweep, "--count", str(1 << 40), "--against", "there.csv", "--plot", "part.png")
+    assert status == 130
+    assert Path("part.png").exists()
 
     looks.clear()
     status, out, err = run(capsys, "lat_rd", "--count", str(1 << 40), "-o", "part.csv")
@@ -281,8 +311,19 @@ def test_a_device_in_python_that_cannot_be_measured() -> None:
 
     with pytest.raises(ValueError, match="Half has no coroutine bench_write; write async def bench_write"):
         software.SoftwareTarget(Half, host="ideal", link="gen3 x8", host_keys={})
+
+    class Stuck(tl.Device):
+        async def bench_read(self, cx: tl.Context, address: int, length: int) -> None:
+            self.left = getattr(self, "left", 10) - 1
+            while self.left == 0:
+                await cx.sleep("1ms")
+
+        bench_write = bench_read
+
     with pytest.raises(RunError, match="no such memory"):
         bench.run([Case("lat_rd", 64)], Broken)
+    with pytest.raises(RunError, match=r"stopped when .* of the operations were over: it waits for what never comes"):
+        bench.run([Case("lat_rd", 64, count=100)], Stuck)
 
 
 def test_progress_reaches_the_number_of_cases() -> None:

@@ -51,8 +51,8 @@ class Simulation:
         """
     def advance(self, events: int) -> Progress:
         """Handles at most `events` events. Other Python threads run meanwhile. Raises RunError."""
-    def prepare(self, case: str) -> int:
-        """Brings the host into the state that a benchmark's case (JSON) begins in; where its buffer begins. Raises ValueError."""
+    def prepare(self, case: str) -> None:
+        """Brings the host into the state that a benchmark's case (JSON) begins in. Raises ValueError."""
     def waiting(self) -> list[str]:
         """What each driver in Python still waits for; empty when all are done."""
     def lspci(self) -> tuple[str, str]:
@@ -173,6 +173,8 @@ class Bench:
         """The `simulator` or the closed form (`model`) of a host and a device profile. Raises ExperimentError, ValueError."""
     def run(self, case: str) -> str:
         """Runs a case (JSON); what was measured as JSON. Other Python threads run meanwhile. Raises ValueError, RunError."""
+    def host_has_cache(self) -> bool:
+        """Whether what a cache holds makes a difference."""
     def stop(self) -> None:
         """Ends all runs soon; each returns what it has measured."""
     def done(self) -> float:
@@ -184,8 +186,10 @@ class BenchRecorder:
 
     def __init__(self, case: str, hz: int, cycles_per_tick: int) -> None:
         """Timestamps count `cycles_per_tick` cycles, of which a second has `hz`. Raises ValueError."""
-    def counts(self) -> tuple[int, int]:
-        """Operations to measure, and how many before them."""
+    def next_operation(self) -> tuple[bool, int] | None:
+        """The next operation: whether it is a write (with a read behind it, in lat_wrrd), and its address. None after the last."""
+    def warmup(self) -> int:
+        """Operations before those that are measured."""
     def latency(self, begun_fs: int, ended_fs: int) -> None:
         """A measured operation is over."""
     def transfer(self, at_fs: int) -> None:

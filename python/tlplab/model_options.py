@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import click
 
 from tlplab import _core
+from tlplab.sizes import sizes
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-MOST_SIZES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -38,23 +38,11 @@ TIME_NS = Unit("TIME", lambda text: _core.duration_fs(text) / 1e6)
 
 
 def sizes_of(_context: click.Context, parameter: click.Parameter, given: Sequence[str]) -> list[int]:
-    """`64B`, `1B..1500B`, `0B..4KiB/64B`, each possibly several times, in order."""
-    found: list[int] = []
-    for text in given:
-        match = re.fullmatch(r"(.+?)\.\.(.+?)(?:/(.+))?", text)
-        try:
-            if match is None:
-                found.append(_core.size(text))
-                continue
-            first, last, step = (_core.size(part) if part else 1 for part in match.groups())
-        except ValueError as error:
-            raise click.BadParameter(str(error), param=parameter) from None
-        if step < 1 or last < first:
-            raise click.BadParameter(f"{text!r}: a range goes up, as 64B..1500B or 64B..4KiB/64B", param=parameter)
-        if (last - first) // step >= MOST_SIZES:
-            raise click.BadParameter(f"{text!r} has more than {MOST_SIZES:,} sizes; give a step", param=parameter)
-        found.extend(range(first, last + 1, step))
-    return found
+    """As `sizes` reads them, each possibly several times, in order."""
+    try:
+        return [size for text in given for size in sizes(text)]
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=parameter) from None
 
 
 def link_of(_context: click.Context, parameter: click.Parameter, given: str) -> tuple[int, int]:

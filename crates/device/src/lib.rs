@@ -30,6 +30,7 @@
 //!
 //! * [`contract`]: devices; [`identity`]: what they are; [`host`]: host programs
 //! * [`memory`]: a BAR of memory; [`pages`]: the sparse memory behind it, and behind the host's
+//! * [`bench_engine`]: a device that measures its host
 //! * [`dma`]: a copier and its driver; [`ring`] and [`ring_driver`]: a descriptor ring and its driver
 //! * [`nic`] and [`nic_driver`]: an Ethernet controller like the 82574, and its driver
 //! * [`storage`] and [`dd`]: a block device, and the program that reads and writes it

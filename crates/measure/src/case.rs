@@ -92,7 +92,7 @@ pub enum Cache {
     HostWarm,
     /// The host has thrashed its cache, then the device has written the buffer.
     DeviceWarm,
-    /// The buffer was written by the host; then the device has written other memory, as much as a cache holds.
+    /// The host has thrashed its cache, then the device has written other memory, more than its part of the cache holds.
     DeviceThrash,
 }
 
@@ -166,6 +166,9 @@ impl Case {
         if self.count == Some(0) {
             return Err(CaseError::NoCount);
         }
+        if self.count.is_some_and(|count| count > MOST_OPERATIONS) {
+            return Err(CaseError::TooMany);
+        }
         if self.interface == Interface::Command && !self.test.is_latency() {
             return Err(CaseError::CommandBandwidth);
         }
@@ -177,6 +180,8 @@ impl Case {
 pub const LINE: u64 = 64;
 /// Bytes of a transfer at most, and of an offset.
 const MOST_BYTES: u64 = 1 << 20;
+/// Operations that are measured at most: months of computing.
+const MOST_OPERATIONS: u64 = 1 << 40;
 /// Bytes of a window at most.
 const MOST_WINDOW: u64 = 1 << 34;
 /// Bytes that a bandwidth is measured with, unless that would be very many or few transfers.
@@ -207,6 +212,22 @@ pub enum CaseError {
     /// Nothing is measured.
     #[error("the count is 0; measure at least one operation")]
     NoCount,
+    /// More than anybody can wait for.
+    #[error("the count is more than 2^40 operations, which nobody can wait for")]
+    TooMany,
+    /// The buffer does not fit into the host's memory.
+    #[error(
+        "a buffer of {window} B that begins at {base} B does not fit into the host's memory of {memory} B; take a smaller window, or a host with \
+         more (host.memory.size)"
+    )]
+    Memory {
+        /// Bytes of the window.
+        window: u64,
+        /// Where the buffer begins.
+        base: u64,
+        /// Bytes of the host's memory.
+        memory: u64,
+    },
     /// The command interface has no bandwidth test.
     #[error(
         "the command interface is for latency (lat_rd, lat_wrrd); bandwidth is measured with the DMA engine"

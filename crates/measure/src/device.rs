@@ -1,13 +1,11 @@
 //! Device profiles: what a benchmark device costs, read from TOML.
 
 use crate::clock::Clock;
+use crate::device_file::{Dma, File};
 use crate::target::MeasureError;
-use serde::{Deserialize, Deserializer};
 use tlplab_device::EngineProfile;
-use tlplab_device::bench_engine::{
-    CommandInterface, DmaEngine, Overhead, Passing, ReadBuffer, ReadUnit, Transmission, WriteUnit,
-};
-use tlplab_units::{Duration, Mps, Mrrs, QuantityError, quantity};
+use tlplab_device::bench_engine::{CommandInterface, DmaEngine, Overhead, ReadUnit, Transmission, WriteUnit};
+use tlplab_units::{Mps, Mrrs};
 
 /// A device that benchmarks run on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +14,8 @@ pub struct DeviceProfile {
     pub name: String,
     /// What it is.
     pub title: String,
+    /// Where its values are from.
+    pub source: String,
     /// The clock of its timestamps.
     pub clock: Clock,
     /// Max_Payload_Size.
@@ -26,6 +26,8 @@ pub struct DeviceProfile {
     pub tags: u16,
     /// TLPs take multiples of so many bytes on its link, in both directions.
     pub tlp_alignment: u64,
+    /// A beat of the way to the link takes as long as so many bytes on the link, whichever that is.
+    pub beats_of_the_link: bool,
     /// Its engine.
     pub engine: EngineProfile,
 }
@@ -68,52 +70,81 @@ pub fn parse(name: &str, text: &str) -> Result<DeviceProfile, MeasureError> {
         let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
         MeasureError::Device(format!("device profile {name}:{line}: {}", error.message()))
     })?;
-    let refuse = |what: String| MeasureError::Device(format!("device profile {name}: {what}"));
-    let mps = u32::try_from(file.link.mps).ok().and_then(Mps::new);
-    let mrrs = u32::try_from(file.link.mrrs).ok().and_then(Mrrs::new);
-    let (Some(mps), Some(mrrs)) = (mps, mrrs) else {
-        return Err(refuse("link.mps and link.mrrs are powers of two from 128B to 4096B".into()));
+    check(&file).map_err(|what| MeasureError::Device(format!("device profile {name}: {what}")))?;
+    Ok(profile_of(name, file))
+}
+
+/// Can a device be so?
+fn check(file: &File) -> Result<(), String> {
+    let (Some(_), Some(mrrs)) = (mps_of(file.link.mps), mrrs_of(file.link.mrrs)) else {
+        return Err("link.mps and link.mrrs are powers of two from 128B to 4096B".into());
     };
-    let Dma { slots, alignment, read, write, transmission } = file.dma;
-    for (key, value) in [
-        ("clock.hz", file.clock.hz),
-        ("clock.cycles_per_tick", file.clock.cycles_per_tick.into()),
-        ("dma.slots", slots.into()),
-        ("dma.alignment", alignment),
-        ("dma.read.requests", read.requests.into()),
-        ("dma.read.aligned.chunk", read.aligned.chunk),
-        ("dma.read.unaligned.chunk", read.unaligned.chunk),
-        ("dma.write.passing.chunk", write.passing.chunk),
-        ("dma.write.segment", write.segment),
-        ("dma.transmission.beat", transmission.beat),
+    let Dma { slots, alignment, read, write, transmission } = &file.dma;
+    for (key, value, most) in [
+        ("clock.hz", file.clock.hz, 1 << 40),
+        ("clock.cycles_per_tick", file.clock.cycles_per_tick.into(), 1 << 20),
+        ("link.tags", file.link.tags.into(), 15_360),
+        ("dma.slots", (*slots).into(), 1 << 16),
+        ("dma.alignment", *alignment, 4096),
+        ("dma.read.requests", read.requests.into(), 1 << 16),
+        ("dma.read.aligned.chunk", read.aligned.chunk, 1 << 20),
+        ("dma.read.unaligned.chunk", read.unaligned.chunk, 1 << 20),
+        ("dma.write.passing.chunk", write.passing.chunk, 1 << 20),
+        ("dma.write.segment", write.segment, 1 << 20),
+        ("dma.transmission.beat", transmission.beat, 4096),
     ] {
-        if value == 0 {
-            return Err(refuse(format!("{key} is 0; it is at least 1")));
+        if value == 0 || value > most {
+            return Err(format!("{key} is {value}; it is from 1 to {most}"));
         }
     }
-    if let Some(buffer) = &read.buffer
-        && (buffer.block == 0
-            || u64::from(buffer.blocks) * buffer.block < u64::from(mrrs.bytes()) + buffer.block)
-    {
-        return Err(refuse(
-            "dma.read.buffer does not hold a read request that is not aligned; give it more blocks".into(),
+    let Some(buffer) = &read.buffer else { return Ok(()) };
+    if !(1..=1 << 20).contains(&buffer.block) || !(1..=1 << 20).contains(&buffer.blocks) {
+        return Err("dma.read.buffer has from 1 to 1048576 blocks of 1 B to 1 MiB".into());
+    }
+    let request = u64::from(mrrs.bytes()) + alignment - 1;
+    if u64::from(buffer.blocks) < request.div_ceil(buffer.block) {
+        return Err(format!(
+            "dma.read.buffer does not hold a read request, which can take {request} B; give it more blocks"
         ));
     }
-    let overhead = |table: &OverheadTable| Overhead { issue: table.issue, completion: table.completion };
-    Ok(DeviceProfile {
+    if buffer.margin > buffer.blocks {
+        return Err(format!(
+            "dma.read.buffer.margin is {}; it is at most blocks, {}",
+            buffer.margin, buffer.blocks
+        ));
+    }
+    Ok(())
+}
+
+fn mps_of(bytes: u64) -> Option<Mps> {
+    u32::try_from(bytes).ok().and_then(Mps::new)
+}
+
+fn mrrs_of(bytes: u64) -> Option<Mrrs> {
+    u32::try_from(bytes).ok().and_then(Mrrs::new)
+}
+
+/// What a file that was checked says.
+fn profile_of(name: &str, file: File) -> DeviceProfile {
+    let (mps, mrrs) =
+        (mps_of(file.link.mps).unwrap_or(Mps::ALL[0]), mrrs_of(file.link.mrrs).unwrap_or(Mrrs::ALL[0]));
+    let Dma { slots, alignment, read, write, transmission } = file.dma;
+    DeviceProfile {
         name: name.into(),
         title: file.title,
+        source: file.source,
         clock: Clock { hz: file.clock.hz, cycles_per_tick: file.clock.cycles_per_tick },
         mps,
         mrrs,
         tags: file.link.tags,
         tlp_alignment: file.link.tlp_alignment,
+        beats_of_the_link: transmission.beat_time.is_none(),
         engine: EngineProfile {
             between: file.between,
             command: CommandInterface {
                 limit: file.command.limit,
-                read: overhead(&file.command.read),
-                write: overhead(&file.command.write),
+                read: file.command.read.into(),
+                write: file.command.write.into(),
             },
             dma: DmaEngine {
                 slots,
@@ -124,11 +155,7 @@ pub fn parse(name: &str, text: &str) -> Result<DeviceProfile, MeasureError> {
                     requests: read.requests,
                     interval: read.interval,
                     interval_within: read.interval_within,
-                    buffer: read.buffer.map(|b| ReadBuffer {
-                        block: b.block,
-                        blocks: b.blocks,
-                        margin: b.margin,
-                    }),
+                    buffer: read.buffer.map(Into::into),
                     aligned: read.aligned.into(),
                     unaligned: read.unaligned.into(),
                 },
@@ -143,161 +170,10 @@ pub fn parse(name: &str, text: &str) -> Result<DeviceProfile, MeasureError> {
                 },
                 transmission: Transmission {
                     beat: transmission.beat,
-                    beat_time: transmission.beat_time,
+                    beat_time: transmission.beat_time.unwrap_or_default(),
                     answered: transmission.answered,
                 },
             },
         },
-    })
-}
-
-/// The file.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    title: String,
-    #[allow(dead_code)] // Where the values are from is for people to read.
-    source: String,
-    #[serde(deserialize_with = "time")]
-    between: Duration,
-    clock: ClockTable,
-    link: Link,
-    command: Command,
-    dma: Dma,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ClockTable {
-    hz: u64,
-    cycles_per_tick: u32,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Link {
-    #[serde(deserialize_with = "size")]
-    mps: u64,
-    #[serde(deserialize_with = "size")]
-    mrrs: u64,
-    tags: u16,
-    #[serde(deserialize_with = "size")]
-    tlp_alignment: u64,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Command {
-    #[serde(deserialize_with = "size")]
-    limit: u64,
-    read: OverheadTable,
-    write: OverheadTable,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OverheadTable {
-    #[serde(deserialize_with = "time")]
-    issue: Duration,
-    #[serde(deserialize_with = "time")]
-    completion: Duration,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Dma {
-    slots: u32,
-    #[serde(deserialize_with = "size")]
-    alignment: u64,
-    read: Read,
-    write: Write,
-    transmission: TransmissionTable,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TransmissionTable {
-    #[serde(deserialize_with = "size")]
-    beat: u64,
-    #[serde(deserialize_with = "time")]
-    beat_time: Duration,
-    #[serde(default, deserialize_with = "size")]
-    answered: u64,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Read {
-    #[serde(deserialize_with = "time")]
-    issue: Duration,
-    #[serde(deserialize_with = "time")]
-    completion: Duration,
-    requests: u32,
-    #[serde(deserialize_with = "time")]
-    interval: Duration,
-    #[serde(deserialize_with = "time")]
-    interval_within: Duration,
-    buffer: Option<Buffer>,
-    aligned: PassingTable,
-    unaligned: PassingTable,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Buffer {
-    #[serde(deserialize_with = "size")]
-    block: u64,
-    blocks: u32,
-    margin: u32,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PassingTable {
-    #[serde(default, deserialize_with = "time")]
-    start: Duration,
-    #[serde(deserialize_with = "time")]
-    chunk_time: Duration,
-    #[serde(deserialize_with = "size")]
-    chunk: u64,
-    #[serde(default, deserialize_with = "size")]
-    segment: u64,
-}
-
-impl From<PassingTable> for Passing {
-    fn from(table: PassingTable) -> Self {
-        let PassingTable { start, chunk_time, chunk, segment } = table;
-        Self { start, chunk_time, chunk, segment }
     }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Write {
-    #[serde(deserialize_with = "time")]
-    issue: Duration,
-    #[serde(deserialize_with = "time")]
-    completion: Duration,
-    #[serde(default, deserialize_with = "time")]
-    least: Duration,
-    passing: PassingTable,
-    #[serde(deserialize_with = "size")]
-    segment: u64,
-    idle_after_segment: u32,
-    idle_after_part: u32,
-}
-
-fn quantity<'de, D: Deserializer<'de>, T>(
-    deserializer: D,
-    read: fn(&str) -> Result<T, QuantityError>,
-) -> Result<T, D::Error> {
-    read(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
-}
-
-fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    quantity(deserializer, quantity::time)
-}
-
-fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    quantity(deserializer, quantity::size)
 }

@@ -24,6 +24,7 @@ pub mod clock;
 pub mod closed_form;
 pub mod csv;
 pub mod device;
+mod device_file;
 pub mod json;
 pub mod machine;
 pub mod preparation;

@@ -2,16 +2,18 @@
 
 use crate::case::{Case, CaseError, Interface};
 use crate::device::{self, DeviceProfile};
+use crate::preparation::BASE;
 use crate::target::MeasureError;
-use tlplab_experiment::Experiment;
-use tlplab_fabric::config::FabricConfig;
+use tlplab_experiment::{Experiment, Options};
+use tlplab_fabric::config::{FabricConfig, HostConfig};
+use tlplab_units::LinkRate;
 
 /// What a machine is put together from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// A host profile: its name, or a file that ends in `.toml`.
     pub host: String,
-    /// Keys of the host that replace those of its profile, as in an experiment: `("iommu.mode", "off")`.
+    /// Keys of the host that replace those of its profile, and their values as TOML or bare words: `("iommu.mode", "off")`.
     pub host_keys: Vec<(String, String)>,
     /// A device profile: its name, or a file that ends in `.toml`.
     pub device: String,
@@ -51,10 +53,18 @@ impl Machine {
     /// # Errors
     /// What is wrong in the setup or in one of its files.
     pub fn new(setup: &Setup, read: &dyn Fn(&str) -> Result<String, String>) -> Result<Self, MeasureError> {
-        let device = device::profile(&setup.device, read)?;
+        let mut device = device::profile(&setup.device, read)?;
         let text = experiment_of(setup, &device);
         let whole = |path: &str| if path == HERE { Ok(text.clone()) } else { read(path) };
-        let fabric = Experiment::parse(&whole, HERE).map_err(|error| as_of_setup(error, setup))?.fabric;
+        let set = setup.host_keys.iter().map(|(key, value)| format!("host.{key}={value}")).collect();
+        let options = Options { set, ..Options::default() };
+        let fabric =
+            Experiment::parse_with(&whole, HERE, &options).map_err(|error| as_of_setup(error, setup))?.fabric;
+        if device.beats_of_the_link {
+            let link = &fabric.devices[0].link;
+            let transmission = &mut device.engine.dma.transmission;
+            transmission.beat_time = LinkRate::new(link.generation, link.width).time_of(transmission.beat);
+        }
         Ok(Self { fabric, device })
     }
 
@@ -68,20 +78,30 @@ impl Machine {
         if case.interface == Interface::Command && case.size > limit {
             return Err(CaseError::CommandSize { size: case.size, limit }.into());
         }
+        check_memory(&self.fabric.host, case)?;
         Ok(())
     }
 }
 
-/// The experiment that is made of a setup. Its load is never run: the device takes its place.
+/// Does the buffer fit into the host's memory?
+///
+/// # Errors
+/// It does not.
+pub fn check_memory(host: &HostConfig, case: &Case) -> Result<(), CaseError> {
+    let (window, memory) = (case.window, host.memory.size);
+    if BASE + window > memory {
+        return Err(CaseError::Memory { window, base: BASE, memory });
+    }
+    Ok(())
+}
+
+/// The experiment that is made of a setup. Its device's model is never loaded: the benchmark device takes its place.
 fn experiment_of(setup: &Setup, device: &DeviceProfile) -> String {
     let quoted = |text: &str| format!("{text:?}");
-    let keys: String =
-        setup.host_keys.iter().map(|(key, value)| format!("host.{key} = {}\n", quoted(value))).collect();
     format!(
-        "title = \"benchmark\"\nstop = \"1s\"\nfidelity = \"length-only\"\nhost.profile = {}\n{keys}\
-         [device.{DEVICE}]\nunder = \"host.rp0\"\nlink = {}\nmps = \"{}B\"\nmrrs = \"{}B\"\ntags = {}\n\
-         [link.{DEVICE}]\ntlp_alignment = \"{}B\"\n\
-         [load]\n{DEVICE} = {{ op = \"read\", size = \"64B\" }}\n",
+        "title = \"benchmark\"\nstop = \"1s\"\nfidelity = \"length-only\"\nhost.profile = {}\n\
+         [device.{DEVICE}]\nunder = \"host.rp0\"\nmodel = \"device.py:Engine\"\nlink = {}\nmps = \"{}B\"\nmrrs = \"{}B\"\n\
+         tags = {}\n[link.{DEVICE}]\ntlp_alignment = \"{}B\"\n",
         quoted(&setup.host),
         quoted(&setup.link),
         device.mps.bytes(),
@@ -91,13 +111,16 @@ fn experiment_of(setup: &Setup, device: &DeviceProfile) -> String {
     )
 }
 
-/// A mistake in an experiment that nobody wrote has no line; it is in what the setup says of the host or the link.
+/// A mistake in an experiment that nobody wrote has no line; it is in what the setup says of the host, the link or the device.
 fn as_of_setup(error: tlplab_experiment::Error, setup: &Setup) -> tlplab_experiment::Error {
-    if error.file != HERE {
+    if error.file != HERE && error.file != "--set" {
         return error;
     }
     let (file, key) = match error.key.as_str() {
         "device.bench.link" => (format!("link {:?}", setup.link), String::new()),
+        key if key.starts_with("device.") || key.starts_with("link.") => {
+            (format!("device {:?}", setup.device), key.rsplit('.').next().unwrap_or_default().to_owned())
+        }
         key => (format!("host {:?}", setup.host), key.to_owned()),
     };
     tlplab_experiment::Error { file, line: 0, column: 0, key, ..error }

@@ -1,18 +1,38 @@
 //! The host before a measurement: where its memory is, what its cache holds. Takes no simulated time.
 
-use crate::case::{Cache, Case, LINE, Node, Test};
+use crate::case::{Cache, Case, LINE, Node, Pattern, Test};
 use crate::target::MeasureError;
 use tlplab_device::Random;
+use tlplab_device::bench_engine::Job;
 use tlplab_fabric::config::HostConfig;
 use tlplab_fabric::{Fabric, Writer};
 
 /// Where the buffer begins: above 4 GiB, so that headers have 64-bit addresses.
-pub const BASE: u64 = 1 << 33;
+pub const BASE: u64 = 1 << 32;
 
 /// Bytes that a device writes to thrash its part of the cache: the whole memory that the benchmark holds.
 const THRASHED: u64 = 64 << 20;
 /// A part of the cache, or an IO-TLB, is as it will remain when it has been filled so many times over.
 const FILLINGS: u64 = 4;
+
+/// What a device does of a case, and where.
+pub fn job(case: &Case) -> Job {
+    let (count, warmup) = case.counts();
+    Job {
+        measure: case.test.into(),
+        interface: case.interface.into(),
+        base: BASE,
+        units: case.units(),
+        stride: case.unit(),
+        offset: case.host_offset,
+        device_offset: case.device_offset,
+        size: case.size,
+        random: case.pattern == Pattern::Random,
+        warmup,
+        count,
+        seed: case.seed,
+    }
+}
 
 /// Brings the host into the state that a case begins in, and on to the state in which a long run finds it: runs that are measured are
 /// shorter than those of the paper, of which the beginning does not matter.
@@ -54,8 +74,8 @@ fn go_on(fabric: &mut Fabric, host: &HostConfig, case: &Case) {
     let units = case.units();
     for number in 0..FILLINGS * placed.max(translated) {
         let unit = match case.pattern {
-            crate::Pattern::Random => random.below(units),
-            crate::Pattern::Sequential => number % units,
+            Pattern::Random => random.below(units),
+            Pattern::Sequential => number % units,
         };
         let address = BASE + unit * case.unit() + case.host_offset;
         if writes {

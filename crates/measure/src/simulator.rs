@@ -1,13 +1,13 @@
 //! The simulator as a target: a host profile, a link and a benchmark device.
 
-use crate::case::{Case, Pattern};
+use crate::case::Case;
 use crate::machine::{DEVICE, Machine};
-use crate::preparation::{BASE, prepare};
+use crate::preparation::{job, prepare};
 use crate::recorder::Recorder;
 use crate::target::{MeasureError, Measured, Target};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tlplab_device::BenchEngine;
-use tlplab_device::bench_engine::{Job, Sink};
+use tlplab_device::bench_engine::Sink;
 use tlplab_fabric::config::FabricConfig;
 use tlplab_fabric::{Builder, Fabric};
 use tlplab_units::Time;
@@ -28,21 +28,7 @@ impl Simulator {
     }
 
     fn build(&self, case: &Case, recorder: &Arc<Mutex<Recorder>>) -> Result<Fabric, MeasureError> {
-        let (count, warmup) = case.counts();
-        let job = Job {
-            measure: case.test.into(),
-            interface: case.interface.into(),
-            base: BASE,
-            units: case.units(),
-            stride: case.unit(),
-            offset: case.host_offset,
-            device_offset: case.device_offset,
-            size: case.size,
-            random: case.pattern == Pattern::Random,
-            warmup,
-            count,
-            seed: case.seed,
-        };
+        let job = job(case);
         let engine = BenchEngine::new(&self.machine.device.engine, job, Box::new(Shared(recorder.clone())));
         let mut builder = Builder::new(FabricConfig { seed: case.seed, ..self.machine.fabric.clone() });
         builder.device(DEVICE, Box::new(engine), Vec::new(), true);

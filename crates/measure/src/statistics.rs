@@ -87,8 +87,6 @@ pub struct Bin {
     pub entries: u64,
     /// Sum of their values.
     pub sum: u128,
-    /// The largest value.
-    pub max: u64,
 }
 
 impl Default for Series {
@@ -108,13 +106,12 @@ impl Series {
                 bin.to = to;
                 bin.entries += 1;
                 bin.sum += u128::from(value);
-                bin.max = bin.max.max(value);
             }
             _ => {
                 if self.bins.len() == Self::BINS {
                     self.halve();
                 }
-                self.bins.push(Bin { from, to, entries: 1, sum: value.into(), max: value });
+                self.bins.push(Bin { from, to, entries: 1, sum: value.into() });
             }
         }
     }
@@ -133,7 +130,6 @@ impl Series {
                 to: last.to,
                 entries: pair.iter().map(|b| b.entries).sum(),
                 sum: pair.iter().map(|b| b.sum).sum(),
-                max: first.max.max(last.max),
             }
         });
         self.bins = pairs.collect();
@@ -173,6 +169,5 @@ mod tests {
             (0..100_003).map(|n| u128::from(n % 7u64)).sum()
         );
         assert!(bins.windows(2).all(|pair| pair[0].to == pair[1].from), "no gap");
-        assert!(bins.iter().all(|b| b.max == 6));
     }
 }

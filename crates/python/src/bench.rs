@@ -5,8 +5,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use tlplab_device::bench_engine::Operations;
 use tlplab_measure::{
     Case, Clock, ClosedForm, Machine, MeasureError, Recorder, Setup, Simulator, Target, csv, device, json,
+    preparation,
 };
 use tlplab_units::Time;
 
@@ -14,6 +16,7 @@ use tlplab_units::Time;
 #[pyclass(frozen)]
 pub(crate) struct Bench {
     target: Box<dyn Target + Send + Sync>,
+    host_has_cache: bool,
     stopped: AtomicBool,
     /// Sum of the fractions of all cases so far, in millionths.
     done: AtomicU64,
@@ -34,12 +37,13 @@ impl Bench {
     ) -> PyResult<Self> {
         let setup = Setup { host, host_keys, device, link };
         let machine = Machine::new(&setup, &files::read_text).map_err(|e| refuse(py, e))?;
+        let host_has_cache = machine.fabric.host.cache.is_some();
         let target: Box<dyn Target + Send + Sync> = match target {
             "simulator" => Box::new(Simulator::new(machine)),
             "model" => Box::new(ClosedForm::new(machine)),
             _ => return Err(PyValueError::new_err(format!("there is no target {target:?}"))),
         };
-        Ok(Self { target, stopped: AtomicBool::new(false), done: AtomicU64::new(0) })
+        Ok(Self { target, host_has_cache, stopped: AtomicBool::new(false), done: AtomicU64::new(0) })
     }
 
     /// Runs a case; what was measured until then if it was stopped.
@@ -59,6 +63,11 @@ impl Bench {
         Ok(json::document(&measured).to_string())
     }
 
+    /// Whether what a cache holds makes a difference.
+    fn host_has_cache(&self) -> bool {
+        self.host_has_cache
+    }
+
     /// Ends all runs soon.
     fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
@@ -74,7 +83,8 @@ impl Bench {
 #[pyclass(frozen)]
 pub(crate) struct BenchRecorder {
     recorder: Mutex<Recorder>,
-    counts: (u64, u64),
+    operations: Mutex<Operations>,
+    warmup: u64,
 }
 
 #[pymethods]
@@ -84,12 +94,20 @@ impl BenchRecorder {
     fn new(case: &str, hz: u64, cycles_per_tick: u32) -> PyResult<Self> {
         let case = read(case)?;
         let recorder = Recorder::new(&case, Clock { hz, cycles_per_tick });
-        Ok(Self { recorder: Mutex::new(recorder), counts: case.counts() })
+        let job = preparation::job(&case);
+        let operations = Mutex::new(job.operations());
+        Ok(Self { recorder: Mutex::new(recorder), operations, warmup: job.warmup })
     }
 
-    /// Operations to measure, and how many before them.
-    fn counts(&self) -> (u64, u64) {
-        self.counts
+    /// The next operation: whether it is a write, and its address; None after the last.
+    fn next_operation(&self) -> Option<(bool, u64)> {
+        let next = self.operations.lock().unwrap_or_else(PoisonError::into_inner).next();
+        next.map(|operation| (operation.write, operation.address))
+    }
+
+    /// Operations before those that are measured.
+    fn warmup(&self) -> u64 {
+        self.warmup
     }
 
     fn latency(&self, begun_fs: u64, ended_fs: u64) {

@@ -14,7 +14,7 @@ use tlplab_experiment::models::ModelSpec;
 use tlplab_experiment::outside::OutsideDevice;
 use tlplab_experiment::run::{Inputs, Run, Told};
 use tlplab_experiment::{Experiment, FileKind, Options, lspci};
-use tlplab_measure::preparation;
+use tlplab_measure::{machine, preparation};
 
 /// How far a run is.
 #[pyclass(frozen, get_all)]
@@ -100,13 +100,13 @@ impl Simulation {
         }
     }
 
-    /// Brings the host into the state that a benchmark's case begins in; where the case's buffer begins.
-    fn prepare(&self, py: Python<'_>, case: &str) -> PyResult<u64> {
+    /// Brings the host into the state that a benchmark's case begins in.
+    fn prepare(&self, py: Python<'_>, case: &str) -> PyResult<()> {
         let case = bench::read(case)?;
         let run = &mut self.state()?.run;
         let host = run.experiment().fabric.host.clone();
-        preparation::prepare(run.fabric(), &host, &case).map_err(|e| bench::refuse(py, e))?;
-        Ok(preparation::BASE)
+        machine::check_memory(&host, &case).map_err(|e| bench::refuse(py, e.into()))?;
+        preparation::prepare(run.fabric(), &host, &case).map_err(|e| bench::refuse(py, e))
     }
 
     /// What each driver in Python waits for: a line for each, none for those that are done.

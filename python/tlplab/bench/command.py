@@ -4,187 +4,36 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from tlplab.bench import against as against_file
 from tlplab.bench import plots, table
-from tlplab.bench.case import CACHES, INTERFACES, NODES, PATTERNS, TESTS
+from tlplab.bench.case import TESTS
+from tlplab.bench.options import case_options, output_options, target_options
 from tlplab.bench.result import Result, Results
-from tlplab.bench.running import IOMMU, TARGETS, run
-from tlplab.bench.sweep import COUNTS, Sweep, choices, sizes, sweep
+from tlplab.bench.running import DEVICE, TARGETS, run
+from tlplab.bench.sweep import COUNTS, Sweep, sweep
 from tlplab.errors import ExperimentError
 from tlplab.outputs import check_outputs, write_bytes, write_text
 from tlplab.progress import Bar
 
-Value = TypeVar("Value")
 INTERRUPTED = 130
-
-
-def read_by(read: Callable[[str], Value]) -> Callable[[click.Context, click.Parameter, str], Value]:
-    """An option that `read` understands, whose ValueErrors are the user's."""
-
-    def callback(_context: click.Context, parameter: click.Parameter, given: str) -> Value:
-        try:
-            return read(given)
-        except ValueError as error:
-            raise click.BadParameter(str(error), param=parameter) from None
-
-    return callback
-
-
-def words_of(known: dict[str, str] | tuple[str, ...]) -> Any:
-    """As `read_by`, of words with commas between."""
-    return read_by(lambda text: choices(text, list(known)))
-
-
-def count_of(text: str | None) -> int | str | None:
-    """A number, or `paper`."""
-    if text is None or text == "paper":
-        return text
-    if not text.isdigit() or int(text) == 0:
-        raise ValueError(f"{text!r} is not a number of operations, nor paper")
-    return int(text)
 
 
 @click.command("bench")
 @click.argument("test", metavar="TEST", type=click.Choice(list(TESTS)))
-@click.option(
-    "--on",
-    "target",
-    metavar="TARGET",
-    default="simulator",
-    show_default=True,
-    help=f"What is measured: {', '.join(TARGETS)} (closed forms).",
-)
-@click.option(
-    "--host",
-    metavar="HOST",
-    default="server",
-    show_default=True,
-    help="A host profile (tlplab list hosts), or FILE.toml.",
-)
-@click.option(
-    "--device",
-    metavar="DEVICE",
-    default="nfp6000",
-    show_default=True,
-    help="A benchmark device (tlplab list bench-devices), or FILE.toml.",
-)
-@click.option("--link", metavar="LINK", default="gen3 x8", show_default=True, help="Generation and lanes.")
-@click.option(
-    "--iommu",
-    type=click.Choice(list(IOMMU)),
-    help="Instead of what the host's profile says: off, on (superpages), nosp (pages of 4 KiB).",
-)
-@click.option(
-    "--size", metavar="SIZES", default="64B", show_default=True, callback=read_by(sizes), help="Bytes of a transfer."
-)
-@click.option(
-    "--window",
-    metavar="SIZES",
-    default="8KiB",
-    show_default=True,
-    callback=read_by(sizes),
-    help="Bytes of the buffer in host memory.",
-)
-@click.option(
-    "--offset",
-    metavar="SIZES",
-    default="0B",
-    show_default=True,
-    callback=read_by(sizes),
-    help="First byte of a transfer in its cache line.",
-)
-@click.option(
-    "--device-offset",
-    metavar="SIZES",
-    default="0B",
-    show_default=True,
-    callback=read_by(sizes),
-    help="First byte of a transfer in the device's memory.",
-)
-@click.option(
-    "--pattern",
-    metavar="WORDS",
-    default="sequential",
-    show_default=True,
-    callback=words_of(PATTERNS),
-    help="Order of addresses: sequential, random.",
-)
-@click.option(
-    "--cache",
-    metavar="WORDS",
-    default="host-warm",
-    show_default=True,
-    callback=words_of(CACHES),
-    help=f"What the host's cache holds: {', '.join(CACHES)}.",
-)
-@click.option(
-    "--node",
-    metavar="WORDS",
-    default="local",
-    show_default=True,
-    callback=words_of(NODES),
-    help="Where the buffer is: local, remote.",
-)
-@click.option(
-    "--interface",
-    metavar="WORD",
-    type=click.Choice([*INTERFACES, "cmd"]),
-    default="dma",
-    show_default=True,
-    help="dma, or command (cmd) for latencies of small transfers.",
-)
-@click.option(
-    "--count",
-    metavar="N",
-    callback=read_by(count_of),
-    help="Operations that are measured; paper: as many as the paper's (minutes). By default as many as give a steady figure.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**63 - 1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Seed of random addresses, and of what is random in the host.",
-)
-@click.option(
-    "--threads",
-    type=click.IntRange(1, 256),
-    metavar="N",
-    help="Cases at once; by default one for each processor. N never changes a result.",
-)
-@click.option("--json", "json_file", metavar="FILE|-", help="Write all that was measured; - is the standard output.")
-@click.option("-o", "--csv", "output", metavar="FILE|-", help="Write rows in the columns of the published data sets.")
-@click.option(
-    "--cdf",
-    "cdf_file",
-    metavar="FILE|-",
-    help="Write the distributions of latencies, in the columns of the published data sets.",
-)
-@click.option("--plot", metavar="FILE", help="Draw the results: FILE.png, .svg or .pdf.")
-@click.option(
-    "--plot-kind",
-    type=click.Choice(plots.KINDS),
-    help="What is drawn: by default a curve of what is swept; for one case, its distribution or time series.",
-)
-@click.option(
-    "--against",
-    metavar="DATA.csv",
-    help="Lay a file of a data set beside the results, in table and plot: its rows that were measured in the same "
-    "circumstances. DATA_cdf.csv for distributions.",
-)
+@target_options
+@case_options
+@output_options
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
 def bench_command(
     test: str,
     target: str,
     host: str,
-    device: str,
+    device: str | None,
     link: str,
     iommu: str | None,
     count: int | str | None,
@@ -201,20 +50,23 @@ def bench_command(
     """Measure latency or bandwidth as pcie-bench does.
 
     TEST is lat_rd, lat_wrrd (a write and a read behind it), bw_rd, bw_wr or bw_rdwr (in turn, in each direction). SIZES
-    are sizes with commas between; 64B..2KiB doubles, 64B..512B/64B goes in steps. Every combination is measured. In
-    CSV files the column "BW (GB/s)" holds gigabits per second, as in the published data sets. Ctrl-C keeps what was
-    measured.
+    are sizes with commas between, and ranges: 64B..2KiB/x2 doubles, 64B..512B/64B goes in steps, 64B..80B byte by byte.
+    Every combination is measured. In CSV files the column "BW (GB/s)" holds gigabits per second, as in the published
+    data sets. Ctrl-C keeps what was measured.
 
     \b
     Examples:
-      tlplab bench bw_wr --size 64B..2KiB --plot out/bw.png
-      tlplab bench lat_rd --window 4KiB..64MiB --pattern random --cache cold,host-warm -o out/lat.csv
+      tlplab bench bw_wr --size 64B..2KiB/x2 --plot out/bw.png
+      tlplab bench lat_rd --host xeon-e5-2620v3 --window 4KiB..64MiB/x4 --pattern random --cache cold,host-warm -o out/lat.csv
       tlplab bench bw_rd --on model --link 'gen4 x16' --device ideal --size 64B,256B,1KiB
       tlplab bench lat_rd --on mydev.py:MyDma --plot out/cdf.png
     """
     try:
         whole = cases_of(test, count, given)
         picture = picture_of(test, whole, plot, plot_kind)
+        reference = None if against is None else reference_of(against, whole, picture)
+    except ExperimentError:
+        raise
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     check_outputs(
@@ -222,7 +74,6 @@ def bench_command(
         to_stdout={"--json", "--csv", "--cdf"},
         inputs={"--against": against},
     )
-    reference = None if against is None else reference_of(against, whole, picture)
     with Bar(quiet=quiet) as bar:
         try:
             results = run(
@@ -290,12 +141,12 @@ def cases_of(test: str, count: int | str | None, given: dict[str, Any]) -> Sweep
     )  # fmt: skip
 
 
-def place(target: str, host: str, device: str, link: str, iommu: str | None) -> str:
+def place(target: str, host: str, device: str | None, link: str, iommu: str | None) -> str:
     """What was measured, in words."""
     more = "" if iommu is None else f", IOMMU {iommu}"
     if target not in TARGETS:
         return f"on the device {target}: host {host}{more}, {link}"
-    return f"on the {target}: host {host}{more}, {link}, device {device}"
+    return f"on the {target}: host {host}{more}, {link}, device {device or DEVICE}"
 
 
 def write(results: Results, json_file: str | None, output: str | None, cdf_file: str | None) -> None:

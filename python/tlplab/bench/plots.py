@@ -85,11 +85,13 @@ def curve(axes: Axes, results: Sequence[Result], sweep: Sweep, measured: Sequenc
     """Bandwidth or median latency by what was swept; dots are measured."""
     colours: dict[str, str] = {}
     for line in curves(results, sweep):
-        colour = colours.setdefault(line.label, COLOURS[len(colours) % len(COLOURS)])
+        colour = colour_of(line.label, colours)
         axes.plot(*columns(line), "-" if len(line.points) > 30 else ".-", color=colour, label=line.label or HERE)
     for line in measured:
         label = f"{line.label}, {THERE}" if line.label else THERE
-        axes.plot(*columns(line), "o", markersize=5, markerfacecolor="none", color=colours[line.label], label=label)
+        axes.plot(
+            *columns(line), "o", markersize=5, markerfacecolor="none", color=colour_of(line.label, colours), label=label
+        )
     axis = sweep.axis or "case"
     latency = results[0].latency is not None
     axes.set(xlabel=AXES.get(axis, axis), ylabel="median latency, ns" if latency else "bandwidth, Gb/s", ylim=(0, None))
@@ -101,6 +103,11 @@ def curve(axes: Axes, results: Sequence[Result], sweep: Sweep, measured: Sequenc
     axes.minorticks_off()
 
 
+def colour_of(label: str, colours: dict[str, str]) -> str:
+    """The colour of a line, whoever is drawn first."""
+    return colours.setdefault(label, COLOURS[len(colours) % len(COLOURS)])
+
+
 def cdf(axes: Axes, results: Sequence[Result], sweep: Sweep, measured: Sequence[Curve]) -> None:
     """The part of the samples that do not exceed a latency."""
     colours: dict[str, str] = {}
@@ -108,11 +115,13 @@ def cdf(axes: Axes, results: Sequence[Result], sweep: Sweep, measured: Sequence[
         assert result.latency is not None
         points = result.latency.cdf()
         line = Curve(sweep.label(result.case), [(points[0][0], 0.0), *points])
-        colour = colours.setdefault(line.label, COLOURS[len(colours) % len(COLOURS)])
+        colour = colour_of(line.label, colours)
         axes.step(*columns(line), where="post", color=colour, label=line.label or HERE)
     for line in measured:
         label = f"{line.label}, {THERE}" if line.label else THERE
-        axes.step(*columns(line), where="post", linestyle=":", linewidth=2, color=colours[line.label], label=label)
+        axes.step(
+            *columns(line), where="post", linestyle=":", linewidth=2, color=colour_of(line.label, colours), label=label
+        )
     axes.set(xlabel="latency, ns", ylabel="part of the samples", ylim=(0, 1.02))
 
 

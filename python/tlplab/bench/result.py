@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,5 +105,7 @@ class Result:
 class Results(list[Result]):
     """Results in the order of their cases."""
 
+    remarks: Sequence[str] = ()
+    """What somebody who reads them should know."""
     interrupted: bool = False
     """Whether Ctrl-C ended it: cases that had not begun are missing, those under way are not `complete`."""

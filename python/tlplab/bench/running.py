@@ -15,6 +15,7 @@ from tlplab.bench.result import Result, Results
 from tlplab.device import Device
 
 TARGETS = ("simulator", "model")
+DEVICE = "nfp6000"
 # Modes of the host's IOMMU, as the command line and the paper call them.
 IOMMU = {"off": "off", "on": "superpages", "nosp": "4KiB"}
 # How often progress is told, and Ctrl-C heard.
@@ -31,6 +32,10 @@ class Target(Protocol):
         """Measures a case, or the part of it until `stop`. Raises ValueError, RunError."""
         ...
 
+    def remarks(self, cases: list[Case]) -> list[str]:
+        """What somebody who reads the results should know."""
+        ...
+
     def stop(self) -> None:
         """Ends all runs soon."""
         ...
@@ -45,8 +50,10 @@ class CoreTarget:
 
     parallel = True
 
-    def __init__(self, name: str, host: str, device: str, link: str, host_keys: Mapping[str, str]) -> None:
-        self._bench = _core.Bench(name, host, device, link, list(host_keys.items()))
+    def __init__(self, name: str, host: str, device: str, link: str, host_keys: Mapping[str, str | int]) -> None:
+        keys = [(key, str(value)) for key, value in host_keys.items()]
+        self._host = host
+        self._bench = _core.Bench(name, host, device, link, keys)
         self.stop = self._bench.stop
         self.done = self._bench.done
 
@@ -54,33 +61,40 @@ class CoreTarget:
         """Measures a case."""
         return Result.of(json.loads(self._bench.run(case.to_json())))
 
+    def remarks(self, cases: list[Case]) -> list[str]:
+        """What the host's profile makes of the cases."""
+        if self._bench.host_has_cache() or all(case.cache == "cold" for case in cases):
+            return []
+        return [f"host {self._host} has no cache (host.cache): every read goes to memory, as if cold"]
+
 
 def run(
     cases: Iterable[Case],
     target: str | type[Device] = "simulator",
     *,
     host: str = "server",
-    device: str = "nfp6000",
+    device: str | None = None,
     link: str = "gen3 x8",
     iommu: str | None = None,
-    host_keys: Mapping[str, str] | None = None,
+    host_keys: Mapping[str, str | int] | None = None,
     progress: Callable[[float, int], None] | None = None,
     threads: int | None = None,
 ) -> Results:
     """Measures cases; results come in their order, and do not depend on the number of threads.
 
     `target` is `simulator`; `model` for what closed forms say without simulation; or a device in Python, as a class or as
-    `file.py:Class` (see `tlplab.bench.software`), in the simulator instead of `device`. `host` and `device` are names of
-    profiles or files that end in `.toml`; `iommu` is `off`, `on` (superpages) or `nosp` (pages of 4 KiB) instead of what
-    the profile says, `host_keys` are further keys of the host. `progress` hears now and then how many cases are done, of
-    how many. Ctrl-C keeps what was measured: see `Results.interrupted`.
+    `file.py:Class` (see `tlplab.bench.software`), in the simulator. `host` and `device` (`nfp6000`) are names of profiles
+    or files that end in `.toml`; a device in Python takes the place of the latter. `iommu` is `off`, `on` (superpages) or
+    `nosp` (pages of 4 KiB) instead of what the profile says, `host_keys` are further keys of the host, with values as
+    `--set` takes them. `progress` hears now and then how many cases are done, of how many. Ctrl-C keeps what was measured:
+    see `Results.interrupted`.
 
     Raises ValueError, ExperimentError or RunError.
     """
     cases = list(cases)
     for case in cases:
         case.check()
-    keys = dict(host_keys or {})
+    keys: dict[str, str | int] = dict(host_keys or {})
     if iommu is not None:
         if iommu not in IOMMU:
             raise ValueError(f"iommu is {iommu!r}; it is one of {', '.join(IOMMU)}")
@@ -88,14 +102,18 @@ def run(
     return run_on(target_of(target, host, device, link, keys), cases, progress, threads)
 
 
-def target_of(target: str | type[Device], host: str, device: str, link: str, keys: dict[str, str]) -> Target:
+def target_of(
+    target: str | type[Device], host: str, device: str | None, link: str, keys: Mapping[str, str | int]
+) -> Target:
     """What runs the cases. Raises ValueError, ExperimentError."""
     if target in TARGETS:
-        return CoreTarget(str(target), host, device, link, keys)
+        return CoreTarget(str(target), host, device or DEVICE, link, keys)
     if isinstance(target, str):
         if ".py:" not in target:
             raise ValueError(f"there is no target {target!r}; there are {', '.join(TARGETS)} and FILE.py:CLASS")
         target = software.load(target)
+    if device is not None:
+        raise ValueError(f"device {device} and a device in Python cannot both be measured; leave one out")
     return software.SoftwareTarget(target, host=host, link=link, host_keys=keys)
 
 
@@ -118,8 +136,9 @@ def run_on(
     for future in futures:
         if not future.cancelled():
             result = future.result()
-            if result.operations:
+            if result.operations or not results.interrupted:
                 results.append(result)
+    results.remarks = target.remarks(cases)
     return results
 
 

@@ -18,15 +18,17 @@ Timestamps are in nanoseconds.
 from __future__ import annotations
 
 import inspect
+import itertools
 import json
-import random
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any, Protocol, cast
 
 from tlplab import _core
+from tlplab import quantities as q
 from tlplab.bench.case import Case
 from tlplab.bench.result import Result
 from tlplab.device import Context, Device
+from tlplab.errors import RunError
 from tlplab.loader import LoadError, find
 from tlplab.simulation import NAME, experiment_text
 
@@ -34,10 +36,12 @@ CLOCK_HZ = 1_000_000_000
 SLOTS = 32
 # From one measured operation to the next.
 PAUSE = "100ns"
-STOP = "1s"
+# No run is longer: simulated time ends after 5.1 hours.
+STOP = "18000s"
+# A device in which nothing ends for so long, in femtoseconds of simulated time, is stuck: requests time out sooner.
+PATIENCE_FS = 200 * 10**12
 # Events between two looks at whether somebody wants to stop: some hundredths of a second.
 SLICE = 2_000
-LINE = 64
 
 
 class Measurable(Protocol):
@@ -53,7 +57,7 @@ class SoftwareTarget:
 
     parallel = False
 
-    def __init__(self, device: type[Device], *, host: str, link: str, host_keys: dict[str, str]) -> None:
+    def __init__(self, device: type[Device], *, host: str, link: str, host_keys: Mapping[str, str | int]) -> None:
         """Raises ValueError for a device that cannot be measured."""
         for name in ("bench_read", "bench_write"):
             if not inspect.iscoroutinefunction(getattr(device, name, None)):
@@ -61,7 +65,7 @@ class SoftwareTarget:
                     f"{device.__name__} has no coroutine {name}; write async def {name}(self, cx, address, length)"
                 )
         self._device, self._host, self._link = device, host, link
-        self._overrides = [f"host.{key}={json.dumps(value)}" for key, value in host_keys.items()]
+        self._overrides = [f"host.{key}={value}" for key, value in host_keys.items()]
         self._stopped = False
         self._done = 0.0
 
@@ -71,18 +75,27 @@ class SoftwareTarget:
             raise ValueError("a device in Python has neither a command interface nor an offset in its memory")
         device = self._device()
         recorder = _core.BenchRecorder(case.to_json(), CLOCK_HZ, 1)
-        measurement = Measurement(cast(Measurable, device), case, recorder)
+        begin(cast(Measurable, device), case, recorder)
         text = experiment_text(type(device).__name__, link=self._link, host=self._host, stop=STOP, driver=False)
         simulation = _core.Simulation(
             "benchmark", text=text, objects={NAME: (device, None)}, overrides=self._overrides, seed=case.seed
         )
-        measurement.base = simulation.prepare(case.to_json())
-        begun = self._done
-        while not self._stopped and not simulation.advance(SLICE).done:
-            self._done = begun + recorder.fraction()
-        complete = recorder.fraction() >= 1.0
-        self._done = begun + 1.0
-        return Result.of(json.loads(recorder.document(complete)))
+        simulation.prepare(case.to_json())
+        done, moved_fs, fraction = self._done, 0, 0.0
+        while not self._stopped and recorder.fraction() < 1.0:
+            progress = simulation.advance(SLICE)
+            if recorder.fraction() > fraction:
+                moved_fs, fraction = progress.now_fs, recorder.fraction()
+                self._done = done + fraction
+            elif progress.done or progress.now_fs - moved_fs > PATIENCE_FS:
+                what = f"{type(device).__name__} stopped when {q.percent(fraction)} % of the operations were over"
+                raise RunError(f"{what}: it waits for what never comes; see its bench_read and bench_write")
+        self._done = done + 1.0
+        return Result.of(json.loads(recorder.document(recorder.fraction() >= 1.0)))
+
+    def remarks(self, _cases: list[Case]) -> list[str]:
+        """Nothing."""
+        return []
 
     def stop(self) -> None:
         """Ends all runs soon."""
@@ -93,63 +106,45 @@ class SoftwareTarget:
         return self._done
 
 
-class Measurement:
-    """What a device does when it starts: the operations of a case."""
+def begin(device: Measurable, case: Case, recorder: _core.BenchRecorder) -> None:
+    """Has a device measure a case when it starts, after it has started itself."""
+    starts = device.start
 
-    def __init__(self, device: Measurable, case: Case, recorder: _core.BenchRecorder) -> None:
-        self.device, self.case, self.recorder = device, case, recorder
-        self.base = 0
-        self.started = device.start
-        device.start = self.begin  # type: ignore[method-assign] # its own runs first
-
-    async def begin(self, cx: Context) -> None:
-        """Starts the device, then measures."""
-        own = self.started(cx)
+    async def start(cx: Context) -> None:
+        own = starts(cx)
         if inspect.isawaitable(own):
             await own
-        if self.case.is_latency:
-            await self.latencies(cx)
+        if case.is_latency:
+            await latencies(device, case, recorder, cx)
             return
-        each = 2 if self.case.test == "bw_rdwr" else 1
-        left = iter(range(each * sum(self.recorder.counts())))
-        addresses = self.addresses()
-        for _ in range(getattr(self.device, "bench_slots", SLOTS)):
-            cx.spawn(self.transfers(cx, left, addresses))
+        for _ in range(getattr(device, "bench_slots", SLOTS)):
+            cx.spawn(transfers(device, case, recorder, cx))
 
-    async def latencies(self, cx: Context) -> None:
-        """One operation at a time."""
-        count, warmup = self.recorder.counts()
-        addresses = self.addresses()
-        for number in range(warmup + count):
-            address = next(addresses)
-            begun = cx.now_fs
-            if self.case.test == "lat_wrrd":
-                await self.device.bench_write(cx, address, self.case.size)
-            await self.device.bench_read(cx, address, self.case.size)
-            if number >= warmup:
-                self.recorder.latency(begun, cx.now_fs)
-            await cx.sleep(PAUSE)
+    device.start = start  # type: ignore[method-assign]
 
-    async def transfers(self, cx: Context, left: Iterator[int], addresses: Iterator[int]) -> None:
-        """One slot's transfers."""
-        test = self.case.test
-        for number in left:
-            write = test == "bw_wr" or (test == "bw_rdwr" and number % 2 == 0)
-            move = self.device.bench_write if write else self.device.bench_read
-            await move(cx, next(addresses), self.case.size)
-            self.recorder.transfer(cx.now_fs)
 
-    def addresses(self) -> Iterator[int]:
-        """Where the transfers go: the buffer in units of whole cache lines, in order or at random."""
-        case = self.case
-        unit = -(-(case.host_offset + case.size) // LINE) * LINE
-        units, first = case.window // unit, self.base + case.host_offset
-        stream = random.Random(case.seed)
-        number = 0
-        while True:
-            place = stream.randrange(units) if case.pattern == "random" else number % units
-            yield first + place * unit
-            number += 1
+async def latencies(device: Measurable, case: Case, recorder: _core.BenchRecorder, cx: Context) -> None:
+    """One operation at a time."""
+    for number in itertools.count():
+        operation = recorder.next_operation()
+        if operation is None:
+            return
+        write, address = operation
+        begun = cx.now_fs
+        if write:
+            await device.bench_write(cx, address, case.size)
+        await device.bench_read(cx, address, case.size)
+        if number >= recorder.warmup():
+            recorder.latency(begun, cx.now_fs)
+        await cx.sleep(PAUSE)
+
+
+async def transfers(device: Measurable, case: Case, recorder: _core.BenchRecorder, cx: Context) -> None:
+    """One slot's transfers."""
+    while (operation := recorder.next_operation()) is not None:
+        write, address = operation
+        await (device.bench_write if write else device.bench_read)(cx, address, case.size)
+        recorder.transfer(cx.now_fs)
 
 
 def load(name: str) -> type[Device]:

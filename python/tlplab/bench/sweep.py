@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tlplab import _core
 from tlplab.bench.case import Case
 
 # More cases than this are a slip of the finger.
@@ -47,29 +45,6 @@ def sweep(fixed: dict[str, Any], **swept: list[Any]) -> Sweep:
     for case in cases:
         case.check()
     return Sweep(axes, cases)
-
-
-def sizes(text: str) -> list[int]:
-    """`64B`, `64B,1KiB`, `64B..2KiB` (doubling), `64B..512B/64B` (in steps). Raises ValueError."""
-    found: list[int] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(.+?)\s*\.\.\s*(.+?)\s*(?:/\s*(.+?)\s*)?", part)
-        if match is None:
-            found.append(_core.size(part))
-            continue
-        first, last = _core.size(match[1]), _core.size(match[2])
-        if last < first:
-            raise ValueError(f"{part!r} goes down; write {match[2]}..{match[1]}")
-        if match[3] is not None:
-            step = _core.size(match[3])
-            if step == 0 or (last - first) // step >= MOST_CASES:
-                raise ValueError(f"{part!r}: a step of {match[3]} makes too many values")
-            found.extend(range(first, last + 1, step))
-        elif first == 0:
-            raise ValueError(f"{part!r} doubles from 0 on for ever; give a step, as in 0B..64B/8B")
-        else:
-            found.extend(first << n for n in range((last // first).bit_length()))
-    return list(dict.fromkeys(found))
 
 
 def choices(text: str, known: Sequence[str]) -> list[str]:

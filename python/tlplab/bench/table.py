@@ -7,7 +7,7 @@ from typing import TextIO
 from tlplab import quantities as q
 from tlplab.bench.against import Reference
 from tlplab.bench.case import Case
-from tlplab.bench.result import Result
+from tlplab.bench.result import Result, Results
 from tlplab.bench.sweep import Sweep, bytes_text
 from tlplab.sheet import Column, Sheet
 from tlplab.summary import console_for
@@ -24,7 +24,7 @@ HEADINGS = {"size": "size", "window": "window", "host_offset": "offset", "device
 ROWS_SHOWN = 40
 
 
-def show(results: list[Result], sweep: Sweep, place: str, reference: Reference | None, file: TextIO) -> None:
+def show(results: Results, sweep: Sweep, place: str, reference: Reference | None, file: TextIO) -> None:
     """Prints a table of results; `place` says what they were measured on, `reference` what was measured elsewhere."""
     if not results:
         return
@@ -38,6 +38,8 @@ def show(results: list[Result], sweep: Sweep, place: str, reference: Reference |
         sheet.add(*cells, *row(result), *compared(result, reference))
     console = console_for(file)
     sheet.print(console)
+    for remark in results.remarks:
+        console.print(remark, style="dim")
     if step > 1:
         console.print(f"{len(results[::step])} of {len(results)} cases; --json, -o and --plot have all.")
 

@@ -71,33 +71,66 @@ pub trait Sink: Send {
     fn transfer(&mut self, at: Time);
 }
 
-/// The addresses of a job, one after the other.
+/// An operation of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// A write; in a write-read job, with the read of the same address behind it.
+    pub write: bool,
+    /// First byte.
+    pub address: u64,
+}
+
+/// The operations of a job in their order, those before the measured ones first.
 #[derive(Clone, Debug)]
-pub(super) struct Addresses {
+pub struct Operations {
+    measure: Measure,
+    left: u64,
+    write: bool,
     first: u64,
     stride: u64,
     units: u64,
-    next: u64,
+    unit: u64,
     random: Option<Random>,
 }
 
-impl Addresses {
-    pub(super) fn new(job: &Job) -> Self {
-        Self {
-            first: job.base + job.offset,
-            stride: job.stride,
-            units: job.units,
-            next: 0,
-            random: job.random.then(|| Random::keyed(job.seed, "bench", "addresses")),
+impl Job {
+    /// Its operations.
+    pub fn operations(&self) -> Operations {
+        let each = if self.measure == Measure::ReadWriteBandwidth { 2 } else { 1 };
+        Operations {
+            measure: self.measure,
+            left: each * (self.warmup + self.count),
+            write: !matches!(self.measure, Measure::ReadLatency | Measure::ReadBandwidth),
+            first: self.base + self.offset,
+            stride: self.stride,
+            units: self.units,
+            unit: 0,
+            random: self.random.then(|| Random::keyed(self.seed, "bench", "addresses")),
         }
     }
+}
 
-    pub(super) fn next(&mut self) -> u64 {
+impl Operations {
+    /// How many there are still.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+}
+
+impl Iterator for Operations {
+    type Item = Operation;
+
+    fn next(&mut self) -> Option<Operation> {
+        self.left = self.left.checked_sub(1)?;
         let unit = match &mut self.random {
             Some(random) => random.below(self.units),
-            None => self.next,
+            None => self.unit,
         };
-        self.next = if unit + 1 == self.units { 0 } else { unit + 1 };
-        self.first + unit * self.stride
+        self.unit = if unit + 1 == self.units { 0 } else { unit + 1 };
+        let write = self.write;
+        if self.measure == Measure::ReadWriteBandwidth {
+            self.write = !write;
+        }
+        Some(Operation { write, address: self.first + unit * self.stride })
     }
 }

@@ -14,7 +14,7 @@ mod step;
 mod transmitter;
 mod writes;
 
-pub use job::{Interface, Job, Measure, Sink};
+pub use job::{Interface, Job, Measure, Operation, Operations, Sink};
 pub use profile::{
     CommandInterface, DmaEngine, EngineProfile, Overhead, Passing, ReadBuffer, ReadUnit, Transmission,
     WriteUnit,
@@ -22,8 +22,8 @@ pub use profile::{
 
 use crate::contract::{Context, Device, Event};
 use crate::identity::Identity;
-use job::Addresses;
 use reads::Reads;
+use std::iter::Peekable;
 use step::Step;
 use tlplab_transaction::Payload;
 use tlplab_units::{Duration, Time};
@@ -35,65 +35,66 @@ pub struct BenchEngine {
     between: Duration,
     command: CommandInterface,
     job: Job,
-    addresses: Addresses,
+    operations: Peekable<Operations>,
     sink: Box<dyn Sink>,
     reads: Reads,
     writes: Writes,
     way: Transmitter,
-    /// Descriptors that are free, of reads and of writes.
-    free: [u32; 2],
-    /// Operations that have begun and that are over; of write and read together, one.
-    begun: u64,
+    /// Descriptors that are free.
+    free_reads: u32,
+    free_writes: u32,
+    current: Current,
+    /// Operations that are over; of write and read together, one. Of how many.
     ended: u64,
-    /// In a bandwidth job: the next is a write.
-    write_next: bool,
-    /// Of the measured operation that is under way: its address, when it began, and whether its read has begun.
-    current: (u64, Time, bool),
-    finished: bool,
+    total: u64,
+}
+
+/// The measured operation of a latency job that is under way.
+#[derive(Clone, Copy, Debug)]
+struct Current {
+    address: u64,
+    begun: Time,
+    /// Its read has begun.
+    reading: bool,
 }
 
 impl BenchEngine {
     /// A device that does one job and tells `sink`.
     pub fn new(profile: &EngineProfile, job: Job, sink: Box<dyn Sink>) -> Self {
+        let operations = job.operations();
         Self {
             between: profile.between,
             command: profile.command,
-            addresses: Addresses::new(&job),
+            total: operations.left(),
+            operations: operations.peekable(),
             sink,
             reads: Reads::new(profile.dma, job.device_offset),
             writes: Writes::new(profile.dma, job.device_offset),
             way: Transmitter::new(profile.dma.transmission),
-            free: [profile.dma.slots; 2],
-            begun: 0,
+            free_reads: profile.dma.slots,
+            free_writes: profile.dma.slots,
+            current: Current { address: 0, begun: Time::ZERO, reading: false },
             ended: 0,
-            write_next: job.measure != Measure::ReadBandwidth,
-            current: (0, Time::ZERO, false),
-            finished: false,
             job,
         }
-    }
-
-    /// Operations of the whole job.
-    fn total(&self) -> u64 {
-        let each = if self.job.measure == Measure::ReadWriteBandwidth { 2 } else { 1 };
-        each * (self.job.warmup + self.job.count)
     }
 
     fn start(&mut self, cx: &mut Context<'_>) {
         if self.job.measure.is_latency() { self.measure_one(cx) } else { self.transfer(cx) }
     }
 
+    fn free(&mut self, write: bool) -> &mut u32 {
+        if write { &mut self.free_writes } else { &mut self.free_reads }
+    }
+
     /// Transfers of a bandwidth job begin, in order, while there are descriptors.
     fn transfer(&mut self, cx: &mut Context<'_>) {
-        while self.begun < self.total() && self.free[usize::from(self.write_next)] > 0 {
-            let write = self.write_next;
-            self.begun += 1;
-            self.free[usize::from(write)] -= 1;
-            let address = self.addresses.next();
+        while let Some(&Operation { write, address }) = self.operations.peek()
+            && *self.free(write) > 0
+        {
+            self.operations.next();
+            *self.free(write) -= 1;
             self.begin(cx, write, address);
-            if self.job.measure == Measure::ReadWriteBandwidth {
-                self.write_next = !write;
-            }
         }
     }
 
@@ -108,12 +109,12 @@ impl BenchEngine {
 
     /// Of the command that is under way.
     fn overhead(&self) -> Overhead {
-        if self.current.2 { self.command.read } else { self.command.write }
+        if self.current.reading { self.command.read } else { self.command.write }
     }
 
     /// The request of a command leaves.
     fn command(&mut self, cx: &mut Context<'_>) {
-        let (address, _, reading) = self.current;
+        let Current { address, reading, .. } = self.current;
         if reading {
             cx.dma_read(0, address, self.job.size);
         } else {
@@ -123,10 +124,8 @@ impl BenchEngine {
 
     /// The next operation of a latency job begins.
     fn measure_one(&mut self, cx: &mut Context<'_>) {
-        self.begun += 1;
-        let write = self.job.measure == Measure::WriteReadLatency;
-        let address = self.addresses.next();
-        self.current = (address, cx.now(), !write);
+        let Some(Operation { write, address }) = self.operations.next() else { return };
+        self.current = Current { address, begun: cx.now(), reading: !write };
         self.begin(cx, write, address);
     }
 
@@ -135,31 +134,30 @@ impl BenchEngine {
         if self.job.measure.is_latency() {
             return self.part_over(cx);
         }
-        self.ended += 1;
-        self.free[usize::from(write)] += 1;
+        *self.free(write) += 1;
         self.sink.transfer(cx.now());
         self.transfer(cx);
-        self.check_end(cx);
+        self.one_ended(cx);
     }
 
+    /// A read or a write of a latency job is over.
     fn part_over(&mut self, cx: &mut Context<'_>) {
-        let (address, begun, reading) = self.current;
-        if !reading {
-            self.current.2 = true;
-            return self.begin(cx, false, address);
+        if !self.current.reading {
+            self.current.reading = true;
+            return self.begin(cx, false, self.current.address);
         }
-        self.ended += 1;
-        if self.ended > self.job.warmup {
-            self.sink.latency(begun, cx.now());
+        if self.ended >= self.job.warmup {
+            self.sink.latency(self.current.begun, cx.now());
         }
-        if self.begun < self.total() {
+        if self.operations.peek().is_some() {
             Step::Next.after(cx, self.between);
         }
-        self.check_end(cx);
+        self.one_ended(cx);
     }
 
-    fn check_end(&mut self, cx: &mut Context<'_>) {
-        if self.ended == self.total() && !std::mem::replace(&mut self.finished, true) {
+    fn one_ended(&mut self, cx: &mut Context<'_>) {
+        self.ended += 1;
+        if self.ended == self.total {
             cx.finished();
         }
     }
