@@ -1,10 +1,11 @@
 //! Closed forms as a target: what the specification and the profiles alone tell, without simulation.
 //!
 //! A latency is the sum of what the critical path passes, one operation alone on the link; a bandwidth is the least of what the link
-//! carries, what the engine issues and transmits, and what Little's law leaves of the operations at once. Nothing queues, nothing varies:
-//! a host's cache is as the case says, its IOMMU always knows the translation.
+//! carries, what the engine passes and transmits, and what Little's law and the read buffer leave of the requests at once. Nothing queues,
+//! nothing varies, nothing comes in bursts: a host's cache is as the case says however large the window is, its IOMMU always knows the
+//! translation, and its limit on reads at once is not looked at.
 
-use crate::case::{Cache, Case, Interface, Node, Test};
+use crate::case::{Cache, Case, Interface, LINE, Node, Test};
 use crate::machine::Machine;
 use crate::statistics::{Distribution, Series};
 use crate::target::{MeasureError, Measured, Target};
@@ -100,7 +101,15 @@ impl ClosedForm {
             + self.flight * 2.0
             + seconds(self.host().latency) * 2.0
             + self.memory(case)
-            + self.wire(completions).max(interval + self.wire(completions / requests as f64))
+            + self.wire(completions).max(interval + self.answer(case, completions / requests as f64))
+    }
+
+    /// Seconds from the first byte of the answer to a read request, alone, to its last; it has `bytes` on the wire.
+    fn answer(&self, case: &Case, bytes: f64) -> f64 {
+        let last = case.size.min(self.machine.device.mrrs.bytes().into());
+        let lines = (case.host_offset % LINE + last).div_ceil(LINE);
+        let one_by_one = self.host().line_interval.map_or(0.0, |interval| seconds(interval * (lines - 1)));
+        self.wire(bytes).max(one_by_one + self.wire(bytes / lines as f64))
     }
 
     /// Seconds from a request's arrival at memory to its data.
@@ -141,38 +150,77 @@ impl ClosedForm {
             Interface::Command => self.engine().command.read.issue,
             Interface::Dma => self.engine().dma.reads.overhead.issue,
         };
-        self.write_accepted(case) + (last - seconds(issue)).max(0.0) + self.read_latency(case)
+        let gap = match case.interface {
+            Interface::Command => Duration::ZERO,
+            Interface::Dma => {
+                self.engine().dma.writes.least.saturating_sub(self.engine().dma.writes.overhead.completion)
+            }
+        };
+        let gap = (seconds(gap) - (self.wire(bytes) - last)).max(0.0);
+        // The read's data do not leave the host before the write is in memory.
+        let behind = gap + seconds(self.completion_of_writes(case)) + seconds(issue) + self.memory(case);
+        let commit = (seconds(self.host().commit) - behind).max(0.0);
+        self.write_accepted(case) + gap + (last - seconds(issue)).max(0.0) + commit + self.read_latency(case)
+    }
+
+    fn completion_of_writes(&self, case: &Case) -> Duration {
+        match case.interface {
+            Interface::Command => self.engine().command.write.completion,
+            Interface::Dma => self.engine().dma.writes.overhead.completion,
+        }
     }
 
     /// Transfers per second, of one direction.
     fn rate(&self, case: &Case) -> f64 {
-        let (reads, writes) = match case.test {
-            Test::BwWr => (0.0, 1.0),
-            Test::BwRdwr => (1.0, 1.0),
-            _ => (1.0, 0.0),
-        };
+        let reads = || self.each_read(case, self.each(case, 1.0, 0.0));
+        1.0 / match case.test {
+            Test::BwWr => self.each(case, 0.0, 1.0),
+            // While reads wait for their buffer, writes go on.
+            Test::BwRdwr => self.each(case, 1.0, 1.0).max(reads()),
+            _ => reads(),
+        }
+    }
+
+    /// Seconds of each of many transfers of so many reads and writes, as link, engine and memory allow.
+    fn each(&self, case: &Case, reads: f64, writes: f64) -> f64 {
         let [write, request, completions] = self.bytes(case);
         let (up, down) = (reads * request + writes * write, reads * completions);
         let dma = &self.engine().dma;
-        let passes = [
-            reads * seconds(dma.read_occupies(case.device_offset, case.size)),
-            writes * seconds(dma.write_passes(case.device_offset, case.size)),
-        ];
         let transmission = &dma.transmission;
         let [write_beats, request_beats, _] = self.aligned(case, transmission.beat);
         let beats = (writes * write_beats + reads * request_beats) / transmission.beat as f64
-            * seconds(transmission.beat_time);
-        let memory = self
-            .host()
-            .memory
-            .bandwidth
-            .map_or(0.0, |rate| (reads + writes) * (case.size * 8) as f64 / rate as f64);
-        // Little's law: of operations, and of the requests of reads.
-        let slots =
-            f64::from(dma.slots.min(dma.reads.requests)) / self.connection.reads(span_of(case)) as f64;
-        let in_flight = reads * (self.read_latency(case) - seconds(dma.reads.overhead.issue)) / slots;
-        let each = [1.0 / self.connection.rate(Bytes { up, down }), beats, memory, in_flight];
-        1.0 / each.into_iter().chain(passes).fold(0.0, f64::max)
+            + writes * dma.writes.idle(0, case.size, case.size) as f64
+            + reads * transmission.acks(case.size) as f64;
+        let bandwidth = self.host().memory.bandwidth;
+        [
+            1.0 / self.connection.rate(Bytes { up, down }),
+            beats * seconds(transmission.beat_time),
+            bandwidth.map_or(0.0, |rate| (reads + writes) * (case.size * 8) as f64 / rate as f64),
+            reads * seconds(dma.read_occupies(case.device_offset, case.size)),
+            writes * seconds(dma.write_passes(case.device_offset, case.size)),
+        ]
+        .into_iter()
+        .fold(0.0, f64::max)
+    }
+
+    /// Seconds of each of many reads, where everything but their number at once allows one in `each`: Little's law of requests, and what
+    /// the buffer adds, whose ring begins again when all that is under way is over.
+    fn each_read(&self, case: &Case, each: f64) -> f64 {
+        let dma = &self.engine().dma;
+        let overhead = seconds(dma.reads.overhead.issue + dma.reads.overhead.completion);
+        let held = self.read_latency(case) - overhead;
+        let requests = self.connection.reads(span_of(case)) as f64;
+        let at_once = f64::from(dma.reads.requests) / requests;
+        let each = each.max(held / at_once.min(f64::from(dma.slots)));
+        let Some(buffer) = dma.reads.buffer else { return each };
+        let blocks = |bytes: u64| (case.device_offset % dma.alignment + bytes).div_ceil(buffer.block);
+        let largest = blocks(case.size.min(dma.reads.mrrs.into()));
+        let under_way = at_once * blocks(case.size) as f64;
+        if under_way + largest as f64 > f64::from(buffer.blocks - buffer.margin) {
+            return each; // it is full, and never waits to be empty
+        }
+        let in_ring = (u64::from(buffer.blocks) / blocks(case.size)) as f64;
+        ((in_ring / at_once).ceil() * held).max(in_ring * each + held - each) / in_ring
     }
 }
 

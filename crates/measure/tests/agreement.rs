@@ -2,13 +2,17 @@
 
 use tlplab_measure::{Case, ClosedForm, Interface, Machine, Setup, Simulator, Target, Test};
 
-/// Latencies within a tick and 1 %; bandwidths within 3 %, of reads and writes in turn within 5 %: the closed form takes Acks and
+/// Latencies within a tick and 1 %; bandwidths within 3 %, of reads and writes in turn and of the NFP-6000, whose
+/// reads wait for their buffer, within 5 %: the closed form takes Acks and
 /// UpdateFCs to be as frequent as the specification's limits ask, and knows nothing of bursts.
 #[test]
 fn closed_form_and_simulator_agree() {
-    for (host, device, link) in
-        [("ideal", "ideal", "gen3 x8"), ("server", "ideal", "gen4 x4"), ("server", "netfpga", "gen3 x8")]
-    {
+    for (host, device, link) in [
+        ("ideal", "ideal", "gen3 x8"),
+        ("server", "ideal", "gen4 x4"),
+        ("server", "netfpga", "gen3 x8"),
+        ("server", "nfp6000", "gen3 x8"),
+    ] {
         let setup = Setup { host: host.into(), device: device.into(), link: link.into(), ..Setup::default() };
         let machine = Machine::new(&setup, &|path| Err(path.into())).unwrap();
         let targets: [&dyn Target; 2] = [&ClosedForm::new(machine.clone()), &Simulator::new(machine)];
@@ -25,7 +29,7 @@ fn closed_form_and_simulator_agree() {
                     assert!((form - simulated).abs() < 1.0 + 0.01 * simulated, "{place}: {form} {simulated}");
                 } else {
                     let [form, simulated] = [form, simulated].map(|m| m.bandwidth());
-                    let within = if test == Test::BwRdwr { 0.05 } else { 0.03 };
+                    let within = if test == Test::BwRdwr || device == "nfp6000" { 0.05 } else { 0.03 };
                     assert!((form / simulated - 1.0).abs() < within, "{place}: {form} {simulated}");
                 }
             }

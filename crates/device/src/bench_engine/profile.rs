@@ -156,6 +156,22 @@ impl Default for DmaEngine {
     }
 }
 
+impl Transmission {
+    /// Beats that the Acks of the answer to so many bytes take.
+    pub fn acks(&self, bytes: u64) -> u64 {
+        if self.answered == 0 { 0 } else { bytes.div_ceil(self.answered) }
+    }
+}
+
+impl WriteUnit {
+    /// Idle beats that follow the bytes from `begin` to `end` of an operation: after the segments that end there.
+    pub fn idle(&self, begin: u64, end: u64, bytes: u64) -> u64 {
+        let whole = end / self.segment - begin / self.segment;
+        let part = end == bytes && !bytes.is_multiple_of(self.segment);
+        whole * u64::from(self.idle_after_segment) + u64::from(part) * u64::from(self.idle_after_part)
+    }
+}
+
 impl DmaEngine {
     /// How long the data of a read take into the device's memory, once all have come.
     pub fn read_passes(&self, offset: u64, bytes: u64) -> Duration {

@@ -1,4 +1,7 @@
 //! The way to the link, which reads and writes share: one TLP after the other, in whole beats.
+//!
+//! On the link itself TLPs are as long as its alignment says. What the device adds are beats in which nothing goes, Acks that take beats, and
+//! that a TLP is not given to the link while the one before it is on its way.
 
 use crate::bench_engine::Transmission;
 use crate::bench_engine::step::Step;
@@ -60,10 +63,10 @@ impl Transmitter {
 
     /// A request keeps the way for its beats.
     fn occupy(&mut self, cx: &mut Context<'_>, request: &Request) {
-        let Transmission { beat, beat_time, answered } = self.profile;
+        let Transmission { beat, beat_time, .. } = self.profile;
         let Request { write, address, bytes, idle, .. } = *request;
         let doublewords = if write { (address + bytes).div_ceil(4) - address / 4 } else { 0 };
-        let acks = if write || answered == 0 { 0 } else { bytes.div_ceil(answered) };
+        let acks = if write { 0 } else { self.profile.acks(bytes) };
         let time = beat_time * ((OVERHEAD + 4 * doublewords).div_ceil(beat) + acks + idle);
         self.busy = !time.is_zero();
         if self.busy {

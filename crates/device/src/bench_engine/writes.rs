@@ -54,21 +54,13 @@ impl Writes {
         self.not_before.push_back(cx.now() + self.unit.least);
         for chunk in split_request(address, bytes, self.unit.mps, RequestPolicy::Aligned) {
             let end = chunk.offset + u64::from(chunk.bytes);
-            let idle = self.idle(chunk.offset, end, bytes);
+            let idle = self.unit.idle(chunk.offset, end, bytes);
             let (address, last_of_operation) = (chunk.address, end == bytes);
             way.push(
                 cx,
                 Request { write: true, address, bytes: chunk.bytes.into(), idle, last_of_operation },
             );
         }
-    }
-
-    /// Idle beats that follow the bytes from `begin` to `end` of an operation: after the segments that end there.
-    fn idle(&self, begin: u64, end: u64, bytes: u64) -> u64 {
-        let whole = end / self.unit.segment - begin / self.unit.segment;
-        let part = end == bytes && !bytes.is_multiple_of(self.unit.segment);
-        whole * u64::from(self.unit.idle_after_segment)
-            + u64::from(part) * u64::from(self.unit.idle_after_part)
     }
 
     /// The link has accepted the last TLP of an operation.
