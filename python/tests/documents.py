@@ -110,6 +110,7 @@ def result() -> Result:
             "flows": [flow("ssd", "nic"), flow("nic", "ssd")],
             "errors": [],
             "outages": [],
+            "host": None,
             "measured": [],
             "causes": [
                 "processing", "serialisation", "flight", "queueing", "credit wait", "tag wait",

@@ -72,6 +72,15 @@ def test_the_document_has_the_keys_that_its_type_names(quickstart: tl.Result) ->
         assert set(value) == set(get_type_hints(kind)), kind.__name__
 
 
+def test_what_the_host_did_has_the_keys_that_its_types_name() -> None:
+    cache = "host.cache={ size = '1MiB', ways = 16, ddio_ways = 2, hit = '60ns' }"
+    host = tl.run(str(ROOT / "experiments/iommu.toml"), overrides=[cache])["host"]
+    assert host is not None
+    for value, kind in [(host, shape.HostUse), (host["cache"], shape.CacheUse), (host["iommu"], shape.IommuUse)]:
+        assert value is not None
+        assert set(value) == set(get_type_hints(kind)), kind.__name__
+
+
 def test_attribution_is_complete(quickstart: tl.Result) -> None:
     for flow in quickstart["flows"]:
         assert flow["latency_ns"] is not None

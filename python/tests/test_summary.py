@@ -144,3 +144,19 @@ def test_links_that_went_down_have_their_times() -> None:
     rows = [line.split() for line in shown[start + 3 : start + 5]]
     assert rows[0] == ["sw1", "40", "µs", "41", "µs", "70", "µs", "90", "µs"]
     assert rows[1] == ["ssd", "100", "µs", "101", "µs", "–", "–"]
+
+
+def test_what_requests_found_in_the_host_is_told() -> None:
+    document = result()
+    assert not any("found" in line for line in lines(document))
+    document["host"] = {
+        "cache": {"hits": 1500, "misses": 500, "hit_rate": 0.75},
+        "iommu": {"hits": 90, "walks": 10, "hit_rate": 0.9, "waited_ns": 5.0, "busy": 0.5},
+    }
+    shown = lines(document)
+    start = shown.index("What requests found in the host")
+    rows = [line.split("  ") for line in shown[start + 3 : start + 5]]
+    assert [[cell.strip() for cell in row if cell] for row in rows] == [
+        ["lines of the cache", "1 500", "500", "75.0"],
+        ["pages of the IO-TLB", "90", "10", "90.0"],
+    ]

@@ -171,6 +171,33 @@ class Outage(TypedDict):
     configured_fs: int | None
 
 
+class CacheUse(TypedDict):
+    """Lines that requests of devices looked for in the host's last-level cache."""
+
+    hits: int
+    misses: int
+    hit_rate: float
+
+
+class IommuUse(TypedDict):
+    """Translations of requests of devices: in the IO-TLB, or by a page walk."""
+
+    hits: int
+    walks: int
+    hit_rate: float
+    waited_ns: float
+    """How long walks waited for others, in all."""
+    busy: float
+    """Page walks as a share of those that could have been made."""
+
+
+class HostUse(TypedDict):
+    """What the host's cache and IOMMU did; `None` where it has none."""
+
+    cache: CacheUse | None
+    iommu: IommuUse | None
+
+
 class Result(TypedDict):
     """Everything a run tells."""
 
@@ -191,6 +218,7 @@ class Result(TypedDict):
     errors: list[Detected]
     reported: list[Reported]
     outages: list[Outage]
+    host: HostUse | None
     topology: dict[str, Any]
     links: list[Link]
     places: list[str]

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tlplab import quantities as q
-from tlplab.result import Detected, Direction, Flow, Link, Measured, Outage, Result
+from tlplab.result import Detected, Direction, Flow, HostUse, Link, Measured, Outage, Result
 from tlplab.sheet import NOTHING, Column, Sheet
 
 WIDTH = 100
@@ -44,6 +44,7 @@ def show(result: Result, stream: TextIO) -> None:
     show_flows(console, result["flows"])
     show_measured(console, result["measured"])
     show_links(console, result["links"])
+    show_host(console, result["host"])
     show_errors(console, result["errors"])
     show_outages(console, result["outages"])
     show_attribution(console, result)
@@ -164,6 +165,23 @@ def show_errors(console: Console, errors: list[Detected]) -> None:
                   error["message"] or "–", q.count(error["messages"]))  # fmt: skip
     shown.print(console)
     more(console, len(errors) - ERRORS_SHOWN, "errors")
+    console.print()
+
+
+def show_host(console: Console, host: HostUse | None) -> None:
+    """What requests of devices found in the host's cache and IO-TLB."""
+    if host is None:
+        return
+    shown = Sheet("What requests found in the host", [
+        Column("in", name=True), Column("found"), Column("not found"), Column("found %"),
+    ])  # fmt: skip
+    if (cache := host["cache"]) is not None:
+        hits, misses = q.count(cache["hits"]), q.count(cache["misses"])
+        shown.add("lines of the cache", hits, misses, q.percent(cache["hit_rate"]))
+    if (iommu := host["iommu"]) is not None:
+        hits, walks = q.count(iommu["hits"]), q.count(iommu["walks"])
+        shown.add("pages of the IO-TLB", hits, walks, q.percent(iommu["hit_rate"]))
+    shown.print(console)
     console.print()
 
 
