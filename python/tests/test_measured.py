@@ -297,7 +297,7 @@ def test_validate_prints_lines_and_draws(tmp_path: Path, capsys: pytest.CaptureF
     [
         (["validate", "nowhere"], "nowhere: does not exist; name the folder of one machine"),
         (["validate", str(T630), "--host", "nobody"], "nobody"),
-        (["validate", str(T630), "--plot", "plot.txt"], "--plot plot.txt: the name should end in .png, .svg or .pdf"),
+        (["validate", str(T630), "--plot", "plot.txt"], "--plot plot.txt: name a file that ends in .png, .svg or .pdf"),
         (["validate", str(T630), "--link", "gen9 x8"], "gen9"),
         (["validate", str(T630), "--device", "abacus"], "abacus"),
         (["validate", str(T630), "--json", "no/where.json"], "the folder no does not exist"),

@@ -16,6 +16,7 @@ from tlplab import _core, quantities
 from tlplab.errors import ExperimentError
 from tlplab.model_options import RATE, SIZE, TIME_NS, connection, connection_options, output_options, sizes_of
 from tlplab.outputs import check_outputs, write_text
+from tlplab.plotting import check_ending
 from tlplab.sheet import Column, Sheet
 from tlplab.summary import console_for
 
@@ -35,8 +36,8 @@ def wrong(error: ValueError) -> click.UsageError:
 def check_files(json_file: str | None, output: str | None, plot: str | None, inputs: dict[str, str | None]) -> None:
     """Refuses files that cannot be written."""
     check_outputs({"--json": json_file, "-o": output, "--plot": plot}, to_stdout={"--json"}, inputs=inputs)
-    if plot is not None and Path(plot).suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise click.UsageError(f"--plot {plot}: name a file that ends in .png, .svg or .pdf")
+    if plot is not None:
+        check_ending("--plot", plot)
 
 
 def write_rows(rows: list[dict[str, Any]], json_file: str | None, output: str | None) -> None:

@@ -17,7 +17,8 @@ from tlplab.bench.result import Result, Results
 from tlplab.bench.running import DEVICE, TARGETS, run
 from tlplab.bench.sweep import COUNTS, Sweep, sweep
 from tlplab.errors import ExperimentError
-from tlplab.outputs import check_outputs, write_bytes, write_text
+from tlplab.outputs import check_outputs, write_text
+from tlplab.plotting import check_ending
 from tlplab.progress import Bar
 
 INTERRUPTED = 130
@@ -94,7 +95,7 @@ def bench_command(
     write(results, json_file, output, cdf_file)
     if picture is not None and results:
         title = f"{table.NAMES[test]}, {where}"
-        write_bytes(picture.path, plots.draw(picture, results, whole, title, reference))
+        plots.draw(picture, results, whole, title, reference)
     if not quiet and "-" not in (json_file, output, cdf_file):
         table.show(results, whole, where, reference, sys.stdout)
     if results.interrupted:
@@ -110,7 +111,8 @@ def picture_of(test: str, whole: Sweep, plot: str | None, kind: str | None) -> p
         raise ValueError(f"--plot-kind {kind}: a bandwidth has no distribution; draw a curve or a series")
     if plot is None:
         return None
-    return plots.Picture(plot, plots.check_ending("--plot", plot), kind or plots.usual(whole, latency))
+    check_ending("--plot", plot)
+    return plots.Picture(plot, kind or plots.usual(whole, latency))
 
 
 def reference_of(path: str, whole: Sweep, picture: plots.Picture | None) -> against_file.Reference:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tlplab.bench.against import Curve, Reference
 from tlplab.bench.result import Result
 from tlplab.bench.sweep import Sweep, bytes_text, words
+from tlplab.plotting import COLOURS, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 KINDS = ("curve", "cdf", "histogram", "series")
 DISTRIBUTIONS = ("cdf", "histogram")
-ENDINGS = (".png", ".svg", ".pdf")
-# Colour-blind safe (Okabe and Ito), then repeated.
 HERE, THERE = "here", "data set"
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000")
 AXES = {
     "size": "transfer size", "window": "window", "host_offset": "offset in host memory",
     "device_offset": "offset in device memory",
@@ -29,10 +25,9 @@ AXES = {
 
 @dataclass(frozen=True)
 class Picture:
-    """A plot that is wanted: where, as what (`.png`, `.svg`, `.pdf`), and one of `KINDS`."""
+    """A plot that is wanted: where, and one of `KINDS`."""
 
     path: str
-    ending: str
     kind: str
 
 
@@ -58,8 +53,8 @@ def curves(results: Sequence[Result], sweep: Sweep) -> list[Curve]:
     return [Curve(label, sorted(points)) for label, points in lines.items()]
 
 
-def draw(picture: Picture, results: Sequence[Result], sweep: Sweep, title: str, reference: Reference | None) -> bytes:
-    """The file of a plot; a data set's series are drawn as dots, its distributions dotted."""
+def draw(picture: Picture, results: Sequence[Result], sweep: Sweep, title: str, reference: Reference | None) -> None:
+    """Writes a plot; a data set's series are drawn as dots, its distributions dotted."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 5), layout="constrained")
@@ -76,9 +71,7 @@ def draw(picture: Picture, results: Sequence[Result], sweep: Sweep, title: str, 
     axes.grid(alpha=0.3)
     if len(axes.get_legend_handles_labels()[1]) > 1:
         axes.legend(fontsize=8)
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format=picture.ending.lstrip("."), dpi=130)
-    return drawn.getvalue()
+    write_figure(picture.path, figure)
 
 
 def curve(axes: Axes, results: Sequence[Result], sweep: Sweep, measured: Sequence[Curve]) -> None:
@@ -149,11 +142,3 @@ def series(axes: Axes, results: Sequence[Result], sweep: Sweep) -> None:
 def columns(line: Curve) -> tuple[list[Any], list[Any]]:
     """The points of a line as matplotlib takes them."""
     return [at for at, _ in line.points], [value for _, value in line.points]
-
-
-def check_ending(option: str, path: str) -> str:
-    """The ending of a plot's path. Raises ValueError."""
-    ending = Path(path).suffix.lower()
-    if ending not in ENDINGS:
-        raise ValueError(f"{option} {path}: name a file that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
-    return ending

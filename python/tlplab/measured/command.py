@@ -11,8 +11,6 @@ from functools import partial
 from pathlib import Path
 
 import click
-from rich.progress import Progress as RichProgress
-from rich.progress import TaskID
 
 from tlplab.errors import ExperimentError
 from tlplab.measured import hosts
@@ -27,7 +25,8 @@ from tlplab.measured.predict import predict as predict_one
 from tlplab.measured.simulated import Simulated
 from tlplab.measured.target import Target
 from tlplab.outputs import check_outputs, write_text
-from tlplab.reproduce.command import bar
+from tlplab.plotting import check_ending
+from tlplab.progress import Bar
 from tlplab.sheet import Column, Sheet
 from tlplab.summary import console_for
 
@@ -151,18 +150,17 @@ def predict_all(sets: Sequence[DataSet], card: Card, *, quiet: bool) -> list[tup
     """Everything that these data sets allow to predict."""
     found = []
     for plan in planned(sets):
-        with refusing(), bar(quiet) as progress:
-            task = progress.add_task(f"{plan.data.name}, predicted", total=None)
+        with refusing(), Bar(quiet=quiet) as bar:
             if not quiet:
                 click.echo(f"{plan.data.name}, {plan.kind} predicted: {plan.basis}", err=True)
-            step = partial(follow, progress, task)
+            step = partial(follow, bar, f"{plan.data.name}, predicted")
             found.append((plan, predict_one(plan, card, step)))
     return found
 
 
-def follow(progress: RichProgress, task: TaskID, done: int, many: int) -> None:
+def follow(bar: Bar, name: str, done: int, many: int) -> None:
     """Tells a progress bar how far it is."""
-    progress.update(task, completed=done, total=many)
+    bar.show(done / many if many else None, f"{name}: {done} of {many}")
 
 
 def plot_files(plot: str | None, sets: Sequence[DataSet]) -> dict[str, str]:
@@ -170,8 +168,7 @@ def plot_files(plot: str | None, sets: Sequence[DataSet]) -> dict[str, str]:
     if plot is None:
         return {}
     path = Path(plot)
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise click.UsageError(f"--plot {plot}: the name should end in .png, .svg or .pdf")
+    check_ending("--plot", plot)
     if len(sets) == 1:
         return {sets[0].path: plot}
     return {data.path: str(path.with_name(f"{path.stem}-{data.name}{path.suffix}")) for data in sets}
@@ -185,8 +182,8 @@ def validate_one(
     target: Target
     link = card.link_for(data)
     name = host or hosts.shipped_for(data)
-    with bar(quiet) as progress:
-        step = partial(follow, progress, progress.add_task(data.name, total=None))
+    with Bar(quiet=quiet) as bar:
+        step = partial(follow, bar, data.name)
         if name is not None:
             target = Simulated(name, card.device, link, data.setting.iommu if has_iommu(name, data) else None)
         else:
@@ -259,9 +256,8 @@ def calibrate(
     names = list(dict.fromkeys(data.machine_name for data in sets))
     if len(names) > 1:
         raise click.UsageError(f"these are different machines: {', '.join(names)}; calibrate one at a time")
-    with refusing(), bar(quiet) as progress:
-        task = progress.add_task(f"calibrating {names[0]}", total=None)
-        found = hosts.fit(sets, Card(device, link), partial(follow, progress, task))
+    with refusing(), Bar(quiet=quiet) as bar:
+        found = hosts.fit(sets, Card(device, link), partial(follow, bar, f"calibrating {names[0]}"))
     write_text(output, found.profile.toml())
     if json_file is not None:
         write_text(json_file, json.dumps([one.as_json() for one in found.fitted], indent=1, ensure_ascii=False) + "\n")

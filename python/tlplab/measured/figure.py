@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
+from tlplab import plotting
 from tlplab.measured.compare import Comparison
-from tlplab.outputs import write_bytes
+from tlplab.plotting import COLOURS
 
 COLUMNS = 5
 PANEL_INCHES = (4.2, 3.1)
-DOTS_PER_INCH = 110
-# Colour-blind safe (Okabe and Ito), then repeated.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000")
 AXES = {"size": "size, B", "window": "window, B", "host offset": "host offset, B", "device offset": "device offset, B",
         "nothing": "window, B", "quantile": "latency, ns"}  # fmt: skip
 UNITS = {"bandwidth": "Gb/s", "latency": "median, ns", "distribution": "quantile"}
@@ -60,10 +56,7 @@ def write_figure(path: str, comparisons: Sequence[Comparison], title: str) -> No
     for ax in list(axes.flat)[len(groups) :]:
         ax.set_axis_off()
     figure.suptitle(f"{title}: measured (dots) and simulated (lines)", fontsize=13)
-    drawn = io.BytesIO()
-    ending = Path(path).suffix.lstrip(".").lower() or "png"
-    figure.savefig(drawn, format=ending, dpi=DOTS_PER_INCH)
-    write_bytes(path, drawn.getvalue())
+    plotting.write_figure(path, figure)
 
 
 def draw(ax: Any, group: Sequence[Comparison]) -> None:

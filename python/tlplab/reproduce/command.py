@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from tlplab.progress import Bar
 from tlplab.reproduce import HEADING, Row, Run, Study, chart
 from tlplab.result import Result
 from tlplab.session import run
@@ -46,22 +43,12 @@ def outcomes_of(study: Study, place: Path, *, quiet: bool) -> dict[str, Result]:
     found: dict[str, Result] = {}
     if not listed:
         return found
-    with ProcessPoolExecutor(max_workers=min(len(listed), os.cpu_count() or 1)) as pool, bar(quiet) as progress:
-        task = progress.add_task(study.title, total=len(listed))
+    with ProcessPoolExecutor(max_workers=min(len(listed), os.cpu_count() or 1)) as pool, Bar(quiet=quiet) as bar:
         under_way = {pool.submit(one_run, str(place), one): one for one in listed}
         for future in as_completed(under_way):
             found[under_way[future].name] = future.result()
-            progress.advance(task)
+            bar.show(len(found) / len(listed), f"{len(found)} of {len(listed)} runs")
     return found
-
-
-@contextmanager
-def bar(quiet: bool) -> Iterator[Progress]:
-    """A progress bar on a terminal."""
-    hidden = quiet or not sys.stderr.isatty()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden) as progress:
-        yield progress
 
 
 def show(rows: list[Row]) -> None:

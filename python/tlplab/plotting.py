@@ -1,0 +1,32 @@
+"""What the plots of all commands share: colours, kinds of files, how a file is written."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tlplab.outputs import write_bytes
+
+if TYPE_CHECKING:  # matplotlib takes a while to import: no command waits for it that draws nothing
+    from matplotlib.figure import Figure
+
+# Colour-blind safe (Okabe and Ito), then repeated.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000")
+ENDINGS = (".png", ".svg", ".pdf")
+DOTS_PER_INCH = 130
+
+
+def check_ending(option: str, path: str) -> None:
+    """Refuses a file that no plot can be. Raises `click.UsageError`."""
+    if Path(path).suffix.lower() not in ENDINGS:
+        raise click.UsageError(f"{option} {path}: name a file that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
+
+
+def write_figure(path: str, figure: Figure) -> None:
+    """Writes a figure as the ending of `path` says; a file is replaced whole or stays as it was."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=Path(path).suffix.lower().lstrip("."), dpi=DOTS_PER_INCH)
+    write_bytes(path, drawn.getvalue())
