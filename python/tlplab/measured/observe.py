@@ -180,10 +180,13 @@ def allocation_of(reader: Reader) -> list[Observable]:
                                 lambda measured, number: measured * 1024**2 / size * number("cache.ways"), low=1))  # fmt: skip
     writes = reader.reads("lat_wrrd", "command", "cold")
     ends = (*small(writes), *large(writes))
+    if small(writes):
+        found.append(Observable("commit", "ns", "add", "64 B write and read by commands, 256 KiB and less, ns", where(writes, data), data,
+                                tuple(small(writes)), lambda look: mean(small(writes), look), lambda _, __: 50.0))  # fmt: skip
     if small(writes) and large(writes):
-        found.append(Observable("cache.write_allocate", "ns", "add", "64 B write and read, 32 MiB and more less 256 KiB and less, ns",
-                                where(ends, data), data, ends, lambda look: mean(large(writes), look) - mean(small(writes), look),
-                                lambda measured, _: max(measured, 0.0)))  # fmt: skip
+        found.append(Observable("cache.write_allocate", "ns", "add", "64 B write and read by commands, 32 MiB and more, ns",
+                                where(ends, data), data, tuple(large(writes)), lambda look: mean(large(writes), look),
+                                lambda _, __: 10.0))  # fmt: skip
     return found
 
 
@@ -207,7 +210,7 @@ def node_of(local: DataSet, local_labels: Labels, remote: DataSet, remote_labels
 
 
 def iommu_of(data: DataSet, labels: Labels) -> list[Observable]:
-    """How many translations are kept, how long a page walk takes, how many there can be at a time."""
+    """How many translations are kept, how long a page walk takes, how soon after another one begins."""
     reader = Reader(data, labels)
     cold = reader.reads("lat_rd", "command", "cold") or reader.reads("lat_rd", "dma", "cold")
     ends = (*small(cold), *large(cold))
@@ -221,9 +224,8 @@ def iommu_of(data: DataSet, labels: Labels) -> list[Observable]:
     ]  # fmt: skip
     many = list(large(reader.reads("bw_rd", "dma", "cold")))
     if many:
-        found.append(Observable("iommu.walkers", "", "scale", "64 B reads, cold, 32 MiB and more, Gb/s", where(many, data), data, tuple(many),
-                                lambda look: mean(many, look),
-                                lambda measured, number: measured / 512 * number("iommu.walk"), low=1, high=64))  # fmt: skip
+        found.append(Observable("iommu.interval", "ns", "add", "64 B reads, cold, 32 MiB and more, ns for each", where(many, data), data,
+                                tuple(many), lambda look: 512 / mean(many, look), lambda measured, _: measured))  # fmt: skip
     return found
 
 
