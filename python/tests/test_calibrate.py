@@ -95,7 +95,10 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Data sets of a hidden host: as it is, with page walks, with memory of the other node."""
     folder = tmp_path_factory.mktemp("hidden")
     host = str(folder / "hidden.toml")
-    Path(host).write_text(HOST.format(commit=HIDDEN[""]["commit"], **{table: values for table, values in HIDDEN.items() if table}), encoding="utf-8")
+    Path(host).write_text(
+        HOST.format(commit=HIDDEN[""]["commit"], **{table: values for table, values in HIDDEN.items() if table}),
+        encoding="utf-8",
+    )
     all_caches = ("cold", "device-thrash", "device-warm", "host-warm")
     details = [replace(case, count=20_000) for case in sweep("lat_rd", "dma", ("cold", "host-warm"), (8 * KIB,))]
     plain = {

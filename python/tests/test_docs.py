@@ -24,7 +24,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # What a fresh clone has that commands name.
-LINKED = ["experiments", "examples", "crates", "docs", "README.md"]
+LINKED = ["experiments", "examples", "crates", "docs", "python", "README.md"]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ANY_BLOCK = re.compile(
     r"(?:^<!-- (?P<file>\S+) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL

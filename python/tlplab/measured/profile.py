@@ -16,7 +16,10 @@ FIXED: dict[str, dict[str, tuple[str | int, str]]] = {
         "latency": ("100ns", "not measurable apart from the memory's: together they are what was measured"),
         "rcb": ("64B", "Intel root complexes use 64 bytes"),
         "p2p": ("split 64B", "peer-to-peer through the processor travels in cache lines; not measured"),
-        "line_interval": ("14ns", "the slope of latency by size on every machine, beyond the wire; bandwidths of small reads"),
+        "line_interval": (
+            "14ns",
+            "the slope of latency by size on every machine, beyond the wire; bandwidths of small reads",
+        ),
         "tags": (32, "few uncached reads can be under way; not measured"),
         "completion_timeout": ("50ms", "the largest value of the default range (PCIe 5.0, section 2.8); not measured"),
     },

@@ -1,16 +1,16 @@
 """Neugebauer, Antichi, Zazo, Audzevich, López-Buedo, Moore: Understanding PCIe performance for end host networking (SIGCOMM 2018).
 
-The study is made of sections, each in a module of its own: `bandwidth` (Figure 1), `latency` (Figure 2).
+The study is made of sections, each in a module of its own: `bandwidth` (Figure 1), `latency` (Figure 2), `hosts` (the measured machines).
 """
 
 from __future__ import annotations
 
 from tlplab.reproduce import HEADING, Drawing, Outcomes, Row, Run, Study
 from tlplab.reproduce.markdown import table
-from tlplab.reproduce.pcie_bench import bandwidth, latency
+from tlplab.reproduce.pcie_bench import bandwidth, hosts, latency
 from tlplab.reproduce.pcie_bench.section import PAPER
 
-SECTIONS = (bandwidth.SECTION, latency.SECTION)
+SECTIONS = (bandwidth.SECTION, latency.SECTION, hosts.SECTION)
 
 
 def runs() -> list[Run]:
