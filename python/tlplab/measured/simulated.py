@@ -10,7 +10,8 @@ from tlplab.bench import Case
 from tlplab.measured.target import Outcome, Progress
 
 # A median moves by far less than a tick with so many samples; a quantile of 99.9 % needs more.
-SAMPLES = 1000
+SAMPLES = 500
+BANDWIDTH_BYTES = 1 << 20
 SAMPLES_OF_DISTRIBUTIONS = 20_000
 
 
@@ -26,12 +27,17 @@ class Simulated:
     def run(self, cases: Sequence[Case], *, distributions: bool = False, progress: Progress) -> Mapping[Case, Outcome]:
         """See `Target.run`."""
         samples = SAMPLES_OF_DISTRIBUTIONS if distributions else SAMPLES
-        counted = [replace(case, count=samples) if case.is_latency else case for case in cases]
+        counted = [replace(case, count=samples if case.is_latency else transfers(case.size)) for case in cases]
         results = bench.run(counted, host=self.host, device=self.device, link=self.link, iommu=self.iommu,
                             progress=lambda done, _: progress(int(done), len(cases)))  # fmt: skip
         if results.interrupted:
             raise KeyboardInterrupt
         return {case: outcome(result, distributions) for case, result in zip(cases, results, strict=True)}
+
+
+def transfers(size: int) -> int:
+    """Transfers of so many bytes that a bandwidth is taken from: a steady state is short."""
+    return min(max(BANDWIDTH_BYTES // size, 512), 4096)
 
 
 def outcome(result: bench.Result, distributions: bool) -> Outcome:
