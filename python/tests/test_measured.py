@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -48,7 +49,7 @@ def test_a_data_set_becomes_series() -> None:
     assert (data.machine.max_payload, data.machine.max_read_request) == (256, 512)
     assert data.tick == pytest.approx(TICK)
     names = {one.name: (one.quantity, one.swept, len(one.points)) for one in data.series}
-    assert names["bw_dma_sz_sweep rdwr 8 KiB host-warm"] == ("bandwidth", "size", 8)
+    assert names["bw_dma_sz_sweep rdwr 8 KiB host-warm"] == ("bandwidth", "size", 9)
     assert names["bw_dma_off_rd 64 B 8 KiB by device offset host-warm"] == ("bandwidth", "device offset", 2)
     assert names["lat_cmd_sweep_rd_rnd_64 64 B device-warm"] == ("latency", "window", 14)
     [point] = [
@@ -94,7 +95,7 @@ CDF = "lat_dma_details_cdf.csv"
         (SZ, 4, ",8192,", ",nan,", "column WinSZ: nan cannot be"),
         (SZ, 4, ",8192,", ",,", "column WinSZ: “” is not a number; the value is missing"),
         (SZ, 4, ",8192,", ",8192.5,", "column WinSZ: 8192.5 is not a whole number"),
-        (SZ, 4, ",8192,", ",100,", "column SZ: 256 bytes do not fit in a window of 100"),
+        (SZ, 4, ",8192,", ",100,", "column SZ: 129 bytes do not fit in a window of 100"),
         (SZ, 4, "HWarm", "Warm", "column Cache: “Warm” is not known; one of Cold, HWarm, DWarm, DThrash"),
         (LAT, 4, "LAT_DMA_RD", "LAT_CMD_RD", "256 bytes by the command interface; it moves 64 bytes at most"),
         (LAT, 1, "Med(ns)", "Med(us)", "column Med(us): has a unit that pcie-bench does not write; it should be “Med(ns)”"),
@@ -333,3 +334,13 @@ def test_a_summary_pools_points() -> None:
     found = compare(data, Line(data, Labels(), 0.0), Labels(), lambda _, __: None)
     only = [one for one in found if one.kind == "latency"][:2]
     assert summarise("x", "both", only).points == sum(len(one.measured) for one in only)
+
+
+def test_writes_fix_the_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "device.toml"
+    status, out, err = run(capsys, "calibrate", str(T630), "--fit", "device", "-o", str(output))
+    assert status == 0, err
+    # 64 B take 21.1 ns, 129 B 38.0 ns.
+    assert 'passing = { start = "4.1' in output.read_text(encoding="utf-8")
+    assert "dma.write.passing.chunk_time" in out
+    assert [abs(float(left)) < 0.1 for left in re.findall(r"[+-]0\.\d\d$", out, re.MULTILINE)] == [True, True]

@@ -17,6 +17,7 @@ from tlplab.measured import hosts
 from tlplab.measured.calibrate import Calibration
 from tlplab.measured.compare import Comparison, Summary, compare, summaries, totals, unique
 from tlplab.measured.dataset import DataSet, read_dataset
+from tlplab.measured.device import DeviceValue, fit_device
 from tlplab.measured.hosts import Card, Fresh
 from tlplab.measured.machine import Setting
 from tlplab.measured.page import page
@@ -234,9 +235,12 @@ def show(lines: Sequence[Summary]) -> None:
 @click.option(
     "--json", "json_file", metavar="FILE|-", help="Write what fixed each parameter; - is the standard output."
 )
+@click.option(
+    "--fit", "what", type=click.Choice(["host", "device"]), default="host", show_default=True, help="What to fit."
+)
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
 def calibrate(
-    datasets: Sequence[str], output: str, device: str, link: str | None, json_file: str | None, quiet: bool
+    datasets: Sequence[str], output: str, device: str, link: str | None, what: str, json_file: str | None, quiet: bool
 ) -> None:
     """Fit a host profile to what was measured on a machine.
 
@@ -244,6 +248,9 @@ def calibrate(
     of the other. Latencies fix the parameters, each the one that it shows; bandwidth is used for what latencies do not
     show (page walks at a time), or where there is nothing else. The table and the profile's comments say which measurement
     fixed what, and how well.
+
+    With --fit device the data sets may be of any machines, and what writes take fixes the device profile: that of --device with
+    other figures.
 
     \b
     Examples:
@@ -253,6 +260,15 @@ def calibrate(
     """
     check_outputs({"-o": output, "--json": json_file}, to_stdout={"-o", "--json"}, inputs={})
     sets = read_all(datasets)
+    if what == "device":
+        with refusing():
+            text, values = fit_device(sets, device, Card(device, link).link_for(sets[0]))
+        write_text(output, text)
+        if json_file is not None:
+            write_text(json_file, json.dumps([one.as_json() for one in values], indent=1, ensure_ascii=False) + "\n")
+        if not quiet and "-" not in (output, json_file):
+            show_device(values)
+        return
     names = list(dict.fromkeys(data.machine_name for data in sets))
     if len(names) > 1:
         raise click.UsageError(f"these are different machines: {', '.join(names)}; calibrate one at a time")
@@ -263,6 +279,18 @@ def calibrate(
         write_text(json_file, json.dumps([one.as_json() for one in found.fitted], indent=1, ensure_ascii=False) + "\n")
     if not quiet and "-" not in (output, json_file):
         show_fitted(found)
+
+
+def show_device(values: Sequence[DeviceValue]) -> None:
+    """Prints what fixed each parameter of a device."""
+    sheet = Sheet("What fixed the device", [
+        Column("parameter", name=True, fold=False), Column("value", style="bold"), Column("shown by", name=True), Column("measured"),
+        Column("left over"),
+    ])  # fmt: skip
+    for one in values:
+        left = f"{one.simulated - one.measured:+.2f}"
+        sheet.add(one.key, one.text, f"{one.source}; {one.figure}", f"{one.measured:.4g}", left)
+    sheet.print(console_for(sys.stdout))
 
 
 def show_fitted(found: Calibration) -> None:

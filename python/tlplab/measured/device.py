@@ -1,4 +1,4 @@
-"""The measuring device, fitted on bandwidths: what it takes for a DMA, for each piece of one, and how many reads it keeps under way.
+"""The measuring device, fitted on bandwidths: what it takes for a write, and for each piece of one.
 
 Everything else of a device profile is a rule of its engine, and stays.
 """
@@ -6,23 +6,18 @@ Everything else of a device profile is a rule of its engine, and stays.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from tlplab import _core
 from tlplab.errors import DatasetError
 from tlplab.measured.dataset import DataSet, Point
 from tlplab.measured.simulated import Simulated
-
-if sys.version_info >= (3, 11):
-    pass
-else:
-    pass
 
 # The grain of the engine: DMAs of so many bytes more take another piece.
 PIECE = 128
@@ -40,6 +35,10 @@ class DeviceValue:
     measured: float
     simulated: float
 
+    def as_json(self) -> dict[str, Any]:
+        """As `--json` writes it."""
+        return {"parameter": self.key, **{name: value for name, value in vars(self).items() if name != "key"}}
+
 
 def text_of(device: str) -> str:
     """A device profile, by name or file."""
@@ -47,16 +46,13 @@ def text_of(device: str) -> str:
     return known[device] if device in known else Path(device).read_text(encoding="utf-8")
 
 
-def with_key(text: str, key: str, value: str) -> str:
-    """A profile with one key of one table changed."""
-    table, _, name = key.rpartition(".")
-    parts = re.split(r"(?m)^(?=\[)", text)
-    for number, part in enumerate(parts):
-        if part.startswith(f"[{table}]"):
-            changed, count = re.subn(rf"(?m)^({re.escape(name)}\s*=\s*)(\"[^\"]*\"|\S+)", lambda m: m[1] + value, part)
-            parts[number] = changed if count else f"{part.rstrip()}\n{name} = {value}\n\n"
-            return "".join(parts)
-    return f"{text.rstrip()}\n\n[{table}]\n{name} = {value}\n"
+def with_field(text: str, table: str, key: str, field: str, value: str) -> str:
+    """A profile with one field of an inline table changed, as in `[dma.write]`, `passing = { start = "4ns" }`."""
+    pattern = rf'(^\[{re.escape(table)}\](?:\n(?!\[).*)*?\n{key}\s*=\s*\{{[^}}\n]*\b{field}\s*=\s*)"[^"]*"'
+    changed, count = re.subn(pattern, lambda found: f'{found[1]}"{value}"', text, flags=re.MULTILINE)
+    if not count:
+        raise ValueError(f"this device profile has no {table}.{key} with a {field}, which writes would fix")
+    return changed
 
 
 @contextmanager
@@ -95,18 +91,23 @@ def fit_device(sets: Sequence[DataSet], device: str, link: str) -> tuple[str, li
     )
     alone = fmean(per_transfer(p.value, p.case.size) for p in one) - pieces
     text = text_of(device)
-    for key, value in (("dma.chunk_interval", pieces), ("dma.interval", alone)):
-        text = with_key(text, key, f'"{value:.2f}ns"')
+    for field, value in (("chunk_time", pieces), ("start", alone)):
+        text = with_field(text, "dma.write", "passing", field, f"{value:.2f}ns")
     source = ", ".join(data.name for data in sets)
     with as_file(text) as path:
         simulated = Simulated("ideal", path, link, None).run([one[0].case, two[0].case], progress=lambda _, __: None)
     ours = [per_transfer(simulated[p.case].value, p.case.size) for p in (one[0], two[0])]
     return text, [
         DeviceValue(
-            "dma.interval", f"{alone:.2f}ns", "64 B write, less a piece, ns", source, alone, 2 * ours[0] - ours[1]
+            "dma.write.passing.start",
+            f"{alone:.2f}ns",
+            "64 B write, less a piece, ns",
+            source,
+            alone,
+            2 * ours[0] - ours[1],
         ),
         DeviceValue(
-            "dma.chunk_interval",
+            "dma.write.passing.chunk_time",
             f"{pieces:.2f}ns",
             "129 B write less 64 B write, ns",
             source,

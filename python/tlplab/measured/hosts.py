@@ -17,7 +17,7 @@ from tlplab.measured.calibrate import Calibration, calibrate
 from tlplab.measured.dataset import DataSet
 from tlplab.measured.machine import setting_of
 from tlplab.measured.profile import Profile
-from tlplab.measured.simulated import Simulated
+from tlplab.measured.simulated import SAMPLES, Simulated
 from tlplab.measured.states import Labels, labels_of
 from tlplab.measured.target import Outcome, Progress
 
@@ -30,6 +30,8 @@ DEVICE = "nfp6000"
 LINK = "gen3 x8"
 # Reads of 64 B that the measuring device keeps under way.
 SLOTS = 32
+# Latencies that fix a parameter vary less.
+SAMPLES_OF_FITS = 1500
 
 
 @dataclass(frozen=True)
@@ -78,18 +80,19 @@ def text_of(host: str) -> str:
 class Fresh:
     """A simulated host that is not in a file yet."""
 
-    def __init__(self, profile: Profile, card: Card, link: str, iommu: str) -> None:
-        """`iommu` is `off`, `on` or `nosp`."""
+    def __init__(self, profile: Profile, card: Card, link: str, iommu: str, samples: int = SAMPLES) -> None:
+        """`iommu` is `off`, `on` or `nosp`; a latency is taken from so many samples."""
         self.profile = profile
         self.card = card
         self.link = link
         self.iommu = iommu
+        self.samples = samples
 
     def run(self, cases: Sequence[Case], *, distributions: bool = False, progress: Progress) -> Mapping[Case, Outcome]:
         """See `Target.run`."""
         with in_a_file(self.profile) as path:
             mode = self.iommu if "iommu.walk" in self.profile.values else None
-            return Simulated(path, self.card.device, self.link, mode).run(
+            return Simulated(path, self.card.device, self.link, mode, self.samples).run(
                 cases, distributions=distributions, progress=progress
             )
 
@@ -107,4 +110,6 @@ def fit(sets: Sequence[DataSet], card: Card, step: Callable[[int, int], None]) -
     """A profile from data sets of one machine."""
     link = card.link_for(sets[0])
     with_labels = [(data, card.labels(data)) for data in sets]
-    return calibrate(with_labels, lambda profile, iommu: Fresh(profile, card, link, iommu), slots=SLOTS, step=step)
+    return calibrate(
+        with_labels, lambda profile, iommu: Fresh(profile, card, link, iommu, SAMPLES_OF_FITS), slots=SLOTS, step=step
+    )

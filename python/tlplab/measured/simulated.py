@@ -23,10 +23,12 @@ class Simulated:
     device: str
     link: str
     iommu: str | None
+    samples: int = SAMPLES
+    """Of a latency."""
 
     def run(self, cases: Sequence[Case], *, distributions: bool = False, progress: Progress) -> Mapping[Case, Outcome]:
         """See `Target.run`."""
-        samples = SAMPLES_OF_DISTRIBUTIONS if distributions else SAMPLES
+        samples = SAMPLES_OF_DISTRIBUTIONS if distributions else self.samples
         counted = [replace(case, count=samples if case.is_latency else transfers(case.size)) for case in cases]
         results = bench.run(counted, host=self.host, device=self.device, link=self.link, iommu=self.iommu,
                             progress=lambda done, _: progress(int(done), len(cases)))  # fmt: skip
