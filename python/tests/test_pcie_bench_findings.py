@@ -10,7 +10,6 @@ from tlplab.reproduce.pcie_bench import hosts
 # What does not come out, and is explained in its note; all else is reproduced.
 EXPLAINED = {
     "xeon-e5-2630: 8 B read, DMA engine less command interface",
-    "xeon-e5-2620v2: 256 B reads, remote against local",
     "xeon-e5-2620v3: 256 B reads, IOMMU without super-pages, 64 MiB against 256 KiB",
     "xeon-e5-2620v3: 512 B writes, IOMMU off",
     "H100, gen5 x16: copies to the host",

@@ -104,12 +104,7 @@ def other_node(answer: Answer) -> Iterable[Row]:
     yield within(f"{IVY}: 64 B read, warm, remote less local", 93, 107, average(remote) - average(local), "ns", TICK)
     for size, published in ((64, -22), (128, -6), (256, -4), (512, 0)):
         near_by, far = (answer(bandwidth(IVY, "bw_rd", size, node=node)).gbps for node in ("local", "remote"))
-        note = (
-            "by the rule of the read buffer each 128 blocks wait for one latency; at this size the machine waits for half of it"
-            if size == 256
-            else ""
-        )
-        yield near(f"{IVY}: {size} B reads, remote against local", published, 100 * (far / near_by - 1), "%", 3, note)
+        yield near(f"{IVY}: {size} B reads, remote against local", published, 100 * (far / near_by - 1), "%", 3)
 
 
 def iommu(answer: Answer) -> Iterable[Row]:
