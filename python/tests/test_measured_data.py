@@ -1,0 +1,45 @@
+"""The whole data of pcie-bench, which does not come with tlplab: TLPLAB_DATA names the folder that holds `pciebench/`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tlplab import _core, cli
+from tlplab.measured.dataset import read_dataset
+from tlplab.measured.hosts import shipped_for
+from tlplab.measured.predict import planned
+
+DATA = Path(os.environ.get("TLPLAB_DATA", "")) / "pciebench"
+pytestmark = pytest.mark.skipif(
+    not (os.environ.get("TLPLAB_DATA") and DATA.is_dir()),
+    reason="TLPLAB_DATA does not name a folder that holds pciebench/, the data sets of pcie-bench",
+)
+T630 = "hsw-Xeon-E5-2620v3_dell-t630"
+SUPERMICRO = "hsw-Xeon-E5-2637v3_supermicro"
+IVY = "ib-Xeon-E5-2620v2_dell-t620"
+SHIPPED = {
+    "xeon-e5-2620v3": (T630, f"{T630}-iommu-nosp"),
+    "xeon-e5-2637v3": (SUPERMICRO, f"{SUPERMICRO}-iommu-nosp"),
+    "xeon-e5-2620v2": (f"{IVY}-s0-s0-s0", f"{IVY}-s0-s1-s1"),
+    "xeon-e5-2630": ("snb-Xeon-E5-2630_dell-t620",),
+}
+
+
+def test_every_data_set_is_read_and_has_a_host() -> None:
+    folders = sorted(path for path in DATA.iterdir() if path.is_dir())
+    sets = [read_dataset(folder) for folder in folders]
+    assert {shipped_for(data) for data in sets} == set(SHIPPED)
+    assert sum(len(data.points()) for data in sets) == 18096
+    kinds = [plan.kind for plan in planned(sets)]
+    assert (kinds.count("bandwidth"), kinds.count("IOMMU")) == (5, 2)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("host", SHIPPED)
+def test_a_shipped_profile_is_what_calibrate_makes(host: str, tmp_path: Path) -> None:
+    output = tmp_path / "host.toml"
+    assert cli.status(["calibrate", *(str(DATA / name) for name in SHIPPED[host]), "-o", str(output), "--quiet"]) == 0
+    assert output.read_text(encoding="utf-8") == dict(_core.hosts())[host]
