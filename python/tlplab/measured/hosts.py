@@ -28,8 +28,6 @@ else:
 
 DEVICE = "nfp6000"
 LINK = "gen3 x8"
-# Reads of 64 B that the measuring device keeps under way.
-SLOTS = 32
 # Latencies that fix a parameter vary less.
 SAMPLES_OF_FITS = 1500
 
@@ -40,6 +38,12 @@ class Card:
 
     device: str = DEVICE
     link: str | None = None
+
+    def reads(self) -> int:
+        """Reads of a line that the device keeps under way."""
+        text = dict(_core.bench_devices()).get(self.device) or Path(self.device).read_text(encoding="utf-8")
+        engine = tomllib.loads(text)["dma"]
+        return int(min(engine["slots"], engine["read"]["requests"]))
 
     def link_for(self, data: DataSet) -> str:
         """The link of the device that measured `data`."""
@@ -111,5 +115,5 @@ def fit(sets: Sequence[DataSet], card: Card, step: Callable[[int, int], None]) -
     link = card.link_for(sets[0])
     with_labels = [(data, card.labels(data)) for data in sets]
     return calibrate(
-        with_labels, lambda profile, iommu: Fresh(profile, card, link, iommu, SAMPLES_OF_FITS), slots=SLOTS, step=step
+        with_labels, lambda profile, iommu: Fresh(profile, card, link, iommu, SAMPLES_OF_FITS), slots=card.reads(), step=step
     )

@@ -5,7 +5,7 @@
 //! is over no sooner than if all its data had passed after the last had come: seen alone it is stored and then forwarded.
 
 use crate::bench_engine::step::Step;
-use crate::bench_engine::transmitter::{Request as Tlp, Transmitter};
+use crate::bench_engine::transmitter::{Kind, Request as Tlp, Transmitter};
 use crate::bench_engine::{DmaEngine, ReadBuffer, ReadUnit};
 use crate::contract::{Context, OpId};
 use std::collections::VecDeque;
@@ -48,14 +48,14 @@ pub(super) struct Reads {
     requests: VecDeque<Request>,
     ring: Ring,
     /// Operations of which a request has left, and those whose data have passed.
-    begun: u64,
-    passed: u64,
-    /// No request leaves before.
-    issue_free: Time,
-    /// A timer will tell when a request can leave; another when the oldest data have passed.
-    issuing: bool,
-    passing: bool,
-    pass_free: Time,
+    operations_begun: u64,
+    operations_passed: u64,
+    /// No request leaves before; a timer will tell when it is time.
+    next_leaves: Time,
+    waits_to_leave: bool,
+    /// The way into the device's memory is free then; a timer will tell when the oldest data have passed.
+    way_in_free: Time,
+    on_way_in: bool,
 }
 
 impl Reads {
@@ -69,12 +69,12 @@ impl Reads {
             cutting: None,
             requests: VecDeque::new(),
             ring: Ring::default(),
-            begun: 0,
-            passed: 0,
-            issue_free: Time::ZERO,
-            issuing: false,
-            passing: false,
-            pass_free: Time::ZERO,
+            operations_begun: 0,
+            operations_passed: 0,
+            next_leaves: Time::ZERO,
+            waits_to_leave: false,
+            way_in_free: Time::ZERO,
+            on_way_in: false,
         }
     }
 
@@ -92,13 +92,13 @@ impl Reads {
 
     /// Requests leave as long as they can.
     fn issue(&mut self, cx: &mut Context<'_>, way: &mut Transmitter) {
-        while !self.issuing && self.next_operation() {
+        while !self.waits_to_leave && self.next_operation() {
             if self.requests.len() >= self.unit.requests as usize {
                 return;
             }
-            if self.issue_free > cx.now() {
-                self.issuing = true;
-                return cx.timer(self.issue_free, Step::ReadIssue.id());
+            if self.next_leaves > cx.now() {
+                self.waits_to_leave = true;
+                return cx.timer(self.next_leaves, Step::ReadIssue.id());
             }
             let Some(cutting) = &mut self.cutting else { return };
             let Some(chunk) = cutting.requests.peek() else { return };
@@ -107,8 +107,8 @@ impl Reads {
                 (skew + u64::from(chunk.bytes)).div_ceil(buffer.block) as u32
             });
             if let Some(buffer) = self.unit.buffer {
-                let before = self.begun - u64::from(chunk.offset > 0);
-                if !self.ring.has_room(&buffer, blocks, before, self.passed) {
+                let before = self.operations_begun - u64::from(chunk.offset > 0);
+                if !self.ring.has_room(&buffer, blocks, before, self.operations_passed) {
                     return;
                 }
             }
@@ -118,7 +118,7 @@ impl Reads {
 
     /// The timer of `issue` has come.
     pub(super) fn issue_again(&mut self, cx: &mut Context<'_>, way: &mut Transmitter) {
-        self.issuing = false;
+        self.waits_to_leave = false;
         self.issue(cx, way);
     }
 
@@ -143,12 +143,12 @@ impl Reads {
         let occupies = until(chunk.offset + u64::from(chunk.bytes)) - until(chunk.offset);
         let whole = cutting.requests.is_finished().then_some(cutting.passes);
         let (address, bytes) = (chunk.address, chunk.bytes.into());
-        way.push(cx, Tlp { write: false, address, bytes, idle: 0, last_of_operation: whole.is_some() });
+        way.push(cx, Tlp { address, bytes, kind: Kind::Read });
         self.requests.push_back(Request { op: None, blocks, occupies, whole, arrived: None });
         self.ring.takes(blocks);
-        self.begun += u64::from(chunk.offset == 0);
+        self.operations_begun += u64::from(chunk.offset == 0);
         let interval = if whole.is_some() { self.unit.interval } else { self.unit.interval_within };
-        self.issue_free = cx.now() + interval;
+        self.next_leaves = cx.now() + interval;
         if whole.is_some() {
             self.cutting = None;
         }
@@ -169,13 +169,13 @@ impl Reads {
 
     /// The oldest data pass if they are there.
     fn pass(&mut self, cx: &mut Context<'_>, way: &mut Transmitter) {
-        while !self.passing
+        while !self.on_way_in
             && let Some(request) = self.requests.front().filter(|request| request.arrived.is_some())
         {
-            self.pass_free = self.pass_free.max(cx.now()) + request.occupies;
-            if self.pass_free > cx.now() {
-                self.passing = true;
-                cx.timer(self.pass_free, Step::ReadPassed.id());
+            self.way_in_free = self.way_in_free.max(cx.now()) + request.occupies;
+            if self.way_in_free > cx.now() {
+                self.on_way_in = true;
+                cx.timer(self.way_in_free, Step::ReadPassed.id());
             } else {
                 self.retire(cx, way);
             }
@@ -184,7 +184,7 @@ impl Reads {
 
     /// The timer of `pass` has come.
     pub(super) fn has_passed(&mut self, cx: &mut Context<'_>, way: &mut Transmitter) {
-        self.passing = false;
+        self.on_way_in = false;
         self.retire(cx, way);
         self.pass(cx, way);
     }
@@ -194,7 +194,7 @@ impl Reads {
         let Some(request) = self.requests.pop_front() else { return };
         self.ring.frees(request.blocks);
         if let (Some(whole), Some(arrived)) = (request.whole, request.arrived) {
-            self.passed += 1;
+            self.operations_passed += 1;
             let forwarded = (arrived + whole).saturating_since(cx.now());
             Step::ReadOver.after(cx, forwarded + self.unit.overhead.completion);
         }
@@ -208,24 +208,24 @@ struct Ring {
     taken: u32,
     /// Where the next request's blocks begin.
     next: u32,
-    /// The next request begins again at the start, and before that so many operations must have passed.
-    begins_again: Option<u64>,
+    /// The next request is at the start of the ring again, when so many operations have passed.
+    starts_over_after: Option<u64>,
 }
 
 impl Ring {
     /// Is there room for the next request, before whose operation there were `before`? At the end of the ring all of these but the last
     /// have to pass, unless the buffer is full.
     fn has_room(&mut self, buffer: &ReadBuffer, blocks: u32, before: u64, passed: u64) -> bool {
-        if self.begins_again.is_none() && self.next + blocks > buffer.blocks {
+        if self.starts_over_after.is_none() && self.next + blocks > buffer.blocks {
             let full = self.taken + blocks > buffer.blocks - buffer.margin;
-            self.begins_again = Some(if full { 0 } else { before.saturating_sub(1) });
+            self.starts_over_after = Some(if full { 0 } else { before.saturating_sub(1) });
             self.next = 0;
         }
-        self.begins_again.is_none_or(|before| passed >= before) && self.taken + blocks <= buffer.blocks
+        self.starts_over_after.is_none_or(|before| passed >= before) && self.taken + blocks <= buffer.blocks
     }
 
     fn takes(&mut self, blocks: u32) {
-        self.begins_again = None;
+        self.starts_over_after = None;
         self.next += blocks;
         self.taken += blocks;
     }

@@ -18,12 +18,20 @@ const OVERHEAD: u64 = 24;
 /// A TLP that waits for the way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
-    pub(super) write: bool,
     pub(super) address: u64,
     pub(super) bytes: u64,
-    /// Beats after it in which nothing goes.
-    pub(super) idle: u64,
-    pub(super) last_of_operation: bool,
+    pub(super) kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    Read,
+    Write {
+        /// Beats after it in which nothing goes.
+        idle: u64,
+        /// The last of its operation.
+        last: bool,
+    },
 }
 
 pub(super) struct Transmitter {
@@ -51,23 +59,24 @@ impl Transmitter {
     fn send(&mut self, cx: &mut Context<'_>) {
         while !self.busy && self.given.is_none() {
             let Some(request) = self.waiting.pop_front() else { return };
-            if request.write {
-                cx.dma_write(WRITES, request.address, Payload::Length(request.bytes));
-                self.given = Some(request);
-            } else {
-                self.left.push_back(cx.dma_read(READS, request.address, request.bytes));
-                self.occupy(cx, &request);
+            let Request { address, bytes, kind } = request;
+            match kind {
+                Kind::Write { .. } => {
+                    cx.dma_write(WRITES, address, Payload::Length(bytes));
+                    self.given = Some(request);
+                }
+                Kind::Read => {
+                    self.left.push_back(cx.dma_read(READS, address, bytes));
+                    self.occupy(cx, 0, self.profile.acks(bytes));
+                }
             }
         }
     }
 
-    /// A request keeps the way for its beats.
-    fn occupy(&mut self, cx: &mut Context<'_>, request: &Request) {
+    /// A request with so many doublewords of data keeps the way for its beats and some more.
+    fn occupy(&mut self, cx: &mut Context<'_>, doublewords: u64, more: u64) {
         let Transmission { beat, beat_time, .. } = self.profile;
-        let Request { write, address, bytes, idle, .. } = *request;
-        let doublewords = if write { (address + bytes).div_ceil(4) - address / 4 } else { 0 };
-        let acks = if write { 0 } else { self.profile.acks(bytes) };
-        let time = beat_time * ((OVERHEAD + 4 * doublewords).div_ceil(beat) + acks + idle);
+        let time = beat_time * ((OVERHEAD + 4 * doublewords).div_ceil(beat) + more);
         self.busy = !time.is_zero();
         if self.busy {
             Step::Transmit.after(cx, time);
@@ -76,10 +85,12 @@ impl Transmitter {
 
     /// The link has accepted the write that it was given: was it the last of its operation?
     pub(super) fn accepted(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(request) = self.given.take() else { return false };
-        self.occupy(cx, &request);
+        let Some(Request { address, bytes, kind: Kind::Write { idle, last } }) = self.given.take() else {
+            return false;
+        };
+        self.occupy(cx, (address + bytes).div_ceil(4) - address / 4, idle);
         self.send(cx);
-        request.last_of_operation
+        last
     }
 
     /// The way is free again.

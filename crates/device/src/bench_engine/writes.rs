@@ -1,7 +1,7 @@
 //! Writes of the DMA engine: out of the device's memory, one operation after the other, and towards the link.
 
 use crate::bench_engine::step::Step;
-use crate::bench_engine::transmitter::{Request, Transmitter};
+use crate::bench_engine::transmitter::{Kind, Request, Transmitter};
 use crate::bench_engine::{DmaEngine, WriteUnit};
 use crate::contract::Context;
 use std::collections::VecDeque;
@@ -55,11 +55,8 @@ impl Writes {
         for chunk in split_request(address, bytes, self.unit.mps, RequestPolicy::Aligned) {
             let end = chunk.offset + u64::from(chunk.bytes);
             let idle = self.unit.idle(chunk.offset, end, bytes);
-            let (address, last_of_operation) = (chunk.address, end == bytes);
-            way.push(
-                cx,
-                Request { write: true, address, bytes: chunk.bytes.into(), idle, last_of_operation },
-            );
+            let kind = Kind::Write { idle, last: end == bytes };
+            way.push(cx, Request { address: chunk.address, bytes: chunk.bytes.into(), kind });
         }
     }
 
