@@ -60,13 +60,18 @@ the points. *Within a tick*: the share of latencies that are not further off tha
 {hosts}
 
 Each of these hosts was calibrated on the machine's latencies (`tlplab calibrate`; its profile names the measurement behind each value). Bandwidths
-fixed nothing of a host but how many page walks there can be.
+fixed nothing of a host but how soon one page walk follows another.
 
 {fits}
 
 By file, over all data sets:
 
 {files}
+
+Where it is off most: cold reads at offsets, because the tail of the memory's latency is drawn for each read alone, where the refresh of a DRAM holds up all
+reads of that moment together; reads of 1023 and 1024 B, which the machines do at one of two speeds; writes with partial lines on the two
+older processors, which take half as long again there; windows just beyond the IO-TLB's reach or the share of the cache that devices fill,
+where a median jumps from one value to another.
 
 ## Predicted
 
