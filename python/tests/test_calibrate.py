@@ -148,6 +148,23 @@ def test_the_recovered_host_measures_like_the_hidden_one(
     assert lines["all", "all distribution"]["p95_error"] < 0.04
 
 
+def test_latencies_are_taken_from_bandwidths_if_there_is_nothing_else(machine: list[str], tmp_path: Path) -> None:
+    host = str(Path(machine[0]).parent / "hidden.toml")
+    data = write_set(
+        tmp_path / "only",
+        host,
+        {"bw_dma_win_sweep_rd_rnd_64": sweep("bw_rd", "dma", ("cold", "host-warm"), (64 * KIB,))},
+    )
+    output = tmp_path / "host.toml"
+    assert cli.status(["calibrate", str(data), "-o", str(output), "--quiet"]) == 0
+    text = output.read_text(encoding="utf-8")
+    assert "# No latency of 64 B reads was given: what is here was taken from bandwidths, by Little's law." in text
+    found = tomllib.loads(text)["host"]
+    # Bandwidths do not tell the memory's tail from its latency, which takes both.
+    hidden = HIDDEN["memory"]["latency"]
+    assert hidden < float(found["memory"]["latency"].removesuffix("ns")) < 1.2 * hidden
+
+
 @pytest.mark.parametrize(
     ("which", "message"),
     [

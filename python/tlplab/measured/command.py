@@ -246,7 +246,7 @@ def calibrate(
 
     The data sets are of one machine in different settings: IOMMU off, and on with pages of 4 KiB; memory of this node, and
     of the other. Latencies fix the parameters, each the one that it shows; bandwidth is used for what latencies do not
-    show (page walks at a time), or where there is nothing else. The table and the profile's comments say which measurement
+    show (how soon page walks follow each other), or where there is nothing else. The table and the profile's comments say which measurement
     fixed what, and how well.
 
     With --fit device the data sets may be of any machines, and what writes take fixes the device profile: that of --device with

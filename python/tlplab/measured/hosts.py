@@ -115,5 +115,8 @@ def fit(sets: Sequence[DataSet], card: Card, step: Callable[[int, int], None]) -
     link = card.link_for(sets[0])
     with_labels = [(data, card.labels(data)) for data in sets]
     return calibrate(
-        with_labels, lambda profile, iommu: Fresh(profile, card, link, iommu, SAMPLES_OF_FITS), slots=card.reads(), step=step
+        with_labels,
+        lambda profile, iommu: Fresh(profile, card, link, iommu, SAMPLES_OF_FITS),
+        slots=card.reads(),
+        step=step,
     )
