@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from tlplab.bench import Case
+from tlplab.bench.sweep import bytes_text
 from tlplab.errors import DatasetError
 from tlplab.measured.machine import Machine, Setting, read_machine, setting_of
 from tlplab.measured.table import Record, Table, distributions, read_table
@@ -46,7 +47,7 @@ class Series:
         if self.swept != "size":
             parts.append(f"{case.size} B")
         if self.swept != "window":
-            parts.append(window_text(case.window))
+            parts.append(bytes_text(case.window))
         if self.swept.endswith("offset"):
             parts.append(f"by {self.swept}")
         return " ".join([*parts, case.cache])
@@ -72,7 +73,7 @@ class Distribution:
         """As a series' name."""
         case = self.case
         parts = name_parts(self.file.removesuffix(".csv"), case)
-        return " ".join([*parts, f"{case.size} B", window_text(case.window), case.cache])
+        return " ".join([*parts, f"{case.size} B", bytes_text(case.window), case.cache])
 
     def quantile(self, fraction: float) -> float:
         """The latency in ns that `fraction` of the samples do not pass."""
@@ -113,14 +114,6 @@ def name_parts(file: str, case: Case) -> list[str]:
     """The file, and the operation unless the file is named after it."""
     operation = case.test.partition("_")[2]
     return [file] if operation in file.split("_") else [file, operation]
-
-
-def window_text(size: int) -> str:
-    """`8 KiB`, `1.5 MiB`."""
-    for factor, unit in ((1024**2, "MiB"), (1024, "KiB")):
-        if size >= factor:
-            return f"{size / factor:g} {unit}"
-    return f"{size} B"
 
 
 def read_dataset(path: str | Path) -> DataSet:

@@ -10,17 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from tlplab import _core
 from tlplab.errors import DatasetError
 
 Kind = Literal["bandwidth", "latency", "cdf"]
 
-CASE_COLUMNS = ("Test", "PAT", "Cache", "HO", "DO", "WinSZ", "SZ")
-COLUMNS: dict[Kind, tuple[str, ...]] = {
-    "bandwidth": (*CASE_COLUMNS, "Time(cyc)", "Time", "Bytes", "Trans", "BW (GB/s)", "Trans/s"),
-    "latency": (*CASE_COLUMNS, "TAvg", "Avg", "Med", "Min", "Max", "95%", "99.9%", "TAvg(ns)", "Avg(ns)", "Med(ns)",
-                "Min(ns)", "Max(ns)", "95%(ns)", "99.9%(ns)", "#outliers", "#samples"),
-    "cdf": ("cycles", "ns", "cdf"),
-}  # fmt: skip
+LATENCY, BANDWIDTH, CDF = (tuple(header.split(",")) for header in _core.bench_columns())
+COLUMNS: dict[Kind, tuple[str, ...]] = {"bandwidth": BANDWIDTH, "latency": LATENCY, "cdf": CDF}
 """The columns of pcie-bench's three kinds of file. `BW (GB/s)` is its name for Gb/s, `Time` is in nanoseconds."""
 
 TESTS: dict[Kind, tuple[str, ...]] = {
