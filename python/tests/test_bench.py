@@ -14,7 +14,7 @@ import pytest
 import tlplab as tl
 from tlplab import _core, bench, cli
 from tlplab.bench import Case, software
-from tlplab.errors import RunError
+from tlplab.errors import ExperimentError, RunError
 from tlplab.sizes import sizes
 
 LATENCY = (
@@ -125,6 +125,16 @@ def test_where_the_data_are_decides_how_long_they_take(folder: Path) -> None:
     # An eighth of 1 MiB is for what devices write.
     within, beyond = (read(cache="device-warm", window=w) for w in (64 << 10, 1 << 20))
     assert (within, beyond) == (warm, cold)
+
+
+def test_keys_of_the_host_are_as_an_experiment_has_them() -> None:
+    case = Case("lat_rd", 64, count=50)
+    slow = median(case, host_keys={"memory.latency": "190ns", "tags": 8})
+    assert slow - median(case) == pytest.approx(100, abs=1)  # the server's memory has 90 ns
+    with pytest.raises(ExperimentError, match=r'host "server": host\.tags: '):
+        bench.run([case], host_keys={"tags": 0})
+    with pytest.raises(ExperimentError, match=r'host "server": host\.memory\.latncy: .*latency'):
+        bench.run([case], host_keys={"memory.latncy": "1ns"})
 
 
 def test_rows_are_those_of_the_data_sets() -> None:
