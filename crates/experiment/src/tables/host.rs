@@ -273,7 +273,7 @@ pub static JITTER: Section = Section {
             Kind::List(&Kind::Word(&host_memory::QUANTILE)),
             "",
             r#"["0% 0ns", "99% 0ns", "100% 250ns"]"#,
-            "The same, for what only those reads take longer that are not all in the cache.",
+            "The same, for what only those reads take longer that are not all in the cache; once in each 7.8 us, the interval of refresh, from the largest down to the smallest.",
         ),
     ],
 };

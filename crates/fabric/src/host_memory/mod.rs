@@ -29,14 +29,14 @@ pub use cache::HitCount;
 use cache::{Cache, Placed};
 use iommu::Iommu;
 pub use iommu::TranslationCount;
-use jitter::Jitter;
+use jitter::{Jitter, Refreshed};
 pub(crate) use lines::Lines;
 pub use setup::{HostCounters, Writer};
 use std::collections::VecDeque;
 use std::ops::Range;
 use tlplab_device::{HostMemory, OutOfMemory, Random};
 use tlplab_transaction::{Access, memory_access};
-use tlplab_units::Duration;
+use tlplab_units::{Duration, Time};
 use tlplab_wire::tlp::Kind;
 
 /// Names of its places after the host's.
@@ -49,7 +49,7 @@ pub(crate) struct MemorySystem {
     /// Memory on the other node.
     remote: Vec<Range<u64>>,
     /// Of every read, and of those that go to memory.
-    jitter: [Option<Jitter>; 2],
+    jitter: (Option<Jitter>, Option<Refreshed>),
     /// From the arrival of a posted write until it is in memory.
     commit: Duration,
     reads: Option<Reads>,
@@ -69,12 +69,12 @@ impl MemorySystem {
         let mut places = (first..).map(Place);
         let iommu = host.iommu.and_then(|config| Some((places.next()?, Iommu::new(config))));
         let numa = host.numa.and_then(|config| Some((places.next()?, config)));
-        let jitter = host.jitter.as_ref().map_or([None, None], |config| {
+        let jitter = host.jitter.as_ref().map_or((None, None), |config| {
             let stream = |purpose| Random::keyed(seed, &host.name, purpose);
-            [
+            (
                 Jitter::new(&config.quantiles, stream("jitter")),
-                Jitter::new(&config.memory, stream("jitter of memory")),
-            ]
+                Refreshed::new(&config.memory, stream("jitter of memory")),
+            )
         });
         let reads = host.reads.map(|limit| Reads { limit, served: 0, waiting: VecDeque::new() });
         let has_any = host.cache.is_some() || host.jitter.is_some() || !host.commit.is_zero();
@@ -198,12 +198,13 @@ impl Fabric {
     /// From the service of an access of a device by memory to its data (a posted write: until it is in memory). The way to another node
     /// is charged here.
     pub(crate) fn delay_of(&mut self, handle: TlpHandle, access: Access, posted: bool) -> Duration {
+        let now = self.now;
         let is_read = matches!(self.tlps.get(handle).repr.kind(), Kind::MemRead { .. });
         let Root { memory_system, memory, server, .. } = self.root();
         let Some(system) = memory_system else { return Duration::ZERO };
         let answer = if posted { system.commit } else { server.latency() };
         let delay = if is_read {
-            system.read_delay(memory.cache.as_mut(), access, answer)
+            system.read_delay(now, memory.cache.as_mut(), access, answer)
         } else {
             system.write_delay(memory.cache.as_mut(), access, answer, server.latency())
         };
@@ -228,14 +229,23 @@ impl MemorySystem {
         self.numa.filter(|_| self.is_remote(address)).map(|(place, numa)| (place, numa.hop))
     }
 
-    fn read_delay(&mut self, cache: Option<&mut Cache>, access: Access, memory: Duration) -> Delay {
+    fn read_delay(
+        &mut self,
+        now: Time,
+        cache: Option<&mut Cache>,
+        access: Access,
+        memory: Duration,
+    ) -> Delay {
         let (mut latency, hit) = match cache {
             Some(cache) => cache.device_reads(access.address, access.bytes, memory),
             None => (memory, false),
         };
-        let [every, from_memory] = &mut self.jitter;
-        for jitter in [every.as_mut(), from_memory.as_mut().filter(|_| !hit)].into_iter().flatten() {
+        let (every, of_memory) = &mut self.jitter;
+        if let Some(jitter) = every {
             latency += jitter.draw();
+        }
+        if let Some(jitter) = of_memory.as_mut().filter(|_| !hit) {
+            latency += jitter.at(now);
         }
         Delay { hop: self.hop_to(access.address).filter(|_| !hit), latency }
     }
