@@ -68,10 +68,10 @@ By file, over all data sets:
 
 {files}
 
-Where it is off most: cold reads at offsets, because the tail of the memory's latency is drawn for each read alone, where the refresh of a DRAM holds up all
-reads of that moment together; reads of 1023 and 1024 B, which the machines do at one of two speeds; writes with partial lines on the two
-older processors, which take half as long again there; windows just beyond the IO-TLB's reach or the share of the cache that devices fill,
-where a median jumps from one value to another.
+Where it is off most: reads of 407 to 1024 B, cold ones above all, which the machines do at one of two speeds and change between them within a run;
+writes with partial lines on the two older processors, which take half as long again there; reads of 256 B under page walks; windows just
+beyond the IO-TLB's reach or the share of the cache that devices fill, where a median jumps from one value to another.
+[nfp6000.md](nfp6000.md) says more.
 
 ## Predicted
 
