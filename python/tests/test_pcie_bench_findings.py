@@ -11,6 +11,7 @@ from tlplab.reproduce.pcie_bench import hosts
 EXPLAINED = {
     "xeon-e5-2630: 8 B read, DMA engine less command interface",
     "xeon-e5-2620v3: 256 B reads, IOMMU without super-pages, 64 MiB against 256 KiB",
+    "xeon-e5-2620v3: 512 B reads, IOMMU without super-pages, 64 MiB against 256 KiB",
     "xeon-e5-2620v3: 512 B writes, IOMMU off",
     "H100, gen5 x16: copies to the host",
     "H100, gen5 x16: copies from the host",

@@ -98,13 +98,29 @@ def write_and_read(answer: Answer) -> Iterable[Row]:
         yield near(f"{SANDY}: 8 B write and read, cold, {window // MIB} MiB", published, found, "ns", TICK)
 
 
+# Runs of one machine differ by 2 to 3 % (its writes of 512 B: 53.0 and 54.4 Gb/s).
+DRIFT = 2.5
+
+
 def other_node(answer: Answer) -> Iterable[Row]:
     """Memory of the other node."""
     local, remote = (answer(latency(IVY, 64, cache="host-warm", node=node)) for node in ("local", "remote"))
     yield within(f"{IVY}: 64 B read, warm, remote less local", 93, 107, average(remote) - average(local), "ns", TICK)
     for size, published in ((64, -22), (128, -6), (256, -4), (512, 0)):
         near_by, far = (answer(bandwidth(IVY, "bw_rd", size, node=node)).gbps for node in ("local", "remote"))
-        yield near(f"{IVY}: {size} B reads, remote against local", published, 100 * (far / near_by - 1), "%", 3)
+        yield near(f"{IVY}: {size} B reads, remote against local", published, 100 * (far / near_by - 1), "%", DRIFT)
+
+
+UNDER_WALKS = {
+    (
+        "bw_rd",
+        256,
+    ): "the machine takes 60.8 ns for each where page walks would allow 47 and the link 43: what else it waits for is not in the model",
+    (
+        "bw_rd",
+        512,
+    ): "page walks 47 ns apart hide behind the 74 ns that the link takes; the machine loses as much as it differs by from run to run",
+}
 
 
 def iommu(answer: Answer) -> Iterable[Row]:
@@ -118,12 +134,7 @@ def iommu(answer: Answer) -> Iterable[Row]:
                 answer(bandwidth(T630, test, size, window=window, iommu="nosp")).gbps for window in (256 * KIB, LARGE)
             )
             result = f"{T630}: {size} B {what}, IOMMU without super-pages, 64 MiB against 256 KiB"
-            note = (
-                "the machine takes 60.8 ns for each where page walks would allow 47 and the link 43: what else it waits for is not in the model"
-                if (test, size) == ("bw_rd", 256)
-                else ""
-            )
-            yield near(result, figure, 100 * (many / few - 1), "%", 4, note)
+            yield near(result, figure, 100 * (many / few - 1), "%", DRIFT, UNDER_WALKS.get((test, size), ""))
     for host in (T630, SUPERMICRO):
         cold = {
             window: average(answer(latency(host, 64, interface="command", window=window, iommu="nosp")))
@@ -210,18 +221,21 @@ def engine(answer: Answer) -> Iterable[Row]:
     )
 
 
+CARD = "not of the paper: measured on a card"
+
+
 def accelerator(_answer: Answer) -> Iterable[Row]:
-    """An accelerator of 2022 on gen5 x16, by the closed form."""
+    """An accelerator of 2022 on gen5 x16, by the closed form: four rates that were measured on a card, beside those of the paper."""
 
     def gigabytes(op: str, size: int) -> float:
         grid = model.bandwidth(size, op=op, generation=5, width=16, mps=size, mrrs=512)
         return float(grid["bandwidth_bps"][()]) / 8e9
 
-    yield near("H100, gen5 x16: writes of 128 B", 52.8, gigabytes("write", 128), "GB/s", 0.02 * 52.8)
-    copied = "the closed form is what the link carries; the copy engine leaves 3 to 5 % of it"
+    yield near("H100, gen5 x16: writes of 128 B", 52.8, gigabytes("write", 128), "GB/s", 0.02 * 52.8, CARD)
+    copied = f"{CARD}; the closed form is what the link carries; the copy engine leaves 3 to 5 % of it"
     yield near("H100, gen5 x16: copies to the host", 55.35, gigabytes("write", 256), "GB/s", 0.02 * 55.35, copied)
     yield near("H100, gen5 x16: copies from the host", 55.4, gigabytes("read", 256), "GB/s", 0.02 * 55.4, copied)
-    note = "limited by tags: 35.2 GB/s are 275 reads of 128 B in a microsecond, 256 tags at 0.93 µs; the closed form is the link's"
+    note = f"{CARD}; limited by tags: 35.2 GB/s are 275 reads of 128 B in a microsecond, 256 tags at 0.93 µs; the closed form is the link's"
     yield near("H100, gen5 x16: reads of 128 B", 35.2, gigabytes("read", 128), "GB/s", 0.02 * 35.2, note)
 
 
