@@ -84,9 +84,9 @@ def test_the_names_of_the_mistakes_are_those_of_the_crate() -> None:
 
 def test_the_public_models_whole_output() -> None:
     """Where there is a copy of its files: TLPLAB_DATA is a folder that holds pcie-model/."""
-    if "TLPLAB_DATA" not in os.environ:
-        pytest.skip("TLPLAB_DATA is not set to a folder that holds pcie-model/")
-    folder = Path(os.environ["TLPLAB_DATA"]) / "pcie-model"
+    folder = Path(os.environ.get("TLPLAB_DATA", "/dev/null")) / "pcie-model"
+    if not folder.is_dir():
+        pytest.skip("TLPLAB_DATA does not name a folder that holds pcie-model/, the output of the public model")
     for name, options in (
         ("pcie_bw", {}),
         ("pcie_bw_addr32", {"address_bits": 32}),

@@ -65,12 +65,13 @@ def rows(_outcomes: Outcomes) -> list[Row]:
     nic = fitted()
     (total, share), (longest, least) = nic.at(FITTED_AT), nic.at(1500)
     frame_ns = 1e9 / float(model.nic(FITTED_AT, ethernet=ETHERNET)["ethernet_frames_per_s"])
+    # 512 B is our choice, and so reproduces nothing.
     place = f"the text does not say at which size the figure has it; here {where(nic, 84.4)} B"
     return [
         compared("figure 2, 128 B", TOTAL_NS, total, "ns", 0.02, "fitted: the NIC's constant"),
         compared("figure 2, 128 B: PCIe's part", PCIE_NS, total * share / 100, "ns", 0.02, "fitted: PCIe's constant"),
         compared("figure 2, 64 B: PCIe's share", 90.6, nic.at(64)[1], "%", 0.02),
-        compared("figure 2, between (ours: 512 B): PCIe's share", 84.4, nic.at(512)[1], "%", 0.02, place),
+        judged("figure 2, between (ours: 512 B): PCIe's share", 84.4, nic.at(512)[1], "%", False, place),
         compared("figure 2, 1500 B: PCIe's share", 77.2, least, "%", 0.02),
         judged("figure 2, 1500 B", None, longest, "ns", 400 <= longest <= 2400, "within the figure's axis"),
         compared("a packet of 128 B each, at 40 Gb/s", 30, frame_ns, "ns", 0.02),
