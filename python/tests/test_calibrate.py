@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
@@ -19,6 +20,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+T630 = Path(__file__).parent / "data" / "pciebench" / "hsw-Xeon-E5-2620v3_dell-t630"
 KIB, MIB = 1024, 1024**2
 WINDOWS = (8 * KIB, 64 * KIB, 256 * KIB, 1 * MIB, 3 * MIB // 2, 2 * MIB, 4 * MIB, 8 * MIB, 32 * MIB, 64 * MIB)
 # What the tests hide: no shipped host has these.
@@ -182,3 +184,21 @@ def test_what_cannot_be_calibrated_is_refused(
     assert cli.status(["calibrate", *machine[which], "-o", str(output)]) == 2
     assert message in capsys.readouterr().err
     assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("kib", "ways"),
+    [(1024, 16), (1280, 20), (6144, 16), (8192, 16), (12288, 16), (15360, 20), (19712, 16), (45056, 16)],
+)
+def test_a_cache_of_any_size_is_calibrated(tmp_path: Path, kib: int, ways: int) -> None:
+    folder = Path(shutil.copytree(T630, tmp_path / "machine"))
+    about = folder / "sys-cpuinfo.txt"
+    text = about.read_text(encoding="utf-8").replace("15360 KB", f"{kib} KB")
+    about.write_text(text.replace("Intel(R) Xeon(R) CPU E5-2620 v3 @ 2.40GHz", "AMD EPYC 7302"), encoding="utf-8")
+    output = tmp_path / "host.toml"
+    assert cli.status(["calibrate", str(folder), "-o", str(output), "--quiet"]) == 0
+    text = output.read_text(encoding="utf-8")
+    cache = tomllib.loads(text)["host"]["cache"]
+    assert (cache["ways"], 1 <= cache["ddio_ways"] <= ways) == (ways, True)
+    for name in ("Intel Xeon", "Haswell:", "DDR"):
+        assert name not in text, "nothing is said of a processor that nobody knows"

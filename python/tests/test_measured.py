@@ -18,6 +18,7 @@ from tlplab.bench import Case
 from tlplab.errors import DatasetError
 from tlplab.measured.compare import compare, quantile, summaries, summarise
 from tlplab.measured.dataset import DataSet, read_dataset
+from tlplab.measured.hosts import has_iommu
 from tlplab.measured.machine import Setting, setting_of
 from tlplab.measured.observe import capacity, jitter_of
 from tlplab.measured.states import Labels, labels_of
@@ -100,6 +101,9 @@ CDF = "lat_dma_details_cdf.csv"
         (LAT, 4, "LAT_DMA_RD", "LAT_CMD_RD", "256 bytes by the command interface; it moves 64 bytes at most"),
         (LAT, 1, "Med(ns)", "Med(us)", "column Med(us): has a unit that pcie-bench does not write; it should be “Med(ns)”"),
         (CDF, 4, ",0.9166240692138672", ",9.166240692138672", "column cdf: 9.16624 is above 1; a fraction of the samples"),
+        (CDF, 2, "586.6666666666666,0", "586.6666666666666,1", "_cdf.csv:2: column cdf: the first distribution begins at 1; at 0"),
+        (CDF, 4, "600.0", "0", ":4: column ns: 0 cannot be; a number above 0"),
+        (CDF, 4, "720", "7" * 200_000, "this is no CSV: field larger than field limit (131072); the file is damaged"),
     ],
 )  # fmt: skip
 def test_a_spoilt_table_is_refused(folder: Path, file: str, line: int, old: str, new: str, message: str) -> None:
@@ -164,6 +168,38 @@ def test_a_data_set_may_be_a_part_of_one(folder: Path) -> None:
             path.unlink()
     data = read_dataset(folder)
     assert (len(data.series), data.tick, data.machine.cache_size, data.distributions) == (3, None, None, ())
+
+
+def test_distributions_without_their_rows_are_refused(folder: Path) -> None:
+    (folder / "lat_dma_details.csv").unlink()
+    with pytest.raises(DatasetError, match=r"_cdf\.csv: there is no file that says what these distributions are of"):
+        read_dataset(folder)
+
+
+def test_a_median_between_two_steps_leaves_the_tick(folder: Path) -> None:
+    path = folder / LAT
+    rows = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
+    for name, half in (("Med", 8.0), ("Med(ns)", 8 / 1.2)):
+        column = rows[0].index(name)
+        rows[1][column] = str(float(rows[1][column]) + half)
+    path.write_text("\n".join(map(",".join, rows)) + "\n", encoding="utf-8")
+    assert read_dataset(folder).tick == pytest.approx(TICK)
+
+
+@pytest.mark.parametrize(
+    ("text", "has"),
+    [
+        ("[host.iommu]\nentries = 64", True),
+        ('[host]\niommu = { mode = "off", entries = 64 }', True),
+        ("# no [host.iommu] here\n[host]", False),
+        ("[host.iommu", False),
+        ("host = 1", False),
+    ],
+)
+def test_a_hosts_iommu_is_found_however_it_is_written(tmp_path: Path, text: str, has: bool) -> None:
+    path = tmp_path / "host.toml"
+    path.write_text(text, encoding="utf-8")
+    assert has_iommu(str(path)) is has
 
 
 class Line:

@@ -8,9 +8,7 @@ from pathlib import Path
 from tlplab.bench.case import Case
 from tlplab.bench.sweep import Sweep
 from tlplab.errors import DatasetError
-from tlplab.measured.table import Table, distributions, read_table
-
-CDF_ENDING = "_cdf.csv"
+from tlplab.measured.table import Table, distributions_by_row, file_of_rows, read_table
 
 
 @dataclass(frozen=True)
@@ -97,13 +95,7 @@ def read(path: str) -> Reference:
 
 
 def by_case(table: Table, path: str) -> dict[Case, list[tuple[float, float]]]:
-    """The distributions of `X_cdf.csv` belong to the rows of `X.csv`, in their order."""
-    beside = Path(path.removesuffix(CDF_ENDING) + ".csv")
-    if not path.endswith(CDF_ENDING) or not beside.is_file():
-        hint = f"it stands beside a file of distributions, whose name ends in {CDF_ENDING}"
-        raise DatasetError(path, None, None, "", "there is no file that says what these distributions are of", hint)
-    rows, steps = read_table(beside).rows, distributions(table)
-    if len(rows) != len(steps):
-        many = f"there are {len(steps)} distributions here and {len(rows)} rows in {beside.name}"
-        raise DatasetError(path, None, None, "", many, "one for each row; was the file cut off?")
-    return {Case.from_row(row): one for row, one in zip(rows, steps, strict=True)}
+    """The distributions in `X_cdf.csv`, which are of the rows of `X.csv`."""
+    beside = Path(file_of_rows(path))
+    rows = read_table(beside) if beside.is_file() else None
+    return {Case.from_row(row): steps for row, steps in distributions_by_row(table, rows)}

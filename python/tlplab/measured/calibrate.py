@@ -14,7 +14,7 @@ from tlplab.errors import DatasetError
 from tlplab.measured import observe
 from tlplab.measured.dataset import DataSet
 from tlplab.measured.observe import Observable
-from tlplab.measured.profile import DEFAULT_WAYS, Profile, Quantiles, Value
+from tlplab.measured.profile import Profile, Quantiles, Value
 from tlplab.measured.states import Labels
 from tlplab.measured.target import Target
 
@@ -22,9 +22,12 @@ MakeTarget = Callable[[Profile, str], Target]
 """A target with this host, whose IOMMU is set as said (`off`, `on`, `nosp`)."""
 
 ROUNDS = 5
-# Nanoseconds, or a share of a number, within which a figure is met.
+# Nanoseconds, or a share of the figure, within which it is met.
 CLOSE_NS = 0.3
-CLOSE_SHARE = 0.01
+CLOSE_SHARE = 1e-4
+# Ways of the last-level caches of servers, those of the measured machines first.
+WAYS = (20, 16, 12, 11, 8, 4, 2, 1)
+LINE = 64
 
 
 @dataclass(frozen=True)
@@ -119,16 +122,19 @@ def start(sets: Sequence[tuple[DataSet, Labels]], base: DataSet, slots: int) -> 
         notes=tuple(notes),
         iommu=IOMMU[base.setting.iommu],
     )
-    size = base.machine.cache_size
-    if size is not None and any(one.key == "cache.hit" for one in observables):
+    size, ways = base.machine.cache_size, ways_of(base)
+    if size is not None and ways is not None and any(one.key == "cache.hit" for one in observables):
         profile = profile.with_value("cache.size", Value(size, "B", "sys-cpuinfo.txt"))
-        profile = profile.with_value("cache.ways", Value(DEFAULT_WAYS, "", "Intel Xeon E5: slices of 20 ways"))
+        profile = profile.with_value("cache.ways", ways)
         if not any(one.key == "cache.ddio_ways" for one in observables):
-            profile = profile.with_value("cache.ddio_ways", Value(2, "", "Intel's default; not in the data"))
+            few = min(2.0, ways.number)
+            profile = profile.with_value("cache.ddio_ways", Value(few, "", "Intel's default; not in the data"))
+        observables = [replace(o, high=ways.number) if o.key == "cache.ddio_ways" else o for o in observables]
     else:
         observables = [one for one in observables if not one.key.startswith("cache.")]
     for one in observables:
-        profile = profile.with_value(one.key, Value(one.first(one.measured(), profile.number), one.unit, one.source))
+        first = one.bounded(one.first(one.measured(), profile.number))
+        profile = profile.with_value(one.key, Value(first, one.unit, one.source))
     return replace(profile, jitter=jitter_from(base, labels)), observables
 
 
@@ -138,11 +144,23 @@ def processor_of(data: DataSet) -> str:
     return " ".join(name.split()).removesuffix(" 0")
 
 
+def ways_of(data: DataSet) -> Value | None:
+    """The cache's ways, which no file of a data set says: as many as its size can be made of."""
+    size = data.machine.cache_size
+    ways = next((one for one in WAYS if size and size % (LINE * one) == 0), None)
+    if ways is None:
+        return None
+    known = ways == WAYS[0] and "Xeon E5-" in processor_of(data)
+    return Value(ways, "", "Intel Xeon E5: slices of 20 ways" if known else "the size divides by it; not in the data")
+
+
 def completions_of(data: DataSet) -> tuple[str, str]:
     """How the root complex cuts completions: by the processor's generation, which bandwidths of all four known machines bear out."""
     if re.search(r"E5-\d+( 0| v2)?$", processor_of(data)):
         return "split-ends", "Sandy and Ivy Bridge: partial lines at either end come alone"
-    return "split-head", "Haswell: a partial line at the start comes alone"
+    if re.search(r"E5-\d+ v3$", processor_of(data)):
+        return "split-head", "Haswell: a partial line at the start comes alone"
+    return "split-head", "not known of this processor; as Haswell"
 
 
 def jitter_from(base: DataSet, labels: Labels) -> dict[str, tuple[Quantiles, str]]:
@@ -180,7 +198,7 @@ def is_close(one: Observable, simulated: float, profile: Profile) -> bool:
     """Whether nothing better can be expected."""
     if not one.unit:
         return better(one, profile.values[one.key], simulated) == profile.values[one.key]
-    return abs(simulated - one.measured()) < max(CLOSE_NS, CLOSE_SHARE * 0.01 * abs(one.measured()))
+    return abs(simulated - one.measured()) < max(CLOSE_NS, CLOSE_SHARE * abs(one.measured()))
 
 
 def explain(one: Observable, value: Value, simulated: float) -> Fitted:

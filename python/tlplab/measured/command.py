@@ -200,7 +200,7 @@ def validate_one(
 
 def has_iommu(host: str, data: DataSet) -> bool:
     """Whether the host's IOMMU is to be set: not where it has none and needs none."""
-    return data.setting.iommu != "off" or "[host.iommu]" in hosts.text_of(host)
+    return data.setting.iommu != "off" or hosts.has_iommu(host)
 
 
 def as_json(lines: Sequence[Summary]) -> str:

@@ -12,7 +12,7 @@ from tlplab.bench import Case
 from tlplab.bench.sweep import bytes_text
 from tlplab.errors import DatasetError
 from tlplab.measured.machine import Machine, Setting, read_machine, setting_of
-from tlplab.measured.table import Record, Table, distributions, read_table
+from tlplab.measured.table import Record, Table, distributions_by_row, file_of_rows, read_table
 
 Swept = Literal["size", "window", "host offset", "device offset", "nothing"]
 Quantity = Literal["bandwidth", "latency"]
@@ -163,9 +163,12 @@ def read_dataset(path: str | Path) -> DataSet:
 
 
 def tick_of(tables: list[Table]) -> float | None:
-    """The step of the timestamps in ns: what all latencies, in cycles of the device's clock, are multiples of."""
+    """The step of the timestamps in ns: what all latencies, in cycles of the device's clock, are multiples of.
+
+    Medians do not tell: that of an even number of samples may lie half-way between two steps.
+    """
     rows = [record for table in tables if table.kind == "latency" for record in table.rows]
-    step = math.gcd(*(int(float(record[key])) for record in rows for key in ("Med", "Min", "Max")))
+    step = math.gcd(*(int(float(record[key])) for record in rows for key in ("Min", "Max")))
     return step * float(rows[0]["Avg(ns)"]) / float(rows[0]["Avg"]) if rows else None
 
 
@@ -222,18 +225,10 @@ def grouped(points: Iterable[Point], key: Callable[[Point], object]) -> list[lis
 
 
 def distributions_in(tables: dict[str, Table], node: str) -> list[Distribution]:
-    """The distributions of `X_cdf.csv` belong to the rows of `X.csv`, in their order."""
-    found = []
-    for file, table in tables.items():
-        if table.kind != "cdf":
-            continue
-        rows = tables.get(file.replace("_cdf.csv", ".csv"))
-        if rows is None:
-            continue
-        steps = distributions(table)
-        if len(steps) != len(rows.rows):
-            many = f"there are {len(steps)} distributions here and {len(rows.rows)} rows in {Path(rows.path).name}"
-            raise DatasetError(table.path, None, None, "", many, "one for each row; was the file cut off?")
-        for record, one in zip(rows.rows, steps, strict=True):
-            found.append(Distribution(file, case_of(record, node), tuple(one)))
-    return found
+    """The distributions in `X_cdf.csv`, which are of the rows of `X.csv`."""
+    return [
+        Distribution(file, case_of(record, node), tuple(steps))
+        for file, table in tables.items()
+        if table.kind == "cdf"
+        for record, steps in distributions_by_row(table, tables.get(file_of_rows(file)))
+    ]

@@ -81,6 +81,15 @@ def text_of(host: str) -> str:
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 
+def has_iommu(host: str) -> bool:
+    """Whether a profile, by name or file, describes an IOMMU. A file that is no TOML describes nothing, and will not run."""
+    try:
+        described = tomllib.loads(text_of(host)).get("host")
+    except tomllib.TOMLDecodeError:
+        return False
+    return isinstance(described, dict) and "iommu" in described
+
+
 class Fresh:
     """A simulated host that is not in a file yet."""
 

@@ -58,7 +58,11 @@ class Observable:
         if self.law == "scale" and simulated <= 0:
             return value  # the figure cannot be seen in what was simulated, so that it does not tell anything
         better = value + measured - simulated if self.law == "add" else value * measured / simulated
-        return min(max(better, self.low), self.high)
+        return self.bounded(better)
+
+    def bounded(self, value: float) -> float:
+        """The nearest value that the parameter can have."""
+        return min(max(value, self.low), self.high)
 
 
 class Reader:
@@ -220,7 +224,7 @@ def iommu_of(data: DataSet, labels: Labels) -> list[Observable]:
         Observable("iommu.walk", "ns", "add", "64 B read, cold, 32 MiB and more less 256 KiB and less, ns", where(ends, data), data, ends,
                    lambda look: mean(large(cold), look) - mean(small(cold), look), lambda measured, _: max(measured, 0.0)),
         Observable("iommu.entries", "", "scale", "pages of 4 KiB that are kept", where(cold, data), data, tuple(cold),
-                   lambda look: (capacity(cold, look) or 0.0) / PAGE, lambda measured, _: measured, low=1, high=65535),
+                   lambda look: (capacity(cold, look) or 0.0) / PAGE, lambda measured, _: measured, low=1, high=4096),
     ]  # fmt: skip
     many = list(large(reader.reads("bw_rd", "dma", "cold")))
     if many:

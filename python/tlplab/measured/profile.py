@@ -18,17 +18,16 @@ FIXED: dict[str, dict[str, tuple[str | int, str]]] = {
         "p2p": ("split 64B", "peer-to-peer through the processor travels in cache lines; not measured"),
         "line_interval": (
             "14ns",
-            "the slope of latency by size on every machine, beyond the wire; bandwidths of small reads",
+            "the slope of latency by size, beyond the wire, on the four machines of pcie-bench; not measured here",
         ),
         "tags": (32, "few uncached reads can be under way; not measured"),
         "completion_timeout": ("50ms", "the largest value of the default range (PCIe 5.0, section 2.8); not measured"),
     },
     "memory": {
-        "bandwidth": ("400Gb/s", "what four channels of DDR4-2133 sustain; no single device reaches it"),
+        "bandwidth": ("400Gb/s", "more than any single device reaches; not measured"),
         "size": ("64GiB", "enough for every window"),
     },
 }
-DEFAULT_WAYS = 20
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Profile:
     values: Mapping[str, Value] = field(default_factory=dict)
     jitter: Mapping[str, tuple[Quantiles, str]] = field(default_factory=dict)
     """Quantiles and where they come from, by key of `[host.jitter]`."""
-    completions: tuple[str, str] = ("split-head", "as Haswell does; not measured")
+    completions: tuple[str, str] = ("split-head", "not known of this processor; as Haswell")
     """How read completions are cut, and how that is known."""
     iommu: str = "off"
     """How the machine is set unless someone says otherwise: `off`, `superpages`, `4KiB`."""

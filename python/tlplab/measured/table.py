@@ -38,11 +38,15 @@ NOT_ZERO = {
     "Med",
     "Avg(ns)",
     "Med(ns)",
+    "cycles",
+    "ns",
 }
 # Two columns that say the same may differ by so much: they were written with all their digits.
 SAME = 1e-3
 # Clocks of timestamps, in cycles per nanosecond; beyond that the columns do not mean what they say.
 CLOCKS = (0.05, 10.0)
+
+CDF_ENDING = "_cdf.csv"
 
 Cell = float | str
 Record = dict[str, Cell]
@@ -86,7 +90,12 @@ def read_table(path: Path) -> Table:
         mistakes.add(None, "", f"byte {error.start} is not text", "a table of pcie-bench is CSV in ASCII")
         mistakes.complain()
         raise
-    lines = list(csv.reader(text.splitlines(), skipinitialspace=True))
+    try:
+        lines = list(csv.reader(text.splitlines(), skipinitialspace=True))
+    except csv.Error as error:
+        mistakes.add(None, "", f"this is no CSV: {error}", "the file is damaged; copy it again")
+        mistakes.complain()
+        raise
     if not any(lines):
         mistakes.add(None, "", "the file is empty", "it should begin with a line of column names")
         mistakes.complain()
@@ -233,7 +242,10 @@ def check_distributions(table: Table, mistakes: Mistakes) -> None:
     """Distributions follow each other in one file: each rises from 0 to 1."""
     if table.kind != "cdf":
         return
-    last = 1.0
+    last = float(table.rows[0]["cdf"])
+    if last != 0:
+        mistakes.add(table.lines[0], "cdf", f"the first distribution begins at {last:g}", "at 0; copy the file again")
+        return
     for record, line in zip(table.rows, table.lines, strict=True):
         now = float(record["cdf"])
         if now < last:
@@ -262,6 +274,25 @@ def distributions(table: Table) -> list[list[tuple[float, float]]]:
             found[-1].append((float(record["ns"]), now))
         last = now
     return found
+
+
+def file_of_rows(name: str) -> str:
+    """The name of the file whose rows the distributions of `X_cdf.csv` are of: `X.csv`."""
+    return f"{name.removesuffix(CDF_ENDING)}.csv" if name.endswith(CDF_ENDING) else ""
+
+
+def distributions_by_row(table: Table, rows: Table | None) -> list[tuple[Record, list[tuple[float, float]]]]:
+    """The distributions of a `cdf` file with the rows of the file beside it, in their order."""
+    if rows is None or rows.kind != "latency":
+        hint = f"it stands beside a file of distributions, whose name ends in {CDF_ENDING}"
+        raise DatasetError(
+            table.path, None, None, "", "there is no file that says what these distributions are of", hint
+        )
+    steps = distributions(table)
+    if len(steps) != len(rows.rows):
+        many = f"there are {len(steps)} distributions here and {len(rows.rows)} rows in {Path(rows.path).name}"
+        raise DatasetError(table.path, None, None, "", many, "one for each row; was the file cut off?")
+    return list(zip(rows.rows, steps, strict=True))
 
 
 def shorten(text: str, most: int = 60) -> str:
