@@ -13,7 +13,7 @@ import pytest
 
 import tlplab as tl
 from tlplab import _core, bench, cli
-from tlplab.bench import Case, software
+from tlplab.bench import Case, plots, software
 from tlplab.errors import ExperimentError, RunError
 from tlplab.sizes import sizes
 
@@ -232,7 +232,13 @@ def test_sweeps(text: str, found: list[int]) -> None:
         (("lat_rd", "--on", "mydma.py:Other"), "there is no Other in it; there are MyDma"),
         (("lat_rd", "--on", "mydma.py:MyDma", "--device-offset", "1B"), "nor an offset in its memory"),
         (("lat_rd", "--node", "remote"), "this host has one"),
-        (("lat_rd", "--iommu", "nosp"), "entries is missing"),
+        (
+            ("lat_rd", "--iommu", "nosp"),
+            "server has no IOMMU (host.iommu); those of xeon-e5-2620v3 and xeon-e5-2637v3 have",
+        ),
+        (("bw_rd", "--cdf", "x.csv"), "--cdf: a bandwidth has no distribution"),
+        (("lat_rd", "--plot-kind", "cdf"), "--plot-kind cdf: nothing is drawn"),
+        (("bw_wr", "--on", "model", "--plot", "x.png"), "closed forms know no time"),
         (("lat_rd", "--plot", "x.gif"), "ends in .png, .svg or .pdf"),
         (("lat_rd", "--plot", "none/x.png"), "the folder none does not exist"),
         (("bw_rd", "--plot", "x.png", "--plot-kind", "cdf"), "a bandwidth has no distribution"),
@@ -330,6 +336,18 @@ def test_a_device_in_python_that_cannot_be_measured() -> None:
 
         bench_write = bench_read
 
+    class Instant(tl.Device):
+        async def bench_read(self, cx: tl.Context, address: int, length: int) -> None: ...
+
+        bench_write = bench_read
+
+    class Idle(Instant):
+        bench_slots = 0
+
+    with pytest.raises(ValueError, match="the transfers of Instant take no simulated time"):
+        bench.run([Case("bw_rd", 64, count=100)], Instant)
+    with pytest.raises(ValueError, match="bench_slots of Idle is 0; it is the number of transfers at once"):
+        bench.run([Case("bw_rd", 64, count=100)], Idle)
     with pytest.raises(RunError, match="no such memory"):
         bench.run([Case("lat_rd", 64)], Broken)
     with pytest.raises(RunError, match=r"stopped when .* of the operations were over: it waits for what never comes"):
@@ -342,6 +360,12 @@ def test_progress_reaches_the_number_of_cases() -> None:
     done, total = told[-1]
     assert done == pytest.approx(3)
     assert total == 3
+
+
+def test_labels_of_an_axis_do_not_lie_on_each_other() -> None:
+    assert plots.apart([64, 255, 256, 257, 511, 512, 513], logarithmic=False) == [64, 255, 511]
+    assert plots.apart([64, 128, 256, 4096], logarithmic=True) == [64, 128, 256, 4096]
+    assert plots.apart([8], logarithmic=True) == [8]
 
 
 @pytest.mark.parametrize("target", ["simulator", "model"])

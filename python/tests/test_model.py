@@ -157,6 +157,22 @@ def test_thirty_transfers_under_way(capsys: pytest.CaptureFixture[str]) -> None:
     assert needed["transfers"] == needed["tags"] == pytest.approx(900 * 40 / 8 / 148)
 
 
+def test_a_rate_beyond_the_link_is_said_to_be(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["model", "lat", "--rate", "400Gb/s"]) == 0
+    assert "400 Gb/s cannot be had; needed is what 53.82 Gb/s take" in capsys.readouterr().out
+    assert status(["model", "lat", "--rate", "40Gb/s"]) == 0
+    assert "cannot be had" not in capsys.readouterr().out
+
+
+def test_gen6_may_be_said_to_be_in_flit_mode(capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for link in ("gen6 x16", "gen6 x16 flit"):
+        assert status(["model", "bw", "--link", link, "--size", "64B"]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+    assert "755.20" in said[0]
+
+
 def test_a_users_nic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As docs/model.md has it; and its mistakes, with their place."""
     file = tmp_path / "mine.toml"
@@ -177,7 +193,10 @@ def test_a_users_nic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     ("arguments", "said"),
     [
         (["bw", "--link", "gen3"], "is not a link such as"),
-        (["bw", "--link", "gen8 x8"], "generation is 8"),
+        (["bw", "--link", "gen8 x8"], "the generation of --link is 8; it may be 1 to 7"),
+        (["bw", "--link", "gen4 x8 flit"], "flit mode from gen6 on; leave flit out"),
+        (["bw", "--offset", "8000B"], "--offset is 8000"),
+        (["nic", "--frame", "10B"], "a frame has 64 B or more"),
         (["bw", "--mps", "256"], "the unit is missing"),
         (["bw", "--plot", "x.txt"], ".png, .svg or .pdf"),
         (["bw", "--plot", "/no/x.png"], "mkdir -p /no"),
@@ -185,8 +204,8 @@ def test_a_users_nic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["nic", "--nic", "python"], "Is a directory"),
         (["lat", "--rate", "1Gb/s", "--ethernet", "1Gb/s"], "give one of them"),
         (["lat", "--latency", "900"], "the unit is missing"),
-        (["lat", "--latency", "0ns"], "latency_ns is 0.0; it may be any number above 0"),
-        (["nic", "--ethernet", "0Gb/s"], "ethernet is 0; it may be any number above 0"),
+        (["lat", "--latency", "0ns"], "--latency is 0.0; it may be any number above 0"),
+        (["nic", "--ethernet", "0Gb/s"], "--ethernet is 0; it may be any number above 0"),
     ],
 )
 def test_bad_input_is_a_usage_error(

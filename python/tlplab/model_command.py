@@ -24,13 +24,22 @@ if TYPE_CHECKING:  # numpy takes a while to import: no other command waits for i
     from tlplab.model import Grid
 
 OPERATIONS = ("write", "read", "rdwr")
+# The options of the model's numbers.
+OPTIONS = {
+    **{name: f"--{name}" for name in ("size", "offset", "mps", "mrrs", "rcb", "ethernet")},
+    "latency_ns": "--latency", "wanted": "--rate", "generation": "the generation of --link", "width": "the width of --link",
+}  # fmt: skip
+# With its check sequence.
+SHORTEST_FRAME = 64
 # More rows than this are thinned out on the terminal; files get all.
 ROWS_SHOWN = 24
 
 
 def wrong(error: ValueError) -> click.UsageError:
-    """A number that the model refuses."""
-    return click.UsageError(str(error))
+    """A number that the model refuses, by its option."""
+    name, verb, rest = str(error).partition(" is ")
+    option = OPTIONS.get(name)
+    return click.UsageError(f"{option}{verb}{rest}" if option else str(error))
 
 
 def check_files(json_file: str | None, output: str | None, plot: str | None, inputs: dict[str, str | None]) -> None:
@@ -241,6 +250,10 @@ def nic(
     from tlplab import model
 
     check_files(json_file, output, plot, {f"--nic {name}": name for name in nics})
+    if min(frames) < SHORTEST_FRAME:
+        raise click.UsageError(
+            f"--frame is {min(frames)} B; a frame has {SHORTEST_FRAME} B or more, check sequence included"
+        )
     texts = {name: nic_text(name) for name in nics}
     options = connection(given)
     try:
@@ -358,9 +371,10 @@ def lat(
         name: float(given[key]) for key, name in zip(keys, model.RESOURCES, strict=True) if given[key] is not None
     }
     try:
+        wanted = wanted_of(size, rate, ethernet)
         found = model.in_flight(
             size, op=op, latency_ns=latency, flight_ns=flight, drain_ns=drain, available=available,
-            wanted=wanted_of(size, rate, ethernet), **options,
+            wanted=wanted, **options,
         )  # fmt: skip
     except ValueError as error:
         raise wrong(error) from None
@@ -385,7 +399,10 @@ def lat(
     console.print()
     reached, most = (quantities.rate(found[key] * bits) for key in ("transfers_per_s", "link_transfers_per_s"))
     why = {"demand": "all that is wanted", "link": "all that the link carries"}.get(found["limit"])
-    console.print(f"{reached}: {why or 'limited by ' + found['limit']}. The link carries {most}.", soft_wrap=True)
+    beside = "" if found["limit"] == "link" else f" The link carries {most}."
+    console.print(f"{reached}: {why or 'limited by ' + found['limit']}.{beside}", soft_wrap=True)
+    if wanted is not None and wanted > found["link_transfers_per_s"]:
+        console.print(f"{quantities.rate(wanted * bits)} cannot be had; needed is what {most} take.", soft_wrap=True)
 
 
 def wanted_of(size: int, rate: int | None, ethernet: int | None) -> float | None:

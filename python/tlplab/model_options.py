@@ -34,6 +34,8 @@ class Unit:
 
 SIZE = Unit("SIZE", _core.size)
 RATE = Unit("RATE", _core.rate)
+# Generations without another mode begin here.
+FIRST_OF_FLITS = 6
 TIME_NS = Unit("TIME", lambda text: _core.duration_fs(text) / 1e6)
 
 
@@ -46,10 +48,14 @@ def sizes_of(_context: click.Context, parameter: click.Parameter, given: Sequenc
 
 
 def link_of(_context: click.Context, parameter: click.Parameter, given: str) -> tuple[int, int]:
-    """`gen3 x8`."""
-    match = re.fullmatch(r"\s*gen(\d{1,2})\s+x(\d{1,3})\s*", given)
+    """`gen3 x8`, `gen6 x16 flit`; from gen6 on links are in flit mode, whether it is said or not."""
+    match = re.fullmatch(r"\s*gen(\d{1,2})\s+x(\d{1,3})(\s+flit)?\s*", given)
     if match is None:
         raise click.BadParameter(f'{given!r} is not a link such as "gen4 x16"', param=parameter)
+    if match[3] and int(match[1]) < FIRST_OF_FLITS:
+        raise click.BadParameter(
+            f"{given!r}: the closed forms have flit mode from gen6 on; leave flit out", param=parameter
+        )
     return int(match[1]), int(match[2])
 
 
@@ -57,7 +63,7 @@ def connection_options(command: Command) -> Command:
     """A link and how transfers are cut on it."""
     for decorate in reversed(
         (
-            click.option("--link", metavar="LINK", default="gen3 x8", show_default=True, callback=link_of, help="Generation and lanes."),
+            click.option("--link", metavar="LINK", default="gen3 x8", show_default=True, callback=link_of, help="Generation and lanes; gen6 and gen7 are in flit mode."),
             click.option("--mps", metavar="SIZE", default="256B", show_default=True, callback=SIZE, help="Maximum payload size."),
             click.option("--mrrs", metavar="SIZE", default="512B", show_default=True, callback=SIZE, help="Maximum read request size."),
             click.option("--rcb", metavar="SIZE", default="64B", show_default=True, callback=SIZE, help="Read completion boundary."),

@@ -64,7 +64,9 @@ def bench_command(
     """
     try:
         whole = cases_of(test, count, given)
-        picture = picture_of(test, whole, plot, plot_kind)
+        if cdf_file is not None and not test.startswith("lat"):
+            raise ValueError("--cdf: a bandwidth has no distribution; -o writes its rows")
+        picture = picture_of(test, whole, target, plot, plot_kind)
         reference = None if against is None else reference_of(against, whole, picture)
     except ExperimentError:
         raise
@@ -94,8 +96,7 @@ def bench_command(
     where = place(target, host, device, link, iommu)
     write(results, json_file, output, cdf_file)
     if picture is not None and results:
-        title = f"{table.NAMES[test]}, {where}"
-        plots.draw(picture, results, whole, title, reference)
+        plots.draw(picture, results, whole, table.heading(whole, where), reference)
     if not quiet and "-" not in (json_file, output, cdf_file):
         table.show(results, whole, where, reference, sys.stdout)
     if results.interrupted:
@@ -104,15 +105,20 @@ def bench_command(
     return 0
 
 
-def picture_of(test: str, whole: Sweep, plot: str | None, kind: str | None) -> plots.Picture | None:
+def picture_of(test: str, whole: Sweep, target: str, plot: str | None, kind: str | None) -> plots.Picture | None:
     """The plot that is wanted. Raises ValueError."""
     latency = test.startswith("lat")
     if kind in plots.DISTRIBUTIONS and not latency:
         raise ValueError(f"--plot-kind {kind}: a bandwidth has no distribution; draw a curve or a series")
     if plot is None:
+        if kind is not None:
+            raise ValueError(f"--plot-kind {kind}: nothing is drawn; name a file with --plot")
         return None
     check_ending("--plot", plot)
-    return plots.Picture(plot, kind or plots.usual(whole, latency))
+    kind = kind or plots.usual(whole, latency)
+    if target == "model" and kind == "series":
+        raise ValueError("--plot: closed forms know no time, and draw no series; sweep a size for a curve")
+    return plots.Picture(plot, kind)
 
 
 def reference_of(path: str, whole: Sweep, picture: plots.Picture | None) -> against_file.Reference:

@@ -71,14 +71,14 @@ target_options = all_of(
     click.option("--on", "target", metavar="TARGET", default="simulator", show_default=True, help=f"What is measured: {', '.join(TARGETS)} (closed forms), or a device in Python, FILE.py:CLASS."),
     click.option("--host", metavar="HOST", default="server", show_default=True, help="A host profile (tlplab list hosts), or FILE.toml."),
     click.option("--device", metavar="DEVICE", help=f"A benchmark device (tlplab list bench-devices), or FILE.toml.  [default: {DEVICE}]"),
-    click.option("--link", metavar="LINK", default="gen3 x8", show_default=True, help="Generation and lanes."),
+    click.option("--link", metavar="LINK", default="gen3 x8", show_default=True, help="Generation and lanes; gen6 and gen7 in flit mode: 'gen6 x16 flit'."),
     click.option("--iommu", type=click.Choice(list(IOMMU)), help="Instead of what the host's profile says: off, on (superpages), nosp (pages of 4 KiB)."),
 )  # fmt: skip
 
 case_options = all_of(
     sizes_option("--size", "64B", "Bytes of a transfer."),
     sizes_option("--window", "8KiB", "Bytes of the buffer in host memory."),
-    sizes_option("--offset", "0B", "First byte of a transfer in its cache line."),
+    sizes_option("--offset", "0B", "First byte of a transfer in its unit of the buffer, which is whole cache lines."),
     sizes_option("--device-offset", "0B", "First byte of a transfer in the device's memory."),
     words_option("--pattern", "sequential", PATTERNS, "Order of addresses"),
     words_option("--cache", "host-warm", CACHES, "What the host's cache holds"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 KINDS = ("curve", "cdf", "histogram", "series")
 DISTRIBUTIONS = ("cdf", "histogram")
+# How high an axis goes above what is highest, and what a label takes of an axis.
+ROOM = 1.08
+LABEL = 0.05
 HERE, THERE = "here", "data set"
 AXES = {
     "size": "transfer size", "window": "window", "host_offset": "offset in host memory",
@@ -87,13 +91,25 @@ def curve(axes: Axes, results: Sequence[Result], sweep: Sweep, measured: Sequenc
         )
     axis = sweep.axis or "case"
     latency = results[0].latency is not None
-    axes.set(xlabel=AXES.get(axis, axis), ylabel="median latency, ns" if latency else "bandwidth, Gb/s", ylim=(0, None))
+    axes.set(xlabel=AXES.get(axis, axis), ylabel="median latency, ns" if latency else "bandwidth, Gb/s")
+    axes.set_ylim(0, ROOM * axes.dataLim.y1)
     places = [value for value in sweep.axes.get(axis, []) if isinstance(value, int)]
     if places and min(places) > 0 and max(places) >= 16 * min(places):
         axes.set_xscale("log", base=2)
-    spread = places if len(places) <= 12 else places[:: -(-len(places) // 12)]
+    spread = apart(places, logarithmic=axes.get_xscale() == "log")
     axes.set_xticks(spread, [bytes_text(value) for value in spread], rotation=30, ha="right", fontsize=8)
     axes.minorticks_off()
+
+
+def apart(places: Sequence[int], *, logarithmic: bool) -> list[int]:
+    """Those of the places whose labels do not lie on each other."""
+    scale = math.log2 if logarithmic else float
+    ordered = sorted(set(places))
+    kept = ordered[:1]
+    for place in ordered[1:]:
+        if scale(place) - scale(kept[-1]) >= LABEL * (scale(ordered[-1]) - scale(ordered[0])):
+            kept.append(place)
+    return kept
 
 
 def colour_of(label: str, colours: dict[str, str]) -> str:

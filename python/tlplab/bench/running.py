@@ -63,7 +63,7 @@ class CoreTarget:
 
     def remarks(self, cases: list[Case]) -> list[str]:
         """What the host's profile makes of the cases."""
-        if self._bench.host_has_cache() or all(case.cache == "cold" for case in cases):
+        if self._bench.host_has_cache() or all(case.cache == "cold" or case.test == "bw_wr" for case in cases):
             return []
         return [f"host {self._host} has no cache (host.cache): every read goes to memory, as if cold"]
 
@@ -98,8 +98,20 @@ def run(
     if iommu is not None:
         if iommu not in IOMMU:
             raise ValueError(f"iommu is {iommu!r}; it is one of {', '.join(IOMMU)}")
+        if iommu != "off" and not any(key.startswith("iommu.") for key in keys):
+            check_iommu(host)
         keys["iommu.mode"] = IOMMU[iommu]
     return run_on(target_of(target, host, device, link, keys), cases, progress, threads)
+
+
+def check_iommu(host: str) -> None:
+    """Raises ValueError for a host whose profile knows no figures of an IOMMU."""
+    shipped = dict(_core.hosts())
+    able = [name for name, text in shipped.items() if "[host.iommu]" in text]
+    if host in shipped and host not in able:
+        raise ValueError(
+            f"the profile of host {host} has no IOMMU (host.iommu); those of {' and '.join(able)} have one"
+        )
 
 
 def target_of(

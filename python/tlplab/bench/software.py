@@ -11,7 +11,8 @@
             await cx.dma_write(address, bytes(length))
 
 `bench_read` and `bench_write` move `length` bytes from and to `address` of host memory, and return when the transfer is
-over as the device sees it. Latencies are measured one at a time; bandwidth with `bench_slots` (32) transfers at once.
+over as the device sees it. Latencies are measured one at a time; bandwidth with `bench_slots` (32) transfers at once,
+which have to take some simulated time.
 Timestamps are in nanoseconds.
 """
 
@@ -91,7 +92,11 @@ class SoftwareTarget:
                 what = f"{type(device).__name__} stopped when {q.percent(fraction)} % of the operations were over"
                 raise RunError(f"{what}: it waits for what never comes; see its bench_read and bench_write")
         self._done = done + 1.0
-        return Result.of(json.loads(recorder.document(recorder.fraction() >= 1.0)))
+        result = Result.of(json.loads(recorder.document(recorder.fraction() >= 1.0)))
+        if result.complete and not case.is_latency and result.elapsed_ns == 0:
+            what = f"the transfers of {type(device).__name__} take no simulated time, so they have no bandwidth"
+            raise ValueError(f"{what}; await what moves the data, such as cx.dma_read")
+        return result
 
     def remarks(self, _cases: list[Case]) -> list[str]:
         """Nothing."""
@@ -107,7 +112,10 @@ class SoftwareTarget:
 
 
 def begin(device: Measurable, case: Case, recorder: _core.BenchRecorder) -> None:
-    """Has a device measure a case when it starts, after it has started itself."""
+    """Has a device measure a case when it starts, after it has started itself. Raises ValueError."""
+    slots = getattr(device, "bench_slots", SLOTS)
+    if not isinstance(slots, int) or slots < 1:
+        raise ValueError(f"bench_slots of {type(device).__name__} is {slots!r}; it is the number of transfers at once")
     starts = device.start
 
     async def start(cx: Context) -> None:
@@ -117,7 +125,7 @@ def begin(device: Measurable, case: Case, recorder: _core.BenchRecorder) -> None
         if case.is_latency:
             await latencies(device, case, recorder, cx)
             return
-        for _ in range(getattr(device, "bench_slots", SLOTS)):
+        for _ in range(slots):
             cx.spawn(transfers(device, case, recorder, cx))
 
     device.start = start  # type: ignore[method-assign]

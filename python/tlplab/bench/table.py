@@ -30,7 +30,7 @@ def show(results: Results, sweep: Sweep, place: str, reference: Reference | None
         return
     first = results[0].case
     columns = [Column(HEADINGS.get(name, name), name=name not in HEADINGS) for name in sweep.axes]
-    sheet = Sheet(f"{NAMES[first.test]}, {about(first, sweep)}\n{place}", [*columns, *figures(first), *beside(first)])
+    sheet = Sheet(heading(sweep, place), [*columns, *figures(first), *beside(first)])
     step = -(-len(results) // ROWS_SHOWN)
     for result in results[::step]:
         swept = [getattr(result.case, name) for name in sweep.axes]
@@ -42,6 +42,12 @@ def show(results: Results, sweep: Sweep, place: str, reference: Reference | None
         console.print(remark, style="dim")
     if step > 1:
         console.print(f"{len(results[::step])} of {len(results)} cases; --json, -o and --plot have all.")
+
+
+def heading(sweep: Sweep, place: str) -> str:
+    """What was measured, under which circumstances, and on what: the title of tables and plots."""
+    first = sweep.cases[0]
+    return f"{NAMES[first.test]}, {about(first, sweep)}\n{place}"
 
 
 def about(case: Case, sweep: Sweep) -> str:

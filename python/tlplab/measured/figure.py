@@ -11,6 +11,8 @@ from tlplab.measured.compare import Comparison
 from tlplab.plotting import COLOURS
 
 COLUMNS = 5
+# Room for a legend above the data.
+LEGEND = 0.25
 PANEL_INCHES = (4.2, 3.1)
 AXES = {"size": "size, B", "window": "window, B", "host offset": "host offset, B", "device offset": "device offset, B",
         "nothing": "window, B", "quantile": "latency, ns"}  # fmt: skip
@@ -92,4 +94,7 @@ def draw(ax: Any, group: Sequence[Comparison]) -> None:
     ax.tick_params(labelsize=7)
     ax.grid(alpha=0.25, linewidth=0.5)
     if len(group) > 1:
+        if first.kind != "distribution":
+            low, high = ax.get_ylim()
+            ax.set_ylim(low, high + LEGEND * (high - low))
         ax.legend(fontsize=6, framealpha=0.6, ncols=1 + (len(group) > 4))
