@@ -55,6 +55,7 @@ def test_figure_2_has_published_shares_that_are_not_fitted(rows: list[Row]) -> N
 def test_every_row_has_a_verdict_that_its_note_explains(rows: list[Row]) -> None:
     for row in rows:
         assert row.note or row.verdict == "reproduced", row
+        assert row.verdict != "not reproducible", row
         assert row.paper == "pcie-bench"
     assert len({row.result for row in rows}) == len(rows)
     explained = {row.result for row in rows if row.verdict != "reproduced"}

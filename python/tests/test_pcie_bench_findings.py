@@ -62,6 +62,14 @@ def test_a_finding_comes_out(rows: dict[str, Row], about: str, many: int) -> Non
             assert row.verdict == "reproduced", f"{result}: published {row.published}, ours {row.ours}"
 
 
+def test_what_is_beside_its_range_is_not_explained_by_the_range() -> None:
+    assert [hosts.within("", 1, 2, ours, "", 0.5, "remark").verdict for ours in (0.5, 2.6)] == [
+        "reproduced",
+        "not reproducible",
+    ]
+    assert [hosts.near("", 1, 3, "", 1, note).verdict for note in ("", "why")] == ["not reproducible", "explained"]
+
+
 def test_no_finding_is_left_out(rows: dict[str, Row]) -> None:
     assert set(rows) >= EXPLAINED
     assert len(rows) == 47

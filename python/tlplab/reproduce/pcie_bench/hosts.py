@@ -48,10 +48,10 @@ def bandwidth(host: str, test: str, size: int, *, iommu: str | None = None, **ho
     return Ask(host, replace(plain, **how), iommu)
 
 
-def within(result: str, low: float, high: float, ours: float, unit: str, slack: float, note: str = "") -> Row:
+def within(result: str, low: float, high: float, ours: float, unit: str, slack: float, remark: str = "") -> Row:
     """A row whose published figure is a range, given by its middle: reproduced in it, and `slack` beside it."""
-    text = f"published as {low:g} to {high:g} {unit}" + (f"; {note}" if note else "")
-    return judged(result, (low + high) / 2, ours, unit, low - slack <= ours <= high + slack, text)
+    text = f"published as {low:g} to {high:g} {unit}" + (f"; {remark}" if remark else "")
+    return judged(result, (low + high) / 2, ours, unit, low - slack <= ours <= high + slack, remark=text)
 
 
 def near(result: str, published: float, ours: float, unit: str, slack: float, note: str = "") -> Row:

@@ -73,7 +73,7 @@ def rows(_outcomes: Outcomes) -> list[Row]:
         compared("figure 2, 64 B: PCIe's share", 90.6, nic.at(64)[1], "%", 0.02),
         judged("figure 2, between (ours: 512 B): PCIe's share", 84.4, nic.at(512)[1], "%", False, place),
         compared("figure 2, 1500 B: PCIe's share", 77.2, least, "%", 0.02),
-        judged("figure 2, 1500 B", None, longest, "ns", 400 <= longest <= 2400, "within the figure's axis"),
+        judged("figure 2, 1500 B", None, longest, "ns", 400 <= longest <= 2400, remark="within the figure's axis"),
         compared("a packet of 128 B each, at 40 Gb/s", 30, frame_ns, "ns", 0.02),
         compared("DMAs under way for that, at least", 30, under_way(), "", 0.02, "900 ns / 29.6 ns"),
     ]  # fmt: skip

@@ -22,10 +22,12 @@ class Section:
     """Experiments of the fabric, if it has any."""
 
 
-def judged(result: str, published: float | None, ours: float, unit: str, good: bool, note: str = "") -> Row:
-    """A row that is reproduced if `good`, otherwise explained by its note."""
-    verdict: Verdict = "reproduced" if good else "explained"
-    return Row(PAPER, result, published, ours, unit, verdict, note)
+def judged(
+    result: str, published: float | None, ours: float, unit: str, good: bool, note: str = "", *, remark: str = ""
+) -> Row:
+    """A row that is reproduced if `good`, otherwise explained by its note, if it has one; a remark explains nothing."""
+    verdict: Verdict = "reproduced" if good else "explained" if note else "not reproducible"
+    return Row(PAPER, result, published, ours, unit, verdict, "; ".join(filter(None, (remark, note))))
 
 
 def compared(result: str, published: float, ours: float, unit: str, within: float, note: str = "") -> Row:
