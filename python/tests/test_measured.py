@@ -372,6 +372,50 @@ def test_a_summary_pools_points() -> None:
     assert summarise("x", "both", only).points == sum(len(one.measured) for one in only)
 
 
+@pytest.fixture
+def machines(tmp_path: Path) -> list[str]:
+    """Two machines alike, of which little was measured."""
+    folders = [shutil.copytree(T630, tmp_path / name) for name in ("one", "other")]
+    for path in (path for folder in folders for path in folder.glob("*.csv")):
+        if path.name not in (SZ, "lat_dma_sweep_rd_rnd_64.csv"):
+            path.unlink()
+    return [str(folder) for folder in folders]
+
+
+def test_a_machine_is_predicted_from_another(
+    machines: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written, page = tmp_path / "lines.json", tmp_path / "page.md"
+    status, _, err = run(
+        capsys, "validate", *machines, "--predict", "--json", str(written), "--markdown", str(page), "--quiet"
+    )
+    assert status == 0, err
+    lines = {(line["host"], line["series"]): line for line in json.loads(written.read_text(encoding="utf-8"))}
+    for name in ("one", "other"):
+        assert lines[name, "all bandwidth"]["median_error"] < 0.05
+        assert (name, "all latency") not in lines, "a bandwidth is predicted, and the latencies make the host"
+    text = page.read_text(encoding="utf-8")
+    assert "every point of 2 machines in 2 settings is" in text
+    fitted, predicted = text.split("## Predicted")
+    assert all(f"| {name} | latency |" in fitted and f"| {name} | bandwidth |" in fitted for name in ("one", "other"))
+    assert re.search(r"\| one \| bandwidth \|.*\| host: its latencies; device: writes of other \|", predicted)
+
+
+def test_one_machine_alone_is_not_predicted(
+    machines: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    command = ["validate", machines[0], "--host", "xeon-e5-2620v3", "--quiet", "--markdown", str(page)]
+    assert run(capsys, *command)[0] == 0
+    text = page.read_text(encoding="utf-8")
+    assert "every point of 1 machine in 1 setting is" in text
+    assert "Predicted" not in text
+    assert "was calibrated" not in text
+    status, out, err = run(capsys, "validate", machines[0], "--predict")
+    assert (status, out) == (2, "")
+    assert "nothing can be predicted" in err
+
+
 def test_writes_fix_the_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "device.toml"
     status, out, err = run(capsys, "calibrate", str(T630), "--fit", "device", "-o", str(output))

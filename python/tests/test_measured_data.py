@@ -17,6 +17,7 @@ pytestmark = pytest.mark.skipif(
     not (os.environ.get("TLPLAB_DATA") and DATA.is_dir()),
     reason="TLPLAB_DATA does not name a folder that holds pciebench/, the data sets of pcie-bench",
 )
+ROOT = Path(__file__).resolve().parents[2]
 T630 = "hsw-Xeon-E5-2620v3_dell-t630"
 SUPERMICRO = "hsw-Xeon-E5-2637v3_supermicro"
 IVY = "ib-Xeon-E5-2620v2_dell-t620"
@@ -35,6 +36,16 @@ def test_every_data_set_is_read_and_has_a_host() -> None:
     assert sum(len(data.points()) for data in sets) == 18096
     kinds = [plan.kind for plan in planned(sets)]
     assert (kinds.count("bandwidth"), kinds.count("IOMMU")) == (5, 2)
+
+
+@pytest.mark.full
+def test_the_page_of_the_hosts_is_what_validate_writes(tmp_path: Path) -> None:
+    # In the order of the shell's `*/`.
+    folders = sorted(f"{path}/" for path in DATA.iterdir() if path.is_dir())
+    page = tmp_path / "page.md"
+    assert cli.status(["validate", *folders, "--markdown", str(page), "--quiet"]) == 0
+    written = (ROOT / "docs/studies/pcie-bench-hosts.md").read_text(encoding="utf-8")
+    assert page.read_text(encoding="utf-8") == written, "run `make generate`"
 
 
 @pytest.mark.full

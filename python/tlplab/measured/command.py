@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from tlplab.errors import ExperimentError
+from tlplab.errors import DatasetError, ExperimentError
 from tlplab.measured import hosts
 from tlplab.measured.calibrate import Calibration
 from tlplab.measured.compare import Comparison, Summary, compare, summaries, totals, unique
@@ -86,7 +86,11 @@ def refusing() -> Iterator[None]:
     metavar="FILE",
     help="Draw measured over simulated (.png, .svg, .pdf); of several data sets one file each.",
 )
-@click.option("--markdown", metavar="FILE|-", help="Write the page of docs/studies: fitted and predicted.")
+@click.option(
+    "--markdown",
+    metavar="FILE|-",
+    help="Write a page like docs/studies/pcie-bench-hosts.md: fitted and, of several machines, predicted.",
+)
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
 def validate(datasets: Sequence[str], host: str | None, device: str, link: str | None, iommu: str | None, predict: bool,
              json_file: str | None, plot: str | None, markdown: str | None, quiet: bool) -> None:  # fmt: skip
@@ -115,10 +119,14 @@ def validate(datasets: Sequence[str], host: str | None, device: str, link: str |
         sets = [replace(data, setting=Setting(iommu, data.setting.node)) for data in sets]
     plots = plot_files(plot, sets)
     card = Card(device, link)
-    predicted = predict_all(sets, card, quiet=quiet) if predict or markdown is not None else []
+    plans = planned(sets) if predict or markdown is not None else []
+    if predict and not plans:
+        raise DatasetError(sets[0].path, None, None, "", "nothing can be predicted",
+                           "give data sets of two machines or more, at least one of them with bandwidths and one with latencies")  # fmt: skip
+    predicted = predict_all(plans, card, quiet=quiet)
     chosen: dict[str, str] = {}
-    fitted = [] if predict else fit_all(sets, host, card, chosen, quiet=quiet)
-    found = fitted or [one for _, comparisons in predicted for one in comparisons]
+    fitted = [] if predict and markdown is None else fit_all(sets, host, card, chosen, quiet=quiet)
+    found = [one for _, comparisons in predicted for one in comparisons] if predict else fitted
     for data in sets:
         of_set = [one for one in found if one.host == data.name]
         if data.path in plots and of_set:
@@ -129,7 +137,7 @@ def validate(datasets: Sequence[str], host: str | None, device: str, link: str |
     if len(sets) > 1:
         lines += totals(found, "all")
     if markdown is not None:
-        write_text(markdown, page(fitted, chosen, predicted))
+        write_text(markdown, page(sets, fitted, chosen, predicted, calibrated=host is None))
     if json_file is not None:
         write_text(json_file, as_json(lines))
     if not quiet and "-" not in (json_file, markdown):
@@ -147,10 +155,10 @@ def fit_all(
     return found
 
 
-def predict_all(sets: Sequence[DataSet], card: Card, *, quiet: bool) -> list[tuple[Prediction, list[Comparison]]]:
-    """Everything that these data sets allow to predict."""
+def predict_all(plans: Sequence[Prediction], card: Card, *, quiet: bool) -> list[tuple[Prediction, list[Comparison]]]:
+    """What is planned, beside what was measured."""
     found = []
-    for plan in planned(sets):
+    for plan in plans:
         with refusing(), Bar(quiet=quiet) as bar:
             if not quiet:
                 click.echo(f"{plan.data.name}, {plan.kind} predicted: {plan.basis}", err=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tlplab.measured.compare import Comparison, Summary, summarise, totals, unique
+from tlplab.measured.dataset import DataSet
 from tlplab.measured.predict import Prediction
 from tlplab.reproduce.markdown import table
 
@@ -27,58 +28,76 @@ def by_file(comparisons: Sequence[Comparison]) -> list[list[str]]:
     return lines
 
 
+def counted(many: int, what: str) -> str:
+    """A number of things."""
+    return f"{many} {what}" if many == 1 else f"{many} {what}s"
+
+
 def page(
-    fitted: Sequence[Comparison], hosts: dict[str, str], predicted: Sequence[tuple[Prediction, list[Comparison]]]
-) -> str:
-    """The page. `hosts` are the hosts that the data sets were compared with."""
-    every = [one for _, comparisons in predicted for one in comparisons]
+    sets: Sequence[DataSet], fitted: Sequence[Comparison], hosts: dict[str, str],
+    predicted: Sequence[tuple[Prediction, list[Comparison]]], *, calibrated: bool,
+) -> str:  # fmt: skip
+    """The page. `hosts` are the hosts that the data sets were compared with, each machine's own if `calibrated`."""
+    ticks = unique(f"{data.tick:.1f} ns" for data in sets if data.tick is not None)
     lines = [cells(line) for line in totals(fitted)] + [["**all**", *cells(line)[1:]] for line in totals(fitted, "all")]
-    predictions = [
+    text = PAGE.format(
+        machines=counted(len({data.machine_name for data in sets}), "machine"),
+        settings=counted(len(sets), "setting"),
+        tick=f", {' or '.join(ticks)}" if ticks else "",
+        hosts=table(("data set", "host"), [[f"`{name}`", f"`{host}`"] for name, host in hosts.items()]),
+        calibrated=CALIBRATED if calibrated else "",
+        fits=table(HEADING, lines),
+        files=table(HEADING, by_file(fitted)),
+    )
+    return text + (predictions(predicted) if predicted else "")
+
+
+def predictions(predicted: Sequence[tuple[Prediction, list[Comparison]]]) -> str:
+    """The section of what was predicted."""
+    every = [one for _, comparisons in predicted for one in comparisons]
+    lines = [
         [*cells(line, plan.data.name), plan.basis] for plan, comparisons in predicted for line in totals(comparisons)
     ]
     pooled = [["**all**", *cells(line)[1:], ""] for line in totals(every, "all")]
-    return PAGE.format(
-        hosts=table(("data set", "host"), [[f"`{name}`", f"`{host}`"] for name, host in hosts.items()]),
-        fits=table(HEADING, lines),
-        files=table(HEADING, by_file(fitted)),
-        predictions=table((*HEADING, "from"), predictions + pooled),
-    )
+    return PREDICTED.format(predictions=table((*HEADING, "from"), lines + pooled))
 
 
 PAGE = """# The hosts of pcie-bench, simulated
 
 The data sets of pcie-bench (Neugebauer and others, SIGCOMM 2018) say what DMA takes on real machines: bandwidth by size, offset and window,
-latency by size, offset, window and cache state, and distributions of latency. Here every point of four machines in eight settings is simulated
+latency by size, offset, window and cache state, and distributions of latency. Here every point of {machines} in {settings} is simulated
 and laid beside what was measured. This page is written by the command that does it:
 `tlplab validate --markdown docs/studies/pcie-bench-hosts.md DATASET...`.
 
 The relative error of a bandwidth, of a median latency, or of a quantile of a distribution is given as its median, 95th percentile and maximum over
-the points. *Within a tick*: the share of latencies that are not further off than one step of the device's timestamps, 13.3 ns.
+the points. *Within a tick*: the share of latencies that are not further off than one step of the device's timestamps{tick}.
 
 ## Fitted
 
 {hosts}
-
-Each of these hosts was calibrated on the machine's latencies (`tlplab calibrate`; its profile names the measurement behind each value). Bandwidths
-fixed nothing of a host but how soon one page walk follows another.
-
+{calibrated}
 {fits}
 
 By file, over all data sets:
 
 {files}
 
-Where it is off most: reads of 407 to 1024 B, cold ones above all, which the machines do at one of two speeds and change between them within a run;
-writes with partial lines on the two older processors, which take half as long again there; reads of 256 B under page walks; windows just
-beyond the IO-TLB's reach or the share of the cache that devices fill, where a median jumps from one value to another.
-[nfp6000.md](nfp6000.md) says more.
+What the rules of the device do not give is in [nfp6000.md](nfp6000.md).
+"""
 
+CALIBRATED = """
+Each of these hosts was calibrated on the machine's latencies (`tlplab calibrate`; its profile names the measurement behind each value). Bandwidths
+fixed nothing of a host but how soon one page walk follows another.
+"""
+
+PREDICTED = """
 ## Predicted
 
-Nothing that a prediction is laid beside was used for it. A *bandwidth* is predicted from the machine's own latencies and a device whose
-figures were fitted on the writes of the other machines. Runs *without super-pages* are predicted from the machine's runs with the IOMMU off and the
-page walks of another machine. The rules of the device's engine (how it cuts, what waits for what) were found on all four machines, and are the same for
-each.
+Nothing that is fitted here was fitted to what a prediction is laid beside. A *bandwidth* is predicted from the machine's own latencies and a device of
+which two figures, what a write takes and each piece of it, were fitted on the writes of the other machines. Runs *without super-pages* are predicted
+from the machine's runs with the IOMMU off and the page walks of another machine. Not fitted here are the rules of the device's engine (how it cuts, what
+waits for what), all its other figures, and the figures of hosts that no calibration changes: they were found on the four machines of pcie-bench
+together, those laid beside included, and are the same for each.
 
 {predictions}
 """
