@@ -2,7 +2,9 @@
 
 mod host_memory;
 
-pub use host_memory::{CacheConfig, HostMemoryError, IommuConfig, JitterConfig, LINE, NumaConfig, WHOLE};
+pub use host_memory::{
+    CacheConfig, HostMemoryError, IommuConfig, JitterConfig, LARGEST_CACHE, LINE, NumaConfig, WHOLE,
+};
 pub use tlplab_config::enumerate::InterruptPolicy;
 pub use tlplab_datalink::FlowControl;
 use tlplab_transaction::CompletionPolicy;

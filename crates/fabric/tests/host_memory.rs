@@ -298,6 +298,14 @@ fn completions_carry_the_lines_that_are_there() {
     assert_eq!(ran(32, Some(ns(14)), fast / 8).1, 2);
 }
 
+/// A read of no bytes is answered when the line it names is there.
+#[test]
+fn a_read_of_nothing_waits_for_no_further_line() {
+    let nothing = LoadConfig { size: 0, ..load(10, PAGE, 64) };
+    let at_once = latency(nothing.clone(), |_| {}, |_| {});
+    assert_eq!(latency(nothing, |h| h.line_interval = Some(ns(14)), |_| {}), at_once);
+}
+
 /// A write is in memory when it is committed, and no earlier does a read behind it have its data, which were looked up meanwhile.
 #[test]
 fn a_read_waits_until_the_write_before_it_is_committed() {
@@ -323,6 +331,7 @@ fn impossible_hosts_are_refused() {
     };
     let cache = |cache| refused(&move |h: &mut HostConfig| h.cache = Some(cache));
     assert!(cache(CacheConfig { size: 1000, ..CACHE }).contains("a multiple of 1024 B"));
+    assert!(cache(CacheConfig { size: 8 << 40, ..CACHE }).contains("4 GiB"));
     assert!(cache(CacheConfig { ddio_ways: 17, ..CACHE }).contains("1 to 16 ways"));
     let iommu = |iommu| refused(&move |h: &mut HostConfig| h.iommu = Some(iommu));
     assert!(iommu(IommuConfig { page: 5000, ..IOMMU }).contains("5000 B"));

@@ -5,10 +5,13 @@ use tlplab_units::Duration;
 /// Bytes of a cache line.
 pub const LINE: u64 = 64;
 
+/// The largest cache in bytes: every line of it takes memory here.
+pub const LARGEST_CACHE: u64 = 4 << 30;
+
 /// The last-level cache that requests of devices look into before memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheConfig {
-    /// Size in bytes: a multiple of 64 times `ways`.
+    /// Size in bytes: a multiple of 64 times `ways`, at most [`LARGEST_CACHE`].
     pub size: u64,
     /// Lines of a set.
     pub ways: u16,
@@ -75,6 +78,9 @@ pub enum HostMemoryError {
         /// Lines of a set.
         ways: u16,
     },
+    /// A cache whose lines would fill the memory of the computer that simulates it.
+    #[error("a cache of {0} B is too large; {LARGEST_CACHE} B (4 GiB) is the most")]
+    CacheSize(u64),
     /// Devices may use more ways than there are, or none.
     #[error("devices may place lines in 1 to {ways} ways of this cache, not in {ddio}")]
     DeviceWays {
@@ -104,6 +110,9 @@ impl CacheConfig {
     /// What cannot.
     pub fn check(&self) -> Result<(), HostMemoryError> {
         let Self { size, ways, ddio_ways: ddio, .. } = *self;
+        if size > LARGEST_CACHE {
+            return Err(HostMemoryError::CacheSize(size));
+        }
         if ways == 0 || size == 0 || size % (LINE * u64::from(ways)) != 0 {
             return Err(HostMemoryError::Sets { size, ways });
         }

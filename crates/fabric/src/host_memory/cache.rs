@@ -106,6 +106,9 @@ impl Cache {
 
     /// The processor of another node writes, whose caches then have the lines.
     pub(super) fn written_elsewhere(&mut self, address: u64, bytes: u64) {
+        if self.lines.is_empty() {
+            return;
+        }
         for line in lines_of(address, bytes) {
             self.lines.remove(line);
         }

@@ -106,7 +106,9 @@ impl Iommu {
     /// As if the pages of an access had been translated, which is not counted.
     pub(super) fn touch(&mut self, address: u64, bytes: u64) {
         let last = (address + bytes.max(1) - 1) / self.config.page;
-        for page in address / self.config.page..=last {
+        // Of more pages than there are entries, only the last remain.
+        let first = (address / self.config.page).max((last + 1).saturating_sub(self.config.entries.into()));
+        for page in first..=last {
             if self.tlb.find(page).is_none() {
                 let slot = self.tlb.insert(page, self.config.entries);
                 self.ready[slot] = Time::ZERO;
@@ -161,6 +163,19 @@ mod tests {
         let interrupt = iommu.translate(at(331), None);
         assert!(interrupt.at_once && interrupt.behind.is_zero());
         assert_eq!((iommu.count().walks, iommu.count().hits), (5, 4));
+    }
+
+    /// Whatever was kept before, the last pages are, and the earlier of them make room first; only those are looked at, of however many.
+    #[test]
+    fn of_a_large_access_the_last_pages_are_kept() {
+        let mut iommu = Iommu::new(CONFIG);
+        iommu.touch(0, 4096);
+        iommu.touch(0, 1 << 62);
+        let last = (1 << 50) - 1;
+        // The walk of page 0 makes room for itself where the oldest of the last four was.
+        let pages = [last, last - 1, last - 2, 0, last - 3];
+        let walked = pages.map(|page| !iommu.translate(at(500), Some(page * 4096)).walked.is_zero());
+        assert_eq!(walked, [false, false, false, true, true]);
     }
 
     #[test]

@@ -84,7 +84,8 @@ impl Fabric {
             return self.drop_tlp(request);
         };
         let line = lines.pace.line;
-        let first = (line - (address % u64::from(line)) as u32).min(bytes);
+        // A read of nothing is answered by the line it names.
+        let first = (line - (address % u64::from(line)) as u32).min(bytes.max(1));
         lines.answers.push_back(Answer { request, completions, from: now, first, bytes, sent: 0 });
         self.try_transmit(egress);
     }
