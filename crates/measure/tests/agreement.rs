@@ -4,7 +4,8 @@ use tlplab_measure::{Case, ClosedForm, Interface, Machine, Setup, Simulator, Tar
 
 /// Latencies within a tick and 1 %; bandwidths within 3 %, of reads and writes in turn and of the NFP-6000, whose
 /// reads wait for their buffer, within 5 %: the closed form takes Acks and
-/// UpdateFCs to be as frequent as the specification's limits ask, and knows nothing of bursts.
+/// UpdateFCs to be as frequent as the specification's limits ask, and knows nothing of bursts. On a measured host, where
+/// the lines of a read come one by one, latencies are within 6 % and bandwidths within 8 %.
 #[test]
 fn closed_form_and_simulator_agree() {
     for (host, device, link) in [
@@ -12,10 +13,12 @@ fn closed_form_and_simulator_agree() {
         ("server", "ideal", "gen4 x4"),
         ("server", "netfpga", "gen3 x8"),
         ("server", "nfp6000", "gen3 x8"),
+        ("xeon-e5-2620v3", "nfp6000", "gen3 x8"),
     ] {
         let setup = Setup { host: host.into(), device: device.into(), link: link.into(), ..Setup::default() };
         let machine = Machine::new(&setup, &|path| Err(path.into())).unwrap();
         let targets: [&dyn Target; 2] = [&ClosedForm::new(machine.clone()), &Simulator::new(machine)];
+        let by_lines = host.starts_with("xeon");
         for test in [Test::LatRd, Test::LatWrrd, Test::BwRd, Test::BwWr, Test::BwRdwr] {
             for size in [8, 64, 128, 256, 300, 512, 1024, 2048] {
                 let interface =
@@ -26,10 +29,20 @@ fn closed_form_and_simulator_agree() {
                 let place = format!("{test:?} {size} on {host} {device}");
                 if test.is_latency() {
                     let [form, simulated] = [form, simulated].map(|m| m.latency.mean().unwrap());
-                    assert!((form - simulated).abs() < 1.0 + 0.01 * simulated, "{place}: {form} {simulated}");
+                    let within = if by_lines { 0.06 } else { 0.01 };
+                    assert!(
+                        (form - simulated).abs() < 1.0 + within * simulated,
+                        "{place}: {form} {simulated}"
+                    );
                 } else {
                     let [form, simulated] = [form, simulated].map(|m| m.bandwidth());
-                    let within = if test == Test::BwRdwr || device == "nfp6000" { 0.05 } else { 0.03 };
+                    let within = if by_lines {
+                        0.08
+                    } else if test == Test::BwRdwr || device == "nfp6000" {
+                        0.05
+                    } else {
+                        0.03
+                    };
                     assert!((form / simulated - 1.0).abs() < within, "{place}: {form} {simulated}");
                 }
             }
