@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterable
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tlplab import bench, cli
+from tlplab import _core, bench, cli
 from tlplab.bench import Case
 from tlplab.bench.result import CDF_COLUMNS
 
@@ -202,3 +203,16 @@ def test_a_cache_of_any_size_is_calibrated(tmp_path: Path, kib: int, ways: int) 
     assert (cache["ways"], 1 <= cache["ddio_ways"] <= ways) == (ways, True)
     for name in ("Intel Xeon", "Haswell:", "DDR"):
         assert name not in text, "nothing is said of a processor that nobody knows"
+
+
+@pytest.mark.parametrize("host", [name for name, _ in _core.hosts() if name.startswith("xeon")])
+def test_a_shipped_profile_says_what_the_simulator_gives(host: str) -> None:
+    said = re.search(
+        r"; 64 B read, cold, ns: measured [\d.]+, simulated ([\d.]+)$", dict(_core.hosts())[host], re.MULTILINE
+    )
+    assert said is not None
+    case = Case("lat_rd", 64, window=8 * KIB, pattern="random", cache="cold", count=500)
+    [result] = bench.run([case], host=host, device="nfp6000", link="gen3 x8")
+    assert result.latency is not None
+    # The profile's is an average over windows of up to 256 KiB, and over another course of the jitter.
+    assert result.latency.average_ns == pytest.approx(float(said[1]), abs=2)
