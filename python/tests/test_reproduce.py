@@ -121,7 +121,14 @@ def test_the_command_prints_the_rows_as_json(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
-    "arguments", [["gem6"], ["gem5", "--experiments", "/nowhere"], ["gem5", "--json", "/no/x.json"]]
+    "arguments",
+    [
+        ["gem6"],
+        ["gem5", "--experiments", "/nowhere"],
+        ["gem5", "--json", "/no/x.json"],
+        ["gem5", "--report", "x.pdf"],
+        ["pcie-bench", "--experiments", "experiments"],
+    ],
 )
 def test_bad_input_is_a_usage_error(arguments: list[str]) -> None:
     assert status(["reproduce", *arguments]) == 2

@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from tlplab import _core, catalog, lspci, outline, reproduce, summary
 from tlplab.bench.command import bench_command
 from tlplab.errors import ExperimentError, RunError
 from tlplab.measured import command as measured
 from tlplab.model_command import model_group
-from tlplab.outputs import check_outputs, write_text
+from tlplab.outputs import PAGES, check_ending, check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.reproduce import command
 from tlplab.session import Finished, finish, succeed
@@ -199,8 +200,15 @@ commands.add_command(bench_command)
 @click.option("--report", metavar="FILE.html", help="Write one self-contained page with the paper's figures as plots.")
 @click.option("--markdown", metavar="FILE|-", help="Write the study's page, as in docs/studies.")
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
+@click.pass_context
 def reproduce_(
-    study: str, experiments: str, json_file: str | None, report: str | None, markdown: str | None, quiet: bool
+    context: click.Context,
+    study: str,
+    experiments: str,
+    json_file: str | None,
+    report: str | None,
+    markdown: str | None,
+    quiet: bool,
 ) -> None:
     """Run the experiments of a published system again and lay them beside what was published.
 
@@ -215,7 +223,11 @@ def reproduce_(
     check_outputs(
         {"--json": json_file, "--report": report, "--markdown": markdown}, to_stdout={"--json", "--markdown"}, inputs={}
     )
+    if report is not None:
+        check_ending("--report", report, PAGES)
     chosen = reproduce.study(study)
+    if not chosen.runs() and context.get_parameter_source("experiments") is ParameterSource.COMMANDLINE:
+        raise click.UsageError(f"{study} has no experiments; leave --experiments out")
     place = command.experiments_of(chosen, experiments)
     outcomes = command.outcomes_of(chosen, place, quiet=quiet)
     rows = chosen.rows(outcomes)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from tlplab import _core
+
+PAGES = (".html", ".htm")
 
 
 def check_outputs(
@@ -34,6 +36,13 @@ def check_outputs(
         taken[place] = option
         if path != "-":
             check_file(option, Path(path))
+
+
+def check_ending(option: str, path: str, endings: Sequence[str]) -> None:
+    """Refuses a file whose name does not say what will be in it. Raises `click.UsageError`."""
+    if Path(path).suffix.lower() not in endings:
+        names = " or ".join(part for part in (", ".join(endings[:-1]), endings[-1]) if part)
+        raise click.UsageError(f"{option} {path}: name a file that ends in {names}")
 
 
 def check_file(option: str, path: Path) -> None:

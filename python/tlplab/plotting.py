@@ -6,9 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from tlplab.outputs import write_bytes
+from tlplab import outputs
 
 if TYPE_CHECKING:  # matplotlib takes a while to import: no command waits for it that draws nothing
     from matplotlib.figure import Figure
@@ -21,12 +19,11 @@ DOTS_PER_INCH = 130
 
 def check_ending(option: str, path: str) -> None:
     """Refuses a file that no plot can be. Raises `click.UsageError`."""
-    if Path(path).suffix.lower() not in ENDINGS:
-        raise click.UsageError(f"{option} {path}: name a file that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
+    outputs.check_ending(option, path, ENDINGS)
 
 
 def write_figure(path: str, figure: Figure) -> None:
     """Writes a figure as the ending of `path` says; a file is replaced whole or stays as it was."""
     drawn = io.BytesIO()
     figure.savefig(drawn, format=Path(path).suffix.lower().lstrip("."), dpi=DOTS_PER_INCH)
-    write_bytes(path, drawn.getvalue())
+    outputs.write_bytes(path, drawn.getvalue())
