@@ -16,7 +16,8 @@ import pytest
 from tlplab import cli
 from tlplab.bench import Case
 from tlplab.errors import DatasetError
-from tlplab.measured.compare import compare, quantile, summaries, summarise
+from tlplab.measured.command import show
+from tlplab.measured.compare import Summary, compare, quantile, summaries, summarise
 from tlplab.measured.dataset import DataSet, read_dataset
 from tlplab.measured.hosts import has_iommu
 from tlplab.measured.machine import Setting, setting_of
@@ -424,3 +425,13 @@ def test_writes_fix_the_device(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert 'passing = { start = "4.1' in output.read_text(encoding="utf-8")
     assert "dma.write.passing.chunk_time" in out
     assert [abs(float(left)) < 0.1 for left in re.findall(r"[+-]0\.\d\d$", out, re.MULTILINE)] == [True, True]
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_validate_fits_a_narrow_terminal(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    error = 1234.5
+    show([Summary("a-host", "lat_cmd_sweep_wrrd_rnd_64 64 B device-thrash", "latency", 12, error, error, error, None)])
+    assert "device-" in capsys.readouterr().out

@@ -77,9 +77,8 @@ class Sheet:
             beside = width - GAP - total([column for column in kept if not column.name])
             short = sum(min(widths[id(c)], SHORTEST_NAME if c.fold else width) + GAP for c in names) - GAP
             most = beside if beside >= short else round(width * NAMES_SHARE)
-            while total(names) > most:
-                widest = max((c for c in names if c.fold), key=lambda column: widths[id(column)])
-                widths[id(widest)] -= 1
+            while total(names) > most and (long := [c for c in names if c.fold and widths[id(c)] > 1]):
+                widths[id(max(long, key=lambda column: widths[id(column)]))] -= 1
         blocks: list[list[Column]] = [[]]
         for column in (column for column in kept if not column.name):
             if blocks[-1] and total([*names, *blocks[-1], column]) > width:

@@ -15,7 +15,7 @@ use crate::transactions::{Ending, TransactionRef};
 use std::collections::VecDeque;
 use tlplab_device::{DmaError, OpId};
 use tlplab_transaction::{Classes, CompletionError, Outcome, Outgoing, Payload, Progress, Requester};
-use tlplab_units::{FcClass, Time};
+use tlplab_units::{FcClass, LinkMode, Time};
 
 /// Whom a request of a requester belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +87,8 @@ pub(crate) struct Initiator {
 
 /// TLPs of a class that wait at the egress before the requester makes more: enough that the wire never waits for it.
 const STAGED: usize = 2;
+/// The same where a flit, of 236 bytes for TLPs (PCIe 6.0, section 4.2.3), takes all that wait: as many of the least size, and one.
+const STAGED_FOR_FLITS: usize = 236 / 12 + 2;
 
 impl Initiator {
     pub(crate) fn flow(&self, stream: u16) -> FlowId {
@@ -210,11 +212,15 @@ impl Fabric {
 
     fn room(&self, node: NodeId) -> Option<Classes> {
         let Node::EndPoint(end_point) = &self.nodes[node.index()] else { return Some(Classes::ALL) };
-        let (egress, source) = (&self.ports[end_point.port.index()].egress, end_point.source);
+        let (port, source) = (&self.ports[end_point.port.index()], end_point.source);
+        let (egress, staged) = match port.mode {
+            LinkMode::NonFlit => (&port.egress, STAGED),
+            LinkMode::Flit => (&port.egress, STAGED_FOR_FLITS),
+        };
         let mut room = Classes::NONE;
         let mut any = false;
         for class in [FcClass::Posted, FcClass::NonPosted] {
-            if egress.len_of(source, class) < STAGED {
+            if egress.len_of(source, class) < staged {
                 room = room.with(class);
                 any = true;
             }

@@ -82,7 +82,7 @@ fn reads_in_flight() {
     assert!((32.0..36.5).contains(&in_flight), "{in_flight}");
 }
 
-/// 51 ns more of latency cost what is limited by the read buffer 2 %, and nothing of what fills it.
+/// 51 ns more of latency cost what is limited by the read buffer 2 to 3 %, and nothing of what fills it.
 #[test]
 fn cold_lines() {
     let ratio = |size| {
@@ -90,6 +90,6 @@ fn cold_lines() {
         each(&Case { cache: Cache::Cold, ..case.clone() }) / each(&case)
     };
     let (partial, full) = (ratio(256), ratio(512));
-    assert!((1.012..1.03).contains(&partial), "256 B: {partial}");
+    assert!((1.012..1.035).contains(&partial), "256 B: {partial}");
     assert!((full - 1.0).abs() < 0.003, "512 B: {full}");
 }

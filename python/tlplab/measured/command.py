@@ -223,7 +223,7 @@ def show(lines: Sequence[Summary]) -> None:
         if number:
             console.print()
         sheet = Sheet(f"{host}: simulated against measured", [
-            Column("series", name=True, fold=False), Column("points"), Column("median"), Column("95 %"), Column("largest"),
+            Column("series", name=True), Column("points"), Column("median"), Column("95 %"), Column("largest"),
             Column("within\na tick"),
         ])  # fmt: skip
         of_host = [line for line in lines if line.host == host]

@@ -37,8 +37,8 @@ pub(super) enum Kind {
 pub(super) struct Transmitter {
     profile: Transmission,
     waiting: VecDeque<Request>,
-    /// The write that was given to the link and has not been accepted.
-    given: Option<Request>,
+    /// Writes that were given to the link and have not been accepted: one at a time, if a TLP takes time here.
+    given: VecDeque<Request>,
     /// A timer will tell when the way is free.
     busy: bool,
     /// Reads that have left, in their order, for who wants to know by which name they come back.
@@ -47,7 +47,7 @@ pub(super) struct Transmitter {
 
 impl Transmitter {
     pub(super) fn new(profile: Transmission) -> Self {
-        Self { profile, waiting: VecDeque::new(), given: None, busy: false, left: VecDeque::new() }
+        Self { profile, waiting: VecDeque::new(), given: VecDeque::new(), busy: false, left: VecDeque::new() }
     }
 
     pub(super) fn push(&mut self, cx: &mut Context<'_>, request: Request) {
@@ -57,13 +57,13 @@ impl Transmitter {
 
     /// What waits goes while the way is free.
     fn send(&mut self, cx: &mut Context<'_>) {
-        while !self.busy && self.given.is_none() {
+        while !self.busy && (self.given.is_empty() || self.profile.beat_time.is_zero()) {
             let Some(request) = self.waiting.pop_front() else { return };
             let Request { address, bytes, kind } = request;
             match kind {
                 Kind::Write { .. } => {
                     cx.dma_write(WRITES, address, Payload::Length(bytes));
-                    self.given = Some(request);
+                    self.given.push_back(request);
                 }
                 Kind::Read => {
                     self.left.push_back(cx.dma_read(READS, address, bytes));
@@ -83,9 +83,10 @@ impl Transmitter {
         }
     }
 
-    /// The link has accepted the write that it was given: was it the last of its operation?
+    /// The link has accepted the oldest write that it was given: was it the last of its operation?
     pub(super) fn accepted(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(Request { address, bytes, kind: Kind::Write { idle, last } }) = self.given.take() else {
+        let Some(Request { address, bytes, kind: Kind::Write { idle, last } }) = self.given.pop_front()
+        else {
             return false;
         };
         self.occupy(cx, (address + bytes).div_ceil(4) - address / 4, idle);
