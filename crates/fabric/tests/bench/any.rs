@@ -160,7 +160,7 @@ fn any_link() -> impl Strategy<Value = AnyLink> {
 }
 
 fn moves(most: usize) -> impl Strategy<Value = Vec<(bool, u16, u16)>> {
-    prop::collection::vec((any::<bool>(), 0u16..9000, 1u16..3000), 1..most)
+    prop::collection::vec((any::<bool>(), 0u16..9000, 0u16..3000), 1..most)
 }
 
 fn any_switch() -> impl Strategy<Value = AnySwitch> {
