@@ -70,7 +70,7 @@ fn check_profile(name: &str) -> Result<(), Problem> {
     Err(Problem::new(format!("there is no host profile \"{name}\"")).hint(suggest(
         name,
         names,
-        "host profiles",
+        "files end in .toml; host profiles",
     )))
 }
 

@@ -76,9 +76,10 @@ pub fn parse(name: &str, text: &str) -> Result<DeviceProfile, MeasureError> {
 
 /// Can a device be so?
 fn check(file: &File) -> Result<(), String> {
-    let (Some(_), Some(mrrs)) = (mps_of(file.link.mps), mrrs_of(file.link.mrrs)) else {
-        return Err("link.mps and link.mrrs are powers of two from 128B to 4096B".into());
-    };
+    let no_power =
+        |key: &str, bytes: u64| format!("link.{key} is {bytes}; it is a power of two from 128 B to 4096 B");
+    mps_of(file.link.mps).ok_or_else(|| no_power("mps", file.link.mps))?;
+    let mrrs = mrrs_of(file.link.mrrs).ok_or_else(|| no_power("mrrs", file.link.mrrs))?;
     let Dma { slots, alignment, read, write, transmission } = &file.dma;
     for (key, value, most) in [
         ("clock.hz", file.clock.hz, 1 << 40),

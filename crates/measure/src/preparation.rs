@@ -42,8 +42,8 @@ pub fn job(case: &Case) -> Job {
 pub fn prepare(fabric: &mut Fabric, host: &HostConfig, case: &Case) -> Result<(), MeasureError> {
     if case.node == Node::Remote {
         if host.numa.is_none() {
-            let why =
-                "the buffer cannot be on a remote node: this host has one; give it another with host.numa";
+            let why = "the buffer cannot be on a remote node: this host has one; \
+                       give it another with host.numa, as xeon-e5-2620v2 has";
             return Err(MeasureError::Unsupported(why.into()));
         }
         fabric.place_remote(BASE, case.window);

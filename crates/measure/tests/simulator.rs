@@ -73,6 +73,19 @@ fn mistakes_are_told() {
             .unwrap_err()
             .to_string();
     assert!(message.starts_with("device profile mine.toml:3: \"5\" is not a time"), "{message}");
+    let (_, ideal) = tlplab_measure::device::PROFILES[0];
+    for key in ["mps", "mrrs"] {
+        let spoilt = ideal.lines().map(|line| {
+            let spoil = line.starts_with(&format!("{key} ="));
+            if spoil { format!("{key} = \"300B\"\n") } else { format!("{line}\n") }
+        });
+        let message = tlplab_measure::device::parse("x.toml", &spoilt.collect::<String>()).unwrap_err();
+        let right =
+            format!("device profile x.toml: link.{key} is 300; it is a power of two from 128 B to 4096 B");
+        assert_eq!(message.to_string(), right);
+    }
+    let message = refuse(Setup { host: "/bin/ls".into(), ..Setup::default() });
+    assert!(message.contains("files end in .toml; host profiles are ideal"), "{message}");
     let case = Case { interface: tlplab_measure::Interface::Command, ..Case::new(Test::LatRd, 65) };
     let error = simulator("server", "nfp6000").run(&case, &mut |_| true).unwrap_err();
     assert!(matches!(error, MeasureError::Case(_)), "{error}");
