@@ -187,6 +187,31 @@ def test_what_cannot_be_calibrated_is_refused(
     assert not output.exists()
 
 
+@pytest.mark.parametrize("known", [True, False], ids=["host-warm reads", "nothing"])
+def test_a_cache_that_no_text_tells_of_is_measured_or_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], known: bool
+) -> None:
+    folder = Path(shutil.copytree(T630, tmp_path / "machine"))
+    (folder / "sys-cpuinfo.txt").unlink()
+    (folder / "sys-lstopo.txt").unlink()
+    if not known:
+        for name in ("lat_dma_details.csv", "lat_dma_details_cdf.csv"):
+            (folder / name).unlink()
+        for name in ("lat_dma_sweep_rd_rnd_64.csv", "lat_cmd_sweep_rd_rnd_64.csv"):
+            rows = (folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
+            (folder / name).write_text("".join(row for row in rows if "HWarm" not in row), encoding="utf-8")
+    output = tmp_path / "host.toml"
+    assert cli.status(["calibrate", str(folder), "-o", str(output)]) == 0
+    found = tomllib.loads(output.read_text(encoding="utf-8"))["host"]
+    shown = " ".join(capsys.readouterr().out.split())
+    if known:
+        # The machine has 15 MiB; reads of a window that the processor has touched find somewhat less there.
+        assert 12 <= int(found["cache"]["size"].removesuffix("MiB")) <= 16
+    else:
+        assert "cache" not in found
+    assert ("this host has none, and warm lines take what cold ones do." in shown) is not known
+
+
 @pytest.mark.parametrize(
     ("kib", "ways"),
     [(1024, 16), (1280, 20), (6144, 16), (8192, 16), (12288, 16), (15360, 20), (19712, 16), (45056, 16)],

@@ -28,6 +28,7 @@ CLOSE_SHARE = 1e-4
 # Ways of the last-level caches of servers, those of the measured machines first.
 WAYS = (20, 16, 12, 11, 8, 4, 2, 1)
 LINE = 64
+MIB = 1024**2
 
 
 @dataclass(frozen=True)
@@ -122,9 +123,10 @@ def start(sets: Sequence[tuple[DataSet, Labels]], base: DataSet, slots: int) -> 
         notes=tuple(notes),
         iommu=IOMMU[base.setting.iommu],
     )
-    size, ways = base.machine.cache_size, ways_of(base)
+    size = cache_size_of(base, labels)
+    ways = ways_of(base, size)
     if size is not None and ways is not None and any(one.key == "cache.hit" for one in observables):
-        profile = profile.with_value("cache.size", Value(size, "B", "sys-cpuinfo.txt"))
+        profile = profile.with_value("cache.size", size)
         profile = profile.with_value("cache.ways", ways)
         if not any(one.key == "cache.ddio_ways" for one in observables):
             few = min(2.0, ways.number)
@@ -132,6 +134,8 @@ def start(sets: Sequence[tuple[DataSet, Labels]], base: DataSet, slots: int) -> 
         observables = [replace(o, high=ways.number) if o.key == "cache.ddio_ways" else o for o in observables]
     else:
         observables = [one for one in observables if not one.key.startswith("cache.")]
+        unknown = "Neither a sys-cpuinfo.txt nor host-warm reads say how large the cache is: this host has none, and warm lines take what cold ones do."
+        profile = replace(profile, notes=(*profile.notes, unknown))
     for one in observables:
         first = one.bounded(one.first(one.measured(), profile.number))
         profile = profile.with_value(one.key, Value(first, one.unit, one.source))
@@ -144,10 +148,21 @@ def processor_of(data: DataSet) -> str:
     return " ".join(name.split()).removesuffix(" 0")
 
 
-def ways_of(data: DataSet) -> Value | None:
+def cache_size_of(data: DataSet, labels: Labels) -> Value | None:
+    """The cache's size: as the machine says, else as many MiB of a window that the processor has touched as random reads find there."""
+    if data.machine.cache_size is not None:
+        return Value(data.machine.cache_size, "B", "sys-cpuinfo.txt")
+    warm = observe.Reader(data, labels).first_of("lat_rd", "host-warm")
+    kept = observe.mostly_kept(warm, lambda point: point.average)
+    if kept is None:
+        return None
+    source = f"what host-warm reads find there; no sys-cpuinfo.txt ({observe.where(warm, data)})"
+    return Value(max(round(kept / MIB), 1) * MIB, "B", source)
+
+
+def ways_of(data: DataSet, size: Value | None) -> Value | None:
     """The cache's ways, which no file of a data set says: as many as its size can be made of."""
-    size = data.machine.cache_size
-    ways = next((one for one in WAYS if size and size % (LINE * one) == 0), None)
+    ways = next((one for one in WAYS if size is not None and size.number % (LINE * one) == 0), None)
     if ways is None:
         return None
     known = ways == WAYS[0] and "Xeon E5-" in processor_of(data)

@@ -311,3 +311,5 @@ def show_fitted(found: Calibration) -> None:
         measured = "–" if one.measured is None else f"{one.measured:.4g}"
         sheet.add(one.key, one.value.text().strip('"'), f"{one.source}; {one.figure}", measured, one.residual)
     sheet.print(console_for(sys.stdout))
+    for note in found.profile.notes:
+        click.echo(f"\n{note}")

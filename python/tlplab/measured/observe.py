@@ -125,6 +125,17 @@ def capacity(points: Sequence[Point], look: Look) -> float | None:
     return float(median((1 - share * top) * window for window, share in usable))
 
 
+def mostly_kept(points: Sequence[Point], look: Look) -> float | None:
+    """The most that is kept of a window, in bytes, among those of which more than half is."""
+    if not small(points) or not large(points):
+        return None
+    low, high = mean(small(points), look), mean(large(points)[-1:], look)
+    if high <= low:
+        return None
+    shares = [(point.case.window, (look(point) - low) / (high - low)) for point in points]
+    return max((1 - share) * window for window, share in shares if share < 0.5)
+
+
 def where(points: Sequence[Point], data: DataSet) -> str:
     """The file of some points of a data set."""
     files = dict.fromkeys(one.file for one in data.series for point in one.points if point in set(points))
