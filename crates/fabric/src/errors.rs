@@ -222,7 +222,7 @@ impl Fabric {
     ) {
         let (port, tlp) = (ingress.map(|(port, _)| port), ingress.map(|(_, tlp)| tlp));
         let kind = match outcome.progress().map(|p| p.error) {
-            Some(None | Some(CompletionError::RetryStatus)) => return,
+            Some(None | Some(CompletionError::RetryStatus | CompletionError::Undelivered { .. })) => return,
             Some(Some(CompletionError::Timeout { address, .. })) => {
                 let Some(port) = self.port_towards(node, address) else { return };
                 let function = self.requester_at(node, port);

@@ -442,7 +442,7 @@ pub(crate) fn ending_of(error: &CompletionError) -> Ending {
         CompletionError::UnsupportedRequest { .. } | CompletionError::RetryStatus => Ending::Unsupported,
         CompletionError::CompleterAbort { .. } => Ending::Aborted,
         CompletionError::Poisoned { .. } => Ending::Poisoned,
-        CompletionError::Timeout { .. } => Ending::TimedOut,
+        CompletionError::Timeout { .. } | CompletionError::Undelivered { .. } => Ending::TimedOut,
         CompletionError::Mismatch { .. } => Ending::Malformed,
     }
 }

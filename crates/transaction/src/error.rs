@@ -62,6 +62,16 @@ pub enum CompletionError {
         /// The time limit.
         after: Duration,
     },
+    /// What carries the TLPs says that the request did not arrive: a link that is down does not, a network may.
+    #[error("the request at {address:#x}, tag {tag}, was not delivered: {why}")]
+    Undelivered {
+        /// First byte that did not come.
+        address: u64,
+        /// Its tag.
+        tag: Tag,
+        /// What is known.
+        why: Undeliverable,
+    },
     /// A completion has the right ID but contradicts the request, and is malformed therefore (PCIe 5.0 §2.3.2).
     #[error(
         "malformed completion for tag {tag}: {field} is {found:#x}, expected {expected:#x} (PCIe 5.0 §2.3.2)"
@@ -76,6 +86,17 @@ pub enum CompletionError {
         /// What came.
         found: u32,
     },
+}
+
+/// Why a request did not reach its receiver over a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Undeliverable {
+    /// Nobody listens at that port (ICMP port unreachable, `ECONNREFUSED`).
+    #[error("nobody listens at its port there (connection refused)")]
+    PortRefused,
+    /// Nobody is at that address, or there is no way to it (`EHOSTUNREACH`, `ENETUNREACH`).
+    #[error("there is no way to that address (host unreachable)")]
+    HostUnreachable,
 }
 
 /// A field by which a completion is checked against its request.

@@ -40,7 +40,7 @@ pub mod tags;
 
 pub use bytes::Bytes;
 pub use completer::{Access, Completer, CompletionTlp, Completions, memory_access};
-pub use error::{CompletionError, Field, RequestError, Unexpected};
+pub use error::{CompletionError, Field, RequestError, Undeliverable, Unexpected};
 pub use ordering::{OrderedQueue, OrderingAttributes};
 pub use payload::{Payload, data_bytes, padding_before};
 pub use requester::{

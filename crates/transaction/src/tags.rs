@@ -69,6 +69,8 @@ impl Default for Quarantine {
 pub struct TagConfig {
     /// Width of the tag.
     pub bits: TagBits,
+    /// Leave this many of the lowest tags to others: requesters of one function that share nothing split its tags.
+    pub skip: u16,
     /// Use at most this many tags, from the lowest up; `None` for all.
     pub limit: Option<u16>,
     /// Which is next.
@@ -80,7 +82,12 @@ pub struct TagConfig {
 impl TagConfig {
     /// The number of tags: at least 1.
     pub fn count(&self) -> u16 {
-        self.limit.unwrap_or(u16::MAX).clamp(1, self.bits.count())
+        let most = self.bits.count().saturating_sub(self.skip).max(1);
+        self.limit.unwrap_or(u16::MAX).clamp(1, most)
+    }
+    /// The lowest tag.
+    pub fn first(&self) -> u16 {
+        self.bits.first() + self.skip.min(self.bits.count() - 1)
     }
 }
 
@@ -131,12 +138,12 @@ impl TagPool {
     }
     /// The position of `tag` in the pool, from 0; `None` if it belongs to someone else.
     pub fn index(&self, tag: Tag) -> Option<usize> {
-        let index = tag.value().checked_sub(self.config.bits.first())?;
+        let index = tag.value().checked_sub(self.config.first())?;
         (index < self.capacity()).then_some(usize::from(index))
     }
     /// The tag at a position.
     pub fn tag(&self, index: usize) -> Tag {
-        Tag::new(self.config.bits.first() + index as u16).expect("every pool fits 14 bits")
+        Tag::new(self.config.first() + index as u16).expect("every pool fits 14 bits")
     }
 
     /// Takes a free tag; `None` if there is none.
@@ -183,6 +190,11 @@ impl TagPool {
     /// When the next rest ends.
     pub fn deadline(&self) -> Option<Time> {
         self.rests.front().map(|&(end, _)| end)
+    }
+
+    /// When each rest ends.
+    pub(crate) fn ends(&mut self) -> impl Iterator<Item = &mut Time> {
+        self.rests.iter_mut().map(|(end, _)| end)
     }
 
     /// Frees one tag whose rest is over by `now`, and names it.

@@ -70,7 +70,13 @@ fn setup() -> impl Strategy<Value = Setup> {
 
 impl Setup {
     fn requester(&self, quarantine: Quarantine, timeout: Option<Duration>) -> Requester<usize> {
-        let tags = TagConfig { limit: Some(self.tags), order: self.order, quarantine, bits: TagBits::Eight };
+        let tags = TagConfig {
+            skip: 0,
+            limit: Some(self.tags),
+            order: self.order,
+            quarantine,
+            bits: TagBits::Eight,
+        };
         Requester::new(RequesterConfig {
             tags,
             mps: Mps::new(self.mps).unwrap(),
@@ -161,6 +167,7 @@ proptest! {
                     prop_assert!(results.insert(progress.op, result.unwrap()).is_none());
                 }
                 Outcome::Unexpected(why) => prop_assert!(false, "{}", why),
+                Outcome::Again(_) => prop_assert!(false, "nothing is retried"),
             }
             if over { live.swap_remove(index); }
         }

@@ -4,10 +4,17 @@
 //! receiver's, tells the tag; how it does so changed twice ([`PortScheme`]).
 
 use crate::{Error, Problem, tlp};
+use core::ops::RangeInclusive;
 use tlplab_units::Duration;
 
 /// Bytes before the TLP.
 pub const HEADER_BYTES: usize = 6;
+
+/// Ports of what the device issued: the first plus the tag.
+pub const DEVICE_PORTS: RangeInclusive<u16> = 0x3000..=0x30FF;
+
+/// Ports of what the host issued: the first plus the tag's low four bits.
+pub const HOST_PORTS: RangeInclusive<u16> = 0x4000..=0x400F;
 
 const SECTION: &str = "NetTLP header (NSDI 2020)";
 

@@ -46,6 +46,8 @@ pub(super) struct Slot {
     pub(super) sent: Time,
     /// Poisoned data came; the remaining completions are still awaited.
     pub(super) error: Option<CompletionError>,
+    /// How often it may still be issued again.
+    pub(super) retries: u8,
     previous: u16,
     next: u16,
 }
@@ -66,9 +68,15 @@ impl Slot {
         no_snoop: false,
         sent: Time::ZERO,
         error: None,
+        retries: 0,
         previous: NONE,
         next: NONE,
     };
+
+    /// The same request, issued again at `sent`.
+    pub(super) fn again(self, sent: Time) -> Self {
+        Self { sent, retries: self.retries - 1, ..self }
+    }
 
     /// The slot of a non-posted request that leaves now; `offset` is its place in the operation.
     pub(super) fn new(repr: &Repr, operation: u32, offset: u64, sent: Time) -> Self {
@@ -138,6 +146,11 @@ impl InFlight {
     /// When the oldest runs out of time.
     pub(super) fn deadline(&self, limit: Duration) -> Option<Time> {
         self.oldest().map(|index| self.slots[index].sent + limit)
+    }
+
+    /// When each was sent.
+    pub(super) fn times(&mut self) -> impl Iterator<Item = &mut Time> {
+        self.slots.iter_mut().map(|slot| &mut slot.sent)
     }
 
     pub(super) fn insert(&mut self, index: usize, slot: Slot) {

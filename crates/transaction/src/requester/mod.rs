@@ -19,7 +19,7 @@ use crate::error::{CompletionError, RequestError};
 use crate::payload::{Payload, data_bytes};
 use crate::split::{RequestChunks, RequestPolicy, split_request};
 use crate::tags::{TagConfig, TagPool};
-use inflight::{InFlight, Slot, State};
+use inflight::{Answer, InFlight, Slot, State};
 pub use receive::{Outcome, Progress};
 use std::collections::VecDeque;
 use tlplab_units::{Bdf, Duration, FcClass, Mps, Mrrs, Tag, Time};
@@ -40,6 +40,9 @@ pub struct RequesterConfig {
     pub split: RequestPolicy,
     /// Time limit of a request from the moment it leaves; `None` to wait forever.
     pub completion_timeout: Option<Duration>,
+    /// How often a memory read that was not answered in time is issued again, under another tag, for what is still missing. PCI
+    /// Express does not lose requests, so 0 there; over a network that does, only where reads have no side effects.
+    pub retries: u8,
     /// Attributes of the memory requests of every stream that has none of its own.
     pub attributes: Attributes,
 }
@@ -57,6 +60,7 @@ impl RequesterConfig {
             mrrs: Mrrs::ALL[2],
             split: RequestPolicy::Aligned,
             completion_timeout: Some(Duration::from_ms(50)),
+            retries: 0,
             attributes: Attributes::default(),
         }
     }
@@ -165,6 +169,8 @@ pub struct Requester<T> {
     operations: Vec<Operation<T>>,
     free_operations: Vec<u32>,
     flight: InFlight,
+    /// Reads to be issued again, before anything else.
+    again: VecDeque<Slot>,
 }
 
 impl<T: Copy> Requester<T> {
@@ -181,6 +187,7 @@ impl<T: Copy> Requester<T> {
             queued: [0; 2],
             operations: Vec::new(),
             free_operations: Vec::new(),
+            again: VecDeque::new(),
         }
     }
 
@@ -211,11 +218,13 @@ impl<T: Copy> Requester<T> {
     }
     /// Has it nothing to send and nothing to wait for?
     pub fn is_idle(&self) -> bool {
-        self.queued() == 0 && self.in_flight() == 0
+        self.queued() == 0 && self.in_flight() == 0 && self.again.is_empty()
     }
     /// Could a non-posted request go, were there a free tag?
     pub fn blocked_on_tags(&self) -> bool {
-        self.queued[1] > 0 && self.tags.free() == 0 && self.streams.iter().any(Stream::non_posted_is_next)
+        self.tags.free() == 0
+            && (!self.again.is_empty()
+                || self.queued[1] > 0 && self.streams.iter().any(Stream::non_posted_is_next))
     }
 
     /// Memory requests of `stream` have these attributes from now on: traffic class, relaxed ordering, no snoop and so on.
@@ -319,13 +328,17 @@ impl<T: Copy> Requester<T> {
     pub fn poll_request(&mut self, now: Time, room: impl Into<Classes>) -> Option<Outgoing<T>> {
         let room = room.into();
         let posted = room.contains(FcClass::Posted) && self.queued[0] > 0;
-        let mut non_posted = room.contains(FcClass::NonPosted) && self.queued[1] > 0;
+        let waiting = self.queued[1] > 0 || !self.again.is_empty();
+        let mut non_posted = room.contains(FcClass::NonPosted) && waiting;
         if non_posted && self.tags.free() == 0 {
             self.wake(now);
             non_posted = self.tags.free() > 0;
         }
         if !posted && !non_posted {
             return None;
+        }
+        if non_posted && let Some(slot) = self.again.pop_front() {
+            return Some(self.send_again(now, slot));
         }
         let count = self.streams.len();
         for turn in (self.turn..count).chain(0..self.turn) {
@@ -359,6 +372,7 @@ impl<T: Copy> Requester<T> {
             stream.non_posted.clear();
         }
         self.queued = [0; 2];
+        self.again.clear();
         while let Some(index) = self.flight.oldest() {
             self.flight.remove(index, State::Resting);
             self.tags.quarantine(now, self.tags.tag(index));
@@ -377,6 +391,17 @@ impl<T: Copy> Requester<T> {
         self.cancel_all(now, cancelled);
         self.tags = TagPool::new(self.config.tags);
         self.flight = InFlight::new(self.tags.capacity());
+    }
+
+    /// The origin of time moves: every instant that is stored is now `by` earlier, or at zero if it was less.
+    pub fn rebase(&mut self, by: Duration) {
+        let earlier = |time: &mut Time| *time = Time::ZERO + time.saturating_since(Time::ZERO + by);
+        for queued in self.streams.iter_mut().flat_map(|s| s.posted.iter_mut().chain(&mut s.non_posted)) {
+            earlier(&mut queued.submitted);
+        }
+        self.operations.iter_mut().for_each(|operation| earlier(&mut operation.submitted));
+        self.flight.times().chain(self.again.iter_mut().map(|slot| &mut slot.sent)).for_each(earlier);
+        self.tags.ends().for_each(earlier);
     }
 
     fn stream(&mut self, stream: u16) -> &mut Stream<T> {
@@ -461,6 +486,7 @@ impl<T: Copy> Requester<T> {
                 (repr, address, bytes, 0, true)
             }
         };
+        let is_read = matches!(queued.work, Work::Read(_));
         let payload = match &queued.payload {
             Some(payload) if repr.payload_dw() > 0 => Some(payload.slice(offset, data_bytes(&repr).into())),
             _ => None,
@@ -472,12 +498,41 @@ impl<T: Copy> Requester<T> {
         }
         if class == FcClass::NonPosted {
             let index = self.tags.index(tag).expect("a tag of the pool");
-            self.flight.insert(index, Slot::new(&repr, operation, offset, now));
+            let mut slot = Slot::new(&repr, operation, offset, now);
+            slot.retries = if is_read { self.config.retries } else { 0 };
+            self.flight.insert(index, slot);
             let record = &mut self.operations[operation as usize];
             record.outstanding += 1;
             record.all_sent = last_of_op;
         }
         Outgoing { repr, op, stream: number, address, bytes, offset, payload, last_of_op, submitted }
+    }
+
+    /// Issues a read again, for what is still missing, under a tag that is free.
+    fn send_again(&mut self, now: Time, slot: Slot) -> Outgoing<T> {
+        let tag = self.tags.alloc().expect("a free tag");
+        let operation = &self.operations[slot.operation as usize];
+        let (op, stream) =
+            (operation.token.expect("an operation lives as long as its requests"), operation.stream);
+        let bytes =
+            if slot.answer == (Answer::Memory { locked: false, zero_length: true }) { 0 } else { slot.left };
+        let repr = Repr::mem_read(TransactionId::new(self.config.id, tag), slot.address, bytes)
+            .and_then(|repr| repr.with_attributes(self.streams[usize::from(stream)].attributes));
+        let repr = repr.expect("what is left of a valid read is one");
+        let index = self.tags.index(tag).expect("a tag of the pool");
+        let outgoing = Outgoing {
+            repr,
+            op,
+            stream,
+            address: slot.address,
+            bytes,
+            offset: slot.offset,
+            payload: None,
+            last_of_op: false,
+            submitted: operation.submitted,
+        };
+        self.flight.insert(index, slot.again(now));
+        outgoing
     }
 
     /// Frees the tags that have rested long enough.

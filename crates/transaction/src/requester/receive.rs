@@ -2,7 +2,7 @@
 
 use super::inflight::{Answer, Slot, State};
 use super::{Operation, Requester};
-use crate::error::{CompletionError, Field, Unexpected};
+use crate::error::{CompletionError, Field, Undeliverable, Unexpected};
 use crate::payload::Payload;
 use tlplab_units::{FcClass, Tag, Time};
 use tlplab_wire::tlp::{Completion, CompletionStatus, Kind, Repr};
@@ -14,6 +14,8 @@ pub enum Outcome<T> {
     Partial(Progress<T>),
     /// The request is over; others of its operation are not.
     RequestDone(Progress<T>),
+    /// The request was not answered in time and will be issued again ([`RequesterConfig::retries`](super::RequesterConfig::retries)).
+    Again(Progress<T>),
     /// The operation is over: all its data, or its first error once nothing of it is in flight. A length-only completion
     /// among its completions makes the result a [`Payload::Length`].
     OperationDone(Progress<T>, Result<Payload, CompletionError>),
@@ -25,9 +27,10 @@ impl<T> Outcome<T> {
     /// The progress of an operation, if one was touched.
     pub fn progress(&self) -> Option<&Progress<T>> {
         match self {
-            Self::Partial(progress) | Self::RequestDone(progress) | Self::OperationDone(progress, _) => {
-                Some(progress)
-            }
+            Self::Partial(progress)
+            | Self::RequestDone(progress)
+            | Self::Again(progress)
+            | Self::OperationDone(progress, _) => Some(progress),
             Self::Unexpected(_) => None,
         }
     }
@@ -101,8 +104,26 @@ impl<T: Copy> Requester<T> {
             return None;
         }
         let index = self.flight.oldest()?;
-        let (address, tag) = (self.flight.get(index).address, self.tags.tag(index));
-        Some(self.abandon(now, index, CompletionError::Timeout { address, tag, after }))
+        let (&slot, tag) = (self.flight.get(index), self.tags.tag(index));
+        let address = slot.address;
+        let error = CompletionError::Timeout { address, tag, after };
+        let failed = slot.error.is_some() || self.operations[slot.operation as usize].error.is_some();
+        if failed || slot.retries == 0 {
+            return Some(self.abandon(now, index, error));
+        }
+        let progress = self.progress(index, address, 0, Some(error));
+        self.flight.remove(index, State::Resting);
+        self.tags.quarantine(now, tag);
+        self.again.push_back(slot);
+        Some(Outcome::Again(progress))
+    }
+
+    /// What carries the TLPs says that the request with this tag did not arrive: gives it up, if it is in flight. Its tag rests, for the
+    /// news may be about an earlier one.
+    pub fn handle_undelivered(&mut self, now: Time, tag: Tag, why: Undeliverable) -> Option<Outcome<T>> {
+        let index = self.tags.index(tag).filter(|&index| self.flight.get(index).state == State::Live)?;
+        let address = self.flight.get(index).address;
+        Some(self.abandon(now, index, CompletionError::Undelivered { address, tag, why }))
     }
 
     /// A completion that fits its request.

@@ -1,0 +1,264 @@
+//! The completer half: reads of the host, from their arrival to the last completion.
+
+use super::event::AnswerToken;
+use std::collections::VecDeque;
+use tlplab_device::Refusal;
+use tlplab_transaction::{Completer, CompletionTlp, Completions, Payload};
+use tlplab_wire::tlp::{CompletionStatus, Repr, Span};
+
+/// Reads that may wait for the device or for being sent. A host has at most 256 tags; several of them behind one adapter have more.
+const MOST: usize = 1024;
+
+/// The bytes that a request means, run by run: all but a request of one or two doublewords is one run (PCIe 5.0 §2.2.5).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Runs {
+    address: u64,
+    /// Of one or two doublewords: a bit for each byte. Of more: nothing.
+    enabled: u8,
+    /// Of more: what is enabled is one run.
+    whole: Option<u32>,
+}
+
+impl Runs {
+    pub(super) fn of(span: Span) -> Self {
+        let (first, last) = (span.enables().first(), span.enables().last());
+        match span.length().dw() {
+            dw @ 1..=2 if !span.is_zero_length() => {
+                let enabled = if dw == 1 { first } else { last << 4 | first };
+                Self { address: span.address(), enabled, whole: None }
+            }
+            _ => {
+                let bytes = if span.is_zero_length() { 0 } else { span.byte_count() };
+                Self { address: span.first_byte(), enabled: 0, whole: Some(bytes) }
+            }
+        }
+    }
+
+    /// The run of that number.
+    fn nth(self, number: usize) -> Option<(u64, u32)> {
+        Iterator::nth(&mut { self }, number)
+    }
+    /// Is there only one?
+    fn is_single(self) -> bool {
+        let ones = self.enabled >> self.enabled.trailing_zeros().min(7);
+        self.whole.is_some() || ones.leading_zeros() + ones.trailing_ones() == 8
+    }
+    /// The first enabled byte.
+    fn first_byte(self) -> u64 {
+        self.nth(0).map_or(self.address, |(address, _)| address)
+    }
+    /// Bytes from the first to the last enabled one.
+    fn reach(self) -> u32 {
+        self.whole.unwrap_or_else(|| 8 - self.enabled.leading_zeros() - self.enabled.trailing_zeros())
+    }
+}
+
+impl Iterator for Runs {
+    type Item = (u64, u32);
+    fn next(&mut self) -> Option<(u64, u32)> {
+        if let Some(bytes) = self.whole.take() {
+            return Some((self.address, bytes));
+        }
+        if self.enabled == 0 {
+            return None;
+        }
+        let start = self.enabled.trailing_zeros();
+        let bytes = (self.enabled >> start).trailing_ones();
+        self.enabled &= !((((1u16 << bytes) - 1) << start) as u8);
+        Some((self.address + u64::from(start), bytes))
+    }
+}
+
+/// Why an answer was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    /// It was answered before, or forgotten in a reset.
+    #[error("the read was answered already, or a reset has ended it")]
+    Over,
+    /// Too many or too few bytes.
+    #[error("the read is for {expected} B, and the answer has {found} B")]
+    Length {
+        /// What the host asked for.
+        expected: u32,
+        /// What was given.
+        found: u64,
+    },
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Free,
+    /// The device has not answered every run yet.
+    Waiting {
+        request: Repr,
+        runs: Runs,
+        /// A bit for each run that waits.
+        open: u8,
+        /// Of several runs, what has come, with zeros between.
+        gathered: Vec<u8>,
+        refusal: Option<Refusal>,
+    },
+    /// Completions with data.
+    Sending {
+        completions: Completions,
+        next: CompletionTlp,
+        data: Payload,
+    },
+    /// One completion that tells of an error.
+    Refused {
+        completion: Repr,
+    },
+}
+
+#[derive(Clone, Debug)]
+struct Slot {
+    generation: u16,
+    port: u16,
+    state: State,
+}
+
+/// A completion to be sent.
+pub(super) struct Answer {
+    pub(super) port: u16,
+    pub(super) repr: Repr,
+    pub(super) data: Payload,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Answers {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    ready: VecDeque<u32>,
+}
+
+impl Answers {
+    /// Keeps a read that came to `port`, in so many runs, until they are answered; `None` when too many wait.
+    pub(super) fn keep(&mut self, port: u16, request: Repr, runs: Runs) -> Option<AnswerToken> {
+        let open = (1 << runs.count()) - 1;
+        let state = State::Waiting { request, runs, open, gathered: Vec::new(), refusal: None };
+        self.insert(port, state)
+    }
+
+    /// Refuses a request that nobody is asked about; `false` when too many wait.
+    pub(super) fn refuse(&mut self, port: u16, completion: Repr) -> bool {
+        let token = self.insert(port, State::Refused { completion });
+        self.ready.extend(token.map(|token| token.slot));
+        token.is_some()
+    }
+
+    fn insert(&mut self, port: u16, state: State) -> Option<AnswerToken> {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None if self.slots.len() < MOST => {
+                self.slots.push(Slot { generation: 0, port, state: State::Free });
+                self.slots.len() as u32 - 1
+            }
+            None => return None,
+        };
+        let place = &mut self.slots[slot as usize];
+        (place.port, place.state) = (port, state);
+        Some(AnswerToken { slot, part: 0, generation: place.generation })
+    }
+
+    /// The device answers.
+    pub(super) fn answer(
+        &mut self,
+        completer: &Completer,
+        token: AnswerToken,
+        result: Result<Payload, Refusal>,
+    ) -> Result<(), AnswerError> {
+        let slot = self.slots.get_mut(token.slot as usize).filter(|slot| slot.generation == token.generation);
+        let Some(Slot { state, .. }) = slot else { return Err(AnswerError::Over) };
+        let State::Waiting { request, runs, open, gathered, refusal } = state else {
+            return Err(AnswerError::Over);
+        };
+        let run = runs.nth(usize::from(token.part)).filter(|_| *open >> token.part & 1 == 1);
+        let Some((address, bytes)) = run else { return Err(AnswerError::Over) };
+        let mut data = Payload::EMPTY;
+        match result {
+            Err(why) => *refusal = refusal.or(Some(why)),
+            Ok(found) if found.len() != u64::from(bytes) => {
+                return Err(AnswerError::Length { expected: bytes, found: found.len() });
+            }
+            Ok(found) if runs.is_single() => data = found,
+            Ok(found) => {
+                gathered.resize(runs.reach() as usize, 0);
+                let start = (address - runs.first_byte()) as usize;
+                if let Some(found) = found.bytes() {
+                    gathered[start..start + found.len()].copy_from_slice(found);
+                }
+            }
+        }
+        *open &= !(1 << token.part);
+        if *open != 0 {
+            return Ok(());
+        }
+        if !gathered.is_empty() {
+            data = std::mem::take(gathered).into();
+        }
+        *state = finished(completer, request, *refusal, data);
+        self.ready.push_back(token.slot);
+        Ok(())
+    }
+
+    /// The next completion to be sent.
+    pub(super) fn next(&mut self) -> Option<Answer> {
+        let index = *self.ready.front()?;
+        let slot = &mut self.slots[index as usize];
+        let port = slot.port;
+        let (repr, data, last) = match &mut slot.state {
+            State::Refused { completion } => (*completion, Payload::EMPTY, true),
+            State::Sending { completions, next, data } => {
+                let now = *next;
+                let part = data.slice(now.offset.into(), now.bytes.into());
+                match completions.next() {
+                    Some(following) => *next = following,
+                    None => debug_assert!(now.last),
+                }
+                (now.repr, part, now.last)
+            }
+            State::Free | State::Waiting { .. } => unreachable!("only what is answered is ready"),
+        };
+        if last {
+            self.ready.pop_front();
+            self.release(index);
+        }
+        Some(Answer { port, repr, data })
+    }
+
+    /// Reads that wait for the device, and answers that wait for being sent.
+    pub(super) fn kept(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        self.ready.clear();
+        for index in 0..self.slots.len() as u32 {
+            if !matches!(self.slots[index as usize].state, State::Free) {
+                self.release(index);
+            }
+        }
+    }
+
+    fn release(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        slot.state = State::Free;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(index);
+    }
+}
+
+fn finished(completer: &Completer, request: &Repr, refusal: Option<Refusal>, data: Payload) -> State {
+    let status = match refusal {
+        None => {
+            let mut completions = completer.succeed(request);
+            let next = completions.next().expect("a read has a completion");
+            return State::Sending { completions, next, data };
+        }
+        Some(Refusal::UnsupportedRequest) => CompletionStatus::UnsupportedRequest,
+        Some(Refusal::CompleterAbort) => CompletionStatus::CompleterAbort,
+    };
+    let completion = completer.refuse(request, status).expect("a read wants a completion");
+    State::Refused { completion }
+}

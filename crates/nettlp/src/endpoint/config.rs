@@ -1,0 +1,137 @@
+//! What an end point is allowed to do, and its share of the ports.
+
+use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
+use tlplab_transaction::{Quarantine, RequestPolicy, RequesterConfig, TagConfig};
+use tlplab_units::{Bdf, Duration, Mps, Mrrs, Rcb};
+use tlplab_wire::nettlp::{DEVICE_PORTS, HOST_PORTS};
+use tlplab_wire::tlp::Attributes;
+
+/// How an [`Endpoint`](super::Endpoint) is set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointConfig {
+    /// The adapter's address. What comes from elsewhere is counted and ignored.
+    pub adapter: Ipv4Addr,
+    /// The ID under which the device issues requests, and completes those of the host.
+    pub requester: Bdf,
+    /// The tags of its requests, each of which is a UDP port, 0x3000 + tag. Lanes of one device have disjoint ones.
+    pub tags: RangeInclusive<u8>,
+    /// The low four bits of the tags of host requests that it answers, one bit each: UDP ports 0x4000 + number.
+    pub host_ports: u16,
+    /// Max_Payload_Size: limit of a write and of a completion.
+    pub mps: Mps,
+    /// Max_Read_Request_Size: limit of a read.
+    pub mrrs: Mrrs,
+    /// Read Completion Boundary: where answers to the host's reads are cut.
+    pub rcb: Rcb,
+    /// Where transfers are cut into requests.
+    pub split: RequestPolicy,
+    /// Attributes of its memory requests.
+    pub attributes: Attributes,
+    /// Time limit of a request from the moment it leaves.
+    pub completion_timeout: Duration,
+    /// How long the tag of a request that was given up rests, so that its late completions are nobody's data: longer than a
+    /// datagram lives in the network.
+    pub quarantine: Duration,
+    /// Whether reads that were not answered are asked for again.
+    pub retry: Retry,
+    /// The memory that the host may access here. A request that is not wholly inside one of them is answered with UR at once.
+    pub windows: Vec<Window>,
+}
+
+/// Whether a request that was not answered in time is issued again, under another tag.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Retry {
+    /// Never: the device cannot know whether the read had a side effect.
+    #[default]
+    Never,
+    /// Each memory read at most so many times: the memory behind it has no side effects. Writes never are: nobody answers them.
+    Reads(u8),
+}
+
+/// A range of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// First byte.
+    pub base: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+impl Window {
+    /// Every address (but the last byte of 64 bits).
+    pub const EVERYTHING: Self = Self { base: 0, size: u64::MAX };
+
+    /// Does it hold all of these bytes? Of none, their address.
+    pub const fn contains(self, address: u64, bytes: u32) -> bool {
+        let bytes = if bytes == 0 { 1 } else { bytes as u64 };
+        address >= self.base && address - self.base < self.size && bytes <= self.size - (address - self.base)
+    }
+}
+
+impl EndpointConfig {
+    /// All tags and ports, MPS 256 and MRRS 512 as the published system's host has them, completions cut at 128 bytes, 50 ms for a
+    /// completion and for a tag's rest, no retries, nothing that the host may access.
+    pub fn new(adapter: Ipv4Addr, requester: Bdf) -> Self {
+        Self {
+            adapter,
+            requester,
+            tags: 0..=255,
+            host_ports: u16::MAX,
+            mps: Mps::ALL[1],
+            mrrs: Mrrs::ALL[2],
+            rcb: Rcb::ALL[1],
+            split: RequestPolicy::Aligned,
+            attributes: Attributes::default(),
+            completion_timeout: Duration::from_ms(50),
+            quarantine: Duration::from_ms(50),
+            retry: Retry::Never,
+            windows: Vec::new(),
+        }
+    }
+
+    /// The share of lane `lane` of `lanes` (at most 16): consecutive tags, every so manieth port for the host's requests.
+    ///
+    /// # Panics
+    /// `lane` is not below `lanes`, or there are fewer tags than lanes.
+    #[must_use]
+    pub fn lane(&self, lane: u8, lanes: u8) -> Self {
+        let (first, count) = (u16::from(*self.tags.start()), self.tags.len() as u16);
+        let (lane, lanes) = (u16::from(lane), u16::from(lanes));
+        assert!(lane < lanes && lanes <= count.min(16), "lane {lane} of {lanes}, with {count} tags");
+        let start = first + count * lane / lanes;
+        let end = first + count * (lane + 1) / lanes - 1;
+        let host_ports = (0..16).filter(|port| port % lanes == lane).fold(0, |set, port| set | 1 << port);
+        let tags = start as u8..=end as u8;
+        Self { tags, host_ports: self.host_ports & host_ports, ..self.clone() }
+    }
+
+    /// The UDP ports that the transport opens.
+    pub fn ports(&self) -> impl Iterator<Item = u16> {
+        let host = HOST_PORTS.filter(|port| self.answers(*port));
+        self.tags.clone().map(|tag| DEVICE_PORTS.start() + u16::from(tag)).chain(host)
+    }
+
+    /// Does it answer the host's requests that come to this port?
+    pub(super) fn answers(&self, port: u16) -> bool {
+        HOST_PORTS.contains(&port) && self.host_ports >> (port - HOST_PORTS.start()) & 1 == 1
+    }
+
+    pub(super) fn requester(&self) -> RequesterConfig {
+        let tags = TagConfig {
+            skip: u16::from(*self.tags.start()),
+            limit: Some(self.tags.len() as u16),
+            quarantine: Quarantine::For(self.quarantine),
+            ..TagConfig::default()
+        };
+        RequesterConfig {
+            tags,
+            mps: self.mps,
+            mrrs: self.mrrs,
+            split: self.split,
+            completion_timeout: Some(self.completion_timeout),
+            attributes: self.attributes,
+            ..RequesterConfig::new(self.requester)
+        }
+    }
+}

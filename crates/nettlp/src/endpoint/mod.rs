@@ -1,0 +1,373 @@
+//! A software device's end of NetTLP: a requester and a completer behind one adapter.
+//!
+//! * **Requester**: [`read`](Endpoint::read) and [`write`](Endpoint::write) take transfers of any length; they leave as requests cut by
+//!   MRRS, MPS and 4 KiB, each read under a tag of its own, and come back as one [`Event`]. What is matched is requester ID and tag, and
+//!   byte count and lower address with what is still missing. The rules are those of [`Requester`].
+//! * **Completer**: the host's reads and writes inside the [windows](EndpointConfig::windows) are events; reads are answered by
+//!   [`answer`](Endpoint::answer), cut by MPS and RCB. Outside, a read gets UR at once.
+//!
+//! ```
+//! use std::net::{Ipv4Addr, SocketAddrV4};
+//! use tlplab_nettlp::endpoint::*;
+//! use tlplab_nettlp::{Datagram, Engine, MAX_DATAGRAM};
+//! use tlplab_units::{Bdf, Time};
+//!
+//! let adapter = Ipv4Addr::new(127, 0, 0, 2);
+//! let mut device = Endpoint::new(EndpointConfig::new(adapter, Bdf(0x1B00)));
+//! device.read(Time::ZERO, "my read", 0xA000_0000, 4).unwrap();
+//! let mut buffer = [0; MAX_DATAGRAM];
+//! let request = device.poll_transmit(Time::ZERO, &mut buffer).unwrap();
+//! assert_eq!(request.to, SocketAddrV4::new(adapter, 0x3000)); // tag 0
+//!
+//! // NetTLP header; CplD of one doubleword for 1b:00.0, tag 0, byte count 4, lower address 0; data.
+//! let answer = b"\0\x01\0\0\0\x07\x4A\0\0\x01\0\0\0\x04\x1B\0\0\0abcd";
+//! device.handle_datagram(Time::ZERO, Datagram { from: request.to, port: 0x3000, payload: answer });
+//! let Some(Event::ReadDone { result: Ok(data), .. }) = device.poll_event() else { panic!() };
+//! assert_eq!(data.bytes(), Some(&b"abcd"[..]));
+//! ```
+
+mod answers;
+mod config;
+mod counters;
+mod event;
+mod sequence;
+
+use crate::datagram::emit;
+use crate::engine::{Datagram, Engine, Outgoing};
+use answers::{Answers, Runs};
+use sequence::{Arrival, Sequence};
+use std::collections::VecDeque;
+use std::net::SocketAddrV4;
+use tlplab_device::{DmaError, Refusal};
+use tlplab_transaction::{
+    Classes, Completer, CompletionError, CompletionPolicy, Outcome, Payload, RequestError, Requester,
+    Undeliverable, Unexpected,
+};
+use tlplab_units::{Bdf, Duration, FcClass, Mps, Mrrs, Tag, Time};
+use tlplab_wire::nettlp::{DEVICE_PORTS, HOST_PORTS, Header, parse_udp_payload};
+use tlplab_wire::tlp::{CompletionStatus, Kind, Packet, ParseOptions, Repr, Span, TagWidth, TransactionId};
+
+pub use answers::AnswerError;
+pub use config::{EndpointConfig, Retry, Window};
+pub use counters::Counters;
+pub use event::{AnswerToken, Event, HostRead, HostWrite};
+pub use sequence::Seen;
+
+/// Events of the host that wait for the owner; more are dropped and counted. A driver that polls after every batch never gets there.
+const MOST_EVENTS: usize = 4096;
+
+/// A software device's end; see the [module](self). `T` names an operation; it is the owner's.
+#[derive(Clone, Debug)]
+pub struct Endpoint<T> {
+    config: EndpointConfig,
+    requester: Requester<T>,
+    answers: Answers,
+    arrivals: Sequence,
+    events: VecDeque<Event<T>>,
+    counters: Counters,
+}
+
+impl<T: Copy> Endpoint<T> {
+    /// An end with nothing to do.
+    pub fn new(config: EndpointConfig) -> Self {
+        Self {
+            requester: Requester::new(config.requester()),
+            config,
+            answers: Answers::default(),
+            arrivals: Sequence::new(),
+            events: VecDeque::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// How it is set up.
+    pub fn config(&self) -> &EndpointConfig {
+        &self.config
+    }
+    /// Software has given the function another ID or other limits: what is submitted from now on obeys them.
+    pub fn reconfigure(&mut self, requester: Bdf, mps: Mps, mrrs: Mrrs) {
+        (self.config.requester, self.config.mps, self.config.mrrs) = (requester, mps, mrrs);
+        self.requester.reconfigure(requester, mps, mrrs);
+    }
+    /// The memory that the host may access here from now on.
+    pub fn set_windows(&mut self, windows: Vec<Window>) {
+        self.config.windows = windows;
+    }
+    /// What it has seen so far.
+    pub fn counters(&self) -> Counters {
+        Counters { sequence: self.arrivals.seen, ..self.counters }
+    }
+    /// Requests that wait for completions.
+    pub fn in_flight(&self) -> usize {
+        self.requester.in_flight()
+    }
+    /// Tags that are free.
+    pub fn free_tags(&self) -> u16 {
+        self.config.tags.len() as u16 - self.requester.tags_in_use()
+    }
+    /// Operations of which something is still to be sent.
+    pub fn queued(&self) -> usize {
+        self.requester.queued()
+    }
+    /// Reads of the host that are not answered to their end.
+    pub fn host_reads_open(&self) -> usize {
+        self.answers.kept()
+    }
+    /// Has it nothing to send, to wait for, or to tell?
+    pub fn is_idle(&self) -> bool {
+        self.requester.is_idle() && self.answers.kept() == 0 && self.events.is_empty()
+    }
+
+    /// Reads `bytes` of the host's memory; 0 bytes are a flush: the writes before it are done when it is.
+    ///
+    /// # Errors
+    /// A transfer that passes the end of the address space.
+    pub fn read(&mut self, now: Time, token: T, address: u64, bytes: u64) -> Result<(), RequestError> {
+        self.requester.read(now, 0, token, address, bytes)
+    }
+
+    /// Writes to the host's memory.
+    ///
+    /// # Errors
+    /// A transfer that passes the end of the address space.
+    pub fn write(&mut self, now: Time, token: T, address: u64, data: Payload) -> Result<(), RequestError> {
+        self.requester.write(now, 0, token, address, data)
+    }
+
+    /// As [`read`](Self::read) and [`write`](Self::write) in one of several streams, each of which keeps its order.
+    pub fn requester(&mut self) -> &mut Requester<T> {
+        &mut self.requester
+    }
+
+    /// Answers a read of the host.
+    ///
+    /// # Errors
+    /// Data of another length than was asked for, a read that is over.
+    pub fn answer(
+        &mut self,
+        token: AnswerToken,
+        result: Result<Payload, Refusal>,
+    ) -> Result<(), AnswerError> {
+        let completer = self.completer();
+        self.answers.answer(&completer, token, result)
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<Event<T>> {
+        self.events.pop_front()
+    }
+
+    /// Forgets all operations and all reads of the host (a reset of the function); calls `cancelled` with every operation that was not
+    /// over. What is in flight is late when it comes.
+    pub fn cancel_all(&mut self, now: Time, cancelled: impl FnMut(T)) {
+        self.requester.cancel_all(now, cancelled);
+        self.answers.clear();
+        self.events.clear();
+    }
+
+    fn completer(&self) -> Completer {
+        let EndpointConfig { requester: id, rcb, mps, .. } = self.config;
+        Completer { id, rcb, mps, policy: CompletionPolicy::Max }
+    }
+
+    fn handle_completion(&mut self, now: Time, port: u16, tag: Tag, repr: &Repr, data: &[u8]) {
+        if port != device_port(tag) {
+            self.counters.wrong_port += 1;
+            return;
+        }
+        let outcome = self.requester.handle_completion(now, repr, Some(data));
+        match &outcome {
+            Outcome::Unexpected(Unexpected::Late(_)) => self.counters.late += 1,
+            Outcome::Unexpected(_) => self.counters.unexpected += 1,
+            outcome => {
+                let error = outcome.progress().and_then(|progress| progress.error);
+                let mismatch = matches!(error, Some(CompletionError::Mismatch { .. }));
+                *(if mismatch { &mut self.counters.mismatched } else { &mut self.counters.completions }) += 1;
+            }
+        }
+        self.conclude(outcome);
+    }
+
+    /// Tells the owner if an operation is over.
+    fn conclude(&mut self, outcome: Outcome<T>) {
+        if let Outcome::OperationDone(progress, result) = outcome {
+            let result = result.map_err(DmaError::from);
+            self.events.push_back(Event::ReadDone { token: progress.op, result });
+        }
+    }
+
+    /// A request of the host, or anything else that is no completion.
+    fn handle_request(&mut self, port: u16, tag: u8, repr: &Repr, data: &[u8]) {
+        if port != HOST_PORTS.start() + u16::from(tag & 15) || !self.config.answers(port) {
+            self.counters.wrong_port += 1;
+            return;
+        }
+        if self.events.len() >= MOST_EVENTS {
+            self.counters.overload += 1;
+            return;
+        }
+        match *repr.kind() {
+            Kind::MemRead { id, span, locked: false } => match self.window(span) {
+                Some(window) => self.host_read(port, id, window, span, repr),
+                None => self.refuse(port, repr),
+            },
+            Kind::MemWrite { id, span } => match self.window(span) {
+                Some(window) => self.host_write(id, window, span, repr, data),
+                None => self.counters.refused += 1,
+            },
+            _ => {
+                self.counters.other += 1;
+                self.refuse(port, repr);
+                self.events.push_back(Event::Other { repr: *repr, data: data.into() });
+            }
+        }
+    }
+
+    fn window(&self, span: Span) -> Option<usize> {
+        let (address, bytes) = (span.first_byte(), span.byte_count());
+        self.config.windows.iter().position(|window| window.contains(address, bytes))
+    }
+
+    fn host_read(&mut self, port: u16, id: TransactionId, window: usize, span: Span, repr: &Repr) {
+        let runs = Runs::of(span);
+        let Some(token) = self.answers.keep(port, *repr, runs) else {
+            self.counters.overload += 1;
+            return;
+        };
+        self.counters.host_reads += 1;
+        for (part, (address, bytes)) in runs.enumerate() {
+            let token = AnswerToken { part: part as u16, ..token };
+            let read = HostRead { token, requester: id.requester, window, address, bytes };
+            self.events.push_back(Event::HostRead(read));
+        }
+    }
+
+    fn host_write(&mut self, id: TransactionId, window: usize, span: Span, repr: &Repr, data: &[u8]) {
+        self.counters.host_writes += 1;
+        if span.is_zero_length() {
+            return;
+        }
+        let data = Payload::from(data);
+        for (address, bytes) in Runs::of(span) {
+            let data = data.slice(address - span.address(), bytes.into());
+            let poisoned = repr.attributes().poisoned;
+            let write = HostWrite { requester: id.requester, window, address, data, poisoned };
+            self.events.push_back(Event::HostWrite(write));
+        }
+    }
+
+    /// Answers with UR what wants an answer.
+    fn refuse(&mut self, port: u16, repr: &Repr) {
+        self.counters.refused += 1;
+        let completion = self.completer().refuse(repr, CompletionStatus::UnsupportedRequest);
+        if let Some(completion) = completion
+            && !self.answers.refuse(port, completion)
+        {
+            self.counters.overload += 1;
+        }
+    }
+
+    /// A TLP of the adapter, whatever it says.
+    fn handle_tlp(&mut self, now: Time, port: u16, packet: &Packet<'_>) {
+        let options = ParseOptions { tags: TagWidth::Eight, ..ParseOptions::default() };
+        let repr = match Repr::parse_with(packet, options) {
+            Ok(repr) => repr,
+            Err(error) => return self.counters.count_malformed(&error),
+        };
+        if packet.ecrc_matches() == Some(false) {
+            self.counters.malformed_digest += 1;
+            return;
+        }
+        match repr.kind() {
+            Kind::Completion(completion) => {
+                self.handle_completion(now, port, completion.id().tag, &repr, packet.payload());
+            }
+            _ => {
+                let tag = packet.tag_byte().unwrap_or_default();
+                self.handle_request(port, tag, &repr, packet.payload());
+            }
+        }
+    }
+}
+
+/// The port of a request of the device, and of its completions.
+fn device_port(tag: Tag) -> u16 {
+    DEVICE_PORTS.start() + tag.value()
+}
+
+impl<T: Copy> Engine for Endpoint<T> {
+    fn handle_datagram(&mut self, now: Time, datagram: Datagram<'_>) {
+        self.counters.datagrams_in += 1;
+        if *datagram.from.ip() != self.config.adapter {
+            self.counters.foreign_address += 1;
+            return;
+        }
+        let (header, packet) = match parse_udp_payload(datagram.payload) {
+            Ok(parts) => parts,
+            Err(error) => return self.counters.count_malformed(&error),
+        };
+        match self.arrivals.note(header) {
+            Arrival::Uncounted | Arrival::New => {}
+            Arrival::Late => self.counters.reordered += 1,
+            Arrival::Duplicate => {
+                self.counters.duplicates += 1;
+                return;
+            }
+        }
+        self.handle_tlp(now, datagram.port, &packet);
+    }
+
+    fn poll_transmit(&mut self, now: Time, buffer: &mut [u8]) -> Option<Outgoing> {
+        let (port, repr, data) = match self.answers.next() {
+            Some(answer) => (answer.port, answer.repr, answer.data),
+            None => self.next_request(now)?,
+        };
+        let len = emit(buffer, Header::default(), &repr, &data).expect("a buffer of MAX_DATAGRAM bytes");
+        self.counters.datagrams_out += 1;
+        Some(Outgoing::same_port(self.config.adapter, port, len))
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.requester.deadline()
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        while let Some(outcome) = self.requester.handle_timeout(now) {
+            self.counters.timeouts += 1;
+            self.counters.retries += u64::from(matches!(outcome, Outcome::Again(_)));
+            self.conclude(outcome);
+        }
+    }
+
+    fn handle_undeliverable(&mut self, now: Time, to: SocketAddrV4, why: Undeliverable) {
+        let tag = to.port().checked_sub(*DEVICE_PORTS.start()).and_then(Tag::new);
+        let Some(tag) = tag.filter(|_| *to.ip() == self.config.adapter) else { return };
+        self.counters.undelivered += 1;
+        if let Some(outcome) = self.requester.handle_undelivered(now, tag, why) {
+            self.conclude(outcome);
+        }
+    }
+
+    fn rebase(&mut self, by: Duration) {
+        self.requester.rebase(by);
+    }
+}
+
+impl<T: Copy> Endpoint<T> {
+    /// The next request, with the port that it leaves by.
+    fn next_request(&mut self, now: Time) -> Option<(u16, Repr, Payload)> {
+        let request = self.requester.poll_request(now, Classes::ALL)?;
+        let mut repr = request.repr;
+        let mut tag = repr.transaction_id().tag;
+        if let Kind::MemWrite { id, span } = *repr.kind() {
+            // Posted requests need no tag; this one is a port of this lane.
+            tag = Tag::from(*self.config.tags.start());
+            let kind = Kind::MemWrite { id: TransactionId { tag, ..id }, span };
+            repr = Repr::from(kind).with_attributes(*repr.attributes()).expect("the attributes that it had");
+        }
+        if request.last_of_op && repr.fc_class() == FcClass::Posted {
+            self.events.push_back(Event::WriteSent { token: request.op });
+        }
+        Some((device_port(tag), repr, request.payload.unwrap_or(Payload::EMPTY)))
+    }
+}

@@ -1,0 +1,19 @@
+//! NetTLP, sans-IO: PCI Express devices in software, whose TLPs travel in UDP datagrams (Kuga et al., NSDI 2020).
+//!
+//! Bytes are the business of [`tlplab_wire::nettlp`], sockets and clocks that of whoever drives an [`Engine`]. What is here is what
+//! stands between:
+//!
+//! * [`engine`]: datagrams and time in, datagrams and deadlines out
+//! * [`datagram`]: a TLP and its data as the payload of one
+//! * [`endpoint`]: a software device's end: its reads and writes of the host's memory, and the host's requests to it
+//!
+//! ```text
+//!  device ── events, actions ── server ── reads, writes, requests ── endpoint ── datagrams ── (a network) ── adapter ── host
+//! ```
+
+pub mod datagram;
+pub mod endpoint;
+pub mod engine;
+
+pub use endpoint::{Endpoint, EndpointConfig};
+pub use engine::{Datagram, Engine, MAX_DATAGRAM, Outgoing, Undeliverable};
