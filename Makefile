@@ -58,9 +58,30 @@ wheel: $(VENV)/.run ## build dist/tlplab-*.whl
 	$(BIN)/maturin build --release --quiet --out dist
 	@ls dist/tlplab-*.whl
 
+# Where `make install-lib` puts the C library; DESTDIR, for packagers, goes before it.
+PREFIX ?= /usr/local
+
+.PHONY: lib
+lib: ## build the C library libtlp, with headers and pkg-config file, into out/libtlp
+	@$(MAKE) --no-print-directory install-lib PREFIX=$(CURDIR)/out/libtlp DESTDIR=
+
+.PHONY: install-lib
+install-lib: ## install the C library under PREFIX (/usr/local)
+	$(CARGO) rustc --release --quiet --package tlplab-capi --lib --crate-type cdylib,staticlib
+	@version=$$($(CARGO) pkgid --package tlplab-capi); version=$${version##*[#@]}; built=$${CARGO_TARGET_DIR:-target}/release; to=$(DESTDIR)$(PREFIX); \
+	install -d $$to/lib/pkgconfig $$to/include; \
+	install -m 644 crates/capi/include/*.h $$to/include; \
+	install -m 644 $$built/libtlp.a $$to/lib; \
+	install -m 755 $$built/libtlp.so $$to/lib/libtlp.so.$$version; \
+	ln -sf libtlp.so.$$version $$to/lib/libtlp.so.$${version%%.*}; \
+	ln -sf libtlp.so.$$version $$to/lib/libtlp.so; \
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e "s|@VERSION@|$$version|" crates/capi/libtlp.pc.in >$$to/lib/pkgconfig/libtlp.pc; \
+	echo "libtlp $$version is in $$to"
+
 .PHONY: generate
-generate: $(VENV)/.run ## rebuild the committed files that are generated: the report page (needs Node), the experiment schema, the studies
+generate: $(VENV)/.run ## rebuild the committed files that are generated: the report page (needs Node), the experiment schema, the studies, C's layouts
 	$(MAKE) build
+	TLPLAB_GENERATE=1 $(CARGO) test --quiet --package tlplab-capi --test layout
 	$(BIN)/tlplab schema -o experiments/schema.json
 	$(BIN)/tlplab schema --markdown -o docs/experiments.md
 	$(BIN)/tlplab reproduce gem5 --quiet --markdown docs/studies/gem5.md

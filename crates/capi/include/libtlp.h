@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * libtlp.h: PCI Express devices in software, over NetTLP.
+ *
+ * NetTLP carries TLPs in UDP between this library and an adapter, which is an
+ * end point of a host's PCI Express. Two halves:
+ *
+ *   requester   dma_read() and dma_write() reach into the host's memory
+ *   completer   nettlp_run_cb() calls back for what the host reads and writes
+ *               in the adapter's BAR4
+ *
+ * Every function that fails returns -1 and sets errno, except where it says
+ * otherwise; tlp_strerror() tells what that means, docs/libtlp.md has the
+ * table. Nothing is ever a short success. A context may be used by several
+ * threads at once.
+ */
+#ifndef LIBTLP_H
+#define LIBTLP_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <netinet/in.h>
+
+#include <tlp.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NETTLP_MSG_PORT 0x2FFF /* of the message API, 12287 */
+
+/* What stands before the TLP in a datagram. Software sends zeros. */
+struct nettlp_hdr {
+	uint16_t seq;    /* the adapter's count of what it sent */
+	uint32_t tstamp; /* the adapter's clock, in ticks of 6.4 ns */
+} __attribute__((packed));
+
+/*
+ * Who issues the requests of a context, which tells its UDP port:
+ * 0x3000 + tag for those of this library and the completions that answer them,
+ * 0x4000 + (tag & 15) for those of the host.
+ */
+enum dma_direction {
+	DMA_ISSUED_BY_LIBTLP  = 0,
+	DMA_ISSUED_BY_ADAPTER = 1,
+};
+
+/* A context: one tag, one UDP socket. */
+struct nettlp {
+	/* to be filled in before nettlp_init() */
+	struct in_addr     remote_addr; /* the adapter */
+	struct in_addr     local_addr;  /* of the interface that leads to it */
+	uint16_t           requester;   /* our id: bus << 8 | device << 3 | function */
+	uint8_t            tag;
+	enum dma_direction dir;
+
+	/* filled in by nettlp_init() */
+	int      sockfd; /* may be polled, and completions written to it */
+	uint16_t port;
+};
+
+/* Opens the socket. EADDRINUSE: another context has this tag and direction. */
+int nettlp_init(struct nettlp *nt);
+
+/* ------------------------------------------------------------------ */
+/* DMA                                                                */
+
+/*
+ * Reads or writes `count` bytes of the host's memory, and returns `count`.
+ * Requests never cross 4 KiB; the aligned variants also limit each to `mrrs`
+ * or `mps` bytes. A read of 0 bytes is a flush: it returns when the writes
+ * before it are in memory. A write is posted: 0 errors are known of it, but
+ * those of the network.
+ */
+ssize_t dma_read(struct nettlp *nt, uintptr_t addr, void *buf, size_t count);
+ssize_t dma_write(struct nettlp *nt, uintptr_t addr, void *buf, size_t count);
+ssize_t dma_read_aligned(struct nettlp *nt, uintptr_t addr, void *buf, size_t count, size_t mrrs);
+ssize_t dma_write_aligned(struct nettlp *nt, uintptr_t addr, void *buf, size_t count, size_t mps);
+
+/* ------------------------------------------------------------------ */
+/* Callbacks                                                          */
+
+/*
+ * Called for each TLP that comes. Headers are as received, in network byte
+ * order, and valid until the callback returns; `m` and `count` are the enabled
+ * bytes of a write or the data of a completion. A write whose enabled bytes are
+ * not contiguous comes as several calls. What a callback returns is ignored.
+ *
+ * With `end` above `start` they are the window that this device claims: reads
+ * that are not all inside are answered with Unsupported Request at once, and
+ * writes are dropped. Otherwise everything is passed on. A read that comes
+ * where there is neither `mrd` nor `other` is answered so, too.
+ */
+struct nettlp_cb {
+	uintptr_t start;
+	uintptr_t end;
+
+	int (*mrd)(struct nettlp *nt, struct tlp_mr_hdr *mh, void *arg);
+	int (*mwr)(struct nettlp *nt, struct tlp_mr_hdr *mh, void *m, size_t count, void *arg);
+	int (*cpl)(struct nettlp *nt, struct tlp_cpl_hdr *ch, void *arg);
+	int (*cpld)(struct nettlp *nt, struct tlp_cpl_hdr *ch, void *m, size_t count, void *arg);
+	int (*other)(struct nettlp *nt, struct tlp_hdr *tlp, void *arg); /* every other type, and what has no callback above */
+};
+
+#define NETTLP_CB_MAX_NTS 16
+
+/*
+ * Calls back for the `nnts` contexts until nettlp_stop_cb() stops every run of
+ * the process that is under way; then returns 0.
+ */
+int  nettlp_run_cb(struct nettlp **nt, int nnts, struct nettlp_cb *cb, void *arg);
+void nettlp_stop_cb(void); /* may be called by a signal handler */
+
+/* The same until `stop_fd` is readable: an eventfd, a pipe, a timer, … */
+int nettlp_run_cb_until(struct nettlp **nt, int nnts, struct nettlp_cb *cb, void *arg, int stop_fd);
+
+/* ------------------------------------------------------------------ */
+/* Questions to the adapter's driver                                  */
+
+#define NETTLP_MSG_GET_BAR4_ADDR  1
+#define NETTLP_MSG_GET_DEV_ID     2
+#define NETTLP_MSG_GET_MSIX_TABLE 3
+
+#define NETTLP_MAX_VEC 16 /* interrupts that an adapter has */
+
+/* Where the host sees BAR4, and the adapter's id; 0 on failure. */
+uintptr_t nettlp_msg_get_bar4_start(struct in_addr addr);
+uint16_t  nettlp_msg_get_dev_id(struct in_addr addr);
+
+/* What to write where for an interrupt. */
+struct nettlp_msix {
+	uint64_t addr;
+	uint32_t data;
+} __attribute__((packed));
+
+/* The first `msix_count` (at most 16) vectors. */
+int nettlp_msg_get_msix_table(struct in_addr addr, struct nettlp_msix *msix, int msix_count);
+
+/* ------------------------------------------------------------------ */
+/* The adapter's configuration space                                  */
+
+#define NETTLP_PCIE_CFG_PORT 0x4001 /* of older adapters; newer ones are asked at 0x5001 first */
+
+struct nettlp_pcie_cfg {
+	struct in_addr remote_addr;
+	struct in_addr local_addr;
+
+	int sockfd; /* filled in by nettlp_pcie_cfg_init() */
+};
+
+int nettlp_pcie_cfg_init(struct nettlp_pcie_cfg *ntpc);
+
+/* `count` bytes from `addr` on; all of them or an error. Nothing confirms a write. */
+ssize_t nettlp_pcie_cfg_read(struct nettlp_pcie_cfg *ntpc, uint16_t addr, void *buf, size_t count);
+ssize_t nettlp_pcie_cfg_write(struct nettlp_pcie_cfg *ntpc, uint16_t addr, void *buf, size_t count);
+
+/* ------------------------------------------------------------------ */
+
+/* What an errno of this library means, in words. */
+const char *tlp_strerror(int errnum);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LIBTLP_H */

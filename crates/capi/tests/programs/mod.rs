@@ -1,0 +1,109 @@
+//! Compiles the programs of `tests/c` against the headers and the library that cargo has just built, and runs them.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What all programs are compiled with, whichever language.
+const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-g"];
+/// What a program that holds the library in itself needs from the system besides.
+const SYSTEM: [&str; 4] = ["-lpthread", "-ldl", "-lm", "-lgcc_s"];
+
+/// As which language, and with what, a program is compiled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Variant {
+    /// For the name of the executable.
+    pub(crate) name: &'static str,
+    /// The compiler, unless the environment variable `CC` or `CXX` names another.
+    pub(crate) compiler: (&'static str, &'static str),
+    /// Its options.
+    pub(crate) options: &'static [&'static str],
+    /// Link libtlp.a rather than libtlp.so.
+    pub(crate) is_static: bool,
+}
+
+/// C11, with the static library.
+pub(crate) const C: Variant =
+    Variant { name: "c", compiler: ("CC", "cc"), options: &["-std=gnu11", "-O2"], is_static: true };
+/// C, with the shared library, as a program that is installed would run.
+pub(crate) const SHARED: Variant = Variant { name: "shared", is_static: false, ..C };
+/// C++17.
+pub(crate) const CPP: Variant = Variant {
+    name: "cpp",
+    compiler: ("CXX", "c++"),
+    options: &["-x", "c++", "-std=c++17", "-O2"],
+    is_static: false,
+};
+
+/// C under AddressSanitizer and UndefinedBehaviorSanitizer: the program is instrumented, and what the library allocates is watched,
+/// for its allocator is the program's `malloc`.
+pub(crate) const ADDRESS: Variant = Variant {
+    name: "address",
+    options: &[
+        "-std=gnu11",
+        "-O1",
+        "-fno-omit-frame-pointer",
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=all",
+    ],
+    is_static: false,
+    ..C
+};
+
+/// Where cargo has put libtlp.a and libtlp.so: beside this test.
+fn library_folder() -> PathBuf {
+    let test = std::env::current_exe().expect("a test has a path");
+    test.parent().expect("it is in a folder").to_owned()
+}
+
+/// A folder in which the dynamic linker finds the shared library under the name that programs ask for, as `make install-lib`
+/// would make one.
+fn installed_folder(folder: &Path) -> PathBuf {
+    let installed = folder.join("installed");
+    std::fs::create_dir_all(&installed).expect("the build's folder can be written");
+    let link = installed.join("libtlp.so.0");
+    match std::os::unix::fs::symlink(library_folder().join("libtlp.so"), &link) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            panic!("{}: {error}", link.display())
+        }
+        _ => installed,
+    }
+}
+
+/// Compiles `source`, a file or a path under `tests/c`, and returns the executable.
+pub(crate) fn compile(source: &str, variant: Variant) -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let stem = Path::new(source).file_stem().expect("a file").to_str().expect("UTF-8");
+    let program = out.join(format!("{stem}-{}", variant.name));
+    let (name, default) = variant.compiler;
+    let compiler = std::env::var(name).unwrap_or_else(|_| default.to_owned());
+    let mut command = Command::new(&compiler);
+    command.args(WARNINGS).args(variant.options);
+    command.arg("-I").arg(package.join("include")).arg("-I").arg(package.join("tests/c"));
+    command.arg(package.join("tests/c").join(source)).arg("-o").arg(&program).args(["-x", "none"]);
+    if variant.is_static {
+        command.arg(library_folder().join("libtlp.a")).args(SYSTEM);
+    } else {
+        let path = format!("-Wl,-rpath,{}", installed_folder(out).display());
+        command.arg(library_folder().join("libtlp.so")).arg(path).arg("-lpthread");
+    }
+    let done = command.output().unwrap_or_else(|error| panic!("{compiler} cannot be run: {error}"));
+    assert!(done.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&done.stderr));
+    program
+}
+
+/// Runs a program that must end well, with this to read; what it printed.
+pub(crate) fn run_on(program: &Path, arguments: &[&str], input: &str) -> String {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+    let mut pipe = child.stdin.take().expect("it is piped");
+    let input = input.to_owned();
+    let writer = std::thread::spawn(move || pipe.write_all(input.as_bytes()));
+    let done = child.wait_with_output().expect("it ends");
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{} {arguments:?}: {}\n{errors}", program.display(), done.status);
+    writer.join().expect("no panic").expect("it has read everything");
+    String::from_utf8(done.stdout).expect("UTF-8")
+}
