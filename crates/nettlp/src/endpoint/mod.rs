@@ -30,12 +30,12 @@ mod answers;
 mod config;
 mod counters;
 mod event;
+mod gate;
 mod sequence;
 
 use crate::datagram::emit;
 use crate::engine::{Datagram, Engine, Outgoing};
 use answers::{Answers, Runs};
-use sequence::{Arrival, Sequence};
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use tlplab_device::{DmaError, Refusal};
@@ -44,13 +44,14 @@ use tlplab_transaction::{
     Undeliverable, Unexpected,
 };
 use tlplab_units::{Bdf, Duration, FcClass, Mps, Mrrs, Tag, Time};
-use tlplab_wire::nettlp::{DEVICE_PORTS, HOST_PORTS, Header, parse_udp_payload};
-use tlplab_wire::tlp::{CompletionStatus, Kind, Packet, ParseOptions, Repr, Span, TagWidth, TransactionId};
+use tlplab_wire::nettlp::{DEVICE_PORTS, HOST_PORTS, Header};
+use tlplab_wire::tlp::{CompletionStatus, Kind, Repr, Span, TransactionId};
 
 pub use answers::AnswerError;
 pub use config::{EndpointConfig, Retry, Window};
 pub use counters::Counters;
 pub use event::{AnswerToken, Event, HostRead, HostWrite};
+pub use gate::Gate;
 pub use sequence::Seen;
 
 /// Events of the host that wait for the owner; more are dropped and counted. A driver that polls after every batch never gets there.
@@ -61,10 +62,9 @@ const MOST_EVENTS: usize = 4096;
 pub struct Endpoint<T> {
     config: EndpointConfig,
     requester: Requester<T>,
+    gate: Gate,
     answers: Answers,
-    arrivals: Sequence,
     events: VecDeque<Event<T>>,
-    counters: Counters,
 }
 
 impl<T: Copy> Endpoint<T> {
@@ -72,11 +72,10 @@ impl<T: Copy> Endpoint<T> {
     pub fn new(config: EndpointConfig) -> Self {
         Self {
             requester: Requester::new(config.requester()),
+            gate: Gate::new(config.adapter),
             config,
             answers: Answers::default(),
-            arrivals: Sequence::new(),
             events: VecDeque::new(),
-            counters: Counters::default(),
         }
     }
 
@@ -95,7 +94,7 @@ impl<T: Copy> Endpoint<T> {
     }
     /// What it has seen so far.
     pub fn counters(&self) -> Counters {
-        Counters { sequence: self.arrivals.seen, ..self.counters }
+        self.gate.counters()
     }
     /// Requests that wait for completions.
     pub fn in_flight(&self) -> usize {
@@ -172,17 +171,21 @@ impl<T: Copy> Endpoint<T> {
 
     fn handle_completion(&mut self, now: Time, port: u16, tag: Tag, repr: &Repr, data: &[u8]) {
         if port != device_port(tag) {
-            self.counters.wrong_port += 1;
+            self.gate.counters.wrong_port += 1;
             return;
         }
         let outcome = self.requester.handle_completion(now, repr, Some(data));
         match &outcome {
-            Outcome::Unexpected(Unexpected::Late(_)) => self.counters.late += 1,
-            Outcome::Unexpected(_) => self.counters.unexpected += 1,
+            Outcome::Unexpected(Unexpected::Late(_)) => self.gate.counters.late += 1,
+            Outcome::Unexpected(_) => self.gate.counters.unexpected += 1,
             outcome => {
                 let error = outcome.progress().and_then(|progress| progress.error);
                 let mismatch = matches!(error, Some(CompletionError::Mismatch { .. }));
-                *(if mismatch { &mut self.counters.mismatched } else { &mut self.counters.completions }) += 1;
+                *(if mismatch {
+                    &mut self.gate.counters.mismatched
+                } else {
+                    &mut self.gate.counters.completions
+                }) += 1;
             }
         }
         self.conclude(outcome);
@@ -199,11 +202,11 @@ impl<T: Copy> Endpoint<T> {
     /// A request of the host, or anything else that is no completion.
     fn handle_request(&mut self, port: u16, tag: u8, repr: &Repr, data: &[u8]) {
         if port != HOST_PORTS.start() + u16::from(tag & 15) || !self.config.answers(port) {
-            self.counters.wrong_port += 1;
+            self.gate.counters.wrong_port += 1;
             return;
         }
         if self.events.len() >= MOST_EVENTS {
-            self.counters.overload += 1;
+            self.gate.counters.overload += 1;
             return;
         }
         match *repr.kind() {
@@ -213,10 +216,10 @@ impl<T: Copy> Endpoint<T> {
             },
             Kind::MemWrite { id, span } => match self.window(span) {
                 Some(window) => self.host_write(id, window, span, repr, data),
-                None => self.counters.refused += 1,
+                None => self.gate.counters.refused += 1,
             },
             _ => {
-                self.counters.other += 1;
+                self.gate.counters.other += 1;
                 self.refuse(port, repr);
                 self.events.push_back(Event::Other { repr: *repr, data: data.into() });
             }
@@ -231,10 +234,10 @@ impl<T: Copy> Endpoint<T> {
     fn host_read(&mut self, port: u16, id: TransactionId, window: usize, span: Span, repr: &Repr) {
         let runs = Runs::of(span);
         let Some(token) = self.answers.keep(port, *repr, runs) else {
-            self.counters.overload += 1;
+            self.gate.counters.overload += 1;
             return;
         };
-        self.counters.host_reads += 1;
+        self.gate.counters.host_reads += 1;
         for (part, (address, bytes)) in runs.enumerate() {
             let token = AnswerToken { part: part as u16, ..token };
             let read = HostRead { token, requester: id.requester, window, address, bytes };
@@ -243,7 +246,7 @@ impl<T: Copy> Endpoint<T> {
     }
 
     fn host_write(&mut self, id: TransactionId, window: usize, span: Span, repr: &Repr, data: &[u8]) {
-        self.counters.host_writes += 1;
+        self.gate.counters.host_writes += 1;
         if span.is_zero_length() {
             return;
         }
@@ -258,34 +261,12 @@ impl<T: Copy> Endpoint<T> {
 
     /// Answers with UR what wants an answer.
     fn refuse(&mut self, port: u16, repr: &Repr) {
-        self.counters.refused += 1;
+        self.gate.counters.refused += 1;
         let completion = self.completer().refuse(repr, CompletionStatus::UnsupportedRequest);
         if let Some(completion) = completion
             && !self.answers.refuse(port, completion)
         {
-            self.counters.overload += 1;
-        }
-    }
-
-    /// A TLP of the adapter, whatever it says.
-    fn handle_tlp(&mut self, now: Time, port: u16, packet: &Packet<'_>) {
-        let options = ParseOptions { tags: TagWidth::Eight, ..ParseOptions::default() };
-        let repr = match Repr::parse_with(packet, options) {
-            Ok(repr) => repr,
-            Err(error) => return self.counters.count_malformed(&error),
-        };
-        if packet.ecrc_matches() == Some(false) {
-            self.counters.malformed_digest += 1;
-            return;
-        }
-        match repr.kind() {
-            Kind::Completion(completion) => {
-                self.handle_completion(now, port, completion.id().tag, &repr, packet.payload());
-            }
-            _ => {
-                let tag = packet.tag_byte().unwrap_or_default();
-                self.handle_request(port, tag, &repr, packet.payload());
-            }
+            self.gate.counters.overload += 1;
         }
     }
 }
@@ -297,24 +278,17 @@ fn device_port(tag: Tag) -> u16 {
 
 impl<T: Copy> Engine for Endpoint<T> {
     fn handle_datagram(&mut self, now: Time, datagram: Datagram<'_>) {
-        self.counters.datagrams_in += 1;
-        if *datagram.from.ip() != self.config.adapter {
-            self.counters.foreign_address += 1;
-            return;
-        }
-        let (header, packet) = match parse_udp_payload(datagram.payload) {
-            Ok(parts) => parts,
-            Err(error) => return self.counters.count_malformed(&error),
-        };
-        match self.arrivals.note(header) {
-            Arrival::Uncounted | Arrival::New => {}
-            Arrival::Late => self.counters.reordered += 1,
-            Arrival::Duplicate => {
-                self.counters.duplicates += 1;
-                return;
+        let Some((packet, repr)) = self.gate.admit(datagram) else { return };
+        match repr.kind() {
+            Kind::Completion(completion) => {
+                let tag = completion.id().tag;
+                self.handle_completion(now, datagram.port, tag, &repr, packet.payload());
+            }
+            _ => {
+                let tag = packet.tag_byte().unwrap_or_default();
+                self.handle_request(datagram.port, tag, &repr, packet.payload());
             }
         }
-        self.handle_tlp(now, datagram.port, &packet);
     }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut [u8]) -> Option<Outgoing> {
@@ -323,7 +297,7 @@ impl<T: Copy> Engine for Endpoint<T> {
             None => self.next_request(now)?,
         };
         let len = emit(buffer, Header::default(), &repr, &data).expect("a buffer of MAX_DATAGRAM bytes");
-        self.counters.datagrams_out += 1;
+        self.gate.counters.datagrams_out += 1;
         Some(Outgoing::same_port(self.config.adapter, port, len))
     }
 
@@ -333,8 +307,8 @@ impl<T: Copy> Engine for Endpoint<T> {
 
     fn handle_timeout(&mut self, now: Time) {
         while let Some(outcome) = self.requester.handle_timeout(now) {
-            self.counters.timeouts += 1;
-            self.counters.retries += u64::from(matches!(outcome, Outcome::Again(_)));
+            self.gate.counters.timeouts += 1;
+            self.gate.counters.retries += u64::from(matches!(outcome, Outcome::Again(_)));
             self.conclude(outcome);
         }
     }
@@ -342,7 +316,7 @@ impl<T: Copy> Engine for Endpoint<T> {
     fn handle_undeliverable(&mut self, now: Time, to: SocketAddrV4, why: Undeliverable) {
         let tag = to.port().checked_sub(*DEVICE_PORTS.start()).and_then(Tag::new);
         let Some(tag) = tag.filter(|_| *to.ip() == self.config.adapter) else { return };
-        self.counters.undelivered += 1;
+        self.gate.counters.undelivered += 1;
         if let Some(outcome) = self.requester.handle_undelivered(now, tag, why) {
             self.conclude(outcome);
         }

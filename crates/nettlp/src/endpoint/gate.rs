@@ -1,0 +1,62 @@
+//! Who comes in: which datagrams are TLPs of the adapter at all. Everything else is counted and goes no further.
+
+use super::counters::Counters;
+use super::sequence::{Arrival, Sequence};
+use crate::engine::Datagram;
+use std::net::Ipv4Addr;
+use tlplab_wire::nettlp::parse_udp_payload;
+use tlplab_wire::tlp::{Packet, ParseOptions, Repr, TagWidth};
+
+/// Stands before an [`Endpoint`](super::Endpoint), and before programs that want the TLPs as they are.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    adapter: Ipv4Addr,
+    arrivals: Sequence,
+    /// Except for the sequence numbers.
+    pub(super) counters: Counters,
+}
+
+impl Gate {
+    /// Lets in what comes from `adapter`.
+    pub fn new(adapter: Ipv4Addr) -> Self {
+        Self { adapter, arrivals: Sequence::new(), counters: Counters::default() }
+    }
+
+    /// What has come so far.
+    pub fn counters(&self) -> Counters {
+        Counters { sequence: self.arrivals.seen, ..self.counters }
+    }
+
+    /// For what whoever stands behind it counts.
+    pub fn counters_mut(&mut self) -> &mut Counters {
+        &mut self.counters
+    }
+
+    /// The TLP in a datagram, if it is one, is whole, and did not come before.
+    pub fn admit<'a>(&mut self, datagram: Datagram<'a>) -> Option<(Packet<'a>, Repr)> {
+        self.counters.datagrams_in += 1;
+        if *datagram.from.ip() != self.adapter {
+            self.counters.foreign_address += 1;
+            return None;
+        }
+        let (header, packet) = parse_udp_payload(datagram.payload)
+            .map_err(|error| self.counters.count_malformed(&error))
+            .ok()?;
+        match self.arrivals.note(header) {
+            Arrival::Uncounted | Arrival::New => {}
+            Arrival::Late => self.counters.reordered += 1,
+            Arrival::Duplicate => {
+                self.counters.duplicates += 1;
+                return None;
+            }
+        }
+        let options = ParseOptions { tags: TagWidth::Eight, ..ParseOptions::default() };
+        let repr =
+            Repr::parse_with(&packet, options).map_err(|error| self.counters.count_malformed(&error)).ok()?;
+        if packet.ecrc_matches() == Some(false) {
+            self.counters.malformed_digest += 1;
+            return None;
+        }
+        Some((packet, repr))
+    }
+}
