@@ -99,8 +99,26 @@ pub(crate) fn flit(bytes: &[u8]) {
     }
 }
 
-/// A UDP payload in NetTLP encapsulation.
+/// A UDP payload of the protocols beside the TLPs.
+fn nettlp_apis(bytes: &[u8]) {
+    use datagrams::{config_api, message_api, registers};
+    if let Ok(access) = config_api::ConfigAccess::parse(bytes) {
+        assert_eq!(access.emit(), bytes[..config_api::BYTES]);
+    }
+    if let Ok(request) = message_api::Request::parse(bytes) {
+        assert_eq!(request.emit(), bytes);
+    }
+    if let Ok(table) = message_api::parse_msix_table(bytes) {
+        assert_eq!(message_api::emit_msix_table(&table), bytes);
+    }
+    if let Ok(access) = registers::RegisterAccess::parse(bytes) {
+        assert_eq!(access.emit(), bytes[..registers::BYTES]);
+    }
+}
+
+/// A UDP payload in NetTLP encapsulation, or of the protocols beside it.
 pub(crate) fn nettlp(bytes: &[u8]) {
+    nettlp_apis(bytes);
     match datagrams::parse_udp_payload(bytes) {
         Ok((header, packet)) => {
             assert_eq!(header.emit(), bytes[..datagrams::HEADER_BYTES]);

@@ -248,6 +248,96 @@ fn nettlp_datagrams() {
     }
 }
 
+fn list(text: &str, key: &str) -> Vec<Value> {
+    let file: Value = serde_json::from_str(text).expect("a JSON file");
+    file[key].as_array().expect("a list of vectors").clone()
+}
+
+#[test]
+fn nettlp_config_api() {
+    use nettlp::config_api::{BYTES, Command, ConfigAccess};
+    for vector in list(NETTLP, "config_api") {
+        let bytes = hex(&vector["bytes"]);
+        let access = match ConfigAccess::parse(&bytes) {
+            Ok(access) => access,
+            Err(error) => {
+                assert_error(&error, &vector);
+                continue;
+            }
+        };
+        let command = if access.command() == Command::Read { "read" } else { "write" };
+        assert_eq!(command, vector["command"], "{vector}");
+        let (enables, register) = (access.enables(), access.register());
+        let fields = [u64::from(enables), u64::from(register), u64::from(access.data)];
+        assert_eq!(json!(fields), json!([vector["enables"], vector["register"], vector["data"]]), "{vector}");
+        assert_eq!(access.emit(), bytes[..BYTES], "{vector}");
+        let again = match access.command() {
+            Command::Read => ConfigAccess::read(register).unwrap().answer(access.data),
+            Command::Write => ConfigAccess::write(register, enables, access.data).unwrap(),
+        };
+        assert_eq!(again, access);
+    }
+    assert!(ConfigAccess::read(4096).is_err() && ConfigAccess::read(2).is_err());
+    assert!(ConfigAccess::write(0, 16, 0).is_err());
+}
+
+#[test]
+fn nettlp_message_api() {
+    use nettlp::message_api::{self as api, Message, Request};
+    let message = |m: Message| json!({"address": format!("{:#x}", m.address), "data": m.data});
+    for vector in list(NETTLP, "message_api") {
+        let request = match Request::parse(&hex(&vector["request"])) {
+            Ok(request) => request,
+            Err(error) => {
+                assert_error(&error, &vector);
+                continue;
+            }
+        };
+        assert_eq!(text(&request.emit()), vector["request"]);
+        let answer = hex(&vector["answer"]);
+        match request {
+            Request::Bar4Base => {
+                let base = api::parse_bar4_base(&answer).unwrap();
+                assert_eq!(format!("{base:#x}"), vector["bar4_base"]);
+                assert!(api::parse_bar4_base(&answer[1..]).is_err());
+            }
+            Request::DeviceId => {
+                assert_eq!(api::parse_device_id(&answer).unwrap().to_string(), vector["device_id"]);
+                assert!(api::parse_device_id(&[0; 3]).is_err());
+            }
+            Request::MsixTable => match api::parse_msix_table(&answer) {
+                Ok(table) => {
+                    let ends = json!([message(table[0]), message(table[15])]);
+                    assert_eq!(ends, json!([vector["first"], vector["last"]]));
+                    assert_eq!(api::emit_msix_table(&table)[..], answer);
+                }
+                Err(error) => {
+                    let found = json!({"field": error.field, "offset": error.offset});
+                    assert_eq!(found, vector["answer_error"], "{error}");
+                }
+            },
+        }
+    }
+}
+
+#[test]
+fn nettlp_registers() {
+    use nettlp::registers::{BYTES, Operation, RegisterAccess};
+    for vector in list(NETTLP, "registers") {
+        let bytes = hex(&vector["bytes"]);
+        match RegisterAccess::parse(&bytes) {
+            Ok(access) => {
+                let operation = if access.operation == Operation::Read { "read" } else { "write" };
+                assert_eq!(operation, vector["operation"], "{vector}");
+                let fields = json!([access.register as u8, access.data]);
+                assert_eq!(fields, json!([vector["register"], vector["data"]]), "{vector}");
+                assert_eq!(access.emit(), bytes[..BYTES], "{vector}");
+            }
+            Err(error) => assert_error(&error, &vector),
+        }
+    }
+}
+
 #[test]
 fn nettlp_ports() {
     let file: Value = serde_json::from_str(NETTLP).unwrap();

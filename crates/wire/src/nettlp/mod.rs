@@ -2,6 +2,13 @@
 //!
 //! A datagram is a header of six bytes ([`Header`]) and a TLP from its first header byte. The sender's UDP port, which is also the
 //! receiver's, tells the tag; how it does so changed twice ([`PortScheme`]).
+//!
+//! Beside the TLPs there are three little protocols by which a device asks the adapter, or its host: [`config_api`], [`message_api`],
+//! [`registers`].
+
+pub mod config_api;
+pub mod message_api;
+pub mod registers;
 
 use crate::{Error, Problem, tlp};
 use core::ops::RangeInclusive;
@@ -17,6 +24,8 @@ pub const DEVICE_PORTS: RangeInclusive<u16> = 0x3000..=0x30FF;
 pub const HOST_PORTS: RangeInclusive<u16> = 0x4000..=0x400F;
 
 const SECTION: &str = "NetTLP header (NSDI 2020)";
+/// Where the three little protocols are described: nowhere but in the sources of adapter and library.
+const API: &str = "NetTLP adapter, docs/nettlp.md";
 
 /// What stands before the TLP: both fields big-endian.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
