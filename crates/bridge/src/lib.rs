@@ -1,5 +1,7 @@
 //! All input and output of tlplab. No other room opens files.
 //!
+//! * [`net`]: NetTLP over networks: sockets, wall time, DMA for programs that call and wait
+//!
 //! What goes in:
 //! * [`capture`]: pcap and pcapng captures of NetTLP, and trace tables: TLPs with their times, requests to replay, and for every
 //!   frame that is no TLP the reason
@@ -18,6 +20,7 @@
 pub mod capture;
 mod error;
 mod linkunit;
+pub mod net;
 pub mod output;
 pub mod pcapng;
 pub mod perfetto;

@@ -1,0 +1,281 @@
+//! DMA for programs that call and wait: an end point on a transport, usable from many threads at once.
+//!
+//! No thread of its own: of the callers that wait, one drives the loop, and hands it over when it has what it came for. With one
+//! caller that costs nothing beside the system calls.
+
+use super::drive::{Loop, Wait};
+use super::error::Error;
+use super::poller::{Poller, Ready};
+use super::transport::Transport;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use tlplab_device::DmaError;
+use tlplab_nettlp::endpoint::{Counters, Event};
+use tlplab_nettlp::{Endpoint, EndpointConfig};
+use tlplab_transaction::{Payload, RequestError};
+
+/// Why a DMA operation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The operation itself: an error completion, no completion, no way to the peer.
+    #[error(transparent)]
+    Dma(#[from] DmaError),
+    /// What carries it: no further operation will succeed.
+    #[error(transparent)]
+    Transport(#[from] Error),
+}
+
+/// An operation that was submitted and is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// As given when it was submitted.
+    pub token: u64,
+    /// A read's data; nothing for a write, which is over when its last TLP was sent, and for a flush.
+    pub result: Result<Payload, DmaError>,
+}
+
+/// Whose an operation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Token {
+    /// A caller's who waits for it.
+    Blocking(u64),
+    /// The user's, given back by [`Context::next`].
+    Submitted(u64),
+}
+
+type Outcome = Result<Payload, DmaError>;
+
+struct State {
+    driven: Loop<Endpoint<Token>, Box<dyn Transport>>,
+    calls: u64,
+    /// Results for callers who wait.
+    results: BTreeMap<u64, Outcome>,
+    /// Results for [`Context::next`].
+    completed: VecDeque<Completion>,
+    /// Submitted and not yet in `completed`.
+    submitted: u64,
+    /// A caller waits for datagrams without holding the lock, until then at most.
+    driver: Option<Option<Instant>>,
+}
+
+/// An end point that does DMA for whoever calls.
+pub struct Context {
+    state: Mutex<State>,
+    changed: Condvar,
+    poller: Arc<Poller>,
+    wait: Wait,
+}
+
+impl Context {
+    /// An end point on a transport that has the [ports](EndpointConfig::ports) of `config`.
+    pub fn new(config: EndpointConfig, transport: Box<dyn Transport>, wait: Wait) -> Self {
+        let poller = transport.poller().clone();
+        let driven = Loop::new(Endpoint::new(config), transport);
+        let state = State {
+            driven,
+            calls: 0,
+            results: BTreeMap::new(),
+            completed: VecDeque::new(),
+            submitted: 0,
+            driver: None,
+        };
+        Self { state: Mutex::new(state), changed: Condvar::new(), poller, wait }
+    }
+
+    /// Reads host memory into `buffer` and waits for it.
+    ///
+    /// # Errors
+    /// The first of its requests that failed; `buffer` is then as it was.
+    pub fn dma_read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Failure> {
+        let bytes = buffer.len() as u64;
+        let data = self.call(|state, token| state.read(token, address, bytes))?;
+        buffer.copy_from_slice(data.bytes().unwrap_or_default());
+        Ok(())
+    }
+
+    /// Writes to host memory. It is over when it was sent: writes are posted, and nobody says when they arrive, or whether.
+    /// [`flush`](Self::flush) waits until they have.
+    ///
+    /// # Errors
+    /// It cannot be sent.
+    pub fn dma_write(&self, address: u64, data: &[u8]) -> Result<(), Failure> {
+        let data = Payload::from(data);
+        self.call(|state, token| state.write(token, address, data))?;
+        Ok(())
+    }
+
+    /// Waits until all writes before are in memory: a read of no bytes, which pushes them ahead (PCIe 5.0 §2.2.5).
+    ///
+    /// # Errors
+    /// As [`dma_read`](Self::dma_read).
+    pub fn flush(&self, address: u64) -> Result<(), Failure> {
+        self.call(|state, token| state.read(token, address, 0))?;
+        Ok(())
+    }
+
+    /// Begins a read; [`next`](Self::next) gives `token` back when it is over. With no bytes it is a flush.
+    ///
+    /// # Errors
+    /// It passes the end of the address space, or the transport does not work; then `token` does not come back.
+    pub fn submit_read(&self, token: u64, address: u64, bytes: u64) -> Result<(), Failure> {
+        self.submit(|state| state.read(Token::Submitted(token), address, bytes))
+    }
+
+    /// Begins a write; [`next`](Self::next) gives `token` back when it was sent.
+    ///
+    /// # Errors
+    /// As [`submit_read`](Self::submit_read).
+    pub fn submit_write(&self, token: u64, address: u64, data: &[u8]) -> Result<(), Failure> {
+        let data = Payload::from(data);
+        self.submit(|state| state.write(Token::Submitted(token), address, data))
+    }
+
+    /// The next submitted operation that is over, waiting for it at most `timeout`; at once with zero. `None` when nothing is over by then,
+    /// or nothing is under way.
+    ///
+    /// # Errors
+    /// The transport's.
+    pub fn next(&self, timeout: Option<Duration>) -> Result<Option<Completion>, Error> {
+        let until = timeout.map(|timeout| Instant::now() + timeout);
+        self.drive(until, |state| match state.completed.pop_front() {
+            Some(completion) => Some(Some(completion)),
+            None => (state.submitted == 0).then_some(None),
+        })
+        .map(Option::flatten)
+    }
+
+    /// What the end point counted since it was made.
+    pub fn counters(&self) -> Counters {
+        self.lock().driven.engine.counters()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no engine panics")
+    }
+
+    fn submit(&self, begin: impl FnOnce(&mut State) -> Result<(), RequestError>) -> Result<(), Failure> {
+        let mut state = self.lock();
+        begin(&mut state).map_err(DmaError::from)?;
+        state.submitted += 1;
+        state.driven.transmit()?;
+        state.collect();
+        self.rouse(&state);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    fn call(
+        &self,
+        begin: impl FnOnce(&mut State, Token) -> Result<(), RequestError>,
+    ) -> Result<Payload, Failure> {
+        let mut state = self.lock();
+        state.calls += 1;
+        let number = state.calls;
+        begin(&mut state, Token::Blocking(number)).map_err(DmaError::from)?;
+        state.driven.transmit()?;
+        state.collect();
+        self.rouse(&state);
+        drop(state);
+        let result = self.drive(None, |state| state.results.remove(&number))?;
+        Ok(result.expect("there is no time limit but the request's own")?)
+    }
+
+    /// Ends the wait of the thread that drives, if something is due sooner than it knows.
+    fn rouse(&self, state: &State) {
+        let due = state.driven.deadline();
+        if state.driver.is_some_and(|until| due.is_some_and(|due| until.is_none_or(|until| due < until))) {
+            self.poller.wake();
+        }
+    }
+
+    /// Drives the loop, or waits for the thread that does, until `take` has something, or `until`.
+    fn drive<R>(
+        &self,
+        until: Option<Instant>,
+        mut take: impl FnMut(&mut State) -> Option<R>,
+    ) -> Result<Option<R>, Error> {
+        let mut ready = Ready::default();
+        let mut state = self.lock();
+        let mut last = false;
+        loop {
+            if let Some(taken) = take(&mut state) {
+                return Ok(Some(taken));
+            }
+            if last {
+                return Ok(None);
+            }
+            last = until.is_some_and(|until| until <= Instant::now());
+            if state.driver.is_some() {
+                if last {
+                    return Ok(None);
+                }
+                state = self.sleep(state, until);
+                continue;
+            }
+            let worked = match self.wait {
+                Wait::Spin => state.driven.turn(None),
+                Wait::Sleep => {
+                    let limit = [state.driven.deadline(), until].into_iter().flatten().min();
+                    state.driver = Some(limit);
+                    drop(state);
+                    let waited = self.poller.wait(&mut ready, limit);
+                    state = self.lock();
+                    state.driver = None;
+                    waited.and_then(|()| state.driven.turn(Some(&ready)))
+                }
+            };
+            state.collect();
+            // Whoever found the place of the driver taken looks again.
+            self.changed.notify_all();
+            worked?;
+            if self.wait == Wait::Spin {
+                drop(state);
+                std::hint::spin_loop();
+                state = self.lock();
+            }
+        }
+    }
+
+    fn sleep<'a>(&self, state: MutexGuard<'a, State>, until: Option<Instant>) -> MutexGuard<'a, State> {
+        let poisoned = "no engine panics";
+        match until.map(|until| until.saturating_duration_since(Instant::now())) {
+            None => self.changed.wait(state).expect(poisoned),
+            Some(left) => self.changed.wait_timeout(state, left).expect(poisoned).0,
+        }
+    }
+}
+
+impl State {
+    fn read(&mut self, token: Token, address: u64, bytes: u64) -> Result<(), RequestError> {
+        let now = self.driven.now();
+        self.driven.engine.read(now, token, address, bytes)
+    }
+
+    fn write(&mut self, token: Token, address: u64, data: Payload) -> Result<(), RequestError> {
+        let now = self.driven.now();
+        self.driven.engine.write(now, token, address, data)
+    }
+
+    /// Takes what the end point says of operations that are over.
+    fn collect(&mut self) {
+        while let Some(event) = self.driven.engine.poll_event() {
+            match event {
+                Event::ReadDone { token, result } => self.done(token, result),
+                Event::WriteSent { token } => self.done(token, Ok(Payload::EMPTY)),
+                // The host has no windows here: it was refused, and counted.
+                Event::HostRead(_) | Event::HostWrite(_) | Event::Other { .. } => {}
+            }
+        }
+    }
+
+    fn done(&mut self, token: Token, result: Outcome) {
+        match token {
+            Token::Blocking(number) => drop(self.results.insert(number, result)),
+            Token::Submitted(token) => {
+                self.submitted -= 1;
+                self.completed.push_back(Completion { token, result });
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Many datagrams by one system call.
+
+use super::batch::{BATCH, Batch, Envelope, HEADROOM};
+use arrayvec::ArrayVec;
+use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrIn, recvmmsg, sendmmsg, sendto};
+use std::array;
+use std::cell::RefCell;
+use std::io::{IoSlice, IoSliceMut};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::RawFd;
+
+thread_local! {
+    /// The kernel's arrays of message headers, allocated once. They hold pointers and so cannot move to another thread, as sockets
+    /// do. Receiving and sending set them up differently.
+    static INCOMING: RefCell<MultiHeaders<SockaddrIn>> = RefCell::new(MultiHeaders::preallocate(BATCH, None));
+    static OUTGOING: RefCell<MultiHeaders<SockaddrIn>> = RefCell::new(MultiHeaders::preallocate(BATCH, None));
+}
+
+/// Appends to `batch` what the socket holds, up to `most` datagrams and without waiting. `port` is the socket's. How many came.
+pub(super) fn receive(fd: RawFd, port: u16, most: usize, batch: &mut Batch) -> nix::Result<usize> {
+    let most = most.min(BATCH - batch.len());
+    if most == 0 {
+        return Ok(0);
+    }
+    let (envelopes, mut buffers) = batch.free(HEADROOM);
+    INCOMING.with_borrow_mut(|headers| {
+        let before = envelopes.len();
+        // Only the first `most` are used; the others stay empty.
+        let mut slices: [_; BATCH] =
+            array::from_fn(|_| [IoSliceMut::new(buffers.next().unwrap_or_default())]);
+        let slices = slices[..most].iter_mut();
+        let came = recvmmsg(fd, headers, slices, MsgFlags::MSG_DONTWAIT, None)?;
+        envelopes.extend(came.map(|message| Envelope {
+            peer: message.address.map_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0), Into::into),
+            port,
+            start: HEADROOM,
+            len: message.bytes,
+        }));
+        Ok(envelopes.len() - before)
+    })
+}
+
+/// Sends as many as the kernel takes, at least one unless there are none; how many. `connected` sockets know where to.
+pub(super) fn send(fd: RawFd, connected: bool, datagrams: &[(Envelope, &[u8])]) -> nix::Result<usize> {
+    let address = |e: &Envelope| (!connected).then(|| SockaddrIn::from(e.peer));
+    if let [(to, bytes)] = datagrams {
+        return match address(to) {
+            Some(to) => sendto(fd, bytes, &to, MsgFlags::empty()),
+            None => nix::sys::socket::send(fd, bytes, MsgFlags::empty()),
+        }
+        .map(|_| 1);
+    }
+    OUTGOING.with_borrow_mut(|headers| {
+        let slices: [_; BATCH] =
+            array::from_fn(|at| [IoSlice::new(datagrams.get(at).map_or(&[], |datagram| datagram.1))]);
+        let to: ArrayVec<Option<SockaddrIn>, BATCH> = datagrams.iter().map(|(e, _)| address(e)).collect();
+        let slices = slices[..datagrams.len()].iter();
+        Ok(sendmmsg(fd, headers, slices, to, [], MsgFlags::empty())?.count())
+    })
+}

@@ -1,0 +1,45 @@
+//! What carries datagrams.
+
+use super::batch::Batch;
+use super::error::Error;
+use super::poller::{Poller, Ready};
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+use tlplab_nettlp::Undeliverable;
+
+/// A way for datagrams, for one thread. It never waits: that is what its [`Poller`] is for.
+pub trait Transport: Send {
+    /// With which its datagrams are waited for.
+    fn poller(&self) -> &Arc<Poller>;
+
+    /// Appends to `batch` what has come, as far as there is room, from the sources that are `ready`; from all with `None`, without
+    /// having asked the poller (busy-polling).
+    ///
+    /// # Errors
+    /// The transport does not work any more. That a peer cannot be reached is no error: see [`Transport::undeliverable`].
+    fn receive(&mut self, ready: Option<&Ready>, batch: &mut Batch) -> Result<(), Error>;
+
+    /// Sends all of `batch` and empties it. Datagrams from one port to one peer stay in order.
+    ///
+    /// # Errors
+    /// The transport does not work any more.
+    fn send(&mut self, batch: &mut Batch) -> Result<(), Error>;
+
+    /// The next datagram that the network said it could not deliver: where it was to go, and why.
+    fn undeliverable(&mut self) -> Option<(SocketAddrV4, Undeliverable)>;
+}
+
+impl<T: Transport + ?Sized> Transport for Box<T> {
+    fn poller(&self) -> &Arc<Poller> {
+        (**self).poller()
+    }
+    fn receive(&mut self, ready: Option<&Ready>, batch: &mut Batch) -> Result<(), Error> {
+        (**self).receive(ready, batch)
+    }
+    fn send(&mut self, batch: &mut Batch) -> Result<(), Error> {
+        (**self).send(batch)
+    }
+    fn undeliverable(&mut self) -> Option<(SocketAddrV4, Undeliverable)> {
+        (**self).undeliverable()
+    }
+}

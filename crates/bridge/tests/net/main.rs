@@ -1,0 +1,4 @@
+//! DMA over UDP on the loopback interface, and what goes wrong there.
+
+mod context;
+mod memory;
