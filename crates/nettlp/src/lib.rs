@@ -6,14 +6,17 @@
 //! * [`engine`]: datagrams and time in, datagrams and deadlines out
 //! * [`datagram`]: a TLP and its data as the payload of one
 //! * [`endpoint`]: a software device's end: its reads and writes of the host's memory, and the host's requests to it
+//! * [`adapter`]: the card that stands in the host, in software: what a device's end talks to where there is no card
 //!
 //! ```text
 //!  device ── events, actions ── server ── reads, writes, requests ── endpoint ── datagrams ── (a network) ── adapter ── host
 //! ```
 
+pub mod adapter;
 pub mod datagram;
 pub mod endpoint;
 pub mod engine;
 
+pub use adapter::{Adapter, AdapterConfig, DeviceConfig};
 pub use endpoint::{Endpoint, EndpointConfig};
 pub use engine::{Datagram, Engine, MAX_DATAGRAM, Outgoing, Undeliverable};

@@ -11,7 +11,7 @@ const MOST: usize = 1024;
 
 /// The bytes that a request means, run by run: all but a request of one or two doublewords is one run (PCIe 5.0 §2.2.5).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Runs {
+pub(crate) struct Runs {
     address: u64,
     /// Of one or two doublewords: a bit for each byte. Of more: nothing.
     enabled: u8,
@@ -20,7 +20,7 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    pub(super) fn of(span: Span) -> Self {
+    pub(crate) fn of(span: Span) -> Self {
         let (first, last) = (span.enables().first(), span.enables().last());
         match span.length().dw() {
             dw @ 1..=2 if !span.is_zero_length() => {

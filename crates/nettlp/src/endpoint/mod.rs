@@ -35,7 +35,8 @@ mod sequence;
 
 use crate::datagram::emit;
 use crate::engine::{Datagram, Engine, Outgoing};
-use answers::{Answers, Runs};
+use answers::Answers;
+pub(crate) use answers::Runs;
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use tlplab_device::{DmaError, Refusal};

@@ -1,0 +1,119 @@
+//! What is behind the adapter's PCIe link: memory, a processor whose programs use devices, interrupts.
+
+use tlplab_device::{DmaError, Refusal};
+use tlplab_transaction::Payload;
+use tlplab_units::{Bdf, Duration, Time};
+
+/// Names a read of host memory that is answered later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostReadId(pub u64);
+
+/// Names an access of a program to a device: the host chooses it, and is told the result under it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MmioToken(pub u64);
+
+/// A device reads host memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostRead {
+    /// Comes back in [`HostOutput::ReadDone`], if the host answers later.
+    pub id: HostReadId,
+    /// Number of the device, in the order in which the adapter was given them.
+    pub device: usize,
+    /// Requester ID of the TLP, as the device wrote it.
+    pub requester: Bdf,
+    /// First byte.
+    pub address: u64,
+    /// Length: 1 to 4096, or 0 for a zero-length read, which flushes.
+    pub bytes: u32,
+}
+
+/// A device writes host memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostWrite {
+    /// Number of the device.
+    pub device: usize,
+    /// Requester ID of the TLP, as the device wrote it.
+    pub requester: Bdf,
+    /// First byte.
+    pub address: u64,
+    /// What to write: only bytes that the TLP enables, without gaps.
+    pub data: Payload,
+}
+
+/// A device wrote to the addresses of interrupts (PCIe 5.0 §6.1.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostInterrupt {
+    /// Number of the device.
+    pub device: usize,
+    /// The vector of the device's MSI-X table that says so; `None` if no entry does.
+    pub vector: Option<u16>,
+    /// Where it wrote.
+    pub address: u64,
+    /// What it wrote.
+    pub data: u32,
+}
+
+/// The host's answer to a read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// At once: `bytes` bytes (none for a zero-length read), or why there are none.
+    Now(Result<Payload, Refusal>),
+    /// By [`HostOutput::ReadDone`].
+    Later,
+}
+
+/// What the host says of its own accord.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostOutput {
+    /// A read is answered.
+    ReadDone {
+        /// Which.
+        id: HostReadId,
+        /// Its data, or why there are none.
+        result: Result<Payload, Refusal>,
+    },
+    /// A program accesses a device; the result is told by [`Host::mmio_done`].
+    Mmio {
+        /// The access.
+        token: MmioToken,
+        /// Number of the device.
+        device: usize,
+        /// Which of its BARs.
+        bar: u8,
+        /// Where in it.
+        offset: u64,
+        /// What to do there.
+        access: MmioAccess,
+    },
+}
+
+/// An access of a program to a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MmioAccess {
+    /// Read so many bytes, 1 to 4096.
+    Read(u32),
+    /// Write these; done once they are on their way.
+    Write(Payload),
+}
+
+/// What is behind the adapter. Times never go back, except by [`rebase`](Self::rebase).
+pub trait Host {
+    /// A device reads. The adapter asks for nothing outside [`claims`](Self::claims).
+    fn read(&mut self, now: Time, request: HostRead) -> Answer;
+    /// A device writes, inside [`claims`](Self::claims). Reads that come later see it.
+    fn write(&mut self, now: Time, write: HostWrite);
+    /// A device interrupts. What it wrote before is written.
+    fn interrupt(&mut self, now: Time, interrupt: HostInterrupt);
+    /// Is all of this range memory? The adapter answers for what is not: UR. A range of 0 bytes is its address.
+    fn claims(&self, address: u64, bytes: u32) -> bool;
+    /// The next thing that the host has to say at `now`.
+    fn poll(&mut self, now: Time) -> Option<HostOutput>;
+    /// An access of a program is over: the data of a read (none for a write), or why there are none.
+    fn mmio_done(&mut self, now: Time, token: MmioToken, result: Result<Payload, DmaError>);
+    /// When [`handle_timeout`](Self::handle_timeout) wants to be called, if nothing else happens before.
+    fn deadline(&self) -> Option<Time>;
+    /// That time has come: [`poll`](Self::poll) may have something to say.
+    fn handle_timeout(&mut self, now: Time);
+    /// The origin of time moves: everything stored is `by` earlier now.
+    fn rebase(&mut self, by: Duration);
+}
