@@ -112,6 +112,7 @@ def result() -> Result:
             "outages": [],
             "host": None,
             "measured": [],
+            "networks": [],
             "causes": [
                 "processing", "serialisation", "flight", "queueing", "credit wait", "tag wait",
                 "replay buffer wait", "replay", "data link", "completer", "link down",

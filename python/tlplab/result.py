@@ -85,6 +85,29 @@ class Measured(TypedDict):
     payload_bps: float
 
 
+class NetworkDirection(TypedDict):
+    """One direction of the Ethernet link behind a card."""
+
+    datagrams: int
+    payload_bps: float
+    busy: float
+    dropped: int
+    dropped_bytes: int
+
+
+class Network(TypedDict):
+    """The Ethernet link behind a card, and the software at its other end."""
+
+    device: str
+    to_software: NetworkDirection
+    to_card: NetworkDirection
+    socket_drops: int
+    cores_busy: float
+    reads: int
+    failed_reads: int
+    latency_ns: Latency | None
+
+
 class Utilization(TypedDict):
     """Fractions of a direction's time; they sum to 1."""
 
@@ -214,6 +237,7 @@ class Result(TypedDict):
     verdict: Verdict
     flows: list[Flow]
     measured: list[Measured]
+    networks: list[Network]
     causes: list[str]
     errors: list[Detected]
     reported: list[Reported]

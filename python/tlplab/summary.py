@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tlplab import quantities as q
-from tlplab.result import Detected, Direction, Flow, HostUse, Link, Measured, Outage, Result
+from tlplab.result import Detected, Direction, Flow, HostUse, Link, Measured, Network, Outage, Result
 from tlplab.sheet import NOTHING, Column, Sheet
 
 WIDTH = 100
@@ -43,6 +43,7 @@ def show(result: Result, stream: TextIO) -> None:
     show_headline(console, result)
     show_flows(console, result["flows"])
     show_measured(console, result["measured"])
+    show_networks(console, result["networks"])
     show_links(console, result["links"])
     show_host(console, result["host"])
     show_errors(console, result["errors"])
@@ -114,6 +115,34 @@ def show_measured(console: Console, measured: list[Measured]) -> None:
         console.print(f"{one['name']}: {q.count(one['bytes'])} B in {took}, {q.rate(one['payload_bps'])}")
     if measured:
         console.print()
+
+
+def show_networks(console: Console, networks: list[Network]) -> None:
+    """A line for each direction of the Ethernet link behind a card, and how long its software's reads take."""
+    if not networks:
+        return
+    shown = Sheet("Ethernet behind cards", [
+        Column("direction", name=True), Column("TLPs"), Column("payload", style="bold"), Column("busy %"),
+        Column("lost"), Column("payload\nlost"),
+    ])  # fmt: skip
+    for network in networks:
+        name = network["device"]
+        ways = {f"{name} → software": network["to_software"], f"software → {name}": network["to_card"]}
+        for heading, way in ways.items():
+            shown.add(
+                heading, q.count(way["datagrams"]), q.rate(way["payload_bps"]), q.percent(way["busy"]),
+                q.count(way["dropped"]), q.size(way["dropped_bytes"]) if way["dropped"] else NOTHING,
+            )  # fmt: skip
+    shown.print(console)
+    for network in networks:
+        if (latency := network["latency_ns"]) is not None:
+            times = ", ".join(f"{key} {q.time(latency[key])}" for key in ("min", "p50", "p99", "max"))
+            console.print(f"{q.count(network['reads'])} reads by the software of {network['device']}: {times}")
+        lost = {"full sockets": network["socket_drops"], "reads failed": network["failed_reads"]}
+        failed = ", ".join(f"{what}: {q.count(n)}" for what, n in lost.items() if n)
+        if failed:
+            console.print(Text(f"{network['device']}: {failed}", style="bold red"))
+    console.print()
 
 
 ERRORS = {

@@ -24,6 +24,8 @@ export interface Result {
   flows: Flow[];
   /** What programs of the host measured themselves; may be absent. */
   measured?: Measured[];
+  /** The networks behind devices; absent in documents of older versions. */
+  networks?: Network[];
   /** Names of the causes; every `causes_ns` is indexed like this list. */
   causes: string[];
   /** What ports detected; absent in documents of older versions. */
@@ -54,6 +56,27 @@ export interface Verdict {
   };
   /** What would limit next; null when nothing else is near. */
   next: { resource: string; kind: string; headroom: number; text: string } | null;
+}
+
+/** The Ethernet link behind a card, and the software at its other end. */
+export interface Network {
+  device: string;
+  to_software: NetworkDirection;
+  to_card: NetworkDirection;
+  socket_drops: number;
+  cores_busy: number;
+  reads: number;
+  failed_reads: number;
+  latency_ns: Latency | null;
+}
+
+/** One direction of it. */
+export interface NetworkDirection {
+  datagrams: number;
+  payload_bps: number;
+  busy: number;
+  dropped: number;
+  dropped_bytes: number;
 }
 
 /** What the host's cache and IOMMU did for requests of devices. */

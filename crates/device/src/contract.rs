@@ -6,6 +6,7 @@
 
 use crate::host::DeviceInfo;
 use crate::identity::Identity;
+use crate::nettlp_card::statistics::NetworkStatistics;
 use tlplab_config::{InterruptMode, Layout};
 use tlplab_transaction::{CompletionError, Payload, RequestError, RequestPolicy};
 use tlplab_units::Time;
@@ -22,6 +23,11 @@ pub trait Device: Send {
 
     /// Something happened.
     fn handle(&mut self, cx: &mut Context<'_>, event: Event);
+
+    /// What it counted of the network behind it, if there is one.
+    fn network(&self) -> Option<NetworkStatistics> {
+        None
+    }
 
     /// Where its transfers are cut into requests.
     fn request_policy(&self) -> RequestPolicy {

@@ -33,6 +33,7 @@
 //! * [`bench_engine`]: a device that measures its host
 //! * [`dma`]: a copier and its driver; [`ring`] and [`ring_driver`]: a descriptor ring and its driver
 //! * [`nic`] and [`nic_driver`]: an Ethernet controller like the 82574, and its driver
+//! * [`nettlp_card`]: a card that carries TLPs over Ethernet to software on another machine
 //! * [`storage`] and [`dd`]: a block device, and the program that reads and writes it
 //! * [`load`]: the load generator; [`replay`]: a captured trace again. Both run as devices and on the host.
 //! * [`random`]: random numbers keyed by a component's name
@@ -46,6 +47,7 @@ pub mod identity;
 mod issue;
 pub mod load;
 pub mod memory;
+pub mod nettlp_card;
 pub mod nic;
 pub mod nic_driver;
 pub mod pages;
@@ -67,6 +69,7 @@ pub use identity::{BarSpec, Identity, IdentityError};
 pub use issue::Target;
 pub use load::{Load, LoadConfig, LoadError, LoadOp, Pattern};
 pub use memory::Memory;
+pub use nettlp_card::{CardConfig, NettlpCard, statistics::NetworkStatistics};
 pub use nic::{Cable, Nic, NicConfig, Traffic};
 pub use nic_driver::{NicDriver, NicLoad};
 pub use pages::{HostRam, Pages};

@@ -6,9 +6,9 @@ use crate::load::{Generate, LoadSpec, Op, Pace, Pattern, Timing, Work};
 use crate::models::{ModelSpec, NicSpec, RingSpec};
 use crate::run::{Inputs, RunError};
 use tlplab_device::{
-    Cable, Dd, Device, Dma, DmaDriver, HostProgram, Load, LoadConfig, LoadOp, Memory, Nic, NicConfig,
-    NicDriver, NicLoad, Record, Relocation, Replay, ReplayPace, Ring, RingConfig, RingDriver, RingLoad,
-    Storage, Target, Traffic,
+    Cable, CardConfig, Dd, Device, Dma, DmaDriver, HostProgram, Load, LoadConfig, LoadOp, Memory, NettlpCard,
+    Nic, NicConfig, NicDriver, NicLoad, Record, Relocation, Replay, ReplayPace, Ring, RingConfig, RingDriver,
+    RingLoad, Storage, Target, Traffic,
 };
 use tlplab_fabric::topology::FlowInfo;
 use tlplab_fabric::{Builder, Fabric};
@@ -48,7 +48,11 @@ pub(crate) fn add_devices(
     for spec in &experiment.devices {
         let name = &spec.name;
         match &spec.model {
-            ModelSpec::Dma { bar } => add_issuer(builder, experiment, inputs, name, *bar)?,
+            ModelSpec::Dma { bar } => {
+                let (issuer, flows, finishes) = issuer(experiment, inputs, name, *bar)?;
+                builder.device(name, Box::new(issuer), flows, finishes);
+            }
+            ModelSpec::Card(config) => add_card(builder, experiment, inputs, name, config)?,
             ModelSpec::Memory { bar } => {
                 builder.device(name, Box::new(Memory::new(*bar)), Vec::new(), false);
             }
@@ -88,18 +92,18 @@ pub(crate) fn add_devices(
     Ok(())
 }
 
-fn add_issuer(
-    builder: &mut Builder,
+/// What issues the loads of a device, their flows, and whether they end.
+fn issuer(
     experiment: &Experiment,
     inputs: &Inputs,
     name: &str,
     bar: u64,
-) -> Result<(), RunError> {
+) -> Result<(Issuer, Vec<FlowInfo>, bool), RunError> {
     let (mut parts, mut flows) = (Vec::new(), Vec::new());
     for load in experiment.loads.iter().filter(|l| l.device == *name) {
         let own_flows = flows_of(load);
         let device: Box<dyn Device> = match &load.work {
-            Work::Generate(generate) => Box::new(generator(load, generate, experiment.fabric.seed)?),
+            Work::Generate(generate) => Box::new(generator(load, generate, experiment)?),
             // The host's.
             Work::Dd(_) => continue,
             Work::Replay { file, timing, outstanding, fold } => {
@@ -108,16 +112,48 @@ fn add_issuer(
                 Box::new(replay(load, inputs, file, *timing, outstanding, *fold)?)
             }
         };
-        let peers = if load.target == "host" { Vec::new() } else { vec![load.target.clone()] };
-        parts.push(Part { device, streams: own_flows.len() as u16, finishes: is_finite(load), peers });
+        parts.push(Part {
+            device,
+            streams: own_flows.len() as u16,
+            finishes: is_finite(load),
+            peers: peers_of(load),
+        });
         flows.extend(own_flows);
     }
     let finishes = parts.iter().any(|p| p.finishes);
-    builder.device(name, Box::new(Issuer::new(bar, parts)), flows, finishes);
+    Ok((Issuer::new(bar, parts), flows, finishes))
+}
+
+fn peers_of(load: &LoadSpec) -> Vec<String> {
+    if load.target == "host" { Vec::new() } else { vec![load.target.clone()] }
+}
+
+/// A card whose software issues its loads, or is a memory.
+fn add_card(
+    builder: &mut Builder,
+    experiment: &Experiment,
+    inputs: &Inputs,
+    name: &str,
+    config: &CardConfig,
+) -> Result<(), RunError> {
+    let (mps, mrrs) = experiment
+        .fabric
+        .devices
+        .iter()
+        .find(|device| device.name == name)
+        .map_or((256, 512), |device| (device.link.mps.bytes(), device.mrrs.bytes()));
+    let own = experiment.loads.iter().filter(|load| load.device == name);
+    let peers = own.flat_map(peers_of).collect();
+    let from = experiment.fabric.warmup;
+    let config = CardConfig { mps, mrrs, from, peers, ..config.clone() };
+    let (issuer, flows, finishes) = issuer(experiment, inputs, name, config.bar)?;
+    let software: Box<dyn Device> =
+        if flows.is_empty() { Box::new(Memory::new(config.bar)) } else { Box::new(issuer) };
+    builder.device(name, Box::new(NettlpCard::new(config, software)), flows, finishes);
     Ok(())
 }
 
-fn generator(load: &LoadSpec, generate: &Generate, seed: u64) -> Result<Load, RunError> {
+fn generator(load: &LoadSpec, generate: &Generate, experiment: &Experiment) -> Result<Load, RunError> {
     // In a BAR the generator's window begins with the BAR, and its first address where the load's window does.
     let skipped = if load.target == "host" { 0 } else { generate.base };
     let config = LoadConfig {
@@ -129,7 +165,7 @@ fn generator(load: &LoadSpec, generate: &Generate, seed: u64) -> Result<Load, Ru
         size: generate.size,
         target: match load.target.as_str() {
             "host" => Target::Address(generate.base),
-            device => Target::Bar { device: device.into(), bar: 0 },
+            device => Target::Bar { device: device.into(), bar: window_of(experiment, device) },
         },
         window: skipped + generate.window,
         stride: Some(generate.size.next_multiple_of(generate.align)),
@@ -147,7 +183,12 @@ fn generator(load: &LoadSpec, generate: &Generate, seed: u64) -> Result<Load, Ru
         count: load.count,
         start: load.start - Time::ZERO,
     };
-    Load::new(config, seed, &load.name).map_err(|error| RunError::Load { load: load.name.clone(), error })
+    Load::new(config, experiment.fabric.seed, &load.name)
+        .map_err(|error| RunError::Load { load: load.name.clone(), error })
+}
+
+fn window_of(experiment: &Experiment, device: &str) -> u8 {
+    experiment.devices.iter().find(|spec| spec.name == device).map_or(0, |spec| spec.model.window())
 }
 
 fn replay(
@@ -199,7 +240,7 @@ pub(crate) fn add_host_loads(builder: &mut Builder, experiment: &Experiment) -> 
     let mut programs = 0;
     for load in experiment.loads.iter().filter(|l| l.device == "host") {
         let program: Box<dyn HostProgram> = match &load.work {
-            Work::Generate(generate) => Box::new(generator(load, generate, experiment.fabric.seed)?),
+            Work::Generate(generate) => Box::new(generator(load, generate, experiment)?),
             Work::Dd(dd) => Box::new(Dd::new(&load.target, *dd)),
             Work::Replay { .. } => continue,
         };

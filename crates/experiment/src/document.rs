@@ -5,6 +5,7 @@ use crate::host_use::host_use;
 use crate::ladder;
 use crate::lspci;
 use crate::models::ModelSpec;
+use crate::network;
 use crate::result::{self, Document};
 use crate::verdict::{self, Facts};
 use tlplab_fabric::attribution::{Cause, Interval};
@@ -47,8 +48,8 @@ fn ports(fabric: &Fabric) -> Vec<PortId> {
     fabric.topology().links.iter().flat_map(|link| link.ports).collect()
 }
 
-const FS_PER_NS: f64 = 1e6;
-const FS_PER_S: f64 = 1e15;
+pub(crate) const FS_PER_NS: f64 = 1e6;
+pub(crate) const FS_PER_S: f64 = 1e15;
 
 fn ns(duration: Duration) -> f64 {
     duration.as_fs() as f64 / FS_PER_NS
@@ -77,6 +78,7 @@ pub(crate) fn document(
         verdict: result::Verdict::default(),
         flows: flows(fabric, span),
         measured: measured(fabric),
+        networks: network::networks(fabric, span),
         causes: result::cause_names(),
         errors: detected(fabric),
         reported: reported(fabric),

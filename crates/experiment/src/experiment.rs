@@ -301,7 +301,7 @@ fn resolve_host(sources: &mut Sources, root: &mut Node, read: ReadFile<'_>, path
 fn check_something_happens(root: &View<'_>, loads: &[LoadSpec], devices: &[DeviceSpec]) -> Result<(), Error> {
     let acts = |d: &DeviceSpec| {
         d.driver.is_some()
-            || !matches!(d.model, ModelSpec::Dma { .. } | ModelSpec::Memory { .. } | ModelSpec::Storage(_))
+            || !d.model.takes_loads() && !matches!(d.model, ModelSpec::Memory { .. } | ModelSpec::Storage(_))
     };
     if !loads.is_empty() || devices.iter().any(acts) {
         return Ok(());

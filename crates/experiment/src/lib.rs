@@ -36,6 +36,7 @@
 //! tool reads.
 
 mod assemble;
+mod card;
 mod check;
 mod dd;
 mod document;
@@ -52,6 +53,7 @@ pub mod link;
 pub mod load;
 pub mod lspci;
 pub mod models;
+mod network;
 pub mod outside;
 mod overrides;
 pub mod result;

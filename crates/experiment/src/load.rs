@@ -2,7 +2,6 @@
 
 use crate::dd;
 use crate::error::{Error, Problem, suggest};
-use crate::models::ModelSpec;
 use crate::tables;
 use crate::topology::DeviceSpec;
 use crate::view::View;
@@ -194,11 +193,11 @@ fn parties<'a>(name: &'a str, view: &View<'a>, devices: &'a [DeviceSpec]) -> Res
                 view.key_error(Problem::new(message).hint(format!("{hint}{stop} add device = \"…\"")))
             }
         })?;
-        if !matches!(spec.model, ModelSpec::Dma { .. }) {
+        if !spec.model.takes_loads() {
             let problem =
                 Problem::new(format!("\"{device}\" is a {}, which takes no load", spec.model.name()));
             let at = said.as_ref().unwrap_or(view);
-            return Err(at.key_error(problem.hint("a device with model = \"dma\" does")));
+            return Err(at.key_error(problem.hint("a device with model = \"dma\" or \"nettlp-card\" does")));
         }
     }
     let target = match view.get("target") {

@@ -1,11 +1,13 @@
 //! What a device can be: the built-in models with their parameters, and devices from files.
 
+use crate::card;
 use crate::error::{Error, Problem, suggest};
 use crate::keys::{Extra, Key, Kind, Word};
 use crate::tree::Value;
 use crate::view::View;
 use std::collections::BTreeMap;
-use tlplab_device::{StorageConfig, nic};
+use tlplab_device::nettlp_card::WINDOW_BAR;
+use tlplab_device::{CardConfig, StorageConfig, nic};
 use tlplab_units::Time;
 
 /// A built-in model.
@@ -137,12 +139,17 @@ pub static MODELS: &[Model] = &[
             ),
         ],
     },
+    Model {
+        name: "nettlp-card",
+        doc: "A card that carries TLPs over Ethernet to software on another machine: that software issues the card's loads, or, without loads, is a memory behind BAR 4",
+        keys: card::KEYS,
+    },
 ];
 
 /// `model = "…"`
 pub static MODEL: Word = Word {
     what: "a model such as \"dma\" or \"mydev.py:Copier\"",
-    pattern: r"^(dma|memory|copier|ring|storage|nic|.+\.py:[A-Za-z_][A-Za-z0-9_]*)$",
+    pattern: r"^(dma|memory|copier|ring|storage|nic|nettlp-card|.+\.py:[A-Za-z_][A-Za-z0-9_]*)$",
     check: check_model,
 };
 
@@ -211,6 +218,8 @@ pub enum ModelSpec {
     Storage(StorageConfig),
     /// `nic`, with its driver
     Nic(NicSpec),
+    /// `nettlp-card`
+    Card(CardConfig),
     /// `file.py:Class`
     Python {
         /// The file, relative to the one that names it.
@@ -273,12 +282,22 @@ impl ModelSpec {
             Self::Ring(_) => "ring",
             Self::Storage(_) => "storage",
             Self::Nic(_) => "nic",
+            Self::Card(_) => "nettlp-card",
             Self::Python { object, .. } => &object.name,
         }
     }
-    /// Bytes of the BAR that peer-to-peer requests may aim at, where the model has a say in it.
+    /// The BAR that peer-to-peer requests and MMIO of loads aim at.
+    pub fn window(&self) -> u8 {
+        if let Self::Card(_) = self { WINDOW_BAR } else { 0 }
+    }
+    /// Does it issue the requests of loads?
+    pub fn takes_loads(&self) -> bool {
+        matches!(self, Self::Dma { .. } | Self::Card(_))
+    }
+    /// Bytes of that BAR, where the model has a say in it.
     pub fn bar(&self) -> Option<u64> {
         match self {
+            Self::Card(card) => Some(card.bar),
             Self::Dma { bar } | Self::Memory { bar } => Some(*bar),
             Self::Nic(_) => Some(nic::REGISTERS),
             Self::Copier { .. } | Self::Ring(_) | Self::Storage(_) | Self::Python { .. } => None,
@@ -308,7 +327,7 @@ pub(crate) fn spec(
     }
     let integer = |key: &str| device.integer(key).unwrap_or_default() as u32;
     Ok(match text {
-        "memory" => ModelSpec::Memory { bar: bar(device)? },
+        "memory" => ModelSpec::Memory { bar: bar(device, "bar")? },
         "copier" => ModelSpec::Copier { transfer: transfer(device)?, requests: integer("requests") },
         "ring" => ModelSpec::Ring(RingSpec {
             entries: integer("entries"),
@@ -330,7 +349,8 @@ pub(crate) fn spec(
             receives: device.text_of("direction") != Some("transmit"),
             requests: integer("requests"),
         }),
-        _ => ModelSpec::Dma { bar: bar(device)? },
+        "nettlp-card" => ModelSpec::Card(card::config(device)?),
+        _ => ModelSpec::Dma { bar: bar(device, "bar")? },
     })
 }
 
@@ -350,12 +370,13 @@ fn frame(device: &View<'_>) -> Result<u32, Error> {
     })
 }
 
-fn bar(device: &View<'_>) -> Result<u64, Error> {
-    let size = device.size("bar").unwrap_or_default();
+/// A key that is the size of a BAR.
+pub(crate) fn bar(device: &View<'_>, key: &str) -> Result<u64, Error> {
+    let size = device.size(key).unwrap_or_default();
     if size.is_power_of_two() && (1 << 12..=1 << 30).contains(&size) {
         return Ok(size);
     }
-    let at = device.get("bar").unwrap_or_else(|| device.clone());
+    let at = device.get(key).unwrap_or_else(|| device.clone());
     Err(at.problem(
         Problem::new(format!("there is no BAR of {size} B")).hint("it is a power of two from 4KiB to 1GiB"),
     ))

@@ -43,6 +43,8 @@ pub struct Document {
     pub flows: Vec<Flow>,
     /// What programs of the host measured themselves.
     pub measured: Vec<Measured>,
+    /// The networks behind devices.
+    pub networks: Vec<Network>,
     /// [`cause_names`].
     pub causes: Vec<String>,
     /// What receivers and requesters detected, the warm-up included.
@@ -276,6 +278,42 @@ pub struct Attribution {
     pub total_ns: f64,
     /// Part of the sum of all latencies of the flow.
     pub share: f64,
+}
+
+/// The Ethernet link behind a card, and the software at its other end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Network {
+    /// The card.
+    pub device: String,
+    /// From the card to the software.
+    pub to_software: NetworkDirection,
+    /// From the software to the card.
+    pub to_card: NetworkDirection,
+    /// Datagrams that the software's sockets had no room for.
+    pub socket_drops: u64,
+    /// Share of time in which the software's processors worked.
+    pub cores_busy: f64,
+    /// Reads by the software that ended well.
+    pub reads: u64,
+    /// Reads by the software that did not.
+    pub failed_reads: u64,
+    /// How long those that ended well took, as the software sees it; `None` without any.
+    pub latency_ns: Option<Latency>,
+}
+
+/// One direction of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct NetworkDirection {
+    /// Datagrams sent.
+    pub datagrams: u64,
+    /// Payload of their TLPs, in bits per second: the goodput.
+    pub payload_bps: f64,
+    /// Share of time in which the wire was busy.
+    pub busy: f64,
+    /// Datagrams lost because the buffer was full.
+    pub dropped: u64,
+    /// The payload lost with them, in bytes.
+    pub dropped_bytes: u64,
 }
 
 /// What a program of the host measured, as a benchmark prints it.

@@ -50,6 +50,8 @@ fn our_types() -> Fields {
         ("Reported", keys(Reported::default())),
         ("Outage", keys(Outage::default())),
         ("Measured", keys(Measured::default())),
+        ("Network", keys(Network::default())),
+        ("NetworkDirection", keys(NetworkDirection::default())),
         ("Latency", keys(Latency::default())),
         ("Bar", keys(Bar::default())),
         ("Attribution", keys(Attribution::default())),

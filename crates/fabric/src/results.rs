@@ -2,6 +2,7 @@
 
 use crate::attribution::Cause;
 use crate::ids::{FlowId, LinkId, PortId};
+use crate::node::Node;
 use crate::port::WireCounters;
 use crate::root::Program;
 use crate::sample::Sample;
@@ -10,7 +11,7 @@ use crate::timeline::{BINS, Gauge};
 use crate::topology::Topology;
 use crate::transactions::FlowStatistics;
 use tlplab_datalink::{Counters, LinkLayer};
-use tlplab_device::Measured;
+use tlplab_device::{Measured, NetworkStatistics};
 use tlplab_units::{Duration, FcClass, Time, Vc};
 
 /// What one direction of a link did.
@@ -100,6 +101,15 @@ impl Fabric {
         let flow = |program: &Program| root.initiator.flows[usize::from(program.streams.0)];
         let of = |program: &Program| Some((flow(program), program.program.as_ref()?.measured()?));
         root.programs.iter().filter_map(of).collect()
+    }
+    /// What each device with a network behind it counted, by the device's name.
+    pub fn networks(&self) -> Vec<(String, NetworkStatistics)> {
+        let counted = |node: &Node| match node {
+            Node::EndPoint(end_point) => end_point.device.as_ref()?.network(),
+            _ => None,
+        };
+        let named = self.topology.nodes.iter().zip(&self.nodes);
+        named.filter_map(|(info, node)| Some((info.name.clone(), counted(node)?))).collect()
     }
     /// Interrupts that reached the host.
     pub fn interrupts(&self) -> u64 {

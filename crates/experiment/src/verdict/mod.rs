@@ -2,12 +2,13 @@
 //!
 //! The order of the questions is the order of causes: a wire or a memory that is busy all the time limits whatever happens elsewhere,
 //! because credits, tags and replay buffers run out *behind* it. Only when nothing is busy does the critical path say what a run waits
-//! for: credits, tags, the replay buffer, the cable of a NIC, or its own loads (a rate that is met, or one transaction after another).
+//! for: credits, tags, the replay buffer, the cable of a NIC, software behind a card, or its own loads (a rate that is met, or one transaction after another).
 
 mod cable;
 mod downstream;
 mod facts;
 mod host;
+mod network;
 mod next;
 mod words;
 
@@ -55,12 +56,14 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     });
     let downs = downs(document, facts);
     let down = downs.iter().filter(|down| down.used >= MAJOR).max_by(|a, b| a.used.total_cmp(&b.used));
-    let limit = match (down.cloned(), candidates.first()) {
-        (Some(down), _) => down,
+    // What a network cannot carry is lost, so nothing before it waits.
+    let limit = match (down.cloned().or_else(|| network::wire(document)), candidates.first()) {
+        (Some(found), _) => found,
         (None, Some(first)) if first.used >= SATURATED => first.clone(),
         _ => host::reads(document, &flows, facts)
             .or_else(|| waits(document, &flows))
             .or_else(|| cable::limit(document, facts))
+            .or_else(|| network::software(document))
             .unwrap_or_else(|| own_loads(document, &flows, facts)),
     };
     // What would have been carried over a link that was down, when not one transaction ended, or when none ends any more, nobody knows.

@@ -1,0 +1,70 @@
+//! What a card and its software counted.
+
+use hdrhistogram::Histogram;
+use tlplab_units::Duration;
+
+/// One direction of the Ethernet link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Direction {
+    /// Datagrams sent.
+    pub datagrams: u64,
+    /// Payload of their TLPs, in bytes.
+    pub data: u64,
+    /// Time that the wire was busy.
+    pub busy: Duration,
+    /// Datagrams that found the buffer full.
+    pub dropped: u64,
+    /// The payload that was lost with them, in bytes.
+    pub dropped_data: u64,
+}
+
+/// What a device with a network behind it counted, and how long its software's reads took.
+#[derive(Clone, Debug)]
+pub struct NetworkStatistics {
+    /// From the card to the software.
+    pub to_software: Direction,
+    /// From the software to the card.
+    pub to_card: Direction,
+    /// Datagrams that a busy processor had no room for: the receive queue of its socket was full.
+    pub socket_drops: u64,
+    /// Time that the software's processors worked, together.
+    pub cores_busy: Duration,
+    /// How many there are.
+    pub cores: u16,
+    /// Reads of the software that ended well.
+    pub reads: u64,
+    /// Reads of the software that did not.
+    pub failed_reads: u64,
+    /// From the beginning of a read by the software to its end there, in picoseconds.
+    pub latency_ps: Histogram<u64>,
+    /// The shortest and the longest, and all together in femtoseconds.
+    pub latency: (Duration, Duration, u128),
+}
+
+impl NetworkStatistics {
+    pub(super) fn new(cores: u16) -> Self {
+        Self {
+            to_software: Direction::default(),
+            to_card: Direction::default(),
+            socket_drops: 0,
+            cores_busy: Duration::ZERO,
+            cores,
+            reads: 0,
+            failed_reads: 0,
+            latency_ps: Histogram::new_with_bounds(1, 1 << 50, 3).expect("valid bounds"),
+            latency: (Duration::MAX, Duration::ZERO, 0),
+        }
+    }
+
+    /// A read is over.
+    pub(super) fn read(&mut self, took: Duration, well: bool) {
+        if !well {
+            self.failed_reads += 1;
+            return;
+        }
+        self.reads += 1;
+        self.latency_ps.saturating_record((took.as_fs() / 1000).max(1));
+        let (min, max, sum) = self.latency;
+        self.latency = (min.min(took), max.max(took), sum + u128::from(took.as_fs()));
+    }
+}
