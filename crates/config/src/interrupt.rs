@@ -82,6 +82,25 @@ impl MsixTable {
         *self = Self::new(self.vectors());
     }
 
+    /// Raises interrupt `vector`, unless the whole function is masked. See [`raise`] for one whose configuration space is known.
+    pub fn raise(&mut self, vector: u16, function_masked: bool) -> Signal {
+        if vector >= self.vectors() {
+            return Signal::Nothing;
+        }
+        if function_masked || self.is_masked(vector) {
+            self.set_pending(vector, true);
+            return Signal::Pending;
+        }
+        Signal::Write(self.message(vector))
+    }
+    /// The next interrupt that waited for its mask to go, if any; call until there is none.
+    pub fn take_pending(&mut self) -> Option<MessageWrite> {
+        let pending = |vector: &u16| self.pending[usize::from(vector / 32)] >> (vector % 32) & 1 == 1;
+        let vector = (0..self.vectors()).find(|vector| pending(vector) && !self.is_masked(*vector))?;
+        self.set_pending(vector, false);
+        Some(self.message(vector))
+    }
+
     fn is_masked(&self, vector: u16) -> bool {
         self.entries[usize::from(vector)][3] & 1 == 1
     }
@@ -171,12 +190,7 @@ pub fn raise(space: &mut ConfigSpace, table: Option<&mut MsixTable>, vector: u16
         _ if !space.command().bus_master => Signal::Nothing,
         InterruptMode::Msi => raise_msi(space, vector),
         InterruptMode::MsiX => {
-            let Some(table) = table.filter(|table| vector < table.vectors()) else { return Signal::Nothing };
-            if function_masked(space) || table.is_masked(vector) {
-                table.set_pending(vector, true);
-                return Signal::Pending;
-            }
-            Signal::Write(table.message(vector))
+            table.map_or(Signal::Nothing, |table| table.raise(vector, function_masked(space)))
         }
     }
 }
@@ -211,13 +225,7 @@ pub fn take_pending(space: &mut ConfigSpace, table: Option<&mut MsixTable>) -> O
             space.update32(masks + 4, 1 << vector, 0);
             Some(registers.message(space, vector))
         }
-        InterruptMode::MsiX if !function_masked(space) => {
-            let table = table?;
-            let pending = |vector: &u16| table.pending[usize::from(vector / 32)] >> (vector % 32) & 1 == 1;
-            let vector = (0..table.vectors()).find(|vector| pending(vector) && !table.is_masked(*vector))?;
-            table.set_pending(vector, false);
-            Some(table.message(vector))
-        }
+        InterruptMode::MsiX if !function_masked(space) => table?.take_pending(),
         _ => None,
     }
 }

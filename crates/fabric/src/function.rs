@@ -2,12 +2,12 @@
 
 use crate::config_request::FunctionAt;
 use crate::ids::NodeId;
-use crate::interrupt::MsixMemory;
 use crate::node::Node;
 use crate::routing::{Route, registers_of};
 use crate::sim::{Fabric, Task};
 use crate::slab::TlpHandle;
 use std::sync::PoisonError;
+use tlplab_config::MsixMemory;
 use tlplab_config::{ConfigSpace, Reset, Written};
 use tlplab_device::Event;
 use tlplab_transaction::memory_access;

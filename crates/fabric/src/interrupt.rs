@@ -1,60 +1,11 @@
-//! Message signalled interrupts on their way from functions to the host, and the memory of MSI-X.
+//! Message signalled interrupts on their way from functions to the host, and accesses to the memory of MSI-X.
 
 use crate::ids::NodeId;
 use crate::initiator::{Operation, OperationKind};
 use crate::sim::Fabric;
 use tlplab_config::interrupt::{raise, take_pending};
-use tlplab_config::{ConfigSpace, InterruptMode, MessageWrite, MsiX, MsixTable, Signal};
+use tlplab_config::{InterruptMode, MessageWrite, Signal};
 use tlplab_transaction::Payload;
-
-/// The table and the pending bits, and where in the function's BARs they are.
-pub(crate) struct MsixMemory {
-    place: MsiX,
-    table: MsixTable,
-}
-
-/// A part of it, and a byte offset there.
-enum Part {
-    Table(u32),
-    Pending(u32),
-}
-
-impl MsixMemory {
-    /// As after a reset; `None` without MSI-X.
-    pub(crate) fn of(space: &ConfigSpace) -> Option<Self> {
-        let place = space.msix()?;
-        Some(Self { place, table: MsixTable::new(place.vectors) })
-    }
-
-    fn part(&self, bar: u8, offset: u64) -> Option<Part> {
-        let within = |(in_bar, start): (u8, u32), bytes: u32| {
-            let at = u32::try_from(offset).ok()?.checked_sub(start)?;
-            (in_bar == bar && at < bytes).then_some(at)
-        };
-        within(self.place.table, self.table.table_bytes())
-            .map(Part::Table)
-            .or_else(|| within(self.place.pending, self.table.pending_bytes()).map(Part::Pending))
-    }
-
-    /// Is this byte of a BAR its?
-    pub(crate) fn claims(&self, bar: u8, offset: u64) -> bool {
-        self.part(bar, offset).is_some()
-    }
-
-    fn read(&self, bar: u8, offset: u64) -> u32 {
-        match self.part(bar, offset) {
-            Some(Part::Table(at)) => self.table.read_table(at),
-            Some(Part::Pending(at)) => self.table.read_pending(at),
-            None => 0,
-        }
-    }
-
-    fn write(&mut self, bar: u8, offset: u64, value: u32) {
-        if let Some(Part::Table(at)) = self.part(bar, offset) {
-            self.table.write_table(at, value);
-        }
-    }
-}
 
 impl Fabric {
     /// A device raises a message signalled interrupt.
@@ -101,15 +52,8 @@ impl Fabric {
         data: Option<Payload>,
     ) -> Payload {
         let Some(msix) = &mut self.end_point(node).function.msix else { return Payload::EMPTY };
-        let Some(data) = data else {
-            let words = (offset & !3..offset + u64::from(bytes)).step_by(4).map(|at| msix.read(bar, at));
-            let values: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
-            let skip = (offset & 3) as usize;
-            return Payload::from(values[skip..skip + bytes as usize].to_vec());
-        };
-        for (at, word) in (offset..).step_by(4).zip(data.bytes().unwrap_or(&[]).chunks_exact(4)) {
-            msix.write(bar, at, u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
-        }
+        let Some(data) = data else { return msix.read(bar, offset, bytes).into() };
+        msix.write(bar, offset, data.bytes().unwrap_or(&[]));
         self.interrupts_changed(node);
         Payload::EMPTY
     }

@@ -6,6 +6,7 @@
 //! * [`engine`]: datagrams and time in, datagrams and deadlines out
 //! * [`datagram`]: a TLP and its data as the payload of one
 //! * [`endpoint`]: a software device's end: its reads and writes of the host's memory, and the host's requests to it
+//! * [`server`]: a [`Device`](tlplab_device::Device) on an end point: BARs, DMA, interrupts, timers
 //! * [`adapter`]: the card that stands in the host, in software: what a device's end talks to where there is no card
 //!
 //! ```text
@@ -16,7 +17,9 @@ pub mod adapter;
 pub mod datagram;
 pub mod endpoint;
 pub mod engine;
+pub mod server;
 
 pub use adapter::{Adapter, AdapterConfig, DeviceConfig};
 pub use endpoint::{Endpoint, EndpointConfig};
 pub use engine::{Datagram, Engine, MAX_DATAGRAM, Outgoing, Undeliverable};
+pub use server::{BarMap, DevicePort, DeviceServer, Vectors};

@@ -1,0 +1,324 @@
+//! The device contract over an end point, for a device that is elsewhere: events come out, actions go in.
+
+use super::bars::BarMap;
+use crate::endpoint::{AnswerError, AnswerToken, Counters, Endpoint, EndpointConfig, Event as Arrived};
+use crate::engine::{Datagram, Engine, Outgoing, Undeliverable};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddrV4;
+use tlplab_config::{Capability, InterruptMode, Layout, MessageWrite, MsixMemory, Signal};
+use tlplab_device::{Action, DmaError, Event, OpId, Refusal, ReplyToken};
+use tlplab_transaction::Payload;
+use tlplab_units::{Duration, Time};
+use tlplab_wire::tlp::Repr;
+
+/// Where the messages of interrupts are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Vectors {
+    /// In a table that the adapter's host keeps (BAR2, the published way) and tells of by the message API. Address 0 is no interrupt.
+    Given(Vec<MessageWrite>),
+    /// In a table in the device's own memory, which the host writes as any other and this port keeps for the device.
+    Held(MsixMemory),
+}
+
+impl Vectors {
+    /// The table that the device's configuration space has; none at all without the capability.
+    pub fn held(layout: &Layout) -> Self {
+        let place = layout.capabilities.iter().find_map(|(_, capability)| match capability {
+            Capability::MsiX(place) => Some(*place),
+            _ => None,
+        });
+        place.map_or(Self::Given(Vec::new()), |place| Self::Held(MsixMemory::new(place)))
+    }
+}
+
+/// Whose operation ends.
+#[derive(Clone, Copy, Debug)]
+enum Owner {
+    Device(OpId),
+    Interrupt,
+}
+
+/// A device's port; see the [module](super).
+#[derive(Clone, Debug)]
+pub struct DevicePort {
+    endpoint: Endpoint<Owner>,
+    bars: BarMap,
+    vectors: Vectors,
+    timers: BTreeMap<(Time, u64), u64>,
+    next_timer: u64,
+    next_op: u64,
+    events: VecDeque<Event>,
+    interrupts: u64,
+    dropped_interrupts: u64,
+    ignored: u64,
+    finished: bool,
+    fault: Option<String>,
+}
+
+impl DevicePort {
+    /// A port whose windows are the BARs.
+    pub fn new(config: EndpointConfig, bars: BarMap, vectors: Vectors) -> Self {
+        let config = EndpointConfig { windows: bars.windows(), ..config };
+        Self {
+            endpoint: Endpoint::new(config),
+            bars,
+            vectors,
+            timers: BTreeMap::new(),
+            next_timer: 0,
+            next_op: 0,
+            events: VecDeque::new(),
+            interrupts: 0,
+            dropped_interrupts: 0,
+            ignored: 0,
+            finished: false,
+            fault: None,
+        }
+    }
+
+    /// The end point's counters.
+    pub fn counters(&self) -> Counters {
+        self.endpoint.counters()
+    }
+    /// Its end point.
+    pub fn endpoint(&self) -> &Endpoint<impl Copy + use<>> {
+        &self.endpoint
+    }
+    /// Where the BARs are.
+    pub fn bars(&self) -> &BarMap {
+        &self.bars
+    }
+    /// Interrupts that were sent.
+    pub fn interrupts(&self) -> u64 {
+        self.interrupts
+    }
+    /// Interrupts that were not, because nobody has said where to (an owner may ask the message API again), or they are wires, for which
+    /// NetTLP has nothing.
+    pub fn dropped_interrupts(&self) -> u64 {
+        self.dropped_interrupts
+    }
+    /// TLPs that a device of this contract hears nothing of.
+    pub fn ignored(&self) -> u64 {
+        self.ignored
+    }
+    /// Has the device said that it is done?
+    pub fn is_finished(&self) -> bool {
+        self.finished
+    }
+    /// Why the device cannot go on.
+    pub fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
+    }
+    /// How the device may interrupt.
+    pub fn interrupt_mode(&self) -> InterruptMode {
+        match &self.vectors {
+            Vectors::Given(messages) if messages.is_empty() => InterruptMode::Disabled,
+            _ => InterruptMode::MsiX,
+        }
+    }
+    /// The host's driver has set up other messages.
+    pub fn set_vectors(&mut self, vectors: Vectors) {
+        self.vectors = vectors;
+    }
+
+    /// The device may act: its first event.
+    pub fn start(&mut self) {
+        self.events.push_back(Event::Start);
+    }
+
+    /// A reset of the function: all operations and timers are gone, the table is as at first, and the device is told.
+    pub fn reset(&mut self, now: Time) {
+        self.endpoint.cancel_all(now, |_| {});
+        self.timers.clear();
+        self.events.clear();
+        if let Vectors::Held(memory) = &mut self.vectors {
+            memory.table.reset();
+        }
+        self.events.push_back(Event::Reset);
+    }
+
+    /// What the device is told next.
+    pub fn take_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// A number for an operation of the device.
+    pub fn next_op(&mut self) -> OpId {
+        self.next_op += 1;
+        OpId(self.next_op - 1)
+    }
+    pub(super) fn op_counter(&mut self) -> &mut u64 {
+        &mut self.next_op
+    }
+
+    /// The device acts.
+    pub fn act(&mut self, now: Time, action: Action) {
+        match action {
+            Action::DmaRead { op, stream, address, bytes, carry: _ } => {
+                let owner = Owner::Device(op);
+                let begun = self.endpoint.requester().read(now, stream, owner, address, bytes);
+                self.begun(op, begun.map_err(DmaError::from));
+            }
+            Action::DmaWrite { op, stream, address, data } => {
+                let owner = Owner::Device(op);
+                let begun = self.endpoint.requester().write(now, stream, owner, address, data);
+                self.begun(op, begun.map_err(DmaError::from));
+            }
+            Action::Msix { stream, vector } => self.raise(now, stream, vector),
+            Action::Intx { asserted, .. } => self.dropped_interrupts += u64::from(asserted),
+            Action::Reply { token, data } => self.reply(token, Ok(data)),
+            Action::ReplyError { token, refusal } => self.reply(token, Err(refusal)),
+            Action::Timer { at, id } => {
+                self.timers.insert((at.max(now), self.next_timer), id);
+                self.next_timer += 1;
+            }
+            Action::Finished => self.finished = true,
+            Action::Fault(message) => self.fail(message),
+        }
+    }
+
+    /// An operation that cannot be sent at all is over.
+    fn begun(&mut self, op: OpId, begun: Result<(), DmaError>) {
+        if let Err(error) = begun {
+            self.events.push_back(Event::DmaReadDone { op, result: Err(error) });
+        }
+    }
+
+    fn fail(&mut self, message: String) {
+        self.fault.get_or_insert(message);
+    }
+
+    fn reply(&mut self, token: ReplyToken, answer: Result<Payload, Refusal>) {
+        match self.endpoint.answer(AnswerToken::from_bits(token.0), answer) {
+            Ok(()) => {}
+            Err(AnswerError::Over) => {
+                self.fail(
+                    "answered a read that is over; each is answered once, and none after a reset".into(),
+                );
+            }
+            Err(AnswerError::Length { expected, found }) => self.fail(format!(
+                "answered a read of {expected} B with {found} B; it must be as many as were asked for"
+            )),
+        }
+    }
+
+    fn raise(&mut self, now: Time, stream: u16, vector: u16) {
+        let message = match &mut self.vectors {
+            Vectors::Given(messages) => messages.get(usize::from(vector)).copied(),
+            Vectors::Held(memory) => match memory.table.raise(vector, false) {
+                Signal::Write(message) => Some(message),
+                Signal::Pending => return,
+                Signal::Nothing => None,
+            },
+        };
+        match message.filter(|message| message.address != 0) {
+            Some(message) => self.send_message(now, stream, message),
+            None => self.dropped_interrupts += 1,
+        }
+    }
+
+    fn send_message(&mut self, now: Time, stream: u16, message: MessageWrite) {
+        let MessageWrite { address, data } = message;
+        let requester = self.endpoint.requester();
+        let sent = Repr::msi(requester.config().id, address).ok().map(|repr| {
+            requester.request(now, stream, Owner::Interrupt, repr, Some(data.to_le_bytes().into()))
+        });
+        match sent {
+            Some(Ok(())) => self.interrupts += 1,
+            _ => self.dropped_interrupts += 1, // an address that is no multiple of 4
+        }
+    }
+
+    /// What the end point has heard becomes events of the device, but for what concerns the MSI-X table.
+    fn pump(&mut self, now: Time) {
+        while let Some(event) = self.endpoint.poll_event() {
+            match event {
+                Arrived::ReadDone { token: Owner::Device(op), result } => {
+                    self.events.push_back(Event::DmaReadDone { op, result });
+                }
+                Arrived::WriteSent { token: Owner::Device(op) } => {
+                    self.events.push_back(Event::DmaWriteAccepted { op });
+                }
+                Arrived::ReadDone { .. } | Arrived::WriteSent { .. } => {}
+                Arrived::HostRead(read) => {
+                    let (bar, offset) = self.bars.locate(read.window, read.address);
+                    let reply = ReplyToken(read.token.to_bits());
+                    match &self.vectors {
+                        Vectors::Held(memory) if memory.claims(bar, offset) => {
+                            let data = memory.read(bar, offset, read.bytes);
+                            self.reply(reply, Ok(data.into()));
+                        }
+                        _ => self.events.push_back(Event::MmioRead { bar, offset, bytes: read.bytes, reply }),
+                    }
+                }
+                // Data that are marked as bad are not written (PCIe 5.0 §2.7.2.2).
+                Arrived::HostWrite(write) if write.poisoned => self.ignored += 1,
+                Arrived::HostWrite(write) => {
+                    let (bar, offset) = self.bars.locate(write.window, write.address);
+                    self.write_arrived(now, bar, offset, write.data);
+                }
+                Arrived::Other { .. } => self.ignored += 1,
+            }
+        }
+    }
+
+    fn write_arrived(&mut self, now: Time, bar: u8, offset: u64, data: Payload) {
+        let Vectors::Held(memory) = &mut self.vectors else {
+            return self.events.push_back(Event::MmioWrite { bar, offset, data });
+        };
+        if !memory.claims(bar, offset) {
+            return self.events.push_back(Event::MmioWrite { bar, offset, data });
+        }
+        memory.write(bar, offset, data.bytes().unwrap_or(&[]));
+        while let Vectors::Held(memory) = &mut self.vectors
+            && let Some(message) = memory.table.take_pending()
+        {
+            self.send_message(now, 0, message);
+        }
+    }
+
+    /// Timers that are due.
+    fn ring(&mut self, now: Time) {
+        while let Some(entry) = self.timers.first_entry()
+            && entry.key().0 <= now
+        {
+            let id = entry.remove();
+            self.events.push_back(Event::Timer { id });
+        }
+    }
+}
+
+impl Engine for DevicePort {
+    fn handle_datagram(&mut self, now: Time, datagram: Datagram<'_>) {
+        self.endpoint.handle_datagram(now, datagram);
+        self.pump(now);
+    }
+
+    fn poll_transmit(&mut self, now: Time, buffer: &mut [u8]) -> Option<Outgoing> {
+        let outgoing = self.endpoint.poll_transmit(now, buffer);
+        self.pump(now);
+        outgoing
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        let timer = self.timers.first_key_value().map(|((at, _), _)| *at);
+        self.endpoint.deadline().into_iter().chain(timer).min()
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.endpoint.handle_timeout(now);
+        self.pump(now);
+        self.ring(now);
+    }
+
+    fn handle_undeliverable(&mut self, now: Time, to: SocketAddrV4, why: Undeliverable) {
+        self.endpoint.handle_undeliverable(now, to, why);
+        self.pump(now);
+    }
+
+    fn rebase(&mut self, by: Duration) {
+        self.endpoint.rebase(by);
+        let timers = std::mem::take(&mut self.timers);
+        let earlier = |at: Time| Time::ZERO + at.saturating_since(Time::ZERO + by);
+        self.timers = timers.into_iter().map(|((at, number), id)| ((earlier(at), number), id)).collect();
+    }
+}
