@@ -1,6 +1,6 @@
 //! Datagrams that travel together: what one system call brought, and what the next one takes.
 
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use tlplab_nettlp::{Datagram, MAX_DATAGRAM, Outgoing};
 
 /// Most datagrams in a batch.
@@ -24,6 +24,12 @@ pub(super) struct Envelope {
     pub(super) start: usize,
     /// Bytes of UDP payload.
     pub(super) len: usize,
+}
+
+impl Envelope {
+    /// Of a buffer that holds nothing for us.
+    pub(super) const NONE: Self =
+        Self { peer: SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0), port: 0, start: 0, len: 0 };
 }
 
 /// Up to [`BATCH`] datagrams in memory that is taken once.
@@ -58,7 +64,11 @@ impl Batch {
 
     /// The datagrams that came, in order.
     pub fn datagrams(&self) -> impl Iterator<Item = Datagram<'_>> {
-        self.iter().map(|(e, payload)| Datagram { from: e.peer, port: e.port, payload })
+        self.iter().filter(|(e, _)| e.port != 0).map(|(e, payload)| Datagram {
+            from: e.peer,
+            port: e.port,
+            payload,
+        })
     }
 
     /// Lets `fill` write the next datagram to be sent into its place; if it says `None`, there is none. True if one was added.
@@ -77,6 +87,11 @@ impl Batch {
     pub(super) fn iter(&self) -> impl Iterator<Item = (Envelope, &[u8])> {
         let buffers = self.bytes.chunks_exact(STRIDE);
         self.envelopes.iter().zip(buffers).map(|(e, bytes)| (*e, &bytes[e.start..e.start + e.len]))
+    }
+
+    /// Envelopes and whole buffers, in order.
+    pub(super) fn buffers(&mut self) -> impl Iterator<Item = (&mut Envelope, &mut [u8])> {
+        self.envelopes.iter_mut().zip(self.bytes.chunks_exact_mut(STRIDE))
     }
 
     /// The envelopes, and the buffers of the datagrams that are not there yet, from `start` on. Who fills the first of them adds its

@@ -2,7 +2,9 @@
 
 use super::batch::{BATCH, Batch, Envelope, HEADROOM};
 use arrayvec::ArrayVec;
-use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrIn, recvmmsg, sendmmsg, sendto};
+use nix::sys::socket::{
+    LinkAddr, MsgFlags, MultiHeaders, SockaddrIn, SockaddrLike, recvmmsg, sendmmsg, sendto,
+};
 use std::array;
 use std::cell::RefCell;
 use std::io::{IoSlice, IoSliceMut};
@@ -13,31 +15,51 @@ thread_local! {
     /// The kernel's arrays of message headers, allocated once. They hold pointers and so cannot move to another thread, as sockets
     /// do. Receiving and sending set them up differently.
     static INCOMING: RefCell<MultiHeaders<SockaddrIn>> = RefCell::new(MultiHeaders::preallocate(BATCH, None));
+    static FRAMES: RefCell<MultiHeaders<LinkAddr>> = RefCell::new(MultiHeaders::preallocate(BATCH, None));
     static OUTGOING: RefCell<MultiHeaders<SockaddrIn>> = RefCell::new(MultiHeaders::preallocate(BATCH, None));
 }
 
 /// Appends to `batch` what the socket holds, up to `most` datagrams and without waiting. `port` is the socket's. How many came.
 pub(super) fn receive(fd: RawFd, port: u16, most: usize, batch: &mut Batch) -> nix::Result<usize> {
+    INCOMING.with_borrow_mut(|headers| {
+        receive_into(headers, fd, HEADROOM, most, batch, |from: Option<SockaddrIn>, len| {
+            let peer = from.map_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0), Into::into);
+            Envelope { peer, port, start: HEADROOM, len }
+        })
+    })
+}
+
+/// The same for whole frames, which stand from `start` in the buffers; their envelopes say no more.
+pub(super) fn receive_frames(fd: RawFd, start: usize, batch: &mut Batch) -> nix::Result<usize> {
+    FRAMES.with_borrow_mut(|headers| {
+        receive_into(headers, fd, start, BATCH, batch, |_: Option<LinkAddr>, len| Envelope {
+            start,
+            len,
+            ..Envelope::NONE
+        })
+    })
+}
+
+fn receive_into<S: SockaddrLike + Copy>(
+    headers: &mut MultiHeaders<S>,
+    fd: RawFd,
+    start: usize,
+    most: usize,
+    batch: &mut Batch,
+    envelope: impl Fn(Option<S>, usize) -> Envelope,
+) -> nix::Result<usize> {
     let most = most.min(BATCH - batch.len());
     if most == 0 {
         return Ok(0);
     }
-    let (envelopes, mut buffers) = batch.free(HEADROOM);
-    INCOMING.with_borrow_mut(|headers| {
-        let before = envelopes.len();
-        // Only the first `most` are used; the others stay empty.
-        let mut slices: [_; BATCH] =
-            array::from_fn(|_| [IoSliceMut::new(buffers.next().unwrap_or_default())]);
-        let slices = slices[..most].iter_mut();
-        let came = recvmmsg(fd, headers, slices, MsgFlags::MSG_DONTWAIT, None)?;
-        envelopes.extend(came.map(|message| Envelope {
-            peer: message.address.map_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0), Into::into),
-            port,
-            start: HEADROOM,
-            len: message.bytes,
-        }));
-        Ok(envelopes.len() - before)
-    })
+    let (envelopes, mut buffers) = batch.free(start);
+    let before = envelopes.len();
+    // Only the first `most` are used; the others stay empty.
+    let mut slices: [_; BATCH] = array::from_fn(|_| [IoSliceMut::new(buffers.next().unwrap_or_default())]);
+    let slices = slices[..most].iter_mut();
+    let came = recvmmsg(fd, headers, slices, MsgFlags::MSG_DONTWAIT, None)?;
+    envelopes.extend(came.map(|message| envelope(message.address, message.bytes)));
+    Ok(envelopes.len() - before)
 }
 
 /// Sends as many as the kernel takes, at least one unless there are none; how many. `connected` sockets know where to.

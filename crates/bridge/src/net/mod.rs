@@ -4,28 +4,39 @@
 //! socket ──Batch──▶ Engine::handle_datagram ──▶ state ──▶ Engine::poll_transmit ──Batch──▶ socket
 //! ```
 //!
-//! * [`Transport`]: a way for datagrams; [`Udp`] is one
+//! * [`Transport`]: a way for datagrams: [`Udp`] through the kernel, a socket per port; [`Packet`] in frames, all ports by one socket
 //! * [`Batch`]: datagrams that one system call brings or takes
 //! * [`Poller`]: waiting, which any thread may end
 //! * [`Clock`]: wall time, with an origin that moves
 //! * [`Loop`] and [`drive`]: an engine on a transport
-//! * [`Context`]: DMA for programs that call and wait
+//! * [`Network`]: from what a user says to an open transport
+//! * [`Context`]: DMA for programs that call and wait; [`Apis`]: what an adapter tells beside TLPs
 
+mod apis;
 mod batch;
+mod bypass;
 mod clock;
 mod context;
 mod drive;
 mod error;
+mod filter;
+mod frame;
 mod mmsg;
+mod neighbour;
+mod open;
+mod packet;
 mod poller;
 mod transport;
 mod udp;
 
+pub use apis::Apis;
 pub use batch::{BATCH, Batch};
 pub use clock::Clock;
 pub use context::{Completion, Context, Failure};
 pub use drive::{Loop, Stop, Wait, drive};
 pub use error::Error;
+pub use open::{Kind, Network};
+pub use packet::{Packet, PacketConfig, PacketCounters};
 pub use poller::{Poller, Ready};
 pub use transport::Transport;
 pub use udp::Udp;

@@ -2,3 +2,5 @@
 
 mod context;
 mod memory;
+mod namespaces;
+mod packet;

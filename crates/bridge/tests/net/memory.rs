@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
-use tlplab_bridge::net::{Stop, Udp, Wait, drive};
+use tlplab_bridge::net::{Stop, Transport, Udp, Wait, drive};
 use tlplab_nettlp::datagram::emit;
 use tlplab_nettlp::{Datagram, Engine, Outgoing, Undeliverable};
 use tlplab_transaction::{Completer, CompletionPolicy, Payload, memory_access, padding_before};
@@ -83,7 +83,7 @@ impl Engine for Memory {
     fn rebase(&mut self, _: Duration) {}
 }
 
-/// The memory in a thread, on UDP.
+/// The memory in a thread.
 pub(crate) struct Served {
     stop: Stop,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -92,10 +92,13 @@ pub(crate) struct Served {
 impl Served {
     /// Serves the ports of these tags at `address`.
     pub(crate) fn new(address: std::net::Ipv4Addr, tags: std::ops::RangeInclusive<u8>) -> Self {
-        let udp = Udp::open(address, tags.map(|tag| 0x3000 + u16::from(tag)), None).unwrap();
+        Self::on(Udp::open(address, tags.map(|tag| 0x3000 + u16::from(tag)), None).unwrap())
+    }
+    /// Serves on this transport.
+    pub(crate) fn on(transport: impl Transport + 'static) -> Self {
         let stop = Stop::default();
         let ends = stop.clone();
-        let run = move || drop(drive(Memory::default(), udp, Wait::Sleep, &ends).unwrap());
+        let run = move || drop(drive(Memory::default(), transport, Wait::Sleep, &ends).unwrap());
         Self { stop, thread: Some(std::thread::spawn(run)) }
     }
 }

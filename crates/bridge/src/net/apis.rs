@@ -1,0 +1,162 @@
+//! What an adapter tells beside TLPs, for programs that ask and wait: configuration space ([`config_api`]) and what the driver on its host
+//! knows ([`message_api`]).
+
+use super::error::Error;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::time::{Duration, Instant};
+use tlplab_units::Bdf;
+use tlplab_wire::nettlp::config_api::{self, ConfigAccess};
+use tlplab_wire::nettlp::message_api::{self, Message, Request};
+
+/// How long an answer is waited for before the question is asked again: a datagram may be lost.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// How often a question is asked.
+const TRIES: u32 = 5;
+
+/// Asks an adapter.
+#[derive(Clone, Copy, Debug)]
+pub struct Apis {
+    /// The address here.
+    pub local: Ipv4Addr,
+    /// The adapter's; for the messages that of its host.
+    pub adapter: Ipv4Addr,
+}
+
+impl Apis {
+    /// The doubleword of the configuration space that begins at byte `register`. Asked at the adapter's newer port, then at the older one.
+    ///
+    /// # Errors
+    /// Nobody answers, or what comes is no answer; a register that is not one.
+    pub fn config_read(self, register: u16) -> Result<u32, Error> {
+        let request = ConfigAccess::read(register).map_err(|e| Error::Setup(e.to_string()))?;
+        let answer = |reply: &[u8]| {
+            let reply = ConfigAccess::parse(reply).ok().filter(|reply| request.is_answered_by(*reply))?;
+            Some(reply.data)
+        };
+        let newer = self.ask(config_api::PORT, "configuration", &request.emit(), 1, answer);
+        newer
+            .or_else(|_| self.ask(config_api::LIBRARY_PORT, "configuration", &request.emit(), TRIES, answer))
+            .map_err(|_| self.silent("configuration", &[config_api::PORT, config_api::LIBRARY_PORT]))
+    }
+
+    /// Writes the bytes of `data` that `enables` names (bit 0 the lowest) to the configuration space. There is no answer: a read must tell
+    /// whether it came.
+    ///
+    /// # Errors
+    /// It cannot be sent; a register that is not one.
+    pub fn config_write(self, register: u16, enables: u8, data: u32) -> Result<(), Error> {
+        let request =
+            ConfigAccess::write(register, enables, data).map_err(|e| Error::Setup(e.to_string()))?;
+        // Whoever answers at a port gets the write there, and only there.
+        let port = match self.ask(
+            config_api::PORT,
+            "configuration",
+            &ConfigAccess::read(0).expect("register 0").emit(),
+            1,
+            |_| Some(()),
+        ) {
+            Ok(()) => config_api::PORT,
+            Err(_) => config_api::LIBRARY_PORT,
+        };
+        let socket = self.socket(port)?;
+        let sent = socket.send(&request.emit());
+        sent.map(|_| ()).map_err(|source| Error::io(format!("send to {}:{port:#x}", self.adapter), source))
+    }
+
+    /// Where BAR4 begins in the address space of the adapter's host.
+    ///
+    /// # Errors
+    /// Nobody answers.
+    pub fn bar4_base(self) -> Result<u64, Error> {
+        self.message(Request::Bar4Base, |reply| message_api::parse_bar4_base(reply).ok())
+    }
+
+    /// Bus, device and function of the adapter.
+    ///
+    /// # Errors
+    /// Nobody answers.
+    pub fn device_id(self) -> Result<Bdf, Error> {
+        self.message(Request::DeviceId, |reply| message_api::parse_device_id(reply).ok())
+    }
+
+    /// Where the device's interrupts are to be written.
+    ///
+    /// # Errors
+    /// Nobody answers.
+    pub fn msix_table(self) -> Result<[Message; message_api::VECTORS], Error> {
+        self.message(Request::MsixTable, |reply| message_api::parse_msix_table(reply).ok())
+    }
+
+    fn message<R>(self, request: Request, answer: impl Fn(&[u8]) -> Option<R>) -> Result<R, Error> {
+        self.ask(message_api::PORT, "messages", &request.emit(), TRIES, answer)
+    }
+
+    /// Sends `request` to `port` until `answer` takes what comes back.
+    fn ask<R>(
+        self,
+        port: u16,
+        what: &'static str,
+        request: &[u8],
+        tries: u32,
+        answer: impl Fn(&[u8]) -> Option<R>,
+    ) -> Result<R, Error> {
+        let socket = self.socket(port)?;
+        for _ in 0..tries {
+            let failed = |source| Error::io(format!("ask {}:{port:#x}", self.adapter), source);
+            match socket.send(request) {
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+                sent => drop(sent.map_err(failed)?),
+            }
+            let until = Instant::now() + PATIENCE;
+            loop {
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    break;
+                }
+                socket.set_read_timeout(Some(left)).map_err(failed)?;
+                let mut buffer = [0; 512];
+                match socket.recv(&mut buffer) {
+                    Ok(len) => match answer(&buffer[..len]) {
+                        Some(answer) => return Ok(answer),
+                        // A late answer to somebody else's question.
+                        None => continue,
+                    },
+                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                        return Err(self.silent(what, &[port]));
+                    }
+                    Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                        break;
+                    }
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) => return Err(failed(error)),
+                }
+            }
+        }
+        Err(self.silent(what, &[port]))
+    }
+
+    fn silent(self, what: &'static str, ports: &[u16]) -> Error {
+        let ports: Vec<String> = ports.iter().map(|port| format!("{port:#x}")).collect();
+        Error::Setup(format!(
+            "nobody answers for {what} at {}, UDP port {}: is an adapter running there, and does it know {} as its peer?",
+            self.adapter,
+            ports.join(" or "),
+            self.local,
+        ))
+    }
+
+    /// A socket for questions to `port`. It has the same port here, as the published adapter wants it, unless somebody else has it.
+    fn socket(self, port: u16) -> Result<UdpSocket, Error> {
+        let bound = UdpSocket::bind((self.local, port)).or_else(|error| match error.kind() {
+            ErrorKind::AddrInUse => UdpSocket::bind((self.local, 0)),
+            _ => Err(error),
+        });
+        let socket = bound.map_err(|source| Error::bind(self.local, port, source))?;
+        let to = SocketAddrV4::new(self.adapter, port);
+        let connected = socket.connect(to);
+        connected
+            .map_err(|source| Error::io(format!("reach {} from {}", self.adapter, self.local), source))?;
+        Ok(socket)
+    }
+}

@@ -1,0 +1,99 @@
+//! From what a user says to an open transport.
+
+use super::error::Error;
+use super::packet::{Packet, PacketConfig};
+use super::transport::Transport;
+use super::udp::Udp;
+use std::net::Ipv4Addr;
+use std::str::FromStr;
+use tlplab_nettlp::EndpointConfig;
+use tlplab_wire::nettlp::HEADER_BYTES;
+
+/// The kinds of transport.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// [`Udp`].
+    #[default]
+    Udp,
+    /// [`Packet`].
+    Packet,
+}
+
+impl FromStr for Kind {
+    type Err = Error;
+    fn from_str(name: &str) -> Result<Self, Error> {
+        match name {
+            "udp" => Ok(Self::Udp),
+            "packet" => Ok(Self::Packet),
+            _ => Err(Error::Setup(format!("there is no transport {name:?}; there are udp and packet"))),
+        }
+    }
+}
+
+/// Where an end stands in its network.
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// The kind of transport.
+    pub kind: Kind,
+    /// The address here.
+    pub local: Ipv4Addr,
+    /// The interface; only packet sockets need to know, and find it by the address.
+    pub interface: Option<String>,
+}
+
+impl Network {
+    /// Opens the ports of an end point, whose only peer is its adapter.
+    ///
+    /// # Errors
+    /// The transport's; a payload size that the link cannot carry.
+    pub fn open(&self, config: &EndpointConfig) -> Result<Box<dyn Transport>, Error> {
+        let ports = config.ports();
+        match self.kind {
+            Kind::Udp => Ok(Box::new(Udp::open(self.local, ports, Some(config.adapter))?)),
+            Kind::Packet => {
+                let packet = self.open_packet(ports.collect(), vec![config.adapter])?;
+                fits(&packet, config.mps.bytes() as usize)?;
+                Ok(Box::new(packet))
+            }
+        }
+    }
+
+    /// Opens `ports` for datagrams of all `peers`, with writes and completions of up to `mps` bytes.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_for(
+        &self,
+        ports: Vec<u16>,
+        peers: Vec<Ipv4Addr>,
+        mps: usize,
+    ) -> Result<Box<dyn Transport>, Error> {
+        match self.kind {
+            Kind::Udp => Ok(Box::new(Udp::open(self.local, ports, None)?)),
+            Kind::Packet => {
+                let packet = self.open_packet(ports, peers)?;
+                fits(&packet, mps)?;
+                Ok(Box::new(packet))
+            }
+        }
+    }
+
+    fn open_packet(&self, ports: Vec<u16>, peers: Vec<Ipv4Addr>) -> Result<Packet, Error> {
+        let (interface, local) = (self.interface.clone(), self.local);
+        Packet::open(&PacketConfig { interface, local, ports, peers })
+    }
+}
+
+/// The header of a memory request with 64-bit address; prefixes and digests are not issued by default.
+const TLP_HEADER: usize = 16;
+
+fn fits(packet: &Packet, mps: usize) -> Result<(), Error> {
+    let (needed, largest) = (HEADER_BYTES + TLP_HEADER + mps, packet.largest());
+    if needed <= largest {
+        return Ok(());
+    }
+    Err(Error::Setup(format!(
+        "TLPs of {mps} B make datagrams of {needed} B, and the link takes {largest} B in one frame; choose a smaller maximum payload size, \
+         a larger MTU, or `--transport udp`, which cuts datagrams into fragments"
+    )))
+}

@@ -1,0 +1,139 @@
+//! Packet sockets on a cable between two network namespaces.
+
+use crate::memory::{BASE, Served, content};
+use crate::namespaces::{Cable, ENDS, INTERFACES};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::time::Duration;
+use tlplab_bridge::net::{Batch, Context, Error, Failure, Kind, Network, Transport, Wait};
+use tlplab_device::DmaError;
+use tlplab_nettlp::{EndpointConfig, Outgoing};
+use tlplab_transaction::{CompletionError, Undeliverable};
+use tlplab_units::{Bdf, Mps, Mrrs};
+
+const TAGS: std::ops::RangeInclusive<u8> = 3..=20;
+
+fn network(kind: Kind, end: usize) -> Network {
+    Network { kind, local: ENDS[end], interface: None }
+}
+
+fn ports() -> Vec<u16> {
+    TAGS.map(|tag| 0x3000 + u16::from(tag)).collect()
+}
+
+fn served(cable: &Cable, kind: Kind) -> Served {
+    let open = || network(kind, 1).open_for(ports(), vec![ENDS[0]], 256);
+    Served::on(cable.at(1, open).unwrap())
+}
+
+fn config(adapter: Ipv4Addr) -> EndpointConfig {
+    EndpointConfig { tags: TAGS, host_ports: 0, ..EndpointConfig::new(adapter, Bdf(0x1b00)) }
+}
+
+fn context(cable: &Cable, kind: Kind, wait: Wait) -> Context {
+    let transport = cable.at(0, || network(kind, 0).open(&config(ENDS[1]))).unwrap();
+    Context::new(config(ENDS[1]), transport, wait)
+}
+
+#[test]
+fn packet_and_udp_sockets_understand_each_other() {
+    let Some(cable) = Cable::lay() else { return };
+    for (here, there) in [
+        (Kind::Packet, Kind::Packet),
+        (Kind::Packet, Kind::Udp),
+        (Kind::Udp, Kind::Packet),
+        (Kind::Udp, Kind::Udp),
+    ] {
+        let memory = served(&cable, there);
+        for wait in [Wait::Sleep, Wait::Spin] {
+            let context = context(&cable, here, wait);
+            for (offset, bytes) in [(0, 1), (5, 256), (63, 130), (4095, 2), (0x7_fff1, 9000), (1, 0x4_0000)] {
+                let mut buffer = vec![0; bytes];
+                context.dma_read(BASE + offset, &mut buffer).unwrap();
+                let right =
+                    buffer.iter().zip(BASE + offset..).all(|(byte, address)| *byte == content(address));
+                assert!(right, "{bytes} bytes at {offset:#x}, {here:?} to {there:?}, {wait:?}");
+            }
+            let counters = context.counters();
+            // The kernel beside a packet socket says nothing: neither "refused" nor a second answer.
+            assert_eq!(
+                (counters.undelivered, counters.duplicates, counters.timeouts),
+                (0, 0, 0),
+                "{counters:?}"
+            );
+        }
+        drop(memory);
+    }
+}
+
+#[test]
+fn nobody_there_is_an_error_of_its_own() {
+    let Some(cable) = Cable::lay() else { return };
+    let absent = Ipv4Addr::new(10, 77, 0, 9);
+    let transport = cable.at(0, || network(Kind::Packet, 0).open(&config(absent))).unwrap();
+    let context = Context::new(config(absent), transport, Wait::Sleep);
+    match context.dma_read(BASE, &mut [0; 4]) {
+        Err(Failure::Dma(DmaError::Completion(CompletionError::Undelivered { why, .. }))) => {
+            assert_eq!(why, Undeliverable::HostUnreachable);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_cannot_be_opened_says_why() {
+    let Some(cable) = Cable::lay() else { return };
+    let fails = |network: Network, config: EndpointConfig| {
+        cable.at(0, || network.open(&config).map(drop)).expect_err("must not open").to_string()
+    };
+    let elsewhere = Network { local: Ipv4Addr::new(10, 77, 0, 8), ..network(Kind::Packet, 0) };
+    assert!(fails(elsewhere, config(ENDS[1])).contains("10.77.0.8 is not an address of this machine"));
+    let other = Network { interface: Some("lo".into()), ..network(Kind::Packet, 0) };
+    assert!(fails(other, config(ENDS[1])).contains("interface lo does not have the address 10.77.0.1"));
+    let large = EndpointConfig { mps: Mps::ALL[4], mrrs: Mrrs::ALL[4], ..config(ENDS[1]) };
+    let said = fails(network(Kind::Packet, 0), large);
+    assert!(said.contains("2048 B") && said.contains("1472 B"), "{said}");
+    let _taken = cable.at(0, || UdpSocket::bind((ENDS[0], 0x3003))).unwrap();
+    let said = cable.at(0, || network(Kind::Packet, 0).open(&config(ENDS[1])).map(drop));
+    assert!(matches!(said, Err(Error::InUse { port: 0x3003, .. })), "{said:?}");
+}
+
+/// Sends from a plain socket at the other end, and counts what a packet socket takes for datagrams.
+#[test]
+fn only_whole_datagrams_to_its_ports_come() {
+    let Some(cable) = Cable::lay() else { return };
+    let [here, there] = ENDS;
+    let mut packet = cable.at(0, || network(Kind::Packet, 0).open_for(ports(), vec![there], 256)).unwrap();
+    let sender = cable.at(1, || UdpSocket::bind((there, 0x3003))).unwrap();
+    sender.send_to(b"another port", (here, 0x3002)).unwrap();
+    sender.send_to(&[0; 4000], (here, 0x3003)).unwrap(); // three fragments
+    sender.send_to(b"", (here, 0x3003)).unwrap();
+    sender.send_to(b"first", (here, 0x3003)).unwrap();
+    sender.send_to(b"last", (here, 0x3014)).unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    let mut batch = Batch::default();
+    packet.receive(None, &mut batch).unwrap();
+    let came: Vec<_> = batch.datagrams().map(|d| (*d.from.ip(), d.from.port(), d.port, d.payload)).collect();
+    let from = |port, payload| (there, 0x3003, port, payload);
+    assert_eq!(came, [from(0x3003, &b""[..]), from(0x3003, b"first"), from(0x3014, b"last")]);
+
+    // What it sends arrives at a plain socket: the headers are right, or the kernel would drop it.
+    batch.clear();
+    for (payload, port) in [(&b"odd"[..], 0x3003), (&[7; 1400], 0x3003)] {
+        batch.push_with(|buffer| {
+            buffer[..payload.len()].copy_from_slice(payload);
+            Some(Outgoing::same_port(there, port, payload.len()))
+        });
+    }
+    packet.send(&mut batch).unwrap();
+    let mut buffer = [0; 2000];
+    sender.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    for payload in [&b"odd"[..], &[7; 1400]] {
+        let (len, from) = sender.recv_from(&mut buffer).unwrap();
+        assert_eq!((&buffer[..len], from), (payload, (here, 0x3003).into()));
+    }
+    assert!(
+        cable.at(0, || UdpSocket::bind((here, 0x3003))).is_err(),
+        "the port is held on {}",
+        INTERFACES[0]
+    );
+}
