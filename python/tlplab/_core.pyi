@@ -78,6 +78,30 @@ def schema() -> str:
 def reference() -> str:
     """Every key of an experiment file with its meaning, as Markdown."""
 
+class Dump:
+    """A capture on its way to lines."""
+
+    def __init__(
+        self,
+        source: str,
+        filter: Sequence[str],
+        *,
+        json: bool,
+        time: int,
+        verbose: bool,
+        limit: int | None,
+        copy: str | None,
+        quiet: bool,
+    ) -> None:
+        """Opens a file. Raises ValueError for a wrong filter or a file that is no capture, OSError."""
+    def step(self) -> str | None:
+        """Some more lines; None at the end."""
+    def finish(self) -> tuple[int, int, int, int]:
+        """Ends the copy; frames read, shown, malformed, and of other kinds."""
+
+def dump_filters() -> list[tuple[str, str]]:
+    """The keys and words of filters, with their meanings."""
+
 def write_text(path: str, text: str) -> None:
     """Writes a file whole or not at all; `-` is the standard output. Raises OSError."""
 

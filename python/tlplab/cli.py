@@ -18,6 +18,7 @@ from tlplab.bench.command import bench_command
 from tlplab.errors import ExperimentError, RunError
 from tlplab.measured import command as measured
 from tlplab.model_command import model_group
+from tlplab.nettlp.dump import dump_command
 from tlplab.outputs import PAGES, check_ending, check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.reproduce import command
@@ -242,6 +243,7 @@ def reproduce_(
 
 
 commands.add_command(model_group)
+commands.add_command(dump_command)
 commands.add_command(measured.validate)
 commands.add_command(measured.calibrate)
 

@@ -8,7 +8,7 @@
 //! | 1 | DLLP | 6: content and 16-bit CRC, in the order of PCIe 5.0 §3.5.1 |
 //! | 2 | flit | sequence number (2, big-endian), then what was kept of the flit's 256 bytes |
 
-use crate::capture::{Reason, Unit};
+use crate::capture::{Reason, What};
 use tlplab_wire::dllp;
 
 /// LINKTYPE_USER0.
@@ -55,13 +55,13 @@ pub(crate) fn split_name(name: &str) -> Option<(&str, &str)> {
 }
 
 /// Reads a frame of LINKTYPE_USER0.
-pub(crate) fn parse(frame: &[u8]) -> Result<Unit, Reason> {
+pub(crate) fn parse(frame: &[u8]) -> Result<What<'_>, Reason> {
     let cut = Reason::HeadersCut { header: "link unit", captured: frame.len() };
     let (&kind, rest) = frame.split_first().ok_or(cut)?;
     match kind {
-        DLLP => dllp::Repr::parse(&dllp::Packet::new(rest)).map(Unit::Dllp).map_err(Reason::Dllp),
+        DLLP => dllp::Repr::parse(&dllp::Packet::new(rest)).map(What::Dllp).map_err(Reason::Dllp),
         FLIT => match rest {
-            [high, low, ..] => Ok(Unit::Flit { sequence: u16::from_be_bytes([*high, *low]) }),
+            [high, low, ..] => Ok(What::Flit { sequence: u16::from_be_bytes([*high, *low]) }),
             _ => Err(cut),
         },
         other => Err(Reason::UnitKind(other)),

@@ -5,6 +5,7 @@
 //! * [`simulation`]: a run, stepped from Python
 //! * [`outline`]: an experiment read and checked, as data
 //! * [`bench`]: benchmarks, on a target
+//! * [`capture`]: captures shown as lines
 //! * [`catalog`]: what experiments can name, their schema
 //! * [`model`]: the closed forms over numpy arrays; [`table`]: the columns that come out, as Arrow or numpy
 //! * [`files`]: the files that an experiment names
@@ -14,6 +15,7 @@
 //! [`driver`] turn the fabric's events into tuples and tuples into actions. [`identity`] is what a device says of itself.
 
 mod bench;
+mod capture;
 mod catalog;
 mod device;
 mod driver;
@@ -32,6 +34,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::bench::{Bench, BenchRecorder, bench_columns, bench_devices, check_case};
+    #[pymodule_export]
+    use super::capture::{Dump, dump_filters};
     #[pymodule_export]
     use super::catalog::{duration_fs, hosts, models, rate, reference, schema, size};
     #[pymodule_export]

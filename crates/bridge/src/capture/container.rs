@@ -1,25 +1,33 @@
-//! pcap and pcapng: files to frames with a time.
+//! pcap and pcapng: files to frames with a time, one after the other.
 
+use super::decode::{Decoded, decode};
 use super::problem::Reason;
 use super::{Format, Problem};
 use crate::Error;
-use pcap_parser::parse_pcap_header;
 use pcap_parser::pcapng::{
     parse_enhancedpacketblock_be, parse_enhancedpacketblock_le, parse_interfacedescriptionblock_be,
     parse_interfacedescriptionblock_le,
 };
-use pcap_parser::{
-    OptionCode, PcapNGOption, parse_pcap_frame, parse_pcap_frame_be, parse_pcap_frame_modified,
-};
+use pcap_parser::{OptionCode, PcapHeader, PcapNGOption, parse_pcap_header};
+use std::io::{self, Read};
+use std::path::Path;
 
 const FS_PER_SECOND: i128 = 1_000_000_000_000_000;
+/// A record that claims more is damage: snap lengths end at 256 KiB.
+const LARGEST: usize = 16 << 20;
+const CHUNK: usize = 256 << 10;
+/// Decimals of a second at the finest.
+const FEMTOSECONDS: u8 = 15;
 
 /// One frame of a capture file.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Frame<'a> {
     /// 1 for the first, as Wireshark counts.
     pub(super) number: u64,
     /// Femtoseconds since 1970 (or since the start of a simulation).
     pub(super) fs: i128,
+    /// Decimals of a second that the time is given with.
+    pub(super) digits: u8,
     /// LINKTYPE_ of the interface.
     pub(super) link_type: i32,
     /// Name of the interface, where the file states one.
@@ -32,10 +40,46 @@ pub(super) struct Frame<'a> {
     pub(super) comment: Option<&'a str>,
 }
 
-/// Where frames and what could not be read go.
-pub(super) trait Sink {
-    fn frame(&mut self, frame: Frame<'_>);
-    fn problem(&mut self, problem: Problem);
+/// What comes next in a file.
+pub(super) enum Item<'a> {
+    /// A frame.
+    Frame(Frame<'a>),
+    /// A frame that cannot be read.
+    Problem(Problem),
+}
+
+impl<'a> Item<'a> {
+    /// What it carries.
+    pub(super) fn decode(&self) -> Decoded<'a> {
+        match self {
+            Self::Frame(frame) => decode(frame),
+            Self::Problem(problem) => Decoded::from(*problem),
+        }
+    }
+}
+
+/// Why a file cannot be read on.
+pub(super) enum Stop {
+    /// The operating system refused.
+    Io(io::Error),
+    /// It is no such file.
+    Content(Error),
+}
+
+impl Stop {
+    /// The same about the file at `path`.
+    pub(super) fn in_file(self, path: &Path) -> Error {
+        match self {
+            Self::Io(error) => Error::io(path, "read", error),
+            Self::Content(error) => error.in_file(path),
+        }
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
 }
 
 /// Is this a pcap or pcapng file?
@@ -49,39 +93,176 @@ pub(super) fn sniff(bytes: &[u8]) -> Option<Format> {
     }
 }
 
-/// Hands every frame of a pcap file to `sink`. Returns the number of frames, readable or not.
-pub(super) fn pcap(bytes: &[u8], sink: &mut impl Sink) -> Result<u64, Error> {
-    let Ok((mut rest, header)) = parse_pcap_header(bytes) else {
-        return Err(Error::content(String::new(), "the pcap header is cut short", "it takes 24 bytes"));
-    };
-    let parse = match (header.is_modified_format(), header.is_bigendian()) {
-        (true, _) => parse_pcap_frame_modified,
-        (false, true) => parse_pcap_frame_be,
-        (false, false) => parse_pcap_frame,
-    };
-    let tick = if header.is_nanosecond_precision() { 1_000_000 } else { 1_000_000_000 };
-    let mut number = 0;
-    while !rest.is_empty() {
-        number += 1;
-        let Ok((after, block)) = parse(rest) else {
-            sink.problem(Problem { frame: number, reason: Reason::FileCut });
-            break;
+/// Reads a file's frames one by one, as they come; keeps one of them in memory.
+pub(super) struct Reader<R> {
+    input: Input<R>,
+    container: Container,
+    /// Frames so far, readable or not.
+    pub(super) frames: u64,
+    ended: bool,
+}
+
+/// The formats, and what their frames depend on.
+enum Container {
+    Pcap(PcapHeader),
+    Pcapng { big_endian: bool, interfaces: Vec<Option<Interface>>, begun: bool },
+}
+
+impl<R: Read> Reader<R> {
+    /// Looks at the beginning of `input`. `Ok(Err(input))`, with what was read of it: it is neither pcap nor pcapng.
+    pub(super) fn new(input: R) -> Result<Result<Self, Input<R>>, Stop> {
+        let mut input = Input { source: input, buffer: Vec::new(), start: 0, ended: false };
+        input.fill(24)?;
+        let container = match sniff(input.ahead()) {
+            None => return Ok(Err(input)),
+            Some(Format::Pcapng) => {
+                Container::Pcapng { big_endian: false, interfaces: Vec::new(), begun: false }
+            }
+            Some(_) => match parse_pcap_header(input.ahead()).map(|(_, header)| header) {
+                Ok(header) => {
+                    input.start += 24;
+                    Container::Pcap(header)
+                }
+                Err(_) => {
+                    let problem = "the pcap header is cut short";
+                    return Err(Stop::Content(Error::content(String::new(), problem, "it takes 24 bytes")));
+                }
+            },
         };
-        let seconds = i128::from(block.ts_sec) * FS_PER_SECOND;
-        let data = block.data.get(..block.caplen as usize).unwrap_or(block.data);
-        sink.frame(Frame {
-            number,
-            fs: seconds + i128::from(block.ts_usec) * tick,
-            // The upper bits tell the length of the frame check sequence.
-            link_type: header.network.0 & 0xffff,
-            interface: None,
-            data,
-            length: (block.origlen as usize).max(data.len()),
-            comment: None,
-        });
-        rest = after;
+        Ok(Ok(Self { input, container, frames: 0, ended: false }))
     }
-    Ok(number)
+
+    /// The format of the file.
+    pub(super) fn format(&self) -> Format {
+        match self.container {
+            Container::Pcap(_) => Format::Pcap,
+            Container::Pcapng { .. } => Format::Pcapng,
+        }
+    }
+
+    /// The next frame; `None` at the end of the file.
+    pub(super) fn next(&mut self) -> Result<Option<Item<'_>>, Stop> {
+        let Self { input, container, frames, ended } = self;
+        if *ended {
+            return Ok(None);
+        }
+        match container {
+            Container::Pcap(header) => pcap_frame(input, header, frames, ended),
+            Container::Pcapng { big_endian, interfaces, begun } => loop {
+                let Some(length) = block_length(input, big_endian)? else {
+                    *ended = true;
+                    if input.ahead().is_empty() && *begun {
+                        return Ok(None);
+                    }
+                    if !*begun {
+                        let problem = "the section header is damaged or cut short";
+                        let wanted = "a pcapng file begins with one";
+                        return Err(Stop::Content(Error::content(String::new(), problem, wanted)));
+                    }
+                    *frames += 1;
+                    return Ok(Some(Item::Problem(Problem { frame: *frames, reason: Reason::FileCut })));
+                };
+                *begun = true;
+                let at = input.start;
+                input.start += length;
+                let kind = word(&input.buffer[at..], *big_endian);
+                if !is_packet(kind) {
+                    describe(kind, &input.buffer[at..at + length], *big_endian, interfaces);
+                    continue;
+                }
+                *frames += 1;
+                let bytes = &input.buffer[at..at + length];
+                let reason = match kind {
+                    block::ENHANCED_PACKET => match packet(*frames, bytes, *big_endian, interfaces) {
+                        Ok(frame) => return Ok(Some(Item::Frame(frame))),
+                        Err(reason) => reason,
+                    },
+                    // No time, or none that can be trusted.
+                    _ => Reason::NoTime,
+                };
+                return Ok(Some(Item::Problem(Problem { frame: *frames, reason })));
+            },
+        }
+    }
+}
+
+/// Bytes of a file, of which the first have been seen.
+pub(super) struct Input<R> {
+    source: R,
+    buffer: Vec<u8>,
+    /// Up to here the buffer has been used.
+    start: usize,
+    ended: bool,
+}
+
+impl<R: Read> Input<R> {
+    /// What has been read and not yet used.
+    fn ahead(&self) -> &[u8] {
+        &self.buffer[self.start..]
+    }
+
+    /// Reads until `bytes` are there, or the input ends; takes no more than there is. Are they there?
+    fn fill(&mut self, bytes: usize) -> io::Result<bool> {
+        while self.ahead().len() < bytes && !self.ended {
+            if self.start > 0 {
+                self.buffer.drain(..self.start);
+                self.start = 0;
+            }
+            let have = self.buffer.len();
+            self.buffer.resize(have + CHUNK, 0);
+            let got = match self.source.read(&mut self.buffer[have..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
+                other => other.map(Some),
+            };
+            self.buffer.truncate(have + got.as_ref().ok().and_then(|got| *got).unwrap_or(0));
+            self.ended = got? == Some(0);
+        }
+        Ok(self.ahead().len() >= bytes)
+    }
+
+    /// Everything, from the beginning.
+    pub(super) fn read_all(mut self) -> io::Result<Vec<u8>> {
+        self.source.read_to_end(&mut self.buffer)?;
+        Ok(self.buffer)
+    }
+}
+
+fn pcap_frame<'a, R: Read>(
+    input: &'a mut Input<R>,
+    header: &PcapHeader,
+    frames: &mut u64,
+    ended: &mut bool,
+) -> Result<Option<Item<'a>>, Stop> {
+    // The modified format has eight bytes more before the frame.
+    let fixed = if header.is_modified_format() { 24 } else { 16 };
+    let there = input.fill(fixed)?;
+    if input.ahead().is_empty() {
+        *ended = true;
+        return Ok(None);
+    }
+    *frames += 1;
+    let field = |ahead: &[u8], at: usize| word(&ahead[at..], header.is_bigendian());
+    let kept = if there { field(input.ahead(), 8) as usize } else { LARGEST };
+    if kept >= LARGEST || !input.fill(fixed + kept)? {
+        *ended = true;
+        return Ok(Some(Item::Problem(Problem { frame: *frames, reason: Reason::FileCut })));
+    }
+    let at = input.start;
+    input.start += fixed + kept;
+    let (head, data) = input.buffer[at..at + fixed + kept].split_at(fixed);
+    let nanoseconds = header.is_nanosecond_precision();
+    let tick = if nanoseconds { 1_000_000 } else { 1_000_000_000 };
+    Ok(Some(Item::Frame(Frame {
+        number: *frames,
+        fs: i128::from(field(head, 0)) * FS_PER_SECOND + i128::from(field(head, 4)) * tick,
+        digits: if nanoseconds { 9 } else { 6 },
+        // The upper bits tell the length of the frame check sequence.
+        link_type: header.network.0 & 0xffff,
+        interface: None,
+        data,
+        length: (field(head, 12) as usize).max(data.len()),
+        comment: None,
+    })))
 }
 
 /// An interface of a pcapng section.
@@ -89,6 +270,7 @@ struct Interface {
     link_type: i32,
     name: Option<String>,
     units_per_second: Option<u64>,
+    digits: u8,
     offset_seconds: i64,
 }
 
@@ -101,85 +283,64 @@ mod block {
     pub(super) const ENHANCED_PACKET: u32 = 6;
 }
 
-/// A pcapng block that is whole: its two lengths agree.
-struct Block<'a> {
-    kind: u32,
-    bytes: &'a [u8],
+/// The first four bytes.
+fn word(bytes: &[u8], big_endian: bool) -> u32 {
+    let raw = [bytes[0], bytes[1], bytes[2], bytes[3]];
+    if big_endian { u32::from_be_bytes(raw) } else { u32::from_le_bytes(raw) }
 }
 
-/// Cuts the next block off `rest`; a section header sets the byte order of what follows. `None`: damaged, or the end is missing.
+fn is_packet(kind: u32) -> bool {
+    matches!(kind, block::OBSOLETE_PACKET | block::SIMPLE_PACKET | block::ENHANCED_PACKET)
+}
+
+/// The length of the next block, which is there and whole: its two lengths agree. A section header sets the byte order of what
+/// follows. `None`: damaged, or the end is missing.
 ///
 /// Blocks are framed here and only those of interest go to the library, whose parser for all types at once overflows on some
 /// lengths that it should refuse.
-fn next_block<'a>(rest: &mut &'a [u8], big_endian: &mut bool) -> Option<Block<'a>> {
-    let raw = |at: usize| rest.get(at..at + 4).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
-    if raw(0)? == block::SECTION.to_be_bytes() {
-        *big_endian = match raw(8)? {
+fn block_length<R: Read>(input: &mut Input<R>, big_endian: &mut bool) -> io::Result<Option<usize>> {
+    if !input.fill(12)? {
+        return Ok(None);
+    }
+    let ahead = input.ahead();
+    if word(ahead, false) == block::SECTION {
+        *big_endian = match ahead[8..12] {
             [0x1a, 0x2b, 0x3c, 0x4d] => true,
             [0x4d, 0x3c, 0x2b, 0x1a] => false,
-            _ => return None,
+            _ => return Ok(None),
         };
     }
-    let word = |at| raw(at).map(if *big_endian { u32::from_be_bytes } else { u32::from_le_bytes });
-    let (kind, length) = (word(0)?, usize::try_from(word(4)?).ok()?);
-    if length < 12 || !length.is_multiple_of(4) || length > rest.len() || word(length - 4)? as usize != length
-    {
-        return None;
+    let length = word(&ahead[4..], *big_endian) as usize;
+    if length < 12 || !length.is_multiple_of(4) || length > LARGEST || !input.fill(length)? {
+        return Ok(None);
     }
-    let (bytes, after) = rest.split_at(length);
-    *rest = after;
-    Some(Block { kind, bytes })
+    let end = word(&input.ahead()[length - 4..], *big_endian) as usize;
+    Ok((end == length).then_some(length))
 }
 
-/// Hands every frame of a pcapng file to `sink`. Returns the number of frames, readable or not.
-pub(super) fn pcapng(bytes: &[u8], sink: &mut impl Sink) -> Result<u64, Error> {
-    let mut rest = bytes;
-    let (mut number, mut big_endian) = (0, false);
-    let mut interfaces: Vec<Option<Interface>> = Vec::new();
-    while !rest.is_empty() {
-        let Some(block) = next_block(&mut rest, &mut big_endian) else {
-            if rest.len() == bytes.len() {
-                let problem = "the section header is damaged or cut short";
-                return Err(Error::content(String::new(), problem, "a pcapng file begins with one"));
-            }
-            sink.problem(Problem { frame: number + 1, reason: Reason::FileCut });
-            return Ok(number + 1);
-        };
-        match block.kind {
-            block::SECTION => interfaces.clear(),
-            block::INTERFACE => {
-                let parse = if big_endian {
-                    parse_interfacedescriptionblock_be
-                } else {
-                    parse_interfacedescriptionblock_le
-                };
-                interfaces.push(parse(block.bytes).ok().map(|(_, found)| interface(&found, big_endian)));
-            }
-            block::ENHANCED_PACKET => {
-                number += 1;
-                if let Err(reason) = packet(number, block.bytes, big_endian, &interfaces, sink) {
-                    sink.problem(Problem { frame: number, reason });
-                }
-            }
-            // No time, or none that can be trusted.
-            block::SIMPLE_PACKET | block::OBSOLETE_PACKET => {
-                number += 1;
-                sink.problem(Problem { frame: number, reason: Reason::NoTime });
-            }
-            _ => {}
+/// Takes notice of sections and interfaces.
+fn describe(kind: u32, bytes: &[u8], big_endian: bool, interfaces: &mut Vec<Option<Interface>>) {
+    match kind {
+        block::SECTION => interfaces.clear(),
+        block::INTERFACE => {
+            let parse = if big_endian {
+                parse_interfacedescriptionblock_be
+            } else {
+                parse_interfacedescriptionblock_le
+            };
+            interfaces.push(parse(bytes).ok().map(|(_, found)| interface(&found, big_endian)));
         }
+        _ => {}
     }
-    Ok(number)
 }
 
-/// Hands the frame of an enhanced packet block to `sink`.
-fn packet(
+/// The frame of an enhanced packet block.
+fn packet<'a>(
     number: u64,
-    bytes: &[u8],
+    bytes: &'a [u8],
     big_endian: bool,
-    interfaces: &[Option<Interface>],
-    sink: &mut impl Sink,
-) -> Result<(), Reason> {
+    interfaces: &'a [Option<Interface>],
+) -> Result<Frame<'a>, Reason> {
     let parse = if big_endian { parse_enhancedpacketblock_be } else { parse_enhancedpacketblock_le };
     let (_, packet) = parse(bytes).map_err(|_| Reason::Block)?;
     let interface = interfaces.get(packet.if_id as usize).and_then(Option::as_ref);
@@ -188,16 +349,16 @@ fn packet(
     let ticks = i128::from(u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low));
     let offset = i128::from(interface.offset_seconds) * FS_PER_SECOND;
     let data = packet.data.get(..packet.caplen as usize).unwrap_or(packet.data);
-    sink.frame(Frame {
+    Ok(Frame {
         number,
         fs: ticks * FS_PER_SECOND / i128::from(units) + offset,
+        digits: interface.digits,
         link_type: interface.link_type,
         interface: interface.name.as_deref(),
         data,
         length: (packet.origlen as usize).max(data.len()),
         comment: text(&packet.options, OptionCode::Comment),
-    });
-    Ok(())
+    })
 }
 
 fn interface(found: &pcap_parser::InterfaceDescriptionBlock<'_>, big_endian: bool) -> Interface {
@@ -206,15 +367,24 @@ fn interface(found: &pcap_parser::InterfaceDescriptionBlock<'_>, big_endian: boo
         .and_then(|value| value.get(..8)?.try_into().ok())
         .map_or(0, |raw| if big_endian { i64::from_be_bytes(raw) } else { i64::from_le_bytes(raw) });
     // if_tsresol: the high bit chooses between powers of ten and of two (pcapng §4.2); 10^-6 if it is absent.
-    let units_per_second = match option(OptionCode::IfTsresol).and_then(|value| value.first().copied()) {
-        None => Some(1_000_000),
-        Some(binary) if binary & 0x80 != 0 => 1u64.checked_shl(u32::from(binary & 0x7f)),
-        Some(decimal) => 10u64.checked_pow(u32::from(decimal)),
-    };
+    let (units_per_second, digits) =
+        match option(OptionCode::IfTsresol).and_then(|value| value.first().copied()) {
+            None => (Some(1_000_000), 6),
+            Some(binary) if binary & 0x80 != 0 => {
+                let bits = binary & 0x7f;
+                // 2^-10 is about 10^-3.
+                (1u64.checked_shl(u32::from(bits)), (bits.div_ceil(10) * 3).min(FEMTOSECONDS))
+            }
+            Some(decimal) => (10u64.checked_pow(u32::from(decimal)), decimal.min(FEMTOSECONDS)),
+        };
     let name = text(&found.options, OptionCode::IfName).map(String::from);
-    Interface { link_type: found.linktype.0, name, units_per_second, offset_seconds }
+    Interface { link_type: found.linktype.0, name, units_per_second, digits, offset_seconds }
 }
 
-fn text<'a>(options: &'a [PcapNGOption<'_>], code: OptionCode) -> Option<&'a str> {
-    options.iter().find(|o| o.code == code).and_then(|o| o.as_str().ok())
+/// A borrow of the option's value that outlives the parsed block.
+fn text<'a>(options: &[PcapNGOption<'a>], code: OptionCode) -> Option<&'a str> {
+    options.iter().find(|o| o.code == code).and_then(|o| {
+        let std::borrow::Cow::Borrowed(bytes) = o.value else { return None };
+        std::str::from_utf8(bytes.get(..usize::from(o.len))?).ok()
+    })
 }

@@ -1,5 +1,6 @@
-//! Ethernet, 802.1Q, IPv4, UDP and NetTLP: frames to the bytes of a TLP.
+//! Ethernet, 802.1Q, IPv4, UDP and NetTLP: frames to the bytes of a TLP or of a control datagram.
 
+use super::control::Channel;
 use super::problem::Reason;
 use std::net::Ipv4Addr;
 use tlplab_wire::nettlp::{HEADER_BYTES, Header, is_tlp_port};
@@ -11,32 +12,75 @@ const LINUX_COOKED: i32 = 113;
 const IPV4: i32 = 228;
 const LINUX_COOKED_2: i32 = 276;
 
-/// A TLP header has at least three DW; shorter datagrams on the ports of NetTLP are configuration requests and the like.
+/// A TLP header has at least three DW.
 const SMALLEST_TLP: usize = 12;
 
-/// The NetTLP datagram of a frame.
+/// Where a datagram came from and where it went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoints {
+    /// Sender.
+    pub source: Ipv4Addr,
+    /// Receiver.
+    pub destination: Ipv4Addr,
+    /// The sender's UDP port.
+    pub source_port: u16,
+    /// The receiver's UDP port, the one that NetTLP looks at.
+    pub port: u16,
+    /// Number of the outermost 802.1Q tag.
+    pub vlan: Option<u16>,
+}
+
+/// What a frame carries.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Datagram<'a> {
-    pub(super) source: Ipv4Addr,
-    pub(super) destination: Ipv4Addr,
-    pub(super) port: u16,
-    pub(super) header: Header,
-    /// What was captured of the TLP.
-    pub(super) tlp: &'a [u8],
-    /// The TLP's length on the wire.
-    pub(super) length: usize,
+pub(super) enum Content<'a> {
+    /// A TLP behind a NetTLP header.
+    Tlp {
+        header: Header,
+        /// What was captured of the TLP.
+        kept: &'a [u8],
+        /// The TLP's length on the wire.
+        length: usize,
+    },
+    /// A datagram of one of the interfaces beside the TLPs.
+    Control {
+        channel: Channel,
+        kept: &'a [u8],
+        length: usize,
+    },
+    /// Something else.
+    Other,
+}
+
+/// A frame with its headers taken off.
+pub(super) struct Opened<'a> {
+    /// As far as the headers could be read.
+    pub(super) endpoints: Option<Endpoints>,
+    pub(super) content: Result<Content<'a>, Reason>,
 }
 
 fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-/// Takes the headers off a frame whose length on the wire is `length`. `Ok(None)`: traffic that is not NetTLP.
-pub(super) fn datagram(link_type: i32, data: &[u8], length: usize) -> Result<Option<Datagram<'_>>, Reason> {
+/// Takes the headers off a frame whose length on the wire is `length`.
+pub(super) fn open(link_type: i32, data: &[u8], length: usize) -> Opened<'_> {
+    let mut endpoints = None;
+    let content = content(link_type, data, length, &mut endpoints);
+    Opened { endpoints, content }
+}
+
+fn content<'a>(
+    link_type: i32,
+    data: &'a [u8],
+    length: usize,
+    endpoints: &mut Option<Endpoints>,
+) -> Result<Content<'a>, Reason> {
     let cut = |header| Reason::HeadersCut { header, captured: data.len() };
+    let mut vlan = None;
     let (ethertype, at, padded) = match link_type {
         ETHERNET => {
             let (ethertype, at) = ethernet(data).ok_or(cut("Ethernet"))?;
+            vlan = be16(data, 14).filter(|_| at > 14).map(|tag| tag & 0xfff);
             // 60 bytes is the smallest frame; a tag is inserted after padding.
             (ethertype, at, 60 + (at - 14))
         }
@@ -46,17 +90,23 @@ pub(super) fn datagram(link_type: i32, data: &[u8], length: usize) -> Result<Opt
         other => return Err(Reason::LinkType(other)),
     };
     if ethertype != 0x0800 {
-        return Ok(None);
+        return Ok(Content::Other);
     }
     let Some(ip) = ipv4(&data[at.min(data.len())..]).map_err(|why| why.unwrap_or(cut("IPv4")))? else {
-        return Ok(None);
+        return Ok(Content::Other);
     };
     let udp = at + ip.header;
+    if ip.later_fragment {
+        return Ok(Content::Other);
+    }
+    let source_port = be16(data, udp).ok_or(cut("UDP"))?;
     let port = be16(data, udp + 2).ok_or(cut("UDP"))?;
     let udp_length = usize::from(be16(data, udp + 4).ok_or(cut("UDP"))?);
-    if !is_tlp_port(port) {
-        return Ok(None);
+    let channel = Channel::of_ports(source_port, port);
+    if !is_tlp_port(port) && channel.is_none() {
+        return Ok(Content::Other);
     }
+    *endpoints = Some(Endpoints { source: ip.source, destination: ip.destination, source_port, port, vlan });
     if ip.fragment {
         return Err(Reason::Fragment);
     }
@@ -67,19 +117,29 @@ pub(super) fn datagram(link_type: i32, data: &[u8], length: usize) -> Result<Opt
     if length < end || (length > end && length > padded) {
         return Err(Reason::FrameLength { frame: length, datagram: end });
     }
-    if udp_length < 8 + HEADER_BYTES + SMALLEST_TLP {
-        return Ok(None);
+    let kept = &data[(udp + 8).min(data.len())..data.len().min(end)];
+    payload(port, channel, kept, end - udp - 8)
+}
+
+/// What a UDP payload of `length` bytes is, of which `kept` were captured.
+fn payload(
+    port: u16,
+    channel: Option<Channel>,
+    kept: &[u8],
+    length: usize,
+) -> Result<Content<'_>, Reason> {
+    match channel {
+        Some(channel) if !is_tlp_port(port) || channel.claims(kept, length) => {
+            return Ok(Content::Control { channel, kept, length });
+        }
+        _ => {}
     }
-    let header = data.get(udp + 8..).and_then(|rest| Header::parse(rest).ok()).ok_or(cut("NetTLP"))?;
-    let start = udp + 8 + HEADER_BYTES;
-    Ok(Some(Datagram {
-        source: ip.source,
-        destination: ip.destination,
-        port,
-        header,
-        tlp: &data[start..data.len().min(end)],
-        length: end - start,
-    }))
+    if length < HEADER_BYTES + SMALLEST_TLP {
+        return Err(Reason::TooShort { datagram: length });
+    }
+    let cut = Reason::HeadersCut { header: "NetTLP", captured: kept.len() };
+    let header = Header::parse(kept).map_err(|_| cut)?;
+    Ok(Content::Tlp { header, kept: &kept[HEADER_BYTES..], length: length - HEADER_BYTES })
 }
 
 /// The Ethertype behind any 802.1Q tags, and where its payload begins.
@@ -97,6 +157,7 @@ struct Ipv4 {
     header: usize,
     total: usize,
     fragment: bool,
+    later_fragment: bool,
     source: Ipv4Addr,
     destination: Ipv4Addr,
 }
@@ -118,11 +179,14 @@ fn ipv4(data: &[u8]) -> Result<Option<Ipv4>, Option<Reason>> {
     if total < header {
         return Err(Some(Reason::Ipv4("the total length is below the header's")));
     }
+    let fragment = u16::from_be_bytes([fixed[6], fixed[7]]);
     Ok(Some(Ipv4 {
         header,
         total,
         // More fragments, or not the first one.
-        fragment: (u16::from_be_bytes([fixed[6], fixed[7]]) & 0x3fff) != 0,
+        fragment: fragment & 0x3fff != 0,
+        // Its ports were in the first one.
+        later_fragment: fragment & 0x1fff != 0,
         source: Ipv4Addr::new(fixed[12], fixed[13], fixed[14], fixed[15]),
         destination: Ipv4Addr::new(fixed[16], fixed[17], fixed[18], fixed[19]),
     }))

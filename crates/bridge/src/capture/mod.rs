@@ -8,24 +8,33 @@
 //! A malformed frame is reported with its number and never ends the reading; a damaged file is read up to the damage.
 
 mod container;
+mod control;
+mod decode;
+mod direction;
+pub mod dump;
 mod frame;
+mod matching;
 mod problem;
 mod requests;
 pub mod table;
 
+pub use control::{Channel, Control};
+pub use decode::{Decoded, End, Tlp, What};
+pub use direction::Direction;
+pub use frame::Endpoints;
 pub use problem::{Problem, Reason};
 pub use requests::{Latencies, Operation, Statistics, TraceRequest, busiest_direction, requests, statistics};
 
 use crate::Error;
-use crate::linkunit::{self, Flags};
-use container::Frame;
+use crate::linkunit::Flags;
+use container::{Reader, Stop};
+use direction::Directions;
 use std::io::Read;
-use std::net::Ipv4Addr;
 use std::path::Path;
 use tlplab_units::Time;
 use tlplab_wire::dllp;
 use tlplab_wire::nettlp::Header;
-use tlplab_wire::tlp::{Packet, ParseOptions, Repr};
+use tlplab_wire::tlp::Repr;
 
 /// The file formats that [`read`] takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,21 +67,6 @@ pub struct Capture {
     /// Frames that are something else than NetTLP: ARP, TCP, other ports. Neither records nor problems.
     pub others: u64,
     payloads: Vec<u8>,
-}
-
-/// A direction of travel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Direction {
-    /// The sender: a node's name, or an IP address.
-    pub from: String,
-    /// The receiver.
-    pub to: String,
-}
-
-impl std::fmt::Display for Direction {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} → {}", self.from, self.to)
-    }
 }
 
 /// Something that was on a link.
@@ -111,6 +105,8 @@ pub enum Unit {
         /// Its sequence number.
         sequence: u16,
     },
+    /// Configuration space, the driver's messages, the adapter's registers.
+    Control(Control),
 }
 
 impl Capture {
@@ -151,15 +147,7 @@ impl Capture {
 /// The bytes are none of the formats. What is wrong within one of them is reported in [`Capture::problems`], except
 /// for trace tables, which people write: there the first wrong line is the error.
 pub fn read(bytes: &[u8]) -> Result<Capture, Error> {
-    match container::sniff(bytes) {
-        Some(format) => read_frames(format, bytes),
-        None if table::is_table(bytes) => table::read(bytes),
-        None => Err(Error::content(
-            String::new(),
-            "it is no capture",
-            format!("pcap, pcapng and trace tables (first line {:?}) can be read", table::HEADER),
-        )),
-    }
+    read_from(bytes).map_err(|stop| stop.in_file(Path::new("input")))
 }
 
 /// Reads a capture from `path`; `-` is standard input.
@@ -168,14 +156,39 @@ pub fn read(bytes: &[u8]) -> Result<Capture, Error> {
 /// The file cannot be read, or is none of the formats.
 pub fn read_file(path: impl AsRef<Path>) -> Result<Capture, Error> {
     let path = path.as_ref();
-    let mut bytes = Vec::new();
-    let result = if path == Path::new("-") {
-        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ())
-    } else {
-        std::fs::read(path).map(|content| bytes = content)
+    read_from(open(path)?).map_err(|stop| stop.in_file(path))
+}
+
+/// Opens a file to read; `-` is standard input.
+fn open(path: &Path) -> Result<Box<dyn Read + Send>, Error> {
+    if path == Path::new("-") {
+        return Ok(Box::new(std::io::stdin()));
+    }
+    let file = std::fs::File::open(path).map_err(|error| Error::io(path, "read", error))?;
+    Ok(Box::new(file))
+}
+
+fn read_from(input: impl Read) -> Result<Capture, Stop> {
+    let mut reader = match Reader::new(input)? {
+        Ok(reader) => reader,
+        Err(other) => {
+            let bytes = other.read_all()?;
+            if table::is_table(&bytes) {
+                return table::read(&bytes).map_err(Stop::Content);
+            }
+            return Err(Stop::Content(no_capture()));
+        }
     };
-    result.map_err(|error| Error::io(path, "read", error))?;
-    read(&bytes).map_err(|error| error.in_file(path))
+    let mut collector = Collector::new(reader.format());
+    while let Some(item) = reader.next()? {
+        collector.frame(&item.decode());
+    }
+    Ok(collector.finish())
+}
+
+fn no_capture() -> Error {
+    let wanted = format!("pcap, pcapng and trace tables (first line {:?}) can be read", table::HEADER);
+    Error::content(String::new(), "it is no capture", wanted)
 }
 
 /// Reads the trace at `path` for a replay: the memory requests of its busiest direction, from the first one's time on.
@@ -202,98 +215,55 @@ pub fn read_trace(path: impl AsRef<Path>) -> Result<Vec<tlplab_device::Record>, 
     Ok(requests.iter().map(record).collect())
 }
 
-fn read_frames(format: Format, bytes: &[u8]) -> Result<Capture, Error> {
-    let mut collector = Collector { capture: Capture::new(format), times: Vec::new() };
-    let frames = match format {
-        Format::Pcap => container::pcap(bytes, &mut collector)?,
-        _ => container::pcapng(bytes, &mut collector)?,
-    };
-    collector.capture.frames = frames;
-    Ok(collector.finish())
-}
-
-/// Reads a TLP of which `kept` is the beginning, `length` bytes on the wire: what it means, and what there is of its payload.
-fn tlp(kept: &[u8], length: usize) -> Result<(Repr, &[u8]), Reason> {
-    let packet = Packet::new(kept);
-    let options = ParseOptions { truncated: kept.len() < length, ..ParseOptions::default() };
-    let repr = Repr::parse_with(&packet, options).map_err(Reason::Tlp)?;
-    let header = repr.wire_bytes() as usize;
-    if header != length {
-        return Err(Reason::TlpLength { header, datagram: length });
-    }
-    Ok((repr, packet.payload()))
-}
-
 /// Gathers records; times become relative once the earliest one is known, since files need not be in order.
 struct Collector {
     capture: Capture,
     /// Absolute time of each record, in femtoseconds.
     times: Vec<i128>,
-}
-
-impl container::Sink for Collector {
-    fn frame(&mut self, frame: Frame<'_>) {
-        let unit =
-            if frame.link_type == linkunit::LINK_TYPE { self.link_unit(&frame) } else { self.nettlp(&frame) };
-        match unit {
-            Ok(Some((direction, unit))) => {
-                let flags = frame.comment.map(Flags::from_comment).unwrap_or_default();
-                let (number, time) = (frame.number, Time::ZERO);
-                self.capture.records.push(Record { frame: number, time, direction, unit, flags });
-                self.times.push(frame.fs);
-            }
-            Ok(None) => self.capture.others += 1,
-            Err(reason) => self.capture.problems.push(Problem { frame: frame.number, reason }),
-        }
-    }
-
-    fn problem(&mut self, problem: Problem) {
-        self.capture.problems.push(problem);
-    }
+    directions: Directions,
 }
 
 impl Collector {
-    fn nettlp(&mut self, frame: &Frame<'_>) -> Result<Option<(u16, Unit)>, Reason> {
-        let Some(datagram) = frame::datagram(frame.link_type, frame.data, frame.length)? else {
-            return Ok(None);
+    fn new(format: Format) -> Self {
+        Self { capture: Capture::new(format), times: Vec::new(), directions: Directions::default() }
+    }
+
+    fn frame(&mut self, decoded: &Decoded<'_>) {
+        self.capture.frames += 1;
+        let unit = match decoded.content {
+            Ok(What::Tlp(tlp)) => self.tlp(&tlp, decoded.endpoints),
+            Ok(What::Dllp(repr)) => Unit::Dllp(repr),
+            Ok(What::Flit { sequence }) => Unit::Flit { sequence },
+            Ok(What::Control(control)) => Unit::Control(control),
+            Ok(What::Other) => {
+                self.capture.others += 1;
+                return;
+            }
+            Err(reason) => {
+                self.capture.problems.push(Problem { frame: decoded.frame, reason });
+                return;
+            }
         };
-        let (repr, payload) = tlp(datagram.tlp, datagram.length)?;
+        let direction = self.directions.of(decoded);
+        let (frame, time, flags) = (decoded.frame, Time::ZERO, decoded.flags);
+        self.capture.records.push(Record { frame, time, direction, unit, flags });
+        self.times.push(decoded.fs);
+    }
+
+    fn tlp(&mut self, tlp: &Tlp<'_>, endpoints: Option<Endpoints>) -> Unit {
         let at = self.capture.payloads.len();
-        self.capture.payloads.extend_from_slice(payload);
-        let direction = match frame.interface.and_then(linkunit::split_name) {
-            Some((from, to)) => self.direction(from, to),
-            None => self.direction_of(datagram.source, datagram.destination),
-        };
-        let unit = Unit::Tlp {
-            repr,
-            header: datagram.header,
-            port: datagram.port,
-            payload: (at, payload.len() as u16),
-        };
-        Ok(Some((direction, unit)))
-    }
-
-    fn link_unit(&mut self, frame: &Frame<'_>) -> Result<Option<(u16, Unit)>, Reason> {
-        let unit = linkunit::parse(frame.data)?;
-        let (from, to) = frame.interface.and_then(linkunit::split_name).unwrap_or(("?", "?"));
-        Ok(Some((self.direction(from, to), unit)))
-    }
-
-    fn direction_of(&mut self, from: Ipv4Addr, to: Ipv4Addr) -> u16 {
-        self.direction(&from.to_string(), &to.to_string())
-    }
-
-    fn direction(&mut self, from: &str, to: &str) -> u16 {
-        let known = self.capture.directions.iter().position(|d| d.from == from && d.to == to);
-        let index = known.unwrap_or_else(|| {
-            self.capture.directions.push(Direction { from: from.into(), to: to.into() });
-            self.capture.directions.len() - 1
-        });
-        u16::try_from(index).unwrap_or(u16::MAX)
+        self.capture.payloads.extend_from_slice(tlp.payload);
+        Unit::Tlp {
+            repr: tlp.repr,
+            header: tlp.header,
+            port: endpoints.map_or(0, |ends| ends.port),
+            payload: (at, tlp.payload.len() as u16),
+        }
     }
 
     fn finish(self) -> Capture {
-        let Self { mut capture, times } = self;
+        let Self { mut capture, times, directions } = self;
+        capture.directions = directions.all;
         let start = times.iter().copied().min().unwrap_or(0);
         capture.start_fs = start;
         let mut late = Vec::new();

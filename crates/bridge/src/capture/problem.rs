@@ -54,6 +54,18 @@ pub enum Reason {
         /// Where the datagram ends.
         datagram: usize,
     },
+    /// Too few bytes for the NetTLP header and the smallest TLP.
+    TooShort {
+        /// Length of the UDP payload.
+        datagram: usize,
+    },
+    /// On a port of configuration space, messages or registers, but too short, or cut, to be one of theirs.
+    Control {
+        /// Which of them.
+        channel: &'static str,
+        /// Length of the UDP payload.
+        datagram: usize,
+    },
     /// NetTLP, but its payload is no valid TLP.
     Tlp(tlplab_wire::Error),
     /// The header of a TLP, of which not all was captured, and the datagram disagree on its length.
@@ -107,6 +119,12 @@ impl fmt::Display for Reason {
             }
             Self::FrameLength { frame, datagram } => {
                 write!(f, "the datagram should end at byte {datagram}, but the frame has only {frame} bytes")
+            }
+            Self::TooShort { datagram } => {
+                write!(f, "the datagram has {datagram} bytes; the NetTLP header and the smallest TLP take 18")
+            }
+            Self::Control { channel, datagram } => {
+                write!(f, "a {channel} datagram has other lengths than the {datagram} bytes of this one")
             }
             Self::Tlp(error) => write!(f, "not a TLP: {error}"),
             Self::TlpLength { header, datagram } => {

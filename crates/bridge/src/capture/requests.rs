@@ -1,5 +1,6 @@
 //! From a capture to the requests a workload replays, and to what the requester got in reply.
 
+use super::matching::Matcher;
 use super::{Capture, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 use tlplab_units::{Bdf, Duration, Tag, Time};
@@ -152,7 +153,7 @@ impl Latencies {
 /// Counts, and matches reads with their completions by requester, tag and opposite direction.
 pub fn statistics(capture: &Capture) -> Statistics {
     let mut statistics = Statistics::default();
-    let mut matcher = Matcher::default();
+    let mut matcher = Waiting::default();
     let mut tags = BTreeSet::new();
     let back = reverse(capture);
     let mut order: Vec<usize> = (0..capture.records.len()).collect();
@@ -187,7 +188,7 @@ pub fn statistics(capture: &Capture) -> Statistics {
     }
     statistics.tags = tags.into_iter().collect();
     statistics.completed = matcher.latencies.len() as u64;
-    statistics.unanswered += matcher.open.len() as u64;
+    statistics.unanswered += matcher.matcher.waiting() as u64;
     statistics.max_outstanding = matcher.most;
     statistics.latency = Latencies::of(matcher.latencies);
     statistics
@@ -202,19 +203,19 @@ fn reverse(capture: &Capture) -> Vec<Option<u16>> {
         .collect()
 }
 
-/// Reads that wait for completions.
+/// Reads that wait for completions, counted.
 #[derive(Default)]
-struct Matcher {
-    open: BTreeMap<(u16, TransactionId), Time>,
+struct Waiting {
+    matcher: Matcher<Time>,
     outstanding: BTreeMap<u16, u32>,
     most: u32,
     latencies: Vec<Duration>,
 }
 
-impl Matcher {
+impl Waiting {
     /// A read was seen. True if it takes the tag of one that was never answered.
     fn ask(&mut self, direction: u16, id: TransactionId, time: Time) -> bool {
-        let replaced = self.open.insert((direction, id), time).is_some();
+        let replaced = self.matcher.ask(direction, id, time).is_some();
         let outstanding = self.outstanding.entry(direction).or_default();
         *outstanding += u32::from(!replaced);
         self.most = self.most.max(*outstanding);
@@ -223,9 +224,8 @@ impl Matcher {
 
     /// A completion was seen. False if nothing waits for it.
     fn answer(&mut self, direction: u16, id: TransactionId, last: bool, time: Time) -> bool {
-        let Some(&asked) = self.open.get(&(direction, id)) else { return false };
+        let Some(asked) = self.matcher.answer(direction, id, last) else { return false };
         if last {
-            self.open.remove(&(direction, id));
             *self.outstanding.entry(direction).or_default() -= 1;
             self.latencies.push(time - asked);
         }

@@ -1,7 +1,7 @@
 //! A TLP as a line of text.
 
 use super::completion::Completion;
-use super::field::{AddressType, Attributes};
+use super::field::{AddressType, Attributes, CompletionStatus};
 use super::kind::{AtomicTarget, CfgTarget, IoPort, Kind};
 use super::message::Message;
 use super::repr::Repr;
@@ -9,7 +9,8 @@ use super::{ByteEnables, Span};
 use core::fmt::{self, Display, Formatter};
 
 /// A line as packet printers show it, lengths in DW:
-/// `MRd, len 16, requester 64:00.0, tag 0x00, last 0xf, first 0xf, addr 0x8f8e0000, RO`.
+/// `MRd, len 16, requester 64:00.0, tag 0x00, last 0xf, first 0xf, addr 0x8f8e0000, RO`. With `{:#}` in the very words of NetTLP's tcpdump
+/// (NSDI 2020, figure 15): `Addr`, `bc`, `success`.
 impl Display for Repr {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
@@ -49,11 +50,16 @@ fn write_enables(f: &mut Formatter<'_>, enables: ByteEnables) -> fmt::Result {
 
 fn write_span(f: &mut Formatter<'_>, span: &Span) -> fmt::Result {
     write_enables(f, span.enables())?;
-    write!(f, ", addr {:#010x}", span.address())
+    write_address(f, span.address())
+}
+
+fn write_address(f: &mut Formatter<'_>, address: u64) -> fmt::Result {
+    write!(f, ", {} {address:#010x}", if f.alternate() { "Addr" } else { "addr" })
 }
 
 fn write_port(f: &mut Formatter<'_>, port: &IoPort) -> fmt::Result {
-    write!(f, ", first {:#x}, addr {:#06x}", port.enables(), port.address())
+    let word = if f.alternate() { "Addr" } else { "addr" };
+    write!(f, ", first {:#x}, {word} {:#06x}", port.enables(), port.address())
 }
 
 fn write_cfg(f: &mut Formatter<'_>, target: &CfgTarget) -> fmt::Result {
@@ -61,7 +67,8 @@ fn write_cfg(f: &mut Formatter<'_>, target: &CfgTarget) -> fmt::Result {
 }
 
 fn write_atomic(f: &mut Formatter<'_>, target: &AtomicTarget) -> fmt::Result {
-    write!(f, ", operand {}, addr {:#010x}", target.operand_bytes(), target.address())
+    write!(f, ", operand {}", target.operand_bytes())?;
+    write_address(f, target.address())
 }
 
 fn write_message(f: &mut Formatter<'_>, message: &Message) -> fmt::Result {
@@ -76,11 +83,16 @@ fn write_completion(f: &mut Formatter<'_>, completion: &Completion) -> fmt::Resu
     if let Some(length) = completion.length() {
         write!(f, ", len {}", length.dw())?;
     }
-    write!(f, ", completer {}, {}", completion.completer(), completion.status().name())?;
+    let (status, byte_count) = match (f.alternate(), completion.status()) {
+        (true, CompletionStatus::Success) => ("success", "bc"),
+        (true, status) => (status.name(), "bc"),
+        (false, status) => (status.name(), "byte count"),
+    };
+    write!(f, ", completer {}, {status}", completion.completer())?;
     if completion.is_byte_count_modified() {
         f.write_str(", BCM")?;
     }
-    write!(f, ", byte count {}", completion.byte_count())?;
+    write!(f, ", {byte_count} {}", completion.byte_count())?;
     write!(f, ", requester {}, tag {}", completion.id().requester, completion.id().tag)?;
     write!(f, ", lowaddr {:#04x}", completion.lower_address())
 }

@@ -16,8 +16,14 @@
 //! `corrupted` on the wire, sent again (`replay`) or `nullified`; the bytes are those that were sent. Frames also carry the CRC error
 //! flag if they arrived corrupted.
 
+mod block;
+mod frames;
+
+pub use frames::{FrameWriter, RawFrame};
+
 use crate::linkunit::{DLLP, FLIT, LINK_TYPE, SUFFIX};
 use crate::record::{Content, Flags, Flit, Link, Tlp, Unit};
+use block::{Blocks, NAME_RESOLUTION, PACKET, option, pad};
 use std::io::{self, Write};
 use tlplab_units::Time;
 use tlplab_wire::nettlp::{self, Header, Issuer, PortScheme};
@@ -25,10 +31,6 @@ use tlplab_wire::tlp::emit::MAX_HEADER_BYTES;
 use tlplab_wire::{Error, dllp};
 
 const ETHERNET: u16 = 1;
-const SECTION_HEADER: u32 = 0x0a0d_0d0a;
-const INTERFACE: u32 = 1;
-const NAME_RESOLUTION: u32 = 4;
-const PACKET: u32 = 6;
 /// Digits of a femtosecond, the finest if_tsresol there is a use for.
 const FEMTOSECONDS: u8 = 15;
 /// The finest if_tsresol at which Wireshark's arithmetic cannot overflow: (10^10 − 1) · 10^9 fits 64 bits.
@@ -61,13 +63,11 @@ impl Default for Settings {
 ///
 /// The first error of the sink ends the writing and is given by [`Writer::finish`], so that the simulation need not care.
 pub struct Writer<W: Write> {
-    sink: W,
-    failed: Option<io::Error>,
+    blocks: Blocks<W>,
     settings: Settings,
     /// if_tsresol: ticks are 10^-this seconds.
     resolution: u8,
     directions: Vec<Ends>,
-    block: Vec<u8>,
     frame: Box<[u8; LARGEST]>,
     unwritable: u64,
 }
@@ -83,23 +83,21 @@ impl<W: Write> Writer<W> {
     /// Begins a capture of `links`, in the order of their indices.
     pub fn new(sink: W, links: &[Link], settings: Settings) -> Self {
         let mut writer = Self {
-            sink,
-            failed: None,
+            blocks: Blocks::new(sink, LARGEST),
             settings,
             resolution: resolution(settings.horizon),
             directions: Vec::new(),
-            block: Vec::with_capacity(LARGEST),
             frame: Box::new([0; LARGEST]),
             unwritable: 0,
         };
-        writer.section();
         let directions = || links.iter().flat_map(|link| [(link, 0), (link, 1)]);
         for (link, direction) in directions() {
-            writer.interface(ETHERNET, &link.name(direction));
+            writer.blocks.interface(ETHERNET, &link.name(direction), writer.resolution);
         }
         if settings.link_layer {
             for (link, direction) in directions() {
-                writer.interface(LINK_TYPE as u16, &(link.name(direction) + SUFFIX));
+                let name = link.name(direction) + SUFFIX;
+                writer.blocks.interface(LINK_TYPE as u16, &name, writer.resolution);
             }
         }
         writer.nodes(links);
@@ -129,11 +127,8 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// The first error the sink gave.
-    pub fn finish(mut self) -> io::Result<W> {
-        match self.failed.take() {
-            Some(error) => Err(error),
-            None => self.sink.flush().map(|()| self.sink),
-        }
+    pub fn finish(self) -> io::Result<W> {
+        self.blocks.finish()
     }
 
     fn tlp(&mut self, index: usize, unit: &Unit<'_>, tlp: &Tlp<'_>) {
@@ -179,27 +174,6 @@ impl<W: Write> Writer<W> {
         self.packet(interface, unit, 3, 3 + 256);
     }
 
-    fn section(&mut self) {
-        self.block.clear();
-        self.block.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
-        self.block.extend_from_slice(&[1, 0, 0, 0]);
-        // The section's length is not known while it is streamed.
-        self.block.extend_from_slice(&u64::MAX.to_le_bytes());
-        option(&mut self.block, 4, concat!("tlplab ", env!("CARGO_PKG_VERSION")).as_bytes());
-        option(&mut self.block, 0, &[]);
-        self.end_block(SECTION_HEADER);
-    }
-
-    fn interface(&mut self, link_type: u16, name: &str) {
-        self.block.clear();
-        self.block.extend_from_slice(&link_type.to_le_bytes());
-        self.block.extend_from_slice(&[0; 2 + 4]);
-        option(&mut self.block, 2, name.as_bytes());
-        option(&mut self.block, 9, &[self.resolution]);
-        option(&mut self.block, 0, &[]);
-        self.end_block(INTERFACE);
-    }
-
     /// Numbers the nodes in the order in which the links name them, and maps their addresses to their names.
     fn nodes(&mut self, links: &[Link]) {
         let mut nodes: Vec<&str> = Vec::new();
@@ -215,48 +189,29 @@ impl<W: Write> Writer<W> {
             self.directions.push(Ends { from: lower, to: upper, sequence: 0 });
             self.directions.push(Ends { from: upper, to: lower, sequence: 0 });
         }
-        self.block.clear();
+        let body = &mut self.blocks.body;
         for (number, name) in (0..).zip(&nodes) {
-            self.block.extend_from_slice(&1u16.to_le_bytes());
-            self.block.extend_from_slice(&(4 + name.len() as u16 + 1).to_le_bytes());
-            self.block.extend_from_slice(&address(number));
-            self.block.extend_from_slice(name.as_bytes());
-            self.block.push(0);
-            pad(&mut self.block);
+            body.extend_from_slice(&1u16.to_le_bytes());
+            body.extend_from_slice(&(4 + name.len() as u16 + 1).to_le_bytes());
+            body.extend_from_slice(&address(number));
+            body.extend_from_slice(name.as_bytes());
+            body.push(0);
+            pad(body);
         }
-        self.block.extend_from_slice(&[0; 4]);
-        self.end_block(NAME_RESOLUTION);
+        body.extend_from_slice(&[0; 4]);
+        self.blocks.end(NAME_RESOLUTION);
     }
 
     /// Writes `kept` bytes of the frame as an enhanced packet of `length`.
     fn packet(&mut self, interface: u32, unit: &Unit<'_>, kept: usize, length: usize) {
         let ticks = unit.start.as_fs() / fs_per_tick(self.resolution);
-        let words = [interface, (ticks >> 32) as u32, ticks as u32, kept as u32, length as u32];
-        self.block.clear();
-        for word in words {
-            self.block.extend_from_slice(&word.to_le_bytes());
-        }
-        self.block.extend_from_slice(&self.frame[..kept]);
-        pad(&mut self.block);
+        self.blocks.packet(interface, ticks, &self.frame[..kept], length);
         if let Some(comment) = unit.flags.comment() {
-            option(&mut self.block, 1, comment.as_bytes());
-            option(&mut self.block, 2, &packet_flags(unit.flags).to_le_bytes());
-            option(&mut self.block, 0, &[]);
+            option(&mut self.blocks.body, 1, comment.as_bytes());
+            option(&mut self.blocks.body, 2, &packet_flags(unit.flags).to_le_bytes());
+            option(&mut self.blocks.body, 0, &[]);
         }
-        self.end_block(PACKET);
-    }
-
-    fn end_block(&mut self, block_type: u32) {
-        if self.failed.is_some() {
-            return;
-        }
-        let length = (self.block.len() as u32 + 12).to_le_bytes();
-        let mut head = [0; 8];
-        head[..4].copy_from_slice(&block_type.to_le_bytes());
-        head[4..].copy_from_slice(&length);
-        self.block.extend_from_slice(&length);
-        let written = self.sink.write_all(&head).and_then(|()| self.sink.write_all(&self.block));
-        self.failed = written.err();
+        self.blocks.end(PACKET);
     }
 }
 
@@ -275,17 +230,6 @@ const fn fs_per_tick(digits: u8) -> u64 {
 /// epb_flags: bit 24 is a CRC error.
 const fn packet_flags(flags: Flags) -> u32 {
     (flags.bad as u32) << 24
-}
-
-fn pad(block: &mut Vec<u8>) {
-    block.resize(block.len().next_multiple_of(4), 0);
-}
-
-fn option(block: &mut Vec<u8>, code: u16, value: &[u8]) {
-    block.extend_from_slice(&code.to_le_bytes());
-    block.extend_from_slice(&(value.len() as u16).to_le_bytes());
-    block.extend_from_slice(value);
-    pad(block);
 }
 
 /// 10.0.0.1 for the first node.

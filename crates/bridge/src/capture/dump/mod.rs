@@ -1,0 +1,178 @@
+//! `tlplab dump`: frames as lines, from a file or live.
+//!
+//! [`Dump`] reads frame after frame, lets those through that its [`Filter`] matches, writes each as a line of text or of JSON, and
+//! copies it to a file if asked.
+
+mod filter;
+mod json;
+mod line;
+mod stamp;
+
+pub use filter::{Filter, FilterError, KEYS, WORDS};
+pub use stamp::TimeStyle;
+
+use super::container::{Item, Reader};
+use super::decode::{Decoded, What};
+use crate::Error;
+use crate::output::Output;
+use crate::pcapng::{FrameWriter, RawFrame};
+use stamp::Stamps;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// What is shown, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which frames.
+    pub filter: Filter,
+    /// Lines of JSON rather than text.
+    pub json: bool,
+    /// How times are shown in text.
+    pub time: TimeStyle,
+    /// Sequence number, time stamp, 802.1Q number and the payload's beginning, too.
+    pub verbose: bool,
+    /// Ends after so many lines.
+    pub limit: Option<u64>,
+    /// Copies the frames shown to this file (pcapng).
+    pub copy: Option<PathBuf>,
+    /// No lines at all.
+    pub quiet: bool,
+}
+
+/// How many frames there were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Frames read.
+    pub frames: u64,
+    /// Those shown.
+    pub shown: u64,
+    /// Those that are malformed, shown or not.
+    pub malformed: u64,
+    /// Those that carry something else than NetTLP; never shown.
+    pub others: u64,
+}
+
+/// Bytes of lines after which a step ends.
+const STEP: usize = 64 << 10;
+
+/// A capture on its way to lines.
+pub struct Dump {
+    path: PathBuf,
+    source: Reader<Box<dyn Read + Send>>,
+    printer: Printer,
+}
+
+impl Dump {
+    /// Reads the capture at `path`; `-` is standard input.
+    ///
+    /// # Errors
+    /// The file cannot be read, is no pcap or pcapng, or the copy cannot be written.
+    pub fn file(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let reader = Reader::new(super::open(path)?).map_err(|stop| stop.in_file(path))?;
+        let source = reader.map_err(|_| {
+            let wanted = "pcap and pcapng can be shown";
+            Error::content(String::new(), "it is no capture", wanted).in_file(path)
+        })?;
+        Ok(Self { path: path.into(), source, printer: Printer::new(options)? })
+    }
+
+    /// Writes some more lines; false at the end.
+    ///
+    /// # Errors
+    /// The file cannot be read on.
+    pub fn step(&mut self, lines: &mut String) -> Result<bool, Error> {
+        while lines.len() < STEP {
+            if self.printer.is_done() {
+                return Ok(false);
+            }
+            match self.source.next().map_err(|stop| stop.in_file(&self.path))? {
+                Some(item) => self.printer.item(&item, lines),
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// How many frames there were so far.
+    pub fn counts(&self) -> Counts {
+        self.printer.counts
+    }
+
+    /// Ends the copy.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub fn finish(self) -> Result<Counts, Error> {
+        self.printer.finish()
+    }
+}
+
+/// From frames to lines.
+struct Printer {
+    options: Options,
+    stamps: Stamps,
+    json: json::Lines,
+    copy: Option<FrameWriter<Output>>,
+    counts: Counts,
+}
+
+impl Printer {
+    fn new(options: Options) -> Result<Self, Error> {
+        let copy = options.copy.as_ref().map(Output::create).transpose()?.map(FrameWriter::new);
+        let stamps = Stamps::new(options.time);
+        Ok(Self { options, stamps, json: json::Lines::default(), copy, counts: Counts::default() })
+    }
+
+    fn is_done(&self) -> bool {
+        self.options.limit.is_some_and(|limit| self.counts.shown >= limit)
+    }
+
+    fn item(&mut self, item: &Item<'_>, lines: &mut String) {
+        let decoded = item.decode();
+        self.counts.frames += 1;
+        self.counts.malformed += u64::from(decoded.content.is_err());
+        if matches!(decoded.content, Ok(What::Other)) {
+            self.counts.others += 1;
+            return;
+        }
+        let answers = if self.options.json { self.json.notice(&decoded) } else { None };
+        if !self.options.filter.matches(&decoded) {
+            return;
+        }
+        self.counts.shown += 1;
+        self.line(&decoded, answers, lines);
+        if let (Some(copy), Item::Frame(frame)) = (&mut self.copy, item) {
+            copy.frame(&RawFrame {
+                link_type: frame.link_type as u16,
+                interface: frame.interface,
+                fs: frame.fs,
+                digits: frame.digits,
+                data: frame.data,
+                length: frame.length,
+                comment: frame.comment,
+            });
+        }
+    }
+
+    fn line(&mut self, decoded: &Decoded<'_>, answers: Option<(u64, i128)>, lines: &mut String) {
+        if self.options.quiet {
+            return;
+        }
+        if self.options.json {
+            self.json.write(lines, decoded, answers);
+        } else {
+            self.stamps.write(lines, decoded.fs, decoded.digits);
+            line::write(lines, decoded, self.options.verbose);
+        }
+        lines.push('\n');
+    }
+
+    fn finish(self) -> Result<Counts, Error> {
+        if let Some(copy) = self.copy {
+            let path = self.options.copy.unwrap_or_default();
+            copy.finish().map_err(|error| Error::io(&path, "write", error))?.commit()?;
+        }
+        Ok(self.counts)
+    }
+}

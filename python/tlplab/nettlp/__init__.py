@@ -1,0 +1,1 @@
+"""NetTLP: PCIe devices in software over UDP, and what is seen of them on the network."""
