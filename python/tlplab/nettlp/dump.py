@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -49,14 +51,30 @@ def dump_command(
       tlplab dump capture.pcap --json -
     """
     check_outputs({"-w": copy, "--json": json_file}, to_stdout={"--json"}, inputs={"the capture": source})
+    if source != "-" and not Path(source).exists():
+        raise click.BadParameter(f"there is neither a file nor an interface {source}", param_hint="FILE|INTERFACE")
     try:
         dump = _core.Dump(
-            source, filters, json=json_file is not None, time=times, verbose=verbose, limit=count, copy=copy, quiet=False
+            source,
+            filters,
+            json=json_file is not None,
+            time=times,
+            verbose=verbose,
+            limit=count,
+            copy=copy,
+            quiet=False,
         )
+        show(dump, json_file if json_file is not None else "-")
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    while (lines := dump.step()) is not None:
-        sys.stdout.write(lines)
-    sys.stdout.flush()
     dump.finish()
     return 0
+
+
+def show(dump: _core.Dump, output: str) -> None:
+    """Writes the lines, as they come to the standard output, or to a file."""
+    with contextlib.ExitStack() as stack:
+        out = sys.stdout if output == "-" else stack.enter_context(open(output, "w", encoding="utf-8"))
+        while (lines := dump.step()) is not None:
+            out.write(lines)
+            out.flush()

@@ -42,11 +42,7 @@ pub(super) enum Content<'a> {
         length: usize,
     },
     /// A datagram of one of the interfaces beside the TLPs.
-    Control {
-        channel: Channel,
-        kept: &'a [u8],
-        length: usize,
-    },
+    Control { channel: Channel, kept: &'a [u8], length: usize },
     /// Something else.
     Other,
 }
@@ -122,12 +118,7 @@ fn content<'a>(
 }
 
 /// What a UDP payload of `length` bytes is, of which `kept` were captured.
-fn payload(
-    port: u16,
-    channel: Option<Channel>,
-    kept: &[u8],
-    length: usize,
-) -> Result<Content<'_>, Reason> {
+fn payload(port: u16, channel: Option<Channel>, kept: &[u8], length: usize) -> Result<Content<'_>, Reason> {
     match channel {
         Some(channel) if !is_tlp_port(port) || channel.claims(kept, length) => {
             return Ok(Content::Control { channel, kept, length });

@@ -30,7 +30,11 @@ pub struct FilterError {
 
 impl fmt::Display for FilterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.word.is_empty() { f.write_str(&self.problem) } else { write!(f, "{:?}: {}", self.word, self.problem) }
+        if self.word.is_empty() {
+            f.write_str(&self.problem)
+        } else {
+            write!(f, "{:?}: {}", self.word, self.problem)
+        }
     }
 }
 
@@ -220,8 +224,8 @@ fn types(word: &str, value: &str) -> Result<Vec<String>, FilterError> {
         let name = name.to_ascii_lowercase();
         let groups = ["tlp", "dllp", "flit", "control", "config", "message", "registers"];
         let tlps = [
-            "mrd", "mrdlk", "mwr", "dmwr", "iord", "iowr", "cfgrd0", "cfgrd1", "cfgwr0", "cfgwr1", "msg", "msgd",
-            "cpl", "cpld", "cpllk", "cpldlk", "fetchadd", "swap", "cas",
+            "mrd", "mrdlk", "mwr", "dmwr", "iord", "iowr", "cfgrd0", "cfgrd1", "cfgwr0", "cfgwr1", "msg",
+            "msgd", "cpl", "cpld", "cpllk", "cpldlk", "fetchadd", "swap", "cas",
         ];
         let dllps = ["ack", "nak", "nop", "vendor", "feature", "pm_", "initfc", "updatefc"];
         let known = groups.contains(&name.as_str())
@@ -273,7 +277,9 @@ fn ids(word: &str, value: &str) -> Result<Vec<Id>, FilterError> {
         let bdf = Bdf::new(bus, device, function.map_or(Some(0), |f| f.parse().ok())?)?;
         Some(Id { bdf, mask: if function.is_some() { 0xffff } else { 0xfff8 } })
     };
-    let wanted = || wrong(word, "a function is such as 1b:00.0, a device such as 1b:00 (hexadecimal, device below 20)");
+    let wanted = || {
+        wrong(word, "a function is such as 1b:00.0, a device such as 1b:00 (hexadecimal, device below 20)")
+    };
     value.split(',').map(|text| id(text).ok_or_else(wanted)).collect()
 }
 
@@ -313,10 +319,12 @@ impl Test {
             Self::Source(names) => is_one_of(decoded.ends().0, names),
             Self::Destination(names) => is_one_of(decoded.ends().1, names),
             Self::Host(names) => is_one_of(decoded.ends().0, names) || is_one_of(decoded.ends().1, names),
-            Self::Number(number, ranges) => number.of(decoded).iter().flatten().any(|value| within(ranges, *value)),
-            Self::Address(ranges) => repr.and_then(touched).is_some_and(|(first, last)| {
-                ranges.iter().any(|range| first <= range.1 && range.0 <= last)
-            }),
+            Self::Number(number, ranges) => {
+                number.of(decoded).iter().flatten().any(|value| within(ranges, *value))
+            }
+            Self::Address(ranges) => repr
+                .and_then(touched)
+                .is_some_and(|(first, last)| ranges.iter().any(|range| first <= range.1 && range.0 <= last)),
         }
     }
 }
@@ -381,7 +389,8 @@ fn is_error(decoded: &Decoded<'_>) -> bool {
         Err(_) => true,
         Ok(_) if decoded.flags.bad => true,
         Ok(What::Tlp(tlp)) => {
-            let failed = matches!(tlp.repr.kind(), Kind::Completion(c) if c.status() != CompletionStatus::Success);
+            let failed =
+                matches!(tlp.repr.kind(), Kind::Completion(c) if c.status() != CompletionStatus::Success);
             failed || tlp.repr.attributes().poisoned || tlp.ecrc == Some(false)
         }
         Ok(_) => false,
@@ -395,7 +404,10 @@ fn has_type(decoded: &Decoded<'_>, name: &str) -> bool {
         Ok(What::Dllp(repr)) => {
             let ours = repr.name().to_ascii_lowercase();
             // UpdateFC is all its classes.
-            name == "dllp" || ours == name || (name.ends_with("fc") || name.ends_with("fc1") || name.ends_with("fc2")) && ours.starts_with(name)
+            name == "dllp"
+                || ours == name
+                || (name.ends_with("fc") || name.ends_with("fc1") || name.ends_with("fc2"))
+                    && ours.starts_with(name)
         }
         Ok(What::Flit { .. }) => name == "flit",
         Ok(What::Control(control)) => name == "control" || name == control.channel().name(),
