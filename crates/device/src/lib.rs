@@ -34,6 +34,7 @@
 //! * [`dma`]: a copier and its driver; [`ring`] and [`ring_driver`]: a descriptor ring and its driver
 //! * [`nic`] and [`nic_driver`]: an Ethernet controller like the 82574, and its driver
 //! * [`nettlp_card`]: a card that carries TLPs over Ethernet to software on another machine
+//! * [`simple_nic`] and [`simple_nic_driver`]: the Ethernet controller of NetTLP, and its driver; frames come from the simulation or from outside
 //! * [`storage`] and [`dd`]: a block device, and the program that reads and writes it
 //! * [`load`]: the load generator; [`replay`]: a captured trace again. Both run as devices and on the host.
 //! * [`random`]: random numbers keyed by a component's name
@@ -55,6 +56,8 @@ pub mod random;
 pub mod replay;
 pub mod ring;
 pub mod ring_driver;
+pub mod simple_nic;
+pub mod simple_nic_driver;
 pub mod storage;
 
 pub use bench_engine::{BenchEngine, EngineProfile};
@@ -77,6 +80,8 @@ pub use random::Random;
 pub use replay::{Record, Relocation, Replay, ReplayError, ReplayPace};
 pub use ring::{Descriptor, Ring, RingConfig};
 pub use ring_driver::{RingDriver, RingLoad};
+pub use simple_nic::{CablePort, Frames, SimpleNic, SimpleNicConfig};
+pub use simple_nic_driver::{FrameLoad, SimpleNicDriver, SimpleNicRings};
 pub use storage::{Command, Storage, StorageConfig};
 pub use tlplab_config::InterruptMode;
 pub use tlplab_transaction::{Bytes, Payload};

@@ -3,12 +3,13 @@
 use crate::experiment::Experiment;
 use crate::issuer::{Issuer, Part};
 use crate::load::{Generate, LoadSpec, Op, Pace, Pattern, Timing, Work};
-use crate::models::{ModelSpec, NicSpec, RingSpec};
+use crate::models::{ModelSpec, NicSpec, RingSpec, SimpleNicSpec};
 use crate::run::{Inputs, RunError};
 use tlplab_device::{
-    Cable, CardConfig, Dd, Device, Dma, DmaDriver, HostProgram, Load, LoadConfig, LoadOp, Memory, NettlpCard,
-    Nic, NicConfig, NicDriver, NicLoad, Record, Relocation, Replay, ReplayPace, Ring, RingConfig, RingDriver,
-    RingLoad, Storage, Target, Traffic,
+    Cable, CablePort, CardConfig, Dd, Device, Dma, DmaDriver, FrameLoad, HostProgram, Load, LoadConfig,
+    LoadOp, Memory, NettlpCard, Nic, NicConfig, NicDriver, NicLoad, Record, Relocation, Replay, ReplayPace,
+    Ring, RingConfig, RingDriver, RingLoad, SimpleNic, SimpleNicConfig, SimpleNicDriver, Storage, Target,
+    Traffic,
 };
 use tlplab_fabric::topology::FlowInfo;
 use tlplab_fabric::{Builder, Fabric};
@@ -79,8 +80,18 @@ pub(crate) fn add_devices(
             ModelSpec::Nic(nic) => {
                 let part = |what: &str, op: &str| flow(&format!("{name}.{what}"), name, op, "host");
                 let flows = vec![part("fetch", "read"), part("transmit", "read"), part("receive", "write")];
-                let config = NicConfig { cable: cable(nic), ..NicConfig::default() };
+                let count = Some(nic.requests.into());
+                let cable = cable(nic.sends, nic.receives, nic.transfer, count);
+                let config = NicConfig { cable, ..NicConfig::default() };
                 builder.device(name, Box::new(Nic::new(config)), flows, false);
+            }
+            ModelSpec::SimpleNic(nic) => {
+                let part = |what: &str, op: &str| flow(&format!("{name}.{what}"), name, op, "host");
+                let flows = vec![part("fetch", "read"), part("transmit", "read"), part("receive", "write")];
+                // The partner sends until as many have arrived as are wanted.
+                let port = CablePort::new(cable(nic.sends, nic.receives, nic.transfer, None));
+                let device = SimpleNic::new(SimpleNicConfig::default(), port);
+                builder.device(name, Box::new(device), flows, false);
             }
             ModelSpec::Python { .. } => {
                 let device = inputs.outside.get(name).ok_or_else(|| RunError::NoDevice(name.clone()))?;
@@ -250,9 +261,13 @@ pub(crate) fn add_host_loads(builder: &mut Builder, experiment: &Experiment) -> 
     Ok(programs)
 }
 
-/// Drivers of the devices that come with one and are given no other. Returns how many.
-pub(crate) fn add_builtin_drivers(builder: &mut Builder, experiment: &Experiment) -> usize {
-    let mut programs = 0;
+/// Drivers of the devices that come with one and are given no other. Returns the devices that they drive.
+pub(crate) fn add_builtin_drivers(
+    builder: &mut Builder,
+    experiment: &Experiment,
+    inputs: &Inputs,
+) -> Vec<String> {
+    let mut driven = Vec::new();
     for spec in experiment.devices.iter().filter(|spec| spec.driver.is_none()) {
         let name = &spec.name;
         let flows = vec![flow(&format!("{name}.driver"), "host", "mmio", name)];
@@ -266,11 +281,22 @@ pub(crate) fn add_builtin_drivers(builder: &mut Builder, experiment: &Experiment
             ModelSpec::Nic(nic) => {
                 builder.program(Box::new(NicDriver::new(name, nic_load(nic))), flows, true);
             }
+            ModelSpec::SimpleNic(nic) => match inputs.frames.get(name) {
+                // Its frames are somebody's outside, and never over.
+                Some(frames) => {
+                    let driver = SimpleNicDriver::new(name, nic.rings, frames.clone());
+                    builder.program(Box::new(driver), flows, false);
+                }
+                None => {
+                    let driver = SimpleNicDriver::new(name, nic.rings, frame_load(nic));
+                    builder.program(Box::new(driver), flows, true);
+                }
+            },
             _ => continue,
         }
-        programs += 1;
+        driven.push(name.clone());
     }
-    programs
+    driven
 }
 
 fn ring_load(ring: &RingSpec) -> RingLoad {
@@ -283,12 +309,18 @@ fn ring_load(ring: &RingSpec) -> RingLoad {
     }
 }
 
-fn cable(nic: &NicSpec) -> Cable {
-    match (nic.sends, nic.receives) {
+/// The partner's `count` frames of `bytes`, if it is it who sends.
+fn cable(sends: bool, receives: bool, bytes: u32, count: Option<u64>) -> Cable {
+    match (sends, receives) {
         (true, true) => Cable::LoopBack,
         (true, false) => Cable::Sink,
-        _ => Cable::Source(Traffic { bytes: nic.transfer, rate: None, count: Some(nic.requests.into()) }),
+        _ => Cable::Source(Traffic { bytes, rate: None, count }),
     }
+}
+
+fn frame_load(nic: &SimpleNicSpec) -> FrameLoad {
+    let frames = |wanted: bool| if wanted { nic.requests.into() } else { 0 };
+    FrameLoad::new(nic.transfer, frames(nic.sends), frames(nic.receives))
 }
 
 fn nic_load(nic: &NicSpec) -> NicLoad {

@@ -7,7 +7,7 @@ use crate::tree::Value;
 use crate::view::View;
 use std::collections::BTreeMap;
 use tlplab_device::nettlp_card::WINDOW_BAR;
-use tlplab_device::{CardConfig, StorageConfig, nic};
+use tlplab_device::{CardConfig, SimpleNicRings, StorageConfig, nic};
 use tlplab_units::Time;
 
 /// A built-in model.
@@ -144,12 +144,46 @@ pub static MODELS: &[Model] = &[
         doc: "A card that carries TLPs over Ethernet to software on another machine: that software issues the card's loads, or, without loads, is a memory behind BAR 4",
         keys: card::KEYS,
     },
+    Model {
+        name: "simple-nic",
+        doc: "The Ethernet controller of NetTLP with its driver on the host and a cable of 10 Gb/s",
+        keys: &[
+            count(
+                "entries",
+                (1, 32_768),
+                "256",
+                "64",
+                "Descriptors in each ring; with 1 the published protocol, which waits for each frame.",
+            ),
+            bytes(
+                "transfer",
+                r#""1514B""#,
+                r#""60B""#,
+                "Bytes of a frame without its check sequence, 60 to 1514.",
+            ),
+            Key {
+                name: "direction",
+                kind: Kind::Choice(&["receive", "transmit", "loop-back"]),
+                default: r#""loop-back""#,
+                example: r#""receive""#,
+                doc: "Frames come from the partner, go to it, or come back by a loop-back plug.",
+            },
+            Key {
+                name: "moderation",
+                kind: Kind::Time,
+                default: r#""0ns""#,
+                example: r#""10us""#,
+                doc: "Least time between two interrupts of a direction; rings of 1 interrupt at once.",
+            },
+            count("requests", (0, u32::MAX as i64), "1000", "10", "Frames in all."),
+        ],
+    },
 ];
 
 /// `model = "…"`
 pub static MODEL: Word = Word {
     what: "a model such as \"dma\" or \"mydev.py:Copier\"",
-    pattern: r"^(dma|memory|copier|ring|storage|nic|nettlp-card|.+\.py:[A-Za-z_][A-Za-z0-9_]*)$",
+    pattern: r"^(dma|memory|copier|ring|storage|nic|nettlp-card|simple-nic|.+\.py:[A-Za-z_][A-Za-z0-9_]*)$",
     check: check_model,
 };
 
@@ -220,6 +254,8 @@ pub enum ModelSpec {
     Nic(NicSpec),
     /// `nettlp-card`
     Card(CardConfig),
+    /// `simple-nic`, with its driver
+    SimpleNic(SimpleNicSpec),
     /// `file.py:Class`
     Python {
         /// The file, relative to the one that names it.
@@ -263,6 +299,21 @@ pub struct NicSpec {
     pub requests: u32,
 }
 
+/// A simple NIC, its driver and what its cable leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimpleNicSpec {
+    /// How the driver uses it.
+    pub rings: SimpleNicRings,
+    /// Bytes of a frame without its check sequence.
+    pub transfer: u32,
+    /// The driver sends frames.
+    pub sends: bool,
+    /// Frames are received: from the partner, or those that were sent.
+    pub receives: bool,
+    /// Frames in all.
+    pub requests: u32,
+}
+
 /// Something in a Python file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PythonObject {
@@ -283,6 +334,7 @@ impl ModelSpec {
             Self::Storage(_) => "storage",
             Self::Nic(_) => "nic",
             Self::Card(_) => "nettlp-card",
+            Self::SimpleNic(_) => "simple-nic",
             Self::Python { object, .. } => &object.name,
         }
     }
@@ -300,7 +352,11 @@ impl ModelSpec {
             Self::Card(card) => Some(card.bar),
             Self::Dma { bar } | Self::Memory { bar } => Some(*bar),
             Self::Nic(_) => Some(nic::REGISTERS),
-            Self::Copier { .. } | Self::Ring(_) | Self::Storage(_) | Self::Python { .. } => None,
+            Self::Copier { .. }
+            | Self::Ring(_)
+            | Self::Storage(_)
+            | Self::SimpleNic(_)
+            | Self::Python { .. } => None,
         }
     }
 }
@@ -350,6 +406,16 @@ pub(crate) fn spec(
             requests: integer("requests"),
         }),
         "nettlp-card" => ModelSpec::Card(card::config(device)?),
+        "simple-nic" => ModelSpec::SimpleNic(SimpleNicSpec {
+            rings: SimpleNicRings {
+                entries: integer("entries"),
+                moderation: device.instant("moderation").unwrap_or(Time::ZERO) - Time::ZERO,
+            },
+            transfer: frame(device)?,
+            sends: device.text_of("direction") != Some("receive"),
+            receives: device.text_of("direction") != Some("transmit"),
+            requests: integer("requests"),
+        }),
         _ => ModelSpec::Dma { bar: bar(device, "bar")? },
     })
 }

@@ -9,7 +9,7 @@ use crate::outside::OutsideDevice;
 use crate::result::Document;
 use std::collections::BTreeMap;
 use std::iter::once;
-use tlplab_device::{Event, LoadError, Record, ReplayError};
+use tlplab_device::{Event, Frames, LoadError, Record, ReplayError};
 use tlplab_fabric::{BuildError, Builder, Fabric, Probe};
 use tlplab_units::{Duration, Time};
 
@@ -20,6 +20,8 @@ pub struct Inputs {
     pub traces: BTreeMap<String, Vec<Record>>,
     /// What devices from files say of themselves, by the device's name. They are driven from outside; see [`Run::fabric`].
     pub outside: BTreeMap<String, OutsideDevice>,
+    /// Who has the frames of the driver of a `simple-nic`, by the device's name, instead of a load.
+    pub frames: BTreeMap<String, Frames>,
     /// Another observer: a capture, a trace.
     pub probe: Option<Box<dyn Probe>>,
     /// Keep no window of packets: faster.
@@ -132,9 +134,9 @@ impl Run {
     pub fn new(experiment: Experiment, mut inputs: Inputs) -> Result<Self, RunError> {
         let mut builder = Builder::new(experiment.fabric.clone());
         add_devices(&mut builder, &experiment, &inputs)?;
-        let mut programs = add_host_loads(&mut builder, &experiment)?;
-        programs += add_builtin_drivers(&mut builder, &experiment);
-        let mut drivers = vec![String::new(); programs];
+        let mut drivers = vec![String::new(); add_host_loads(&mut builder, &experiment)?];
+        drivers.extend(add_builtin_drivers(&mut builder, &experiment, &inputs));
+        let programs = drivers.len();
         for device in experiment.devices.iter().filter(|d| d.driver.is_some()) {
             builder.outside_program(vec![flow(
                 &format!("{}.driver", device.name),
@@ -292,7 +294,7 @@ impl Run {
         std::mem::take(&mut self.told)
     }
 
-    /// The device that each host program drives; empty for programs that are built in.
+    /// The device that each host program drives; empty for a load of the host.
     pub fn drivers(&self) -> &[String] {
         &self.drivers
     }

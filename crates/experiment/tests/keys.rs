@@ -36,6 +36,10 @@ model = "storage"
 under = "host.rp7"
 link = "gen4 x4"
 model = "nic"
+[device.simple-nic]
+under = "host.rp8"
+link = "gen4 x4"
+model = "simple-nic"
 [link.ssd.upper.buffers]
 posted_headers = 1
 [[fault]]

@@ -1,4 +1,4 @@
-//! The model `nic` in a run.
+//! The models `nic` and `simple-nic` in a run.
 
 use tlplab_experiment::result::Document;
 use tlplab_experiment::run::{Inputs, run};
@@ -46,4 +46,25 @@ fn a_register_is_read_in_the_time_of_a_round_trip() {
     let flow = document.flows.iter().find(|flow| flow.name == "read").expect("it was read");
     let latency = flow.latency_ns.expect("each takes time");
     assert_eq!((flow.transactions, latency.min, latency.max), (64, 178.0, 178.0));
+}
+
+/// In each direction every frame moves, in rings and in the published protocol, with data and without; one at a time it takes longer.
+#[test]
+fn the_simple_nic_moves_every_frame() {
+    for direction in ["loop-back", "transmit", "receive"] {
+        let times = ["entries = 256", "entries = 1", "entries = 256\nmoderation = \"20us\""].map(|rings| {
+            let document = ran(&format!(
+                "title = \"A NIC\"\n[device.nic]\nunder = \"host.rp0\"\nlink = \"gen2 x4\"\nmodel = \"simple-nic\"\n\
+                 direction = \"{direction}\"\nrequests = 200\n{rings}\n"
+            ));
+            assert_eq!(document.stop_reason, "all loads are done");
+            let moved = |flow: &str| document.flows.iter().find(|f| f.name == flow).map_or(0, |f| f.bytes);
+            let frames = 200 * 1514;
+            assert_eq!(moved("nic.transmit"), if direction == "receive" { 0 } else { frames }, "{direction}");
+            let received = if direction == "transmit" { 0 } else { frames };
+            assert!(moved("nic.receive") >= received, "{direction}");
+            (document.end_fs - document.start_fs) as f64
+        });
+        assert!(times[1] > times[0] * 1.5, "{direction}: {times:?}");
+    }
 }

@@ -43,10 +43,10 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// When frame `number` (from 0) has arrived, behind the first frame's start.
-    pub(super) fn arrival(&self, number: u64) -> Duration {
+    /// When frame `number` (from 0) has arrived on a line of this speed, behind the first frame's start.
+    pub(crate) fn arrival(&self, number: u64, speed: Speed) -> Duration {
         let bytes = u64::from(self.bytes).max(LEAST);
-        let line = line_time(bytes);
+        let line = speed.frame(bytes);
         let between = match self.rate {
             Some(rate) => {
                 let fs = u128::from(number) * u128::from(8 * bytes) * 1_000_000_000_000_000;
@@ -59,7 +59,7 @@ impl Traffic {
     }
 
     /// Frame `number`, to `destination`: its number in big-endian order, then a pattern.
-    pub(super) fn frame(&self, number: u64, destination: [u8; 6], length_only: bool) -> Payload {
+    pub(crate) fn frame(&self, number: u64, destination: [u8; 6], length_only: bool) -> Payload {
         let bytes = u64::from(self.bytes).max(LEAST);
         if length_only {
             return Payload::Length(bytes);
@@ -74,9 +74,23 @@ impl Traffic {
     }
 }
 
-/// How long a frame of so many bytes keeps the line, with its check sequence, preamble and gap.
-pub fn line_time(bytes: u64) -> Duration {
-    Duration::from_ns(8 * (bytes.max(LEAST) + FCS + BETWEEN))
+/// How fast a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Speed {
+    /// What a byte takes, in picoseconds.
+    byte_ps: u64,
+}
+
+impl Speed {
+    /// 1 Gb/s.
+    pub const GIGABIT: Self = Self { byte_ps: 8000 };
+    /// 10 Gb/s.
+    pub const TEN_GIGABIT: Self = Self { byte_ps: 800 };
+
+    /// How long a frame of so many bytes keeps the line, with its check sequence, preamble and gap.
+    pub fn frame(self, bytes: u64) -> Duration {
+        Duration::from_ps(self.byte_ps * (bytes.max(LEAST) + FCS + BETWEEN))
+    }
 }
 
 /// The transmitting half of the line: one frame after the other.
@@ -88,7 +102,7 @@ pub(super) struct Line {
 impl Line {
     /// A frame of so many bytes is ready; when has it left?
     pub(super) fn send(&mut self, now: Time, bytes: u64) -> Time {
-        self.free = self.free.max(now) + line_time(bytes);
+        self.free = self.free.max(now) + Speed::GIGABIT.frame(bytes);
         self.free
     }
 }
@@ -107,8 +121,8 @@ mod tests {
     #[test]
     fn the_line_carries_what_it_can() {
         // 1 488 095 frames of 64 B and 81 274 of 1518 B per second: the well-known figures of gigabit Ethernet.
-        assert_eq!(1_000_000_000 / line_time(60).as_ns(), 1_488_095);
-        assert_eq!(1_000_000_000 / line_time(1514).as_ns(), 81_274);
+        assert_eq!(1_000_000_000 / Speed::GIGABIT.frame(60).as_ns(), 1_488_095);
+        assert_eq!(1_000_000_000 / Speed::GIGABIT.frame(1514).as_ns(), 81_274);
         let mut line = Line::default();
         let now = Time::ZERO + Duration::from_us(1);
         assert_eq!(line.send(now, 60), now + Duration::from_ns(672));
@@ -118,9 +132,15 @@ mod tests {
     #[test]
     fn traffic_keeps_its_rate() {
         let traffic = Traffic { bytes: 1000, rate: Some(100_000_000), count: None };
-        assert_eq!(traffic.arrival(1000) - traffic.arrival(0), Duration::from_ms(80));
+        assert_eq!(
+            traffic.arrival(1000, Speed::GIGABIT) - traffic.arrival(0, Speed::GIGABIT),
+            Duration::from_ms(80)
+        );
         let fast = Traffic { rate: Some(10_000_000_000), ..traffic };
-        assert_eq!(fast.arrival(10), Traffic { rate: None, ..traffic }.arrival(10));
+        assert_eq!(
+            fast.arrival(10, Speed::GIGABIT),
+            Traffic { rate: None, ..traffic }.arrival(10, Speed::GIGABIT)
+        );
         let frame = traffic.frame(258, [1, 2, 3, 4, 5, 6], false);
         let bytes = frame.bytes().unwrap();
         assert_eq!((bytes.len(), &bytes[14..24]), (1000, &[0, 0, 0, 0, 0, 0, 1, 2, 24, 25][..]));

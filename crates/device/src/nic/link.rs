@@ -87,7 +87,7 @@ impl Nic {
             return;
         };
         if traffic.count.is_none_or(|count| number < count) {
-            cx.timer(start + traffic.arrival(number), timer::ARRIVED);
+            cx.timer(start + traffic.arrival(number, ethernet::Speed::GIGABIT), timer::ARRIVED);
         }
     }
     pub(super) fn generated(&mut self, cx: &mut Context<'_>) {

@@ -41,6 +41,8 @@ pub(crate) struct Ideal {
     pub(crate) faults: Vec<String>,
     /// Reads of this address fail.
     pub(crate) poison: Option<u64>,
+    /// The next write of the program to this offset of a BAR is lost.
+    pub(crate) lose: Option<u64>,
     /// Most operations of the devices under way at once.
     pub(crate) most_in_flight: usize,
     in_flight: usize,
@@ -76,6 +78,7 @@ impl Ideal {
             finished: 0,
             faults: vec![],
             poison: None,
+            lose: None,
             most_in_flight: 0,
             in_flight: 0,
             agenda: BTreeMap::new(),
@@ -134,6 +137,14 @@ impl Ideal {
         let until = self.now + time;
         self.run(until);
         self.now = until;
+    }
+
+    /// A timer of a device, or of the program, that is over now.
+    pub(crate) fn wake(&mut self, index: usize, id: u64) {
+        self.at(Duration::ZERO, Happening::Device(index, Event::Timer { id }));
+    }
+    pub(crate) fn wake_host(&mut self, id: u64) {
+        self.at(Duration::ZERO, Happening::Host(HostEvent::Timer { id }));
     }
 
     /// The test reads or writes a device as the processor would, at once.
@@ -303,6 +314,10 @@ impl Ideal {
                 HostAction::MmioWrite { op, address, data, .. } => {
                     self.log.push((now, "mmio write", address, data.len()));
                     self.at(Duration::from_ns(10), Happening::Host(HostEvent::MmioWriteAccepted { op }));
+                    let offset = self.claim(address).map(|(_, _, offset)| offset);
+                    if offset.is_some() && self.lose.take_if(|lost| Some(*lost) == offset).is_some() {
+                        continue;
+                    }
                     self.at(far, Happening::Store(address, data));
                 }
                 HostAction::Timer { at, id } => self.at(at - now, Happening::Host(HostEvent::Timer { id })),

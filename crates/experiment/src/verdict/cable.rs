@@ -5,7 +5,7 @@ use super::facts::Facts;
 use super::words::{nanoseconds, percent};
 use crate::models::ModelSpec;
 use crate::result::{Document, LimitKind};
-use tlplab_device::nic::ethernet::line_time;
+use tlplab_device::nic::ethernet::Speed;
 
 /// From this share of time on a cable counts as always busy: until the driver has brought the NIC up, it cannot be.
 const BUSY: f64 = 0.9;
@@ -42,5 +42,5 @@ pub(super) fn limit(document: &Document, facts: &Facts<'_>) -> Option<Candidate>
 
 /// What a frame takes, with all that the cable carries beside it.
 fn nanos(bytes: u32) -> f64 {
-    line_time(bytes.into()).as_fs() as f64 / 1e6
+    Speed::GIGABIT.frame(bytes.into()).as_fs() as f64 / 1e6
 }
