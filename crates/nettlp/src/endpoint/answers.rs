@@ -35,8 +35,8 @@ impl Runs {
     }
 
     /// The run of that number.
-    fn nth(self, number: usize) -> Option<(u64, u32)> {
-        Iterator::nth(&mut { self }, number)
+    fn run(self, number: usize) -> Option<(u64, u32)> {
+        { self }.nth(number)
     }
     /// Is there only one?
     fn is_single(self) -> bool {
@@ -45,7 +45,7 @@ impl Runs {
     }
     /// The first enabled byte.
     fn first_byte(self) -> u64 {
-        self.nth(0).map_or(self.address, |(address, _)| address)
+        self.run(0).map_or(self.address, |(address, _)| address)
     }
     /// Bytes from the first to the last enabled one.
     fn reach(self) -> u32 {
@@ -172,7 +172,7 @@ impl Answers {
         let State::Waiting { request, runs, open, gathered, refusal } = state else {
             return Err(AnswerError::Over);
         };
-        let run = runs.nth(usize::from(token.part)).filter(|_| *open >> token.part & 1 == 1);
+        let run = runs.run(usize::from(token.part)).filter(|_| *open >> token.part & 1 == 1);
         let Some((address, bytes)) = run else { return Err(AnswerError::Over) };
         let mut data = Payload::EMPTY;
         match result {

@@ -130,6 +130,10 @@ impl EndpointConfig {
             mrrs: self.mrrs,
             split: self.split,
             completion_timeout: Some(self.completion_timeout),
+            retries: match self.retry {
+                Retry::Never => 0,
+                Retry::Reads(times) => times,
+            },
             attributes: self.attributes,
             ..RequesterConfig::new(self.requester)
         }

@@ -42,6 +42,8 @@ pub struct Counters {
     pub unexpected: u64,
     /// Completions of requests that had been given up.
     pub late: u64,
+    /// Completions that came before an earlier one of their request, and waited for it.
+    pub early: u64,
     /// Datagrams that came before: the same sequence number and time stamp, or data that were there already. They were ignored.
     pub duplicates: u64,
     /// Datagrams with a sequence number below one that came earlier.
@@ -57,7 +59,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Sequence numbers that did not come: datagrams that were lost, or went to somebody else. On a single lane exact; for several lanes of
+    /// Sequence numbers that did not come, or came with a malformed TLP: datagrams that were lost, damaged, or went to somebody else. On a single lane exact; for several lanes of
     /// one device, [add](Self::add) them up first, since the adapter has one count for all.
     pub fn lost(&self) -> u64 {
         self.sequence.map_or(0, Seen::lost)
@@ -127,6 +129,7 @@ rows!(
     mismatched,
     unexpected,
     late,
+    early,
     duplicates,
     reordered,
     timeouts,

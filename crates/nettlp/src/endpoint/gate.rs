@@ -42,6 +42,14 @@ impl Gate {
         let (header, packet) = parse_udp_payload(datagram.payload)
             .map_err(|error| self.counters.count_malformed(&error))
             .ok()?;
+        let options = ParseOptions { tags: TagWidth::Eight, ..ParseOptions::default() };
+        let repr =
+            Repr::parse_with(&packet, options).map_err(|error| self.counters.count_malformed(&error)).ok()?;
+        if packet.ecrc_matches() == Some(false) {
+            self.counters.malformed_digest += 1;
+            return None;
+        }
+        // Only now: a damaged copy must not make a duplicate of the good one.
         match self.arrivals.note(header) {
             Arrival::Uncounted | Arrival::New => {}
             Arrival::Late => self.counters.reordered += 1,
@@ -49,13 +57,6 @@ impl Gate {
                 self.counters.duplicates += 1;
                 return None;
             }
-        }
-        let options = ParseOptions { tags: TagWidth::Eight, ..ParseOptions::default() };
-        let repr =
-            Repr::parse_with(&packet, options).map_err(|error| self.counters.count_malformed(&error)).ok()?;
-        if packet.ecrc_matches() == Some(false) {
-            self.counters.malformed_digest += 1;
-            return None;
         }
         Some((packet, repr))
     }

@@ -29,6 +29,7 @@
 mod answers;
 mod config;
 mod counters;
+mod early;
 mod event;
 mod gate;
 mod sequence;
@@ -37,6 +38,8 @@ use crate::datagram::emit;
 use crate::engine::{Datagram, Engine, Outgoing};
 use answers::Answers;
 pub(crate) use answers::Runs;
+use early::Early;
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use tlplab_device::{DmaError, Refusal};
@@ -46,7 +49,7 @@ use tlplab_transaction::{
 };
 use tlplab_units::{Bdf, Duration, FcClass, Mps, Mrrs, Tag, Time};
 use tlplab_wire::nettlp::{DEVICE_PORTS, HOST_PORTS, Header};
-use tlplab_wire::tlp::{CompletionStatus, Kind, Repr, Span, TransactionId};
+use tlplab_wire::tlp::{Completion, CompletionStatus, Kind, Repr, Span, TransactionId};
 
 pub use answers::AnswerError;
 pub use config::{EndpointConfig, Retry, Window};
@@ -64,6 +67,7 @@ pub struct Endpoint<T> {
     config: EndpointConfig,
     requester: Requester<T>,
     gate: Gate,
+    early: Early,
     answers: Answers,
     events: VecDeque<Event<T>>,
 }
@@ -75,6 +79,7 @@ impl<T: Copy> Endpoint<T> {
             requester: Requester::new(config.requester()),
             gate: Gate::new(config.adapter),
             config,
+            early: Early::default(),
             answers: Answers::default(),
             events: VecDeque::new(),
         }
@@ -162,6 +167,7 @@ impl<T: Copy> Endpoint<T> {
     pub fn cancel_all(&mut self, now: Time, cancelled: impl FnMut(T)) {
         self.requester.cancel_all(now, cancelled);
         self.answers.clear();
+        self.early.clear();
         self.events.clear();
     }
 
@@ -170,11 +176,36 @@ impl<T: Copy> Endpoint<T> {
         Completer { id, rcb, mps, policy: CompletionPolicy::Max }
     }
 
-    fn handle_completion(&mut self, now: Time, port: u16, tag: Tag, repr: &Repr, data: &[u8]) {
-        if port != device_port(tag) {
+    fn handle_completion(&mut self, now: Time, port: u16, completion: Completion, repr: &Repr, data: &[u8]) {
+        let id = completion.id();
+        if port != device_port(id.tag) {
             self.gate.counters.wrong_port += 1;
             return;
         }
+        if let Some(missing) = self.requester.missing(id)
+            && completion.length().is_some()
+            && !completion.is_byte_count_modified()
+        {
+            match completion.byte_count().cmp(&missing) {
+                Ordering::Equal => {}
+                // It tells of data that are there.
+                Ordering::Greater => return self.gate.counters.duplicates += 1,
+                Ordering::Less if self.early.hold(completion, repr, data) => {
+                    return self.gate.counters.early += 1;
+                }
+                Ordering::Less => return self.gate.counters.duplicates += 1,
+            }
+        }
+        self.take_completion(now, repr, data);
+        while let Some(missing) = self.requester.missing(id)
+            && let Some((repr, data)) = self.early.take(id.tag, missing)
+        {
+            self.take_completion(now, &repr, &data);
+        }
+    }
+
+    /// A completion whose turn it is.
+    fn take_completion(&mut self, now: Time, repr: &Repr, data: &[u8]) {
         let outcome = self.requester.handle_completion(now, repr, Some(data));
         match &outcome {
             Outcome::Unexpected(Unexpected::Late(_)) => self.gate.counters.late += 1,
@@ -192,8 +223,14 @@ impl<T: Copy> Endpoint<T> {
         self.conclude(outcome);
     }
 
-    /// Tells the owner if an operation is over.
+    /// A request may be over, and with it an operation, of which the owner is told.
     fn conclude(&mut self, outcome: Outcome<T>) {
+        if let Outcome::RequestDone(progress)
+        | Outcome::Again(progress)
+        | Outcome::OperationDone(progress, _) = &outcome
+        {
+            self.early.forget(progress.tag);
+        }
         if let Outcome::OperationDone(progress, result) = outcome {
             let result = result.map_err(DmaError::from);
             self.events.push_back(Event::ReadDone { token: progress.op, result });
@@ -282,8 +319,7 @@ impl<T: Copy> Engine for Endpoint<T> {
         let Some((packet, repr)) = self.gate.admit(datagram) else { return };
         match repr.kind() {
             Kind::Completion(completion) => {
-                let tag = completion.id().tag;
-                self.handle_completion(now, datagram.port, tag, &repr, packet.payload());
+                self.handle_completion(now, datagram.port, *completion, &repr, packet.payload());
             }
             _ => {
                 let tag = packet.tag_byte().unwrap_or_default();

@@ -72,12 +72,13 @@ impl Seen {
     /// there were.
     pub(super) fn join(self, other: Self) -> Self {
         let (near, far) = if self.span < other.span { (self, other) } else { (other, self) };
-        // Lanes begin within a few datagrams of each other; who began much later knows nothing of the beginning.
-        let earlier = far.first.wrapping_sub(near.first) as i16;
-        let before = if earlier > 0 { earlier as u64 } else { 0 };
+        // Lanes begin within a few datagrams of each other, before or behind.
+        let begins = i64::from(near.first.wrapping_sub(far.first) as i16);
+        let before = begins.min(0).unsigned_abs();
+        let end = far.span.max(near.span.saturating_add_signed(begins));
         Self {
             first: far.first.wrapping_sub(before as u16),
-            span: far.span + before,
+            span: end + before,
             distinct: far.distinct + near.distinct,
         }
     }

@@ -3,6 +3,11 @@
 use crate::endpoint::Window;
 use tlplab_config::{Bar, Header, Layout};
 
+/// Stands for the last 4 KiB of the card's window where the MSI-X table is there, and not a BAR of the device's.
+pub(super) const TABLE: u8 = 6;
+/// Bytes of the window that the MSI-X table takes, at its end.
+const TABLE_BYTES: u64 = 4096;
+
 /// The BARs of a device and their addresses, as the host reaches them through the adapter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BarMap {
@@ -66,6 +71,15 @@ impl BarMap {
             bars.push((bar, Window { base: window.base + offset, size }));
         }
         Ok(Self { bars })
+    }
+
+    /// The card's MSI-X table is in the window, too, in its last 4 KiB; whatever BAR reaches so far loses them. The port holds it:
+    /// [`Vectors::in_window`](super::Vectors::in_window).
+    #[must_use]
+    pub fn with_table(mut self, window: Window) -> Self {
+        let base = window.base + window.size.saturating_sub(TABLE_BYTES);
+        self.bars.insert(0, (TABLE, Window { base, size: TABLE_BYTES }));
+        self
     }
 
     /// Each BAR and where it is.

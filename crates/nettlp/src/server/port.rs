@@ -1,11 +1,12 @@
 //! The device contract over an end point, for a device that is elsewhere: events come out, actions go in.
 
-use super::bars::BarMap;
+use super::bars::{BarMap, TABLE};
+use crate::adapter::CARD_VECTORS;
 use crate::endpoint::{AnswerError, AnswerToken, Counters, Endpoint, EndpointConfig, Event as Arrived};
 use crate::engine::{Datagram, Engine, Outgoing, Undeliverable};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddrV4;
-use tlplab_config::{Capability, InterruptMode, Layout, MessageWrite, MsixMemory, Signal};
+use tlplab_config::{Capability, InterruptMode, Layout, MessageWrite, MsiX, MsixMemory, Signal};
 use tlplab_device::{Action, DmaError, Event, OpId, Refusal, ReplyToken};
 use tlplab_transaction::Payload;
 use tlplab_units::{Duration, Time};
@@ -28,6 +29,16 @@ impl Vectors {
             _ => None,
         });
         place.map_or(Self::Given(Vec::new()), |place| Self::Held(MsixMemory::new(place)))
+    }
+
+    /// The card's table in the last 4 KiB of the window: 16 vectors, pending bits at 2048. See [`BarMap::with_table`].
+    pub fn in_window() -> Self {
+        Self::Held(MsixMemory::new(MsiX { vectors: CARD_VECTORS, table: (TABLE, 0), pending: (TABLE, 2048) }))
+    }
+
+    /// Is this byte of a BAR none of the device's business?
+    fn claims(&self, bar: u8, offset: u64) -> bool {
+        bar == TABLE || matches!(self, Self::Held(memory) if memory.claims(bar, offset))
     }
 }
 
@@ -242,13 +253,15 @@ impl DevicePort {
                 Arrived::HostRead(read) => {
                     let (bar, offset) = self.bars.locate(read.window, read.address);
                     let reply = ReplyToken(read.token.to_bits());
-                    match &self.vectors {
-                        Vectors::Held(memory) if memory.claims(bar, offset) => {
-                            let data = memory.read(bar, offset, read.bytes);
-                            self.reply(reply, Ok(data.into()));
-                        }
-                        _ => self.events.push_back(Event::MmioRead { bar, offset, bytes: read.bytes, reply }),
+                    if !self.vectors.claims(bar, offset) {
+                        self.events.push_back(Event::MmioRead { bar, offset, bytes: read.bytes, reply });
+                        continue;
                     }
+                    let data = match &self.vectors {
+                        Vectors::Held(memory) => memory.read(bar, offset, read.bytes),
+                        Vectors::Given(_) => vec![0; read.bytes as usize],
+                    };
+                    self.reply(reply, Ok(data.into()));
                 }
                 // Data that are marked as bad are not written (PCIe 5.0 §2.7.2.2).
                 Arrived::HostWrite(write) if write.poisoned => self.ignored += 1,
@@ -262,13 +275,12 @@ impl DevicePort {
     }
 
     fn write_arrived(&mut self, now: Time, bar: u8, offset: u64, data: Payload) {
-        let Vectors::Held(memory) = &mut self.vectors else {
-            return self.events.push_back(Event::MmioWrite { bar, offset, data });
-        };
-        if !memory.claims(bar, offset) {
+        if !self.vectors.claims(bar, offset) {
             return self.events.push_back(Event::MmioWrite { bar, offset, data });
         }
-        memory.write(bar, offset, data.bytes().unwrap_or(&[]));
+        if let Vectors::Held(memory) = &mut self.vectors {
+            memory.write(bar, offset, data.bytes().unwrap_or(&[]));
+        }
         while let Vectors::Held(memory) = &mut self.vectors
             && let Some(message) = memory.table.take_pending()
         {

@@ -5,7 +5,7 @@ use super::{Operation, Requester};
 use crate::error::{CompletionError, Field, Undeliverable, Unexpected};
 use crate::payload::Payload;
 use tlplab_units::{FcClass, Tag, Time};
-use tlplab_wire::tlp::{Completion, CompletionStatus, Kind, Repr};
+use tlplab_wire::tlp::{Completion, CompletionStatus, Kind, Repr, TransactionId};
 
 /// What a completion, or a timeout, did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +58,14 @@ pub struct Progress<T> {
 }
 
 impl<T: Copy> Requester<T> {
+    /// Byte Count of the next completion of a request that is in flight: what is missing of it. A carrier that does not keep completions in
+    /// order looks here first.
+    pub fn missing(&self, id: TransactionId) -> Option<u32> {
+        let index = self.tags.index(id.tag).filter(|_| id.requester == self.config.id)?;
+        let slot = self.flight.get(index);
+        (slot.state == State::Live).then_some(slot.left)
+    }
+
     /// Takes a TLP that arrived for this requester. `data` is what it carries, either exactly the valid bytes or padded to whole
     /// doublewords as on the wire; `None` in a length-only run. One call per completion; call
     /// [`poll_request`](Self::poll_request) afterwards, a tag may be free.
