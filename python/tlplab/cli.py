@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from tlplab import _core, catalog, lspci, outline, reproduce, summary
 from tlplab.bench.command import bench_command
 from tlplab.errors import ExperimentError, RunError
+from tlplab.introspect.command import introspect_group
 from tlplab.measured import command as measured
 from tlplab.model_command import model_group
 from tlplab.nettlp.dump import dump_command
@@ -244,6 +245,7 @@ def reproduce_(
 
 commands.add_command(model_group)
 commands.add_command(dump_command)
+commands.add_command(introspect_group)
 commands.add_command(measured.validate)
 commands.add_command(measured.calibrate)
 

@@ -1,0 +1,367 @@
+"""`tlplab introspect`: processes, code and page tables of a Linux machine, from its physical memory."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from tlplab import quantities
+from tlplab.errors import RunError
+from tlplab.introspect import btf
+from tlplab.introspect.code import PAGE, address_space, described_code, dump_code
+from tlplab.introspect.kernel import Kernel
+from tlplab.introspect.layout import as_profile, layout_from_btf
+from tlplab.introspect.options import Target, address, find_process, target_options, walk_with_bar
+from tlplab.introspect.pages import Mapping, Space, Way, follow, mapped
+from tlplab.introspect.processes import Process, Walk, described
+from tlplab.introspect.source import Unreadable
+from tlplab.outputs import check_outputs, write_bytes, write_text
+from tlplab.sheet import Column, Sheet
+from tlplab.summary import console_for
+
+FAILED = 1
+# Bytes that `pages --address` shows.
+SHOWN_BYTES = 64
+# Holes in a dump that are told on the terminal; --json has all.
+HOLES_SHOWN = 8
+
+
+@click.group("introspect")
+def introspect_group() -> None:
+    """Processes, code and page tables of a Linux machine, from its physical memory alone.
+
+    The memory is an image (--image) or is read by DMA through a NetTLP adapter (--adapter). Look only at machines that
+    are yours, or whose owner has agreed: a memory holds keys, passwords and the work of others.
+
+    \b
+    Examples:
+      tlplab introspect processes --image memory.elf --btf vmlinux.btf -s System.map
+      tlplab introspect processes -r 192.168.10.1 -l 192.168.10.3 --profile host.toml -s System.map
+      tlplab introspect code --image memory.elf --btf vmlinux.btf -s System.map -p 20286 -o code.dump
+    """
+
+
+@introspect_group.command("processes")
+@target_options
+@click.option("--json", "json_file", metavar="FILE|-", help="Write the processes; - is the standard output.")
+def processes(target: Target, json_file: str | None) -> int:
+    """List the processes, by walking the kernel's ring of tasks.
+
+    Exit status 1 if the ring was torn, with the processes that could be reached.
+
+    \b
+    Examples:
+      tlplab introspect processes --image memory.elf --btf vmlinux.btf -s System.map
+      tlplab introspect processes --image low.raw --image high.raw@0x100000000 --profile host.toml -s System.map
+    """
+    check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs=target.inputs())
+    kernel = target.kernel()
+    walk = walk_with_bar(kernel)
+    if json_file is not None:
+        write_text(json_file, json.dumps(process_document(kernel, walk), indent=1) + "\n")
+    if json_file != "-":
+        show_processes(walk.processes)
+    return complain(walk.problems)
+
+
+def show_processes(found: list[Process]) -> None:
+    """Prints the processes as the published tool does."""
+    for line in process_lines(found):
+        click.echo(line)
+
+
+def process_lines(found: list[Process]) -> list[str]:
+    """The table; threads of the kernel in brackets, as `ps` has them."""
+    lines = [f"{'PhyAddr':<16} {'PID':>7} STAT COMMAND"]
+    for process in found:
+        name = f"[{process.shown}]" if process.kernel_thread and process.pid else process.shown
+        lines.append(f"0x{process.physical:014x} {process.pid:>7} {process.letter:<4} {name}")
+    return lines
+
+
+def process_document(kernel: Kernel, walk: Walk) -> dict[str, Any]:
+    """The processes as JSON; parents by process id where the parent was found."""
+    pids = {process.virtual: process.pid for process in walk.processes}
+    return {
+        "schema": "tlplab/processes/1",
+        "kernel": {
+            "init_task": hex(kernel.init_task),
+            "init_task_physical": hex(kernel.init_task_physical),
+            "kaslr_offset": hex(kernel.moved),
+            "direct_map": hex(kernel.direct_map),
+        },
+        "processes": [
+            {
+                "pid": process.pid,
+                "ppid": pids.get(process.parent),
+                "name": process.shown,
+                "state": process.letter,
+                "kernel_thread": process.kernel_thread,
+                "task": hex(process.virtual),
+                "physical": hex(process.physical),
+            }
+            for process in walk.processes
+        ],
+        "problems": walk.problems,
+    }
+
+
+def complain(problems: list[str]) -> int:
+    """Says what was wrong; the exit status."""
+    for problem in problems:
+        click.echo(click.style("Warning: ", fg="yellow", bold=True) + problem, err=True)
+    return FAILED if problems else 0
+
+
+def wanted_process(target: Target, pid: int) -> tuple[Kernel, Process]:
+    """The process of this id. Raises `RunError` if there is none."""
+    kernel = target.kernel()
+    process, walk = find_process(kernel, pid)
+    if process is None:
+        complain(walk.problems)
+        raise RunError(
+            f"there is no process {pid}; tlplab introspect processes lists the {len(walk.processes)} there are"
+        )
+    return kernel, process
+
+
+@introspect_group.command("code")
+@target_options
+@click.option("-p", "--pid", type=click.IntRange(1), required=True, metavar="PID", help="The process.")
+@click.option("-o", "output", metavar="FILE", required=True, help="Where its code goes.")
+@click.option("--with-header", is_flag=True, help="Begin at the program's ELF header, which lies before its code.")
+@click.option("--json", "json_file", metavar="FILE|-", help="Write what was found; - is the standard output.")
+def code(target: Target, pid: int, output: str, with_header: bool, json_file: str | None) -> None:
+    """Write the text of a process to a file.
+
+    Each page is found by the process's page tables. Pages that are not in memory, because nobody has needed them yet or
+    because they were swapped out, are zero in the file, and are told.
+
+    \b
+    Example:
+      tlplab introspect code --image memory.elf --btf vmlinux.btf -s System.map -p 20286 -o code.dump
+    """
+    check_outputs({"-o": output, "--json": json_file}, to_stdout={"--json"}, inputs=target.inputs())
+    kernel, process = wanted_process(target, pid)
+    dump = dump_code(kernel, target.paging(process.mm), process, with_header=with_header)
+    absent = sum(stop - start for start, stop, _ in dump.missing)
+    if absent == len(dump.data):
+        raise RunError(f"{described(process)}: nothing of its code from {dump.first:#x} to {dump.end:#x} is in memory")
+    write_bytes(output, dump.data)
+    what = described_code(dump)
+    if json_file is not None:
+        document = {
+            "schema": "tlplab/code/1",
+            "pid": process.pid,
+            "name": process.shown,
+            "first": hex(dump.first),
+            "end": hex(dump.end),
+            "physical": None if dump.physical is None else hex(dump.physical),
+            "bytes": len(dump.data),
+            "missing": [{"first": hex(start), "end": hex(stop), "why": why} for start, stop, why in dump.missing],
+            "file": what,
+        }
+        write_text(json_file, json.dumps(document, indent=1) + "\n")
+    if json_file != "-":
+        place = "" if dump.physical is None else f", from {dump.physical:#x} on in physical memory"
+        click.echo(f"code area of {described(process)}: {dump.first:#x}-{dump.end:#x}{place}")
+        click.echo(f"{output}: {quantities.size(len(dump.data))}, {what}")
+        for start, stop, why in dump.missing[:HOLES_SHOWN]:
+            click.echo(f"missing: {start:#x}-{stop:#x}, {why}; zero in the file")
+        if len(dump.missing) > HOLES_SHOWN:
+            click.echo(
+                f"… and {len(dump.missing) - HOLES_SHOWN} more holes: {quantities.size(absent)} are missing in all"
+            )
+
+
+@introspect_group.command("pages")
+@target_options
+@click.option("-p", "--pid", type=click.IntRange(1), metavar="PID", help="The process.")
+@click.option(
+    "--root", callback=address, metavar="HEX", help="Physical address of the uppermost table (CR3), instead of --pid."
+)
+@click.option(
+    "-a",
+    "--address",
+    "virtual",
+    callback=address,
+    metavar="HEX",
+    help="Show the way of this virtual address; all that is mapped otherwise.",
+)
+@click.option("--json", "json_file", metavar="FILE|-", help="Write what was found; - is the standard output.")
+def pages(target: Target, pid: int | None, root: int | None, virtual: int | None, json_file: str | None) -> int:
+    """Walk the page tables of a process: for one address, or for all that is mapped for user code.
+
+    \b
+    Examples:
+      tlplab introspect pages --image memory.elf --btf vmlinux.btf -s System.map -p 20286
+      tlplab introspect pages --image memory.elf --btf vmlinux.btf -s System.map -p 20286 -a 0x7ffe1000
+      tlplab introspect pages --image memory.elf --root 0x2a10000 -a 0xffffffff81000000
+    """
+    check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs=target.inputs())
+    if (pid is None) == (root is None):
+        raise click.UsageError("give either -p PID or --root ADDRESS: whose page tables")
+    if pid is not None:
+        kernel, process = wanted_process(target, pid)
+        source, paging = kernel.source, target.paging(process.mm)
+        root = address_space(kernel, process).root
+        title = f"page tables of {described(process)}, {paging.levels} levels from {root:#x}"
+    else:
+        assert root is not None
+        source, paging = target.source(), target.paging(None)
+        root &= -PAGE
+        title = f"{paging.levels} levels of page tables from {root:#x}"
+    if virtual is None:
+        space = mapped(source, paging, root, 0, 1 << (paging.bits - (target.machine == "x86-64")))
+        write_json(json_file, lambda: space_document(root, space))
+        if json_file != "-":
+            show_space(title, space)
+        return complain(space.problems)
+    if not paging.canonical(virtual):
+        raise click.UsageError(f"--address {virtual:#x}: with {paging.levels} levels no address has these upper bits")
+    way = follow(source, paging, root, virtual)
+    data: bytes | None = None
+    if way.physical is not None:
+        (answer,) = source.read_many([(way.physical, min(SHOWN_BYTES, PAGE - way.physical % PAGE))])
+        if isinstance(answer, Unreadable):
+            complain([str(answer)])
+        else:
+            data = answer
+    write_json(json_file, lambda: way_document(root, virtual, way, data))
+    if json_file != "-":
+        show_way(title, virtual, way, data)
+    return 0 if way.physical is not None else FAILED
+
+
+def write_json(json_file: str | None, document: Any) -> None:
+    """Writes a document that is only made if it is wanted."""
+    if json_file is not None:
+        write_text(json_file, json.dumps(document(), indent=1) + "\n")
+
+
+def space_document(root: int, space: Space) -> dict[str, Any]:
+    """What is mapped, as JSON."""
+    return {
+        "schema": "tlplab/pages/1",
+        "root": hex(root),
+        "tables": space.tables,
+        "mappings": [
+            {
+                "first": hex(mapping.virtual),
+                "end": hex(mapping.end),
+                "page": mapping.page,
+                "rights": str(mapping.rights),
+                "frames": None if mapping.frames is None else [hex(frame) for frame in mapping.frames],
+                "note": mapping.notes,
+            }
+            for mapping in space.mappings
+        ],
+        "problems": space.problems,
+    }
+
+
+def show_space(title: str, space: Space) -> None:
+    """Prints what is mapped."""
+    columns = [Column("virtual", name=True), Column("page"), Column("pages"), Column("rights"), Column("physical")]
+    sheet = Sheet(title, columns)
+    for mapping in space.mappings:
+        sheet.add(
+            f"{mapping.virtual:012x}-{mapping.end:012x}",
+            quantities.size(mapping.page),
+            quantities.count(mapping.size // mapping.page),
+            "–" if mapping.frames is None else str(mapping.rights),
+            where(mapping),
+        )
+    console = console_for(sys.stdout)
+    sheet.print(console)
+    here = sum(mapping.size for mapping in space.mappings if mapping.frames is not None)
+    console.print(Text(f"{quantities.size(here)} in memory, found by reading {space.tables} tables", style="dim"))
+
+
+def where(mapping: Mapping) -> str:
+    """Where the pages lie: in one piece, or scattered from the first on."""
+    if mapping.frames is None:
+        return mapping.notes
+    together = all(frame == mapping.frames[0] + n * mapping.page for n, frame in enumerate(mapping.frames))
+    return f"{mapping.frames[0]:#x}" + ("" if together else " …")
+
+
+def way_document(root: int, address: int, way: Way, data: bytes | None) -> dict[str, Any]:
+    """The way of an address, as JSON."""
+    return {
+        "schema": "tlplab/page-walk/1",
+        "root": hex(root),
+        "address": hex(address),
+        "steps": [
+            {
+                "table": s.table,
+                "index": s.index,
+                "at": hex(s.at),
+                "entry": hex(s.entry.value),
+                "kind": s.entry.kind,
+                "flags": s.entry.notes,
+            }
+            for s in way.steps
+        ],
+        "physical": None if way.physical is None else hex(way.physical),
+        "page": way.size,
+        "rights": str(way.rights) if way.physical is not None else None,
+        "problem": way.problem,
+        "bytes": None if data is None else data.hex(),
+    }
+
+
+def show_way(title: str, address: int, way: Way, data: bytes | None) -> None:
+    """Prints the way of an address, level by level."""
+    columns = [
+        Column("table", name=True),
+        Column("index"),
+        Column("entry at"),
+        Column("entry"),
+        Column("flags", name=True),
+    ]
+    sheet = Sheet(title, columns)
+    for step in way.steps:
+        sheet.add(step.table, str(step.index), f"{step.at:#x}", f"{step.entry.value:#018x}", step.entry.notes)
+    console = console_for(sys.stdout)
+    sheet.print(console)
+    if way.physical is None:
+        console.print(Text(f"{address:#x} has no physical address: {way.problem}"))
+        return
+    size = quantities.size(way.size)
+    console.print(Text(f"{address:#x} is {way.physical:#x} in physical memory, in a page of {size}, {way.rights}"))
+    if data is not None:
+        show_bytes(console, data)
+
+
+def show_bytes(console: Console, data: bytes) -> None:
+    """Prints bytes as hexadecimal and as text."""
+    for start in range(0, len(data), 16):
+        line = data[start : start + 16]
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in line)
+        console.print(Text(f"+{start:02x}  {line.hex(' '):47}  {text}"), soft_wrap=True)
+
+
+@introspect_group.command("layout")
+@click.option(
+    "--btf",
+    "btf_file",
+    metavar="FILE",
+    required=True,
+    help="The kernel's types: its /sys/kernel/btf/vmlinux, or a vmlinux.",
+)
+@click.option("-o", "output", metavar="FILE.toml", default="-", help="Write to FILE instead of the standard output.")
+def layout(btf_file: str, output: str) -> None:
+    """Write the offsets that the other commands need, out of BTF, as a profile.
+
+    \b
+    Example:
+      tlplab introspect layout --btf /sys/kernel/btf/vmlinux -o host.toml
+    """
+    check_outputs({"-o": output}, to_stdout={"-o"}, inputs={"--btf": btf_file})
+    write_text(output, as_profile(layout_from_btf(btf.read_btf(btf_file), btf_file), btf_file))

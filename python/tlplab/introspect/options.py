@@ -1,0 +1,160 @@
+"""The options that `tlplab introspect processes`, `code` and `pages` share: where the memory is, and what its kernel is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from tlplab import _core
+from tlplab.introspect import btf
+from tlplab.introspect.kernel import Kernel, Known, find_kernel
+from tlplab.introspect.layout import Layout, layout_from_btf, read_profile
+from tlplab.introspect.paging import Paging, paging_of
+from tlplab.introspect.processes import Process, Walk, list_processes
+from tlplab.introspect.source import Image, Source, split_address
+from tlplab.introspect.symbols import find_symbol
+from tlplab.progress import Bar
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+# Below this address a PC has nothing but memory. Reading a device's registers may change them.
+SAFE_SEARCH = 2 << 30
+
+
+def address(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:  # noqa: ARG001
+    """An address or an offset, in hexadecimal with or without 0x, as `callback` of an option."""
+    if value is None:
+        return None
+    try:
+        number = int(value, 16)
+    except ValueError:
+        raise click.BadParameter(f"{value!r}: write it in hexadecimal, as in 0xffffffff82411780") from None
+    if not 0 <= number < 1 << 64:
+        raise click.BadParameter(f"{value} does not fit in 64 bits")
+    return number
+
+
+def extent(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:  # noqa: ARG001
+    """A size, as `callback` of an option."""
+    if value is None:
+        return None
+    try:
+        return _core.size(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the shared options say."""
+
+    images: Sequence[str]
+    adapter: str | None
+    local: str
+    requester: str | None
+    btf: str | None
+    profile: str | None
+    symbols: str | None
+    init_task: int | None
+    kaslr_offset: int | None
+    phys_base: int | None
+    direct_map: int | None
+    search: int | None
+    machine: str
+    levels: int | None
+
+    def inputs(self) -> dict[str, str | None]:
+        """The files that are read, by their options."""
+        files = {"--btf": self.btf, "--profile": self.profile, "--symbols": self.symbols}
+        return files | {f"--image {image}": split_address(image)[0] for image in self.images}
+
+    def source(self) -> Source:
+        """Opens the memory."""
+        if bool(self.images) == (self.adapter is not None):
+            raise click.UsageError("give either --image FILE or --adapter IP: the memory that is looked at")
+        if self.adapter is None:
+            return Image(self.images)
+        raise click.UsageError("--adapter: not yet")
+
+    def layout(self) -> Layout:
+        """Reads where the fields are."""
+        if self.btf is not None and self.profile is None:
+            return layout_from_btf(btf.read_btf(self.btf), self.btf)
+        if self.profile is not None and self.btf is None:
+            return read_profile(self.profile)
+        raise click.UsageError(
+            "give either --btf FILE (/sys/kernel/btf/vmlinux of the machine that is looked at, or its vmlinux) or --profile FILE"
+        )
+
+    def known(self) -> Known:
+        """What is said of the addresses."""
+        if (self.symbols is None) == (self.init_task is None):
+            raise click.UsageError(
+                "give either --symbols FILE (System.map or a copy of /proc/kallsyms) or --init-task ADDRESS"
+            )
+        at = self.init_task if self.symbols is None else find_symbol(self.symbols, "init_task")
+        assert at is not None
+        search = self.search or (SAFE_SEARCH if self.adapter else None)
+        return Known(at, self.kaslr_offset, self.phys_base, self.direct_map, search)
+
+    def kernel(self) -> Kernel:
+        """Opens the memory, and finds the kernel in it."""
+        layout, known = self.layout(), self.known()
+        return find_kernel(self.source(), layout, known)
+
+    def paging(self, kernel_pointer: int | None) -> Paging:
+        """The processor's page tables: five levels if a pointer of the kernel is none of four."""
+        five = kernel_pointer is not None and self.machine == "x86-64" and kernel_pointer < 0xFFFF_8000_0000_0000
+        return paging_of(self.machine, self.levels or (5 if five else 4))
+
+
+def target_options(command: Command) -> Command:
+    """Adds the shared options; the command gets them as `target`."""
+
+    def with_target(*args: Any, **given: Any) -> Any:
+        names = Target.__dataclass_fields__
+        target = Target(**{name: given.pop(name) for name in names})
+        return command(*args, target=target, **given)
+
+    with_target.__name__, with_target.__doc__ = command.__name__, command.__doc__
+    with_target.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    for decorate in reversed(TARGET_OPTIONS):
+        decorate(with_target)
+    return with_target  # type: ignore[return-value]
+
+
+TARGET_OPTIONS = [
+    click.option("--image", "images", metavar="FILE[@ADDR]", multiple=True, help="A memory image: raw (from ADDR on), ELF core or LiME. May be given again."),
+    click.option("-r", "--adapter", metavar="IP", help="Read the memory by DMA through this NetTLP adapter."),
+    click.option("-l", "--local", metavar="IP", default="127.0.0.1", show_default=True, help="Our own address, for --adapter."),
+    click.option("-b", "--requester", metavar="BB:DD.F", help="Whom the requests come from; asked of the adapter if not given."),
+    click.option("--btf", metavar="FILE", help="The kernel's types: its /sys/kernel/btf/vmlinux, or a vmlinux."),
+    click.option("--profile", metavar="FILE.toml", help="The offsets that are needed, instead of --btf; see introspect layout."),
+    click.option("-s", "--symbols", metavar="FILE", help="The kernel's System.map, or a copy of its /proc/kallsyms."),
+    click.option("--init-task", callback=address, metavar="HEX", help="Virtual address of init_task, instead of --symbols."),
+    click.option("--kaslr-offset", callback=address, metavar="HEX", help="By how much the image was moved in virtual memory; searched for."),
+    click.option("--phys-base", callback=address, metavar="HEX", help="The kernel's phys_base; searched for."),
+    click.option("--direct-map", callback=address, metavar="HEX", help="The kernel's page_offset_base; searched for."),
+    click.option("--search", callback=extent, metavar="SIZE", help="Search that much of physical memory; all of an image, 2GiB by DMA."),
+    click.option("--machine", type=click.Choice(["x86-64", "aarch64"]), default="x86-64", show_default=True, help="The processor's page tables."),
+    click.option("--levels", type=click.IntRange(3, 5), metavar="N", help="Levels of its page tables; found out for x86-64, else 4."),
+]  # fmt: skip
+
+
+def walk_with_bar(kernel: Kernel) -> Walk:
+    """The processes, with a word on a terminal about how many there are."""
+    with Bar(quiet=False) as bar:
+
+        def watch(count: int) -> bool:
+            bar.show(None, f"{count} processes")
+            return False
+
+        return list_processes(kernel, watch)
+
+
+def find_process(kernel: Kernel, pid: int) -> tuple[Process | None, Walk]:
+    """The process of this id, and the walk that looked for it."""
+    walk = walk_with_bar(kernel)
+    return next((process for process in walk.processes if process.pid == pid), None), walk
