@@ -8,10 +8,11 @@ that tests can ask for it without reading it by the code under test.
 from __future__ import annotations
 
 import struct
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tlplab.introspect.layout import Layout, ListHead, Mm, Task
+from tlplab.introspect.layout import Layout, ListHead, Mm, Task, as_profile
 
 MIB = 1 << 20
 SIZE = 64 * MIB
@@ -183,8 +184,6 @@ def a_machine(layout: Layout = LAYOUT, *, levels: int = 4) -> Memory:
 
 def write_profile(path: Path, layout: Layout = LAYOUT) -> str:
     """The layout as a profile."""
-    from tlplab.introspect.layout import as_profile
-
     path.write_text(as_profile(layout, "a test"))
     return str(path)
 
@@ -193,3 +192,18 @@ def write_symbols(path: Path) -> str:
     """A System.map."""
     path.write_text(f"ffffffff81000000 T _stext\nffffffff81000010 t init_task_of_others\n{SYMBOL:016x} D init_task\n")
     return str(path)
+
+
+def main() -> None:
+    """Writes a memory with its profile and its symbols into a folder: `python kernel_image.py FOLDER`."""
+    folder = Path(sys.argv[1])
+    for name in (
+        a_machine().write(folder / "memory.raw"),
+        write_profile(folder / "host.toml"),
+        write_symbols(folder / "System.map"),
+    ):
+        print(f"wrote {name}")
+
+
+if __name__ == "__main__":
+    main()

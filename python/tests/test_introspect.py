@@ -45,7 +45,6 @@ from tlplab.introspect.paging import X86, Aarch64, Rights
 from tlplab.introspect.processes import GONE, list_processes
 from tlplab.introspect.source import Unreadable
 
-
 # For the test that damages one a hundred times, and mends it.
 MACHINE = a_machine()
 
@@ -495,7 +494,7 @@ def test_pages_shows_one_way_and_all_that_is_mapped(options: list[str], capsys: 
     [
         (["processes"], "give either --btf FILE"),
         (["processes", "--profile", "{profile}"], "give either --symbols FILE"),
-        (["processes", "--profile", "{profile}", "--init-task", "12"], "give either --image FILE or --adapter IP"),
+        (["processes", "--profile", "{profile}", "--init-task", "12"], "give --image FILE"),
         (["processes", "--init-task", "task"], "write it in hexadecimal"),
         (["processes", "--search", "lots"], "lots"),
         (["pages", "--image", "{image}"], "give either -p PID or --root"),

@@ -35,13 +35,11 @@ HOLES_SHOWN = 8
 def introspect_group() -> None:
     """Processes, code and page tables of a Linux machine, from its physical memory alone.
 
-    The memory is an image (--image) or is read by DMA through a NetTLP adapter (--adapter). Look only at machines that
-    are yours, or whose owner has agreed: a memory holds keys, passwords and the work of others.
+    Look only at machines that are yours, or whose owner has agreed: a memory holds keys, passwords and the work of others.
 
     \b
     Examples:
       tlplab introspect processes --image memory.elf --btf vmlinux.btf -s System.map
-      tlplab introspect processes -r 192.168.10.1 -l 192.168.10.3 --profile host.toml -s System.map
       tlplab introspect code --image memory.elf --btf vmlinux.btf -s System.map -p 20286 -o code.dump
     """
 

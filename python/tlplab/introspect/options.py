@@ -19,8 +19,6 @@ from tlplab.introspect.symbols import find_symbol
 from tlplab.progress import Bar
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-# Below this address a PC has nothing but memory. Reading a device's registers may change them.
-SAFE_SEARCH = 2 << 30
 
 
 def address(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:  # noqa: ARG001
@@ -51,9 +49,6 @@ class Target:
     """What the shared options say."""
 
     images: Sequence[str]
-    adapter: str | None
-    local: str
-    requester: str | None
     btf: str | None
     profile: str | None
     symbols: str | None
@@ -72,11 +67,9 @@ class Target:
 
     def source(self) -> Source:
         """Opens the memory."""
-        if bool(self.images) == (self.adapter is not None):
-            raise click.UsageError("give either --image FILE or --adapter IP: the memory that is looked at")
-        if self.adapter is None:
-            return Image(self.images)
-        raise click.UsageError("--adapter: not yet")
+        if not self.images:
+            raise click.UsageError("give --image FILE: the memory that is looked at")
+        return Image(self.images)
 
     def layout(self) -> Layout:
         """Reads where the fields are."""
@@ -96,8 +89,7 @@ class Target:
             )
         at = self.init_task if self.symbols is None else find_symbol(self.symbols, "init_task")
         assert at is not None
-        search = self.search or (SAFE_SEARCH if self.adapter else None)
-        return Known(at, self.kaslr_offset, self.phys_base, self.direct_map, search)
+        return Known(at, self.kaslr_offset, self.phys_base, self.direct_map, self.search)
 
     def kernel(self) -> Kernel:
         """Opens the memory, and finds the kernel in it."""
@@ -127,9 +119,6 @@ def target_options(command: Command) -> Command:
 
 TARGET_OPTIONS = [
     click.option("--image", "images", metavar="FILE[@ADDR]", multiple=True, help="A memory image: raw (from ADDR on), ELF core or LiME. May be given again."),
-    click.option("-r", "--adapter", metavar="IP", help="Read the memory by DMA through this NetTLP adapter."),
-    click.option("-l", "--local", metavar="IP", default="127.0.0.1", show_default=True, help="Our own address, for --adapter."),
-    click.option("-b", "--requester", metavar="BB:DD.F", help="Whom the requests come from; asked of the adapter if not given."),
     click.option("--btf", metavar="FILE", help="The kernel's types: its /sys/kernel/btf/vmlinux, or a vmlinux."),
     click.option("--profile", metavar="FILE.toml", help="The offsets that are needed, instead of --btf; see introspect layout."),
     click.option("-s", "--symbols", metavar="FILE", help="The kernel's System.map, or a copy of its /proc/kallsyms."),
@@ -137,7 +126,7 @@ TARGET_OPTIONS = [
     click.option("--kaslr-offset", callback=address, metavar="HEX", help="By how much the image was moved in virtual memory; searched for."),
     click.option("--phys-base", callback=address, metavar="HEX", help="The kernel's phys_base; searched for."),
     click.option("--direct-map", callback=address, metavar="HEX", help="The kernel's page_offset_base; searched for."),
-    click.option("--search", callback=extent, metavar="SIZE", help="Search that much of physical memory; all of an image, 2GiB by DMA."),
+    click.option("--search", callback=extent, metavar="SIZE", help="Search that much of physical memory; all there is if not given."),
     click.option("--machine", type=click.Choice(["x86-64", "aarch64"]), default="x86-64", show_default=True, help="The processor's page tables."),
     click.option("--levels", type=click.IntRange(3, 5), metavar="N", help="Levels of its page tables; found out for x86-64, else 4."),
 ]  # fmt: skip
