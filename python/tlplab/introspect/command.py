@@ -64,6 +64,8 @@ def processes(target: Target, json_file: str | None) -> int:
         write_text(json_file, json.dumps(process_document(kernel, walk), indent=1) + "\n")
     if json_file != "-":
         show_processes(walk.processes)
+    for note in walk.notes:
+        click.echo(f"Note: {note}", err=True)
     return complain(walk.problems)
 
 
@@ -106,6 +108,7 @@ def process_document(kernel: Kernel, walk: Walk) -> dict[str, Any]:
             for process in walk.processes
         ],
         "problems": walk.problems,
+        "notes": walk.notes,
     }
 
 

@@ -75,6 +75,8 @@ class Walk:
 
     processes: list[Process]
     problems: list[str]
+    notes: list[str]
+    """What changed while the list was read, and took nothing away."""
 
 
 class TaskReader:
@@ -159,18 +161,18 @@ def list_processes(kernel: Kernel, watch: Callable[[int], bool] | None = None) -
     reader = TaskReader(kernel)
     first = reader.at(kernel.init_task)
     if isinstance(first, str):
-        return Walk([], [first])
+        return Walk([], [first], [])
     forward = Way(reader, first, forward=True, watch=watch)
     problem = forward.walk(set())
     if problem is None:
-        return Walk(forward.found, forward.notes)
+        return Walk(forward.found, [], forward.notes)
     backward = Way(reader, first, forward=False, watch=watch)
     other = backward.walk({process.virtual for process in forward.found})
     problems = [f"the list is torn behind {described(forward.found[-1])}: {problem}"]
     if other is not None:
         problems.append(f"and before {described(backward.found[-1])}, from its end: {other}")
     rest = backward.found[:0:-1]
-    return Walk(forward.found + rest, forward.notes + backward.notes + problems)
+    return Walk(forward.found + rest, problems, forward.notes + backward.notes)
 
 
 class Way:
