@@ -6,7 +6,7 @@ use crate::endpoint::{AnswerError, AnswerToken, Counters, Endpoint, EndpointConf
 use crate::engine::{Datagram, Engine, Outgoing, Undeliverable};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddrV4;
-use tlplab_config::{Capability, InterruptMode, Layout, MessageWrite, MsiX, MsixMemory, Signal};
+use tlplab_config::{InterruptMode, MessageWrite, MsiX, MsixMemory, Signal};
 use tlplab_device::{Action, DmaError, Event, OpId, Refusal, ReplyToken};
 use tlplab_transaction::Payload;
 use tlplab_units::{Duration, Time};
@@ -15,22 +15,14 @@ use tlplab_wire::tlp::Repr;
 /// Where the messages of interrupts are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Vectors {
-    /// In a table that the adapter's host keeps (BAR2, the published way) and tells of by the message API. Address 0 is no interrupt.
+    /// In a table that the adapter keeps (in BAR2 of its card, the published way, or for a function with IDs of its own) and tells of by the
+    /// message API. Address 0 is no interrupt.
     Given(Vec<MessageWrite>),
-    /// In a table in the device's own memory, which the host writes as any other and this port keeps for the device.
+    /// In a table in memory behind the adapter, which the host writes as any other and this port keeps for the device.
     Held(MsixMemory),
 }
 
 impl Vectors {
-    /// The table that the device's configuration space has; none at all without the capability.
-    pub fn held(layout: &Layout) -> Self {
-        let place = layout.capabilities.iter().find_map(|(_, capability)| match capability {
-            Capability::MsiX(place) => Some(*place),
-            _ => None,
-        });
-        place.map_or(Self::Given(Vec::new()), |place| Self::Held(MsixMemory::new(place)))
-    }
-
     /// The card's table in the last 4 KiB of the window: 16 vectors, pending bits at 2048. See [`BarMap::with_table`].
     pub fn in_window() -> Self {
         Self::Held(MsixMemory::new(MsiX { vectors: CARD_VECTORS, table: (TABLE, 0), pending: (TABLE, 2048) }))

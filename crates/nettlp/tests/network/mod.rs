@@ -1,4 +1,5 @@
 //! A network in virtual time for tests: engines with addresses, and a wire between them that may lose, double, delay and cut datagrams.
+#![allow(unreachable_pub, dead_code, reason = "each test uses its part")]
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};

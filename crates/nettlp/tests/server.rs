@@ -1,0 +1,174 @@
+//! What a port does for its device beside DMA: interrupts, timers, resets, places of BARs.
+
+mod raw;
+
+use raw::*;
+use tlplab_device::{Action, BarSpec, Context, Device, Event, Identity, OpId, Payload};
+use tlplab_nettlp::endpoint::Window;
+use tlplab_nettlp::server::BarMapError;
+use tlplab_nettlp::{BarMap, DevicePort, DeviceServer, EndpointConfig, Engine, Vectors};
+use tlplab_units::{Bdf, Duration, Time};
+
+const WINDOW: Window = Window { base: 0x38_0000_0000, size: 1 << 20 };
+
+/// A register file of 4 KiB and a BAR of 64 KiB, and a note of all that it is told.
+#[derive(Default)]
+struct Notes(Vec<Event>);
+
+impl Device for Notes {
+    fn identity(&self) -> Identity {
+        let bars = vec![BarSpec::registers(0, 4096), BarSpec::memory(2, 65536), BarSpec::io(4, 64)];
+        Identity { bars, ..Identity::new(0x1DE5, 0x7357, 0xFF_00_00) }
+    }
+    fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
+        if let Event::MmioRead { bytes, reply, .. } = event {
+            cx.reply(reply, vec![0x5A; bytes as usize].into());
+        }
+        self.0.push(event);
+    }
+}
+
+fn port(vectors: Vectors) -> DevicePort {
+    let layout = Notes::default().layout();
+    let bars = BarMap::packed(&layout, WINDOW).unwrap();
+    let bars = if matches!(vectors, Vectors::Held(_)) { bars.with_table(WINDOW) } else { bars };
+    DevicePort::new(EndpointConfig::new(ADAPTER, Bdf(DEVICE)), bars, vectors)
+}
+
+fn write(engine: &mut impl Engine, offset: u64, data: &[u8]) {
+    let (dw, enables) = (data.len() as u32 / 4, if data.len() == 4 { 0x0F } else { 0xFF });
+    deliver(engine, us(1), 0x4000, &host_request(0, WINDOW.base + offset, dw, enables, Some(data)));
+}
+
+#[test]
+fn bars_lie_in_order_each_at_a_multiple_of_its_size() {
+    let layout = Notes::default().layout();
+    let bars = BarMap::packed(&layout, WINDOW).unwrap();
+    let at = |offset, size| Window { base: WINDOW.base + offset, size };
+    assert_eq!(bars.bars(), [(0, at(0, 4096)), (2, at(65536, 65536))]);
+    let small = Window { size: 0x1_8000, ..WINDOW };
+    assert_eq!(
+        BarMap::packed(&layout, small),
+        Err(BarMapError::TooBig { bar: 2, size: 65536, window: 0x1_8000 })
+    );
+    let askew = Window { base: 0x1000, ..WINDOW };
+    assert_eq!(
+        BarMap::packed(&layout, askew),
+        Err(BarMapError::Misaligned { bar: 2, size: 65536, base: 0x1000 })
+    );
+    let own = BarMap::own(&layout, [Some(0x9000), None, None, None, Some(0x40), None]);
+    assert_eq!(own.bars(), [(0, Window { base: 0x9000, size: 4096 })]);
+}
+
+#[test]
+fn accesses_reach_the_bar_that_holds_them() {
+    let mut server = DeviceServer::new(Notes::default(), port(Vectors::Given(Vec::new())));
+    server.start(Time::ZERO);
+    write(&mut server, 0xFFC, &[1, 2, 3, 4]);
+    write(&mut server, 0x1000, &[1, 2, 3, 4]); // behind BAR 0, before BAR 2
+    write(&mut server, 0x1_FFF8, &[0; 8]);
+    deliver(&mut server, us(1), 0x4000, &host_request(0, WINDOW.base + 0x1_0010, 1, 0x0F, None));
+    let seen = &server.device().0;
+    assert!(matches!(seen[0], Event::Start));
+    assert!(matches!(&seen[1], Event::MmioWrite { bar: 0, offset: 0xFFC, data } if data.len() == 4));
+    assert!(matches!(&seen[2], Event::MmioWrite { bar: 2, offset: 0xFFF8, data } if data.len() == 8));
+    assert!(matches!(seen[3], Event::MmioRead { bar: 2, offset: 0x10, bytes: 4, .. }));
+    assert_eq!((seen.len(), server.port().counters().refused), (4, 1));
+    assert_eq!(sent_bytes(&mut server, us(1))[0].1[18..], [0x5A; 4]);
+}
+
+/// The table is in the window: vectors that are masked wait, and go when they may.
+#[test]
+fn a_table_that_the_port_holds() {
+    let mut port = port(Vectors::in_window());
+    let table = WINDOW.size - 4096;
+    let msix = |vector| Action::Msix { stream: 0, vector };
+    port.act(us(1), msix(3));
+    assert_eq!((sent(&mut port, us(1)), port.interrupts()), (vec![], 0));
+    // Reads of table and pending bits are the port's, not the device's.
+    deliver(&mut port, us(1), 0x4001, &host_request(1, WINDOW.base + table + 2048, 1, 0x0F, None));
+    assert_eq!(sent_bytes(&mut port, us(1))[0].1[18..], [8, 0, 0, 0], "vector 3 is pending");
+    // Address and data, then the mask goes.
+    write(&mut port, table + 48, &[[0, 0x30, 0xE0, 0xFE, 1, 0, 0, 0], [0x23, 0, 0, 0, 0, 0, 0, 0]].concat());
+    let expected = |request: &Sent| {
+        assert_eq!((request.fmt_type, request.address, request.port), (0x60, 0x1_FEE0_3000, 0x3000));
+        assert_eq!((request.first, request.last, &request.data[..]), (15, 0, &[0x23, 0, 0, 0][..]));
+    };
+    let [interrupt] = &sent(&mut port, us(1))[..] else { panic!("one interrupt") };
+    expected(interrupt);
+    // Behind the data of its stream.
+    port.act(us(2), Action::DmaWrite { op: OpId(0), stream: 0, address: 0x1000, data: [7; 4].into() });
+    port.act(us(2), msix(3));
+    let [data, interrupt] = &sent(&mut port, us(2))[..] else { panic!("data and interrupt") };
+    assert_eq!((data.address, data.port), (0x1000, interrupt.port));
+    expected(interrupt);
+    assert!(matches!(port.take_event(), Some(Event::DmaWriteAccepted { op: OpId(0) })));
+    port.act(us(2), msix(16));
+    assert_eq!((port.interrupts(), port.dropped_interrupts()), (2, 1));
+    assert!(port.take_event().is_none());
+}
+
+#[test]
+fn interrupts_of_a_table_elsewhere() {
+    let none = tlplab_config::MessageWrite { address: 0, data: 0 };
+    let mut port = port(Vectors::Given(vec![none; 2]));
+    port.act(us(1), Action::Msix { stream: 0, vector: 1 });
+    assert_eq!((port.interrupts(), port.dropped_interrupts()), (0, 1), "nobody has said where to");
+    let message = tlplab_config::MessageWrite { address: 0xFEE0_0000, data: 0x31 };
+    port.set_vectors(Vectors::Given(vec![none, message]));
+    port.act(us(1), Action::Msix { stream: 0, vector: 1 });
+    assert_eq!(sent(&mut port, us(1))[0].data, [0x31, 0, 0, 0]);
+}
+
+#[test]
+fn timers_ring_in_order_and_move_with_time() {
+    let mut server = DeviceServer::new(Notes::default(), port(Vectors::Given(Vec::new())));
+    server.with_device(us(0), |_, cx| [30, 10, 20, 10].map(|at| cx.timer(us(at), at)));
+    assert_eq!(server.deadline(), Some(us(10)));
+    server.rebase(Duration::from_us(5));
+    assert_eq!(server.deadline(), Some(us(5)));
+    server.handle_timeout(us(15));
+    let rung: Vec<_> = server.device().0.iter().map(|event| format!("{event:?}")).collect();
+    assert_eq!(rung, ["Timer { id: 10 }", "Timer { id: 10 }", "Timer { id: 20 }"]);
+    assert_eq!(server.deadline(), Some(us(25)));
+}
+
+/// A reset ends all that was under way, and nobody hears of it again.
+#[test]
+fn a_reset_forgets() {
+    let mut port = port(Vectors::in_window());
+    write(&mut port, WINDOW.size - 4096 + 8, &[9, 0, 0, 0, 0, 0, 0, 0]);
+    port.act(us(1), Action::DmaRead { op: OpId(4), stream: 0, address: 0x1000, bytes: 64, carry: false });
+    port.act(us(1), Action::Timer { at: us(50), id: 0 });
+    assert_eq!(sent(&mut port, us(1)).len(), 1);
+    deliver(&mut port, us(1), 0x4000, &host_request(0, WINDOW.base, 1, 0x0F, None));
+    let Some(Event::MmioRead { reply, .. }) = port.take_event() else { panic!("a read") };
+    port.reset(us(2));
+    assert!(matches!(port.take_event(), Some(Event::Reset)));
+    Cpl::of_memory(0, 0x1000, 64, 64).deliver(&mut port, us(3));
+    port.handle_timeout(us(60_000));
+    assert!(port.take_event().is_none());
+    assert_eq!((port.counters().late, port.endpoint().is_idle(), port.deadline()), (1, true, None));
+    deliver(&mut port, us(4), 0x4000, &host_request(0, WINDOW.base + WINDOW.size - 4096 + 8, 1, 0x0F, None));
+    assert_eq!(sent_bytes(&mut port, us(4))[0].1[18..], [0; 4], "the table is as at first");
+    // Who answers now answers a read that is over.
+    port.act(us(5), Action::Reply { token: reply, data: Payload::Length(4) });
+    assert!(port.fault().unwrap().contains("over"));
+}
+
+#[test]
+fn a_device_that_errs_is_told_what_would_be_right() {
+    let mut port = port(Vectors::Given(Vec::new()));
+    deliver(&mut port, us(1), 0x4000, &host_request(0, WINDOW.base, 2, 0xFF, None));
+    let Some(Event::MmioRead { reply, .. }) = port.take_event() else { panic!("a read") };
+    port.act(us(1), Action::Reply { token: reply, data: [0; 4].into() });
+    assert_eq!(port.fault(), Some("answered a read of 8 B with 4 B; it must be as many as were asked for"));
+    port.act(us(1), Action::DmaRead { op: OpId(1), stream: 0, address: u64::MAX, bytes: 2, carry: false });
+    assert!(matches!(port.take_event(), Some(Event::DmaReadDone { op: OpId(1), result: Err(_) })));
+    // Marked as bad (EP): not written.
+    let mut poisoned = host_request(0, WINDOW.base, 1, 0x0F, Some(&[1; 4]));
+    poisoned[8] |= 0x40;
+    deliver(&mut port, us(1), 0x4000, &poisoned);
+    assert!(port.take_event().is_none());
+    assert_eq!(port.ignored(), 1);
+}
