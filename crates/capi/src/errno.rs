@@ -1,0 +1,79 @@
+//! Errors as C has them: one `errno` for each kind, so that a program can tell what happened.
+
+use std::ffi::{CStr, c_char, c_int};
+
+use nix::errno::Errno;
+use tlplab_bridge::net;
+use tlplab_device::DmaError;
+use tlplab_transaction::{CompletionError, Undeliverable};
+
+pub(crate) type Result<T> = std::result::Result<T, Errno>;
+
+/// What each number means that this library gives a meaning of its own. `docs/libtlp.md` has the same table.
+const MEANINGS: [(Errno, &CStr); 14] = [
+    (Errno::EOPNOTSUPP, c"Unsupported Request (UR): nobody claims that address"),
+    (Errno::ECONNABORTED, c"Completer Abort (CA): the completer gave up"),
+    (Errno::EAGAIN, c"Request Retry Status, or too many operations are under way: try again later"),
+    (Errno::EHWPOISON, c"the data came poisoned (EP)"),
+    (Errno::ETIME, c"no answer in time"),
+    (Errno::ECONNREFUSED, c"nobody listens at that port there"),
+    (Errno::EHOSTUNREACH, c"there is no way to that address"),
+    (Errno::EBADMSG, c"the answer contradicts the request"),
+    (Errno::ECANCELED, c"the operation was cancelled"),
+    (Errno::EINVAL, c"an argument is out of range"),
+    (Errno::EFAULT, c"a pointer is null"),
+    (Errno::EBADF, c"the context has no socket: it was not initialised, or was closed"),
+    (Errno::EADDRINUSE, c"another context has that tag and direction"),
+    (Errno::ENOTRECOVERABLE, c"a defect of libtlp: stderr tells more"),
+];
+
+/// How an operation failed.
+pub(crate) fn of_dma(error: &DmaError) -> Errno {
+    match error {
+        DmaError::Completion(error) => of_completion(error),
+        DmaError::Request(_) => Errno::EINVAL,
+        DmaError::BusMasterDisabled => Errno::EPERM,
+    }
+}
+
+fn of_completion(error: &CompletionError) -> Errno {
+    match error {
+        CompletionError::UnsupportedRequest { .. } => Errno::EOPNOTSUPP,
+        CompletionError::CompleterAbort { .. } => Errno::ECONNABORTED,
+        CompletionError::RetryStatus => Errno::EAGAIN,
+        CompletionError::Poisoned { .. } => Errno::EHWPOISON,
+        CompletionError::Timeout { .. } => Errno::ETIME,
+        CompletionError::Undelivered { why: Undeliverable::PortRefused, .. } => Errno::ECONNREFUSED,
+        CompletionError::Undelivered { why: Undeliverable::HostUnreachable, .. } => Errno::EHOSTUNREACH,
+        CompletionError::Mismatch { .. } => Errno::EBADMSG,
+    }
+}
+
+/// Why there is no way for datagrams.
+pub(crate) fn of_transport(error: &net::Error) -> Errno {
+    match error {
+        net::Error::Io { source, .. } => source.raw_os_error().map_or(Errno::EIO, Errno::from_raw),
+        net::Error::InUse { .. } => Errno::EADDRINUSE,
+        net::Error::NotLocal { .. } => Errno::EADDRNOTAVAIL,
+        net::Error::Privilege { .. } => Errno::EPERM,
+        net::Error::Setup(_) => Errno::EINVAL,
+    }
+}
+
+pub(crate) fn of_failure(failure: &net::Failure) -> Errno {
+    match failure {
+        net::Failure::Dma(error) => of_dma(error),
+        net::Failure::Transport(error) => of_transport(error),
+    }
+}
+
+/// `libtlp.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tlp_strerror(number: c_int) -> *const c_char {
+    let errno = Errno::from_raw(number);
+    match MEANINGS.iter().find(|(known, _)| *known == errno) {
+        Some((_, meaning)) => meaning.as_ptr(),
+        // SAFETY: it takes any number; what it returns stays until the thread's next call.
+        None => unsafe { libc::strerror(number) },
+    }
+}

@@ -1,0 +1,142 @@
+//! One socket, two readers: DMA waits for completions, callbacks for requests. Whoever reads the socket hands over what is
+//! the other's.
+
+use std::collections::VecDeque;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tlplab_bridge::net::{Batch, Error, Poller, Ready, Transport, Udp};
+use tlplab_nettlp::{Outgoing, Undeliverable};
+use tlplab_wire::nettlp::parse_udp_payload;
+
+/// Datagrams that wait for a reader who is busy; more are dropped, as the socket would drop them.
+const MOST: usize = 1024;
+
+/// What was read by one and is the other's.
+#[derive(Default)]
+pub(crate) struct Traffic {
+    queues: Mutex<Queues>,
+    /// DMA reads that wait for completions.
+    reading: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Queues {
+    completions: VecDeque<Box<[u8]>>,
+    requests: VecDeque<Box<[u8]>>,
+    /// With which each reader waits.
+    dma: Weak<Poller>,
+    runs: Vec<Weak<Poller>>,
+}
+
+impl Traffic {
+    fn queues(&self) -> MutexGuard<'_, Queues> {
+        // Queues are whole between their operations.
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A read begins, and ends when the value returned is dropped.
+    pub(crate) fn reading(&self) -> Reading<'_> {
+        self.reading.fetch_add(1, Ordering::SeqCst);
+        Reading(self)
+    }
+    /// Does a read wait for completions?
+    pub(crate) fn is_reading(&self) -> bool {
+        self.reading.load(Ordering::SeqCst) > 0
+    }
+
+    /// Callbacks wait with `poller`.
+    pub(crate) fn add_run(&self, poller: &Arc<Poller>) {
+        let mut queues = self.queues();
+        queues.runs.retain(|run| run.strong_count() > 0);
+        queues.runs.push(Arc::downgrade(poller));
+    }
+
+    /// A completion that came where callbacks are run.
+    pub(crate) fn give_completion(&self, datagram: &[u8]) {
+        let mut queues = self.queues();
+        if queues.completions.len() < MOST {
+            queues.completions.push_back(datagram.into());
+        }
+        if let Some(poller) = queues.dma.upgrade() {
+            poller.wake();
+        }
+    }
+
+    /// Something else that came where completions are waited for.
+    fn give_request(&self, datagram: &[u8]) {
+        let mut queues = self.queues();
+        if queues.requests.len() < MOST {
+            queues.requests.push_back(datagram.into());
+        }
+        queues.runs.iter().filter_map(Weak::upgrade).for_each(|poller| poller.wake());
+    }
+
+    /// The next of those.
+    pub(crate) fn take_request(&self) -> Option<Box<[u8]>> {
+        self.queues().requests.pop_front()
+    }
+}
+
+/// A read that is under way.
+pub(crate) struct Reading<'a>(&'a Traffic);
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.0.reading.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// The socket as DMA sees it.
+pub(crate) struct Shared {
+    udp: Udp,
+    traffic: Arc<Traffic>,
+    /// Who sends completions, and where they come to, as the engine has it.
+    from: SocketAddrV4,
+}
+
+impl Shared {
+    pub(crate) fn new(udp: Udp, traffic: Arc<Traffic>, port: u16, remote: Ipv4Addr) -> Self {
+        traffic.queues().dma = Arc::downgrade(udp.poller());
+        Self { udp, traffic, from: SocketAddrV4::new(remote, port) }
+    }
+}
+
+/// Is it a completion? What is no TLP at all is: the engine counts it.
+fn is_completion(datagram: &[u8]) -> bool {
+    parse_udp_payload(datagram).map_or(true, |(_, tlp)| tlp.is_completion() != Some(false))
+}
+
+impl Transport for Shared {
+    fn poller(&self) -> &Arc<Poller> {
+        self.udp.poller()
+    }
+
+    fn receive(&mut self, ready: Option<&Ready>, batch: &mut Batch) -> Result<(), Error> {
+        let from = self.from;
+        while !batch.is_full() {
+            let Some(datagram) = self.traffic.queues().completions.pop_front() else { break };
+            batch.push_with(|buffer| {
+                let room = buffer.get_mut(..datagram.len())?;
+                room.copy_from_slice(&datagram);
+                Some(Outgoing { to: from, from_port: from.port(), len: datagram.len() })
+            });
+        }
+        let handed_over = batch.len();
+        self.udp.receive(ready, batch)?;
+        // The engine has no use for requests at this port and only counts them.
+        for datagram in batch.datagrams().skip(handed_over).filter(|datagram| !is_completion(datagram.payload)) {
+            self.traffic.give_request(datagram.payload);
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, batch: &mut Batch) -> Result<(), Error> {
+        self.udp.send(batch)
+    }
+
+    fn undeliverable(&mut self) -> Option<(SocketAddrV4, Undeliverable)> {
+        self.udp.undeliverable()
+    }
+}
