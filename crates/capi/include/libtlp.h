@@ -63,6 +63,16 @@ struct nettlp {
 /* Opens the socket. EADDRINUSE: another context has this tag and direction. */
 int nettlp_init(struct nettlp *nt);
 
+/* Closes it. (A program may as well close sockfd itself.) */
+int nettlp_close(struct nettlp *nt);
+
+/*
+ * How long a read waits for its answer, in milliseconds; 500 to begin with.
+ * After a read that was not answered, the next one waits as long again for what
+ * may still come, which belongs to nobody.
+ */
+int nettlp_set_timeout(struct nettlp *nt, unsigned int milliseconds);
+
 /* ------------------------------------------------------------------ */
 /* DMA                                                                */
 
@@ -70,8 +80,8 @@ int nettlp_init(struct nettlp *nt);
  * Reads or writes `count` bytes of the host's memory, and returns `count`.
  * Requests never cross 4 KiB; the aligned variants also limit each to `mrrs`
  * or `mps` bytes. A read of 0 bytes is a flush: it returns when the writes
- * before it are in memory. A write is posted: 0 errors are known of it, but
- * those of the network.
+ * before it are in memory. A write is posted: no errors are known of it but
+ * those of the network, and those perhaps at a later call.
  */
 ssize_t dma_read(struct nettlp *nt, uintptr_t addr, void *buf, size_t count);
 ssize_t dma_write(struct nettlp *nt, uintptr_t addr, void *buf, size_t count);
@@ -104,6 +114,15 @@ struct nettlp_cb {
 };
 
 #define NETTLP_CB_MAX_NTS 16
+
+/*
+ * Answer a read, from its callback or later: with `count` bytes, which are
+ * tlp_mr_data_length(mh), cut at 128-byte boundaries into completions of at most
+ * 256; or with a status, TLP_CPL_STATUS_UR or _CA. (Programs may as well build
+ * completions themselves and write them to sockfd.)
+ */
+ssize_t nettlp_send_cpld(struct nettlp *nt, struct tlp_mr_hdr *mh, const void *data, size_t count);
+int     nettlp_send_cpl(struct nettlp *nt, struct tlp_mr_hdr *mh, int status);
 
 /*
  * Calls back for the `nnts` contexts until nettlp_stop_cb() stops every run of
@@ -156,6 +175,29 @@ ssize_t nettlp_pcie_cfg_read(struct nettlp_pcie_cfg *ntpc, uint16_t addr, void *
 ssize_t nettlp_pcie_cfg_write(struct nettlp_pcie_cfg *ntpc, uint16_t addr, void *buf, size_t count);
 
 /* ------------------------------------------------------------------ */
+/* What has been seen                                                 */
+
+struct nettlp_counters {
+	uint64_t datagrams_in, datagrams_out;
+	uint64_t completions; /* that answered a read of ours */
+	uint64_t host_reads, host_writes;
+	uint64_t other;      /* TLPs of every other type */
+	uint64_t refused;    /* requests outside the window, or without a callback */
+	uint64_t malformed;  /* datagrams whose length is wrong, or that break a rule */
+	uint64_t mismatched; /* completions that contradict their read */
+	uint64_t unexpected; /* completions of no read, or at a port that is not their tag's */
+	uint64_t late;       /* completions of reads that were given up */
+	uint64_t lost;       /* missing in the adapter's sequence numbers */
+	uint64_t duplicates, reordered; /* by the same */
+	uint64_t timeouts;
+	uint64_t undelivered; /* requests that the network refused */
+};
+
+/*
+ * Sums up what the `nnts` contexts have seen. The adapter numbers what it sends
+ * to all contexts together, so `lost` is exact if they are all it sends to.
+ */
+int nettlp_get_counters(struct nettlp **nt, int nnts, struct nettlp_counters *counters);
 
 /* What an errno of this library means, in words. */
 const char *tlp_strerror(int errnum);

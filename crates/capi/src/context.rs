@@ -43,10 +43,7 @@ const ISSUED_BY_ADAPTER: c_uint = 1;
 const ANSWER_MS: u64 = 500;
 
 impl Nettlp {
-    pub(crate) fn requester(&self) -> Bdf {
-        Bdf(self.requester)
-    }
-    pub(crate) fn remote(&self) -> Ipv4Addr {
+    fn remote(&self) -> Ipv4Addr {
         Ipv4Addr::from(self.remote_addr)
     }
 }
@@ -96,9 +93,13 @@ impl Context {
         Self::find(&mut contexts(), nettlp, timeout_ms)
     }
 
-    fn find(contexts: &mut BTreeMap<RawFd, Arc<Self>>, nettlp: &Nettlp, timeout_ms: u64) -> Result<Arc<Self>> {
-        let inode = borrow(nettlp.sockfd).and_then(|socket| fstat(socket))?.st_ino;
-        let (remote, requester) = (nettlp.remote(), nettlp.requester());
+    fn find(
+        contexts: &mut BTreeMap<RawFd, Arc<Self>>,
+        nettlp: &Nettlp,
+        timeout_ms: u64,
+    ) -> Result<Arc<Self>> {
+        let inode = borrow(nettlp.sockfd).and_then(fstat)?.st_ino;
+        let (remote, requester) = (nettlp.remote(), Bdf(nettlp.requester));
         let mut identity = Identity { remote, requester, tag: nettlp.tag, timeout_ms };
         let known = contexts.get(&nettlp.sockfd).filter(|known| known.inode == inode);
         match known {
@@ -120,6 +121,9 @@ impl Context {
 
     pub(crate) fn remote(&self) -> Ipv4Addr {
         self.identity.remote
+    }
+    pub(crate) fn requester(&self) -> Bdf {
+        self.identity.requester
     }
 
     /// Does a completion with these belong to the context's own reads?

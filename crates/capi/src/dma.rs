@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 
 use nix::errno::Errno;
+use nix::sys::socket::{getsockopt, sockopt};
 
 use crate::context::{Context, Nettlp, at};
 use crate::errno::{self, Result};
@@ -52,7 +53,16 @@ fn write(nettlp: &Nettlp, address: usize, data: &[u8]) -> Result<()> {
         return Ok(());
     }
     let context = Context::of(nettlp)?;
-    context.dma()?.dma_write(address as u64, data).map_err(|failure| errno::of_failure(&failure))
+    context.dma()?.dma_write(address as u64, data).map_err(|failure| errno::of_failure(&failure))?;
+    // A write that nobody takes is told by the network at best: of this one at once if it is near, else when the next one is sent.
+    match context.traffic.take_undelivered() {
+        Some(why) => Err(errno::of_undelivered(why)),
+        None if context.traffic.is_reading() => Ok(()),
+        None => match getsockopt(&context.socket(), sockopt::SocketError)? {
+            0 => Ok(()),
+            error => Err(Errno::from_raw(error)),
+        },
+    }
 }
 
 /// How many of `bytes` bytes at `address` one request of at most `limit` bytes carries. What counts against the limit are whole
@@ -63,7 +73,11 @@ fn first_request(address: usize, bytes: usize, limit: usize) -> usize {
 }
 
 /// The pieces of a transfer in requests of at most `limit` bytes: address, and place in the buffer.
-fn pieces(address: usize, bytes: usize, limit: usize) -> impl Iterator<Item = (usize, std::ops::Range<usize>)> {
+fn pieces(
+    address: usize,
+    bytes: usize,
+    limit: usize,
+) -> impl Iterator<Item = (usize, std::ops::Range<usize>)> {
     let mut done = 0;
     let mut first = true;
     std::iter::from_fn(move || {

@@ -13,7 +13,7 @@ pub(crate) type Result<T> = std::result::Result<T, Errno>;
 const MEANINGS: [(Errno, &CStr); 14] = [
     (Errno::EOPNOTSUPP, c"Unsupported Request (UR): nobody claims that address"),
     (Errno::ECONNABORTED, c"Completer Abort (CA): the completer gave up"),
-    (Errno::EAGAIN, c"Request Retry Status, or too many operations are under way: try again later"),
+    (Errno::EAGAIN, c"too many operations are under way: try again later"),
     (Errno::EHWPOISON, c"the data came poisoned (EP)"),
     (Errno::ETIME, c"no answer in time"),
     (Errno::ECONNREFUSED, c"nobody listens at that port there"),
@@ -40,19 +40,30 @@ fn of_completion(error: &CompletionError) -> Errno {
     match error {
         CompletionError::UnsupportedRequest { .. } => Errno::EOPNOTSUPP,
         CompletionError::CompleterAbort { .. } => Errno::ECONNABORTED,
-        CompletionError::RetryStatus => Errno::EAGAIN,
         CompletionError::Poisoned { .. } => Errno::EHWPOISON,
         CompletionError::Timeout { .. } => Errno::ETIME,
-        CompletionError::Undelivered { why: Undeliverable::PortRefused, .. } => Errno::ECONNREFUSED,
-        CompletionError::Undelivered { why: Undeliverable::HostUnreachable, .. } => Errno::EHOSTUNREACH,
-        CompletionError::Mismatch { .. } => Errno::EBADMSG,
+        CompletionError::Undelivered { why, .. } => of_undelivered(*why),
+        // Only configuration requests may be told to come again.
+        CompletionError::RetryStatus | CompletionError::Mismatch { .. } => Errno::EBADMSG,
     }
+}
+
+pub(crate) fn of_undelivered(why: Undeliverable) -> Errno {
+    match why {
+        Undeliverable::PortRefused => Errno::ECONNREFUSED,
+        Undeliverable::HostUnreachable => Errno::EHOSTUNREACH,
+    }
+}
+
+/// What the system said.
+pub(crate) fn of_io(error: &std::io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
 
 /// Why there is no way for datagrams.
 pub(crate) fn of_transport(error: &net::Error) -> Errno {
     match error {
-        net::Error::Io { source, .. } => source.raw_os_error().map_or(Errno::EIO, Errno::from_raw),
+        net::Error::Io { source, .. } => of_io(source),
         net::Error::InUse { .. } => Errno::EADDRINUSE,
         net::Error::NotLocal { .. } => Errno::EADDRNOTAVAIL,
         net::Error::Privilege { .. } => Errno::EPERM,

@@ -45,7 +45,7 @@ pub extern "C" fn tlp_calculate_length(address: usize, count: usize) -> c_int {
 ///
 /// # Safety
 /// `header` points to a whole header: 16 bytes if its Fmt says so, else 12.
-unsafe fn request<'a>(header: *const TlpMrHdr) -> Packet<'a> {
+pub(crate) unsafe fn request<'a>(header: *const TlpMrHdr) -> Packet<'a> {
     // SAFETY: the caller's promise covers twelve bytes at least, of which this is the first.
     let fmt_type = unsafe { header.cast::<u8>().read() };
     let bytes = if fmt_type & 0x20 == 0 { 12 } else { 16 };

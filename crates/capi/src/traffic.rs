@@ -19,6 +19,8 @@ pub(crate) struct Traffic {
     queues: Mutex<Queues>,
     /// DMA reads that wait for completions.
     reading: AtomicUsize,
+    /// What the network said of a datagram for which nobody waits: a write.
+    undelivered: Mutex<Option<Undeliverable>>,
 }
 
 #[derive(Default)]
@@ -73,6 +75,15 @@ impl Traffic {
         queues.runs.iter().filter_map(Weak::upgrade).for_each(|poller| poller.wake());
     }
 
+    /// Why a write was not delivered, if that is known since the last time.
+    pub(crate) fn take_undelivered(&self) -> Option<Undeliverable> {
+        self.undelivered().take()
+    }
+
+    fn undelivered(&self) -> MutexGuard<'_, Option<Undeliverable>> {
+        self.undelivered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The next of those.
     pub(crate) fn take_request(&self) -> Option<Box<[u8]>> {
         self.queues().requests.pop_front()
@@ -103,6 +114,31 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// Keeps the completions of a batch, and gives the rest to the callbacks.
+    fn sort(&self, batch: &mut Batch) {
+        let all: Vec<Box<[u8]>> = batch.datagrams().map(|datagram| datagram.payload.into()).collect();
+        batch.clear();
+        for datagram in all {
+            if is_completion(&datagram) {
+                push(batch, self.from, &datagram);
+            } else {
+                self.traffic.give_request(&datagram);
+            }
+        }
+    }
+}
+
+/// Adds a datagram as if it had come from there.
+fn push(batch: &mut Batch, from: SocketAddrV4, datagram: &[u8]) {
+    batch.push_with(|buffer| {
+        // One that is too long is malformed, and is so too without its end.
+        let len = datagram.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&datagram[..len]);
+        Some(Outgoing { to: from, from_port: from.port(), len })
+    });
+}
+
 /// Is it a completion? What is no TLP at all is: the engine counts it.
 fn is_completion(datagram: &[u8]) -> bool {
     parse_udp_payload(datagram).map_or(true, |(_, tlp)| tlp.is_completion() != Some(false))
@@ -114,26 +150,26 @@ impl Transport for Shared {
     }
 
     fn receive(&mut self, ready: Option<&Ready>, batch: &mut Batch) -> Result<(), Error> {
-        let from = self.from;
         while !batch.is_full() {
             let Some(datagram) = self.traffic.queues().completions.pop_front() else { break };
-            batch.push_with(|buffer| {
-                let room = buffer.get_mut(..datagram.len())?;
-                room.copy_from_slice(&datagram);
-                Some(Outgoing { to: from, from_port: from.port(), len: datagram.len() })
-            });
+            push(batch, self.from, &datagram);
         }
-        let handed_over = batch.len();
         self.udp.receive(ready, batch)?;
-        // The engine has no use for requests at this port and only counts them.
-        for datagram in batch.datagrams().skip(handed_over).filter(|datagram| !is_completion(datagram.payload)) {
-            self.traffic.give_request(datagram.payload);
+        if batch.datagrams().any(|datagram| !is_completion(datagram.payload)) {
+            self.sort(batch);
         }
         Ok(())
     }
 
     fn send(&mut self, batch: &mut Batch) -> Result<(), Error> {
-        self.udp.send(batch)
+        self.udp.send(batch)?;
+        if !self.traffic.is_reading() {
+            // Only writes were sent. The engine would take it for the fate of the next read.
+            while let Some((_, why)) = self.udp.undeliverable() {
+                *self.traffic.undelivered() = Some(why);
+            }
+        }
+        Ok(())
     }
 
     fn undeliverable(&mut self) -> Option<(SocketAddrV4, Undeliverable)> {

@@ -156,6 +156,7 @@ impl Context {
 
     fn submit(&self, begin: impl FnOnce(&mut State) -> Result<(), RequestError>) -> Result<(), Failure> {
         let mut state = self.lock();
+        state.settle()?;
         begin(&mut state).map_err(DmaError::from)?;
         state.submitted += 1;
         state.driven.transmit()?;
@@ -170,6 +171,7 @@ impl Context {
         begin: impl FnOnce(&mut State, Token) -> Result<(), RequestError>,
     ) -> Result<Payload, Failure> {
         let mut state = self.lock();
+        state.settle()?;
         state.calls += 1;
         let number = state.calls;
         begin(&mut state, Token::Blocking(number)).map_err(DmaError::from)?;
@@ -255,6 +257,16 @@ impl State {
     fn write(&mut self, token: Token, address: u64, data: Payload) -> Result<(), RequestError> {
         let now = self.driven.now();
         self.driven.engine.write(now, token, address, data)
+    }
+
+    /// While nobody drives, answers to reads that were given up may have come. They are read before the tags are used again, however long
+    /// those have rested by the clock.
+    fn settle(&mut self) -> Result<(), Error> {
+        if self.driver.is_none() && self.driven.engine.resting_tags() > 0 {
+            self.driven.turn(None)?;
+            self.collect();
+        }
+        Ok(())
     }
 
     /// Takes what the end point says of operations that are over.

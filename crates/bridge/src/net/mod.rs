@@ -39,4 +39,4 @@ pub use open::{Kind, Network};
 pub use packet::{Packet, PacketConfig, PacketCounters};
 pub use poller::{Poller, Ready};
 pub use transport::Transport;
-pub use udp::Udp;
+pub use udp::{Udp, connected_socket, send_connected};

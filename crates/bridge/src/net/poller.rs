@@ -5,7 +5,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::time::{TimeSpec, TimeValLike};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// Most sources that one wait names; the others are named by the next one.
@@ -33,6 +33,13 @@ impl Ready {
 pub struct Poller {
     epoll: Epoll,
     bell: EventFd,
+}
+
+/// Can be read when a wait would end: for other event loops.
+impl AsFd for Poller {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.0.as_fd()
+    }
 }
 
 impl Poller {

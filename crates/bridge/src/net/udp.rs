@@ -14,7 +14,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use tlplab_nettlp::Undeliverable;
 
@@ -25,7 +25,9 @@ const REMEMBERED: usize = 64;
 
 struct Port {
     number: u16,
-    socket: Socket,
+    fd: RawFd,
+    /// Closed with this, unless somebody else owns it.
+    _owned: Option<Socket>,
 }
 
 /// UDP sockets, one per port.
@@ -58,15 +60,34 @@ impl Udp {
         for number in numbers {
             let socket = open_socket(local, number, peer)?;
             poller.watch(&socket, ports.len() as u64)?;
-            ports.push(Port { number, socket });
+            ports.push(Port { number, fd: socket.as_raw_fd(), _owned: Some(socket) });
         }
         Ok(Self { poller, ports, peer, undeliverable: VecDeque::new() })
     }
 
+    /// Sockets that somebody else has bound, connected to `peer`, and keeps open for as long as this is used. Each stands for the port
+    /// in front of it, whichever it is bound to; these come in ascending order.
+    ///
+    /// # Errors
+    /// They cannot be waited for.
+    pub fn lent<'a>(
+        sockets: impl IntoIterator<Item = (u16, BorrowedFd<'a>)>,
+        peer: Ipv4Addr,
+    ) -> Result<Self, Error> {
+        let poller = Arc::new(Poller::new()?);
+        let mut ports = Vec::new();
+        for (number, socket) in sockets {
+            poller.watch(socket, ports.len() as u64)?;
+            ports.push(Port { number, fd: socket.as_raw_fd(), _owned: None });
+        }
+        debug_assert!(ports.is_sorted_by_key(|port| port.number), "they are searched by number");
+        Ok(Self { poller, ports, peer: Some(peer), undeliverable: VecDeque::new() })
+    }
+
     /// Empties the socket at `place` into `batch`, up to `most` datagrams.
     fn receive_at(&mut self, place: usize, most: usize, batch: &mut Batch) -> Result<(), Error> {
-        let Port { number, ref socket } = self.ports[place];
-        match (mmsg::receive(socket.as_raw_fd(), number, most, batch), self.peer) {
+        let Port { number, fd, .. } = self.ports[place];
+        match (mmsg::receive(fd, number, most, batch), self.peer) {
             (Ok(_) | Err(Errno::EAGAIN | Errno::EINTR), _) => Ok(()),
             (Err(error), peer) => match (why(error), peer) {
                 (Some(why), Some(peer)) => {
@@ -84,7 +105,7 @@ impl Udp {
         let Ok(place) = self.ports.binary_search_by_key(&port, |port| port.number) else {
             return Err(Error::Setup(format!("UDP port {port} is not one of those that were opened")));
         };
-        let fd = self.ports[place].socket.as_raw_fd();
+        let fd = self.ports[place].fd;
         let mut rest = datagrams;
         // An error that is reported may stem from an earlier datagram, and the one at hand was not sent: it is tried once more.
         let mut tried = false;
@@ -153,6 +174,33 @@ impl Transport for Udp {
     fn undeliverable(&mut self) -> Option<(SocketAddrV4, Undeliverable)> {
         self.undeliverable.pop_front()
     }
+}
+
+/// A socket for [`Udp::lent`], bound to `number` at `local` and connected to the same port of `peer`.
+///
+/// # Errors
+/// As [`Udp::open`].
+pub fn connected_socket(local: Ipv4Addr, number: u16, peer: Ipv4Addr) -> Result<OwnedFd, Error> {
+    open_socket(local, number, Some(peer)).map(OwnedFd::from)
+}
+
+/// Sends all of `batch` by a socket that is connected, and empties it.
+///
+/// # Errors
+/// The socket's. The datagram at hand was not sent, nor were those after it.
+pub fn send_connected(socket: BorrowedFd<'_>, batch: &mut Batch) -> std::io::Result<()> {
+    let waiting: ArrayVec<(Envelope, &[u8]), BATCH> = batch.iter().collect();
+    let mut rest = &waiting[..];
+    while !rest.is_empty() {
+        match mmsg::send(socket.as_raw_fd(), true, rest) {
+            Ok(sent) => rest = &rest[sent..],
+            Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    drop(waiting);
+    batch.clear();
+    Ok(())
 }
 
 fn open_socket(local: Ipv4Addr, number: u16, peer: Option<Ipv4Addr>) -> Result<Socket, Error> {

@@ -11,7 +11,7 @@ const MOST: usize = 1024;
 
 /// The bytes that a request means, run by run: all but a request of one or two doublewords is one run (PCIe 5.0 §2.2.5).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Runs {
+pub struct Runs {
     address: u64,
     /// Of one or two doublewords: a bit for each byte. Of more: nothing.
     enabled: u8,
@@ -20,7 +20,8 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    pub(crate) fn of(span: Span) -> Self {
+    /// Those of a request; of one that enables no byte, one of none.
+    pub fn of(span: Span) -> Self {
         let (first, last) = (span.enables().first(), span.enables().last());
         match span.length().dw() {
             dw @ 1..=2 if !span.is_zero_length() => {
@@ -39,7 +40,7 @@ impl Runs {
         { self }.nth(number)
     }
     /// Is there only one?
-    fn is_single(self) -> bool {
+    pub fn is_single(self) -> bool {
         let ones = self.enabled >> self.enabled.trailing_zeros().min(7);
         self.whole.is_some() || ones.leading_zeros() + ones.trailing_ones() == 8
     }

@@ -37,7 +37,6 @@ mod sequence;
 use crate::datagram::emit;
 use crate::engine::{Datagram, Engine, Outgoing};
 use answers::Answers;
-pub(crate) use answers::Runs;
 use early::Early;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -51,7 +50,7 @@ use tlplab_units::{Bdf, Duration, FcClass, Mps, Mrrs, Tag, Time};
 use tlplab_wire::nettlp::{DEVICE_PORTS, HOST_PORTS, Header};
 use tlplab_wire::tlp::{Completion, CompletionStatus, Kind, Repr, Span, TransactionId};
 
-pub use answers::AnswerError;
+pub use answers::{AnswerError, Runs};
 pub use config::{EndpointConfig, Retry, Window};
 pub use counters::Counters;
 pub use event::{AnswerToken, Event, HostRead, HostWrite};
@@ -109,6 +108,10 @@ impl<T: Copy> Endpoint<T> {
     /// Tags that are free.
     pub fn free_tags(&self) -> u16 {
         self.config.tags.len() as u16 - self.requester.tags_in_use()
+    }
+    /// Tags of requests that were given up, whose completions may still come.
+    pub fn resting_tags(&self) -> u16 {
+        self.requester.tags_in_use() - self.requester.in_flight() as u16
     }
     /// Operations of which something is still to be sent.
     pub fn queued(&self) -> usize {

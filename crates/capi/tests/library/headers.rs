@@ -1,10 +1,8 @@
 //! The headers: layouts and macros in C and C++, and what programs in C read in TLPs that `wire` wrote.
 
-mod programs;
-
 use std::fmt::Write as _;
 
-use programs::{ADDRESS, C, CPP, SHARED, compile, run_on};
+use crate::programs::{ADDRESS, C, CPP, SHARED, compile, run_on};
 use tlplab_transaction::{Completer, CompletionPolicy};
 use tlplab_units::{Bdf, Mps, Rcb, Tag, TrafficClass};
 use tlplab_wire::tlp::CompletionStatus::{CompleterAbort, RetryStatus, UnsupportedRequest};
