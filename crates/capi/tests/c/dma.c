@@ -115,7 +115,7 @@ static void failures(struct nettlp *nt)
 		int error;
 	} cases[] = {
 		{ PEER_UR, EOPNOTSUPP }, { PEER_CA, ECONNABORTED }, { PEER_POISONED, EHWPOISON },
-		{ PEER_SHORT, EBADMSG }, { PEER_CRS, EBADMSG }, /* which only configuration requests may get */
+		{ PEER_ELSEWHERE, EBADMSG }, { PEER_CRS, EBADMSG }, /* which only configuration requests may get */
 	};
 	unsigned char buffer[8];
 

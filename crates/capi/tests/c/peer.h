@@ -28,7 +28,7 @@ enum peer_page {
 	PEER_LATE,       /* answered when the next request is there, before that */
 	PEER_STRANGER,   /* the first answer is another requester's, the second ours */
 	PEER_OTHER_TAG,  /* the first answer has another tag, the second ours */
-	PEER_SHORT,      /* its byte count is not what was asked for */
+	PEER_ELSEWHERE,  /* its lower address is another one */
 	PEER_CUT,        /* fewer bytes than the header says */
 	PEER_TWICE,      /* the answer comes twice, with one sequence number */
 };
@@ -172,8 +172,8 @@ static void peer_misbehave(struct peer *peer, int fd, const struct sockaddr_in *
 		peer_send(fd, to, out, size);
 		peer_answer(peer, fd, to, request, address, bytes, peer->memory);
 		break;
-	case PEER_SHORT:
-		peer_send(fd, to, out, peer_completion(peer, out, request, 0, bytes - 1, low, data, bytes - 1));
+	case PEER_ELSEWHERE:
+		peer_send(fd, to, out, peer_completion(peer, out, request, 0, bytes, low ^ 64, data, bytes));
 		break;
 	case PEER_CUT:
 		size = peer_completion(peer, out, request, 0, bytes, low, data, bytes);
