@@ -134,6 +134,23 @@ def test_a_direct_map_that_nothing_proves_is_not_guessed() -> None:
         kernel_of(Held(memory))
 
 
+def test_the_kernels_own_variable_spares_the_search_for_the_direct_map() -> None:
+    memory = a_machine()
+    memory.put(PHYSICAL + 0x2000, DIRECT_MAP)
+    source = Held(memory)
+    # Process 1 is above what is searched: without the variable it is not found.
+    known = {"search": PHYSICAL + 1, "init_task": SYMBOL}
+    source.has = lambda address: address == PHYSICAL  # type: ignore[method-assign]
+    with pytest.raises(RunError, match="points back"):
+        kernel_of(source, **known)
+    assert kernel_of(source, **known, page_offset_base=SYMBOL + 0x2000).direct_map == DIRECT_MAP
+
+
+def test_memory_that_never_answers_is_told_as_such() -> None:
+    with pytest.raises(RunError, match=r"no memory could be read at any of the 32 addresses.*nobody answers"):
+        kernel_of(Held(a_machine(), [(0, SIZE)]))
+
+
 # --- processes --------------------------------------------------------------------------------------------------------
 
 

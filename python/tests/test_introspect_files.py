@@ -19,7 +19,7 @@ from tlplab.introspect import elf
 from tlplab.introspect.btf import Btf, Member, read_btf
 from tlplab.introspect.layout import as_profile, layout_from_btf, read_profile
 from tlplab.introspect.source import Image, Range, Unreadable
-from tlplab.introspect.symbols import find_symbol
+from tlplab.introspect.symbols import find_symbols
 
 LIVE = Path("/sys/kernel/btf/vmlinux")
 
@@ -190,13 +190,15 @@ def test_a_profile_that_is_wrong_says_where(tmp_path: Path, change: tuple[str, s
 
 
 def test_a_symbol_is_its_whole_name_with_any_type(tmp_path: Path) -> None:
-    assert find_symbol(write_symbols(tmp_path / "System.map"), "init_task") == 0xFFFF_FFFF_8240_AA40
+    assert find_symbols(write_symbols(tmp_path / "System.map"), "init_task", "absent") == {
+        "init_task": 0xFFFF_FFFF_8240_AA40
+    }
     (tmp_path / "k").write_text("0000000000000000 T _stext\n0000000000000000 B init_task\n")
     with pytest.raises(ExperimentError, match="as root"):
-        find_symbol(str(tmp_path / "k"), "init_task")
+        find_symbols(str(tmp_path / "k"), "init_task")
     (tmp_path / "n").write_text("no symbols here\n")
     with pytest.raises(ExperimentError, match="ADDRESS TYPE NAME"):
-        find_symbol(str(tmp_path / "n"), "init_task")
+        find_symbols(str(tmp_path / "n"), "init_task")
 
 
 def core(ranges: list[tuple[int, bytes]], *, kind: int = 4) -> bytes:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tlplab.errors import RunError
 from tlplab.introspect import elf
-from tlplab.introspect.kernel import KERNEL_HALF, Kernel
+from tlplab.introspect.kernel import Kernel
 from tlplab.introspect.pages import frames_between, mapped
 from tlplab.introspect.paging import PAGE_BITS, Paging
 from tlplab.introspect.processes import Process, TaskReader, described
@@ -70,8 +70,7 @@ def address_space(kernel: Kernel, process: Process) -> AddressSpace:
 def dump_code(kernel: Kernel, paging: Paging, process: Process, *, with_header: bool) -> Dump:
     """The text of a process, from the program's ELF header on if asked. Raises `RunError`."""
     space = address_space(kernel, process)
-    sane = 0 < space.end_code - space.start_code <= LARGEST and space.end_code < KERNEL_HALF
-    if not sane or not paging.canonical(space.end_code):
+    if not 0 < space.end_code - space.start_code <= LARGEST or space.end_code > paging.user_end:
         raise RunError(f"{described(process)}: no code lies from {space.start_code:#x} to {space.end_code:#x}")
     first = space.start_code
     if with_header:

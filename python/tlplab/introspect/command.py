@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import ExitStack
 from typing import Any
 
 import click
@@ -16,10 +17,10 @@ from tlplab.introspect import btf
 from tlplab.introspect.code import PAGE, address_space, described_code, dump_code
 from tlplab.introspect.kernel import Kernel
 from tlplab.introspect.layout import as_profile, layout_from_btf
-from tlplab.introspect.options import Target, address, find_process, target_options, walk_with_bar
+from tlplab.introspect.options import Target, address, target_options
 from tlplab.introspect.pages import Mapping, Space, Way, follow, mapped
-from tlplab.introspect.processes import Process, Walk, described
-from tlplab.introspect.source import Unreadable
+from tlplab.introspect.processes import Process, Walk, described, list_processes
+from tlplab.introspect.source import Source, Unreadable
 from tlplab.outputs import check_outputs, write_bytes, write_text
 from tlplab.sheet import Column, Sheet
 from tlplab.summary import console_for
@@ -58,8 +59,8 @@ def processes(target: Target, json_file: str | None) -> int:
       tlplab introspect processes --image low.raw --image high.raw@0x100000000 --profile host.toml -s System.map
     """
     check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs=target.inputs())
-    kernel = target.kernel()
-    walk = walk_with_bar(kernel)
+    with target.kernel() as kernel:
+        walk = list_processes(kernel)
     if json_file is not None:
         write_text(json_file, json.dumps(process_document(kernel, walk), indent=1) + "\n")
     if json_file != "-":
@@ -70,18 +71,11 @@ def processes(target: Target, json_file: str | None) -> int:
 
 
 def show_processes(found: list[Process]) -> None:
-    """Prints the processes as the published tool does."""
-    for line in process_lines(found):
-        click.echo(line)
-
-
-def process_lines(found: list[Process]) -> list[str]:
-    """The table; threads of the kernel in brackets, as `ps` has them."""
-    lines = [f"{'PhyAddr':<16} {'PID':>7} STAT COMMAND"]
+    """Prints the processes as the published tool does; threads of the kernel in brackets, as `ps` has them."""
+    click.echo(f"{'PhyAddr':<16} {'PID':>7} STAT COMMAND")
     for process in found:
         name = f"[{process.shown}]" if process.kernel_thread and process.pid else process.shown
-        lines.append(f"0x{process.physical:014x} {process.pid:>7} {process.letter:<4} {name}")
-    return lines
+        click.echo(f"0x{process.physical:014x} {process.pid:>7} {process.letter:<4} {name}")
 
 
 def process_document(kernel: Kernel, walk: Walk) -> dict[str, Any]:
@@ -119,16 +113,16 @@ def complain(problems: list[str]) -> int:
     return FAILED if problems else 0
 
 
-def wanted_process(target: Target, pid: int) -> tuple[Kernel, Process]:
+def find_process(kernel: Kernel, pid: int) -> Process:
     """The process of this id. Raises `RunError` if there is none."""
-    kernel = target.kernel()
-    process, walk = find_process(kernel, pid)
+    walk = list_processes(kernel)
+    process = next((process for process in walk.processes if process.pid == pid), None)
     if process is None:
         complain(walk.problems)
         raise RunError(
             f"there is no process {pid}; tlplab introspect processes lists the {len(walk.processes)} there are"
         )
-    return kernel, process
+    return process
 
 
 @introspect_group.command("code")
@@ -148,8 +142,9 @@ def code(target: Target, pid: int, output: str, with_header: bool, json_file: st
       tlplab introspect code --image memory.elf --btf vmlinux.btf -s System.map -p 20286 -o code.dump
     """
     check_outputs({"-o": output, "--json": json_file}, to_stdout={"--json"}, inputs=target.inputs())
-    kernel, process = wanted_process(target, pid)
-    dump = dump_code(kernel, target.paging(process.mm), process, with_header=with_header)
+    with target.kernel() as kernel:
+        process = find_process(kernel, pid)
+        dump = dump_code(kernel, target.paging(process.mm), process, with_header=with_header)
     absent = sum(stop - start for start, stop, _ in dump.missing)
     if absent == len(dump.data):
         raise RunError(f"{described(process)}: nothing of its code from {dump.first:#x} to {dump.end:#x} is in memory")
@@ -207,36 +202,48 @@ def pages(target: Target, pid: int | None, root: int | None, virtual: int | None
     check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs=target.inputs())
     if (pid is None) == (root is None):
         raise click.UsageError("give either -p PID or --root ADDRESS: whose page tables")
-    if pid is not None:
-        kernel, process = wanted_process(target, pid)
-        source, paging = kernel.source, target.paging(process.mm)
-        root = address_space(kernel, process).root
-        title = f"page tables of {described(process)}, {paging.levels} levels from {root:#x}"
-    else:
-        assert root is not None
-        source, paging = target.source(), target.paging(None)
-        root &= -PAGE
-        title = f"{paging.levels} levels of page tables from {root:#x}"
+    with ExitStack() as stack:
+        if pid is not None:
+            kernel = stack.enter_context(target.kernel())
+            process = find_process(kernel, pid)
+            memory, paging = kernel.source, target.paging(process.mm)
+            root = address_space(kernel, process).root
+            whose = f"page tables of {described(process)}"
+        else:
+            assert root is not None
+            memory, paging = stack.enter_context(target.memory()), target.paging(None)
+            root &= -PAGE
+            whose = "page tables"
+        title = f"{whose}, {paging.levels} levels from {root:#x}"
+        if virtual is None:
+            space = mapped(memory, paging, root, 0, paging.user_end)
+        else:
+            if not paging.canonical(virtual):
+                raise click.UsageError(
+                    f"--address {virtual:#x}: with {paging.levels} levels no address has these upper bits"
+                )
+            way = follow(memory, paging, root, virtual)
+            data = bytes_at(memory, way)
     if virtual is None:
-        space = mapped(source, paging, root, 0, 1 << (paging.bits - (target.machine == "x86-64")))
         write_json(json_file, lambda: space_document(root, space))
         if json_file != "-":
             show_space(title, space)
         return complain(space.problems)
-    if not paging.canonical(virtual):
-        raise click.UsageError(f"--address {virtual:#x}: with {paging.levels} levels no address has these upper bits")
-    way = follow(source, paging, root, virtual)
-    data: bytes | None = None
-    if way.physical is not None:
-        (answer,) = source.read_many([(way.physical, min(SHOWN_BYTES, PAGE - way.physical % PAGE))])
-        if isinstance(answer, Unreadable):
-            complain([str(answer)])
-        else:
-            data = answer
     write_json(json_file, lambda: way_document(root, virtual, way, data))
     if json_file != "-":
         show_way(title, virtual, way, data)
     return 0 if way.physical is not None else FAILED
+
+
+def bytes_at(memory: Source, way: Way) -> bytes | None:
+    """The first bytes of what a way leads to, if it leads anywhere that can be read."""
+    if way.physical is None:
+        return None
+    (answer,) = memory.read_many([(way.physical, min(SHOWN_BYTES, PAGE - way.physical % PAGE))])
+    if isinstance(answer, Unreadable):
+        complain([str(answer)])
+        return None
+    return answer
 
 
 def write_json(json_file: str | None, document: Any) -> None:

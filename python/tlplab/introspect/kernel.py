@@ -8,7 +8,8 @@ contents that can be checked:
    symbol in the lower 21 bits. The right one holds a task named `swapper` with process id 0.
 2. That task is its own parent: the pointer says where the image is in virtual memory.
 3. `init_task.tasks.next` is a pointer into the direct map, to the `tasks` of process 1. The direct map moves by multiples of 1 GiB,
-   so that this list head is at one of few physical addresses; the right one points back to `init_task.tasks`.
+   so that this list head is at one of few physical addresses; the right one points back to `init_task.tasks`. Where the symbols know
+   `page_offset_base`, the kernel's own variable is asked first.
 
 Every step proves itself: what does not agree is passed over, and nothing is guessed. Options replace each search by a value.
 """
@@ -63,6 +64,8 @@ class Known:
 
     init_task: int
     """As in the symbols."""
+    page_offset_base: int | None = None
+    """The variable, as in the symbols; not all kernels and lists of symbols have it."""
     kaslr_offset: int | None = None
     phys_base: int | None = None
     direct_map: int | None = None
@@ -79,7 +82,7 @@ def find_kernel(source: Source, layout: Layout, known: Known) -> Kernel:
     elif following == head:
         direct_map = 0  # there is no other task, and nothing to follow
     else:
-        direct_map = find_direct_map(source, layout, following, head, known.search)
+        direct_map = find_direct_map(source, layout, known, at, following, head)
     return Kernel(source, layout, virtual, at, direct_map, virtual - known.init_task)
 
 
@@ -92,13 +95,21 @@ def find_init_task(source: Source, layout: Layout, known: Known) -> tuple[int, i
         first = [] if known.init_task < X86_IMAGE else [known.init_task - X86_IMAGE]
         candidates = list(dict.fromkeys([*first, *range(known.init_task % IMAGE_STEP, end, IMAGE_STEP)]))
     batch = (at for at in candidates if source.has(at))
+    failures: list[Unreadable] = []
+    looked = 0
     while some := list(islice(batch, BATCH)):
         names = source.read_many([(at + task.comm, COMM_BYTES) for at in some])
+        looked += len(some)
+        failures += [name for name in names if isinstance(name, Unreadable)]
         for at, name in zip(some, names, strict=True):
             if isinstance(name, bytes) and name.startswith(SWAPPER):
                 found = check_init_task(source, layout, at, known)
                 if found is not None:
                     return at, *found
+    if failures and len(failures) == looked:
+        raise RunError(
+            f"no memory could be read at any of the {looked} addresses where init_task can be; {failures[0]}"
+        )
     raise RunError(not_found(source, layout, known, candidates, end))
 
 
@@ -145,10 +156,18 @@ def not_found(source: Source, layout: Layout, known: Known, candidates: list[int
     )
 
 
-def find_direct_map(source: Source, layout: Layout, following: int, head: int, search: int | None) -> int:
-    """The virtual address of physical address 0, from the list head of process 1, which points back to `head`."""
-    end = min(source.extent, search or source.extent)
+def find_direct_map(source: Source, layout: Layout, known: Known, first_task: int, following: int, head: int) -> int:
+    """The virtual address of physical address 0, from the list head of process 1, which points back to `head`.
+
+    `first_task` is the physical address of the first task.
+    """
+    end = min(source.extent, known.search or source.extent)
     candidates = [at for at in range(following % DIRECT_MAP_STEP, end, DIRECT_MAP_STEP) if source.has(at)]
+    if known.page_offset_base is not None:
+        # The image is in one piece, in virtual and in physical memory.
+        (base,) = source.read_many([(first_task + known.page_offset_base - known.init_task, 8)])
+        if isinstance(base, bytes) and 0 <= following - int.from_bytes(base, "little") < LONGEST_PHYSICAL:
+            candidates.insert(0, following - int.from_bytes(base, "little"))
     for some in batches(candidates):
         answers = source.read_many([(at + layout.list_head.prev, 8) for at in some])
         for at, answer in zip(some, answers, strict=True):

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
-from tlplab import _core
+from tlplab import _core, quantities
 from tlplab.introspect import btf
 from tlplab.introspect.kernel import Kernel, Known, find_kernel
 from tlplab.introspect.layout import Layout, layout_from_btf, read_profile
 from tlplab.introspect.paging import Paging, paging_of
-from tlplab.introspect.processes import Process, Walk, list_processes
-from tlplab.introspect.source import Image, Source, split_address
-from tlplab.introspect.symbols import find_symbol
+from tlplab.introspect.source import Image, Source, Watched, split_address
+from tlplab.introspect.symbols import find_symbols
 from tlplab.progress import Bar
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -65,11 +65,13 @@ class Target:
         files = {"--btf": self.btf, "--profile": self.profile, "--symbols": self.symbols}
         return files | {f"--image {image}": split_address(image)[0] for image in self.images}
 
-    def source(self) -> Source:
-        """Opens the memory."""
+    @contextmanager
+    def memory(self) -> Iterator[Source]:
+        """Opens the memory; on a terminal it is told how much was read, if that takes long."""
         if not self.images:
             raise click.UsageError("give --image FILE: the memory that is looked at")
-        return Image(self.images)
+        with Bar(quiet=False) as bar:
+            yield Watched(Image(self.images), lambda read: bar.show(None, f"{quantities.size(read)} read"))
 
     def layout(self) -> Layout:
         """Reads where the fields are."""
@@ -87,14 +89,26 @@ class Target:
             raise click.UsageError(
                 "give either --symbols FILE (System.map or a copy of /proc/kallsyms) or --init-task ADDRESS"
             )
-        at = self.init_task if self.symbols is None else find_symbol(self.symbols, "init_task")
-        assert at is not None
-        return Known(at, self.kaslr_offset, self.phys_base, self.direct_map, self.search)
+        if self.symbols is not None:
+            found = find_symbols(self.symbols, "init_task", "page_offset_base")
+        else:
+            assert self.init_task is not None
+            found = {"init_task": self.init_task}
+        return Known(
+            found["init_task"],
+            found.get("page_offset_base"),
+            self.kaslr_offset,
+            self.phys_base,
+            self.direct_map,
+            self.search,
+        )
 
-    def kernel(self) -> Kernel:
+    @contextmanager
+    def kernel(self) -> Iterator[Kernel]:
         """Opens the memory, and finds the kernel in it."""
         layout, known = self.layout(), self.known()
-        return find_kernel(self.source(), layout, known)
+        with self.memory() as memory:
+            yield find_kernel(memory, layout, known)
 
     def paging(self, kernel_pointer: int | None) -> Paging:
         """The processor's page tables: five levels if a pointer of the kernel is none of four."""
@@ -130,20 +144,3 @@ TARGET_OPTIONS = [
     click.option("--machine", type=click.Choice(["x86-64", "aarch64"]), default="x86-64", show_default=True, help="The processor's page tables."),
     click.option("--levels", type=click.IntRange(3, 5), metavar="N", help="Levels of its page tables; found out for x86-64, else 4."),
 ]  # fmt: skip
-
-
-def walk_with_bar(kernel: Kernel) -> Walk:
-    """The processes, with a word on a terminal about how many there are."""
-    with Bar(quiet=False) as bar:
-
-        def watch(count: int) -> bool:
-            bar.show(None, f"{count} processes")
-            return False
-
-        return list_processes(kernel, watch)
-
-
-def find_process(kernel: Kernel, pid: int) -> tuple[Process | None, Walk]:
-    """The process of this id, and the walk that looked for it."""
-    walk = walk_with_bar(kernel)
-    return next((process for process in walk.processes if process.pid == pid), None), walk

@@ -63,6 +63,11 @@ class Paging(ABC):
         """Bits of a virtual address that are translated."""
         return PAGE_BITS + INDEX_BITS * self.levels
 
+    @property
+    @abstractmethod
+    def user_end(self) -> int:
+        """The address behind the last that user code can have."""
+
     def shift(self, level: int) -> int:
         """Bits of the address below those that are the index at this level; 1 is the level of single pages."""
         return PAGE_BITS + INDEX_BITS * (level - 1)
@@ -96,6 +101,11 @@ class X86(Paging):
     )  # fmt: skip
     LARGE = 1 << 7
     PROT_NONE = 1 << 8
+
+    @property
+    def user_end(self) -> int:
+        """The lower half."""
+        return 1 << (self.bits - 1)
 
     def canonical(self, virtual: int) -> bool:
         """Whether the bits above the translated ones repeat the highest of those."""
@@ -142,6 +152,11 @@ class Aarch64(Paging):
 
     FLAGS = ((6, "EL0"), (7, "RO"), (10, "AF"), (11, "nG"), (51, "DBM"), (53, "PXN"), (54, "UXN"), (55, "dirty"))
     FRAME = (1 << 48) - (1 << PAGE_BITS)
+
+    @property
+    def user_end(self) -> int:
+        """All that a process's own tables translate."""
+        return 1 << self.bits
 
     def canonical(self, virtual: int) -> bool:
         """Whether the upper bits are zeros: a process's own tables are for the user's half alone."""

@@ -7,7 +7,6 @@ place hides nothing but itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from tlplab.introspect.kernel import KERNEL_HALF, Kernel
@@ -153,20 +152,17 @@ def spans(fields: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def list_processes(kernel: Kernel, watch: Callable[[int], bool] | None = None) -> Walk:
-    """Walks the ring of processes, the first task among them.
-
-    `watch` is told how many there are after each, and stops the walk by True.
-    """
+def list_processes(kernel: Kernel) -> Walk:
+    """Walks the ring of processes, the first task among them."""
     reader = TaskReader(kernel)
     first = reader.at(kernel.init_task)
     if isinstance(first, str):
         return Walk([], [first], [])
-    forward = Way(reader, first, forward=True, watch=watch)
+    forward = Way(reader, first, forward=True)
     problem = forward.walk(set())
     if problem is None:
         return Walk(forward.found, [], forward.notes)
-    backward = Way(reader, first, forward=False, watch=watch)
+    backward = Way(reader, first, forward=False)
     other = backward.walk({process.virtual for process in forward.found})
     problems = [f"the list is torn behind {described(forward.found[-1])}: {problem}"]
     if other is not None:
@@ -178,12 +174,9 @@ def list_processes(kernel: Kernel, watch: Callable[[int], bool] | None = None) -
 class Way:
     """A walk around the ring in one direction."""
 
-    def __init__(
-        self, reader: TaskReader, first: Process, *, forward: bool, watch: Callable[[int], bool] | None
-    ) -> None:
+    def __init__(self, reader: TaskReader, first: Process, *, forward: bool) -> None:
         self.reader = reader
         self.forward = forward
-        self.watch = watch
         self.found = [first]
         self.notes: list[str] = []
         self.offset = reader.kernel.layout.task_struct.tasks
@@ -201,8 +194,6 @@ class Way:
         """Goes on until the ring closes or meets a task in `known`; says what was wrong if neither can be reached."""
         seen = {self.found[0].virtual}
         while True:
-            if self.watch is not None and self.watch(len(self.found)):
-                return "stopped"
             step = self.step(seen, known)
             if step is None or isinstance(step, str):
                 return step

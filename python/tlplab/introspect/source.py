@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,6 +48,32 @@ class Source(Protocol):
     @property
     def extent(self) -> int:
         """The address behind the last one worth asking for."""
+
+
+class Watched:
+    """A memory that tells how much was read of it."""
+
+    def __init__(self, source: Source, tell: Callable[[int], None]) -> None:
+        """`tell` gets the bytes so far."""
+        self._source = source
+        self._tell = tell
+        self._read = 0
+
+    @property
+    def extent(self) -> int:
+        """See `Source`."""
+        return self._source.extent
+
+    def has(self, address: int) -> bool:
+        """See `Source`."""
+        return self._source.has(address)
+
+    def read_many(self, requests: Sequence[tuple[int, int]]) -> list[bytes | Unreadable]:
+        """See `Source`."""
+        answers = self._source.read_many(requests)
+        self._read += sum(size for _, size in requests)
+        self._tell(self._read)
+        return answers
 
 
 @dataclass(frozen=True)

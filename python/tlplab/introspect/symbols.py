@@ -11,24 +11,23 @@ LINE = re.compile(rb"^([0-9a-fA-F]{1,16}) ([a-zA-Z?]) (\S+)", re.MULTILINE)
 LARGEST = 256 << 20
 
 
-def find_symbol(path: str, name: str) -> int:
-    """The address of a symbol. Raises `OSError` and `ExperimentError`."""
+def find_symbols(path: str, needed: str, *others: str) -> dict[str, int]:
+    """The addresses of a symbol that must be there, and of others where they are.
+
+    Raises `OSError` and `ExperimentError`.
+    """
     with open(path, "rb") as file:
         data = file.read(LARGEST)
-    wanted = name.encode()
-    match = next((m for m in LINE.finditer(data) if m[3] == wanted), None)
-    if match is None:
+    wanted = {name.encode(): name for name in (needed, *others)}
+    found = {wanted[match[3]]: match for match in LINE.finditer(data) if match[3] in wanted}
+    if needed not in found:
         if LINE.search(data) is None:
-            raise ExperimentError(
-                path, None, None, "", "no line says ADDRESS TYPE NAME", "give a System.map or a copy of /proc/kallsyms"
-            )
-        raise ExperimentError(
-            path, None, None, name, "there is no such symbol", "a kallsyms without data lacks it; take System.map"
-        )
-    address = int(match[1], 16)
-    if address == 0:
-        line = data.count(b"\n", 0, match.start()) + 1
-        raise ExperimentError(
-            path, line, None, name, "the address is 0", "copy /proc/kallsyms as root; it hides addresses from others"
-        )
-    return address
+            hint = "give a System.map or a copy of /proc/kallsyms"
+            raise ExperimentError(path, None, None, "", "no line says ADDRESS TYPE NAME", hint)
+        hint = "a kallsyms without data lacks it; take System.map"
+        raise ExperimentError(path, None, None, needed, "there is no such symbol", hint)
+    if int(found[needed][1], 16) == 0:
+        line = data.count(b"\n", 0, found[needed].start()) + 1
+        hint = "copy /proc/kallsyms as root; it hides addresses from others"
+        raise ExperimentError(path, line, None, needed, "the address is 0", hint)
+    return {name: int(match[1], 16) for name, match in found.items()}
