@@ -7,9 +7,9 @@ use crate::ladder::{self, Ladder, Tee};
 use crate::lspci;
 use crate::outside::OutsideDevice;
 use crate::result::Document;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::iter::once;
-use tlplab_device::{Event, Frames, LoadError, Record, ReplayError};
+use tlplab_device::{Event, Frames, Identity, LoadError, Record, ReplayError};
 use tlplab_fabric::{BuildError, Builder, Fabric, Probe};
 use tlplab_units::{Duration, Time};
 
@@ -22,6 +22,8 @@ pub struct Inputs {
     pub outside: BTreeMap<String, OutsideDevice>,
     /// Who has the frames of the driver of a `simple-nic`, by the device's name, instead of a load.
     pub frames: BTreeMap<String, Frames>,
+    /// Devices that somebody outside drives in place of the model that the experiment names.
+    pub served: BTreeSet<String>,
     /// Another observer: a capture, a trace.
     pub probe: Option<Box<dyn Probe>>,
     /// Keep no window of packets: faster.
@@ -86,6 +88,8 @@ pub struct Run {
     drivers: Vec<String>,
     told: Told,
     last_end: (u64, Time),
+    /// What the devices are that are served.
+    served: BTreeMap<String, Identity>,
 }
 
 /// What those outside have been told and have not taken yet.
@@ -134,6 +138,9 @@ impl Run {
     pub fn new(experiment: Experiment, mut inputs: Inputs) -> Result<Self, RunError> {
         let mut builder = Builder::new(experiment.fabric.clone());
         add_devices(&mut builder, &experiment, &inputs)?;
+        let served = inputs.served.iter();
+        let served: BTreeMap<_, _> =
+            served.filter_map(|name| Some((name.clone(), builder.drive_from_outside(name)?))).collect();
         let mut drivers = vec![String::new(); add_host_loads(&mut builder, &experiment)?];
         drivers.extend(add_builtin_drivers(&mut builder, &experiment, &inputs));
         let programs = drivers.len();
@@ -154,7 +161,7 @@ impl Run {
         };
         let mut fabric = builder.build()?;
         prepare_memory(&mut fabric, &experiment.loads);
-        let outside = !inputs.outside.is_empty() || drivers.len() > programs;
+        let outside = !inputs.outside.is_empty() || !served.is_empty() || drivers.len() > programs;
         Ok(Self {
             experiment,
             fabric,
@@ -165,6 +172,7 @@ impl Run {
             drivers,
             told: Told::default(),
             last_end: (0, Time::ZERO),
+            served,
         })
     }
 
@@ -182,6 +190,37 @@ impl Run {
             }
             self.step()?;
         }
+        Ok(self.progress())
+    }
+
+    /// Goes on to `until`, as somebody else's clock tells, but for at most `events` events. Returns early when someone outside has to
+    /// act. That nothing happens any more, or nothing ends, does not end such a run: someone may yet come.
+    ///
+    /// # Errors
+    /// [`RunError::Fault`]
+    pub fn advance_to(&mut self, until: Time, events: u64) -> Result<Progress, RunError> {
+        for _ in 0..events {
+            self.listen();
+            if self.stop_reason.is_some() || !self.told.is_empty() {
+                break;
+            }
+            self.check_fault()?;
+            let next = self.fabric.next_event();
+            let due = next.is_some_and(|next| next <= until);
+            if due || until >= self.fabric.warmup() {
+                self.begin_counting(next);
+            }
+            self.stop_reason = self.reason_to_end(Some(next.map_or(until, |next| next.min(until))));
+            if self.stop_reason.is_some() {
+                break;
+            }
+            if !due {
+                self.fabric.run_until(until);
+                break;
+            }
+            self.fabric.step();
+        }
+        self.check_fault()?;
         Ok(self.progress())
     }
 
@@ -204,6 +243,17 @@ impl Run {
     fn step(&mut self) -> Result<(), RunError> {
         self.check_fault()?; // of what was done from outside since the last step
         let next = self.fabric.next_event();
+        self.begin_counting(next);
+        if let Some(reason) = self.reason_to_stop(next) {
+            self.stop_reason = Some(reason);
+            return Ok(());
+        }
+        self.fabric.step();
+        self.check_fault()
+    }
+
+    /// Takes the counters at the end of the warm-up, from which the document counts.
+    fn begin_counting(&mut self, next: Option<Time>) {
         if self.baseline.is_none() && next.is_none_or(|next| next >= self.fabric.warmup()) {
             let warmup = self.fabric.warmup();
             if next.is_some() {
@@ -212,12 +262,6 @@ impl Run {
             }
             self.baseline = Some(document::Baseline::take(&mut self.fabric));
         }
-        if let Some(reason) = self.reason_to_stop(next) {
-            self.stop_reason = Some(reason);
-            return Ok(());
-        }
-        self.fabric.step();
-        self.check_fault()
     }
 
     fn check_fault(&mut self) -> Result<(), RunError> {
@@ -233,7 +277,8 @@ impl Run {
         self.told.programs.append(&mut self.fabric.take_host_events());
     }
 
-    fn reason_to_stop(&mut self, next: Option<Time>) -> Option<String> {
+    /// Has the run done what it was to do, before something happens at `next`?
+    fn reason_to_end(&mut self, next: Option<Time>) -> Option<String> {
         let stop = self.experiment.stop;
         let ended = self.fabric.transactions_ended();
         if let Some(time) = stop.time
@@ -248,6 +293,15 @@ impl Run {
         if stop.time.is_none() && self.fabric.is_done() {
             return Some("all loads are done".into());
         }
+        None
+    }
+
+    fn reason_to_stop(&mut self, next: Option<Time>) -> Option<String> {
+        let reason = self.reason_to_end(next);
+        if reason.is_some() {
+            return reason;
+        }
+        let (stop, ended) = (self.experiment.stop, self.fabric.transactions_ended());
         let Some(next) = next else { return Some("nothing more will happen".into()) };
         if ended != self.last_end.0 {
             self.last_end = (ended, self.fabric.now());
@@ -297,6 +351,11 @@ impl Run {
     /// The device that each host program drives; empty for a load of the host.
     pub fn drivers(&self) -> &[String] {
         &self.drivers
+    }
+
+    /// What a device is that is served; see [`Inputs::served`].
+    pub fn served(&self, device: &str) -> Option<&Identity> {
+        self.served.get(device)
     }
 
     /// The fabric.

@@ -40,7 +40,7 @@ use tlplab_config::LayoutError;
 use tlplab_datalink::{
     AckLatency, ClassBuffer, Config as LinkLayerConfig, ConfigError, Credits, Engine, ReceiveBuffers,
 };
-use tlplab_device::{Device, DeviceInfo, HostProgram, HostRam, IdentityError, Random};
+use tlplab_device::{Device, DeviceInfo, HostProgram, HostRam, Identity, IdentityError, Random};
 use tlplab_transaction::{Completer, Requester, RequesterConfig, TagBits, TagConfig};
 use tlplab_units::{Bdf, Duration, Generation, LinkRate, Mps, Mrrs, Rcb, Time, Width};
 use tlplab_wire::tlp::Attributes;
@@ -163,6 +163,14 @@ impl Builder {
     pub fn outside_device(&mut self, name: &str, device: Box<dyn Device>, flows: Vec<FlowInfo>) -> &mut Self {
         self.devices.insert(name.into(), Behaviour { device, outside: true, flows, finishes: false });
         self
+    }
+
+    /// From now on a device is driven from outside. What it is, if it is there.
+    pub fn drive_from_outside(&mut self, name: &str) -> Option<Identity> {
+        let behaviour = self.devices.get_mut(name)?;
+        behaviour.outside = true;
+        behaviour.finishes = false;
+        Some(behaviour.device.identity())
     }
 
     /// A program on the host, with the flows of its streams.

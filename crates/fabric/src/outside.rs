@@ -2,7 +2,7 @@
 
 use crate::ids::NodeId;
 use crate::sim::Fabric;
-use tlplab_device::{Action, Event, HostAction, HostEvent, HostMemory, InterruptMode, OpId};
+use tlplab_device::{Action, Event, HostAction, HostEvent, HostMemory, InterruptMode, OpId, ReplyToken};
 use tlplab_units::Time;
 
 impl Fabric {
@@ -47,6 +47,11 @@ impl Fabric {
     /// How software lets a device interrupt now.
     pub fn interrupt_mode(&mut self, node: NodeId) -> InterruptMode {
         self.end_point(node).function.space.interrupt_mode()
+    }
+
+    /// Does a read still wait for the answer of an outside device? After a reset it does not.
+    pub fn is_asked(&self, token: ReplyToken) -> bool {
+        self.tlps.is_asked(token.0)
     }
 
     /// An outside device acts, now.

@@ -118,6 +118,12 @@ impl TlpSlab {
         u64::from(self.questions) << 32 | handle.to_event()
     }
 
+    /// Does a read wait for an answer under this token?
+    pub(crate) fn is_asked(&self, token: u64) -> bool {
+        let tlp = self.slots.get(token as u32 as usize);
+        tlp.is_some_and(|tlp| tlp.question != 0 && tlp.question == (token >> 32) as u32)
+    }
+
     /// The read that waits for an answer under a token, which is over now; `None` if it was answered already, or is gone.
     pub(crate) fn answered(&mut self, token: u64) -> Option<TlpHandle> {
         let handle = TlpHandle(token as u32);

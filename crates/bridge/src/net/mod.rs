@@ -11,6 +11,7 @@
 //! * [`Loop`] and [`drive`]: an engine on a transport
 //! * [`Network`]: from what a user says to an open transport
 //! * [`Context`]: DMA for programs that call and wait; [`Apis`]: what an adapter tells beside TLPs
+//! * [`LiveFabric`]: a simulated machine in wall time, as what is behind an adapter
 
 mod apis;
 mod batch;
@@ -21,6 +22,7 @@ mod drive;
 mod error;
 mod filter;
 mod frame;
+mod live_fabric;
 mod mmsg;
 mod neighbour;
 mod open;
@@ -37,6 +39,7 @@ pub use drive::{Loop, Stop, Wait, drive};
 pub use error::Error;
 pub use open::{Kind, Network};
 pub use packet::{Packet, PacketConfig, PacketCounters};
+pub use live_fabric::{End, LIFETIME, Lag, LiveFabric, Programs, ServeError};
 pub use poller::{Poller, Ready};
 pub use transport::Transport;
 pub use udp::{Udp, connected_socket, send_connected};

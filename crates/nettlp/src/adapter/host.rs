@@ -98,6 +98,8 @@ pub enum MmioAccess {
 
 /// What is behind the adapter. Times never go back, except by [`rebase`](Self::rebase).
 pub trait Host {
+    /// The first is heard of a device: from now on it is there.
+    fn device_appears(&mut self, _now: Time, _device: usize) {}
     /// A device reads. The adapter asks for nothing outside [`claims`](Self::claims).
     fn read(&mut self, now: Time, request: HostRead) -> Answer;
     /// A device writes, inside [`claims`](Self::claims). Reads that come later see it.

@@ -204,6 +204,7 @@ impl<H: Host> Adapter<H> {
             // Inside a BAR, so it does not wrap.
             let _ = port.requester.write(now, 0, Errand::Table, address, table.into());
         }
+        self.host.device_appears(now, device);
     }
 }
 
