@@ -4,3 +4,4 @@ mod context;
 mod memory;
 mod namespaces;
 mod packet;
+mod served;

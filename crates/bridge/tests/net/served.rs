@@ -1,0 +1,114 @@
+//! A driver on a simulated machine and its device in another place, with UDP between them.
+
+use std::net::Ipv4Addr;
+use std::thread;
+use std::time::{Duration, Instant};
+use tlplab_bridge::net::{Apis, End, Lag, LiveFabric, Loop, ServeError, Stop, Udp, Wait, drive};
+use tlplab_device::{Device, Dma};
+use tlplab_experiment::run::{Inputs, Run};
+use tlplab_experiment::{Experiment, Options};
+use tlplab_nettlp::EndpointConfig;
+use tlplab_nettlp::adapter::Adapter;
+use tlplab_nettlp::server::{BarMap, DevicePort, DeviceServer, Vectors};
+use tlplab_wire::nettlp::{DEVICE_PORTS, HOST_PORTS, config_api, message_api};
+
+/// The copier's driver compares every copy with what it copied.
+const COPIES: &str = "title = \"Copies\"\n[device.dma]\nunder = \"host.rp0\"\nlink = \"gen2 x4\"\n\
+    model = \"copier\"\ntransfer = \"5000B\"\nrequests = 20\n";
+
+fn run(text: &str, served: &[String]) -> Run {
+    let read = |_: &str| Ok(text.to_owned());
+    let experiment =
+        Experiment::parse_with(&read, "copies.toml", &Options::default()).expect("an experiment");
+    let inputs = Inputs { served: served.iter().cloned().collect(), ..Inputs::default() };
+    Run::new(experiment, inputs).expect("a run")
+}
+
+/// What host memory holds in the end, from where programs are given memory.
+fn memory(run: &mut Run) -> Vec<u8> {
+    let ram = run.fabric().host_memory();
+    let begin = ram.alloc(64, 64).expect("there is room");
+    let mut bytes = vec![0; 1 << 16];
+    ram.read(begin.saturating_sub(1 << 15), &mut bytes);
+    bytes
+}
+
+/// The device's side: what `tlplab device` does.
+fn device(local: Ipv4Addr, adapter: Ipv4Addr, device: impl Device, stop: &Stop) -> u64 {
+    let apis = Apis { local, adapter };
+    let layout = device.layout();
+    let bases = std::array::from_fn(|bar| {
+        let base = apis.config_read(0x10 + 4 * bar as u16).expect("an answer");
+        (base & !0xF != 0).then_some(u64::from(base & !0xF))
+    });
+    let mut config = EndpointConfig::new(adapter, apis.device_id().expect("an answer"));
+    config.tags = 0..=31;
+    let table = apis.msix_table().expect("an answer");
+    let vectors =
+        table.iter().map(|entry| tlplab_config::MessageWrite { address: entry.address, data: entry.data });
+    let port =
+        DevicePort::new(config.clone(), BarMap::own(&layout, bases), Vectors::Given(vectors.collect()));
+    let transport = Udp::open(local, config.ports(), Some(adapter)).expect("ports");
+    let mut server = DeviceServer::new(device, port);
+    server.start(tlplab_units::Time::ZERO);
+    let server = drive(server, transport, Wait::Sleep, stop).expect("a network");
+    server.port().interrupts()
+}
+
+/// The machine's side: what `tlplab adapter` does.
+fn machine(mut adapter: Loop<Adapter<LiveFabric>, Udp>) -> (Run, String, Lag) {
+    let give_up = Instant::now() + Duration::from_secs(20);
+    while adapter.engine.host().ended().is_none() && Instant::now() < give_up {
+        adapter.turn(None).expect("a network");
+        let soon = Instant::now() + Duration::from_millis(20);
+        let until = adapter.deadline().map_or(soon, |deadline| deadline.min(soon));
+        adapter.poller().clone().wait(&mut Default::default(), Some(until)).expect("a poller");
+    }
+    let host = adapter.engine.host_mut();
+    let (lag, ended) = (host.lag(), host.ended().map_or("nothing".into(), End::to_string));
+    let replacement = run(COPIES, &[]);
+    (std::mem::replace(host.run(), replacement), ended, lag)
+}
+
+#[test]
+fn a_copier_elsewhere_copies_as_a_simulated_one_does() {
+    let (local, peer) = (Ipv4Addr::new(127, 21, 5, 1), Ipv4Addr::new(127, 21, 5, 2));
+    let mut simulated = run(COPIES, &[]);
+    simulated.finish().expect("it ends");
+    let served = ["dma".to_owned()];
+    let live = LiveFabric::new(run(COPIES, &served), &served, None).expect("it can be served");
+    let config = live.adapter_config(local, &[peer]);
+    let ports = DEVICE_PORTS.chain(HOST_PORTS).chain([config_api::PORT, message_api::PORT]);
+    let transport = Udp::open(local, ports, None).expect("ports");
+    let adapter = Loop::new(Adapter::new(config, live).expect("an adapter"), transport);
+    let stop = Stop::default();
+    let (mut served, interrupts) = thread::scope(|scope| {
+        let stop = &stop;
+        let device = scope.spawn(move || device(peer, local, Dma::new(), stop));
+        let (run, ended, lag) = machine(adapter);
+        stop.stop();
+        assert!(ended.contains("ended"), "{ended}, {lag:?}");
+        (run, device.join().expect("the device ends"))
+    });
+    assert_eq!(interrupts, 20);
+    assert!(memory(&mut served) == memory(&mut simulated), "the same is in memory");
+    let document = served.document();
+    let flow = document.flows.iter().find(|flow| flow.bytes > 0).expect("something moved");
+    assert_eq!(flow.errors, Default::default());
+    // Every transaction took simulated time, and the machine as much as the wall clock said.
+    assert!(document.end_fs > 1_000_000_000_000, "{} fs for 20 copies over UDP", document.end_fs);
+}
+
+#[test]
+fn what_cannot_be_served_is_said() {
+    let refused = |text: &str, taken: &[&str], served: &str| {
+        let taken: Vec<String> = taken.iter().map(|&name| name.to_owned()).collect();
+        LiveFabric::new(run(text, &taken), &[served.to_owned()], None).err()
+    };
+    assert_eq!(refused(COPIES, &["dma"], "dam"), Some(ServeError::NoDevice("dam".into())));
+    assert_eq!(refused(COPIES, &[], "dma"), Some(ServeError::NotOutside("dma".into())));
+    let without_bytes = COPIES.replace("\n[", "\nfidelity = \"length-only\"\n[");
+    assert_eq!(refused(&without_bytes, &["dma"], "dma"), Some(ServeError::LengthOnly));
+    let later = COPIES.replace("\n[", "\n[host]\nenumeration = \"simulated\"\n[");
+    assert_eq!(refused(&later, &["dma"], "dma"), Some(ServeError::NotEnumerated("dma".into())));
+}
