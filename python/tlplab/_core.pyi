@@ -1,7 +1,7 @@
 """The simulator, in Rust: `crates/python`."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict, final
+from typing import Any, Protocol, TypedDict, final
 
 import numpy as np
 import numpy.typing as npt
@@ -231,3 +231,48 @@ def bench_devices() -> list[tuple[str, str]]:
 
 def bench_columns() -> tuple[str, str, str]:
     """Headers of latency, bandwidth and distribution files."""
+
+class _End(Protocol):
+    """What an end point is; see `tlplab.nettlp.end.End`."""
+
+    @property
+    def local(self) -> str: ...
+    @property
+    def adapter(self) -> str: ...
+
+@final
+class Dma:
+    """An end point that reads and writes the memory of a NetTLP adapter's host. Several threads may use it at once."""
+
+    def __init__(self, end: _End) -> None:
+        """Opens its sockets. Raises RunError, ValueError."""
+    @property
+    def requester(self) -> int:
+        """Bus, device and function under which it issues requests."""
+    def read(self, address: int, bytes: int) -> bytes:
+        """Reads. Raises RunError, with the reason of the first request that failed."""
+    def write(self, address: int, data: bytes) -> None:
+        """Writes; it is over when it was sent. Raises RunError."""
+    def flush(self, address: int) -> None:
+        """Waits until what was written before is in memory. Raises RunError."""
+    def read_many(self, places: Sequence[tuple[int, int]]) -> list[bytes | str]:
+        """Reads several places (address, bytes) at once; where one cannot be read, a text says why."""
+
+def config_read(end: _End, register: int) -> int:
+    """A doubleword of the configuration space of the function that the adapter is. Raises RunError."""
+
+def config_write(end: _End, register: int, enables: int, data: int) -> None:
+    """Writes those bytes of a doubleword there that `enables` names. Raises RunError."""
+
+@final
+class Perf:
+    """A measurement of DMA over NetTLP: an end, and a plan (`tlplab.nettlp.perf.Plan`)."""
+
+    def __init__(self, end: _End, plan: object) -> None:
+        """Raises ValueError for numbers that contradict each other, RunError if the adapter does not answer."""
+    def run(self) -> dict[str, Any]:
+        """Measures, and says what. Other Python threads run meanwhile. Raises RunError."""
+    def stop(self) -> None:
+        """Ends the measurement; what was measured counts."""
+    def progress(self) -> tuple[int, int]:
+        """Operations that succeeded so far, and their bytes."""

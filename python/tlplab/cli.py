@@ -19,7 +19,10 @@ from tlplab.errors import ExperimentError, RunError
 from tlplab.introspect.command import introspect_group
 from tlplab.measured import command as measured
 from tlplab.model_command import model_group
+from tlplab.nettlp.cfg import cfg_group
+from tlplab.nettlp.dma import dma_group
 from tlplab.nettlp.dump import dump_command
+from tlplab.nettlp.perf import perf_command
 from tlplab.outputs import PAGES, check_ending, check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.reproduce import command
@@ -244,7 +247,10 @@ def reproduce_(
 
 
 commands.add_command(model_group)
+commands.add_command(cfg_group)
+commands.add_command(dma_group)
 commands.add_command(dump_command)
+commands.add_command(perf_command)
 commands.add_command(introspect_group)
 commands.add_command(measured.validate)
 commands.add_command(measured.calibrate)

@@ -9,6 +9,7 @@
 //! * [`catalog`]: what experiments can name, their schema
 //! * [`model`]: the closed forms over numpy arrays; [`table`]: the columns that come out, as Arrow or numpy
 //! * [`files`]: the files that an experiment names
+//! * [`dma`], [`perf`]: NetTLP: DMA, and how fast it is
 //! * [`error`]: mistakes become Python exceptions
 //!
 //! Devices and drivers in Python are driven from outside the fabric: [`party`] is what both have in common, [`device`] and
@@ -18,6 +19,7 @@ mod bench;
 mod capture;
 mod catalog;
 mod device;
+mod dma;
 mod driver;
 mod error;
 mod files;
@@ -25,6 +27,7 @@ mod identity;
 mod model;
 mod outline;
 mod party;
+mod perf;
 mod simulation;
 mod table;
 
@@ -39,6 +42,8 @@ mod _core {
     #[pymodule_export]
     use super::catalog::{duration_fs, hosts, models, rate, reference, schema, size};
     #[pymodule_export]
+    use super::dma::{Dma, config_read, config_write};
+    #[pymodule_export]
     use super::files::write_text;
     #[pymodule_export]
     use super::identity::check_device;
@@ -46,6 +51,8 @@ mod _core {
     use super::model::{model_bandwidth, model_in_flight, model_loopback, model_nic, nic_title, nics};
     #[pymodule_export]
     use super::outline::check;
+    #[pymodule_export]
+    use super::perf::Perf;
     #[pymodule_export]
     use super::simulation::{Progress, Simulation, write_report};
     #[pymodule_export]

@@ -137,7 +137,7 @@ impl Apis {
     }
 
     fn silent(self, what: &'static str, ports: &[u16]) -> Error {
-        let ports: Vec<String> = ports.iter().map(|port| format!("{port:#x}")).collect();
+        let ports: Vec<String> = ports.iter().map(|port| format!("{port} ({port:#x})")).collect();
         Error::Setup(format!(
             "nobody answers for {what} at {}, UDP port {}: is an adapter running there, and does it know {} as its peer?",
             self.adapter,

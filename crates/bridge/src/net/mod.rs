@@ -12,6 +12,7 @@
 //! * [`Network`]: from what a user says to an open transport
 //! * [`Context`]: DMA for programs that call and wait; [`Apis`]: what an adapter tells beside TLPs
 //! * [`LiveFabric`]: a simulated machine in wall time, as what is behind an adapter
+//! * [`perf`]: how fast it is
 
 mod apis;
 mod batch;
@@ -27,6 +28,7 @@ mod mmsg;
 mod neighbour;
 mod open;
 mod packet;
+pub mod perf;
 mod poller;
 mod transport;
 mod udp;

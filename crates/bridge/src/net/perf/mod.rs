@@ -1,0 +1,225 @@
+//! How fast DMA over NetTLP is: reads or writes of the host's memory from one or several lanes, each a thread with tags and sockets of its
+//! own and so many operations under way.
+//!
+//! [`Perf::run`] measures; [`Perf::progress`] and [`Perf::stop`] serve other threads meanwhile. What was measured until a stop counts.
+//! With verification the region is filled before reads are measured, and read back after writes were.
+
+mod lane;
+mod pattern;
+mod results;
+mod verify;
+
+use super::drive::{Loop, Stop, Wait};
+use super::error::Error;
+use super::open::Network;
+use lane::{Driven, Lane};
+use pattern::Addresses;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tlplab_device::random::Random;
+use tlplab_nettlp::{Endpoint, EndpointConfig};
+
+pub use pattern::{Content, Pattern, Region};
+pub use results::{LaneResult, Report};
+
+/// Reads or writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// DMA reads, over when the data are there.
+    #[default]
+    Read,
+    /// DMA writes, over when they were sent: they are posted.
+    Write,
+}
+
+/// What is measured, and how.
+#[derive(Clone, Debug)]
+pub struct PerfConfig {
+    /// Where this end stands.
+    pub network: Network,
+    /// The end point, with the first tag of the first lane; each lane gets as many tags as it can use.
+    pub endpoint: EndpointConfig,
+    /// Threads, 1 to 16.
+    pub lanes: u8,
+    /// Operations under way in each lane, at least 1.
+    pub outstanding: u16,
+    /// Reads or writes.
+    pub direction: Direction,
+    /// Where.
+    pub region: Region,
+    /// Does each lane have its own part of the region?
+    pub divided: bool,
+    /// In which order.
+    pub pattern: Pattern,
+    /// Bytes of an operation, at least 1.
+    pub length: u32,
+    /// Operations per lane; no limit if `None`.
+    pub count: Option<u64>,
+    /// How long; until it is stopped if `None`.
+    pub duration: Option<Duration>,
+    /// Pause after every operation.
+    pub interval: Duration,
+    /// How to wait.
+    pub wait: Wait,
+    /// Are the data looked at?
+    pub verify: bool,
+    /// Of random addresses, and of the data.
+    pub seed: u64,
+}
+
+impl PerfConfig {
+    /// The end point of one lane: with tags for all requests that it may have under way, as far as there are enough.
+    ///
+    /// # Errors
+    /// There is no tag for every lane from the first tag on.
+    fn lane(&self, lane: u8) -> Result<EndpointConfig, Error> {
+        let first = u16::from(*self.endpoint.tags.start());
+        let share = (256 - first) / u16::from(self.lanes);
+        if share == 0 {
+            return Err(Error::Setup(format!(
+                "{} lanes need as many tags, and there are {} from tag {first} on",
+                self.lanes,
+                256 - first,
+            )));
+        }
+        // An operation that begins anywhere has one request more than its length takes.
+        let requests = match self.direction {
+            Direction::Read => self.length.div_ceil(self.endpoint.mrrs.bytes()) + 1,
+            Direction::Write => 1,
+        };
+        let wanted = u32::from(self.outstanding).saturating_mul(requests);
+        let tags = wanted.min(share.into()) as u16;
+        let start = first + u16::from(lane) * tags;
+        Ok(EndpointConfig {
+            tags: start as u8..=(start + tags - 1) as u8,
+            host_ports: 0,
+            ..self.endpoint.clone()
+        })
+    }
+
+    fn region(&self, lane: u8) -> Region {
+        if self.divided { self.region.part(lane.into(), self.lanes.into()) } else { self.region }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let part = self.region(0).bytes;
+        if part < self.length.into() {
+            return Err(Error::Setup(format!(
+                "an operation of {} B does not fit into the {part} B that each lane has of the region",
+                self.length
+            )));
+        }
+        if self.region.address.checked_add(self.region.bytes).is_none() {
+            return Err(Error::Setup("the region passes the end of the address space".into()));
+        }
+        Ok(())
+    }
+}
+
+/// What other threads may see and do while it runs.
+#[derive(Default)]
+pub(super) struct Progress {
+    stop: Stop,
+    operations: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Progress {
+    fn add(&self, bytes: u64) {
+        self.operations.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// A measurement.
+pub struct Perf {
+    config: PerfConfig,
+    progress: Progress,
+}
+
+impl Perf {
+    /// Not begun yet.
+    ///
+    /// # Errors
+    /// Numbers that contradict each other.
+    pub fn new(config: PerfConfig) -> Result<Self, Error> {
+        config.check()?;
+        Ok(Self { config, progress: Progress::default() })
+    }
+
+    /// Ends it; what was measured counts.
+    pub fn stop(&self) {
+        self.progress.stop.stop();
+    }
+
+    /// Operations that succeeded so far, and their bytes.
+    pub fn progress(&self) -> (u64, u64) {
+        (self.progress.operations.load(Ordering::Relaxed), self.progress.bytes.load(Ordering::Relaxed))
+    }
+
+    /// Measures.
+    ///
+    /// # Errors
+    /// A transport that cannot be opened or breaks, no operation that succeeds, memory that does not keep what is written.
+    pub fn run(&self) -> Result<Report, Error> {
+        let Self { config, progress } = self;
+        let mut lanes = (0..config.lanes).map(|lane| self.open(lane)).collect::<Result<Vec<_>, _>>()?;
+        let content = config.verify.then_some(Content(config.seed));
+        if let (Direction::Read, Some(content)) = (config.direction, content) {
+            verify::fill(&mut lanes[0], config.region, content, &progress.stop)?;
+        }
+        let together = Barrier::new(lanes.len());
+        let results = std::thread::scope(|scope| {
+            let running: Vec<_> = (0..config.lanes)
+                .zip(lanes)
+                .map(|(number, driven)| {
+                    let together = &together;
+                    scope.spawn(move || {
+                        let random = Random::keyed(config.seed, &format!("lane {number}"), "addresses");
+                        let region = config.region(number);
+                        let addresses = Addresses::new(config.pattern, region, config.length.into(), random);
+                        let lane = Lane::new(config, progress, driven, addresses);
+                        together.wait();
+                        let result = lane.run();
+                        if result.is_err() {
+                            progress.stop.stop();
+                        }
+                        result
+                    })
+                })
+                .collect();
+            let join = |lane: std::thread::ScopedJoinHandle<'_, _>| lane.join().expect("lanes do not panic");
+            running.into_iter().map(join).collect::<Result<Vec<_>, Error>>()
+        })?;
+        let elapsed = results.iter().map(|lane| lane.elapsed).max().unwrap_or_default();
+        let interrupted = progress.stop.is_stopped();
+        let missing = match (config.direction, content) {
+            (Direction::Write, Some(content)) => Some(self.read_back(&results, content)?),
+            _ => None,
+        };
+        Ok(Report { lanes: results, elapsed, interrupted, missing })
+    }
+
+    fn open(&self, lane: u8) -> Result<Driven, Error> {
+        let endpoint = self.config.lane(lane)?;
+        let transport = self.config.network.open(&endpoint)?;
+        Ok(Loop::new(Endpoint::new(endpoint), transport))
+    }
+
+    /// How many bytes of what the lanes wrote are not in memory.
+    fn read_back(&self, results: &[LaneResult], content: Content) -> Result<u64, Error> {
+        let config = &self.config;
+        let mut reader = self.open(0)?;
+        let mut written = verify::Written::new(config.region);
+        for (number, lane) in (0..config.lanes).zip(results) {
+            let random = Random::keyed(config.seed, &format!("lane {number}"), "addresses");
+            let region = config.region(number);
+            let mut addresses = Addresses::new(config.pattern, region, config.length.into(), random);
+            for _ in 0..lane.operations {
+                written.mark(addresses.next(), config.length);
+            }
+        }
+        verify::missing(&mut reader, &written, content)
+    }
+}

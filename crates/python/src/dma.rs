@@ -1,0 +1,162 @@
+//! DMA over NetTLP, and what an adapter tells beside it, for programs in Python that call and wait.
+
+use crate::error;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::net::Ipv4Addr;
+use tlplab_bridge::net::{Apis, Completion, Context, Error, Failure, Kind, Network, Wait};
+use tlplab_nettlp::EndpointConfig;
+use tlplab_nettlp::endpoint::Retry;
+use tlplab_units::{Bdf, Duration, Mps, Mrrs};
+
+/// Where an end point stands, and what it may do: an object of Python with these attributes (`tlplab.nettlp.End`).
+#[derive(FromPyObject)]
+pub(crate) struct End {
+    local: String,
+    adapter: String,
+    /// Asked of the adapter if nobody names it.
+    requester: Option<u16>,
+    transport: String,
+    interface: Option<String>,
+    first_tag: u8,
+    last_tag: u8,
+    mps: u32,
+    mrrs: u32,
+    timeout_ns: u64,
+    retries: u8,
+    spin: bool,
+}
+
+impl End {
+    pub(crate) fn network(&self) -> PyResult<Network> {
+        let kind = self.transport.parse::<Kind>().map_err(|e| PyValueError::new_err(e.to_string()))?;
+        Ok(Network { kind, local: address(&self.local)?, interface: self.interface.clone() })
+    }
+
+    pub(crate) fn wait(&self) -> Wait {
+        if self.spin { Wait::Spin } else { Wait::Sleep }
+    }
+
+    fn apis(&self) -> PyResult<Apis> {
+        Ok(Apis { local: address(&self.local)?, adapter: address(&self.adapter)? })
+    }
+
+    pub(crate) fn endpoint(&self, py: Python<'_>) -> PyResult<EndpointConfig> {
+        let mps = Mps::ALL.iter().copied().find(|mps| mps.bytes() == self.mps);
+        let mrrs = Mrrs::ALL.iter().copied().find(|mrrs| mrrs.bytes() == self.mrrs);
+        let (Some(mps), Some(mrrs)) = (mps, mrrs) else {
+            return Err(PyValueError::new_err("MPS and MRRS are powers of two from 128 B to 4 KiB"));
+        };
+        let apis = self.apis()?;
+        let requester = match self.requester {
+            Some(id) => Bdf(id),
+            None => py.detach(|| apis.device_id()).map_err(|e| failed(py, &e))?,
+        };
+        Ok(EndpointConfig {
+            tags: self.first_tag..=self.last_tag,
+            host_ports: 0,
+            mps,
+            mrrs,
+            completion_timeout: Duration::from_ns(self.timeout_ns),
+            retry: if self.retries == 0 { Retry::Never } else { Retry::Reads(self.retries) },
+            ..EndpointConfig::new(apis.adapter, requester)
+        })
+    }
+}
+
+fn address(text: &str) -> PyResult<Ipv4Addr> {
+    text.parse().map_err(|_| PyValueError::new_err(format!("{text:?} is not an IPv4 address")))
+}
+
+/// What cannot be opened or does not answer, as `tlplab.errors.RunError`.
+pub(crate) fn failed(py: Python<'_>, failure: &Error) -> PyErr {
+    error::run_error(py, &failure.to_string())
+}
+
+fn dma_failed(py: Python<'_>, failure: &Failure) -> PyErr {
+    error::run_error(py, &failure.to_string())
+}
+
+/// An end point that reads and writes the memory of the adapter's host.
+#[pyclass(frozen)]
+pub(crate) struct Dma {
+    context: Context,
+    requester: Bdf,
+}
+
+#[pymethods]
+impl Dma {
+    #[new]
+    fn new(py: Python<'_>, end: End) -> PyResult<Self> {
+        let config = end.endpoint(py)?;
+        let network = end.network()?;
+        let requester = config.requester;
+        let transport = py.detach(|| network.open(&config)).map_err(|e| failed(py, &e))?;
+        Ok(Self { context: Context::new(config, transport, end.wait()), requester })
+    }
+
+    /// Bus, device and function under which it issues requests.
+    #[getter]
+    fn requester(&self) -> u16 {
+        self.requester.0
+    }
+
+    fn read<'py>(&self, py: Python<'py>, address: u64, bytes: usize) -> PyResult<Bound<'py, PyBytes>> {
+        let mut buffer = vec![0; bytes];
+        py.detach(|| self.context.dma_read(address, &mut buffer)).map_err(|e| dma_failed(py, &e))?;
+        Ok(PyBytes::new(py, &buffer))
+    }
+
+    fn write(&self, py: Python<'_>, address: u64, data: Vec<u8>) -> PyResult<()> {
+        py.detach(|| self.context.dma_write(address, &data)).map_err(|e| dma_failed(py, &e))
+    }
+
+    fn flush(&self, py: Python<'_>, address: u64) -> PyResult<()> {
+        py.detach(|| self.context.flush(address)).map_err(|e| dma_failed(py, &e))
+    }
+
+    /// Reads several places at once; where one cannot be read, a text says why.
+    fn read_many<'py>(&self, py: Python<'py>, places: Vec<(u64, u64)>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let results = py.detach(|| self.read_all(&places)).map_err(|e| dma_failed(py, &e))?;
+        let into = |result: Result<Vec<u8>, String>| match result {
+            Ok(data) => PyBytes::new(py, &data).into_any(),
+            Err(why) => pyo3::types::PyString::new(py, &why).into_any(),
+        };
+        Ok(results.into_iter().map(into).collect())
+    }
+}
+
+impl Dma {
+    fn read_all(&self, places: &[(u64, u64)]) -> Result<Vec<Result<Vec<u8>, String>>, Failure> {
+        let mut results = vec![Ok(Vec::new()); places.len()];
+        let mut under_way = 0;
+        for (token, &(address, bytes)) in places.iter().enumerate() {
+            match self.context.submit_read(token as u64, address, bytes) {
+                Ok(()) => under_way += 1,
+                Err(Failure::Dma(error)) => results[token] = Err(error.to_string()),
+                Err(error) => return Err(error),
+            }
+        }
+        for _ in 0..under_way {
+            let Some(Completion { token, result }) = self.context.next(None)? else { break };
+            let data = result.map(|data| data.bytes().unwrap_or_default().to_vec());
+            results[token as usize] = data.map_err(|error| error.to_string());
+        }
+        Ok(results)
+    }
+}
+
+/// A doubleword of the configuration space of the function that the adapter is.
+#[pyfunction]
+pub(crate) fn config_read(py: Python<'_>, end: End, register: u16) -> PyResult<u32> {
+    let apis = end.apis()?;
+    py.detach(|| apis.config_read(register)).map_err(|e| failed(py, &e))
+}
+
+/// Writes those bytes of a doubleword there that `enables` names.
+#[pyfunction]
+pub(crate) fn config_write(py: Python<'_>, end: End, register: u16, enables: u8, data: u32) -> PyResult<()> {
+    let apis = end.apis()?;
+    py.detach(|| apis.config_write(register, enables, data)).map_err(|e| failed(py, &e))
+}

@@ -1,0 +1,142 @@
+"""`tlplab dma`: the memory of an adapter's host, read and written."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tlplab import _core
+from tlplab.model_options import SIZE
+from tlplab.nettlp.end import end_of, end_options, number_of, tags_of
+from tlplab.outputs import check_outputs
+from tlplab.progress import Bar
+
+# One call of the core: Ctrl-C is heard between two of them.
+CHUNK = 1 << 20
+ROW = 16
+
+ADDRESS = click.option(
+    "-a", "--address", metavar="ADDRESS", required=True, callback=number_of, help="First byte, as in 0xa0000000."
+)
+TAG = click.option("-t", "--tag", "tags", metavar="TAG[-TAG]", default="0-15", show_default=True, callback=tags_of, help="Tags of the requests.")  # fmt: skip
+
+
+@click.group("dma")
+def dma_group() -> None:
+    """Read and write the memory of an adapter's host, as a device does.
+
+    \b
+    Examples:
+      tlplab dma read -a 0x1000 -s 64B
+      tlplab dma write -a 0x1000 --text 'hello'
+    """
+
+
+@dma_group.command("read")
+@ADDRESS
+@click.option("-s", "--size", metavar="SIZE", default="256B", show_default=True, callback=SIZE, help="How much.")
+@click.option("-o", "output", metavar="FILE|-", help="Write the bytes to FILE instead of a table to the terminal.")
+@TAG
+@end_options
+def dma_read(address: int, size: float, output: str | None, tags: tuple[int, int], **given: Any) -> None:
+    """Read memory and show it, or write it to a file.
+
+    \b
+    Examples:
+      tlplab dma read -a 0x1000 -s 64B
+      tlplab dma read -a 0 -s 1MiB -o memory.bin --tag 0-63
+    """
+    bytes_wanted = int(size)
+    if address + bytes_wanted > 1 << 64:
+        raise click.UsageError("--size: the bytes pass the end of the address space")
+    check_outputs({"-o": output}, to_stdout={"-o"}, inputs={})
+    dma = _core.Dma(end_of(given, tags))
+    parts: list[bytes] = []
+    with Bar(quiet=False) as bar:
+        for at in range(0, bytes_wanted, CHUNK):
+            parts.append(dma.read(address + at, min(CHUNK, bytes_wanted - at)))
+            bar.show((at + CHUNK) / bytes_wanted, f"{at >> 20} MiB")
+    data = b"".join(parts)
+    if output is None:
+        click.echo("\n".join(rows(address, data)))
+    elif output == "-":
+        sys.stdout.buffer.write(data)
+    else:
+        Path(output).write_bytes(data)
+
+
+@dma_group.command("write")
+@ADDRESS
+@click.option("-p", "--text", metavar="TEXT", help="Write this text.")
+@click.option("--hex", "digits", metavar="DIGITS", help="Write these bytes, as in 'de ad be ef'.")
+@click.option("-i", "--input", "source", metavar="FILE|-", help="Write what FILE holds.")
+@click.option(
+    "--no-flush", is_flag=True, help="Do not wait until the data are in memory: nobody then says whether they came."
+)
+@TAG
+@end_options
+def dma_write(
+    address: int, text: str | None, digits: str | None, source: str | None, no_flush: bool, tags: tuple[int, int], **given: Any
+) -> None:  # fmt: skip
+    """Write to memory, and wait until what was written is there.
+
+    \b
+    Examples:
+      tlplab dma write -a 0x1000 --text 'hello'
+      tlplab dma write -a 0x1000 --hex 'de ad be ef'
+      tlplab dma write -a 0 -i memory.bin
+    """
+    data = what_to_write(text, digits, source)
+    if address + len(data) > 1 << 64:
+        raise click.UsageError("the bytes pass the end of the address space")
+    dma = _core.Dma(end_of(given, tags))
+    with Bar(quiet=False) as bar:
+        for at in range(0, len(data), CHUNK):
+            dma.write(address + at, data[at : at + CHUNK])
+            if not no_flush:
+                dma.flush(address + at)
+            bar.show((at + CHUNK) / len(data), f"{at >> 20} MiB")
+
+
+@dma_group.command("flush")
+@click.option("-a", "--address", metavar="ADDRESS", default="0", show_default=True, callback=number_of, help="An address of the memory that was written.")  # fmt: skip
+@TAG
+@end_options
+def dma_flush(address: int, tags: tuple[int, int], **given: Any) -> None:
+    """Wait until everything that was written before is in memory, by a read of no bytes.
+
+    \b
+    Example:
+      tlplab dma flush -a 0x1000
+    """
+    _core.Dma(end_of(given, tags)).flush(address)
+
+
+def what_to_write(text: str | None, digits: str | None, source: str | None) -> bytes:
+    """The bytes of exactly one of the options."""
+    if sum(given is not None for given in (text, digits, source)) != 1:
+        raise click.UsageError("say what to write by one of --text, --hex, --input")
+    if text is not None:
+        return text.encode()
+    if digits is not None:
+        try:
+            return bytes.fromhex(digits)
+        except ValueError:
+            raise click.UsageError(f"--hex {digits!r}: pairs of hexadecimal digits, as in 'de ad be ef'") from None
+    assert source is not None
+    return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+
+
+def rows(address: int, data: bytes) -> list[str]:
+    """Bytes with their addresses, as hexdump shows them; rows begin at multiples of 16."""
+    lines = []
+    for start in range(address - address % ROW, address + len(data), ROW):
+        places = range(start, start + ROW)
+        known = [data[at - address] if address <= at < address + len(data) else None for at in places]
+        cells = ["  " if byte is None else f"{byte:02x}" for byte in known]
+        shown = "".join(" " if b is None else chr(b) if 32 <= b < 127 else "." for b in known)
+        lines.append(f"{start:08x}  {' '.join(cells[:8])}  {' '.join(cells[8:])}  |{shown}|")
+    return lines

@@ -1,0 +1,297 @@
+"""`tlplab perf`: how fast DMA over NetTLP is."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import click
+
+from tlplab import _core
+from tlplab import quantities as q
+from tlplab.errors import RunError
+from tlplab.model_options import SIZE
+from tlplab.nettlp.end import TAGS, End, end_of, end_options, number_of
+from tlplab.outputs import check_outputs, write_text
+from tlplab.plotting import check_ending
+from tlplab.progress import Bar
+
+INTERRUPTED = 130
+DEFAULT_SECONDS = 5.0
+MOST_LANES = 16
+# What the last line of an endless measurement says of how far it is.
+LATENCIES = ("min", "p50", "p90", "p99", "p99.9", "max")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured, as `tlplab._core` takes it."""
+
+    direction: str
+    address: int
+    region: int
+    length: int
+    lanes: int = 1
+    outstanding: int = 1
+    divided: bool = False
+    pattern: str = "seq"
+    count: int | None = None
+    duration_ns: int | None = None
+    interval_ns: int = 0
+    verify: bool = False
+    seed: int = 0
+
+
+@click.command("perf")
+@click.option(
+    "-d",
+    "--direction",
+    type=click.Choice(["read", "write"]),
+    default="read",
+    show_default=True,
+    help="DMA reads or writes.",
+)
+@click.option(
+    "-a",
+    "--address",
+    metavar="ADDRESS",
+    default="0",
+    show_default=True,
+    callback=number_of,
+    help="First byte of the region.",
+)
+@click.option(
+    "-s", "--size", metavar="SIZE", default="8MiB", show_default=True, callback=SIZE, help="Size of the region."
+)
+@click.option(
+    "-L", "--length", metavar="SIZE", default="256B", show_default=True, callback=SIZE, help="Bytes of one operation."
+)
+@click.option(
+    "-N",
+    "--lanes",
+    type=click.IntRange(1, MOST_LANES),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Threads, each with tags and sockets of its own.",
+)
+@click.option(
+    "-q",
+    "--outstanding",
+    type=click.IntRange(1, 4096),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Operations under way in each thread.",
+)
+@click.option(
+    "-R",
+    "--split",
+    type=click.Choice(["same", "diff"]),
+    default="same",
+    show_default=True,
+    help="Do the threads have the same region, or different parts of it?",
+)
+@click.option(
+    "-P",
+    "--pattern",
+    type=click.Choice(["fix", "seq", "seq512", "random"]),
+    default="seq",
+    show_default=True,
+    help="One address, one behind the other, every 512 bytes, or pages at random.",
+)
+@click.option("-c", "--count", type=click.IntRange(1), metavar="N", help="Operations of each thread.")
+@click.option(
+    "--time",
+    "seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="How long; 5 seconds unless --count says how much.",
+)
+@click.option(
+    "-i",
+    "--interval",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="MS",
+    help="Pause after each operation, in milliseconds.",
+)
+@click.option(
+    "-t",
+    "--tag",
+    type=click.IntRange(0, TAGS - 1),
+    default=0,
+    show_default=True,
+    metavar="TAG",
+    help="The first tag of the first thread.",
+)
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Look at the data: fill the region before reads, read back what was written. OVERWRITES THE REGION.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**64 - 1),
+    metavar="N",
+    help="Of random addresses and of the data; another one every time by default.",
+)
+@click.option(
+    "--json", "json_file", metavar="FILE|-", help="Write everything that was measured; - is the standard output."
+)
+@click.option("--plot", metavar="FILE", help="Draw the distribution of the latency.")
+@click.option("--quiet", is_flag=True, help="No table, no progress bar.")
+@end_options
+def perf_command(
+    direction: str, address: int, size: float, length: float, lanes: int, outstanding: int, split: str, pattern: str,
+    count: int | None, seconds: float | None, interval: float, tag: int, verify: bool, seed: int | None,
+    json_file: str | None, plot: str | None, quiet: bool, **given: Any,
+) -> int:  # fmt: skip
+    """Measure how fast DMA over NetTLP is: rate, latency, processor time at this end.
+
+    Reads are over when their data came, writes when they were sent: they are posted, and more of them may be sent than
+    arrive; --verify tells how much did. Ctrl-C keeps what was measured.
+
+    \b
+    Examples:
+      tlplab perf -L 256B --time 2
+      tlplab perf -L 1KiB -N 2 -q 16 --verify --json perf.json --plot latency.png
+      tlplab perf -d write -L 256B -c 100000
+    """
+    check_outputs({"--json": json_file, "--plot": plot}, to_stdout={"--json"}, inputs={})
+    if plot is not None:
+        check_ending("--plot", plot)
+    if not 1 <= length < 1 << 32:
+        raise click.UsageError("--length: at least one byte, and less than 4 GiB")
+    if count is None and seconds is None:
+        seconds = DEFAULT_SECONDS
+    end = end_of(given, (tag, TAGS - 1))
+    plan = Plan(
+        direction, address, int(size), int(length), lanes, outstanding, split == "diff", pattern, count,
+        None if seconds is None else round(seconds * 1e9), round(interval * 1e6), verify,
+        secrets.randbits(64) if seed is None else seed,
+    )  # fmt: skip
+    try:
+        perf = _core.Perf(end, plan)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    with Bar(quiet=quiet) as bar:
+        measured, interrupted = watch(perf, plan, bar)
+    report = describe(end, plan, measured)
+    if json_file is not None:
+        write_text(json_file, json.dumps(report, indent=1) + "\n")
+    if plot is not None:
+        draw(plot, report, measured["histogram_ns"])
+    if json_file != "-" and not quiet:
+        click.echo("\n".join(lines(report)))
+    if interrupted:
+        click.echo("interrupted", err=True)
+        return INTERRUPTED
+    check(report)
+    return 0
+
+
+def watch(perf: _core.Perf, plan: Plan, bar: Bar) -> tuple[dict[str, Any], bool]:
+    """Runs a measurement in a thread, until it is over or Ctrl-C; what was measured, and whether that came."""
+    results: list[dict[str, Any]] = []
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            results.append(perf.run())
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work, name="perf")
+    begun, interrupted = time.perf_counter(), False
+    thread.start()
+    while thread.is_alive():
+        try:
+            thread.join(0.1)
+            operations, moved = perf.progress()
+            elapsed = max(time.perf_counter() - begun, 1e-9)
+            bar.show(
+                fraction(plan, operations, elapsed),
+                f"{q.significant(operations / elapsed / 1e3, 3)} k/s, {moved >> 20} MiB",
+            )
+        except KeyboardInterrupt:
+            interrupted = True
+            perf.stop()
+    if failures:
+        raise failures[0]
+    return results[0], interrupted
+
+
+def fraction(plan: Plan, operations: int, elapsed: float) -> float:
+    """How much of it is over."""
+    parts = [0.0]
+    if plan.count is not None:
+        parts.append(operations / (plan.count * plan.lanes))
+    if plan.duration_ns is not None:
+        parts.append(elapsed / (plan.duration_ns / 1e9))
+    return min(max(parts), 1.0)
+
+
+def describe(end: End, plan: Plan, measured: dict[str, Any]) -> dict[str, Any]:
+    """What was measured, with what it was measured on, as `--json` writes it."""
+    operations, seconds = measured["operations"], measured["seconds"] or float("inf")
+    figures = {
+        "operations_per_second": operations / seconds,
+        "bits_per_second": measured["bytes"] * 8 / seconds,
+        "cpu_ns_per_operation": measured["cpu_seconds"] * 1e9 / operations if operations else None,
+    }
+    rest = {key: value for key, value in measured.items() if key != "histogram_ns"}
+    return {"end": asdict(end), "plan": asdict(plan), **figures, **rest}
+
+
+def lines(report: dict[str, Any]) -> list[str]:
+    """What was measured, for a terminal."""
+    plan, latency = report["plan"], report["latency_ns"]
+    threads = "1 thread" if plan["lanes"] == 1 else f"{plan['lanes']} threads"
+    what = f"{plan['direction']}s of {q.size(plan['length'])}, {threads}, {plan['outstanding']} outstanding each"
+    shown = [
+        f"{what}, {report['end']['transport']}",
+        f"  {q.significant(report['operations_per_second'] / 1e3)} k/s   {q.rate(report['bits_per_second'])}"
+        f"   {report['operations']} in {report['seconds']:.2f} s",
+    ]
+    if report["operations"]:
+        said = "   ".join(f"{name} {q.time(latency[name], 3)}" for name in LATENCIES)
+        shown.append(f"  latency: {said}")
+        shown.append(f"  processor time at this end: {q.time(report['cpu_ns_per_operation'], 3)} each")
+    shown += [f"  failed: {count} × {kind}" for kind, count in report["errors"].items()]
+    if plan["verify"] and plan["direction"] == "read":
+        shown.append(
+            f"  data: {'all as written' if not report['wrong'] else str(report['wrong']) + ' reads are WRONG'}"
+        )
+    elif report["missing_bytes"] is not None:
+        arrived = "everything arrived" if not report["missing_bytes"] else f"{report['missing_bytes']} B are not there"
+        shown.append(f"  data: {arrived}")
+    return shown
+
+
+def check(report: dict[str, Any]) -> None:
+    """Wrong data are a failure, whatever else was measured."""
+    if report["wrong"]:
+        raise RunError(f"{report['wrong']} reads gave data that were never written there")
+
+
+def draw(path: str, report: dict[str, Any], histogram: list[tuple[int, int]]) -> None:
+    """Draws the share of operations that took at most so long."""
+    import numpy as np
+    from matplotlib.figure import Figure
+
+    from tlplab.plotting import COLOURS, write_figure
+
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.add_subplot()
+    if histogram:
+        values, counts = np.array(histogram, dtype=float).T
+        axes.step(values / 1e3, np.cumsum(counts) / counts.sum(), where="post", color=COLOURS[0])
+    axes.set(xscale="log", xlabel="latency (µs)", ylabel="share of operations", ylim=(0, 1))
+    axes.set_title(lines(report)[0], fontsize="medium", wrap=True)
+    axes.grid(alpha=0.3, which="both")
+    write_figure(path, figure)
