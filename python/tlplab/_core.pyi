@@ -29,6 +29,42 @@ class Progress:
         """Whether the run has ended."""
 
 @final
+class AdapterService:
+    """A NetTLP adapter with memory behind it, on its UDP ports."""
+
+    def __init__(
+        self,
+        local: int,
+        peers: Sequence[tuple[int, int]],
+        *,
+        memory: int,
+        images: Sequence[tuple[str, int]] = (),
+        latency_fs: int = 0,
+        window: int = ...,
+        root_complex: bool = False,
+        msix_in_window: bool = False,
+        rate: int | None = None,
+        transport: str = "udp",
+        interface: str | None = None,
+        spin: bool = False,
+        pcap: str | None = None,
+    ) -> None:
+        """Opens the ports of an adapter at the IPv4 address `local`, as a number.
+
+        `peers` are the addresses of its devices with their requester IDs; `images` are files and the addresses of their
+        first bytes. Raises ValueError for what cannot be, RunError if the network refuses, OSError for files.
+        """
+
+    def serve(self, seconds: float) -> None:
+        """Serves for so long."""
+
+    def report(self) -> str:
+        """What it serves and has counted, as JSON."""
+
+    def finish(self) -> None:
+        """Ends the capture."""
+
+@final
 class Simulation:
     """A fabric that was built from an experiment file, and its run."""
 

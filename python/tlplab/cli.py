@@ -19,6 +19,7 @@ from tlplab.errors import ExperimentError, RunError
 from tlplab.introspect.command import introspect_group
 from tlplab.measured import command as measured
 from tlplab.model_command import model_group
+from tlplab.nettlp.adapter import adapter_command
 from tlplab.nettlp.cfg import cfg_group
 from tlplab.nettlp.dma import dma_group
 from tlplab.nettlp.dump import dump_command
@@ -249,6 +250,7 @@ def reproduce_(
 commands.add_command(model_group)
 commands.add_command(cfg_group)
 commands.add_command(dma_group)
+commands.add_command(adapter_command)
 commands.add_command(dump_command)
 commands.add_command(perf_command)
 commands.add_command(introspect_group)

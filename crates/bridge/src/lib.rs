@@ -5,6 +5,7 @@
 //! What goes in:
 //! * [`capture`]: pcap and pcapng captures of NetTLP, and trace tables: TLPs with their times, requests to replay, and for every
 //!   frame that is no TLP the reason
+//! * [`memory_image`]: files that are the contents of memory
 //!
 //! What comes out, while a run goes on (each takes the plain data of [`record`]):
 //! * [`pcapng`]: captures of simulated links, for Wireshark and the tools of NetTLP
@@ -20,6 +21,7 @@
 pub mod capture;
 mod error;
 mod linkunit;
+pub mod memory_image;
 pub mod net;
 pub mod output;
 pub mod pcapng;

@@ -10,11 +10,13 @@
 //! * [`model`]: the closed forms over numpy arrays; [`table`]: the columns that come out, as Arrow or numpy
 //! * [`files`]: the files that an experiment names
 //! * [`dma`], [`perf`]: NetTLP: DMA, and how fast it is
+//! * [`adapter`]: the NetTLP adapter in software
 //! * [`error`]: mistakes become Python exceptions
 //!
 //! Devices and drivers in Python are driven from outside the fabric: [`party`] is what both have in common, [`device`] and
 //! [`driver`] turn the fabric's events into tuples and tuples into actions. [`identity`] is what a device says of itself.
 
+mod adapter;
 mod bench;
 mod capture;
 mod catalog;
@@ -35,6 +37,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use super::adapter::AdapterService;
     #[pymodule_export]
     use super::bench::{Bench, BenchRecorder, bench_columns, bench_devices, check_case};
     #[pymodule_export]

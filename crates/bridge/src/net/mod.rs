@@ -13,7 +13,10 @@
 //! * [`Context`]: DMA for programs that call and wait; [`Apis`]: what an adapter tells beside TLPs
 //! * [`LiveFabric`]: a simulated machine in wall time, as what is behind an adapter
 //! * [`perf`]: how fast it is
+//! * [`AdapterServer`]: an adapter on its ports
+//! * [`Capture`] and [`Recorded`]: what passes, in a file
 
+mod adapter;
 mod apis;
 mod batch;
 mod bypass;
@@ -30,9 +33,11 @@ mod open;
 mod packet;
 pub mod perf;
 mod poller;
+mod recorded;
 mod transport;
 mod udp;
 
+pub use adapter::{AdapterServer, adapter_ports};
 pub use apis::Apis;
 pub use batch::{BATCH, Batch};
 pub use clock::Clock;
@@ -43,5 +48,6 @@ pub use live_fabric::{End, LIFETIME, Lag, LiveFabric, Programs, ServeError};
 pub use open::{Kind, Network};
 pub use packet::{Packet, PacketConfig, PacketCounters};
 pub use poller::{Poller, Ready};
+pub use recorded::{Capture, Recorded};
 pub use transport::Transport;
 pub use udp::{Udp, connected_socket, send_connected};

@@ -58,3 +58,38 @@ pub struct AdapterCounters {
     /// Datagrams to ports that NetTLP does not use.
     pub other_ports: u64,
 }
+
+macro_rules! rows {
+    ($($name:ident),+) => {
+        impl DeviceCounters {
+            /// Every counter with its name, for reports.
+            pub fn rows(&self) -> [(&'static str, u64); [$(stringify!($name)),+].len()] {
+                [$((stringify!($name), self.$name)),+]
+            }
+        }
+    };
+}
+rows!(
+    received,
+    sent,
+    reads,
+    bytes_read,
+    writes,
+    bytes_written,
+    interrupts,
+    peer_requests,
+    mmio,
+    control,
+    malformed,
+    throttled,
+    overflows,
+    refused,
+    lost_writes,
+    poisoned,
+    oversized,
+    ignored,
+    unexpected,
+    failed,
+    timeouts,
+    undeliverable
+);

@@ -3,7 +3,7 @@
 use super::config::{AdapterError, FunctionKind, MsixHome};
 use super::registers::{BAR0_BYTES, Registers};
 use tlplab_config::{
-    Aer, Bar, BarKind, BarWindow, ConfigSpace, Identity, Layout, LinkPart, MsiX, MsixTable, Pcie, PortType,
+    Aer, Bar, BarKind, BarWindow, ConfigSpace, Identity, Layout, LinkPart, MsiX, MsixMemory, Pcie, PortType,
     PowerManagement, Type0,
 };
 use tlplab_units::{Bdf, Generation, Mps, Mrrs, Width};
@@ -37,10 +37,16 @@ pub(super) struct Function {
     assigned: [Option<BarWindow>; 6],
     /// Those of them that decode now.
     decoding: [Option<BarWindow>; 6],
-    msix: Option<MsiX>,
-    table: MsixTable,
+    msix: Option<Msix>,
     kind: FunctionKind,
     pub(super) registers: Registers,
+}
+
+/// Where the table is, and the table as the host has written it.
+#[derive(Debug)]
+struct Msix {
+    place: MsiX,
+    memory: MsixMemory,
 }
 
 impl Function {
@@ -53,19 +59,9 @@ impl Function {
                 identity.layout()
             }
         };
-        let msix = layout.capabilities.iter().find_map(|(_, capability)| match capability {
-            tlplab_config::Capability::MsiX(msix) => Some(*msix),
-            _ => None,
-        });
-        Ok(Self {
-            space: ConfigSpace::new(&layout)?,
-            assigned: [None; 6],
-            decoding: [None; 6],
-            table: MsixTable::new(msix.map_or(0, |msix| msix.vectors)),
-            msix,
-            kind: kind.clone(),
-            registers,
-        })
+        let space = ConfigSpace::new(&layout)?;
+        let msix = space.msix().map(|place| Msix { place, memory: MsixMemory::new(place) });
+        Ok(Self { space, assigned: [None; 6], decoding: [None; 6], msix, kind: kind.clone(), registers })
     }
 
     /// The sizes of its memory BARs, and what kind they are.
@@ -96,12 +92,8 @@ impl Function {
         if let Some(at) = self.capability(CAPABILITY_MSIX) {
             self.space.write(at, 0b1100, MSIX_ENABLE);
         }
-        if self.holds_table() {
-            for vector in 0..self.table.vectors() {
-                for (dword, value) in (0..).zip(entry(device, vector)) {
-                    self.table.write_table(16 * u32::from(vector) + 4 * dword, value);
-                }
-            }
+        if let Some(Msix { place, memory }) = &mut self.msix {
+            memory.write(place.table.0, place.table.1.into(), &table_of(device, place.vectors));
         }
     }
 
@@ -157,83 +149,48 @@ impl Function {
     pub(super) fn answers(&self, bar: u8) -> bool {
         match self.kind {
             FunctionKind::Card { .. } => bar != 4,
-            FunctionKind::Own(_) => self.msix.is_some_and(|msix| msix.table.0 == bar),
+            FunctionKind::Own(_) => self.msix.as_ref().is_some_and(|msix| msix.place.table.0 == bar),
         }
     }
 
     /// What the card answers to a read of a BAR that is its own.
     pub(super) fn read(&self, bar: u8, offset: u64, bytes: u32) -> Vec<u8> {
-        let first = offset & !3;
-        let words = (offset + u64::from(bytes) - first).div_ceil(4);
-        let data = (0..words).flat_map(|n| self.read_dword(bar, first + 4 * n).to_le_bytes());
-        data.skip((offset - first) as usize).take(bytes as usize).collect()
+        if let (FunctionKind::Card { .. }, 0) = (&self.kind, bar) {
+            let words = (offset & !3..offset + u64::from(bytes)).step_by(4);
+            let data = words.flat_map(|at| self.registers.read_dword(at / 4).to_le_bytes());
+            return data.skip((offset & 3) as usize).take(bytes as usize).collect();
+        }
+        let memory = self.msix.as_ref().map(|msix| msix.memory.read(bar, offset, bytes));
+        memory.unwrap_or_else(|| vec![0; bytes as usize])
     }
 
-    /// Somebody writes a BAR that the card answers itself: only whole dwords of its table, as software must (PCIe 5.0 §6.1.4.2).
+    /// Somebody writes a BAR that the card answers itself: of all that is there software may write the table.
     pub(super) fn write(&mut self, bar: u8, offset: u64, data: &[u8]) {
-        let Some(start) = self.table_at(bar) else { return };
-        if !offset.is_multiple_of(4) {
-            return;
-        }
-        for (at, word) in (offset..).step_by(4).zip(data.chunks_exact(4)) {
-            let table = at.checked_sub(start).filter(|at| *at < u64::from(self.table.table_bytes()));
-            if let (Some(at), Ok(word)) = (table, <[u8; 4]>::try_from(word)) {
-                self.table.write_table(at as u32, u32::from_le_bytes(word));
-            }
+        if let Some(msix) = &mut self.msix {
+            msix.memory.write(bar, offset, data);
         }
     }
 
     /// An entry of the table that the card holds: address and data; zeros if it holds none.
     pub(super) fn vector(&self, vector: u16) -> (u64, u32) {
-        if !self.holds_table() {
-            return (0, 0);
-        }
-        let word = |n: u32| self.table.read_table(16 * u32::from(vector) + 4 * n);
-        (u64::from(word(1)) << 32 | u64::from(word(0)), word(2))
+        let held = self.msix.as_ref().filter(|msix| self.answers(msix.place.table.0));
+        held.map_or((0, 0), |msix| msix.entry(vector))
     }
 
-    /// The vector that writes `data` to `address`: of its table, or as [`entry`] has it where the device holds the table.
-    pub(super) fn vector_of(&self, device: usize, address: u64, data: u32) -> Option<u16> {
-        let is = |vector: u16| match self.holds_table() {
-            true => self.vector(vector) == (address, data),
-            false => entry(device, vector)[..3] == [address as u32, (address >> 32) as u32, data],
-        };
-        (0..self.table.vectors()).find(|vector| is(*vector))
+    /// The vector that writes `data` to `address`. Of a table that the device holds the adapter knows what it has written there itself.
+    pub(super) fn vector_of(&self, address: u64, data: u32) -> Option<u16> {
+        let msix = self.msix.as_ref()?;
+        (0..msix.place.vectors).find(|vector| msix.entry(*vector) == (address, data))
     }
 
     /// What the host writes to a table that the device holds, and where: address and bytes.
     pub(super) fn table_for_device(&self, device: usize) -> Option<(u64, Vec<u8>)> {
-        let msix = self.msix.filter(|_| !self.holds_table())?;
-        let bytes: Vec<u8> = (0..self.table.vectors())
-            .flat_map(|vector| entry(device, vector).into_iter().flat_map(u32::to_le_bytes))
-            .collect();
-        Some((self.address(msix.table.0, msix.table.1.into(), bytes.len() as u64)?, bytes))
-    }
-
-    fn holds_table(&self) -> bool {
-        self.msix.is_some_and(|msix| self.answers(msix.table.0))
-    }
-
-    fn table_at(&self, bar: u8) -> Option<u64> {
-        self.msix.filter(|msix| msix.table.0 == bar).map(|msix| msix.table.1.into())
-    }
-
-    fn read_dword(&self, bar: u8, offset: u64) -> u32 {
-        if let (0, FunctionKind::Card { .. }) = (bar, &self.kind) {
-            return self.registers.read_dword(offset / 4);
+        let place = self.msix.as_ref()?.place;
+        if self.answers(place.table.0) {
+            return None;
         }
-        let inside = |start: u32, bytes: u32| {
-            offset.checked_sub(start.into()).filter(|at| *at < u64::from(bytes)).map(|at| at as u32)
-        };
-        let Some(msix) = self.msix.filter(|msix| msix.table.0 == bar) else { return 0 };
-        match (
-            inside(msix.table.1, self.table.table_bytes()),
-            inside(msix.pending.1, self.table.pending_bytes()),
-        ) {
-            (Some(at), _) => self.table.read_table(at),
-            (None, Some(at)) => self.table.read_pending(at),
-            (None, None) => 0,
-        }
+        let table = table_of(device, place.vectors);
+        Some((self.address(place.table.0, place.table.1.into(), table.len() as u64)?, table))
     }
 
     fn capability(&self, id: u8) -> Option<u16> {
@@ -251,9 +208,18 @@ impl Function {
     }
 }
 
-/// The entry of an MSI-X table that the host's software writes: low and high address, data, not masked.
-fn entry(device: usize, vector: u16) -> [u32; 4] {
-    [INTERRUPTS.start as u32 | (device as u32 & 0xFF) << 12, 0, 0x20 + u32::from(vector), 0]
+impl Msix {
+    fn entry(&self, vector: u16) -> (u64, u32) {
+        let word = |n: u32| self.memory.table.read_table(16 * u32::from(vector) + 4 * n);
+        (u64::from(word(1)) << 32 | u64::from(word(0)), word(2))
+    }
+}
+
+/// The MSI-X table that the host's software writes. Of each entry: low and high address, data, not masked.
+fn table_of(device: usize, vectors: u16) -> Vec<u8> {
+    let address = INTERRUPTS.start as u32 | (device as u32 & 0xFF) << 12;
+    let entries = (0..u32::from(vectors)).flat_map(|vector| [address, 0, 0x20 + vector, 0]);
+    entries.flat_map(u32::to_le_bytes).collect()
 }
 
 /// The published card, with what its PCIe core has.

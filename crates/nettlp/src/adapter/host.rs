@@ -119,3 +119,36 @@ pub trait Host {
     /// The origin of time moves: everything stored is `by` earlier now.
     fn rebase(&mut self, by: Duration);
 }
+
+impl<H: Host + ?Sized> Host for Box<H> {
+    fn read(&mut self, now: Time, request: HostRead) -> Answer {
+        (**self).read(now, request)
+    }
+    fn write(&mut self, now: Time, write: HostWrite) {
+        (**self).write(now, write);
+    }
+    fn interrupt(&mut self, now: Time, interrupt: HostInterrupt) {
+        (**self).interrupt(now, interrupt);
+    }
+    fn claims(&self, address: u64, bytes: u32) -> bool {
+        (**self).claims(address, bytes)
+    }
+    fn poll(&mut self, now: Time) -> Option<HostOutput> {
+        (**self).poll(now)
+    }
+    fn mmio_done(&mut self, now: Time, token: MmioToken, result: Result<Payload, DmaError>) {
+        (**self).mmio_done(now, token, result);
+    }
+    fn deadline(&self) -> Option<Time> {
+        (**self).deadline()
+    }
+    fn handle_timeout(&mut self, now: Time) {
+        (**self).handle_timeout(now);
+    }
+    fn rebase(&mut self, by: Duration) {
+        (**self).rebase(by);
+    }
+    fn device_appears(&mut self, now: Time, device: usize) {
+        (**self).device_appears(now, device);
+    }
+}

@@ -10,6 +10,8 @@ use tlplab_units::{Duration, Time};
 /// Memory below 4 GiB ends here, as on a PC: base addresses of devices and interrupts are above. The rest goes on at 4 GiB.
 const LOW_END: u64 = 0x8000_0000;
 const HIGH_START: u64 = 1 << 32;
+/// What sparse memory keeps or does not keep.
+const PAGE: u64 = 4096;
 
 /// Accesses to devices whose results nobody fetched.
 const RESULTS: usize = 4096;
@@ -65,7 +67,15 @@ impl MemoryHost {
         if !fits {
             return Err(NotMemory { address, bytes: data.len() as u64, size: self.size });
         }
-        self.pages.write(address, data);
+        let mut at = address;
+        let mut rest = data;
+        while !rest.is_empty() {
+            let (piece, left) = rest.split_at(rest.len().min((PAGE - at % PAGE) as usize));
+            if self.pages.holds(at, 1) || piece.iter().any(|byte| *byte != 0) {
+                self.pages.write(at, piece);
+            }
+            (at, rest) = (at + piece.len() as u64, left);
+        }
         Ok(())
     }
 

@@ -138,7 +138,7 @@ impl<H: Host> Adapter<H> {
                 counters.interrupts += 1;
                 let data = request.data().try_into().map_or(0, u32::from_le_bytes);
                 let address = access.address;
-                let vector = self.ports[from].function.vector_of(from, address, data);
+                let vector = self.ports[from].function.vector_of(address, data);
                 self.host.interrupt(now, HostInterrupt { device: from, vector, address, data });
             }
             Target::Device(to) => self.peer_request(now, from, to, request),

@@ -1,0 +1,54 @@
+//! An adapter on its UDP ports, served a while at a time.
+
+use super::drive::{Loop, Wait};
+use super::error::Error;
+use super::poller::Ready;
+use super::transport::Transport;
+use std::time::{Duration, Instant};
+use tlplab_nettlp::Adapter;
+use tlplab_nettlp::adapter::Host;
+use tlplab_wire::nettlp::{DEVICE_PORTS, HOST_PORTS, config_api, message_api, registers};
+
+/// The UDP ports of an adapter: TLPs, configuration space, messages, its registers.
+pub fn adapter_ports() -> impl Iterator<Item = u16> {
+    DEVICE_PORTS.chain(HOST_PORTS).chain([config_api::PORT, message_api::PORT, registers::PORT])
+}
+
+/// An adapter on a transport.
+pub struct AdapterServer<H> {
+    driven: Loop<Adapter<H>, Box<dyn Transport>>,
+    wait: Wait,
+    ready: Ready,
+}
+
+impl<H: Host> AdapterServer<H> {
+    /// `transport` has the [ports](adapter_ports) at the adapter's address open.
+    pub fn new(adapter: Adapter<H>, transport: Box<dyn Transport>, wait: Wait) -> Self {
+        Self { driven: Loop::new(adapter, transport), wait, ready: Ready::default() }
+    }
+
+    /// The adapter.
+    pub fn adapter(&self) -> &Adapter<H> {
+        &self.driven.engine
+    }
+
+    /// Serves for as long as `wall`.
+    ///
+    /// # Errors
+    /// The transport does not work any more.
+    pub fn serve(&mut self, wall: Duration) -> Result<(), Error> {
+        let end = Instant::now() + wall;
+        self.driven.transmit()?;
+        while Instant::now() < end {
+            match self.wait {
+                Wait::Spin => self.driven.turn(None)?,
+                Wait::Sleep => {
+                    let until = self.driven.deadline().map_or(end, |deadline| deadline.min(end));
+                    self.driven.poller().wait(&mut self.ready, Some(until))?;
+                    self.driven.turn(Some(&self.ready))?
+                }
+            };
+        }
+        Ok(())
+    }
+}

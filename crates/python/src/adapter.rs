@@ -1,0 +1,168 @@
+//! The adapter in software, as Python serves it: a while at a time, so that a person can watch and stop it.
+
+use crate::error;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tlplab_bridge::memory_image;
+use tlplab_bridge::net::{self, AdapterServer, Capture, Network, Recorded, Wait, adapter_ports};
+use tlplab_nettlp::adapter::{
+    Adapter, AdapterConfig, AdapterError, DeviceConfig, FunctionKind, Host, MemoryHost, MsixHome, PeerToPeer,
+    RateLimit,
+};
+use tlplab_units::Bdf;
+
+type AnyHost = Box<dyn Host + Send>;
+
+/// An adapter that serves devices.
+#[pyclass(frozen)]
+pub(crate) struct AdapterService {
+    server: Mutex<AdapterServer<AnyHost>>,
+    capture: Option<Capture>,
+}
+
+#[pymethods]
+impl AdapterService {
+    #[new]
+    #[pyo3(signature = (local, peers, *, memory, images = Vec::new(), latency_fs = 0, window = 256 << 20,
+        root_complex = false, msix_in_window = false, rate = None, transport = "udp", interface = None,
+        spin = false, pcap = None))]
+    #[allow(clippy::too_many_arguments)] // each is a keyword in Python
+    fn new(
+        py: Python<'_>,
+        local: u32,
+        peers: Vec<(u32, u16)>,
+        memory: u64,
+        images: Vec<(PathBuf, u64)>,
+        latency_fs: u64,
+        window: u64,
+        root_complex: bool,
+        msix_in_window: bool,
+        rate: Option<u64>,
+        transport: &str,
+        interface: Option<String>,
+        spin: bool,
+        pcap: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        let msix = if msix_in_window { MsixHome::Bar4 } else { MsixHome::Bar2 };
+        let device = |(peer, bdf): (u32, u16)| DeviceConfig {
+            function: FunctionKind::Card { window, msix },
+            ..DeviceConfig::card(peer.into(), Bdf(bdf))
+        };
+        let mut config = AdapterConfig::new(local.into(), peers.into_iter().map(device).collect());
+        if root_complex {
+            config.peer_to_peer = PeerToPeer::RootComplex;
+        }
+        if let Some(per_second) = rate {
+            config.rate = RateLimit { per_second, ..config.rate };
+        }
+        let kind = transport.parse().map_err(|failure| Failure::Network(failure).raise(py))?;
+        let network = Network { kind, local: local.into(), interface };
+        let latency = tlplab_units::Duration::from_fs(latency_fs);
+        let opened = py.detach(|| {
+            let mut host = MemoryHost::new(memory).with_latency(latency);
+            for (path, address) in &images {
+                memory_image::load(&mut host, path, *address)?;
+            }
+            Self::open(config, Box::new(host), &network, spin, pcap)
+        });
+        opened.map_err(|failure| failure.raise(py))
+    }
+
+    /// Serves for so many seconds.
+    fn serve(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
+        let wall = Duration::try_from_secs_f64(seconds).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        py.detach(|| self.lock().serve(wall)).map_err(|failure| error::run_error(py, &failure.to_string()))
+    }
+
+    /// What it serves and what it has counted, as JSON.
+    fn report(&self) -> String {
+        let server = self.lock();
+        let adapter = server.adapter();
+        let devices = adapter.devices().enumerate().map(|(number, device)| {
+            let bars = device.bars.iter().enumerate().filter_map(|(bar, window)| {
+                let window = (*window)?;
+                Some(json!({ "bar": bar, "base": window.base, "size": window.size }))
+            });
+            let counters = adapter.device_counters(number).unwrap_or_default();
+            let counters: Map<String, Value> =
+                counters.rows().into_iter().map(|(name, count)| (name.into(), count.into())).collect();
+            json!({
+                "peer": device.peer.to_string(),
+                "bdf": device.bdf.to_string(),
+                "ids": [device.ids.0, device.ids.1],
+                "bars": bars.collect::<Vec<_>>(),
+                "counters": counters,
+            })
+        });
+        let totals = adapter.counters();
+        let report = json!({
+            "local": adapter.config().local.to_string(),
+            "devices": devices.collect::<Vec<_>>(),
+            "foreign": totals.foreign,
+            "other_ports": totals.other_ports,
+        });
+        report.to_string()
+    }
+
+    /// Ends the capture, if there is one.
+    fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        let finished = py.detach(|| self.capture.as_ref().map_or(Ok(()), Capture::finish));
+        finished.map_err(|failure| error::file(&failure))
+    }
+}
+
+/// Why there is no adapter.
+enum Failure {
+    Adapter(AdapterError),
+    Network(net::Error),
+    File(tlplab_bridge::Error),
+}
+
+impl From<tlplab_bridge::Error> for Failure {
+    fn from(error: tlplab_bridge::Error) -> Self {
+        Self::File(error)
+    }
+}
+
+impl Failure {
+    /// What the user has asked for in vain is a `ValueError`.
+    fn raise(self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::Adapter(failure) => PyValueError::new_err(failure.to_string()),
+            Self::Network(failure @ (net::Error::NotLocal { .. } | net::Error::Setup(_))) => {
+                PyValueError::new_err(failure.to_string())
+            }
+            Self::Network(failure) => error::run_error(py, &failure.to_string()),
+            Self::File(failure) => error::file(&failure),
+        }
+    }
+}
+
+impl AdapterService {
+    fn open(
+        config: AdapterConfig,
+        host: AnyHost,
+        network: &Network,
+        spin: bool,
+        pcap: Option<PathBuf>,
+    ) -> Result<Self, Failure> {
+        let (peers, mps) = (config.devices.iter().map(|device| device.peer).collect(), config.mps);
+        let adapter = Adapter::new(config, host).map_err(Failure::Adapter)?;
+        let opened = network.open_for(adapter_ports().collect(), peers, mps.bytes() as usize);
+        let mut transport = opened.map_err(Failure::Network)?;
+        let capture = pcap.map(|path| Capture::create(&path)).transpose()?;
+        if let Some(capture) = &capture {
+            transport = Box::new(Recorded::new(transport, network.local, capture.clone()));
+        }
+        let wait = if spin { Wait::Spin } else { Wait::Sleep };
+        Ok(Self { server: Mutex::new(AdapterServer::new(adapter, transport, wait)), capture })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, AdapterServer<AnyHost>> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

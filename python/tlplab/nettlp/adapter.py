@@ -1,0 +1,310 @@
+"""`tlplab adapter`: the NetTLP adapter in software."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from typing import Any, TypedDict, TypeVar
+
+import click
+from rich.console import Console
+
+from tlplab import _core
+from tlplab import quantities as q
+from tlplab.model_options import SIZE
+from tlplab.nettlp.end import ADAPTER_ADDRESS, address_of, bdf_of, check_remote, number_of
+from tlplab.outputs import check_outputs, write_text
+from tlplab.sheet import NOTHING, Column, Sheet
+from tlplab.summary import console_for
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+INTERRUPTED = 130
+# How often Ctrl-C is looked for, and how often the line of figures changes.
+SLICE_SECONDS = 0.1
+LINE_SECONDS = 1.0
+# Requester IDs of devices that are given none: 1b:00.0, 1c:00.0 and so on, as in the published examples.
+FIRST_BUS = 0x1B
+BUSES = 256
+# Reading a larger image takes so long that it is said.
+LARGE_IMAGE = 256 << 20
+
+# Vendor and device ID of the published card, and what its BARs are.
+CARD = [0x3776, 0x8022]
+BAR_MEANS = {0: "registers", 2: "MSI-X table", 4: "device"}
+# What is told at the end even if it never happened, and what only if it did.
+TRAFFIC = ("reads", "bytes_read", "writes", "bytes_written", "interrupts", "peer_requests", "mmio", "control")
+WORDS = {
+    "malformed": "malformed",
+    "throttled": "beyond the rate limit",
+    "overflows": "queue full",
+    "refused": "refused (UR, CA)",
+    "lost_writes": "writes to nowhere",
+    "poisoned": "poisoned writes",
+    "oversized": "payload above MPS",
+    "ignored": "not served",
+    "unexpected": "unexpected completions",
+    "failed": "failed host requests",
+    "timeouts": "host requests not answered",
+    "undeliverable": "not delivered",
+}
+
+
+class Window(TypedDict):
+    """Where a BAR lies."""
+
+    bar: int
+    base: int
+    size: int
+
+
+class Device(TypedDict):
+    """A device that is served."""
+
+    peer: str
+    bdf: str
+    ids: list[int]
+    bars: list[Window]
+    counters: dict[str, int]
+
+
+class Report(TypedDict):
+    """What an adapter serves and has counted."""
+
+    local: str
+    devices: list[Device]
+    foreign: int
+    other_ports: int
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A device's address and requester ID."""
+
+    address: str
+    bdf: int
+
+
+def peers_of(context: click.Context, parameter: click.Parameter, given: Sequence[str]) -> list[Peer]:
+    """`127.0.0.1`, or `127.0.0.1=1b:00.0`."""
+    peers = []
+    for number, text in enumerate(given or ["127.0.0.1"]):
+        address, separator, bdf = text.partition("=")
+        bus = FIRST_BUS + number
+        if not separator and bus >= BUSES:
+            raise click.BadParameter("that many devices need IDs: --peer IP=BB:DD.F", param=parameter)
+        identity = bdf_of(context, parameter, bdf) if separator else bus << 8
+        peers.append(Peer(str(address_of(context, parameter, address)), int(identity or 0)))
+    return peers
+
+
+def images_of(context: click.Context, parameter: click.Parameter, given: Sequence[str]) -> list[tuple[str, int]]:
+    """`memory.bin`, or `memory.bin@0x100000`."""
+    images = []
+    for text in given:
+        path, separator, address = text.rpartition("@")
+        # A name may have the sign, too.
+        if not separator or os.path.exists(text):
+            path, address = text, "0"
+        images.append((path, int(number_of(context, parameter, address) or 0)))
+    return images
+
+
+def power_of_two_of(context: click.Context, parameter: click.Parameter, given: str) -> int:
+    """A size that a BAR can have."""
+    size = int(SIZE(context, parameter, given) or 0)
+    if size & (size - 1) or size < 1 << 12:
+        raise click.BadParameter(f"{given!r} is not a power of two from 4KiB on", param=parameter)
+    return size
+
+
+def latency_of(_context: click.Context, parameter: click.Parameter, given: str) -> int:
+    """A time in femtoseconds."""
+    try:
+        return _core.duration_fs(given)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=parameter) from None
+
+
+def adapter_options(command: Command) -> Command:
+    """The options of `tlplab adapter`."""
+    for decorate in reversed((
+        click.option("-l", "--local", metavar="IP", default=ADAPTER_ADDRESS, show_default=True, callback=address_of, help="The adapter's address."),
+        click.option("--peer", "peers", metavar="IP[=BB:DD.F]", multiple=True, callback=peers_of, help="A device: its address, and the ID under which it issues requests. May be given again.  [default: 127.0.0.1=1b:00.0]"),
+        click.option("--memory", metavar="SIZE", default="1GiB", show_default=True, callback=SIZE, help="Size of the host's memory, which takes space only where it is written."),
+        click.option("--load-memory", "images", metavar="FILE[@ADDR]", multiple=True, callback=images_of, help="Begin with what is in FILE, at ADDR (0). May be given again."),
+        click.option("--latency", metavar="TIME", default="0ns", show_default=True, callback=latency_of, help="The time that the host takes for a read."),
+        click.option("--window", metavar="SIZE", default="256MiB", show_default=True, callback=power_of_two_of, help="Size of BAR 4, behind which the device is."),
+        click.option("--p2p", type=click.Choice(["switch", "root-complex"]), default="switch", show_default=True, help="What is between two devices: a switch passes their TLPs as they are; a root complex splits reads into 64 bytes."),
+        click.option("--msix-table", type=click.Choice(["bar2", "bar4"]), default="bar2", show_default=True, help="Where the MSI-X table is: in the card, or in the device."),
+        click.option("--rate", metavar="N", type=click.IntRange(1), help="Look at no more than N datagrams per second of each device.  [default: 1000000]"),
+        click.option("--transport", type=click.Choice(["udp", "packet"]), default="udp", show_default=True, help="UDP sockets, or packet sockets, which need root."),
+        click.option("--interface", metavar="IF", help="Where packet sockets listen; the interface of --local by default."),
+        click.option("--spin", is_flag=True, help="Do not sleep while waiting: faster, and takes a whole processor."),
+        click.option("--allow-remote", is_flag=True, help="Allow addresses outside of this machine. NetTLP has no authentication."),
+        click.option("--seconds", metavar="N", type=click.FloatRange(min=0, min_open=True), help="End after N seconds instead of at Ctrl-C."),
+        click.option("--pcap", metavar="FILE", help="Write all datagrams to FILE (pcapng)."),
+        click.option("--json", "json_file", metavar="FILE|-", help="At the end, write what was served and counted."),
+        click.option("--quiet", is_flag=True, help="No tables, no line of figures."),
+    )):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
+@click.command("adapter")
+@adapter_options
+def adapter_command(
+    local: str, peers: list[Peer], images: list[tuple[str, int]], allow_remote: bool, seconds: float | None,
+    pcap: str | None, json_file: str | None, quiet: bool, **options: Any,
+) -> int:  # fmt: skip
+    """Serve NetTLP devices: do in software what the FPGA card does, with memory behind it.
+
+    The card answers reads and writes of the device at the addresses of memory, passes what other devices and programs
+    of the host do to its BAR 4 on to the device, takes interrupts, and tells of configuration space (port 0x5001),
+    registers (0x5002) and the MSI-X table (12287). It serves until Ctrl-C; a second device on this machine needs an
+    address of its own.
+
+    \b
+    Examples:
+      tlplab adapter --seconds 1
+      tlplab adapter --memory 4GiB --load-memory image.bin@0x100000 --pcap out/seen.pcapng
+      tlplab adapter --peer 127.0.0.1=1b:00.0 --peer 127.0.0.3=1c:00.0 --p2p root-complex
+    """
+    check_remote(local, *(peer.address for peer in peers), allowed=allow_remote)
+    check_outputs(
+        {"--json": json_file, "--pcap": pcap},
+        to_stdout={"--json"},
+        inputs={f"--load-memory {path}": path for path, _ in images},
+    )
+    service = open_service(local, peers, images, pcap, options)
+    out = console_for(sys.stderr if json_file == "-" else sys.stdout)
+    if not quiet:
+        show_devices(out, report_of(service))
+    begun = time.monotonic()
+    interrupted = False
+    try:
+        serve(service, begun, seconds, quiet=quiet)
+    except KeyboardInterrupt:
+        interrupted = True
+    elapsed = time.monotonic() - begun
+    service.finish()
+    report = report_of(service)
+    if json_file is not None:
+        write_text(json_file, json.dumps({"seconds": elapsed, **report}, indent=2) + "\n")
+    if not quiet:
+        show_counts(out, report, elapsed)
+    return INTERRUPTED if interrupted else 0
+
+
+def open_service(
+    local: str, peers: list[Peer], images: list[tuple[str, int]], pcap: str | None, options: dict[str, Any]
+) -> _core.AdapterService:
+    """The adapter on its ports."""
+    if options["interface"] is not None and options["transport"] != "packet":
+        raise click.UsageError("--interface is for packet sockets: add --transport packet")
+    for path, _ in images:
+        if os.path.exists(path) and os.path.getsize(path) > LARGE_IMAGE and sys.stderr.isatty():
+            click.echo(f"reading {path} …", err=True)
+    try:
+        return _core.AdapterService(
+            int(IPv4Address(local)),
+            [(int(IPv4Address(peer.address)), peer.bdf) for peer in peers],
+            memory=int(options["memory"]),
+            images=images,
+            latency_fs=options["latency"],
+            window=options["window"],
+            root_complex=options["p2p"] == "root-complex",
+            msix_in_window=options["msix_table"] == "bar4",
+            rate=options["rate"],
+            transport=options["transport"],
+            interface=options["interface"],
+            spin=options["spin"],
+            pcap=pcap,
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def serve(service: _core.AdapterService, begun: float, seconds: float | None, *, quiet: bool) -> None:
+    """Serves for `seconds`, or until Ctrl-C; on a terminal with a line that says what goes on."""
+    shown = not quiet and sys.stderr.isatty()
+    before, then = report_of(service), begun
+    try:
+        while (left := SLICE_SECONDS if seconds is None else begun + seconds - time.monotonic()) > 0:
+            service.serve(min(left, SLICE_SECONDS))
+            now = time.monotonic()
+            if shown and now - then >= LINE_SECONDS:
+                report = report_of(service)
+                click.echo(f"\r\x1b[K{rates(before, report, now - then)}", err=True, nl=False)
+                before, then = report, now
+    finally:
+        if shown:
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def report_of(service: _core.AdapterService) -> Report:
+    """What it serves and has counted."""
+    report: Report = json.loads(service.report())
+    return report
+
+
+def total(report: Report, name: str) -> int:
+    """A counter, of all devices."""
+    return sum(device["counters"][name] for device in report["devices"])
+
+
+def rates(before: Report, after: Report, seconds: float) -> str:
+    """What went on between two reports, in a line."""
+
+    def rate(name: str) -> float:
+        return (total(after, name) - total(before, name)) / seconds
+
+    bad = sum(total(after, name) for name in WORDS) + after["foreign"] + after["other_ports"]
+    data = 8 * (rate("bytes_read") + rate("bytes_written"))
+    parts = [f"{q.significant(rate(name) / 1e3, 3)} k {name}/s" for name in ("reads", "writes")]
+    parts += [q.rate(data, 3) if data else "0 b/s", f"{total(after, 'interrupts')} interrupts"]
+    return ", ".join(parts) + (f", {bad} dropped or refused" if bad else "")
+
+
+def show_devices(console: Console, report: Report) -> None:
+    """Who is served, and where."""
+    sheet = Sheet(
+        f"NetTLP adapter at {report['local']}; Ctrl-C ends",
+        [Column("device", name=True, fold=False), Column("ID"), Column("BAR"), Column("address"), Column("size"), Column("what")],
+    )  # fmt: skip
+    for device in report["devices"]:
+        card = device["ids"] == CARD
+        for number, bar in enumerate(device["bars"]):
+            what = BAR_MEANS.get(bar["bar"], NOTHING) if card else "device"
+            first = number == 0
+            place = [device["peer"], device["bdf"]] if first else ["", ""]
+            size = q.size(bar["size"])
+            last = number == len(device["bars"]) - 1
+            sheet.add(*place, str(bar["bar"]), f"{bar['base']:#x}", size, what, ends_section=last)
+    sheet.print(console)
+
+
+def show_counts(console: Console, report: Report, seconds: float) -> None:
+    """What went on, and what went wrong."""
+    sheet = Sheet(
+        f"In {q.significant(seconds, 3)} s",
+        [Column("device", name=True, fold=False), *(Column(name.replace("_", " ")) for name in TRAFFIC)],
+    )
+    for device in report["devices"]:
+        sheet.add(device["peer"], *(q.count(device["counters"][name]) for name in TRAFFIC))
+    sheet.print(console)
+    for device in report["devices"]:
+        wrong = [
+            f"{q.count(device['counters'][name])} {words}" for name, words in WORDS.items() if device["counters"][name]
+        ]
+        if wrong:
+            console.print(f"{device['peer']}: {', '.join(wrong)}")
+    if report["foreign"]:
+        console.print(f"{q.count(report['foreign'])} datagrams came from addresses that are no device's")
+    if report["other_ports"]:
+        console.print(f"{q.count(report['other_ports'])} datagrams came to ports without a meaning")
