@@ -17,6 +17,7 @@ pub mod adapter;
 pub mod datagram;
 pub mod endpoint;
 pub mod engine;
+mod sequence;
 pub mod server;
 
 pub use adapter::{Adapter, AdapterConfig, DeviceConfig};

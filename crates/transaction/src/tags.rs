@@ -55,6 +55,8 @@ pub enum Quarantine {
     For(Duration),
     /// Only when its last completion has come.
     UntilAnswered,
+    /// After this time, whatever comes: where completions overtake each other, the last one may come first.
+    Unordered(Duration),
 }
 
 impl Default for Quarantine {
@@ -146,6 +148,11 @@ impl TagPool {
         Tag::new(self.config.first() + index as u16).expect("every pool fits 14 bits")
     }
 
+    /// May completions of a request overtake each other?
+    pub(crate) fn is_unordered(&self) -> bool {
+        matches!(self.config.quarantine, Quarantine::Unordered(_))
+    }
+
     /// Takes a free tag; `None` if there is none.
     pub fn alloc(&mut self) -> Option<Tag> {
         if self.free_count == 0 {
@@ -174,7 +181,7 @@ impl TagPool {
     pub fn quarantine(&mut self, now: Time, tag: Tag) {
         let index = self.taken(tag);
         self.resting[usize::from(index)] = true;
-        if let Quarantine::For(rest) = self.config.quarantine {
+        if let Quarantine::For(rest) | Quarantine::Unordered(rest) = self.config.quarantine {
             self.rests.push_back((now + rest, index));
         }
     }

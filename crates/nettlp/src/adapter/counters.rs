@@ -26,6 +26,8 @@ pub struct DeviceCounters {
 
     /// Datagrams that are no TLP, or an impossible one.
     pub malformed: u64,
+    /// Datagrams that came before, by their number: not looked at twice.
+    pub duplicates: u64,
     /// Datagrams beyond the rate limit.
     pub throttled: u64,
     /// Requests and answers for which a queue had no room.

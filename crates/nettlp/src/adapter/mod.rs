@@ -226,7 +226,7 @@ impl<H: Host> Engine for Adapter<H> {
         if !self.service(device, datagram) {
             match datagram.port >> 12 {
                 // The card looks at these four bits only.
-                3 | 4 => self.tlp(now, device, datagram.payload),
+                3 | 4 => self.tlp(now, device, datagram),
                 _ => self.counters.other_ports += 1,
             }
         }

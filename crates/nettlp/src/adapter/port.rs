@@ -7,6 +7,7 @@ use super::function::Function;
 use super::host::MmioToken;
 use super::limit::{Bucket, earlier};
 use super::peer::{Passed, Split};
+use crate::sequence::Sequence;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use tlplab_device::Refusal;
@@ -37,6 +38,8 @@ pub(super) struct Port {
     pub(super) function: Function,
     pub(super) counters: DeviceCounters,
     pub(super) bucket: Bucket,
+    /// What came from it.
+    pub(super) arrivals: Sequence,
     pub(super) egress: Egress,
     /// What the host asks of it.
     pub(super) requester: Requester<Errand>,
@@ -68,6 +71,7 @@ impl Port {
             bdf: device.bdf,
             function,
             counters: DeviceCounters::default(),
+            arrivals: Sequence::new(),
             bucket: Bucket::new(config.rate),
             egress: Egress::new(config.devices.len(), config.queue),
             requester: Requester::new(requester),

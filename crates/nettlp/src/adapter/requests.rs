@@ -5,6 +5,8 @@ use super::function::INTERRUPTS;
 use super::host::{Answer, Host, HostInterrupt, HostRead, HostReadId, HostWrite};
 use super::port::Errand;
 use crate::endpoint::Runs;
+use crate::engine::Datagram;
+use crate::sequence::Arrival;
 use tlplab_device::Refusal;
 use tlplab_transaction::{Access, CompletionError, Outcome, memory_access};
 use tlplab_units::{FcClass, Time};
@@ -36,16 +38,20 @@ impl Request<'_> {
 
 impl<H: Host> Adapter<H> {
     /// A datagram on a TLP port.
-    pub(super) fn tlp(&mut self, now: Time, from: usize, datagram: &[u8]) {
+    pub(super) fn tlp(&mut self, now: Time, from: usize, datagram: Datagram<'_>) {
         let options = ParseOptions { tags: TagWidth::Eight, truncated: false };
-        let parsed = parse_udp_payload(datagram)
-            .and_then(|(_, packet)| Ok((Repr::parse_with(&packet, options)?, packet)));
-        let Ok((repr, packet)) = parsed else {
+        let parsed = parse_udp_payload(datagram.payload)
+            .and_then(|(header, packet)| Ok((header, Repr::parse_with(&packet, options)?, packet)));
+        let Ok((header, repr, packet)) = parsed else {
             self.ports[from].counters.malformed += 1;
             return;
         };
         if packet.ecrc_matches() == Some(false) {
             self.ports[from].counters.malformed += 1;
+            return;
+        }
+        if self.ports[from].arrivals.note(datagram.port, header) == Arrival::Duplicate {
+            self.ports[from].counters.duplicates += 1;
             return;
         }
         if repr.payload_bytes() > self.config.mps.bytes() {

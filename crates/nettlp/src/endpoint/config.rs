@@ -30,6 +30,9 @@ pub struct EndpointConfig {
     pub attributes: Attributes,
     /// Time limit of a request from the moment it leaves.
     pub completion_timeout: Duration,
+    /// Number datagrams, as the adapter does with its own, so that it recognises one that comes twice: a read that is answered twice, the second
+    /// time when its tag is somebody else's, or an old write over a newer one. The published library sends zeros, and its adapter does not look.
+    pub numbered: bool,
     /// How long the tag of a request that was given up rests, so that its late completions are nobody's data: longer than a
     /// datagram lives in the network.
     pub quarantine: Duration,
@@ -84,6 +87,7 @@ impl EndpointConfig {
             split: RequestPolicy::Aligned,
             attributes: Attributes::default(),
             completion_timeout: Duration::from_ms(50),
+            numbered: true,
             quarantine: Duration::from_ms(50),
             retry: Retry::Never,
             windows: Vec::new(),
@@ -121,7 +125,7 @@ impl EndpointConfig {
         let tags = TagConfig {
             skip: u16::from(*self.tags.start()),
             limit: Some(self.tags.len() as u16),
-            quarantine: Quarantine::For(self.quarantine),
+            quarantine: Quarantine::Unordered(self.quarantine),
             ..TagConfig::default()
         };
         RequesterConfig {

@@ -1,6 +1,6 @@
 //! What an end point has seen, in numbers.
 
-use super::sequence::Seen;
+use crate::sequence::Seen;
 use tlplab_wire::{Error, Problem};
 
 /// Counters since the start. Those of several lanes add up ([`Counters::add`]).

@@ -1,8 +1,8 @@
 //! Who comes in: which datagrams are TLPs of the adapter at all. Everything else is counted and goes no further.
 
 use super::counters::Counters;
-use super::sequence::{Arrival, Sequence};
 use crate::engine::Datagram;
+use crate::sequence::{Arrival, Sequence};
 use std::net::Ipv4Addr;
 use tlplab_wire::nettlp::parse_udp_payload;
 use tlplab_wire::tlp::{Packet, ParseOptions, Repr, TagWidth};
@@ -50,7 +50,7 @@ impl Gate {
             return None;
         }
         // Only now: a damaged copy must not make a duplicate of the good one.
-        match self.arrivals.note(header) {
+        match self.arrivals.note(datagram.port, header) {
             Arrival::Uncounted | Arrival::New => {}
             Arrival::Late => self.counters.reordered += 1,
             Arrival::Duplicate => {

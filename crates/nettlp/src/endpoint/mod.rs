@@ -32,10 +32,10 @@ mod counters;
 mod early;
 mod event;
 mod gate;
-mod sequence;
 
 use crate::datagram::emit;
 use crate::engine::{Datagram, Engine, Outgoing};
+pub use crate::sequence::Seen;
 use answers::Answers;
 use early::Early;
 use std::cmp::Ordering;
@@ -55,7 +55,6 @@ pub use config::{EndpointConfig, Retry, Window};
 pub use counters::Counters;
 pub use event::{AnswerToken, Event, HostRead, HostWrite};
 pub use gate::Gate;
-pub use sequence::Seen;
 
 /// Events of the host that wait for the owner; more are dropped and counted. A driver that polls after every batch never gets there.
 const MOST_EVENTS: usize = 4096;
@@ -69,6 +68,8 @@ pub struct Endpoint<T> {
     early: Early,
     answers: Answers,
     events: VecDeque<Event<T>>,
+    /// Number of the next datagram.
+    sequence: u16,
 }
 
 impl<T: Copy> Endpoint<T> {
@@ -81,6 +82,7 @@ impl<T: Copy> Endpoint<T> {
             early: Early::default(),
             answers: Answers::default(),
             events: VecDeque::new(),
+            sequence: 0,
         }
     }
 
@@ -336,7 +338,8 @@ impl<T: Copy> Engine for Endpoint<T> {
             Some(answer) => (answer.port, answer.repr, answer.data),
             None => self.next_request(now)?,
         };
-        let len = emit(buffer, Header::default(), &repr, &data).expect("a buffer of MAX_DATAGRAM bytes");
+        let header = self.next_header(now);
+        let len = emit(buffer, header, &repr, &data).expect("a buffer of MAX_DATAGRAM bytes");
         self.gate.counters.datagrams_out += 1;
         Some(Outgoing::same_port(self.config.adapter, port, len))
     }
@@ -368,6 +371,15 @@ impl<T: Copy> Engine for Endpoint<T> {
 }
 
 impl<T: Copy> Endpoint<T> {
+    /// What stands before the next TLP.
+    fn next_header(&mut self, now: Time) -> Header {
+        if !self.config.numbered {
+            return Header::default();
+        }
+        self.sequence = self.sequence.wrapping_add(1);
+        Header { sequence: self.sequence, timestamp: (now.as_fs() / Header::TICK.as_fs()) as u32 }
+    }
+
     /// The next request, with the port that it leaves by.
     fn next_request(&mut self, now: Time) -> Option<(u16, Repr, Payload)> {
         let request = self.requester.poll_request(now, Classes::ALL)?;

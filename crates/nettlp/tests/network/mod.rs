@@ -1,4 +1,4 @@
-//! A network in virtual time for tests: engines with addresses, and a wire between them that may lose, double, delay and cut datagrams.
+//! A network in virtual time for tests: engines with addresses, and a wire between them that may lose, double, delay, cut and damage datagrams.
 #![allow(unreachable_pub, dead_code, reason = "each test uses its part")]
 
 use std::collections::BTreeMap;
@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use tlplab_device::Random;
 use tlplab_nettlp::{Datagram, Engine, MAX_DATAGRAM};
 use tlplab_units::{Duration, Time};
+use tlplab_wire::nettlp::HEADER_BYTES;
 
 /// Somebody with an address.
 pub trait Node {
@@ -25,6 +26,8 @@ pub struct Impairment {
     pub lost: u64,
     pub doubled: u64,
     pub cut: u64,
+    /// One to three bits of the TLP are turned. (No digest covers what stands before it: a copy whose number is damaged looks new.)
+    pub damaged: u64,
     /// Every datagram takes a time up to this more, so that they overtake each other.
     pub jitter: Duration,
 }
@@ -77,7 +80,15 @@ impl Network {
                 most => Duration::from_fs(self.random.below(most)),
             };
             let at = self.now + FLIGHT + jitter;
-            self.flying.insert((at, self.next), Flying { from, to, bytes: bytes[..len].to_vec() });
+            let mut bytes = bytes[..len].to_vec();
+            if bytes.len() > HEADER_BYTES && self.chance(self.impairment.damaged) {
+                let tlp = &mut bytes[HEADER_BYTES..];
+                for _ in 0..=self.random.below(3) {
+                    let bit = self.random.below(8 * tlp.len() as u64) as usize;
+                    tlp[bit / 8] ^= 1 << (bit % 8);
+                }
+            }
+            self.flying.insert((at, self.next), Flying { from, to, bytes });
             self.next += 1;
         }
     }

@@ -88,14 +88,14 @@ impl<T: Copy> Requester<T> {
         match self.flight.get(index).state {
             State::Free => Outcome::Unexpected(Unexpected::NotOutstanding(id.tag)),
             State::Resting => {
-                if completion.is_last() {
+                if completion.is_last() && !self.tags.is_unordered() {
                     self.tags.answered(id.tag);
                     self.flight.wake(index);
                 }
                 Outcome::Unexpected(Unexpected::Late(id.tag))
             }
             State::Live => match check(self.flight.get(index), repr, completion, data) {
-                Ok(()) => self.accept(index, repr, completion, data),
+                Ok(()) => self.accept(now, index, repr, completion, data),
                 Err((field, expected, found)) => {
                     let error = CompletionError::Mismatch { tag: id.tag, field, expected, found };
                     self.abandon(now, index, error)
@@ -137,6 +137,7 @@ impl<T: Copy> Requester<T> {
     /// A completion that fits its request.
     fn accept(
         &mut self,
+        now: Time,
         index: usize,
         repr: &Repr,
         completion: &Completion,
@@ -150,8 +151,11 @@ impl<T: Copy> Requester<T> {
             CompletionStatus::CompleterAbort => Some(CompletionError::CompleterAbort { address }),
             CompletionStatus::RetryStatus => Some(CompletionError::RetryStatus),
         };
-        if failed.is_some() {
-            // An error status ends the request, whatever was still to come (§2.3.2).
+        if let Some(error) = failed {
+            // An error status ends the request, whatever was still to come (§2.3.2). It may have overtaken what was to come before it.
+            if self.tags.is_unordered() && completion.byte_count() != slot.left {
+                return self.abandon(now, index, error);
+            }
             return self.finish(index, address, 0, failed);
         }
         // What it answers of the byte count, and how much of that is data.

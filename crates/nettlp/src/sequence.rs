@@ -1,4 +1,4 @@
-//! The adapter's sequence numbers: what is missing, what came twice, what came late.
+//! Sequence numbers of datagrams: what is missing, what came twice, what came late.
 
 use tlplab_wire::nettlp::Header;
 
@@ -7,8 +7,8 @@ const REMEMBERED: usize = 512;
 
 /// What a header says about its datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Arrival {
-    /// The sender does not count: sequence number and time stamp are 0, as those of software are.
+pub(crate) enum Arrival {
+    /// The sender does not count: sequence number and time stamp are 0, as the published library has them.
     Uncounted,
     /// Above all before it.
     New,
@@ -18,14 +18,15 @@ pub(super) enum Arrival {
     Duplicate,
 }
 
-/// The numbers that have come to one lane.
+/// The numbers that have come to one lane from one peer.
 #[derive(Clone, Debug)]
-pub(super) struct Sequence {
-    recent: Box<[Header; REMEMBERED]>,
-    pub(super) seen: Option<Seen>,
+pub(crate) struct Sequence {
+    /// With the port that each came to: lanes of a peer count by themselves, but no port belongs to two of them.
+    recent: Box<[(u16, Header); REMEMBERED]>,
+    pub(crate) seen: Option<Seen>,
 }
 
-/// Where a lane is in the adapter's count.
+/// Where a lane is in its peer's count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// The first number that came.
@@ -37,20 +38,20 @@ pub struct Seen {
 }
 
 impl Sequence {
-    pub(super) fn new() -> Self {
-        Self { recent: Box::new([Header::default(); REMEMBERED]), seen: None }
+    pub(crate) fn new() -> Self {
+        Self { recent: Box::new([(0, Header::default()); REMEMBERED]), seen: None }
     }
 
-    /// Notes a datagram's header.
-    pub(super) fn note(&mut self, header: Header) -> Arrival {
+    /// Notes the header of a datagram that came to `port`.
+    pub(crate) fn note(&mut self, port: u16, header: Header) -> Arrival {
         if header == Header::default() {
             return Arrival::Uncounted;
         }
         let place = &mut self.recent[usize::from(header.sequence) % REMEMBERED];
-        if *place == header {
+        if *place == (port, header) {
             return Arrival::Duplicate;
         }
-        *place = header;
+        *place = (port, header);
         let Some(seen) = &mut self.seen else {
             self.seen = Some(Seen { first: header.sequence, span: 1, distinct: 1 });
             return Arrival::New;
@@ -70,7 +71,7 @@ impl Sequence {
 impl Seen {
     /// What two lanes of one device have seen together. The adapter has one count for all, so the lane that is furthest knows best how many
     /// there were.
-    pub(super) fn join(self, other: Self) -> Self {
+    pub(crate) fn join(self, other: Self) -> Self {
         let (near, far) = if self.span < other.span { (self, other) } else { (other, self) };
         // Lanes begin within a few datagrams of each other, before or behind.
         let begins = i64::from(near.first.wrapping_sub(far.first) as i16);
@@ -84,7 +85,7 @@ impl Seen {
     }
 
     /// Numbers that did not come.
-    pub(super) fn lost(self) -> u64 {
+    pub(crate) fn lost(self) -> u64 {
         self.span.saturating_sub(self.distinct)
     }
 }
