@@ -135,6 +135,22 @@ class Dump:
     def finish(self) -> tuple[int, int, int, int]:
         """Ends the copy; frames read, shown, malformed, and of other kinds."""
 
+class CaptureReader:
+    """A capture that is read, to be summed up."""
+
+    def __init__(self, path: str, filter: Sequence[str]) -> None:
+        """Opens a file. Raises ValueError for a wrong filter or a file that is no capture, OSError."""
+    def step(self) -> bool:
+        """Reads on; true while there is more."""
+    @property
+    def fraction(self) -> float | None:
+        """How much of the file has been read; None where its length is not known."""
+    def summary(self) -> str:
+        """The summary as a JSON document, tlplab/capture/1."""
+    def points(self) -> Table:
+        """What happened when, a row for each TLP: time_ns, direction, kind (0 read, 1 write, 2 completion with data,
+        3 without, 4 other), tag, bytes, outstanding, latency_ns."""
+
 def dump_filters() -> list[tuple[str, str]]:
     """The keys and words of filters, with their meanings."""
 

@@ -1,10 +1,12 @@
-//! Captures: shown as lines.
+//! Captures: shown as lines, and summed up.
 
+use crate::table::{Columns, Table};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use tlplab_bridge::Error;
-use tlplab_bridge::capture::dump::{self, Filter, Options, TimeStyle};
+use tlplab_bridge::capture::dump::{self, Filter, Loading, Options, TimeStyle};
+use tlplab_bridge::capture::{Capture, summary};
 
 /// A capture on its way to lines.
 #[pyclass(frozen, module = "tlplab._core")]
@@ -56,6 +58,70 @@ impl Dump {
         let counts = py.detach(|| dump.finish()).map_err(|error| failure(&error))?;
         Ok((counts.frames, counts.shown, counts.malformed, counts.others))
     }
+}
+
+/// A capture that is read, to be summed up.
+#[pyclass(frozen, module = "tlplab._core")]
+pub(crate) struct CaptureReader {
+    /// `None` when all is read.
+    inner: Mutex<Option<Loading>>,
+    capture: OnceLock<Capture>,
+}
+
+#[pymethods]
+impl CaptureReader {
+    #[new]
+    fn new(py: Python<'_>, path: &str, filter: Vec<String>) -> PyResult<Self> {
+        let filter = Filter::parse(&filter).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let loading = py.detach(|| Loading::new(path, filter)).map_err(|error| failure(&error))?;
+        Ok(Self { inner: Mutex::new(Some(loading)), capture: OnceLock::new() })
+    }
+
+    /// Reads on; true while there is more. `fraction` tells how much was read.
+    fn step(&self, py: Python<'_>) -> PyResult<bool> {
+        py.detach(|| {
+            let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(loading) = inner.as_mut() else { return Ok(false) };
+            if loading.step().map_err(|error| failure(&error))? {
+                return Ok(true);
+            }
+            if let Some(loading) = inner.take() {
+                self.capture.get_or_init(|| loading.finish());
+            }
+            Ok(false)
+        })
+    }
+
+    #[getter]
+    fn fraction(&self) -> Option<f64> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.as_ref().map_or(Some(1.0), Loading::fraction)
+    }
+
+    /// The summary as a JSON document.
+    fn summary(&self, py: Python<'_>) -> PyResult<String> {
+        let capture = self.capture.get().ok_or_else(unread)?;
+        Ok(py.detach(|| summary::summary(capture).to_json()))
+    }
+
+    /// What happened when, a row for each TLP.
+    fn points(&self, py: Python<'_>) -> PyResult<Table> {
+        let capture = self.capture.get().ok_or_else(unread)?;
+        let points = py.detach(|| summary::points::points(capture));
+        let mut columns = Columns::default();
+        columns.floats("time_ns", points.time_ns);
+        columns.integers("direction", points.direction);
+        columns.integers("kind", points.kind);
+        columns.integers("tag", points.tag);
+        columns.integers("bytes", points.bytes);
+        columns.integers("outstanding", points.outstanding);
+        columns.floats("latency_ns", points.latency_ns);
+        columns.finish()
+    }
+}
+
+fn unread() -> PyErr {
+    PyRuntimeError::new_err("it is not read yet")
 }
 
 /// The keys of filters and the words that are tests alone, with their meanings.

@@ -5,7 +5,7 @@
 //! * [`simulation`]: a run, stepped from Python
 //! * [`outline`]: an experiment read and checked, as data
 //! * [`bench`]: benchmarks, on a target
-//! * [`capture`]: captures shown as lines
+//! * [`capture`]: captures shown as lines, and summed up
 //! * [`catalog`]: what experiments can name, their schema
 //! * [`model`]: the closed forms over numpy arrays; [`table`]: the columns that come out, as Arrow or numpy
 //! * [`files`]: the files that an experiment names
@@ -42,7 +42,7 @@ mod _core {
     #[pymodule_export]
     use super::bench::{Bench, BenchRecorder, bench_columns, bench_devices, check_case};
     #[pymodule_export]
-    use super::capture::{Dump, dump_filters};
+    use super::capture::{CaptureReader, Dump, dump_filters};
     #[pymodule_export]
     use super::catalog::{duration_fs, hosts, models, rate, reference, schema, size};
     #[pymodule_export]

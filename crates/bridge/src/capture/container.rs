@@ -111,7 +111,7 @@ enum Container {
 impl<R: Read> Reader<R> {
     /// Looks at the beginning of `input`. `Ok(Err(input))`, with what was read of it: it is neither pcap nor pcapng.
     pub(super) fn new(input: R) -> Result<Result<Self, Input<R>>, Stop> {
-        let mut input = Input { source: input, buffer: Vec::new(), start: 0, ended: false };
+        let mut input = Input { source: input, buffer: Vec::new(), start: 0, read: 0, ended: false };
         input.fill(24)?;
         let container = match sniff(input.ahead()) {
             None => return Ok(Err(input)),
@@ -130,6 +130,11 @@ impl<R: Read> Reader<R> {
             },
         };
         Ok(Ok(Self { input, container, frames: 0, ended: false }))
+    }
+
+    /// Bytes of the file that have been read.
+    pub(super) fn position(&self) -> u64 {
+        self.input.read
     }
 
     /// The format of the file.
@@ -192,6 +197,8 @@ pub(super) struct Input<R> {
     buffer: Vec<u8>,
     /// Up to here the buffer has been used.
     start: usize,
+    /// Bytes read so far.
+    read: u64,
     ended: bool,
 }
 
@@ -215,7 +222,9 @@ impl<R: Read> Input<R> {
                 other => other.map(Some),
             };
             self.buffer.truncate(have + got.as_ref().ok().and_then(|got| *got).unwrap_or(0));
-            self.ended = got? == Some(0);
+            let got = got?;
+            self.read += got.unwrap_or(0) as u64;
+            self.ended = got == Some(0);
         }
         Ok(self.ahead().len() >= bytes)
     }

@@ -122,9 +122,9 @@ pub(super) fn decode<'a>(frame: &Frame<'a>) -> Decoded<'a> {
 fn what(content: Content<'_>) -> Result<What<'_>, Reason> {
     match content {
         Content::Other => Ok(What::Other),
-        Content::Control { channel, kept, length } => Control::parse(channel, kept, length)
-            .map(What::Control)
-            .ok_or(Reason::Control { channel: channel.name(), datagram: length }),
+        Content::Control { channel, kept, length } => {
+            Control::parse(channel, kept, length).map(What::Control).map_err(Reason::Control)
+        }
         Content::Tlp { header, kept, length } => tlp(header, kept, length).map(What::Tlp),
     }
 }

@@ -3,7 +3,10 @@
 //! [`read`] takes pcap (microseconds or nanoseconds, either byte order), pcapng (any resolution, also what
 //! [`crate::pcapng::Writer`] writes) and the [trace table](table), and gives a [`Capture`]: every TLP with its time and
 //! direction, and for every frame that is none the reason. [`requests`] takes from it what a workload replays,
-//! [`Statistics`] what the requester got in reply.
+//! [`Statistics`] what the requester got in reply, [`mod@summary`] all that is to be said about it. [`dump`] shows frames as lines.
+//!
+//! On the way from bytes to meaning: `container` (files), `frame` (Ethernet to UDP), `decode` (what it carries), `matching` (which
+//! completion answers which request).
 //!
 //! A malformed frame is reported with its number and never ends the reading; a damaged file is read up to the damage.
 
@@ -16,6 +19,7 @@ mod frame;
 mod matching;
 mod problem;
 mod requests;
+pub mod summary;
 pub mod table;
 
 pub use control::{Channel, Control};
@@ -221,11 +225,21 @@ struct Collector {
     /// Absolute time of each record, in femtoseconds.
     times: Vec<i128>,
     directions: Directions,
+    keep_payloads: bool,
 }
 
 impl Collector {
+    fn without_payloads(format: Format) -> Self {
+        Self { keep_payloads: false, ..Self::new(format) }
+    }
+
     fn new(format: Format) -> Self {
-        Self { capture: Capture::new(format), times: Vec::new(), directions: Directions::default() }
+        Self {
+            capture: Capture::new(format),
+            times: Vec::new(),
+            directions: Directions::default(),
+            keep_payloads: true,
+        }
     }
 
     fn frame(&mut self, decoded: &Decoded<'_>) {
@@ -252,17 +266,18 @@ impl Collector {
 
     fn tlp(&mut self, tlp: &Tlp<'_>, endpoints: Option<Endpoints>) -> Unit {
         let at = self.capture.payloads.len();
-        self.capture.payloads.extend_from_slice(tlp.payload);
+        let payload = if self.keep_payloads { tlp.payload } else { &[] };
+        self.capture.payloads.extend_from_slice(payload);
         Unit::Tlp {
             repr: tlp.repr,
             header: tlp.header,
             port: endpoints.map_or(0, |ends| ends.port),
-            payload: (at, tlp.payload.len() as u16),
+            payload: (at, payload.len() as u16),
         }
     }
 
     fn finish(self) -> Capture {
-        let Self { mut capture, times, directions } = self;
+        let Self { mut capture, times, directions, .. } = self;
         capture.directions = directions.all;
         let start = times.iter().copied().min().unwrap_or(0);
         capture.start_fs = start;

@@ -59,13 +59,8 @@ pub enum Reason {
         /// Length of the UDP payload.
         datagram: usize,
     },
-    /// On a port of configuration space, messages or registers, but too short, or cut, to be one of theirs.
-    Control {
-        /// Which of them.
-        channel: &'static str,
-        /// Length of the UDP payload.
-        datagram: usize,
-    },
+    /// On a port of configuration space, messages or registers, but none of their datagrams.
+    Control(tlplab_wire::Error),
     /// NetTLP, but its payload is no valid TLP.
     Tlp(tlplab_wire::Error),
     /// The header of a TLP, of which not all was captured, and the datagram disagree on its length.
@@ -123,9 +118,7 @@ impl fmt::Display for Reason {
             Self::TooShort { datagram } => {
                 write!(f, "the datagram has {datagram} bytes; the NetTLP header and the smallest TLP take 18")
             }
-            Self::Control { channel, datagram } => {
-                write!(f, "a {channel} datagram has other lengths than the {datagram} bytes of this one")
-            }
+            Self::Control(error) => write!(f, "no access to the adapter: {error}"),
             Self::Tlp(error) => write!(f, "not a TLP: {error}"),
             Self::TlpLength { header, datagram } => {
                 write!(f, "the TLP header says {header} bytes, the datagram holds {datagram}")

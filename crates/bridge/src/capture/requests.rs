@@ -48,7 +48,8 @@ pub struct TraceRequest {
     pub frame: u64,
 }
 
-fn request(repr: &Repr) -> Option<(Operation, TransactionId, u64, u32)> {
+/// What a memory request does, its requester and tag, its first byte and how many it is about.
+pub(super) fn request(repr: &Repr) -> Option<(Operation, TransactionId, u64, u32)> {
     let (operation, id, span) = match repr.kind() {
         Kind::MemRead { id, span, .. } => (Operation::Read, id, span),
         Kind::MemWrite { id, span } | Kind::DeferrableMemWrite { id, span } => (Operation::Write, id, span),
@@ -195,7 +196,7 @@ pub fn statistics(capture: &Capture) -> Statistics {
 }
 
 /// For each direction, the one that leads back.
-fn reverse(capture: &Capture) -> Vec<Option<u16>> {
+pub(super) fn reverse(capture: &Capture) -> Vec<Option<u16>> {
     let all = &capture.directions;
     all.iter()
         .map(|d| all.iter().position(|r| r.from == d.to && r.to == d.from))

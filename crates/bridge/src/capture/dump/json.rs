@@ -220,25 +220,33 @@ pub(super) fn dllp(repr: &dllp::Repr) -> Value {
 }
 
 fn control(control: &Control) -> Value {
-    let (channel, operation) = (control.channel().name(), control.operation());
+    let mut map = Map::new();
+    let mut put = |key: &str, value: Value| map.insert(key.to_owned(), value);
+    put("channel", control.channel().name().into());
+    put("operation", control.operation().into());
     match *control {
-        Control::Config { command, mask, register, data } => json!({
-            "channel": channel, "operation": operation, "command": command, "mask": mask, "register": register,
-            "data": data,
-        }),
-        Control::Register { opcode, register, data } => json!({
-            "channel": channel, "operation": operation, "opcode": opcode, "register": register, "data": data,
-        }),
-        Control::Ask(code) => json!({"channel": channel, "operation": operation, "code": code}),
+        Control::Config(access) => {
+            put("mask", access.enables().into());
+            put("register", access.register().into());
+            put("data", access.data.into());
+        }
+        Control::Register(access) => {
+            put("register", (access.register as u8).into());
+            put("data", access.data.into());
+        }
+        Control::Ask(request) => {
+            put("code", (request as i32).into());
+        }
         Control::Bar4(address) => {
-            json!({"channel": channel, "operation": operation, "bar4": format!("{address:#x}")})
+            put("bar4", format!("{address:#x}").into());
         }
         Control::DeviceId(id) => {
-            json!({"channel": channel, "operation": operation, "device_id": id.to_string()})
+            put("device_id", id.to_string().into());
         }
-        Control::MsixTable { entries, address, data } => json!({
-            "channel": channel, "operation": operation, "entries": entries,
-            "address": format!("{address:#x}"), "data": data,
-        }),
+        Control::MsixTable(first) => {
+            put("address", format!("{:#x}", first.address).into());
+            put("data", first.data.into());
+        }
     }
+    Value::Object(map)
 }

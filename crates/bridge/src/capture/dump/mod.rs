@@ -6,9 +6,11 @@
 mod filter;
 mod json;
 mod line;
+mod loading;
 mod stamp;
 
 pub use filter::{Filter, FilterError, KEYS, WORDS};
+pub use loading::Loading;
 pub use stamp::TimeStyle;
 
 use super::container::{Item, Reader};
@@ -69,11 +71,7 @@ impl Dump {
     /// The file cannot be read, is no pcap or pcapng, or the copy cannot be written.
     pub fn file(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
         let path = path.as_ref();
-        let reader = Reader::new(super::open(path)?).map_err(|stop| stop.in_file(path))?;
-        let source = reader.map_err(|_| {
-            let wanted = "pcap and pcapng can be shown";
-            Error::content(String::new(), "it is no capture", wanted).in_file(path)
-        })?;
+        let source = reader(super::open(path)?, path)?;
         Ok(Self { path: path.into(), source, printer: Printer::new(options)? })
     }
 
@@ -106,6 +104,14 @@ impl Dump {
     pub fn finish(self) -> Result<Counts, Error> {
         self.printer.finish()
     }
+}
+
+/// Begins to read the capture at `path`.
+fn reader<R: Read>(input: R, path: &Path) -> Result<Reader<R>, Error> {
+    let reader = Reader::new(input).map_err(|stop| stop.in_file(path))?;
+    reader.map_err(|_| {
+        Error::content(String::new(), "it is no capture", "pcap and pcapng can be shown").in_file(path)
+    })
 }
 
 /// From frames to lines.
