@@ -1,13 +1,15 @@
-//! The captures of the NetTLP paper (https://github.com/NetTLP/captured), where `TLPLAB_CAPTURES` names a folder that has them.
+//! The captures of the NetTLP paper (https://github.com/NetTLP/captured), where `TLPLAB_DATA` names a folder with them in `captures`.
 
 use std::path::PathBuf;
+use tlplab_bridge::capture::summary::{Flow, Pieces, summary};
 use tlplab_bridge::capture::{self, Capture, Operation};
 use tlplab_units::Duration;
 
 fn captures() -> Option<PathBuf> {
-    let folder = std::env::var_os("TLPLAB_CAPTURES").map(PathBuf::from);
+    let folder = std::env::var_os("TLPLAB_DATA").map(|data| PathBuf::from(data).join("captures"));
+    let folder = folder.filter(|folder| folder.is_dir());
     if folder.is_none() {
-        println!("skipped: TLPLAB_CAPTURES does not name a folder with the captures of the NetTLP paper");
+        println!("skipped: TLPLAB_DATA does not name a folder with the captures of the NetTLP paper");
     }
     folder
 }
@@ -88,4 +90,63 @@ fn a_request_is_seen_once_on_each_link_it_crosses() {
     };
     assert_eq!((lengths(0), lengths(1)), (vec![512], vec![64; 8]));
     assert_eq!(capture::busiest_direction(&capture), Some(1));
+}
+
+/// The direction in which requests that are answered, or else any requests, travel.
+fn asking(folder: &std::path::Path, name: &str) -> Flow {
+    let flows = summary(&read(folder, name)).directions;
+    flows.into_iter().max_by_key(|flow| (flow.tags.len(), flow.sizes.len())).expect("a direction")
+}
+
+/// Requests (bytes, how many), lowest and highest tag, the most that wait.
+type Observed = (&'static [(Operation, u32, u64)], Option<(u16, u16)>, u32);
+
+/// §6.1.2 of the paper: figure 14.
+#[test]
+fn the_observations_of_the_paper_come_out() {
+    use Operation::{Read, Write};
+    let Some(folder) = captures() else { return };
+    let cases: [(&str, Observed); 6] = [
+        ("x520-1024B-32pkt", (&[(Read, 512, 64)], Some((0, 15)), 16)),
+        ("x520-1500B-16pkt", (&[(Read, 476, 16), (Read, 512, 32)], Some((0, 15)), 9)),
+        ("x520-64B-32pkt", (&[(Read, 64, 32)], Some((0, 15)), 15)),
+        ("p4600-write-32blk", (&[(Read, 512, 32)], Some((0, 15)), 16)),
+        ("p4600-read-32blk", (&[(Write, 256, 64)], None, 0)),
+        ("pm1725-write-4blk", (&[(Read, 512, 32)], Some((0, 63)), 32)),
+    ];
+    for (name, (sizes, tags, outstanding)) in cases {
+        let flow = asking(&folder, name);
+        let found: Vec<_> = flow.sizes.iter().map(|(&(op, bytes), &count)| (op, bytes, count)).collect();
+        assert_eq!(found, sizes, "{name}");
+        let ends = flow.tags.keys().next().zip(flow.tags.keys().last());
+        assert_eq!(ends.map(|(first, last)| (first.value(), last.value())), tags, "{name}");
+        assert_eq!((flow.max_outstanding, flow.unanswered), (outstanding, 0), "{name}");
+        assert_eq!((flow.sequences.missing, flow.sequences.duplicates), (0, 0), "{name}");
+    }
+}
+
+/// §6.1.1: figure 13.
+#[test]
+fn a_switch_passes_what_a_root_complex_splits() {
+    let Some(folder) = captures() else { return };
+    let some = |count, bytes| Pieces { count, bytes, mixed: false };
+    for (name, unmodified, requests, behind) in [
+        ("mrd-512byte-plx", true, some(1, 512), some(2, 256)),
+        ("mrd-512byte-rc", false, some(8, 64), some(8, 64)),
+    ] {
+        let found = summary(&read(&folder, name));
+        let [crossing] = &found.crossings[..] else { panic!("{name}: {:?}", found.crossings) };
+        let [(passage, 1)] = crossing.passages.iter().map(|(p, n)| (*p, *n)).collect::<Vec<_>>()[..] else {
+            panic!("{name}: {:?}", crossing.passages)
+        };
+        assert_eq!(
+            (passage.operation, passage.bytes, passage.unmodified),
+            (Operation::Read, 512, unmodified)
+        );
+        assert_eq!((passage.requests, passage.completions_behind), (requests, behind), "{name}");
+        assert_eq!(passage.completions_before, some(2, 256), "{name}");
+        // Both adapters have the same addresses.
+        let adapters: Vec<u32> = found.directions.iter().map(|flow| flow.sequences.adapters).collect();
+        assert_eq!(adapters, [0, 2], "{name}");
+    }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,9 @@ from pathlib import Path
 import click
 
 from tlplab import _core
-from tlplab.outputs import check_outputs
+from tlplab.nettlp import capture, capture_plot
+from tlplab.outputs import check_outputs, write_text
+from tlplab.plotting import check_ending, write_figure
 
 INTERRUPTED = 130
 
@@ -27,7 +30,9 @@ def filter_help() -> str:
 @click.option("-t", "times", count=True, help="Times as tcpdump: -t none, -tt epoch, -ttt delta, -tttt date.")
 @click.option("-v", "verbose", is_flag=True, help="Sequence number, time stamp, VLAN and data, too.")
 @click.option("-w", "--pcap", "copy", metavar="FILE", help="Write the frames shown to FILE (pcapng).")
-@click.option("--json", "json_file", metavar="FILE|-", help="Write a line of JSON for each frame.")
+@click.option("--json", "json_file", metavar="FILE|-", help="Write a line of JSON for each frame, or the summary.")
+@click.option("--summary", "summed", is_flag=True, help="Sizes, tags, latency, what was split, what is malformed.")
+@click.option("--plot", metavar="FILE", help="Tags and waiting requests over time, as .png, .svg or .pdf.")
 def dump_command(
     source: str,
     filters: Sequence[str],
@@ -36,6 +41,8 @@ def dump_command(
     verbose: bool,
     copy: str | None,
     json_file: str | None,
+    summed: bool,
+    plot: str | None,
 ) -> int:
     """Show the TLPs of a capture, one a line, as the tcpdump of the NetTLP paper does.
 
@@ -49,10 +56,17 @@ def dump_command(
       tlplab dump capture.pcap type=MRd tag=0-15 requester=1b:00
       tlplab dump capture.pcap 'errors or address=0xa0000000+4096' -ttt
       tlplab dump capture.pcap --json -
+      tlplab dump capture.pcap --summary --plot out/tags.png
     """
-    check_outputs({"-w": copy, "--json": json_file}, to_stdout={"--json"}, inputs={"the capture": source})
+    outputs = {"-w": copy, "--json": json_file, "--plot": plot}
+    check_outputs(outputs, to_stdout={"--json"}, inputs={"the capture": source})
     if source != "-" and not Path(source).exists():
         raise click.BadParameter(f"there is neither a file nor an interface {source}", param_hint="FILE|INTERFACE")
+    if summed or plot is not None:
+        if copy is not None or count is not None:
+            raise click.UsageError("-w and -c are for lines, --summary and --plot for all of a file")
+        sum_up(source, filters, json_file, plot)
+        return 0
     try:
         dump = _core.Dump(
             source,
@@ -78,3 +92,22 @@ def show(dump: _core.Dump, output: str) -> None:
         while (lines := dump.step()) is not None:
             out.write(lines)
             out.flush()
+
+
+def sum_up(source: str, filters: Sequence[str], json_file: str | None, plot: str | None) -> None:
+    """Reads all of a capture, and prints, writes or draws what it says."""
+    if plot is not None:
+        check_ending("--plot", plot)
+    try:
+        reader = capture.read(source, filters, quiet=False)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    text = reader.summary()
+    document = json.loads(text)
+    name = Path(source).name
+    if plot is not None:
+        write_figure(plot, capture_plot.figure(name, document, reader.points().to_numpy()))
+    if json_file is not None:
+        write_text(json_file, text + "\n")
+    if json_file != "-":
+        sys.stdout.write(capture.as_text(name, document))

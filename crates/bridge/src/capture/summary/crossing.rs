@@ -83,6 +83,13 @@ struct Seen {
     parts: Vec<usize>,
 }
 
+/// What was found of one crossing.
+#[derive(Default)]
+struct Found {
+    passages: BTreeMap<Passage, u64>,
+    delays: Vec<Duration>,
+}
+
 /// Finds them.
 #[derive(Default)]
 pub(super) struct Crossings {
@@ -133,17 +140,17 @@ impl Crossings {
     }
 
     pub(super) fn finish(self, directions: &[Direction]) -> Vec<Crossing> {
-        let mut found: BTreeMap<(u16, u16), (BTreeMap<Passage, u64>, Vec<Duration>)> = BTreeMap::new();
+        let mut found: BTreeMap<(u16, u16), Found> = BTreeMap::new();
         for whole in &self.seen {
             let (Some(to), Some(&first)) = (whole.passed, whole.parts.first()) else { continue };
-            let (passages, delays) = found.entry((whole.direction, to)).or_default();
-            delays.push(self.seen[first].time - whole.time);
+            let found = found.entry((whole.direction, to)).or_default();
+            found.delays.push(self.seen[first].time - whole.time);
             if let Some(passage) = self.passage(whole) {
-                *passages.entry(passage).or_default() += 1;
+                *found.passages.entry(passage).or_default() += 1;
             }
         }
         let name = |direction: u16| directions[usize::from(direction)].clone();
-        let crossing = |((before, behind), (passages, delays))| Crossing {
+        let crossing = |((before, behind), Found { passages, delays })| Crossing {
             before: name(before),
             behind: name(behind),
             delay: Percentiles::of(delays),

@@ -195,7 +195,7 @@ impl Outstanding {
     fn change(&mut self, time: Time, more: bool) {
         if self.now > 0 {
             let passed = time - self.since;
-            self.busy = self.busy + passed;
+            self.busy += passed;
             self.area += u128::from(passed.as_fs()) * u128::from(self.now);
         }
         self.since = time;
