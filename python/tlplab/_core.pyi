@@ -65,6 +65,44 @@ class AdapterService:
         """Ends the capture."""
 
 @final
+class LiveService:
+    """An experiment behind a NetTLP adapter, in wall time; the devices that are served are elsewhere."""
+
+    def __init__(
+        self,
+        experiment: str,
+        served: Sequence[tuple[str, int]],
+        local: int,
+        *,
+        overrides: Sequence[str] = (),
+        load: str | None = None,
+        seed: int | None = None,
+        transport: str = "udp",
+        interface: str | None = None,
+        spin: bool = False,
+        pcap: str | None = None,
+    ) -> None:
+        """Opens the ports of an adapter at the IPv4 address `local`, as a number; `served` are devices and their addresses.
+
+        Raises ExperimentError, ValueError for what cannot be served, RunError if the network refuses, OSError for files.
+        """
+
+    def serve(self, seconds: float) -> str | None:
+        """Serves for so long; why the run has ended, if it has. Raises RunError if it failed."""
+
+    def absent(self) -> list[str]:
+        """The devices that nobody has heard of yet."""
+
+    def lag(self) -> tuple[float, float, int]:
+        """How far simulated time is behind the wall clock, and was at most, in nanoseconds; how often it was more than 1 ms."""
+
+    def report(self) -> str:
+        """What is served and has been counted, as JSON."""
+
+    def finish(self, stopped_by: str | None) -> str:
+        """Ends the capture; the result document, JSON."""
+
+@final
 class Simulation:
     """A fabric that was built from an experiment file, and its run."""
 

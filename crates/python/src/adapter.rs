@@ -15,12 +15,10 @@ use tlplab_nettlp::adapter::{
 };
 use tlplab_units::Bdf;
 
-type AnyHost = Box<dyn Host + Send>;
-
 /// An adapter that serves devices.
 #[pyclass(frozen)]
 pub(crate) struct AdapterService {
-    server: Mutex<AdapterServer<AnyHost>>,
+    server: Mutex<AdapterServer<MemoryHost>>,
     capture: Option<Capture>,
 }
 
@@ -59,17 +57,17 @@ impl AdapterService {
         if let Some(per_second) = rate {
             config.rate = RateLimit { per_second, ..config.rate };
         }
-        let kind = transport.parse().map_err(|failure| Failure::Network(failure).raise(py))?;
-        let network = Network { kind, local: local.into(), interface };
         let latency = tlplab_units::Duration::from_fs(latency_fs);
-        let opened = py.detach(|| {
+        let loaded = py.detach(|| {
             let mut host = MemoryHost::new(memory).with_latency(latency);
             for (path, address) in &images {
                 memory_image::load(&mut host, path, *address)?;
             }
-            Self::open(config, Box::new(host), &network, spin, pcap)
+            Ok(host)
         });
-        opened.map_err(|failure| failure.raise(py))
+        let host = loaded.map_err(|failure: Failure| failure.raise(py))?;
+        let (server, capture) = open(py, config, host, Sockets { transport, interface, spin, pcap })?;
+        Ok(Self { server: Mutex::new(server), capture })
     }
 
     /// Serves for so many seconds.
@@ -80,32 +78,7 @@ impl AdapterService {
 
     /// What it serves and what it has counted, as JSON.
     fn report(&self) -> String {
-        let server = self.lock();
-        let adapter = server.adapter();
-        let devices = adapter.devices().enumerate().map(|(number, device)| {
-            let bars = device.bars.iter().enumerate().filter_map(|(bar, window)| {
-                let window = (*window)?;
-                Some(json!({ "bar": bar, "base": window.base, "size": window.size }))
-            });
-            let counters = adapter.device_counters(number).unwrap_or_default();
-            let counters: Map<String, Value> =
-                counters.rows().into_iter().map(|(name, count)| (name.into(), count.into())).collect();
-            json!({
-                "peer": device.peer.to_string(),
-                "bdf": device.bdf.to_string(),
-                "ids": [device.ids.0, device.ids.1],
-                "bars": bars.collect::<Vec<_>>(),
-                "counters": counters,
-            })
-        });
-        let totals = adapter.counters();
-        let report = json!({
-            "local": adapter.config().local.to_string(),
-            "devices": devices.collect::<Vec<_>>(),
-            "foreign": totals.foreign,
-            "other_ports": totals.other_ports,
-        });
-        report.to_string()
+        report(self.lock().adapter())
     }
 
     /// Ends the capture, if there is one.
@@ -142,14 +115,53 @@ impl Failure {
     }
 }
 
-impl AdapterService {
-    fn open(
-        config: AdapterConfig,
-        host: AnyHost,
-        network: &Network,
-        spin: bool,
-        pcap: Option<PathBuf>,
-    ) -> Result<Self, Failure> {
+/// What an adapter serves and has counted, as JSON.
+pub(crate) fn report<H: Host>(adapter: &Adapter<H>) -> String {
+    let devices = adapter.devices().enumerate().map(|(number, device)| {
+        let bars = device.bars.iter().enumerate().filter_map(|(bar, window)| {
+            let window = (*window)?;
+            Some(json!({ "bar": bar, "base": window.base, "size": window.size }))
+        });
+        let counters = adapter.device_counters(number).unwrap_or_default();
+        let counters: Map<String, Value> =
+            counters.rows().into_iter().map(|(name, count)| (name.into(), count.into())).collect();
+        json!({
+            "peer": device.peer.to_string(),
+            "bdf": device.bdf.to_string(),
+            "ids": [device.ids.0, device.ids.1],
+            "bars": bars.collect::<Vec<_>>(),
+            "counters": counters,
+        })
+    });
+    let totals = adapter.counters();
+    let report = json!({
+        "local": adapter.config().local.to_string(),
+        "devices": devices.collect::<Vec<_>>(),
+        "foreign": totals.foreign,
+        "other_ports": totals.other_ports,
+    });
+    report.to_string()
+}
+
+/// How an adapter stands in its network.
+pub(crate) struct Sockets<'a> {
+    pub(crate) transport: &'a str,
+    pub(crate) interface: Option<String>,
+    pub(crate) spin: bool,
+    pub(crate) pcap: Option<PathBuf>,
+}
+
+/// Puts an adapter on its ports.
+pub(crate) fn open<H: Host + Send>(
+    py: Python<'_>,
+    config: AdapterConfig,
+    host: H,
+    sockets: Sockets<'_>,
+) -> PyResult<(AdapterServer<H>, Option<Capture>)> {
+    let Sockets { transport, interface, spin, pcap } = sockets;
+    let kind = transport.parse().map_err(|failure| Failure::Network(failure).raise(py))?;
+    let network = Network { kind, local: config.local, interface };
+    py.detach(|| {
         let (peers, mps) = (config.devices.iter().map(|device| device.peer).collect(), config.mps);
         let adapter = Adapter::new(config, host).map_err(Failure::Adapter)?;
         let opened = network.open_for(adapter_ports().collect(), peers, mps.bytes() as usize);
@@ -159,10 +171,13 @@ impl AdapterService {
             transport = Box::new(Recorded::new(transport, network.local, capture.clone()));
         }
         let wait = if spin { Wait::Spin } else { Wait::Sleep };
-        Ok(Self { server: Mutex::new(AdapterServer::new(adapter, transport, wait)), capture })
-    }
+        Ok((AdapterServer::new(adapter, transport, wait), capture))
+    })
+    .map_err(|failure: Failure| failure.raise(py))
+}
 
-    fn lock(&self) -> MutexGuard<'_, AdapterServer<AnyHost>> {
+impl AdapterService {
+    fn lock(&self) -> MutexGuard<'_, AdapterServer<MemoryHost>> {
         self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

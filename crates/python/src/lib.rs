@@ -26,6 +26,7 @@ mod driver;
 mod error;
 mod files;
 mod identity;
+mod live;
 mod model;
 mod outline;
 mod party;
@@ -51,6 +52,8 @@ mod _core {
     use super::files::write_text;
     #[pymodule_export]
     use super::identity::check_device;
+    #[pymodule_export]
+    use super::live::LiveService;
     #[pymodule_export]
     use super::model::{model_bandwidth, model_in_flight, model_loopback, model_nic, nic_title, nics};
     #[pymodule_export]

@@ -41,10 +41,17 @@ struct State {
 
 /// The `DeviceParty` and `DriverParty` objects of a device, and what it says of itself.
 #[derive(Default)]
-struct Objects {
+pub(crate) struct Objects {
     device: Option<Py<PyAny>>,
     identity: Option<OutsideDevice>,
     driver: Option<Py<PyAny>>,
+}
+
+impl Objects {
+    /// What the device says of itself, if it is in Python.
+    pub(crate) fn identity(&self) -> Option<OutsideDevice> {
+        self.identity.clone()
+    }
 }
 
 #[pymethods]
@@ -68,8 +75,7 @@ impl Simulation {
         let experiment = outline::parse(py, path, text, &options)?;
         let mut inputs = Inputs { traces: read_traces(py, &experiment)?, ..Inputs::default() };
         let parties = load_objects(py, &experiment, objects)?;
-        let identities =
-            parties.iter().filter_map(|(name, party)| Some((name.clone(), party.identity.clone()?)));
+        let identities = parties.iter().filter_map(|(name, party)| Some((name.clone(), party.identity()?)));
         inputs.outside = identities.collect();
         let recorder = record(&experiment, trace, pcap)?;
         inputs.probe = recorder.as_ref().map(recorder::Recorder::probe);
@@ -171,7 +177,7 @@ impl State {
     }
 }
 
-fn read_traces(
+pub(crate) fn read_traces(
     py: Python<'_>,
     experiment: &Experiment,
 ) -> PyResult<BTreeMap<String, Vec<tlplab_device::Record>>> {
@@ -187,7 +193,7 @@ fn read_traces(
 }
 
 /// The Python objects of each device: those given, or those that its files hold.
-fn load_objects(
+pub(crate) fn load_objects(
     py: Python<'_>,
     experiment: &Experiment,
     given: Option<&Bound<'_, PyDict>>,
@@ -247,7 +253,7 @@ fn record(
 }
 
 /// Gives each party its place in the fabric.
-fn place(
+pub(crate) fn place(
     py: Python<'_>,
     run: &mut Run,
     parties: BTreeMap<String, Objects>,

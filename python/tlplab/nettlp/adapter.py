@@ -18,6 +18,7 @@ from tlplab import _core
 from tlplab import quantities as q
 from tlplab.model_options import SIZE
 from tlplab.nettlp.end import ADAPTER_ADDRESS, address_of, bdf_of, check_remote, number_of
+from tlplab.nettlp.live import Served, check_options, serve_experiment, served_of
 from tlplab.outputs import check_outputs, write_text
 from tlplab.sheet import NOTHING, Column, Sheet
 from tlplab.summary import console_for
@@ -134,6 +135,9 @@ def latency_of(_context: click.Context, parameter: click.Parameter, given: str) 
 def adapter_options(command: Command) -> Command:
     """The options of `tlplab adapter`."""
     for decorate in reversed((
+        click.argument("experiment", metavar="[EXPERIMENT.toml]", required=False),
+        click.option("--serve", "served", metavar="DEVICE=IP", multiple=True, callback=served_of, help="This device of the experiment is elsewhere, at IP. May be given again."),
+        click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key of the experiment, as for tlplab run."),
         click.option("-l", "--local", metavar="IP", default=ADAPTER_ADDRESS, show_default=True, callback=address_of, help="The adapter's address."),
         click.option("--peer", "peers", metavar="IP[=BB:DD.F]", multiple=True, callback=peers_of, help="A device: its address, and the ID under which it issues requests. May be given again.  [default: 127.0.0.1=1b:00.0]"),
         click.option("--memory", metavar="SIZE", default="1GiB", show_default=True, callback=SIZE, help="Size of the host's memory, which takes space only where it is written."),
@@ -159,7 +163,7 @@ def adapter_options(command: Command) -> Command:
 @click.command("adapter")
 @adapter_options
 def adapter_command(
-    local: str, peers: list[Peer], images: list[tuple[str, int]], allow_remote: bool, seconds: float | None,
+    experiment: str | None, served: list[Served], overrides: Sequence[str], local: str, peers: list[Peer], images: list[tuple[str, int]], allow_remote: bool, seconds: float | None,
     pcap: str | None, json_file: str | None, quiet: bool, **options: Any,
 ) -> int:  # fmt: skip
     """Serve NetTLP devices: do in software what the FPGA card does, with memory behind it.
@@ -169,18 +173,28 @@ def adapter_command(
     registers (0x5002) and the MSI-X table (12287). It serves until Ctrl-C; a second device on this machine needs an
     address of its own.
 
+    With an experiment its host is behind the card instead: its drivers run on the simulated host in wall time, and the
+    devices that --serve names are other processes (tlplab device). Time begins when all of them are there.
+
     \b
     Examples:
       tlplab adapter --seconds 1
       tlplab adapter --memory 4GiB --load-memory image.bin@0x100000 --pcap out/seen.pcapng
       tlplab adapter --peer 127.0.0.1=1b:00.0 --peer 127.0.0.3=1c:00.0 --p2p root-complex
+      tlplab adapter examples/python/copier.toml --serve copier=127.0.0.1
     """
-    check_remote(local, *(peer.address for peer in peers), allowed=allow_remote)
+    check_options(experiment, served)
+    elsewhere = [one.address for one in served] or [peer.address for peer in peers]
+    check_remote(local, *elsewhere, allowed=allow_remote)
     check_outputs(
         {"--json": json_file, "--pcap": pcap},
         to_stdout={"--json"},
         inputs={f"--load-memory {path}": path for path, _ in images},
     )
+    if experiment is not None:
+        return serve_experiment(
+            experiment, overrides, served, local, seconds=seconds, pcap=pcap, json_file=json_file, quiet=quiet, options=options,
+        )  # fmt: skip
     service = open_service(local, peers, images, pcap, options)
     out = console_for(sys.stderr if json_file == "-" else sys.stdout)
     if not quiet:

@@ -32,14 +32,27 @@ impl<H: Host> AdapterServer<H> {
         &self.driven.engine
     }
 
+    /// The adapter.
+    pub fn adapter_mut(&mut self) -> &mut Adapter<H> {
+        &mut self.driven.engine
+    }
+
     /// Serves for as long as `wall`.
     ///
     /// # Errors
     /// The transport does not work any more.
     pub fn serve(&mut self, wall: Duration) -> Result<(), Error> {
+        self.serve_until(wall, |_| false)
+    }
+
+    /// Serves for as long as `wall`, or until `over` says so.
+    ///
+    /// # Errors
+    /// The transport does not work any more.
+    pub fn serve_until(&mut self, wall: Duration, over: impl Fn(&Adapter<H>) -> bool) -> Result<(), Error> {
         let end = Instant::now() + wall;
         self.driven.transmit()?;
-        while Instant::now() < end {
+        while Instant::now() < end && !over(&self.driven.engine) {
             match self.wait {
                 Wait::Spin => self.driven.turn(None)?,
                 Wait::Sleep => {

@@ -34,19 +34,50 @@ const EVENTS: u64 = 20_000;
 /// A machine in which nothing is under way looks at its timers no more often.
 const IDLE: Duration = Duration::from_us(200);
 
-/// Programs of the host that are not built in.
-pub trait Programs: Send {
-    /// A program, by its number in [`Run::drivers`], is told something; it acts with [`Fabric::inject_host`].
+/// Devices and programs of the simulated machine that are neither built in nor served.
+pub trait Residents: Send {
+    /// A device is told something; it acts with [`Fabric::inject`].
     ///
     /// # Errors
     /// What it failed with.
-    fn tell(
+    fn tell_device(
+        &mut self,
+        fabric: &mut Fabric,
+        now: Time,
+        node: NodeId,
+        event: Event,
+    ) -> Result<(), ResidentFailure>;
+
+    /// A program of the host, by its number in [`Run::drivers`], is told something; it acts with [`Fabric::inject_host`].
+    ///
+    /// # Errors
+    /// What it failed with.
+    fn tell_program(
         &mut self,
         fabric: &mut Fabric,
         now: Time,
         program: usize,
         event: HostEvent,
-    ) -> Result<(), Box<dyn Error + Send + Sync>>;
+    ) -> Result<(), ResidentFailure>;
+}
+
+/// What a resident failed with.
+pub type ResidentFailure = Box<dyn Error + Send + Sync>;
+
+/// A machine all of whose residents are built in or served.
+impl Residents for () {
+    fn tell_device(&mut self, _: &mut Fabric, _: Time, _: NodeId, _: Event) -> Result<(), ResidentFailure> {
+        Ok(())
+    }
+    fn tell_program(
+        &mut self,
+        _: &mut Fabric,
+        _: Time,
+        _: usize,
+        _: HostEvent,
+    ) -> Result<(), ResidentFailure> {
+        Ok(())
+    }
 }
 
 /// Why an experiment cannot be served.
@@ -79,9 +110,9 @@ pub enum End {
     /// It failed.
     #[error(transparent)]
     Failed(#[from] RunError),
-    /// One of its programs failed.
+    /// One of its residents failed.
     #[error("{0}")]
-    Program(Box<dyn Error + Send + Sync>),
+    Resident(ResidentFailure),
     /// [`LIFETIME`] is over.
     #[error("the simulated machine has run for 5 hours, which is all that its clock holds; start it again")]
     TooOld,
@@ -109,7 +140,7 @@ struct Served {
 /// A simulated machine as the [`Host`] of an adapter; see the [module](self).
 pub struct LiveFabric {
     run: Run,
-    programs: Option<Box<dyn Programs>>,
+    residents: Box<dyn Residents>,
     served: Vec<Served>,
     absent: BTreeSet<usize>,
     /// The wall clock when simulated time begins, in femtoseconds; it may lie before the wall clock's origin.
@@ -124,15 +155,11 @@ pub struct LiveFabric {
 }
 
 impl LiveFabric {
-    /// A machine with these devices elsewhere. `programs` handles what is not built in.
+    /// A machine with these devices elsewhere.
     ///
     /// # Errors
     /// [`ServeError`]
-    pub fn new(
-        mut run: Run,
-        served: &[String],
-        programs: Option<Box<dyn Programs>>,
-    ) -> Result<Self, ServeError> {
+    pub fn new(mut run: Run, served: &[String], residents: Box<dyn Residents>) -> Result<Self, ServeError> {
         if run.experiment().fabric.fidelity == Fidelity::LengthOnly {
             return Err(ServeError::LengthOnly);
         }
@@ -141,7 +168,7 @@ impl LiveFabric {
         Ok(Self {
             absent: (0..served.len()).collect(),
             run,
-            programs,
+            residents,
             served,
             origin: None,
             next: None,
@@ -237,16 +264,25 @@ impl LiveFabric {
     /// Tells devices and programs what the fabric has for them.
     fn hear(&mut self) {
         let Told { devices, programs } = self.run.told();
-        for (_, node, event) in devices {
-            if let Some(device) = self.served.iter().position(|served| served.node == node) {
-                self.device_event(device, event);
-            }
+        for (now, node, event) in devices {
+            let told = match self.served.iter().position(|served| served.node == node) {
+                Some(device) => {
+                    self.device_event(device, event);
+                    Ok(())
+                }
+                None => self.residents.tell_device(self.run.fabric(), now, node, event),
+            };
+            self.note_failure(told);
         }
         for (now, program, event) in programs {
-            let Some(handler) = &mut self.programs else { continue };
-            if let Err(error) = handler.tell(self.run.fabric(), now, program, event) {
-                self.end.get_or_insert(End::Program(error));
-            }
+            let told = self.residents.tell_program(self.run.fabric(), now, program, event);
+            self.note_failure(told);
+        }
+    }
+
+    fn note_failure(&mut self, told: Result<(), ResidentFailure>) {
+        if let Err(failure) = told {
+            self.end.get_or_insert(End::Resident(failure));
         }
     }
 

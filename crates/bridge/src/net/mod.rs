@@ -44,7 +44,7 @@ pub use clock::Clock;
 pub use context::{Completion, Context, Failure};
 pub use drive::{Loop, Stop, Wait, drive};
 pub use error::Error;
-pub use live_fabric::{End, LIFETIME, Lag, LiveFabric, Programs, ServeError};
+pub use live_fabric::{End, LIFETIME, Lag, LiveFabric, ResidentFailure, Residents, ServeError};
 pub use open::{Kind, Network};
 pub use packet::{Packet, PacketConfig, PacketCounters};
 pub use poller::{Poller, Ready};

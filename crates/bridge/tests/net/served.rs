@@ -76,7 +76,7 @@ fn a_copier_elsewhere_copies_as_a_simulated_one_does() {
     let mut simulated = run(COPIES, &[]);
     simulated.finish().expect("it ends");
     let served = ["dma".to_owned()];
-    let live = LiveFabric::new(run(COPIES, &served), &served, None).expect("it can be served");
+    let live = LiveFabric::new(run(COPIES, &served), &served, Box::new(())).expect("it can be served");
     let config = live.adapter_config(local, &[peer]);
     let ports = DEVICE_PORTS.chain(HOST_PORTS).chain([config_api::PORT, message_api::PORT]);
     let transport = Udp::open(local, ports, None).expect("ports");
@@ -103,7 +103,7 @@ fn a_copier_elsewhere_copies_as_a_simulated_one_does() {
 fn what_cannot_be_served_is_said() {
     let refused = |text: &str, taken: &[&str], served: &str| {
         let taken: Vec<String> = taken.iter().map(|&name| name.to_owned()).collect();
-        LiveFabric::new(run(text, &taken), &[served.to_owned()], None).err()
+        LiveFabric::new(run(text, &taken), &[served.to_owned()], Box::new(())).err()
     };
     assert_eq!(refused(COPIES, &["dma"], "dam"), Some(ServeError::NoDevice("dam".into())));
     assert_eq!(refused(COPIES, &[], "dma"), Some(ServeError::NotOutside("dma".into())));

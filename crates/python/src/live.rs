@@ -1,0 +1,159 @@
+//! An experiment behind an adapter: its devices are elsewhere, its programs, in Python too, are here.
+
+use crate::adapter::{self, Sockets};
+use crate::device::PythonDevice;
+use crate::driver::PythonDriver;
+use crate::simulation::{load_objects, place, read_traces};
+use crate::{error, outline};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tlplab_bridge::net::{AdapterServer, Capture, End, LiveFabric, ResidentFailure, Residents};
+use tlplab_device::{Event, HostEvent};
+use tlplab_experiment::Options;
+use tlplab_experiment::run::{Inputs, Run};
+use tlplab_fabric::{Fabric, NodeId};
+use tlplab_units::Time;
+
+/// Devices and drivers in Python.
+struct PythonResidents {
+    devices: Vec<PythonDevice>,
+    drivers: Vec<PythonDriver>,
+}
+
+impl Residents for PythonResidents {
+    fn tell_device(
+        &mut self,
+        fabric: &mut Fabric,
+        now: Time,
+        node: NodeId,
+        event: Event,
+    ) -> Result<(), ResidentFailure> {
+        let Some(device) = self.devices.iter_mut().find(|device| device.node() == node) else {
+            return Ok(());
+        };
+        Python::attach(|py| device.tell(py, fabric, now, event).map_err(|cause| error::party(py, cause)))?;
+        Ok(())
+    }
+
+    fn tell_program(
+        &mut self,
+        fabric: &mut Fabric,
+        now: Time,
+        program: usize,
+        event: HostEvent,
+    ) -> Result<(), ResidentFailure> {
+        let Some(driver) = self.drivers.iter_mut().find(|driver| driver.program() == program) else {
+            return Ok(());
+        };
+        Python::attach(|py| driver.tell(py, fabric, now, event).map_err(|cause| error::party(py, cause)))?;
+        Ok(())
+    }
+}
+
+/// A simulated machine behind an adapter.
+#[pyclass(frozen)]
+pub(crate) struct LiveService {
+    server: Mutex<AdapterServer<LiveFabric>>,
+    capture: Option<Capture>,
+}
+
+#[pymethods]
+impl LiveService {
+    #[new]
+    #[pyo3(signature = (experiment, served, local, *, overrides = Vec::new(), load = None, seed = None,
+        transport = "udp", interface = None, spin = false, pcap = None))]
+    #[allow(clippy::too_many_arguments)] // each is a keyword in Python
+    fn new(
+        py: Python<'_>,
+        experiment: &str,
+        served: Vec<(String, u32)>,
+        local: u32,
+        overrides: Vec<String>,
+        load: Option<String>,
+        seed: Option<u64>,
+        transport: &str,
+        interface: Option<String>,
+        spin: bool,
+        pcap: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        let (names, peers): (Vec<String>, Vec<u32>) = served.into_iter().unzip();
+        let peers: Vec<Ipv4Addr> = peers.into_iter().map(Ipv4Addr::from).collect();
+        let options = Options { set: overrides, load, seed };
+        let live = machine(py, experiment, &options, &names)?;
+        let config = live.adapter_config(local.into(), &peers);
+        let sockets = Sockets { transport, interface, spin, pcap };
+        let (server, capture) = adapter::open(py, config, live, sockets)?;
+        Ok(Self { server: Mutex::new(server), capture })
+    }
+
+    /// Serves for so many seconds, or until the machine has ended; says why it has.
+    fn serve(&self, py: Python<'_>, seconds: f64) -> PyResult<Option<String>> {
+        let wall = Duration::try_from_secs_f64(seconds).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        let mut server = self.lock();
+        let server = &mut *server;
+        let ended = |live: &LiveFabric| live.ended().is_some();
+        py.detach(|| server.serve_until(wall, |adapter| ended(adapter.host())))
+            .map_err(|failure| error::run_error(py, &failure.to_string()))?;
+        match server.adapter().host().ended() {
+            None => Ok(None),
+            Some(end @ End::Done(_)) => Ok(Some(end.to_string())),
+            Some(end) => Err(error::run_error(py, &end.to_string())),
+        }
+    }
+
+    /// The devices that nobody has heard of yet.
+    fn absent(&self) -> Vec<String> {
+        self.lock().adapter().host().absent().map(str::to_owned).collect()
+    }
+
+    /// How far the machine is behind the wall clock in nanoseconds, the most that it was, and how often it was more than a millisecond.
+    fn lag(&self) -> (f64, f64, u64) {
+        let lag = self.lock().adapter().host().lag();
+        let ns = |duration: tlplab_units::Duration| duration.as_fs() as f64 / 1e6;
+        (ns(lag.now), ns(lag.most), lag.times)
+    }
+
+    /// What is served and has been counted, as JSON.
+    fn report(&self) -> String {
+        adapter::report(self.lock().adapter())
+    }
+
+    /// Ends the capture, if there is one; the result document as JSON.
+    fn finish(&self, py: Python<'_>, stopped_by: Option<&str>) -> PyResult<String> {
+        let finished = py.detach(|| self.capture.as_ref().map_or(Ok(()), Capture::finish));
+        finished.map_err(|failure| error::file(&failure))?;
+        let mut server = self.lock();
+        let run = server.adapter_mut().host_mut().run();
+        if let Some(reason) = stopped_by {
+            run.stop(reason);
+        }
+        Ok(serde_json::to_string(&run.document()).expect("a document has only names for keys"))
+    }
+}
+
+impl LiveService {
+    fn lock(&self) -> MutexGuard<'_, AdapterServer<LiveFabric>> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The machine of an experiment without the devices that are served.
+fn machine(py: Python<'_>, path: &str, options: &Options, served: &[String]) -> PyResult<LiveFabric> {
+    let experiment = outline::parse(py, path, None, options)?;
+    let mut inputs = Inputs { traces: read_traces(py, &experiment)?, ..Inputs::default() };
+    let mut parties = load_objects(py, &experiment, None)?;
+    let identities = parties.iter().filter_map(|(name, party)| Some((name.clone(), party.identity()?)));
+    inputs.outside = identities.collect::<BTreeMap<_, _>>();
+    inputs.served = served.iter().cloned().collect();
+    let mut run = py.detach(|| Run::new(experiment, inputs)).map_err(|e| error::build(py, path, &e))?;
+    let (mut devices, drivers) = place(py, &mut run, std::mem::take(&mut parties));
+    let elsewhere: Vec<_> = served.iter().filter_map(|name| run.fabric().node(name)).collect();
+    devices.retain(|device| !elsewhere.contains(&device.node()));
+    let residents = Box::new(PythonResidents { devices, drivers });
+    LiveFabric::new(run, served, residents).map_err(|why| PyValueError::new_err(why.to_string()))
+}

@@ -1,0 +1,130 @@
+"""`tlplab adapter EXPERIMENT.toml --serve DEVICE=IP`: a simulated machine in wall time, whose devices are elsewhere."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from typing import Any, cast
+
+import click
+
+from tlplab import _core, outline, summary
+from tlplab import quantities as q
+from tlplab.nettlp.end import address_of
+from tlplab.outputs import write_text
+from tlplab.result import Result
+
+INTERRUPTED = 130
+# How often Ctrl-C is looked for.
+SLICE_SECONDS = 0.1
+# From this lag on, in nanoseconds, the machine is not in real time.
+WORTH_TELLING = 1e6
+# Of a machine that is only memory.
+MEMORY_ONLY = {
+    "peers": "--peer",
+    "images": "--load-memory",
+    "memory": "--memory",
+    "latency": "--latency",
+    "window": "--window",
+    "p2p": "--p2p",
+    "msix_table": "--msix-table",
+    "rate": "--rate",
+}
+
+
+@dataclass(frozen=True)
+class Served:
+    """A device that is elsewhere, and its address."""
+
+    device: str
+    address: str
+
+
+def served_of(context: click.Context, parameter: click.Parameter, given: Sequence[str]) -> list[Served]:
+    """`nic=127.0.0.1`."""
+    found = []
+    for text in given:
+        device, separator, address = text.partition("=")
+        if not separator or not device:
+            raise click.BadParameter(f"{text!r} is not DEVICE=IP, such as nic=127.0.0.1", param=parameter)
+        found.append(Served(device, str(address_of(context, parameter, address))))
+    return found
+
+
+def check_options(experiment: str | None, served: Sequence[Served]) -> None:
+    """What goes together: an experiment with devices, or neither."""
+    if experiment is None:
+        if served:
+            raise click.UsageError("--serve takes a device out of an experiment: name its file, too")
+        return
+    if not served:
+        raise click.UsageError(f"which device of {experiment} is elsewhere? Add --serve DEVICE=IP")
+    context = click.get_current_context()
+    for key, option in MEMORY_ONLY.items():
+        if context.get_parameter_source(key) is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(
+                f"{option} is for an adapter with only memory behind it; {experiment} says what the host is"
+            )
+
+
+def serve_experiment(
+    experiment: str, overrides: Sequence[str], served: Sequence[Served], local: str, *,
+    seconds: float | None, pcap: str | None, json_file: str | None, quiet: bool, options: dict[str, Any],
+) -> int:  # fmt: skip
+    """Runs the experiment until it has ended, or for so many seconds, or until Ctrl-C; the exit status."""
+    names = [one["name"] for one in outline.read(experiment, overrides=overrides)["components"] if one["model"]]
+    for one in served:
+        if one.device not in names:
+            raise click.UsageError(f"{experiment} has no device {one.device!r}; its devices: {', '.join(names)}")
+    try:
+        service = _core.LiveService(
+            experiment, [(one.device, int(IPv4Address(one.address))) for one in served], int(IPv4Address(local)),
+            overrides=list(overrides), transport=options["transport"], interface=options["interface"],
+            spin=options["spin"], pcap=pcap,
+        )  # fmt: skip
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    interrupted, ended = False, None
+    try:
+        ended = watch(service, seconds, quiet=quiet)
+    except KeyboardInterrupt:
+        interrupted = True
+    text = service.finish(None if ended else "interrupt" if interrupted else "the time of --seconds")
+    if json_file is not None:
+        write_text(json_file, text)
+    if not quiet:
+        out = sys.stderr if json_file == "-" else sys.stdout
+        summary.show(cast(Result, json.loads(text)), out)
+        show_lag(service)
+    return INTERRUPTED if interrupted else 0
+
+
+def watch(service: _core.LiveService, seconds: float | None, *, quiet: bool) -> str | None:
+    """Serves; why it has ended, if it has by itself."""
+    waiting: list[str] = []
+    begun = time.monotonic()
+    while True:
+        if not quiet and (absent := service.absent()) != waiting:
+            waiting = absent
+            said = f"waiting for {', '.join(absent)}" if absent else "every device is there; simulated time begins"
+            click.echo(said, err=True)
+        left = SLICE_SECONDS if seconds is None else begun + seconds - time.monotonic()
+        if left <= 0:
+            return None
+        if (ended := service.serve(min(left, SLICE_SECONDS))) is not None:
+            return ended
+
+
+def show_lag(service: _core.LiveService) -> None:
+    """Says whether the machine kept up with the wall clock."""
+    _, most, times = service.lag()
+    if most > WORTH_TELLING:
+        click.echo(
+            f"simulated time was up to {q.time(most)} behind the wall clock, {times} times more than 1 ms: the machine is "
+            "larger than this computer can simulate in real time",
+            err=True,
+        )
