@@ -116,7 +116,7 @@ def test_what_the_user_knows_is_not_searched_for() -> None:
     memory = a_machine()
     source = Held(memory)
     phys_base = PHYSICAL - (SYMBOL + MOVED - 0xFFFF_FFFF_8000_0000)
-    kernel = kernel_of(source, kaslr_offset=MOVED, phys_base=phys_base % 2**64 - 2**64, direct_map=DIRECT_MAP)
+    kernel = kernel_of(source, kaslr_offset=MOVED, phys_base=phys_base % 2**64, direct_map=DIRECT_MAP)
     assert (kernel.init_task_physical, kernel.direct_map, source.rounds) == (PHYSICAL, DIRECT_MAP, 2)
     with pytest.raises(RunError, match=r"no task named swapper/0 at 0x240aa40.*there is b"):
         kernel_of(source, kaslr_offset=0)
@@ -509,10 +509,12 @@ def test_pages_shows_one_way_and_all_that_is_mapped(options: list[str], capsys: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["processes"], "give either --btf FILE"),
-        (["processes", "--profile", "{profile}"], "give either --symbols FILE"),
-        (["processes", "--profile", "{profile}", "--init-task", "12"], "give --image FILE"),
-        (["processes", "--init-task", "task"], "write it in hexadecimal"),
+        (["processes", "--image", "{image}"], "give either --btf FILE"),
+        (["processes", "--image", "{image}", "--profile", "{profile}"], "give either --symbols FILE"),
+        (["processes"], "give either --image FILE or --adapter IP"),
+        (["processes", "--image", "{image}", "--adapter", "127.0.0.2"], "give either --image FILE or --adapter IP"),
+        (["processes", "--adapter", "10.0.0.1", "--profile", "{profile}", "--init-task", "1"], "--allow-remote permits it"),
+        (["processes", "--init-task", "task"], "is not a number such as"),
         (["processes", "--search", "lots"], "lots"),
         (["pages", "--image", "{image}"], "give either -p PID or --root"),
         (["pages", "--image", "{image}", "--root", "0", "-a", "0x800000000000"], "no address has these upper bits"),

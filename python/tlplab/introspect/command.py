@@ -17,10 +17,11 @@ from tlplab.introspect import btf
 from tlplab.introspect.code import PAGE, address_space, described_code, dump_code
 from tlplab.introspect.kernel import Kernel
 from tlplab.introspect.layout import as_profile, layout_from_btf
-from tlplab.introspect.options import Target, address, target_options
+from tlplab.introspect.options import Target, target_options
 from tlplab.introspect.pages import Mapping, Space, Way, follow, mapped
 from tlplab.introspect.processes import Process, Walk, described, list_processes
 from tlplab.introspect.source import Source, Unreadable
+from tlplab.nettlp.end import number_of
 from tlplab.outputs import check_outputs, write_bytes, write_text
 from tlplab.sheet import Column, Sheet
 from tlplab.summary import console_for
@@ -36,11 +37,13 @@ HOLES_SHOWN = 8
 def introspect_group() -> None:
     """Processes, code and page tables of a Linux machine, from its physical memory alone.
 
-    Look only at machines that are yours, or whose owner has agreed: a memory holds keys, passwords and the work of others.
+    The memory is an image (--image) or is read by DMA through a NetTLP adapter (--adapter). Look only at machines that
+    are yours, or whose owner has agreed: a memory holds keys, passwords and the work of others.
 
     \b
     Examples:
       tlplab introspect processes --image memory.elf --btf vmlinux.btf -s System.map
+      tlplab introspect processes -r 192.168.10.1 -l 192.168.10.3 --allow-remote --profile host.toml -s System.map
       tlplab introspect code --image memory.elf --btf vmlinux.btf -s System.map -p 20286 -o code.dump
     """
 
@@ -179,14 +182,17 @@ def code(target: Target, pid: int, output: str, with_header: bool, json_file: st
 @target_options
 @click.option("-p", "--pid", type=click.IntRange(1), metavar="PID", help="The process.")
 @click.option(
-    "--root", callback=address, metavar="HEX", help="Physical address of the uppermost table (CR3), instead of --pid."
+    "--root",
+    callback=number_of,
+    metavar="ADDRESS",
+    help="Physical address of the uppermost table (CR3), instead of --pid.",
 )
 @click.option(
     "-a",
     "--address",
     "virtual",
-    callback=address,
-    metavar="HEX",
+    callback=number_of,
+    metavar="ADDRESS",
     help="Show the way of this virtual address; all that is mapped otherwise.",
 )
 @click.option("--json", "json_file", metavar="FILE|-", help="Write what was found; - is the standard output.")

@@ -89,7 +89,7 @@ def find_kernel(source: Source, layout: Layout, known: Known) -> Kernel:
 def find_init_task(source: Source, layout: Layout, known: Known) -> tuple[int, int, int]:
     """(physical address, virtual address, `tasks.next`) of the first task."""
     task = layout.task_struct
-    end = min(source.extent, known.search or source.extent)
+    end = known.search or source.extent
     candidates = placed(known)
     if candidates is None:
         first = [] if known.init_task < X86_IMAGE else [known.init_task - X86_IMAGE]
@@ -117,7 +117,8 @@ def placed(known: Known) -> list[int] | None:
     """The one place of the first task if the user says how the image was moved."""
     if known.kaslr_offset is None and known.phys_base is None:
         return None
-    return [known.init_task + (known.kaslr_offset or 0) - X86_IMAGE + (known.phys_base or 0)]
+    # The kernel's phys_base is often negative.
+    return [(known.init_task + (known.kaslr_offset or 0) - X86_IMAGE + (known.phys_base or 0)) % (1 << 64)]
 
 
 def check_init_task(source: Source, layout: Layout, at: int, known: Known) -> tuple[int, int] | None:
@@ -161,7 +162,7 @@ def find_direct_map(source: Source, layout: Layout, known: Known, first_task: in
 
     `first_task` is the physical address of the first task.
     """
-    end = min(source.extent, known.search or source.extent)
+    end = known.search or source.extent
     candidates = [at for at in range(following % DIRECT_MAP_STEP, end, DIRECT_MAP_STEP) if source.has(at)]
     if known.page_offset_base is not None:
         # The image is in one piece, in virtual and in physical memory.

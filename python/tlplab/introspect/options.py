@@ -8,30 +8,20 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from tlplab import _core, quantities
 from tlplab.introspect import btf
+from tlplab.introspect.adapter import AdapterMemory
 from tlplab.introspect.kernel import Kernel, Known, find_kernel
 from tlplab.introspect.layout import Layout, layout_from_btf, read_profile
 from tlplab.introspect.paging import Paging, paging_of
 from tlplab.introspect.source import Image, Source, Watched, split_address
 from tlplab.introspect.symbols import find_symbols
+from tlplab.nettlp.end import End, end_of, end_options, number_of, tags_of
 from tlplab.progress import Bar
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def address(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:  # noqa: ARG001
-    """An address or an offset, in hexadecimal with or without 0x, as `callback` of an option."""
-    if value is None:
-        return None
-    try:
-        number = int(value, 16)
-    except ValueError:
-        raise click.BadParameter(f"{value!r}: write it in hexadecimal, as in 0xffffffff82411780") from None
-    if not 0 <= number < 1 << 64:
-        raise click.BadParameter(f"{value} does not fit in 64 bits")
-    return number
 
 
 def extent(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:  # noqa: ARG001
@@ -49,6 +39,8 @@ class Target:
     """What the shared options say."""
 
     images: Sequence[str]
+    end: End | None
+    """Where the adapter is, if the memory is behind one."""
     btf: str | None
     profile: str | None
     symbols: str | None
@@ -68,10 +60,9 @@ class Target:
     @contextmanager
     def memory(self) -> Iterator[Source]:
         """Opens the memory; on a terminal it is told how much was read, if that takes long."""
-        if not self.images:
-            raise click.UsageError("give --image FILE: the memory that is looked at")
+        source = Image(self.images) if self.end is None else AdapterMemory(self.end)
         with Bar(quiet=False) as bar:
-            yield Watched(Image(self.images), lambda read: bar.show(None, f"{quantities.size(read)} read"))
+            yield Watched(source, lambda read: bar.show(None, f"{quantities.size(read)} read"))
 
     def layout(self) -> Layout:
         """Reads where the fields are."""
@@ -119,28 +110,41 @@ class Target:
 def target_options(command: Command) -> Command:
     """Adds the shared options; the command gets them as `target`."""
 
-    def with_target(*args: Any, **given: Any) -> Any:
-        names = Target.__dataclass_fields__
-        target = Target(**{name: given.pop(name) for name in names})
-        return command(*args, target=target, **given)
+    def with_target(*args: Any, tags: tuple[int, int], **given: Any) -> Any:
+        behind = click.get_current_context().get_parameter_source("adapter") is ParameterSource.COMMANDLINE
+        if bool(given["images"]) == behind:
+            raise click.UsageError("give either --image FILE or --adapter IP: the memory that is looked at")
+        end = end_of(given, tags)
+        own = {name: given.pop(name) for name in Target.__dataclass_fields__ if name != "end"}
+        return command(*args, target=Target(end=end if behind else None, **own), **given)
 
     with_target.__name__, with_target.__doc__ = command.__name__, command.__doc__
     with_target.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
-    for decorate in reversed(TARGET_OPTIONS):
+    for decorate in reversed((*TARGET_OPTIONS, TAG, end_options)):
         decorate(with_target)
     return with_target  # type: ignore[return-value]
 
 
+TAG = click.option(
+    "-t",
+    "--tag",
+    "tags",
+    metavar="TAG[-TAG]",
+    default="0-63",
+    show_default=True,
+    callback=tags_of,
+    help="Tags of the requests.",
+)
 TARGET_OPTIONS = [
     click.option("--image", "images", metavar="FILE[@ADDR]", multiple=True, help="A memory image: raw (from ADDR on), ELF core or LiME. May be given again."),
     click.option("--btf", metavar="FILE", help="The kernel's types: its /sys/kernel/btf/vmlinux, or a vmlinux."),
     click.option("--profile", metavar="FILE.toml", help="The offsets that are needed, instead of --btf; see introspect layout."),
     click.option("-s", "--symbols", metavar="FILE", help="The kernel's System.map, or a copy of its /proc/kallsyms."),
-    click.option("--init-task", callback=address, metavar="HEX", help="Virtual address of init_task, instead of --symbols."),
-    click.option("--kaslr-offset", callback=address, metavar="HEX", help="By how much the image was moved in virtual memory; searched for."),
-    click.option("--phys-base", callback=address, metavar="HEX", help="The kernel's phys_base; searched for."),
-    click.option("--direct-map", callback=address, metavar="HEX", help="The kernel's page_offset_base; searched for."),
-    click.option("--search", callback=extent, metavar="SIZE", help="Search that much of physical memory; all there is if not given."),
+    click.option("--init-task", callback=number_of, metavar="ADDRESS", help="Virtual address of init_task, instead of --symbols."),
+    click.option("--kaslr-offset", callback=number_of, metavar="ADDRESS", help="By how much the image was moved in virtual memory; searched for."),
+    click.option("--phys-base", callback=number_of, metavar="ADDRESS", help="The kernel's phys_base; searched for."),
+    click.option("--direct-map", callback=number_of, metavar="ADDRESS", help="The kernel's page_offset_base; searched for."),
+    click.option("--search", callback=extent, metavar="SIZE", help="Search that much of physical memory; all of an image, 2GiB by DMA."),
     click.option("--machine", type=click.Choice(["x86-64", "aarch64"]), default="x86-64", show_default=True, help="The processor's page tables."),
     click.option("--levels", type=click.IntRange(3, 5), metavar="N", help="Levels of its page tables; found out for x86-64, else 4."),
 ]  # fmt: skip
