@@ -513,7 +513,10 @@ def test_pages_shows_one_way_and_all_that_is_mapped(options: list[str], capsys: 
         (["processes", "--image", "{image}", "--profile", "{profile}"], "give either --symbols FILE"),
         (["processes"], "give either --image FILE or --adapter IP"),
         (["processes", "--image", "{image}", "--adapter", "127.0.0.2"], "give either --image FILE or --adapter IP"),
-        (["processes", "--adapter", "10.0.0.1", "--profile", "{profile}", "--init-task", "1"], "--allow-remote permits it"),
+        (
+            ["processes", "--adapter", "10.0.0.1", "--profile", "{profile}", "--init-task", "1"],
+            "--allow-remote permits it",
+        ),
         (["processes", "--init-task", "task"], "is not a number such as"),
         (["processes", "--search", "lots"], "lots"),
         (["pages", "--image", "{image}"], "give either -p PID or --root"),
