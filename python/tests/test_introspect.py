@@ -6,7 +6,10 @@ import contextlib
 import dataclasses
 import json
 import struct
-from collections.abc import Callable, Sequence
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -36,6 +39,7 @@ from kernel_image import (
     write_symbols,
 )  # fmt: skip
 
+from tlplab import _core
 from tlplab.cli import status
 from tlplab.errors import RunError
 from tlplab.introspect.code import dump_code
@@ -44,6 +48,7 @@ from tlplab.introspect.pages import Space, follow, frames_between, mapped
 from tlplab.introspect.paging import X86, Aarch64, Rights
 from tlplab.introspect.processes import GONE, list_processes
 from tlplab.introspect.source import Unreadable
+from tlplab.nettlp.end import End
 
 # For the test that damages one a hundred times, and mends it.
 MACHINE = a_machine()
@@ -530,6 +535,65 @@ def test_bad_input_is_exit_status_2(
     named = {"image": options[1], "profile": options[3]}
     assert status(["introspect", *(argument.format(**named) for argument in arguments)]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.fixture
+def adapter(tmp_path: Path) -> Iterator[list[str]]:
+    """An adapter in another process, with a machine's memory behind it; the options that lead there."""
+    image = a_machine().write(tmp_path / "memory.raw")
+    local, remote = "127.0.73.1", "127.0.73.2"
+    serve = [
+        "adapter",
+        "-l",
+        remote,
+        "--peer",
+        local,
+        "--memory",
+        "64MiB",
+        "--load-memory",
+        image,
+        "--seconds",
+        "60",
+        "--quiet",
+    ]
+    process = subprocess.Popen([sys.executable, "-m", "tlplab", *serve])
+    try:
+        until = time.monotonic() + 30
+        while True:
+            try:
+                _core.config_read(End(local, remote), 0)
+                break
+            except RunError:
+                assert process.poll() is None, "the adapter ended"
+                assert time.monotonic() < until, "the adapter does not answer"
+        yield ["-l", local, "-r", remote]
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_dma_through_an_adapter_shows_what_the_image_shows(
+    options: list[str], adapter: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = []
+    for number, memory in enumerate((options[:2], adapter)):
+        there = [*memory, *options[2:]]
+        assert status(["introspect", "processes", *there]) == 0
+        assert status(["introspect", "pages", *there, "-p", "647"]) == 0
+        assert status(["introspect", "pages", *there, "-p", "647", "-a", "0x7ffff7a00000"]) == 0
+        assert status(["introspect", "code", *there, "-p", "647", "-o", str(tmp_path / f"{number}.dump")]) == 0
+        said.append(capsys.readouterr().out.replace(f"{number}.dump", "N.dump"))
+    assert said[0] == said[1]
+    assert (tmp_path / "0.dump").read_bytes() == (tmp_path / "1.dump").read_bytes()
+    # Behind the end of memory the adapter refuses, and says so.
+    assert status(["introspect", "pages", *adapter, "--root", "0x7000000"]) == 1
+    assert "unsupported request (UR)" in capsys.readouterr().err
+
+
+def test_an_adapter_that_is_not_there_is_told(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    nowhere = ["-l", "127.0.74.1", "-r", "127.0.74.2", "-b", "1b:00.0"]
+    assert status(["introspect", "processes", *nowhere, *options[2:], "--search", "4MiB"]) == 1
+    assert "no memory could be read at any of the 3 addresses" in capsys.readouterr().err
 
 
 def test_a_missing_file_is_named(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
