@@ -36,6 +36,10 @@ model = "storage"
 under = "host.rp7"
 link = "gen4 x4"
 model = "nic"
+[device.nettlp-card]
+under = "host.rp9"
+link = "gen4 x4"
+model = "nettlp-card"
 [device.simple-nic]
 under = "host.rp8"
 link = "gen4 x4"
