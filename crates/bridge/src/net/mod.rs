@@ -10,6 +10,7 @@
 //! * [`Clock`]: wall time, with an origin that moves
 //! * [`Loop`] and [`drive`]: an engine on a transport
 //! * [`Network`]: from what a user says to an open transport
+//! * [`Station`], [`Place`], [`Serving`]: devices of the contract behind an adapter; [`Tap`]: an Ethernet port of this machine for a NIC
 //! * [`Context`]: DMA for programs that call and wait; [`Apis`]: what an adapter tells beside TLPs
 //! * [`LiveFabric`]: a simulated machine in wall time, as what is behind an adapter
 //! * [`perf`]: how fast it is
@@ -34,6 +35,8 @@ mod packet;
 pub mod perf;
 mod poller;
 mod recorded;
+mod serve;
+mod tap;
 mod transport;
 mod udp;
 
@@ -49,5 +52,7 @@ pub use open::{Kind, Network};
 pub use packet::{Packet, PacketConfig, PacketCounters};
 pub use poller::{Poller, Ready};
 pub use recorded::{Capture, Recorded};
+pub use serve::{Done, Lost, PSMEM_BYTES, Place, Psmem, Serving, Station};
+pub use tap::Tap;
 pub use transport::Transport;
 pub use udp::{Udp, connected_socket, send_connected};

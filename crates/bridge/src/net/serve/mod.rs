@@ -1,0 +1,215 @@
+//! Devices served over NetTLP: a device of the contract, here, behind an adapter, there.
+//!
+//! * [`Station`]: the two addresses, and what is said beforehand; [`Place`]: where the device is in the host, found out
+//! * [`Serving`]: a built-in device on threads of its own, one for each lane
+//! * [`Psmem`]: memory that lanes share
+//!
+//! A device that lives elsewhere (in Python) takes a [`DevicePort`](tlplab_nettlp::server::DevicePort) on a [`Loop`] itself.
+
+mod place;
+mod psmem;
+
+use super::{Apis, Error, Loop, Network, Stop, Tap, Transport, Wait};
+pub use place::Place;
+pub use psmem::{PSMEM_BYTES, Psmem};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+use tlplab_device::simple_nic::FRAMES;
+use tlplab_device::{Device, Event};
+use tlplab_nettlp::EndpointConfig;
+use tlplab_nettlp::endpoint::Counters;
+use tlplab_nettlp::server::{DevicePort, DeviceServer, Vectors};
+use tlplab_units::Bdf;
+
+/// How often an adapter whose interrupts are nowhere is asked for them again.
+const AGAIN: Duration = Duration::from_secs(1);
+/// The number under which a TAP interface is waited for; ports have 16 bits.
+const TAP: u64 = 1 << 32;
+
+/// Where a device is served.
+#[derive(Clone, Debug)]
+pub struct Station {
+    /// The network here.
+    pub network: Network,
+    /// The end point: limits, timeouts, tags. Its ID is that of the [`Place`].
+    pub endpoint: EndpointConfig,
+    /// Of whom configuration space is asked: the adapter.
+    pub apis: Apis,
+    /// Of whom BAR4, ID and interrupts are asked: the adapter's host.
+    pub host: Apis,
+    /// The ID of the function, if it is known.
+    pub id: Option<Bdf>,
+    /// Where the window (BAR4) begins, if it is known.
+    pub window: Option<u64>,
+    /// How its threads wait.
+    pub wait: Wait,
+}
+
+impl Station {
+    /// The share of lane `lane` of `lanes`: a port of the contract and what carries it.
+    ///
+    /// # Errors
+    /// The transport's.
+    pub fn lane(
+        &self,
+        place: &Place,
+        lane: u8,
+        lanes: u8,
+    ) -> Result<(DevicePort, Box<dyn Transport>), Error> {
+        let config = EndpointConfig { requester: place.id, ..self.endpoint.lane(lane, lanes) };
+        let transport = self.network.open(&config)?;
+        Ok((DevicePort::new(config, place.bars.clone(), place.vectors.clone()), transport))
+    }
+
+    /// Asks again for interrupts that were nowhere, if some were lost since `lost`.
+    pub fn refresh(&self, port: &mut DevicePort, lost: &mut Lost) {
+        let dropped = port.dropped_interrupts();
+        let due = lost.asked.is_none_or(|asked| asked.elapsed() >= AGAIN);
+        if dropped > lost.interrupts && due && self.window.is_none() {
+            *lost = Lost { interrupts: dropped, asked: Some(Instant::now()) };
+            // An adapter that does not answer now is asked again when the next one is lost.
+            if let Ok(vectors @ Vectors::Given(_)) = place::given(self.host) {
+                port.set_vectors(vectors);
+            }
+        }
+    }
+}
+
+/// Interrupts that went nowhere, and when the adapter was last asked where they should go.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lost {
+    interrupts: u64,
+    asked: Option<Instant>,
+}
+
+/// What a lane has done so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Done {
+    /// Its end point.
+    pub counters: Counters,
+    /// Interrupts that were sent.
+    pub interrupts: u64,
+    /// Interrupts that had nowhere to go.
+    pub dropped_interrupts: u64,
+}
+
+impl Done {
+    /// Of a port.
+    pub fn of(port: &DevicePort) -> Self {
+        Self {
+            counters: port.counters(),
+            interrupts: port.interrupts(),
+            dropped_interrupts: port.dropped_interrupts(),
+        }
+    }
+}
+
+/// A device that is served by threads.
+pub struct Serving {
+    stop: Stop,
+    threads: Vec<JoinHandle<Result<(), Error>>>,
+    done: Arc<[Mutex<Done>]>,
+}
+
+impl Serving {
+    /// Serves a device: each of `lanes`, which act as one, has a thread and its share of the ports. A TAP interface is plugged into
+    /// the first; its [`Frames`](tlplab_device::Frames) are the device's.
+    ///
+    /// # Errors
+    /// A transport cannot be opened.
+    pub fn start<D: Device + 'static>(
+        station: &Station,
+        place: &Place,
+        lanes: Vec<D>,
+        tap: Option<Tap>,
+    ) -> Result<Self, Error> {
+        let count = lanes.len() as u8;
+        let done: Arc<[Mutex<Done>]> = lanes.iter().map(|_| Mutex::default()).collect();
+        let ports = (0..count).map(|lane| station.lane(place, lane, count)).collect::<Result<Vec<_>, _>>()?;
+        let mut serving = Self { stop: Stop::default(), threads: Vec::new(), done: Arc::clone(&done) };
+        let mut tap = tap;
+        for (number, (device, (port, transport))) in lanes.into_iter().zip(ports).enumerate() {
+            let lane = Lane {
+                station: station.clone(),
+                serve: Loop::new(DeviceServer::new(device, port), transport),
+                tap: tap.take(),
+            };
+            let (stop, done) = (serving.stop.clone(), Arc::clone(&done));
+            let thread = Builder::new().name(format!("lane {number}"));
+            let started = thread.spawn(move || lane.run(&stop, &done[number]));
+            serving.threads.push(started.map_err(|source| Error::io("start a thread", source))?);
+        }
+        Ok(serving)
+    }
+
+    /// What each lane has done.
+    pub fn done(&self) -> Vec<Done> {
+        self.done.iter().map(|done| *done.lock().unwrap_or_else(PoisonError::into_inner)).collect()
+    }
+
+    /// Has a lane ended by itself? Then [`end`](Self::end) says why.
+    pub fn has_ended(&self) -> bool {
+        self.threads.iter().any(JoinHandle::is_finished)
+    }
+
+    /// Ends all lanes.
+    ///
+    /// # Errors
+    /// What a lane ended with before.
+    pub fn end(&mut self) -> Result<(), Error> {
+        self.stop.stop();
+        let ends = self.threads.drain(..).map(|thread| match thread.join() {
+            Ok(end) => end,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        // All are waited for, whatever the first says.
+        ends.collect::<Vec<_>>().into_iter().collect()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.stop.stop();
+    }
+}
+
+struct Lane<D> {
+    station: Station,
+    serve: Loop<DeviceServer<D>, Box<dyn Transport>>,
+    tap: Option<Tap>,
+}
+
+impl<D: Device> Lane<D> {
+    fn run(self, stop: &Stop, done: &Mutex<Done>) -> Result<(), Error> {
+        let Self { station, mut serve, mut tap } = self;
+        if let Some(tap) = &tap {
+            serve.poller().watch(tap, TAP)?;
+        }
+        let now = serve.now();
+        serve.engine.start(now);
+        let mut lost = Lost::default();
+        serve.run(station.wait, stop, |serve, _| {
+            if let Some(tap) = &mut tap {
+                plug(tap, serve)?;
+            }
+            let port = serve.engine.port_mut();
+            station.refresh(port, &mut lost);
+            *done.lock().unwrap_or_else(PoisonError::into_inner) = Done::of(port);
+            match port.fault() {
+                Some(why) => Err(Error::Setup(why.to_owned())),
+                None => Ok(()),
+            }
+        })
+    }
+}
+
+/// Carries frames between a TAP interface and the NIC, as long as there are any.
+fn plug<D: Device, T: Transport>(tap: &mut Tap, serve: &mut Loop<DeviceServer<D>, T>) -> Result<(), Error> {
+    if tap.pump()? {
+        let now = serve.now();
+        serve.engine.with_device(now, |nic, cx| nic.handle(cx, Event::Timer { id: FRAMES }));
+        serve.transmit()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! Where a device is in the host of its adapter: asked of the adapter, or said.
+
+use super::Station;
+use crate::net::{Apis, Error};
+use tlplab_config::{BarKind, Header, Layout, MessageWrite};
+use tlplab_nettlp::endpoint::Window;
+use tlplab_nettlp::server::{BarMap, Vectors};
+use tlplab_units::Bdf;
+
+/// Bytes of the card's window, BAR4.
+const WINDOW: u64 = 256 << 20;
+const MSI_X: u8 = 0x11;
+
+/// A function of the adapter's host that a device stands behind.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Its ID.
+    pub id: Bdf,
+    /// Vendor and device ID that its configuration space has; `None` if the adapter does not say.
+    pub ids: Option<(u16, u16)>,
+    /// Where the device's BARs are.
+    pub bars: BarMap,
+    /// Where its interrupts go.
+    pub vectors: Vectors,
+}
+
+impl Place {
+    /// Finds the place of a device. If the function at the adapter has its IDs, that is the device itself: each BAR is where its configuration
+    /// space says. Otherwise it is the card, in whose BAR4 the device's BARs lie one after the other.
+    ///
+    /// # Errors
+    /// Nobody answers; the device's BARs do not fit.
+    pub fn find(station: &Station, layout: &Layout) -> Result<Self, Error> {
+        let Station { apis, host, id, window, .. } = *station;
+        if let (Some(id), Some(base)) = (id, window) {
+            // All is said: the adapter need not know how to answer.
+            let bars = packed(layout, Window { base, size: WINDOW })?;
+            return Ok(Self { id, ids: None, bars, vectors: Vectors::Given(Vec::new()) });
+        }
+        let ids = apis.config_read(0).ok().map(|ids| (ids as u16, (ids >> 16) as u16));
+        let id = id.map_or_else(|| host.device_id(), Ok)?;
+        let (own, vectors) = (own_ids(layout), given(host)?);
+        if ids.is_some() && ids == own {
+            let bars = BarMap::own(layout, bases(apis, layout)?);
+            let vectors = if is_empty(&vectors) { Vectors::held(layout) } else { vectors };
+            return Ok(Self { id, ids, bars, vectors });
+        }
+        let base = window.map_or_else(|| host.bar4_base(), Ok)?;
+        let window = Window { base, size: WINDOW };
+        let bars = packed(layout, window)?;
+        if ids.is_some() && table_bar(apis)? == Some(4) {
+            return Ok(Self { id, ids, bars: bars.with_table(window), vectors: Vectors::in_window() });
+        }
+        Ok(Self { id, ids, bars, vectors })
+    }
+}
+
+/// The messages that the adapter's host tells of.
+pub(super) fn given(host: Apis) -> Result<Vectors, Error> {
+    let message = |message: tlplab_wire::nettlp::message_api::Message| MessageWrite {
+        address: message.address,
+        data: message.data,
+    };
+    Ok(Vectors::Given(host.msix_table()?.map(message).to_vec()))
+}
+
+fn is_empty(vectors: &Vectors) -> bool {
+    matches!(vectors, Vectors::Given(messages) if messages.iter().all(|message| message.address == 0))
+}
+
+fn packed(layout: &Layout, window: Window) -> Result<BarMap, Error> {
+    BarMap::packed(layout, window).map_err(|error| Error::Setup(error.to_string()))
+}
+
+fn own_ids(layout: &Layout) -> Option<(u16, u16)> {
+    match &layout.header {
+        Header::Type0(header) => Some((header.identity.vendor, header.identity.device)),
+        Header::Type1(_) => None,
+    }
+}
+
+/// The addresses that software has given the BARs.
+fn bases(apis: Apis, layout: &Layout) -> Result<[Option<u64>; 6], Error> {
+    let mut bases = [None; 6];
+    let Header::Type0(header) = &layout.header else { return Ok(bases) };
+    for (number, bar) in header.bars.iter().enumerate() {
+        let Some(bar) = bar else { continue };
+        let at = 0x10 + 4 * number as u16;
+        let mut base = u64::from(apis.config_read(at)? & !0xF);
+        if matches!(bar.kind, BarKind::Memory { wide: true, .. }) {
+            base |= u64::from(apis.config_read(at + 4)?) << 32;
+        }
+        bases[number] = (base != 0).then_some(base);
+    }
+    Ok(bases)
+}
+
+/// The BAR with the MSI-X table, as the function's capability says.
+fn table_bar(apis: Apis) -> Result<Option<u8>, Error> {
+    let mut at = apis.config_read(0x34)? as u16 & 0xFC;
+    // A chain of 48 capabilities would fill the space.
+    for _ in 0..48 {
+        if at == 0 {
+            break;
+        }
+        let head = apis.config_read(at)?;
+        if head as u8 == MSI_X {
+            return Ok(Some(apis.config_read(at + 4)? as u8 & 7));
+        }
+        at = (head >> 8) as u16 & 0xFC;
+    }
+    Ok(None)
+}
