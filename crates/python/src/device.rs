@@ -1,38 +1,69 @@
-//! A device written in Python: the fabric's events are told to it, its actions are injected.
+//! A device written in Python: it is told of events, and its actions are carried out by whatever carries it.
 
 use crate::party::{Party, to_bytes, to_payload, unknown};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use tlplab_device::{Action, Event, InterruptMode, Refusal, ReplyToken};
+use tlplab_device::{Action, Event, InterruptMode, OpId, Refusal, ReplyToken};
 use tlplab_fabric::{Fabric, NodeId};
+use tlplab_nettlp::DevicePort;
 use tlplab_units::Time;
 
-/// A `tlplab.device.DeviceParty` and its place in the fabric.
+/// What carries a device: a fabric, or a port of NetTLP.
+pub(crate) trait Carrier {
+    /// How software lets the device interrupt.
+    fn interrupt_mode(&mut self) -> InterruptMode;
+    /// A number for an operation.
+    fn next_op(&mut self) -> OpId;
+    /// The device acts.
+    fn act(&mut self, now: Time, action: Action);
+}
+
+/// A device in a fabric, where what it does happens now.
+impl Carrier for (&mut Fabric, NodeId) {
+    fn interrupt_mode(&mut self) -> InterruptMode {
+        self.0.interrupt_mode(self.1)
+    }
+    fn next_op(&mut self) -> OpId {
+        self.0.next_device_op(self.1)
+    }
+    fn act(&mut self, _: Time, action: Action) {
+        self.0.inject(self.1, action);
+    }
+}
+
+impl Carrier for DevicePort {
+    fn interrupt_mode(&mut self) -> InterruptMode {
+        DevicePort::interrupt_mode(self)
+    }
+    fn next_op(&mut self) -> OpId {
+        DevicePort::next_op(self)
+    }
+    fn act(&mut self, now: Time, action: Action) {
+        DevicePort::act(self, now, action);
+    }
+}
+
+/// A `tlplab.device.DeviceParty`.
 pub(crate) struct PythonDevice {
     party: Party,
-    node: NodeId,
     /// How it may interrupt, as it was last told.
     interrupts: Option<InterruptMode>,
 }
 
 impl PythonDevice {
-    pub(crate) fn new(object: Py<PyAny>, node: NodeId) -> Self {
-        Self { party: Party::new(object), node, interrupts: None }
-    }
-
-    pub(crate) fn node(&self) -> NodeId {
-        self.node
+    pub(crate) fn new(object: Py<PyAny>) -> Self {
+        Self { party: Party::new(object), interrupts: None }
     }
 
     /// Tells the device of an event and carries out what it does about it.
     pub(crate) fn tell(
         &mut self,
         py: Python<'_>,
-        fabric: &mut Fabric,
+        carrier: &mut impl Carrier,
         now: Time,
         event: Event,
     ) -> PyResult<()> {
-        self.tell_interrupts(py, fabric, now)?;
+        self.tell_interrupts(py, carrier, now)?;
         let event = match event {
             Event::Start => Some(("start",).into_pyobject(py)?),
             Event::MmioRead { bar, offset, bytes, reply } => {
@@ -51,15 +82,15 @@ impl PythonDevice {
         };
         let Some(event) = event else { return Ok(()) };
         for (kind, details) in self.party.tell(now, event)? {
-            let action = self.action(fabric, &kind, &details)?;
-            fabric.inject(self.node, action);
+            let action = self.action(carrier, &kind, &details)?;
+            carrier.act(now, action);
         }
         Ok(())
     }
 
     /// Tells the device how it may interrupt, if that has changed.
-    fn tell_interrupts(&mut self, py: Python<'_>, fabric: &mut Fabric, now: Time) -> PyResult<()> {
-        let mode = fabric.interrupt_mode(self.node);
+    fn tell_interrupts(&mut self, py: Python<'_>, carrier: &mut impl Carrier, now: Time) -> PyResult<()> {
+        let mode = carrier.interrupt_mode();
         if self.interrupts.replace(mode) == Some(mode) {
             return Ok(());
         }
@@ -72,18 +103,23 @@ impl PythonDevice {
         self.party.tell(now, ("interrupts", name).into_pyobject(py)?).map(drop)
     }
 
-    fn action(&mut self, fabric: &mut Fabric, kind: &str, details: &Bound<'_, PyTuple>) -> PyResult<Action> {
+    fn action(
+        &mut self,
+        carrier: &mut impl Carrier,
+        kind: &str,
+        details: &Bound<'_, PyTuple>,
+    ) -> PyResult<Action> {
         Ok(match kind {
             "dma_read" => {
                 let (key, stream, address, bytes) = details.extract::<(u64, u16, u64, u64)>()?;
-                let op = fabric.next_device_op(self.node);
+                let op = carrier.next_op();
                 self.party.began(op, key);
                 // A program may look at every byte, so its data travel even where loads move lengths only.
                 Action::DmaRead { op, stream, address, bytes, carry: true }
             }
             "dma_write" => {
                 let (key, stream, address, data) = details.extract::<(u64, u16, u64, Bound<'_, PyAny>)>()?;
-                let op = fabric.next_device_op(self.node);
+                let op = carrier.next_op();
                 self.party.began(op, key);
                 Action::DmaWrite { op, stream, address, data: to_payload(&data)? }
             }

@@ -14,6 +14,7 @@ use tlplab_experiment::models::ModelSpec;
 use tlplab_experiment::outside::OutsideDevice;
 use tlplab_experiment::run::{Inputs, Run, Told};
 use tlplab_experiment::{Experiment, FileKind, Options, lspci};
+use tlplab_fabric::NodeId;
 use tlplab_measure::{machine, preparation};
 
 /// How far a run is.
@@ -35,7 +36,7 @@ pub(crate) struct Simulation {
 struct State {
     run: Run,
     recorder: Option<recorder::Recorder>,
-    devices: Vec<PythonDevice>,
+    devices: Vec<(NodeId, PythonDevice)>,
     drivers: Vec<PythonDriver>,
 }
 
@@ -153,8 +154,10 @@ impl Simulation {
 impl State {
     fn tell(&mut self, py: Python<'_>, told: Told) -> PyResult<()> {
         for (now, node, event) in told.devices {
-            if let Some(device) = self.devices.iter_mut().find(|device| device.node() == node) {
-                device.tell(py, self.run.fabric(), now, event).map_err(|e| error::party(py, e))?;
+            if let Some((_, device)) = self.devices.iter_mut().find(|(place, _)| *place == node) {
+                device
+                    .tell(py, &mut (self.run.fabric(), node), now, event)
+                    .map_err(|e| error::party(py, e))?;
             }
         }
         for (now, program, event) in told.programs {
@@ -257,7 +260,7 @@ pub(crate) fn place(
     py: Python<'_>,
     run: &mut Run,
     parties: BTreeMap<String, Objects>,
-) -> (Vec<PythonDevice>, Vec<PythonDriver>) {
+) -> (Vec<(NodeId, PythonDevice)>, Vec<PythonDriver>) {
     let programs = run.drivers().to_vec();
     let (mut devices, mut drivers) = (Vec::new(), Vec::new());
     for (name, objects) in parties {
@@ -270,7 +273,7 @@ pub(crate) fn place(
         if let Some(object) = objects.device
             && let Some(node) = run.fabric().node(&name)
         {
-            devices.push(PythonDevice::new(object, node));
+            devices.push((node, PythonDevice::new(object)));
         }
     }
     (devices, drivers)

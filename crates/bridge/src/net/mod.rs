@@ -53,6 +53,7 @@ pub use packet::{Packet, PacketConfig, PacketCounters};
 pub use poller::{Poller, Ready};
 pub use recorded::{Capture, Recorded};
 pub use serve::{Done, Lost, PSMEM_BYTES, Place, Psmem, Serving, Station};
+pub use serve::{Builtin, Done, Lost, PSMEM_BYTES, Place, Psmem, Serving, Station};
 pub use tap::Tap;
 pub use transport::Transport;
 pub use udp::{Udp, connected_socket, send_connected};

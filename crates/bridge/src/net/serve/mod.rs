@@ -2,28 +2,31 @@
 //!
 //! * [`Station`]: the two addresses, and what is said beforehand; [`Place`]: where the device is in the host, found out
 //! * [`Serving`]: a built-in device on threads of its own, one for each lane
-//! * [`Psmem`]: memory that lanes share
+//! * [`Builtin`]: which devices there are; [`Psmem`]: memory that lanes share
 //!
 //! A device that lives elsewhere (in Python) takes a [`DevicePort`](tlplab_nettlp::server::DevicePort) on a [`Loop`] itself.
 
+mod builtin;
 mod place;
 mod psmem;
 
 use super::{Apis, Error, Loop, Network, Stop, Tap, Transport, Wait};
+pub use builtin::Builtin;
 pub use place::Place;
 pub use psmem::{PSMEM_BYTES, Psmem};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{Builder, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 use tlplab_device::simple_nic::FRAMES;
 use tlplab_device::{Device, Event};
-use tlplab_nettlp::EndpointConfig;
 use tlplab_nettlp::endpoint::Counters;
-use tlplab_nettlp::server::{DevicePort, DeviceServer, Vectors};
+use tlplab_nettlp::{DevicePort, DeviceServer, EndpointConfig, Vectors};
 use tlplab_units::Bdf;
 
 /// How often an adapter whose interrupts are nowhere is asked for them again.
 const AGAIN: Duration = Duration::from_secs(1);
+/// How often threads are looked after.
+const GLANCE: Duration = Duration::from_millis(20);
 /// The number under which a TAP interface is waited for; ports have 16 bits.
 const TAP: u64 = 1 << 32;
 
@@ -103,6 +106,18 @@ impl Done {
             dropped_interrupts: port.dropped_interrupts(),
         }
     }
+
+    /// Every counter of some lanes together, with its name.
+    pub fn rows(lanes: &[Self]) -> Vec<(&'static str, u64)> {
+        let mut sum = Self::default();
+        for lane in lanes {
+            sum.counters.add(&lane.counters);
+            sum.interrupts += lane.interrupts;
+            sum.dropped_interrupts += lane.dropped_interrupts;
+        }
+        let own = [("interrupts", sum.interrupts), ("dropped_interrupts", sum.dropped_interrupts)];
+        sum.counters.rows().into_iter().chain(own).collect()
+    }
 }
 
 /// A device that is served by threads.
@@ -148,9 +163,21 @@ impl Serving {
         self.done.iter().map(|done| *done.lock().unwrap_or_else(PoisonError::into_inner)).collect()
     }
 
-    /// Has a lane ended by itself? Then [`end`](Self::end) says why.
-    pub fn has_ended(&self) -> bool {
-        self.threads.iter().any(JoinHandle::is_finished)
+    /// Waits until then, or until a lane ends by itself.
+    ///
+    /// # Errors
+    /// Why a lane has ended.
+    pub fn watch(&mut self, until: Instant) -> Result<(), Error> {
+        loop {
+            if self.threads.iter().any(JoinHandle::is_finished) {
+                return self.end();
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            sleep(left.min(GLANCE));
+        }
     }
 
     /// Ends all lanes.

@@ -42,7 +42,6 @@ impl Place {
         let (own, vectors) = (own_ids(layout), given(host)?);
         if ids.is_some() && ids == own {
             let bars = BarMap::own(layout, bases(apis, layout)?);
-            let vectors = if is_empty(&vectors) { Vectors::held(layout) } else { vectors };
             return Ok(Self { id, ids, bars, vectors });
         }
         let base = window.map_or_else(|| host.bar4_base(), Ok)?;
@@ -62,10 +61,6 @@ pub(super) fn given(host: Apis) -> Result<Vectors, Error> {
         data: message.data,
     };
     Ok(Vectors::Given(host.msix_table()?.map(message).to_vec()))
-}
-
-fn is_empty(vectors: &Vectors) -> bool {
-    matches!(vectors, Vectors::Given(messages) if messages.iter().all(|message| message.address == 0))
 }
 
 fn packed(layout: &Layout, window: Window) -> Result<BarMap, Error> {
