@@ -17,6 +17,7 @@ from tlplab.device import CompleterAbort, Context, Device, UnsupportedRequest
 from tlplab.driver import Host
 from tlplab.errors import ExperimentError, RunError
 from tlplab.identity import Ids
+from tlplab.nettlp.serve import NetTLP, serve
 from tlplab.registers import Bar, Reg32, Reg64, Register
 from tlplab.result import Result
 from tlplab.session import run
@@ -38,6 +39,7 @@ __all__ = [
     "Host",
     "Ids",
     "Ltr",
+    "NetTLP",
     "Pasid",
     "Reg32",
     "Reg64",
@@ -53,6 +55,7 @@ __all__ = [
     "__version__",
     "model",
     "run",
+    "serve",
     "simulate",
 ]
 

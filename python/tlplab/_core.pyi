@@ -366,3 +366,39 @@ class Perf:
         """Ends the measurement; what was measured counts."""
     def progress(self) -> tuple[int, int]:
         """Operations that succeeded so far, and their bytes."""
+
+class _Site(Protocol):
+    """Where a device is served; see `tlplab.nettlp.serve.Site`."""
+
+    @property
+    def end(self) -> _End: ...
+    @property
+    def host(self) -> str | None: ...
+    @property
+    def window(self) -> int | None: ...
+
+@final
+class Server:
+    """A device behind a NetTLP adapter."""
+
+    @staticmethod
+    def builtin(site: _Site, device: object) -> Server:
+        """Serves a built-in device (`tlplab.nettlp.serve.Builtin`) with threads. Raises RunError, ValueError."""
+    @staticmethod
+    def python(site: _Site, party: object) -> Server:
+        """Serves a `tlplab.device.DeviceParty`, which runs within `run`. Raises RunError, ValueError."""
+    @property
+    def id(self) -> int:
+        """Bus, device and function."""
+    @property
+    def ids(self) -> tuple[int, int] | None:
+        """Vendor and device ID of the function at the adapter, if it tells."""
+    @property
+    def bars(self) -> list[tuple[int, int, int]]:
+        """Number, address and size of each BAR."""
+    def run(self, seconds: float) -> None:
+        """Goes on for so long. Raises RunError if it cannot, or when the device raises."""
+    def counters(self) -> list[tuple[str, int]]:
+        """What was done so far."""
+    def end(self) -> None:
+        """Ends it; its counters stay. Raises RunError with what its threads ended with."""

@@ -21,6 +21,7 @@ from tlplab.measured import command as measured
 from tlplab.model_command import model_group
 from tlplab.nettlp.adapter import adapter_command
 from tlplab.nettlp.cfg import cfg_group
+from tlplab.nettlp.device_command import device_group
 from tlplab.nettlp.dma import dma_group
 from tlplab.nettlp.dump import dump_command
 from tlplab.nettlp.perf import perf_command
@@ -249,6 +250,7 @@ def reproduce_(
 
 commands.add_command(model_group)
 commands.add_command(cfg_group)
+commands.add_command(device_group)
 commands.add_command(dma_group)
 commands.add_command(adapter_command)
 commands.add_command(dump_command)

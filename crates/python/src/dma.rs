@@ -38,20 +38,31 @@ impl End {
         if self.spin { Wait::Spin } else { Wait::Sleep }
     }
 
-    fn apis(&self) -> PyResult<Apis> {
+    pub(crate) fn apis(&self) -> PyResult<Apis> {
         Ok(Apis { local: address(&self.local)?, adapter: address(&self.adapter)? })
     }
 
+    /// The ID that the user has named.
+    pub(crate) fn id(&self) -> Option<Bdf> {
+        self.requester.map(Bdf)
+    }
+
+    /// The end point; its ID is asked for if nobody named it.
     pub(crate) fn endpoint(&self, py: Python<'_>) -> PyResult<EndpointConfig> {
+        let apis = self.apis()?;
+        let id = match self.id() {
+            Some(id) => id,
+            None => py.detach(|| apis.device_id()).map_err(|e| failed(py, &e))?,
+        };
+        self.endpoint_as(id)
+    }
+
+    /// The end point with this ID.
+    pub(crate) fn endpoint_as(&self, id: Bdf) -> PyResult<EndpointConfig> {
         let mps = Mps::ALL.iter().copied().find(|mps| mps.bytes() == self.mps);
         let mrrs = Mrrs::ALL.iter().copied().find(|mrrs| mrrs.bytes() == self.mrrs);
         let (Some(mps), Some(mrrs)) = (mps, mrrs) else {
             return Err(PyValueError::new_err("MPS and MRRS are powers of two from 128 B to 4 KiB"));
-        };
-        let apis = self.apis()?;
-        let requester = match self.requester {
-            Some(id) => Bdf(id),
-            None => py.detach(|| apis.device_id()).map_err(|e| failed(py, &e))?,
         };
         Ok(EndpointConfig {
             tags: self.first_tag..=self.last_tag,
@@ -60,12 +71,12 @@ impl End {
             mrrs,
             completion_timeout: Duration::from_ns(self.timeout_ns),
             retry: if self.retries == 0 { Retry::Never } else { Retry::Reads(self.retries) },
-            ..EndpointConfig::new(apis.adapter, requester)
+            ..EndpointConfig::new(address(&self.adapter)?, id)
         })
     }
 }
 
-fn address(text: &str) -> PyResult<Ipv4Addr> {
+pub(crate) fn address(text: &str) -> PyResult<Ipv4Addr> {
     text.parse().map_err(|_| PyValueError::new_err(format!("{text:?} is not an IPv4 address")))
 }
 

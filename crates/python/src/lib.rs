@@ -6,6 +6,8 @@
 //! * [`outline`]: an experiment read and checked, as data
 //! * [`bench`]: benchmarks, on a target
 //! * [`capture`]: captures shown as lines, and summed up
+//! * [`capture`]: captures shown as lines
+//! * [`serve`]: devices behind an adapter
 //! * [`catalog`]: what experiments can name, their schema
 //! * [`model`]: the closed forms over numpy arrays; [`table`]: the columns that come out, as Arrow or numpy
 //! * [`files`]: the files that an experiment names
@@ -31,6 +33,7 @@ mod model;
 mod outline;
 mod party;
 mod perf;
+mod serve;
 mod simulation;
 mod table;
 
@@ -60,6 +63,8 @@ mod _core {
     use super::outline::check;
     #[pymodule_export]
     use super::perf::Perf;
+    #[pymodule_export]
+    use super::serve::Server;
     #[pymodule_export]
     use super::simulation::{Progress, Simulation, write_report};
     #[pymodule_export]

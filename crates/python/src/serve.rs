@@ -7,7 +7,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration as Wall, Instant};
-use tlplab_bridge::net::{Apis, Builtin, Done, Error, Loop, Lost, Place, Ready, Serving, Station, Transport, Wait};
+use tlplab_bridge::net::{
+    Apis, Builtin, Done, Error, Loop, Lost, Place, Ready, Serving, Station, Transport, Wait,
+};
 use tlplab_nettlp::{DevicePort, EndpointConfig};
 use tlplab_units::{Bdf, Duration};
 

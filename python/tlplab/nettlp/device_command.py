@@ -1,0 +1,313 @@
+"""`tlplab device`: devices served over NetTLP."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from tlplab import _core
+from tlplab import quantities as q
+from tlplab.loader import LoadError, load_device
+from tlplab.model_options import SIZE
+from tlplab.nettlp.end import TAGS, End, address_of, address_options, bdf_of, check_remote, limit_of, number_of
+from tlplab.nettlp.serve import Builtin, Site, watch
+from tlplab.outputs import check_outputs, write_text
+
+INTERRUPTED = 130
+LANES = min(16, len(os.sched_getaffinity(0)))
+SMALLEST, LARGEST = 4096, 1 << 40
+# What a frame of the published application's memory can have.
+FRAME_BYTES = (60, 2048)
+# What is shown while a device is served.
+LIVE = ("host_reads", "host_writes", "completions", "interrupts")
+Options = dict[str, Any]
+
+
+class Devices(click.Group):
+    """The built-in devices, and whatever a Python file holds."""
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """A device by its name, or by `FILE.py:CLASS`."""
+        known = super().get_command(ctx, name)
+        return known if known is not None or ":" not in name else python_command(name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Says what there is, if there is no such device."""
+        if self.get_command(ctx, args[0]) is None:
+            names = ", ".join(self.list_commands(ctx))
+            raise click.UsageError(f"there is no device {args[0]!r}; there are {names}, and FILE.py:CLASS", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group("device", cls=Devices, subcommand_metavar="NAME|FILE.py:CLASS [OPTIONS]")
+def device_group() -> None:
+    """Serve a device in software behind a NetTLP adapter, until Ctrl-C.
+
+    If the function at the adapter has the IDs of the device, it is the device, and each BAR is where its configuration
+    space says. Otherwise it is the adapter's card, and the device's BARs lie in its window (BAR 4), one after the other.
+
+    \b
+    Examples:
+      tlplab device psmem
+      tlplab device nic --tap tap0
+      tlplab device examples/copier.py:Copier -l 127.0.0.1 -r 127.0.0.2
+    """
+
+
+def site_options(*, issues: bool) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """Where the device is; `issues` says that it issues requests."""
+    options = [
+        address_options,
+        click.option("-R", "--host", metavar="IP", callback=address_of, help="Who is asked for BAR 4, ID and interrupts; the adapter by default."),
+        click.option("-a", "--bar4", "window", metavar="ADDRESS", callback=number_of, help="Where the window begins; asked by default."),
+        click.option("-b", "--requester", metavar="BB:DD.F", callback=bdf_of, help="The function's ID; asked by default."),
+        click.option("--mps", metavar="SIZE", default="256B", show_default=True, callback=limit_of, help="Maximum payload size."),
+        click.option("--transport", type=click.Choice(["udp", "packet"]), default="udp", show_default=True, help="UDP sockets, or packet sockets, which need root."),
+        click.option("--interface", metavar="IF", help="Where packet sockets listen; the interface of --local by default."),
+        click.option("--spin", is_flag=True, help="Do not sleep while waiting: faster, and takes a whole processor."),
+        click.option("--time", "seconds", metavar="SECONDS", type=click.FloatRange(min=0.001), help="End by itself."),
+        click.option("--json", "json_file", metavar="FILE|-", help="Write the counters as JSON at the end."),
+        click.option("-S", "--quiet", is_flag=True, help="Print nothing."),
+    ]  # fmt: skip
+    if issues:
+        options += [
+            click.option("--mrrs", "-m", metavar="SIZE", default="512B", show_default=True, callback=limit_of, help="Maximum read request size."),
+            click.option("--timeout", metavar="MS", type=click.FloatRange(min=0.001), default=50.0, show_default=True, help="Time limit of a request, in milliseconds."),
+            click.option("--retry", metavar="N", type=click.IntRange(0, 255), default=0, show_default=True, help="Ask again for what was not answered, at most N times."),
+        ]  # fmt: skip
+
+    def decorate(command: click.decorators.FC) -> click.decorators.FC:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+@device_group.command("psmem")
+@site_options(issues=False)
+@click.option(
+    "--size", metavar="SIZE", default="256MiB", show_default=True, callback=SIZE, help="A power of two from 4KiB."
+)
+@click.option(
+    "-m",
+    "--delay",
+    metavar="US",
+    type=click.FloatRange(0, 1e6),
+    default=0.0,
+    help="Microseconds from a read to its answer.",
+)
+@click.option(
+    "-n",
+    "--frames",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Fill it with N UDP datagrams in Ethernet frames, one every 2 KiB.",
+)
+@click.option(
+    "-s",
+    "--frame-size",
+    metavar="SIZE",
+    default="1500B",
+    show_default=True,
+    callback=SIZE,
+    help="Bytes of each, 60B to 2KiB.",
+)
+@click.option(
+    "--lanes", metavar="N", type=click.IntRange(1, 16), default=LANES, show_default=True, help="Threads that answer."
+)
+@click.option("-H", "hexdump", is_flag=True, hidden=True, help="Without effect; the published application has it.")
+def psmem_command(
+    *, size: float, delay: float, frames: int | None, frame_size: float, lanes: int, hexdump: bool, **given: Any
+) -> int:  # fmt: skip
+    """Pseudo memory behind the adapter's window, as the published psmem.
+
+    \b
+    Examples:
+      tlplab device psmem
+      tlplab device psmem -m 20 --lanes 1
+      tlplab device psmem -a 0xa0000000 -b 1b:00.0 -n 1000 -s 98B
+    """
+    del hexdump
+    low, high = FRAME_BYTES
+    if not low <= frame_size <= high:
+        raise click.BadParameter("a frame has from 60B to 2KiB", param_hint="--frame-size")
+    filled = None if frames is None else (frames, int(frame_size))
+    device = Builtin("psmem", lanes=lanes, bytes=memory_size(size), delay_ns=round(delay * 1e3), frames=filled)
+    return serve_builtin(device, given)
+
+
+@device_group.command("nic")
+@site_options(issues=True)
+@click.option("--tap", metavar="IF", help="A TAP interface to be the NIC's port; a loop-back plug by default.")
+@click.option(
+    "--mtu", metavar="N", type=click.IntRange(68, 9000), default=1500, show_default=True, help="Most bytes of a packet."
+)
+def nic_command(*, tap: str | None, mtu: int, **given: Any) -> int:
+    """The simple NIC of the NetTLP paper, with rings. It takes a driver on the adapter's host.
+
+    \b
+    Examples:
+      tlplab device nic
+      tlplab device nic --tap tap0
+    """
+    return serve_builtin(Builtin("nic", tap=tap, mtu=mtu), given)
+
+
+@device_group.command("memory")
+@site_options(issues=False)
+@click.option(
+    "--size", metavar="SIZE", default="1MiB", show_default=True, callback=SIZE, help="A power of two from 4KiB."
+)
+def memory_command(*, size: float, **given: Any) -> int:
+    """The model memory: a BAR of memory, as in an experiment.
+
+    \b
+    Example:
+      tlplab device memory --size 64KiB
+    """
+    return serve_builtin(Builtin("memory", bytes=memory_size(size)), given)
+
+
+def model_command(name: str, what: str) -> None:
+    """A command for a model that has nothing to be chosen."""
+
+    @device_group.command(name, help=f"The model {name}: {what}.\n\n\b\nExample:\n  tlplab device {name}")
+    @site_options(issues=True)
+    def serve_it(**given: Any) -> int:
+        return serve_builtin(Builtin(name), given)
+
+
+model_command("copier", "copies memory of the host, told by its driver")
+model_command("ring", "works off a ring of descriptors in the host's memory")
+model_command("storage", "a block device that works off commands in the host's memory")
+
+
+def python_command(name: str) -> click.Command:
+    """Serves the device `FILE.py:CLASS`."""
+
+    @click.command(name, help=f"The device {name}: a class as `tl.simulate` and `tlplab run` take it.")
+    @site_options(issues=True)
+    @click.option(
+        "--set",
+        "parameters",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="A keyword argument of the class; VALUE is JSON, or a text.",
+    )
+    def command(*, parameters: tuple[str, ...], **given: Any) -> int:
+        path, _, wanted = name.rpartition(":")
+        try:
+            party = load_device(path, wanted, json.dumps(dict(map(parameter, parameters))))
+        except LoadError as error:
+            raise click.UsageError(f"{path}: {error}") from error
+        return serve_server(wanted, lambda site: _core.Server.python(site, party), given)
+
+    return command
+
+
+def parameter(text: str) -> tuple[str, Any]:
+    """`key=value`."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise click.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--set")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
+def memory_size(size: float) -> int:
+    """Bytes of a memory."""
+    whole = int(size)
+    if whole != size or whole & (whole - 1) or not SMALLEST <= whole <= LARGEST:
+        raise click.BadParameter("memory has a power of two of bytes, from 4KiB to 1TiB", param_hint="--size")
+    return whole
+
+
+def serve_builtin(device: Builtin, given: Options) -> int:
+    """Serves a built-in device where the options say."""
+    return serve_server(device.name, lambda site: _core.Server.builtin(site, device), given)
+
+
+def serve_server(name: str, start: Callable[[Site], _core.Server], given: Options) -> int:
+    """Serves what `start` starts; says where it is, what passes, and at the end what has passed."""
+    json_file, quiet, seconds = given.pop("json_file"), given.pop("quiet"), given.pop("seconds")
+    check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs={})
+    server = start(site_of(given))
+    say = not quiet and json_file != "-"
+    live = Live(shown=say and sys.stderr.isatty())
+    status = 0
+    try:
+        counters = watch(
+            server, seconds=seconds, ready=(lambda server: introduce(name, server)) if say else None, tick=live
+        )
+    except KeyboardInterrupt:
+        status, counters = INTERRUPTED, dict(server.counters())
+    finally:
+        live.close()
+    if say:
+        click.echo(
+            "".join(f"{counter.replace('_', ' '):<24} {n:>12}\n" for counter, n in counters.items() if n), nl=False
+        )
+    if json_file is not None:
+        write_text(json_file, json.dumps({"device": name, "counters": counters}) + "\n")
+    return status
+
+
+def site_of(given: Options) -> Site:
+    """The place that the options of `site_options` describe."""
+    local, adapter, host = given["local"], given["adapter"], given["host"]
+    check_remote(local, adapter, host or adapter, allowed=given["allow_remote"])
+    if given["interface"] is not None and given["transport"] != "packet":
+        raise click.UsageError("--interface is for packet sockets: add --transport packet")
+    end = End(
+        local=local, adapter=adapter, requester=given["requester"], transport=given["transport"],
+        interface=given["interface"], first_tag=0, last_tag=TAGS - 1, mps=given["mps"], mrrs=given.get("mrrs", 512),
+        timeout_ns=round(given.get("timeout", 50.0) * 1e6), retries=given.get("retry", 0), spin=given["spin"],
+    )  # fmt: skip
+    return Site(end, host, given["window"])
+
+
+def introduce(name: str, server: _core.Server) -> None:
+    """Says where the device is."""
+    bdf = server.id
+    click.echo(f"{name} at {bdf >> 8:02x}:{bdf >> 3 & 31:02x}.{bdf & 7}; Ctrl-C ends it")
+    for bar, base, size in server.bars:
+        click.echo(f"  BAR {bar} at {base:#x}, {q.size(size)}")
+    sys.stdout.flush()
+
+
+class Live:
+    """A line on the terminal that tells how much has passed."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self.shown = shown
+        self.before = (time.monotonic(), 0)
+
+    def __call__(self, server: _core.Server) -> None:
+        """Shows how much has passed by now."""
+        if not self.shown:
+            return
+        counters = dict(server.counters())
+        text = ", ".join(f"{counters[name]} {name.replace('_', ' ')}" for name in LIVE)
+        now, datagrams = time.monotonic(), counters["datagrams_in"]
+        then, before = self.before
+        rate = (datagrams - before) / max(now - then, 1e-9)
+        self.before = (now, datagrams)
+        sys.stderr.write(f"\r\x1b[K{text}; {q.significant(rate, 3)} datagrams/s")
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        """Takes the line away."""
+        if self.shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -1,0 +1,122 @@
+"""Devices served over NetTLP: what `tl.serve` and `tlplab device` have in common.
+
+tl.serve(Copier(), tl.NetTLP(local="127.0.0.1", adapter="127.0.0.2"))
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from tlplab import _core
+from tlplab.device import Device
+from tlplab.loader import carry
+from tlplab.nettlp.end import ADAPTER_ADDRESS, DEVICE_ADDRESS, LIMITS, TAGS, End, bdf_of, check_remote
+
+# Between two looks at what is served.
+SLICE_SECONDS = 0.5
+MTU = 1500
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a device is served, as `tlplab._core` takes it."""
+
+    end: End
+    host: str | None = None
+    window: int | None = None
+
+
+@dataclass(frozen=True)
+class Builtin:
+    """A built-in device, as `tlplab._core` takes it."""
+
+    name: str
+    lanes: int = 1
+    bytes: int = 256 << 20
+    delay_ns: int = 0
+    frames: tuple[int, int] | None = None
+    tap: str | None = None
+    mtu: int = MTU
+
+
+@dataclass(frozen=True)
+class NetTLP:
+    """An adapter behind which a device is served: an address here and its address, and what is said instead of asked.
+
+    The adapter tells the rest: the function's ID (`requester`, as in `"1b:00.0"`), where its window begins (`window`), and
+    where interrupts go; `host` is asked instead for what the driver on the adapter's host knows. `retries` asks again
+    for reads that were not answered, where they have no side effects.
+    """
+
+    local: str = DEVICE_ADDRESS
+    adapter: str = ADAPTER_ADDRESS
+    requester: str | None = None
+    window: int | None = None
+    host: str | None = None
+    transport: str = "udp"
+    interface: str | None = None
+    mps: int = 256
+    mrrs: int = 512
+    timeout_ns: int = 50_000_000
+    retries: int = 0
+    spin: bool = False
+    allow_remote: bool = False
+
+    def site(self) -> Site:
+        """For the core. Raises ValueError for what cannot be."""
+        if self.mps not in LIMITS or self.mrrs not in LIMITS:
+            raise ValueError(f"mps = {self.mps} and mrrs = {self.mrrs} must be powers of two from 128 to 4096")
+        try:
+            check_remote(self.local, self.adapter, self.host or self.adapter, allowed=self.allow_remote)
+            requester = bdf_of(None, None, self.requester)  # type: ignore[arg-type] # it only names them in its message
+        except click.UsageError as error:
+            raise ValueError(error.message.replace("--allow-remote", "allow_remote=True")) from None
+        end = End(
+            local=self.local, adapter=self.adapter, requester=requester, transport=self.transport,
+            interface=self.interface, first_tag=0, last_tag=TAGS - 1, mps=self.mps, mrrs=self.mrrs,
+            timeout_ns=self.timeout_ns, retries=self.retries, spin=self.spin,
+        )  # fmt: skip
+        return Site(end, self.host, self.window)
+
+
+def serve(
+    device: Device,
+    where: NetTLP,
+    *,
+    seconds: float | None = None,
+    ready: Callable[[_core.Server], Any] | None = None,
+) -> dict[str, int]:
+    """Serves `device` until Ctrl-C, or for `seconds`; what passed, by counter.
+
+    `ready` is called once the device can be reached. Raises `RunError` if it cannot be, and when the device raises (the
+    exception is its `__cause__`); `ValueError` for a place that cannot be.
+    """
+    server = _core.Server.python(where.site(), carry(device))
+    return watch(server, seconds=seconds, ready=ready)
+
+
+def watch(
+    server: _core.Server,
+    *,
+    seconds: float | None,
+    ready: Callable[[_core.Server], Any] | None = None,
+    tick: Callable[[_core.Server], Any] | None = None,
+) -> dict[str, int]:
+    """Waits until `server` is to end, or cannot go on; `tick` is called now and then. Its counters."""
+    until = None if seconds is None else time.monotonic() + seconds
+    try:
+        if ready is not None:
+            ready(server)
+        while until is None or time.monotonic() < until:
+            left = SLICE_SECONDS if until is None else min(SLICE_SECONDS, max(0.0, until - time.monotonic()))
+            server.run(left)
+            if tick is not None:
+                tick(server)
+    finally:
+        server.end()
+    return dict(server.counters())
