@@ -58,7 +58,7 @@ def device_group() -> None:
     Examples:
       tlplab device psmem
       tlplab device nic --tap tap0
-      tlplab device examples/copier.py:Copier -l 127.0.0.1 -r 127.0.0.2
+      tlplab device examples/python/copier.py:Copier -l 127.0.0.1 -r 127.0.0.2
     """
 
 
@@ -73,7 +73,7 @@ def site_options(*, issues: bool) -> Callable[[click.decorators.FC], click.decor
         click.option("--transport", type=click.Choice(["udp", "packet"]), default="udp", show_default=True, help="UDP sockets, or packet sockets, which need root."),
         click.option("--interface", metavar="IF", help="Where packet sockets listen; the interface of --local by default."),
         click.option("--spin", is_flag=True, help="Do not sleep while waiting: faster, and takes a whole processor."),
-        click.option("--time", "seconds", metavar="SECONDS", type=click.FloatRange(min=0.001), help="End by itself."),
+        click.option("--seconds", metavar="N", type=click.FloatRange(min=0.001), help="End after N seconds instead of at Ctrl-C."),
         click.option("--json", "json_file", metavar="FILE|-", help="Write the counters as JSON at the end."),
         click.option("-S", "--quiet", is_flag=True, help="Print nothing."),
     ]  # fmt: skip

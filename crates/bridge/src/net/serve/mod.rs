@@ -13,7 +13,7 @@ mod psmem;
 use super::{Apis, Error, Loop, Network, Stop, Tap, Transport, Wait};
 pub use builtin::Builtin;
 pub use place::Place;
-pub use psmem::{PSMEM_BYTES, Psmem};
+pub use psmem::Psmem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle, sleep};
 use std::time::{Duration, Instant};

@@ -6,8 +6,6 @@ use tlplab_device::{BarSpec, Context, Device, Event, Identity, Payload, Refusal,
 use tlplab_units::Duration;
 
 const PAGE: usize = 4096;
-/// The published application's.
-pub const PSMEM_BYTES: u64 = 256 << 20;
 /// Where frames begin that the memory is filled with.
 const FRAME_STRIDE: u64 = 2048;
 
