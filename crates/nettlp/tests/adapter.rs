@@ -1,0 +1,398 @@
+//! The adapter, datagram by datagram. TLPs are written by hand from PCIe 5.0 §2.2.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use tlplab_device::DmaError;
+use tlplab_nettlp::adapter::host::{HostInterrupt, MmioAccess};
+use tlplab_nettlp::adapter::{
+    Adapter, AdapterConfig, DeviceConfig, DeviceCounters, FunctionKind, MemoryHost, MsixHome,
+};
+use tlplab_nettlp::{Datagram, Engine, MAX_DATAGRAM};
+use tlplab_transaction::{CompletionError, Payload};
+use tlplab_units::{Bdf, Duration, Time};
+
+const LOCAL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const FIRST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+const SECOND: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
+const SECOND_BAR4: u64 = 0xB000_0000;
+
+/// An adapter with two devices, 1b:00.0 and 1c:00.0.
+struct Scene {
+    adapter: Adapter<MemoryHost>,
+    now: Time,
+}
+
+/// Destination, UDP port, and payload.
+type Sent = (Ipv4Addr, u16, Vec<u8>);
+
+impl Scene {
+    fn new() -> Self {
+        Self::with(MsixHome::Bar2)
+    }
+
+    fn with(msix: MsixHome) -> Self {
+        let card = |peer, bdf| DeviceConfig {
+            function: FunctionKind::Card { window: 256 << 20, msix },
+            ..DeviceConfig::card(peer, Bdf(bdf))
+        };
+        let config = AdapterConfig::new(LOCAL, vec![card(FIRST, 0x1B00), card(SECOND, 0x1C00)]);
+        let mut host = MemoryHost::new(1 << 20);
+        let data: Vec<u8> = (0..1 << 16).map(|at: u32| (at ^ at >> 8) as u8).collect();
+        host.poke(0, &data).expect("memory");
+        Self { adapter: Adapter::new(config, host).expect("two cards"), now: Time::ZERO }
+    }
+
+    /// A datagram comes; what is sent then.
+    fn send(&mut self, from: Ipv4Addr, port: u16, payload: &[u8]) -> Vec<Sent> {
+        let from = SocketAddrV4::new(from, port);
+        self.adapter.handle_datagram(self.now, Datagram { from, port, payload });
+        self.sent()
+    }
+
+    /// A TLP comes from a device, on the port of its tag.
+    fn tlp(&mut self, from: Ipv4Addr, words: &[u32], data: &[u8]) -> Vec<Sent> {
+        let payload = datagram(words, data);
+        self.send(from, 0x3000 + (words[1] >> 8 & 0xFF) as u16, &payload)
+    }
+
+    fn sent(&mut self) -> Vec<Sent> {
+        let mut buffer = [0; MAX_DATAGRAM];
+        let next = || {
+            let out = self.adapter.poll_transmit(self.now, &mut buffer)?;
+            Some((*out.to.ip(), out.to.port(), buffer[..out.len].to_vec()))
+        };
+        std::iter::from_fn(next).collect()
+    }
+
+    fn counters(&self, device: usize) -> DeviceCounters {
+        self.adapter.device_counters(device).expect("a device")
+    }
+}
+
+fn datagram(words: &[u32], data: &[u8]) -> Vec<u8> {
+    let words = words.iter().flat_map(|word| word.to_be_bytes());
+    [&[0; 6], &words.collect::<Vec<_>>()[..], data].concat()
+}
+
+/// The words of a TLP's header, without NetTLP header and data.
+fn header(sent: &Sent) -> [u32; 3] {
+    std::array::from_fn(|n| u32::from_be_bytes(sent.2[6 + 4 * n..10 + 4 * n].try_into().expect("four bytes")))
+}
+
+fn headers(all: &[Sent]) -> Vec<[u32; 3]> {
+    all.iter().map(header).collect()
+}
+
+/// Whatever cannot be served is refused at once; what wants no answer is counted.
+#[test]
+fn what_is_nowhere_is_refused_at_once() {
+    let cases: [(&str, &[u32], usize, u32); 9] = [
+        ("beyond memory", &[0x0000_0001, 0x1B00_070F, 0x9000_0000], 0, 4),
+        ("just beyond memory", &[0x0000_0002, 0x1B00_07FF, 0x0010_0000], 0, 8),
+        ("a flush of nothing", &[0x0000_0001, 0x1B00_0700, 0x9000_0000], 0, 1),
+        ("64-bit", &[0x2000_0001, 0x1B00_070F, 0x0000_0100, 0x0000_0000], 0, 4),
+        ("its own BAR 4", &[0x0000_0001, 0x1B00_070F, 0xA000_0000], 0, 4),
+        (
+            "another's BAR 2, which the card holds",
+            &[0x2000_0001, 0x1B00_070F, 0x0000_0100, 0x1000_0000],
+            0,
+            4,
+        ),
+        ("a fetch and add", &[0x4C00_0001, 0x1B00_070F, 0x0000_1000], 4, 4),
+        ("an I/O read", &[0x0200_0001, 0x1B00_070F, 0x0000_1000], 0, 4),
+        ("a locked read", &[0x0100_0001, 0x1B00_070F, 0x0000_1000], 0, 4),
+    ];
+    for (what, words, data, byte_count) in cases {
+        let mut scene = Scene::new();
+        let sent = scene.tlp(FIRST, words, &vec![0; data]);
+        let locked = u32::from(what == "a locked read") << 24;
+        assert_eq!(sent.len(), 1, "{what}");
+        assert_eq!((sent[0].0, sent[0].1), (FIRST, 0x3007), "{what}");
+        let [first, second, third] = header(&sent[0]);
+        assert_eq!((first, second), (0x0A00_0000 | locked, 0x2000 | byte_count), "{what}: UR");
+        assert_eq!(third >> 8, 0x1B_0007, "{what}");
+        assert_eq!(scene.counters(0).refused, 1, "{what}");
+    }
+    let mut scene = Scene::new();
+    assert_eq!(scene.tlp(FIRST, &[0x4000_0001, 0x1B00_070F, 0x9000_0000], &[0; 4]), []);
+    assert_eq!(scene.tlp(FIRST, &[0x3000_0000, 0x1B00_0730, 0, 0], &[]), []); // ERR_COR
+    assert_eq!(scene.tlp(FIRST, &[0x4000_4001, 0x1B00_070F, 0x0000_1000], &[0xFF; 4]), []); // poisoned
+    let DeviceCounters { lost_writes, ignored, poisoned, .. } = scene.counters(0);
+    assert_eq!((lost_writes, ignored, poisoned), (1, 1, 1));
+    let mut data = [0; 4];
+    scene.adapter.host().peek(0x1000, &mut data);
+    assert_eq!(data, [0x10, 0x11, 0x12, 0x13], "poisoned data were not written");
+    // Without bus mastering it may not even do what is allowed.
+    assert_eq!(scene.send(FIRST, 0x5001, &[0x44, 1, 0, 0, 0, 2]), []);
+    let refused = scene.tlp(FIRST, &[0x0000_0001, 0x1B00_070F, 0x0000_1000], &[]);
+    assert_eq!(headers(&refused), [[0x0A00_0000, 0x0000_2004, 0x1B00_0700]]);
+}
+
+/// Requests of all sizes and alignments: cut at 64-byte boundaries, at most 256 bytes each, the right bytes in the right places.
+#[test]
+fn reads_are_cut_and_lose_nothing() {
+    for (address, bytes) in
+        [(0x1000u32, 4096u32), (0x1030, 600), (0x1001, 1), (0x103F, 700), (0x1003, 1022), (0x1FFF, 1)]
+    {
+        let mut scene = Scene::new();
+        let (first, last) = (address & !3, (address + bytes - 1) & !3);
+        let dw = (last - first) / 4 + 1;
+        let first_enables = 0xF << (address & 3) & 0xF;
+        let last_enables = 0xF >> (3 - ((address + bytes - 1) & 3));
+        let enables = if dw == 1 { first_enables & last_enables } else { last_enables << 4 | first_enables };
+        let sent = scene.tlp(FIRST, &[dw & 0x3FF, 0x1B00_FF00 | enables, first], &[]);
+        let mut at = address;
+        for sent in &sent {
+            let [start, count, low] = header(sent);
+            let left = address + bytes - at;
+            assert_eq!((sent.1, start >> 10, low >> 8), (0x30FF, 0x4A00_0000 >> 10, 0x1B_00FF));
+            assert_eq!(count, left & 0xFFF, "byte count at {at:#x}");
+            assert_eq!(low & 0x7F, at & 0x7F, "lower address at {at:#x}");
+            let room = (start & 0x3FF) * 4 - (at & 3);
+            let here = room.min(left);
+            assert!(here == left || (at + here) % 64 == 0, "cut at {:#x}", at + here);
+            assert!((start & 0x3FF) * 4 <= 256);
+            let data = &sent.2[18 + (at & 3) as usize..][..here as usize];
+            let wanted: Vec<u8> = (at..at + here).map(|at| (at ^ at >> 8) as u8).collect();
+            assert_eq!(data, wanted, "data at {at:#x}");
+            at += here;
+        }
+        assert_eq!(at, address + bytes, "{bytes} B at {address:#x}");
+    }
+}
+
+/// Byte enables with holes: only what is enabled is written.
+#[test]
+fn holes_in_a_write_stay() {
+    let mut scene = Scene::new();
+    assert_eq!(scene.tlp(FIRST, &[0x4000_0002, 0x1B00_05A5, 0x0000_1000], &[0xEE; 8]), []);
+    let mut data = [0; 8];
+    scene.adapter.host().peek(0x1000, &mut data);
+    assert_eq!(data, [0xEE, 0x11, 0xEE, 0x13, 0x14, 0xEE, 0x16, 0xEE]);
+}
+
+/// One running number and a clock of 6.4 ns for all TLPs to a device, and none of either for other services.
+#[test]
+fn datagrams_are_numbered_and_timed() {
+    let mut scene = Scene::new();
+    let mut seen = Vec::new();
+    for n in 0..3u64 {
+        scene.now = Time::ZERO + Duration::from_ns(640 * n);
+        let sent = scene.tlp(FIRST, &[0x0000_0080, 0x1B00_00FF, 0x0000_1000], &[]);
+        assert_eq!(scene.send(SECOND, 0x5001, &[0x3C, 0, 0, 0, 0, 0]).len(), 1);
+        seen.extend(sent.iter().map(|sent| sent.2[..6].to_vec()));
+    }
+    let wanted = [[0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 2, 0, 0, 0, 100], [0, 3, 0, 0, 0, 100]];
+    assert_eq!(seen[..4], wanted);
+}
+
+/// What a device asks beside TLPs.
+#[test]
+fn services_answer_whoever_asks() {
+    let mut scene = Scene::new();
+    let read = |dword: u8| [0x3C, dword, 0, 0, 0, 0];
+    for port in [0x5001, 0x4001] {
+        assert_eq!(scene.send(FIRST, port, &read(0)), [(FIRST, port, vec![0x3C, 0, 0x80, 0x22, 0x37, 0x76])]);
+        assert_eq!(scene.send(FIRST, port, &read(8))[0].2[2..], [0xA0, 0, 0, 0x0C], "BAR 4");
+        assert_eq!(scene.send(SECOND, port, &read(8))[0].2[2..], [0xB0, 0, 0, 0x0C], "BAR 4 of the other");
+        // Cache line size, byte 0 of dword 3, can be written.
+        assert_eq!(scene.send(FIRST, port, &[0x44, 3, 0xFF, 0xFF, 0xFF, 0x40]), []);
+        assert_eq!(scene.send(FIRST, port, &read(3))[0].2[5], 0x40);
+    }
+    let ask = |scene: &mut Scene, n| scene.send(FIRST, 12287, &[n, 0, 0, 0])[0].2.clone();
+    assert_eq!(ask(&mut scene, 1), 0xA000_0000u64.to_le_bytes());
+    assert_eq!(ask(&mut scene, 2), [0x00, 0x1B]);
+    let table = ask(&mut scene, 3);
+    assert_eq!(
+        (table.len(), &table[12 * 5..12 * 6]),
+        (192, &[0, 0, 0xE0, 0xFE, 0, 0, 0, 0, 0x25, 0, 0, 0][..])
+    );
+    assert_eq!(scene.send(FIRST, 0x5002, &[0x10, 0, 0, 0, 0, 0])[0].2, [0x10, 0, 0x67, 0x45, 0x23, 0x01]);
+    assert_eq!(
+        scene.send(FIRST, 0x5002, &[0x10, 5, 0, 0, 0, 0])[0].2,
+        [0x10, 5, 2, 0, 0, 10],
+        "its own address"
+    );
+    // A device cannot send the adapter's traffic elsewhere.
+    assert_eq!(scene.send(FIRST, 0x5002, &[0x11, 5, 1, 1, 1, 1]), []);
+    assert_eq!(scene.send(FIRST, 0x5002, &[0x10, 5, 0, 0, 0, 0])[0].2, [0x10, 5, 2, 0, 0, 10]);
+    assert_eq!(scene.send(FIRST, 0x5001, &[1, 2, 3]), []);
+    assert_eq!(scene.send(Ipv4Addr::new(10, 9, 9, 9), 0x5001, &read(0)), []);
+    assert_eq!((scene.counters(0).malformed, scene.adapter.counters().foreign), (1, 1));
+}
+
+/// Port 4001h is that of configuration space and of the host's requests with tag 1.
+#[test]
+fn a_completion_on_the_library_port_is_no_configuration_access() {
+    let mut scene = Scene::new();
+    for _ in 0..18 {
+        scene.adapter.host_mut().access(0, 4, 0x40, MmioAccess::Read(4));
+    }
+    let asked = scene.sent();
+    let ports: Vec<u16> = asked.iter().map(|sent| sent.1).collect();
+    assert_eq!(ports, (0..18).map(|tag| 0x4000 + tag % 16).collect::<Vec<_>>(), "18 tags share 16 ports");
+    for (tag, sent) in asked.iter().enumerate() {
+        assert_eq!(header(sent), [0x0000_0001, (tag as u32) << 8 | 0xF, 0xA000_0040]);
+        let answer = datagram(&[0x4A00_0001, 0x1B00_0004, (tag as u32) << 8 | 0x40], &[tag as u8; 4]);
+        assert_eq!(scene.send(FIRST, sent.1, &answer), []);
+        let result = scene.adapter.host_mut().take_result().expect("answered").1;
+        assert_eq!(result, Ok(Payload::from([tag as u8; 4])), "tag {tag}");
+    }
+}
+
+/// Answers that are late, double, or about something else touch nothing.
+#[test]
+fn answers_must_fit_their_requests() {
+    let mut scene = Scene::new();
+    let token = scene.adapter.host_mut().access(0, 4, 0x40, MmioAccess::Read(8));
+    assert_eq!(scene.sent().len(), 1);
+    let answer = |tag: u32, requester: u32| {
+        datagram(&[0x4A00_0002, 0x1B00_0008, requester << 16 | tag << 8 | 0x40], &[7; 8])
+    };
+    scene.send(FIRST, 0x4001, &answer(1, 0)); // another tag
+    scene.send(FIRST, 0x4000, &answer(0, 0x6400)); // another requester
+    scene.send(SECOND, 0x4000, &answer(0, 0)); // another device
+    assert_eq!(scene.adapter.host_mut().take_result(), None);
+    scene.send(FIRST, 0x4000, &answer(0, 0));
+    assert_eq!(scene.adapter.host_mut().take_result(), Some((token, Ok(Payload::from([7; 8])))));
+    scene.send(FIRST, 0x4000, &answer(0, 0)); // again
+    assert_eq!((scene.counters(0).unexpected, scene.counters(1).unexpected), (3, 1));
+    // A late one, after the request was given up, is not taken for the next request's.
+    scene.adapter.host_mut().access(0, 4, 0x40, MmioAccess::Read(8));
+    let old = header(&scene.sent()[0])[1] >> 8 & 0xFF;
+    scene.now += Duration::from_ms(50);
+    scene.adapter.handle_timeout(scene.now);
+    let given_up = scene.adapter.host_mut().take_result().expect("given up").1;
+    assert!(matches!(given_up, Err(DmaError::Completion(CompletionError::Timeout { .. }))), "{given_up:?}");
+    for _ in 0..255 {
+        scene.adapter.host_mut().access(0, 4, 0x40, MmioAccess::Read(8));
+    }
+    let tags: Vec<u32> = scene.sent().iter().map(|sent| header(sent)[1] >> 8 & 0xFF).collect();
+    assert!(tags.len() == 255 && !tags.contains(&old), "the old tag rests");
+    scene.send(FIRST, 0x4000 + old as u16 % 16, &answer(old, 0));
+    assert_eq!(scene.adapter.host_mut().take_result(), None);
+}
+
+/// Between devices: the requester's ID is its own, and an answer is the next one that is due.
+#[test]
+fn a_switch_passes_only_what_is_due() {
+    let mut scene = Scene::new();
+    let read = [0x0000_0002, 0x1B00_09FF, SECOND_BAR4 as u32 + 0x40];
+    let spoofed = scene.tlp(FIRST, &[read[0], 0x1D00_09FF, read[2]], &[]);
+    assert_eq!(headers(&spoofed), [[0x0A00_0000, 0x0000_8008, 0x1D00_0940]], "CA");
+    let passed = scene.tlp(FIRST, &read, &[]);
+    assert_eq!((passed[0].0, passed[0].1, header(&passed[0])), (SECOND, 0x4009, read));
+    let answer =
+        |count: u32, low: u32| datagram(&[0x4A00_0001, 0x1C00_0000 | count, 0x1B00_0900 | low], &[3; 4]);
+    for (what, count, low, due) in [
+        ("out of order", 4, 0x44, false),
+        ("another address", 8, 0x48, false),
+        ("the first", 8, 0x40, true),
+        ("the first again", 8, 0x40, false),
+        ("the second", 4, 0x44, true),
+        ("the second again", 4, 0x44, false),
+    ] {
+        let sent = scene.send(SECOND, 0x4009, &answer(count, low));
+        let there = sent.first().map(|sent| (sent.0, sent.1, sent.2[6..].to_vec()));
+        assert_eq!(there, due.then(|| (FIRST, 0x3009, answer(count, low)[6..].to_vec())), "{what}");
+    }
+    assert_eq!(scene.counters(1).unexpected, 4);
+    // What comes when the time is over is nobody's.
+    assert_eq!(scene.tlp(FIRST, &read, &[]).len(), 1);
+    scene.now += Duration::from_ms(51);
+    assert_eq!(scene.send(SECOND, 0x4009, &answer(8, 0x40)), []);
+}
+
+/// A device that moves its BAR takes nobody else's addresses, and gets its own back when it moves home.
+#[test]
+fn a_device_cannot_take_addresses() {
+    let mut scene = Scene::new();
+    let write = |scene: &mut Scene, base: [u8; 4]| {
+        scene.send(SECOND, 0x5001, &[[0x7C, 8].as_slice(), &base].concat());
+    };
+    let home = [0x0000_0001, 0x1B00_090F, SECOND_BAR4 as u32];
+    let away = [0x0000_0001, 0x1B00_090F, 0xC000_0000];
+    assert_eq!(scene.tlp(FIRST, &home, &[])[0].0, SECOND);
+    write(&mut scene, [0xC0, 0, 0, 0]);
+    for words in [away, home] {
+        assert_eq!(header(&scene.tlp(FIRST, &words, &[])[0])[1], 0x2004, "UR");
+    }
+    write(&mut scene, [0xB0, 0, 0, 0]);
+    assert_eq!(scene.tlp(FIRST, &home, &[])[0].0, SECOND);
+}
+
+/// The host's programs see the card: registers in BAR 0, the table in BAR 2, the device in BAR 4.
+#[test]
+fn programs_see_the_card() {
+    let mut scene = Scene::new();
+    let read = |scene: &mut Scene, bar, offset, bytes| {
+        scene.adapter.host_mut().access(0, bar, offset, MmioAccess::Read(bytes));
+        assert_eq!(scene.sent(), []);
+        scene.adapter.host_mut().take_result().expect("the card answers itself").1
+    };
+    assert_eq!(read(&mut scene, 0, 0, 4), Ok([0x67, 0x45, 0x23, 0x01].into()));
+    assert_eq!(read(&mut scene, 0, 0x40, 2), Ok([0x00, 0x1B].into()), "its ID");
+    assert_eq!(read(&mut scene, 2, 8, 4), Ok([0x20, 0, 0, 0].into()), "data of vector 0");
+    let entry: Vec<u8> = [0xFEE0_1000u32, 0, 0x77, 0].into_iter().flat_map(u32::to_le_bytes).collect();
+    scene.adapter.host_mut().access(0, 2, 16, MmioAccess::Write(entry.into()));
+    assert_eq!(scene.sent(), []);
+    assert_eq!(
+        scene.send(FIRST, 12287, &[3, 0, 0, 0])[0].2[12..24],
+        [0, 0x10, 0xE0, 0xFE, 0, 0, 0, 0, 0x77, 0, 0, 0]
+    );
+    // The device's write of that message is vector 1; another message is none.
+    for (address, data, vector) in [(0xFEE0_1000, 0x77, Some(1)), (0xFEE0_0000, 0x99, None)] {
+        scene.tlp(FIRST, &[0x4000_0001, 0x1B00_000F, address], &u32::to_le_bytes(data));
+        let interrupt = HostInterrupt { device: 0, vector, address: address.into(), data };
+        assert_eq!(scene.adapter.host_mut().take_interrupt(), Some(interrupt));
+    }
+    scene.adapter.host_mut().access(0, 4, 0x10, MmioAccess::Write(vec![5; 300].into()));
+    let sent = scene.sent();
+    assert_eq!(
+        headers(&sent).iter().map(|h| (h[0] & 0x3FF, h[2])).collect::<Vec<_>>(),
+        [(60, 0xA000_0010), (15, 0xA000_0100)]
+    );
+    let beyond = scene.adapter.host_mut().access(0, 4, (256 << 20) - 2, MmioAccess::Read(4));
+    assert_eq!(scene.sent(), []);
+    let results: Vec<_> = std::iter::from_fn(|| scene.adapter.host_mut().take_result()).collect();
+    assert!(matches!(results.last(), Some((token, Err(_))) if *token == beyond), "{results:?}");
+}
+
+/// With the table in the device, the host writes it there when it hears of the device, and messages tell nothing.
+#[test]
+fn a_device_may_hold_the_table_itself() {
+    let mut scene = Scene::with(MsixHome::Bar4);
+    let sent = scene.send(FIRST, 0x5001, &[0x3C, 0x28, 0, 0, 0, 0]);
+    let table = sent.iter().find(|sent| sent.1 == 0x4000).expect("the table");
+    assert_eq!(header(table), [0x4000_0040, 0x0000_00FF, 0xAFFF_F000]);
+    assert_eq!(table.2[18 + 16 * 3..][..16], [0, 0, 0xE0, 0xFE, 0, 0, 0, 0, 0x23, 0, 0, 0, 0, 0, 0, 0]);
+    // Capability at 9Ch: BAR 4 in the low bits of table and pending bits.
+    assert_eq!(
+        sent.iter().find(|sent| sent.1 == 0x5001).expect("its place").2[2..],
+        [0x0F, 0xFF, 0xF0, 0x04]
+    );
+    assert_eq!(scene.send(FIRST, 12287, &[3, 0, 0, 0])[0].2, [0; 192]);
+    scene.tlp(FIRST, &[0x4000_0001, 0x1B00_000F, 0xFEE0_0000], &[0x23, 0, 0, 0]);
+    assert_eq!(scene.adapter.host_mut().take_interrupt().and_then(|i| i.vector), Some(3));
+    assert!(scene.send(FIRST, 0x5001, &[0x3C, 0, 0, 0, 0, 0]).len() == 1, "once");
+}
+
+/// The origin of time moves, and nobody notices: what waits still waits as long.
+#[test]
+fn time_may_begin_again() {
+    for rebased in [false, true] {
+        let mut scene = Scene::new();
+        scene.now = Time::ZERO + Duration::from_ms(1000);
+        scene.adapter.host_mut().access(0, 4, 0, MmioAccess::Read(4));
+        scene.sent();
+        assert_eq!(scene.tlp(FIRST, &[0x0000_0001, 0x1B00_090F, SECOND_BAR4 as u32], &[]).len(), 1);
+        if rebased {
+            scene.adapter.rebase(Duration::from_ms(990));
+            scene.now = Time::ZERO + Duration::from_ms(10);
+        }
+        let begin = scene.now;
+        assert_eq!(scene.adapter.deadline(), Some(begin + Duration::from_ms(50)), "rebased: {rebased}");
+        scene.now = begin + Duration::from_ms(50);
+        let answer = datagram(&[0x4A00_0001, 0x1C00_0004, 0x1B00_0900], &[3; 4]);
+        assert_eq!(scene.send(SECOND, 0x4009, &answer).len(), 1, "rebased: {rebased}");
+    }
+}
