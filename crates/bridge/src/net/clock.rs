@@ -1,6 +1,6 @@
 //! Wall time as the engines know it.
 
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 use tlplab_units::{Duration, Time};
 
 /// How often the origin moves on: [`Time`] ends after 5.1 hours.
@@ -13,9 +13,17 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Begins now.
+    /// Begins now, at the time that has passed since the last full hour: programs that run one after the other do not all begin at 0, so
+    /// that time stamps tell their datagrams apart.
     pub fn start() -> Self {
-        Self { origin: Instant::now() }
+        let now = Instant::now();
+        let seconds = LEAP.as_ns() / 1_000_000_000;
+        let hour = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(std::time::Duration::ZERO, |time| {
+                std::time::Duration::new(time.as_secs() % seconds, time.subsec_nanos())
+            });
+        Self { origin: now.checked_sub(hour).unwrap_or(now) }
     }
 
     /// The present time. When an hour has passed since the origin, that moves, and everybody who keeps instants hears it by `rebase`.
