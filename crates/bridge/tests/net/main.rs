@@ -4,4 +4,5 @@ mod context;
 mod memory;
 mod namespaces;
 mod packet;
+mod perf;
 mod served;

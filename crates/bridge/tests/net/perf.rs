@@ -1,0 +1,136 @@
+//! Measurements on the loopback interface: what they count must be so.
+
+use crate::memory::{BASE, SIZE, Served};
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+use tlplab_bridge::net::perf::{Direction, Pattern, Perf, PerfConfig, Region};
+use tlplab_bridge::net::{Kind, Network, Wait};
+use tlplab_nettlp::EndpointConfig;
+use tlplab_units::Bdf;
+
+fn config(test: u8) -> PerfConfig {
+    let [device, adapter] = [1, 2].map(|end| Ipv4Addr::new(127, 2, test, end));
+    PerfConfig {
+        network: Network { kind: Kind::Udp, local: device, interface: None },
+        endpoint: EndpointConfig::new(adapter, Bdf(0x1b00)),
+        lanes: 2,
+        outstanding: 5,
+        direction: Direction::Read,
+        region: Region { address: BASE + 3, bytes: SIZE as u64 / 4 },
+        divided: true,
+        pattern: Pattern::Seq,
+        length: 700,
+        count: Some(500),
+        duration: None,
+        interval: Duration::ZERO,
+        wait: Wait::Sleep,
+        verify: true,
+        seed: 11,
+    }
+}
+
+/// Two lanes with five reads of two or three requests each have the tags 0 to 29.
+fn served(config: &PerfConfig) -> Served {
+    Served::new(config.endpoint.adapter, 0..=29)
+}
+
+#[test]
+fn what_is_read_is_what_was_written() {
+    for (test, direction) in [(1, Direction::Read), (2, Direction::Write)] {
+        let config = PerfConfig { direction, ..config(test) };
+        let _memory = served(&config);
+        let report = Perf::new(config).unwrap().run().unwrap();
+        assert_eq!((report.operations(), report.bytes(), report.wrong()), (1000, 700_000, 0));
+        assert_eq!(report.missing, (direction == Direction::Write).then_some(0));
+        assert!(report.errors().is_empty() && !report.interrupted);
+        let latency = report.latency();
+        assert_eq!(latency.len(), 1000);
+        assert!(
+            latency.min() > 100 && latency.max() < 1_000_000_000,
+            "{} to {} ns",
+            latency.min(),
+            latency.max()
+        );
+        assert!(
+            report.cpu() > Duration::ZERO && report.cpu() < 2 * report.elapsed + Duration::from_millis(20)
+        );
+    }
+}
+
+/// With verification, memory that loses or changes data does not go unnoticed: the reads begin before somebody else writes.
+#[test]
+fn wrong_data_are_seen() {
+    let config = PerfConfig { lanes: 1, count: None, pattern: Pattern::Fix, ..config(3) };
+    let _memory = served(&config);
+    let other = PerfConfig {
+        network: Network { local: Ipv4Addr::new(127, 2, 3, 3), ..config.network.clone() },
+        direction: Direction::Write,
+        count: Some(1),
+        verify: false,
+        ..config.clone()
+    };
+    let perf = Perf::new(config).unwrap();
+    let report = std::thread::scope(|scope| {
+        let running = scope.spawn(|| perf.run().unwrap());
+        while perf.progress().0 < 50 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Perf::new(other).unwrap().run().unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        perf.stop();
+        running.join().unwrap()
+    });
+    assert!(
+        report.wrong() > 0 && report.wrong() <= report.operations() - 50,
+        "{} of {}",
+        report.wrong(),
+        report.operations()
+    );
+    assert!(report.interrupted);
+}
+
+#[test]
+fn time_interval_and_stop_are_kept() {
+    let base = PerfConfig { lanes: 1, outstanding: 1, count: None, verify: false, length: 64, ..config(4) };
+    let _memory = served(&base);
+    let timed = PerfConfig {
+        duration: Some(Duration::from_millis(200)),
+        interval: Duration::from_millis(10),
+        ..base.clone()
+    };
+    let report = Perf::new(timed).unwrap().run().unwrap();
+    assert!((10..=20).contains(&report.operations()), "{} in 200 ms, one each 10 ms", report.operations());
+    assert!(report.elapsed < Duration::from_millis(250), "{:?}", report.elapsed);
+    let endless = Perf::new(base).unwrap();
+    let begin = Instant::now();
+    let report = std::thread::scope(|scope| {
+        let running = scope.spawn(|| endless.run().unwrap());
+        std::thread::sleep(Duration::from_millis(100));
+        endless.stop();
+        running.join().unwrap()
+    });
+    assert!(report.interrupted && report.operations() > 0);
+    assert!(begin.elapsed() < Duration::from_secs(2));
+}
+
+#[test]
+fn what_cannot_work_is_refused() {
+    let fails = |config: PerfConfig| match Perf::new(config) {
+        Err(error) => error.to_string(),
+        Ok(perf) => perf.run().map(drop).expect_err("must fail").to_string(),
+    };
+    let base = config(5);
+    assert!(fails(base.clone()).contains("connection refused"), "nobody is there");
+    let narrow = PerfConfig { region: Region { address: 0, bytes: 1000 }, ..base.clone() };
+    assert!(fails(narrow).contains("700 B does not fit into the 500 B"));
+    let end = PerfConfig { region: Region { address: u64::MAX - 10, bytes: 4096 }, ..base.clone() };
+    assert!(fails(end).contains("end of the address space"));
+    let tags = EndpointConfig { tags: 255..=255, ..base.endpoint.clone() };
+    assert!(fails(PerfConfig { endpoint: tags, ..base.clone() }).contains("2 lanes need as many tags"));
+    let _memory = served(&base);
+    let outside = PerfConfig { region: Region { address: 0x1000, bytes: 4096 }, ..base.clone() };
+    let said = fails(outside.clone());
+    assert!(said.contains("does not keep what is written"), "{said}");
+    let said = fails(PerfConfig { verify: false, ..outside });
+    assert!(said.contains("no operation succeeds"), "{said}");
+}
