@@ -13,7 +13,7 @@
 //! * [`Station`], [`Place`], [`Serving`]: devices of the contract behind an adapter; [`Tap`]: an Ethernet port of this machine for a NIC
 //! * [`Context`]: DMA for programs that call and wait; [`Apis`]: what an adapter tells beside TLPs
 //! * [`LiveFabric`]: a simulated machine in wall time, as what is behind an adapter
-//! * [`perf`]: how fast it is
+//! * [`perf`]: how fast it is; [`Proxy`]: a bad network on purpose
 //! * [`AdapterServer`]: an adapter on its ports
 //! * [`Capture`] and [`Recorded`]: what passes, in a file
 
@@ -34,6 +34,7 @@ mod open;
 mod packet;
 pub mod perf;
 mod poller;
+mod proxy;
 mod recorded;
 mod serve;
 mod tap;
@@ -51,6 +52,7 @@ pub use live_fabric::{End, LIFETIME, Lag, LiveFabric, ResidentFailure, Residents
 pub use open::{Kind, Network};
 pub use packet::{Packet, PacketConfig, PacketCounters};
 pub use poller::{Poller, Ready};
+pub use proxy::{Impairment, Proxy, ProxyAddresses, ProxyCounters};
 pub use recorded::{Capture, Recorded};
 pub use serve::{Builtin, Done, Lost, Place, Psmem, Serving, Station};
 pub use tap::Tap;

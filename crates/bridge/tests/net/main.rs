@@ -5,4 +5,5 @@ mod memory;
 mod namespaces;
 mod packet;
 mod perf;
+mod proxy;
 mod served;

@@ -83,7 +83,7 @@ impl Engine for Memory {
     fn rebase(&mut self, _: Duration) {}
 }
 
-/// The memory in a thread.
+/// An engine in a thread: the memory, unless said otherwise.
 pub(crate) struct Served {
     stop: Stop,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -96,9 +96,13 @@ impl Served {
     }
     /// Serves on this transport.
     pub(crate) fn on(transport: impl Transport + 'static) -> Self {
+        Self::engine(Memory::default(), transport)
+    }
+    /// Another engine in its place.
+    pub(crate) fn engine(engine: impl Engine + Send + 'static, transport: impl Transport + 'static) -> Self {
         let stop = Stop::default();
         let ends = stop.clone();
-        let run = move || drop(drive(Memory::default(), transport, Wait::Sleep, &ends).unwrap());
+        let run = move || drop(drive(engine, transport, Wait::Sleep, &ends).unwrap());
         Self { stop, thread: Some(std::thread::spawn(run)) }
     }
 }

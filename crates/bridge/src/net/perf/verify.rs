@@ -6,8 +6,8 @@ use crate::net::{Error, Ready, Stop};
 use tlplab_nettlp::endpoint::Event;
 use tlplab_transaction::Payload;
 
-/// So much is written before it is read back: less than what any receive buffer on the way takes.
-const BLOCK: u64 = 32 << 10;
+/// So much is written before it is read back: little enough that all of it arrives now and then even on a bad network.
+const BLOCK: u64 = 4 << 10;
 /// How often a block is written, before the memory is given up.
 const TRIES: u32 = 20;
 
