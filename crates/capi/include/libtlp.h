@@ -175,6 +175,67 @@ ssize_t nettlp_pcie_cfg_read(struct nettlp_pcie_cfg *ntpc, uint16_t addr, void *
 ssize_t nettlp_pcie_cfg_write(struct nettlp_pcie_cfg *ntpc, uint16_t addr, void *buf, size_t count);
 
 /* ------------------------------------------------------------------ */
+/* Many operations at once                                            */
+
+/*
+ * An asynchronous context has many tags, and as many reads in flight. It has no
+ * thread of its own: tlp_async_poll() and tlp_async_wait() receive and send.
+ * Several threads may use it.
+ */
+struct tlp_async;
+
+/* Zero stands for the defaults that are named. */
+struct tlp_async_config {
+	struct in_addr remote_addr;
+	struct in_addr local_addr;
+	uint16_t requester;
+	uint8_t  first_tag;  /* each tag is a UDP port, 0x3000 + tag */
+	uint8_t  retries;    /* of a read that was not answered: only if reading has no side effect */
+	uint16_t tags;       /* 16 */
+	uint16_t mps;        /* Max_Payload_Size, 256 bytes */
+	uint16_t mrrs;       /* Max_Read_Request_Size, 512 bytes */
+	uint32_t timeout_ms; /* 500 */
+};
+
+/* An operation that is over: its pointer, and `count` bytes moved or what went wrong. */
+struct tlp_async_done {
+	void  *user;
+	size_t count;
+	int    error; /* 0, or an errno */
+};
+
+/* NULL on failure. */
+struct tlp_async *tlp_async_open(const struct tlp_async_config *config);
+
+/* Ends all that is under way without a word. NULL is fine. */
+void tlp_async_close(struct tlp_async *context);
+
+/*
+ * Begin an operation of any length. `buf` of a read is the library's until its
+ * end is told; of a write it is free at once. A read of 0 bytes is a flush. A
+ * write is over when it was sent. EAGAIN: too many are under way (65536).
+ */
+int tlp_async_read(struct tlp_async *context, uintptr_t addr, void *buf, size_t count, void *user);
+int tlp_async_write(struct tlp_async *context, uintptr_t addr, const void *buf, size_t count, void *user);
+
+/*
+ * Up to `most` operations that are over, in the order of their ends; how many.
+ * poll does not wait; wait does, for as many milliseconds (-1: any time), or until a
+ * signal (EINTR), but not if nothing is under way.
+ */
+int tlp_async_poll(struct tlp_async *context, struct tlp_async_done *done, int most);
+int tlp_async_wait(struct tlp_async *context, struct tlp_async_done *done, int most, int milliseconds);
+
+/* Ends the operations that were submitted with `user`, with ECANCELED; how many. Their buffers are free at once. */
+int tlp_async_cancel(struct tlp_async *context, void *user);
+
+/* Operations whose end is still to be told. */
+int tlp_async_pending(struct tlp_async *context);
+
+/* Can be read (POLLIN) when tlp_async_poll() should be called: for event loops. It is the context's, and only to be waited for. */
+int tlp_async_fd(struct tlp_async *context);
+
+/* ------------------------------------------------------------------ */
 /* What has been seen                                                 */
 
 struct nettlp_counters {

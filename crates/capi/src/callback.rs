@@ -12,7 +12,7 @@ use tlplab_bridge::net::{Batch, Poller, Ready, Transport, Udp};
 use tlplab_nettlp::endpoint::Runs;
 use tlplab_nettlp::{Datagram, MAX_DATAGRAM, datagram};
 use tlplab_transaction::Payload;
-use tlplab_wire::nettlp::{HEADER_BYTES, Header};
+use tlplab_wire::nettlp::{HEADER_BYTES, Header, parse_udp_payload};
 use tlplab_wire::tlp::{Attributes, CompletionStatus, Kind, Packet, Repr, Span};
 
 use crate::context::{Context, Nettlp, at};
@@ -134,9 +134,8 @@ impl Run {
             // SAFETY: the caller's promise: each points to a context.
             .map(|&nettlp| Ok(Place { nettlp, context: Context::of(unsafe { at(nettlp) }?)? }))
             .collect::<Result<Vec<Place>>>()?;
-        // The places' numbers stand for the ports; the peer is each context's own, and matters for what is sent only.
-        let sockets =
-            places.iter().enumerate().map(|(number, place)| (number as u16, place.context.socket()));
+        // The places' numbers, from 1 on, stand for the ports; the peer is each context's own, and matters for what is sent only.
+        let sockets = (1..).zip(places.iter().map(|place| place.context.socket()));
         let udp =
             Udp::lent(sockets, places[0].context.remote()).map_err(|error| errno::of_transport(&error))?;
         let poller = udp.poller().clone();
@@ -159,14 +158,33 @@ impl Run {
             self.udp.receive(Some(&ready), &mut batch).map_err(transport)?;
             // That a completion of ours could not be delivered is nothing that a callback could hear of.
             while self.udp.undeliverable().is_some() {}
-            for datagram in batch.datagrams() {
-                self.handle(datagram.port.into(), datagram.payload);
+            let datagrams =
+                || batch.datagrams().map(|datagram| (usize::from(datagram.port) - 1, datagram.payload));
+            // First all that is somebody else's: a callback may wait for who waits for that.
+            let handed_over: Vec<bool> =
+                datagrams().map(|(number, payload)| self.hand_over(number, payload)).collect();
+            for ((number, payload), _) in datagrams().zip(handed_over).filter(|(_, handed_over)| !handed_over)
+            {
+                self.handle(number, payload);
             }
             if ready.has(STOP) {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Gives a completion to the read that waits for it, if there is one.
+    fn hand_over(&self, number: usize, payload: &[u8]) -> bool {
+        let context = &self.places[number].context;
+        let is_awaited = context.traffic.is_reading()
+            && parse_udp_payload(payload).is_ok_and(|(_, tlp)| {
+                tlp.is_completion() == Some(true) && context.issues(tlp.requester(), tlp.tag_byte())
+            });
+        if is_awaited {
+            context.traffic.give_completion(payload);
+        }
+        is_awaited
     }
 
     /// A datagram that came to the socket of a context.
@@ -177,15 +195,6 @@ impl Run {
         let mut gate = context.gate.lock().unwrap_or_else(PoisonError::into_inner);
         // The socket is connected: whatever comes is from the adapter.
         let Some((packet, repr)) = gate.admit(Datagram { from, port: 0, payload }) else { return };
-        let id = repr.transaction_id();
-        if matches!(repr.kind(), Kind::Completion(_))
-            && context.issues(id.requester, id.tag.value())
-            && context.traffic.is_reading()
-        {
-            // The engine counts it.
-            gate.counters_mut().datagrams_in -= 1;
-            return context.traffic.give_completion(payload);
-        }
         let call = Call { nettlp: *nettlp, callbacks, argument: *argument };
         let is_refused = call.is_refused(&repr);
         let counters = gate.counters_mut();

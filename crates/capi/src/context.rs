@@ -68,6 +68,7 @@ pub(crate) struct Context {
     pub(crate) gate: Mutex<Gate>,
     /// What does DMA; made when there is some.
     dma: OnceLock<net::Context>,
+    making: Mutex<()>,
 }
 
 /// All contexts by the number of their socket. A program that closes a socket without telling us leaves its entry behind, until the
@@ -109,7 +110,15 @@ impl Context {
         }
         let traffic = known.map_or_else(Arc::default, |known| known.traffic.clone());
         let gate = Mutex::new(Gate::new(remote));
-        let new = Arc::new(Self { inode, identity, fd: nettlp.sockfd, traffic, gate, dma: OnceLock::new() });
+        let new = Arc::new(Self {
+            inode,
+            identity,
+            fd: nettlp.sockfd,
+            traffic,
+            gate,
+            dma: OnceLock::new(),
+            making: Mutex::new(()),
+        });
         contexts.insert(nettlp.sockfd, new.clone());
         Ok(new)
     }
@@ -127,8 +136,8 @@ impl Context {
     }
 
     /// Does a completion with these belong to the context's own reads?
-    pub(crate) fn issues(&self, requester: Bdf, tag: u16) -> bool {
-        self.identity.requester == requester && u16::from(self.identity.tag) == tag
+    pub(crate) fn issues(&self, requester: Option<Bdf>, tag: Option<u8>) -> bool {
+        requester == Some(self.identity.requester) && tag == Some(self.identity.tag)
     }
 
     /// What does its DMA.
@@ -136,8 +145,13 @@ impl Context {
         if let Some(dma) = self.dma.get() {
             return Ok(dma);
         }
-        let made = self.make_dma().map_err(|error| errno::of_transport(&error))?;
-        Ok(self.dma.get_or_init(|| made))
+        // One at a time: who is made last is told of completions.
+        let _making = self.making.lock().map_err(|_| Errno::ENOTRECOVERABLE)?;
+        if self.dma.get().is_none() {
+            let made = self.make_dma().map_err(|error| errno::of_transport(&error))?;
+            drop(self.dma.set(made));
+        }
+        self.dma.get().ok_or(Errno::ENOTRECOVERABLE)
     }
 
     fn make_dma(&self) -> std::result::Result<net::Context, net::Error> {
@@ -172,7 +186,7 @@ impl Context {
 }
 
 /// A file descriptor of the program's.
-fn borrow<'a>(fd: RawFd) -> Result<BorrowedFd<'a>> {
+pub(crate) fn borrow<'a>(fd: RawFd) -> Result<BorrowedFd<'a>> {
     if fd < 0 {
         return Err(Errno::EBADF);
     }

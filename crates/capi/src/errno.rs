@@ -67,6 +67,8 @@ pub(crate) fn of_transport(error: &net::Error) -> Errno {
         net::Error::InUse { .. } => Errno::EADDRINUSE,
         net::Error::NotLocal { .. } => Errno::EADDRNOTAVAIL,
         net::Error::Privilege { .. } => Errno::EPERM,
+        net::Error::Silent { refused: true, .. } => Errno::ECONNREFUSED,
+        net::Error::Silent { refused: false, .. } => Errno::ETIME,
         net::Error::Setup(_) => Errno::EINVAL,
     }
 }

@@ -37,7 +37,10 @@ impl Apis {
         let newer = self.ask(config_api::PORT, "configuration", &request.emit(), 1, answer);
         newer
             .or_else(|_| self.ask(config_api::LIBRARY_PORT, "configuration", &request.emit(), TRIES, answer))
-            .map_err(|_| self.silent("configuration", &[config_api::PORT, config_api::LIBRARY_PORT]))
+            .map_err(|error| {
+                let refused = matches!(error, Error::Silent { refused: true, .. });
+                self.silent("configuration", &[config_api::PORT, config_api::LIBRARY_PORT], refused)
+            })
     }
 
     /// Writes the bytes of `data` that `enables` names (bit 0 the lowest) to the configuration space. There is no answer: a read must tell
@@ -123,7 +126,7 @@ impl Apis {
                         None => continue,
                     },
                     Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-                        return Err(self.silent(what, &[port]));
+                        return Err(self.silent(what, &[port], true));
                     }
                     Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                         break;
@@ -133,17 +136,18 @@ impl Apis {
                 }
             }
         }
-        Err(self.silent(what, &[port]))
+        Err(self.silent(what, &[port], false))
     }
 
-    fn silent(self, what: &'static str, ports: &[u16]) -> Error {
+    fn silent(self, what: &'static str, ports: &[u16], refused: bool) -> Error {
         let ports: Vec<String> = ports.iter().map(|port| format!("{port} ({port:#x})")).collect();
-        Error::Setup(format!(
+        let message = format!(
             "nobody answers for {what} at {}, UDP port {}: is an adapter running there, and does it know {} as its peer?",
             self.adapter,
             ports.join(" or "),
             self.local,
-        ))
+        );
+        Error::Silent { message, refused }
     }
 
     /// A socket for questions to `port`. It has the same port here, as the published adapter wants it, unless somebody else has it.

@@ -38,6 +38,14 @@ pub enum Error {
         /// What was tried.
         action: String,
     },
+    /// Nobody answered.
+    #[error("{message}")]
+    Silent {
+        /// What was asked, and where.
+        message: String,
+        /// The network says that nobody listens there.
+        refused: bool,
+    },
     /// What was asked for cannot be.
     #[error("{0}")]
     Setup(String),

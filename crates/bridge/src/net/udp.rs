@@ -66,7 +66,7 @@ impl Udp {
     }
 
     /// Sockets that somebody else has bound, connected to `peer`, and keeps open for as long as this is used. Each stands for the port
-    /// in front of it, whichever it is bound to; these come in ascending order.
+    /// in front of it, whichever it is bound to; these are not 0, and come in ascending order.
     ///
     /// # Errors
     /// They cannot be waited for.

@@ -5,9 +5,34 @@ mod programs;
 
 use programs::{ADDRESS, C, SHARED, compile, run_on};
 
+/// Runs a program with the library in each of its forms, and under AddressSanitizer.
+fn check(source: &str) {
+    for variant in [C, SHARED, ADDRESS] {
+        run_on(&compile(source, variant), &[], "");
+    }
+}
+
 #[test]
 fn dma() {
-    for variant in [C, SHARED, ADDRESS] {
-        run_on(&compile("dma.c", variant), &[], "");
-    }
+    check("dma.c");
+}
+
+#[test]
+fn callbacks() {
+    check("callbacks.c");
+}
+
+#[test]
+fn messages_and_configuration() {
+    check("messages.c");
+}
+
+#[test]
+fn asynchronous_contexts() {
+    check("async.c");
+}
+
+#[test]
+fn threads() {
+    check("threads.c");
 }

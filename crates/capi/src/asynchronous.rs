@@ -1,0 +1,478 @@
+//! Many operations at once: submitted, and told of when they are over.
+//!
+//! No thread of its own: whoever submits, polls or waits drives the engine meanwhile. What foreign event loops wait for is one file
+//! descriptor in front of all that may happen: a datagram, a deadline, an operation that is over.
+
+use std::collections::VecDeque;
+use std::ffi::{c_int, c_void};
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use tlplab_bridge::net::{Loop, Poller, Ready, Udp};
+use tlplab_nettlp::endpoint::{Event, Retry};
+use tlplab_nettlp::{Endpoint, EndpointConfig};
+use tlplab_transaction::Payload;
+use tlplab_units::{Bdf, Duration as Span, Mps, Mrrs};
+
+use crate::context::at;
+use crate::dma::{bytes, bytes_mut};
+use crate::errno::{self, Result};
+use crate::guard::or_errno;
+
+/// `struct tlp_async_config`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct TlpAsyncConfig {
+    remote_addr: [u8; 4],
+    local_addr: [u8; 4],
+    requester: u16,
+    first_tag: u8,
+    retries: u8,
+    tags: u16,
+    mps: u16,
+    mrrs: u16,
+    timeout_ms: u32,
+}
+
+/// `struct tlp_async_done`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct TlpAsyncDone {
+    user: *mut c_void,
+    count: usize,
+    error: c_int,
+}
+
+/// Operations that may be under way; those that were cancelled count until their answers have come, or can come no more.
+const MOST: usize = 1 << 16;
+
+/// Zero means the default.
+fn or(value: u32, default: u32) -> u32 {
+    if value == 0 { default } else { value }
+}
+
+impl TlpAsyncConfig {
+    fn endpoint(&self) -> Result<EndpointConfig> {
+        let first = u16::from(self.first_tag);
+        let tags = or(self.tags.into(), 16.min(256 - u32::from(first))) as u16;
+        let last = u8::try_from(first + tags - 1).map_err(|_| Errno::EINVAL)?;
+        let timeout = Span::from_ms(or(self.timeout_ms, 500).into());
+        Ok(EndpointConfig {
+            tags: self.first_tag..=last,
+            host_ports: 0,
+            mps: Mps::new(or(self.mps.into(), 256)).ok_or(Errno::EINVAL)?,
+            mrrs: Mrrs::new(or(self.mrrs.into(), 512)).ok_or(Errno::EINVAL)?,
+            completion_timeout: timeout,
+            quarantine: timeout,
+            retry: if self.retries == 0 { Retry::Never } else { Retry::Reads(self.retries) },
+            ..EndpointConfig::new(Ipv4Addr::from(self.remote_addr), Bdf(self.requester))
+        })
+    }
+}
+
+/// What C gave with an operation, and where its data go.
+struct Operation {
+    user: *mut c_void,
+    buffer: *mut c_void,
+    count: usize,
+    /// Its end was told already, and its buffer is no longer ours.
+    cancelled: bool,
+}
+
+// SAFETY: the pointers are only looked at by calls of the program, which promises that they may be used by whichever of its threads
+// makes one.
+unsafe impl Send for Operation {}
+// SAFETY: `user` is carried, never followed.
+unsafe impl Send for TlpAsyncDone {}
+
+struct State {
+    driven: Loop<Endpoint<u32>, Udp>,
+    /// By the engine's tokens.
+    operations: Vec<Option<Operation>>,
+    free: Vec<u32>,
+    done: VecDeque<TlpAsyncDone>,
+    /// Is the bell rung: has somebody who polls something to find?
+    rung: bool,
+    /// For when the timer is set: never later than the engine's deadline.
+    armed: Option<Instant>,
+}
+
+/// `struct tlp_async`.
+pub struct TlpAsync {
+    state: Mutex<State>,
+    poller: Arc<Poller>,
+    bell: EventFd,
+    timer: TimerFd,
+    /// Can be read when there is something to poll for.
+    front: Epoll,
+}
+
+impl TlpAsync {
+    fn open(config: &TlpAsyncConfig) -> Result<Self> {
+        let endpoint = config.endpoint()?;
+        let local = Ipv4Addr::from(config.local_addr);
+        let udp = Udp::open(local, endpoint.ports(), Some(endpoint.adapter));
+        let driven = Loop::new(Endpoint::new(endpoint), udp.map_err(|error| errno::of_transport(&error))?);
+        let poller = driven.poller().clone();
+        let bell = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
+        let timer =
+            TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)?;
+        let front = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        for source in [poller.as_fd(), bell.as_fd(), timer.as_fd()] {
+            front.add(source, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+        }
+        let state = State {
+            driven,
+            operations: Vec::new(),
+            free: Vec::new(),
+            done: VecDeque::new(),
+            rung: false,
+            armed: None,
+        };
+        Ok(Self { state: Mutex::new(state), poller, bell, timer, front })
+    }
+
+    fn lock(&self) -> Result<MutexGuard<'_, State>> {
+        self.state.lock().map_err(|_| Errno::ENOTRECOVERABLE)
+    }
+
+    /// Submits what `begin` does to the engine.
+    fn submit(
+        &self,
+        operation: Operation,
+        begin: impl FnOnce(&mut Loop<Endpoint<u32>, Udp>, u32) -> Result<()>,
+    ) -> Result<()> {
+        let mut state = self.lock()?;
+        if state.driven.engine.resting_tags() > 0 {
+            // Late answers are read before their tags are used again.
+            self.turn(&mut state)?;
+        }
+        let token = state.take_slot(operation)?;
+        if let Err(error) = begin(&mut state.driven, token) {
+            state.free_slot(token);
+            return Err(error);
+        }
+        state.driven.transmit().map_err(|error| errno::of_transport(&error))?;
+        state.collect();
+        self.announce(&mut state)
+    }
+
+    /// What came goes into the engine, and what is over comes out.
+    fn turn(&self, state: &mut State) -> Result<()> {
+        let mut ready = Ready::default();
+        let failed = |error| errno::of_transport(&error);
+        self.poller.wait(&mut ready, Some(Instant::now())).map_err(failed)?;
+        state.driven.turn(Some(&ready)).map_err(failed)?;
+        state.collect();
+        Ok(())
+    }
+
+    /// Up to `done.len()` operations that are over, without waiting.
+    fn poll(&self, done: &mut [std::mem::MaybeUninit<TlpAsyncDone>]) -> Result<usize> {
+        let mut state = self.lock()?;
+        if state.done.len() < done.len() {
+            self.turn(&mut state)?;
+        }
+        let count = done.len().min(state.done.len());
+        for (place, found) in done.iter_mut().zip(state.done.drain(..count)) {
+            place.write(found);
+        }
+        self.announce(&mut state)?;
+        Ok(count)
+    }
+
+    /// Makes the file descriptor tell the truth: bell and timer.
+    fn announce(&self, state: &mut State) -> Result<()> {
+        let ring = !state.done.is_empty();
+        if ring != state.rung {
+            state.rung = ring;
+            if ring {
+                self.bell.write(1)?;
+            } else {
+                self.bell.read()?;
+            }
+        }
+        let now = Instant::now();
+        let is_over = state.armed.is_some_and(|armed| armed <= now);
+        match state.driven.deadline() {
+            Some(due) if is_over || state.armed.is_none_or(|armed| due < armed) => {
+                let left = due.saturating_duration_since(now).max(Duration::from_nanos(1));
+                let left = Expiration::OneShot(TimeSpec::from_duration(left));
+                self.timer.set(left, TimerSetTimeFlags::empty())?;
+                state.armed = Some(due);
+            }
+            None if is_over => {
+                self.timer.unset()?;
+                state.armed = None;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// As [`poll`](Self::poll), and waits until there is something, nothing is under way, or `until`.
+    fn wait(
+        &self,
+        done: &mut [std::mem::MaybeUninit<TlpAsyncDone>],
+        until: Option<Instant>,
+    ) -> Result<usize> {
+        loop {
+            let count = self.poll(done)?;
+            if count > 0 || self.lock()?.pending() == 0 {
+                return Ok(count);
+            }
+            let left = match until.map(|until| until.saturating_duration_since(Instant::now())) {
+                None => PollTimeout::NONE,
+                Some(Duration::ZERO) => return Ok(0),
+                // In whole milliseconds, rounded up.
+                Some(left) => {
+                    PollTimeout::try_from(left.as_micros().div_ceil(1000)).unwrap_or(PollTimeout::MAX)
+                }
+            };
+            poll(&mut [PollFd::new(self.front.0.as_fd(), PollFlags::POLLIN)], left)?;
+        }
+    }
+
+    /// Ends what was submitted with `user`; how many.
+    fn cancel(&self, user: *mut c_void) -> Result<usize> {
+        let mut state = self.lock()?;
+        let State { operations, done, .. } = &mut *state;
+        let before = done.len();
+        for operation in operations.iter_mut().flatten().filter(|operation| operation.user == user) {
+            if !std::mem::replace(&mut operation.cancelled, true) {
+                done.push_back(TlpAsyncDone { user, count: 0, error: Errno::ECANCELED as c_int });
+            }
+        }
+        let cancelled = done.len() - before;
+        self.announce(&mut state)?;
+        Ok(cancelled)
+    }
+}
+
+impl State {
+    fn take_slot(&mut self, operation: Operation) -> Result<u32> {
+        if let Some(token) = self.free.pop() {
+            self.operations[token as usize] = Some(operation);
+            return Ok(token);
+        }
+        if self.operations.len() >= MOST {
+            return Err(Errno::EAGAIN);
+        }
+        self.operations.push(Some(operation));
+        Ok(self.operations.len() as u32 - 1)
+    }
+
+    fn free_slot(&mut self, token: u32) -> Option<Operation> {
+        self.free.push(token);
+        self.operations[token as usize].take()
+    }
+
+    /// Operations of which something is still to be told.
+    fn pending(&self) -> usize {
+        let under_way = self.operations.iter().flatten().filter(|operation| !operation.cancelled);
+        self.done.len() + under_way.count()
+    }
+
+    /// Takes what the engine says of operations that are over.
+    fn collect(&mut self) {
+        while let Some(event) = self.driven.engine.poll_event() {
+            let (token, result) = match event {
+                Event::ReadDone { token, result } => (token, result),
+                Event::WriteSent { token } => (token, Ok(Payload::EMPTY)),
+                // The host has no windows here: it was refused, and counted.
+                Event::HostRead(_) | Event::HostWrite(_) | Event::Other { .. } => continue,
+            };
+            let Some(operation) = self.free_slot(token).filter(|operation| !operation.cancelled) else {
+                continue;
+            };
+            let Operation { user, buffer, count, .. } = operation;
+            let done = match result {
+                Err(error) => TlpAsyncDone { user, count: 0, error: errno::of_dma(&error) as c_int },
+                Ok(data) => {
+                    let data = data.bytes().unwrap_or_default();
+                    if !data.is_empty() {
+                        // SAFETY: only reads have data; the program has left their buffer, of `count` bytes, to the operation until it
+                        // is told of its end.
+                        unsafe {
+                            std::ptr::copy_nonoverlapping(data.as_ptr(), buffer.cast(), data.len().min(count))
+                        };
+                    }
+                    TlpAsyncDone { user, count, error: 0 }
+                }
+            };
+            self.done.push_back(done);
+        }
+    }
+}
+
+/// `libtlp.h`.
+///
+/// # Safety
+/// `config` points to a `struct tlp_async_config`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tlp_async_open(config: *const TlpAsyncConfig) -> *mut TlpAsync {
+    or_errno(std::ptr::null_mut(), || {
+        // SAFETY: the caller's promise.
+        let opened = TlpAsync::open(unsafe { at(config) }?)?;
+        Ok(Box::into_raw(Box::new(opened)))
+    })
+}
+
+/// `libtlp.h`.
+///
+/// # Safety
+/// `context` is null or comes from [`tlp_async_open`], and nobody uses it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tlp_async_close(context: *mut TlpAsync) {
+    or_errno((), || {
+        if !context.is_null() {
+            // SAFETY: the caller's promise.
+            drop(unsafe { Box::from_raw(context) });
+        }
+        Ok(())
+    });
+}
+
+/// `libtlp.h`.
+///
+/// # Safety
+/// `context` comes from [`tlp_async_open`]; `buffer` points to `count` bytes that are the library's until the operation is over.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tlp_async_read(
+    context: *const TlpAsync,
+    address: usize,
+    buffer: *mut c_void,
+    count: usize,
+    user: *mut c_void,
+) -> c_int {
+    or_errno(-1, || {
+        // SAFETY: the caller's promises; the buffer is only checked here.
+        let context = unsafe { (at(context)?, bytes_mut(buffer, count)?.len()) }.0;
+        let operation = Operation { user, buffer, count, cancelled: false };
+        context.submit(operation, |driven, token| {
+            let now = driven.now();
+            driven.engine.read(now, token, address as u64, count as u64).map_err(|_| Errno::EINVAL)
+        })?;
+        Ok(0)
+    })
+}
+
+/// `libtlp.h`.
+///
+/// # Safety
+/// `context` comes from [`tlp_async_open`]; `buffer` points to `count` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tlp_async_write(
+    context: *const TlpAsync,
+    address: usize,
+    buffer: *const c_void,
+    count: usize,
+    user: *mut c_void,
+) -> c_int {
+    or_errno(-1, || {
+        // SAFETY: the caller's promises.
+        let (context, data) = unsafe { (at(context)?, bytes(buffer, count)?) };
+        let operation = Operation { user, buffer: std::ptr::null_mut(), count, cancelled: false };
+        context.submit(operation, |driven, token| {
+            let now = driven.now();
+            driven.engine.write(now, token, address as u64, Payload::from(data)).map_err(|_| Errno::EINVAL)
+        })?;
+        Ok(0)
+    })
+}
+
+/// Room for `most` results.
+///
+/// # Safety
+/// `done` points to as many.
+unsafe fn room<'a>(
+    done: *mut TlpAsyncDone,
+    most: c_int,
+) -> Result<&'a mut [std::mem::MaybeUninit<TlpAsyncDone>]> {
+    let most = usize::try_from(most).ok().filter(|&most| most > 0).ok_or(Errno::EINVAL)?;
+    if done.is_null() {
+        return Err(Errno::EFAULT);
+    }
+    // SAFETY: the caller's promise.
+    Ok(unsafe { std::slice::from_raw_parts_mut(done.cast(), most) })
+}
+
+/// `libtlp.h`.
+///
+/// # Safety
+/// `context` comes from [`tlp_async_open`]; `done` points to `most` results.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tlp_async_poll(
+    context: *const TlpAsync,
+    done: *mut TlpAsyncDone,
+    most: c_int,
+) -> c_int {
+    or_errno(-1, || {
+        // SAFETY: the caller's promises.
+        let (context, done) = unsafe { (at(context)?, room(done, most)?) };
+        Ok(context.poll(done)? as c_int)
+    })
+}
+
+/// `libtlp.h`.
+///
+/// # Safety
+/// As [`tlp_async_poll`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tlp_async_wait(
+    context: *const TlpAsync,
+    done: *mut TlpAsyncDone,
+    most: c_int,
+    milliseconds: c_int,
+) -> c_int {
+    or_errno(-1, || {
+        // SAFETY: the caller's promises.
+        let (context, done) = unsafe { (at(context)?, room(done, most)?) };
+        let until = u64::try_from(milliseconds).ok().map(|ms| Instant::now() + Duration::from_millis(ms));
+        Ok(context.wait(done, until)? as c_int)
+    })
+}
+
+/// `libtlp.h`.
+///
+/// # Safety
+/// `context` comes from [`tlp_async_open`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tlp_async_cancel(context: *const TlpAsync, user: *mut c_void) -> c_int {
+    or_errno(-1, || {
+        // SAFETY: the caller's promise.
+        Ok(unsafe { at(context) }?.cancel(user)? as c_int)
+    })
+}
+
+/// `libtlp.h`.
+///
+/// # Safety
+/// `context` comes from [`tlp_async_open`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tlp_async_pending(context: *const TlpAsync) -> c_int {
+    or_errno(-1, || {
+        // SAFETY: the caller's promise.
+        Ok(unsafe { at(context) }?.lock()?.pending() as c_int)
+    })
+}
+
+/// `libtlp.h`.
+///
+/// # Safety
+/// `context` comes from [`tlp_async_open`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tlp_async_fd(context: *const TlpAsync) -> c_int {
+    or_errno(-1, || {
+        // SAFETY: the caller's promise.
+        Ok(unsafe { at(context) }?.front.0.as_raw_fd())
+    })
+}
