@@ -30,10 +30,14 @@ extern "C" {
 
 #define NETTLP_MSG_PORT 0x2FFF /* of the message API, 12287 */
 
-/* What stands before the TLP in a datagram. Software sends zeros. */
+/*
+ * What stands before the TLP in a datagram. Programs that write datagrams
+ * themselves may leave zeros here; this library counts, so that the adapter
+ * knows what a network has doubled.
+ */
 struct nettlp_hdr {
-	uint16_t seq;    /* the adapter's count of what it sent */
-	uint32_t tstamp; /* the adapter's clock, in ticks of 6.4 ns */
+	uint16_t seq;    /* the sender's count of what it sent */
+	uint32_t tstamp; /* its clock, in ticks of 6.4 ns */
 } __attribute__((packed));
 
 /*
