@@ -46,6 +46,11 @@ class Dump:
         """The address behind the last byte."""
         return self.first + len(self.data)
 
+    @property
+    def absent(self) -> int:
+        """Bytes that are missing."""
+        return sum(stop - start for start, stop, _ in self.missing)
+
 
 def address_space(kernel: Kernel, process: Process) -> AddressSpace:
     """Reads a process's `mm_struct`. Raises `RunError` if it has none, or none that can be read."""
@@ -82,10 +87,9 @@ def dump_code(kernel: Kernel, paging: Paging, process: Process, *, with_header: 
             )
         first = header
     dump = dump_range(kernel, paging, space.root, first, space.end_code)
-    if TaskReader(kernel).at(process.virtual) != process:
-        now = TaskReader(kernel).at(process.virtual)
-        if isinstance(now, str) or (now.pid, now.mm) != (process.pid, process.mm):
-            raise RunError(f"{described(process)} ended, or began another program, while it was read")
+    now = TaskReader(kernel).at(process.virtual)
+    if isinstance(now, str) or (now.pid, now.mm) != (process.pid, process.mm):
+        raise RunError(f"{described(process)} ended, or began another program, while it was read")
     return dump
 
 

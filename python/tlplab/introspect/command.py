@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -14,11 +16,12 @@ from rich.text import Text
 from tlplab import quantities
 from tlplab.errors import RunError
 from tlplab.introspect import btf
-from tlplab.introspect.code import PAGE, address_space, described_code, dump_code
+from tlplab.introspect.code import PAGE, Dump, address_space, described_code, dump_code
 from tlplab.introspect.kernel import Kernel
 from tlplab.introspect.layout import as_profile, layout_from_btf
 from tlplab.introspect.options import Target, target_options
 from tlplab.introspect.pages import Mapping, Space, Way, follow, mapped
+from tlplab.introspect.paging import Paging
 from tlplab.introspect.processes import Process, Walk, described, list_processes
 from tlplab.introspect.source import Source, Unreadable
 from tlplab.nettlp.end import number_of
@@ -64,8 +67,7 @@ def processes(target: Target, json_file: str | None) -> int:
     check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs=target.inputs())
     with target.kernel() as kernel:
         walk = list_processes(kernel)
-    if json_file is not None:
-        write_text(json_file, json.dumps(process_document(kernel, walk), indent=1) + "\n")
+    write_json(json_file, lambda: process_document(kernel, walk))
     if json_file != "-":
         show_processes(walk.processes)
     for note in walk.notes:
@@ -109,6 +111,12 @@ def process_document(kernel: Kernel, walk: Walk) -> dict[str, Any]:
     }
 
 
+def write_json(json_file: str | None, document: Callable[[], dict[str, Any]]) -> None:
+    """Writes a document, which is made only if it is wanted."""
+    if json_file is not None:
+        write_text(json_file, json.dumps(document(), indent=1) + "\n")
+
+
 def complain(problems: list[str]) -> int:
     """Says what was wrong; the exit status."""
     for problem in problems:
@@ -148,34 +156,39 @@ def code(target: Target, pid: int, output: str, with_header: bool, json_file: st
     with target.kernel() as kernel:
         process = find_process(kernel, pid)
         dump = dump_code(kernel, target.paging(process.mm), process, with_header=with_header)
-    absent = sum(stop - start for start, stop, _ in dump.missing)
-    if absent == len(dump.data):
+    if dump.absent == len(dump.data):
         raise RunError(f"{described(process)}: nothing of its code from {dump.first:#x} to {dump.end:#x} is in memory")
     write_bytes(output, dump.data)
-    what = described_code(dump)
-    if json_file is not None:
-        document = {
-            "schema": "tlplab/code/1",
-            "pid": process.pid,
-            "name": process.shown,
-            "first": hex(dump.first),
-            "end": hex(dump.end),
-            "physical": None if dump.physical is None else hex(dump.physical),
-            "bytes": len(dump.data),
-            "missing": [{"first": hex(start), "end": hex(stop), "why": why} for start, stop, why in dump.missing],
-            "file": what,
-        }
-        write_text(json_file, json.dumps(document, indent=1) + "\n")
+    write_json(json_file, lambda: code_document(process, dump))
     if json_file != "-":
-        place = "" if dump.physical is None else f", from {dump.physical:#x} on in physical memory"
-        click.echo(f"code area of {described(process)}: {dump.first:#x}-{dump.end:#x}{place}")
-        click.echo(f"{output}: {quantities.size(len(dump.data))}, {what}")
-        for start, stop, why in dump.missing[:HOLES_SHOWN]:
-            click.echo(f"missing: {start:#x}-{stop:#x}, {why}; zero in the file")
-        if len(dump.missing) > HOLES_SHOWN:
-            click.echo(
-                f"… and {len(dump.missing) - HOLES_SHOWN} more holes: {quantities.size(absent)} are missing in all"
-            )
+        show_code(output, process, dump)
+
+
+def code_document(process: Process, dump: Dump) -> dict[str, Any]:
+    """What was dumped, as JSON."""
+    return {
+        "schema": "tlplab/code/1",
+        "pid": process.pid,
+        "name": process.shown,
+        "first": hex(dump.first),
+        "end": hex(dump.end),
+        "physical": None if dump.physical is None else hex(dump.physical),
+        "bytes": len(dump.data),
+        "missing": [{"first": hex(start), "end": hex(stop), "why": why} for start, stop, why in dump.missing],
+        "file": described_code(dump),
+    }
+
+
+def show_code(output: str, process: Process, dump: Dump) -> None:
+    """Says what was dumped, and what is missing of it."""
+    place = "" if dump.physical is None else f", from {dump.physical:#x} on in physical memory"
+    click.echo(f"code area of {described(process)}: {dump.first:#x}-{dump.end:#x}{place}")
+    click.echo(f"{output}: {quantities.size(len(dump.data))}, {described_code(dump)}")
+    for start, stop, why in dump.missing[:HOLES_SHOWN]:
+        click.echo(f"missing: {start:#x}-{stop:#x}, {why}; zero in the file")
+    if len(dump.missing) > HOLES_SHOWN:
+        more = len(dump.missing) - HOLES_SHOWN
+        click.echo(f"… and {more} more holes: {quantities.size(dump.absent)} are missing in all")
 
 
 @introspect_group.command("pages")
@@ -208,54 +221,61 @@ def pages(target: Target, pid: int | None, root: int | None, virtual: int | None
     check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs=target.inputs())
     if (pid is None) == (root is None):
         raise click.UsageError("give either -p PID or --root ADDRESS: whose page tables")
-    with ExitStack() as stack:
-        if pid is not None:
-            kernel = stack.enter_context(target.kernel())
-            process = find_process(kernel, pid)
-            memory, paging = kernel.source, target.paging(process.mm)
-            root = address_space(kernel, process).root
-            whose = f"page tables of {described(process)}"
-        else:
-            assert root is not None
-            memory, paging = stack.enter_context(target.memory()), target.paging(None)
-            root &= -PAGE
-            whose = "page tables"
-        title = f"{whose}, {paging.levels} levels from {root:#x}"
+    with page_tables(target, pid, root) as tables:
         if virtual is None:
-            space = mapped(memory, paging, root, 0, paging.user_end)
+            space = mapped(tables.memory, tables.paging, tables.root, 0, tables.paging.user_end)
         else:
-            if not paging.canonical(virtual):
-                raise click.UsageError(
-                    f"--address {virtual:#x}: with {paging.levels} levels no address has these upper bits"
-                )
-            way = follow(memory, paging, root, virtual)
-            data = bytes_at(memory, way)
+            way, data = look_up(tables, virtual)
     if virtual is None:
-        write_json(json_file, lambda: space_document(root, space))
+        write_json(json_file, lambda: space_document(tables.root, space))
         if json_file != "-":
-            show_space(title, space)
+            show_space(tables.title, space)
         return complain(space.problems)
-    write_json(json_file, lambda: way_document(root, virtual, way, data))
+    write_json(json_file, lambda: way_document(tables.root, virtual, way, data))
     if json_file != "-":
-        show_way(title, virtual, way, data)
+        show_way(tables.title, virtual, way, data)
     return 0 if way.physical is not None else FAILED
 
 
-def bytes_at(memory: Source, way: Way) -> bytes | None:
-    """The first bytes of what a way leads to, if it leads anywhere that can be read."""
+@dataclass(frozen=True)
+class Tables:
+    """Page tables that are looked at."""
+
+    memory: Source
+    paging: Paging
+    root: int
+    title: str
+
+
+@contextmanager
+def page_tables(target: Target, pid: int | None, root: int | None) -> Iterator[Tables]:
+    """Those of a process, or those that begin at a physical address."""
+    if root is not None:
+        with target.memory() as memory:
+            paging, root = target.paging(None), root & -PAGE
+            yield Tables(memory, paging, root, f"page tables, {paging.levels} levels from {root:#x}")
+        return
+    assert pid is not None
+    with target.kernel() as kernel:
+        process = find_process(kernel, pid)
+        paging, root = target.paging(process.mm), address_space(kernel, process).root
+        title = f"page tables of {described(process)}, {paging.levels} levels from {root:#x}"
+        yield Tables(kernel.source, paging, root, title)
+
+
+def look_up(tables: Tables, virtual: int) -> tuple[Way, bytes | None]:
+    """The way of an address, and the first bytes of what it leads to, if that can be read."""
+    if not tables.paging.canonical(virtual):
+        levels = tables.paging.levels
+        raise click.UsageError(f"--address {virtual:#x}: with {levels} levels no address has these upper bits")
+    way = follow(tables.memory, tables.paging, tables.root, virtual)
     if way.physical is None:
-        return None
-    (answer,) = memory.read_many([(way.physical, min(SHOWN_BYTES, PAGE - way.physical % PAGE))])
+        return way, None
+    (answer,) = tables.memory.read_many([(way.physical, min(SHOWN_BYTES, PAGE - way.physical % PAGE))])
     if isinstance(answer, Unreadable):
         complain([str(answer)])
-        return None
-    return answer
-
-
-def write_json(json_file: str | None, document: Any) -> None:
-    """Writes a document that is only made if it is wanted."""
-    if json_file is not None:
-        write_text(json_file, json.dumps(document(), indent=1) + "\n")
+        return way, None
+    return way, answer
 
 
 def space_document(root: int, space: Space) -> dict[str, Any]:

@@ -72,6 +72,11 @@ class Known:
     search: int | None = None
     """How much of physical memory is searched; as much as there is if None."""
 
+    @property
+    def is_placed(self) -> bool:
+        """Whether the user says how the image was moved."""
+        return self.kaslr_offset is not None or self.phys_base is not None
+
 
 def find_kernel(source: Source, layout: Layout, known: Known) -> Kernel:
     """Finds the first task and the direct map. Raises `RunError`, which says what was looked for and where."""
@@ -88,21 +93,16 @@ def find_kernel(source: Source, layout: Layout, known: Known) -> Kernel:
 
 def find_init_task(source: Source, layout: Layout, known: Known) -> tuple[int, int, int]:
     """(physical address, virtual address, `tasks.next`) of the first task."""
-    task = layout.task_struct
-    end = known.search or source.extent
-    candidates = placed(known)
-    if candidates is None:
-        first = [] if known.init_task < X86_IMAGE else [known.init_task - X86_IMAGE]
-        candidates = list(dict.fromkeys([*first, *range(known.init_task % IMAGE_STEP, end, IMAGE_STEP)]))
-    batch = (at for at in candidates if source.has(at))
-    failures: list[Unreadable] = []
+    places = (at for at in candidates(source, known) if source.has(at))
     looked = 0
-    while some := list(islice(batch, BATCH)):
-        names = source.read_many([(at + task.comm, COMM_BYTES) for at in some])
+    failures: list[Unreadable] = []
+    while some := list(islice(places, BATCH)):
         looked += len(some)
-        failures += [name for name in names if isinstance(name, Unreadable)]
+        names = source.read_many([(at + layout.task_struct.comm, COMM_BYTES) for at in some])
         for at, name in zip(some, names, strict=True):
-            if isinstance(name, bytes) and name.startswith(SWAPPER):
+            if isinstance(name, Unreadable):
+                failures.append(name)
+            elif name.startswith(SWAPPER):
                 found = check_init_task(source, layout, at, known)
                 if found is not None:
                     return at, *found
@@ -110,15 +110,28 @@ def find_init_task(source: Source, layout: Layout, known: Known) -> tuple[int, i
         raise RunError(
             f"no memory could be read at any of the {looked} addresses where init_task can be; {failures[0]}"
         )
-    raise RunError(not_found(source, layout, known, candidates, end))
+    where = (
+        "where --kaslr-offset and --phys-base put init_task"
+        if known.is_placed
+        else f"that agrees with init_task {known.init_task:#x} in the lower 21 bits"
+    )
+    raise RunError(
+        f"no task named swapper/0 at any physical address {where} ({looked} looked at); check that --symbols and --btf or --profile "
+        "are of this very kernel, or search further with --search"
+    )
 
 
-def placed(known: Known) -> list[int] | None:
-    """The one place of the first task if the user says how the image was moved."""
-    if known.kaslr_offset is None and known.phys_base is None:
-        return None
-    # The kernel's phys_base is often negative.
-    return [(known.init_task + (known.kaslr_offset or 0) - X86_IMAGE + (known.phys_base or 0)) % (1 << 64)]
+def candidates(source: Source, known: Known) -> Iterator[int]:
+    """Physical addresses where the first task can be: at first where it is if nothing was moved."""
+    if known.is_placed:
+        # The kernel's phys_base is often negative.
+        yield (known.init_task + (known.kaslr_offset or 0) - X86_IMAGE + (known.phys_base or 0)) % (1 << 64)
+        return
+    first = known.init_task - X86_IMAGE
+    if first >= 0:
+        yield first
+    places = range(known.init_task % IMAGE_STEP, known.search or source.extent, IMAGE_STEP)
+    yield from (at for at in places if at != first)
 
 
 def check_init_task(source: Source, layout: Layout, at: int, known: Known) -> tuple[int, int] | None:
@@ -139,22 +152,6 @@ def check_init_task(source: Source, layout: Layout, at: int, known: Known) -> tu
     right_offset = moved == known.kaslr_offset if known.kaslr_offset is not None else moved % IMAGE_STEP == 0
     pointers = min(virtual, following, before) >= KERNEL_HALF
     return (virtual, following) if pid == 0 and right_offset and pointers else None
-
-
-def not_found(source: Source, layout: Layout, known: Known, candidates: list[int], end: int) -> str:
-    """Why there is no first task, and what to look at."""
-    if len(candidates) == 1:
-        (answer,) = source.read_many([(candidates[0] + layout.task_struct.comm, COMM_BYTES)])
-        there = str(answer) if isinstance(answer, Unreadable) else f"there is {answer!r}"
-        return (
-            f"no task named swapper/0 at {candidates[0]:#x}, where --kaslr-offset and --phys-base put init_task: {there}; "
-            "leave them out to search"
-        )
-    return (
-        f"no task named swapper/0 at any physical address below {end:#x} that agrees with init_task {known.init_task:#x} in the "
-        f"lower 21 bits ({len(candidates)} looked at); check that --symbols and --btf or --profile are of this very kernel, "
-        "or search further with --search"
-    )
 
 
 def find_direct_map(source: Source, layout: Layout, known: Known, first_task: int, following: int, head: int) -> int:

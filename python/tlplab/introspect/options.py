@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from tlplab import _core, quantities
+from tlplab import quantities
 from tlplab.introspect import btf
 from tlplab.introspect.adapter import AdapterMemory
 from tlplab.introspect.kernel import Kernel, Known, find_kernel
@@ -18,20 +19,11 @@ from tlplab.introspect.layout import Layout, layout_from_btf, read_profile
 from tlplab.introspect.paging import Paging, paging_of
 from tlplab.introspect.source import Image, Source, Watched, split_address
 from tlplab.introspect.symbols import find_symbols
+from tlplab.model_options import SIZE
 from tlplab.nettlp.end import End, end_of, end_options, number_of, tags_of
 from tlplab.progress import Bar
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def extent(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:  # noqa: ARG001
-    """A size, as `callback` of an option."""
-    if value is None:
-        return None
-    try:
-        return _core.size(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 @dataclass(frozen=True)
@@ -48,7 +40,7 @@ class Target:
     kaslr_offset: int | None
     phys_base: int | None
     direct_map: int | None
-    search: int | None
+    search: float | None
     machine: str
     levels: int | None
 
@@ -60,8 +52,9 @@ class Target:
     @contextmanager
     def memory(self) -> Iterator[Source]:
         """Opens the memory; on a terminal it is told how much was read, if that takes long."""
-        source = Image(self.images) if self.end is None else AdapterMemory(self.end)
-        with Bar(quiet=False) as bar:
+        with ExitStack() as stack:
+            source = stack.enter_context(closing(Image(self.images))) if self.end is None else AdapterMemory(self.end)
+            bar = stack.enter_context(Bar(quiet=False))
             yield Watched(source, lambda read: bar.show(None, f"{quantities.size(read)} read"))
 
     def layout(self) -> Layout:
@@ -91,7 +84,7 @@ class Target:
             self.kaslr_offset,
             self.phys_base,
             self.direct_map,
-            self.search,
+            int(self.search) if self.search else None,
         )
 
     @contextmanager
@@ -110,6 +103,7 @@ class Target:
 def target_options(command: Command) -> Command:
     """Adds the shared options; the command gets them as `target`."""
 
+    @wraps(command)
     def with_target(*args: Any, tags: tuple[int, int], **given: Any) -> Any:
         behind = click.get_current_context().get_parameter_source("adapter") is ParameterSource.COMMANDLINE
         if bool(given["images"]) == behind:
@@ -118,8 +112,6 @@ def target_options(command: Command) -> Command:
         own = {name: given.pop(name) for name in Target.__dataclass_fields__ if name != "end"}
         return command(*args, target=Target(end=end if behind else None, **own), **given)
 
-    with_target.__name__, with_target.__doc__ = command.__name__, command.__doc__
-    with_target.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
     for decorate in reversed((*TARGET_OPTIONS, TAG, end_options)):
         decorate(with_target)
     return with_target  # type: ignore[return-value]
@@ -144,7 +136,7 @@ TARGET_OPTIONS = [
     click.option("--kaslr-offset", callback=number_of, metavar="ADDRESS", help="By how much the image was moved in virtual memory; searched for."),
     click.option("--phys-base", callback=number_of, metavar="ADDRESS", help="The kernel's phys_base; searched for."),
     click.option("--direct-map", callback=number_of, metavar="ADDRESS", help="The kernel's page_offset_base; searched for."),
-    click.option("--search", callback=extent, metavar="SIZE", help="Search that much of physical memory; all of an image, 2GiB by DMA."),
+    click.option("--search", callback=SIZE, metavar="SIZE", help="Search that much of physical memory; all of an image, 2GiB by DMA."),
     click.option("--machine", type=click.Choice(["x86-64", "aarch64"]), default="x86-64", show_default=True, help="The processor's page tables."),
     click.option("--levels", type=click.IntRange(3, 5), metavar="N", help="Levels of its page tables; found out for x86-64, else 4."),
 ]  # fmt: skip

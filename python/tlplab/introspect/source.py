@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from io import FileIO
 from typing import Protocol
 
 from tlplab.errors import ExperimentError
@@ -94,16 +96,16 @@ class Image:
 
         Raises `OSError`, and `ExperimentError` for a file of which no address is known.
         """
-        self._files: list[int] = []
+        self._files = ExitStack()
         self.ranges: list[Range] = []
         for name in names:
             path, at = split_address(name)
-            self._files.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
-            self.ranges += ranges_of(path, self._files[-1], at)
+            file = self._files.enter_context(opened(path))
+            self.ranges += ranges_of(path, file.fileno(), at)
 
-    def __del__(self) -> None:
-        for file in self._files:
-            os.close(file)
+    def close(self) -> None:
+        """Closes the files."""
+        self._files.close()
 
     @property
     def extent(self) -> int:
@@ -140,6 +142,11 @@ class Image:
         return b"".join(parts)
 
 
+def opened(path: str) -> FileIO:
+    """The file, unbuffered: its memory may change."""
+    return open(path, "rb", buffering=0)
+
+
 def split_address(name: str) -> tuple[str, int | None]:
     """`FILE@ADDRESS` in its parts; a file whose own name holds an @ is itself."""
     path, at, address = name.rpartition("@")
@@ -165,8 +172,9 @@ def ranges_of(path: str, file: int, at: int | None) -> list[Range]:
         ranges = lime_ranges(path, file)
     else:
         size = os.fstat(file).st_size
-        first = at or 0
-        return [Range(first, first + size, file, 0)] if size else []
+        if not size:
+            raise ExperimentError(path, None, None, "", "the image is empty")
+        return [Range(at or 0, (at or 0) + size, file, 0)]
     if at is not None:
         raise ExperimentError(path, None, None, "", "the file says itself where its memory lies", f"leave @{at:#x} out")
     return ranges
