@@ -74,6 +74,7 @@ class LiveService:
         served: Sequence[tuple[str, int]],
         local: int,
         *,
+        taps: Sequence[tuple[str, str]] = (),
         overrides: Sequence[str] = (),
         load: str | None = None,
         seed: int | None = None,
@@ -82,7 +83,8 @@ class LiveService:
         spin: bool = False,
         pcap: str | None = None,
     ) -> None:
-        """Opens the ports of an adapter at the IPv4 address `local`, as a number; `served` are devices and their addresses.
+        """Opens the ports of an adapter at the IPv4 address `local`, as a number; `served` are devices and their addresses,
+        `taps` devices and the TAP interfaces of their drivers.
 
         Raises ExperimentError, ValueError for what cannot be served, RunError if the network refuses, OSError for files.
         """

@@ -12,16 +12,19 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tlplab_bridge::net::{AdapterServer, Capture, End, LiveFabric, ResidentFailure, Residents};
-use tlplab_device::{Event, HostEvent};
+use tlplab_bridge::net::{
+    AdapterServer, Capture, End, Error, LiveFabric, Loop, ResidentFailure, Residents, Tap, Transport,
+};
+use tlplab_device::{Event, Frames, HostEvent};
 use tlplab_experiment::Options;
 use tlplab_experiment::run::{Inputs, Run};
 use tlplab_fabric::{Fabric, NodeId};
+use tlplab_nettlp::Adapter;
 use tlplab_units::Time;
 
 /// Devices and drivers in Python.
 struct PythonResidents {
-    devices: Vec<PythonDevice>,
+    devices: Vec<(NodeId, PythonDevice)>,
     drivers: Vec<PythonDriver>,
 }
 
@@ -33,10 +36,13 @@ impl Residents for PythonResidents {
         node: NodeId,
         event: Event,
     ) -> Result<(), ResidentFailure> {
-        let Some(device) = self.devices.iter_mut().find(|device| device.node() == node) else {
+        let Some((_, device)) = self.devices.iter_mut().find(|(place, _)| *place == node) else {
             return Ok(());
         };
-        Python::attach(|py| device.tell(py, fabric, now, event).map_err(|cause| error::party(py, cause)))?;
+        let mut carrier = (fabric, node);
+        Python::attach(|py| {
+            device.tell(py, &mut carrier, now, event).map_err(|cause| error::party(py, cause))
+        })?;
         Ok(())
     }
 
@@ -59,13 +65,15 @@ impl Residents for PythonResidents {
 #[pyclass(frozen)]
 pub(crate) struct LiveService {
     server: Mutex<AdapterServer<LiveFabric>>,
+    /// TAP interfaces of the drivers of these devices.
+    taps: Mutex<Vec<(String, Tap)>>,
     capture: Option<Capture>,
 }
 
 #[pymethods]
 impl LiveService {
     #[new]
-    #[pyo3(signature = (experiment, served, local, *, overrides = Vec::new(), load = None, seed = None,
+    #[pyo3(signature = (experiment, served, local, *, taps = Vec::new(), overrides = Vec::new(), load = None, seed = None,
         transport = "udp", interface = None, spin = false, pcap = None))]
     #[allow(clippy::too_many_arguments)] // each is a keyword in Python
     fn new(
@@ -73,6 +81,7 @@ impl LiveService {
         experiment: &str,
         served: Vec<(String, u32)>,
         local: u32,
+        taps: Vec<(String, String)>,
         overrides: Vec<String>,
         load: Option<String>,
         seed: Option<u64>,
@@ -84,11 +93,22 @@ impl LiveService {
         let (names, peers): (Vec<String>, Vec<u32>) = served.into_iter().unzip();
         let peers: Vec<Ipv4Addr> = peers.into_iter().map(Ipv4Addr::from).collect();
         let options = Options { set: overrides, load, seed };
-        let live = machine(py, experiment, &options, &names)?;
+        let open = |(device, interface): (String, String)| Ok((device, Tap::open(&interface)?));
+        let taps: Vec<(String, Tap)> = taps
+            .into_iter()
+            .map(open)
+            .collect::<Result<_, Error>>()
+            .map_err(|failure| error::run_error(py, &failure.to_string()))?;
+        let frames = taps.iter().map(|(device, tap)| (device.clone(), tap.frames().clone()));
+        let live = machine(py, experiment, &options, &names, frames.collect())?;
         let config = live.adapter_config(local.into(), &peers);
         let sockets = Sockets { transport, interface, spin, pcap };
         let (server, capture) = adapter::open(py, config, live, sockets)?;
-        Ok(Self { server: Mutex::new(server), capture })
+        for (number, (_, tap)) in (0..).zip(&taps) {
+            let watched = server.watch(tap, number);
+            watched.map_err(|failure| error::run_error(py, &failure.to_string()))?;
+        }
+        Ok(Self { server: Mutex::new(server), taps: Mutex::new(taps), capture })
     }
 
     /// Serves for so many seconds, or until the machine has ended; says why it has.
@@ -96,8 +116,9 @@ impl LiveService {
         let wall = Duration::try_from_secs_f64(seconds).map_err(|e| PyValueError::new_err(e.to_string()))?;
         let mut server = self.lock();
         let server = &mut *server;
-        let ended = |live: &LiveFabric| live.ended().is_some();
-        py.detach(|| server.serve_until(wall, |adapter| ended(adapter.host())))
+        let mut taps = self.taps.lock().unwrap_or_else(PoisonError::into_inner);
+        let taps = &mut *taps;
+        py.detach(|| server.serve_until(wall, |driven| carry(driven, taps)))
             .map_err(|failure| error::run_error(py, &failure.to_string()))?;
         match server.adapter().host().ended() {
             None => Ok(None),
@@ -142,10 +163,30 @@ impl LiveService {
     }
 }
 
+/// Carries frames between TAP interfaces and drivers. Has the machine ended?
+fn carry<T: Transport>(
+    driven: &mut Loop<Adapter<LiveFabric>, T>,
+    taps: &mut [(String, Tap)],
+) -> Result<bool, Error> {
+    for (device, tap) in taps {
+        if tap.pump()? {
+            let now = driven.now();
+            driven.engine.host_mut().frames_came(now, device);
+        }
+    }
+    Ok(driven.engine.host().ended().is_some())
+}
+
 /// The machine of an experiment without the devices that are served.
-fn machine(py: Python<'_>, path: &str, options: &Options, served: &[String]) -> PyResult<LiveFabric> {
+fn machine(
+    py: Python<'_>,
+    path: &str,
+    options: &Options,
+    served: &[String],
+    frames: BTreeMap<String, Frames>,
+) -> PyResult<LiveFabric> {
     let experiment = outline::parse(py, path, None, options)?;
-    let mut inputs = Inputs { traces: read_traces(py, &experiment)?, ..Inputs::default() };
+    let mut inputs = Inputs { traces: read_traces(py, &experiment)?, frames, ..Inputs::default() };
     let mut parties = load_objects(py, &experiment, None)?;
     let identities = parties.iter().filter_map(|(name, party)| Some((name.clone(), party.identity()?)));
     inputs.outside = identities.collect::<BTreeMap<_, _>>();
@@ -153,7 +194,7 @@ fn machine(py: Python<'_>, path: &str, options: &Options, served: &[String]) -> 
     let mut run = py.detach(|| Run::new(experiment, inputs)).map_err(|e| error::build(py, path, &e))?;
     let (mut devices, drivers) = place(py, &mut run, std::mem::take(&mut parties));
     let elsewhere: Vec<_> = served.iter().filter_map(|name| run.fabric().node(name)).collect();
-    devices.retain(|device| !elsewhere.contains(&device.node()));
+    devices.retain(|(node, _)| !elsewhere.contains(node));
     let residents = Box::new(PythonResidents { devices, drivers });
     LiveFabric::new(run, served, residents).map_err(|why| PyValueError::new_err(why.to_string()))
 }

@@ -18,7 +18,7 @@ from tlplab import _core
 from tlplab import quantities as q
 from tlplab.model_options import SIZE
 from tlplab.nettlp.end import ADAPTER_ADDRESS, address_of, bdf_of, check_remote, number_of
-from tlplab.nettlp.live import Served, check_options, serve_experiment, served_of
+from tlplab.nettlp.live import Served, check_options, serve_experiment, served_of, taps_of
 from tlplab.outputs import check_outputs, write_text
 from tlplab.sheet import NOTHING, Column, Sheet
 from tlplab.summary import console_for
@@ -137,6 +137,7 @@ def adapter_options(command: Command) -> Command:
     for decorate in reversed((
         click.argument("experiment", metavar="[EXPERIMENT.toml]", required=False),
         click.option("--serve", "served", metavar="DEVICE=IP", multiple=True, callback=served_of, help="This device of the experiment is elsewhere, at IP. May be given again."),
+        click.option("--tap", "taps", metavar="DEVICE=IF", multiple=True, callback=taps_of, help="The TAP interface IF has the frames of the driver of this simple-nic. May be given again."),
         click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key of the experiment, as for tlplab run."),
         click.option("-l", "--local", metavar="IP", default=ADAPTER_ADDRESS, show_default=True, callback=address_of, help="The adapter's address."),
         click.option("--peer", "peers", metavar="IP[=BB:DD.F]", multiple=True, callback=peers_of, help="A device: its address, and the ID under which it issues requests. May be given again.  [default: 127.0.0.1=1b:00.0]"),
@@ -163,7 +164,7 @@ def adapter_options(command: Command) -> Command:
 @click.command("adapter")
 @adapter_options
 def adapter_command(
-    experiment: str | None, served: list[Served], overrides: Sequence[str], local: str, peers: list[Peer], images: list[tuple[str, int]], allow_remote: bool, seconds: float | None,
+    experiment: str | None, served: list[Served], taps: list[tuple[str, str]], overrides: Sequence[str], local: str, peers: list[Peer], images: list[tuple[str, int]], allow_remote: bool, seconds: float | None,
     pcap: str | None, json_file: str | None, quiet: bool, **options: Any,
 ) -> int:  # fmt: skip
     """Serve NetTLP devices: do in software what the FPGA card does, with memory behind it.
@@ -183,7 +184,7 @@ def adapter_command(
       tlplab adapter --peer 127.0.0.1=1b:00.0 --peer 127.0.0.3=1c:00.0 --p2p root-complex
       tlplab adapter examples/python/copier.toml --serve copier=127.0.0.1
     """
-    check_options(experiment, served)
+    check_options(experiment, served, taps)
     elsewhere = [one.address for one in served] or [peer.address for peer in peers]
     check_remote(local, *elsewhere, allowed=allow_remote)
     check_outputs(
@@ -193,7 +194,7 @@ def adapter_command(
     )
     if experiment is not None:
         return serve_experiment(
-            experiment, overrides, served, local, seconds=seconds, pcap=pcap, json_file=json_file, quiet=quiet, options=options,
+            experiment, overrides, served, taps, local, seconds=seconds, pcap=pcap, json_file=json_file, quiet=quiet, options=options,
         )  # fmt: skip
     service = open_service(local, peers, images, pcap, options)
     out = console_for(sys.stderr if json_file == "-" else sys.stdout)

@@ -55,9 +55,22 @@ def served_of(context: click.Context, parameter: click.Parameter, given: Sequenc
     return found
 
 
-def check_options(experiment: str | None, served: Sequence[Served]) -> None:
+def taps_of(_context: click.Context, parameter: click.Parameter, given: Sequence[str]) -> list[tuple[str, str]]:
+    """`nic=tap0`."""
+    found = []
+    for text in given:
+        device, _, interface = text.partition("=")
+        if not device or not interface:
+            raise click.BadParameter(f"{text!r} is not DEVICE=IF, such as nic=tap0", param=parameter)
+        found.append((device, interface))
+    return found
+
+
+def check_options(experiment: str | None, served: Sequence[Served], taps: Sequence[tuple[str, str]]) -> None:
     """What goes together: an experiment with devices, or neither."""
     if experiment is None:
+        if taps:
+            raise click.UsageError("--tap is for the driver of a device in an experiment: name its file, too")
         if served:
             raise click.UsageError("--serve takes a device out of an experiment: name its file, too")
         return
@@ -72,18 +85,27 @@ def check_options(experiment: str | None, served: Sequence[Served]) -> None:
 
 
 def serve_experiment(
-    experiment: str, overrides: Sequence[str], served: Sequence[Served], local: str, *,
+    experiment: str, overrides: Sequence[str], served: Sequence[Served], taps: Sequence[tuple[str, str]], local: str, *,
     seconds: float | None, pcap: str | None, json_file: str | None, quiet: bool, options: dict[str, Any],
 ) -> int:  # fmt: skip
     """Runs the experiment until it has ended, or for so many seconds, or until Ctrl-C; the exit status."""
-    names = [one["name"] for one in outline.read(experiment, overrides=overrides)["components"] if one["model"]]
+    models = {
+        one["name"]: one["model"] for one in outline.read(experiment, overrides=overrides)["components"] if one["model"]
+    }
+    names = list(models)
     for one in served:
         if one.device not in names:
             raise click.UsageError(f"{experiment} has no device {one.device!r}; its devices: {', '.join(names)}")
+    for device, _ in taps:
+        if models.get(device) != "simple-nic":
+            nics = [name for name in names if models[name] == "simple-nic"]
+            raise click.UsageError(
+                f"--tap {device}: this is no simple-nic of {experiment}; its simple-nics: {', '.join(nics) or 'none'}"
+            )
     try:
         service = _core.LiveService(
             experiment, [(one.device, int(IPv4Address(one.address))) for one in served], int(IPv4Address(local)),
-            overrides=list(overrides), transport=options["transport"], interface=options["interface"],
+            taps=list(taps), overrides=list(overrides), transport=options["transport"], interface=options["interface"],
             spin=options["spin"], pcap=pcap,
         )  # fmt: skip
     except ValueError as error:

@@ -4,10 +4,14 @@ use super::drive::{Loop, Wait};
 use super::error::Error;
 use super::poller::Ready;
 use super::transport::Transport;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use tlplab_nettlp::Adapter;
 use tlplab_nettlp::adapter::Host;
 use tlplab_wire::nettlp::{DEVICE_PORTS, HOST_PORTS, config_api, message_api, registers};
+
+/// Sources that are no ports have numbers from here on.
+const OTHERS: u64 = 1 << 32;
 
 /// The UDP ports of an adapter: TLPs, configuration space, messages, its registers.
 pub fn adapter_ports() -> impl Iterator<Item = u16> {
@@ -42,17 +46,29 @@ impl<H: Host> AdapterServer<H> {
     /// # Errors
     /// The transport does not work any more.
     pub fn serve(&mut self, wall: Duration) -> Result<(), Error> {
-        self.serve_until(wall, |_| false)
+        self.serve_until(wall, |_| Ok(false))
     }
 
-    /// Serves for as long as `wall`, or until `over` says so.
+    /// Waits for `source`, too. Numbers are those of the caller's sources.
     ///
     /// # Errors
-    /// The transport does not work any more.
-    pub fn serve_until(&mut self, wall: Duration, over: impl Fn(&Adapter<H>) -> bool) -> Result<(), Error> {
+    /// It cannot be waited for.
+    pub fn watch(&self, source: impl AsFd, number: u32) -> Result<(), Error> {
+        self.driven.poller().watch(source, OTHERS + u64::from(number))
+    }
+
+    /// Serves for as long as `wall`, or until `each` says that it is over; that is called after every pass, for what else there is to do.
+    ///
+    /// # Errors
+    /// The transport does not work any more; those of `each`.
+    pub fn serve_until(
+        &mut self,
+        wall: Duration,
+        mut each: impl FnMut(&mut Loop<Adapter<H>, Box<dyn Transport>>) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
         let end = Instant::now() + wall;
         self.driven.transmit()?;
-        while Instant::now() < end && !over(&self.driven.engine) {
+        while !each(&mut self.driven)? && Instant::now() < end {
             match self.wait {
                 Wait::Spin => self.driven.turn(None)?,
                 Wait::Sleep => {

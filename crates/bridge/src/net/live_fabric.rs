@@ -12,8 +12,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::error::Error;
 use std::net::Ipv4Addr;
+use tlplab_device::simple_nic::FRAMES;
 use tlplab_device::{
-    Action, DeviceInfo, DmaError, Event, HostEvent, Identity, OpId, Payload, Refusal, ReplyToken,
+    Action, DeviceInfo, DmaError, Event, HostAction, HostEvent, Identity, OpId, Payload, Refusal, ReplyToken,
 };
 use tlplab_experiment::run::{Run, RunError, Told};
 use tlplab_fabric::config::Fidelity;
@@ -207,6 +208,20 @@ impl LiveFabric {
     /// Why it has ended, if it has. What it is asked from then on is refused.
     pub fn ended(&self) -> Option<&End> {
         self.end.as_ref()
+    }
+    /// Somebody has put frames into the [`Frames`](tlplab_device::Frames) of the driver of this device.
+    pub fn frames_came(&mut self, now: Time, device: &str) {
+        self.advance(now);
+        // Before its time begins, a driver finds them when it starts.
+        if self.end.is_none()
+            && self.origin.is_some()
+            && let Some(program) = self.run.drivers().iter().position(|driven| driven == device)
+        {
+            let fabric = self.run.fabric();
+            let at = fabric.now();
+            fabric.inject_host(program, HostAction::Timer { at, id: FRAMES });
+            self.look_ahead();
+        }
     }
     /// How far behind the wall clock it is.
     pub fn lag(&self) -> Lag {
