@@ -38,12 +38,15 @@ from kernel_image import (
     write_profile,
     write_symbols,
 )  # fmt: skip
+from test_introspect_files import LIVE, a_kernel
 
 from tlplab import _core
 from tlplab.cli import status
 from tlplab.errors import RunError
+from tlplab.introspect.btf import read_btf
 from tlplab.introspect.code import dump_code
 from tlplab.introspect.kernel import Kernel, Known, find_kernel
+from tlplab.introspect.layout import layout_from_btf
 from tlplab.introspect.pages import Space, follow, frames_between, mapped
 from tlplab.introspect.paging import X86, Aarch64, Rights
 from tlplab.introspect.processes import GONE, list_processes
@@ -452,6 +455,27 @@ def test_processes_prints_the_published_table(options: list[str], capsys: pytest
     document = json.loads(capsys.readouterr().out)
     assert document["kernel"]["kaslr_offset"] == hex(MOVED)
     assert [(p["pid"], p["ppid"]) for p in document["processes"]][-2:] == [(655, 1), (662, 647)]
+
+
+@pytest.mark.parametrize("kernel", ["made", "this"])
+def test_the_layout_of_a_kernels_btf_leads_through_a_memory_of_that_layout(
+    kernel: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = LIVE
+    if kernel == "made":
+        file = tmp_path / "made.btf"
+        file.write_bytes(a_kernel())
+    elif not LIVE.exists():
+        pytest.skip("this kernel has no /sys/kernel/btf/vmlinux")
+    memory = a_machine(layout_from_btf(read_btf(str(file)), str(file)))
+    image, symbols = memory.write(tmp_path / "memory.raw"), write_symbols(tmp_path / "System.map")
+    there = ["--image", image, "--btf", str(file), "-s", symbols]
+    assert status(["introspect", "processes", *there]) == 0
+    assert [line.split()[1:3] for line in capsys.readouterr().out.splitlines()[1:]] == [
+        [str(pid), letter] for pid, letter in zip((0, 1, 2, 3, 647, 655, 662), "RSSISDZ", strict=True)
+    ]
+    assert status(["introspect", "code", *there, "-p", "647", "-o", str(tmp_path / "code")]) == 0
+    assert (tmp_path / "code").read_bytes()[: 2 * PAGE] == program(2 * PAGE)
 
 
 def test_a_torn_list_is_exit_status_1_with_what_was_found(
