@@ -84,6 +84,7 @@ generate: $(VENV)/.run ## rebuild the committed files that are generated: the re
 	TLPLAB_GENERATE=1 $(CARGO) test --quiet --package tlplab-capi --test layout
 	$(BIN)/tlplab schema -o experiments/schema.json
 	$(BIN)/tlplab schema --markdown -o docs/experiments.md
+	$(BIN)/tlplab dissector -o dissector >/dev/null
 	$(BIN)/tlplab reproduce gem5 --quiet --markdown docs/studies/gem5.md
 	$(BIN)/tlplab reproduce pcie-bench --quiet --markdown docs/studies/pcie-bench.md
 	if [ -d "$${TLPLAB_DATA:-}/pciebench" ]; then LC_ALL=C; $(BIN)/tlplab validate --quiet --markdown docs/studies/pcie-bench-hosts.md "$$TLPLAB_DATA"/pciebench/*/; else echo "skipped: docs/studies/pcie-bench-hosts.md needs TLPLAB_DATA"; fi

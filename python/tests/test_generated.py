@@ -35,6 +35,12 @@ def test_the_reference_is_fresh() -> None:
     assert written == catalog.reference(), "run `make generate`"
 
 
+@pytest.mark.parametrize(("name", "text"), _core.dissector(), ids=lambda value: value[:20])
+def test_the_dissector_is_fresh(name: str, text: str) -> None:
+    written = (ROOT / "dissector" / name).read_text(encoding="utf-8")
+    assert written == text, "run `make generate`"
+
+
 def validator() -> Any:
     schema = json.loads(_core.schema())
     jsonschema.Draft7Validator.check_schema(schema)

@@ -191,6 +191,9 @@ class CaptureReader:
         """What happened when, a row for each TLP: time_ns, direction, kind (0 read, 1 write, 2 completion with data,
         3 without, 4 other), tag, bytes, outstanding, latency_ns."""
 
+def dissector() -> list[tuple[str, str]]:
+    """The files of the Wireshark dissector: names and texts."""
+
 def dump_filters() -> list[tuple[str, str]]:
     """The keys and words of filters, with their meanings."""
 

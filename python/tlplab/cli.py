@@ -23,6 +23,7 @@ from tlplab.nettlp.adapter import adapter_command
 from tlplab.nettlp.cfg import cfg_group
 from tlplab.nettlp.device_command import device_group
 from tlplab.nettlp.dma import dma_group
+from tlplab.nettlp.dissector import dissector_command
 from tlplab.nettlp.dump import dump_command
 from tlplab.nettlp.perf import perf_command
 from tlplab.outputs import PAGES, check_ending, check_outputs, write_text
@@ -254,6 +255,7 @@ commands.add_command(device_group)
 commands.add_command(dma_group)
 commands.add_command(adapter_command)
 commands.add_command(dump_command)
+commands.add_command(dissector_command)
 commands.add_command(perf_command)
 commands.add_command(introspect_group)
 commands.add_command(measured.validate)

@@ -14,11 +14,13 @@
 //!
 //! What comes out at the end:
 //! * [`report`]: the page that shows a run
+//! * [`dissector`]: what Wireshark needs to read the captures
 //! * [`output`]: files that are whole or not there
 //!
 //! Errors ([`Error`]) name the file, what is wrong and what would be right.
 
 pub mod capture;
+pub mod dissector;
 mod error;
 mod linkunit;
 pub mod memory_image;

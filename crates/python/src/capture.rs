@@ -130,6 +130,12 @@ pub(crate) fn dump_filters() -> Vec<(&'static str, &'static str)> {
     dump::KEYS.iter().chain(dump::WORDS).copied().collect()
 }
 
+/// The files of the Wireshark dissector: names and texts.
+#[pyfunction]
+pub(crate) fn dissector() -> Vec<(&'static str, String)> {
+    tlplab_bridge::dissector::files().into()
+}
+
 fn finished() -> PyErr {
     PyRuntimeError::new_err("it is finished")
 }

@@ -46,7 +46,7 @@ mod _core {
     #[pymodule_export]
     use super::bench::{Bench, BenchRecorder, bench_columns, bench_devices, check_case};
     #[pymodule_export]
-    use super::capture::{CaptureReader, Dump, dump_filters};
+    use super::capture::{CaptureReader, Dump, dissector, dump_filters};
     #[pymodule_export]
     use super::catalog::{duration_fs, hosts, models, rate, reference, schema, size};
     #[pymodule_export]

@@ -10,7 +10,7 @@ const SLICES: usize = 16;
 
 /// `TABLES[n][b]` is the effect of byte `b` followed by `n` zero bytes.
 static TABLES: [[u32; 256]; SLICES] = tables();
-static TABLE_16: [u16; 256] = table_16();
+static TABLE_16: [u16; 256] = make_table_16();
 
 const fn tables() -> [[u32; 256]; SLICES] {
     let mut tables = [[0; 256]; SLICES];
@@ -38,7 +38,7 @@ const fn tables() -> [[u32; 256]; SLICES] {
     tables
 }
 
-const fn table_16() -> [u16; 256] {
+const fn make_table_16() -> [u16; 256] {
     let mut table = [0; 256];
     let mut byte = 0;
     while byte < 256 {
@@ -52,6 +52,16 @@ const fn table_16() -> [u16; 256] {
         byte += 1;
     }
     table
+}
+
+/// The effect of each byte on the 32-bit CRCs, for programs in other languages.
+pub fn table_32() -> [u32; 256] {
+    TABLES[0]
+}
+
+/// The same of the DLLP's CRC.
+pub fn table_16() -> [u16; 256] {
+    TABLE_16
 }
 
 /// A 32-bit CRC on its way, for bytes that come in pieces.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tlplab_units::Tag;
 use tlplab_wire::tlp::{
-    AddressType, AtomicOp, Attributes, Completion, Kind, Packet, ParseOptions, Repr, Routing, TagWidth,
+    AddressType, AtomicOp, Attributes, Completion, Kind, Packet, ParseOptions, Repr, TagWidth,
 };
 use tlplab_wire::{Error, crc, dllp, nettlp};
 
@@ -76,7 +76,7 @@ fn meaning(repr: &Repr) -> Value {
         }
         Kind::Message(message) => {
             put("code", json!(message.code().name()));
-            put("routing", json!(routing(message.routing())));
+            put("routing", json!(message.routing().name()));
             if message.payload_dw() > 0 {
                 put("length", json!(message.payload_dw()));
             }
@@ -133,17 +133,6 @@ fn put_attributes(put: &mut impl FnMut(&str, Value) -> Option<Value>, attributes
     }
     if let Some(hints) = attributes.hints {
         put("hint", json!({"ph": hints.hint as u8, "st": hints.steering_tag}));
-    }
-}
-
-fn routing(routing: Routing) -> &'static str {
-    match routing {
-        Routing::ToRootComplex => "to root complex",
-        Routing::ByAddress => "by address",
-        Routing::ById => "by id",
-        Routing::Broadcast => "broadcast",
-        Routing::Local => "local",
-        Routing::GatherToRootComplex => "gather",
     }
 }
 

@@ -150,3 +150,27 @@ const fn register_name(register: Register) -> &'static str {
         Register::RequesterId => "requester id",
     }
 }
+
+/// Names and numbers for the dissector.
+pub(crate) mod control_names {
+    use super::{
+        Channel, Register, Request, config_api, message_api, register_name, registers, request_name,
+    };
+
+    /// Questions to the driver.
+    pub(crate) fn requests() -> impl Iterator<Item = (i32, &'static str)> {
+        let all = [Request::Bar4Base, Request::DeviceId, Request::MsixTable];
+        all.into_iter().map(|request| (request as i32, request_name(request)))
+    }
+
+    /// Registers of the adapter.
+    pub(crate) fn registers() -> impl Iterator<Item = (u8, &'static str)> {
+        Register::ALL.into_iter().map(|register| (register as u8, register_name(register)))
+    }
+
+    /// Ports and what they are for.
+    pub(crate) fn ports() -> impl Iterator<Item = (u16, &'static str)> {
+        let all = [config_api::LIBRARY_PORT, config_api::PORT, message_api::PORT, registers::PORT];
+        all.into_iter().filter_map(|port| Some((port, Channel::of_ports(port, port)?.name())))
+    }
+}

@@ -22,6 +22,7 @@ mod requests;
 pub mod summary;
 pub mod table;
 
+pub(crate) use control::control_names;
 pub use control::{Channel, Control};
 pub use decode::{Decoded, End, Tlp, What};
 pub use direction::Direction;

@@ -37,6 +37,17 @@ impl Routing {
             _ => return None,
         })
     }
+    /// What it is called: `to root complex`, `by id`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ToRootComplex => "to root complex",
+            Self::ByAddress => "by address",
+            Self::ById => "by id",
+            Self::Broadcast => "broadcast",
+            Self::Local => "local",
+            Self::GatherToRootComplex => "gather",
+        }
+    }
 }
 
 /// Whether a message has a payload, and how long it is.

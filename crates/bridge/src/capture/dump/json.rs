@@ -8,7 +8,7 @@ use super::super::matching::{Matcher, is_non_posted};
 use super::stamp;
 use serde_json::{Map, Value, json};
 use tlplab_wire::dllp;
-use tlplab_wire::tlp::{AddressType, Attributes, Completion, Kind, Message, Repr, Routing};
+use tlplab_wire::tlp::{AddressType, Attributes, Completion, Kind, Message, Repr};
 
 /// Writes lines; remembers the requests that wait, so that completions can tell what they answer.
 #[derive(Default)]
@@ -140,15 +140,7 @@ pub(super) fn meaning(repr: &Repr) -> Value {
 
 fn put_message(put: &mut impl FnMut(&str, Value), message: &Message) {
     put("code", message.code().name().into());
-    let routing = match message.routing() {
-        Routing::ToRootComplex => "to root complex",
-        Routing::ByAddress => "by address",
-        Routing::ById => "by id",
-        Routing::Broadcast => "broadcast",
-        Routing::Local => "local",
-        Routing::GatherToRootComplex => "gather",
-    };
-    put("routing", routing.into());
+    put("routing", message.routing().name().into());
     if message.payload_dw() > 0 {
         put("length", message.payload_dw().into());
     }

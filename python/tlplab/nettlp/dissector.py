@@ -1,0 +1,32 @@
+"""`tlplab dissector`: what Wireshark needs to read the captures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tlplab import _core
+from tlplab.outputs import write_text
+
+
+@click.command("dissector")
+@click.option("-o", "folder", metavar="DIR", required=True, help="Write the files into DIR, which is made if missing.")
+def dissector_command(folder: str) -> None:
+    """Write the Wireshark dissector for NetTLP and for the captures of simulated links.
+
+    It is two files that belong into one folder below Wireshark's plugins; Wireshark and tshark 4.0 and later load them
+    from there. `tshark -G folders` tells where the personal plugins are.
+
+    \b
+    Examples:
+      tlplab dissector -o ~/.local/lib/wireshark/plugins/tlplab
+      tshark -X lua_script:out/dissector/tlplab.lua -r capture.pcap
+    """
+    place = Path(folder)
+    if place.exists() and not place.is_dir():
+        raise click.UsageError(f"-o {folder}: this is a file; name a folder")
+    place.mkdir(parents=True, exist_ok=True)
+    for name, text in _core.dissector():
+        write_text(str(place / name), text)
+        click.echo(f"wrote {place / name}")
