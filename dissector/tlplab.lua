@@ -53,6 +53,7 @@ local t = {
 	ph = ProtoField.uint8("tlp.hint.ph", "Processing hint"),
 	st = ProtoField.uint8("tlp.hint.st", "Steering tag", base.HEX),
 	poisoned = ProtoField.bool("tlp.poisoned", "Poisoned"),
+	td = ProtoField.bool("tlp.td", "Digest"),
 	at = ProtoField.uint8("tlp.at", "Address type", base.DEC, tables.address_types),
 	length = ProtoField.uint16("tlp.length", "Length (DW)"),
 	requester = ProtoField.string("tlp.requester", "Requester"),
@@ -545,6 +546,7 @@ local function show_attributes(x)
 	for _, name in ipairs(names) do
 		x.tree:add(t[name[1]], name[3], x[name[1]])
 	end
+	x.tree:add(t.td, byte2, x.digest)
 	x.tree:add(t.at, byte2, x.address_type)
 	if x.tc ~= 0 then
 		x.info = x.info .. ", TC" .. x.tc

@@ -1,0 +1,328 @@
+"""The Wireshark dissector says of every frame what `tlplab dump --json` says of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TSHARK = shutil.which("tshark")
+CAPTURES = Path(os.environ.get("TLPLAB_DATA", "")) / "captures"
+ETHERNET, USER0 = 1, 147
+
+pytestmark = pytest.mark.skipif(TSHARK is None, reason="tshark is not installed")
+
+# What a key of a line's TLP is called in Wireshark.
+TLP = {
+    "kind": "tlp.kind", "requester": "tlp.requester", "tag": "tlp.tag", "address": "tlp.address", "length": "tlp.length",
+    "first_be": "tlp.first_be", "last_be": "tlp.last_be", "target": "tlp.target", "register": "tlp.register",
+    "operand": "tlp.operand", "code": "tlp.code", "routing": "tlp.routing", "content": "tlp.content",
+    "completer": "tlp.completer", "status": "tlp.status", "byte_count": "tlp.byte_count",
+    "lower_address": "tlp.lower_address", "bcm": "tlp.bcm", "tc": "tlp.tc", "at": "tlp.at",
+    "poisoned": "tlp.poisoned", "digest": "tlp.td",
+}  # fmt: skip
+ATTRIBUTES = {"RO": "tlp.attr.ro", "IDO": "tlp.attr.ido", "NS": "tlp.attr.ns"}
+HINTS = {"ph": "tlp.hint.ph", "st": "tlp.hint.st"}
+DLLP = {
+    key: f"dllp.{key}"
+    for key in ("kind", "sequence", "vc", "header_scale", "header", "data_scale", "data", "ack", "supported", "body")
+}
+CONTROL = {
+    key: f"nettlp_control.{key}"
+    for key in ("channel", "operation", "mask", "register", "data", "code", "bar4", "device_id", "address")
+}
+MALFORMED = [
+    "tlp.malformed.expert", "dllp.malformed.expert", "nettlp.malformed", "nettlp_control.malformed",
+    "nettlp_check.malformed", "_ws.malformed",
+]  # fmt: skip
+OTHERS = [
+    "frame.number", "nettlp.seq", "nettlp.tstamp", "tlp.prefix", "tlp.ecrc", "tlp.response_to", "tlp.latency",
+    "tlp.malformed", "dllp.malformed", "pcie_link.flit.sequence", "_ws.lua.error",
+]  # fmt: skip
+FIELDS = [
+    *TLP.values(), *ATTRIBUTES.values(), *HINTS.values(), *DLLP.values(), *CONTROL.values(), *MALFORMED, *OTHERS,
+]  # fmt: skip
+STATUSES = {"SC": 0, "UR": 1, "CRS": 2, "CA": 4}
+ADDRESS_TYPES = {"translation request": 1, "translated": 2}
+
+
+def tshark(capture: Path, *options: str) -> str:
+    """What tshark prints about a capture."""
+    assert TSHARK is not None
+    command = [TSHARK, "-X", f"lua_script:{ROOT / 'dissector/tlplab.lua'}", "-n", "-r", str(capture), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    assert "Lua" not in done.stderr, done.stderr
+    return done.stdout
+
+
+def theirs(capture: Path) -> dict[int, dict[str, list[str]]]:
+    """Fields of each frame, as Wireshark sees it."""
+    chosen = [part for field in FIELDS for part in ("-e", field)]
+    text = tshark(capture, "-T", "fields", "-E", "separator=\x1f", "-E", "aggregator=\x1e", *chosen)
+    frames = {}
+    for line in filter(None, text.split("\n")):
+        values = dict(zip(FIELDS, (value.split("\x1e") if value else [] for value in line.split("\x1f")), strict=True))
+        assert not values["_ws.lua.error"], values
+        frames[int(values["frame.number"][0])] = values
+    return frames
+
+
+def ours(capture: Path) -> dict[int, dict[str, Any]]:
+    """The lines of `tlplab dump --json`."""
+    command = [sys.executable, "-m", "tlplab", "dump", str(capture), "--json", "-"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return {line["frame"]: line for line in lines}
+
+
+def number(text: str) -> int:
+    """A number of tshark, whatever its base."""
+    if text in ("True", "False"):
+        return int(text == "True")
+    return int(text.split()[0], 0)
+
+
+def same(wanted: Any, found: Sequence[str]) -> bool:
+    """Does a field have the value that we say it has? False, zero and absent are one."""
+    if wanted is None:
+        return all(value in ("False", "") or re.fullmatch("(0x)?0*", value) for value in found)
+    if len(found) != 1:
+        return False
+    if isinstance(wanted, bool | int):
+        return number(found[0]) == int(wanted)
+    if wanted.startswith("0x"):
+        return number(found[0]) == int(wanted, 16)
+    return found[0].replace(":", "") == wanted.replace(":", "")
+
+
+def canonical(prefix: str) -> str:
+    """A prefix without the reserved bits that PASID has: Wireshark shows bytes as they are."""
+    first, second = int(prefix[:2], 16), int(prefix[2:4], 16)
+    return f"{first:02x}{second & 0x3F if first == 0x91 else second:02x}{prefix[4:]}"
+
+
+def differences(line: dict[str, Any], frame: dict[str, list[str]]) -> Iterable[str]:
+    """Where the two disagree about a frame."""
+    malformed = [text for name in MALFORMED for text in frame[name]]
+    if bool(malformed) != ("malformed" in line):
+        yield f"malformed: {line.get('malformed')} {malformed}"
+        return
+    if "malformed" in line:
+        named = re.match(r"not a (?:TLP|DLLP): (.+?) at byte", line["malformed"])
+        said = [text.split(":")[0] for text in (*frame["tlp.malformed"], *frame["dllp.malformed"])]
+        if named and said[:1] != [named[1]]:
+            yield f"malformed: {line['malformed']} {said}"
+        return
+    tlp = dict(line.get("tlp", {}))
+    attributes, hint, prefixes = tlp.pop("attr", []), tlp.pop("hint", {}), tlp.pop("prefixes", [])
+    if "status" in tlp:
+        tlp["status"] = STATUSES[tlp["status"]]
+    if "at" in tlp:
+        tlp["at"] = ADDRESS_TYPES[tlp["at"]]
+    wanted = {TLP[key]: value for key, value in tlp.items()}
+    wanted |= {ATTRIBUTES[name]: True for name in attributes} | {HINTS[key]: value for key, value in hint.items()}
+    wanted |= {DLLP[key]: value for key, value in line.get("dllp", {}).items()}
+    wanted |= {"nettlp.seq": line.get("sequence"), "nettlp.tstamp": line.get("timestamp")}
+    wanted |= {"pcie_link.flit.sequence": line.get("flit", {}).get("sequence"), "tlp.ecrc": line.get("ecrc")}
+    wanted |= {"tlp.response_to": line.get("response_to")}
+    control = line.get("control", {})
+    if control.get("address") is None:
+        wanted |= {CONTROL[key]: value for key, value in control.items()}
+    else:  # the table has sixteen of each
+        wanted |= {"nettlp_control.channel": control["channel"], "nettlp_control.operation": control["operation"]}
+        frame |= {CONTROL["address"]: [], CONTROL["data"]: []}
+    for field in [*TLP.values(), *ATTRIBUTES.values(), *HINTS.values(), *DLLP.values(), *CONTROL.values(), *wanted]:
+        if not same(wanted.get(field), frame[field]):
+            yield f"{field}: {wanted.get(field)!r} {frame[field]}"
+    if [canonical(prefix) for prefix in frame["tlp.prefix"]] != prefixes:
+        yield f"tlp.prefix: {prefixes} {frame['tlp.prefix']}"
+    if "latency_ns" in line and abs(float(frame["tlp.latency"][0]) * 1e9 - line["latency_ns"]) > 1:
+        yield f"tlp.latency: {line['latency_ns']} {frame['tlp.latency']}"
+
+
+def compare(capture: Path, names: Sequence[str] = ()) -> dict[int, dict[str, Any]]:
+    """Asserts that both agree about every frame; gives our lines."""
+    lines, frames = ours(capture), theirs(capture)
+    wrong = {
+        names[frame - 1] if names else frame: found
+        for frame, line in lines.items()
+        if (found := list(differences(line, frames[frame])))
+    }
+    assert not wrong
+    return lines
+
+
+def pcap(path: Path, link_type: int, frames: Iterable[tuple[bytes, int]]) -> Path:
+    """Writes frames, each with its length on the wire, a microsecond apart."""
+    with path.open("wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, link_type))
+        for count, (frame, length) in enumerate(frames):
+            file.write(struct.pack("<IIII", 1000, count * 1000, len(frame), length) + frame)
+    return path
+
+
+def datagram(payload: bytes, port: int, length: int | None = None, source: str = "0a000001") -> tuple[bytes, int]:
+    """An Ethernet frame with a datagram of `length` bytes, of which `payload` was captured."""
+    length = len(payload) if length is None else length
+    ends = bytes.fromhex(source) + bytes.fromhex("0a000002")
+    ip = struct.pack(">BBHHHBBH", 0x45, 0, 28 + length, 0, 0x4000, 64, 17, 0) + ends
+    udp = struct.pack(">HHHH", port, port, 8 + length, 0)
+    frame = bytes(12) + b"\x08\x00" + ip + udp + payload
+    if len(payload) < length:
+        return frame, 42 + length
+    return frame.ljust(60, b"\0"), max(60, len(frame))
+
+
+def vectors(name: str) -> Any:
+    return json.loads((ROOT / "vectors" / name).read_text(encoding="utf-8"))
+
+
+def wire_length(tlp: bytes) -> int:
+    """Bytes of a TLP that is cut, by its header (no vector that is cut has prefixes)."""
+    dw = int.from_bytes(tlp[2:4], "big") & 0x3FF or 1024
+    return (16 if tlp[0] & 0x20 else 12) + 4 * dw * (tlp[0] >> 6 & 1) + 4 * (tlp[2] >> 7)
+
+
+def test_every_tlp_of_the_vectors(tmp_path: Path) -> None:
+    all_of_them = vectors("tlp.json")["vectors"]
+    frames = []
+    for count, vector in enumerate(all_of_them):
+        tlp = bytes.fromhex(vector["bytes"])
+        length = wire_length(tlp) if vector.get("options", {}).get("truncated") else len(tlp)
+        # Each from another host: no completion answers the request of another vector.
+        frames.append(datagram(bytes(6) + tlp, 0x3000, 6 + length, source=f"0a01{count:04x}"))
+    lines = compare(pcap(tmp_path / "a.pcap", ETHERNET, frames), [vector["name"] for vector in all_of_them])
+    malformed = {frame for frame, line in lines.items() if "malformed" in line}
+    # Nothing tells that five bits of tag are enabled.
+    stated = {n + 1 for n, v in enumerate(all_of_them) if "error" in v and "tag_bits" not in v.get("options", {})}
+    assert (len(lines), malformed) == (len(all_of_them), stated)
+
+
+def test_every_dllp_of_the_vectors(tmp_path: Path) -> None:
+    all_of_them = vectors("dllp.json")["vectors"]
+    frames = [b"\x01" + bytes.fromhex(vector["bytes"]) for vector in all_of_them]
+    frames.append(b"\x02\x01\x23" + bytes(4))  # a flit
+    capture = pcap(tmp_path / "a.pcap", USER0, [(frame, len(frame)) for frame in frames])
+    lines = compare(capture, [*(vector["name"] for vector in all_of_them), "a flit"])
+    malformed = {frame for frame, line in lines.items() if "malformed" in line}
+    assert malformed == {n + 1 for n, vector in enumerate(all_of_them) if "error" in vector}
+    assert lines[len(frames)]["flit"] == {"sequence": 0x123}
+
+
+def test_every_datagram_of_the_vectors(tmp_path: Path) -> None:
+    file = vectors("nettlp.json")
+    frames = [
+        datagram(bytes.fromhex(vector["bytes"]), vector.get("port", 0x3000), source=f"0a01{count:04x}")
+        for count, vector in enumerate(file["vectors"])
+        if not vector.get("tlp") or len(vector["tlp"]) // 2 == wire_length(bytes.fromhex(vector["tlp"]))
+    ]
+    assert len(frames) >= 5
+    compare(pcap(tmp_path / "a.pcap", ETHERNET, frames))
+
+
+def test_the_datagrams_beside_the_tlps(tmp_path: Path) -> None:
+    table = b"".join(struct.pack("<QI", 0xFEE00000 + n, n) for n in range(16))
+    payloads = [
+        (0x5001, "3c0000000000"), (0x5001, "3c0477665544" + "00" * 12), (0x4001, "7d0411223344"),
+        (0x4001, "3c0400100007" + "00" * 12), (0x5001, "bc0000000000"), (0x5001, "3c00"),
+        (12287, "01000000"), (12287, "0200000000000000"), (12287, "001b"), (12287, table.hex()), (12287, "07000000"),
+        (0x5002, "100000000000"), (0x5002, "11050100000a"), (0x5002, "100900000000"), (0x5002, "220000000000"),
+        (0x4001, "000000000000" + "000000010000010f00001000"), (0x3000, "0000"), (14198, "00" * 6 + "000000010000010f00001000"),
+    ]  # fmt: skip
+    frames = [datagram(bytes.fromhex(payload), port) for port, payload in payloads]
+    lines = compare(pcap(tmp_path / "a.pcap", ETHERNET, frames))
+    kinds = ["malformed" if "malformed" in line else "tlp" if "tlp" in line else "control" for line in lines.values()]
+    expected = "ccccmmccccmccmmtmt"
+    assert "".join(kind[0] for kind in kinds) == expected
+
+
+def test_frames_that_contradict_themselves(tmp_path: Path) -> None:
+    good, length = datagram(bytes(6) + bytes.fromhex("000000801b0000ffa0000000"), 0x3000)
+
+    def change(at: int, value: int) -> tuple[bytes, int]:
+        return good[:at] + struct.pack(">H", value) + good[at + 2 :], length
+
+    frames = [
+        (good, length), (good + bytes(4), length + 4), change(38, 24), change(38, 90), (good[:58], 58),
+        (bytes(12) + b"\x81\x00\x00\x65" + good[12:] + bytes(4), length + 8),
+        (bytes(12) + b"\x81\x00\x00\x65" + good[12:], length + 4),
+    ]  # fmt: skip
+    lines = compare(pcap(tmp_path / "a.pcap", ETHERNET, frames))
+    assert [("malformed" in line) for line in lines.values()] == [False, True, True, True, True, True, False]
+    assert lines[7]["vlan"] == 101
+
+
+def test_tags_that_are_used_again(tmp_path: Path) -> None:
+    read, half = "000000801b00{tag:02x}ffa0000000", "4a000040190002001b00{tag:02x}00" + "00" * 256
+    rest = "4a000040190001001b00{tag:02x}00" + "00" * 256
+    up, down = "0a000001", "0a000002"
+
+    def tlp(text: str, source: str, tag: int = 5, count: int = 0) -> tuple[bytes, int]:
+        payload = struct.pack(">HI", count, count and 1000 * count) + bytes.fromhex(text.format(tag=tag))
+        frame, length = datagram(payload, 0x3000 + tag)
+        if source == down:
+            frame = frame[:26] + frame[30:34] + frame[26:30] + frame[34:]
+        return frame, length
+
+    # The same requester and tag in both directions at once, then the tag again, then an answer too many.
+    frames = [
+        tlp(read, up), tlp(read, down), tlp(half, up), tlp(rest, up), tlp(half, down), tlp(rest, down),
+        tlp(read, up), tlp(half, down), tlp(read, up), tlp(half, down), tlp(rest, down), tlp(rest, down),
+    ]  # fmt: skip
+    capture = pcap(tmp_path / "a.pcap", ETHERNET, frames)
+    lines = compare(capture)
+    answers = {frame: line["response_to"] for frame, line in lines.items() if "response_to" in line}
+    assert answers == {3: 2, 4: 2, 5: 1, 6: 1, 8: 7, 10: 9, 11: 9}
+    shown = tshark(
+        capture, "-2", "-Y", "tlp.response_in", "-T", "fields", "-e", "frame.number", "-e", "tlp.response_in"
+    )
+    assert dict(map(int, line.split()) for line in shown.splitlines()) == {1: 6, 2: 4, 9: 11}
+    assert tshark(capture, "-Y", "tlp.unexpected", "-T", "fields", "-e", "frame.number").split() == ["12"]
+
+
+def test_gaps_in_the_sequence(tmp_path: Path) -> None:
+    write = bytes.fromhex("400000011b00000fa000000001020304")
+
+    def numbered(sequence: int, ticks: int) -> tuple[bytes, int]:
+        return datagram(struct.pack(">HI", sequence, ticks) + write, 0x3000)
+
+    # A microsecond apart is 156 ticks; the second adapter has another clock and other numbers.
+    first = [numbered(n, 1_000_000 + 156 * at) for at, n in enumerate([7, 8, 12, 12, 11, 13])]
+    second = [numbered(n, 0x9000_0000 + 156 * at) for at, n in ((6, 500), (7, 501))]
+    capture = pcap(tmp_path / "a.pcap", ETHERNET, [*first, *second])
+    found = {
+        name: tshark(capture, "-Y", f"nettlp.{name}", "-T", "fields", "-e", "frame.number").split()
+        for name in ("gap", "duplicate")
+    }
+    assert found == {"gap": ["3"], "duplicate": ["4", "5"]}
+
+
+@pytest.mark.parametrize(("experiment", "stop"), [("quickstart", "20500ns"), ("tags", "20500ns"), ("hotplug", "20us")])
+def test_captures_of_simulated_links(experiment: str, stop: str, tmp_path: Path) -> None:
+    capture = tmp_path / "a.pcapng"
+    source = ROOT / f"experiments/{experiment}.toml"
+    command = [sys.executable, "-m", "tlplab", "run", str(source), "--set", f"stop={stop}"]
+    subprocess.run([*command, "--pcap", str(capture), "--quiet"], check=True, timeout=100, capture_output=True)
+    lines = compare(capture)
+    seen = {key for line in lines.values() for key in line}
+    assert {"tlp", "dllp"} <= seen
+    assert "response_to" in seen or experiment == "quickstart", "which only writes"
+
+
+@pytest.mark.skipif(not CAPTURES.is_dir(), reason="TLPLAB_DATA names no folder with the captures of the NetTLP paper")
+def test_the_captures_of_the_paper() -> None:
+    malformed = {}
+    for capture in sorted(CAPTURES.glob("*.pcap")):
+        lines = compare(capture)
+        malformed[capture.stem] = sum("malformed" in line for line in lines.values())
+    assert {name: count for name, count in malformed.items() if count} == {"pm1725-read-8blk": 46}
