@@ -22,8 +22,8 @@ from tlplab.model_command import model_group
 from tlplab.nettlp.adapter import adapter_command
 from tlplab.nettlp.cfg import cfg_group
 from tlplab.nettlp.device_command import device_group
-from tlplab.nettlp.dma import dma_group
 from tlplab.nettlp.dissector import dissector_command
+from tlplab.nettlp.dma import dma_group
 from tlplab.nettlp.dump import dump_command
 from tlplab.nettlp.perf import perf_command
 from tlplab.outputs import PAGES, check_ending, check_outputs, write_text
