@@ -9,7 +9,7 @@ use crate::identity::Identity;
 use crate::nettlp_card::statistics::NetworkStatistics;
 use tlplab_config::{InterruptMode, Layout};
 use tlplab_transaction::{CompletionError, Payload, RequestError, RequestPolicy};
-use tlplab_units::Time;
+use tlplab_units::{Duration, Time};
 
 /// A PCI Express function.
 pub trait Device: Send {
@@ -28,6 +28,10 @@ pub trait Device: Send {
     fn network(&self) -> Option<NetworkStatistics> {
         None
     }
+
+    /// The origin of time moves on, since [`Time`] ends after 5.1 hours and a device may be served for longer: every instant that the device
+    /// keeps is now `by` earlier ([`Time::earlier`]). One that keeps none has nothing to do; its timers are its driver's.
+    fn rebase(&mut self, _by: Duration) {}
 
     /// Where its transfers are cut into requests.
     fn request_policy(&self) -> RequestPolicy {

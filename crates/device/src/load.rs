@@ -320,6 +320,10 @@ impl Device for Load {
         }
     }
 
+    fn rebase(&mut self, by: Duration) {
+        self.engines.iter_mut().for_each(|engine| engine.due = engine.due.earlier(by));
+    }
+
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
         match event {
             Event::Start if self.begun => self.resume(cx),

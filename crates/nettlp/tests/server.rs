@@ -3,7 +3,7 @@
 mod raw;
 
 use raw::*;
-use tlplab_device::{Action, BarSpec, Context, Device, Event, Identity, OpId, Payload};
+use tlplab_device::{Action, BarSpec, Context, Device, Event, Identity, Nic, NicConfig, OpId, Payload};
 use tlplab_nettlp::endpoint::Window;
 use tlplab_nettlp::server::BarMapError;
 use tlplab_nettlp::{BarMap, DevicePort, DeviceServer, EndpointConfig, Engine, Vectors};
@@ -171,4 +171,35 @@ fn a_device_that_errs_is_told_what_would_be_right() {
     deliver(&mut port, us(1), 0x4000, &poisoned);
     assert!(port.take_event().is_none());
     assert_eq!(port.ignored(), 1);
+}
+
+/// A device that keeps instants hears that the origin has moved. Naive: its clock goes back, or what it puts off until then comes an hour
+/// late.
+#[test]
+fn a_clock_does_not_notice_that_time_begins_anew() {
+    let hour = Duration::from_ms(3_600_000);
+    let nic = Nic::new(NicConfig::default());
+    let layout = nic.layout();
+    let window = Window { base: 0x38_0000_0000, size: 1 << 20 };
+    let bars = BarMap::packed(&layout, window).unwrap();
+    let config = EndpointConfig::new(ADAPTER, Bdf(DEVICE));
+    let mut server = DeviceServer::new(nic, DevicePort::new(config, bars, Vectors::Given(Vec::new())));
+    server.start(Time::ZERO);
+    let write = |server: &mut DeviceServer<Nic>, now, register: u64, value: u32| {
+        let data = value.to_le_bytes();
+        deliver(server, now, 0x4000, &host_request(0, window.base + register, 1, 0x0F, Some(&data)));
+    };
+    // TIMINCA: 1 each 40 ns; SYSTIML reads the low half of the clock.
+    write(&mut server, Time::ZERO, 0xB608, 1 << 24 | 1);
+    let clock = |server: &mut DeviceServer<Nic>, now| {
+        deliver(server, now, 0x4000, &host_request(0, window.base + 0xB600, 1, 0x0F, None));
+        let answer = sent_bytes(server, now).pop().expect("an answer").1;
+        u32::from_le_bytes(answer[18..22].try_into().unwrap())
+    };
+    let late = Time::ZERO + hour + Duration::from_us(1);
+    let before = clock(&mut server, late);
+    assert_ne!(before, 0);
+    server.rebase(hour);
+    assert_eq!(clock(&mut server, us(1)), before);
+    assert!(clock(&mut server, us(2)) > before);
 }

@@ -25,6 +25,10 @@ impl Time {
     pub const fn as_fs(self) -> u64 {
         self.0
     }
+    /// The same instant where the origin of time has moved on `by`; at the origin if it lies before that.
+    pub const fn earlier(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(by.0))
+    }
     /// Time since `earlier`; zero if `earlier` is later.
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))

@@ -127,7 +127,7 @@ impl Nic {
         }
     }
 
-    fn system_time(&self, now: Time) -> u64 {
+    pub(super) fn system_time(&self, now: Time) -> u64 {
         let (since, value) = self.clock;
         let (period, step) = (self.file.get(regs::TIMINCA) >> 24, self.file.get(regs::TIMINCA) & 0xFF_FFFF);
         let periods = now.saturating_since(since).as_fs() / (CLOCK.as_fs() * u64::from(period.max(1)));

@@ -105,6 +105,10 @@ impl Line {
         self.free = self.free.max(now) + Speed::GIGABIT.frame(bytes);
         self.free
     }
+
+    pub(super) fn rebase(&mut self, by: Duration) {
+        self.free = self.free.earlier(by);
+    }
 }
 
 /// The EtherType of a frame, and its VLAN tag where it has one of the type `vet`.

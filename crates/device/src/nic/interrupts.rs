@@ -43,6 +43,9 @@ pub(super) struct Interrupts {
 }
 
 impl Interrupts {
+    pub(super) fn rebase(&mut self, by: Duration) {
+        self.throttles.iter_mut().for_each(|throttle| throttle.next = throttle.next.earlier(by));
+    }
     /// Interrupts since the last call.
     pub(super) fn take_count(&mut self) -> u32 {
         std::mem::take(&mut self.count)
@@ -183,6 +186,10 @@ pub(super) struct Delay {
 }
 
 impl Delay {
+    pub(super) fn rebase(&mut self, by: Duration) {
+        self.since = self.since.map(|since| since.earlier(by));
+        self.until = self.until.earlier(by);
+    }
     /// An event. Must the cause be raised now?
     pub(super) fn event(&mut self, cx: &mut Context<'_>, delay: u32, limit: u32, id: u64) -> bool {
         if delay == 0 {

@@ -57,7 +57,7 @@ use regs::ctrl;
 use statistics::Statistics;
 use std::collections::VecDeque;
 use tlplab_config::{Aer, Layout, LinkPart, Msi, MsiX, Pcie, PcieVersion, PortType, PowerManagement};
-use tlplab_units::{Generation, Time, Width};
+use tlplab_units::{Duration, Generation, Time, Width};
 use transmit::{Outgoing, Transmitter};
 
 /// Intel.
@@ -224,6 +224,23 @@ impl Device for Nic {
             .capability_at(0xE0, pcie)
             .capability_at(0xA0, msix)
             .extended(Aer::default())
+    }
+
+    fn rebase(&mut self, by: Duration) {
+        // The generator is part of simulations, which end before time does.
+        for at in self.outgoing.iter_mut().map(|(at, _)| at).chain([&mut self.negotiation]) {
+            *at = at.earlier(by);
+        }
+        // A clock that was set long ago goes on from what it shows at the new origin.
+        let origin = Time::ZERO + by;
+        if self.clock.0 < origin {
+            self.clock = (origin, self.system_time(origin));
+        }
+        self.clock.0 = self.clock.0.earlier(by);
+        self.line.rebase(by);
+        self.interrupts.rebase(by);
+        self.receiver.rebase(by);
+        self.transmitter.rebase(by);
     }
 
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {

@@ -12,6 +12,7 @@ use super::{WRITES, timer};
 use crate::contract::{Context, DmaError, OpId};
 use std::collections::VecDeque;
 use tlplab_transaction::Payload;
+use tlplab_units::Duration;
 use tlplab_wire::crc::Crc32;
 
 /// Status and errors of a received frame, as in the upper half of an extended descriptor.
@@ -188,6 +189,10 @@ impl Receiver {
         let now = self.delay.event(cx, delay, limit, timer::RECEIVE_DELAY);
         let received = if now { cause::RXT0 | cause::RXQ0 } else { 0 };
         received | if short { cause::RXDMT0 | cause::RXQ0 } else { 0 }
+    }
+
+    pub(super) fn rebase(&mut self, by: Duration) {
+        self.delay.rebase(by);
     }
 
     /// The interrupt's delay is over, or software cuts it short.

@@ -11,6 +11,7 @@ use super::{TRANSMIT, WRITES, timer};
 use crate::contract::{Context, DmaError, OpId};
 use std::collections::VecDeque;
 use tlplab_transaction::Payload;
+use tlplab_units::Duration;
 
 /// Bits of a descriptor's command byte.
 mod command {
@@ -209,6 +210,10 @@ impl Transmitter {
             causes |= cause::TXQE;
         }
         causes
+    }
+
+    pub(super) fn rebase(&mut self, by: Duration) {
+        self.delay.rebase(by);
     }
 
     pub(super) fn delayed(&mut self, cx: &Context<'_>, flush: bool) -> u32 {

@@ -119,5 +119,6 @@ impl<D: Device + ?Sized> Engine for DeviceServer<D> {
 
     fn rebase(&mut self, by: Duration) {
         self.port.rebase(by);
+        self.device.rebase(by);
     }
 }

@@ -322,7 +322,6 @@ impl Engine for DevicePort {
     fn rebase(&mut self, by: Duration) {
         self.endpoint.rebase(by);
         let timers = std::mem::take(&mut self.timers);
-        let earlier = |at: Time| Time::ZERO + at.saturating_since(Time::ZERO + by);
-        self.timers = timers.into_iter().map(|((at, number), id)| ((earlier(at), number), id)).collect();
+        self.timers = timers.into_iter().map(|((at, number), id)| ((at.earlier(by), number), id)).collect();
     }
 }

@@ -395,7 +395,7 @@ impl<T: Copy> Requester<T> {
 
     /// The origin of time moves: every instant that is stored is now `by` earlier, or at zero if it was less.
     pub fn rebase(&mut self, by: Duration) {
-        let earlier = |time: &mut Time| *time = Time::ZERO + time.saturating_since(Time::ZERO + by);
+        let earlier = |time: &mut Time| *time = time.earlier(by);
         for queued in self.streams.iter_mut().flat_map(|s| s.posted.iter_mut().chain(&mut s.non_posted)) {
             earlier(&mut queued.submitted);
         }
