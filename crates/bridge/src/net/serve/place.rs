@@ -2,7 +2,7 @@
 
 use super::Station;
 use crate::net::{Apis, Error};
-use tlplab_config::{BarKind, Header, Layout, MessageWrite};
+use tlplab_config::{BarKind, Capability, Header, Layout, MessageWrite};
 use tlplab_nettlp::endpoint::Window;
 use tlplab_nettlp::server::{BarMap, Vectors};
 use tlplab_units::Bdf;
@@ -32,6 +32,7 @@ impl Place {
     /// Nobody answers; the device's BARs do not fit.
     pub fn find(station: &Station, layout: &Layout) -> Result<Self, Error> {
         let Station { apis, host, id, window, .. } = *station;
+        let layout = &without_table(layout);
         if let (Some(id), Some(base)) = (id, window) {
             // All is said: the adapter need not know how to answer.
             let bars = packed(layout, Window { base, size: WINDOW })?;
@@ -52,6 +53,19 @@ impl Place {
         }
         Ok(Self { id, ids, bars, vectors })
     }
+}
+
+/// The device as far as it is served: the table of its interrupts is the adapter's to keep.
+fn without_table(layout: &Layout) -> Layout {
+    let mut layout = layout.clone();
+    let table = layout.capabilities.iter().find_map(|(_, capability)| match capability {
+        Capability::MsiX(msix) => Some(msix.table.0),
+        _ => None,
+    });
+    if let (Some(bar), Header::Type0(header)) = (table, &mut layout.header) {
+        header.bars[usize::from(bar)] = None;
+    }
+    layout
 }
 
 /// The messages that the adapter's host tells of.
