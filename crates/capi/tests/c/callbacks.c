@@ -175,7 +175,8 @@ static void settled(_Atomic int *counter, int wanted)
 struct run {
 	pthread_t thread;
 	struct nettlp_cb cb;
-	int first, count, stop, result;
+	int first, count, stop;
+	_Atomic int result;
 };
 
 static void *run(void *arg)

@@ -40,12 +40,12 @@ struct peer {
 	int            count;
 	int            stop[2];
 	pthread_t      thread;
+	_Atomic unsigned int requests; /* that came */
+	_Atomic unsigned int longest;  /* doublewords of the longest */
+	_Atomic unsigned int crossing; /* requests over a 4 KiB boundary */
 	pthread_mutex_t lock; /* of all below */
 	unsigned char  memory[PEER_BYTES];
-	unsigned int   requests;    /* that came */
-	unsigned int   longest;     /* doublewords of the longest */
-	unsigned int   crossing;    /* requests over a 4 KiB boundary */
-	unsigned char  kept[64];    /* the late answer */
+	unsigned char  kept[64]; /* the late answer */
 	size_t         kept_bytes;
 	uint16_t       sequence;
 };
@@ -214,7 +214,8 @@ static void peer_handle(struct peer *peer, int fd, const struct sockaddr_in *fro
 		for (; !(last & 8); last <<= 1)
 			bytes--;
 	peer->requests++;
-	peer->longest = dwords > peer->longest ? dwords : peer->longest;
+	if (dwords > peer->longest)
+		peer->longest = dwords;
 	peer->crossing += (dword & 0xFFF) + dwords * 4 > 4096;
 	if (peer->kept_bytes) {
 		peer_send(fd, from, peer->kept, peer->kept_bytes);
