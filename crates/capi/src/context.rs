@@ -51,6 +51,7 @@ impl Nettlp {
 /// What tells contexts apart that have the same socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
+    local: Ipv4Addr,
     remote: Ipv4Addr,
     requester: Bdf,
     tag: u8,
@@ -100,8 +101,9 @@ impl Context {
         timeout_ms: u64,
     ) -> Result<Arc<Self>> {
         let inode = borrow(nettlp.sockfd).and_then(fstat)?.st_ino;
-        let (remote, requester) = (nettlp.remote(), Bdf(nettlp.requester));
-        let mut identity = Identity { remote, requester, tag: nettlp.tag, timeout_ms };
+        let (local, remote) = (Ipv4Addr::from(nettlp.local_addr), nettlp.remote());
+        let requester = Bdf(nettlp.requester);
+        let mut identity = Identity { local, remote, requester, tag: nettlp.tag, timeout_ms };
         let known = contexts.get(&nettlp.sockfd).filter(|known| known.inode == inode);
         match known {
             Some(known) if known.identity == identity => return Ok(known.clone()),
@@ -155,7 +157,7 @@ impl Context {
     }
 
     fn make_dma(&self) -> std::result::Result<net::Context, net::Error> {
-        let Identity { remote, requester, tag, timeout_ms } = self.identity;
+        let Identity { remote, requester, tag, timeout_ms, .. } = self.identity;
         // One tag; requests as long as may be, for the program says how long they are. A tag whose read was given up rests as long as
         // its answer has already been late.
         let config = EndpointConfig {
@@ -183,6 +185,12 @@ impl Context {
         }
         sum
     }
+}
+
+/// The address from which some context reaches `remote`, for adapters that know their devices by it; any, if there is none.
+pub(crate) fn local_towards(remote: Ipv4Addr) -> Ipv4Addr {
+    let known = contexts().values().find(|known| known.identity.remote == remote).cloned();
+    known.map_or(Ipv4Addr::UNSPECIFIED, |known| known.identity.local)
 }
 
 /// A file descriptor of the program's.

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use nix::errno::Errno;
 use tlplab_bridge::net::Apis;
 
+use crate::context::local_towards;
 use crate::errno;
 use crate::guard::or_errno;
 
@@ -23,7 +24,7 @@ pub struct InAddr(u32);
 
 fn host(address: InAddr) -> Apis {
     let adapter = Ipv4Addr::from(address.0.to_ne_bytes());
-    Apis { local: Ipv4Addr::UNSPECIFIED, adapter }
+    Apis { local: local_towards(adapter), adapter }
 }
 
 /// `libtlp.h`.

@@ -1,5 +1,6 @@
 //! The library, as programs in C use it: each of `tests/c` is one, with a peer of its own that plays the adapter.
 
+mod examples;
 mod headers;
 mod programs;
 
