@@ -74,7 +74,11 @@ pub struct Endpoint<T> {
 
 impl<T: Copy> Endpoint<T> {
     /// An end with nothing to do.
+    ///
+    /// # Panics
+    /// Without a single tag.
     pub fn new(config: EndpointConfig) -> Self {
+        assert!(!config.tags.is_empty(), "an end point needs at least one tag, not {:?}", config.tags);
         Self {
             requester: Requester::new(config.requester()),
             gate: Gate::new(config.adapter),
@@ -168,7 +172,7 @@ impl<T: Copy> Endpoint<T> {
     }
 
     /// Forgets all operations and all reads of the host (a reset of the function); calls `cancelled` with every operation that was not
-    /// over. What is in flight is late when it comes.
+    /// over. What is in flight is late when it comes, and events that nobody has polled are gone.
     pub fn cancel_all(&mut self, now: Time, cancelled: impl FnMut(T)) {
         self.requester.cancel_all(now, cancelled);
         self.answers.clear();
