@@ -86,6 +86,7 @@ generate: $(VENV)/.run ## rebuild the committed files that are generated: the re
 	$(BIN)/tlplab schema --markdown -o docs/experiments.md
 	$(BIN)/tlplab dissector -o dissector >/dev/null
 	$(BIN)/tlplab reproduce gem5 --quiet --markdown docs/studies/gem5.md
+	$(BIN)/tlplab reproduce nettlp --quiet --no-measure --markdown docs/studies/nettlp.md
 	$(BIN)/tlplab reproduce pcie-bench --quiet --markdown docs/studies/pcie-bench.md
 	if [ -d "$${TLPLAB_DATA:-}/pciebench" ]; then LC_ALL=C; $(BIN)/tlplab validate --quiet --markdown docs/studies/pcie-bench-hosts.md "$$TLPLAB_DATA"/pciebench/*/; else echo "skipped: docs/studies/pcie-bench-hosts.md needs TLPLAB_DATA"; fi
 	cd report && npm ci --silent && npm run --silent build

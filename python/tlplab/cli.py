@@ -6,6 +6,7 @@ Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 for Ct
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -207,6 +208,12 @@ commands.add_command(bench_command)
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the rows; - is the standard output.")
 @click.option("--report", metavar="FILE.html", help="Write one self-contained page with the paper's figures as plots.")
 @click.option("--markdown", metavar="FILE|-", help="Write the study's page, as in docs/studies.")
+@click.option(
+    "--captures", metavar="DIR", help="nettlp: where the published captures are.  [default: $TLPLAB_DATA/captures]"
+)
+@click.option(
+    "--no-measure", is_flag=True, help="nettlp: only what is simulated, nothing of captures and this machine."
+)
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
 @click.pass_context
 def reproduce_(
@@ -216,17 +223,20 @@ def reproduce_(
     json_file: str | None,
     report: str | None,
     markdown: str | None,
+    captures: str | None,
+    no_measure: bool,
     quiet: bool,
 ) -> None:
     """Run the experiments of a published system again and lay them beside what was published.
 
     \b
-    Studies: gem5, pcie-bench.
+    Studies: gem5, nettlp, pcie-bench.
 
     \b
     Examples:
       tlplab reproduce gem5 --json out/gem5.json
       tlplab reproduce pcie-bench --report out/pcie-bench.html
+      tlplab reproduce nettlp --no-measure
     """
     check_outputs(
         {"--json": json_file, "--report": report, "--markdown": markdown}, to_stdout={"--json", "--markdown"}, inputs={}
@@ -236,15 +246,21 @@ def reproduce_(
     chosen = reproduce.study(study)
     if not chosen.runs() and context.get_parameter_source("experiments") is ParameterSource.COMMANDLINE:
         raise click.UsageError(f"{study} has no experiments; leave --experiments out")
+    if chosen.beside is None and (captures is not None or no_measure):
+        raise click.UsageError(f"{study} is all simulated: --captures and --no-measure are for nettlp")
+    if captures is not None and not os.path.isdir(captures):
+        raise click.UsageError(f"--captures {captures}: there is no such folder")
     place = command.experiments_of(chosen, experiments)
     outcomes = command.outcomes_of(chosen, place, quiet=quiet)
-    rows = chosen.rows(outcomes)
+    more = [] if chosen.beside is None or no_measure else chosen.beside(captures, quiet=quiet)
+    rows = [*chosen.rows(outcomes), *(row for one in more for row in one.rows)]
     if json_file is not None:
         write_text(json_file, command.as_json(rows))
     if report is not None:
-        write_text(report, command.report(chosen, outcomes, rows))
+        write_text(report, command.report(chosen, outcomes, rows, more))
     if markdown is not None:
-        write_text(markdown, chosen.page(outcomes, rows))
+        texts = [chosen.page(outcomes, rows), *(one.text for one in more if one.text)]
+        write_text(markdown, "\n".join(texts))
     if not quiet and "-" not in (json_file, markdown):
         command.show(rows)
 

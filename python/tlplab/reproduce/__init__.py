@@ -25,22 +25,24 @@ class Row:
     paper: str
     result: str
     published: float | None
-    ours: float
+    ours: float | None
+    """None where it could not be had; the note says why."""
     unit: str
     verdict: Verdict
     note: str = ""
 
     @property
     def relative_error(self) -> float | None:
-        """`ours / published - 1`; none where nothing, or zero, was published."""
-        return self.ours / self.published - 1 if self.published else None
+        """`ours / published - 1`; none where nothing, or zero, was published, or we have nothing."""
+        return self.ours / self.published - 1 if self.published and self.ours is not None else None
 
     def cells(self) -> list[str]:
         """For people, in the order of `HEADING`."""
         # Adding 0 makes a rounded -0 a 0.
         error = "–" if self.relative_error is None else f"{round(100 * self.relative_error, 1) + 0:+.1f} %"
         published = "–" if self.published is None else f"{self.published:g} {self.unit}".rstrip()
-        return [self.result, published, f"{self.ours:.4g} {self.unit}".rstrip(), error, self.verdict, self.note]
+        ours = "–" if self.ours is None else f"{self.ours:.4g} {self.unit}".rstrip()
+        return [self.result, published, ours, error, self.verdict, self.note]
 
     def as_json(self) -> dict[str, Any]:
         """As `--json` writes it."""
@@ -67,6 +69,22 @@ class Drawing(Protocol):
 
 
 @dataclass(frozen=True)
+class Beside:
+    """What is no simulation: measured on this machine, or read from files."""
+
+    rows: list[Row]
+    drawings: Sequence[Drawing]
+    text: str
+    """What a page says of it, in Markdown."""
+
+
+class Measure(Protocol):
+    """Measures, and reads the captures in a folder."""
+
+    def __call__(self, folder: str | None, *, quiet: bool) -> list[Beside]: ...
+
+
+@dataclass(frozen=True)
 class Study:
     """A paper."""
 
@@ -80,9 +98,15 @@ class Study:
     """The page under docs/studies, in Markdown."""
     charts: Callable[[Outcomes], Sequence[Drawing]]
     """The paper's figures, ours."""
+    beside: Measure | None = None
+    """What it has beside simulations."""
 
 
-STUDIES = {"gem5": "tlplab.reproduce.gem5", "pcie-bench": "tlplab.reproduce.pcie_bench"}
+STUDIES = {
+    "gem5": "tlplab.reproduce.gem5",
+    "nettlp": "tlplab.reproduce.nettlp",
+    "pcie-bench": "tlplab.reproduce.pcie_bench",
+}
 """The modules of the studies, by name: only the one that is asked for is imported."""
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 import click
 
 from tlplab.progress import Bar
-from tlplab.reproduce import HEADING, Row, Run, Study, chart
+from tlplab.reproduce import HEADING, Beside, Row, Run, Study, chart
 from tlplab.result import Result
 from tlplab.session import run
 from tlplab.sheet import Column, Sheet
@@ -67,9 +68,10 @@ def show(rows: list[Row]) -> None:
             console.print(f"{row.result}: {row.note}", style="dim", soft_wrap=False)
 
 
-def report(study: Study, outcomes: dict[str, Result], rows: list[Row]) -> str:
+def report(study: Study, outcomes: dict[str, Result], rows: list[Row], more: Sequence[Beside] = ()) -> str:
     """The page of `--report`."""
-    return chart.page(study.title, study.charts(outcomes), HEADING, [row.cells() for row in rows])
+    charts = [*study.charts(outcomes), *(drawing for one in more for drawing in one.drawings)]
+    return chart.page(study.title, charts, HEADING, [row.cells() for row in rows])
 
 
 def as_json(rows: list[Row]) -> str:

@@ -1,0 +1,109 @@
+"""`tlplab reproduce nettlp`: the model's page is fresh, captures are judged, and this machine is measured where it may be."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tlplab.cli import status
+from tlplab.reproduce import Outcomes, Row, command
+from tlplab.reproduce.nettlp import STUDY, captures, card, machine
+from tlplab.reproduce.nettlp.wire import ADAPTER, SOFTWARE, NoWireError, laid
+
+ROOT = Path(__file__).resolve().parents[2]
+CAPTURES = Path(os.environ.get("TLPLAB_DATA", "/nonexistent")) / "captures"
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> Outcomes:
+    return command.outcomes_of(STUDY, ROOT / "experiments" / STUDY.folder, quiet=True)
+
+
+@pytest.fixture(scope="module")
+def rows(outcomes: Outcomes) -> list[Row]:
+    return STUDY.rows(outcomes)
+
+
+def test_the_page_is_what_the_runs_give(outcomes: Outcomes, rows: list[Row]) -> None:
+    written = (ROOT / "docs/studies/nettlp.md").read_text(encoding="utf-8")
+    assert written == STUDY.page(outcomes, rows), "run `make generate`"
+
+
+def test_the_model_gives_the_paper_s_figures_or_says_why_not(rows: list[Row]) -> None:
+    assert {row.verdict for row in rows} == {"reproduced", "explained"}
+    formula = next(row for row in rows if row.result.endswith("encapsulation"))
+    assert formula.ours == pytest.approx(7.5294, rel=1e-3)
+    for row in rows:
+        assert row.note or row.verdict == "reproduced", row
+
+
+def test_without_captures_the_rows_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TLPLAB_DATA", raising=False)
+    (row,) = captures.beside(None).rows
+    assert (row.verdict, row.ours, row.relative_error) == ("not reproducible", None, None)
+    assert "--captures" in row.note
+
+
+@pytest.mark.skipif(not CAPTURES.is_dir(), reason="needs TLPLAB_DATA with the published captures")
+def test_the_captures_show_what_was_published() -> None:
+    found = captures.beside(str(CAPTURES)).rows
+    verdicts = {row.result: row.verdict for row in found}
+    missing = [result for result, verdict in verdicts.items() if verdict != "reproduced"]
+    assert missing == ["captured, figure 14, xl710: tags up to"]
+
+
+def answer(rate: float, p50: float = 13e3, p99: float = 20e3) -> dict[str, Any]:
+    return {"bits_per_second": rate, "operations_per_second": rate / 2048, "latency_ns": {"p50": p50, "p99": p99}}
+
+
+def measured(tooth: float, p99: float) -> machine.Measured:
+    """As on a machine like the paper's, with teeth so deep and tails so long."""
+    found = machine.Measured()
+    for size in machine.SIZES:
+        found.reads.update({(size, lanes): answer(166e6 * lanes) for lanes in machine.LANES})
+    for size in machine.TEETH:
+        found.teeth.update({size: answer(1e9), size + 16: answer(1e9 * tooth)})
+    found.latency.update({size: answer(1e9, p99=p99) for size in machine.LATENCIES})
+    found.writes.update({(size, lanes): answer(1e9) for size in (256, 512) for lanes in machine.LANES})
+    found.software.update({512: answer(4.6e9)})
+    found.table.update({size: answer(1e9, median * 1e3, p99) for size, median in card.TABLE_2.items()})
+    return found
+
+
+def test_shapes_that_do_not_come_out_are_not_called_reproduced() -> None:
+    idle, busy = machine.Surroundings(16, 0.1), machine.Surroundings(16, 20.0)
+
+    def verdicts(found: machine.Measured, here: machine.Surroundings, part: str) -> set[str]:
+        return {row.verdict for row in machine.rows(found, here) if part in row.result}
+
+    good = measured(0.8, 20e3)
+    assert verdicts(good, idle, "figure 8") == verdicts(good, idle, "p99") == {"reproduced"}
+    assert verdicts(good, idle, "threads to 1") == verdicts(good, idle, "table 2") == {"reproduced"}
+    bad = measured(1.1, 60e3)
+    assert verdicts(bad, idle, "figure 8") == verdicts(bad, idle, "p99") == {"not reproducible"}
+    assert verdicts(bad, busy, "figure 8") == verdicts(bad, busy, "p99") == {"explained"}
+
+
+def test_software_and_adapter_meet_over_a_cable_that_goes_away_again() -> None:
+    try:
+        with laid() as wire:
+            wire.start(wire.host, "adapter", "--local", ADAPTER, "--peer", SOFTWARE, "--allow-remote", "--quiet")
+            wire.wait()
+            found = wire.perf("-c", "100", "-L", "1KiB", "--verify")
+            names = (wire.device, wire.host)
+    except NoWireError as why:
+        pytest.skip(str(why))
+    assert (found["operations"], found["wrong"], found["errors"]) == (100, 0, {})
+    left = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    assert not any(name in left for name in names)
+
+
+def test_options_of_this_study_are_refused_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["reproduce", "gem5", "--no-measure"]) == 2
+    assert "for nettlp" in capsys.readouterr().err
+    assert status(["reproduce", "nettlp", "--captures", "/nonexistent"]) == 2
+    assert "no such folder" in capsys.readouterr().err

@@ -1,0 +1,47 @@
+"""Kuga, Nakamura, Matsuya, Sekiya: NetTLP: A Development Platform for PCIe Devices in Software Interacting with Hardware (NSDI 2020).
+
+The study has three parts, each in a module of its own: `card` simulates the FPGA card, and is the same everywhere; `captures` reads what was published;
+`machine` measures this machine. Only the first is in the page that comes with tlplab.
+"""
+
+from __future__ import annotations
+
+from tlplab.reproduce import HEADING, Beside, Outcomes, Row, Study
+from tlplab.reproduce.markdown import table
+from tlplab.reproduce.nettlp import captures, card, machine
+
+
+def page(outcomes: Outcomes, listed: list[Row]) -> str:
+    """docs/studies/nettlp.md."""
+    return PAGE.format(rows=table(HEADING, [row.cells() for row in listed]), text=card.text(outcomes).strip())
+
+
+def beside(folder: str | None, *, quiet: bool) -> list[Beside]:
+    """What is not simulated."""
+    return [captures.beside(folder), machine.beside(quiet=quiet)]
+
+
+PAGE = """# NetTLP, 2020, once more
+
+Kuga and others put software behind PCI Express: an FPGA card carries TLPs in UDP datagrams to a program on another machine ("NetTLP: A Development Platform
+for PCIe Devices in Software Interacting with Hardware", NSDI 2020). Their measurements are repeated in three ways:
+
+* on a model of the card in the simulator, which gives the same figures everywhere: this page, as written by
+  `tlplab reproduce nettlp --no-measure --markdown docs/studies/nettlp.md`;
+* from the captures that were published: `tlplab reproduce nettlp --captures DIR`;
+* on the machine at hand, between two network namespaces, which needs root: `tlplab reproduce nettlp`. What comes out depends on the machine and is not kept
+  here; its rows say beside each published figure what is the same and what cannot be.
+
+## Published and ours
+
+{rows}
+
+*Reproduced* is within the tolerance of the software's constants, 10 % for throughput and 15 % for medians, or a shape that the paper describes and that
+comes out; what is *explained* differs for the reason in its note.
+
+{text}
+"""
+
+STUDY = Study(
+    "nettlp", "NetTLP, 2020", "nettlp", card.runs, card.rows, page, card.drawings, beside,
+)  # fmt: skip
