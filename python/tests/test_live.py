@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import tlplab as tl
 from tlplab.cli import status
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,3 +44,34 @@ def test_time_does_not_begin_before_the_device_is_there(capsys: pytest.CaptureFi
     document = json.loads(printed.out)
     assert document["end_fs"] == 0
     assert document["stop_reason"] == "the time of --seconds"
+
+
+def test_the_copier_of_the_examples_copies_from_another_process(tmp_path: Path) -> None:
+    """Its driver compares what it finds in memory, and fails if it is not what was copied."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    document = tmp_path / "live.json"
+    tlplab = [sys.executable, "-m", "tlplab"]
+    ends = [
+        [*tlplab, "adapter", COPIER, "--serve", f"copier={THERE}", "--local", HERE, "--json", str(document), "--seconds", "60"],
+        [*tlplab, "device", f"{COPIER.removesuffix('.toml')}.py:Copier", "-l", THERE, "-r", HERE, "--seconds", "60", "-S"],
+    ]  # fmt: skip
+    adapter = subprocess.Popen(ends[0], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    device: subprocess.Popen[bytes] | None = None
+    try:
+        assert adapter.stderr is not None
+        assert "waiting for copier" in adapter.stderr.readline()
+        device = subprocess.Popen(ends[1], env=environment)
+        assert adapter.wait(timeout=60) == 0, adapter.stderr.read()
+    finally:
+        started: list[subprocess.Popen[Any]] = [adapter, *([device] if device else [])]
+        for process in started:
+            process.terminate()
+            process.communicate()
+    live = json.loads(document.read_text(encoding="utf-8"))
+    assert live["stop_reason"] == "all loads are done"
+    simulated = tl.run(COPIER)
+
+    def moved(result: Any) -> dict[str, int]:
+        return {flow["name"]: flow["bytes"] for flow in result["flows"]}
+
+    assert moved(live) == moved(simulated)
