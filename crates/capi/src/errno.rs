@@ -90,3 +90,49 @@ pub extern "C" fn tlp_strerror(number: c_int) -> *const c_char {
         None => unsafe { libc::strerror(number) },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rows of the table in the documentation.
+    fn documented() -> Vec<(String, String)> {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/libtlp.md");
+        let text = std::fs::read_to_string(page).expect("docs/libtlp.md");
+        let rows = text.lines().filter_map(|line| {
+            let (name, meaning) = line.strip_prefix("| `E")?.split_once("` | ")?;
+            Some((format!("E{name}"), meaning.strip_suffix(" |")?.to_owned()))
+        });
+        rows.collect()
+    }
+
+    #[test]
+    fn the_documentation_has_every_error() {
+        let mut known: Vec<(String, String)> = MEANINGS
+            .iter()
+            .map(|(errno, meaning)| (format!("{errno:?}"), meaning.to_str().expect("UTF-8").to_owned()))
+            .collect();
+        let mut documented = documented();
+        known.sort();
+        documented.sort();
+        assert_eq!(documented, known);
+    }
+
+    #[test]
+    fn every_failure_has_a_number_of_its_own() {
+        let tag = tlplab_units::Tag::from(0);
+        let failures = [
+            CompletionError::UnsupportedRequest { address: 0 },
+            CompletionError::CompleterAbort { address: 0 },
+            CompletionError::Poisoned { address: 0 },
+            CompletionError::Timeout { address: 0, tag, after: tlplab_units::Duration::from_ms(1) },
+            CompletionError::Undelivered { address: 0, tag, why: Undeliverable::PortRefused },
+            CompletionError::Undelivered { address: 0, tag, why: Undeliverable::HostUnreachable },
+            CompletionError::RetryStatus,
+        ];
+        let mut numbers: Vec<i32> = failures.iter().map(|failure| of_completion(failure) as i32).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), failures.len());
+    }
+}
