@@ -4,12 +4,14 @@ use std::net::Ipv4Addr;
 use std::thread;
 use std::time::{Duration, Instant};
 use tlplab_bridge::net::{Apis, End, Lag, LiveFabric, Loop, ServeError, Stop, Udp, Wait, drive};
-use tlplab_device::{Device, Dma};
+use tlplab_device::{Device, Dma, Refusal};
 use tlplab_experiment::run::{Inputs, Run};
 use tlplab_experiment::{Experiment, Options};
 use tlplab_nettlp::EndpointConfig;
 use tlplab_nettlp::adapter::Adapter;
+use tlplab_nettlp::adapter::host::{Answer, Host, HostRead, HostReadId};
 use tlplab_nettlp::server::{BarMap, DevicePort, DeviceServer, Vectors};
+use tlplab_units::{Bdf, Duration as Span, Time};
 use tlplab_wire::nettlp::{DEVICE_PORTS, HOST_PORTS, config_api, message_api};
 
 /// The copier's driver compares every copy with what it copied.
@@ -111,4 +113,52 @@ fn what_cannot_be_served_is_said() {
     assert_eq!(refused(&without_bytes, &["dma"], "dma"), Some(ServeError::LengthOnly));
     let later = COPIES.replace("\n[", "\n[host]\nenumeration = \"simulated\"\n[");
     assert_eq!(refused(&later, &["dma"], "dma"), Some(ServeError::NotEnumerated("dma".into())));
+}
+
+fn at(seconds: u64) -> Time {
+    Time::ZERO + Span::from_ms(1000 * seconds)
+}
+
+/// A machine whose device has appeared, so that time goes on, and nothing happens in it: the driver waits for an answer.
+fn waiting() -> LiveFabric {
+    let served = ["dma".to_owned()];
+    let mut live = LiveFabric::new(run(COPIES, &served), &served, Box::new(())).expect("it can be served");
+    assert_eq!(live.absent().collect::<Vec<_>>(), ["dma"]);
+    assert!(live.poll(at(1)).is_none(), "time has not begun");
+    live.device_appears(at(1), 0);
+    live
+}
+
+#[test]
+fn the_wall_clock_s_origin_moves_and_simulated_time_goes_on() {
+    let mut live = waiting();
+    while live.poll(at(2)).is_some() {}
+    let before = live.run().progress().now;
+    assert!(before > at(0) && before < at(1), "{before}: time began a moment after the device appeared");
+    // Here the origin of the wall clock moves by half a second after the device has appeared, and so does what it says now.
+    let mut moved = waiting();
+    moved.rebase(Span::from_ms(500));
+    while moved.poll(Time::ZERO + Span::from_ms(1500)).is_some() {}
+    assert_eq!(moved.run().progress().now, before);
+}
+
+#[test]
+fn a_machine_ends_when_its_clock_is_full() {
+    let mut live = waiting();
+    while live.poll(at(2)).is_some() {}
+    assert!(live.ended().is_none());
+    for hour in 1..=6 {
+        live.rebase(Span::from_ms(3_600_000));
+        while live.poll(at(2)).is_some() {}
+        assert_eq!(matches!(live.ended(), Some(End::TooOld)), hour >= 5, "after {hour} hours");
+        if live.ended().is_some() {
+            break;
+        }
+    }
+    let said = live.ended().map(End::to_string).expect("it has ended");
+    assert!(said.contains("5 hours") && said.contains("start it again"), "{said}");
+    // What is asked then is refused at once.
+    let read = HostRead { id: HostReadId(1), device: 0, requester: Bdf(0x100), address: 0, bytes: 4 };
+    assert_eq!(live.read(at(2), read), Answer::Now(Err(Refusal::CompleterAbort)));
+    assert_eq!(live.deadline(), None);
 }
