@@ -104,6 +104,7 @@ test-full: test wheel ## run the tests that need minutes or other programs, too:
 	# Other cases than every day's, and more of them.
 	PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --quiet -p tlplab-wire -p tlplab-transaction -p tlplab-datalink
 	PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --quiet -p tlplab-fabric --test exactly_once
+	TLPLAB_PROXY_READS=100000 $(CARGO) test --quiet -p tlplab-bridge --test net proxy
 	$(BIN)/pytest --quiet -m full
 	$(MAKE) fuzz-smoke
 	if command -v npm >/dev/null; then cd report && npm ci --silent && npm run check && npm test; else echo "skipped: the page's own tests need Node"; fi

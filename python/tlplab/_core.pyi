@@ -41,6 +41,8 @@ class AdapterService:
         images: Sequence[tuple[str, int]] = (),
         latency_fs: int = 0,
         window: int = ...,
+        mps: int = 256,
+        mrrs: int = 512,
         root_complex: bool = False,
         msix_in_window: bool = False,
         rate: int | None = None,

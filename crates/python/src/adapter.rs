@@ -1,5 +1,6 @@
 //! The adapter in software, as Python serves it: a while at a time, so that a person can watch and stop it.
 
+use crate::dma::limits;
 use crate::error;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -26,7 +27,7 @@ pub(crate) struct AdapterService {
 impl AdapterService {
     #[new]
     #[pyo3(signature = (local, peers, *, memory, images = Vec::new(), latency_fs = 0, window = 256 << 20,
-        root_complex = false, msix_in_window = false, rate = None, transport = "udp", interface = None,
+        mps = 256, mrrs = 512, root_complex = false, msix_in_window = false, rate = None, transport = "udp", interface = None,
         spin = false, pcap = None))]
     #[allow(clippy::too_many_arguments)] // each is a keyword in Python
     fn new(
@@ -37,6 +38,8 @@ impl AdapterService {
         images: Vec<(PathBuf, u64)>,
         latency_fs: u64,
         window: u64,
+        mps: u32,
+        mrrs: u32,
         root_complex: bool,
         msix_in_window: bool,
         rate: Option<u64>,
@@ -51,6 +54,7 @@ impl AdapterService {
             ..DeviceConfig::card(peer.into(), Bdf(bdf))
         };
         let mut config = AdapterConfig::new(local.into(), peers.into_iter().map(device).collect());
+        (config.mps, config.mrrs) = limits(mps, mrrs)?;
         if root_complex {
             config.peer_to_peer = PeerToPeer::RootComplex;
         }

@@ -59,11 +59,7 @@ impl End {
 
     /// The end point with this ID.
     pub(crate) fn endpoint_as(&self, id: Bdf) -> PyResult<EndpointConfig> {
-        let mps = Mps::ALL.iter().copied().find(|mps| mps.bytes() == self.mps);
-        let mrrs = Mrrs::ALL.iter().copied().find(|mrrs| mrrs.bytes() == self.mrrs);
-        let (Some(mps), Some(mrrs)) = (mps, mrrs) else {
-            return Err(PyValueError::new_err("MPS and MRRS are powers of two from 128 B to 4 KiB"));
-        };
+        let (mps, mrrs) = limits(self.mps, self.mrrs)?;
         Ok(EndpointConfig {
             tags: self.first_tag..=self.last_tag,
             host_ports: 0,
@@ -74,6 +70,14 @@ impl End {
             ..EndpointConfig::new(address(&self.adapter)?, id)
         })
     }
+}
+
+/// Maximum payload and read request size.
+pub(crate) fn limits(mps: u32, mrrs: u32) -> PyResult<(Mps, Mrrs)> {
+    let mps = Mps::ALL.iter().copied().find(|size| size.bytes() == mps);
+    let mrrs = Mrrs::ALL.iter().copied().find(|size| size.bytes() == mrrs);
+    let refused = || PyValueError::new_err("MPS and MRRS are powers of two from 128 B to 4 KiB");
+    mps.zip(mrrs).ok_or_else(refused)
 }
 
 pub(crate) fn address(text: &str) -> PyResult<Ipv4Addr> {

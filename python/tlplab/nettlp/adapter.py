@@ -17,7 +17,7 @@ from rich.console import Console
 from tlplab import _core
 from tlplab import quantities as q
 from tlplab.model_options import SIZE
-from tlplab.nettlp.end import ADAPTER_ADDRESS, address_of, bdf_of, check_remote, number_of
+from tlplab.nettlp.end import ADAPTER_ADDRESS, address_of, bdf_of, check_remote, limit_of, number_of
 from tlplab.nettlp.live import Served, check_options, serve_experiment, served_of, taps_of
 from tlplab.outputs import check_outputs, write_text
 from tlplab.sheet import NOTHING, Column, Sheet
@@ -145,6 +145,8 @@ def adapter_options(command: Command) -> Command:
         click.option("--load-memory", "images", metavar="FILE[@ADDR]", multiple=True, callback=images_of, help="Begin with what is in FILE, at ADDR (0). May be given again."),
         click.option("--latency", metavar="TIME", default="0ns", show_default=True, callback=latency_of, help="The time that the host takes for a read."),
         click.option("--window", metavar="SIZE", default="256MiB", show_default=True, callback=power_of_two_of, help="Size of BAR 4, behind which the device is."),
+        click.option("--mps", metavar="SIZE", default="256B", show_default=True, callback=limit_of, help="Maximum payload size: of completions and of the host's writes."),
+        click.option("-m", "--mrrs", metavar="SIZE", default="512B", show_default=True, callback=limit_of, help="Maximum read request size of the host."),
         click.option("--p2p", type=click.Choice(["switch", "root-complex"]), default="switch", show_default=True, help="What is between two devices: a switch passes their TLPs as they are; a root complex splits reads into 64 bytes."),
         click.option("--msix-table", type=click.Choice(["bar2", "bar4"]), default="bar2", show_default=True, help="Where the MSI-X table is: in the card, or in the device."),
         click.option("--rate", metavar="N", type=click.IntRange(1), help="Look at no more than N datagrams per second of each device.  [default: 1000000]"),
@@ -233,6 +235,8 @@ def open_service(
             images=images,
             latency_fs=options["latency"],
             window=options["window"],
+            mps=options["mps"],
+            mrrs=options["mrrs"],
             root_complex=options["p2p"] == "root-complex",
             msix_in_window=options["msix_table"] == "bar4",
             rate=options["rate"],

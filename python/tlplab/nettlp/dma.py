@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from tlplab import _core
-from tlplab.model_options import SIZE
-from tlplab.nettlp.end import end_of, end_options, number_of, tags_of
+from tlplab.nettlp.end import end_of, end_options, number_of, size_of, tags_of
 from tlplab.outputs import check_outputs
 from tlplab.progress import Bar
 
@@ -37,11 +36,11 @@ def dma_group() -> None:
 
 @dma_group.command("read")
 @ADDRESS
-@click.option("-s", "--size", metavar="SIZE", default="256B", show_default=True, callback=SIZE, help="How much.")
+@click.option("-s", "--size", metavar="SIZE", default="256B", show_default=True, callback=size_of, help="How much.")
 @click.option("-o", "output", metavar="FILE|-", help="Write the bytes to FILE instead of a table to the terminal.")
 @TAG
 @end_options
-def dma_read(address: int, size: float, output: str | None, tags: tuple[int, int], **given: Any) -> None:
+def dma_read(address: int, size: int, output: str | None, tags: tuple[int, int], **given: Any) -> None:
     """Read memory and show it, or write it to a file.
 
     \b
@@ -49,16 +48,15 @@ def dma_read(address: int, size: float, output: str | None, tags: tuple[int, int
       tlplab dma read -a 0x1000 -s 64B
       tlplab dma read -a 0 -s 1MiB -o memory.bin --tag 0-63
     """
-    bytes_wanted = int(size)
-    if address + bytes_wanted > 1 << 64:
+    if address + size > 1 << 64:
         raise click.UsageError("--size: the bytes pass the end of the address space")
     check_outputs({"-o": output}, to_stdout={"-o"}, inputs={})
     dma = _core.Dma(end_of(given, tags))
     parts: list[bytes] = []
     with Bar(quiet=False) as bar:
-        for at in range(0, bytes_wanted, CHUNK):
-            parts.append(dma.read(address + at, min(CHUNK, bytes_wanted - at)))
-            bar.show((at + CHUNK) / bytes_wanted, f"{at >> 20} MiB")
+        for at in range(0, size, CHUNK):
+            parts.append(dma.read(address + at, min(CHUNK, size - at)))
+            bar.show((at + CHUNK) / size, f"{at >> 20} MiB")
     data = b"".join(parts)
     if output is None:
         click.echo("\n".join(rows(address, data)))

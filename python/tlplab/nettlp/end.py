@@ -90,12 +90,17 @@ def tags_of(_context: click.Context, parameter: click.Parameter, given: str) -> 
     return first, last
 
 
+def size_of(context: click.Context, parameter: click.Parameter, given: str) -> int:
+    """`4KiB`, or bytes without a unit, as the published programs have it."""
+    return int(given) if given.isdecimal() else int(SIZE(context, parameter, given) or 0)
+
+
 def limit_of(context: click.Context, parameter: click.Parameter, given: str) -> int:
     """MPS or MRRS."""
-    size = SIZE(context, parameter, given)
+    size = size_of(context, parameter, given)
     if size not in LIMITS:
         raise click.BadParameter(f"{given!r} is not a power of two from 128B to 4KiB", param=parameter)
-    return int(size)
+    return size
 
 
 def address_options(command: Command) -> Command:

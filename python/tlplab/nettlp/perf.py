@@ -14,8 +14,7 @@ import click
 from tlplab import _core
 from tlplab import quantities as q
 from tlplab.errors import RunError
-from tlplab.model_options import SIZE
-from tlplab.nettlp.end import TAGS, End, end_of, end_options, number_of
+from tlplab.nettlp.end import TAGS, End, end_of, end_options, number_of, size_of
 from tlplab.outputs import check_outputs, write_text
 from tlplab.plotting import check_ending
 from tlplab.progress import Bar
@@ -65,10 +64,16 @@ class Plan:
     help="First byte of the region.",
 )
 @click.option(
-    "-s", "--size", metavar="SIZE", default="8MiB", show_default=True, callback=SIZE, help="Size of the region."
+    "-s", "--size", metavar="SIZE", default="8MiB", show_default=True, callback=size_of, help="Size of the region."
 )
 @click.option(
-    "-L", "--length", metavar="SIZE", default="256B", show_default=True, callback=SIZE, help="Bytes of one operation."
+    "-L",
+    "--length",
+    metavar="SIZE",
+    default="256B",
+    show_default=True,
+    callback=size_of,
+    help="Bytes of one operation.",
 )
 @click.option(
     "-N",
@@ -147,7 +152,7 @@ class Plan:
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
 @end_options
 def perf_command(
-    direction: str, address: int, size: float, length: float, lanes: int, outstanding: int, split: str, pattern: str,
+    direction: str, address: int, size: int, length: int, lanes: int, outstanding: int, split: str, pattern: str,
     count: int | None, seconds: float | None, interval: float, tag: int, verify: bool, seed: int | None,
     json_file: str | None, plot: str | None, quiet: bool, **given: Any,
 ) -> int:  # fmt: skip
@@ -171,7 +176,7 @@ def perf_command(
         seconds = DEFAULT_SECONDS
     end = end_of(given, (tag, TAGS - 1))
     plan = Plan(
-        direction, address, int(size), int(length), lanes, outstanding, split == "diff", pattern, count,
+        direction, address, size, length, lanes, outstanding, split == "diff", pattern, count,
         None if seconds is None else round(seconds * 1e9), round(interval * 1e6), verify,
         secrets.randbits(64) if seed is None else seed,
     )  # fmt: skip
@@ -199,19 +204,22 @@ def watch(perf: _core.Perf, plan: Plan, bar: Bar) -> tuple[dict[str, Any], bool]
     """Runs a measurement in a thread, until it is over or Ctrl-C; what was measured, and whether that came."""
     results: list[dict[str, Any]] = []
     failures: list[BaseException] = []
+    done = threading.Event()  # Ctrl-C while a thread is joined may leave Python in the dark about whether it runs
 
     def work() -> None:
         try:
             results.append(perf.run())
         except BaseException as error:
             failures.append(error)
+        finally:
+            done.set()
 
     thread = threading.Thread(target=work, name="perf")
     begun, interrupted = time.perf_counter(), False
     thread.start()
-    while thread.is_alive():
+    while not done.is_set():
         try:
-            thread.join(0.1)
+            done.wait(0.1)
             operations, moved = perf.progress()
             elapsed = max(time.perf_counter() - begun, 1e-9)
             bar.show(

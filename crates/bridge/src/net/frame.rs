@@ -130,7 +130,7 @@ mod tests {
 
     /// `hello` from 10.0.0.1 to 10.0.0.2, port 12288, written down by hand.
     fn frame() -> Vec<u8> {
-        let hex = "02000000000202000000000108004500002100004000401126c80a0000010a00000230003000000d0000";
+        let hex = "02000000000202000000000108004500002100004000401126ca0a0000010a00000230003000000d0000";
         let mut bytes: Vec<u8> =
             (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect();
         bytes.extend(b"hello");

@@ -26,7 +26,13 @@ fn served(cable: &Cable, kind: Kind) -> Served {
 }
 
 fn config(adapter: Ipv4Addr) -> EndpointConfig {
-    EndpointConfig { tags: TAGS, host_ports: 0, ..EndpointConfig::new(adapter, Bdf(0x1b00)) }
+    let completion_timeout = tlplab_units::Duration::from_ms(5000);
+    EndpointConfig {
+        tags: TAGS,
+        host_ports: 0,
+        completion_timeout,
+        ..EndpointConfig::new(adapter, Bdf(0x1b00))
+    }
 }
 
 fn context(cable: &Cable, kind: Kind, wait: Wait) -> Context {

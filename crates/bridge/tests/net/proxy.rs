@@ -24,7 +24,7 @@ fn measure(test: u8, reads: u64, retry: Retry) -> (Report, ProxyCounters) {
     let _adapter = Served::engine(serves, Udp::open(adapter, ports.iter().copied(), None).unwrap());
     let addresses = ProxyAddresses { front, device, back, adapter };
     let (proxy, stop) = (Proxy::open(addresses, &ports, BAD, 5).unwrap(), Stop::default());
-    let timeout = Duration::from_ms(10);
+    let timeout = Duration::from_ms(20);
     let endpoint = EndpointConfig::new(front, REQUESTER);
     let config = PerfConfig {
         network: Network { kind: Kind::Udp, local: device, interface: None },
@@ -51,7 +51,7 @@ fn measure(test: u8, reads: u64, retry: Retry) -> (Report, ProxyCounters) {
     })
 }
 
-/// How many reads; a million of them take a minute.
+/// How many reads; a million of them take two minutes.
 fn reads() -> u64 {
     std::env::var("TLPLAB_PROXY_READS").map_or(10_000, |reads| reads.parse().expect("a number"))
 }
@@ -66,7 +66,7 @@ fn reads_are_right_or_errors() {
     let failed: u64 = errors.values().sum();
     assert_eq!(report.operations() + failed, wanted, "each read is over once");
     // Of the six datagrams of a read one in fifty does not do its duty; the proxy must have done its own.
-    assert!(failed * 20 > wanted && failed * 4 < wanted, "{failed} of {wanted} failed");
+    assert!(failed * 20 > wanted && failed * 2 < wanted, "{failed} of {wanted} failed");
     let expected = happened.received / 100;
     for count in [happened.lost, happened.duplicated, happened.reordered, happened.truncated] {
         assert!(count > expected / 2 && count < expected * 2, "{happened:?}");

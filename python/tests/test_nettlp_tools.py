@@ -1,0 +1,224 @@
+"""`tlplab dma`, `cfg` and `perf` against `tlplab adapter`: on the loopback interface, and between network namespaces."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import netns
+import pytest
+
+from tlplab.cli import status
+from tlplab.nettlp.dma import rows
+
+TLPLAB = [sys.executable, "-m", "tlplab"]
+NUMBERS = itertools.count(1)
+# An adapter is there after so many seconds, also on a busy machine.
+PATIENCE = 30
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Addresses of a device and of the adapter that serves it."""
+
+    device: str
+    adapter: str
+
+    @property
+    def options(self) -> list[str]:
+        """The options that name them."""
+        return ["-l", self.device, "-r", self.adapter]
+
+    def run(self, *arguments: str) -> int:
+        """Runs a command of the command line here; its exit status."""
+        return status([*arguments, *self.options])
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    """An adapter with 1 MiB of memory, on addresses that no other test has."""
+    number = next(NUMBERS)
+    net = f"127.{1 + os.getpid() % 250}.41"
+    pair = Pair(f"{net}.{2 * number}", f"{net}.{2 * number + 1}")
+    command = [
+        *TLPLAB,
+        "adapter",
+        "-l",
+        pair.adapter,
+        "--peer",
+        f"{pair.device}=2a:03.1",
+        "--memory",
+        "1MiB",
+        "--quiet",
+    ]
+    with subprocess.Popen(command) as process:
+        try:
+            wait_for(lambda: ask(pair, process))
+            yield pair
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(10)
+
+
+def ask(pair: Pair, process: subprocess.Popen[bytes]) -> bool:
+    assert process.poll() is None, "the adapter has ended"
+    with contextlib.redirect_stdout(None), contextlib.redirect_stderr(None):
+        return pair.run("cfg", "read", "-a", "0") == 0
+
+
+def wait_for(condition: object) -> None:
+    assert callable(condition)
+    until = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < until, "the adapter does not answer"
+        time.sleep(0.05)
+
+
+def taken(address: str) -> bool:
+    """Does somebody have tag 0 there?"""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((address, 0x3000))
+        except OSError:
+            return True
+    return False
+
+
+def test_memory_is_written_and_read(pair: Pair, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert pair.run("dma", "write", "-a", "0xffd", "--text", "hello, world", "--tag", "5") == 0
+    assert pair.run("dma", "write", "-a", "0x1010", "--hex", "de ad be ef") == 0
+    assert pair.run("dma", "flush", "-a", "0x1000") == 0
+    assert capsys.readouterr().out == ""
+    assert pair.run("dma", "read", "-a", "0xffd", "-s", "24") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "00000ff0                                          68 65 6c  |             hel|",
+        "00001000  6c 6f 2c 20 77 6f 72 6c  64 00 00 00 00 00 00 00  |lo, world.......|",
+        "00001010  de ad be ef 00                                    |.....           |",
+    ]
+    data = bytes(at * 7 % 251 for at in range(300_001))
+    (tmp_path / "in").write_bytes(data)
+    assert pair.run("dma", "write", "-a", "3", "-i", str(tmp_path / "in"), "--retry", "3", "--timeout", "2000") == 0
+    assert pair.run("dma", "read", "-a", "3", "-s", str(len(data)), "-o", str(tmp_path / "out"), "--tag", "0-63", "--timeout", "2000") == 0  # fmt: skip
+    assert (tmp_path / "out").read_bytes() == data
+
+
+def test_rows_begin_at_multiples_of_sixteen() -> None:
+    assert [line.split()[0] for line in rows(0xFFFF, bytes(18))] == ["0000fff0", "00010000", "00010010"]
+
+
+def test_configuration_space(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert pair.run("cfg", "read", "-a", "0") == 0
+    assert capsys.readouterr().out == "000: 80223776\n"
+    assert pair.run("cfg", "write", "-a", "4", "--data", "0x406", "--size", "2") == 0
+    assert int(capsys.readouterr().out[5:], 16) & 0xFFFF == 0x406
+    assert pair.run("cfg", "read", "-a", "2", "-s", "8", "--json", "-") == 0
+    assert [row["register"] for row in json.loads(capsys.readouterr().out)] == [0, 4, 8]
+
+
+def test_what_is_measured_is_right(pair: Pair, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    capsys.readouterr()
+    slow = ["--timeout", "5000", "--quiet", "-s", "256KiB", "-c", "200"]
+    for direction in ("read", "write"):
+        for pattern, split in (("seq", "diff"), ("seq512", "same"), ("random", "diff"), ("fix", "same")):
+            file = tmp_path / "perf.json"
+            what = ["-d", direction, "-P", pattern, "-R", split, "-L", "700", "-N", "2", "-q", "3", "--verify"]
+            assert pair.run("perf", *what, *slow, "--json", str(file)) == 0, capsys.readouterr().err
+            report = json.loads(file.read_text())
+            assert (report["operations"], report["bytes"], report["wrong"], report["errors"]) == (400, 280_000, 0, {})
+            assert report["missing_bytes"] == (0 if direction == "write" else None)
+            assert len(report["lanes"]) == 2
+            assert all(lane["operations"] == 200 for lane in report["lanes"])
+            latency = report["latency_ns"]
+            assert 0 < latency["min"] <= latency["p50"] <= latency["p99"] <= latency["max"]
+            assert report["operations_per_second"] == pytest.approx(400 / report["seconds"])
+    assert pair.run("perf", "-L", "64", "-c", "100", "--timeout", "5000", "--plot", str(tmp_path / "latency.png")) == 0
+    assert "k/s" in capsys.readouterr().out
+    assert (tmp_path / "latency.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_ctrl_c_keeps_what_was_measured(pair: Pair, tmp_path: Path) -> None:
+    file = tmp_path / "perf.json"
+    command = [*TLPLAB, "perf", "--time", "600", "--timeout", "5000", "--json", str(file), *pair.options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        wait_for(lambda: taken(pair.device))
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert err == "interrupted\n"
+    assert " k/s " in out
+    report = json.loads(file.read_text())
+    assert report["interrupted"]
+    assert report["operations"] > 0
+    assert report["seconds"] < 60
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_status", "said"),
+    [
+        (["dma", "read"], 2, "--address"),
+        (["dma", "read", "-a", "zero"], 2, "'zero' is not a number such as 0xa0000000"),
+        (["dma", "read", "-a", "0xffffffffffffffff"], 2, "pass the end of the address space"),
+        (["dma", "write", "-a", "0"], 2, "one of --text, --hex, --input"),
+        (["dma", "write", "-a", "0", "--hex", "xy"], 2, "pairs of hexadecimal digits"),
+        (["dma", "read", "-a", "0", "--tag", "5-3"], 2, "neither a tag such as 5 nor a range"),
+        (["dma", "read", "-a", "0", "-b", "1b:20.0"], 2, "not bus:device.function"),
+        (["dma", "read", "-a", "0", "--mps", "300B"], 2, "power of two from 128B"),
+        (["dma", "read", "-a", "0", "--interface", "lo"], 2, "--interface is for packet sockets"),
+        (["dma", "read", "-a", "0", "-r", "10.9.9.9"], 2, "--allow-remote permits it. NetTLP has no authentication"),
+        (["dma", "read", "-a", "0", "-r", "nobody"], 2, "'nobody' is not an IPv4 address"),
+        (["dma", "read", "-a", "0"], 1, "nobody answers for messages at 127.0.0.2, UDP port 12287"),
+        (["dma", "read", "-a", "0", "-b", "1b:00"], 1, "nobody listens at its port there (connection refused)"),
+        (["cfg", "read", "-a", "0"], 1, "nobody answers for configuration at 127.0.0.2"),
+        (["cfg", "read", "-a", "0x1000"], 2, "the configuration space has 4096 bytes"),
+        (["cfg", "write", "-a", "2", "-d", "1"], 2, "a write stays in one doubleword"),
+        (["cfg", "write", "-a", "2", "-d", "256", "-s", "1"], 2, "has more than 1 bytes"),
+        (["perf", "-b", "1b:00"], 1, "no operation succeeds: the request at 0x0, tag 0x00, was not delivered"),
+        (["perf", "-b", "1b:00", "-L", "8KiB", "-s", "4KiB"], 2, "8192 B does not fit into the 4096 B"),
+        (
+            ["perf", "-b", "1b:00", "-l", "192.0.2.1", "--allow-remote"],
+            1,
+            "192.0.2.1 is not an address of this machine",
+        ),
+        (["perf", "--plot", "x.txt"], 2, "name a file that ends in"),
+    ],
+)
+def test_mistakes(arguments: list[str], exit_status: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(arguments) == exit_status
+    captured = capsys.readouterr()
+    assert said in " ".join(captured.err.split()), captured.err
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize("transport", ["udp", "packet"])
+def test_two_machines(transport: str) -> None:
+    """Between namespaces, with either transport; and from a large read of more than a frame holds."""
+    with netns.cable() as (here, there):
+        way = ["--transport", transport, "--allow-remote"]
+        adapter = [*TLPLAB, "adapter", "-l", there.address, "--peer", here.address, "--memory", "1MiB", "--quiet", *way]
+        options = ["-l", here.address, "-r", there.address, "--allow-remote"]
+        with there.running(*adapter, stderr=subprocess.DEVNULL):
+            wait_for(lambda: here.run(*TLPLAB, "cfg", "read", "-a", "0", *options).returncode == 0)
+            slow = ["--transport", transport, "--timeout", "5000"]
+            perf = here.run(*TLPLAB, "perf", "-L", "1KiB", "-q", "8", "-s", "256KiB", "-c", "2000", "--verify", "--json", "-", *options, *slow)  # fmt: skip
+            assert perf.returncode == 0, perf.stderr
+            assert "no authentication" in perf.stderr
+            report = json.loads(perf.stdout)
+            assert (report["operations"], report["wrong"], report["errors"]) == (2000, 0, {})
+            large = here.run(*TLPLAB, "dma", "read", "-a", "0", "--mps", "4KiB", *options, *slow)
+            if transport == "packet":
+                assert large.returncode == 1
+                assert "the link takes 1472 B in one frame" in large.stderr
+            else:
+                assert large.returncode == 0, large.stderr
