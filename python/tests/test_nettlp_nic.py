@@ -96,11 +96,11 @@ def test_two_machines_talk_through_the_nic(tmp_path: Path) -> None:
         for end, other in ((near, FAR), (far, NEAR)):
             assert traffic(end, "ping", other, 20, 56) == "20"
             assert traffic(end, "ping", other, 20, 1472) == "20"
-        for end, other, address in ((near, far, FAR), (far, near, NEAR)):
-            with waiting(other, "take", address) as taker:
+        for end, taking, address in ((near, far, FAR), (far, near, NEAR)):
+            with waiting(taking, "take", address) as taker:
                 given = traffic(end, "give", address, 4 << 20)
                 assert taker.communicate(timeout=30)[0].strip() == given
-            with waiting(other, "listen", address, 200, 1472) as listener:
+            with waiting(taking, "listen", address, 200, 1472) as listener:
                 traffic(end, "throw", address, 200, 1472)
                 came = int(listener.communicate(timeout=30)[0])
             # Datagrams may be lost when this machine is busy, but none may come damaged.

@@ -15,6 +15,7 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Callable
 
 PORT = 5555
 PATIENCE = 10.0
@@ -43,7 +44,7 @@ def ping(address: str, count: int, size: int) -> None:
 
 def checksum(data: bytes) -> int:
     words = struct.unpack(f">{(len(data) + 1) // 2}H", data + b"\0" * (len(data) % 2))
-    total = sum(words)
+    total: int = sum(words)
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF
@@ -75,7 +76,7 @@ def listen(address: str, count: int, size: int) -> None:
         udp.bind((address, PORT))
         udp.settimeout(PATIENCE)
         print("ready", flush=True)
-        seen = set()
+        seen: set[int] = set()
         while len(seen) < count:
             try:
                 data = udp.recv(65536)
@@ -101,4 +102,11 @@ def datagram(number: int, size: int) -> bytes:
 
 if __name__ == "__main__":
     action, address, *numbers = sys.argv[1:]
-    {"ping": ping, "take": take, "give": give, "listen": listen, "throw": throw}[action](address, *map(int, numbers))
+    actions: dict[str, Callable[..., None]] = {
+        "ping": ping,
+        "take": take,
+        "give": give,
+        "listen": listen,
+        "throw": throw,
+    }
+    actions[action](address, *map(int, numbers))

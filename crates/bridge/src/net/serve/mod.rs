@@ -10,10 +10,11 @@ mod builtin;
 mod place;
 mod psmem;
 
-use super::{Apis, Error, Loop, Network, Stop, Tap, Transport, Wait};
+use super::{Apis, Error, Kind, Loop, Network, Stop, Tap, Transport, Wait};
 pub use builtin::Builtin;
 pub use place::Place;
 pub use psmem::Psmem;
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle, sleep};
 use std::time::{Duration, Instant};
@@ -50,6 +51,20 @@ pub struct Station {
 }
 
 impl Station {
+    /// Between these addresses, by UDP sockets; everything is asked of the adapter.
+    pub fn between(local: Ipv4Addr, adapter: Ipv4Addr) -> Self {
+        let apis = Apis { local, adapter };
+        Self {
+            network: Network { kind: Kind::Udp, local, interface: None },
+            endpoint: EndpointConfig::new(adapter, Bdf(0)),
+            apis,
+            host: apis,
+            id: None,
+            window: None,
+            wait: Wait::Sleep,
+        }
+    }
+
     /// The share of lane `lane` of `lanes`: a port of the contract and what carries it.
     ///
     /// # Errors
