@@ -169,7 +169,7 @@ def test_a_driver_on_a_simulated_machine_and_its_device_elsewhere() -> None:
     with running("device", f"{COPIER}:Copier", *lab.ends):
         out, err = adapter.communicate(timeout=60)
     assert adapter.returncode == 0, err
-    assert json.loads(out)["stop_reason"] == "the experiment has ended" or "done" in json.loads(out)["stop_reason"], err
+    assert json.loads(out)["stop_reason"] == "all loads are done", err
 
 
 @pytest.mark.parametrize(
