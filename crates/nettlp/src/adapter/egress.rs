@@ -93,6 +93,11 @@ impl Egress {
         self.replies.len()
     }
 
+    /// Everything that waits.
+    pub(super) fn backlog(&self) -> usize {
+        self.replies.len() + self.services.len() + self.passed.iter().map(VecDeque::len).sum::<usize>()
+    }
+
     pub(super) fn reply(&mut self, reply: Reply) {
         self.replies.push_back(reply);
     }

@@ -148,6 +148,12 @@ impl<H: Host> Adapter<H> {
         self.counters
     }
 
+    /// What it keeps until it is sent or answered: datagrams, requests of devices, requests to them. Whatever devices send, this is
+    /// bounded, and when everything is sent and every time limit is over it is zero.
+    pub fn backlog(&self) -> usize {
+        self.ports.iter().map(Port::backlog).sum()
+    }
+
     /// What the host has to say.
     fn pump_host(&mut self, now: Time) {
         while let Some(output) = self.host.poll(now) {

@@ -134,6 +134,11 @@ impl Port {
         self.passed.values_mut().for_each(|passed| passed.until = earlier(passed.until, by));
     }
 
+    /// What waits: to be sent, to be answered by the host or by the device.
+    pub(super) fn backlog(&self) -> usize {
+        self.waiting + self.egress.backlog() + self.requester.queued() + self.requester.in_flight()
+    }
+
     pub(super) fn deadline(&self) -> Option<Time> {
         self.requester.deadline()
     }

@@ -1,0 +1,101 @@
+//! Adapter and end point under fire: random sequences of datagrams, with the invariants of the fuzz targets.
+
+#[path = "../../../fuzz/engines.rs"]
+mod engines;
+
+use engines::{AdapterUnderFire, Choices, EndpointUnderFire};
+use proptest::prelude::*;
+use tlplab_device::Random;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn whatever_comes_to_an_adapter(bytes in proptest::collection::vec(any::<u8>(), 0..3000)) {
+        engines::adapter(&bytes);
+    }
+
+    #[test]
+    fn whatever_comes_to_an_end_point(bytes in proptest::collection::vec(any::<u8>(), 0..3000)) {
+        engines::endpoint(&bytes);
+    }
+}
+
+/// The junk is not all junk: everything that is counted happens.
+#[test]
+fn the_junk_reaches_everything() {
+    let mut random = Random::keyed(1, "junk", "datagrams");
+    let bytes: Vec<u8> = (0..400_000).map(|_| random.next() as u8).collect();
+    let (mut adapter, mut endpoint) = (AdapterUnderFire::new(2), EndpointUnderFire::new());
+    let mut choices = Choices(&bytes);
+    while choices.0.len() > 64 {
+        adapter.step(&mut choices);
+    }
+    let mut choices = Choices(&bytes);
+    while choices.0.len() > 64 {
+        endpoint.step(&mut choices);
+    }
+    let counted = adapter.adapter.device_counters(0).expect("a device").rows();
+    let never: Vec<_> = counted.into_iter().filter(|(_, count)| *count == 0).map(|(name, _)| name).collect();
+    assert_eq!(never, ["throttled"], "by the adapter");
+    let counted = endpoint.endpoint.counters().rows();
+    let never: Vec<_> = counted.into_iter().filter(|(_, count)| *count == 0).map(|(name, _)| name).collect();
+    assert_eq!(never, ["overload", "retries"], "by the end point");
+}
+
+/// Datagrams in a row that one engine gets before everything is to settle.
+const ROUND: usize = 1_000_000;
+
+/// As many datagrams as `TLPLAB_DATAGRAMS` says (10^8), half to an adapter and half to an end point: no crash, and memory at the end is
+/// what it was after the first round.
+#[test]
+#[ignore = "takes minutes: cargo test --release -p tlplab-nettlp --test junk -- --ignored --nocapture"]
+fn a_hundred_million_datagrams() {
+    let wanted = std::env::var("TLPLAB_DATAGRAMS").ok().and_then(|count| count.parse().ok());
+    let rounds = (wanted.unwrap_or(100_000_000) / (2 * ROUND)).max(2);
+    let mut random = Random::keyed(1, "junk", "datagrams");
+    let mut bytes = vec![0; 1 << 20];
+    let mut fill = |bytes: &mut [u8]| {
+        bytes.chunks_exact_mut(8).for_each(|chunk| chunk.copy_from_slice(&random.next().to_ne_bytes()));
+    };
+    let (mut adapter, mut endpoint) = (AdapterUnderFire::new(0), EndpointUnderFire::new());
+    let mut settled = Vec::new();
+    for round in 0..rounds {
+        if round % 8 == 0 {
+            adapter = AdapterUnderFire::new((round / 8) as u8);
+        }
+        let (mut to_adapter, mut to_endpoint) = (0, 0);
+        while to_adapter < ROUND {
+            fill(&mut bytes);
+            let mut choices = Choices(&bytes);
+            while choices.0.len() > 64 {
+                to_adapter += usize::from(adapter.step(&mut choices));
+            }
+        }
+        while to_endpoint < ROUND {
+            fill(&mut bytes);
+            let mut choices = Choices(&bytes);
+            while choices.0.len() > 64 {
+                to_endpoint += usize::from(endpoint.step(&mut choices));
+            }
+        }
+        adapter.settle();
+        endpoint.settle();
+        settled.push(resident_kib());
+        println!("{} million datagrams, {} KiB", 2 * (round + 1), settled[round]);
+    }
+    // Allocators keep a little more or less.
+    let (first, last) = (settled[1], settled[rounds - 1]);
+    assert!(
+        last <= first + first / 10 + 1024,
+        "{first} KiB after four million datagrams, {last} KiB at the end"
+    );
+}
+
+/// What the process has in memory.
+#[expect(clippy::disallowed_methods, reason = "the test looks at its own size")]
+fn resident_kib() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+}
