@@ -171,11 +171,14 @@ class Dump:
         copy: str | None,
         quiet: bool,
     ) -> None:
-        """Opens a file. Raises ValueError for a wrong filter or a file that is no capture, OSError."""
+        """Opens a file, or an interface. Raises ValueError for a wrong filter or a file that is no capture, OSError."""
     def step(self) -> str | None:
-        """Some more lines; None at the end."""
-    def finish(self) -> tuple[int, int, int, int]:
-        """Ends the copy; frames read, shown, malformed, and of other kinds."""
+        """Some more lines, perhaps none; None at the end."""
+    @property
+    def live(self) -> bool:
+        """Whether it goes on until it is told to end."""
+    def finish(self) -> tuple[int, int, int, int, int]:
+        """Ends the copy; frames read, shown, malformed, of other kinds, and dropped."""
 
 class CaptureReader:
     """A capture that is read, to be summed up."""

@@ -70,7 +70,7 @@ fn control(port: u16, payload: &[u8]) -> Vec<u8> {
 fn lines_are_those_of_the_paper() {
     let (lines, counts) = dump(&mixed(), options(""));
     let (there, back) = ("IP 192.168.10.1.", "IP 192.168.10.3.");
-    assert_eq!(counts, Counts { frames: 8, shown: 7, malformed: 1, others: 1 });
+    assert_eq!(counts, Counts { frames: 8, shown: 7, malformed: 1, others: 1, dropped: 0 });
     let expected = [
         format!(
             "7.000000000 {there}12290 > 192.168.10.3.12290: NetTLP: MRd, len 128, requester 19:00.0, tag 0x02, last 0xf, first 0xf, Addr 0x90000000, RO"

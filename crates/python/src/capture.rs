@@ -36,11 +36,11 @@ impl Dump {
             .ok_or_else(|| PyValueError::new_err("-t can be given five times at most"))?;
         let copy = copy.map(Into::into);
         let options = Options { filter, json, time, verbose, limit, copy, quiet };
-        let dump = py.detach(|| dump::Dump::file(source, options)).map_err(|error| failure(&error))?;
+        let dump = py.detach(|| dump::Dump::open(source, options)).map_err(|error| failure(&error))?;
         Ok(Self { inner: Mutex::new(Some(dump)) })
     }
 
-    /// Some more lines; `None` at the end.
+    /// Some more lines, perhaps none; `None` at the end.
     fn step(&self, py: Python<'_>) -> PyResult<Option<String>> {
         py.detach(|| {
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,12 +51,19 @@ impl Dump {
         })
     }
 
-    /// Ends the copy; frames read, shown, malformed, and of other kinds.
-    fn finish(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64)> {
+    /// Does it go on until it is told to end?
+    #[getter]
+    fn live(&self) -> bool {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.as_ref().is_some_and(dump::Dump::is_live)
+    }
+
+    /// Ends the copy; frames read, shown, malformed, of other kinds, and dropped.
+    fn finish(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64, u64)> {
         let dump = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
         let dump = dump.ok_or_else(finished)?;
         let counts = py.detach(|| dump.finish()).map_err(|error| failure(&error))?;
-        Ok((counts.frames, counts.shown, counts.malformed, counts.others))
+        Ok((counts.frames, counts.shown, counts.malformed, counts.others, counts.dropped))
     }
 }
 

@@ -46,8 +46,8 @@ def dump_command(
 ) -> int:
     """Show the TLPs of a capture, one a line, as the tcpdump of the NetTLP paper does.
 
-    FILE is a pcap or pcapng file, also one that `tlplab run --pcap` wrote; - is the standard input. Malformed frames are
-    shown with the reason. Tests of a filter that follow each other must all hold; "or", "not" and parentheses combine
+    FILE is a pcap or pcapng file, also one that `tlplab run --pcap` wrote; - is the standard input. An INTERFACE is heard
+    until Ctrl-C, or -c, and takes root. Malformed frames are shown with the reason. Tests of a filter that follow each other must all hold; "or", "not" and parentheses combine
     them, key!=value is the opposite of key=value, and a value may be a list: tag=3,16-31.
 
     \b
@@ -56,12 +56,11 @@ def dump_command(
       tlplab dump capture.pcap type=MRd tag=0-15 requester=1b:00
       tlplab dump capture.pcap 'errors or address=0xa0000000+4096' -ttt
       tlplab dump capture.pcap --json -
+      tlplab dump eth1 port=0x3000-0x30ff -w out/seen.pcapng
       tlplab dump capture.pcap --summary --plot out/tags.png
     """
     outputs = {"-w": copy, "--json": json_file, "--plot": plot}
     check_outputs(outputs, to_stdout={"--json"}, inputs={"the capture": source})
-    if source != "-" and not Path(source).exists():
-        raise click.BadParameter(f"there is neither a file nor an interface {source}", param_hint="FILE|INTERFACE")
     if summed or plot is not None:
         if copy is not None or count is not None:
             raise click.UsageError("-w and -c are for lines, --summary and --plot for all of a file")
@@ -78,20 +77,31 @@ def dump_command(
             copy=copy,
             quiet=False,
         )
-        show(dump, json_file if json_file is not None else "-")
+        interrupted = show(dump, json_file if json_file is not None else "-")
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    dump.finish()
-    return 0
+    live = dump.live
+    frames, shown, malformed, others, dropped = dump.finish()
+    if live or interrupted:
+        click.echo(
+            f"{shown} of {frames} frames shown, {malformed} malformed, {others} other traffic, {dropped} dropped by the kernel",
+            err=True,
+        )
+    return INTERRUPTED if interrupted else 0
 
 
-def show(dump: _core.Dump, output: str) -> None:
-    """Writes the lines, as they come to the standard output, or to a file."""
+def show(dump: _core.Dump, output: str) -> bool:
+    """Writes the lines, as they come, to the standard output or to a file. Gives whether Ctrl-C ended it."""
     with contextlib.ExitStack() as stack:
         out = sys.stdout if output == "-" else stack.enter_context(open(output, "w", encoding="utf-8"))
-        while (lines := dump.step()) is not None:
-            out.write(lines)
-            out.flush()
+        try:
+            while (lines := dump.step()) is not None:
+                if lines:
+                    out.write(lines)
+                    out.flush()
+        except KeyboardInterrupt:
+            return True
+    return False
 
 
 def sum_up(source: str, filters: Sequence[str], json_file: str | None, plot: str | None) -> None:

@@ -1,4 +1,4 @@
-//! `tlplab dump`: frames as lines, from a file or live.
+//! `tlplab dump`: frames as lines, from a file or as they pass an interface.
 //!
 //! [`Dump`] reads frame after frame, lets those through that its [`Filter`] matches, writes each as a line of text or of JSON, and
 //! copies it to a file if asked.
@@ -6,6 +6,7 @@
 mod filter;
 mod json;
 mod line;
+mod live;
 mod loading;
 mod stamp;
 
@@ -18,6 +19,7 @@ use super::decode::{Decoded, What};
 use crate::Error;
 use crate::output::Output;
 use crate::pcapng::{FrameWriter, RawFrame};
+use live::Live;
 use stamp::Stamps;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -52,44 +54,105 @@ pub struct Counts {
     pub malformed: u64,
     /// Those that carry something else than NetTLP; never shown.
     pub others: u64,
+    /// Those that passed an interface and were not read soon enough.
+    pub dropped: u64,
 }
 
 /// Bytes of lines after which a step ends.
 const STEP: usize = 64 << 10;
 
+/// How long a step waits for frames of an interface.
+const WAIT_MS: u16 = 100;
+
 /// A capture on its way to lines.
 pub struct Dump {
     path: PathBuf,
-    source: Reader<Box<dyn Read + Send>>,
+    source: Source,
     printer: Printer,
 }
 
+/// Where frames come from.
+enum Source {
+    File(Reader<Box<dyn Read + Send>>),
+    Interface(Live),
+}
+
 impl Dump {
+    /// Reads the capture at `source`, or hears the interface of that name if there is no such file; `-` is standard input.
+    ///
+    /// # Errors
+    /// There is neither, it cannot be read, it is no pcap or pcapng, or the copy cannot be written.
+    pub fn open(source: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
+        let path = source.as_ref();
+        if path == Path::new("-") || path.exists() {
+            return Self::file(path, options);
+        }
+        let interfaces = live::interfaces();
+        let Some((name, link)) = path.to_str().and_then(|name| interfaces.get_key_value(name)) else {
+            let names: Vec<&str> = interfaces.keys().map(String::as_str).collect();
+            let wanted = format!("the interfaces are {}", names.join(", "));
+            let problem = "there is neither such a file nor such an interface";
+            return Err(Error::content(String::new(), problem, wanted).in_file(path));
+        };
+        let source = Source::Interface(Live::open(name, link)?);
+        Ok(Self { path: path.into(), source, printer: Printer::new(options)? })
+    }
+
     /// Reads the capture at `path`; `-` is standard input.
     ///
     /// # Errors
     /// The file cannot be read, is no pcap or pcapng, or the copy cannot be written.
     pub fn file(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
         let path = path.as_ref();
-        let source = reader(super::open(path)?, path)?;
+        Self::reading(super::open(path)?, path, options)
+    }
+
+    /// Reads a capture from `input`, which errors call `name`.
+    ///
+    /// # Errors
+    /// As [`Dump::file`].
+    pub fn reading(
+        input: impl Read + Send + 'static,
+        name: impl AsRef<Path>,
+        options: Options,
+    ) -> Result<Self, Error> {
+        let path = name.as_ref();
+        let source = Source::File(reader(Box::new(input) as Box<dyn Read + Send>, path)?);
         Ok(Self { path: path.into(), source, printer: Printer::new(options)? })
     }
 
-    /// Writes some more lines; false at the end.
+    /// Does it go on until it is told to end?
+    pub fn is_live(&self) -> bool {
+        matches!(self.source, Source::Interface(_))
+    }
+
+    /// Writes some more lines; false at the end. With an interface it waits a moment for frames, and comes back without lines if there
+    /// are none.
     ///
     /// # Errors
-    /// The file cannot be read on.
+    /// The source cannot be read on.
     pub fn step(&mut self, lines: &mut String) -> Result<bool, Error> {
-        while lines.len() < STEP {
-            if self.printer.is_done() {
-                return Ok(false);
-            }
-            match self.source.next().map_err(|stop| stop.in_file(&self.path))? {
-                Some(item) => self.printer.item(&item, lines),
-                None => return Ok(false),
+        let Self { path, source, printer } = self;
+        let failed = |error| Error::io(path, "listen on this interface", error);
+        if let Source::Interface(live) = source {
+            live.wait(WAIT_MS).map_err(failed)?;
+        }
+        while lines.len() < STEP && !printer.is_done() {
+            match source {
+                Source::File(reader) => match reader.next().map_err(|stop| stop.in_file(path))? {
+                    Some(item) => printer.item(&item, lines),
+                    None => return Ok(false),
+                },
+                Source::Interface(live) => match live.next().map_err(failed)? {
+                    Some(item) => printer.item(&item, lines),
+                    None => {
+                        printer.counts.dropped += live.dropped();
+                        break;
+                    }
+                },
             }
         }
-        Ok(true)
+        Ok(!printer.is_done())
     }
 
     /// How many frames there were so far.

@@ -1,0 +1,178 @@
+"""`tlplab dump`: the command, on captures that are made here."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tlplab import cli
+from tlplab.nettlp import capture
+
+COMMAND = [sys.executable, "-m", "tlplab", "dump"]
+READ = bytes.fromhex("00427ea4669c" + "000000801b0005ffa0000000")
+HALVES = [
+    bytes.fromhex("00437ea4669d" + f"4a00004019000{left}001b000500") + bytes(256) for left in (2, 1)
+]  # fmt: skip
+TIMES = 1_500_000_000
+
+
+def datagram(payload: bytes, *, back: bool = False, port: int = 0x3005) -> bytes:
+    ends = [bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2])]
+    ip = struct.pack(">BBHHHBBH", 0x45, 0, 28 + len(payload), 0, 0, 64, 17, 0) + b"".join(ends[:: -1 if back else 1])
+    return (bytes(12) + b"\x08\x00" + ip + struct.pack(">HHHH", port, port, 8 + len(payload), 0) + payload).ljust(
+        60, b"\0"
+    )
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """A read, its two completions, something malformed, something else."""
+    frames = [
+        datagram(READ),
+        *(datagram(half, back=True) for half in HALVES),
+        datagram(READ[:10]),
+        datagram(READ, port=53),
+    ]
+    path = tmp_path / "made.pcap"
+    with path.open("wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1))
+        for count, frame in enumerate(frames):
+            file.write(struct.pack("<IIII", TIMES, count * 1500, len(frame), len(frame)) + frame)
+    return path
+
+
+def output(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> list[str]:
+    assert cli.status(["dump", *arguments]) == status
+    return capsys.readouterr().out.splitlines()
+
+
+def test_lines_filters_and_times(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = output(capsys, str(made), "-tt")
+    assert lines[0] == (
+        "1500000000.000000000 IP 10.0.0.1.12293 > 10.0.0.2.12293: NetTLP: MRd, len 128, requester 1b:00.0, tag 0x05,"
+        " last 0xf, first 0xf, Addr 0xa0000000"
+    )
+    assert len(lines) == 4
+    assert lines[3].endswith(
+        "NetTLP: malformed: the datagram has 10 bytes; the NetTLP header and the smallest TLP take 18"
+    )
+    shown = output(capsys, str(made), "type=CplD", "requester=1b:00", "-ttt", "-v", "-c", "1")
+    assert len(shown) == 1
+    assert ", bc 512, requester 1b:00.0, tag 0x05, lowaddr 0x00, seq 67, tstamp 2124703389, data 00" in shown[0]
+
+
+def test_json_lines(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [json.loads(line) for line in output(capsys, str(made), "--json", "-")]
+    assert [line.get("response_to") for line in lines] == [None, 1, 1, None]
+    assert lines[2]["latency_ns"] == 3000
+    assert lines[0]["time"] == f"{TIMES}.000000000"
+    output(capsys, str(made), "malformed", "--json", str(tmp_path / "bad.json"))
+    assert json.loads((tmp_path / "bad.json").read_text(encoding="utf-8"))["frame"] == 4
+
+
+def test_the_summary(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plot = tmp_path / "tags.svg"
+    text = "\n".join(output(capsys, str(made), "--summary", "--plot", str(plot)))
+    assert "512 B read × 1" in text
+    assert "256 B × 2" in text
+    assert "Malformed: 1 of 5 frames" in text
+    assert all(len(line) <= 80 for line in text.splitlines()), text
+    assert "10.0.0.1 → 10.0.0.2" in plot.read_text(encoding="utf-8") or plot.stat().st_size > 1000
+    document = json.loads("\n".join(output(capsys, str(made), "--summary", "--json", "-")))
+    assert document["schema"] == "tlplab/capture/1"
+    assert document == capture.summarise(str(made))
+    assert document["directions"][0]["latency_ns"]["p50"] == 3000
+    only = capture.summarise(str(made), ["type=MRd"])
+    assert (only["tlps"], only["malformed"]) == (1, [])
+
+
+def test_ranges_of_tags() -> None:
+    assert capture.ranges([24, 25, 26, 100, 249]) == "24-26, 100, 249"
+    assert capture.ranges([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{made}", "tga=3"], "the key is none of type, tag"),
+        (["{made}", "tag=1", "or"], "the filter ends where a test is expected"),
+        (["no-such-thing"], "there is neither such a file nor such an interface; the interfaces are"),
+        (["{text}"], "it is no capture; pcap and pcapng can be shown"),
+        (["{text}", "--summary"], "it is no capture; pcap and pcapng can be shown"),
+        (["{made}", "-w", "{made}"], "both name"),
+        (["{made}", "--summary", "-c", "3"], "-w and -c are for lines"),
+        (["{made}", "--plot", "tags.gif"], "name a file that ends in .png, .svg or .pdf"),
+        (["{made}", "-tttttt"], "-t can be given five times at most"),
+    ],
+)
+def test_mistakes(
+    arguments: list[str], message: str, made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text").write_text("no capture\n", encoding="utf-8")
+    given = [argument.format(made=made, text=tmp_path / "text") for argument in arguments]
+    assert cli.status(["dump", *given]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_pipe_is_shown_as_it_comes(made: Path) -> None:
+    with subprocess.Popen([*COMMAND, "-", "-c", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        content = made.read_bytes()
+        running.stdin.write(content[: 24 + 16 + 60])  # the header and the first frame; the pipe stays open
+        running.stdin.flush()
+        assert b"MRd, len 128" in running.stdout.readline()
+        assert running.wait(timeout=20) == 0
+
+
+# Runs in a network namespace of its own, where nobody else talks: sends a datagram until it is shown, then ends with Ctrl-C.
+HEAR = """
+import os, signal, socket, subprocess, sys, time
+payload, folder, command = bytes.fromhex(sys.argv[1]), sys.argv[2], sys.argv[3:]
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+receiver.bind(("127.0.0.2", 0x3005))
+sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sender.bind(("127.0.0.1", 0x3005))
+lines = os.path.join(folder, "lines")
+with open(lines, "w") as out:
+    running = subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, text=True)
+    for sent in range(1, 200):
+        sender.sendto(payload, ("127.0.0.2", 0x3005))
+        time.sleep(0.1)
+        if os.path.getsize(lines) or running.poll() is not None:
+            break
+    time.sleep(0.3)
+    running.send_signal(signal.SIGINT)
+    told = running.communicate(timeout=30)[1]
+print(sent, running.returncode, told.strip())
+"""
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not (shutil.which("unshare") and shutil.which("ip")), reason="takes root, unshare and ip"
+)
+def test_an_interface_is_heard(tmp_path: Path) -> None:
+    copy = tmp_path / "copy.pcapng"
+    command = [*COMMAND, "lo", "-w", str(copy)]
+    hear = ["unshare", "-n", sys.executable, "-c", HEAR, READ.hex(), str(tmp_path), *command]
+    done = subprocess.run(hear, capture_output=True, text=True, timeout=60)
+    if "unshare" in done.stderr:
+        pytest.skip(f"no network namespace: {done.stderr}")
+    assert done.returncode == 0, done.stderr
+    sent, status, told = done.stdout.strip().split(" ", 2)
+    lines = (tmp_path / "lines").read_text(encoding="utf-8").splitlines()
+    assert "IP 127.0.0.1.12293 > 127.0.0.2.12293: NetTLP: MRd, len 128, requester 1b:00.0, tag 0x05" in lines[0]
+    assert 1 <= len(lines) <= int(sent), "each is shown once"
+    assert (int(status), told) == (
+        130, f"{len(lines)} of {len(lines)} frames shown, 0 malformed, 0 other traffic, 0 dropped by the kernel",
+    )  # fmt: skip
+    again = subprocess.run([*COMMAND, str(copy)], capture_output=True, text=True, check=True, timeout=20)
+    assert again.stdout.splitlines() == lines
