@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
@@ -75,3 +76,42 @@ def test_the_copier_of_the_examples_copies_from_another_process(tmp_path: Path) 
         return {flow["name"]: flow["bytes"] for flow in result["flows"]}
 
     assert moved(live) == moved(simulated)
+
+
+WATCHED = """
+import sys, threading
+from tlplab import _core
+experiment, here, there = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+service = _core.LiveService(experiment, [("copier", there)], here)
+print("open", flush=True)
+ended = []
+serving = threading.Thread(target=lambda: ended.append(service.serve(60.0)))
+serving.start()
+while serving.is_alive():
+    service.report(), service.lag(), service.absent()
+print(ended)
+"""
+
+
+def test_a_thread_may_look_while_another_serves() -> None:
+    """The driver needs Python's lock, which a thread that waits for the machine must not hold."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    here, there = "127.46.9.4", "127.46.9.3"
+    addresses = [str(int(IPv4Address(address))) for address in (here, there)]
+    watcher = subprocess.Popen(
+        [sys.executable, "-c", WATCHED, COPIER, *addresses], env=environment, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    device = None
+    try:
+        assert watcher.stdout is not None
+        assert watcher.stdout.readline() == "open\n"
+        command = [sys.executable, "-m", "tlplab", "device", f"{COPIER.removesuffix('.toml')}.py:Copier"]
+        device = subprocess.Popen([*command, "-l", there, "-r", here, "--seconds", "60", "-S"], env=environment)
+        printed, _ = watcher.communicate(timeout=50)
+        assert "ended" in printed
+    finally:
+        watcher.kill()
+        watcher.wait()
+        if device is not None:
+            device.terminate()
+            device.wait()

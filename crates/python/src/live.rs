@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tlplab_bridge::net::{
     AdapterServer, Capture, End, Error, LiveFabric, Loop, ResidentFailure, Residents, Tap, Transport,
@@ -64,10 +64,14 @@ impl Residents for PythonResidents {
 /// A simulated machine behind an adapter.
 #[pyclass(frozen)]
 pub(crate) struct LiveService {
-    server: Mutex<AdapterServer<LiveFabric>>,
-    /// TAP interfaces of the drivers of these devices.
-    taps: Mutex<Vec<(String, Tap)>>,
+    machine: Mutex<Machine>,
     capture: Option<Capture>,
+}
+
+struct Machine {
+    server: AdapterServer<LiveFabric>,
+    /// TAP interfaces of the drivers of these devices.
+    taps: Vec<(String, Tap)>,
 }
 
 #[pymethods]
@@ -108,58 +112,59 @@ impl LiveService {
             let watched = server.watch(tap, number);
             watched.map_err(|failure| error::run_error(py, &failure.to_string()))?;
         }
-        Ok(Self { server: Mutex::new(server), taps: Mutex::new(taps), capture })
+        Ok(Self { machine: Mutex::new(Machine { server, taps }), capture })
     }
 
     /// Serves for so many seconds, or until the machine has ended; says why it has.
     fn serve(&self, py: Python<'_>, seconds: f64) -> PyResult<Option<String>> {
         let wall = Duration::try_from_secs_f64(seconds).map_err(|e| PyValueError::new_err(e.to_string()))?;
-        let mut server = self.lock();
-        let server = &mut *server;
-        let mut taps = self.taps.lock().unwrap_or_else(PoisonError::into_inner);
-        let taps = &mut *taps;
-        py.detach(|| server.serve_until(wall, |driven| carry(driven, taps)))
-            .map_err(|failure| error::run_error(py, &failure.to_string()))?;
-        match server.adapter().host().ended() {
-            None => Ok(None),
-            Some(end @ End::Done(_)) => Ok(Some(end.to_string())),
-            Some(end) => Err(error::run_error(py, &end.to_string())),
-        }
+        let ended = self.with(py, |Machine { server, taps }| {
+            server.serve_until(wall, |driven| carry(driven, taps)).map_err(|failure| failure.to_string())?;
+            match server.adapter().host().ended() {
+                None => Ok(None),
+                Some(end @ End::Done(_)) => Ok(Some(end.to_string())),
+                Some(end) => Err(end.to_string()),
+            }
+        });
+        ended.map_err(|failure: String| error::run_error(py, &failure))
     }
 
     /// The devices that nobody has heard of yet.
-    fn absent(&self) -> Vec<String> {
-        self.lock().adapter().host().absent().map(str::to_owned).collect()
+    fn absent(&self, py: Python<'_>) -> Vec<String> {
+        self.with(py, |machine| machine.server.adapter().host().absent().map(str::to_owned).collect())
     }
 
     /// How far the machine is behind the wall clock in nanoseconds, the most that it was, and how often it was more than a millisecond.
-    fn lag(&self) -> (f64, f64, u64) {
-        let lag = self.lock().adapter().host().lag();
+    fn lag(&self, py: Python<'_>) -> (f64, f64, u64) {
+        let lag = self.with(py, |machine| machine.server.adapter().host().lag());
         let ns = |duration: tlplab_units::Duration| duration.as_fs() as f64 / 1e6;
         (ns(lag.now), ns(lag.most), lag.times)
     }
 
     /// What is served and has been counted, as JSON.
-    fn report(&self) -> String {
-        adapter::report(self.lock().adapter())
+    fn report(&self, py: Python<'_>) -> String {
+        self.with(py, |machine| adapter::report(machine.server.adapter()))
     }
 
     /// Ends the capture, if there is one; the result document as JSON.
     fn finish(&self, py: Python<'_>, stopped_by: Option<&str>) -> PyResult<String> {
         let finished = py.detach(|| self.capture.as_ref().map_or(Ok(()), Capture::finish));
         finished.map_err(|failure| error::file(&failure))?;
-        let mut server = self.lock();
-        let run = server.adapter_mut().host_mut().run();
-        if let Some(reason) = stopped_by {
-            run.stop(reason);
-        }
-        Ok(serde_json::to_string(&run.document()).expect("a document has only names for keys"))
+        let document = self.with(py, |machine| {
+            let run = machine.server.adapter_mut().host_mut().run();
+            if let Some(reason) = stopped_by {
+                run.stop(reason);
+            }
+            run.document()
+        });
+        Ok(serde_json::to_string(&document).expect("a document has only names for keys"))
     }
 }
 
 impl LiveService {
-    fn lock(&self) -> MutexGuard<'_, AdapterServer<LiveFabric>> {
-        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Does something with the machine. Nobody waits for it with Python's lock, which its drivers need.
+    fn with<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Machine) -> R + Send) -> R {
+        py.detach(|| work(&mut self.machine.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
