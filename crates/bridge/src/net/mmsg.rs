@@ -11,6 +11,9 @@ use std::io::{IoSlice, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::RawFd;
 
+/// As many as come at once to one of many sockets.
+const FEW: usize = 4;
+
 thread_local! {
     /// The kernel's arrays of message headers, allocated once. They hold pointers and so cannot move to another thread, as sockets
     /// do. Receiving and sending set them up differently.
@@ -22,17 +25,21 @@ thread_local! {
 /// Appends to `batch` what the socket holds, up to `most` datagrams and without waiting. `port` is the socket's. How many came.
 pub(super) fn receive(fd: RawFd, port: u16, most: usize, batch: &mut Batch) -> nix::Result<usize> {
     INCOMING.with_borrow_mut(|headers| {
-        receive_into(headers, fd, HEADROOM, most, batch, |from: Option<SockaddrIn>, len| {
+        let envelope = |from: Option<SockaddrIn>, len| {
             let peer = from.map_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0), Into::into);
             Envelope { peer, port, start: HEADROOM, len }
-        })
+        };
+        match most {
+            ..=FEW => receive_into::<FEW, _>(headers, fd, HEADROOM, most, batch, envelope),
+            _ => receive_into::<BATCH, _>(headers, fd, HEADROOM, most, batch, envelope),
+        }
     })
 }
 
 /// The same for whole frames, which stand from `start` in the buffers; their envelopes say no more.
 pub(super) fn receive_frames(fd: RawFd, start: usize, batch: &mut Batch) -> nix::Result<usize> {
     FRAMES.with_borrow_mut(|headers| {
-        receive_into(headers, fd, start, BATCH, batch, |_: Option<LinkAddr>, len| Envelope {
+        receive_into::<BATCH, _>(headers, fd, start, BATCH, batch, |_: Option<LinkAddr>, len| Envelope {
             start,
             len,
             ..Envelope::NONE
@@ -40,7 +47,8 @@ pub(super) fn receive_frames(fd: RawFd, start: usize, batch: &mut Batch) -> nix:
     })
 }
 
-fn receive_into<S: SockaddrLike + Copy>(
+/// `N` is the size of the array that tells the kernel where, which takes time to fill.
+fn receive_into<const N: usize, S: SockaddrLike + Copy>(
     headers: &mut MultiHeaders<S>,
     fd: RawFd,
     start: usize,
@@ -48,14 +56,14 @@ fn receive_into<S: SockaddrLike + Copy>(
     batch: &mut Batch,
     envelope: impl Fn(Option<S>, usize) -> Envelope,
 ) -> nix::Result<usize> {
-    let most = most.min(BATCH - batch.len());
+    let most = most.min(BATCH - batch.len()).min(N);
     if most == 0 {
         return Ok(0);
     }
     let (envelopes, mut buffers) = batch.free(start);
     let before = envelopes.len();
     // Only the first `most` are used; the others stay empty.
-    let mut slices: [_; BATCH] = array::from_fn(|_| [IoSliceMut::new(buffers.next().unwrap_or_default())]);
+    let mut slices: [_; N] = array::from_fn(|_| [IoSliceMut::new(buffers.next().unwrap_or_default())]);
     let slices = slices[..most].iter_mut();
     let came = recvmmsg(fd, headers, slices, MsgFlags::MSG_DONTWAIT, None)?;
     envelopes.extend(came.map(|message| envelope(message.address, message.bytes)));

@@ -1,7 +1,7 @@
 //! Datagrams over the kernel's UDP: a socket per port, since NetTLP's ports tell the tags.
 //!
 //! Sleeping, `epoll` says which sockets have something; each of those is emptied with `recvmmsg`. What goes is grouped by port and
-//! sent with `sendmmsg`. (io_uring was measured beside it: `bench/README.md`.)
+//! sent with `sendmmsg`.
 
 use super::batch::{BATCH, Batch, Envelope};
 use super::error::Error;
@@ -153,20 +153,25 @@ impl Transport for Udp {
     }
 
     fn send(&mut self, batch: &mut Batch) -> Result<(), Error> {
-        let mut waiting: ArrayVec<(Envelope, &[u8]), BATCH> = batch.iter().collect();
-        while let Some(&(first, _)) = waiting.first() {
+        let all: ArrayVec<(Envelope, &[u8]), BATCH> = batch.iter().collect();
+        const { assert!(BATCH <= 64) }
+        // One bit each, of those that have been sent.
+        let mut sent = 0u64;
+        for (first, datagram) in all.iter().enumerate() {
+            if sent >> first & 1 == 1 {
+                continue;
+            }
             // Most batches have one port, or one datagram for each; in either case a port's datagrams stay in order.
             let mut group: ArrayVec<(Envelope, &[u8]), BATCH> = ArrayVec::new();
-            waiting.retain(|datagram| {
-                let same = datagram.0.port == first.port;
-                if same {
-                    group.push(*datagram);
+            for (at, other) in all.iter().enumerate().skip(first) {
+                if other.0.port == datagram.0.port {
+                    sent |= 1 << at;
+                    group.push(*other);
                 }
-                !same
-            });
-            self.send_from(first.port, &group)?;
+            }
+            self.send_from(datagram.0.port, &group)?;
         }
-        drop(waiting);
+        drop(all);
         batch.clear();
         Ok(())
     }
