@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -186,6 +187,8 @@ def adapter_command(
       tlplab adapter --peer 127.0.0.1=1b:00.0 --peer 127.0.0.3=1c:00.0 --p2p root-complex
       tlplab adapter examples/python/copier.toml --serve copier=127.0.0.1
     """
+    # Who serves is also ended by SIGTERM, and says as after Ctrl-C what was served.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     check_options(experiment, served, taps)
     elsewhere = [one.address for one in served] or [peer.address for peer in peers]
     check_remote(local, *elsewhere, allowed=allow_remote)
