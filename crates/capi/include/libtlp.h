@@ -12,7 +12,8 @@
  * Every function that fails returns -1 and sets errno, except where it says
  * otherwise; tlp_strerror() tells what that means, docs/libtlp.md has the
  * table. Nothing is ever a short success. A context may be used by several
- * threads at once.
+ * threads at once, but not by a process and its fork()ed child: sockets are
+ * shared then, and each takes the other's answers.
  */
 #ifndef LIBTLP_H
 #define LIBTLP_H
@@ -71,7 +72,8 @@ int nettlp_init(struct nettlp *nt);
 int nettlp_close(struct nettlp *nt);
 
 /*
- * How long a read waits for its answer, in milliseconds; 500 to begin with.
+ * How long a read waits for its answer, in milliseconds; 500 to begin with, an
+ * hour at most.
  * After a read that was not answered, the next one waits as long again for what
  * may still come, which belongs to nobody.
  */
@@ -82,8 +84,9 @@ int nettlp_set_timeout(struct nettlp *nt, unsigned int milliseconds);
 
 /*
  * Reads or writes `count` bytes of the host's memory, and returns `count`.
- * Requests never cross 4 KiB; the aligned variants also limit each to `mrrs`
- * or `mps` bytes. A read of 0 bytes is a flush: it returns when the writes
+ * Requests never cross 4 KiB, and are else as long as was asked for, whatever the
+ * host's limits are: a hardware adapter takes no write above its Max_Payload_Size.
+ * The aligned variants limit each to `mrrs` or `mps` bytes. A read of 0 bytes is a flush: it returns when the writes
  * before it are in memory. A write is posted: no errors are known of it but
  * those of the network, and those perhaps at a later call.
  */
@@ -198,7 +201,7 @@ struct tlp_async_config {
 	uint16_t tags;       /* 16 */
 	uint16_t mps;        /* Max_Payload_Size, 256 bytes */
 	uint16_t mrrs;       /* Max_Read_Request_Size, 512 bytes */
-	uint32_t timeout_ms; /* 500 */
+	uint32_t timeout_ms; /* 500; an hour at most */
 };
 
 /* An operation that is over: its pointer, and `count` bytes moved or what went wrong. */
@@ -263,6 +266,7 @@ struct nettlp_counters {
  * to all contexts together, so `lost` is exact if they are all it sends to.
  */
 int nettlp_get_counters(struct nettlp **nt, int nnts, struct nettlp_counters *counters);
+int tlp_async_get_counters(struct tlp_async *context, struct nettlp_counters *counters);
 
 /* What an errno of this library means, in words. */
 const char *tlp_strerror(int errnum);

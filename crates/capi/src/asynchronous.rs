@@ -22,7 +22,8 @@ use tlplab_nettlp::{Endpoint, EndpointConfig};
 use tlplab_transaction::Payload;
 use tlplab_units::{Bdf, Duration as Span, Mps, Mrrs};
 
-use crate::context::at;
+use crate::context::{at, time_limit};
+use crate::counters::NettlpCounters;
 use crate::dma::{bytes, bytes_mut};
 use crate::errno::{self, Result};
 use crate::guard::or_errno;
@@ -53,6 +54,8 @@ pub struct TlpAsyncDone {
 
 /// Operations that may be under way; those that were cancelled count until their answers have come, or can come no more.
 const MOST: usize = 1 << 16;
+/// Passes over the sockets before an operation is begun, each of a batch of datagrams.
+const MOST_TURNS: usize = 64;
 
 /// Zero means the default.
 fn or(value: u32, default: u32) -> u32 {
@@ -61,10 +64,10 @@ fn or(value: u32, default: u32) -> u32 {
 
 impl TlpAsyncConfig {
     fn endpoint(&self) -> Result<EndpointConfig> {
-        let first = u16::from(self.first_tag);
-        let tags = or(self.tags.into(), 16.min(256 - u32::from(first))) as u16;
+        let first = u32::from(self.first_tag);
+        let tags = or(self.tags.into(), 16.min(256 - first));
         let last = u8::try_from(first + tags - 1).map_err(|_| Errno::EINVAL)?;
-        let timeout = Span::from_ms(or(self.timeout_ms, 500).into());
+        let timeout = Span::from_ms(time_limit(or(self.timeout_ms, 500))?.into());
         Ok(EndpointConfig {
             tags: self.first_tag..=last,
             host_ports: 0,
@@ -151,9 +154,11 @@ impl TlpAsync {
         begin: impl FnOnce(&mut Loop<Endpoint<u32>, Udp>, u32) -> Result<()>,
     ) -> Result<()> {
         let mut state = self.lock()?;
-        if state.driven.engine.resting_tags() > 0 {
-            // Late answers are read before their tags are used again.
-            self.turn(&mut state)?;
+        // Late answers are read before their tags are used again; more come than are worth reading only in a flood.
+        for _ in 0..MOST_TURNS {
+            if state.driven.engine.resting_tags() == 0 || self.turn(&mut state)? == 0 {
+                break;
+            }
         }
         let token = state.take_slot(operation)?;
         if let Err(error) = begin(&mut state.driven, token) {
@@ -165,14 +170,14 @@ impl TlpAsync {
         self.announce(&mut state)
     }
 
-    /// What came goes into the engine, and what is over comes out.
-    fn turn(&self, state: &mut State) -> Result<()> {
+    /// What came goes into the engine, and what is over comes out. How many datagrams came.
+    fn turn(&self, state: &mut State) -> Result<usize> {
         let mut ready = Ready::default();
         let failed = |error| errno::of_transport(&error);
         self.poller.wait(&mut ready, Some(Instant::now())).map_err(failed)?;
-        state.driven.turn(Some(&ready)).map_err(failed)?;
+        let came = state.driven.turn(Some(&ready)).map_err(failed)?;
         state.collect();
-        Ok(())
+        Ok(came)
     }
 
     /// Up to `done.len()` operations that are over, without waiting.
@@ -474,5 +479,26 @@ pub unsafe extern "C" fn tlp_async_fd(context: *const TlpAsync) -> c_int {
     or_errno(-1, || {
         // SAFETY: the caller's promise.
         Ok(unsafe { at(context) }?.front.0.as_raw_fd())
+    })
+}
+
+/// `libtlp.h`.
+///
+/// # Safety
+/// `context` comes from [`tlp_async_open`], `counters` points to a `struct nettlp_counters`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tlp_async_get_counters(
+    context: *const TlpAsync,
+    counters: *mut NettlpCounters,
+) -> c_int {
+    or_errno(-1, || {
+        // SAFETY: the caller's promise.
+        let seen = unsafe { at(context) }?.lock()?.driven.engine.counters();
+        if counters.is_null() {
+            return Err(Errno::EFAULT);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { counters.write(seen.into()) };
+        Ok(0)
     })
 }

@@ -12,6 +12,7 @@ use tlplab_bridge::net::{Batch, Poller, Ready, Transport, Udp};
 use tlplab_nettlp::endpoint::Runs;
 use tlplab_nettlp::{Datagram, MAX_DATAGRAM, datagram};
 use tlplab_transaction::Payload;
+use tlplab_units::Bdf;
 use tlplab_wire::nettlp::{HEADER_BYTES, Header, parse_udp_payload};
 use tlplab_wire::tlp::{Attributes, CompletionStatus, Kind, Packet, Repr, Span};
 
@@ -115,6 +116,8 @@ pub unsafe extern "C" fn nettlp_run_cb_until(
 /// A context of a run, and the struct that callbacks hear of.
 struct Place {
     nettlp: *mut Nettlp,
+    /// As whom it completes.
+    requester: Bdf,
     context: Arc<Context>,
 }
 
@@ -131,8 +134,11 @@ impl Run {
     fn new(structs: &[*mut Nettlp], callbacks: NettlpCb, argument: *mut c_void) -> Result<Self> {
         let places = structs
             .iter()
-            // SAFETY: the caller's promise: each points to a context.
-            .map(|&nettlp| Ok(Place { nettlp, context: Context::of(unsafe { at(nettlp) }?)? }))
+            .map(|&nettlp| {
+                // SAFETY: the caller's promise: each points to a context.
+                let context = unsafe { at(nettlp) }?;
+                Ok(Place { nettlp, requester: context.requester(), context: Context::of(context)? })
+            })
             .collect::<Result<Vec<Place>>>()?;
         // The places' numbers, from 1 on, stand for the ports; the peer is each context's own, and matters for what is sent only.
         let sockets = (1..).zip(places.iter().map(|place| place.context.socket()));
@@ -177,10 +183,9 @@ impl Run {
     /// Gives a completion to the read that waits for it, if there is one.
     fn hand_over(&self, number: usize, payload: &[u8]) -> bool {
         let context = &self.places[number].context;
-        let is_awaited = context.traffic.is_reading()
-            && parse_udp_payload(payload).is_ok_and(|(_, tlp)| {
-                tlp.is_completion() == Some(true) && context.issues(tlp.requester(), tlp.tag_byte())
-            });
+        let is_awaited = parse_udp_payload(payload).is_ok_and(|(_, tlp)| {
+            tlp.is_completion() == Some(true) && context.traffic.awaits(tlp.requester(), tlp.tag_byte())
+        });
         if is_awaited {
             context.traffic.give_completion(payload);
         }
@@ -190,7 +195,7 @@ impl Run {
     /// A datagram that came to the socket of a context.
     fn handle(&mut self, number: usize, payload: &[u8]) {
         let Self { places, callbacks, argument, memory, .. } = self;
-        let Place { nettlp, context } = &places[number];
+        let Place { nettlp, requester, context } = &places[number];
         let from = SocketAddrV4::new(context.remote(), 0);
         let mut gate = context.gate.lock().unwrap_or_else(PoisonError::into_inner);
         // The socket is connected: whatever comes is from the adapter.
@@ -207,7 +212,7 @@ impl Run {
         // Callbacks may use the context; nothing of it is locked then.
         drop(gate);
         if is_refused {
-            reply::refuse(context, &repr, CompletionStatus::UnsupportedRequest);
+            reply::refuse(context, *requester, &repr, CompletionStatus::UnsupportedRequest);
         } else {
             call.make(memory, payload, &packet, &repr);
         }

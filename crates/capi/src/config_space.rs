@@ -1,9 +1,10 @@
 //! The adapter's configuration space, over the socket of `struct nettlp_pcie_cfg`.
 
+use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd};
-use std::sync::{Mutex, PoisonError};
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, RawFd};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -31,8 +32,13 @@ const SPACE: usize = 4096;
 /// How long an answer may take at each port.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Accesses are rare, and an answer may be anybody's who waits at the same socket: one at a time.
-static ACCESS: Mutex<()> = Mutex::new(());
+/// An answer may be anybody's who waits at the same socket: accesses by one socket are made one at a time.
+static ACCESSES: Mutex<BTreeMap<RawFd, Arc<Mutex<()>>>> = Mutex::new(BTreeMap::new());
+
+/// With which accesses by this socket exclude each other.
+fn access(socket: RawFd) -> Arc<Mutex<()>> {
+    ACCESSES.lock().unwrap_or_else(PoisonError::into_inner).entry(socket).or_default().clone()
+}
 
 impl NettlpPcieCfg {
     fn open(&self, port: u16) -> Result<std::os::fd::OwnedFd> {
@@ -49,7 +55,7 @@ impl NettlpPcieCfg {
         let at = getpeername::<SockaddrIn>(self.socket()?.as_raw_fd())?.port();
         let other = self.open(if at == PORT { LIBRARY_PORT } else { PORT })?;
         // SAFETY: both are open. The number stays the program's; what it had is closed.
-        match unsafe { libc::dup2(other.as_raw_fd(), self.sockfd) } {
+        match unsafe { libc::dup3(other.as_raw_fd(), self.sockfd, libc::O_CLOEXEC) } {
             -1 => Err(Errno::last()),
             _ => Ok(()),
         }
@@ -156,7 +162,8 @@ pub unsafe extern "C" fn nettlp_pcie_cfg_read(
         // SAFETY: the caller's promises.
         let (config, buffer) = unsafe { (at(config)?, bytes_mut(buffer, count)?) };
         let address = check(address, count)?;
-        let _access = ACCESS.lock().unwrap_or_else(PoisonError::into_inner);
+        let access = access(config.sockfd);
+        let _access = access.lock().unwrap_or_else(PoisonError::into_inner);
         for (register, of, to) in doublewords(address, count) {
             buffer[to].copy_from_slice(&config.read(register)?.to_le_bytes()[of]);
         }
@@ -179,7 +186,8 @@ pub unsafe extern "C" fn nettlp_pcie_cfg_write(
         // SAFETY: the caller's promises.
         let (config, data) = unsafe { (at(config)?, bytes(buffer, count)?) };
         let address = check(address, count)?;
-        let _access = ACCESS.lock().unwrap_or_else(PoisonError::into_inner);
+        let access = access(config.sockfd);
+        let _access = access.lock().unwrap_or_else(PoisonError::into_inner);
         for (register, of, from) in doublewords(address, count) {
             let enables = of.clone().fold(0, |enables, byte| enables | 1 << byte);
             let mut value = [0; 4];

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint};
 use std::net::Ipv4Addr;
 use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use nix::errno::Errno;
 use nix::sys::stat::fstat;
@@ -20,7 +21,7 @@ use tlplab_wire::nettlp::{DEVICE_PORTS, HOST_PORTS};
 
 use crate::errno::{self, Result};
 use crate::guard::or_errno;
-use crate::traffic::{Shared, Traffic};
+use crate::traffic::{Issuer, Shared, Traffic};
 
 /// `struct nettlp`. Addresses are in network byte order, as bytes.
 #[repr(C)]
@@ -40,36 +41,48 @@ const ISSUED_BY_LIBTLP: c_uint = 0;
 const ISSUED_BY_ADAPTER: c_uint = 1;
 
 /// How long an answer may take: what the published library waits.
-const ANSWER_MS: u64 = 500;
+const ANSWER_MS: u32 = 500;
+/// The longest time limit, one hour: what is longer is a mistake, and time is counted in femtoseconds.
+const LONGEST_MS: u32 = 3_600_000;
+
+/// A time limit of the program's, in milliseconds.
+pub(crate) fn time_limit(milliseconds: u32) -> Result<u32> {
+    if (1..=LONGEST_MS).contains(&milliseconds) { Ok(milliseconds) } else { Err(Errno::EINVAL) }
+}
 
 impl Nettlp {
+    /// As whom it makes requests, at present.
+    pub(crate) fn issuer(&self) -> Issuer {
+        Issuer { requester: self.requester(), tag: self.tag }
+    }
+    pub(crate) fn requester(&self) -> Bdf {
+        Bdf(self.requester)
+    }
     fn remote(&self) -> Ipv4Addr {
         Ipv4Addr::from(self.remote_addr)
     }
 }
 
-/// What tells contexts apart that have the same socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
-    local: Ipv4Addr,
-    remote: Ipv4Addr,
-    requester: Bdf,
-    tag: u8,
-    timeout_ms: u64,
-}
-
-/// What is kept for a context.
+/// What is kept for a socket.
 pub(crate) struct Context {
     /// Of the socket, as the file system of sockets counts them.
     inode: u64,
-    identity: Identity,
     pub(crate) fd: RawFd,
+    local: Ipv4Addr,
+    remote: Ipv4Addr,
+    timeout_ms: AtomicU32,
     pub(crate) traffic: Arc<Traffic>,
     /// Before the callbacks.
     pub(crate) gate: Mutex<Gate>,
-    /// What does DMA; made when there is some.
-    dma: OnceLock<net::Context>,
-    making: Mutex<()>,
+    dma: RwLock<Engines>,
+}
+
+/// What does DMA on a socket: an engine for each tag that was ever used there, for its tag may still rest. One works at a time, since
+/// it takes what comes; programs have one tag for a socket, if they do not change the struct.
+#[derive(Default)]
+struct Engines {
+    at_work: Option<Issuer>,
+    by_tag: BTreeMap<u8, net::Context>,
 }
 
 /// All contexts by the number of their socket. A program that closes a socket without telling us leaves its entry behind, until the
@@ -84,42 +97,20 @@ fn contexts() -> MutexGuard<'static, BTreeMap<RawFd, Arc<Context>>> {
 impl Context {
     /// The context that `nettlp` means now.
     pub(crate) fn of(nettlp: &Nettlp) -> Result<Arc<Self>> {
-        let mut contexts = contexts();
-        let known = contexts.get(&nettlp.sockfd);
-        let timeout_ms = known.map_or(ANSWER_MS, |known| known.identity.timeout_ms);
-        Self::find(&mut contexts, nettlp, timeout_ms)
-    }
-
-    /// The same from now on with this time limit.
-    fn with_timeout(nettlp: &Nettlp, timeout_ms: u64) -> Result<Arc<Self>> {
-        Self::find(&mut contexts(), nettlp, timeout_ms)
-    }
-
-    fn find(
-        contexts: &mut BTreeMap<RawFd, Arc<Self>>,
-        nettlp: &Nettlp,
-        timeout_ms: u64,
-    ) -> Result<Arc<Self>> {
         let inode = borrow(nettlp.sockfd).and_then(fstat)?.st_ino;
-        let (local, remote) = (Ipv4Addr::from(nettlp.local_addr), nettlp.remote());
-        let requester = Bdf(nettlp.requester);
-        let mut identity = Identity { local, remote, requester, tag: nettlp.tag, timeout_ms };
-        let known = contexts.get(&nettlp.sockfd).filter(|known| known.inode == inode);
-        match known {
-            Some(known) if known.identity == identity => return Ok(known.clone()),
-            Some(_) => {}
-            None => identity.timeout_ms = ANSWER_MS,
+        let mut contexts = contexts();
+        if let Some(known) = contexts.get(&nettlp.sockfd).filter(|known| known.inode == inode) {
+            return Ok(known.clone());
         }
-        let traffic = known.map_or_else(Arc::default, |known| known.traffic.clone());
-        let gate = Mutex::new(Gate::new(remote));
         let new = Arc::new(Self {
             inode,
-            identity,
             fd: nettlp.sockfd,
-            traffic,
-            gate,
-            dma: OnceLock::new(),
-            making: Mutex::new(()),
+            local: Ipv4Addr::from(nettlp.local_addr),
+            remote: nettlp.remote(),
+            timeout_ms: AtomicU32::new(ANSWER_MS),
+            traffic: Arc::default(),
+            gate: Mutex::new(Gate::new(nettlp.remote())),
+            dma: RwLock::default(),
         });
         contexts.insert(nettlp.sockfd, new.clone());
         Ok(new)
@@ -131,66 +122,83 @@ impl Context {
     }
 
     pub(crate) fn remote(&self) -> Ipv4Addr {
-        self.identity.remote
-    }
-    pub(crate) fn requester(&self) -> Bdf {
-        self.identity.requester
+        self.remote
     }
 
-    /// Does a completion with these belong to the context's own reads?
-    pub(crate) fn issues(&self, requester: Option<Bdf>, tag: Option<u8>) -> bool {
-        requester == Some(self.identity.requester) && tag == Some(self.identity.tag)
-    }
-
-    /// What does its DMA.
-    pub(crate) fn dma(&self) -> Result<&net::Context> {
-        if let Some(dma) = self.dma.get() {
-            return Ok(dma);
+    /// Does DMA as `issuer`, when what another one does at this socket is over.
+    pub(crate) fn with_dma<R>(
+        &self,
+        issuer: Issuer,
+        operate: impl FnOnce(&net::Context) -> Result<R>,
+    ) -> Result<R> {
+        loop {
+            let engines = self.dma.read().map_err(|_| Errno::ENOTRECOVERABLE)?;
+            if engines.at_work == Some(issuer)
+                && let Some(engine) = engines.by_tag.get(&issuer.tag)
+            {
+                return operate(engine);
+            }
+            drop(engines);
+            self.put_to_work(issuer)?;
         }
-        // One at a time: who is made last is told of completions.
-        let _making = self.making.lock().map_err(|_| Errno::ENOTRECOVERABLE)?;
-        if self.dma.get().is_none() {
-            let made = self.make_dma().map_err(|error| errno::of_transport(&error))?;
-            drop(self.dma.set(made));
-        }
-        self.dma.get().ok_or(Errno::ENOTRECOVERABLE)
     }
 
-    fn make_dma(&self) -> std::result::Result<net::Context, net::Error> {
-        let Identity { remote, requester, tag, timeout_ms, .. } = self.identity;
+    fn put_to_work(&self, issuer: Issuer) -> Result<()> {
+        let mut engines = self.dma.write().map_err(|_| Errno::ENOTRECOVERABLE)?;
+        match engines.by_tag.get(&issuer.tag) {
+            Some(engine) => engine.set_requester(issuer.requester),
+            None => {
+                let made = self.make_engine(issuer).map_err(|error| errno::of_transport(&error))?;
+                engines.by_tag.insert(issuer.tag, made);
+            }
+        }
+        self.traffic.set_issuer(issuer);
+        engines.at_work = Some(issuer);
+        Ok(())
+    }
+
+    fn make_engine(&self, issuer: Issuer) -> std::result::Result<net::Context, net::Error> {
+        let Issuer { requester, tag } = issuer;
         // One tag; requests as long as may be, for the program says how long they are. A tag whose read was given up rests as long as
         // its answer has already been late.
+        let timeout = Duration::from_ms(self.timeout_ms.load(Ordering::Relaxed).into());
         let config = EndpointConfig {
             tags: tag..=tag,
             host_ports: 0,
             mps: *Mps::ALL.last().expect("there are some"),
             mrrs: *Mrrs::ALL.last().expect("there are some"),
-            completion_timeout: Duration::from_ms(timeout_ms),
-            quarantine: Duration::from_ms(timeout_ms),
-            ..EndpointConfig::new(remote, requester)
+            completion_timeout: timeout,
+            quarantine: timeout,
+            ..EndpointConfig::new(self.remote, requester)
         };
         // Whatever port the socket has, what comes are the answers: the engine knows them by the port of their tag.
         let port = DEVICE_PORTS.start() + u16::from(tag);
-        let udp = Udp::lent([(port, self.socket())], remote)?;
-        let transport = Shared::new(udp, self.traffic.clone(), port, remote);
+        let udp = Udp::lent([(port, self.socket())], self.remote)?;
+        let transport = Shared::new(udp, self.traffic.clone(), port, self.remote);
         Ok(net::Context::new(config, Box::new(transport), Wait::Sleep))
+    }
+
+    fn set_timeout(&self, timeout_ms: u32) -> Result<()> {
+        self.timeout_ms.store(timeout_ms, Ordering::Relaxed);
+        let timeout = Duration::from_ms(timeout_ms.into());
+        let engines = self.dma.read().map_err(|_| Errno::ENOTRECOVERABLE)?;
+        engines.by_tag.values().for_each(|engine| engine.set_time_limits(timeout, timeout));
+        Ok(())
     }
 
     /// What came, and what went wrong with it.
     pub(crate) fn counters(&self) -> Counters {
-        let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut sum = gate.counters();
-        if let Some(dma) = self.dma.get() {
-            sum.add(&dma.counters());
-        }
+        let mut sum = self.gate.lock().unwrap_or_else(PoisonError::into_inner).counters();
+        let engines = self.dma.read().unwrap_or_else(PoisonError::into_inner);
+        engines.by_tag.values().for_each(|engine| sum.add(&engine.counters()));
         sum
     }
 }
 
 /// The address from which some context reaches `remote`, for adapters that know their devices by it; any, if there is none.
 pub(crate) fn local_towards(remote: Ipv4Addr) -> Ipv4Addr {
-    let known = contexts().values().find(|known| known.identity.remote == remote).cloned();
-    known.map_or(Ipv4Addr::UNSPECIFIED, |known| known.identity.local)
+    let known = contexts().values().find(|known| known.remote == remote).cloned();
+    known.map_or(Ipv4Addr::UNSPECIFIED, |known| known.local)
 }
 
 /// A file descriptor of the program's.
@@ -243,11 +251,9 @@ pub unsafe extern "C" fn nettlp_init(nettlp: *mut Nettlp) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nettlp_set_timeout(nettlp: *const Nettlp, milliseconds: c_uint) -> c_int {
     or_errno(-1, || {
-        if milliseconds == 0 {
-            return Err(Errno::EINVAL);
-        }
+        let limit = time_limit(milliseconds)?;
         // SAFETY: the caller's promise.
-        Context::with_timeout(unsafe { at(nettlp) }?, milliseconds.into())?;
+        Context::of(unsafe { at(nettlp) }?)?.set_timeout(limit)?;
         Ok(0)
     })
 }

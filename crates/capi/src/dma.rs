@@ -42,9 +42,10 @@ pub(crate) unsafe fn bytes_mut<'a>(buffer: *mut c_void, count: usize) -> Result<
 
 fn read(nettlp: &Nettlp, address: usize, buffer: &mut [u8]) -> Result<()> {
     let context = Context::of(nettlp)?;
-    let dma = context.dma()?;
-    let _reading = context.traffic.reading();
-    dma.dma_read(address as u64, buffer).map_err(|failure| errno::of_failure(&failure))
+    context.with_dma(nettlp.issuer(), |dma| {
+        let _reading = context.traffic.reading();
+        dma.dma_read(address as u64, buffer).map_err(|failure| errno::of_failure(&failure))
+    })
 }
 
 fn write(nettlp: &Nettlp, address: usize, data: &[u8]) -> Result<()> {
@@ -53,7 +54,9 @@ fn write(nettlp: &Nettlp, address: usize, data: &[u8]) -> Result<()> {
         return Ok(());
     }
     let context = Context::of(nettlp)?;
-    context.dma()?.dma_write(address as u64, data).map_err(|failure| errno::of_failure(&failure))?;
+    context.with_dma(nettlp.issuer(), |dma| {
+        dma.dma_write(address as u64, data).map_err(|failure| errno::of_failure(&failure))
+    })?;
     // A write that nobody takes is told by the network at best: of this one at once if it is near, else when the next one is sent.
     match context.traffic.take_undelivered() {
         Some(why) => Err(errno::of_undelivered(why)),

@@ -3,12 +3,14 @@
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use std::net::SocketAddrV4;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::SystemTime;
 
 use nix::errno::Errno;
 use tlplab_bridge::net::{Batch, send_connected};
 use tlplab_nettlp::{Outgoing, datagram};
 use tlplab_transaction::{Completer, CompletionPolicy, Payload};
-use tlplab_units::{Mps, Rcb};
+use tlplab_units::{Bdf, Mps, Rcb};
 use tlplab_wire::nettlp::Header;
 use tlplab_wire::tlp::{CompletionStatus, Kind, Packet, Repr};
 
@@ -23,8 +25,17 @@ thread_local! {
 }
 
 /// Cuts as the host of the published system does: at 128 bytes, into at most 256.
-fn completer(context: &Context) -> Completer {
-    Completer { id: context.requester(), rcb: Rcb::ALL[1], mps: Mps::ALL[1], policy: CompletionPolicy::Max }
+fn completer(id: Bdf) -> Completer {
+    Completer { id, rcb: Rcb::ALL[1], mps: Mps::ALL[1], policy: CompletionPolicy::Max }
+}
+
+/// Numbers the completions of a process, so that an adapter knows those that a network has doubled.
+fn next_header() -> Header {
+    static SENT: AtomicU16 = AtomicU16::new(0);
+    let sequence = SENT.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+    // The time of day tells this process from the one before it. Only differences matter.
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Header { sequence, timestamp: (since.as_nanos() * 1_000_000 / u128::from(Header::TICK.as_fs())) as u32 }
 }
 
 /// Sends completions; each comes with its data.
@@ -38,7 +49,7 @@ fn send(context: &Context, completions: impl Iterator<Item = (Repr, Payload)>) -
                 && let Some((repr, data)) = completions.next()
             {
                 outbox.push_with(|buffer| {
-                    let len = datagram::emit(buffer, Header::default(), &repr, &data).ok()?;
+                    let len = datagram::emit(buffer, next_header(), &repr, &data).ok()?;
                     Some(Outgoing { to, from_port: 0, len })
                 });
             }
@@ -50,8 +61,8 @@ fn send(context: &Context, completions: impl Iterator<Item = (Repr, Payload)>) -
 
 /// Answers a request with a status other than success, if it wants an answer. Who waits for it in vain has a timeout: that it cannot be sent
 /// is not told twice.
-pub(crate) fn refuse(context: &Context, request: &Repr, status: CompletionStatus) {
-    let completion = completer(context).refuse(request, status);
+pub(crate) fn refuse(context: &Context, id: Bdf, request: &Repr, status: CompletionStatus) {
+    let completion = completer(id).refuse(request, status);
     let _ = send(context, completion.into_iter().map(|completion| (completion, Payload::EMPTY)));
 }
 
@@ -96,7 +107,7 @@ pub unsafe extern "C" fn nettlp_send_cpld(
         }
         let context = Context::of(nettlp)?;
         let data = Payload::from(data);
-        let completions = completer(&context).succeed(&read);
+        let completions = completer(nettlp.requester()).succeed(&read);
         send(
             &context,
             completions.map(|part| (part.repr, data.slice(part.offset.into(), part.bytes.into()))),
@@ -121,7 +132,7 @@ pub unsafe extern "C" fn nettlp_send_cpl(
         let bits = u8::try_from(status >> 13).map_err(|_| Errno::EINVAL)?;
         let status = CompletionStatus::from_bits(bits).filter(|&status| status != CompletionStatus::Success);
         let context = Context::of(nettlp)?;
-        let completion = completer(&context).refuse(&read, status.ok_or(Errno::EINVAL)?);
+        let completion = completer(nettlp.requester()).refuse(&read, status.ok_or(Errno::EINVAL)?);
         send(&context, completion.into_iter().map(|completion| (completion, Payload::EMPTY)))?;
         Ok(0)
     })

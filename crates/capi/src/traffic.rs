@@ -1,17 +1,25 @@
 //! One socket, two readers: DMA waits for completions, callbacks for requests. Whoever reads the socket hands over what is
 //! the other's.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tlplab_bridge::net::{Batch, Error, Poller, Ready, Transport, Udp};
 use tlplab_nettlp::{Outgoing, Undeliverable};
-use tlplab_wire::nettlp::parse_udp_payload;
+use tlplab_units::Bdf;
+use tlplab_wire::nettlp::{DEVICE_PORTS, parse_udp_payload};
 
 /// Datagrams that wait for a reader who is busy; more are dropped, as the socket would drop them.
 const MOST: usize = 1024;
+
+/// As whom a context makes requests: what completions are matched by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Issuer {
+    pub(crate) requester: Bdf,
+    pub(crate) tag: u8,
+}
 
 /// What was read by one and is the other's.
 #[derive(Default)]
@@ -27,8 +35,10 @@ pub(crate) struct Traffic {
 struct Queues {
     completions: VecDeque<Box<[u8]>>,
     requests: VecDeque<Box<[u8]>>,
-    /// With which each reader waits.
-    dma: Weak<Poller>,
+    /// Who does DMA at present.
+    issuer: Option<Issuer>,
+    /// With which each reader waits; DMA by its tag.
+    dma: BTreeMap<u8, Weak<Poller>>,
     runs: Vec<Weak<Poller>>,
 }
 
@@ -47,6 +57,15 @@ impl Traffic {
     pub(crate) fn is_reading(&self) -> bool {
         self.reading.load(Ordering::SeqCst) > 0
     }
+    /// Does a read wait for completions with these?
+    pub(crate) fn awaits(&self, requester: Option<Bdf>, tag: Option<u8>) -> bool {
+        let (Some(requester), Some(tag)) = (requester, tag) else { return false };
+        self.is_reading() && self.queues().issuer == Some(Issuer { requester, tag })
+    }
+    /// Reads are this one's from now on.
+    pub(crate) fn set_issuer(&self, issuer: Issuer) {
+        self.queues().issuer = Some(issuer);
+    }
 
     /// Callbacks wait with `poller`.
     pub(crate) fn add_run(&self, poller: &Arc<Poller>) {
@@ -61,7 +80,8 @@ impl Traffic {
         if queues.completions.len() < MOST {
             queues.completions.push_back(datagram.into());
         }
-        if let Some(poller) = queues.dma.upgrade() {
+        let issuer = queues.issuer.and_then(|issuer| queues.dma.get(&issuer.tag)?.upgrade());
+        if let Some(poller) = issuer {
             poller.wake();
         }
     }
@@ -109,7 +129,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(udp: Udp, traffic: Arc<Traffic>, port: u16, remote: Ipv4Addr) -> Self {
-        traffic.queues().dma = Arc::downgrade(udp.poller());
+        let tag = (port - DEVICE_PORTS.start()) as u8;
+        traffic.queues().dma.insert(tag, Arc::downgrade(udp.poller()));
         Self { udp, traffic, from: SocketAddrV4::new(remote, port) }
     }
 }

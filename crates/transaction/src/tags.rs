@@ -153,6 +153,11 @@ impl TagPool {
         matches!(self.config.quarantine, Quarantine::Unordered(_))
     }
 
+    /// How long tags rest from now on. Those that rest already do so for as long as was said then, or longer.
+    pub(crate) fn set_quarantine(&mut self, quarantine: Quarantine) {
+        self.config.quarantine = quarantine;
+    }
+
     /// Takes a free tag; `None` if there is none.
     pub fn alloc(&mut self) -> Option<Tag> {
         if self.free_count == 0 {

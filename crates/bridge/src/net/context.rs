@@ -14,6 +14,7 @@ use tlplab_device::DmaError;
 use tlplab_nettlp::endpoint::{Counters, Event};
 use tlplab_nettlp::{Endpoint, EndpointConfig};
 use tlplab_transaction::{Payload, RequestError};
+use tlplab_units::{Bdf, Duration as Span};
 
 /// Why a DMA operation failed.
 #[derive(Debug, thiserror::Error)]
@@ -143,6 +144,18 @@ impl Context {
             None => (state.submitted == 0).then_some(None),
         })
         .map(Option::flatten)
+    }
+
+    /// The requester ID of what is submitted from now on. Tags that rest go on resting.
+    pub fn set_requester(&self, requester: Bdf) {
+        let engine = &mut self.lock().driven.engine;
+        let (mps, mrrs) = (engine.config().mps, engine.config().mrrs);
+        engine.reconfigure(requester, mps, mrrs);
+    }
+
+    /// See [`Endpoint::set_time_limits`].
+    pub fn set_time_limits(&self, completion_timeout: Span, quarantine: Span) {
+        self.lock().driven.engine.set_time_limits(completion_timeout, quarantine);
     }
 
     /// What the end point counted since it was made.

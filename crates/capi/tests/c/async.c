@@ -120,6 +120,7 @@ static void cancelled(struct peer *peer)
 static void mistakes(struct peer *peer)
 {
 	struct tlp_async_config config;
+	struct nettlp_counters counters;
 	struct tlp_async_done done;
 	struct tlp_async *context = open_at(peer, 0, 2, 0);
 	unsigned char byte;
@@ -134,7 +135,16 @@ static void mistakes(struct peer *peer)
 	config.tags = 7;
 	CHECK(tlp_async_open(&config) == NULL);
 	CHECK_IS(errno, EINVAL);
+	config.first_tag = 255;
+	config.tags = 65535;
+	CHECK(tlp_async_open(&config) == NULL);
+	CHECK_IS(errno, EINVAL);
+	config.first_tag = 250;
 	config.tags = 2;
+	config.timeout_ms = UINT32_MAX;
+	CHECK(tlp_async_open(&config) == NULL);
+	CHECK_IS(errno, EINVAL);
+	config.timeout_ms = 0;
 	config.mrrs = 100;
 	CHECK(tlp_async_open(&config) == NULL);
 	CHECK_IS(errno, EINVAL);
@@ -143,6 +153,14 @@ static void mistakes(struct peer *peer)
 	CHECK_FAILS(tlp_async_poll(context, &done, 0), EINVAL);
 	CHECK_FAILS(tlp_async_poll(context, NULL, 1), EFAULT);
 	CHECK_IS(tlp_async_pending(context), 0);
+	CHECK_IS(tlp_async_get_counters(context, &counters), 0);
+	CHECK_IS(counters.datagrams_out, 0);
+	CHECK_IS(tlp_async_read(context, PEER_MEMORY, &byte, 1, NULL), 0);
+	CHECK_IS(tlp_async_wait(context, &done, 1, 1000), 1);
+	CHECK_IS(tlp_async_get_counters(context, &counters), 0);
+	CHECK_IS(counters.datagrams_out, 1);
+	CHECK_IS(counters.completions, 1);
+	CHECK_FAILS(tlp_async_get_counters(context, NULL), EFAULT);
 	tlp_async_close(context);
 
 	context = open_at(peer, 100, 2, 0); /* where nobody listens */

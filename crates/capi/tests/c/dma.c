@@ -153,8 +153,25 @@ static void strangers(struct peer *peer, struct nettlp *nt)
 	CHECK_IS(counters.lost, 0);
 }
 
+/* The answer to the read that was given up, now. */
+static void answer_late(struct peer *peer, const struct nettlp *nt)
+{
+	struct sockaddr_in to;
+
+	memset(&to, 0, sizeof(to));
+	to.sin_family = AF_INET;
+	to.sin_addr = peer->local;
+	to.sin_port = htons(nt->port);
+	pthread_mutex_lock(&peer->lock);
+	CHECK(peer->kept_bytes > 0);
+	peer_send(peer->sockets[0], &to, peer->kept, peer->kept_bytes);
+	peer->kept_bytes = 0;
+	pthread_mutex_unlock(&peer->lock);
+}
+
 static void timeouts(struct peer *peer, struct nettlp *nt)
 {
+	struct nettlp other;
 	struct nettlp_counters counters;
 	unsigned char buffer[8];
 	long long start = milliseconds();
@@ -168,26 +185,32 @@ static void timeouts(struct peer *peer, struct nettlp *nt)
 	CHECK(milliseconds() - start >= 45 && milliseconds() - start < 2000);
 	CHECK_IS(nettlp_get_counters(&nt, 1, &counters), 0);
 	CHECK_IS(counters.malformed, 1);
-	CHECK_IS(counters.timeouts, 1);
+	CHECK_IS(counters.timeouts, 2);
 	CHECK_IS(dma_read(nt, PEER_MEMORY, buffer, 8), 8);
 	CHECK(!memcmp(buffer, peer->memory, 8));
 
 	/* Given up, then answered: in the socket when the next read begins, long after the tag has rested. Taken for that read's
 	 * answer, which is as long and as aligned, the data would be wrong. */
 	CHECK_FAILS(dma_read(nt, PEER_AT(PEER_LATE), buffer, 8), ETIME);
-	pthread_mutex_lock(&peer->lock);
-	struct sockaddr_in to;
-	memset(&to, 0, sizeof(to));
-	to.sin_family = AF_INET;
-	to.sin_addr = peer->local;
-	to.sin_port = htons(nt->port);
-	CHECK(peer->kept_bytes > 0);
-	peer_send(peer->sockets[0], &to, peer->kept, peer->kept_bytes);
-	peer->kept_bytes = 0;
-	pthread_mutex_unlock(&peer->lock);
+	answer_late(peer, nt);
 	usleep(200 * 1000);
 	CHECK_IS(dma_read(nt, PEER_MEMORY, buffer, 8), 8);
 	CHECK(!memcmp(buffer, peer->memory, 8));
+
+	/* A new time limit, or another requester meanwhile, makes no answer another read's. */
+	CHECK_FAILS(dma_read(nt, PEER_AT(PEER_LATE), buffer, 8), ETIME);
+	CHECK_IS(nettlp_set_timeout(nt, 60), 0);
+	answer_late(peer, nt);
+	CHECK_IS(dma_read(nt, PEER_MEMORY, buffer, 8), 8);
+	CHECK(!memcmp(buffer, peer->memory, 8));
+	CHECK_FAILS(dma_read(nt, PEER_AT(PEER_LATE), buffer, 8), ETIME);
+	other = *nt;
+	other.requester = 0x2200;
+	CHECK_IS(dma_write(&other, PEER_MEMORY + 64, buffer, 8), 8); /* on which the late answer comes */
+	CHECK_IS(dma_read(nt, PEER_MEMORY, buffer, 8), 8);
+	CHECK(!memcmp(buffer, peer->memory, 8));
+	CHECK_FAILS(nettlp_set_timeout(nt, UINT32_MAX), EINVAL);
+	CHECK_FAILS(nettlp_set_timeout(nt, 3600001), EINVAL);
 
 	/* And answered when the next request is there: that one waits until the tag has rested, or fails; it never has the other's data. */
 	CHECK_FAILS(dma_read(nt, PEER_AT(PEER_LATE), buffer, 8), ETIME);

@@ -43,8 +43,8 @@ use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use tlplab_device::{DmaError, Refusal};
 use tlplab_transaction::{
-    Classes, Completer, CompletionError, CompletionPolicy, Outcome, Payload, RequestError, Requester,
-    Undeliverable, Unexpected,
+    Classes, Completer, CompletionError, CompletionPolicy, Outcome, Payload, Quarantine, RequestError,
+    Requester, Undeliverable, Unexpected,
 };
 use tlplab_units::{Bdf, Duration, FcClass, Mps, Mrrs, Tag, Time};
 use tlplab_wire::nettlp::{DEVICE_PORTS, HOST_PORTS, Header};
@@ -98,6 +98,11 @@ impl<T: Copy> Endpoint<T> {
     pub fn reconfigure(&mut self, requester: Bdf, mps: Mps, mrrs: Mrrs) {
         (self.config.requester, self.config.mps, self.config.mrrs) = (requester, mps, mrrs);
         self.requester.reconfigure(requester, mps, mrrs);
+    }
+    /// How long requests that leave from now on may take, and how long their tags rest when they are given up. Tags that rest go on resting.
+    pub fn set_time_limits(&mut self, completion_timeout: Duration, quarantine: Duration) {
+        (self.config.completion_timeout, self.config.quarantine) = (completion_timeout, quarantine);
+        self.requester.set_time_limits(completion_timeout, Quarantine::Unordered(quarantine));
     }
     /// The memory that the host may access here from now on.
     pub fn set_windows(&mut self, windows: Vec<Window>) {

@@ -200,6 +200,13 @@ impl<T: Copy> Requester<T> {
     pub fn reconfigure(&mut self, id: Bdf, mps: Mps, mrrs: Mrrs) {
         (self.config.id, self.config.mps, self.config.mrrs) = (id, mps, mrrs);
     }
+    /// Requests that leave from now on wait as long as `completion_timeout`, and their tags rest for `quarantine` when they are given up. What
+    /// is in flight or rests keeps what it was given, at least.
+    pub fn set_time_limits(&mut self, completion_timeout: Duration, quarantine: crate::Quarantine) {
+        self.config.completion_timeout = Some(completion_timeout);
+        self.config.tags.quarantine = quarantine;
+        self.tags.set_quarantine(quarantine);
+    }
     /// Requests that wait for completions.
     pub fn in_flight(&self) -> usize {
         self.flight.live()
