@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tlplab import _core
 from tlplab.cli import status
 from tlplab.reproduce import Outcomes, Row, command
 from tlplab.reproduce.nettlp import STUDY, captures, card, machine
@@ -39,6 +40,13 @@ def test_the_model_gives_the_paper_s_figures_or_says_why_not(rows: list[Row]) ->
     assert formula.ours == pytest.approx(7.5294, rel=1e-3)
     for row in rows:
         assert row.note or row.verdict == "reproduced", row
+
+
+def test_the_closed_form_and_the_simulator_agree(rows: list[Row]) -> None:
+    ((writes, reads),) = _core.model_nettlp([256], 10e9, 256, 512, 12)
+    simulated = next(row.ours for row in rows if row.result.endswith("encapsulation"))
+    assert writes == reads == pytest.approx(10e9 * 256 / 340)
+    assert simulated == pytest.approx(writes / 1e9, rel=1e-3)
 
 
 def test_without_captures_the_rows_say_so(monkeypatch: pytest.MonkeyPatch) -> None:

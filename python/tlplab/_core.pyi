@@ -271,6 +271,11 @@ def model_loopback(
 ) -> Table:
     """The latency of a NIC in loop-back."""
 
+def model_nettlp(
+    sizes: Sequence[int], ethernet_bps: float, mps: int, mrrs: int, header: int
+) -> list[tuple[float, float]]:
+    """What Ethernet carries of TLPs in datagrams, in bits per second: for each size of writes, of reads."""
+
 def model_in_flight(
     op: str,
     point: Sequence[int],

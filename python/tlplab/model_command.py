@@ -418,3 +418,80 @@ def wanted_of(size: int, rate: int | None, ethernet: int | None) -> float | None
 
 # Ethernet's check sequence, which NICs do not transfer.
 FCS = 4
+
+
+@model_group.command("nettlp")
+@click.option(
+    "--size",
+    "sizes",
+    metavar="SIZES",
+    multiple=True,
+    callback=sizes_of,
+    default=["64B", "128B", "256B", "512B", "1KiB", "4KiB"],
+    help="Bytes of a transfer, or a range: 1B..1500B, 64B..4KiB/64B. May be given again.",
+)
+@click.option(
+    "--ethernet", metavar="RATE", default="10Gb/s", show_default=True, callback=RATE, help="The link, each way."
+)
+@click.option("--mps", metavar="SIZE", default="256B", show_default=True, callback=SIZE, help="Maximum payload size.")
+@click.option(
+    "--mrrs", metavar="SIZE", default="512B", show_default=True, callback=SIZE, help="Maximum read request size."
+)
+@click.option(
+    "--address-bits",
+    type=click.Choice(["64", "32"]),
+    default="32",
+    show_default=True,
+    help="32: requests are for addresses below 4 GiB.",
+)
+@output_options
+def nettlp(
+    sizes: list[int], ethernet: int, mps: int, mrrs: int, address_bits: str, json_file: str | None, output: str | None,
+    plot: str | None,
+) -> None:  # fmt: skip
+    """What Ethernet carries of the data of TLPs that travel in UDP datagrams, each with 72 bytes around it.
+
+    Software and PCI Express may carry less: the model nettlp-card of experiments has both.
+
+    \b
+    Examples:
+      tlplab model nettlp
+      tlplab model nettlp --size 16B..2KiB/16B --plot out/nettlp.png
+      tlplab model nettlp --ethernet 100Gb/s --mps 512B --json -
+    """
+    check_files(json_file, output, plot, {})
+    header = 12 if address_bits == "32" else 16
+    try:
+        found = _core.model_nettlp(sizes, ethernet, int(mps), int(mrrs), header)
+    except ValueError as error:
+        raise wrong(error) from None
+    rows = [
+        {"size": size, "write_bps": write, "read_bps": read} for size, (write, read) in zip(sizes, found, strict=True)
+    ]
+    write_rows(rows, json_file, output)
+    title = f"NetTLP on {quantities.rate(ethernet)} Ethernet, MPS {mps} B, MRRS {mrrs} B, headers of {header} B"
+    if plot is not None:
+        import numpy as np
+
+        from tlplab import model_plot
+
+        lines = [
+            (way, np.array(sizes), np.array([row[f"{way}_bps"] for row in rows]) / 1e9) for way in ("write", "read")
+        ]
+        model_plot.draw(plot, title, "transfer, bytes", lines)
+    if json_file == "-":
+        return
+    console = console_for(sys.stdout)
+    columns = [
+        Column("size", name=True, fold=False),
+        Column("write\nGb/s", style="bold"),
+        Column("read\nGb/s", style="bold"),
+    ]
+    sheet = Sheet(title, columns)
+    picked, remark = shown(len(sizes))
+    for point in picked:
+        write, read = found[point]
+        sheet.add(f"{sizes[point]} B", f"{write / 1e9:.2f}", f"{read / 1e9:.2f}")
+    sheet.print(console)
+    if remark:
+        console.print(remark, style="dim")

@@ -11,6 +11,7 @@
 //! * [`connection`]: a link and how it is cut: what a transfer costs, and how much of that there is
 //! * [`mod@bandwidth`]: reads, writes, both
 //! * [`in_flight`]: Little's law: tags, credits, replay buffer; which of them limits, and how much is needed
+//! * [`nettlp`]: what Ethernet carries of TLPs in datagrams
 //! * [`nic`], [`nic_file`], [`ethernet`]: NICs as data, their files, line rates
 //! * [`loopback`]: what a NIC's latency is made of
 //! * [`numbers`]: a connection in plain numbers, checked
@@ -41,6 +42,7 @@ pub mod ethernet;
 pub mod in_flight;
 pub mod link;
 pub mod loopback;
+pub mod nettlp;
 pub mod nic;
 pub mod nic_file;
 pub mod numbers;

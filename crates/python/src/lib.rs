@@ -58,7 +58,9 @@ mod _core {
     #[pymodule_export]
     use super::live::LiveService;
     #[pymodule_export]
-    use super::model::{model_bandwidth, model_in_flight, model_loopback, model_nic, nic_title, nics};
+    use super::model::{
+        model_bandwidth, model_in_flight, model_loopback, model_nettlp, model_nic, nic_title, nics,
+    };
     #[pymodule_export]
     use super::outline::check;
     #[pymodule_export]

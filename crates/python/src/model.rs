@@ -9,6 +9,7 @@ use pyo3::types::PyDict;
 use tlplab_model::ethernet::{frames, packet, transferred};
 use tlplab_model::in_flight::{Delays, Limit, Supply};
 use tlplab_model::loopback::Loopback;
+use tlplab_model::nettlp::NetTlp;
 use tlplab_model::numbers::Invalid;
 use tlplab_model::{
     Completions, Connection, Mistakes, NICS, Nic, Numbers, Operation, Requests, Span, Ways, bandwidth,
@@ -175,6 +176,32 @@ pub(crate) fn model_loopback(
             Loopback { connection, ethernet: ethernet_bps, store, pcie, nic }.latency(numbers.size()?);
         Ok([found.pcie * 1e9, found.nic * 1e9])
     })
+}
+
+/// What Ethernet carries of TLPs in datagrams, in bits per second: for each size of writes, of reads.
+#[pyfunction]
+pub(crate) fn model_nettlp(
+    sizes: Vec<u64>,
+    ethernet_bps: f64,
+    mps: u64,
+    mrrs: u64,
+    header: u64,
+) -> PyResult<Vec<(f64, f64)>> {
+    let right = |size: u64| size.is_power_of_two() && (128..=4096).contains(&size);
+    for (name, given) in [("mps", mps), ("mrrs", mrrs)] {
+        if !right(given) {
+            let message = format!("{name} is {given}; it may be 128, 256, 512, 1024, 2048 or 4096");
+            return Err(PyValueError::new_err(message));
+        }
+    }
+    if ethernet_bps.is_nan() || ethernet_bps <= 0.0 {
+        return Err(PyValueError::new_err(format!("ethernet is {ethernet_bps}; it may be anything above 0")));
+    }
+    let card = NetTlp { ethernet: ethernet_bps, mps, mrrs, header };
+    if let Some(wrong) = sizes.iter().find(|size| !(1..=1 << 32).contains(*size)) {
+        return Err(PyValueError::new_err(format!("size is {wrong}; it may be 1 to 4294967296")));
+    }
+    Ok(sizes.into_iter().map(|size| (card.writes(size), card.reads(size))).collect())
 }
 
 /// Little's law for one kind of transfer. Times in nanoseconds; `supply` in the order of `Resource::ALL`.
