@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from tlplab import _core
-from tlplab.nettlp import capture, capture_plot
+from tlplab.nettlp import capture
 from tlplab.outputs import check_outputs, write_text
 from tlplab.plotting import check_ending, write_figure
 
@@ -116,6 +116,8 @@ def sum_up(source: str, filters: Sequence[str], json_file: str | None, plot: str
     document = json.loads(text)
     name = Path(source).name
     if plot is not None:
+        from tlplab.nettlp import capture_plot  # with numpy, which takes a while
+
         write_figure(plot, capture_plot.figure(name, document, reader.points().to_numpy()))
     if json_file is not None:
         write_text(json_file, text + "\n")
