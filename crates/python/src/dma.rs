@@ -3,9 +3,9 @@
 use crate::error;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyString};
 use std::net::Ipv4Addr;
-use tlplab_bridge::net::{Apis, Completion, Context, Error, Failure, Kind, Network, Wait};
+use tlplab_bridge::net::{Apis, Context, Error, Failure, Kind, Network, Wait};
 use tlplab_nettlp::EndpointConfig;
 use tlplab_nettlp::endpoint::Retry;
 use tlplab_units::{Bdf, Duration, Mps, Mrrs};
@@ -27,6 +27,9 @@ pub(crate) struct End {
     retries: u8,
     spin: bool,
 }
+
+/// An hour: time counts to five.
+const LONGEST_NS: u64 = 3_600_000_000_000;
 
 impl End {
     pub(crate) fn network(&self) -> PyResult<Network> {
@@ -60,6 +63,9 @@ impl End {
     /// The end point with this ID.
     pub(crate) fn endpoint_as(&self, id: Bdf) -> PyResult<EndpointConfig> {
         let (mps, mrrs) = limits(self.mps, self.mrrs)?;
+        if self.timeout_ns > LONGEST_NS {
+            return Err(PyValueError::new_err("the time limit of a request is at most an hour"));
+        }
         Ok(EndpointConfig {
             tags: self.first_tag..=self.last_tag,
             host_ports: 0,
@@ -118,6 +124,7 @@ impl Dma {
     }
 
     fn read<'py>(&self, py: Python<'py>, address: u64, bytes: usize) -> PyResult<Bound<'py, PyBytes>> {
+        check_size(bytes as u64)?;
         let mut buffer = vec![0; bytes];
         py.detach(|| self.context.dma_read(address, &mut buffer)).map_err(|e| dma_failed(py, &e))?;
         Ok(PyBytes::new(py, &buffer))
@@ -133,32 +140,25 @@ impl Dma {
 
     /// Reads several places at once; where one cannot be read, a text says why.
     fn read_many<'py>(&self, py: Python<'py>, places: Vec<(u64, u64)>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let results = py.detach(|| self.read_all(&places)).map_err(|e| dma_failed(py, &e))?;
-        let into = |result: Result<Vec<u8>, String>| match result {
-            Ok(data) => PyBytes::new(py, &data).into_any(),
-            Err(why) => pyo3::types::PyString::new(py, &why).into_any(),
-        };
-        Ok(results.into_iter().map(into).collect())
+        for &(_, bytes) in &places {
+            check_size(bytes)?;
+        }
+        let results = py.detach(|| self.context.read_many(&places)).map_err(|e| failed(py, &e))?;
+        let shown = results.into_iter().map(|result| match result {
+            Ok(data) => PyBytes::new(py, data.bytes().unwrap_or_default()).into_any(),
+            Err(why) => PyString::new(py, &why.to_string()).into_any(),
+        });
+        Ok(shown.collect())
     }
 }
 
-impl Dma {
-    fn read_all(&self, places: &[(u64, u64)]) -> Result<Vec<Result<Vec<u8>, String>>, Failure> {
-        let mut results = vec![Ok(Vec::new()); places.len()];
-        let mut under_way = 0;
-        for (token, &(address, bytes)) in places.iter().enumerate() {
-            match self.context.submit_read(token as u64, address, bytes) {
-                Ok(()) => under_way += 1,
-                Err(Failure::Dma(error)) => results[token] = Err(error.to_string()),
-                Err(error) => return Err(error),
-            }
-        }
-        for _ in 0..under_way {
-            let Some(Completion { token, result }) = self.context.next(None)? else { break };
-            let data = result.map(|data| data.bytes().unwrap_or_default().to_vec());
-            results[token as usize] = data.map_err(|error| error.to_string());
-        }
-        Ok(results)
+/// What is read at once is in memory twice for a moment.
+const LARGEST_READ: u64 = 1 << 30;
+
+fn check_size(bytes: u64) -> PyResult<()> {
+    match bytes <= LARGEST_READ {
+        true => Ok(()),
+        false => Err(PyValueError::new_err(format!("{bytes} bytes: read at most 1 GiB at once"))),
     }
 }
 

@@ -123,7 +123,7 @@ def end_options(command: Command) -> Command:
         click.option("--mrrs", "-m", metavar="SIZE", default="512B", show_default=True, callback=limit_of, help="Maximum read request size."),
         click.option("--transport", type=click.Choice(["udp", "packet"]), default="udp", show_default=True, help="UDP sockets, or packet sockets, which need root and are faster with many requests under way."),
         click.option("--interface", metavar="IF", help="Where packet sockets listen; the interface of --local by default."),
-        click.option("--timeout", metavar="MS", type=click.FloatRange(min=0.001), default=50.0, show_default=True, help="Time limit of a request, in milliseconds."),
+        click.option("--timeout", metavar="MS", type=click.FloatRange(0.001, 3_600_000), default=50.0, show_default=True, help="Time limit of a request, in milliseconds."),
         click.option("--retry", metavar="N", type=click.IntRange(0, 255), default=0, show_default=True, help="Ask again for what was not answered, at most N times; only where reads have no side effects."),
         click.option("--spin", is_flag=True, help="Do not sleep while waiting: faster, and takes a whole processor."),
     )):  # fmt: skip

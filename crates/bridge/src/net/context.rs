@@ -22,7 +22,7 @@ pub enum Failure {
     /// The operation itself: an error completion, no completion, no way to the peer.
     #[error(transparent)]
     Dma(#[from] DmaError),
-    /// What carries it: no further operation will succeed.
+    /// What carries it.
     #[error(transparent)]
     Transport(#[from] Error),
 }
@@ -50,8 +50,8 @@ type Outcome = Result<Payload, DmaError>;
 struct State {
     driven: Loop<Endpoint<Token>, Box<dyn Transport>>,
     calls: u64,
-    /// Results for callers who wait.
-    results: BTreeMap<u64, Outcome>,
+    /// Results for callers who wait; `None` until there is one. A caller who gave up has no entry.
+    results: BTreeMap<u64, Option<Outcome>>,
     /// Results for [`Context::next`].
     completed: VecDeque<Completion>,
     /// Submitted and not yet in `completed`.
@@ -59,6 +59,12 @@ struct State {
     /// A caller waits for datagrams without holding the lock, until then at most.
     driver: Option<Option<Instant>>,
 }
+
+/// Bytes of a write that leave before it is asked whether they arrived: posted writes have no acknowledgement, and what does not fit the
+/// adapter's socket is lost.
+const PACE: usize = 32 << 10;
+/// Most passes that look for what came while nobody drove.
+const SETTLING: usize = 64;
 
 /// An end point that does DMA for whoever calls.
 pub struct Context {
@@ -95,14 +101,44 @@ impl Context {
         Ok(())
     }
 
-    /// Writes to host memory. It is over when it was sent: writes are posted, and nobody says when they arrive, or whether.
-    /// [`flush`](Self::flush) waits until they have.
+    /// Reads several places at once; the results are in their order.
     ///
     /// # Errors
-    /// It cannot be sent.
+    /// The transport's.
+    pub fn read_many(&self, places: &[(u64, u64)]) -> Result<Vec<Result<Payload, DmaError>>, Error> {
+        let mut state = self.lock();
+        let calls = state.calls + 1..state.calls + 1 + places.len() as u64;
+        let result = (|| {
+            state.settle()?;
+            for &(address, bytes) in places {
+                let number = state.call();
+                if let Err(error) = state.read(Token::Blocking(number), address, bytes) {
+                    state.results.insert(number, Some(Err(error.into())));
+                }
+            }
+            self.begun(state)?;
+            calls.clone().map(|number| self.result(number)).collect()
+        })();
+        calls.for_each(|number| self.lock().forget(number));
+        result
+    }
+
+    /// Writes to host memory. It is over when it was sent: writes are posted, and nobody says when they arrive, or whether.
+    /// [`flush`](Self::flush) waits until those that do have. Of a long one so much is sent at once as the adapter's socket holds, then a
+    /// flush, and so on.
+    ///
+    /// # Errors
+    /// It cannot be sent; a flush within it was not answered.
     pub fn dma_write(&self, address: u64, data: &[u8]) -> Result<(), Failure> {
-        let data = Payload::from(data);
-        self.call(|state, token| state.write(token, address, data))?;
+        let mut at = address;
+        for part in data.chunks(PACE) {
+            if at != address {
+                self.flush(at - 1)?;
+            }
+            let payload = Payload::from(part);
+            self.call(|state, token| state.write(token, at, payload))?;
+            at = at.wrapping_add(part.len() as u64);
+        }
         Ok(())
     }
 
@@ -172,11 +208,7 @@ impl Context {
         state.settle()?;
         begin(&mut state).map_err(DmaError::from)?;
         state.submitted += 1;
-        state.driven.transmit()?;
-        state.collect();
-        self.rouse(&state);
-        self.changed.notify_all();
-        Ok(())
+        Ok(self.begun(state)?)
     }
 
     fn call(
@@ -185,15 +217,31 @@ impl Context {
     ) -> Result<Payload, Failure> {
         let mut state = self.lock();
         state.settle()?;
-        state.calls += 1;
-        let number = state.calls;
-        begin(&mut state, Token::Blocking(number)).map_err(DmaError::from)?;
+        let number = state.call();
+        let result = match begin(&mut state, Token::Blocking(number)) {
+            Err(error) => {
+                drop(state);
+                Ok(Err(error.into()))
+            }
+            Ok(()) => self.begun(state).and_then(|()| self.result(number)),
+        };
+        self.lock().forget(number);
+        Ok(result??)
+    }
+
+    /// Sends what was begun.
+    fn begun(&self, mut state: MutexGuard<'_, State>) -> Result<(), Error> {
         state.driven.transmit()?;
         state.collect();
         self.rouse(&state);
-        drop(state);
-        let result = self.drive(None, |state| state.results.remove(&number))?;
-        Ok(result.expect("there is no time limit but the request's own")?)
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Waits for the result of a call.
+    fn result(&self, number: u64) -> Result<Outcome, Error> {
+        let result = self.drive(None, |state| state.results.get_mut(&number).and_then(Option::take))?;
+        Ok(result.expect("there is no time limit but the request's own"))
     }
 
     /// Ends the wait of the thread that drives, if something is due sooner than it knows.
@@ -262,6 +310,18 @@ impl Context {
 }
 
 impl State {
+    /// The number of a new call.
+    fn call(&mut self) -> u64 {
+        self.calls += 1;
+        self.results.insert(self.calls, None);
+        self.calls
+    }
+
+    /// Nobody waits for this call any more.
+    fn forget(&mut self, number: u64) {
+        self.results.remove(&number);
+    }
+
     fn read(&mut self, token: Token, address: u64, bytes: u64) -> Result<(), RequestError> {
         let now = self.driven.now();
         self.driven.engine.read(now, token, address, bytes)
@@ -275,9 +335,15 @@ impl State {
     /// While nobody drives, answers to reads that were given up may have come. They are read before the tags are used again, however long
     /// those have rested by the clock.
     fn settle(&mut self) -> Result<(), Error> {
-        if self.driver.is_none() && self.driven.engine.resting_tags() > 0 {
-            self.driven.turn(None)?;
+        for _ in 0..SETTLING {
+            if self.driver.is_some() || self.driven.engine.resting_tags() == 0 {
+                break;
+            }
+            let came = self.driven.turn(None)?;
             self.collect();
+            if came == 0 {
+                break;
+            }
         }
         Ok(())
     }
@@ -296,7 +362,11 @@ impl State {
 
     fn done(&mut self, token: Token, result: Outcome) {
         match token {
-            Token::Blocking(number) => drop(self.results.insert(number, result)),
+            Token::Blocking(number) => {
+                if let Some(place) = self.results.get_mut(&number) {
+                    *place = Some(result);
+                }
+            }
             Token::Submitted(token) => {
                 self.submitted -= 1;
                 self.completed.push_back(Completion { token, result });

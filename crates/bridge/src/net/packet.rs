@@ -145,12 +145,25 @@ impl Packet {
         if datagram.to != self.local || self.ports.binary_search(&datagram.to_port).is_err() {
             return None;
         }
-        if let Some(peer) = self.peers.get_mut(&datagram.from) {
-            peer.mac = Some(datagram.from_mac);
-        }
+        self.learn(datagram.from, datagram.from_mac);
         let (start, len) = (frame.start + datagram.start, datagram.len);
         let peer = SocketAddrV4::new(datagram.from, datagram.from_port);
         Some(Envelope { peer, port: datagram.to_port, start, len })
+    }
+
+    /// A frame says where a peer is. Whoever forges one must not turn what goes to the peer his way: once known, an address changes only
+    /// if the kernel says so.
+    fn learn(&mut self, from: Ipv4Addr, mac: Mac) {
+        let Self { interface, peers, local, .. } = self;
+        let Some(peer) = peers.get_mut(&from) else { return };
+        match peer.mac {
+            None => peer.mac = Some(mac),
+            Some(known) if known != mac && peer.asked.elapsed() > LOOK_AGAIN => {
+                peer.asked = Instant::now();
+                peer.mac = interface.resolve(*local, from, Patience::None).or(peer.mac);
+            }
+            Some(_) => {}
+        }
     }
 
     /// The Ethernet address of a peer, if it is known.

@@ -18,7 +18,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tlplab_device::random::Random;
-use tlplab_nettlp::Outgoing;
+use tlplab_nettlp::{MAX_DATAGRAM, Outgoing};
 
 /// What happens to datagrams, each with this many chances in a million.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -198,7 +198,8 @@ impl Proxy {
         batch.clear();
         sides[from].udp.receive(Some(ready), batch)?;
         let peer = sides[from].peer;
-        for datagram in batch.datagrams().filter(|datagram| *datagram.from.ip() == peer) {
+        let whole = |payload: &[u8]| payload.len() <= MAX_DATAGRAM;
+        for datagram in batch.datagrams().filter(|d| *d.from.ip() == peer && whole(d.payload)) {
             sides[to].towards.pass(datagram.port, datagram.payload, counters);
         }
         Ok(())

@@ -2,6 +2,9 @@
 //!
 //! Sleeping, `epoll` says which sockets have something; each of those is emptied with `recvmmsg`. What goes is grouped by port and
 //! sent with `sendmmsg`.
+//!
+//! What the system says of a datagram never ends the transport, since others can make it say so: a sender with source port 0, whom
+//! nothing can be answered, or a forged ICMP message. Such a datagram is lost, as the network loses them.
 
 use super::batch::{BATCH, Batch, Envelope};
 use super::error::Error;
@@ -22,6 +25,8 @@ use tlplab_nettlp::Undeliverable;
 const RECEIVE_BUFFER: usize = 1 << 20;
 /// How many failures to deliver are remembered; more of them at once say nothing new.
 const REMEMBERED: usize = 64;
+/// Busy-polling, what one port may take of a batch at once: the others are heard even if it is never empty.
+const SHARE: usize = BATCH / 8;
 
 struct Port {
     number: u16,
@@ -40,6 +45,9 @@ pub struct Udp {
     ports: Vec<Port>,
     peer: Option<Ipv4Addr>,
     undeliverable: VecDeque<(SocketAddrV4, Undeliverable)>,
+    unsent: u64,
+    /// Busy-polling, the place of the port that is looked at first.
+    first: usize,
 }
 
 impl Udp {
@@ -62,7 +70,7 @@ impl Udp {
             poller.watch(&socket, ports.len() as u64)?;
             ports.push(Port { number, fd: socket.as_raw_fd(), _owned: Some(socket) });
         }
-        Ok(Self { poller, ports, peer, undeliverable: VecDeque::new() })
+        Ok(Self { poller, ports, peer, undeliverable: VecDeque::new(), unsent: 0, first: 0 })
     }
 
     /// Sockets that somebody else has bound, connected to `peer`, and keeps open for as long as this is used. Each stands for the port
@@ -81,23 +89,23 @@ impl Udp {
             ports.push(Port { number, fd: socket.as_raw_fd(), _owned: None });
         }
         debug_assert!(ports.is_sorted_by_key(|port| port.number), "they are searched by number");
-        Ok(Self { poller, ports, peer: Some(peer), undeliverable: VecDeque::new() })
+        Ok(Self { poller, ports, peer: Some(peer), undeliverable: VecDeque::new(), unsent: 0, first: 0 })
+    }
+
+    /// Datagrams that the system did not take.
+    pub fn unsent(&self) -> u64 {
+        self.unsent
     }
 
     /// Empties the socket at `place` into `batch`, up to `most` datagrams.
     fn receive_at(&mut self, place: usize, most: usize, batch: &mut Batch) -> Result<(), Error> {
         let Port { number, fd, .. } = self.ports[place];
-        match (mmsg::receive(fd, number, most, batch), self.peer) {
-            (Ok(_) | Err(Errno::EAGAIN | Errno::EINTR), _) => Ok(()),
-            (Err(error), peer) => match (why(error), peer) {
-                (Some(why), Some(peer)) => {
-                    remember(&mut self.undeliverable, SocketAddrV4::new(peer, number), why);
-                    Ok(())
-                }
-                (Some(_), None) => Ok(()),
-                (None, _) => Err(Error::io(format!("receive at UDP port {number}"), error)),
-            },
+        let Err(error) = mmsg::receive(fd, number, most, batch) else { return Ok(()) };
+        let about = Fate::of(error, || format!("receive at UDP port {number}"))?;
+        if let (Fate::Undeliverable(why), Some(peer)) = (about, self.peer) {
+            remember(&mut self.undeliverable, SocketAddrV4::new(peer, number), why);
         }
+        Ok(())
     }
 
     /// Sends datagrams that leave by one port.
@@ -114,11 +122,12 @@ impl Udp {
                 Ok(sent) => (rest, tried) = (&rest[sent..], false),
                 Err(Errno::EINTR) => {}
                 Err(error) => {
-                    let Some(why) = why(error) else {
-                        return Err(Error::io(format!("send from UDP port {port} to {}", first.peer), error));
-                    };
-                    remember(&mut self.undeliverable, first.peer, why);
+                    let about = Fate::of(error, || format!("send from UDP port {port} to {}", first.peer))?;
+                    if let Fate::Undeliverable(why) = about {
+                        remember(&mut self.undeliverable, first.peer, why);
+                    }
                     if tried {
+                        self.unsent += 1;
                         rest = &rest[1..];
                     }
                     tried = !tried;
@@ -144,8 +153,13 @@ impl Transport for Udp {
                 }
             }
             None => {
-                for source in all {
-                    self.receive_at(source as usize, BATCH, batch)?;
+                let ports = self.ports.len();
+                for place in (self.first..ports).chain(0..self.first) {
+                    if batch.is_full() {
+                        self.first = place;
+                        break;
+                    }
+                    self.receive_at(place, SHARE, batch)?;
                 }
             }
         }
@@ -225,19 +239,97 @@ fn open_socket(local: Ipv4Addr, number: u16, peer: Option<Ipv4Addr>) -> Result<S
     Ok(socket)
 }
 
-/// What an error of a socket says about the peer; `None` if it is not about the peer.
-fn why(error: Errno) -> Option<Undeliverable> {
-    match error {
-        Errno::ECONNREFUSED => Some(Undeliverable::PortRefused),
-        Errno::EHOSTUNREACH | Errno::ENETUNREACH | Errno::EHOSTDOWN | Errno::ENETDOWN => {
-            Some(Undeliverable::HostUnreachable)
+/// What an error of a socket means for the datagram at hand, or for one before it.
+enum Fate {
+    /// It is lost, or there was none.
+    Lost,
+    /// The peer cannot be reached.
+    Undeliverable(Undeliverable),
+}
+
+impl Fate {
+    /// # Errors
+    /// The socket is none any more; `action` says what was tried.
+    fn of(error: Errno, action: impl FnOnce() -> String) -> Result<Self, Error> {
+        match error {
+            Errno::EBADF | Errno::ENOTSOCK | Errno::EFAULT => Err(Error::io(action(), error)),
+            Errno::ECONNREFUSED => Ok(Self::Undeliverable(Undeliverable::PortRefused)),
+            // Said by this machine, of this datagram: no room, a receiver that cannot be, a size that does not pass.
+            Errno::EAGAIN
+            | Errno::EINTR
+            | Errno::ENOBUFS
+            | Errno::ENOMEM
+            | Errno::EINVAL
+            | Errno::EMSGSIZE => Ok(Self::Lost),
+            // Said by the network, in one of the many ways in which ICMP has it, or by a firewall.
+            _ => Ok(Self::Undeliverable(Undeliverable::HostUnreachable)),
         }
-        _ => None,
     }
 }
 
 fn remember(list: &mut VecDeque<(SocketAddrV4, Undeliverable)>, to: SocketAddrV4, why: Undeliverable) {
     if list.len() < REMEMBERED {
         list.push_back((to, why));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+    use tlplab_nettlp::Outgoing;
+
+    /// An address of this test alone: other tests, and other runs of this one, have theirs.
+    fn address(last: u8) -> Ipv4Addr {
+        let id = std::process::id();
+        Ipv4Addr::new(127, 96 + (id >> 8 & 31) as u8, id as u8, last)
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_lost_and_no_more() {
+        let local = address(1);
+        let mut udp = Udp::open(local, [0x3000], None).unwrap();
+        let hears = UdpSocket::bind((local, 0)).unwrap();
+        hears.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+        let mut batch = Batch::default();
+        // Nobody can be at port 0, as a forged source says; this address has no way to one that is not on the loopback interface.
+        let port = hears.local_addr().unwrap().port();
+        for (ip, to) in [(local, 0), (Ipv4Addr::new(192, 0, 2, 1), 1), (local, port)] {
+            batch.push_with(|buffer| {
+                buffer[0] = 7;
+                Some(Outgoing { to: SocketAddrV4::new(ip, to), from_port: 0x3000, len: 1 })
+            });
+        }
+        udp.send(&mut batch).unwrap();
+        assert_eq!((hears.recv(&mut [0; 8]).unwrap(), udp.unsent()), (1, 2));
+    }
+
+    #[test]
+    fn a_port_that_is_never_empty_does_not_silence_the_others() {
+        let local = address(2);
+        let mut udp = Udp::open(local, 0x3000..0x3020, None).unwrap();
+        let peer = UdpSocket::bind((local, 0)).unwrap();
+        for _ in 0..3 * BATCH {
+            for port in 0x3000..0x3010 {
+                peer.send_to(b"flood", (local, port)).unwrap();
+            }
+        }
+        peer.send_to(b"heard", (local, 0x301f)).unwrap();
+        let mut batch = Batch::default();
+        let heard = (0..4).any(|_| {
+            batch.clear();
+            udp.receive(None, &mut batch).unwrap();
+            batch.datagrams().any(|datagram| datagram.payload == b"heard")
+        });
+        assert!(heard, "within four batches");
+    }
+
+    #[test]
+    fn every_kind_of_icmp_error_is_news_of_the_peer() {
+        for error in [Errno::ENOPROTOOPT, Errno::EPROTO, Errno::ENONET, Errno::EOPNOTSUPP, Errno::EPERM] {
+            let fate = Fate::of(error, String::new);
+            assert!(matches!(fate, Ok(Fate::Undeliverable(Undeliverable::HostUnreachable))), "{error}");
+        }
+        assert!(Fate::of(Errno::EBADF, String::new).is_err());
     }
 }
