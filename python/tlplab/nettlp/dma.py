@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from tlplab import _core
+from tlplab.errors import RunError
 from tlplab.nettlp.end import end_of, end_options, number_of, size_of, tags_of
 from tlplab.outputs import check_outputs
 from tlplab.progress import Bar
@@ -72,20 +73,23 @@ def dma_read(address: int, size: int, output: str | None, tags: tuple[int, int],
 @click.option("--hex", "digits", metavar="DIGITS", help="Write these bytes, as in 'de ad be ef'.")
 @click.option("-i", "--input", "source", metavar="FILE|-", help="Write what FILE holds.")
 @click.option(
-    "--no-flush", is_flag=True, help="Do not wait until the data are in memory: nobody then says whether they came."
+    "--no-flush", is_flag=True, help="Do not wait until the data are in memory, or whether anybody is there."
 )
+@click.option("--verify", is_flag=True, help="Read back what was written, and compare: a write that the network loses is not noticed otherwise.")
 @TAG
 @end_options
 def dma_write(
-    address: int, text: str | None, digits: str | None, source: str | None, no_flush: bool, tags: tuple[int, int], **given: Any
+    address: int, text: str | None, digits: str | None, source: str | None, no_flush: bool, verify: bool,
+    tags: tuple[int, int], **given: Any
 ) -> None:  # fmt: skip
-    """Write to memory, and wait until what was written is there.
+    """Write to memory, and wait until what arrived is there. Writes are posted: one that the network loses is missed by nobody, unless
+    --verify reads it back.
 
     \b
     Examples:
       tlplab dma write -a 0x1000 --text 'hello'
       tlplab dma write -a 0x1000 --hex 'de ad be ef'
-      tlplab dma write -a 0 -i memory.bin
+      tlplab dma write -a 0 -i memory.bin --verify
     """
     data = what_to_write(text, digits, source)
     if address + len(data) > 1 << 64:
@@ -96,6 +100,8 @@ def dma_write(
             dma.write(address + at, data[at : at + CHUNK])
             if not no_flush:
                 dma.flush(address + at)
+            if verify:
+                compare(dma.read(address + at, len(data[at : at + CHUNK])), data[at : at + CHUNK], address + at)
             bar.show((at + CHUNK) / len(data), f"{at >> 20} MiB")
 
 
@@ -126,6 +132,13 @@ def what_to_write(text: str | None, digits: str | None, source: str | None) -> b
             raise click.UsageError(f"--hex {digits!r}: pairs of hexadecimal digits, as in 'de ad be ef'") from None
     assert source is not None
     return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+
+
+def compare(found: bytes, written: bytes, address: int) -> None:
+    """Raises RunError, with the first place, if memory does not hold what was written."""
+    wrong = [at for at, (a, b) in enumerate(zip(found, written, strict=True)) if a != b]
+    if wrong:
+        raise RunError(f"{len(wrong)} of {len(written)} bytes are not what was written, the first at {address + wrong[0]:#x}")
 
 
 def rows(address: int, data: bytes) -> list[str]:

@@ -2,9 +2,12 @@
 
 use super::batch::{BATCH, Batch, Envelope, HEADROOM};
 use arrayvec::ArrayVec;
+use nix::errno::Errno;
 use nix::sys::socket::{
-    LinkAddr, MsgFlags, MultiHeaders, SockaddrIn, SockaddrLike, recvmmsg, sendmmsg, sendto,
+    ControlMessageOwned, LinkAddr, MsgFlags, MultiHeaders, SockaddrIn, SockaddrLike, recvmmsg, recvmsg,
+    sendmmsg, sendto,
 };
+use nix::{cmsg_space, libc};
 use std::array;
 use std::cell::RefCell;
 use std::io::{IoSlice, IoSliceMut};
@@ -68,6 +71,24 @@ fn receive_into<const N: usize, S: SockaddrLike + Copy>(
     let came = recvmmsg(fd, headers, slices, MsgFlags::MSG_DONTWAIT, None)?;
     envelopes.extend(came.map(|message| envelope(message.address, message.bytes)));
     Ok(envelopes.len() - before)
+}
+
+/// Takes what the network said of datagrams that a socket has sent (`IP_RECVERR`): to whom each went, and why it did not arrive.
+pub(super) fn take_errors(fd: RawFd, mut tell: impl FnMut(SocketAddrV4, Errno)) {
+    let mut space = cmsg_space!(libc::sock_extended_err, libc::sockaddr_in);
+    // The datagram comes with it; nobody wants it.
+    let mut payload = [0; 1];
+    loop {
+        let mut slices = [IoSliceMut::new(&mut payload)];
+        let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
+        let Ok(message) = recvmsg::<SockaddrIn>(fd, &mut slices, Some(&mut space), flags) else { return };
+        let (Some(to), Ok(controls)) = (message.address, message.cmsgs()) else { continue };
+        for control in controls {
+            if let ControlMessageOwned::Ipv4RecvErr(error, _) = control {
+                tell(to.into(), Errno::from_raw(error.ee_errno as i32));
+            }
+        }
+    }
 }
 
 /// Sends as many as the kernel takes, at least one unless there are none; how many. `connected` sockets know where to.

@@ -37,8 +37,8 @@ struct Port {
 
 /// UDP sockets, one per port.
 ///
-/// With a peer they are connected to it: what others send is not seen, and what the network says about the peer comes back by
-/// [`Transport::undeliverable`]. Without one they hear everybody.
+/// With a peer they are connected to it: what others send is not seen. Without one they hear everybody. What the network says about those
+/// who were sent something comes back by [`Transport::undeliverable`].
 pub struct Udp {
     poller: Arc<Poller>,
     /// Sorted by number; the poller knows each by its place here.
@@ -101,11 +101,30 @@ impl Udp {
     fn receive_at(&mut self, place: usize, most: usize, batch: &mut Batch) -> Result<(), Error> {
         let Port { number, fd, .. } = self.ports[place];
         let Err(error) = mmsg::receive(fd, number, most, batch) else { return Ok(()) };
-        let about = Fate::of(error, || format!("receive at UDP port {number}"))?;
-        if let (Fate::Undeliverable(why), Some(peer)) = (about, self.peer) {
-            remember(&mut self.undeliverable, SocketAddrV4::new(peer, number), why);
+        let fate = Fate::of(error, || format!("receive at UDP port {number}"))?;
+        match self.peer {
+            Some(peer) => self.remember(SocketAddrV4::new(peer, number), &fate),
+            None if error != Errno::EAGAIN => self.take_errors(fd),
+            None => {}
         }
         Ok(())
+    }
+
+    /// What became of datagrams that a socket without a peer has sent.
+    fn take_errors(&mut self, fd: RawFd) {
+        mmsg::take_errors(fd, |to, error| {
+            if let Ok(fate) = Fate::of(error, String::new) {
+                self.remember(to, &fate);
+            }
+        });
+    }
+
+    fn remember(&mut self, to: SocketAddrV4, fate: &Fate) {
+        if let Fate::Undeliverable(why) = *fate
+            && self.undeliverable.len() < REMEMBERED
+        {
+            self.undeliverable.push_back((to, why));
+        }
     }
 
     /// Sends datagrams that leave by one port.
@@ -122,9 +141,12 @@ impl Udp {
                 Ok(sent) => (rest, tried) = (&rest[sent..], false),
                 Err(Errno::EINTR) => {}
                 Err(error) => {
-                    let about = Fate::of(error, || format!("send from UDP port {port} to {}", first.peer))?;
-                    if let Fate::Undeliverable(why) = about {
-                        remember(&mut self.undeliverable, first.peer, why);
+                    let fate = Fate::of(error, || format!("send from UDP port {port} to {}", first.peer))?;
+                    if self.peer.is_some() || tried {
+                        self.remember(first.peer, &fate);
+                    }
+                    if self.peer.is_none() {
+                        self.take_errors(fd);
                     }
                     if tried {
                         self.unsent += 1;
@@ -231,10 +253,14 @@ fn open_socket(local: Ipv4Addr, number: u16, peer: Option<Ipv4Addr>) -> Result<S
     if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER).is_err() {
         let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
     }
-    if let Some(peer) = peer {
-        let to = SocketAddrV4::new(peer, number);
-        let connected = socket.connect(&to.into());
-        connected.map_err(|source| Error::io(format!("reach {peer} from {local}"), source))?;
+    match peer {
+        Some(peer) => {
+            let to = SocketAddrV4::new(peer, number);
+            let connected = socket.connect(&to.into());
+            connected.map_err(|source| Error::io(format!("reach {peer} from {local}"), source))?;
+        }
+        None => setsockopt(&socket, sockopt::Ipv4RecvErr, &true)
+            .map_err(|source| Error::io(format!("hear of errors at UDP port {number}"), source))?,
     }
     Ok(socket)
 }
@@ -264,12 +290,6 @@ impl Fate {
             // Said by the network, in one of the many ways in which ICMP has it, or by a firewall.
             _ => Ok(Self::Undeliverable(Undeliverable::HostUnreachable)),
         }
-    }
-}
-
-fn remember(list: &mut VecDeque<(SocketAddrV4, Undeliverable)>, to: SocketAddrV4, why: Undeliverable) {
-    if list.len() < REMEMBERED {
-        list.push_back((to, why));
     }
 }
 
@@ -322,6 +342,29 @@ mod tests {
             batch.datagrams().any(|datagram| datagram.payload == b"heard")
         });
         assert!(heard, "within four batches");
+    }
+
+    /// Without a connection the kernel says so only if asked, and not to whom the datagram went.
+    #[test]
+    fn whoever_does_not_listen_is_named() {
+        let (local, absent, present) = (address(3), address(4), address(5));
+        let mut udp = Udp::open(local, [0x3000, 0x3001], None).unwrap();
+        let hears = UdpSocket::bind((present, 0x3001)).unwrap();
+        let mut batch = Batch::default();
+        for (to, port) in [(absent, 0x3000), (present, 0x3001), (absent, 0x3001)] {
+            batch.push_with(|_| Some(Outgoing::same_port(to, port, 1)));
+        }
+        udp.send(&mut batch).unwrap();
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        let mut told = Vec::new();
+        while told.len() < 2 && std::time::Instant::now() < until {
+            udp.receive(None, &mut batch).unwrap();
+            told.extend(std::iter::from_fn(|| udp.undeliverable()));
+        }
+        told.sort_by_key(|(to, _)| to.port());
+        let refused = |port| (SocketAddrV4::new(absent, port), Undeliverable::PortRefused);
+        assert_eq!(told, [refused(0x3000), refused(0x3001)]);
+        assert_eq!((hears.recv(&mut [0; 8]).unwrap(), udp.unsent()), (1, 0));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! DMA over UDP on the loopback interface, and what goes wrong there.
 
 mod context;
+mod flood;
 mod memory;
 mod namespaces;
 mod packet;

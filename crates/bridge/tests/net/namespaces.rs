@@ -25,6 +25,10 @@ impl Cable {
         for (made, name) in names.iter().enumerate() {
             if !ip(&format!("netns add {name}")) {
                 remove(&names[..made]);
+                assert!(
+                    std::env::var_os("TLPLAB_NEEDS_ROOT").is_none_or(|needs| needs.is_empty()),
+                    "network namespaces cannot be made here (they need root and `ip`), and TLPLAB_NEEDS_ROOT is set"
+                );
                 eprintln!("skipped: network namespaces cannot be made here (they need root and `ip`)");
                 return None;
             }

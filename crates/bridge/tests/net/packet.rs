@@ -3,7 +3,7 @@
 use crate::memory::{BASE, Served, content};
 use crate::namespaces::{Cable, ENDS, INTERFACES};
 use std::net::{Ipv4Addr, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tlplab_bridge::net::{Batch, Context, Error, Failure, Kind, Network, Transport, Wait};
 use tlplab_device::DmaError;
 use tlplab_nettlp::{EndpointConfig, Outgoing};
@@ -115,9 +115,11 @@ fn only_whole_datagrams_to_its_ports_come() {
     sender.send_to(b"", (here, 0x3003)).unwrap();
     sender.send_to(b"first", (here, 0x3003)).unwrap();
     sender.send_to(b"last", (here, 0x3014)).unwrap();
-    std::thread::sleep(Duration::from_millis(20));
     let mut batch = Batch::default();
-    packet.receive(None, &mut batch).unwrap();
+    let until = Instant::now() + Duration::from_secs(10);
+    while !batch.datagrams().any(|datagram| datagram.payload == b"last") && Instant::now() < until {
+        packet.receive(None, &mut batch).unwrap();
+    }
     let came: Vec<_> = batch.datagrams().map(|d| (*d.from.ip(), d.from.port(), d.port, d.payload)).collect();
     let from = |port, payload| (there, 0x3003, port, payload);
     assert_eq!(came, [from(0x3003, &b""[..]), from(0x3003, b"first"), from(0x3014, b"last")]);

@@ -2,18 +2,25 @@
 
 use crate::memory::{BASE, SIZE, Served};
 use std::net::Ipv4Addr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tlplab_bridge::net::perf::{Direction, Pattern, Perf, PerfConfig, Region};
 use tlplab_bridge::net::{Kind, Network, Wait};
 use tlplab_nettlp::EndpointConfig;
 use tlplab_units::Bdf;
 
+/// An address of one test of this process.
+fn address(test: u8, end: u8) -> Ipv4Addr {
+    let id = std::process::id();
+    Ipv4Addr::new(127, 128 + (id >> 8 & 31) as u8, id as u8, 4 * test + end)
+}
+
 fn config(test: u8) -> PerfConfig {
-    let [device, adapter] = [1, 2].map(|end| Ipv4Addr::new(127, 2, test, end));
+    let [device, adapter] = [1, 2].map(|end| address(test, end));
     PerfConfig {
         network: Network { kind: Kind::Udp, local: device, interface: None },
+        // Longer than a busy machine lets a thread wait: what is lost here is not lost by time.
         endpoint: EndpointConfig {
-            completion_timeout: tlplab_units::Duration::from_ms(5000),
+            completion_timeout: tlplab_units::Duration::from_ms(10_000),
             ..EndpointConfig::new(adapter, Bdf(0x1b00))
         },
         lanes: 2,
@@ -48,12 +55,7 @@ fn what_is_read_is_what_was_written() {
         assert!(report.errors().is_empty() && !report.interrupted);
         let latency = report.latency();
         assert_eq!(latency.len(), 1000);
-        assert!(
-            latency.min() > 100 && latency.max() < 1_000_000_000,
-            "{} to {} ns",
-            latency.min(),
-            latency.max()
-        );
+        assert!(latency.min() > 100 && u128::from(latency.max()) <= report.elapsed.as_nanos());
         assert!(
             report.cpu() > Duration::ZERO && report.cpu() < 2 * report.elapsed + Duration::from_millis(20)
         );
@@ -66,7 +68,7 @@ fn wrong_data_are_seen() {
     let config = PerfConfig { lanes: 1, count: None, pattern: Pattern::Fix, ..config(3) };
     let _memory = served(&config);
     let other = PerfConfig {
-        network: Network { local: Ipv4Addr::new(127, 2, 3, 3), ..config.network.clone() },
+        network: Network { local: address(3, 3), ..config.network.clone() },
         direction: Direction::Write,
         count: Some(1),
         verify: false,
@@ -103,9 +105,8 @@ fn time_interval_and_stop_are_kept() {
     };
     let report = Perf::new(timed).unwrap().run().unwrap();
     assert!((1..=20).contains(&report.operations()), "{} in 200 ms, one each 10 ms", report.operations());
-    assert!(report.elapsed < Duration::from_secs(2), "{:?}", report.elapsed);
+    assert!(!report.interrupted, "it ended by itself");
     let endless = Perf::new(base).unwrap();
-    let begin = Instant::now();
     let report = std::thread::scope(|scope| {
         let running = scope.spawn(|| endless.run().unwrap());
         std::thread::sleep(Duration::from_millis(100));
@@ -113,7 +114,6 @@ fn time_interval_and_stop_are_kept() {
         running.join().unwrap()
     });
     assert!(report.interrupted && report.operations() > 0);
-    assert!(begin.elapsed() < Duration::from_secs(5));
 }
 
 #[test]
