@@ -72,10 +72,12 @@ def dma_read(address: int, size: int, output: str | None, tags: tuple[int, int],
 @click.option("-p", "--text", metavar="TEXT", help="Write this text.")
 @click.option("--hex", "digits", metavar="DIGITS", help="Write these bytes, as in 'de ad be ef'.")
 @click.option("-i", "--input", "source", metavar="FILE|-", help="Write what FILE holds.")
+@click.option("--no-flush", is_flag=True, help="Do not wait until the data are in memory, or whether anybody is there.")
 @click.option(
-    "--no-flush", is_flag=True, help="Do not wait until the data are in memory, or whether anybody is there."
+    "--verify",
+    is_flag=True,
+    help="Read back what was written, and compare: a write that the network loses is not noticed otherwise.",
 )
-@click.option("--verify", is_flag=True, help="Read back what was written, and compare: a write that the network loses is not noticed otherwise.")
 @TAG
 @end_options
 def dma_write(
@@ -138,7 +140,9 @@ def compare(found: bytes, written: bytes, address: int) -> None:
     """Raises RunError, with the first place, if memory does not hold what was written."""
     wrong = [at for at, (a, b) in enumerate(zip(found, written, strict=True)) if a != b]
     if wrong:
-        raise RunError(f"{len(wrong)} of {len(written)} bytes are not what was written, the first at {address + wrong[0]:#x}")
+        raise RunError(
+            f"{len(wrong)} of {len(written)} bytes are not what was written, the first at {address + wrong[0]:#x}"
+        )
 
 
 def rows(address: int, data: bytes) -> list[str]:
