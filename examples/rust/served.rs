@@ -5,7 +5,7 @@ use std::error::Error;
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use tlplab_bridge::net::{Place, Serving, Station};
+use tlplab_bridge::net::{Serving, Station};
 use tlplab_device::{BarSpec, Context, Device, Event, Identity, Payload};
 
 /// Offsets of the registers in BAR 0. A write of a length to `GO` fills.
@@ -50,12 +50,11 @@ fn number(data: &Payload) -> u64 {
 
 /// Serves it between these addresses until `end`.
 fn serve(local: Ipv4Addr, adapter: Ipv4Addr, end: Instant) -> Result<(), Box<dyn Error>> {
-    let (station, device) = (Station::between(local, adapter), Filler::default());
-    let place = Place::find(&station, &device.layout())?;
+    let station = Station::between(local, adapter);
+    let (place, mut serving) = Serving::start(&station, vec![Filler::default()], None)?;
     for (bar, window) in place.bars.bars() {
         println!("BAR {bar} at {:#x}, {} B", window.base, window.size);
     }
-    let mut serving = Serving::start(&station, &place, vec![device], None)?;
     serving.watch(end)?;
     Ok(serving.end()?)
 }

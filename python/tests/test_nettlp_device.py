@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -201,3 +202,49 @@ def test_places_that_cannot_be() -> None:
     ):
         with pytest.raises(ValueError, match=said):
             tl.serve(Answerer(), place)
+
+
+class Curious(Answerer):
+    """Looks at its own server while it runs."""
+
+    server: _core.Server
+    seen = -1
+
+    class regs(tl.Bar, size="4KiB"):
+        look = tl.Reg32(0x00)
+
+    @regs.look.on_write
+    def on_look(self, cx: tl.Context, n: int) -> None:
+        self.seen = dict(self.server.counters())["host_writes"]
+
+
+def test_a_server_can_be_asked_while_it_runs(lab: Lab) -> None:
+    """By another thread, and by the device itself; and ended by another thread. Nobody waits for each other."""
+    device = Curious()
+    server = device.server = _core.Server.python(tl.NetTLP(lab.device, lab.adapter).site(), tl.loader.carry(device))
+    runs = threading.Thread(target=lambda: server.run(20), daemon=True)
+    runs.start()
+    lab.dma().write(WINDOW, bytes(4))
+    until = time.monotonic() + 10
+    while device.seen < 0 and time.monotonic() < until:
+        assert dict(server.counters())["host_writes"] <= 1
+        time.sleep(0.01)
+    server.end()
+    runs.join(5)
+    assert not runs.is_alive()
+    assert device.seen >= 0
+    assert dict(server.counters())["host_writes"] == 1
+
+
+def test_a_table_in_a_window_of_any_size() -> None:
+    """The table lies at the end of the window; a device that takes the window for 256 MiB looks for it elsewhere."""
+    lab = Lab()
+    window = ["--window", "1MiB", "--msix-table", "bar4"]
+    with running("adapter", "-l", lab.adapter, "--peer", lab.device, "--peer", lab.other, *window):
+        server = _core.Server.python(tl.NetTLP(lab.device, lab.adapter).site(), tl.loader.carry(Answerer()))
+        server.run(0.3)
+        lab.dma().write(WINDOW + 0x10, (4).to_bytes(4, "little"))
+        server.run(0.5)
+        counters = dict(server.counters())
+        assert (counters["interrupts"], counters["dropped_interrupts"]) == (1, 0)
+        server.end()

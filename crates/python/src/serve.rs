@@ -13,8 +13,8 @@ use tlplab_bridge::net::{
 use tlplab_nettlp::{DevicePort, EndpointConfig};
 use tlplab_units::{Bdf, Duration};
 
-/// How often a device in Python looks for Ctrl-C.
-const GLANCE: Wall = Wall::from_millis(100);
+/// How often those who wait look up.
+const GLANCE: Wall = Wall::from_millis(50);
 
 /// Where a device is served: an object of Python with these attributes (`tlplab.nettlp.serve.Site`).
 #[derive(FromPyObject)]
@@ -82,9 +82,13 @@ pub(crate) struct Server {
     state: Mutex<State>,
 }
 
+/// Nobody waits for anything while the state is locked, neither for Python nor for a thread.
 enum State {
     Threads(Serving),
+    /// A device in Python that nobody runs.
     Here(Box<Here>),
+    /// One that runs; what it has done.
+    Runs(Done),
     Ended(Vec<Done>),
 }
 
@@ -112,8 +116,9 @@ impl Server {
         let station = site.station()?;
         let layout = tlplab_device::Device::layout(&identity::of(party.bind(py))?);
         let opened = py.detach(|| {
+            let transport = station.open(0, 1)?;
             let place = Place::find(&station, &layout)?;
-            let (mut port, transport) = station.lane(&place, 0, 1)?;
+            let mut port = station.port(&place, 0, 1);
             port.start();
             Ok((place, Loop::new(port, transport)))
         });
@@ -143,39 +148,54 @@ impl Server {
 
     /// Goes on for so long, or until it cannot.
     fn run(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
-        let until = Instant::now() + Wall::from_secs_f64(seconds);
-        match &mut *self.state() {
-            State::Here(here) => here.run(py, until),
-            State::Threads(serving) => {
-                let ended = py.detach(|| serving.watch(until));
-                ended.map_err(|e| failed(py, &e))
+        let wall = Wall::try_from_secs_f64(seconds).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        let until = Instant::now() + wall;
+        match self.take() {
+            Some(mut here) => {
+                let ran = here.run(py, until, |done| self.is_wanted(done));
+                let mut state = self.state();
+                if let State::Runs(_) = *state {
+                    *state = State::Here(here);
+                }
+                ran
             }
-            State::Ended(_) => Ok(()),
+            None => {
+                if py.detach(|| self.watch(until)) {
+                    self.end(py)
+                } else {
+                    Ok(())
+                }
+            }
         }
     }
 
     /// What was done so far: name and number of each counter.
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        Done::rows(&match &*self.state() {
-            State::Threads(serving) => serving.done(),
-            State::Here(here) => vec![Done::of(&here.serve.engine)],
-            State::Ended(done) => done.clone(),
-        })
+        Done::rows(&self.state().done())
     }
 
     /// Ends it; its counters stay.
     fn end(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.state();
-        let (done, ended) = match &mut *state {
-            State::Threads(serving) => {
-                let ended = py.detach(|| serving.end());
-                (serving.done(), ended)
-            }
-            State::Here(here) => (vec![Done::of(&here.serve.engine)], Ok(())),
-            State::Ended(_) => return Ok(()),
-        };
-        *state = State::Ended(done);
-        ended.map_err(|e| failed(py, &e))
+        let ended = State::Ended(state.done());
+        let before = std::mem::replace(&mut *state, ended);
+        drop(state);
+        let State::Threads(mut serving) = before else { return Ok(()) };
+        let end = py.detach(|| serving.end());
+        // What was done while it ended counts, too.
+        *self.state() = State::Ended(serving.done());
+        end.map_err(|e| failed(py, &e))
+    }
+}
+
+impl State {
+    fn done(&self) -> Vec<Done> {
+        match self {
+            Self::Threads(serving) => serving.done(),
+            Self::Here(here) => vec![Done::of(&here.serve.engine)],
+            Self::Runs(done) => vec![*done],
+            Self::Ended(done) => done.clone(),
+        }
     }
 }
 
@@ -183,13 +203,54 @@ impl Server {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The device in Python, if it is here, to be run.
+    fn take(&self) -> Option<Box<Here>> {
+        let mut state = self.state();
+        let State::Here(here) = &*state else { return None };
+        let runs = State::Runs(Done::of(&here.serve.engine));
+        match std::mem::replace(&mut *state, runs) {
+            State::Here(here) => Some(here),
+            _ => None,
+        }
+    }
+
+    /// The device that runs has done this; shall it go on?
+    fn is_wanted(&self, done: Done) -> bool {
+        let mut state = self.state();
+        let goes_on = matches!(*state, State::Runs(_));
+        if goes_on {
+            *state = State::Runs(done);
+        }
+        goes_on
+    }
+
+    /// Waits until then; true if a thread has ended by itself before.
+    fn watch(&self, until: Instant) -> bool {
+        loop {
+            match &*self.state() {
+                State::Threads(serving) if serving.has_ended() => return true,
+                State::Threads(_) | State::Runs(_) => {}
+                State::Here(_) | State::Ended(_) => return false,
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            std::thread::sleep(left.min(GLANCE));
+        }
+    }
 }
 
 impl Here {
-    fn run(&mut self, py: Python<'_>, until: Instant) -> PyResult<()> {
+    /// Until then, or until what it has done is not `wanted` any more.
+    fn run(&mut self, py: Python<'_>, until: Instant, wanted: impl Fn(Done) -> bool) -> PyResult<()> {
         let mut ready = Ready::default();
         loop {
             self.tell(py)?;
+            if !wanted(Done::of(&self.serve.engine)) {
+                return Ok(());
+            }
             py.check_signals()?;
             let now = Instant::now();
             if now >= until {

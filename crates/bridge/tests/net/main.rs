@@ -8,3 +8,4 @@ mod packet;
 mod perf;
 mod proxy;
 mod served;
+mod station;

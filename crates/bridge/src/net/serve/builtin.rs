@@ -3,8 +3,7 @@
 use super::{Place, Psmem, Serving, Station};
 use crate::net::{Error, Tap};
 use tlplab_device::{
-    Cable, CablePort, Device, Dma, Memory, Ring, RingConfig, SimpleNic, SimpleNicConfig, Storage,
-    StorageConfig,
+    Cable, CablePort, Dma, Memory, Ring, RingConfig, SimpleNic, SimpleNicConfig, Storage, StorageConfig,
 };
 use tlplab_units::Duration;
 
@@ -51,31 +50,21 @@ impl Builtin {
                 if let Some((count, bytes)) = frames {
                     memory.fill_with_frames(*count, *bytes);
                 }
-                begin(station, vec![memory; (*lanes).into()], None)
+                Serving::start(station, vec![memory; (*lanes).into()], None)
             }
             Self::Nic { tap: Some(name), mtu } => {
                 let tap = Tap::open(name)?;
                 let config = SimpleNicConfig { mtu: *mtu, ..SimpleNicConfig::default() };
-                begin(station, vec![SimpleNic::new(config, tap.frames().clone())], Some(tap))
+                Serving::start(station, vec![SimpleNic::new(config, tap.frames().clone())], Some(tap))
             }
             Self::Nic { tap: None, mtu } => {
                 let config = SimpleNicConfig { mtu: *mtu, ..SimpleNicConfig::default() };
-                begin(station, vec![SimpleNic::new(config, CablePort::new(Cable::LoopBack))], None)
+                Serving::start(station, vec![SimpleNic::new(config, CablePort::new(Cable::LoopBack))], None)
             }
-            Self::Memory(bytes) => begin(station, vec![Memory::new(*bytes)], None),
-            Self::Copier => begin(station, vec![Dma::new()], None),
-            Self::Ring => begin(station, vec![Ring::new(RingConfig::default())], None),
-            Self::Storage => begin(station, vec![Storage::new(StorageConfig::default())], None),
+            Self::Memory(bytes) => Serving::start(station, vec![Memory::new(*bytes)], None),
+            Self::Copier => Serving::start(station, vec![Dma::new()], None),
+            Self::Ring => Serving::start(station, vec![Ring::new(RingConfig::default())], None),
+            Self::Storage => Serving::start(station, vec![Storage::new(StorageConfig::default())], None),
         }
     }
-}
-
-fn begin<D: Device + 'static>(
-    station: &Station,
-    lanes: Vec<D>,
-    tap: Option<Tap>,
-) -> Result<(Place, Serving), Error> {
-    let place = Place::find(station, &lanes[0].layout())?;
-    let serving = Serving::start(station, &place, lanes, tap)?;
-    Ok((place, serving))
 }

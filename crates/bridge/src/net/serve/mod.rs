@@ -65,40 +65,45 @@ impl Station {
         }
     }
 
-    /// The share of lane `lane` of `lanes`: a port of the contract and what carries it.
+    /// Opens the ports of lane `lane` of `lanes`. Before the adapter is asked anything: what it says to a device that it hears of for the
+    /// first time must find them open.
     ///
     /// # Errors
     /// The transport's.
-    pub fn lane(
-        &self,
-        place: &Place,
-        lane: u8,
-        lanes: u8,
-    ) -> Result<(DevicePort, Box<dyn Transport>), Error> {
-        let config = EndpointConfig { requester: place.id, ..self.endpoint.lane(lane, lanes) };
-        let transport = self.network.open(&config)?;
-        Ok((DevicePort::new(config, place.bars.clone(), place.vectors.clone()), transport))
+    pub fn open(&self, lane: u8, lanes: u8) -> Result<Box<dyn Transport>, Error> {
+        self.network.open(&self.endpoint.lane(lane, lanes))
     }
 
-    /// Asks again for interrupts that were nowhere, if some were lost since `lost`.
+    /// A port of the contract for that lane.
+    pub fn port(&self, place: &Place, lane: u8, lanes: u8) -> DevicePort {
+        let config = EndpointConfig { requester: place.id, ..self.endpoint.lane(lane, lanes) };
+        DevicePort::new(config, place.bars.clone(), place.vectors.clone())
+    }
+
+    /// Asks again for interrupts that were nowhere, if more were lost. It does not wait: a thread asks, and a later call has the answer.
     pub fn refresh(&self, port: &mut DevicePort, lost: &mut Lost) {
+        if let Some(question) = lost.question.take_if(|question| question.is_finished())
+            && let Ok(Ok(vectors)) = question.join()
+        {
+            port.set_vectors(vectors);
+        }
         let dropped = port.dropped_interrupts();
         let due = lost.asked.is_none_or(|asked| asked.elapsed() >= AGAIN);
-        if dropped > lost.interrupts && due && self.window.is_none() {
-            *lost = Lost { interrupts: dropped, asked: Some(Instant::now()) };
+        if dropped > lost.interrupts && due && lost.question.is_none() && self.window.is_none() {
+            let host = self.host;
             // An adapter that does not answer now is asked again when the next one is lost.
-            if let Ok(vectors @ Vectors::Given(_)) = place::given(self.host) {
-                port.set_vectors(vectors);
-            }
+            let question = Builder::new().name("question".into()).spawn(move || place::given(host)).ok();
+            *lost = Lost { interrupts: dropped, asked: Some(Instant::now()), question };
         }
     }
 }
 
-/// Interrupts that went nowhere, and when the adapter was last asked where they should go.
-#[derive(Clone, Copy, Debug, Default)]
+/// Interrupts that went nowhere, when the adapter was last asked where they should go, and the question under way.
+#[derive(Debug, Default)]
 pub struct Lost {
     interrupts: u64,
     asked: Option<Instant>,
+    question: Option<JoinHandle<Result<Vectors, Error>>>,
 }
 
 /// What a lane has done so far.
@@ -143,34 +148,34 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Serves a device: each of `lanes`, which act as one, has a thread and its share of the ports. A TAP interface is plugged into
-    /// the first; its [`Frames`](tlplab_device::Frames) are the device's.
+    /// Finds the place of a device and serves it there: each of `lanes`, which act as one, has a thread and its share of the ports. A TAP
+    /// interface is plugged into the first; its [`Frames`](tlplab_device::Frames) are the device's.
     ///
     /// # Errors
-    /// A transport cannot be opened.
+    /// A transport cannot be opened, or there is no place.
+    ///
+    /// # Panics
+    /// Without lanes, or with more than 16.
     pub fn start<D: Device + 'static>(
         station: &Station,
-        place: &Place,
         lanes: Vec<D>,
-        tap: Option<Tap>,
-    ) -> Result<Self, Error> {
+        mut tap: Option<Tap>,
+    ) -> Result<(Place, Self), Error> {
         let count = lanes.len() as u8;
+        let transports = (0..count).map(|lane| station.open(lane, count)).collect::<Result<Vec<_>, _>>()?;
+        let place = Place::find(station, &lanes[0].layout())?;
         let done: Arc<[Mutex<Done>]> = lanes.iter().map(|_| Mutex::default()).collect();
-        let ports = (0..count).map(|lane| station.lane(place, lane, count)).collect::<Result<Vec<_>, _>>()?;
         let mut serving = Self { stop: Stop::default(), threads: Vec::new(), done: Arc::clone(&done) };
-        let mut tap = tap;
-        for (number, (device, (port, transport))) in lanes.into_iter().zip(ports).enumerate() {
-            let lane = Lane {
-                station: station.clone(),
-                serve: Loop::new(DeviceServer::new(device, port), transport),
-                tap: tap.take(),
-            };
+        for (number, (device, transport)) in (0..count).zip(lanes.into_iter().zip(transports)) {
+            let server = DeviceServer::new(device, station.port(&place, number, count));
+            let lane =
+                Lane { station: station.clone(), serve: Loop::new(server, transport), tap: tap.take() };
             let (stop, done) = (serving.stop.clone(), Arc::clone(&done));
             let thread = Builder::new().name(format!("lane {number}"));
-            let started = thread.spawn(move || lane.run(&stop, &done[number]));
+            let started = thread.spawn(move || lane.run(&stop, &done[usize::from(number)]));
             serving.threads.push(started.map_err(|source| Error::io("start a thread", source))?);
         }
-        Ok(serving)
+        Ok((place, serving))
     }
 
     /// What each lane has done.
@@ -178,21 +183,24 @@ impl Serving {
         self.done.iter().map(|done| *done.lock().unwrap_or_else(PoisonError::into_inner)).collect()
     }
 
+    /// Has a lane ended by itself? Then [`end`](Self::end) says why.
+    pub fn has_ended(&self) -> bool {
+        self.threads.iter().any(JoinHandle::is_finished)
+    }
+
     /// Waits until then, or until a lane ends by itself.
     ///
     /// # Errors
     /// Why a lane has ended.
     pub fn watch(&mut self, until: Instant) -> Result<(), Error> {
-        loop {
-            if self.threads.iter().any(JoinHandle::is_finished) {
-                return self.end();
-            }
+        while !self.has_ended() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(());
             }
             sleep(left.min(GLANCE));
         }
+        self.end()
     }
 
     /// Ends all lanes.

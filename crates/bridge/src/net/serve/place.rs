@@ -7,8 +7,10 @@ use tlplab_nettlp::endpoint::Window;
 use tlplab_nettlp::server::{BarMap, Vectors};
 use tlplab_units::Bdf;
 
-/// Bytes of the card's window, BAR4.
+/// Bytes of the card's window, BAR4, where nothing tells: those of the published card.
 const WINDOW: u64 = 256 << 20;
+/// Bytes that the MSI-X table takes of it, if it is there.
+const TABLE: u64 = 4096;
 const MSI_X: u8 = 0x11;
 
 /// A function of the adapter's host that a device stands behind.
@@ -46,12 +48,15 @@ impl Place {
             return Ok(Self { id, ids, bars, vectors });
         }
         let base = window.map_or_else(|| host.bar4_base(), Ok)?;
-        let window = Window { base, size: WINDOW };
-        let bars = packed(layout, window)?;
-        if ids.is_some() && table_bar(apis)? == Some(4) {
-            return Ok(Self { id, ids, bars: bars.with_table(window), vectors: Vectors::in_window() });
+        if ids.is_some()
+            && let Some((4, table)) = table_place(apis)?
+        {
+            // The table is at the window's end, wherever that is.
+            let window = Window { base, size: u64::from(table) + TABLE };
+            let bars = packed(layout, window)?.with_table(window);
+            return Ok(Self { id, ids, bars, vectors: Vectors::in_window() });
         }
-        Ok(Self { id, ids, bars, vectors })
+        Ok(Self { id, ids, bars: packed(layout, Window { base, size: WINDOW })?, vectors })
     }
 }
 
@@ -104,8 +109,8 @@ fn bases(apis: Apis, layout: &Layout) -> Result<[Option<u64>; 6], Error> {
     Ok(bases)
 }
 
-/// The BAR with the MSI-X table, as the function's capability says.
-fn table_bar(apis: Apis) -> Result<Option<u8>, Error> {
+/// The BAR with the MSI-X table, and where in it, as the function's capability says.
+fn table_place(apis: Apis) -> Result<Option<(u8, u32)>, Error> {
     let mut at = apis.config_read(0x34)? as u16 & 0xFC;
     // A chain of 48 capabilities would fill the space.
     for _ in 0..48 {
@@ -114,7 +119,8 @@ fn table_bar(apis: Apis) -> Result<Option<u8>, Error> {
         }
         let head = apis.config_read(at)?;
         if head as u8 == MSI_X {
-            return Ok(Some(apis.config_read(at + 4)? as u8 & 7));
+            let place = apis.config_read(at + 4)?;
+            return Ok(Some((place as u8 & 7, place & !7)));
         }
         at = (head >> 8) as u16 & 0xFC;
     }
