@@ -376,6 +376,49 @@ fn a_device_may_hold_the_table_itself() {
     assert!(scene.send(FIRST, 0x5001, &[0x3C, 0, 0, 0, 0, 0]).len() == 1, "once");
 }
 
+/// A read that was given up: whichever of its completions comes late, another may be later still, and its tag rests. Naive: the last one
+/// ends the rest, and what comes after it fits the next read with that tag.
+#[test]
+fn a_tag_of_the_host_rests_whatever_comes() {
+    let mut scene = Scene::new();
+    let read = |scene: &mut Scene| scene.adapter.host_mut().access(0, 4, 0, MmioAccess::Read(256));
+    read(&mut scene);
+    let request = header(&scene.sent()[0])[1];
+    let tag = request >> 8 & 0xFF;
+    scene.now = Time::ZERO + Duration::from_ms(51);
+    scene.adapter.handle_timeout(scene.now);
+    scene.tlp(FIRST, &[0x4A00_0020, 0x1B00_0080, request & 0xFFFF_FF00], &[0; 128]);
+    assert_eq!(scene.counters(0).unexpected, 1);
+    for _ in 0..256 {
+        read(&mut scene);
+    }
+    let tags: Vec<u32> = headers(&scene.sent()).iter().map(|words| words[1] >> 8 & 0xFF).collect();
+    assert!(tags.len() == 255 && !tags.contains(&tag), "{}: {tags:?}", tags.len());
+}
+
+/// What comes twice, and what does not come, is counted, also where a device has several lanes and the copy is much later.
+#[test]
+fn numbers_of_a_device_are_watched() {
+    let mut scene = Scene::new();
+    let mut datagram = datagram(&[0x0000_0001, 0x1B00_070F, 0x1000], &[]);
+    let mut send = |tag: u32, number: u16| {
+        datagram[..2].copy_from_slice(&number.to_be_bytes());
+        datagram[5] = 1;
+        datagram[12] = tag as u8;
+        scene.send(FIRST, 0x3000 + tag as u16, &datagram).len()
+    };
+    for number in (1..3000).filter(|number| number % 100 != 50) {
+        assert_eq!(send(7, number), 1);
+    }
+    assert_eq!(send(7, 1), 0, "a copy");
+    assert_eq!(send(8, 1), 1, "the first of another lane");
+    assert_eq!((send(7, 2999), send(8, 1)), (0, 0), "copies, both");
+    let rows = scene.counters(0).rows();
+    let row = |wanted| rows.iter().find(|(name, _)| *name == wanted).map(|(_, count)| *count);
+    // The other lane's number hides one of thirty.
+    assert_eq!((row("duplicates"), row("lost")), (Some(3), Some(29)));
+}
+
 /// The origin of time moves, and nobody notices: what waits still waits as long.
 #[test]
 fn time_may_begin_again() {

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::time::Duration;
 use tlplab_bridge::net::perf::{self, Direction, LaneResult, Pattern, PerfConfig, Region};
+use tlplab_nettlp::endpoint::Counters;
 
 /// What is measured: an object of Python with these attributes (`tlplab.nettlp.perf.Plan`).
 #[derive(FromPyObject)]
@@ -26,6 +27,7 @@ struct Plan {
 }
 
 /// A measurement; `run` may be called once.
+use tlplab_nettlp::endpoint::Counters;
 #[pyclass(frozen)]
 pub(crate) struct Perf {
     perf: perf::Perf,
@@ -108,6 +110,9 @@ impl Perf {
         all.set_item("histogram_ns", steps.collect::<Vec<_>>())?;
         let lanes = report.lanes.iter().map(|lane| describe(py, lane)).collect::<PyResult<Vec<_>>>()?;
         all.set_item("lanes", PyList::new(py, lanes)?)?;
+        let mut counters = Counters::default();
+        report.lanes.iter().for_each(|lane| counters.add(&lane.counters));
+        all.set_item("lost", counters.lost())?;
         Ok(all)
     }
 }
@@ -121,7 +126,8 @@ fn describe<'py>(py: Python<'py>, lane: &LaneResult) -> PyResult<Bound<'py, PyDi
     item.set_item("p50_ns", lane.latency.value_at_quantile(0.5))?;
     item.set_item("p99_ns", lane.latency.value_at_quantile(0.99))?;
     let counters = PyDict::new(py);
-    for (name, value) in lane.counters.rows() {
+    // What one lane misses the others may have had.
+    for (name, value) in lane.counters.rows().into_iter().filter(|(name, _)| *name != "lost") {
         counters.set_item(name, value)?;
     }
     item.set_item("counters", counters)?;

@@ -43,6 +43,8 @@ BAR_MEANS = {0: "registers", 2: "MSI-X table", 4: "device"}
 TRAFFIC = ("reads", "bytes_read", "writes", "bytes_written", "interrupts", "peer_requests", "mmio", "control")
 WORDS = {
     "malformed": "malformed",
+    "duplicates": "came twice",
+    "lost": "never came",
     "throttled": "beyond the rate limit",
     "overflows": "queue full",
     "refused": "refused (UR, CA)",

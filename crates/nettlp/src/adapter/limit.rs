@@ -46,13 +46,8 @@ impl Bucket {
     }
 
     pub(super) fn rebase(&mut self, by: Duration) {
-        self.full_at = earlier(self.full_at, by);
+        self.full_at = self.full_at.earlier(by);
     }
-}
-
-/// `by` earlier, or zero.
-pub(super) fn earlier(time: Time, by: Duration) -> Time {
-    Time::ZERO + time.saturating_since(Time::ZERO + by)
 }
 
 #[cfg(test)]

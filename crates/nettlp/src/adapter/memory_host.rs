@@ -168,7 +168,7 @@ impl Host for MemoryHost {
 
     fn rebase(&mut self, by: Duration) {
         for (at, ..) in &mut self.reads {
-            *at = Time::ZERO + at.saturating_since(Time::ZERO).saturating_sub(by);
+            *at = at.earlier(by);
         }
     }
 }

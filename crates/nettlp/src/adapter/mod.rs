@@ -141,7 +141,8 @@ impl<H: Host> Adapter<H> {
     }
     /// What it has counted of a device.
     pub fn device_counters(&self, device: usize) -> Option<DeviceCounters> {
-        self.ports.get(device).map(|port| port.counters)
+        let port = self.ports.get(device)?;
+        Some(DeviceCounters { lost: port.arrivals.lost(), ..port.counters })
     }
     /// What it has counted of what concerns no device.
     pub fn counters(&self) -> AdapterCounters {

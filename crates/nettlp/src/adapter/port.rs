@@ -5,14 +5,15 @@ use super::counters::DeviceCounters;
 use super::egress::{Egress, Full, Reply};
 use super::function::Function;
 use super::host::MmioToken;
-use super::limit::{Bucket, earlier};
+use super::limit::Bucket;
 use super::peer::{Passed, Split};
 use crate::sequence::Sequence;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use tlplab_device::Refusal;
 use tlplab_transaction::{
-    Completer, CompletionPolicy, Payload, RequestPolicy, Requester, RequesterConfig, memory_access,
+    Completer, CompletionPolicy, Payload, Quarantine, RequestPolicy, Requester, RequesterConfig, TagConfig,
+    memory_access,
 };
 use tlplab_units::{Bdf, Duration, Tag, Time};
 use tlplab_wire::tlp::{CompletionStatus, Repr};
@@ -59,7 +60,10 @@ pub(super) struct Port {
 
 impl Port {
     pub(super) fn new(config: &AdapterConfig, device: &DeviceConfig, function: Function) -> Self {
+        // A network may bring the completions of a read in any order, so the last to come says nothing.
+        let quarantine = Quarantine::Unordered(config.completion_timeout);
         let requester = RequesterConfig {
+            tags: TagConfig { quarantine, ..TagConfig::default() },
             mps: config.mps,
             mrrs: config.mrrs,
             split: RequestPolicy::Aligned,
@@ -71,7 +75,7 @@ impl Port {
             bdf: device.bdf,
             function,
             counters: DeviceCounters::default(),
-            arrivals: Sequence::new(),
+            arrivals: Sequence::of_device(),
             bucket: Bucket::new(config.rate),
             egress: Egress::new(config.devices.len(), config.queue),
             requester: Requester::new(requester),
@@ -131,7 +135,7 @@ impl Port {
     pub(super) fn rebase(&mut self, by: Duration) {
         self.bucket.rebase(by);
         self.requester.rebase(by);
-        self.passed.values_mut().for_each(|passed| passed.until = earlier(passed.until, by));
+        self.passed.values_mut().for_each(|passed| passed.until = passed.until.earlier(by));
     }
 
     /// What waits: to be sent, to be answered by the host or by the device.

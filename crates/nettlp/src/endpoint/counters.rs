@@ -100,9 +100,10 @@ impl Counters {
 macro_rules! rows {
     ($($name:ident),+) => {
         impl Counters {
-            /// Every counter with its name, for reports; [`lost`](Self::lost) is not among them.
-            pub fn rows(&self) -> [(&'static str, u64); [$(stringify!($name)),+].len()] {
-                [$((stringify!($name), self.$name)),+]
+            /// Every counter with its name, for reports. Several lanes are [added up](Self::add) first, for the sake of the last, what is
+            /// [lost](Self::lost).
+            pub fn rows(&self) -> [(&'static str, u64); 1 + [$(stringify!($name)),+].len()] {
+                [$((stringify!($name), self.$name)),+, ("lost", self.lost())]
             }
             fn rows_mut(&mut self) -> [(&'static str, &mut u64); [$(stringify!($name)),+].len()] {
                 [$((stringify!($name), &mut self.$name)),+]

@@ -19,7 +19,7 @@ pub struct Gate {
 impl Gate {
     /// Lets in what comes from `adapter`.
     pub fn new(adapter: Ipv4Addr) -> Self {
-        Self { adapter, arrivals: Sequence::new(), counters: Counters::default() }
+        Self { adapter, arrivals: Sequence::of_adapter(), counters: Counters::default() }
     }
 
     /// What has come so far.
