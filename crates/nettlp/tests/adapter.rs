@@ -396,6 +396,23 @@ fn a_tag_of_the_host_rests_whatever_comes() {
     assert!(tags.len() == 255 && !tags.contains(&tag), "{}: {tags:?}", tags.len());
 }
 
+/// PCIe 5.0 table 2-39: no completion passes a posted request. Naive: answers and requests take turns, and a device sees the flag in
+/// memory before the doorbell that was rung before.
+#[test]
+fn an_answer_does_not_pass_the_hosts_writes() {
+    let mut scene = Scene::new();
+    let mut sent = Vec::new();
+    for _ in 0..3 {
+        scene.adapter.host_mut().access(0, 4, 0, MmioAccess::Write(vec![1; 300].into()));
+        let mut buffer = [0; MAX_DATAGRAM];
+        let out = scene.adapter.poll_transmit(scene.now, &mut buffer).expect("the first of two");
+        sent.push((*out.to.ip(), out.to.port(), buffer[..out.len].to_vec()));
+        sent.extend(scene.tlp(FIRST, &[0x0000_0001, 0x1B00_070F, 0x1000], &[]));
+    }
+    let kinds: Vec<u32> = headers(&sent).iter().map(|words| words[0] >> 24).collect();
+    assert_eq!(kinds, [[0x40, 0x40, 0x4A]; 3].concat());
+}
+
 /// What comes twice, and what does not come, is counted, also where a device has several lanes and the copy is much later.
 #[test]
 fn numbers_of_a_device_are_watched() {

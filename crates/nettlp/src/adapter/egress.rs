@@ -6,7 +6,7 @@ use crate::engine::Outgoing;
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use tlplab_transaction::completer::Completions;
-use tlplab_transaction::{Bytes, Classes, Payload, Requester};
+use tlplab_transaction::{Bytes, Classes, Payload, PostedMark, Requester};
 use tlplab_units::{Duration, FcClass, Tag, Time};
 use tlplab_wire::nettlp::{HEADER_BYTES, Header, Issuer, PortScheme};
 use tlplab_wire::tlp::{Packet, Repr};
@@ -55,7 +55,9 @@ const ROOM: &str = "a buffer of MAX_DATAGRAM bytes, and tags of eight bits";
 #[derive(Debug)]
 pub(super) struct Egress {
     limit: usize,
-    replies: VecDeque<Reply>,
+    /// Each with the writes of the host before it: it does not pass them (PCIe 5.0 table 2-39), so that a device that reads a flag has had
+    /// the doorbell that was rung before.
+    replies: VecDeque<(Reply, PostedMark)>,
     services: VecDeque<ServiceReply>,
     /// TLPs of other devices as they came, by device.
     passed: Vec<VecDeque<Bytes>>,
@@ -98,8 +100,8 @@ impl Egress {
         self.replies.len() + self.services.len() + self.passed.iter().map(VecDeque::len).sum::<usize>()
     }
 
-    pub(super) fn reply(&mut self, reply: Reply) {
-        self.replies.push_back(reply);
+    pub(super) fn reply(&mut self, reply: Reply, after: PostedMark) {
+        self.replies.push_back((reply, after));
     }
 
     pub(super) fn serve(&mut self, reply: ServiceReply) -> Result<(), Full> {
@@ -134,7 +136,7 @@ impl Egress {
             let mut done = None;
             let to_peer = |(port, len)| Outgoing::same_port(peer, port, len);
             let outgoing = match turn {
-                0 => self.next_reply(header, buffer).map(to_peer),
+                0 => self.next_reply(header, requester, buffer).map(to_peer),
                 1 => self.next_service(buffer),
                 2 => requester.poll_request(now, Classes::ALL).map(|request| {
                     let over = request.last_of_op && request.repr.fc_class() == FcClass::Posted;
@@ -155,9 +157,18 @@ impl Egress {
     }
 
     /// The next completion.
-    fn next_reply(&mut self, header: Header, buffer: &mut [u8]) -> Option<(u16, usize)> {
+    fn next_reply(
+        &mut self,
+        header: Header,
+        requester: &Requester<Errand>,
+        buffer: &mut [u8],
+    ) -> Option<(u16, usize)> {
         loop {
-            let (repr, data, last) = match self.replies.front_mut()? {
+            let (reply, after) = self.replies.front_mut()?;
+            if !requester.has_sent(*after) {
+                return None;
+            }
+            let (repr, data, last) = match reply {
                 Reply::Status(repr) => (*repr, Payload::EMPTY, true),
                 Reply::Data { completions, data } => match completions.next() {
                     Some(next) => (next.repr, data.slice(next.offset.into(), next.bytes.into()), next.last),

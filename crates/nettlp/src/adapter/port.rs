@@ -112,17 +112,15 @@ impl Port {
             Ok(_) | Err(Refusal::CompleterAbort) => Err(CompletionStatus::CompleterAbort),
             Err(Refusal::UnsupportedRequest) => Err(CompletionStatus::UnsupportedRequest),
         };
-        match data {
-            Ok(data) => {
-                self.egress.reply(Reply::Data { completions: self.completer.succeed(request), data });
-            }
+        let reply = match data {
+            Ok(data) => Reply::Data { completions: self.completer.succeed(request), data },
             Err(status) => {
                 self.counters.refused += 1;
-                if let Some(completion) = self.completer.refuse(request, status) {
-                    self.egress.reply(Reply::Status(completion));
-                }
+                let Some(completion) = self.completer.refuse(request, status) else { return };
+                Reply::Status(completion)
             }
-        }
+        };
+        self.egress.reply(reply, self.requester.posted_mark());
     }
 
     /// Answers a request of the device with UR at once.

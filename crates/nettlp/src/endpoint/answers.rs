@@ -3,7 +3,8 @@
 use super::event::AnswerToken;
 use std::collections::VecDeque;
 use tlplab_device::Refusal;
-use tlplab_transaction::{Completer, CompletionTlp, Completions, Payload};
+use tlplab_transaction::{Completer, CompletionTlp, Completions, Payload, PostedMark};
+use tlplab_units::{Duration, Time};
 use tlplab_wire::tlp::{CompletionStatus, Repr, Span};
 
 /// Reads that may wait for the device or for being sent. A host has at most 256 tags; several of them behind one adapter have more.
@@ -106,7 +107,7 @@ enum State {
         data: Payload,
     },
     /// One completion that tells of an error.
-    Refused {
+    Failed {
         completion: Repr,
     },
 }
@@ -115,6 +116,8 @@ enum State {
 struct Slot {
     generation: u16,
     port: u16,
+    /// When the read came.
+    since: Time,
     state: State,
 }
 
@@ -129,42 +132,58 @@ pub(super) struct Answer {
 pub(super) struct Answers {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    ready: VecDeque<u32>,
+    /// What is answered, each with the writes of the device before it: it does not pass them (PCIe 5.0 table 2-39).
+    ready: VecDeque<(u32, PostedMark)>,
+    /// Completions for requests that nobody was asked about, each with its port: a device that does not answer does not hold them up.
+    refusals: VecDeque<(u16, Repr)>,
 }
 
 impl Answers {
     /// Keeps a read that came to `port`, in so many runs, until they are answered; `None` when too many wait.
-    pub(super) fn keep(&mut self, port: u16, request: Repr, runs: Runs) -> Option<AnswerToken> {
-        let open = (1 << runs.count()) - 1;
-        let state = State::Waiting { request, runs, open, gathered: Vec::new(), refusal: None };
-        self.insert(port, state)
-    }
-
-    /// Refuses a request that nobody is asked about; `false` when too many wait.
-    pub(super) fn refuse(&mut self, port: u16, completion: Repr) -> bool {
-        let token = self.insert(port, State::Refused { completion });
-        self.ready.extend(token.map(|token| token.slot));
-        token.is_some()
-    }
-
-    fn insert(&mut self, port: u16, state: State) -> Option<AnswerToken> {
+    pub(super) fn keep(&mut self, now: Time, port: u16, request: Repr, runs: Runs) -> Option<AnswerToken> {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None if self.slots.len() < MOST => {
-                self.slots.push(Slot { generation: 0, port, state: State::Free });
+                self.slots.push(Slot { generation: 0, port, since: now, state: State::Free });
                 self.slots.len() as u32 - 1
             }
             None => return None,
         };
+        let open = (1 << runs.count()) - 1;
         let place = &mut self.slots[slot as usize];
-        (place.port, place.state) = (port, state);
+        (place.port, place.since) = (port, now);
+        place.state = State::Waiting { request, runs, open, gathered: Vec::new(), refusal: None };
         Some(AnswerToken { slot, part: 0, generation: place.generation })
     }
 
-    /// The device answers.
+    /// If there is no place, forgets the reads that came before `limit` and that the device has not answered; how many.
+    pub(super) fn give_up(&mut self, limit: Time) -> u64 {
+        if !self.free.is_empty() || self.slots.len() < MOST {
+            return 0;
+        }
+        for index in 0..self.slots.len() as u32 {
+            let Slot { since, state, .. } = &self.slots[index as usize];
+            if *since < limit && matches!(state, State::Waiting { .. }) {
+                self.release(index);
+            }
+        }
+        self.free.len() as u64
+    }
+
+    /// Refuses a request that nobody is asked about; `false` when too many wait.
+    pub(super) fn refuse(&mut self, port: u16, completion: Repr) -> bool {
+        if self.refusals.len() >= MOST {
+            return false;
+        }
+        self.refusals.push_back((port, completion));
+        true
+    }
+
+    /// The device answers, after the writes that `mark` tells of.
     pub(super) fn answer(
         &mut self,
         completer: &Completer,
+        mark: PostedMark,
         token: AnswerToken,
         result: Result<Payload, Refusal>,
     ) -> Result<(), AnswerError> {
@@ -198,17 +217,20 @@ impl Answers {
             data = std::mem::take(gathered).into();
         }
         *state = finished(completer, request, *refusal, data);
-        self.ready.push_back(token.slot);
+        self.ready.push_back((token.slot, mark));
         Ok(())
     }
 
-    /// The next completion to be sent.
-    pub(super) fn next(&mut self) -> Option<Answer> {
-        let index = *self.ready.front()?;
+    /// The next completion to be sent, if `may_leave` says so of the writes before it.
+    pub(super) fn next(&mut self, may_leave: impl Fn(PostedMark) -> bool) -> Option<Answer> {
+        if let Some((port, repr)) = self.refusals.pop_front() {
+            return Some(Answer { port, repr, data: Payload::EMPTY });
+        }
+        let (index, _) = *self.ready.front().filter(|(_, mark)| may_leave(*mark))?;
         let slot = &mut self.slots[index as usize];
         let port = slot.port;
         let (repr, data, last) = match &mut slot.state {
-            State::Refused { completion } => (*completion, Payload::EMPTY, true),
+            State::Failed { completion } => (*completion, Payload::EMPTY, true),
             State::Sending { completions, next, data } => {
                 let now = *next;
                 let part = data.slice(now.offset.into(), now.bytes.into());
@@ -229,12 +251,17 @@ impl Answers {
 
     /// Reads that wait for the device, and answers that wait for being sent.
     pub(super) fn kept(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len() - self.free.len() + self.refusals.len()
+    }
+
+    pub(super) fn rebase(&mut self, by: Duration) {
+        self.slots.iter_mut().for_each(|slot| slot.since = slot.since.earlier(by));
     }
 
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
         self.ready.clear();
+        self.refusals.clear();
         for index in 0..self.slots.len() as u32 {
             if !matches!(self.slots[index as usize].state, State::Free) {
                 self.release(index);
@@ -261,5 +288,5 @@ fn finished(completer: &Completer, request: &Repr, refusal: Option<Refusal>, dat
         Some(Refusal::CompleterAbort) => CompletionStatus::CompleterAbort,
     };
     let completion = completer.refuse(request, status).expect("a read wants a completion");
-    State::Refused { completion }
+    State::Failed { completion }
 }

@@ -20,6 +20,8 @@ pub struct Counters {
     pub refused: u64,
     /// Reads of the host that were dropped because too many wait for the device already.
     pub overload: u64,
+    /// Reads of the host that the device had not answered when others needed their place, long after the host gave them up.
+    pub unanswered: u64,
     /// TLPs that are neither.
     pub other: u64,
     /// Datagrams from an address that is not the adapter's.
@@ -119,6 +121,7 @@ rows!(
     host_writes,
     refused,
     overload,
+    unanswered,
     other,
     foreign_address,
     wrong_port,

@@ -158,7 +158,7 @@ impl<T: Copy> Endpoint<T> {
         &mut self.requester
     }
 
-    /// Answers a read of the host.
+    /// Answers a read of the host. The answer leaves after the writes that were submitted before it.
     ///
     /// # Errors
     /// Data of another length than was asked for, a read that is over.
@@ -167,8 +167,8 @@ impl<T: Copy> Endpoint<T> {
         token: AnswerToken,
         result: Result<Payload, Refusal>,
     ) -> Result<(), AnswerError> {
-        let completer = self.completer();
-        self.answers.answer(&completer, token, result)
+        let (completer, mark) = (self.completer(), self.requester.posted_mark());
+        self.answers.answer(&completer, mark, token, result)
     }
 
     /// The next event.
@@ -252,7 +252,7 @@ impl<T: Copy> Endpoint<T> {
     }
 
     /// A request of the host, or anything else that is no completion.
-    fn handle_request(&mut self, port: u16, tag: u8, repr: &Repr, data: &[u8]) {
+    fn handle_request(&mut self, now: Time, port: u16, tag: u8, repr: &Repr, data: &[u8]) {
         if port != HOST_PORTS.start() + u16::from(tag & 15) || !self.config.answers(port) {
             self.gate.counters.wrong_port += 1;
             return;
@@ -263,7 +263,7 @@ impl<T: Copy> Endpoint<T> {
         }
         match *repr.kind() {
             Kind::MemRead { id, span, locked: false } => match self.window(span) {
-                Some(window) => self.host_read(port, id, window, span, repr),
+                Some(window) => self.host_read(now, (port, window), id, span, repr),
                 None => self.refuse(port, repr),
             },
             Kind::MemWrite { id, span } => match self.window(span) {
@@ -283,9 +283,19 @@ impl<T: Copy> Endpoint<T> {
         self.config.windows.iter().position(|window| window.contains(address, bytes))
     }
 
-    fn host_read(&mut self, port: u16, id: TransactionId, window: usize, span: Span, repr: &Repr) {
+    fn host_read(
+        &mut self,
+        now: Time,
+        (port, window): (u16, usize),
+        id: TransactionId,
+        span: Span,
+        repr: &Repr,
+    ) {
         let runs = Runs::of(span);
-        let Some(token) = self.answers.keep(port, *repr, runs) else {
+        // The host has given up by then, whoever it is.
+        let patience = Duration::from_fs(self.config.completion_timeout.as_fs().saturating_mul(4));
+        self.gate.counters.unanswered += self.answers.give_up(now.earlier(patience));
+        let Some(token) = self.answers.keep(now, port, *repr, runs) else {
             self.gate.counters.overload += 1;
             return;
         };
@@ -337,13 +347,13 @@ impl<T: Copy> Engine for Endpoint<T> {
             }
             _ => {
                 let tag = packet.tag_byte().unwrap_or_default();
-                self.handle_request(datagram.port, tag, &repr, packet.payload());
+                self.handle_request(now, datagram.port, tag, &repr, packet.payload());
             }
         }
     }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut [u8]) -> Option<Outgoing> {
-        let (port, repr, data) = match self.answers.next() {
+        let (port, repr, data) = match self.answers.next(|mark| self.requester.has_sent(mark)) {
             Some(answer) => (answer.port, answer.repr, answer.data),
             None => self.next_request(now)?,
         };
@@ -376,6 +386,7 @@ impl<T: Copy> Engine for Endpoint<T> {
 
     fn rebase(&mut self, by: Duration) {
         self.requester.rebase(by);
+        self.answers.rebase(by);
     }
 }
 
@@ -394,9 +405,11 @@ impl<T: Copy> Endpoint<T> {
         let request = self.requester.poll_request(now, Classes::ALL)?;
         let mut repr = request.repr;
         let mut tag = repr.transaction_id().tag;
-        if let Kind::MemWrite { id, span } = *repr.kind() {
+        if repr.fc_class() == FcClass::Posted {
             // Posted requests need no tag; this one is a port of this lane.
             tag = Tag::from(*self.config.tags.start());
+        }
+        if let Kind::MemWrite { id, span } = *repr.kind() {
             let kind = Kind::MemWrite { id: TransactionId { tag, ..id }, span };
             repr = Repr::from(kind).with_attributes(*repr.attributes()).expect("the attributes that it had");
         }

@@ -114,6 +114,10 @@ pub struct Outgoing<T> {
     pub submitted: Time,
 }
 
+/// A place among the posted operations of a requester: what [`Requester::posted_mark`] gives and [`Requester::has_sent`] takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PostedMark(u64);
+
 #[derive(Clone, Debug)]
 enum Work {
     Read(RequestChunks),
@@ -361,6 +365,22 @@ impl<T: Copy> Requester<T> {
             return Some(self.send(now, turn as u16, class));
         }
         None
+    }
+
+    /// A mark behind the posted operations that are queued now.
+    pub fn posted_mark(&self) -> PostedMark {
+        PostedMark(self.next_age)
+    }
+
+    /// Has every posted operation before `mark` left, in every stream? Before that no completion of this function may leave that was made
+    /// after them: it would pass posted requests (PCIe 5.0 table 2-39).
+    pub fn has_sent(&self, mark: PostedMark) -> bool {
+        self.queued[0] == 0
+            || self
+                .streams
+                .iter()
+                .filter_map(|stream| stream.posted.front())
+                .all(|posted| posted.age >= mark.0)
     }
 
     /// The next instant at which [`handle_timeout`](Self::handle_timeout) or [`poll_request`](Self::poll_request) has something
