@@ -58,21 +58,21 @@ fn a_device_that_never_answers_is_asked_on() {
     let mut device = device(0..=255);
     let mut ignored = Vec::new();
     for number in 0..2000 {
-        ask(&mut device, us(0), number as u8, BASE);
+        ask(&mut device, us(1000), number as u8, BASE);
         ignored.extend(asked(&mut device));
     }
     assert_eq!((ignored.len(), device.counters().overload), (1024, 976));
     // What is refused needs no place.
-    ask(&mut device, us(1), 1, 0);
-    assert_eq!(sent(&mut device, us(1)).len(), 1, "UR");
-    ask(&mut device, us(400), 1, BASE);
+    ask(&mut device, us(1001), 1, 0);
+    assert_eq!(sent(&mut device, us(1001)).len(), 1, "UR");
+    ask(&mut device, us(1400), 1, BASE);
     assert_eq!(asked(&mut device), None, "the host may still wait");
     device.rebase(Duration::from_us(300));
-    ask(&mut device, us(201), 2, BASE);
+    ask(&mut device, us(1101), 2, BASE);
     let token = asked(&mut device).expect("there is room again");
     assert_eq!(device.counters().unanswered, 1024);
     device.answer(token, Ok(Payload::from(vec![7; 4]))).unwrap();
-    assert_eq!(sent(&mut device, us(201))[0].fmt_type, 0x4A);
+    assert_eq!(sent(&mut device, us(1101))[0].fmt_type, 0x4A);
     assert_eq!(device.answer(ignored[0], Err(Refusal::CompleterAbort)), Err(AnswerError::Over));
     assert!(device.is_idle());
 }
