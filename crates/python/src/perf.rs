@@ -27,7 +27,6 @@ struct Plan {
 }
 
 /// A measurement; `run` may be called once.
-use tlplab_nettlp::endpoint::Counters;
 #[pyclass(frozen)]
 pub(crate) struct Perf {
     perf: perf::Perf,
