@@ -19,14 +19,13 @@ use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::time::Instant;
 use tlplab_nettlp::Undeliverable;
 
 /// What a socket holds until it is read, as far as the system allows.
 const RECEIVE_BUFFER: usize = 1 << 20;
 /// How many failures to deliver are remembered; more of them at once say nothing new.
 const REMEMBERED: usize = 64;
-/// Busy-polling, what one port may take of a batch at once: the others are heard even if it is never empty.
-const SHARE: usize = BATCH / 8;
 
 struct Port {
     number: u16,
@@ -46,8 +45,6 @@ pub struct Udp {
     peer: Option<Ipv4Addr>,
     undeliverable: VecDeque<(SocketAddrV4, Undeliverable)>,
     unsent: u64,
-    /// Busy-polling, the place of the port that is looked at first.
-    first: usize,
 }
 
 impl Udp {
@@ -70,7 +67,7 @@ impl Udp {
             poller.watch(&socket, ports.len() as u64)?;
             ports.push(Port { number, fd: socket.as_raw_fd(), _owned: Some(socket) });
         }
-        Ok(Self { poller, ports, peer, undeliverable: VecDeque::new(), unsent: 0, first: 0 })
+        Ok(Self { poller, ports, peer, undeliverable: VecDeque::new(), unsent: 0 })
     }
 
     /// Sockets that somebody else has bound, connected to `peer`, and keeps open for as long as this is used. Each stands for the port
@@ -89,7 +86,7 @@ impl Udp {
             ports.push(Port { number, fd: socket.as_raw_fd(), _owned: None });
         }
         debug_assert!(ports.is_sorted_by_key(|port| port.number), "they are searched by number");
-        Ok(Self { poller, ports, peer: Some(peer), undeliverable: VecDeque::new(), unsent: 0, first: 0 })
+        Ok(Self { poller, ports, peer: Some(peer), undeliverable: VecDeque::new(), unsent: 0 })
     }
 
     /// Datagrams that the system did not take.
@@ -166,24 +163,20 @@ impl Transport for Udp {
     }
 
     fn receive(&mut self, ready: Option<&Ready>, batch: &mut Batch) -> Result<(), Error> {
-        let all = 0..self.ports.len() as u64;
-        match ready {
-            Some(ready) => {
-                let sources = ready.sources();
-                for &source in sources.iter().filter(|&source| all.contains(source)) {
-                    self.receive_at(source as usize, BATCH / sources.len().max(1), batch)?;
-                }
+        let mut found = Ready::default();
+        let ready = match (ready, self.ports.len()) {
+            (Some(ready), _) => ready,
+            (None, 0) => return Ok(()),
+            (None, 1) => return self.receive_at(0, BATCH, batch),
+            // To ask which of many sockets have something costs less than to ask each, and goes round among them.
+            (None, _) => {
+                self.poller.wait(&mut found, Some(Instant::now()))?;
+                &found
             }
-            None => {
-                let ports = self.ports.len();
-                for place in (self.first..ports).chain(0..self.first) {
-                    if batch.is_full() {
-                        self.first = place;
-                        break;
-                    }
-                    self.receive_at(place, SHARE, batch)?;
-                }
-            }
+        };
+        let (sources, ports) = (ready.sources(), 0..self.ports.len() as u64);
+        for &source in sources.iter().filter(|&source| ports.contains(source)) {
+            self.receive_at(source as usize, BATCH / sources.len(), batch)?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use super::pattern::{Addresses, Content};
 use super::results::{LaneResult, kind, new_histogram};
+use super::verify;
 use super::{Direction, Error, PerfConfig, Progress};
 use crate::net::{Loop, Ready, Transport, Wait};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -112,6 +113,9 @@ impl<'a> Lane<'a> {
         }
         self.result.elapsed = self.last - begun;
         self.result.cpu = thread_time().saturating_sub(cpu);
+        if self.config.direction == Direction::Write && self.config.verify {
+            verify::flush(&mut self.driven, self.config.region.address)?;
+        }
         self.result.counters = self.driven.engine.counters();
         Ok(self.result)
     }

@@ -88,7 +88,9 @@ impl PerfConfig {
             Direction::Read => self.length.div_ceil(self.endpoint.mrrs.bytes()) + 1,
             Direction::Write => 1,
         };
-        let wanted = u32::from(self.outstanding).saturating_mul(requests);
+        // With several under way there are spare ones: the tags of requests that were not answered rest for a while.
+        let spare = if self.outstanding > 1 { 4 } else { 1 };
+        let wanted = u32::from(self.outstanding).saturating_mul(requests * spare);
         let tags = wanted.min(share.into()) as u16;
         let start = first + u16::from(lane) * tags;
         Ok(EndpointConfig {
