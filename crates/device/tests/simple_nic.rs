@@ -155,6 +155,24 @@ fn doorbells_are_absolute() {
     assert_eq!(register(&mut world, regs::TX_HEAD), 5);
 }
 
+/// A host or bridge may write a 64-bit base in two halves, in either order.
+#[test]
+fn a_base_may_come_in_halves() {
+    let halves = [(regs::TX_DESC_BASE, 0x1000_u32), (regs::TX_DESC_BASE + 4, 2)];
+    for halves in [halves, [halves[1], halves[0]]] {
+        let mut world =
+            Ideal::new(false).device("nic", SimpleNic::new(SimpleNicConfig::default(), Frames::new()));
+        let mut write = |at: u64, value: u32| world.write(BAR, at, value.to_le_bytes().into());
+        write(regs::ENABLED, 1);
+        write(regs::TX_SIZE, 8);
+        halves.into_iter().for_each(|(at, half)| write(at, half));
+        write(regs::TX_IDX, 1);
+        world.run(us(100));
+        let read = world.log.iter().find(|entry| entry.1 == "read").expect("a descriptor is fetched");
+        assert_eq!(read.2, 0x2_0000_1000);
+    }
+}
+
 /// Interrupts of a vector keep their distance, and the last thing to tell is told.
 #[test]
 fn moderation_keeps_interrupts_apart() {

@@ -108,18 +108,18 @@ impl<P: Port> SimpleNic<P> {
     fn write(&mut self, cx: &Context<'_>, offset: u64, data: &[u8]) {
         let written = self.file.write(offset, data);
         let (sent, received) = (&mut self.transmitter.queue, &mut self.receiver.queue);
-        if written(regs::TX_DESC_BASE) || written(regs::TX_SIZE) {
+        if written(regs::TX_DESC_BASE, 8) || written(regs::TX_SIZE, 4) {
             self.transmitter =
                 Transmitter::new(self.file.long(regs::TX_DESC_BASE), self.file.word(regs::TX_SIZE));
-        } else if written(regs::TX_IDX) && !sent.doorbell(self.file.word(regs::TX_IDX)) {
+        } else if written(regs::TX_IDX, 4) && !sent.doorbell(self.file.word(regs::TX_IDX)) {
             self.file.count(regs::REFUSED_DOORBELLS, 1);
         }
-        if written(regs::RX_DESC_BASE) || written(regs::RX_SIZE) {
+        if written(regs::RX_DESC_BASE, 8) || written(regs::RX_SIZE, 4) {
             self.receiver = Receiver::new(self.file.long(regs::RX_DESC_BASE), self.file.word(regs::RX_SIZE));
-        } else if written(regs::RX_IDX) && !received.doorbell(self.file.word(regs::RX_IDX)) {
+        } else if written(regs::RX_IDX, 4) && !received.doorbell(self.file.word(regs::RX_IDX)) {
             self.file.count(regs::REFUSED_DOORBELLS, 1);
         }
-        if written(regs::ENABLED) && self.file.enabled() {
+        if written(regs::ENABLED, 4) && self.file.enabled() {
             self.port.enable(self.config.mac, cx.length_only());
         }
     }

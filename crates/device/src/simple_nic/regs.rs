@@ -96,13 +96,13 @@ impl Registers {
         self.0[at as usize..][..bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Takes what may be written; was a register touched?
-    pub(super) fn write(&mut self, offset: u64, data: &[u8]) -> impl Fn(u64) -> bool + use<> {
+    /// Takes what may be written; was a register of so many bytes touched?
+    pub(super) fn write(&mut self, offset: u64, data: &[u8]) -> impl Fn(u64, u64) -> bool + use<> {
         let end = offset.saturating_add(data.len() as u64).min(WRITABLE);
         for (at, byte) in (offset..end).zip(data) {
             self.0[at as usize] = *byte;
         }
-        move |register| offset < register + 4 && register < end
+        move |register, bytes| offset < register + bytes && register < end
     }
 
     pub(super) fn word(&self, at: u64) -> u32 {
