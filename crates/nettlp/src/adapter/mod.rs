@@ -203,15 +203,20 @@ impl<H: Host> Adapter<H> {
         }
     }
 
-    /// The first that is heard of a device: the host's software sets up what the device itself holds.
+    /// A device is heard of for the first time, or begins anew: the host's software sets up what the device itself holds.
     fn greet(&mut self, now: Time, device: usize) {
         let port = &mut self.ports[device];
-        port.seen = true;
-        if let Some((address, table)) = port.function.table_for_device(device) {
+        // Once is enough, however often it asks.
+        if port.requester.queued() == 0
+            && let Some((address, table)) = port.function.table_for_device(device)
+        {
             // Inside a BAR, so it does not wrap.
             let _ = port.requester.write(now, 0, Errand::Table, address, table.into());
         }
-        self.host.device_appears(now, device);
+        if !port.seen {
+            port.seen = true;
+            self.host.device_appears(now, device);
+        }
     }
 }
 
@@ -227,7 +232,7 @@ impl<H: Host> Engine for Adapter<H> {
             port.counters.throttled += 1;
             return;
         }
-        if !port.seen {
+        if !port.seen || services::asks_ids(&datagram) {
             self.greet(now, device);
         }
         if !self.service(device, datagram) {

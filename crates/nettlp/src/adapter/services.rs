@@ -39,6 +39,13 @@ impl<H: Host> Adapter<H> {
     }
 }
 
+/// Does it ask for vendor and device ID? A device does so when it begins, and when it is started again.
+pub(super) fn asks_ids(datagram: &Datagram<'_>) -> bool {
+    datagram.port == config_api::PORT
+        && ConfigAccess::parse(datagram.payload)
+            .is_ok_and(|access| access.command() == Command::Read && access.register() == 0)
+}
+
 /// The answer, if there is one; `None` for what is no request.
 type Answered = Option<Option<Vec<u8>>>;
 
