@@ -15,6 +15,7 @@
 
 pub mod adapter;
 pub mod datagram;
+mod early;
 pub mod endpoint;
 pub mod engine;
 mod sequence;

@@ -400,6 +400,23 @@ fn a_tag_of_the_host_rests_whatever_comes() {
     assert!(tags.len() == 255 && !tags.contains(&tag), "{}: {tags:?}", tags.len());
 }
 
+/// A network may turn the completions of one answer round. Naive: what comes first contradicts the request, which fails.
+#[test]
+fn completions_of_a_device_may_overtake_each_other() {
+    let mut scene = Scene::new();
+    scene.adapter.host_mut().access(0, 4, 0, MmioAccess::Read(192));
+    let request = header(&scene.sent()[0])[1] & 0xFFFF_FF00;
+    // Byte count, lower address, data: 64 bytes each.
+    for (left, lower, data) in [(64, 0, 3), (128, 0x40, 2), (128, 0x40, 9), (192, 0, 1)] {
+        let words = [0x4A00_0010, 0x1B00_0000 | left, request | lower];
+        assert_eq!(scene.tlp(FIRST, &words, &[data; 64]), []);
+    }
+    let (_, result) = scene.adapter.host_mut().take_result().expect("the read is over");
+    let expected = [[1; 64], [2; 64], [3; 64]].concat();
+    assert_eq!(result.expect("data").bytes(), Some(&expected[..]));
+    assert_eq!((scene.counters(0).duplicates, scene.counters(0).unexpected), (1, 0));
+}
+
 /// PCIe 5.0 table 2-39: no completion passes a posted request. Naive: answers and requests take turns, and a device sees the flag in
 /// memory before the doorbell that was rung before.
 #[test]

@@ -26,7 +26,7 @@ pub struct DeviceCounters {
 
     /// Datagrams that are no TLP, or an impossible one.
     pub malformed: u64,
-    /// Datagrams that came before, by their number: not looked at twice.
+    /// Datagrams that came before, by their number, and completions whose data were there: not looked at twice.
     pub duplicates: u64,
     /// Sequence numbers that never came. The adapter does not know the lanes of a device: of several this is too little, of one it is exact.
     pub lost: u64,

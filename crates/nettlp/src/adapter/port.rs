@@ -7,6 +7,7 @@ use super::function::Function;
 use super::host::MmioToken;
 use super::limit::Bucket;
 use super::peer::{Passed, Split};
+use crate::early::Early;
 use crate::sequence::Sequence;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -44,6 +45,8 @@ pub(super) struct Port {
     pub(super) egress: Egress,
     /// What the host asks of it.
     pub(super) requester: Requester<Errand>,
+    /// What came of its answers before its turn.
+    pub(super) early: Early,
     /// Requests of other devices that were passed on to it and that it has not answered: at most one per device and tag.
     pub(super) passed: BTreeMap<(Bdf, Tag), Passed>,
     /// Reads of other devices that reach it in pieces.
@@ -79,6 +82,7 @@ impl Port {
             bucket: Bucket::new(config.rate),
             egress: Egress::new(config.devices.len(), config.queue),
             requester: Requester::new(requester),
+            early: Early::default(),
             passed: BTreeMap::new(),
             splits: BTreeMap::new(),
             load: vec![0; config.devices.len()],

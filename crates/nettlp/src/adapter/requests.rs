@@ -3,7 +3,8 @@
 use super::Adapter;
 use super::function::INTERRUPTS;
 use super::host::{Answer, Host, HostInterrupt, HostRead, HostReadId, HostWrite};
-use super::port::Errand;
+use super::port::{Errand, Port};
+use crate::early::Turn;
 use crate::endpoint::Runs;
 use crate::engine::Datagram;
 use crate::sequence::Arrival;
@@ -162,8 +163,20 @@ impl<H: Host> Adapter<H> {
         packet: &Packet<'_>,
     ) {
         if completion.id().requester == self.config.requester {
-            let outcome = self.ports[from].requester.handle_completion(now, repr, Some(packet.payload()));
+            let Port { requester, early, counters, .. } = &mut self.ports[from];
+            match early.turn(requester, *completion, repr, packet.payload()) {
+                Turn::Now => {}
+                Turn::Early => return,
+                Turn::Twice => return counters.duplicates += 1,
+            }
+            let outcome = requester.handle_completion(now, repr, Some(packet.payload()));
             self.outcome(now, from, outcome);
+            while let Port { requester, early, .. } = &mut self.ports[from]
+                && let Some((repr, data)) = early.next(requester, completion.id())
+            {
+                let outcome = requester.handle_completion(now, &repr, Some(&data));
+                self.outcome(now, from, outcome);
+            }
         } else {
             self.pass_completion(now, from, completion, packet.bytes());
         }
@@ -171,7 +184,8 @@ impl<H: Host> Adapter<H> {
 
     /// What became of something that the host asked of device `at`.
     pub(super) fn outcome(&mut self, now: Time, at: usize, outcome: Outcome<Errand>) {
-        let counters = &mut self.ports[at].counters;
+        let Port { counters, early, .. } = &mut self.ports[at];
+        early.conclude(&outcome);
         match outcome {
             Outcome::Unexpected(_) => counters.unexpected += 1,
             Outcome::Partial(_) | Outcome::RequestDone(_) | Outcome::Again(_) => {}

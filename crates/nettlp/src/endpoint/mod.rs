@@ -29,16 +29,14 @@
 mod answers;
 mod config;
 mod counters;
-mod early;
 mod event;
 mod gate;
 
 use crate::datagram::emit;
+use crate::early::{Early, Turn};
 use crate::engine::{Datagram, Engine, Outgoing};
 pub use crate::sequence::Seen;
 use answers::Answers;
-use early::Early;
-use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use tlplab_device::{DmaError, Refusal};
@@ -196,24 +194,13 @@ impl<T: Copy> Endpoint<T> {
             self.gate.counters.wrong_port += 1;
             return;
         }
-        if let Some(missing) = self.requester.missing(id)
-            && completion.length().is_some()
-            && !completion.is_byte_count_modified()
-        {
-            match completion.byte_count().cmp(&missing) {
-                Ordering::Equal => {}
-                // It tells of data that are there.
-                Ordering::Greater => return self.gate.counters.duplicates += 1,
-                Ordering::Less if self.early.hold(completion, repr, data) => {
-                    return self.gate.counters.early += 1;
-                }
-                Ordering::Less => return self.gate.counters.duplicates += 1,
-            }
+        match self.early.turn(&self.requester, completion, repr, data) {
+            Turn::Now => {}
+            Turn::Early => return self.gate.counters.early += 1,
+            Turn::Twice => return self.gate.counters.duplicates += 1,
         }
         self.take_completion(now, repr, data);
-        while let Some(missing) = self.requester.missing(id)
-            && let Some((repr, data)) = self.early.take(id.tag, missing)
-        {
+        while let Some((repr, data)) = self.early.next(&self.requester, id) {
             self.take_completion(now, &repr, &data);
         }
     }
@@ -239,12 +226,7 @@ impl<T: Copy> Endpoint<T> {
 
     /// A request may be over, and with it an operation, of which the owner is told.
     fn conclude(&mut self, outcome: Outcome<T>) {
-        if let Outcome::RequestDone(progress)
-        | Outcome::Again(progress)
-        | Outcome::OperationDone(progress, _) = &outcome
-        {
-            self.early.forget(progress.tag);
-        }
+        self.early.conclude(&outcome);
         if let Outcome::OperationDone(progress, result) = outcome {
             let result = result.map_err(DmaError::from);
             self.events.push_back(Event::ReadDone { token: progress.op, result });
