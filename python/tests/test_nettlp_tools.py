@@ -19,7 +19,9 @@ import netns
 import pytest
 
 from tlplab.cli import status
-from tlplab.nettlp.dma import rows
+from tlplab.errors import RunError
+from tlplab.nettlp.cfg import REGISTERS
+from tlplab.nettlp.dma import compare, rows
 
 TLPLAB = [sys.executable, "-m", "tlplab"]
 NUMBERS = itertools.count(1)
@@ -107,7 +109,10 @@ def test_memory_is_written_and_read(pair: Pair, capsys: pytest.CaptureFixture[st
     ]
     data = bytes(at * 7 % 251 for at in range(300_001))
     (tmp_path / "in").write_bytes(data)
-    assert pair.run("dma", "write", "-a", "3", "-i", str(tmp_path / "in"), "--retry", "3", "--timeout", "2000") == 0
+    assert (
+        pair.run("dma", "write", "-a", "3", "-i", str(tmp_path / "in"), "--verify", "--retry", "3", "--timeout", "2000")
+        == 0
+    )
     assert pair.run("dma", "read", "-a", "3", "-s", str(len(data)), "-o", str(tmp_path / "out"), "--tag", "0-63", "--timeout", "2000") == 0  # fmt: skip
     assert (tmp_path / "out").read_bytes() == data
 
@@ -124,6 +129,15 @@ def test_configuration_space(pair: Pair, capsys: pytest.CaptureFixture[str]) -> 
     assert int(capsys.readouterr().out[5:], 16) & 0xFFFF == 0x406
     assert pair.run("cfg", "read", "-a", "2", "-s", "8", "--json", "-") == 0
     assert [row["register"] for row in json.loads(capsys.readouterr().out)] == [0, 4, 8]
+
+
+def test_registers_of_the_adapter(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert pair.run("cfg", "registers") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "00: 01234567  magic number"
+    assert lines[-1] == "10: 00002a19  requester ID"
+    assert [int(line[:2], 16) for line in lines] == list(REGISTERS)
 
 
 def test_what_is_measured_is_right(pair: Pair, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -181,6 +195,8 @@ def test_ctrl_c_keeps_what_was_measured(pair: Pair, tmp_path: Path) -> None:
         (["dma", "read", "-a", "0"], 1, "nobody answers for messages at 127.0.0.2, UDP port 12287"),
         (["dma", "read", "-a", "0", "-b", "1b:00"], 1, "nobody listens at its port there (connection refused)"),
         (["cfg", "read", "-a", "0"], 1, "nobody answers for configuration at 127.0.0.2"),
+        (["cfg", "registers"], 1, "nobody answers for its registers at 127.0.0.2, UDP port 20482 (0x5002)"),
+        (["dma", "read", "-a", "0", "--timeout", "1e9"], 2, "is not in the range"),
         (["cfg", "read", "-a", "0x1000"], 2, "the configuration space has 4096 bytes"),
         (["cfg", "write", "-a", "2", "-d", "1"], 2, "a write stays in one doubleword"),
         (["cfg", "write", "-a", "2", "-d", "256", "-s", "1"], 2, "has more than 1 bytes"),
@@ -222,3 +238,9 @@ def test_two_machines(transport: str) -> None:
                 assert "the link takes 1472 B in one frame" in large.stderr
             else:
                 assert large.returncode == 0, large.stderr
+
+
+def test_memory_that_is_not_as_written_is_told_where() -> None:
+    compare(b"abc", b"abc", 0x1000)
+    with pytest.raises(RunError, match="2 of 4 bytes are not what was written, the first at 0x1001"):
+        compare(b"aXcX", b"abcd", 0x1000)

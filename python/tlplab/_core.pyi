@@ -366,6 +366,9 @@ class Dma:
 def config_read(end: _End, register: int) -> int:
     """A doubleword of the configuration space of the function that the adapter is. Raises RunError."""
 
+def adapter_registers(end: _End) -> list[tuple[int, int]]:
+    """Numbers and values of the registers of an adapter itself. Raises RunError."""
+
 def config_write(end: _End, register: int, enables: int, data: int) -> None:
     """Writes those bytes of a doubleword there that `enables` names. Raises RunError."""
 

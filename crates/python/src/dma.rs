@@ -175,3 +175,11 @@ pub(crate) fn config_write(py: Python<'_>, end: End, register: u16, enables: u8,
     let apis = end.apis()?;
     py.detach(|| apis.config_write(register, enables, data)).map_err(|e| failed(py, &e))
 }
+
+/// The registers of an adapter, by their numbers.
+#[pyfunction]
+pub(crate) fn adapter_registers(py: Python<'_>, end: End) -> PyResult<Vec<(u8, u32)>> {
+    let apis = end.apis()?;
+    let registers = py.detach(|| apis.registers()).map_err(|e| failed(py, &e))?;
+    Ok(registers.into_iter().map(|(register, value)| (register as u8, value)).collect())
+}

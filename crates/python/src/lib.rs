@@ -50,7 +50,7 @@ mod _core {
     #[pymodule_export]
     use super::catalog::{duration_fs, hosts, models, rate, reference, schema, size};
     #[pymodule_export]
-    use super::dma::{Dma, config_read, config_write};
+    use super::dma::{Dma, adapter_registers, config_read, config_write};
     #[pymodule_export]
     use super::files::write_text;
     #[pymodule_export]

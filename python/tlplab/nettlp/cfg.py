@@ -1,4 +1,4 @@
-"""`tlplab cfg`: the configuration space of the function that an adapter is."""
+"""`tlplab cfg`: the configuration space of the function that an adapter is, and the adapter's own registers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,19 @@ from tlplab.outputs import check_outputs, write_text
 
 SPACE = 4096
 DWORD = 4
+# Of the adapter itself, by number.
+REGISTERS = {
+    0x00: "magic number",
+    0x01: "destination MAC address, low",
+    0x02: "destination MAC address, high",
+    0x03: "source MAC address, low",
+    0x04: "source MAC address, high",
+    0x05: "destination IP address",
+    0x06: "source IP address",
+    0x07: "destination port, kept and not used",
+    0x08: "source port, kept and not used",
+    0x10: "requester ID",
+}
 
 REGISTER = click.option("-a", "--address", "register", metavar="REGISTER", required=True, callback=number_of, help="The register's first byte, as in 0x10.")  # fmt: skip
 
@@ -25,6 +38,7 @@ def cfg_group() -> None:
     Examples:
       tlplab cfg read -a 0 -s 64
       tlplab cfg write -a 4 --data 0x6 --size 2
+      tlplab cfg registers
     """
 
 
@@ -82,3 +96,16 @@ def cfg_write(register: int, data: int, size: int, local: str, adapter: str, all
     enables = ((1 << size) - 1) << offset
     _core.config_write(where, register - offset, enables, data << 8 * offset)
     click.echo(f"{register - offset:03x}: {_core.config_read(where, register - offset):08x}")
+
+
+@cfg_group.command("registers")
+@address_options
+def cfg_registers(local: str, adapter: str, allow_remote: bool) -> None:
+    """Read the registers of the adapter itself: who it is, and where it sends its datagrams.
+
+    \b
+    Example:
+      tlplab cfg registers
+    """
+    for number, value in _core.adapter_registers(end(local, adapter, allow_remote)):
+        click.echo(f"{number:02x}: {value:08x}  {REGISTERS[number]}")

@@ -1,5 +1,5 @@
 //! What an adapter tells beside TLPs, for programs that ask and wait: configuration space ([`config_api`]) and what the driver on its host
-//! knows ([`message_api`]).
+//! knows ([`message_api`]), and its own registers ([`registers`]).
 
 use super::error::Error;
 use std::io::ErrorKind;
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tlplab_units::Bdf;
 use tlplab_wire::nettlp::config_api::{self, ConfigAccess};
 use tlplab_wire::nettlp::message_api::{self, Message, Request};
+use tlplab_wire::nettlp::registers::{self, Operation, Register, RegisterAccess};
 
 /// How long an answer is waited for before the question is asked again: a datagram may be lost.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -65,6 +66,21 @@ impl Apis {
         let socket = self.socket(port)?;
         let sent = socket.send(&request.emit());
         sent.map(|_| ()).map_err(|source| Error::io(format!("send to {}:{port:#x}", self.adapter), source))
+    }
+
+    /// The registers of the adapter itself.
+    ///
+    /// # Errors
+    /// Nobody answers.
+    pub fn registers(self) -> Result<Vec<(Register, u32)>, Error> {
+        let read = |register| {
+            let request = RegisterAccess { operation: Operation::Read, register, data: 0 };
+            self.ask(registers::PORT, "its registers", &request.emit(), TRIES, |reply| {
+                let reply = RegisterAccess::parse(reply).ok()?;
+                (RegisterAccess { data: 0, ..reply } == request).then_some((register, reply.data))
+            })
+        };
+        Register::ALL.into_iter().map(read).collect()
     }
 
     /// Where BAR4 begins in the address space of the adapter's host.
