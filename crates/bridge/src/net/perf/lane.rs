@@ -11,10 +11,13 @@ use std::time::{Duration, Instant};
 use tlplab_device::DmaError;
 use tlplab_nettlp::Endpoint;
 use tlplab_nettlp::endpoint::Event;
-use tlplab_transaction::Payload;
+use tlplab_transaction::{CompletionError, Payload};
 
 /// The end point of a lane on its transport; an operation's token is the number of its slot.
 pub(super) type Driven = Loop<Endpoint<u32>, Box<dyn Transport>>;
+
+/// How long nothing at all may be answered.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// An operation under way, or over and waiting for its next turn.
 #[derive(Clone, Copy)]
@@ -40,6 +43,7 @@ pub(super) struct Lane<'a> {
     left: u64,
     /// Nothing more begins after this.
     end: Option<Instant>,
+    begun: Instant,
     last: Instant,
     first_error: Option<DmaError>,
     result: LaneResult,
@@ -66,6 +70,7 @@ impl<'a> Lane<'a> {
             resting: VecDeque::new(),
             left: config.count.unwrap_or(u64::MAX),
             end: None,
+            begun: now,
             last: now,
             first_error: None,
             result: LaneResult {
@@ -84,7 +89,7 @@ impl<'a> Lane<'a> {
     /// Measures from now on.
     pub(super) fn run(mut self) -> Result<LaneResult, Error> {
         let (begun, cpu) = (Instant::now(), thread_time());
-        self.last = begun;
+        (self.begun, self.last) = (begun, begun);
         self.end = self.config.duration.map(|duration| begun + duration);
         for slot in 0..self.slots.len() as u32 {
             self.begin(slot, begun)?;
@@ -198,8 +203,10 @@ impl<'a> Lane<'a> {
                 *self.result.errors.entry(kind(&error)).or_default() += 1;
                 let first = *self.first_error.get_or_insert(error);
                 let failed: u64 = self.result.errors.values().sum();
-                // Nothing works at all: there is nothing to measure.
-                if self.result.operations == 0 && failed >= self.slots.len() as u64 {
+                // Nothing works at all: there is nothing to measure. Silence is waited for a while: somebody may be busy.
+                let silent = matches!(first, DmaError::Completion(CompletionError::Timeout { .. }));
+                let patient = silent && now - self.begun < PATIENCE;
+                if self.result.operations == 0 && failed >= self.slots.len() as u64 && !patient {
                     return Err(Error::Setup(format!("no operation succeeds: {first}")));
                 }
             }
