@@ -84,7 +84,7 @@ generate: $(VENV)/.run ## rebuild the committed files that are generated: the re
 	TLPLAB_GENERATE=1 $(CARGO) test --quiet --package tlplab-capi --test layout
 	$(BIN)/tlplab schema -o experiments/schema.json
 	$(BIN)/tlplab schema --markdown -o docs/experiments.md
-	$(BIN)/tlplab dissector -o dissector >/dev/null
+	$(BIN)/tlplab dissector -o $(VENV)/dissector >/dev/null && cp $(VENV)/dissector/tlplab_tables.lua dissector/
 	$(BIN)/tlplab reproduce gem5 --quiet --markdown docs/studies/gem5.md
 	$(BIN)/tlplab reproduce nettlp --quiet --no-measure --markdown docs/studies/nettlp.md
 	$(BIN)/tlplab reproduce pcie-bench --quiet --markdown docs/studies/pcie-bench.md

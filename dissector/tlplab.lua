@@ -611,7 +611,7 @@ local function read_header(x)
 	x.tree:add(t.kind, x.tvb(x.at, 1), x.kind)
 	x.length = x.tvb(x.at + 2, 2):bitfield(6, 10)
 	x.length = x.length == 0 and 1024 or x.length
-	if x.data or known.class == "memory" then
+	if known.class == "memory" or x.data and (known.class == "message" or known.class == "completion") then
 		x.tree:add(t.length, x.tvb(x.at + 2, 2), x.length)
 	end
 	read_attributes(x, known.class)
