@@ -7,17 +7,42 @@ from tlplab.reproduce import Row, Verdict
 PAPER = "nettlp"
 
 
-def compared(result: str, published: float, ours: float, unit: str, within: float, note: str = "") -> Row:
-    """A row that is reproduced if the error is at most `within`, and explained by its note otherwise."""
+def judged(good: bool, excuse: str) -> Verdict:
+    """Only what is excused is explained."""
+    return "reproduced" if good else "explained" if excuse else "not reproducible"
+
+
+def remarks(note: str, excuse: str, good: bool) -> str:
+    """An excuse is said only of what does not come out."""
+    return "; ".join(filter(None, (note, "" if good else excuse)))
+
+
+def compared(
+    result: str, published: float, ours: float, unit: str, within: float, note: str = "", excuse: str = ""
+) -> Row:
+    """A row that is reproduced if the error is at most `within`, and explained by its excuse, if it has one, otherwise."""
     good = abs(ours / published - 1) <= within
-    verdict: Verdict = "reproduced" if good else "explained" if note else "not reproducible"
-    return Row(PAPER, result, published, ours, unit, verdict, note)
+    return Row(PAPER, result, published, ours, unit, judged(good, excuse), remarks(note, excuse, good))
+
+
+def ranged(
+    result: str, published: tuple[float, float], ours: float, unit: str, note: str = "", excuse: str = ""
+) -> Row:
+    """A row of which a range was published, not a figure: reproduced in it."""
+    least, most = published
+    good = least <= ours <= most
+    note = remarks(f"read off the figure: {least:g} to {most:g} {unit}", note, False)
+    return Row(PAPER, result, None, ours, unit, judged(good, excuse), remarks(note, excuse, good))
+
+
+def fitted(result: str, published: float, ours: float, unit: str, what: str) -> Row:
+    """A figure for which a constant was chosen: that it comes out shows nothing."""
+    return Row(PAPER, result, published, ours, unit, "explained", f"fitted, no evidence: {what}")
 
 
 def shape(result: str, ours: float, unit: str, good: bool, note: str, excuse: str = "") -> Row:
-    """A shape that the paper describes without a figure: the note says what it is. An excuse explains why it does not come out."""
-    verdict: Verdict = "reproduced" if good else "explained" if excuse else "not reproducible"
-    return Row(PAPER, result, None, ours, unit, verdict, note if good or not excuse else f"{note}; {excuse}")
+    """A shape that the paper describes without a figure: the note says what it is."""
+    return Row(PAPER, result, None, ours, unit, judged(good, excuse), remarks(note, excuse, good))
 
 
 def absent(result: str, published: float | None, unit: str, why: str) -> Row:
