@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from tlplab.reproduce.nettlp.rows import compared, ranged
 from tlplab.reproduce.nettlp.wire import ADAPTER, SOFTWARE, NoWireError, laid
 
 ROOT = Path(__file__).resolve().parents[2]
+# Ethernet, and nothing in it.
+PCAP_HEADER = struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
 CAPTURES = Path(os.environ.get("TLPLAB_DATA", "/nonexistent")) / "captures"
 
 
@@ -96,6 +99,18 @@ def test_the_captures_show_what_was_published() -> None:
     verdicts = {row.result: row.verdict for row in found}
     missing = [result for result, verdict in verdicts.items() if verdict != "reproduced"]
     assert missing == ["captured, figure 14, xl710: tags up to"]
+
+
+@pytest.mark.parametrize("content", [b"no capture", PCAP_HEADER], ids=["damaged", "empty"])
+def test_captures_of_something_else_make_rows_that_say_so(content: bytes, tmp_path: Path) -> None:
+    names = ("mrd-512byte-plx", "mrd-512byte-rc", "x520-rx", "xl710-rx", "simple-nic-ping")
+    for name in names:
+        (tmp_path / f"{name}.pcap").write_bytes(content)
+    rows = captures.beside(str(tmp_path)).rows
+    assert {row.verdict for row in rows} == {"not reproducible"}
+    assert all(row.note for row in rows if row.ours is None)
+    for figure in ("figure 13, switch", "figure 13, root complex", "figure 14, xl710", "figure 15a"):
+        assert sum(figure in row.result for row in rows) == 1, figure
 
 
 def answer(rate: float, p50: float = 13e3, p99: float = 20e3) -> dict[str, Any]:

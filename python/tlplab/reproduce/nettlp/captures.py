@@ -10,8 +10,8 @@ from tlplab.nettlp.capture import ranges, summarise
 from tlplab.reproduce import Beside, Row
 from tlplab.reproduce.nettlp.rows import PAPER, absent
 
-# Figure 14: the tags of each device, as the text tells them.
-TAGS = {"x520": 16, "p4600": 16, "pm1725": 64}
+# Figure 14: the least and the largest tag of each device, as the text tells them.
+TAGS = {"x520": (0, 15), "p4600": (0, 15), "pm1725": (0, 63), "xl710": (24, 249)}
 # Figure 15a: what the simple NIC and the host send for one packet of 98 B.
 TRANSMIT = (("MRd", 16), ("MRd", 98), ("MWr", 4))
 
@@ -35,6 +35,15 @@ def read(place: Path, name: str) -> dict[str, Any]:
     return summarise(str(place / f"{name}.pcap"))
 
 
+def passage(place: Path, name: str) -> dict[str, Any]:
+    """The one request that another device passed on. Raises ValueError if the capture shows none, or several."""
+    passages = [one for crossing in read(place, name)["crossings"] for one in crossing["passages"]]
+    if len(passages) != 1:
+        raise ValueError(f"{name}.pcap shows {len(passages) or 'no'} requests passed on, where one is looked for")
+    only: dict[str, Any] = passages[0]
+    return only
+
+
 def figure_13(place: Path) -> list[Row]:
     """A read of 512 B by way of a switch, and of a root complex."""
     found = []
@@ -42,15 +51,19 @@ def figure_13(place: Path) -> list[Row]:
         if not (place / f"{name}.pcap").is_file():
             found.append(absent(f"captured, figure 13, {what}", behind, "", f"{name}.pcap is not in {place}"))
             continue
-        (passage,) = (one for crossing in read(place, name)["crossings"] for one in crossing["passages"])
+        try:
+            passed = passage(place, name)
+        except ValueError as error:
+            found.append(absent(f"captured, figure 13, {what}", behind, "", str(error)))
+            continue
         sizes = (
-            f"each of {passage['behind']['bytes']} B; {passage['completions_behind']['count']} completions came back, "
+            f"each of {passed['behind']['bytes']} B; {passed['completions_behind']['count']} completions came back, "
         )
-        note = f"{sizes}{passage['completions_before']['count']} of {passage['completions_before']['bytes']} B left"
-        found.append(row(f"captured, figure 13, {what}: reads behind it", behind, passage["behind"]["count"], "", note))
-        found.append(row(f"captured, figure 13, {what}: bytes of each", size, passage["behind"]["bytes"], "B"))
+        note = f"{sizes}{passed['completions_before']['count']} of {passed['completions_before']['bytes']} B left"
+        found.append(row(f"captured, figure 13, {what}: reads behind it", behind, passed["behind"]["count"], "", note))
+        found.append(row(f"captured, figure 13, {what}: bytes of each", size, passed["behind"]["bytes"], "B"))
         found.append(
-            row(f"captured, figure 13, {what}: completions rebuilt", 2, passage["completions_before"]["count"], "")
+            row(f"captured, figure 13, {what}: completions rebuilt", 2, passed["completions_before"]["count"], "")
         )
     return found
 
@@ -58,38 +71,45 @@ def figure_13(place: Path) -> list[Row]:
 def figure_14(place: Path) -> list[Row]:
     """The tags that devices use."""
     found = []
-    for device, tags in TAGS.items():
-        captures = sorted(place.glob(f"{device}-*.pcap"))
-        used = {
+    for device, (least, most) in TAGS.items():
+        name = f"captured, figure 14, {device}: tags up to"
+        try:
+            used = tags_used(sorted(place.glob(f"{device}-*.pcap")))
+        except ValueError as error:
+            found.append(absent(name, most, "", str(error)))
+            continue
+        if not used:
+            found.append(absent(name, most, "", f"no capture of it in {place}"))
+            continue
+        listed = ranges(used)
+        note = f"{len(used)} different ones" if len(listed) > 20 else listed
+        found.append(row(f"captured, figure 14, {device}: tags from", least, used[0], ""))
+        found.append(row(name, most, used[-1], "", note))
+    return found
+
+
+def tags_used(captures: list[Path]) -> list[int]:
+    """Of all of a device's captures. Raises ValueError."""
+    return sorted(
+        {
             tag
             for capture in captures
             for direction in summarise(str(capture))["directions"]
             for tag in direction["tags"]["used"]
         }
-        name = f"captured, figure 14, {device}: tags up to"
-        if not used:
-            found.append(absent(name, tags - 1, "", f"no capture of it in {place}"))
-            continue
-        listed = ranges(sorted(used))
-        note = f"{len(used)} different ones" if len(listed) > 20 else listed
-        found.append(row(name, tags - 1, max(used), "", note))
-    found.append(absent("captured, figure 14, xl710: tags up to", 249, "", "no capture of it was published"))
-    return found
+    )
 
 
 def figure_15(place: Path) -> list[Row]:
     """What the simple NIC sends for a ping."""
+    name = "captured, figure 15a: requests of the NIC"
     if not (place / "simple-nic-ping.pcap").is_file():
-        return [
-            absent(
-                "captured, figure 15a: requests of the NIC", len(TRANSMIT), "", f"no simple-nic-ping.pcap in {place}"
-            )
-        ]
-    requests = {
-        (request["op"], request["bytes"])
-        for direction in read(place, "simple-nic-ping")["directions"]
-        for request in direction["requests"]
-    }
+        return [absent(name, len(TRANSMIT), "", f"no simple-nic-ping.pcap in {place}")]
+    try:
+        directions = read(place, "simple-nic-ping")["directions"]
+    except ValueError as error:
+        return [absent(name, len(TRANSMIT), "", str(error))]
+    requests = {(request["op"], request["bytes"]) for direction in directions for request in direction["requests"]}
     found = sum(("read" if kind == "MRd" else "write", size) in requests for kind, size in TRANSMIT)
     note = "descriptor and packet read, interrupt written"
-    return [row("captured, figure 15a: requests of the NIC", len(TRANSMIT), found, "", note)]
+    return [row(name, len(TRANSMIT), found, "", note)]
