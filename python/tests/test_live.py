@@ -39,9 +39,10 @@ def test_what_cannot_be_served_is_refused(arguments: list[str], said: str, capsy
 
 def test_time_does_not_begin_before_the_device_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [COPIER, "--serve", f"copier={THERE}", "--local", HERE, "--seconds", "0.5", "--json", "-"]
-    assert status(["adapter", *arguments]) == 0
+    assert status(["adapter", *arguments]) == 1, "nothing was simulated"
     printed = capsys.readouterr()
     assert "waiting for copier" in printed.err
+    assert "copier never came" in printed.err
     document = json.loads(printed.out)
     assert document["end_fs"] == 0
     assert document["stop_reason"] == "the time of --seconds"

@@ -14,14 +14,17 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import netns
 import pytest
 
 from tlplab.cli import status
 from tlplab.errors import RunError
+from tlplab.nettlp import perf
 from tlplab.nettlp.cfg import REGISTERS
 from tlplab.nettlp.dma import compare, rows
+from tlplab.nettlp.end import End
 
 TLPLAB = [sys.executable, "-m", "tlplab"]
 NUMBERS = itertools.count(1)
@@ -208,6 +211,14 @@ def test_ctrl_c_keeps_what_was_measured(pair: Pair, tmp_path: Path) -> None:
             "192.0.2.1 is not an address of this machine",
         ),
         (["perf", "--plot", "x.txt"], 2, "name a file that ends in"),
+        (["perf", "--time", "1e300"], 2, "'--time': 1e+300 is not in the range"),
+        (["perf", "--time", "nan"], 2, "'--time': 'nan' is not a time"),
+        (["perf", "-i", "nan"], 2, "'nan' is not a time"),
+        (["dma", "read", "-a", "0", "--timeout", "nan"], 2, "'--timeout': 'nan' is not a time"),
+        (["device", "nic", "--timeout", "nan"], 2, "'--timeout': 'nan' is not a time"),
+        (["device", "psmem", "--delay", "nan"], 2, "'nan' is not a time"),
+        (["device", "psmem", "--seconds", "inf"], 2, "'--seconds': inf is not in the range"),
+        (["adapter", "--seconds", "nan"], 2, "'--seconds': 'nan' is not a time"),
     ],
 )
 def test_mistakes(arguments: list[str], exit_status: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,6 +226,27 @@ def test_mistakes(arguments: list[str], exit_status: int, said: str, capsys: pyt
     captured = capsys.readouterr()
     assert said in " ".join(captured.err.split()), captured.err
     assert captured.out == ""
+
+
+def measured(operations: int, errors: dict[str, int]) -> dict[str, Any]:
+    """A report of `perf`, with the longest numbers that it may have to show."""
+    result = {
+        "operations": operations, "seconds": 86_399.99, "bytes": operations << 12, "cpu_seconds": 0.123, "errors": errors,
+        "latency_ns": dict.fromkeys(perf.LATENCIES, 123_456.0), "wrong": 0, "missing_bytes": None,
+    }  # fmt: skip
+    return perf.describe(End(transport="packet"), perf.Plan("write", 0, 1 << 40, 4095, 16, 4096, verify=True), result)
+
+
+def test_what_perf_says_fits_a_terminal() -> None:
+    said = perf.lines(measured(999_999_999, {"time limit passed": 999_999}))
+    assert max(map(len, said)) <= 80, said
+    assert all(any(f"{name} 123 µs" in line for line in said) for name in perf.LATENCIES), said
+
+
+def test_a_measurement_of_failures_has_failed() -> None:
+    perf.check(measured(10, {"timeout": 6, "unreachable": 4}))
+    with pytest.raises(RunError, match="11 operations failed, and only 10 succeeded"):
+        perf.check(measured(10, {"timeout": 6, "unreachable": 5}))
 
 
 @pytest.mark.parametrize("transport", ["udp", "packet"])

@@ -18,7 +18,7 @@ from rich.console import Console
 from tlplab import _core
 from tlplab import quantities as q
 from tlplab.model_options import SIZE
-from tlplab.nettlp.end import ADAPTER_ADDRESS, address_of, bdf_of, check_remote, limit_of, number_of
+from tlplab.nettlp.end import ADAPTER_ADDRESS, SECONDS, address_of, bdf_of, check_remote, limit_of, number_of
 from tlplab.nettlp.live import Served, check_options, serve_experiment, served_of, taps_of
 from tlplab.outputs import check_outputs, write_text
 from tlplab.sheet import NOTHING, Column, Sheet
@@ -157,7 +157,7 @@ def adapter_options(command: Command) -> Command:
         click.option("--interface", metavar="IF", help="Where packet sockets listen; the interface of --local by default."),
         click.option("--spin", is_flag=True, help="Do not sleep while waiting: faster, and takes a whole processor."),
         click.option("--allow-remote", is_flag=True, help="Allow addresses outside of this machine. NetTLP has no authentication."),
-        click.option("--seconds", metavar="N", type=click.FloatRange(min=0, min_open=True), help="End after N seconds instead of at Ctrl-C."),
+        click.option("--seconds", metavar="N", type=SECONDS, help="End after N seconds instead of at Ctrl-C."),
         click.option("--pcap", metavar="FILE", help="Write all datagrams to FILE (pcapng)."),
         click.option("--json", "json_file", metavar="FILE|-", help="At the end, write what was served and counted."),
         click.option("--quiet", is_flag=True, help="No tables, no line of figures."),

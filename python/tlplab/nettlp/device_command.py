@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -15,7 +16,19 @@ from tlplab import _core
 from tlplab import quantities as q
 from tlplab.loader import LoadError, load_device
 from tlplab.model_options import SIZE
-from tlplab.nettlp.end import TAGS, End, address_of, address_options, bdf_of, check_remote, limit_of, number_of
+from tlplab.nettlp.end import (
+    SECONDS,
+    TAGS,
+    TIME_LIMIT,
+    Duration,
+    End,
+    address_of,
+    address_options,
+    bdf_of,
+    check_remote,
+    limit_of,
+    number_of,
+)
 from tlplab.nettlp.serve import Builtin, Site, watch
 from tlplab.outputs import check_outputs, write_text
 
@@ -73,14 +86,14 @@ def site_options(*, issues: bool) -> Callable[[click.decorators.FC], click.decor
         click.option("--transport", type=click.Choice(["udp", "packet"]), default="udp", show_default=True, help="UDP sockets, or packet sockets, which need root."),
         click.option("--interface", metavar="IF", help="Where packet sockets listen; the interface of --local by default."),
         click.option("--spin", is_flag=True, help="Do not sleep while waiting: faster, and takes a whole processor."),
-        click.option("--seconds", metavar="N", type=click.FloatRange(min=0.001), help="End after N seconds instead of at Ctrl-C."),
+        click.option("--seconds", metavar="N", type=SECONDS, help="End after N seconds instead of at Ctrl-C."),
         click.option("--json", "json_file", metavar="FILE|-", help="Write the counters as JSON at the end."),
         click.option("-S", "--quiet", is_flag=True, help="Print nothing."),
     ]  # fmt: skip
     if issues:
         options += [
             click.option("--mrrs", "-m", metavar="SIZE", default="512B", show_default=True, callback=limit_of, help="Maximum read request size."),
-            click.option("--timeout", metavar="MS", type=click.FloatRange(min=0.001), default=50.0, show_default=True, help="Time limit of a request, in milliseconds."),
+            click.option("--timeout", metavar="MS", type=TIME_LIMIT, default=50.0, show_default=True, help="Time limit of a request, in milliseconds."),
             click.option("--retry", metavar="N", type=click.IntRange(0, 255), default=0, show_default=True, help="Ask again for what was not answered, at most N times."),
         ]  # fmt: skip
 
@@ -101,7 +114,7 @@ def site_options(*, issues: bool) -> Callable[[click.decorators.FC], click.decor
     "-m",
     "--delay",
     metavar="US",
-    type=click.FloatRange(0, 1e6),
+    type=Duration(1e6),
     default=0.0,
     help="Microseconds from a read to its answer.",
 )
@@ -240,6 +253,8 @@ def serve_builtin(device: Builtin, given: Options) -> int:
 
 def serve_server(name: str, start: Callable[[Site], _core.Server], given: Options) -> int:
     """Serves what `start` starts; says where it is, what passes, and at the end what has passed."""
+    # As of the adapter: SIGTERM, too, ends with the counters of what was served.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     json_file, quiet, seconds = given.pop("json_file"), given.pop("quiet"), given.pop("seconds")
     check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs={})
     server = start(site_of(given))

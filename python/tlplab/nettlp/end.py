@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 DEVICE_ADDRESS = "127.0.0.1"
 ADAPTER_ADDRESS = "127.0.0.2"
 TAGS = 256
+# Seconds.
+DAY = 86_400
 # Bytes, of MPS and MRRS: powers of two.
 LIMITS = (128, 256, 512, 1024, 2048, 4096)
 WARNING = (
@@ -45,6 +48,25 @@ class End:
     """How often a read that was not answered is issued again."""
     spin: bool = False
     """Ask for datagrams again and again instead of sleeping."""
+
+
+class Duration(click.FloatRange):
+    """A time; `FloatRange` alone takes NaN for a number within."""
+
+    def __init__(self, most: float, *, least: float = 0.0, above: bool = False) -> None:
+        super().__init__(min=least, max=most, min_open=above)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number; fails with the sentence of click."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a time.", param, ctx)
+        return number
+
+
+SECONDS = Duration(DAY, above=True)
+# Milliseconds that a request may take.
+TIME_LIMIT = Duration(3.6e6, least=0.001)
 
 
 def address_of(_context: click.Context, parameter: click.Parameter, given: str | None) -> str | None:
@@ -123,7 +145,7 @@ def end_options(command: Command) -> Command:
         click.option("--mrrs", "-m", metavar="SIZE", default="512B", show_default=True, callback=limit_of, help="Maximum read request size."),
         click.option("--transport", type=click.Choice(["udp", "packet"]), default="udp", show_default=True, help="UDP sockets, or packet sockets, which need root and are faster with many requests under way."),
         click.option("--interface", metavar="IF", help="Where packet sockets listen; the interface of --local by default."),
-        click.option("--timeout", metavar="MS", type=click.FloatRange(0.001, 3_600_000), default=50.0, show_default=True, help="Time limit of a request, in milliseconds."),
+        click.option("--timeout", metavar="MS", type=TIME_LIMIT, default=50.0, show_default=True, help="Time limit of a request, in milliseconds."),
         click.option("--retry", metavar="N", type=click.IntRange(0, 255), default=0, show_default=True, help="Ask again for what was not answered, at most N times; only where reads have no side effects."),
         click.option("--spin", is_flag=True, help="Do not sleep while waiting: faster, and takes a whole processor."),
     )):  # fmt: skip

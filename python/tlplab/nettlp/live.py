@@ -14,6 +14,7 @@ import click
 
 from tlplab import _core, outline, summary
 from tlplab import quantities as q
+from tlplab.errors import RunError
 from tlplab.nettlp.end import address_of
 from tlplab.outputs import write_text
 from tlplab.result import Result
@@ -115,6 +116,7 @@ def serve_experiment(
         ended = watch(service, seconds, quiet=quiet)
     except KeyboardInterrupt:
         interrupted = True
+    absent = service.absent()
     text = service.finish(None if ended else "interrupt" if interrupted else "the time of --seconds")
     if json_file is not None:
         write_text(json_file, text)
@@ -122,7 +124,11 @@ def serve_experiment(
         out = sys.stderr if json_file == "-" else sys.stdout
         summary.show(cast(Result, json.loads(text)), out)
         show_lag(service)
-    return INTERRUPTED if interrupted else 0
+    if interrupted:
+        return INTERRUPTED
+    if absent:
+        raise RunError(f"{', '.join(absent)} never came: nothing was simulated")
+    return 0
 
 
 def watch(service: _core.LiveService, seconds: float | None, *, quiet: bool) -> str | None:

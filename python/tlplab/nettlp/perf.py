@@ -14,7 +14,7 @@ import click
 from tlplab import _core
 from tlplab import quantities as q
 from tlplab.errors import RunError
-from tlplab.nettlp.end import TAGS, End, end_of, end_options, number_of, size_of
+from tlplab.nettlp.end import DAY, SECONDS, TAGS, Duration, End, end_of, end_options, number_of, size_of
 from tlplab.outputs import check_outputs, write_text
 from tlplab.plotting import check_ending
 from tlplab.progress import Bar
@@ -113,14 +113,14 @@ class Plan:
 @click.option(
     "--time",
     "seconds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=SECONDS,
     metavar="SECONDS",
     help="How long; 5 seconds unless --count says how much.",
 )
 @click.option(
     "-i",
     "--interval",
-    type=click.FloatRange(min=0),
+    type=Duration(DAY * 1e3),
     default=0.0,
     metavar="MS",
     help="Pause after each operation, in milliseconds.",
@@ -267,8 +267,8 @@ def lines(report: dict[str, Any]) -> list[str]:
         f"   {report['operations']} in {report['seconds']:.2f} s",
     ]
     if report["operations"]:
-        said = "   ".join(f"{name} {q.time(latency[name], 3)}" for name in LATENCIES)
-        shown.append(f"  latency: {said}")
+        said = [f"{name} {q.time(latency[name], 3)}" for name in LATENCIES]
+        shown += [f"  latency: {'   '.join(said[:3])}", f"           {'   '.join(said[3:])}"]
         shown.append(f"  processor time at this end: {q.time(report['cpu_ns_per_operation'], 3)} each")
     shown += [f"  failed: {count} × {kind}" for kind, count in report["errors"].items()]
     if plan["verify"] and plan["direction"] == "read":
@@ -282,9 +282,11 @@ def lines(report: dict[str, Any]) -> list[str]:
 
 
 def check(report: dict[str, Any]) -> None:
-    """Wrong data are a failure, whatever else was measured."""
+    """Wrong data are a failure, whatever else was measured; so is a measurement that is mostly of failures."""
     if report["wrong"]:
         raise RunError(f"{report['wrong']} reads gave data that were never written there")
+    if (failed := sum(report["errors"].values())) > report["operations"]:
+        raise RunError(f"{failed} operations failed, and only {report['operations']} succeeded")
 
 
 def draw(path: str, report: dict[str, Any], histogram: list[tuple[int, int]]) -> None:
