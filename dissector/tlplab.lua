@@ -126,6 +126,8 @@ control.experts = { e_control }
 local e_length = expert_info("nettlp_check.malformed", "The frame is shorter than the datagram in it", expert.group.MALFORMED, expert.severity.ERROR)
 check.experts = { e_length }
 
+local frame_bytes = Field.new("frame")
+local eth_fcs = Field.new("eth.fcs")
 local frame_len = Field.new("frame.len")
 local frame_time = Field.new("frame.time_relative")
 local frame_comment = Field.new("frame.comment")
@@ -235,23 +237,33 @@ local function sequence_seen(pinfo, seq, tstamp)
 	end
 	local key, time = tostring(pinfo.src) .. ">" .. tostring(pinfo.dst), now()
 	clocks[key] = clocks[key] or {}
-	local adapters = clocks[key]
-	for _, adapter in ipairs(adapters) do
-		if could_send(adapter, tstamp, time) then
-			local ahead, behind = (seq - adapter.seq) % 65536, (adapter.seq - seq) % 65536
-			if ahead ~= 1 and behind < 1024 then
-				notes[pinfo.number] = 0
-				return
-			elseif ahead ~= 1 then
-				notes[pinfo.number] = ahead - 1
+	local nearest, distance
+	for _, adapter in ipairs(clocks[key]) do
+		local later = (tstamp - adapter.tstamp) % 2 ^ 32
+		local other = (adapter.seq - seq) % 65536 < 1024 and later > 0 and later < 2 ^ 31
+		-- An old number with a new time stamp is that of another counter, such as another thread's.
+		if not other and could_send(adapter, tstamp, time) then
+			local ahead = (seq - adapter.seq - 1) % 65536
+			ahead = math.min(ahead, 65536 - ahead)
+			if not distance or ahead < distance then
+				nearest, distance = adapter, ahead
 			end
-			adapter.seq, adapter.tstamp, adapter.time = seq, tstamp, time
-			return
 		end
 	end
-	if #adapters < 8 then
-		adapters[#adapters + 1] = { seq = seq, tstamp = tstamp, time = time }
+	if not nearest then
+		if #clocks[key] < 64 then
+			clocks[key][#clocks[key] + 1] = { seq = seq, tstamp = tstamp, time = time }
+		end
+		return
 	end
+	local ahead = (seq - nearest.seq) % 65536
+	if (nearest.seq - seq) % 65536 < 1024 then
+		notes[pinfo.number] = 0
+		return
+	elseif ahead ~= 1 then
+		notes[pinfo.number] = ahead - 1
+	end
+	nearest.seq, nearest.tstamp, nearest.time = seq, tstamp, time
 end
 
 local function show_sequence(pinfo, tree)
@@ -744,6 +756,23 @@ local function dissect_control(tvb, pinfo, parent, channel)
 	pinfo.cols.info = info
 end
 
+-- Do the last four bytes of a frame check the others?
+local function has_check_sequence()
+	if eth_fcs() then
+		return true
+	end
+	local frame = frame_bytes()
+	local range = frame and frame.range
+	if not range or range:len() ~= frame_len().value or range:len() < 60 then
+		return false
+	end
+	local last, crc = range:len() - 4, 0xffffffff
+	for at = 0, last - 1 do
+		crc = crc32(crc, range(at, 1):uint())
+	end
+	return xor(crc, 0xffffffff) == range(last, 4):le_uint()
+end
+
 -- What is wrong with the frame around a datagram.
 local function frame_problem(tvb)
 	local total, header, udp = ip_len(), ip_hdr_len(), udp_length()
@@ -758,7 +787,8 @@ local function frame_problem(tvb)
 		return string.format("the datagram should end at byte %d, but the frame has only %d bytes", ends, frame_len().value)
 	end
 	local tags = math.max(tvb:offset() - 14 - header.value - 8, 0)
-	if frame_len().value > ends and frame_len().value > 60 + tags then
+	local length = frame_len().value
+	if length > ends and length > 60 + tags and not (length - 4 <= math.max(ends, 60 + tags) and has_check_sequence()) then
 		return string.format("%d bytes follow the datagram, more than Ethernet padding", frame_len().value - ends)
 	end
 	return nil

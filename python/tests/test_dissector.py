@@ -9,6 +9,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -256,9 +257,10 @@ def test_frames_that_contradict_themselves(tmp_path: Path) -> None:
         (good, length), (good + bytes(4), length + 4), change(38, 24), change(38, 90), (good[:58], 58),
         (bytes(12) + b"\x81\x00\x00\x65" + good[12:] + bytes(4), length + 8),
         (bytes(12) + b"\x81\x00\x00\x65" + good[12:], length + 4),
+        (good + zlib.crc32(good).to_bytes(4, "little"), length + 4),
     ]  # fmt: skip
     lines = compare(pcap(tmp_path / "a.pcap", ETHERNET, frames))
-    assert [("malformed" in line) for line in lines.values()] == [False, True, True, True, True, True, False]
+    assert [("malformed" in line) for line in lines.values()] == [False, True, True, True, True, True, False, False]
     assert lines[7]["vlan"] == 101
 
 
@@ -296,10 +298,14 @@ def test_gaps_in_the_sequence(tmp_path: Path) -> None:
     def numbered(sequence: int, ticks: int) -> tuple[bytes, int]:
         return datagram(struct.pack(">HI", sequence, ticks) + write, 0x3000)
 
-    # A microsecond apart is 156 ticks; the second adapter has another clock and other numbers.
-    first = [numbered(n, 1_000_000 + 156 * at) for at, n in enumerate([7, 8, 12, 12, 11, 13])]
+    # A microsecond is 156 ticks. What is doubled or late has an old time stamp; the second adapter has another clock and other numbers,
+    # another thread the same clock.
+    first = [
+        numbered(n, 1_000_000 + ticks) for n, ticks in ((7, 0), (8, 156), (12, 312), (12, 312), (11, 200), (13, 780))
+    ]
     second = [numbered(n, 0x9000_0000 + 156 * at) for at, n in ((6, 500), (7, 501))]
-    capture = pcap(tmp_path / "a.pcap", ETHERNET, [*first, *second])
+    thread = [numbered(n, 1_000_000 + 156 * at) for at, n in ((8, 3), (9, 4))]
+    capture = pcap(tmp_path / "a.pcap", ETHERNET, [*first, *second, *thread])
     found = {
         name: tshark(capture, "-Y", f"nettlp.{name}", "-T", "fields", "-e", "frame.number").split()
         for name in ("gap", "duplicate")

@@ -181,6 +181,30 @@ fn other_traffic_is_counted_apart() {
     assert!(capture.problems.is_empty(), "{:?}", capture.problems);
 }
 
+/// A frame check sequence is no part of the datagram: where the file tells of it, and where it is right.
+#[test]
+fn frames_with_a_check_sequence() {
+    let long = [&[0x40, 0, 0, 64, 0x19, 0, 2, 0xff, 0x90, 0, 0, 0][..], &[7; 256]].concat();
+    let checked = |tlp: &[u8]| {
+        let mut frame = frame(0, 0x3002, tlp);
+        let check = tlplab_wire::crc::Crc32::new().update(&frame).finish();
+        frame.extend(check.to_le_bytes());
+        frame
+    };
+    let (short, long) = (checked(&READ), checked(&long));
+    let frames = [&short, &long].map(|frame| (0, 0, frame.len(), frame.as_slice()));
+    assert_eq!((reasons(&read(&Pcap::NANO.file(&frames))), short.len()), (vec![], 64));
+    // Not checked, but announced: bit 26 and two half words; and cut by the snap length.
+    let mut wrong = long.clone();
+    *wrong.last_mut().unwrap() ^= 1;
+    let frames = [(0, 0, wrong.len(), wrong.as_slice()), (0, 1, 96, long.as_slice())];
+    let told = Pcap { link_type: 0x2400_0001, ..Pcap::NANO };
+    assert_eq!(reasons(&read(&told.file(&frames))), []);
+    let found = reasons(&read(&Pcap::NANO.file(&frames)));
+    let (frame, datagram) = (wrong.len(), wrong.len() - 4);
+    assert_eq!(found, [1, 2].map(|number| (number, Reason::FrameLength { frame, datagram })));
+}
+
 #[test]
 fn damaged_files_are_read_up_to_the_damage() {
     let frame = frame(0, 0x3002, &READ);

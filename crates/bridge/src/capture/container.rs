@@ -38,6 +38,8 @@ pub(super) struct Frame<'a> {
     pub(super) length: usize,
     /// Comment option of the frame.
     pub(super) comment: Option<&'a str>,
+    /// Bytes of the frame check sequence that the file says ends the frame; part of `length`.
+    pub(super) check: usize,
 }
 
 /// What comes next in a file.
@@ -270,9 +272,19 @@ fn pcap_frame<'a, R: Read>(
         interface: None,
         data,
         length: (field(head, 12) as usize).max(data.len()),
+        check: check_bytes(header.network.0),
         comment: None,
     })))
 }
+
+/// The length of the frame check sequence, if a pcap header tells it: bit 26 says so, the upper four bits count half words.
+fn check_bytes(network: i32) -> usize {
+    let network = network as u32;
+    if network & 0x0400_0000 != 0 { (network >> 28) as usize * 2 } else { 0 }
+}
+
+/// An option of pcapng that the library has no name for.
+const IF_FCSLEN: OptionCode = OptionCode(13);
 
 /// An interface of a pcapng section.
 struct Interface {
@@ -281,6 +293,8 @@ struct Interface {
     units_per_second: Option<u64>,
     digits: u8,
     offset_seconds: i64,
+    /// Bytes of the frame check sequence.
+    check: usize,
 }
 
 /// Block types of pcapng.
@@ -367,6 +381,7 @@ fn packet<'a>(
         data,
         length: (packet.origlen as usize).max(data.len()),
         comment: text(&packet.options, OptionCode::Comment),
+        check: interface.check,
     })
 }
 
@@ -387,7 +402,10 @@ fn interface(found: &pcap_parser::InterfaceDescriptionBlock<'_>, big_endian: boo
             Some(decimal) => (10u64.checked_pow(u32::from(decimal)), decimal.min(FEMTOSECONDS)),
         };
     let name = text(&found.options, OptionCode::IfName).map(String::from);
-    Interface { link_type: found.linktype.0, name, units_per_second, digits, offset_seconds }
+    // if_fcslen counts bits.
+    let check = option(IF_FCSLEN).and_then(|value| value.first().copied());
+    let check = check.map_or(0, |bits| usize::from(bits / 8));
+    Interface { link_type: found.linktype.0, name, units_per_second, digits, offset_seconds, check }
 }
 
 /// A borrow of the option's value that outlives the parsed block.

@@ -104,7 +104,7 @@ pub(super) fn decode<'a>(frame: &Frame<'a>) -> Decoded<'a> {
     let content = if frame.link_type == linkunit::LINK_TYPE {
         linkunit::parse(frame.data)
     } else {
-        let opened = frame::open(frame.link_type, frame.data, frame.length);
+        let opened = frame::open(frame.link_type, frame.data, frame.length, frame.check);
         endpoints = opened.endpoints;
         opened.content.and_then(what)
     };

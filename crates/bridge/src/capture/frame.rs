@@ -3,6 +3,7 @@
 use super::control::Channel;
 use super::problem::Reason;
 use std::net::Ipv4Addr;
+use tlplab_wire::crc::Crc32;
 use tlplab_wire::nettlp::{HEADER_BYTES, Header, is_tlp_port};
 
 /// LINKTYPE_ numbers (tcpdump.org/linktypes.html).
@@ -10,6 +11,8 @@ const ETHERNET: i32 = 1;
 const RAW_IP: i32 = 101;
 const LINUX_COOKED: i32 = 113;
 const IPV4: i32 = 228;
+/// Bytes of Ethernet's frame check sequence.
+const CHECK_BYTES: usize = 4;
 const LINUX_COOKED_2: i32 = 276;
 
 /// A TLP header has at least three DW.
@@ -58,11 +61,32 @@ fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-/// Takes the headers off a frame whose length on the wire is `length`.
-pub(super) fn open(link_type: i32, data: &[u8], length: usize) -> Opened<'_> {
+/// Takes the headers off a frame whose length on the wire is `length`, a check sequence of `check` bytes included.
+pub(super) fn open(link_type: i32, data: &[u8], length: usize, check: usize) -> Opened<'_> {
     let mut endpoints = None;
+    // Where the file does not tell that there is one, it shows by being right.
+    let check = if check == 0 && has_check_sequence(link_type, data, length) { CHECK_BYTES } else { check };
+    let length = length.saturating_sub(check);
+    let data = &data[..data.len().min(length)];
     let content = content(link_type, data, length, &mut endpoints);
     Opened { endpoints, content }
+}
+
+/// Do the last four bytes of an Ethernet frame check the others (IEEE 802.3 §3.2.9)?
+fn has_check_sequence(link_type: i32, data: &[u8], length: usize) -> bool {
+    let Some((frame, check)) = data.split_last_chunk::<CHECK_BYTES>() else { return false };
+    // Frames that end with their datagram, or are padded with zeros, need not be looked at.
+    link_type == ETHERNET
+        && data.len() == length
+        && *check != [0; CHECK_BYTES]
+        && ends_late(frame)
+        && Crc32::new().update(frame).finish().to_le_bytes() == *check
+}
+
+/// Does an IPv4 datagram end before the frame does, or with it, when its check sequence is gone?
+fn ends_late(frame: &[u8]) -> bool {
+    let total = ethernet(frame).and_then(|(_, at)| Some(at + usize::from(be16(frame, at + 2)?)));
+    total.is_some_and(|end| end <= frame.len())
 }
 
 fn content<'a>(

@@ -117,6 +117,7 @@ impl Live {
                 data: &self.buffer[..length.min(LARGEST)],
                 length,
                 comment: None,
+                check: 0,
             })));
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! An adapter numbers what it sends and stamps it with a clock of its own; software sends zeros. Two adapters may have one address, as in
 //! the captures of figure 13, so a sender's datagrams are told apart by their clocks: those whose time stamps go on as the capture's
-//! times do are from one adapter.
+//! times do are from one adapter. A program with several threads may count in each, by one clock: then an old number comes with a new time
+//! stamp, whereas what is late or doubled has an old one.
 
 use tlplab_units::{Duration, Time};
 use tlplab_wire::nettlp::Header;
@@ -12,7 +13,7 @@ use tlplab_wire::nettlp::Header;
 const TOLERANCE: Duration = Duration::from_ns(1_000_000);
 const DRIFT: u64 = 1000;
 /// More adapters than this behind one address are not told apart.
-const MOST: usize = 8;
+const MOST: usize = 64;
 /// A number so far behind is a new beginning.
 const REORDERED: u16 = 1024;
 /// The clock's range: it wraps every 27.5 s.
@@ -21,7 +22,7 @@ const RANGE: u128 = 1 << 32;
 /// What the running numbers of one sender say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sequences {
-    /// Adapters that number what they send, told apart by their clocks.
+    /// Adapters that number what they send, told apart by their clocks; more exactly, counters.
     pub adapters: u32,
     /// Places where numbers are missing.
     pub gaps: u64,
@@ -54,7 +55,10 @@ impl Clocks {
         if header == Header::default() {
             return;
         }
-        let Some(adapter) = self.adapters.iter_mut().find(|adapter| adapter.could_send(header, time)) else {
+        let theirs = |adapter: &&mut Adapter| adapter.could_send(header, time);
+        // The counter whose next number it is, or else the one that is the least ahead or behind.
+        let nearest = self.adapters.iter_mut().filter(theirs).min_by_key(|adapter| adapter.distance(header));
+        let Some(adapter) = nearest else {
             if self.adapters.len() < MOST {
                 self.adapters.push(Adapter { last: header, at: time, missing: Vec::new() });
                 self.found.adapters += 1;
@@ -76,10 +80,21 @@ impl Adapter {
         let passed = time - self.at;
         let range = RANGE * u128::from(tick);
         let ours = u128::from(passed.as_fs()) % range;
+        // Of one that is late it is a little below the range.
         let its = u128::from(header.timestamp.wrapping_sub(self.last.timestamp)) * u128::from(tick);
         // Around the clock's range, both are near each other if they are so either way.
         let apart = ours.abs_diff(its);
-        apart.min(range - apart) <= u128::from(TOLERANCE.as_fs()) + u128::from(passed.as_fs() / DRIFT)
+        let same_clock =
+            apart.min(range - apart) <= u128::from(TOLERANCE.as_fs()) + u128::from(passed.as_fs() / DRIFT);
+        let old_number = self.last.sequence.wrapping_sub(header.sequence) < REORDERED;
+        let new_stamp = (1..1 << 31).contains(&header.timestamp.wrapping_sub(self.last.timestamp));
+        same_clock && !(old_number && new_stamp)
+    }
+
+    /// How far its next number is from this one.
+    fn distance(&self, header: Header) -> u16 {
+        let ahead = header.sequence.wrapping_sub(self.last.sequence.wrapping_add(1));
+        ahead.min(ahead.wrapping_neg())
     }
 
     fn see(&mut self, header: Header, time: Time, found: &mut Sequences) {
@@ -134,10 +149,10 @@ mod tests {
     fn gaps_duplicates_and_late_ones() {
         let clean: Vec<_> = (0..70_000u64).map(|n| (n, n as u16, ticks(n))).collect();
         assert_eq!(see(&clean), Sequences { adapters: 1, ..Sequences::default() }, "numbers wrap");
-        let all = [1, 2, 5, 4, 4, 5, 9, 10].map(|n| (u64::from(n), n, ticks(n.into())));
-        // 3, 6, 7, 8 are missing; 4 came late, then again; 5 twice.
+        // 3, 6, 7, 8 are missing; 4 came late, then again; 5 twice. Stamps are those of sending.
+        let all = (10..).zip([1u16, 2, 5, 4, 4, 5, 9, 10]).map(|(at, n)| (at, n, ticks(n.into())));
         let found = Sequences { adapters: 1, gaps: 2, missing: 4, duplicates: 2, reordered: 1 };
-        assert_eq!(see(&all), found);
+        assert_eq!(see(&all.collect::<Vec<_>>()), found);
     }
 
     #[test]
@@ -149,6 +164,14 @@ mod tests {
             })
             .collect();
         assert_eq!(see(&frames), Sequences { adapters: 2, ..Sequences::default() });
+        // Three threads with a number each, at different paces, by one clock.
+        let lane = |pace: u64, first: u16| {
+            (0..300).step_by(pace as usize).zip(first..).map(move |(at, n)| (10 * at + pace, n))
+        };
+        let mut threads: Vec<_> = lane(1, 1).chain(lane(2, 1)).chain(lane(5, 40)).collect();
+        threads.sort_unstable();
+        let threads: Vec<_> = threads.into_iter().map(|(at, n)| (at, n, ticks(at))).collect();
+        assert_eq!(see(&threads), Sequences { adapters: 3, ..Sequences::default() });
         // Software numbers nothing.
         assert_eq!(see(&[(0, 0, 0), (5, 0, 0)]), Sequences::default());
     }
