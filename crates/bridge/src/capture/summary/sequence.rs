@@ -168,7 +168,7 @@ mod tests {
         let lane = |pace: u64, first: u16| {
             (0..300).step_by(pace as usize).zip(first..).map(move |(at, n)| (10 * at + pace, n))
         };
-        let mut threads: Vec<_> = lane(1, 1).chain(lane(2, 1)).chain(lane(5, 40)).collect();
+        let mut threads: Vec<_> = lane(1, 1).chain(lane(2, 1)).chain(lane(5, 1)).collect();
         threads.sort_unstable();
         let threads: Vec<_> = threads.into_iter().map(|(at, n)| (at, n, ticks(at))).collect();
         assert_eq!(see(&threads), Sequences { adapters: 3, ..Sequences::default() });
