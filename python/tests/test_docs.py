@@ -12,10 +12,13 @@ file, which runs elsewhere as a test: its lines must be there, in order and next
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -73,7 +76,7 @@ def run_session(steps: list[Step], folder: Path) -> list[tuple[int, str]]:
         "COLUMNS": "100",
         "LANG": "C.UTF-8",
     }
-    done = subprocess.run(
+    shell = subprocess.Popen(
         ["bash", "-c", script],
         cwd=folder,
         env=environment,
@@ -81,9 +84,16 @@ def run_session(steps: list[Step], folder: Path) -> list[tuple[int, str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=120,
+        start_new_session=True,
     )
-    parts = done.stdout.split(mark)
+    try:
+        printed, _ = shell.communicate(timeout=120)
+    finally:
+        # What a block has left behind it would hold the addresses of the next one, and the pipe.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(shell.pid, signal.SIGKILL)
+        shell.communicate()
+    parts = printed.split(mark)
     return [(int(parts[i + 1]), parts[i]) for i in range(0, len(parts) - 1, 2)]
 
 
@@ -198,6 +208,16 @@ def test_the_guide_is_made_of_excerpts() -> None:
 
 def test_the_readme_has_a_tour() -> None:
     assert sum(len(read_steps(block)) for _, block in blocks(ROOT / "README.md")) >= 5
+
+
+def test_what_a_session_leaves_behind_is_ended(tmp_path: Path) -> None:
+    steps = read_steps("$ sleep 600 >sleep 2>&1 &\n$ echo $! >number\n")
+    assert [status for status, _ in run_session(steps, tmp_path)] == [0, 0]
+    left = Path("/proc", (tmp_path / "number").read_text().strip(), "cmdline")
+    until = time.monotonic() + 10
+    while left.exists() and b"sleep" in left.read_bytes():
+        assert time.monotonic() < until, "it goes on"
+        time.sleep(0.05)
 
 
 def test_a_stale_page_is_noticed(tmp_path: Path) -> None:
