@@ -15,7 +15,7 @@ from tlplab.cli import status
 from tlplab.reproduce import Outcomes, Row, command
 from tlplab.reproduce.nettlp import STUDY, captures, card, machine
 from tlplab.reproduce.nettlp.rows import compared, ranged
-from tlplab.reproduce.nettlp.wire import ADAPTER, SOFTWARE, NoWireError, laid
+from tlplab.reproduce.nettlp.wire import ADAPTER, SOFTWARE, NoNamespacesError, laid
 
 ROOT = Path(__file__).resolve().parents[2]
 # Ethernet, and nothing in it.
@@ -155,7 +155,7 @@ def test_software_and_adapter_meet_over_a_cable_that_goes_away_again() -> None:
             wire.wait()
             found = wire.perf("-c", "100", "-L", "1KiB", "--verify")
             names = (wire.device, wire.host)
-    except NoWireError as why:
+    except NoNamespacesError as why:
         pytest.skip(str(why))
     assert (found["operations"], found["wrong"], found["errors"]) == (100, 0, {})
     left = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout

@@ -20,6 +20,10 @@ PATIENCE = 20.0
 
 
 class NoWireError(Exception):
+    """Why nothing could be measured."""
+
+
+class NoNamespacesError(NoWireError):
     """There can be no namespaces here: why."""
 
 
@@ -81,15 +85,15 @@ def ip(*arguments: str) -> None:
     try:
         subprocess.run(["ip", *arguments], check=True, capture_output=True)
     except FileNotFoundError:
-        raise NoWireError("namespaces need the command ip (iproute2)") from None
+        raise NoNamespacesError("namespaces need the command ip (iproute2)") from None
     except subprocess.CalledProcessError as error:
         said = error.stderr.decode(errors="replace").strip() or f"ip {' '.join(arguments)} failed"
-        raise NoWireError(f"namespaces need root: {said}") from None
+        raise NoNamespacesError(f"namespaces need root: {said}") from None
 
 
 @contextmanager
 def laid() -> Iterator[Wire]:
-    """Lays the cable and takes it away again. Raises `NoWireError`."""
+    """Lays the cable and takes it away again. Raises `NoNamespacesError`."""
     number = os.getpid()
     wire = Wire(f"tlplab-d{number}", f"tlplab-h{number}", [])
     made: list[str] = []
