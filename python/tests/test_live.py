@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from said import said_by
 
 import tlplab as tl
 from tlplab.cli import status
@@ -61,7 +62,7 @@ def test_the_copier_of_the_examples_copies_from_another_process(tmp_path: Path) 
     device: subprocess.Popen[bytes] | None = None
     try:
         assert adapter.stderr is not None
-        assert "waiting for copier" in adapter.stderr.readline()
+        assert "waiting for copier" in said_by(adapter.stderr)
         device = subprocess.Popen(ends[1], env=environment)
         assert adapter.wait(timeout=60) == 0, adapter.stderr.read()
     finally:
@@ -105,7 +106,7 @@ def test_a_thread_may_look_while_another_serves() -> None:
     device = None
     try:
         assert watcher.stdout is not None
-        assert watcher.stdout.readline() == "open\n"
+        assert said_by(watcher.stdout) == "open\n"
         command = [sys.executable, "-m", "tlplab", "device", f"{COPIER.removesuffix('.toml')}.py:Copier"]
         device = subprocess.Popen([*command, "-l", there, "-r", here, "--seconds", "60", "-S"], env=environment)
         printed, _ = watcher.communicate(timeout=50)

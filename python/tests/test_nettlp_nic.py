@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from netns import End, cable, ip
+from said import said_by
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPERIMENT = ROOT / "experiments/nettlp/simple-nic.toml"
@@ -58,10 +59,9 @@ def through_the_nic(folder: Path, *options: str) -> Iterator[tuple[End, End]]:
                 "--tap", "nic=tapB", "--allow-remote", *options, **own,
             )
         )  # fmt: skip
-        wait_for("the adapter", lambda: has(near, "tapB"))
-        time.sleep(0.3)  # from the interface to the ports
+        wait_for("the adapter", lambda: "waiting for nic" in (folder / "log.txt").read_text())
         stack.enter_context(
-            far.running(*TLPLAB, "device", "nic", "-l", far.address, "-r", near.address, "--tap", "tapA", "--allow-remote", **own)
+            far.running(*TLPLAB, "device", "nic", "-l", far.address, "-r", near.address, "--tap", "tapA", "--allow-remote", "--timeout", "2000", **own)
         )  # fmt: skip
         wait_for("the device", lambda: has(far, "tapA") and "time begins" in (folder / "log.txt").read_text())
         macs = [
@@ -86,7 +86,7 @@ def waiting(end: End, *arguments: object) -> Iterator[subprocess.Popen[str]]:
     """The other half of what moves in one direction."""
     with end.running(sys.executable, str(TRAFFIC), *map(str, arguments), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
+        assert said_by(process.stdout) == "ready\n"
         yield process
 
 
