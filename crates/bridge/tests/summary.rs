@@ -151,5 +151,8 @@ fn the_same_memory_again_is_no_crossing() {
         frames.tlp(u32::from(n) * 100 + 50, DOWN, 0x3000, &data(id(5, n), 16, 16));
         frames.tlp(u32::from(n) * 100 + 60, DOWN, 0x4000, &Repr::mem_write(id(0, 0), 0x1010, 4).unwrap());
     }
+    // Another device reads a part of it.
+    frames.tlp(5000, UP, 0x3000, &read(id(5, 30), 0x4000, 512));
+    frames.tlp(5010, (7, UP.1), 0x3000, &read(id(6, 0), 0x4000, 64));
     assert!(frames.summary().crossings.is_empty());
 }

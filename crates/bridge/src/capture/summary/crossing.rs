@@ -96,9 +96,14 @@ pub(super) struct Crossings {
     seen: Vec<Seen>,
     /// Those not wholly passed on, by the 4 KiB that they touch; no request crosses these.
     open: BTreeMap<u64, VecDeque<usize>>,
+    directions: Vec<Direction>,
 }
 
 impl Crossings {
+    pub(super) fn new(directions: &[Direction]) -> Self {
+        Self { directions: directions.to_vec(), ..Self::default() }
+    }
+
     /// A memory request was seen; gives it a number.
     pub(super) fn request(&mut self, direction: u16, time: Time, repr: &Repr) -> Option<usize> {
         let (_, _, first, length) = request(repr)?;
@@ -113,12 +118,12 @@ impl Crossings {
             passed: None,
             parts: Vec::new(),
         };
-        let Self { seen, open } = self;
+        let Self { seen, open, directions } = self;
         let open = open.entry(page).or_default();
         while open.front().is_some_and(|&old| time - seen[old].time > WINDOW || open.len() >= PER_PAGE) {
             open.pop_front();
         }
-        let whole = open.iter().position(|&earlier| is_part(seen, &new, &seen[earlier]));
+        let whole = open.iter().position(|&earlier| is_part(directions, seen, &new, &seen[earlier]));
         seen.push(new);
         if let Some(at) = whole {
             let whole = open[at];
@@ -173,10 +178,15 @@ impl Crossings {
 }
 
 /// Is the new request a part of this earlier one that has not been seen yet?
-fn is_part(seen: &[Seen], new: &Seen, earlier: &Seen) -> bool {
+///
+/// What has the same receiver, or the same sender, comes from two devices that share memory, or goes to them.
+fn is_part(directions: &[Direction], seen: &[Seen], new: &Seen, earlier: &Seen) -> bool {
+    let (before, behind) =
+        (&directions[usize::from(earlier.direction)], &directions[usize::from(new.direction)]);
     let operation = |seen: &Seen| request(&seen.repr).map(|(operation, ..)| operation);
     let (first, end) = new.bytes;
-    earlier.direction != new.direction
+    before.to != behind.to
+        && before.from != behind.from
         && earlier.passed.is_none_or(|to| to == new.direction)
         && earlier.bytes.0 <= first
         && end <= earlier.bytes.1

@@ -222,7 +222,7 @@ impl Builder {
             flows: capture.directions.iter().map(|_| Counts::default()).collect(),
             back: super::requests::reverse(capture),
             waiting: Matcher::default(),
-            crossings: Crossings::default(),
+            crossings: Crossings::new(&capture.directions),
         }
     }
 
