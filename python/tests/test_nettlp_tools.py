@@ -28,6 +28,8 @@ from tlplab.nettlp.end import End
 
 TLPLAB = [sys.executable, "-m", "tlplab"]
 NUMBERS = itertools.count(1)
+# Not the default address, where an adapter of somebody else may be.
+NOBODY = ["-r", "127.0.0.99"]
 # An adapter is there after so many seconds, also on a busy machine.
 PATIENCE = 30
 
@@ -195,15 +197,19 @@ def test_ctrl_c_keeps_what_was_measured(pair: Pair, tmp_path: Path) -> None:
         (["dma", "read", "-a", "0", "--interface", "lo"], 2, "--interface is for packet sockets"),
         (["dma", "read", "-a", "0", "-r", "10.9.9.9"], 2, "--allow-remote permits it. NetTLP has no authentication"),
         (["dma", "read", "-a", "0", "-r", "nobody"], 2, "'nobody' is not an IPv4 address"),
-        (["dma", "read", "-a", "0"], 1, "nobody answers for messages at 127.0.0.2, UDP port 12287"),
-        (["dma", "read", "-a", "0", "-b", "1b:00"], 1, "nobody listens at its port there (connection refused)"),
-        (["cfg", "read", "-a", "0"], 1, "nobody answers for configuration at 127.0.0.2"),
-        (["cfg", "registers"], 1, "nobody answers for its registers at 127.0.0.2, UDP port 20482 (0x5002)"),
+        (["dma", "read", "-a", "0", *NOBODY], 1, "nobody answers for messages at 127.0.0.99, UDP port 12287"),
+        (
+            ["dma", "read", "-a", "0", "-b", "1b:00", *NOBODY],
+            1,
+            "nobody listens at its port there (connection refused)",
+        ),
+        (["cfg", "read", "-a", "0", *NOBODY], 1, "nobody answers for configuration at 127.0.0.99"),
+        (["cfg", "registers", *NOBODY], 1, "nobody answers for its registers at 127.0.0.99, UDP port 20482 (0x5002)"),
         (["dma", "read", "-a", "0", "--timeout", "1e9"], 2, "is not in the range"),
         (["cfg", "read", "-a", "0x1000"], 2, "the configuration space has 4096 bytes"),
         (["cfg", "write", "-a", "2", "-d", "1"], 2, "a write stays in one doubleword"),
         (["cfg", "write", "-a", "2", "-d", "256", "-s", "1"], 2, "has more than 1 bytes"),
-        (["perf", "-b", "1b:00"], 1, "no operation succeeds: the request at 0x0, tag 0x00, was not delivered"),
+        (["perf", "-b", "1b:00", *NOBODY], 1, "no operation succeeds: the request at 0x0, tag 0x00, was not delivered"),
         (["perf", "-b", "1b:00", "-L", "8KiB", "-s", "4KiB"], 2, "8192 B does not fit into the 4096 B"),
         (
             ["perf", "-b", "1b:00", "-l", "192.0.2.1", "--allow-remote"],
