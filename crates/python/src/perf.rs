@@ -42,6 +42,7 @@ impl Perf {
             endpoint: end.endpoint(py)?,
             lanes: plan.lanes,
             outstanding: plan.outstanding,
+            tags: None,
             direction: match plan.direction.as_str() {
                 "read" => Direction::Read,
                 "write" => Direction::Write,

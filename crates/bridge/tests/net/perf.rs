@@ -25,6 +25,7 @@ fn config(test: u8) -> PerfConfig {
         },
         lanes: 2,
         outstanding: 5,
+        tags: None,
         direction: Direction::Read,
         region: Region { address: BASE + 3, bytes: SIZE as u64 / 4 },
         divided: true,
@@ -39,9 +40,9 @@ fn config(test: u8) -> PerfConfig {
     }
 }
 
-/// Two lanes with five reads of two or three requests each have the tags 0 to 119.
+/// Two lanes with five reads of two or three requests each have the tags 0 to 29.
 fn served(config: &PerfConfig) -> Served {
-    Served::new(config.endpoint.adapter, 0..=119)
+    Served::new(config.endpoint.adapter, 0..=29)
 }
 
 #[test]

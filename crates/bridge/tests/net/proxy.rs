@@ -33,6 +33,7 @@ fn measure(test: u8, reads: u64, retry: Retry) -> (Report, ProxyCounters) {
         endpoint: EndpointConfig { retry, completion_timeout, quarantine, ..endpoint },
         lanes: 1,
         outstanding: 20,
+        tags: Some(256),
         direction: Direction::Read,
         region: Region { address: 1, bytes: SIZE - 1 },
         divided: false,

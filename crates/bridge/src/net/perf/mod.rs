@@ -38,12 +38,15 @@ pub enum Direction {
 pub struct PerfConfig {
     /// Where this end stands.
     pub network: Network,
-    /// The end point, with the first tag of the first lane; each lane gets as many tags as it can use.
+    /// The end point, with the first tag of the first lane.
     pub endpoint: EndpointConfig,
     /// Threads, 1 to 16.
     pub lanes: u8,
     /// Operations under way in each lane, at least 1.
     pub outstanding: u16,
+    /// Tags of each lane; as many as it can use if `None`. More than that are of use where requests are not answered, since their tags
+    /// rest for a while.
+    pub tags: Option<u16>,
     /// Reads or writes.
     pub direction: Direction,
     /// Where.
@@ -69,7 +72,7 @@ pub struct PerfConfig {
 }
 
 impl PerfConfig {
-    /// The end point of one lane: with tags for all requests that it may have under way, as far as there are enough.
+    /// The end point of one lane, with its tags as far as there are enough.
     ///
     /// # Errors
     /// There is no tag for every lane from the first tag on.
@@ -83,14 +86,10 @@ impl PerfConfig {
                 256 - first,
             )));
         }
-        // An operation that begins anywhere has one request more than its length takes.
-        let requests = match self.direction {
-            Direction::Read => self.length.div_ceil(self.endpoint.mrrs.bytes()) + 1,
-            Direction::Write => 1,
+        let wanted = match self.tags {
+            Some(tags) => tags.into(),
+            None => u32::from(self.outstanding).saturating_mul(self.requests()),
         };
-        // With several under way there are spare ones: the tags of requests that were not answered rest for a while.
-        let spare = if self.outstanding > 1 { 4 } else { 1 };
-        let wanted = u32::from(self.outstanding).saturating_mul(requests * spare);
         let tags = wanted.min(share.into()) as u16;
         let start = first + u16::from(lane) * tags;
         Ok(EndpointConfig {
@@ -98,6 +97,20 @@ impl PerfConfig {
             host_ports: 0,
             ..self.endpoint.clone()
         })
+    }
+
+    /// Requests that can be under way for one operation.
+    fn requests(&self) -> u32 {
+        let (length, most) = (self.length, self.endpoint.mrrs.bytes());
+        let begins = self.region.address.is_multiple_of(length.min(most).into());
+        let whole = begins && !self.divided && (length.is_multiple_of(most) || most.is_multiple_of(length));
+        match self.direction {
+            // All of them leave by one port.
+            Direction::Write => 1,
+            Direction::Read if whole => length.div_ceil(most),
+            // One that begins anywhere is cut once more than its length makes necessary.
+            Direction::Read => length.div_ceil(most) + 1,
+        }
     }
 
     fn region(&self, lane: u8) -> Region {
