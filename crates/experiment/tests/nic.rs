@@ -65,6 +65,8 @@ fn the_simple_nic_moves_every_frame() {
             assert!(moved("nic.receive") >= received, "{direction}");
             (document.end_fs - document.start_fs) as f64
         });
-        assert!(times[1] > times[0] * 1.5, "{direction}: {times:?}");
+        // One descriptor at a time keeps a line of 10 Gb/s busy in one direction, not in both.
+        let least = if direction == "loop-back" { 1.25 } else { 0.99 };
+        assert!(times[1] > times[0] * least && times[2] > times[0], "{direction}: {times:?}");
     }
 }
