@@ -46,7 +46,7 @@ pub(super) fn to_ports(local: Ipv4Addr, ports: &[u16]) -> Vec<SockFilter> {
 }
 
 /// Runs of consecutive ports.
-fn ranges(ports: &[u16]) -> Vec<(u16, u16)> {
+pub(super) fn ranges(ports: &[u16]) -> Vec<(u16, u16)> {
     let mut ranges: Vec<(u16, u16)> = Vec::new();
     for &port in ports {
         match ranges.last_mut() {

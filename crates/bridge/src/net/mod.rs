@@ -4,7 +4,8 @@
 //! socket ──Batch──▶ Engine::handle_datagram ──▶ state ──▶ Engine::poll_transmit ──Batch──▶ socket
 //! ```
 //!
-//! * [`Transport`]: a way for datagrams: [`Udp`] through the kernel, a socket per port; [`Packet`] in frames, all ports by one socket
+//! * [`Transport`]: a way for datagrams: [`Udp`] through the kernel, a socket per port; [`Packet`] and [`Xdp`] in
+//!   frames, all ports by one socket
 //! * [`Batch`]: datagrams that one system call brings or takes
 //! * [`Poller`]: waiting, which any thread may end
 //! * [`Clock`]: wall time, with an origin that moves
@@ -27,6 +28,7 @@ mod drive;
 mod error;
 mod filter;
 mod frame;
+mod link;
 mod live_fabric;
 mod mmsg;
 mod neighbour;
@@ -40,6 +42,7 @@ mod serve;
 mod tap;
 mod transport;
 mod udp;
+mod xdp;
 
 pub use adapter::{AdapterServer, adapter_ports};
 pub use apis::Apis;
@@ -48,9 +51,10 @@ pub use clock::Clock;
 pub use context::{Completion, Context, Failure};
 pub use drive::{Loop, Stop, Wait, drive};
 pub use error::Error;
+pub use link::{LinkConfig, LinkCounters};
 pub use live_fabric::{End, LIFETIME, Lag, LiveFabric, ResidentFailure, Residents, ServeError};
 pub use open::{Kind, Network};
-pub use packet::{Packet, PacketConfig, PacketCounters};
+pub use packet::Packet;
 pub use poller::{Poller, Ready};
 pub use proxy::{Impairment, Proxy, ProxyAddresses, ProxyCounters};
 pub use recorded::{Capture, Recorded};
@@ -58,3 +62,4 @@ pub use serve::{Builtin, Done, Lost, Place, Psmem, Serving, Station};
 pub use tap::Tap;
 pub use transport::Transport;
 pub use udp::{Udp, connected_socket, send_connected};
+pub use xdp::Xdp;

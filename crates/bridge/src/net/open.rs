@@ -1,9 +1,11 @@
 //! From what a user says to an open transport.
 
 use super::error::Error;
-use super::packet::{Packet, PacketConfig};
+use super::link::LinkConfig;
+use super::packet::Packet;
 use super::transport::Transport;
 use super::udp::Udp;
+use super::xdp::Xdp;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 use tlplab_nettlp::EndpointConfig;
@@ -17,6 +19,8 @@ pub enum Kind {
     Udp,
     /// [`Packet`].
     Packet,
+    /// [`Xdp`].
+    Xdp,
 }
 
 impl FromStr for Kind {
@@ -25,7 +29,8 @@ impl FromStr for Kind {
         match name {
             "udp" => Ok(Self::Udp),
             "packet" => Ok(Self::Packet),
-            _ => Err(Error::Setup(format!("there is no transport {name:?}; there are udp and packet"))),
+            "xdp" => Ok(Self::Xdp),
+            _ => Err(Error::Setup(format!("there is no transport {name:?}; there are udp, packet and xdp"))),
         }
     }
 }
@@ -37,7 +42,7 @@ pub struct Network {
     pub kind: Kind,
     /// The address here.
     pub local: Ipv4Addr,
-    /// The interface; only packet sockets need to know, and find it by the address.
+    /// The interface; only packet and XDP sockets need to know, and find it by the address.
     pub interface: Option<String>,
 }
 
@@ -50,11 +55,7 @@ impl Network {
         let ports = config.ports();
         match self.kind {
             Kind::Udp => Ok(Box::new(Udp::open(self.local, ports, Some(config.adapter))?)),
-            Kind::Packet => {
-                let packet = self.open_packet(ports.collect(), vec![config.adapter])?;
-                fits(&packet, config.mps.bytes() as usize)?;
-                Ok(Box::new(packet))
-            }
+            _ => self.open_frames(ports.collect(), vec![config.adapter], config.mps.bytes() as usize),
         }
     }
 
@@ -70,25 +71,36 @@ impl Network {
     ) -> Result<Box<dyn Transport>, Error> {
         match self.kind {
             Kind::Udp => Ok(Box::new(Udp::open(self.local, ports, None)?)),
-            Kind::Packet => {
-                let packet = self.open_packet(ports, peers)?;
-                fits(&packet, mps)?;
-                Ok(Box::new(packet))
-            }
+            _ => self.open_frames(ports, peers, mps),
         }
     }
 
-    fn open_packet(&self, ports: Vec<u16>, peers: Vec<Ipv4Addr>) -> Result<Packet, Error> {
-        let (interface, local) = (self.interface.clone(), self.local);
-        Packet::open(&PacketConfig { interface, local, ports, peers })
+    fn open_frames(
+        &self,
+        ports: Vec<u16>,
+        peers: Vec<Ipv4Addr>,
+        mps: usize,
+    ) -> Result<Box<dyn Transport>, Error> {
+        let config = LinkConfig { interface: self.interface.clone(), local: self.local, ports, peers };
+        let (transport, largest): (Box<dyn Transport>, usize) = if self.kind == Kind::Xdp {
+            let xdp = Xdp::open(&config)?;
+            let largest = xdp.largest();
+            (Box::new(xdp), largest)
+        } else {
+            let packet = Packet::open(&config)?;
+            let largest = packet.largest();
+            (Box::new(packet), largest)
+        };
+        fits(largest, mps)?;
+        Ok(transport)
     }
 }
 
 /// The header of a memory request with 64-bit address; prefixes and digests are not issued by default.
 const TLP_HEADER: usize = 16;
 
-fn fits(packet: &Packet, mps: usize) -> Result<(), Error> {
-    let (needed, largest) = (HEADER_BYTES + TLP_HEADER + mps, packet.largest());
+fn fits(largest: usize, mps: usize) -> Result<(), Error> {
+    let needed = HEADER_BYTES + TLP_HEADER + mps;
     if needed <= largest {
         return Ok(());
     }

@@ -2,9 +2,9 @@
 
 mod context;
 mod flood;
+mod frames;
 mod memory;
 mod namespaces;
-mod packet;
 mod perf;
 mod proxy;
 mod served;

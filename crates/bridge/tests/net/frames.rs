@@ -1,4 +1,4 @@
-//! Packet sockets on a cable between two network namespaces.
+//! Packet and XDP sockets on a cable between two network namespaces.
 
 use crate::memory::{BASE, Served, content};
 use crate::namespaces::{Cable, ENDS, INTERFACES};
@@ -11,6 +11,9 @@ use tlplab_transaction::{CompletionError, Undeliverable};
 use tlplab_units::{Bdf, Mps, Mrrs};
 
 const TAGS: std::ops::RangeInclusive<u8> = 3..=20;
+
+/// The transports that write their own frames.
+const FRAMES: [Kind; 2] = [Kind::Packet, Kind::Xdp];
 
 fn network(kind: Kind, end: usize) -> Network {
     Network { kind, local: ENDS[end], interface: None }
@@ -41,14 +44,10 @@ fn context(cable: &Cable, kind: Kind, wait: Wait) -> Context {
 }
 
 #[test]
-fn packet_and_udp_sockets_understand_each_other() {
+fn all_kinds_understand_each_other() {
     let Some(cable) = Cable::lay() else { return };
-    for (here, there) in [
-        (Kind::Packet, Kind::Packet),
-        (Kind::Packet, Kind::Udp),
-        (Kind::Udp, Kind::Packet),
-        (Kind::Udp, Kind::Udp),
-    ] {
+    const ALL: [Kind; 3] = [Kind::Udp, Kind::Packet, Kind::Xdp];
+    for (here, there) in ALL.into_iter().flat_map(|here| ALL.map(|there| (here, there))) {
         let memory = served(&cable, there);
         for wait in [Wait::Sleep, Wait::Spin] {
             let context = context(&cable, here, wait);
@@ -75,13 +74,15 @@ fn packet_and_udp_sockets_understand_each_other() {
 fn nobody_there_is_an_error_of_its_own() {
     let Some(cable) = Cable::lay() else { return };
     let absent = Ipv4Addr::new(10, 77, 0, 9);
-    let transport = cable.at(0, || network(Kind::Packet, 0).open(&config(absent))).unwrap();
-    let context = Context::new(config(absent), transport, Wait::Sleep);
-    match context.dma_read(BASE, &mut [0; 4]) {
-        Err(Failure::Dma(DmaError::Completion(CompletionError::Undelivered { why, .. }))) => {
-            assert_eq!(why, Undeliverable::HostUnreachable);
+    for kind in FRAMES {
+        let transport = cable.at(0, || network(kind, 0).open(&config(absent))).unwrap();
+        let context = Context::new(config(absent), transport, Wait::Sleep);
+        match context.dma_read(BASE, &mut [0; 4]) {
+            Err(Failure::Dma(DmaError::Completion(CompletionError::Undelivered { why, .. }))) => {
+                assert_eq!(why, Undeliverable::HostUnreachable);
+            }
+            other => panic!("{other:?}"),
         }
-        other => panic!("{other:?}"),
     }
 }
 
@@ -95,20 +96,31 @@ fn what_cannot_be_opened_says_why() {
     assert!(fails(elsewhere, config(ENDS[1])).contains("10.77.0.8 is not an address of this machine"));
     let other = Network { interface: Some("lo".into()), ..network(Kind::Packet, 0) };
     assert!(fails(other, config(ENDS[1])).contains("interface lo does not have the address 10.77.0.1"));
-    let large = EndpointConfig { mps: Mps::ALL[4], mrrs: Mrrs::ALL[4], ..config(ENDS[1]) };
-    let said = fails(network(Kind::Packet, 0), large);
-    assert!(said.contains("2048 B") && said.contains("1472 B"), "{said}");
-    let _taken = cable.at(0, || UdpSocket::bind((ENDS[0], 0x3003))).unwrap();
-    let said = cable.at(0, || network(Kind::Packet, 0).open(&config(ENDS[1])).map(drop));
-    assert!(matches!(said, Err(Error::InUse { port: 0x3003, .. })), "{said:?}");
+    let first = cable.at(0, || network(Kind::Xdp, 0).open(&config(ENDS[1]))).unwrap();
+    let others = EndpointConfig { tags: 30..=40, ..config(ENDS[1]) };
+    let said = fails(network(Kind::Xdp, 0), others);
+    assert!(said.contains("another program has it already"), "{said}");
+    drop(first);
+    for kind in FRAMES {
+        let large = EndpointConfig { mps: Mps::ALL[4], mrrs: Mrrs::ALL[4], ..config(ENDS[1]) };
+        let said = fails(network(kind, 0), large);
+        assert!(said.contains("2048 B") && said.contains("1472 B"), "{said}");
+        let _taken = cable.at(0, || UdpSocket::bind((ENDS[0], 0x3003))).unwrap();
+        let said = cable.at(0, || network(kind, 0).open(&config(ENDS[1])).map(drop));
+        assert!(matches!(said, Err(Error::InUse { port: 0x3003, .. })), "{said:?}");
+    }
 }
 
-/// Sends from a plain socket at the other end, and counts what a packet socket takes for datagrams.
 #[test]
 fn only_whole_datagrams_to_its_ports_come() {
     let Some(cable) = Cable::lay() else { return };
+    FRAMES.into_iter().for_each(|kind| only_whole_datagrams(&cable, kind));
+}
+
+/// Sends from a plain socket at the other end, and counts what is taken for datagrams.
+fn only_whole_datagrams(cable: &Cable, kind: Kind) {
     let [here, there] = ENDS;
-    let mut packet = cable.at(0, || network(Kind::Packet, 0).open_for(ports(), vec![there], 256)).unwrap();
+    let mut frames = cable.at(0, || network(kind, 0).open_for(ports(), vec![there], 256)).unwrap();
     let sender = cable.at(1, || UdpSocket::bind((there, 0x3003))).unwrap();
     sender.send_to(b"another port", (here, 0x3002)).unwrap();
     sender.send_to(&[0; 4000], (here, 0x3003)).unwrap(); // three fragments
@@ -118,7 +130,7 @@ fn only_whole_datagrams_to_its_ports_come() {
     let mut batch = Batch::default();
     let until = Instant::now() + Duration::from_secs(10);
     while !batch.datagrams().any(|datagram| datagram.payload == b"last") && Instant::now() < until {
-        packet.receive(None, &mut batch).unwrap();
+        frames.receive(None, &mut batch).unwrap();
     }
     let came: Vec<_> = batch.datagrams().map(|d| (*d.from.ip(), d.from.port(), d.port, d.payload)).collect();
     let from = |port, payload| (there, 0x3003, port, payload);
@@ -132,7 +144,7 @@ fn only_whole_datagrams_to_its_ports_come() {
             Some(Outgoing::same_port(there, port, payload.len()))
         });
     }
-    packet.send(&mut batch).unwrap();
+    frames.send(&mut batch).unwrap();
     let mut buffer = [0; 2000];
     sender.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     for payload in [&b"odd"[..], &[7; 1400]] {
