@@ -112,10 +112,14 @@ impl<E: Engine, T: Transport> Loop<E, T> {
         for datagram in self.inbox.datagrams() {
             self.engine.handle_datagram(now, datagram);
         }
+        self.hear_of_undeliverable(now);
+        Ok(self.inbox.len())
+    }
+
+    fn hear_of_undeliverable(&mut self, now: Time) {
         while let Some((to, why)) = self.transport.undeliverable() {
             self.engine.handle_undeliverable(now, to, why);
         }
-        Ok(self.inbox.len())
     }
 
     fn catch_up(&mut self) -> Result<usize, Error> {
@@ -154,6 +158,8 @@ impl<E: Engine, T: Transport> Loop<E, T> {
             let more = outbox.is_full();
             if !outbox.is_empty() {
                 self.transport.send(&mut self.outbox)?;
+                // Some transports know at once; nothing need come for it to be told.
+                self.hear_of_undeliverable(now);
             }
             if !more {
                 return Ok(());

@@ -77,12 +77,14 @@ fn nobody_there_is_an_error_of_its_own() {
     for kind in FRAMES {
         let transport = cable.at(0, || network(kind, 0).open(&config(absent))).unwrap();
         let context = Context::new(config(absent), transport, Wait::Sleep);
+        let begin = Instant::now();
         match context.dma_read(BASE, &mut [0; 4]) {
             Err(Failure::Dma(DmaError::Completion(CompletionError::Undelivered { why, .. }))) => {
                 assert_eq!(why, Undeliverable::HostUnreachable);
             }
             other => panic!("{other:?}"),
         }
+        assert!(begin.elapsed() < Duration::from_secs(4), "told at once, not after the time limit");
     }
 }
 
