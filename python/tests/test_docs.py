@@ -35,6 +35,19 @@ ANY_BLOCK = re.compile(
 EXCERPTS_ONLY = "docs/write-a-device.md"
 
 
+def own_network() -> list[str]:
+    """What a session runs under so that the addresses of a page are its own; nothing, where that may not be."""
+    command = ["unshare", "--net", "--map-root-user"] if os.geteuid() else ["unshare", "--net"]
+    command += ["sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    try:
+        return command if subprocess.run([*command, "true"], capture_output=True, timeout=10).returncode == 0 else []
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return []
+
+
+OWN_NETWORK = own_network()
+
+
 @dataclass
 class Step:
     """One command and the output that is shown for it."""
@@ -77,7 +90,7 @@ def run_session(steps: list[Step], folder: Path) -> list[tuple[int, str]]:
         "LANG": "C.UTF-8",
     }
     shell = subprocess.Popen(
-        ["bash", "-c", script],
+        [*OWN_NETWORK, "bash", "-c", script],
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,

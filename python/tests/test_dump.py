@@ -10,10 +10,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from privilege import lacking
 
 from tlplab import cli
 from tlplab.nettlp import capture
+from tlplab.nettlp.capture_plot import figure
 
 COMMAND = [sys.executable, "-m", "tlplab", "dump"]
 READ = bytes.fromhex("00427ea4669c" + "000000801b0005ffa0000000")
@@ -84,7 +87,12 @@ def test_the_summary(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "256 B × 2" in text
     assert "Malformed: 1 of 5 frames" in text
     assert all(len(line) <= 80 for line in text.splitlines()), text
-    assert "10.0.0.1 → 10.0.0.2" in plot.read_text(encoding="utf-8") or plot.stat().st_size > 1000
+    reader = capture.read(str(made), ())
+    axes = figure("made", json.loads(reader.summary()), reader.points().to_numpy()).axes
+    assert [one.get_title(loc="left") for one in axes] == ["10.0.0.1 → 10.0.0.2", "10.0.0.2 → 10.0.0.1", ""]
+    ((asked,), (answered,)) = ([np.asarray(line.get_ydata()).tolist() for line in one.lines] for one in axes[:2])
+    assert (asked, answered) == ([5], [5, 5]), "a dot for each TLP, at its tag"
+    assert plot.read_text(encoding="utf-8").startswith("<?xml")
     document = json.loads("\n".join(output(capsys, str(made), "--summary", "--json", "-")))
     assert document["schema"] == "tlplab/capture/1"
     assert document == capture.summarise(str(made))
@@ -156,16 +164,15 @@ print(sent, running.returncode, told.strip())
 """
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0 or not (shutil.which("unshare") and shutil.which("ip")), reason="takes root, unshare and ip"
-)
 def test_an_interface_is_heard(tmp_path: Path) -> None:
+    if os.geteuid() != 0 or not (shutil.which("unshare") and shutil.which("ip")):
+        lacking("to hear an interface takes root, unshare and ip")
     copy = tmp_path / "copy.pcapng"
     command = [*COMMAND, "lo", "-w", str(copy)]
     hear = ["unshare", "-n", sys.executable, "-c", HEAR, READ.hex(), str(tmp_path), *command]
     done = subprocess.run(hear, capture_output=True, text=True, timeout=60)
     if "unshare" in done.stderr:
-        pytest.skip(f"no network namespace: {done.stderr}")
+        lacking(f"no network namespace: {done.stderr}")
     assert done.returncode == 0, done.stderr
     sent, status, told = done.stdout.strip().split(" ", 2)
     lines = (tmp_path / "lines").read_text(encoding="utf-8").splitlines()

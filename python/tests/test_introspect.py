@@ -52,6 +52,7 @@ from tlplab.introspect.paging import X86, Aarch64, Rights
 from tlplab.introspect.processes import GONE, list_processes
 from tlplab.introspect.source import Unreadable
 from tlplab.nettlp.end import End
+from tlplab.nettlp.loopback import own_address
 
 # For the test that damages one a hundred times, and mends it.
 MACHINE = a_machine()
@@ -565,7 +566,7 @@ def test_bad_input_is_exit_status_2(
 def adapter(tmp_path: Path) -> Iterator[list[str]]:
     """An adapter in another process, with a machine's memory behind it; the options that lead there."""
     image = a_machine().write(tmp_path / "memory.raw")
-    local, remote = "127.0.73.1", "127.0.73.2"
+    local, remote = own_address(), own_address()
     serve = [
         "adapter",
         "-l",
@@ -615,7 +616,7 @@ def test_dma_through_an_adapter_shows_what_the_image_shows(
 
 
 def test_an_adapter_that_is_not_there_is_told(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    nowhere = ["-l", "127.0.74.1", "-r", "127.0.74.2", "-b", "1b:00.0"]
+    nowhere = ["-l", own_address(), "-r", own_address(), "-b", "1b:00.0"]
     assert status(["introspect", "processes", *nowhere, *options[2:], "--search", "4MiB"]) == 1
     assert "no memory could be read at any of the 3 addresses" in capsys.readouterr().err
 

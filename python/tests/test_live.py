@@ -15,10 +15,11 @@ from said import said_by
 
 import tlplab as tl
 from tlplab.cli import status
+from tlplab.nettlp.loopback import own_address
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIER = str(ROOT / "examples/python/copier.toml")
-HERE, THERE = "127.46.9.2", "127.46.9.1"
+HERE, THERE = own_address(), own_address()
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ print(ended)
 def test_a_thread_may_look_while_another_serves() -> None:
     """The driver needs Python's lock, which a thread that waits for the machine must not hold."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    here, there = "127.46.9.4", "127.46.9.3"
+    here, there = own_address(), own_address()
     addresses = [str(int(IPv4Address(address))) for address in (here, there)]
     watcher = subprocess.Popen(
         [sys.executable, "-c", WATCHED, COPIER, *addresses], env=environment, stdout=subprocess.PIPE, text=True,

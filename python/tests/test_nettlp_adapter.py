@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from tlplab.cli import status
+from tlplab.nettlp.loopback import own_address
 
-ADAPTER, DEVICE, OTHER = "127.0.42.2", "127.0.42.1", "127.0.42.3"
+ADAPTER, DEVICE, OTHER = (own_address() for _ in range(3))
 HEADER = bytes(6)
 
 
@@ -82,7 +83,7 @@ def test_a_device_is_served_until_ctrl_c(adapter: subprocess.Popen[str], tmp_pat
     assert nowhere[6:14] == struct.pack(">II", 0x0A00_0000, 0x2000 | 16), "UR"
     assert ask(0x5001, bytes([0x3C, 0, 0, 0, 0, 0])) == bytes.fromhex("3c0080223776")
     assert ask(0x4001, bytes([0x3C, 8, 0, 0, 0, 0]), local=OTHER) == bytes.fromhex("3c08b000000c")
-    assert ask(0x5002, bytes([0x10, 6, 0, 0, 0, 0])) == bytes([0x10, 6, 2, 42, 0, 127])
+    assert ask(0x5002, bytes([0x10, 6, 0, 0, 0, 0])) == bytes([0x10, 6]) + socket.inet_aton(ADAPTER)[::-1]
 
     adapter.send_signal(signal.SIGINT)
     out, err = adapter.communicate(timeout=30)

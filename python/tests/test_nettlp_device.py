@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -20,21 +18,19 @@ from said import said_by
 import tlplab as tl
 from tlplab import _core
 from tlplab.nettlp.end import End
+from tlplab.nettlp.loopback import own_address
 
 ROOT = Path(__file__).resolve().parents[2]
 TLPLAB = [sys.executable, "-m", "tlplab"]
 COPIER = ROOT / "examples/python/copier.py"
 WINDOW = 0xA000_0000
-# Each test of each process has its own addresses, so that they can run beside each other.
-NET = f"127.{192 + (os.getpid() >> 8) % 32}.{os.getpid() % 256}"
-HOSTS = itertools.count(1)
 
 
 class Lab:
     """An adapter's address, and those of its devices."""
 
     def __init__(self) -> None:
-        self.adapter, self.device, self.other = (f"{NET}.{next(HOSTS)}" for _ in range(3))
+        self.adapter, self.device, self.other = (own_address() for _ in range(3))
         self.ends = ["-l", self.device, "-r", self.adapter]
 
     def dma(self) -> _core.Dma:
@@ -100,7 +96,7 @@ def test_psmem_takes_its_time(lab: Lab) -> None:
 
 
 def test_an_adapter_that_cannot_be_asked_need_not_be(lab: Lab) -> None:
-    place = ["-a", f"{WINDOW:#x}", "-b", "1b:00.0", "-R", f"{NET}.250"]
+    place = ["-a", f"{WINDOW:#x}", "-b", "1b:00.0", "-R", own_address()]
     with running("device", "psmem", *lab.ends, *place):
         assert lab.dma().read(WINDOW, 8) == bytes(8)
 
@@ -193,7 +189,7 @@ def test_a_driver_on_a_simulated_machine_and_its_device_elsewhere() -> None:
         (["psmem", "--size", "3KiB"], 2, "a power of two"),
         (["psmem", "-s", "20B"], 2, "60B to 2KiB"),
         (["psmem", "-l", "10.0.0.1"], 2, "--allow-remote"),
-        (["psmem", "-l", f"{NET}.251", "-r", f"{NET}.252"], 1, "nobody answers"),
+        (["psmem", "-l", own_address(), "-r", own_address()], 1, "nobody answers"),
         (["nic", "--tap", "a-name-that-is-too-long"], 1, "no name of an interface"),
         (["nowhere.py:Thing"], 2, "there is no such file"),
         ([f"{COPIER}:Copier", "--set", "x"], 2, "KEY=VALUE"),

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from netns import End, cable, ip
+from privilege import lacking
 from said import said_by
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +45,7 @@ def has(end: End, interface: str) -> bool:
 def through_the_nic(folder: Path, *options: str) -> Iterator[tuple[End, End]]:
     """The end with the driver, and the end with the device."""
     if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
-        pytest.skip("TAP interfaces need /dev/net/tun")
+        lacking("TAP interfaces need /dev/net/tun")
     with contextlib.ExitStack() as stack:
         near, far = stack.enter_context(cable())
         for end in (near, far):

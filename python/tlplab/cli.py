@@ -252,15 +252,14 @@ def reproduce_(
         raise click.UsageError(f"--captures {captures}: there is no such folder")
     place = command.experiments_of(chosen, experiments)
     outcomes = command.outcomes_of(chosen, place, quiet=quiet)
-    more = [] if chosen.beside is None or no_measure else chosen.beside(captures, quiet=quiet)
+    more = [] if chosen.beside is None or no_measure else chosen.beside(place, captures, quiet=quiet)
     rows = [*chosen.rows(outcomes), *(row for one in more for row in one.rows)]
     if json_file is not None:
         write_text(json_file, command.as_json(rows))
     if report is not None:
         write_text(report, command.report(chosen, outcomes, rows, more))
     if markdown is not None:
-        texts = [chosen.page(outcomes, rows), *(one.text for one in more if one.text)]
-        write_text(markdown, "\n".join(texts))
+        write_text(markdown, command.texts(chosen, outcomes, rows, more))
     if not quiet and "-" not in (json_file, markdown):
         command.show(rows)
 

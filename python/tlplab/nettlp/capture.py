@@ -32,6 +32,21 @@ def summarise(path: str, filters: Sequence[str] = ()) -> dict[str, Any]:
     return document
 
 
+def frames(path: str, filters: Sequence[str] = ()) -> list[tuple[str, dict[str, Any]]]:
+    """Each frame of a capture that passes the filters: its line without the time, and what it says. Raises ValueError, OSError."""
+    lines, objects = (listed(path, filters, as_json=as_json) for as_json in (False, True))
+    return [(line, json.loads(text)) for line, text in zip(lines, objects, strict=True)]
+
+
+def listed(path: str, filters: Sequence[str], *, as_json: bool) -> list[str]:
+    """Its lines."""
+    dump = _core.Dump(path, filters, json=as_json, time=1, verbose=False, limit=None, copy=None, quiet=False)
+    text: list[str] = []
+    while (some := dump.step()) is not None:
+        text.append(some)
+    return "".join(text).splitlines()
+
+
 def as_text(name: str, document: dict[str, Any]) -> str:
     """The summary for people."""
     return "\n".join(lines(name, document)) + "\n"

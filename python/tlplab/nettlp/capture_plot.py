@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +30,7 @@ def figure(name: str, document: dict[str, Any], points: dict[str, npt.NDArray[An
     rows = np.atleast_1d(drawn.subplots(len(shown) + 1, 1, sharex=True))
     for axes, number in zip(rows, shown, strict=False):
         direction = document["directions"][number]
-        tags(axes, points, times, number)
+        tags(axes, points, times, [number])
         axes.set_title(f"{direction['from']} → {direction['to']}", fontsize="medium", loc="left")
     waiting(rows[-1], document, points, times)
     rows[-1].set_xlabel(f"time ({unit})")
@@ -44,19 +45,23 @@ def scale(nanoseconds: float) -> tuple[str, float]:
     return ("ms", 1e6) if nanoseconds >= 2e6 else ("µs", 1e3)
 
 
-def tags(axes: Axes, points: dict[str, npt.NDArray[Any]], times: npt.NDArray[Any], direction: int) -> None:
-    """Each TLP of a direction as a dot: its time, its tag, its kind."""
+def tags(axes: Axes, points: dict[str, npt.NDArray[Any]], times: npt.NDArray[Any], directions: Sequence[int]) -> None:
+    """Each TLP of these directions as a dot: its time, its tag, its kind."""
     from matplotlib.ticker import MaxNLocator
 
     for code, (label, marker) in enumerate(KINDS):
-        chosen = (points["direction"] == direction) & (points["kind"] == code)
+        chosen = np.isin(points["direction"], directions) & (points["kind"] == code)
         if chosen.any():
             axes.plot(
                 times[chosen], points["tag"][chosen], marker, color=COLOURS[code], markersize=4, label=label,
                 linestyle="none", fillstyle="none", rasterized=bool(chosen.sum() > VECTOR_DOTS),
             )  # fmt: skip
+    low, high = axes.get_ylim()
+    if high - low < 1:
+        # A single tag.
+        axes.set_ylim(round(low) - 0.5, round(low) + 0.5)
     axes.set_ylabel("tag")
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import secrets
 import threading
 import time
@@ -253,7 +254,17 @@ def describe(end: End, plan: Plan, measured: dict[str, Any]) -> dict[str, Any]:
         "cpu_ns_per_operation": measured["cpu_seconds"] * 1e9 / operations if operations else None,
     }
     rest = {key: value for key, value in measured.items() if key != "histogram_ns"}
+    rest["latency_ns"] = {**measured["latency_ns"], "stddev": deviation(measured["histogram_ns"])}
     return {"end": asdict(end), "plan": asdict(plan), **figures, **rest}
+
+
+def deviation(histogram: list[tuple[int, int]]) -> float:
+    """The standard deviation of what a histogram holds; 0 if it holds nothing."""
+    total = sum(count for _, count in histogram)
+    if not total:
+        return 0.0
+    mean = sum(value * count for value, count in histogram) / total
+    return math.sqrt(sum((value - mean) ** 2 * count for value, count in histogram) / total)
 
 
 def lines(report: dict[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from tlplab.result import Result
@@ -72,16 +73,17 @@ class Drawing(Protocol):
 class Beside:
     """What is no simulation: measured on this machine, or read from files."""
 
+    title: str
     rows: list[Row]
     drawings: Sequence[Drawing]
     text: str
-    """What a page says of it, in Markdown."""
+    """What a page says of it, a paragraph."""
 
 
 class Measure(Protocol):
-    """Measures, and reads the captures in a folder."""
+    """Measures, with the study's experiments, and reads the captures in a folder."""
 
-    def __call__(self, folder: str | None, *, quiet: bool) -> list[Beside]: ...
+    def __call__(self, experiments: Path, folder: str | None, *, quiet: bool) -> list[Beside]: ...
 
 
 @dataclass(frozen=True)

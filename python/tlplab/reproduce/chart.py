@@ -86,16 +86,31 @@ def text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 1
     return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{escape(words)}</text>'
 
 
-def page(title: str, charts: Sequence[Drawing], heading: tuple[str, ...], lines: list[list[str]]) -> str:
-    """The charts, and a table below them."""
+@dataclass(frozen=True)
+class Section:
+    """A part of a page: figures under a heading and a paragraph, each of which may be empty."""
+
+    title: str
+    text: str
+    drawings: Sequence[Drawing]
+
+    def html(self) -> str:
+        """The part."""
+        heading = f"<h2>{escape(self.title)}</h2>" if self.title else ""
+        words = f"<p>{escape(self.text)}</p>" if self.text else ""
+        return heading + words + "".join(f"<figure>{drawing.svg()}</figure>" for drawing in self.drawings)
+
+
+def page(title: str, sections: Sequence[Section], heading: tuple[str, ...], lines: list[list[str]]) -> str:
+    """The figures, and a table below them."""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in heading)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in lines)
-    figures = "".join(f"<figure>{chart.svg()}</figure>" for chart in charts)
+    figures = "".join(section.html() for section in sections)
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         "<style>body{font:14px/1.5 sans-serif;max-width:1040px;margin:2em auto;padding:0 1em;color:#222}"
-        "figure{display:inline-block;margin:8px}table{border-collapse:collapse}"
+        "figure{display:inline-block;margin:8px;max-width:100%}table{border-collapse:collapse}"
         "td,th{border-bottom:1px solid #ddd;padding:3px 8px;text-align:left;vertical-align:top}"
         "td:nth-child(-n+5){white-space:nowrap}svg{max-width:100%;height:auto}"
         # On a phone each row is a paragraph: its result, its figures, its note.

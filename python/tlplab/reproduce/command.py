@@ -70,8 +70,14 @@ def show(rows: list[Row]) -> None:
 
 def report(study: Study, outcomes: dict[str, Result], rows: list[Row], more: Sequence[Beside] = ()) -> str:
     """The page of `--report`."""
-    charts = [*study.charts(outcomes), *(drawing for one in more for drawing in one.drawings)]
-    return chart.page(study.title, charts, HEADING, [row.cells() for row in rows])
+    sections = [chart.Section("Simulated" if more else "", "", study.charts(outcomes))]
+    sections += [chart.Section(one.title, one.text, one.drawings) for one in more]
+    return chart.page(study.title, sections, HEADING, [row.cells() for row in rows])
+
+
+def texts(study: Study, outcomes: dict[str, Result], rows: list[Row], more: Sequence[Beside] = ()) -> str:
+    """The page of `--markdown`."""
+    return "\n".join([study.page(outcomes, rows), *(f"## {one.title}\n\n{one.text}\n" for one in more if one.text)])
 
 
 def as_json(rows: list[Row]) -> str:

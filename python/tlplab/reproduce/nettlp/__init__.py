@@ -1,14 +1,18 @@
 """Kuga, Nakamura, Matsuya, Sekiya: NetTLP: A Development Platform for PCIe Devices in Software Interacting with Hardware (NSDI 2020).
 
-The study has three parts, each in a module of its own: `card` simulates the FPGA card, and is the same everywhere; `captures` reads what was published;
-`machine` measures this machine. Only the first is in the page that comes with tlplab.
+The study has four parts, each in a module of its own: `card` simulates the FPGA card, and is the same everywhere; `captures` reads what was published;
+`topologies` makes captures of tlplab's own devices, for the same figures; `machine` measures this machine. Only the first is in the page that comes with
+tlplab.
 """
 
 from __future__ import annotations
 
+import signal
+from pathlib import Path
+
 from tlplab.reproduce import HEADING, Beside, Outcomes, Row, Study
 from tlplab.reproduce.markdown import table
-from tlplab.reproduce.nettlp import captures, card, machine
+from tlplab.reproduce.nettlp import captures, card, machine, topologies
 
 
 def page(outcomes: Outcomes, listed: list[Row]) -> str:
@@ -16,19 +20,22 @@ def page(outcomes: Outcomes, listed: list[Row]) -> str:
     return PAGE.format(rows=table(HEADING, [row.cells() for row in listed]), text=card.text(outcomes).strip())
 
 
-def beside(folder: str | None, *, quiet: bool) -> list[Beside]:
+def beside(experiments: Path, folder: str | None, *, quiet: bool) -> list[Beside]:
     """What is not simulated."""
-    return [captures.beside(folder), machine.beside(quiet=quiet)]
+    # SIGTERM, too, takes the namespaces away before it ends this.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    return [captures.beside(folder), topologies.beside(experiments), machine.beside(quiet=quiet)]
 
 
 PAGE = """# NetTLP, 2020, once more
 
 Kuga and others put software behind PCI Express: an FPGA card carries TLPs in UDP datagrams to a program on another machine ("NetTLP: A Development Platform
-for PCIe Devices in Software Interacting with Hardware", NSDI 2020). Their measurements are repeated in three ways:
+for PCIe Devices in Software Interacting with Hardware", NSDI 2020). Their measurements are repeated in four ways:
 
 * on a model of the card in the simulator, which gives the same figures everywhere: this page, as written by
   `tlplab reproduce nettlp --no-measure --markdown docs/studies/nettlp.md`;
 * from the captures that were published: `tlplab reproduce nettlp --captures DIR`;
+* from captures of tlplab's own adapter and devices, in the two topologies of Figure 12, which are made meanwhile on the loopback interface;
 * on the machine at hand, between two network namespaces, which needs root: `tlplab reproduce nettlp`. What comes out depends on the machine and is not kept
   here; its rows say beside each published figure what is the same and what cannot be.
 

@@ -1,115 +1,253 @@
-"""Figures 13 to 15, from captures."""
+"""Figures 13 to 15, from captures: those that were published, or others of the same names."""
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tlplab.nettlp.capture import ranges, summarise
-from tlplab.reproduce import Beside, Row
+from tlplab.nettlp import capture
+from tlplab.reproduce import Beside, Drawing, Row
+from tlplab.reproduce.nettlp.pictures import Lines, Tags
 from tlplab.reproduce.nettlp.rows import PAPER, absent
 
+ENDINGS = (".pcap", ".pcapng")
+# Figure 13: what is between the devices, its capture, how many reads of which size are behind it.
+PASSAGES = (("switch", "mrd-512byte-plx", 1, 512), ("root complex", "mrd-512byte-rc", 8, 64))
 # Figure 14: the least and the largest tag of each device, as the text tells them.
 TAGS = {"x520": (0, 15), "p4600": (0, 15), "pm1725": (0, 63), "xl710": (24, 249)}
-# Figure 15a: what the simple NIC and the host send for one packet of 98 B.
-TRANSMIT = (("MRd", 16), ("MRd", 98), ("MWr", 4))
+PING = "simple-nic-ping"
+# Where in a page of BAR 4 a register is.
+PAGE = 0xFFF
 
 
-def beside(folder: str | None) -> Beside:
-    """The rows; one that says why, if there are no captures."""
-    place = folder or os.path.join(os.environ.get("TLPLAB_DATA", ""), "captures")
-    if not os.path.isdir(place):
-        why = "needs the published captures: --captures DIR, or TLPLAB_DATA with a folder captures"
-        return Beside([absent("captured, figures 13 to 15", None, "", why)], [], "")
-    return Beside([*figure_13(Path(place)), *figure_14(Path(place)), *figure_15(Path(place))], [], "")
+@dataclass(frozen=True)
+class Step:
+    """A TLP of figure 15: who sends it, its kind, its length in doublewords, and what its address is the address of."""
+
+    by: str
+    kind: str
+    length: int
+    place: str = ""
+    register: int | None = None
 
 
-def row(result: str, published: float, ours: float, unit: str, note: str = "") -> Row:
-    """Counted, so right or wrong."""
-    return Row(PAPER, result, published, ours, unit, "reproduced" if ours == published else "not reproducible", note)
+# A packet of 98 B, 25 doublewords, and its descriptor of four.
+TRANSMIT = (
+    Step("host", "MWr", 1, "doorbell", 0x10),
+    Step("NIC", "MRd", 4, "descriptor"), Step("host", "CplD", 4),
+    Step("NIC", "MRd", 25, "packet"), Step("host", "CplD", 25),
+    Step("NIC", "MWr", 1, "interrupt"),
+)  # fmt: skip
+RECEIVE = (
+    Step("NIC", "MWr", 25, "packet"), Step("NIC", "MWr", 4, "descriptor"),
+    Step("NIC", "MWr", 1, "interrupt"),
+    Step("host", "MWr", 1, "doorbell", 0x14),
+    Step("NIC", "MRd", 4, "descriptor"), Step("host", "CplD", 4),
+)  # fmt: skip
 
 
-def read(place: Path, name: str) -> dict[str, Any]:
-    """The summary of a capture."""
-    return summarise(str(place / f"{name}.pcap"))
+@dataclass(frozen=True)
+class Seen:
+    """A capture that was read."""
+
+    document: dict[str, Any]
+    points: dict[str, Any]
+
+    @property
+    def tags(self) -> list[int]:
+        """All that requests had."""
+        return sorted({tag for direction in self.document["directions"] for tag in direction["tags"]["used"]})
+
+    @property
+    def outstanding(self) -> int:
+        """The most that were under way on a link."""
+        return max((direction["outstanding"]["max"] for direction in self.document["directions"]), default=0)
 
 
-def passage(place: Path, name: str) -> dict[str, Any]:
+@dataclass
+class Source:
+    """A folder of captures."""
+
+    place: Path
+    label: str
+    """What its rows begin with."""
+    remark: str = ""
+    """What is to be said of the tags that its devices use."""
+    rows: list[Row] = field(default_factory=list)
+    drawings: list[Drawing] = field(default_factory=list)
+
+    def files(self, pattern: str) -> list[Path]:
+        """Captures of a name."""
+        return sorted(path for ending in ENDINGS for path in self.place.glob(f"{pattern}{ending}"))
+
+    def one(self, name: str) -> Path:
+        """The capture of a name. Raises ValueError if it is not there."""
+        for path in self.files(name):
+            return path
+        raise ValueError(f"{name}.pcap is not in {self.place}")
+
+    def read(self, path: Path) -> Seen:
+        """Reads a capture. Raises ValueError."""
+        try:
+            reader = capture.read(str(path), ())
+        except (ValueError, OSError) as error:
+            raise ValueError(f"{path.name}: {getattr(error, 'strerror', None) or error}") from None
+        return Seen(json.loads(reader.summary()), reader.points().to_numpy())
+
+    def row(self, result: str, published: float, ours: float, unit: str, note: str = "") -> None:
+        """Counted, so right or wrong."""
+        verdict = "reproduced" if ours == published else "not reproducible"
+        self.rows.append(Row(PAPER, f"{self.label}, {result}", published, ours, unit, verdict, note))  # type: ignore[arg-type]
+
+    def tried(self, result: str, published: float, part: Callable[[], None]) -> None:
+        """Does a part; if it cannot be done, its row says why."""
+        try:
+            part()
+        except ValueError as error:
+            self.rows.append(absent(f"{self.label}, {result}", published, "", str(error)))
+
+    def figures(self) -> None:
+        """Makes all rows and drawings."""
+        for what, name, behind, size in PASSAGES:
+            self.tried(f"figure 13, {what}", behind, partial(self.passage, what, name, behind, size))
+        for device, (least, most) in TAGS.items():
+            self.tried(f"figure 14, {device}", most, partial(self.tags, device, least, most))
+        self.tried("figure 15", len(TRANSMIT), self.ping)
+
+    def passage(self, what: str, name: str, behind: int, size: int) -> None:
+        """Figure 13: a read of 512 B by way of a switch, or of a root complex."""
+        path = self.one(name)
+        seen = self.read(path)
+        self.drawings.append(Tags(f"Figure 13, {self.label}: by way of a {what}", seen.document, seen.points))
+        passed = only_passage(path.name, seen.document)
+        after, before = passed["completions_behind"], passed["completions_before"]
+        note = f"{after['count']} completions of {after['bytes']} B came back, {before['count']} of {before['bytes']} B left"
+        self.row(f"figure 13, {what}: reads behind it", behind, passed["behind"]["count"], "", note)
+        self.row(f"figure 13, {what}: bytes of each", size, passed["behind"]["bytes"], "B")
+        self.row(f"figure 13, {what}: completions", 2, before["count"], "")
+
+    def tags(self, device: str, least: int, most: int) -> None:
+        """Figure 14: the tags that a device uses."""
+        used: set[int] = set()
+        outstanding = 0
+        for path in self.files(f"{device}-*"):
+            seen = self.read(path)
+            used.update(seen.tags)
+            outstanding = max(outstanding, seen.outstanding)
+            if seen.tags:
+                self.drawings.append(Tags(f"Figure 14, {self.label}: {path.stem}", seen.document, seen.points))
+        if not used:
+            raise ValueError(f"no capture of it in {self.place}")
+        listed = capture.ranges(sorted(used))
+        tags = f"{len(used)} different ones" if len(listed) > 20 else listed
+        note = "; ".join(filter(None, (f"{tags}, at most {outstanding} under way", self.remark)))
+        self.row(f"figure 14, {device}: tags from", least, min(used), "")
+        self.row(f"figure 14, {device}: tags up to", most, max(used), "", note)
+
+    def ping(self) -> None:
+        """Figure 15: the TLPs for a packet of 98 B that is sent, and for one that comes."""
+        path = self.one(PING)
+        try:
+            frames = [(line, found) for line, found in capture.frames(str(path)) if "tlp" in found]
+        except (ValueError, OSError) as error:
+            raise ValueError(f"{path.name}: {error}") from None
+        found = [frame for _, frame in frames]
+        received = longest(found, RECEIVE)
+        # The other ring's descriptors are read, too, while a packet is sent.
+        others = {address_of(found[number]) for number in received[1:2]}
+        sent = longest(found, TRANSMIT, others)
+        note = "in this order, of these lengths; what belongs together has one address or one tag"
+        self.row("figure 15a: TLPs of a packet sent", len(TRANSMIT), len(sent), "", note)
+        self.row("figure 15b: TLPs of a packet received", len(RECEIVE), len(received), "", note)
+        lines = [frames[number][0] for number in (*sent, *received)]
+        self.drawings.append(Lines(f"Figure 15, {self.label}: a packet of 98 B sent, and one received", lines))
+
+    def others(self) -> Iterator[str]:
+        """Draws captures that nobody knows; tells what came of it."""
+        for path in sorted(set(self.files("*")) - self.known()):
+            try:
+                seen = self.read(path)
+            except ValueError as error:
+                yield str(error)
+                continue
+            self.drawings.append(Tags(path.name, seen.document, seen.points))
+            yield f"{path.name}: {len(seen.tags)} tags" + (
+                f", {capture.ranges(seen.tags)}" if len(seen.tags) in range(1, 257) else ""
+            )
+
+    def known(self) -> set[Path]:
+        """Those of which a figure is made."""
+        names = [PING, *(name for _, name, _, _ in PASSAGES), *(f"{device}-*" for device in TAGS)]
+        return {path for name in names for path in self.files(name)}
+
+
+def only_passage(name: str, document: dict[str, Any]) -> dict[str, Any]:
     """The one request that another device passed on. Raises ValueError if the capture shows none, or several."""
-    passages = [one for crossing in read(place, name)["crossings"] for one in crossing["passages"]]
+    passages = [one for crossing in document["crossings"] for one in crossing["passages"]]
     if len(passages) != 1:
-        raise ValueError(f"{name}.pcap shows {len(passages) or 'no'} requests passed on, where one is looked for")
+        raise ValueError(f"{name} shows {len(passages) or 'no'} requests passed on, where one is looked for")
     only: dict[str, Any] = passages[0]
     return only
 
 
-def figure_13(place: Path) -> list[Row]:
-    """A read of 512 B by way of a switch, and of a root complex."""
-    found = []
-    for what, name, behind, size in (("switch", "mrd-512byte-plx", 1, 512), ("root complex", "mrd-512byte-rc", 8, 64)):
-        if not (place / f"{name}.pcap").is_file():
-            found.append(absent(f"captured, figure 13, {what}", behind, "", f"{name}.pcap is not in {place}"))
-            continue
-        try:
-            passed = passage(place, name)
-        except ValueError as error:
-            found.append(absent(f"captured, figure 13, {what}", behind, "", str(error)))
-            continue
-        sizes = (
-            f"each of {passed['behind']['bytes']} B; {passed['completions_behind']['count']} completions came back, "
-        )
-        note = f"{sizes}{passed['completions_before']['count']} of {passed['completions_before']['bytes']} B left"
-        found.append(row(f"captured, figure 13, {what}: reads behind it", behind, passed["behind"]["count"], "", note))
-        found.append(row(f"captured, figure 13, {what}: bytes of each", size, passed["behind"]["bytes"], "B"))
-        found.append(
-            row(f"captured, figure 13, {what}: completions rebuilt", 2, passed["completions_before"]["count"], "")
-        )
-    return found
+def longest(frames: Sequence[dict[str, Any]], steps: Sequence[Step], others: Container[int] = ()) -> list[int]:
+    """The frames in which most of the steps are, in their order; what belongs to other packets, with descriptors at `others`, may be between them."""
+    found = (matched(frames, begin, steps, others) for begin in range(len(frames)))
+    return max(found, key=len, default=[])
 
 
-def figure_14(place: Path) -> list[Row]:
-    """The tags that devices use."""
-    found = []
-    for device, (least, most) in TAGS.items():
-        name = f"captured, figure 14, {device}: tags up to"
-        try:
-            used = tags_used(sorted(place.glob(f"{device}-*.pcap")))
-        except ValueError as error:
-            found.append(absent(name, most, "", str(error)))
-            continue
-        if not used:
-            found.append(absent(name, most, "", f"no capture of it in {place}"))
-            continue
-        listed = ranges(used)
-        note = f"{len(used)} different ones" if len(listed) > 20 else listed
-        found.append(row(f"captured, figure 14, {device}: tags from", least, used[0], ""))
-        found.append(row(name, most, used[-1], "", note))
-    return found
+def address_of(frame: dict[str, Any]) -> int:
+    """Of a request."""
+    return int(frame["tlp"]["address"], 16)
 
 
-def tags_used(captures: list[Path]) -> list[int]:
-    """Of all of a device's captures. Raises ValueError."""
-    return sorted(
-        {
-            tag
-            for capture in captures
-            for direction in summarise(str(capture))["directions"]
-            for tag in direction["tags"]["used"]
-        }
+def matched(frames: Sequence[dict[str, Any]], begin: int, steps: Sequence[Step], others: Container[int]) -> list[int]:
+    """The frames of the steps, as far as there are any, if the first is the frame at `begin`."""
+    taken: list[int] = []
+    senders: dict[str, str] = {}
+    places: dict[str, int] = {}
+    tag = None
+    for number in range(begin, len(frames)):
+        frame, step = frames[number], steps[len(taken)]
+        tlp = frame["tlp"]
+        fits = tlp["kind"] == step.kind and tlp.get("length") == step.length
+        fits = fits and senders.get(step.by, frame["from"]) == frame["from"]
+        if fits and step.place:
+            address = address_of(frame)
+            fits = places.get(step.place, address) == address and step.register in (None, address & PAGE)
+            fits = fits and not (step.place == "descriptor" and address in others)
+        if fits and step.kind == "CplD":
+            fits = tlp["tag"] == tag
+        if fits:
+            tag = tlp["tag"]
+            if step.place:
+                places[step.place] = address
+            senders.update(
+                zip(
+                    ("host", "NIC") if step.by == "host" else ("NIC", "host"), (frame["from"], frame["to"]), strict=True
+                )
+            )
+            taken.append(number)
+        if not taken or len(taken) == len(steps):
+            break
+    return taken
+
+
+def beside(folder: str | None) -> Beside:
+    """The rows and drawings; a row that says why, if there are no captures."""
+    title = "From the captures that were published"
+    place = folder or os.path.join(os.environ.get("TLPLAB_DATA", ""), "captures")
+    if not os.path.isdir(place):
+        why = "needs the published captures: --captures DIR, or TLPLAB_DATA with a folder captures"
+        return Beside(title, [absent("captured, figures 13 to 15", None, "", why)], [], why)
+    source = Source(Path(place), "captured")
+    source.figures()
+    others = "; ".join(source.others())
+    return Beside(
+        title, source.rows, source.drawings, f"Not of the paper, and so not judged: {others}." if others else ""
     )
-
-
-def figure_15(place: Path) -> list[Row]:
-    """What the simple NIC sends for a ping."""
-    name = "captured, figure 15a: requests of the NIC"
-    if not (place / "simple-nic-ping.pcap").is_file():
-        return [absent(name, len(TRANSMIT), "", f"no simple-nic-ping.pcap in {place}")]
-    try:
-        directions = read(place, "simple-nic-ping")["directions"]
-    except ValueError as error:
-        return [absent(name, len(TRANSMIT), "", str(error))]
-    requests = {(request["op"], request["bytes"]) for direction in directions for request in direction["requests"]}
-    found = sum(("read" if kind == "MRd" else "write", size) in requests for kind, size in TRANSMIT)
-    note = "descriptor and packet read, interrupt written"
-    return [row(name, len(TRANSMIT), found, "", note)]
