@@ -126,6 +126,10 @@ bench: bench/.venv/.run ## measure speed and memory beside a peer (five minutes)
 	.ci/install-peers iverilog valgrind
 	bench/.venv/bin/python bench/run.py
 
+.PHONY: bench-nettlp
+bench-nettlp: build ## measure NetTLP between two namespaces beside the kernel's own limit (three minutes, root); writes bench/nettlp.json
+	$(BIN)/python bench/nettlp.py
+
 bench/.venv/.run: bench/requirements.txt
 	$(PYTHON) -m venv bench/.venv
 	bench/.venv/bin/pip install --quiet --requirement bench/requirements.txt
