@@ -47,8 +47,6 @@ def scale(nanoseconds: float) -> tuple[str, float]:
 
 def tags(axes: Axes, points: dict[str, npt.NDArray[Any]], times: npt.NDArray[Any], directions: Sequence[int]) -> None:
     """Each TLP of these directions as a dot: its time, its tag, its kind."""
-    from matplotlib.ticker import MaxNLocator
-
     for code, (label, marker) in enumerate(KINDS):
         chosen = np.isin(points["direction"], directions) & (points["kind"] == code)
         if chosen.any():
@@ -61,8 +59,15 @@ def tags(axes: Axes, points: dict[str, npt.NDArray[Any]], times: npt.NDArray[Any
         # A single tag.
         axes.set_ylim(round(low) - 0.5, round(low) + 0.5)
     axes.set_ylabel("tag")
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    whole_numbers(axes)
     axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
+
+
+def whole_numbers(axes: Axes) -> None:
+    """Both figures are counted."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def waiting(axes: Axes, document: dict[str, Any], points: dict[str, npt.NDArray[Any]], times: npt.NDArray[Any]) -> None:
@@ -79,7 +84,8 @@ def waiting(axes: Axes, document: dict[str, Any], points: dict[str, npt.NDArray[
                 times[chosen], points["outstanding"][chosen], where="post", color=COLOURS[number % len(COLOURS)],
                 label=f"{sender} → {receiver}", rasterized=bool(chosen.sum() > VECTOR_DOTS),
             )  # fmt: skip
-    axes.set_ylabel("requests that wait")
+    axes.set_ylabel("outstanding requests")
     axes.set_ylim(bottom=0)
+    whole_numbers(axes)
     if axes.lines:
         axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
