@@ -1,7 +1,15 @@
-//! What the fuzz targets `nettlp_adapter` and `nettlp_endpoint`, and a test of `tlplab-nettlp`, feed bytes to: datagrams of all kinds,
-//! with time passing. Whatever they are, nothing panics, what leaves is well-formed and goes to a peer, what is kept is bounded, and
+//! What the fuzz targets `nettlp_adapter`, `nettlp_endpoint` and `nettlp_device`, and `crates/nettlp/tests`, feed bytes to: datagrams of all
+//! kinds ([`letter`]), with time passing. Whatever they are, nothing panics, what leaves is well-formed and goes to a peer, what is kept is bounded, and
 //! when time has passed nothing is kept.
 
+#[path = "device.rs"]
+mod device;
+#[path = "letter.rs"]
+mod letter;
+
+pub(crate) use device::{DeviceUnderFire, device};
+pub(crate) use letter::Choices;
+use letter::Letter;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use tlplab_nettlp::adapter::host::MmioAccess;
 use tlplab_nettlp::adapter::{Adapter, AdapterConfig, DeviceConfig, MemoryHost, PeerToPeer, RateLimit};
@@ -18,155 +26,22 @@ const STRANGER: Ipv4Addr = Ipv4Addr::new(127, 9, 9, 9);
 const QUEUE: usize = 8;
 /// Longer than any time limit and any rest of a tag.
 const LONG: Duration = Duration::from_ms(150);
+const HOUR: Duration = Duration::from_ms(3_600_000);
 
-/// The bytes that decide; zeros when they are used up.
-pub(crate) struct Choices<'a>(pub(crate) &'a [u8]);
-
-impl Choices<'_> {
-    fn byte(&mut self) -> u8 {
-        let Some((first, rest)) = self.0.split_first() else { return 0 };
-        self.0 = rest;
-        *first
-    }
-    fn half(&mut self) -> u16 {
-        u16::from_be_bytes([self.byte(), self.byte()])
-    }
-    fn word(&mut self) -> u32 {
-        u32::from(self.half()) << 16 | u32::from(self.half())
-    }
-    fn of<T: Copy>(&mut self, list: &[T]) -> T {
-        list[usize::from(self.byte()) % list.len()]
-    }
+/// A datagram from somebody.
+fn datagram(letter: &Letter, from: Ipv4Addr) -> Datagram<'_> {
+    Datagram { from: SocketAddrV4::new(from, letter.port), port: letter.port, payload: letter.payload() }
 }
 
-/// A datagram, in a buffer that is used again and again.
-struct Letter {
-    bytes: [u8; MAX_DATAGRAM],
-    len: usize,
-    port: u16,
-}
-
-impl Letter {
-    const fn new() -> Self {
-        Self { bytes: [0; MAX_DATAGRAM], len: 0, port: 0 }
+/// Time passes for an engine, and every hour its origin moves on.
+fn advance(engine: &mut impl Engine, now: &mut Time, time: Duration) {
+    *now += time;
+    if engine.deadline().is_some_and(|deadline| deadline <= *now) {
+        engine.handle_timeout(*now);
     }
-
-    fn push(&mut self, bytes: &[u8]) {
-        self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
-        self.len += bytes.len();
-    }
-
-    /// Random bytes, or nearly a TLP: its fields are likely ones, and then a byte may be changed and its end cut off.
-    fn write(&mut self, choices: &mut Choices<'_>) {
-        self.len = 0;
-        let kind = choices.byte();
-        let tag = choices.of(&[0u8, 0, 1, 2, 3, 17, 255]);
-        self.port = match choices.byte() {
-            0..=99 => 0x3000 + u16::from(tag),
-            100..=219 => 0x4000 + u16::from(tag & 15),
-            220..=229 => 0x5001,
-            230..=239 => 12287,
-            240..=247 => 0x5002,
-            _ => choices.half(),
-        };
-        match kind {
-            0..=39 => {
-                for _ in 0..choices.byte() % 48 {
-                    let byte = choices.byte();
-                    self.push(&[byte]);
-                }
-                return;
-            }
-            40..=59 => {
-                // One of the services: six bytes, or four.
-                let head = choices.of(&[0x3Cu8, 0x7C, 0x44, 0x10, 0x11, 1, 2, 3]);
-                // Mostly such data as leave the function switched on, and BAR 4 where it is.
-                let register = choices.of(&[0u8, 1, 1, 3, 5, 8, 8, 0x10]);
-                let (high, low) =
-                    (choices.of(&[0xA0u8, 0xB0, 0xB0, 0xC0]), choices.of(&[6u8, 6, 6, 6, 0x0C]));
-                let rest = [head, register, high, 0, 0, low];
-                return self.push(&rest[..if self.port == 12287 { 4 } else { 6 }]);
-            }
-            _ => {}
-        }
-        let sequence = choices.half() & 0x3F;
-        self.push(&[(sequence >> 8) as u8, sequence as u8, 0, 0, 0, choices.byte()]);
-        self.tlp(kind, tag, choices);
-        if self.bytes[8] & 0x80 != 0 && self.len + 4 <= MAX_DATAGRAM {
-            self.push(&[0; 4]);
-        }
-        if choices.byte() < 32 {
-            let at = usize::from(choices.half()) % self.len;
-            self.bytes[at] = choices.byte();
-        }
-        if choices.byte() < 16 {
-            self.len = usize::from(choices.half()) % self.len;
-        }
-    }
-
-    fn tlp(&mut self, kind: u8, tag: u8, choices: &mut Choices<'_>) {
-        let dw = choices.of(&[1u16, 1, 1, 2, 16, 64, 128, 0]);
-        let data = 4 * usize::from(if dw == 0 { 1024 } else { dw });
-        let id = choices.of(&[0x1B00u16, 0x1B00, 0x1C00, 0x0000, 0x0000, 0x1D00]);
-        let enables = choices.of(&[if dw == 1 { 0x0Fu8 } else { 0xFF }, 0x01, 0x81, 0xF0, 0x00, 0xA5]);
-        let address = choices.of(&[
-            0x0000_1000u32,
-            0x0000_1004,
-            0x000F_FFC0,
-            0xA000_0000,
-            0xB000_0000,
-            0xB000_0040,
-            0x9000_0000,
-            0xFEE0_0000,
-        ]);
-        let [dw_high, dw_low] = dw.to_be_bytes();
-        // EP, or a digest.
-        let dw_high = dw_high | choices.of(&[0u8, 0, 0, 0, 0, 0, 0x40, 0x80]);
-        let [id_high, id_low] = id.to_be_bytes();
-        match kind {
-            60..=119 => self.push(&[0x00, 0, dw_high, dw_low, id_high, id_low, tag, enables]),
-            120..=169 => self.push(&[0x40, 0, dw_high, dw_low, id_high, id_low, tag, enables]),
-            170..=229 => {
-                // An answer; status mostly good, byte count mostly what is there.
-                let status = choices.of(&[0u8, 0, 0, 0, 0x20, 0x80]);
-                let count = choices.of(&[data as u16 & 0xFFF, 4, 64, 512, 1]);
-                let with_data = status == 0;
-                let length = if with_data { [dw_high, dw_low] } else { [0, 0] };
-                self.push(&[if with_data { 0x4A } else { 0x0A }, 0, length[0], length[1], 0x1C, 0]);
-                self.push(&[status | (count >> 8) as u8, count as u8, id_high, id_low, tag]);
-                self.push(&[choices.of(&[0u8, 0x40, 0x04, 0x44])]);
-                if with_data {
-                    self.data(data, choices.byte());
-                }
-                return;
-            }
-            _ => {
-                let format =
-                    choices.of(&[0x20u8, 0x60, 0x02, 0x42, 0x04, 0x4C, 0x30, 0x74, 0x1B, 0x5B, 0x80]);
-                let code = choices.of(&[enables, 0x30, 0x7F]);
-                let traffic_class = choices.byte() & 0x70 & u8::from(format == 0x20).wrapping_neg();
-                self.push(&[format, traffic_class, dw_high, dw_low, id_high, id_low, tag, code]);
-                self.push(&[0; 4]);
-            }
-        }
-        self.push(&address.to_be_bytes());
-        if self.bytes[6] & 0x40 != 0 {
-            self.data(data, choices.byte());
-        }
-    }
-
-    fn data(&mut self, bytes: usize, value: u8) {
-        let end = (self.len + bytes).min(MAX_DATAGRAM);
-        self.bytes[self.len..end].fill(value);
-        self.len = end;
-    }
-
-    fn datagram(&self, from: Ipv4Addr) -> Datagram<'_> {
-        Datagram {
-            from: SocketAddrV4::new(from, self.port),
-            port: self.port,
-            payload: &self.bytes[..self.len],
-        }
+    if now.saturating_since(Time::ZERO) > HOUR {
+        engine.rebase(HOUR);
+        *now = now.earlier(HOUR);
     }
 }
 
@@ -233,13 +108,13 @@ impl AdapterUnderFire {
             }
             7 => {
                 self.adapter.rebase(Duration::from_ms(1));
-                self.now = Time::ZERO + self.now.saturating_since(Time::ZERO + Duration::from_ms(1));
+                self.now = self.now.earlier(Duration::from_ms(1));
             }
             8..=13 => self.drain(usize::from(choices.byte())),
             _ => {
                 self.letter.write(choices);
                 let from = if what == 255 { STRANGER } else { PEERS[usize::from(what & 1)] };
-                self.adapter.handle_datagram(self.now, self.letter.datagram(from));
+                self.adapter.handle_datagram(self.now, datagram(&self.letter, from));
                 // Queues of a device: answers, services, the other's TLPs, the host's programs, pieces of the other's requests, tags.
                 let most = 2 * (QUEUE + 64 + 2 * QUEUE + 64 * 9 + QUEUE * 65 + 256);
                 assert!(self.adapter.backlog() <= most, "{} are kept", self.adapter.backlog());
@@ -251,15 +126,8 @@ impl AdapterUnderFire {
 
     /// Time passes.
     pub(crate) fn pass(&mut self, time: Duration) {
-        self.now += time;
-        if self.adapter.deadline().is_some_and(|deadline| deadline <= self.now) {
-            self.adapter.handle_timeout(self.now);
-        }
+        advance(&mut self.adapter, &mut self.now, time);
         self.results();
-        if self.now.saturating_since(Time::ZERO) > Duration::from_ms(3_600_000) {
-            self.adapter.rebase(Duration::from_ms(3_600_000));
-            self.now = Time::ZERO + self.now.saturating_since(Time::ZERO + Duration::from_ms(3_600_000));
-        }
     }
 
     fn drain(&mut self, most: usize) {
@@ -311,7 +179,7 @@ impl EndpointUnderFire {
         match what {
             0..=3 => self.pass(Duration::from_us(u64::from(choices.half()))),
             4..=15 => {
-                let (address, bytes) = (u64::from(choices.word() & 0xFFFF), u64::from(choices.half() % 2048));
+                let (address, bytes) = (u64::from(choices.half()), u64::from(choices.half() % 2048));
                 if self.asked - self.told < 64 {
                     self.endpoint.read(self.now, self.asked, address, bytes).expect("far from the end");
                     self.asked += 1;
@@ -325,7 +193,7 @@ impl EndpointUnderFire {
             _ => {
                 self.letter.write(choices);
                 let from = if what == 255 { STRANGER } else { LOCAL };
-                self.endpoint.handle_datagram(self.now, self.letter.datagram(from));
+                self.endpoint.handle_datagram(self.now, datagram(&self.letter, from));
                 self.events();
                 assert!(self.endpoint.in_flight() <= 256 && self.endpoint.host_reads_open() <= 1024);
                 return true;
@@ -336,15 +204,8 @@ impl EndpointUnderFire {
 
     /// Time passes.
     pub(crate) fn pass(&mut self, time: Duration) {
-        self.now += time;
-        if self.endpoint.deadline().is_some_and(|deadline| deadline <= self.now) {
-            self.endpoint.handle_timeout(self.now);
-        }
+        advance(&mut self.endpoint, &mut self.now, time);
         self.events();
-        if self.now.saturating_since(Time::ZERO) > Duration::from_ms(3_600_000) {
-            self.endpoint.rebase(Duration::from_ms(3_600_000));
-            self.now = Time::ZERO + self.now.saturating_since(Time::ZERO + Duration::from_ms(3_600_000));
-        }
     }
 
     fn drain(&mut self, most: usize) {
@@ -387,7 +248,7 @@ pub(crate) fn adapter(bytes: &[u8]) -> usize {
     let mut choices = Choices(bytes);
     let mut fire = AdapterUnderFire::new(choices.byte());
     let mut count = 0;
-    while !choices.0.is_empty() {
+    while !choices.is_used_up() {
         count += usize::from(fire.step(&mut choices));
     }
     fire.settle();
@@ -399,7 +260,7 @@ pub(crate) fn endpoint(bytes: &[u8]) -> usize {
     let mut choices = Choices(bytes);
     let mut fire = EndpointUnderFire::new();
     let mut count = 0;
-    while !choices.0.is_empty() {
+    while !choices.is_used_up() {
         count += usize::from(fire.step(&mut choices));
     }
     fire.settle();

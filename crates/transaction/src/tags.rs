@@ -165,14 +165,28 @@ impl TagPool {
         }
         let from = if self.config.order == TagOrder::Lowest { 0 } else { usize::from(self.cursor) };
         let index = self.next_free(from).or_else(|| self.next_free(0))?;
+        self.cursor = (index as u16 + 1) % self.capacity();
+        Some(self.take(index))
+    }
+
+    /// Is the first tag free?
+    pub(crate) fn first_is_free(&self) -> bool {
+        self.free[0] & 1 == 1
+    }
+
+    /// Takes the first tag if it is free, out of turn.
+    pub(crate) fn alloc_first(&mut self) -> Option<Tag> {
+        self.first_is_free().then(|| self.take(0))
+    }
+
+    fn take(&mut self, index: usize) -> Tag {
         let word = &mut self.free[index / 64];
         *word &= !(1 << (index % 64));
         if *word == 0 {
             self.summary[index / 4096] &= !(1 << (index / 64 % 64));
         }
         self.free_count -= 1;
-        self.cursor = (index as u16 + 1) % self.capacity();
-        Some(self.tag(index))
+        self.tag(index)
     }
 
     /// Frees a taken tag.

@@ -58,6 +58,8 @@ struct State {
     submitted: u64,
     /// A caller waits for datagrams without holding the lock, until then at most.
     driver: Option<Option<Instant>>,
+    /// Callers who wait for the one that drives. Rousing nobody is a system call, too.
+    sleepers: u64,
 }
 
 /// Bytes of a write that leave before it is asked whether they arrived: posted writes have no acknowledgement, and what does not fit the
@@ -86,6 +88,7 @@ impl Context {
             completed: VecDeque::new(),
             submitted: 0,
             driver: None,
+            sleepers: 0,
         };
         Self { state: Mutex::new(state), changed: Condvar::new(), poller, wait }
     }
@@ -234,7 +237,7 @@ impl Context {
         state.driven.transmit()?;
         state.collect();
         self.rouse(&state);
-        self.changed.notify_all();
+        self.tell(&state);
         Ok(())
     }
 
@@ -289,8 +292,7 @@ impl Context {
                 }
             };
             state.collect();
-            // Whoever found the place of the driver taken looks again.
-            self.changed.notify_all();
+            self.tell(&state);
             worked?;
             if self.wait == Wait::Spin {
                 drop(state);
@@ -300,12 +302,22 @@ impl Context {
         }
     }
 
-    fn sleep<'a>(&self, state: MutexGuard<'a, State>, until: Option<Instant>) -> MutexGuard<'a, State> {
+    /// Whoever found the place of the driver taken looks again.
+    fn tell(&self, state: &State) {
+        if state.sleepers > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    fn sleep<'a>(&self, mut state: MutexGuard<'a, State>, until: Option<Instant>) -> MutexGuard<'a, State> {
         let poisoned = "no engine panics";
-        match until.map(|until| until.saturating_duration_since(Instant::now())) {
+        state.sleepers += 1;
+        let mut state = match until.map(|until| until.saturating_duration_since(Instant::now())) {
             None => self.changed.wait(state).expect(poisoned),
             Some(left) => self.changed.wait_timeout(state, left).expect(poisoned).0,
-        }
+        };
+        state.sleepers -= 1;
+        state
     }
 }
 
@@ -372,5 +384,58 @@ impl State {
                 self.completed.push_back(Completion { token, result });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::Batch;
+    use std::net::{Ipv4Addr, SocketAddrV4};
+    use tlplab_nettlp::Undeliverable;
+
+    /// Brings nothing, and breaks whenever something is to leave.
+    struct Broken(Arc<Poller>);
+
+    impl Transport for Broken {
+        fn poller(&self) -> &Arc<Poller> {
+            &self.0
+        }
+        fn receive(&mut self, _: Option<&Ready>, _: &mut Batch) -> Result<(), Error> {
+            Ok(())
+        }
+        fn send(&mut self, _: &mut Batch) -> Result<(), Error> {
+            Err(Error::Setup("broken".into()))
+        }
+        fn undeliverable(&mut self) -> Option<(SocketAddrV4, Undeliverable)> {
+            None
+        }
+    }
+
+    fn context(wait: Wait) -> Context {
+        let config = EndpointConfig {
+            completion_timeout: Span::from_ms(10),
+            ..EndpointConfig::new(Ipv4Addr::LOCALHOST, Bdf(0))
+        };
+        Context::new(config, Box::new(Broken(Arc::new(Poller::new().unwrap()))), wait)
+    }
+
+    /// The engine goes on with the operation, and its result has nobody to go to.
+    #[test]
+    fn nothing_is_kept_for_callers_who_gave_up() {
+        let context = context(Wait::Sleep);
+        for _ in 0..3 {
+            let failed = context.dma_read(0, &mut [0; 4]);
+            assert!(matches!(failed, Err(Failure::Transport(_))), "{failed:?}");
+        }
+        assert!(context.read_many(&[(0, 4), (64, 4)]).is_err());
+        assert!(context.lock().results.is_empty());
+        let mut state = context.lock();
+        while state.driven.engine.in_flight() > 0 {
+            std::thread::sleep(Duration::from_millis(5));
+            let _ = state.driven.turn(None);
+            state.collect();
+        }
+        assert!(state.results.is_empty() && state.completed.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! The packet filter of a NetTLP end: what the kernel hands to a packet socket.
+//! Programs for the kernel (classic BPF): what it hands to a packet socket, and to which of a port's sockets.
 
 use socket2::SockFilter;
 use std::net::Ipv4Addr;
@@ -19,6 +19,20 @@ const RETURN: u16 = 0x06;
 /// Where the kernel shows what kind of packet it is (`SKF_AD_OFF + SKF_AD_PKTTYPE`).
 const PACKET_TYPE: u32 = 0xffff_f000 + 4;
 const OUTGOING: u32 = 4;
+
+/// Where the kernel shows the sender's address of what came to a UDP socket (`SKF_NET_OFF` + its place in the IP header).
+const SENDER: u32 = 0xfff0_0000 + 12;
+
+/// Of sockets with one port: the number of the sender in `peers`; of all others, how many peers there are.
+pub(super) fn by_sender(peers: &[Ipv4Addr]) -> Vec<SockFilter> {
+    let mut program = vec![SockFilter::new(LOAD_WORD, 0, 0, SENDER)];
+    for (number, peer) in (0..).zip(peers) {
+        program.push(SockFilter::new(JUMP_EQUAL, 0, 1, peer.to_bits()));
+        program.push(SockFilter::new(RETURN, 0, 0, number));
+    }
+    program.push(SockFilter::new(RETURN, 0, 0, peers.len() as u32));
+    program
+}
 
 /// Frames that come in with IPv4 and UDP, to `local` and one of `ports` (ascending, each once). What a fragment has at the place of the port is judged
 /// later.

@@ -70,7 +70,7 @@ impl Network {
         mps: usize,
     ) -> Result<Box<dyn Transport>, Error> {
         match self.kind {
-            Kind::Udp => Ok(Box::new(Udp::open(self.local, ports, None)?)),
+            Kind::Udp => Ok(Box::new(Udp::open_for(self.local, ports, &peers)?)),
             _ => self.open_frames(ports, peers, mps),
         }
     }

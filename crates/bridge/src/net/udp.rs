@@ -1,4 +1,5 @@
-//! Datagrams over the kernel's UDP: a socket per port, since NetTLP's ports tell the tags.
+//! Datagrams over the kernel's UDP: a socket per port, since NetTLP's ports tell the tags. Who serves several peers has one for each of
+//! them at each port, since what one of them sends must not fill what holds the others' datagrams.
 //!
 //! Sleeping, `epoll` says which sockets have something; each of those is emptied with `recvmmsg`. What goes is grouped by port and
 //! sent with `sendmmsg`.
@@ -10,20 +11,18 @@ use super::batch::{BATCH, Batch, Envelope};
 use super::error::Error;
 use super::mmsg;
 use super::poller::{Poller, Ready};
+use super::sockets::{allow_files, open_group, open_socket};
 use super::transport::Transport;
 use arrayvec::ArrayVec;
 use nix::errno::Errno;
-use nix::sys::socket::{setsockopt, sockopt};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Socket;
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::Instant;
 use tlplab_nettlp::Undeliverable;
 
-/// What a socket holds until it is read, as far as the system allows.
-const RECEIVE_BUFFER: usize = 1 << 20;
 /// How many failures to deliver are remembered; more of them at once say nothing new.
 const REMEMBERED: usize = 64;
 
@@ -34,13 +33,13 @@ struct Port {
     _owned: Option<Socket>,
 }
 
-/// UDP sockets, one per port.
+/// UDP sockets, at least one per port.
 ///
 /// With a peer they are connected to it: what others send is not seen. Without one they hear everybody. What the network says about those
 /// who were sent something comes back by [`Transport::undeliverable`].
 pub struct Udp {
     poller: Arc<Poller>,
-    /// Sorted by number; the poller knows each by its place here.
+    /// Sorted by number; the poller knows each by its place here. Any of a number serves to send.
     ports: Vec<Port>,
     peer: Option<Ipv4Addr>,
     undeliverable: VecDeque<(SocketAddrV4, Undeliverable)>,
@@ -57,15 +56,40 @@ impl Udp {
         ports: impl IntoIterator<Item = u16>,
         peer: Option<Ipv4Addr>,
     ) -> Result<Self, Error> {
+        Self::own(ports, peer, |number| Ok([open_socket(local, number, peer, false)?]))
+    }
+
+    /// Binds `ports` at `local`, each by a socket for every one of `peers` and one for all others: a flood of one of them takes nobody
+    /// else's room.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); as many sockets may be more than the system allows.
+    pub fn open_for(
+        local: Ipv4Addr,
+        ports: impl IntoIterator<Item = u16>,
+        peers: &[Ipv4Addr],
+    ) -> Result<Self, Error> {
+        let ports: Vec<u16> = ports.into_iter().collect();
+        allow_files(ports.len() * (1 + peers.len()));
+        Self::own(ports, None, |number| open_group(local, number, peers))
+    }
+
+    /// The sockets that `open` makes of the ports.
+    fn own<S: IntoIterator<Item = Socket>>(
+        ports: impl IntoIterator<Item = u16>,
+        peer: Option<Ipv4Addr>,
+        open: impl Fn(u16) -> Result<S, Error>,
+    ) -> Result<Self, Error> {
         let mut numbers: Vec<u16> = ports.into_iter().collect();
         numbers.sort_unstable();
         numbers.dedup();
         let poller = Arc::new(Poller::new()?);
         let mut ports = Vec::with_capacity(numbers.len());
         for number in numbers {
-            let socket = open_socket(local, number, peer)?;
-            poller.watch(&socket, ports.len() as u64)?;
-            ports.push(Port { number, fd: socket.as_raw_fd(), _owned: Some(socket) });
+            for socket in open(number)? {
+                poller.watch(&socket, ports.len() as u64)?;
+                ports.push(Port { number, fd: socket.as_raw_fd(), _owned: Some(socket) });
+            }
         }
         Ok(Self { poller, ports, peer, undeliverable: VecDeque::new(), unsent: 0 })
     }
@@ -210,14 +234,6 @@ impl Transport for Udp {
     }
 }
 
-/// A socket for [`Udp::lent`], bound to `number` at `local` and connected to the same port of `peer`.
-///
-/// # Errors
-/// As [`Udp::open`].
-pub fn connected_socket(local: Ipv4Addr, number: u16, peer: Ipv4Addr) -> Result<OwnedFd, Error> {
-    open_socket(local, number, Some(peer)).map(OwnedFd::from)
-}
-
 /// Sends all of `batch` by a socket that is connected, and empties it.
 ///
 /// # Errors
@@ -235,27 +251,6 @@ pub fn send_connected(socket: BorrowedFd<'_>, batch: &mut Batch) -> std::io::Res
     drop(waiting);
     batch.clear();
     Ok(())
-}
-
-fn open_socket(local: Ipv4Addr, number: u16, peer: Option<Ipv4Addr>) -> Result<Socket, Error> {
-    let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))
-        .map_err(|source| Error::io("make a UDP socket", source))?;
-    let address = SocketAddrV4::new(local, number);
-    socket.bind(&address.into()).map_err(|source| Error::bind(local, number, source))?;
-    // More than the system's limit needs a privilege; with less, bursts may be lost, which is counted where it matters.
-    if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER).is_err() {
-        let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
-    }
-    match peer {
-        Some(peer) => {
-            let to = SocketAddrV4::new(peer, number);
-            let connected = socket.connect(&to.into());
-            connected.map_err(|source| Error::io(format!("reach {peer} from {local}"), source))?;
-        }
-        None => setsockopt(&socket, sockopt::Ipv4RecvErr, &true)
-            .map_err(|source| Error::io(format!("hear of errors at UDP port {number}"), source))?,
-    }
-    Ok(socket)
 }
 
 /// What an error of a socket means for the datagram at hand, or for one before it.
@@ -337,11 +332,43 @@ mod tests {
         assert!(heard, "within four batches");
     }
 
+    /// Nobody reads meanwhile: what one sends fills a socket, and what the others send is there nevertheless.
+    #[test]
+    fn a_flood_fills_its_own_socket_only() {
+        let [local, floods, works, stranger] = [6, 7, 8, 9].map(address);
+        let mut udp = Udp::open_for(local, [0x3000], &[works, floods]).unwrap();
+        let from = |ip: Ipv4Addr| UdpSocket::bind((ip, 0)).unwrap();
+        for sender in [from(floods), from(stranger)] {
+            (0..10_000).for_each(|_| _ = sender.send_to(&[0; 1000], (local, 0x3000)).unwrap());
+        }
+        from(works).send_to(b"heard", (local, 0x3000)).unwrap();
+        let (mut batch, mut came, mut heard) = (Batch::default(), 0, false);
+        loop {
+            batch.clear();
+            udp.receive(None, &mut batch).unwrap();
+            if batch.is_empty() {
+                break;
+            }
+            came += batch.len();
+            heard |= batch.datagrams().any(|d| *d.from.ip() == works && d.payload == b"heard");
+        }
+        assert!(heard && came < 20_000, "{came} of 20 001 found room, the last one: {heard}");
+        // Nobody else may join a port that is shared like this.
+        let again = Udp::open_for(local, [0x3000], &[works, floods]).map(drop);
+        assert!(matches!(again, Err(Error::InUse { port: 0x3000, .. })), "{again:?}");
+        assert!(Udp::open(local, [0x3000], None).is_err());
+    }
+
     /// Without a connection the kernel says so only if asked, and not to whom the datagram went.
     #[test]
     fn whoever_does_not_listen_is_named() {
         let (local, absent, present) = (address(3), address(4), address(5));
-        let mut udp = Udp::open(local, [0x3000, 0x3001], None).unwrap();
+        names_whoever_does_not_listen(Udp::open(local, [0x3000, 0x3001], None).unwrap(), absent, present);
+        let mine = Udp::open_for(local, [0x3000, 0x3001], &[absent, present]).unwrap();
+        names_whoever_does_not_listen(mine, absent, present);
+    }
+
+    fn names_whoever_does_not_listen(mut udp: Udp, absent: Ipv4Addr, present: Ipv4Addr) {
         let hears = UdpSocket::bind((present, 0x3001)).unwrap();
         let mut batch = Batch::default();
         for (to, port) in [(absent, 0x3000), (present, 0x3001), (absent, 0x3001)] {

@@ -3,7 +3,7 @@
 use crate::memory::{BASE, Memory, SIZE, Served, content};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 use tlplab_bridge::net::{Context, Error, Failure, Loop, Udp, Wait};
 use tlplab_device::DmaError;
@@ -250,6 +250,44 @@ fn a_thread_that_did_not_run_has_not_missed_its_answers() {
         let done = context.next(None).unwrap().unwrap();
         assert!(done.result.unwrap().bytes().unwrap() == expected(BASE + done.token * 4096, 4096));
     }
+}
+
+/// More late answers than one batch takes lie in the sockets, and by the clock their tags have rested: they are read first.
+#[test]
+fn late_answers_are_all_read_before_their_tags_are_used_again() {
+    let to = adapter();
+    let ports = (0..100).map(|tag| 0x3000 + tag);
+    let mut memory = Loop::new(Memory::default(), Udp::open(to, ports, None).unwrap());
+    let quarantine = tlplab_units::Duration::from_ms(1);
+    let context = open_as(EndpointConfig { quarantine, ..config(to, 0..=99, SHORT) }, Wait::Sleep);
+    for token in 0..100 {
+        context.submit_read(token, BASE + token * 4096, 256).unwrap();
+    }
+    for _ in 0..100 {
+        assert!(context.next(None).unwrap().unwrap().result.is_err(), "nobody has answered");
+    }
+    let mut served = 0;
+    while served < 100 {
+        served += memory.turn(None).unwrap();
+    }
+    std::thread::sleep(SHORT);
+    context.set_time_limits(tlplab_units::Duration::from_ms(PATIENT.as_millis() as u64), quarantine);
+    let over = AtomicBool::new(false);
+    let places: Vec<(u64, u64)> = (0..100).map(|at| (BASE + at * 4096 + 2048, 256)).collect();
+    let results = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                memory.turn(None).unwrap();
+            }
+        });
+        let results = context.read_many(&places);
+        over.store(true, Ordering::Relaxed);
+        results
+    });
+    for (result, &(address, _)) in results.unwrap().iter().zip(&places) {
+        assert!(result.as_ref().unwrap().bytes().unwrap() == expected(address, 256), "{address:#x}");
+    }
+    assert_eq!(context.counters().late, 100);
 }
 
 /// Posted writes have no acknowledgement: more of them than a socket holds must not leave before those ahead have been taken.

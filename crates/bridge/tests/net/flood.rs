@@ -19,9 +19,11 @@ fn network(local: Ipv4Addr) -> Network {
     Network { kind: Kind::Udp, local, interface: None }
 }
 
-/// A read of tag 0, as often as the machine can send it: it is answered each time, since its number differs.
-fn flood(from: Ipv4Addr, adapter: Ipv4Addr, over: &AtomicBool) -> u64 {
-    let socket = UdpSocket::bind((from, 0x3000)).unwrap();
+/// A read of tag 0, as often as the machine can send it, to the ports that the other peer uses and some more: it is looked at each time, since
+/// its number differs, and answered where it is the right port.
+fn flood(from: Ipv4Addr, adapter: Ipv4Addr, over: &AtomicBool) -> usize {
+    let sockets: Vec<UdpSocket> =
+        (0x3000..0x3010).map(|port| UdpSocket::bind((from, port)).unwrap()).collect();
     let mut endpoint = Endpoint::new(EndpointConfig::new(adapter, Bdf(0x1c00)));
     endpoint.read(Time::ZERO, (), 0, 64).unwrap();
     let mut buffer = [0; 128];
@@ -30,8 +32,9 @@ fn flood(from: Ipv4Addr, adapter: Ipv4Addr, over: &AtomicBool) -> u64 {
     while !over.load(Ordering::Relaxed) {
         sent += 1;
         buffer[..2].copy_from_slice(&(sent as u16).to_be_bytes());
+        let turn = sent % sockets.len();
         // What it is not let do it cannot do either.
-        let _ = socket.send_to(&buffer[..len], (adapter, 0x3000));
+        let _ = sockets[turn].send_to(&buffer[..len], (adapter, 0x3000 + turn as u16));
     }
     sent
 }
@@ -48,7 +51,7 @@ fn a_flood_costs_another_peer_nothing() {
         let transport = network(here).open_for(adapter_ports().collect(), vec![works, floods], 256).unwrap();
         let mut server = AdapterServer::new(adapter, transport, wait);
         let config = EndpointConfig {
-            tags: 1..=8,
+            tags: 0..=7,
             host_ports: 0,
             completion_timeout: tlplab_units::Duration::from_ms(10_000),
             ..EndpointConfig::new(here, Bdf(0x1b00))

@@ -159,3 +159,44 @@ fn only_whole_datagrams(cable: &Cable, kind: Kind) {
         INTERFACES[0]
     );
 }
+
+/// A frame that says to be a peer's and has another Ethernet address is heard, as every datagram with that sender would be; what goes to the
+/// peer goes where it went before.
+#[test]
+fn a_forged_frame_does_not_redirect_a_peer() {
+    let Some(cable) = Cable::lay() else { return };
+    let [here, there] = ENDS;
+    let becomes =
+        |last: u8| cable.ip(1, &format!("link set {} address 02:00:00:00:00:{last:02x}", INTERFACES[1]));
+    becomes(0x99);
+    // It goes on sending with the address that the interface had.
+    let mut forger = cable.at(1, || network(Kind::Packet, 1).open_for(ports(), vec![here], 256)).unwrap();
+    becomes(0x01);
+    cable.ip(0, "neigh flush all");
+    let mut packet = cable.at(0, || network(Kind::Packet, 0).open_for(ports(), vec![there], 256)).unwrap();
+    let peer = cable.at(1, || UdpSocket::bind((there, 0x3014))).unwrap();
+    peer.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let send = |from: &mut dyn Transport, to: Ipv4Addr, port: u16| {
+        let mut batch = Batch::default();
+        batch.push_with(|buffer| {
+            buffer[0] = 7;
+            Some(Outgoing::same_port(to, port, 1))
+        });
+        from.send(&mut batch).unwrap();
+    };
+    let mut hear = |port: u16| {
+        let mut batch = Batch::default();
+        let until = Instant::now() + Duration::from_secs(10);
+        while !batch.datagrams().any(|datagram| datagram.port == port) {
+            assert!(Instant::now() < until, "nothing at {port:#x}");
+            batch.clear();
+            packet.receive(None, &mut batch).unwrap();
+        }
+        send(&mut packet, there, 0x3014);
+        peer.recv(&mut [0; 8]).expect("it reaches the peer")
+    };
+    peer.send_to(b"here", (here, 0x3014)).unwrap();
+    hear(0x3014);
+    send(&mut forger, here, 0x3003);
+    hear(0x3003);
+}

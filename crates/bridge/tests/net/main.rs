@@ -1,5 +1,6 @@
 //! DMA over UDP on the loopback interface, and what goes wrong there.
 
+mod batched;
 mod context;
 mod flood;
 mod frames;

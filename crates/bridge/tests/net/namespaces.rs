@@ -26,8 +26,8 @@ impl Cable {
             if !ip(&format!("netns add {name}")) {
                 remove(&names[..made]);
                 assert!(
-                    std::env::var_os("TLPLAB_NEEDS_ROOT").is_none_or(|needs| needs.is_empty()),
-                    "network namespaces cannot be made here (they need root and `ip`), and TLPLAB_NEEDS_ROOT is set"
+                    std::env::var_os("TLPLAB_STRICT").is_none_or(|needs| needs.is_empty()),
+                    "network namespaces cannot be made here (they need root and `ip`), and TLPLAB_STRICT is set"
                 );
                 eprintln!("skipped: network namespaces cannot be made here (they need root and `ip`)");
                 return None;
@@ -43,6 +43,11 @@ impl Cable {
             assert!(ip(&format!("-n {name} link set lo up")));
         }
         Some(cable)
+    }
+
+    /// `ip` at one end.
+    pub(crate) fn ip(&self, end: usize, arguments: &str) {
+        assert!(ip(&format!("-n {} {arguments}", self.names[end])), "ip {arguments}");
     }
 
     /// What `work` makes at one end, 0 or 1. Sockets stay where they were opened.

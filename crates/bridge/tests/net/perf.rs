@@ -83,7 +83,11 @@ fn wrong_data_are_seen() {
             std::thread::sleep(Duration::from_millis(1));
         }
         Perf::new(other).unwrap().run().unwrap();
-        std::thread::sleep(Duration::from_millis(20));
+        // Those that had begun before, and as many again.
+        let seen = perf.progress().0 + 2 * 5;
+        while perf.progress().0 < seen {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         perf.stop();
         running.join().unwrap()
     });

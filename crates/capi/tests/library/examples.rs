@@ -9,18 +9,20 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::programs::{ADDRESS, compile, run_on};
+use crate::programs::{ADDRESS, C, compile, run_on};
 use tlplab_bridge::net::{Loop, Ready, Udp, adapter_ports};
+use tlplab_device::DmaError;
 use tlplab_nettlp::adapter::host::MmioAccess;
 use tlplab_nettlp::adapter::{Adapter, AdapterConfig, DeviceConfig, MemoryHost};
-use tlplab_transaction::Payload;
+use tlplab_transaction::{CompletionError, Payload};
 use tlplab_units::Bdf;
 
 type Machine = Loop<Adapter<MemoryHost>, Udp>;
 
 /// An adapter with 1 MiB of memory behind it, on addresses of this test's own.
 fn machine(net: u8) -> (Machine, Ipv4Addr, Ipv4Addr) {
-    let at = |end| Ipv4Addr::new(127, 22, net, end);
+    let id = std::process::id();
+    let at = |end| Ipv4Addr::new(127, 240 + (id >> 8 & 7) as u8, id as u8, 8 * net + end);
     let (device, adapter) = (at(1), at(2));
     let config = AdapterConfig::new(adapter, vec![DeviceConfig::card(device, Bdf(0x1b00))]);
     let serves = Adapter::new(config, MemoryHost::new(1 << 20)).expect("an adapter");
@@ -46,11 +48,12 @@ fn serve<R>(machine: &mut Machine, mut done: impl FnMut(&mut MemoryHost) -> Opti
 
 fn example(name: &str) -> std::path::PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/c");
-    compile(folder.join(name).to_str().expect("UTF-8"), ADDRESS)
+    let variant = if ADDRESS.works() { ADDRESS } else { C };
+    compile(folder.join(name).to_str().expect("UTF-8"), variant)
 }
 
 /// Ends a program that a failed test would leave behind.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -99,10 +102,9 @@ fn memory_is_read_and_written_by_the_host() {
         let read = access(offset + 3, MmioAccess::Read(200)).expect("read");
         assert_eq!(read.bytes(), Some(&data[3..203]));
     }
-    // Behind the window nobody is: at once, not after a timeout.
-    let begin = Instant::now();
-    access(0x10000, MmioAccess::Read(4)).expect_err("nobody is there");
-    assert!(begin.elapsed() < Duration::from_millis(40), "UR, not silence");
+    // Behind the window nobody is: UR, not silence.
+    let refused = access(0x10000, MmioAccess::Read(4)).expect_err("nobody is there");
+    assert!(matches!(refused, DmaError::Completion(CompletionError::UnsupportedRequest { .. })), "{refused}");
 
     kill(Pid::from_raw(child.0.id().cast_signed()), Signal::SIGINT).expect("it runs");
     let status = serve(&mut machine, |_| child.0.try_wait().expect("it can be waited for"));

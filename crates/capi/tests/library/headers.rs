@@ -10,7 +10,7 @@ use tlplab_wire::tlp::{Attributes, Kind, Repr, TransactionId};
 
 #[test]
 fn layouts_and_macros_are_the_published_ones() {
-    for variant in [C, SHARED, CPP] {
+    for variant in [C, SHARED, CPP].into_iter().filter(|variant| variant.works()) {
         run_on(&compile("layout.c", variant), &[], "");
     }
 }
@@ -116,7 +116,7 @@ fn c_reads_what_wire_writes() {
         lines.push('\n');
         wanted += &description(&repr);
     }
-    for variant in [C, CPP, ADDRESS] {
+    for variant in [C, CPP, ADDRESS].into_iter().filter(|variant| variant.works()) {
         let printed = run_on(&compile("decode.c", variant), &[], &lines);
         for ((found, wanted), bytes) in printed.lines().zip(wanted.lines()).zip(lines.lines()) {
             assert_eq!(found, wanted, "of {}…", &bytes[..bytes.len().min(48)]);

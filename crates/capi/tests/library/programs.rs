@@ -1,8 +1,10 @@
 //! Compiles the programs of `tests/c` against the headers and the library that cargo has just built, and runs them.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 
 /// What all programs are compiled with, whichever language.
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-g"];
@@ -55,6 +57,58 @@ pub(crate) const ADDRESS: Variant = Variant {
 pub(crate) const THREAD: Variant =
     Variant { name: "thread", options: &["-std=gnu11", "-O1", "-fsanitize=thread"], is_static: false, ..C };
 
+impl Variant {
+    /// Its compiler.
+    fn compiler(self) -> String {
+        let (name, default) = self.compiler;
+        std::env::var(name).unwrap_or_else(|_| default.to_owned())
+    }
+
+    /// Can programs be compiled so, and run? Not everybody has a compiler for C++, or the sanitizers' libraries and a kernel that they run
+    /// on. A program that does nothing tells, once; if it does not end well, whoever runs the tests hears why.
+    pub(crate) fn works(self) -> bool {
+        static TRIED: Mutex<BTreeMap<&str, bool>> = Mutex::new(BTreeMap::new());
+        let mut tried = TRIED.lock().expect("no panic before the answer is known");
+        if let Some(works) = tried.get(self.name) {
+            return *works;
+        }
+        let missing = self.try_nothing().err();
+        if let Some(why) = &missing {
+            let what = format!("`{} {}` makes no program that runs", self.compiler(), self.options.join(" "));
+            eprintln!("skipped: {what}: {}", why.trim());
+        }
+        tried.insert(self.name, missing.is_none());
+        drop(tried);
+        let strict = std::env::var_os("TLPLAB_STRICT").is_some_and(|strict| !strict.is_empty());
+        assert!(missing.is_none() || !strict, "nothing may be skipped: TLPLAB_STRICT is set");
+        missing.is_none()
+    }
+
+    fn try_nothing(self) -> Result<(), String> {
+        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("nothing-{}", self.name));
+        let mut compiler = Command::new(self.compiler());
+        let compiler = compiler.args(["-x", "c"]).args(self.options).arg("-").arg("-o").arg(&program);
+        let ran = |command: &mut Command, input: &[u8]| -> Result<(), String> {
+            let mut child = command
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .stderr(Stdio::piped())
+                .spawn()
+                .map_err(|error| error.to_string())?;
+            let sent = child.stdin.take().expect("it is piped").write_all(input);
+            let done = child.wait_with_output().map_err(|error| error.to_string())?;
+            let said = String::from_utf8_lossy(&done.stderr).into_owned();
+            if done.status.success() && sent.is_ok() {
+                Ok(())
+            } else {
+                Err(format!("{}\n{said}", done.status))
+            }
+        };
+        ran(compiler, b"int main(void) { return 0; }\n")?;
+        ran(&mut Command::new(program), b"")
+    }
+}
+
 /// Where cargo has put libtlp.a and libtlp.so: beside this test.
 fn library_folder() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
@@ -81,9 +135,7 @@ pub(crate) fn compile(source: &str, variant: Variant) -> PathBuf {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let stem = Path::new(source).file_stem().expect("a file").to_str().expect("UTF-8");
     let program = out.join(format!("{stem}-{}", variant.name));
-    let (name, default) = variant.compiler;
-    let compiler = std::env::var(name).unwrap_or_else(|_| default.to_owned());
-    let mut command = Command::new(&compiler);
+    let mut command = Command::new(variant.compiler());
     command.args(WARNINGS).args(variant.options);
     command.arg("-I").arg(package.join("include")).arg("-I").arg(package.join("tests/c"));
     command.arg(package.join("tests/c").join(source)).arg("-o").arg(&program).args(["-x", "none"]);
@@ -93,9 +145,23 @@ pub(crate) fn compile(source: &str, variant: Variant) -> PathBuf {
         let path = format!("-Wl,-rpath,{}", installed_folder(out).display());
         command.arg(library_folder().join("libtlp.so")).arg(path).arg("-lpthread");
     }
-    let done = command.output().unwrap_or_else(|error| panic!("{compiler} cannot be run: {error}"));
+    let done = command.output().unwrap_or_else(|error| panic!("{command:?} cannot be run: {error}"));
     assert!(done.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&done.stderr));
     program
+}
+
+/// Compiles a program of somebody else's, of whose own faults the compiler may warn; what it said.
+pub(crate) fn compile_published(source: &Path, variant: Variant) -> String {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let name = format!("published-{}", source.file_stem().expect("a file").display());
+    let mut command = Command::new(variant.compiler());
+    command.args(variant.options).arg("-I").arg(package.join("include")).arg(source);
+    command.arg("-o").arg(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name));
+    command.arg(library_folder().join("libtlp.a")).args(SYSTEM);
+    let done = command.output().unwrap_or_else(|error| panic!("{command:?} cannot be run: {error}"));
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success(), "{command:?}\n{said}");
+    said
 }
 
 /// Runs a program that must end well, with this to read; what it printed.

@@ -25,6 +25,8 @@ pub struct AdapterConfig {
     pub mrrs: Mrrs,
     /// Where answers to reads may be cut.
     pub rcb: Rcb,
+    /// Tags that the host has for its reads of each device: 1 to 256.
+    pub tags: u16,
     /// How long a device may take to answer.
     pub completion_timeout: Duration,
     /// How many datagrams of a device are looked at.
@@ -98,6 +100,7 @@ impl AdapterConfig {
             mps: Mps::ALL[1],
             mrrs: Mrrs::ALL[2],
             rcb: Rcb::ALL[0],
+            tags: 256,
             completion_timeout: Duration::from_ms(50),
             rate: RateLimit::default(),
             queue: 1024,

@@ -66,7 +66,7 @@ impl Port {
         // A network may bring the completions of a read in any order, so the last to come says nothing.
         let quarantine = Quarantine::Unordered(config.completion_timeout);
         let requester = RequesterConfig {
-            tags: TagConfig { quarantine, ..TagConfig::default() },
+            tags: TagConfig { quarantine, limit: Some(config.tags), ..TagConfig::default() },
             mps: config.mps,
             mrrs: config.mrrs,
             split: RequestPolicy::Aligned,

@@ -138,6 +138,8 @@ impl EndpointConfig {
                 Retry::Never => 0,
                 Retry::Reads(times) => times,
             },
+            // All writes leave by the port of the first tag.
+            flush_by_first_tag: true,
             attributes: self.attributes,
             ..RequesterConfig::new(self.requester)
         }

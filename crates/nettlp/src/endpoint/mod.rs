@@ -388,7 +388,7 @@ impl<T: Copy> Endpoint<T> {
         let mut repr = request.repr;
         let mut tag = repr.transaction_id().tag;
         if repr.fc_class() == FcClass::Posted {
-            // Posted requests need no tag; this one is a port of this lane.
+            // Posted requests need no tag; this one is a port of this lane, and that by which flushes leave.
             tag = Tag::from(*self.config.tags.start());
         }
         if let Kind::MemWrite { id, span } = *repr.kind() {

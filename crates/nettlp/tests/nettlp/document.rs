@@ -8,7 +8,7 @@ use tlplab_wire::nettlp::config_api::{self, ConfigAccess};
 use tlplab_wire::nettlp::registers::{self, MAGIC, Operation, Register, RegisterAccess};
 use tlplab_wire::nettlp::{DEVICE_PORTS, HEADER_BYTES, HOST_PORTS, Header, Issuer, PortScheme, message_api};
 
-const PAGE: &str = include_str!("../../../docs/nettlp.md");
+const PAGE: &str = include_str!("../../../../docs/nettlp.md");
 
 /// The rows of the table under a heading, cell by cell.
 fn table(heading: &str) -> Vec<Vec<&'static str>> {

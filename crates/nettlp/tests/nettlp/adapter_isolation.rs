@@ -1,12 +1,9 @@
 //! What one peer does is its own affair: junk, floods and silence change neither the results nor the timing of the others, and keep no
 //! memory.
 
-mod network;
-mod scene;
-
-use network::{Impairment, Network, Node};
+use crate::network::{Impairment, Network, Node};
+use crate::scene::{AdapterNode, FIXED, TestDevice, bytes_of};
 use proptest::prelude::*;
-use scene::{AdapterNode, FIXED, TestDevice, bytes_of};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use tlplab_device::{DmaError, Random};
 use tlplab_nettlp::adapter::host::MmioAccess;

@@ -1,7 +1,6 @@
 //! The built-in devices with their drivers on an ideal driver.
 
-mod ideal;
-use ideal::Ideal;
+use crate::ideal::Ideal;
 use tlplab_device::*;
 use tlplab_units::{Duration, Time};
 

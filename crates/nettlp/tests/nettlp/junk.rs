@@ -1,9 +1,9 @@
-//! Adapter and end point under fire: random sequences of datagrams, with the invariants of the fuzz targets.
+//! Adapter, end point and device under fire: random sequences of datagrams, with the invariants of the fuzz targets.
 
-#[path = "../../../fuzz/engines.rs"]
+#[path = "../../../../fuzz/engines.rs"]
 mod engines;
 
-use engines::{AdapterUnderFire, Choices, EndpointUnderFire};
+use engines::{AdapterUnderFire, Choices, DeviceUnderFire, EndpointUnderFire};
 use proptest::prelude::*;
 use tlplab_device::Random;
 
@@ -13,6 +13,11 @@ proptest! {
     #[test]
     fn whatever_comes_to_an_adapter(bytes in proptest::collection::vec(any::<u8>(), 0..3000)) {
         engines::adapter(&bytes);
+    }
+
+    #[test]
+    fn whatever_comes_to_a_device(bytes in proptest::collection::vec(any::<u8>(), 0..3000)) {
+        engines::device(&bytes);
     }
 
     #[test]
@@ -35,6 +40,13 @@ fn the_junk_reaches_everything() {
     while choices.0.len() > 64 {
         endpoint.step(&mut choices);
     }
+    let mut device = DeviceUnderFire::new(0);
+    let mut choices = Choices(&bytes);
+    while choices.0.len() > 64 {
+        device.step(&mut choices);
+    }
+    let (interrupts, completions) = device.done();
+    assert!(interrupts > 0 && completions > 0, "{interrupts} interrupts, {completions} completions");
     let counted = adapter.adapter.device_counters(0).expect("a device").rows();
     let never: Vec<_> = counted.into_iter().filter(|(_, count)| *count == 0).map(|(name, _)| name).collect();
     assert_eq!(never, ["throttled"], "by the adapter");
@@ -46,49 +58,48 @@ fn the_junk_reaches_everything() {
 /// Datagrams in a row that one engine gets before everything is to settle.
 const ROUND: usize = 1_000_000;
 
-/// As many datagrams as `TLPLAB_DATAGRAMS` says (10^8), half to an adapter and half to an end point: no crash, and memory at the end is
-/// what it was after the first round.
+/// As many datagrams as `TLPLAB_DATAGRAMS` says (10^8), a third each to an adapter, an end point and a device: no crash, and memory at the
+/// end is what it was after the first rounds.
 #[test]
-#[ignore = "takes minutes: cargo test --release -p tlplab-nettlp --test junk -- --ignored --nocapture"]
+#[ignore = "takes minutes: make prove"]
 fn a_hundred_million_datagrams() {
-    let wanted = std::env::var("TLPLAB_DATAGRAMS").ok().and_then(|count| count.parse().ok());
-    let rounds = (wanted.unwrap_or(100_000_000) / (2 * ROUND)).max(2);
+    let wanted: usize =
+        std::env::var("TLPLAB_DATAGRAMS").map_or(100_000_000, |n| n.parse().expect("a number"));
+    let rounds = wanted.div_ceil(3 * ROUND).max(3);
     let mut random = Random::keyed(1, "junk", "datagrams");
     let mut bytes = vec![0; 1 << 20];
-    let mut fill = |bytes: &mut [u8]| {
-        bytes.chunks_exact_mut(8).for_each(|chunk| chunk.copy_from_slice(&random.next().to_ne_bytes()));
+    let mut fire = |step: &mut dyn FnMut(&mut Choices<'_>) -> bool| {
+        let mut came = 0;
+        while came < ROUND {
+            bytes.chunks_exact_mut(8).for_each(|chunk| chunk.copy_from_slice(&random.next().to_ne_bytes()));
+            let mut choices = Choices(&bytes);
+            while choices.0.len() > 64 {
+                came += usize::from(step(&mut choices));
+            }
+        }
     };
-    let (mut adapter, mut endpoint) = (AdapterUnderFire::new(0), EndpointUnderFire::new());
+    let mut endpoint = EndpointUnderFire::new();
+    let (mut adapter, mut device) = (AdapterUnderFire::new(0), DeviceUnderFire::new(0));
     let mut settled = Vec::new();
     for round in 0..rounds {
         if round % 8 == 0 {
             adapter = AdapterUnderFire::new((round / 8) as u8);
+            device = DeviceUnderFire::new((round / 8) as u8);
         }
-        let (mut to_adapter, mut to_endpoint) = (0, 0);
-        while to_adapter < ROUND {
-            fill(&mut bytes);
-            let mut choices = Choices(&bytes);
-            while choices.0.len() > 64 {
-                to_adapter += usize::from(adapter.step(&mut choices));
-            }
-        }
-        while to_endpoint < ROUND {
-            fill(&mut bytes);
-            let mut choices = Choices(&bytes);
-            while choices.0.len() > 64 {
-                to_endpoint += usize::from(endpoint.step(&mut choices));
-            }
-        }
+        fire(&mut |choices| adapter.step(choices));
+        fire(&mut |choices| endpoint.step(choices));
+        fire(&mut |choices| device.step(choices));
         adapter.settle();
         endpoint.settle();
+        device.settle();
         settled.push(resident_kib());
-        println!("{} million datagrams, {} KiB", 2 * (round + 1), settled[round]);
+        println!("{} million datagrams, {} KiB", 3 * (round + 1), settled[round]);
     }
     // Allocators keep a little more or less.
     let (first, last) = (settled[1], settled[rounds - 1]);
     assert!(
         last <= first + first / 10 + 1024,
-        "{first} KiB after four million datagrams, {last} KiB at the end"
+        "{first} KiB after six million datagrams, {last} KiB at the end"
     );
 }
 

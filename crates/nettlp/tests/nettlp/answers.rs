@@ -1,8 +1,6 @@
 //! Answers to the host: not before what was written, and not held up by what is never answered.
 
-mod raw;
-
-use raw::*;
+use crate::raw::*;
 use tlplab_device::Refusal;
 use tlplab_nettlp::Engine;
 use tlplab_nettlp::endpoint::*;

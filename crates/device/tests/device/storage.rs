@@ -1,7 +1,6 @@
 //! The storage device and dd on an ideal driver.
 
-mod ideal;
-use ideal::Ideal;
+use crate::ideal::Ideal;
 use tlplab_device::dd::written;
 use tlplab_device::storage::{SECTOR, regs};
 use tlplab_device::*;

@@ -1,5 +1,4 @@
 //! A network in virtual time for tests: engines with addresses, and a wire between them that may lose, double, delay, cut and damage datagrams.
-#![allow(unreachable_pub, dead_code, reason = "each test uses its part")]
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -9,7 +8,7 @@ use tlplab_units::{Duration, Time};
 use tlplab_wire::nettlp::HEADER_BYTES;
 
 /// Somebody with an address.
-pub trait Node {
+pub(crate) trait Node {
     fn address(&self) -> Ipv4Addr;
     fn engine(&mut self) -> &mut dyn Engine;
     /// Something may have happened.
@@ -22,14 +21,14 @@ pub trait Node {
 
 /// What the wire does to datagrams, each in so many of a thousand.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Impairment {
-    pub lost: u64,
-    pub doubled: u64,
-    pub cut: u64,
+pub(crate) struct Impairment {
+    pub(crate) lost: u64,
+    pub(crate) doubled: u64,
+    pub(crate) cut: u64,
     /// One to three bits of the TLP are turned. (No digest covers what stands before it: a copy whose number is damaged looks new.)
-    pub damaged: u64,
+    pub(crate) damaged: u64,
     /// Every datagram takes a time up to this more, so that they overtake each other.
-    pub jitter: Duration,
+    pub(crate) jitter: Duration,
 }
 
 struct Flying {
@@ -38,8 +37,8 @@ struct Flying {
     bytes: Vec<u8>,
 }
 
-pub struct Network {
-    pub now: Time,
+pub(crate) struct Network {
+    pub(crate) now: Time,
     impairment: Impairment,
     random: Random,
     flying: BTreeMap<(Time, u64), Flying>,
@@ -51,7 +50,7 @@ pub struct Network {
 const FLIGHT: Duration = Duration::from_us(5);
 
 impl Network {
-    pub fn new(seed: u64, impairment: Impairment) -> Self {
+    pub(crate) fn new(seed: u64, impairment: Impairment) -> Self {
         Self {
             now: Time::ZERO,
             impairment,
@@ -67,7 +66,7 @@ impl Network {
     }
 
     /// Puts a datagram on the wire.
-    pub fn send(&mut self, from: SocketAddrV4, to: SocketAddrV4, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, from: SocketAddrV4, to: SocketAddrV4, bytes: &[u8]) {
         if self.chance(self.impairment.lost) {
             return;
         }
@@ -94,7 +93,7 @@ impl Network {
     }
 
     /// Everything that happens until `end`.
-    pub fn run_until(&mut self, nodes: &mut [&mut dyn Node], end: Time) {
+    pub(crate) fn run_until(&mut self, nodes: &mut [&mut dyn Node], end: Time) {
         loop {
             let sending = self.transmit(nodes);
             let deadlines = nodes.iter_mut().filter_map(|node| node.engine().deadline());

@@ -1,7 +1,6 @@
 //! Devices behind the card do what they do without it, and what is lost is counted.
 
-mod ideal;
-use ideal::Ideal;
+use crate::ideal::Ideal;
 use tlplab_device::nettlp_card::WINDOW_BAR;
 use tlplab_device::*;
 use tlplab_units::{Duration, Time};

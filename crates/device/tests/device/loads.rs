@@ -1,7 +1,6 @@
 //! The load generator and the trace replay on an ideal driver.
 
-mod ideal;
-use ideal::Ideal;
+use crate::ideal::Ideal;
 use tlplab_device::*;
 use tlplab_units::{Duration, Time};
 

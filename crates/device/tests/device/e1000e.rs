@@ -1,9 +1,6 @@
 //! The NIC under what the real driver of an 82574 does to it, in each interrupt mode: see `e1000e_driver`.
 
-mod e1000e_driver;
-mod ideal;
-
-use e1000e_driver::{Driver, MAC};
+use crate::e1000e_driver::{Driver, MAC};
 use tlplab_device::nic::{regs, statistics};
 use tlplab_device::{Cable, InterruptMode};
 use tlplab_units::Duration;

@@ -1,7 +1,5 @@
 //! NetTLP by hand: bytes as the specification and the published sources have them, without the codec that is under test.
 
-#![allow(dead_code)] // Each test uses its part.
-
 use std::net::{Ipv4Addr, SocketAddrV4};
 use tlplab_nettlp::{Datagram, Engine, MAX_DATAGRAM};
 use tlplab_units::{Duration, Time};

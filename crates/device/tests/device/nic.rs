@@ -1,7 +1,6 @@
 //! The NIC with its driver on an ideal driver.
 
-mod ideal;
-use ideal::Ideal;
+use crate::ideal::Ideal;
 use proptest::prelude::*;
 use tlplab_device::nic::{regs, statistics};
 use tlplab_device::*;

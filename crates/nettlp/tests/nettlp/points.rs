@@ -1,8 +1,6 @@
 //! What software for NetTLP gets wrong, point by point. Each test says what a naive implementation does, and fails on it.
 
-mod raw;
-
-use raw::*;
+use crate::raw::*;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use tlplab_device::{DmaError, Refusal};
 use tlplab_nettlp::endpoint::*;
@@ -252,6 +250,28 @@ fn zero_length_reads_are_flushes() {
     let udp = &sent_bytes(&mut device, us(2))[0].1;
     assert_eq!((udp[6], udp[9], &udp[12..14], udp[17], udp.len()), (0x4A, 1, &[0, 1][..], 0x10, 6 + 12 + 4));
     assert_eq!(udp[18..], [0; 4], "nothing of the buffer's earlier contents");
+}
+
+/// Point 7, where each port is a way of its own. Naive: a flush takes any tag that is free, and overtakes the writes.
+#[test]
+fn a_flush_takes_the_way_of_the_writes() {
+    let mut device = Device::new(config());
+    device.read(Time::ZERO, 1, 0x1000, 4).unwrap();
+    device.write(Time::ZERO, 2, 0x2000, bytes(0, 4).into()).unwrap();
+    device.read(Time::ZERO, 3, 0x2000, 0).unwrap();
+    device.read(Time::ZERO, 4, 0x3000, 4).unwrap();
+    let ports = |device: &mut Device| sent(device, us(1)).iter().map(|sent| sent.port).collect::<Vec<_>>();
+    assert_eq!(ports(&mut device), [0x3000, 0x3000], "a read, the write; the flush waits for the tag");
+    Cpl::of_memory(0, 0x1000, 4, 4).deliver(&mut device, us(2));
+    assert_eq!(ports(&mut device), [0x3000, 0x3001], "the flush, and the read behind it");
+    // A tag that rests is waited for, too, and no longer.
+    let limit = Time::ZERO + device.config().completion_timeout + Duration::from_us(10);
+    device.handle_timeout(limit);
+    device.read(limit, 5, 0x2000, 0).unwrap();
+    assert_eq!(sent(&mut device, limit).len(), 0);
+    let rested = device.deadline().expect("when the tag has rested");
+    assert!(rested <= limit + device.config().quarantine);
+    assert_eq!(sent(&mut device, rested)[0].port, 0x3000);
 }
 
 /// Point 8. Naive: one flag stops every context of the process. An end point is a value: nothing is shared, and it goes where its thread goes.

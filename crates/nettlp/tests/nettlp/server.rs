@@ -1,8 +1,6 @@
 //! What a port does for its device beside DMA: interrupts, timers, resets, places of BARs.
 
-mod raw;
-
-use raw::*;
+use crate::raw::*;
 use tlplab_device::{Action, BarSpec, Context, Device, Event, Identity, Nic, NicConfig, OpId, Payload};
 use tlplab_nettlp::endpoint::Window;
 use tlplab_nettlp::server::BarMapError;

@@ -1,12 +1,10 @@
 //! The built-in devices with their drivers, over NetTLP and an adapter: what they do is what they do in the simulated fabric.
 
-#[path = "../../fabric/tests/bench/mod.rs"]
+#[path = "../../../fabric/tests/bench/mod.rs"]
 mod bench;
-mod machine;
-mod network;
 
+use crate::machine::{Looks, World};
 use bench::Bench;
-use machine::{Looks, World};
 use tlplab_device::*;
 use tlplab_nettlp::adapter::MsixHome;
 use tlplab_units::{Duration, Time};

@@ -1,8 +1,6 @@
 //! A driver without a link: one host program, some devices, memory, and fixed delays. Reads take turns in how long they take, so
 //! that they end in another order than they began.
 
-#![allow(dead_code)] // Each test uses its part.
-
 use std::collections::BTreeMap;
 use tlplab_device::*;
 use tlplab_units::{Bdf, Duration, Time};

@@ -1,7 +1,6 @@
 //! The simple NIC with its driver on an ideal driver.
 
-mod ideal;
-use ideal::Ideal;
+use crate::ideal::Ideal;
 use proptest::prelude::*;
 use tlplab_device::simple_nic::regs::{self, Descriptor};
 use tlplab_device::simple_nic::{BAR, FRAMES, Port};

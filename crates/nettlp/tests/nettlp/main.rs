@@ -1,0 +1,23 @@
+//! NetTLP's two ends, without a network or over one in virtual time.
+//!
+//! * [`points`], [`answers`], [`server`], [`adapter`]: single datagrams, byte by byte ([`raw`])
+//! * [`impaired`], [`adapter_network`], [`adapter_isolation`]: a [`network`] that does what networks do, with judges at its ends ([`scene`])
+//! * [`devices`]: the built-in devices and their drivers on a [`machine`] behind an adapter
+//! * [`junk`]: whatever may come
+//! * [`adapter_captures`], [`document`]: what others have captured, and what docs/nettlp.md says
+
+mod adapter;
+mod adapter_captures;
+mod adapter_isolation;
+mod adapter_network;
+mod answers;
+mod devices;
+mod document;
+mod impaired;
+mod junk;
+mod machine;
+mod network;
+mod points;
+mod raw;
+mod scene;
+mod server;

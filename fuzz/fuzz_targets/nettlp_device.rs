@@ -1,0 +1,9 @@
+#![no_main]
+
+#[path = "../engines.rs"]
+#[allow(dead_code)]
+mod engines;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    engines::device(bytes);
+});
