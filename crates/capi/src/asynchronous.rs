@@ -155,9 +155,11 @@ impl TlpAsync {
     ) -> Result<()> {
         let mut state = self.lock()?;
         // Late answers are read before their tags are used again; more come than are worth reading only in a flood.
-        for _ in 0..MOST_TURNS {
-            if state.driven.engine.resting_tags() == 0 || self.turn(&mut state)? == 0 {
-                break;
+        if state.driven.engine.resting_tags() > 0 {
+            for _ in 0..MOST_TURNS {
+                if self.turn(&mut state)? == 0 {
+                    break;
+                }
             }
         }
         let token = state.take_slot(operation)?;

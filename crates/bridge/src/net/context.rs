@@ -66,7 +66,7 @@ struct State {
 /// adapter's socket is lost.
 const PACE: usize = 32 << 10;
 /// Most passes that look for what came while nobody drove.
-const SETTLING: usize = 64;
+const SETTLING: usize = 1024;
 
 /// An end point that does DMA for whoever calls.
 pub struct Context {
@@ -347,10 +347,11 @@ impl State {
     /// While nobody drives, answers to reads that were given up may have come. They are read before the tags are used again, however long
     /// those have rested by the clock.
     fn settle(&mut self) -> Result<(), Error> {
+        // Looking may end the rests.
+        if self.driver.is_some() || self.driven.engine.resting_tags() == 0 {
+            return Ok(());
+        }
         for _ in 0..SETTLING {
-            if self.driver.is_some() || self.driven.engine.resting_tags() == 0 {
-                break;
-            }
             let came = self.driven.turn(None)?;
             self.collect();
             if came == 0 {

@@ -170,7 +170,8 @@ fn a_forged_frame_does_not_redirect_a_peer() {
         |last: u8| cable.ip(1, &format!("link set {} address 02:00:00:00:00:{last:02x}", INTERFACES[1]));
     becomes(0x99);
     // It goes on sending with the address that the interface had.
-    let mut forger = cable.at(1, || network(Kind::Packet, 1).open_for(ports(), vec![here], 256)).unwrap();
+    let mut forger =
+        cable.at(1, || network(Kind::Packet, 1).open_for(vec![0x3003], vec![here], 256)).unwrap();
     becomes(0x01);
     cable.ip(0, "neigh flush all");
     let mut packet = cable.at(0, || network(Kind::Packet, 0).open_for(ports(), vec![there], 256)).unwrap();

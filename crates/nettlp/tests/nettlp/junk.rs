@@ -30,7 +30,7 @@ proptest! {
 #[test]
 fn the_junk_reaches_everything() {
     let mut random = Random::keyed(1, "junk", "datagrams");
-    let bytes: Vec<u8> = (0..400_000).map(|_| random.next() as u8).collect();
+    let bytes: Vec<u8> = (0..800_000).map(|_| random.next() as u8).collect();
     let (mut adapter, mut endpoint) = (AdapterUnderFire::new(2), EndpointUnderFire::new());
     let mut choices = Choices(&bytes);
     while choices.0.len() > 64 {

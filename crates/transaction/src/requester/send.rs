@@ -37,7 +37,7 @@ impl<T: Copy> Requester<T> {
         let posted = room.contains(FcClass::Posted) && self.queued[0] > 0;
         let waiting = self.queued[1] > 0 || !self.again.is_empty();
         let mut non_posted = room.contains(FcClass::NonPosted) && waiting;
-        if non_posted && (self.tags.free() == 0 || self.config.flush_by_first_tag) {
+        if non_posted && (self.tags.free() == 0 || self.config.flush_by_first_tag && self.blocked_on_tags()) {
             self.wake(now);
             non_posted = self.tags.free() > 0;
         }
