@@ -19,7 +19,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 TSHARK = shutil.which("tshark")
 CAPTURES = Path(os.environ.get("TLPLAB_DATA", "")) / "captures"
-ETHERNET, USER0 = 1, 147
+ETHERNET, RAW_IP, COOKED, USER0, COOKED_2 = 1, 101, 113, 147, 276
+# In the header of a pcap file: frames end with a check sequence of so many 16-bit words (draft-ietf-opsawg-pcap).
+CHECK_SEQUENCE = 0x24000000
+DISSECTOR = ROOT / "dissector/tlplab.lua"
 
 pytestmark = pytest.mark.skipif(TSHARK is None, reason="tshark is not installed")
 
@@ -44,24 +47,29 @@ CONTROL = {
 }
 MALFORMED = [
     "tlp.malformed.expert", "dllp.malformed.expert", "nettlp.malformed", "nettlp_control.malformed",
-    "nettlp_check.malformed", "_ws.malformed",
+    "nettlp_check.malformed", "pcie_link.malformed", "_ws.malformed",
 ]  # fmt: skip
 OTHERS = [
     "frame.number", "nettlp.seq", "nettlp.tstamp", "tlp.prefix", "tlp.ecrc", "tlp.response_to", "tlp.latency",
-    "tlp.malformed", "dllp.malformed", "pcie_link.flit.sequence", "_ws.lua.error",
+    "tlp.malformed", "dllp.malformed", "pcie_link.flit.sequence", "tlp.payload", "_ws.lua.error",
 ]  # fmt: skip
 FIELDS = [
     *TLP.values(), *ATTRIBUTES.values(), *HINTS.values(), *DLLP.values(), *CONTROL.values(), *MALFORMED, *OTHERS,
 ]  # fmt: skip
+# Those that only the dissector gives a frame.
+OWN = [field for field in FIELDS if field.split(".")[0] not in ("frame", "_ws")]
 STATUSES = {"SC": 0, "UR": 1, "CRS": 2, "CA": 4}
 ADDRESS_TYPES = {"translation request": 1, "translated": 2}
 
 
-def tshark(capture: Path, *options: str) -> str:
+def tshark(
+    capture: Path, *options: str, scripts: Sequence[Path] = (DISSECTOR,), env: dict[str, str] | None = None
+) -> str:
     """What tshark prints about a capture."""
     assert TSHARK is not None
-    command = [TSHARK, "-X", f"lua_script:{ROOT / 'dissector/tlplab.lua'}", "-n", "-r", str(capture), *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    loaded = [part for script in scripts for part in ("-X", f"lua_script:{script}")]
+    command = [TSHARK, *loaded, "-n", "-r", str(capture), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True, env=env)
     assert "Lua" not in done.stderr, done.stderr
     return done.stdout
 
@@ -79,8 +87,8 @@ def theirs(capture: Path) -> dict[int, dict[str, list[str]]]:
 
 
 def ours(capture: Path) -> dict[int, dict[str, Any]]:
-    """The lines of `tlplab dump --json`."""
-    command = [sys.executable, "-m", "tlplab", "dump", str(capture), "--json", "-"]
+    """The lines of `tlplab dump --json`, with the payloads."""
+    command = [sys.executable, "-m", "tlplab", "dump", str(capture), "--json", "-", "-v"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     return {line["frame"]: line for line in lines}
@@ -135,7 +143,7 @@ def differences(line: dict[str, Any], frame: dict[str, list[str]]) -> Iterable[s
     wanted |= {DLLP[key]: value for key, value in line.get("dllp", {}).items()}
     wanted |= {"nettlp.seq": line.get("sequence"), "nettlp.tstamp": line.get("timestamp")}
     wanted |= {"pcie_link.flit.sequence": line.get("flit", {}).get("sequence"), "tlp.ecrc": line.get("ecrc")}
-    wanted |= {"tlp.response_to": line.get("response_to")}
+    wanted |= {"tlp.response_to": line.get("response_to"), "tlp.payload": line.get("data")}
     control = line.get("control", {})
     if control.get("address") is None:
         wanted |= {CONTROL[key]: value for key, value in control.items()}
@@ -152,8 +160,10 @@ def differences(line: dict[str, Any], frame: dict[str, list[str]]) -> Iterable[s
 
 
 def compare(capture: Path, names: Sequence[str] = ()) -> dict[int, dict[str, Any]]:
-    """Asserts that both agree about every frame; gives our lines."""
+    """Asserts that both agree about every frame, also about which are none of theirs; gives our lines."""
     lines, frames = ours(capture), theirs(capture)
+    decoded = {frame for frame, values in frames.items() if any(values[field] for field in OWN)}
+    assert decoded == lines.keys()
     wrong = {
         names[frame - 1] if names else frame: found
         for frame, line in lines.items()
@@ -220,6 +230,14 @@ def test_every_dllp_of_the_vectors(tmp_path: Path) -> None:
     assert lines[len(frames)]["flit"] == {"sequence": 0x123}
 
 
+def test_units_of_no_known_kind(tmp_path: Path) -> None:
+    frames = [b"\x07\x01\x02", b"\x02\x01", b"\x01" + bytes(6)]  # the third is a DLLP whose CRC does not match
+    lines = compare(pcap(tmp_path / "a.pcap", USER0, [(frame, len(frame)) for frame in frames]))
+    assert [lines[frame]["malformed"].split(":")[0] for frame in (1, 2, 3)] == [
+        "unknown kind 0x07 of link unit", "the link unit header is cut", "not a DLLP",
+    ]  # fmt: skip
+
+
 def test_every_datagram_of_the_vectors(tmp_path: Path) -> None:
     file = vectors("nettlp.json")
     frames = [
@@ -262,6 +280,46 @@ def test_frames_that_contradict_themselves(tmp_path: Path) -> None:
     lines = compare(pcap(tmp_path / "a.pcap", ETHERNET, frames))
     assert [("malformed" in line) for line in lines.values()] == [False, True, True, True, True, True, False, False]
     assert lines[7]["vlan"] == 101
+
+
+def test_what_stands_around_a_datagram(tmp_path: Path) -> None:
+    """Other links than Ethernet, padding, tags within tags, check sequences, and what is no NetTLP."""
+    padded, length = datagram(bytes(6) + bytes.fromhex("000000801b0000ffa0000000"), 0x3000)
+    ip, zeros = padded[14:60], bytes(60)
+    tagged = bytes(12) + b"\x88\xa8\x00\x64\x81\x00\x00\x65" + padded[12:]
+    old_tags = bytes(12) + b"\x91\x00\x00\x64" + tagged[16:]
+    cooked, cooked_2 = bytes(14) + b"\x08\x00" + ip, b"\x08\x00" + bytes(18) + ip
+    arp = bytes(12) + b"\x08\x06" + bytes(46)
+    elsewhere, _ = datagram(bytes(18), 9)
+    tcp = padded[:23] + b"\x06" + padded[24:]
+    later = padded[:20] + b"\x00\x10" + padded[22:]  # a fragment that is not the first
+    checked = [frame + zlib.crc32(frame).to_bytes(4, "little") for frame in (padded, tagged)]
+    long, _ = datagram(bytes(6) + bytes.fromhex("600000201b0000ff0000000100000000") + bytes(range(128)), 0x3000)
+    # By link type: frames with their lengths, and what each is: TLP, malformed or other.
+    links = {
+        ETHERNET: ("tttttmmoooo", [
+            padded, tagged, old_tags, *checked, tagged + bytes(1), checked[1][:-1] + b"\x01", arp, elsewhere, tcp, later,
+        ]),
+        ETHERNET | CHECK_SEQUENCE: ("tttmo", [*checked, padded + b"what", padded + zeros[:8], arp + bytes(4)]),
+        RAW_IP: ("tm", [ip, ip + bytes(14)]),
+        COOKED: ("ttm", [cooked, cooked + zeros[: 62 - len(cooked)], cooked + zeros[: 63 - len(cooked)]]),
+        COOKED_2: ("ttm", [cooked_2, cooked_2 + zeros[: 66 - len(cooked_2)], cooked_2 + zeros[: 67 - len(cooked_2)]]),
+    }  # fmt: skip
+    for link_type, (expected, frames) in links.items():
+        # Lengths on the wire are those of the frames; the last one is cut.
+        sizes = [(frame, len(frame)) for frame in frames]
+        check = 4 if link_type & CHECK_SEQUENCE else 0
+        if link_type & 0xFF == ETHERNET:
+            sizes.append((long[:80], len(long) + check))
+            expected += "t"
+        lines = compare(pcap(tmp_path / f"{link_type}.pcap", link_type, sizes))
+        kinds = [
+            "o" if frame not in lines else "m" if "malformed" in lines[frame] else "t"
+            for frame in range(1, len(sizes) + 1)
+        ]
+        assert "".join(kinds) == expected, link_type
+        if link_type == ETHERNET:
+            assert [lines[frame].get("vlan") for frame in (1, 2, 3)] == [None, 100, 100]
 
 
 def test_tags_that_are_used_again(tmp_path: Path) -> None:
@@ -311,6 +369,32 @@ def test_gaps_in_the_sequence(tmp_path: Path) -> None:
         for name in ("gap", "duplicate")
     }
     assert found == {"gap": ["3"], "duplicate": ["4", "5"]}
+
+
+def test_wireshark_may_load_every_part_by_itself(tmp_path: Path) -> None:
+    """As it does with a folder of plugins: each file, in some order, the parts once more by the first."""
+    folder = tmp_path / ".local/lib/wireshark/plugins/tlplab"
+    command = [sys.executable, "-m", "tlplab", "dissector", "-o", str(folder)]
+    subprocess.run(command, check=True, timeout=100, capture_output=True)
+    assert {file.name for file in folder.iterdir()} == {file.name for file in DISSECTOR.parent.glob("*.lua")}
+    capture = pcap(tmp_path / "a.pcap", ETHERNET, [datagram(bytes(6) + bytes.fromhex("000000801b0000ffa0000000"), 0x3000)])
+    home = {**os.environ, "HOME": str(tmp_path)}
+    assert tshark(capture, "-T", "fields", "-e", "tlp.kind", scripts=(), env=home).split() == ["MRd"]
+
+
+def test_it_leaves_no_name_behind(tmp_path: Path) -> None:
+    """All scripts of a Wireshark share one set of global names."""
+    before, after, found = tmp_path / "before.lua", tmp_path / "after.lua", tmp_path / "found"
+    before.write_text("names = {} for name in pairs(_G) do names[name] = true end", encoding="utf-8")
+    after.write_text(
+        f"""local found = io.open("{found}", "w")
+        for name in pairs(_G) do if not names[name] then found:write(name, "\\n") end end
+        found:close()""",
+        encoding="utf-8",
+    )
+    capture = pcap(tmp_path / "a.pcap", ETHERNET, [])
+    tshark(capture, scripts=(before, DISSECTOR, after))
+    assert found.read_text(encoding="utf-8").split() == []
 
 
 @pytest.mark.parametrize(("experiment", "stop"), [("quickstart", "20500ns"), ("tags", "20500ns"), ("hotplug", "20us")])

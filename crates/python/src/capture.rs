@@ -140,7 +140,7 @@ pub(crate) fn dump_filters() -> Vec<(&'static str, &'static str)> {
 /// The files of the Wireshark dissector: names and texts.
 #[pyfunction]
 pub(crate) fn dissector() -> Vec<(&'static str, String)> {
-    tlplab_bridge::dissector::files().into()
+    tlplab_bridge::dissector::files()
 }
 
 fn finished() -> PyErr {

@@ -15,8 +15,8 @@ from tlplab.outputs import write_text
 def dissector_command(folder: str) -> None:
     """Write the Wireshark dissector for NetTLP and for the captures of simulated links.
 
-    It is two files that belong into one folder below Wireshark's plugins; Wireshark and tshark 4.0 and later load them
-    from there. `tshark -G folders` tells where the personal plugins are.
+    Its files, tlplab.lua and the parts that this loads, belong into one folder below Wireshark's plugins; Wireshark and
+    tshark 4.0 and later load them from there. `tshark -G folders` tells where the personal plugins are.
 
     \b
     Examples:

@@ -3,8 +3,9 @@
 //! Each link and direction is an interface named `ssd → sw0`, number `2 · link + direction`. Its TLPs are Ethernet frames in NetTLP
 //! encapsulation: IPv4, UDP from and to port 0x3000 + tag\[3:0\], sequence number (counted per interface), time in ticks of
 //! 6.4 ns, TLP. The port scheme is the one of the NetTLP paper (§4.1) and of its published captures; later adapters use 0x4000 for
-//! requests of the host, but the Wireshark plugin in the field decodes 0x3000 to 0x3100 only. Each node has an address from
-//! 10.0.0.0/8, which the file maps to its name; the IPv4 identification is the data link sequence number.
+//! requests of the host, but the Wireshark plugin in the field decodes 0x3000 to 0x3100 only. Each node has one address from
+//! 10.0.0.0/8, whatever link it is on: the file maps it to the node's name, and by it the dissector tells which way a TLP travels and so
+//! which completion answers which request. The IPv4 identification is the data link sequence number.
 //!
 //! DLLPs and flits are on a second interface per link and direction, `ssd → sw0 (link layer)`, of LINKTYPE_USER0, behind a byte that
 //! tells their kind: 1 DLLP (6 bytes with its CRC), 2 flit (a sequence number of 2 bytes; its content is not kept).

@@ -36,8 +36,14 @@ impl Lines {
         Some((frame, decoded.fs - fs))
     }
 
-    /// Writes the object, without the end of the line.
-    pub(super) fn write(&self, out: &mut String, decoded: &Decoded<'_>, answers: Option<(u64, i128)>) {
+    /// Writes the object, without the end of the line; `verbose` with the payload.
+    pub(super) fn write(
+        &self,
+        out: &mut String,
+        decoded: &Decoded<'_>,
+        answers: Option<(u64, i128)>,
+        verbose: bool,
+    ) {
         let mut line = Map::new();
         line.insert("frame".into(), decoded.frame.into());
         let mut time = String::new();
@@ -53,7 +59,7 @@ impl Lines {
                 line.insert("vlan".into(), vlan.into());
             }
         }
-        content(&mut line, decoded);
+        content(&mut line, decoded, verbose);
         for (set, word) in [
             (decoded.flags.bad, "corrupted"),
             (decoded.flags.replay, "replay"),
@@ -71,13 +77,16 @@ impl Lines {
     }
 }
 
-fn content(line: &mut Map<String, Value>, decoded: &Decoded<'_>) {
+fn content(line: &mut Map<String, Value>, decoded: &Decoded<'_>, verbose: bool) {
     let (key, value) = match &decoded.content {
         Ok(What::Tlp(tlp)) => {
             line.insert("sequence".into(), tlp.header.sequence.into());
             line.insert("timestamp".into(), tlp.header.timestamp.into());
             if tlp.repr.payload_bytes() > 0 {
                 line.insert("captured".into(), tlp.payload.len().into());
+            }
+            if verbose && !tlp.payload.is_empty() {
+                line.insert("data".into(), hex(tlp.payload).into());
             }
             if let Some(good) = tlp.ecrc {
                 line.insert("ecrc".into(), if good { "good" } else { "bad" }.into());

@@ -33,7 +33,7 @@ pub struct Options {
     pub json: bool,
     /// How times are shown in text.
     pub time: TimeStyle,
-    /// Sequence number, time stamp, 802.1Q number and the payload's beginning, too.
+    /// Sequence number, time stamp, 802.1Q number and the payload's beginning, too; in JSON, all of the payload.
     pub verbose: bool,
     /// Ends after so many lines.
     pub limit: Option<u64>,
@@ -229,7 +229,7 @@ impl Printer {
             return;
         }
         if self.options.json {
-            self.json.write(lines, decoded, answers);
+            self.json.write(lines, decoded, answers, self.options.verbose);
         } else {
             self.stamps.write(lines, decoded.fs, decoded.digits);
             line::write(lines, decoded, self.options.verbose);

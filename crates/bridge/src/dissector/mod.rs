@@ -1,4 +1,7 @@
-//! The Wireshark dissector: its logic is written by hand, `dissector/tlplab.lua`; its names and codes come from `tlplab_wire`.
+//! The Wireshark dissector: its logic is written by hand, in `dissector`; names, codes, the places of fields and the tables of CRCs come
+//! from `tlplab_wire`.
+
+mod layout;
 
 use crate::capture::control_names;
 use crate::linkunit;
@@ -9,14 +12,24 @@ use tlplab_wire::tlp::{
 };
 use tlplab_wire::{crc, dllp};
 
-/// The names of the files and what is in them; both go into one folder.
-pub fn files() -> [(&'static str, String); 2] {
-    [("tlplab.lua", LOGIC.to_owned()), ("tlplab_tables.lua", tables())]
+/// The names of the files and what is in them; all go into one folder.
+pub fn files() -> Vec<(&'static str, String)> {
+    let by_hand = BY_HAND.map(|(name, text)| (name, text.to_owned()));
+    by_hand.into_iter().chain([("tlplab_tables.lua", tables())]).collect()
 }
 
-const LOGIC: &str = include_str!("../../../dissector/tlplab.lua");
+/// The first is what Wireshark is told to load; it loads the others.
+const BY_HAND: [(&str, &str); 7] = [
+    ("tlplab.lua", include_str!("../../../../dissector/tlplab.lua")),
+    ("tlplab_bytes.lua", include_str!("../../../../dissector/tlplab_bytes.lua")),
+    ("tlplab_control.lua", include_str!("../../../../dissector/tlplab_control.lua")),
+    ("tlplab_conversations.lua", include_str!("../../../../dissector/tlplab_conversations.lua")),
+    ("tlplab_fields.lua", include_str!("../../../../dissector/tlplab_fields.lua")),
+    ("tlplab_link.lua", include_str!("../../../../dissector/tlplab_link.lua")),
+    ("tlplab_tlp.lua", include_str!("../../../../dissector/tlplab_tlp.lua")),
+];
 
-/// Names and codes as a Lua table.
+/// What comes from the codecs, as a Lua table.
 pub fn tables() -> String {
     let mut lua =
         String::from("-- Generated from crates/wire by `tlplab dissector`; do not edit.\nreturn {\n");
@@ -50,10 +63,24 @@ pub fn tables() -> String {
     );
     list(&mut lua, "registers", control_names::registers().map(|(number, name)| (hex(number), quoted(name))));
     put(&mut lua, format_args!("\ttick_ns = {},", Header::TICK.as_fs() as f64 / 1e6));
+    layouts(&mut lua);
     numbers(&mut lua, "crc32", &crc::table_32().map(|entry| format!("0x{entry:08x}")));
     numbers(&mut lua, "crc16", &crc::table_16().map(|entry| format!("0x{entry:04x}")));
     lua.push_str("}\n");
     lua
+}
+
+/// Where fields lie, by the kind of header.
+fn layouts(lua: &mut String) {
+    put(lua, "\tlayouts = {");
+    for (kind, header, fields) in layout::KINDS {
+        put(lua, format_args!("\t\t{kind} = {{"));
+        for (name, codec) in fields {
+            put(lua, format_args!("\t\t\t{name} = {},", layout::in_lua(header, *codec)));
+        }
+        put(lua, "\t\t},");
+    }
+    put(lua, "\t},");
 }
 
 /// Adds a line; a `String` takes everything.
