@@ -27,7 +27,6 @@ local experts = fields.experts
 
 local frame_bytes = Field.new("frame")
 local frame_len = Field.new("frame.len")
-local eth_fcs = Field.new("eth.fcs")
 local ip_len = Field.new("ip.len")
 local ip_hdr_len = Field.new("ip.hdr_len")
 local udp_length = Field.new("udp.length")
@@ -63,18 +62,14 @@ end
 
 -- Frames ------------------------------------------------------------------------------------------------------------------------
 
--- Do the last four bytes of a frame check the others?
-local function has_check_sequence()
-	if eth_fcs() then
-		return true
-	end
+-- Do the last four bytes of a frame check the others? If they were not captured, it is enough that they are just four behind the datagram.
+local function has_check_sequence(length, ends)
 	local frame = frame_bytes()
 	local range = frame and frame.range
-	if not range or range:len() ~= frame_len().value or range:len() < 60 then
-		return false
+	if not range or range:len() < length then
+		return length == ends + 4
 	end
-	local last = range:len() - 4
-	return range(last, 4):le_uint() == bytes.crc32(0, last, function(at)
+	return range(length - 4, 4):le_uint() == bytes.crc32(0, length - 4, function(at)
 		return range(at, 1):uint()
 	end)
 end
@@ -95,7 +90,7 @@ local function frame_problem(tvb)
 	-- Ethernet has 46 bytes of payload at least, whatever stands in front of it; frames that are IP and nothing else are not padded.
 	local front = tvb:offset() - 8 - header.value
 	local padded = front > 0 and front + 46 or 0
-	if length > ends and length > padded and not (length - 4 <= math.max(ends, padded) and has_check_sequence()) then
+	if length > ends and length > padded and not (length - 4 <= math.max(ends, padded) and has_check_sequence(length, ends)) then
 		return string.format("%d bytes follow the datagram, more than Ethernet padding", length - ends)
 	end
 	return nil

@@ -230,6 +230,77 @@ return {
 		[0x10] = "requester id",
 	},
 	tick_ns = 6.4,
+	layouts = {
+		nettlp = {
+			seq = { at = 0, bytes = 2, { 0, 16, 1 } },
+			tstamp = { at = 2, bytes = 4, { 16, 32, 1 } },
+		},
+		tlp = {
+			tc = { at = 1, bytes = 1, { 9, 3, 1 } },
+			ido = { at = 1, bytes = 1, { 13, 1, 1 } },
+			ro = { at = 2, bytes = 1, { 18, 1, 1 } },
+			ns = { at = 2, bytes = 1, { 19, 1, 1 } },
+			th = { at = 1, bytes = 1, { 15, 1, 1 } },
+			td = { at = 2, bytes = 1, { 16, 1, 1 } },
+			poisoned = { at = 2, bytes = 1, { 17, 1, 1 } },
+			at = { at = 2, bytes = 1, { 20, 2, 1 } },
+			length = { at = 2, bytes = 2, { 22, 10, 1 } },
+		},
+		request = {
+			requester = { at = 4, bytes = 2, { 32, 16, 1 } },
+			tag = { at = 6, bytes = 1, { 8, 1, 512 }, { 12, 1, 256 }, { 48, 8, 1 } },
+			first_be = { at = 7, bytes = 1, { 60, 4, 1 } },
+			last_be = { at = 7, bytes = 1, { 56, 4, 1 } },
+			code = { at = 7, bytes = 1, { 56, 8, 1 } },
+			target = { at = 8, bytes = 2, { 64, 16, 1 } },
+			register = { at = 10, bytes = 2, { 84, 10, 4 } },
+		},
+		three_dw = {
+			address = { at = 8, bytes = 4, { 64, 30, 4 } },
+			ph = { at = 11, bytes = 1, { 94, 2, 1 } },
+		},
+		four_dw = {
+			address = { at = 8, bytes = 8, { 64, 62, 4 } },
+			ph = { at = 15, bytes = 1, { 126, 2, 1 } },
+		},
+		read = {
+			st = { at = 7, bytes = 1, { 56, 8, 1 } },
+		},
+		write = {
+			st = { at = 6, bytes = 1, { 48, 8, 1 } },
+		},
+		completion = {
+			completer = { at = 4, bytes = 2, { 32, 16, 1 } },
+			status = { at = 6, bytes = 1, { 48, 3, 1 } },
+			bcm = { at = 6, bytes = 1, { 51, 1, 1 } },
+			byte_count = { at = 6, bytes = 2, { 52, 12, 1 } },
+			requester = { at = 8, bytes = 2, { 64, 16, 1 } },
+			tag = { at = 10, bytes = 1, { 8, 1, 512 }, { 12, 1, 256 }, { 80, 8, 1 } },
+			lower_address = { at = 11, bytes = 1, { 89, 7, 1 } },
+		},
+		dllp = {
+			crc = { at = 4, bytes = 2, { 32, 8, 1 }, { 40, 8, 256 } },
+		},
+		sequence = {
+			sequence = { at = 2, bytes = 2, { 20, 12, 1 } },
+		},
+		credits = {
+			vc = { at = 0, bytes = 1, { 5, 3, 1 } },
+			header_scale = { at = 1, bytes = 1, { 8, 2, 1 } },
+			header = { at = 1, bytes = 2, { 10, 8, 1 } },
+			data_scale = { at = 2, bytes = 1, { 18, 2, 1 } },
+			data = { at = 2, bytes = 2, { 20, 12, 1 } },
+		},
+		feature = {
+			ack = { at = 1, bytes = 1, { 8, 1, 1 } },
+			supported = { at = 1, bytes = 3, { 9, 23, 1 } },
+		},
+		config = {
+			mask = { at = 0, bytes = 1, { 2, 4, 1 } },
+			register = { at = 0, bytes = 2, { 6, 10, 4 } },
+			data = { at = 2, bytes = 4, { 16, 32, 1 } },
+		},
+	},
 	crc32 = {
 		0x00000000, 0x77073096, 0xee0e612c, 0x990951ba, 0x076dc419, 0x706af48f, 0xe963a535, 0x9e6495a3,
 		0x0edb8832, 0x79dcb8a4, 0xe0d5e91e, 0x97d2d988, 0x09b64c2b, 0x7eb17cbd, 0xe7b82d07, 0x90bf1d91,

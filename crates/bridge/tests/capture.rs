@@ -200,9 +200,12 @@ fn frames_with_a_check_sequence() {
     let frames = [(0, 0, wrong.len(), wrong.as_slice()), (0, 1, 96, long.as_slice())];
     let told = Pcap { link_type: 0x2400_0001, ..Pcap::NANO };
     assert_eq!(reasons(&read(&told.file(&frames))), []);
+    // Where it is not, what was captured whole is found wrong; of what was cut it is believed, but no other number of bytes.
+    let frames = [frames[0], frames[1], (0, 2, 96, &[&long[..], &[0]].concat())];
     let found = reasons(&read(&Pcap::NANO.file(&frames)));
     let (frame, datagram) = (wrong.len(), wrong.len() - 4);
-    assert_eq!(found, [1, 2].map(|number| (number, Reason::FrameLength { frame, datagram })));
+    let reason = |frame| Reason::FrameLength { frame, datagram };
+    assert_eq!(found, [(1, reason(frame)), (3, reason(frame + 1))]);
 }
 
 #[test]

@@ -72,21 +72,25 @@ pub(super) fn open(link_type: i32, data: &[u8], length: usize, check: usize) -> 
     Opened { endpoints, content }
 }
 
-/// Do the last four bytes of an Ethernet frame check the others (IEEE 802.3 §3.2.9)?
+/// Do the last four bytes of an Ethernet frame check the others (IEEE 802.3 §3.2.9)? If they were not captured, it is enough that they are
+/// just four behind the datagram.
 fn has_check_sequence(link_type: i32, data: &[u8], length: usize) -> bool {
+    let end = if link_type == ETHERNET { datagram_end(data) } else { None };
+    let Some(end) = end else { return false };
+    if data.len() < length {
+        return length == end + CHECK_BYTES;
+    }
     let Some((frame, check)) = data.split_last_chunk::<CHECK_BYTES>() else { return false };
     // Frames that end with their datagram, or are padded with zeros, need not be looked at.
-    link_type == ETHERNET
-        && data.len() == length
-        && *check != [0; CHECK_BYTES]
-        && ends_late(frame)
+    *check != [0; CHECK_BYTES]
+        && end <= frame.len()
         && Crc32::new().update(frame).finish().to_le_bytes() == *check
 }
 
-/// Does an IPv4 datagram end before the frame does, or with it, when its check sequence is gone?
-fn ends_late(frame: &[u8]) -> bool {
-    let total = ethernet(frame).and_then(|(_, at)| Some(at + usize::from(be16(frame, at + 2)?)));
-    total.is_some_and(|end| end <= frame.len())
+/// Where the IPv4 datagram in an Ethernet frame ends.
+fn datagram_end(frame: &[u8]) -> Option<usize> {
+    let (_, at) = ethernet(frame)?;
+    Some(at + usize::from(be16(frame, at + 2)?))
 }
 
 fn content<'a>(

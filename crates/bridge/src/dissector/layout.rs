@@ -18,73 +18,99 @@ const WRITE_WITH_HINT: &[u8] = &[0x40, 0x01, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// All kinds; the names of fields are those of the dissector.
 pub(super) const KINDS: [Kind; 13] = [
-    ("nettlp", &[0; 6], &[
-        ("seq", |bytes| value(Header::parse(bytes).ok()?.sequence)),
-        ("tstamp", |bytes| value(Header::parse(bytes).ok()?.timestamp)),
-    ]),
-    ("tlp", &[0; 12], &[
-        ("tc", |bytes| value(Packet::new(bytes).tc()?)),
-        ("ido", |bytes| value(Packet::new(bytes).attr()? & 4 != 0)),
-        ("ro", |bytes| value(Packet::new(bytes).attr()? & 2 != 0)),
-        ("ns", |bytes| value(Packet::new(bytes).attr()? & 1 != 0)),
-        ("th", |bytes| value(Packet::new(bytes).th()?)),
-        ("td", |bytes| value(Packet::new(bytes).td()?)),
-        ("poisoned", |bytes| value(Packet::new(bytes).ep()?)),
-        ("at", |bytes| value(Packet::new(bytes).at()?)),
-        ("length", |bytes| value(Packet::new(bytes).length_field()?)),
-    ]),
-    ("request", &[0; 12], &[
-        ("requester", |bytes| value(Packet::new(bytes).requester()?.0)),
-        ("tag", |bytes| value(Packet::new(bytes).tag()?.value())),
-        ("first_be", |bytes| value(ByteEnables::from_byte(Packet::new(bytes).byte7()?).first())),
-        ("last_be", |bytes| value(ByteEnables::from_byte(Packet::new(bytes).byte7()?).last())),
-        ("code", |bytes| value(Packet::new(bytes).byte7()?)),
-        ("target", |bytes| value(Packet::new(bytes).target()?.0)),
-        ("register", |bytes| value(Packet::new(bytes).register()?)),
-    ]),
+    (
+        "nettlp",
+        &[0; 6],
+        &[
+            ("seq", |bytes| value(Header::parse(bytes).ok()?.sequence)),
+            ("tstamp", |bytes| value(Header::parse(bytes).ok()?.timestamp)),
+        ],
+    ),
+    (
+        "tlp",
+        &[0; 12],
+        &[
+            ("tc", |bytes| value(Packet::new(bytes).tc()?)),
+            ("ido", |bytes| value(Packet::new(bytes).attr()? & 4 != 0)),
+            ("ro", |bytes| value(Packet::new(bytes).attr()? & 2 != 0)),
+            ("ns", |bytes| value(Packet::new(bytes).attr()? & 1 != 0)),
+            ("th", |bytes| value(Packet::new(bytes).th()?)),
+            ("td", |bytes| value(Packet::new(bytes).td()?)),
+            ("poisoned", |bytes| value(Packet::new(bytes).ep()?)),
+            ("at", |bytes| value(Packet::new(bytes).at()?)),
+            ("length", |bytes| value(Packet::new(bytes).length_field()?)),
+        ],
+    ),
+    (
+        "request",
+        &[0; 12],
+        &[
+            ("requester", |bytes| value(Packet::new(bytes).requester()?.0)),
+            ("tag", |bytes| value(Packet::new(bytes).tag()?.value())),
+            ("first_be", |bytes| value(ByteEnables::from_byte(Packet::new(bytes).byte7()?).first())),
+            ("last_be", |bytes| value(ByteEnables::from_byte(Packet::new(bytes).byte7()?).last())),
+            ("code", |bytes| value(Packet::new(bytes).byte7()?)),
+            ("target", |bytes| value(Packet::new(bytes).target()?.0)),
+            ("register", |bytes| value(Packet::new(bytes).register()?)),
+        ],
+    ),
     ("three_dw", &[0; 12], &ADDRESS),
     ("four_dw", &[0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], &ADDRESS),
     ("read", READ_WITH_HINT, &[("st", steering_tag)]),
     ("write", WRITE_WITH_HINT, &[("st", steering_tag)]),
-    ("completion", &[0x4a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[
-        ("completer", |bytes| value(Packet::new(bytes).completer()?.0)),
-        ("status", |bytes| value(Packet::new(bytes).status()?)),
-        ("bcm", |bytes| value(Packet::new(bytes).bcm()?)),
-        ("byte_count", |bytes| value(Packet::new(bytes).byte_count()? % 4096)),
-        ("requester", |bytes| value(Packet::new(bytes).requester()?.0)),
-        ("tag", |bytes| value(Packet::new(bytes).tag()?.value())),
-        ("lower_address", |bytes| value(Packet::new(bytes).lower_address()?)),
-    ]),
+    (
+        "completion",
+        &[0x4a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        &[
+            ("completer", |bytes| value(Packet::new(bytes).completer()?.0)),
+            ("status", |bytes| value(Packet::new(bytes).status()?)),
+            ("bcm", |bytes| value(Packet::new(bytes).bcm()?)),
+            ("byte_count", |bytes| value(Packet::new(bytes).byte_count()? % 4096)),
+            ("requester", |bytes| value(Packet::new(bytes).requester()?.0)),
+            ("tag", |bytes| value(Packet::new(bytes).tag()?.value())),
+            ("lower_address", |bytes| value(Packet::new(bytes).lower_address()?)),
+        ],
+    ),
     ("dllp", &[0; 6], &[("crc", |bytes| value(dllp::Packet::new(bytes).crc()?))]),
     ("sequence", &[0; 4], &[("sequence", |bytes| value(dllp::Packet::new(bytes).sequence()?))]),
-    ("credits", &[0x80, 0, 0, 0], &[
-        ("vc", |bytes| value(credits(bytes)?.vc.value())),
-        ("header_scale", |bytes| value(credits(bytes)?.header_scale as u8)),
-        ("header", |bytes| value(credits(bytes)?.header)),
-        ("data_scale", |bytes| value(credits(bytes)?.data_scale as u8)),
-        ("data", |bytes| value(credits(bytes)?.data())),
-    ]),
-    ("feature", &[0x02, 0, 0, 0], &[
-        ("ack", |bytes| match content(bytes)? {
-            dllp::Repr::Feature { ack, .. } => value(ack),
-            _ => None,
-        }),
-        ("supported", |bytes| match content(bytes)? {
-            dllp::Repr::Feature { supported, .. } => value(supported.bits()),
-            _ => None,
-        }),
-    ]),
-    ("config", &[0; 6], &[
-        ("mask", |bytes| value(ConfigAccess::parse(bytes).ok()?.enables())),
-        ("register", |bytes| value(ConfigAccess::parse(bytes).ok()?.register())),
-        ("data", |bytes| value(ConfigAccess::parse(bytes).ok()?.data)),
-    ]),
+    (
+        "credits",
+        &[0x80, 0, 0, 0],
+        &[
+            ("vc", |bytes| value(credits(bytes)?.vc.value())),
+            ("header_scale", |bytes| value(credits(bytes)?.header_scale as u8)),
+            ("header", |bytes| value(credits(bytes)?.header)),
+            ("data_scale", |bytes| value(credits(bytes)?.data_scale as u8)),
+            ("data", |bytes| value(credits(bytes)?.data())),
+        ],
+    ),
+    (
+        "feature",
+        &[0x02, 0, 0, 0],
+        &[
+            ("ack", |bytes| match content(bytes)? {
+                dllp::Repr::Feature { ack, .. } => value(ack),
+                _ => None,
+            }),
+            ("supported", |bytes| match content(bytes)? {
+                dllp::Repr::Feature { supported, .. } => value(supported.bits()),
+                _ => None,
+            }),
+        ],
+    ),
+    (
+        "config",
+        &[0; 6],
+        &[
+            ("mask", |bytes| value(ConfigAccess::parse(bytes).ok()?.enables())),
+            ("register", |bytes| value(ConfigAccess::parse(bytes).ok()?.register())),
+            ("data", |bytes| value(ConfigAccess::parse(bytes).ok()?.data)),
+        ],
+    ),
 ];
 
-const ADDRESS: [(&str, Codec); 2] = [
-    ("address", |bytes| Packet::new(bytes).address()),
-    ("ph", |bytes| value(Packet::new(bytes).ph()?)),
-];
+const ADDRESS: [(&str, Codec); 2] =
+    [("address", |bytes| Packet::new(bytes).address()), ("ph", |bytes| value(Packet::new(bytes).ph()?))];
 
 fn value(field: impl Into<u64>) -> Option<u64> {
     Some(field.into())
@@ -140,8 +166,7 @@ fn runs(header: &[u8], codec: Codec) -> Vec<Run> {
 /// bytes that hold its low part, and the rest the runs.
 pub(super) fn in_lua(header: &[u8], codec: Codec) -> String {
     let runs = runs(header, codec);
-    let held: Vec<usize> =
-        runs.iter().flat_map(|run| run.bit / 8..=(run.bit + run.width - 1) / 8).collect();
+    let held: Vec<usize> = runs.iter().flat_map(|run| run.bit / 8..=(run.bit + run.width - 1) / 8).collect();
     let low = runs.iter().min_by_key(|run| run.weight).map_or(0, |run| run.bit / 8);
     let mut shown = low..low + 1;
     while shown.start > 0 && held.contains(&(shown.start - 1)) {
@@ -189,6 +214,9 @@ mod tests {
     #[test]
     fn a_tag_of_ten_bits_lies_in_two_bytes() {
         let tag = |bytes: &[u8]| Some(u64::from(Packet::new(bytes).tag()?.value()));
-        assert_eq!(in_lua(&[0; 12], tag), "{ at = 6, bytes = 1, { 8, 1, 512 }, { 12, 1, 256 }, { 48, 8, 1 } }");
+        assert_eq!(
+            in_lua(&[0; 12], tag),
+            "{ at = 6, bytes = 1, { 8, 1, 512 }, { 12, 1, 256 }, { 48, 8, 1 } }"
+        );
     }
 }
