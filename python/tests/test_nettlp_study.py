@@ -364,3 +364,17 @@ def test_without_namespaces_the_row_says_why(monkeypatch: pytest.MonkeyPatch) ->
     (row,) = machine.beside(quiet=True).rows
     assert (row.verdict, row.ours) == ("not reproducible", None)
     assert "iproute2" in row.note
+
+
+def test_what_cannot_be_captured_here_is_told(tmp_path: Path) -> None:
+    (row,) = topologies.beside(tmp_path).rows
+    assert (row.verdict, row.ours) == ("not reproducible", None)
+    assert "simple-nic.toml" in row.note
+
+
+def test_the_page_has_a_part_for_each_source(outcomes: Outcomes, rows: list[Row], ours: Beside) -> None:
+    page = command.report(STUDY, outcomes, rows, [ours])
+    assert page.count("<h2>") == 2
+    assert page.count("<figure><svg") == len(STUDY.charts(outcomes)) + len(ours.drawings)
+    assert "Figure 13, ours: by way of a root complex" in page
+    assert ours.text in command.texts(STUDY, outcomes, rows, [ours])

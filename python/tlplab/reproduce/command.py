@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from tlplab.progress import Bar
-from tlplab.reproduce import HEADING, Beside, Row, Run, Study, chart
+from tlplab.reproduce import HEADING, Beside, Outcomes, Row, Run, Study, chart
 from tlplab.result import Result
 from tlplab.session import run
 from tlplab.sheet import Column, Sheet
@@ -63,19 +63,23 @@ def show(rows: list[Row]) -> None:
         sheet.add(*row.cells()[:-1])
     sheet.print(console)
     console.print()
+    noted: dict[str, list[str]] = {}
     for row in rows:
-        if row.note:
-            console.print(f"{row.result}: {row.note}", style="dim", soft_wrap=False)
+        noted.setdefault(row.note, []).append(row.result)
+    noted.pop("", None)
+    for note, (first, *more) in noted.items():
+        others = f", and {len(more)} more" if more else ""
+        console.print(f"{first}{others}: {note}", style="dim", soft_wrap=False)
 
 
-def report(study: Study, outcomes: dict[str, Result], rows: list[Row], more: Sequence[Beside] = ()) -> str:
+def report(study: Study, outcomes: Outcomes, rows: list[Row], more: Sequence[Beside] = ()) -> str:
     """The page of `--report`."""
     sections = [chart.Section("Simulated" if more else "", "", study.charts(outcomes))]
     sections += [chart.Section(one.title, one.text, one.drawings) for one in more]
     return chart.page(study.title, sections, HEADING, [row.cells() for row in rows])
 
 
-def texts(study: Study, outcomes: dict[str, Result], rows: list[Row], more: Sequence[Beside] = ()) -> str:
+def texts(study: Study, outcomes: Outcomes, rows: list[Row], more: Sequence[Beside] = ()) -> str:
     """The page of `--markdown`."""
     return "\n".join([study.page(outcomes, rows), *(f"## {one.title}\n\n{one.text}\n" for one in more if one.text)])
 

@@ -95,8 +95,8 @@ class Source:
         """Reads a capture. Raises ValueError."""
         try:
             reader = capture.read(str(path), ())
-        except (ValueError, OSError) as error:
-            raise ValueError(f"{path.name}: {getattr(error, 'strerror', None) or error}") from None
+        except OSError as error:
+            raise ValueError(str(error)) from None
         return Seen(json.loads(reader.summary()), reader.points().to_numpy())
 
     def row(self, result: str, published: float, ours: float, unit: str, note: str = "") -> None:
@@ -154,8 +154,8 @@ class Source:
         path = self.one(PING)
         try:
             frames = [(line, found) for line, found in capture.frames(str(path)) if "tlp" in found]
-        except (ValueError, OSError) as error:
-            raise ValueError(f"{path.name}: {error}") from None
+        except OSError as error:
+            raise ValueError(str(error)) from None
         found = [frame for _, frame in frames]
         received = longest(found, RECEIVE)
         # The other ring's descriptors are read, too, while a packet is sent.

@@ -176,12 +176,12 @@ class Surroundings:
     def claimed(self, row: Row) -> Row:
         """On a machine that does other things meanwhile neither what comes out nor what does not says anything; nor where operations fail."""
         if self.others > OTHERS:
-            why = f"not to be told here, other work took {self.others:.0%} of the processors"
+            why = f"not to be told here: other work took {100 * self.others:.0f} % of the processors"
         elif self.failures > FAILURES:
-            why = f"not to be told here, {self.failures:.1%} of the operations failed"
+            why = f"not to be told here: {100 * self.failures:.2g} % of the operations failed"
         else:
             return row
-        return replace(row, verdict="not reproducible", note="; ".join(filter(None, (row.note, why))))
+        return replace(row, verdict="not reproducible", note=why)
 
 
 def rows(found: Measured, here: Surroundings) -> list[Row]:

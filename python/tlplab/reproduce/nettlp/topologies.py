@@ -16,7 +16,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from tlplab import _core
-from tlplab.errors import RunError
+from tlplab.errors import ExperimentError, RunError
 from tlplab.nettlp.end import End
 from tlplab.nettlp.loopback import own_address
 from tlplab.nettlp.serve import Builtin, Site
@@ -62,7 +62,7 @@ def beside(experiments: Path) -> Beside:
     with tempfile.TemporaryDirectory(prefix="tlplab-") as folder:
         try:
             make(Path(folder), experiments)
-        except (RunError, OSError) as why:
+        except (ExperimentError, RunError, OSError) as why:
             return Beside(title, [absent("ours, figures 13 to 15", None, "", str(why))], [], str(why))
         source = Source(Path(folder), "ours", "these were given to it")
         source.figures()
@@ -70,7 +70,7 @@ def beside(experiments: Path) -> Beside:
 
 
 def make(folder: Path, experiments: Path) -> None:
-    """Makes all captures. Raises RunError, OSError."""
+    """Makes all captures. Raises ExperimentError, RunError, OSError."""
     for what, name, _, _ in PASSAGES:
         with pseudo_memory(folder / f"{name}.pcapng", root_complex=what == "root complex") as (end, base):
             _core.Dma(end((0, 0))).read(base, 512)
