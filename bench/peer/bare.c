@@ -19,12 +19,12 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include "frame.h"
 
-enum { BATCH = 64, FIRST = 0x3000, REQUEST = 26, HEADERS = 42, ROOM = 2048 };
+enum { BATCH = 64, ROOM = 2048 };
 
 static int serving, raw, spinning, bytes, ports, outstanding, sockets[256], epoll;
-static struct in_addr local, peer;
-static unsigned char buffers[2][BATCH][ROOM], mac[6];
+static unsigned char buffers[2][BATCH][ROOM];
 static struct mmsghdr messages[2][BATCH];
 static struct iovec pieces[2][BATCH];
 
@@ -62,25 +62,6 @@ static int open_packet(const char *interface) {
   setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof one);
   setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size);
   return fd;
-}
-
-static void headers(unsigned char *frame, const unsigned char *to, int port, int len) {
-  unsigned sum = 0;
-  memset(frame, 0, HEADERS);
-  memcpy(frame, to, 6);
-  memcpy(frame + 6, mac, 6);
-  frame[12] = 8;
-  frame[14] = 0x45;
-  *(unsigned short *)(frame + 16) = htons(28 + len);
-  frame[22] = 64;
-  frame[23] = 17;
-  memcpy(frame + 26, &local, 4);
-  memcpy(frame + 30, &peer, 4);
-  for (int i = 14; i < 34; i += 2) sum += *(unsigned short *)(frame + i);
-  sum = (sum & 0xffff) + (sum >> 16);
-  *(unsigned short *)(frame + 24) = ~(sum + (sum >> 16));
-  *(unsigned short *)(frame + 34) = *(unsigned short *)(frame + 36) = htons(port);
-  *(unsigned short *)(frame + 38) = htons(8 + len);
 }
 
 /* Sends `count` datagrams that stand in buffers[1]. */

@@ -20,8 +20,9 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "frame.h"
 
-enum { CHUNK = 4096, RING = 2048, BATCH = 64, FIRST = 0x3000, REQUEST = 26, HEADERS = 42 };
+enum { CHUNK = 4096, RING = 2048, BATCH = 64 };
 
 struct ring {
   volatile unsigned *producer, *consumer;
@@ -30,8 +31,7 @@ struct ring {
 
 static int fd, serving, spinning, bytes, ports, outstanding, interface;
 static struct ring rx, tx, fill, completion;
-static struct in_addr local, peer;
-static unsigned char *chunks, mac[6];
+static unsigned char *chunks;
 static unsigned long long unused[RING];
 static int unused_count;
 
@@ -95,25 +95,6 @@ static void attach(void) {
                                                    .insn_cnt = sizeof program / sizeof *program, .license = (unsigned long)"MIT"});
   union bpf_attr link = {.link_create = {.prog_fd = loaded, .target_ifindex = interface, .attach_type = BPF_XDP}};
   if (loaded < 0 || bpf(BPF_LINK_CREATE, link) < 0) die("program");
-}
-
-static void headers(unsigned char *frame, const unsigned char *to, int port, int len) {
-  unsigned sum = 0;
-  memset(frame, 0, HEADERS);
-  memcpy(frame, to, 6);
-  memcpy(frame + 6, mac, 6);
-  frame[12] = 8;
-  frame[14] = 0x45;
-  *(unsigned short *)(frame + 16) = htons(28 + len);
-  frame[22] = 64;
-  frame[23] = 17;
-  memcpy(frame + 26, &local, 4);
-  memcpy(frame + 30, &peer, 4);
-  for (int i = 14; i < 34; i += 2) sum += *(unsigned short *)(frame + i);
-  sum = (sum & 0xffff) + (sum >> 16);
-  *(unsigned short *)(frame + 24) = ~(sum + (sum >> 16));
-  *(unsigned short *)(frame + 34) = *(unsigned short *)(frame + 36) = htons(port);
-  *(unsigned short *)(frame + 38) = htons(8 + len);
 }
 
 /* Lays a datagram of `len` bytes into the ring of what goes. */
