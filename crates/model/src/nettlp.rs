@@ -1,7 +1,7 @@
 //! NetTLP: what Ethernet carries of the data of TLPs, each of which is a UDP datagram (Kuga et al., NSDI 2020).
 
-/// Bytes around a TLP: Ethernet 14, IPv4 20, UDP 8, NetTLP 6, frame check sequence 4; preamble 8 and gap 12.
-pub const AROUND: u64 = 52 + 20;
+use tlplab_units::NETTLP_OVERHEAD;
+
 /// Header of a completion.
 const COMPLETION: u64 = 12;
 
@@ -30,13 +30,13 @@ impl NetTlp {
         let (whole, rest) = (bytes / self.mrrs, bytes % self.mrrs);
         let completions = whole * self.on_the_wire(self.mrrs, self.mps, COMPLETION)
             + if rest > 0 { self.on_the_wire(rest, self.mps, COMPLETION) } else { 0 };
-        let requests = bytes.div_ceil(self.mrrs) * (AROUND + self.header);
+        let requests = bytes.div_ceil(self.mrrs) * (NETTLP_OVERHEAD + self.header);
         self.ethernet * bytes as f64 / completions.max(requests) as f64
     }
 
     /// Bytes that data take in TLPs of up to `limit` bytes of payload.
     fn on_the_wire(&self, bytes: u64, limit: u64, header: u64) -> u64 {
-        bytes.div_ceil(limit) * (AROUND + header) + bytes.next_multiple_of(4)
+        bytes.div_ceil(limit) * (NETTLP_OVERHEAD + header) + bytes.next_multiple_of(4)
     }
 }
 

@@ -1,11 +1,7 @@
 //! The Ethernet link between card and software, and the software's processors.
 
 use super::statistics::Direction;
-use tlplab_units::{Duration, LinkRate, Time};
-
-/// Bytes that a TLP takes on the wire beside its own: Ethernet 14, IPv4 20, UDP 8, NetTLP 6 and frame check sequence 4, then preamble 8 and
-/// inter-frame gap 12.
-pub const ENCAPSULATION: u64 = 52 + 20;
+use tlplab_units::{Duration, LinkRate, NETTLP_OVERHEAD, Time};
 
 /// One direction of the link: a wire, and the buffer before it.
 #[derive(Clone, Debug)]
@@ -26,7 +22,7 @@ impl Wire {
     /// When the last bit of a TLP of `tlp` bytes, `data` of them payload, arrives that wants to leave now; `None` if the buffer has no room
     /// for it.
     pub(super) fn send(&mut self, now: Time, tlp: u64, data: u64, counts: bool) -> Option<Time> {
-        let time = self.rate.time_of(tlp + ENCAPSULATION);
+        let time = self.rate.time_of(tlp + NETTLP_OVERHEAD);
         let admitted = self.room_at(now, tlp) <= now;
         if counts {
             self.count.datagrams += u64::from(admitted);
@@ -43,7 +39,7 @@ impl Wire {
 
     /// When the buffer has room for a TLP of `tlp` bytes. An idle wire takes any.
     pub(super) fn room_at(&self, now: Time, tlp: u64) -> Time {
-        let wanted = self.rate.time_of(tlp + ENCAPSULATION);
+        let wanted = self.rate.time_of(tlp + NETTLP_OVERHEAD);
         let excess = (self.free_at.saturating_since(now) + wanted).saturating_sub(self.room.max(wanted));
         now + excess
     }

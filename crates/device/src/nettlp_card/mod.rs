@@ -11,7 +11,7 @@
 //!
 //! As the published library does, an operation of the software has one request under way at a time, and operations go to the
 //! cores in turn, so a load with as many outstanding operations as cores is one requester on each. Completions reach the software when all
-//! those of a request are with the card, cut at multiples of the payload size. BAR 4 is the first BAR of the software, and lies below
+//! those of a request are with the card; in both directions they are cut at multiples of the payload size. BAR 4 is the first BAR of the software, and lies below
 //! 4 GiB, as on the published machine; the card's own registers (BAR 0) read as zero.
 //!
 //! * [`ethernet`]: the wire with its buffer, and the processors
@@ -76,7 +76,7 @@ enum ToCard {
     Read { job: u64, address: u64, bytes: u64, carry: bool },
     Write { address: u64, data: Payload },
     Msix { vector: u16 },
-    Completion { token: ReplyToken, bytes: u64 },
+    Completion { token: ReplyToken, offset: u64, bytes: u64 },
 }
 
 impl ToCard {
@@ -88,7 +88,7 @@ impl ToCard {
             Self::Write { address, data } => (header(*address) + dwords(*address, data.len()), data.len()),
             // The address is the host's to say; on the published machine as on this one it is below 4 GiB.
             Self::Msix { .. } => (16, 4),
-            Self::Completion { bytes, .. } => (12 + bytes.next_multiple_of(4), *bytes),
+            Self::Completion { offset, bytes, .. } => (12 + dwords(*offset, *bytes), *bytes),
         }
     }
 }
@@ -129,11 +129,13 @@ enum Step {
     Own(u64),
 }
 
-/// An answer that the software gave, on its way to the card.
+/// What the host waits for: a read at `offset` that the software has been told of.
 #[derive(Clone, Debug)]
 struct Answer {
-    left: u32,
-    result: Result<Payload, Refusal>,
+    offset: u64,
+    /// Completions that are not with the card, and what they say together, once the software has answered.
+    left: usize,
+    result: Option<Result<Payload, Refusal>>,
 }
 
 /// The card; see the [module](self).
@@ -235,14 +237,14 @@ impl NettlpCard {
 
     /// The software's answer, as completions.
     fn answer(&mut self, cx: &mut Context<'_>, token: ReplyToken, result: Result<Payload, Refusal>) {
+        // After a reset nobody waits for it.
+        let Some(answer) = self.answers.get_mut(&token) else { return };
+        let pieces = cuts(answer.offset, result.as_ref().map_or(0, Payload::len), self.config.mps);
+        answer.left = pieces.clone().count();
+        answer.result = Some(result);
         let core = self.cores.pick();
-        let bytes = result.as_ref().map_or(0, Payload::len);
-        let mps = u64::from(self.config.mps);
-        let pieces = bytes.div_ceil(mps).max(1);
-        self.answers.insert(token, Answer { left: pieces as u32, result });
-        for piece in 0..pieces {
-            let bytes = (bytes - piece * mps).min(mps);
-            self.make(cx, core, None, ToCard::Completion { token, bytes });
+        for (offset, bytes) in pieces {
+            self.make(cx, core, None, ToCard::Completion { token, offset, bytes });
         }
     }
 
@@ -280,7 +282,7 @@ impl NettlpCard {
                 let Some(answer) = self.answers.get_mut(&token) else { return };
                 answer.left -= 1;
                 if answer.left == 0 {
-                    match self.answers.remove(&token).map(|answer| answer.result) {
+                    match self.answers.remove(&token).and_then(|answer| answer.result) {
                         Some(Ok(data)) => cx.reply(token, data),
                         Some(Err(refusal)) => cx.reply_error(token, refusal),
                         None => {}
@@ -294,20 +296,13 @@ impl NettlpCard {
     fn completed(&mut self, cx: &mut Context<'_>, job: u64, result: Result<Payload, DmaError>) {
         // It was given up.
         let Some((core, address)) = self.operations.core_and_address(job) else { return };
-        let bytes = result.as_ref().map_or(0, Payload::len);
-        let mps = u64::from(self.config.mps);
-        let (mut at, mut left) = (address, bytes);
-        let mut last = Some(result);
-        loop {
-            let piece = left.min(mps - at % mps);
-            (at, left) = (at + piece, left - piece);
-            let result = if left == 0 { last.take() } else { None };
+        let mut pieces = cuts(address, result.as_ref().map_or(0, Payload::len), self.config.mps).peekable();
+        let mut result = Some(result);
+        while let Some((at, bytes)) = pieces.next() {
+            let result = if pieces.peek().is_none() { result.take() } else { None };
             let what = ToSoftware::Completion { job, result };
-            if !self.send_to_software(cx, Some(core), 12 + dwords(at - piece, piece), piece, what) {
+            if !self.send_to_software(cx, Some(core), 12 + dwords(at, bytes), bytes, what) {
                 return self.lost(cx, job);
-            }
-            if left == 0 {
-                return;
             }
         }
     }
@@ -352,6 +347,7 @@ impl NettlpCard {
     fn received(&mut self, cx: &mut Context<'_>, what: ToSoftware) {
         match what {
             ToSoftware::Read { offset, bytes, reply } => {
+                self.answers.insert(reply, Answer { offset, left: 0, result: None });
                 self.tell(cx, Event::MmioRead { bar: 0, offset, bytes, reply });
             }
             ToSoftware::Write { offset, data } => self.tell(cx, Event::MmioWrite { bar: 0, offset, data }),
@@ -402,7 +398,17 @@ impl NettlpCard {
 
 /// Bytes of the whole double words that `bytes` bytes at `address` lie in.
 fn dwords(address: u64, bytes: u64) -> u64 {
-    (address % 4 + bytes).next_multiple_of(4)
+    if bytes == 0 { 0 } else { (address % 4 + bytes).next_multiple_of(4) }
+}
+
+/// The completions of so many bytes: where each begins, and its bytes. They end at multiples of the payload size; without data there is one.
+fn cuts(address: u64, bytes: u64, mps: u32) -> impl Iterator<Item = (u64, u64)> + Clone {
+    let (end, mps) = (address + bytes, u64::from(mps));
+    let piece = move |at: u64| (at, (end - at).min(mps - at % mps));
+    std::iter::successors(Some(piece(address)), move |&(at, bytes)| {
+        let next = at + bytes;
+        (next < end).then(|| piece(next))
+    })
 }
 
 impl Device for NettlpCard {

@@ -85,10 +85,15 @@ fn a_memory_behind_the_card_remembers() {
     let (at, bytes) = answer.expect("it is answered");
     assert_eq!(bytes.bytes(), Some(data.as_slice()));
     // By hand at 0.8 ns a byte: two datagrams one behind the other, each with 72 B around its TLP (200 B lie in 51 double words); the
-    // software wakes, receives and sends on cores of its own; one datagram back.
+    // software wakes and receives, and a core of its own sends two completions, 3 B up to 0x800 and 197 B in 50 double words from there:
+    // the second leaves 2.5 us after the first, which is then long with the card.
     let ns = |bytes: u64| Duration::from_ps(bytes * 800);
-    let wire = ns(12 + 204 + 72) + ns(12 + 72);
-    assert_eq!(at - Time::ZERO, wire + Duration::from_us(6) + Duration::from_us(5) + ns(12 + 200 + 72));
+    let there = ns(12 + 204 + 72) + ns(12 + 72) + Duration::from_us(6) + Duration::from_ns(2500);
+    let back = Duration::from_us(5) + ns(12 + 200 + 72);
+    assert_eq!(at - Time::ZERO, there + back);
+    let network = card.network().expect("a card has a network").to_card;
+    assert_eq!((network.datagrams, network.data), (2, 200));
+    assert_eq!(network.busy, ns(12 + 4 + 72) + ns(12 + 200 + 72));
 }
 
 fn reads(buffer: u64, cores: u16, outstanding: u32, count: u64) -> NetworkStatistics {

@@ -6,6 +6,8 @@ use crate::result::{Document, LimitKind, Network, NetworkDirection};
 
 /// From this share of time on processors count as always busy.
 const BUSY: f64 = 0.9;
+/// From this share of TLPs on, losses are what a run is about.
+const LOST: f64 = 0.01;
 
 fn candidate(resource: String, used: f64, because: String, evidence: Vec<String>) -> Candidate {
     Candidate {
@@ -20,12 +22,15 @@ fn candidate(resource: String, used: f64, because: String, evidence: Vec<String>
     }
 }
 
-/// The busiest Ethernet link, if it is busy all the time or loses what it cannot carry.
+/// The busiest Ethernet link, if it is busy all the time or loses more than a little of what it should carry.
 pub(super) fn wire(document: &Document) -> Option<Candidate> {
     let directions = document.networks.iter().flat_map(|network| {
         [(network, &network.to_software, "to its software"), (network, &network.to_card, "to the card")]
     });
-    let full = directions.filter(|(_, direction, _)| direction.busy >= SATURATED || direction.dropped > 0);
+    let loses = |direction: &NetworkDirection| {
+        direction.dropped as f64 > LOST * (direction.datagrams + direction.dropped) as f64
+    };
+    let full = directions.filter(|(_, direction, _)| direction.busy >= SATURATED || loses(direction));
     let (network, direction, way) = full.max_by(|a, b| a.1.busy.total_cmp(&b.1.busy))?;
     Some(candidate(
         format!("Ethernet of {}", network.device),
