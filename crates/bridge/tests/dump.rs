@@ -5,6 +5,7 @@ mod support;
 use std::fs;
 use support::{Pcap, Pcapng, READ, frame};
 use tlplab_bridge::capture::dump::{Counts, Dump, Filter, Options, TimeStyle};
+use tlplab_wire::dllp;
 
 const COMPLETION: [u8; 16] = [0x4a, 0, 0x20, 1, 0x1b, 0, 0, 4, 0x19, 0, 2, 0, 0xde, 0xad, 0xbe, 0xef];
 /// The completer aborts: status 4.
@@ -150,6 +151,16 @@ fn filters_let_through_what_they_say() {
 fn a_wrong_filter_says_which_word() {
     let cases = [
         ("type=MRdd", "\"type=MRdd\": \"MRdd\" is none of MRd, MWr"),
+        ("type=ackermann", "\"type=ackermann\": \"ackermann\" is none of MRd"),
+        ("type=PM_Enter_L9", "\"type=PM_Enter_L9\": \"PM_Enter_L9\" is none of MRd"),
+        ("type=UpdateFC-X", "\"type=UpdateFC-X\": \"UpdateFC-X\" is none of MRd"),
+        ("host=10.0.0.400", "\"host=10.0.0.400\": \"10.0.0.400\" is neither an address such as"),
+        ("src!=10.0.0.1,", "\"src!=10.0.0.1,\": \"\" is neither an address such as"),
+        ("tag=0-16384", "\"tag=0-16384\": tag is at most 16383"),
+        ("tc=8", "\"tc=8\": tc is at most 7"),
+        ("port=65536", "\"port=65536\": port is at most 65535"),
+        ("vlan=4096", "\"vlan=4096\": vlan is at most 4095"),
+        ("seq=1,65536", "\"seq=1,65536\": seq is at most 65535"),
         ("tga=3", "\"tga=3\": the key is none of type, tag"),
         ("frobnicate", "\"frobnicate\": it is neither key=value nor one of malformed"),
         ("tag=9-3", "\"tag=9-3\": numbers are such as"),
@@ -169,6 +180,18 @@ fn a_wrong_filter_says_which_word() {
     let deep = "not ".repeat(100_000) + "tag=1";
     assert!(Filter::parse(&[deep]).is_err());
     assert!(Filter::parse(&["(".repeat(100_000)]).is_err());
+}
+
+#[test]
+fn every_dllp_can_be_asked_for() {
+    let names =
+        (0..=255).filter_map(|byte| dllp::Repr::from_content([byte, 0, 0, 0]).ok()).map(|dllp| dllp.name());
+    for name in names.chain(["InitFC", "InitFC1", "InitFC2", "UpdateFC"]) {
+        assert!(Filter::parse(&[format!("type={name}")]).is_ok(), "{name}");
+    }
+    for most in ["tag=16383", "tc=7", "port=65535", "vlan=4095", "seq=0-65535", "host=10.0.0.1,sw0.up"] {
+        assert!(Filter::parse(&[most]).is_ok(), "{most}");
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::super::decode::{Decoded, End, What};
 use std::fmt;
 use std::net::Ipv4Addr;
 use tlplab_units::Bdf;
+use tlplab_wire::dllp;
 use tlplab_wire::tlp::{CompletionStatus, Kind, Repr};
 
 /// A filter that was read.
@@ -88,7 +89,10 @@ struct Id {
 
 /// What may stand before `=`, and what behind it.
 pub const KEYS: &[(&str, &str)] = &[
-    ("type", "MRd, MWr, CplD, CfgRd0, Msg, …; tlp, dllp, flit, control, config, message, registers"),
+    (
+        "type",
+        "MRd, MWr, CplD, CfgRd0, Msg, Ack, UpdateFC, …; tlp, dllp, flit, control, config, message, registers",
+    ),
     ("tag", "tags of TLPs"),
     ("requester", "bus:device, or bus:device.function"),
     ("completer", "the same, of completions"),
@@ -190,8 +194,16 @@ fn test(word: &str) -> Result<Expression, FilterError> {
         }));
     };
     let (key, negated) = key.strip_suffix('!').map_or((key, false), |key| (key, true));
-    let numbers = |number| ranges(word, value).map(|ranges| Test::Number(number, ranges));
-    let names = || value.split(',').map(String::from).collect::<Vec<_>>();
+    let numbers = |number: Number| {
+        let ranges = ranges(word, value)?;
+        match number.most() {
+            Some(most) if ranges.iter().any(|range| range.1 > most) => {
+                Err(wrong(word, format!("{key} is at most {most}")))
+            }
+            _ => Ok(Test::Number(number, ranges)),
+        }
+    };
+    let names = || value.split(',').map(|text| host(word, text)).collect::<Result<Vec<_>, _>>();
     let test = match key {
         "type" => Test::Type(types(word, value)?),
         "tag" => numbers(Number::Tag)?,
@@ -205,9 +217,9 @@ fn test(word: &str) -> Result<Expression, FilterError> {
         "requester" => Test::Requester(ids(word, value)?),
         "completer" => Test::Completer(ids(word, value)?),
         "status" => Test::Status(statuses(word, value)?),
-        "host" => Test::Host(names()),
-        "src" => Test::Source(names()),
-        "dst" => Test::Destination(names()),
+        "host" => Test::Host(names()?),
+        "src" => Test::Source(names()?),
+        "dst" => Test::Destination(names()?),
         _ => return Err(wrong(word, format!("the key is none of {}", list(KEYS)))),
     };
     let test = Expression::Test(test);
@@ -227,16 +239,26 @@ fn types(word: &str, value: &str) -> Result<Vec<String>, FilterError> {
             "mrd", "mrdlk", "mwr", "dmwr", "iord", "iowr", "cfgrd0", "cfgrd1", "cfgwr0", "cfgwr1", "msg",
             "msgd", "cpl", "cpld", "cpllk", "cpldlk", "fetchadd", "swap", "cas",
         ];
-        let dllps = ["ack", "nak", "nop", "vendor", "feature", "pm_", "initfc", "updatefc"];
-        let known = groups.contains(&name.as_str())
-            || tlps.contains(&name.as_str())
-            || dllps.iter().any(|prefix| name.starts_with(prefix));
+        // Of all classes, as [`has_type`] takes them.
+        let credits = ["initfc", "initfc1", "initfc2", "updatefc"];
+        let mut dllps = (0..=255).filter_map(|byte| dllp::Repr::from_content([byte, 0, 0, 0]).ok());
+        let known = [&groups[..], &tlps, &credits].iter().any(|names| names.contains(&name.as_str()))
+            || dllps.any(|repr| repr.name().eq_ignore_ascii_case(&name));
         known.then_some(name)
     };
     value
         .split(',')
         .map(|name| known(name).ok_or_else(|| wrong(word, format!("{name:?} is none of {}", KEYS[0].1))))
         .collect()
+}
+
+/// An address, or the name of an end. What looks like an address is to be one.
+fn host(word: &str, text: &str) -> Result<String, FilterError> {
+    let looks = text.contains('.') && text.chars().all(|c| c.is_ascii_digit() || c == '.');
+    if text.is_empty() || looks && text.parse::<Ipv4Addr>().is_err() {
+        return Err(wrong(word, format!("{text:?} is neither an address such as 10.0.0.1 nor a name")));
+    }
+    Ok(text.into())
 }
 
 fn statuses(word: &str, value: &str) -> Result<Vec<CompletionStatus>, FilterError> {
@@ -340,6 +362,17 @@ impl Id {
 }
 
 impl Number {
+    /// The largest there can be.
+    const fn most(self) -> Option<u64> {
+        Some(match self {
+            Self::Tag => (1 << 14) - 1,
+            Self::Port | Self::Sequence => u16::MAX as u64,
+            Self::Vlan => (1 << 12) - 1,
+            Self::TrafficClass => 7,
+            Self::Bytes | Self::Frame => return None,
+        })
+    }
+
     /// Its values in a frame: two ends have two ports.
     fn of(self, decoded: &Decoded<'_>) -> [Option<u64>; 2] {
         let tlp = match &decoded.content {
