@@ -32,6 +32,8 @@ HERE, THERE = own_address(), own_address()
         ([COPIER, "--serve", f"copier={THERE}", "--set", 'fidelity="length-only"'], "no bytes"),
         ([COPIER, "--serve", f"copier={THERE}", "--set", 'host.enumeration="simulated"'], "no addresses"),
         (["--serve", f"copier={THERE}"], "name its file"),
+        (["no.toml", "--serve", f"copier={THERE}", "--json", "no.toml"], "--json and the experiment both name no.toml"),
+        (["no.toml", "--serve", f"copier={THERE}", "--mrrs", "128"], "--mrrs is for an adapter with only memory"),
     ],
 )
 def test_what_cannot_be_served_is_refused(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

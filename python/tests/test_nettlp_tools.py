@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -21,8 +22,8 @@ from tlplab.cli import status
 from tlplab.errors import RunError
 from tlplab.nettlp import perf
 from tlplab.nettlp.cfg import REGISTERS
-from tlplab.nettlp.dma import compare, rows
-from tlplab.nettlp.end import End
+from tlplab.nettlp.dma import CHUNK, chunks, compare, rows
+from tlplab.nettlp.end import End, bdf
 from tlplab.nettlp.loopback import own_address
 
 TLPLAB = [sys.executable, "-m", "tlplab"]
@@ -120,7 +121,46 @@ def test_memory_is_written_and_read(pair: Pair, capsys: pytest.CaptureFixture[st
 
 
 def test_rows_begin_at_multiples_of_sixteen() -> None:
-    assert [line.split()[0] for line in rows(0xFFFF, bytes(18))] == ["0000fff0", "00010000", "00010010"]
+    assert [line.split()[0] for line in rows(0xFFFF, bytes(18), 8)] == ["0000fff0", "00010000", "00010010"]
+    assert [line[:10] for line in rows(0xFFFF_FFFF, bytes(2), 9)] == ["0fffffff0 ", "100000000 "]
+
+
+def test_parts_of_a_region_cut_no_row() -> None:
+    parts = list(chunks(3, 2 * CHUNK + 5))
+    assert [end % CHUNK for _, end in parts] == [0, 0, 8]
+    assert [parts[0][0], *(end for _, end in parts[:-1])] == [start for start, _ in parts]
+
+
+def test_a_read_that_fails_leaves_the_file(pair: Pair, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The second MiB is not there: the first is not half a file."""
+    file = tmp_path / "memory.bin"
+    file.write_bytes(b"as it was")
+    assert pair.run("dma", "read", "-a", "0", "-s", "2MiB", "-o", str(file), "--timeout", "5000") == 1
+    assert "unsupported request" in capsys.readouterr().err
+    assert file.read_bytes() == b"as it was"
+    assert list(tmp_path.iterdir()) == [file]
+    assert pair.run("dma", "read", "-a", "0", "-s", "4KiB", "-o", "/dev/full") == 1
+    assert "/dev/full: cannot write" in capsys.readouterr().err
+    assert not Path("/dev/full").is_file()
+
+
+def test_options_mean_what_the_published_programs_mean(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    """-b is bus and devfn, -m of a write is its payload size, -t of a measurement is seconds, -M tells each latency."""
+    assert [bdf(given) for given in ("1b:08", "1b:01.0", "1b:ff", "1b:1f.7")] == [0x1B08, 0x1B08, 0x1BFF, 0x1BFF]
+    assert pair.run("dma", "write", "-a", "0", "--text", "x" * 200, "-b", "2a:19", "-m", "128", "-t", "9") == 0
+    assert pair.run("dma", "write", "-a", "0", "--text", "x", "-m", "64") == 2
+    capsys.readouterr()
+    begun = time.monotonic()
+    assert pair.run("perf", "-t", "0.2", "-M", "-L", "64", "--timeout", "5000") == 0
+    assert time.monotonic() - begun < 2.5
+    out = capsys.readouterr().out
+    told = re.findall(r"^latency: thread 0, ([0-9.]+) us$", out, re.MULTILINE)
+    total = re.search(r"(\d+) in 0\.", out)
+    assert total is not None
+    assert len(told) == int(total[1]) > 0
+    assert pair.run("perf", "-c", "3", "-M", "--json", "-", "--timeout", "5000") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert len(report["lanes"][0]["latencies_ns"]) == 3
 
 
 def test_configuration_space(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,6 +253,23 @@ def test_ctrl_c_keeps_what_was_measured(pair: Pair, tmp_path: Path) -> None:
             1,
             "192.0.2.1 is not an address of this machine",
         ),
+        (["perf", "-b", "1b:00", "--tag", "255", "-N", "2"], 2, "2 lanes need as many tags, and there are 1 from tag"),
+        (["perf", "-D"], 2, "-D: for what is sent, tlplab adapter --pcap FILE"),
+        (["perf", "-S", "1048576"], 2, "-S: the memory to aim at is the adapter's: tlplab adapter --memory SIZE"),
+        (["perf", "-s", "9" * 30], 2, "more than addresses of 64 bits reach"),
+        (["dma", "read", "-a", "0", "-s", "0"], 2, "tlplab dma flush is a read of none"),
+        (["dma", "write", "-a", "0", "--text", ""], 2, "there is nothing to write"),
+        (["dma", "write", "-a", "0", "-i", "/nowhere"], 2, "--input /nowhere: No such file or directory"),
+        (["device", "nic", "--mtu", "9000"], 2, "68<=x<=2030"),
+        (["dump", "lo", "--summary"], 2, "lo is an interface, heard as lines; write a file first: tlplab dump lo -w"),
+        (["dump", "/nowhere.pcap"], 2, "there is neither such a file nor such an interface"),
+        (["dump", "/nowhere.pcap", "--summary"], 2, "/nowhere.pcap: cannot read"),
+        (
+            ["adapter", "x.toml", "--serve", "a=127.0.0.9", "--mps", "128"],
+            2,
+            "--mps is for an adapter with only memory",
+        ),
+        (["adapter", "x.toml", "--serve", "a=127.0.0.9", "--interface", "lo"], 2, "--interface is for packet sockets"),
         (["perf", "--plot", "x.txt"], 2, "name a file that ends in"),
         (["perf", "--time", "1e300"], 2, "'--time': 1e+300 is not in the range"),
         (["perf", "--time", "nan"], 2, "'--time': 'nan' is not a time"),
@@ -279,3 +336,29 @@ def test_memory_that_is_not_as_written_is_told_where() -> None:
     compare(b"abc", b"abc", 0x1000)
     with pytest.raises(RunError, match="2 of 4 bytes are not what was written, the first at 0x1001"):
         compare(b"aXcX", b"abcd", 0x1000)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["dma", "read", "-a", "0"], ["dma", "flush"], ["dma", "write", "-a", "0", "--text", "x"], ["perf", "-q", "4"]],
+    ids=lambda arguments: "-".join(arguments[:2]),
+)
+def test_ctrl_c_does_not_wait_for_silence(arguments: list[str]) -> None:
+    """Somebody listens and never answers, and the time limit is a quarter of an hour."""
+    there = own_address()
+    with contextlib.ExitStack() as stack:
+        ears = [stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(16)]
+        for tag, ear in enumerate(ears):
+            ear.bind((there, 0x3000 + tag))
+        ends = ["-l", own_address(), "-r", there, "-b", "1b:00", "--timeout", "900000"]
+        process = subprocess.Popen(
+            [*TLPLAB, *arguments, *ends], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        try:
+            ears[0].settimeout(PATIENCE)
+            ears[0].recv(100)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=10)
+        finally:
+            process.kill()
+    assert (process.returncode, said.strip()) == (130, "interrupted")

@@ -202,6 +202,18 @@ def dissector() -> list[tuple[str, str]]:
 def dump_filters() -> list[tuple[str, str]]:
     """The keys and words of filters, with their meanings."""
 
+class Output:
+    """A file that is whole when it is committed, and until then as it was; pipes and devices are written at once."""
+
+    def __init__(self, path: str) -> None:
+        """Opens it. Raises OSError."""
+    def write(self, data: bytes) -> None:
+        """Adds to it. Raises OSError."""
+    def commit(self) -> None:
+        """Ends it. Raises OSError."""
+    def drop(self) -> None:
+        """Leaves the file as it was, unless it was committed."""
+
 def write_text(path: str, text: str) -> None:
     """Writes a file whole or not at all; `-` is the standard output. Raises OSError."""
 

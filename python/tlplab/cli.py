@@ -1,10 +1,12 @@
-"""The command line: `tlplab run`, `check`, `lspci`, `bench`, `reproduce`, `model`, `validate`, `calibrate`, `list`, `schema`.
+"""The command line: `tlplab run`, `check`, `lspci`, `bench`, `reproduce`, `model`, `validate`, `calibrate`, `list`, `schema`, and what
+works with devices behind a network: `adapter`, `device`, `dma`, `cfg`, `perf`, `dump`, `dissector`, `introspect`.
 
 Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -16,7 +18,7 @@ from click.core import ParameterSource
 
 from tlplab import _core, catalog, lspci, outline, reproduce, summary
 from tlplab.bench.command import bench_command
-from tlplab.errors import ExperimentError, RunError
+from tlplab.errors import BAD_INPUT, FAILED, INTERRUPTED, ExperimentError, RunError
 from tlplab.introspect.command import introspect_group
 from tlplab.measured import command as measured
 from tlplab.model_command import model_group
@@ -32,9 +34,6 @@ from tlplab.progress import Bar
 from tlplab.reproduce import command
 from tlplab.session import Finished, finish, succeed
 
-FAILED = 1
-BAD_INPUT = 2
-INTERRUPTED = 130
 # A file that is no experiment at all would fill the screen.
 MISTAKES_SHOWN = 10
 
@@ -69,6 +68,7 @@ def commands() -> None:
       tlplab run experiments/quickstart.toml --report out/quickstart.html
       tlplab run experiments/quickstart.toml --set switch.sw0.link='gen4 x8'
       tlplab list devices
+      tlplab adapter --memory 16MiB
     """
 
 
@@ -315,7 +315,15 @@ def schema(output: str, markdown: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line and exits with its status."""
+    open_closed_streams()
     sys.exit(status(arguments))
+
+
+def open_closed_streams() -> None:
+    """Gives the standard streams that were closed (`>&-`) a place where nothing is: they are `None`, and other files would get their numbers."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 # for as long as the process lives
 
 
 def status(arguments: Sequence[str] | None = None) -> int:
@@ -339,7 +347,9 @@ def status(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()  # whoever read our output has gone, as `| head` does
         return FAILED
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
+        # Every other file is named by who writes it.
+        full = "the standard output: " if error.errno == errno.ENOSPC else ""
+        where = f"{error.filename}: " if error.filename else full
         complain(f"{where}{error.strerror or error}")
         return FAILED
     except (click.Abort, KeyboardInterrupt):

@@ -5,6 +5,11 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
+# What a command ends with: a run that failed, bad input, Ctrl-C.
+FAILED = 1
+BAD_INPUT = 2
+INTERRUPTED = 130
+
 
 class ExperimentError(ValueError):
     """A mistake in an experiment: where it is, what is wrong, what would be right."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -67,11 +68,16 @@ def write_text(path: str, text: str) -> None:
 
 def write_bytes(path: str, data: bytes) -> None:
     """Writes a file whole, or leaves it as it was."""
-    part = f"{path}.{os.getpid()}.part"
+    with whole_file(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def whole_file(path: str) -> Iterator[_core.Output]:
+    """A file to be written bit by bit. It is whole when the block ends, and stays as it was if that is by an exception."""
+    file = _core.Output(path)
     try:
-        with open(part, "wb") as file:
-            file.write(data)
-        os.replace(part, path)
+        yield file
+        file.commit()
     finally:
-        if os.path.exists(part):
-            os.unlink(part)
+        file.drop()

@@ -32,6 +32,15 @@ impl Output {
         Ok(Self { path, sink })
     }
 
+    /// Adds `bytes`, and keeps none back: who reads a pipe sees what there is.
+    ///
+    /// # Errors
+    /// The disk is full; nobody reads the pipe.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let written = self.write_all(bytes).and_then(|()| self.flush());
+        written.map_err(|error| Error::io(&self.path, "write", error))
+    }
+
     /// Ends the file and gives it its name.
     ///
     /// # Errors
@@ -114,7 +123,7 @@ impl Write for Output {
 /// Those of [`Output::create`] and [`Output::commit`].
 pub fn write(path: impl AsRef<Path>, content: &[u8]) -> Result<(), Error> {
     let mut output = Output::create(path)?;
-    output.write_all(content).map_err(|error| Error::io(&output.path, "write", error))?;
+    output.append(content)?;
     output.commit()
 }
 

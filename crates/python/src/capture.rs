@@ -147,10 +147,14 @@ fn finished() -> PyErr {
     PyRuntimeError::new_err("it is finished")
 }
 
-/// A file that is no capture is the user's mistake, anything else the system's.
+/// A file that is not there, or is no capture, is the user's mistake, anything else the system's.
 fn failure(error: &Error) -> PyErr {
+    use std::io::ErrorKind::{IsADirectory, NotFound, PermissionDenied};
     match error {
         Error::Content { .. } => PyValueError::new_err(error.to_string()),
+        Error::Io { source, .. } if matches!(source.kind(), NotFound | IsADirectory | PermissionDenied) => {
+            PyValueError::new_err(error.to_string())
+        }
         Error::Io { .. } => PyOSError::new_err(error.to_string()),
     }
 }

@@ -52,7 +52,7 @@ mod _core {
     #[pymodule_export]
     use super::dma::{Dma, adapter_registers, config_read, config_write};
     #[pymodule_export]
-    use super::files::write_text;
+    use super::files::{Output, write_text};
     #[pymodule_export]
     use super::identity::check_device;
     #[pymodule_export]

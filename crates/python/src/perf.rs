@@ -23,6 +23,7 @@ struct Plan {
     duration_ns: Option<u64>,
     interval_ns: u64,
     verify: bool,
+    each: bool,
     seed: u64,
 }
 
@@ -63,6 +64,7 @@ impl Perf {
             interval: Duration::from_nanos(plan.interval_ns),
             wait: end.wait(),
             verify: plan.verify,
+            each: plan.each,
             seed: plan.seed,
         };
         let perf = perf::Perf::new(config).map_err(|e| PyValueError::new_err(e.to_string()))?;
@@ -125,6 +127,9 @@ fn describe<'py>(py: Python<'py>, lane: &LaneResult) -> PyResult<Bound<'py, PyDi
     item.set_item("cpu_seconds", lane.cpu.as_secs_f64())?;
     item.set_item("p50_ns", lane.latency.value_at_quantile(0.5))?;
     item.set_item("p99_ns", lane.latency.value_at_quantile(0.99))?;
+    if !lane.each.is_empty() {
+        item.set_item("latencies_ns", &lane.each)?;
+    }
     let counters = PyDict::new(py);
     // What one lane misses the others may have had.
     for (name, value) in lane.counters.rows().into_iter().filter(|(name, _)| *name != "lost") {

@@ -16,12 +16,10 @@ from tlplab.bench.options import case_options, output_options, target_options
 from tlplab.bench.result import Result, Results
 from tlplab.bench.running import DEVICE, TARGETS, run
 from tlplab.bench.sweep import COUNTS, Sweep, sweep
-from tlplab.errors import ExperimentError
+from tlplab.errors import INTERRUPTED, ExperimentError
 from tlplab.outputs import check_outputs, write_text
 from tlplab.plotting import check_ending
 from tlplab.progress import Bar
-
-INTERRUPTED = 130
 
 
 @click.command("bench")

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tlplab import quantities
-from tlplab.errors import RunError
+from tlplab.errors import FAILED, RunError
 from tlplab.introspect import btf
 from tlplab.introspect.code import PAGE, Dump, address_space, described_code, dump_code
 from tlplab.introspect.kernel import Kernel
@@ -29,7 +29,6 @@ from tlplab.outputs import check_outputs, write_bytes, write_text
 from tlplab.sheet import Column, Sheet
 from tlplab.summary import console_for
 
-FAILED = 1
 # Bytes that `pages --address` shows.
 SHOWN_BYTES = 64
 # Holes in a dump that are told on the terminal; --json has all.

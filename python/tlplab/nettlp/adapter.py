@@ -4,29 +4,40 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypedDict
 
 import click
 from rich.console import Console
 
 from tlplab import _core
 from tlplab import quantities as q
-from tlplab.model_options import SIZE
-from tlplab.nettlp.end import ADAPTER_ADDRESS, SECONDS, address_of, bdf_of, check_remote, limit_of, number_of
+from tlplab.errors import INTERRUPTED
+from tlplab.nettlp.end import (
+    ADAPTER_ADDRESS,
+    ALLOW_REMOTE,
+    NETWORK,
+    SECONDS,
+    Command,
+    address_of,
+    bdf_of,
+    check_interface,
+    check_remote,
+    end_with_sigterm,
+    limit_of,
+    number_of,
+    size_of,
+    with_options,
+)
 from tlplab.nettlp.live import Served, check_options, serve_experiment, served_of, taps_of
 from tlplab.outputs import check_outputs, write_text
 from tlplab.sheet import NOTHING, Column, Sheet
 from tlplab.summary import console_for
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-INTERRUPTED = 130
 # How often Ctrl-C is looked for, and how often the line of figures changes.
 SLICE_SECONDS = 0.1
 LINE_SECONDS = 1.0
@@ -121,7 +132,7 @@ def images_of(context: click.Context, parameter: click.Parameter, given: Sequenc
 
 def power_of_two_of(context: click.Context, parameter: click.Parameter, given: str) -> int:
     """A size that a BAR can have."""
-    size = int(SIZE(context, parameter, given) or 0)
+    size = size_of(context, parameter, given)
     if size & (size - 1) or size < 1 << 12:
         raise click.BadParameter(f"{given!r} is not a power of two from 4KiB on", param=parameter)
     return size
@@ -137,14 +148,14 @@ def latency_of(_context: click.Context, parameter: click.Parameter, given: str) 
 
 def adapter_options(command: Command) -> Command:
     """The options of `tlplab adapter`."""
-    for decorate in reversed((
+    return with_options(command, (
         click.argument("experiment", metavar="[EXPERIMENT.toml]", required=False),
         click.option("--serve", "served", metavar="DEVICE=IP", multiple=True, callback=served_of, help="This device of the experiment is elsewhere, at IP. May be given again."),
         click.option("--tap", "taps", metavar="DEVICE=IF", multiple=True, callback=taps_of, help="The TAP interface IF has the frames of the driver of this simple-nic. May be given again."),
         click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key of the experiment, as for tlplab run."),
         click.option("-l", "--local", metavar="IP", default=ADAPTER_ADDRESS, show_default=True, callback=address_of, help="The adapter's address."),
         click.option("--peer", "peers", metavar="IP[=BB:DD.F]", multiple=True, callback=peers_of, help="A device: its address, and the ID under which it issues requests. May be given again.  [default: 127.0.0.1=1b:00.0]"),
-        click.option("--memory", metavar="SIZE", default="1GiB", show_default=True, callback=SIZE, help="Size of the host's memory, which takes space only where it is written."),
+        click.option("--memory", metavar="SIZE", default="1GiB", show_default=True, callback=size_of, help="Size of the host's memory, which takes space only where it is written."),
         click.option("--load-memory", "images", metavar="FILE[@ADDR]", multiple=True, callback=images_of, help="Begin with what is in FILE, at ADDR (0). May be given again."),
         click.option("--latency", metavar="TIME", default="0ns", show_default=True, callback=latency_of, help="The time that the host takes for a read."),
         click.option("--window", metavar="SIZE", default="256MiB", show_default=True, callback=power_of_two_of, help="Size of BAR 4, behind which the device is."),
@@ -153,17 +164,13 @@ def adapter_options(command: Command) -> Command:
         click.option("--p2p", type=click.Choice(["switch", "root-complex"]), default="switch", show_default=True, help="What is between two devices: a switch passes their TLPs as they are; a root complex splits reads into 64 bytes."),
         click.option("--msix-table", type=click.Choice(["bar2", "bar4"]), default="bar2", show_default=True, help="Where the MSI-X table is: in the card, or in the device."),
         click.option("--rate", metavar="N", type=click.IntRange(1), help="Look at no more than N datagrams per second of each device.  [default: 1000000]"),
-        click.option("--transport", type=click.Choice(["udp", "packet"]), default="udp", show_default=True, help="UDP sockets, or packet sockets, which need root."),
-        click.option("--interface", metavar="IF", help="Where packet sockets listen; the interface of --local by default."),
-        click.option("--spin", is_flag=True, help="Do not sleep while waiting: faster, and takes a whole processor."),
-        click.option("--allow-remote", is_flag=True, help="Allow addresses outside of this machine. NetTLP has no authentication."),
+        *NETWORK,
+        ALLOW_REMOTE,
         click.option("--seconds", metavar="N", type=SECONDS, help="End after N seconds instead of at Ctrl-C."),
         click.option("--pcap", metavar="FILE", help="Write all datagrams to FILE (pcapng)."),
         click.option("--json", "json_file", metavar="FILE|-", help="At the end, write what was served and counted."),
         click.option("--quiet", is_flag=True, help="No tables, no line of figures."),
-    )):  # fmt: skip
-        command = decorate(command)
-    return command
+    ))  # fmt: skip
 
 
 @click.command("adapter")
@@ -189,15 +196,15 @@ def adapter_command(
       tlplab adapter --peer 127.0.0.1=1b:00.0 --peer 127.0.0.3=1c:00.0 --p2p root-complex
       tlplab adapter examples/python/copier.toml --serve copier=127.0.0.1
     """
-    # Who serves is also ended by SIGTERM, and says as after Ctrl-C what was served.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_with_sigterm()
     check_options(experiment, served, taps)
+    check_interface(options["interface"], options["transport"])
     elsewhere = [one.address for one in served] or [peer.address for peer in peers]
     check_remote(local, *elsewhere, allowed=allow_remote)
     check_outputs(
         {"--json": json_file, "--pcap": pcap},
         to_stdout={"--json"},
-        inputs={f"--load-memory {path}": path for path, _ in images},
+        inputs={"the experiment": experiment, **{f"--load-memory {path}": path for path, _ in images}},
     )
     if experiment is not None:
         return serve_experiment(
@@ -227,8 +234,6 @@ def open_service(
     local: str, peers: list[Peer], images: list[tuple[str, int]], pcap: str | None, options: dict[str, Any]
 ) -> _core.AdapterService:
     """The adapter on its ports."""
-    if options["interface"] is not None and options["transport"] != "packet":
-        raise click.UsageError("--interface is for packet sockets: add --transport packet")
     for path, _ in images:
         if os.path.exists(path) and os.path.getsize(path) > LARGE_IMAGE and sys.stderr.isatty():
             click.echo(f"reading {path} …", err=True)
@@ -236,7 +241,7 @@ def open_service(
         return _core.AdapterService(
             int(IPv4Address(local)),
             [(int(IPv4Address(peer.address)), peer.bdf) for peer in peers],
-            memory=int(options["memory"]),
+            memory=options["memory"],
             images=images,
             latency_fs=options["latency"],
             window=options["window"],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -14,29 +13,37 @@ import click
 
 from tlplab import _core
 from tlplab import quantities as q
+from tlplab.errors import INTERRUPTED
 from tlplab.loader import LoadError, load_device
-from tlplab.model_options import SIZE
 from tlplab.nettlp.end import (
+    ADDRESSES,
+    NETWORK,
+    PATIENCE,
+    REQUESTER,
     SECONDS,
     TAGS,
-    TIME_LIMIT,
+    Decorator,
     Duration,
     End,
     address_of,
-    address_options,
-    bdf_of,
+    check_interface,
     check_remote,
-    limit_of,
+    end_with_sigterm,
+    mps_option,
+    mrrs_option,
     number_of,
+    size_of,
+    with_options,
 )
 from tlplab.nettlp.serve import Builtin, Site, watch
 from tlplab.outputs import check_outputs, write_text
 
-INTERRUPTED = 130
 LANES = min(16, len(os.sched_getaffinity(0)))
 SMALLEST, LARGEST = 4096, 1 << 40
 # What a frame of the published application's memory can have.
 FRAME_BYTES = (60, 2048)
+# The driver gives buffers of 2 KiB, for a frame with its header, a VLAN tag and what it holds.
+LARGEST_MTU = 2030
 # What is shown while a device is served.
 LIVE = ("host_reads", "host_writes", "completions", "interrupts")
 Options = dict[str, Any]
@@ -75,40 +82,29 @@ def device_group() -> None:
     """
 
 
-def site_options(*, issues: bool) -> Callable[[click.decorators.FC], click.decorators.FC]:
+def site_options(*, issues: bool) -> Decorator:
     """Where the device is; `issues` says that it issues requests."""
     options = [
-        address_options,
+        *ADDRESSES,
         click.option("-R", "--host", metavar="IP", callback=address_of, help="Who is asked for BAR 4, ID and interrupts; the adapter by default."),
         click.option("-a", "--bar4", "window", metavar="ADDRESS", callback=number_of, help="Where the window begins; asked by default."),
-        click.option("-b", "--requester", metavar="BB:DD.F", callback=bdf_of, help="The function's ID; asked by default."),
-        click.option("--mps", metavar="SIZE", default="256B", show_default=True, callback=limit_of, help="Maximum payload size."),
-        click.option("--transport", type=click.Choice(["udp", "packet"]), default="udp", show_default=True, help="UDP sockets, or packet sockets, which need root."),
-        click.option("--interface", metavar="IF", help="Where packet sockets listen; the interface of --local by default."),
-        click.option("--spin", is_flag=True, help="Do not sleep while waiting: faster, and takes a whole processor."),
+        REQUESTER,
+        mps_option("--mps"),
+        *NETWORK,
         click.option("--seconds", metavar="N", type=SECONDS, help="End after N seconds instead of at Ctrl-C."),
         click.option("--json", "json_file", metavar="FILE|-", help="Write the counters as JSON at the end."),
         click.option("-S", "--quiet", is_flag=True, help="Print nothing."),
     ]  # fmt: skip
     if issues:
-        options += [
-            click.option("--mrrs", "-m", metavar="SIZE", default="512B", show_default=True, callback=limit_of, help="Maximum read request size."),
-            click.option("--timeout", metavar="MS", type=TIME_LIMIT, default=50.0, show_default=True, help="Time limit of a request, in milliseconds."),
-            click.option("--retry", metavar="N", type=click.IntRange(0, 255), default=0, show_default=True, help="Ask again for what was not answered, at most N times."),
-        ]  # fmt: skip
+        options += [mrrs_option("--mrrs", "-m"), *PATIENCE]
 
-    def decorate(command: click.decorators.FC) -> click.decorators.FC:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
+    return lambda command: with_options(command, options)
 
 
 @device_group.command("psmem")
 @site_options(issues=False)
 @click.option(
-    "--size", metavar="SIZE", default="256MiB", show_default=True, callback=SIZE, help="A power of two from 4KiB."
+    "--size", metavar="SIZE", default="256MiB", show_default=True, callback=size_of, help="A power of two from 4KiB."
 )
 @click.option(
     "-m",
@@ -131,7 +127,7 @@ def site_options(*, issues: bool) -> Callable[[click.decorators.FC], click.decor
     metavar="SIZE",
     default="1500B",
     show_default=True,
-    callback=SIZE,
+    callback=size_of,
     help="Bytes of each, 60B to 2KiB.",
 )
 @click.option(
@@ -139,7 +135,7 @@ def site_options(*, issues: bool) -> Callable[[click.decorators.FC], click.decor
 )
 @click.option("-H", "hexdump", is_flag=True, hidden=True, help="Without effect; the published application has it.")
 def psmem_command(
-    *, size: float, delay: float, frames: int | None, frame_size: float, lanes: int, hexdump: bool, **given: Any
+    *, size: int, delay: float, frames: int | None, frame_size: int, lanes: int, hexdump: bool, **given: Any
 ) -> int:  # fmt: skip
     """Pseudo memory behind the adapter's window, as the published psmem.
 
@@ -153,7 +149,7 @@ def psmem_command(
     low, high = FRAME_BYTES
     if not low <= frame_size <= high:
         raise click.BadParameter("a frame has from 60B to 2KiB", param_hint="--frame-size")
-    filled = None if frames is None else (frames, int(frame_size))
+    filled = None if frames is None else (frames, frame_size)
     device = Builtin("psmem", lanes=lanes, bytes=memory_size(size), delay_ns=round(delay * 1e3), frames=filled)
     return serve_builtin(device, given)
 
@@ -162,7 +158,12 @@ def psmem_command(
 @site_options(issues=True)
 @click.option("--tap", metavar="IF", help="A TAP interface to be the NIC's port; a loop-back plug by default.")
 @click.option(
-    "--mtu", metavar="N", type=click.IntRange(68, 9000), default=1500, show_default=True, help="Most bytes of a packet."
+    "--mtu",
+    metavar="N",
+    type=click.IntRange(68, LARGEST_MTU),
+    default=1500,
+    show_default=True,
+    help="Most bytes of a packet; a buffer of the driver has 2 KiB.",
 )
 def nic_command(*, tap: str | None, mtu: int, **given: Any) -> int:
     """The simple NIC of the NetTLP paper, with rings. It takes a driver on the adapter's host.
@@ -178,9 +179,9 @@ def nic_command(*, tap: str | None, mtu: int, **given: Any) -> int:
 @device_group.command("memory")
 @site_options(issues=False)
 @click.option(
-    "--size", metavar="SIZE", default="1MiB", show_default=True, callback=SIZE, help="A power of two from 4KiB."
+    "--size", metavar="SIZE", default="1MiB", show_default=True, callback=size_of, help="A power of two from 4KiB."
 )
-def memory_command(*, size: float, **given: Any) -> int:
+def memory_command(*, size: int, **given: Any) -> int:
     """The model memory: a BAR of memory, as in an experiment.
 
     \b
@@ -238,12 +239,11 @@ def parameter(text: str) -> tuple[str, Any]:
         return key, value
 
 
-def memory_size(size: float) -> int:
+def memory_size(size: int) -> int:
     """Bytes of a memory."""
-    whole = int(size)
-    if whole != size or whole & (whole - 1) or not SMALLEST <= whole <= LARGEST:
+    if size & (size - 1) or not SMALLEST <= size <= LARGEST:
         raise click.BadParameter("memory has a power of two of bytes, from 4KiB to 1TiB", param_hint="--size")
-    return whole
+    return size
 
 
 def serve_builtin(device: Builtin, given: Options) -> int:
@@ -253,8 +253,7 @@ def serve_builtin(device: Builtin, given: Options) -> int:
 
 def serve_server(name: str, start: Callable[[Site], _core.Server], given: Options) -> int:
     """Serves what `start` starts; says where it is, what passes, and at the end what has passed."""
-    # As of the adapter: SIGTERM, too, ends with the counters of what was served.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_with_sigterm()
     json_file, quiet, seconds = given.pop("json_file"), given.pop("quiet"), given.pop("seconds")
     check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs={})
     server = start(site_of(given))
@@ -282,8 +281,7 @@ def site_of(given: Options) -> Site:
     """The place that the options of `site_options` describe."""
     local, adapter, host = given["local"], given["adapter"], given["host"]
     check_remote(local, adapter, host or adapter, allowed=given["allow_remote"])
-    if given["interface"] is not None and given["transport"] != "packet":
-        raise click.UsageError("--interface is for packet sockets: add --transport packet")
+    check_interface(given["interface"], given["transport"])
     end = End(
         local=local, adapter=adapter, requester=given["requester"], transport=given["transport"],
         interface=given["interface"], first_tag=0, last_tag=TAGS - 1, mps=given["mps"], mrrs=given.get("mrrs", 512),

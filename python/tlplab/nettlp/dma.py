@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from tlplab import _core
 from tlplab.errors import RunError
-from tlplab.nettlp.end import end_of, end_options, number_of, size_of, tags_of
-from tlplab.outputs import check_outputs
+from tlplab.nettlp.end import (
+    end_of,
+    end_options,
+    end_with_sigterm,
+    number_of,
+    size_of,
+    tags_of,
+    writing_end_options,
+)
+from tlplab.outputs import check_outputs, whole_file
 from tlplab.progress import Bar
 
-# One call of the core: Ctrl-C is heard between two of them.
+Result = TypeVar("Result")
+
+# One call of the core, which is in memory twice.
 CHUNK = 1 << 20
 ROW = 16
 
@@ -49,22 +62,27 @@ def dma_read(address: int, size: int, output: str | None, tags: tuple[int, int],
       tlplab dma read -a 0x1000 -s 64B
       tlplab dma read -a 0 -s 1MiB -o memory.bin --tag 0-63
     """
+    if size == 0:
+        raise click.UsageError("--size 0: at least one byte; tlplab dma flush is a read of none")
     if address + size > 1 << 64:
         raise click.UsageError("--size: the bytes pass the end of the address space")
     check_outputs({"-o": output}, to_stdout={"-o"}, inputs={})
+    end_with_sigterm()
     dma = _core.Dma(end_of(given, tags))
-    parts: list[bytes] = []
-    with Bar(quiet=False) as bar:
-        for at in range(0, size, CHUNK):
-            parts.append(dma.read(address + at, min(CHUNK, size - at)))
-            bar.show((at + CHUNK) / size, f"{at >> 20} MiB")
-    data = b"".join(parts)
-    if output is None:
-        click.echo("\n".join(rows(address, data)))
-    elif output == "-":
-        sys.stdout.buffer.write(data)
-    else:
-        Path(output).write_bytes(data)
+    digits = max(8, len(f"{address + size - 1:x}"))
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(whole_file(output)) if output not in (None, "-") else None
+        bar = stack.enter_context(Bar(quiet=output is None))
+        for start, end in chunks(address, size):
+            data = aside(dma.read, start, end - start)
+            if file is not None:
+                file.write(data)
+            elif output == "-":
+                sys.stdout.buffer.write(data)
+            else:
+                sys.stdout.writelines(f"{row}\n" for row in rows(start, data, digits))
+            bar.show((end - address) / size, f"{(end - address) >> 20} MiB")
+    sys.stdout.flush()
 
 
 @dma_group.command("write")
@@ -79,7 +97,7 @@ def dma_read(address: int, size: int, output: str | None, tags: tuple[int, int],
     help="Read back what was written, and compare: a write that the network loses is not noticed otherwise.",
 )
 @TAG
-@end_options
+@writing_end_options
 def dma_write(
     address: int, text: str | None, digits: str | None, source: str | None, no_flush: bool, verify: bool,
     tags: tuple[int, int], **given: Any
@@ -94,17 +112,21 @@ def dma_write(
       tlplab dma write -a 0 -i memory.bin --verify
     """
     data = what_to_write(text, digits, source)
+    if not data:
+        raise click.UsageError("there is nothing to write: no bytes")
     if address + len(data) > 1 << 64:
         raise click.UsageError("the bytes pass the end of the address space")
+    end_with_sigterm()
     dma = _core.Dma(end_of(given, tags))
     with Bar(quiet=False) as bar:
-        for at in range(0, len(data), CHUNK):
-            dma.write(address + at, data[at : at + CHUNK])
+        for start, end in chunks(address, len(data)):
+            part = data[start - address : end - address]
+            aside(dma.write, start, part)
             if not no_flush:
-                dma.flush(address + at)
+                aside(dma.flush, start)
             if verify:
-                compare(dma.read(address + at, len(data[at : at + CHUNK])), data[at : at + CHUNK], address + at)
-            bar.show((at + CHUNK) / len(data), f"{at >> 20} MiB")
+                compare(aside(dma.read, start, len(part)), part, start)
+            bar.show((end - address) / len(data), f"{(end - address) >> 20} MiB")
 
 
 @dma_group.command("flush")
@@ -118,7 +140,38 @@ def dma_flush(address: int, tags: tuple[int, int], **given: Any) -> None:
     Example:
       tlplab dma flush -a 0x1000
     """
-    _core.Dma(end_of(given, tags)).flush(address)
+    end_with_sigterm()
+    aside(_core.Dma(end_of(given, tags)).flush, address)
+
+
+def aside(work: Callable[..., Result], *arguments: Any) -> Result:
+    """What `work` gives or raises. It runs in a thread of its own, so that Ctrl-C need not wait for answers that do not come."""
+    results: list[Result] = []
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def run() -> None:
+        try:
+            results.append(work(*arguments))
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=run, name="dma", daemon=True).start()
+    done.wait()
+    if failures:
+        raise failures.pop()  # or it would keep itself, and the sockets, alive
+    return results[0]
+
+
+def chunks(address: int, size: int) -> Iterator[tuple[int, int]]:
+    """Where the parts of a region begin and end; they are cut at multiples of their size, so that no row of a table is."""
+    end = address + size
+    while address < end:
+        cut = min(address - address % CHUNK + CHUNK, end)
+        yield address, cut
+        address = cut
 
 
 def what_to_write(text: str | None, digits: str | None, source: str | None) -> bytes:
@@ -133,7 +186,10 @@ def what_to_write(text: str | None, digits: str | None, source: str | None) -> b
         except ValueError:
             raise click.UsageError(f"--hex {digits!r}: pairs of hexadecimal digits, as in 'de ad be ef'") from None
     assert source is not None
-    return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    try:
+        return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    except OSError as error:
+        raise click.UsageError(f"--input {source}: {error.strerror}") from None
 
 
 def compare(found: bytes, written: bytes, address: int) -> None:
@@ -145,13 +201,13 @@ def compare(found: bytes, written: bytes, address: int) -> None:
         )
 
 
-def rows(address: int, data: bytes) -> list[str]:
-    """Bytes with their addresses, as hexdump shows them; rows begin at multiples of 16."""
+def rows(address: int, data: bytes, digits: int) -> list[str]:
+    """Bytes with their addresses, of so many digits, as hexdump shows them; rows begin at multiples of 16."""
     lines = []
     for start in range(address - address % ROW, address + len(data), ROW):
         places = range(start, start + ROW)
         known = [data[at - address] if address <= at < address + len(data) else None for at in places]
         cells = ["  " if byte is None else f"{byte:02x}" for byte in known]
         shown = "".join(" " if b is None else chr(b) if 32 <= b < 127 else "." for b in known)
-        lines.append(f"{start:08x}  {' '.join(cells[:8])}  {' '.join(cells[8:])}  |{shown}|")
+        lines.append(f"{start:0{digits}x}  {' '.join(cells[:8])}  {' '.join(cells[8:])}  |{shown}|")
     return lines

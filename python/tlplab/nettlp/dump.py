@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,11 +12,11 @@ from pathlib import Path
 import click
 
 from tlplab import _core
+from tlplab.errors import INTERRUPTED
 from tlplab.nettlp import capture
-from tlplab.outputs import check_outputs, write_text
+from tlplab.nettlp.end import end_with_sigterm
+from tlplab.outputs import check_outputs, whole_file, write_text
 from tlplab.plotting import check_ending, write_figure
-
-INTERRUPTED = 130
 
 
 def filter_help() -> str:
@@ -27,7 +28,12 @@ def filter_help() -> str:
 @click.argument("source", metavar="FILE|INTERFACE")
 @click.argument("filters", metavar="[FILTER]...", nargs=-1)
 @click.option("-c", "count", type=click.IntRange(1), metavar="N", help="End after N lines.")
-@click.option("-t", "times", count=True, help="Times as tcpdump: -t none, -tt epoch, -ttt delta, -tttt date.")
+@click.option(
+    "-t",
+    "times",
+    count=True,
+    help="Times as tcpdump: -t none, -tt epoch, -ttt delta, -tttt date, -ttttt since the first.",
+)
 @click.option("-v", "verbose", is_flag=True, help="Sequence number, time stamp, VLAN and data, too.")
 @click.option("-w", "--pcap", "copy", metavar="FILE", help="Write the frames shown to FILE (pcapng).")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write a line of JSON for each frame, or the summary.")
@@ -64,8 +70,13 @@ def dump_command(
     if summed or plot is not None:
         if copy is not None or count is not None:
             raise click.UsageError("-w and -c are for lines, --summary and --plot for all of a file")
+        if not Path(source).exists() and source in (name for _, name in socket.if_nameindex()):
+            raise click.UsageError(
+                f"{source} is an interface, heard as lines; write a file first: tlplab dump {source} -w seen.pcapng"
+            )
         sum_up(source, filters, json_file, plot)
         return 0
+    end_with_sigterm()
     try:
         dump = _core.Dump(
             source,
@@ -91,14 +102,16 @@ def dump_command(
 
 
 def show(dump: _core.Dump, output: str) -> bool:
-    """Writes the lines, as they come, to the standard output or to a file. Gives whether Ctrl-C ended it."""
+    """Writes the lines to the standard output, as they come, or to a file. Gives whether Ctrl-C ended it."""
     with contextlib.ExitStack() as stack:
-        out = sys.stdout if output == "-" else stack.enter_context(open(output, "w", encoding="utf-8"))
+        file = None if output == "-" else stack.enter_context(whole_file(output))
         try:
             while (lines := dump.step()) is not None:
-                if lines:
-                    out.write(lines)
-                    out.flush()
+                if file is not None:
+                    file.write(lines.encode())
+                elif lines:
+                    sys.stdout.write(lines)
+                    sys.stdout.flush()
         except KeyboardInterrupt:
             return True
     return False

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ipaddress
 import math
 import re
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -14,10 +15,13 @@ import click
 from tlplab.model_options import SIZE
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+# What `click.option` gives.
+Decorator = Callable[[Any], Any]
 
 DEVICE_ADDRESS = "127.0.0.1"
 ADAPTER_ADDRESS = "127.0.0.2"
 TAGS = 256
+DEVICES = 32
 # Seconds.
 DAY = 86_400
 # Bytes, of MPS and MRRS: powers of two.
@@ -79,15 +83,24 @@ def address_of(_context: click.Context, parameter: click.Parameter, given: str |
         raise click.BadParameter(f"{given!r} is not an IPv4 address such as 127.0.0.1", param=parameter) from None
 
 
+def bdf(text: str) -> int:
+    """`1b:02.1`: bus, device and function; `1b:11`, as the published programs have it: the bus, and both others in one byte. Raises ValueError."""
+    match = re.fullmatch(r"([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})(?:\.([0-7]))?", text)
+    if match is not None:
+        bus, second, function = int(match[1], 16), int(match[2], 16), match[3]
+        if function is None:
+            return bus << 8 | second
+        if second < DEVICES:
+            return bus << 8 | second << 3 | int(function)
+    raise ValueError(f"{text!r} is not bus:device.function such as 1b:00.0")
+
+
 def bdf_of(_context: click.Context, parameter: click.Parameter, given: str | None) -> int | None:
-    """`1b:00.0`, or `1b:00` for function 0."""
-    if given is None:
-        return None
-    match = re.fullmatch(r"([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})(?:\.([0-7]))?", given)
-    device = int(match[2], 16) if match else 32
-    if match is None or device > 31:
-        raise click.BadParameter(f"{given!r} is not bus:device.function such as 1b:00.0", param=parameter)
-    return int(match[1], 16) << 8 | device << 3 | int(match[3] or "0")
+    """An ID, as `bdf` reads it."""
+    try:
+        return None if given is None else bdf(given)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=parameter) from None
 
 
 def number_of(_context: click.Context, parameter: click.Parameter, given: str | None) -> int | None:
@@ -114,7 +127,10 @@ def tags_of(_context: click.Context, parameter: click.Parameter, given: str) -> 
 
 def size_of(context: click.Context, parameter: click.Parameter, given: str) -> int:
     """`4KiB`, or bytes without a unit, as the published programs have it."""
-    return int(given) if given.isdecimal() else int(SIZE(context, parameter, given) or 0)
+    size = int(given) if given.isdecimal() else int(SIZE(context, parameter, given) or 0)
+    if size >= 1 << 64:
+        raise click.BadParameter(f"{given} is more than addresses of 64 bits reach", param=parameter)
+    return size
 
 
 def limit_of(context: click.Context, parameter: click.Parameter, given: str) -> int:
@@ -125,32 +141,79 @@ def limit_of(context: click.Context, parameter: click.Parameter, given: str) -> 
     return size
 
 
-def address_options(command: Command) -> Command:
-    """The addresses of both ends."""
-    for decorate in reversed((
-        click.option("-l", "--local", metavar="IP", default=DEVICE_ADDRESS, show_default=True, callback=address_of, help="The address here."),
-        click.option("-r", "--adapter", metavar="IP", default=ADAPTER_ADDRESS, show_default=True, callback=address_of, help="The adapter's address."),
-        click.option("--allow-remote", is_flag=True, help="Allow addresses outside of this machine. NetTLP has no authentication."),
-    )):  # fmt: skip
+ALLOW_REMOTE = click.option("--allow-remote", is_flag=True, help="Allow addresses outside of this machine. NetTLP has no authentication.")  # fmt: skip
+ADDRESSES = (
+    click.option("-l", "--local", metavar="IP", default=DEVICE_ADDRESS, show_default=True, callback=address_of, help="The address here."),
+    click.option("-r", "--adapter", metavar="IP", default=ADAPTER_ADDRESS, show_default=True, callback=address_of, help="The adapter's address."),
+    ALLOW_REMOTE,
+)  # fmt: skip
+NETWORK = (
+    click.option("--transport", type=click.Choice(["udp", "packet"]), default="udp", show_default=True, help="UDP sockets, or packet sockets, which need root and are faster with many requests under way."),
+    click.option("--interface", metavar="IF", help="Where packet sockets listen; the interface of --local by default."),
+    click.option("--spin", is_flag=True, help="Do not sleep while waiting: faster, and takes a whole processor."),
+)  # fmt: skip
+PATIENCE = (
+    click.option("--timeout", metavar="MS", type=TIME_LIMIT, default=50.0, show_default=True, help="Time limit of a request, in milliseconds."),
+    click.option("--retry", metavar="N", type=click.IntRange(0, 255), default=0, show_default=True, help="Ask again for what was not answered, at most N times; only where reads have no side effects."),
+)  # fmt: skip
+REQUESTER = click.option("-b", "--requester", metavar="BB:DD.F", callback=bdf_of, help="The ID of the requests, as in 1b:00.0; asked of the adapter by default.")  # fmt: skip
+
+
+def mps_option(*names: str) -> Decorator:
+    """Maximum payload size, under these names."""
+    return click.option(*names, metavar="SIZE", default="256B", show_default=True, callback=limit_of, help="Maximum payload size: of a write.")  # fmt: skip
+
+
+def mrrs_option(*names: str) -> Decorator:
+    """Maximum read request size, under these names."""
+    return click.option(*names, metavar="SIZE", default="512B", show_default=True, callback=limit_of, help="Maximum read request size.")  # fmt: skip
+
+
+def instead(name: str, says: str, *, flag: bool) -> Decorator:
+    """An option of a published program that is something else here: whoever gives it is told what."""
+
+    def refuse(_context: click.Context, _parameter: click.Parameter, given: Any) -> None:
+        if given:
+            raise click.UsageError(f"{name}: {says}")
+
+    return click.option(name, f"published_{name[1:]}", is_flag=flag, hidden=True, expose_value=False, callback=refuse)
+
+
+def with_options(command: Command, options: Sequence[Decorator]) -> Command:
+    """The command with these options, in this order."""
+    for decorate in reversed(options):
         command = decorate(command)
     return command
+
+
+def address_options(command: Command) -> Command:
+    """The addresses of both ends."""
+    return with_options(command, ADDRESSES)
 
 
 def end_options(command: Command) -> Command:
     """Everything that an end point needs to know, but for its tags."""
-    for decorate in reversed((
-        address_options,
-        click.option("-b", "--requester", metavar="BB:DD.F", callback=bdf_of, help="The ID of the requests; asked of the adapter by default."),
-        click.option("--mps", metavar="SIZE", default="256B", show_default=True, callback=limit_of, help="Maximum payload size: of a write."),
-        click.option("--mrrs", "-m", metavar="SIZE", default="512B", show_default=True, callback=limit_of, help="Maximum read request size."),
-        click.option("--transport", type=click.Choice(["udp", "packet"]), default="udp", show_default=True, help="UDP sockets, or packet sockets, which need root and are faster with many requests under way."),
-        click.option("--interface", metavar="IF", help="Where packet sockets listen; the interface of --local by default."),
-        click.option("--timeout", metavar="MS", type=TIME_LIMIT, default=50.0, show_default=True, help="Time limit of a request, in milliseconds."),
-        click.option("--retry", metavar="N", type=click.IntRange(0, 255), default=0, show_default=True, help="Ask again for what was not answered, at most N times; only where reads have no side effects."),
-        click.option("--spin", is_flag=True, help="Do not sleep while waiting: faster, and takes a whole processor."),
-    )):  # fmt: skip
-        command = decorate(command)
-    return command
+    return with_options(
+        command, (*ADDRESSES, REQUESTER, mps_option("--mps"), mrrs_option("--mrrs", "-m"), *NETWORK, *PATIENCE)
+    )
+
+
+def writing_end_options(command: Command) -> Command:
+    """The same for who writes: there the published programs have -m for the payload size."""
+    return with_options(
+        command, (*ADDRESSES, REQUESTER, mps_option("--mps", "-m"), mrrs_option("--mrrs"), *NETWORK, *PATIENCE)
+    )
+
+
+def end_with_sigterm() -> None:
+    """From now on SIGTERM is Ctrl-C: what serves or measures ends in order, and says what it did."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def check_interface(interface: str | None, transport: str) -> None:
+    """Refuses an interface for sockets that are bound to addresses."""
+    if interface is not None and transport != "packet":
+        raise click.UsageError("--interface is for packet sockets: add --transport packet")
 
 
 def check_remote(*addresses: str, allowed: bool) -> None:
@@ -168,8 +231,7 @@ def end_of(given: dict[str, Any], tags: tuple[int, int]) -> End:
     local, adapter, allowed = given.pop("local"), given.pop("adapter"), given.pop("allow_remote")
     check_remote(local, adapter, allowed=allowed)
     transport, interface = given.pop("transport"), given.pop("interface")
-    if interface is not None and transport != "packet":
-        raise click.UsageError("--interface is for packet sockets: add --transport packet")
+    check_interface(interface, transport)
     return End(
         local, adapter, given.pop("requester"), transport, interface, *tags, given.pop("mps"), given.pop("mrrs"),
         round(given.pop("timeout") * 1e6), given.pop("retry"), given.pop("spin"),

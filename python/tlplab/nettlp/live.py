@@ -14,12 +14,11 @@ import click
 
 from tlplab import _core, outline, summary
 from tlplab import quantities as q
-from tlplab.errors import RunError
+from tlplab.errors import INTERRUPTED, RunError
 from tlplab.nettlp.end import address_of
 from tlplab.outputs import write_text
 from tlplab.result import Result
 
-INTERRUPTED = 130
 # How often Ctrl-C is looked for.
 SLICE_SECONDS = 0.1
 # From this lag on, in nanoseconds, the machine is not in real time.
@@ -31,6 +30,8 @@ MEMORY_ONLY = {
     "memory": "--memory",
     "latency": "--latency",
     "window": "--window",
+    "mps": "--mps",
+    "mrrs": "--mrrs",
     "p2p": "--p2p",
     "msix_table": "--msix-table",
     "rate": "--rate",

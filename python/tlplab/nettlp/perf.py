@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import secrets
+import sys
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,16 +16,26 @@ import click
 
 from tlplab import _core
 from tlplab import quantities as q
-from tlplab.errors import RunError
-from tlplab.nettlp.end import DAY, SECONDS, TAGS, Duration, End, end_of, end_options, number_of, size_of
+from tlplab.errors import INTERRUPTED, RunError
+from tlplab.nettlp.end import (
+    DAY,
+    SECONDS,
+    TAGS,
+    Duration,
+    End,
+    end_of,
+    end_options,
+    end_with_sigterm,
+    instead,
+    number_of,
+    size_of,
+)
 from tlplab.outputs import check_outputs, write_text
 from tlplab.plotting import check_ending
 from tlplab.progress import Bar
 
-INTERRUPTED = 130
 DEFAULT_SECONDS = 5.0
 MOST_LANES = 16
-# What the last line of an endless measurement says of how far it is.
 LATENCIES = ("min", "p50", "p90", "p99", "p99.9", "max")
 
 
@@ -43,6 +55,7 @@ class Plan:
     duration_ns: int | None = None
     interval_ns: int = 0
     verify: bool = False
+    each: bool = False
     seed: int = 0
 
 
@@ -112,6 +125,7 @@ class Plan:
 )
 @click.option("-c", "--count", type=click.IntRange(1), metavar="N", help="Operations of each thread.")
 @click.option(
+    "-t",
     "--time",
     "seconds",
     type=SECONDS,
@@ -127,7 +141,6 @@ class Plan:
     help="Pause after each operation, in milliseconds.",
 )
 @click.option(
-    "-t",
     "--tag",
     type=click.IntRange(0, TAGS - 1),
     default=0,
@@ -135,6 +148,15 @@ class Plan:
     metavar="TAG",
     help="The first tag of the first thread.",
 )
+@click.option(
+    "-M",
+    "--latencies",
+    "each",
+    is_flag=True,
+    help="Tell the latency of each operation, too: a line each, or in --json; 10 million of a thread at most.",
+)
+@instead("-D", "for what is sent, tlplab adapter --pcap FILE, and tlplab dump FILE", flag=True)
+@instead("-S", "the memory to aim at is the adapter's: tlplab adapter --memory SIZE", flag=False)
 @click.option(
     "--verify",
     is_flag=True,
@@ -154,7 +176,7 @@ class Plan:
 @end_options
 def perf_command(
     direction: str, address: int, size: int, length: int, lanes: int, outstanding: int, split: str, pattern: str,
-    count: int | None, seconds: float | None, interval: float, tag: int, verify: bool, seed: int | None,
+    count: int | None, seconds: float | None, interval: float, tag: int, each: bool, verify: bool, seed: int | None,
     json_file: str | None, plot: str | None, quiet: bool, **given: Any,
 ) -> int:  # fmt: skip
     """Measure how fast DMA over NetTLP is: rate, latency, processor time at this end.
@@ -175,10 +197,11 @@ def perf_command(
         raise click.UsageError("--length: at least one byte, and less than 4 GiB")
     if count is None and seconds is None:
         seconds = DEFAULT_SECONDS
+    end_with_sigterm()
     end = end_of(given, (tag, TAGS - 1))
     plan = Plan(
         direction, address, size, length, lanes, outstanding, split == "diff", pattern, count,
-        None if seconds is None else round(seconds * 1e9), round(interval * 1e6), verify,
+        None if seconds is None else round(seconds * 1e9), round(interval * 1e6), verify, each,
         secrets.randbits(64) if seed is None else seed,
     )  # fmt: skip
     try:
@@ -193,6 +216,7 @@ def perf_command(
     if plot is not None:
         draw(plot, report, measured["histogram_ns"])
     if json_file != "-" and not quiet:
+        sys.stdout.writelines(each_latency(report))
         click.echo("\n".join(lines(report)))
     if interrupted:
         click.echo("interrupted", err=True)
@@ -265,6 +289,13 @@ def deviation(histogram: list[tuple[int, int]]) -> float:
         return 0.0
     mean = sum(value * count for value, count in histogram) / total
     return math.sqrt(sum((value - mean) ** 2 * count for value, count in histogram) / total)
+
+
+def each_latency(report: dict[str, Any]) -> Iterator[str]:
+    """A line for each operation that succeeded, in the order of each thread, if that was asked for."""
+    for number, lane in enumerate(report["lanes"]):
+        for nanoseconds in lane.get("latencies_ns", ()):
+            yield f"latency: thread {number}, {nanoseconds / 1e3:.3f} us\n"
 
 
 def lines(report: dict[str, Any]) -> list[str]:

@@ -15,7 +15,7 @@ import click
 from tlplab import _core
 from tlplab.device import Device
 from tlplab.loader import carry
-from tlplab.nettlp.end import ADAPTER_ADDRESS, DEVICE_ADDRESS, LIMITS, TAGS, End, bdf_of, check_remote
+from tlplab.nettlp.end import ADAPTER_ADDRESS, DEVICE_ADDRESS, LIMITS, TAGS, End, bdf, check_remote
 
 # Between two looks at what is served.
 SLICE_SECONDS = 0.5
@@ -73,9 +73,9 @@ class NetTLP:
             raise ValueError(f"mps = {self.mps} and mrrs = {self.mrrs} must be powers of two from 128 to 4096")
         try:
             check_remote(self.local, self.adapter, self.host or self.adapter, allowed=self.allow_remote)
-            requester = bdf_of(None, None, self.requester)  # type: ignore[arg-type] # it only names them in its message
         except click.UsageError as error:
             raise ValueError(error.message.replace("--allow-remote", "allow_remote=True")) from None
+        requester = None if self.requester is None else bdf(self.requester)
         end = End(
             local=self.local, adapter=self.adapter, requester=requester, transport=self.transport,
             interface=self.interface, first_tag=0, last_tag=TAGS - 1, mps=self.mps, mrrs=self.mrrs,

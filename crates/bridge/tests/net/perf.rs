@@ -36,6 +36,7 @@ fn config(test: u8) -> PerfConfig {
         interval: Duration::ZERO,
         wait: Wait::Sleep,
         verify: true,
+        each: true,
         seed: 11,
     }
 }
@@ -57,6 +58,11 @@ fn what_is_read_is_what_was_written() {
         assert!(report.errors().is_empty() && !report.interrupted);
         let latency = report.latency();
         assert_eq!(latency.len(), 2 * count);
+        for lane in &report.lanes {
+            assert_eq!(lane.each.len() as u64, count);
+            let mean = lane.each.iter().sum::<u64>() as f64 / count as f64;
+            assert!((mean / lane.latency.mean() - 1.0).abs() < 1e-2, "{mean}");
+        }
         assert!(latency.min() > 100 && u128::from(latency.max()) <= report.elapsed.as_nanos());
         assert!(
             report.cpu() > Duration::ZERO && report.cpu() < 2 * report.elapsed + Duration::from_millis(20)

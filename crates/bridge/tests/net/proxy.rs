@@ -51,6 +51,7 @@ fn measure(test: u8, reads: u64, retry: Retry) -> (Report, ProxyCounters) {
         interval: Wall::ZERO,
         wait: Wait::Sleep,
         verify: true,
+        each: false,
         seed: 3,
     };
     std::thread::scope(|scope| {

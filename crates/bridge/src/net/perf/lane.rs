@@ -3,7 +3,7 @@
 use super::pattern::{Addresses, Content};
 use super::results::{LaneResult, kind, new_histogram};
 use super::verify;
-use super::{Direction, Error, PerfConfig, Progress};
+use super::{Direction, Error, MOST_KEPT, PerfConfig, Progress};
 use crate::net::{Loop, Ready, Transport, Wait};
 use nix::sys::resource::{UsageWho, getrusage};
 use std::collections::{BTreeMap, VecDeque};
@@ -16,7 +16,7 @@ use tlplab_transaction::{CompletionError, Payload};
 /// The end point of a lane on its transport; an operation's token is the number of its slot.
 pub(super) type Driven = Loop<Endpoint<u32>, Box<dyn Transport>>;
 
-/// How long nothing at all may be answered.
+/// How long nothing at all may be answered, at the beginning or after a stop.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// An operation under way, or over and waiting for its next turn.
@@ -43,6 +43,8 @@ pub(super) struct Lane<'a> {
     left: u64,
     /// Nothing more begins after this.
     end: Option<Instant>,
+    /// When it was seen that somebody has stopped it.
+    stopped: Option<Instant>,
     begun: Instant,
     last: Instant,
     first_error: Option<DmaError>,
@@ -70,6 +72,7 @@ impl<'a> Lane<'a> {
             resting: VecDeque::new(),
             left: config.count.unwrap_or(u64::MAX),
             end: None,
+            stopped: None,
             begun: now,
             last: now,
             first_error: None,
@@ -81,6 +84,7 @@ impl<'a> Lane<'a> {
                 errors: BTreeMap::new(),
                 wrong: 0,
                 latency: new_histogram(),
+                each: Vec::new(),
                 counters,
             },
         }
@@ -102,7 +106,7 @@ impl<'a> Lane<'a> {
             if over > 0 {
                 self.driven.transmit()?;
             }
-            if self.active == 0 && self.resting.is_empty() {
+            if self.active == 0 && self.resting.is_empty() || self.given_up() {
                 break;
             }
             match self.config.wait {
@@ -128,7 +132,16 @@ impl<'a> Lane<'a> {
     /// When something is to be done though no datagram comes.
     fn due(&self) -> Option<Instant> {
         let rested = self.resting.front().map(|(until, _)| *until);
-        [self.driven.deadline(), rested].into_iter().flatten().min()
+        let given_up = self.stopped.map(|stopped| stopped + PATIENCE);
+        [self.driven.deadline(), rested, given_up].into_iter().flatten().min()
+    }
+
+    /// Whoever has stopped it does not wait for answers that do not come, however long they may take.
+    fn given_up(&mut self) -> bool {
+        if self.stopped.is_none() && self.progress.stop.is_stopped() {
+            self.stopped = Some(Instant::now());
+        }
+        self.stopped.is_some_and(|stopped| stopped.elapsed() >= PATIENCE)
     }
 
     fn begin(&mut self, slot: u32, now: Instant) -> Result<(), Error> {
@@ -192,6 +205,9 @@ impl<'a> Lane<'a> {
                 self.result.bytes += length;
                 let nanoseconds = (now - slot.begun).as_nanos() as u64;
                 self.result.latency.saturating_record(nanoseconds);
+                if self.config.each && self.result.each.len() < MOST_KEPT {
+                    self.result.each.push(nanoseconds);
+                }
                 self.progress.add(length);
                 if let (Some(content), Some(bytes)) = (self.content, data.bytes())
                     && !content.is(slot.address, bytes)

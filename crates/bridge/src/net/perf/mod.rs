@@ -33,6 +33,9 @@ pub enum Direction {
     Write,
 }
 
+/// Latencies that a lane keeps one by one: 80 MB of them.
+pub const MOST_KEPT: usize = 10_000_000;
+
 /// What is measured, and how.
 #[derive(Clone, Debug)]
 pub struct PerfConfig {
@@ -67,6 +70,8 @@ pub struct PerfConfig {
     pub wait: Wait,
     /// Are the data looked at?
     pub verify: bool,
+    /// Is the latency of each operation kept, of at most [`MOST_KEPT`] in each lane?
+    pub each: bool,
     /// Of random addresses, and of the data.
     pub seed: u64,
 }
@@ -118,6 +123,7 @@ impl PerfConfig {
     }
 
     fn check(&self) -> Result<(), Error> {
+        self.lane(0)?;
         let part = self.region(0).bytes;
         if part < self.length.into() {
             return Err(Error::Setup(format!(

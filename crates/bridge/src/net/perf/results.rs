@@ -41,6 +41,8 @@ pub struct LaneResult {
     pub wrong: u64,
     /// From the moment an operation was given to the end point until it was over, in nanoseconds.
     pub latency: Histogram<u64>,
+    /// The same of each operation that succeeded, as they ended, if it was asked for.
+    pub each: Vec<u64>,
     /// What the end point saw.
     pub counters: Counters,
 }
