@@ -24,7 +24,7 @@ export TLPLAB_PYTHON := $(CURDIR)/$(BIN)/python
 help: ## list the targets
 	@printf 'tlplab, a laboratory for PCI Express\n\n'
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
-	@printf '\nFor every target but `generate`: Rust 1.88, Python 3.10, make and a C compiler, or later ones.\n'
+	@printf '\nThey need Rust 1.88, Python 3.10, make and a C compiler, or later ones; `lib` and `install-lib` no Python, `generate` Node, too.\n'
 
 ## --- building -------------------------------------------------------------------------------------------------------
 
