@@ -66,9 +66,9 @@ return function(fields, tables, bytes)
 			tree:add_le(c.bar4, tvb(0, 8))
 			return "message reply, BAR4 at " .. bytes.hex(tvb(0, 8):le_uint64())
 		end
-		for at = 0, length - 12, 12 do
-			tree:add_le(c.address, tvb(at, 8))
-			tree:add_le(c.data, tvb(at + 8, 4))
+		for vector = 0, length / 12 - 1 do
+			tree:add_le(c.address, tvb(vector * 12, 8)):append_text(string.format(" (vector %d)", vector))
+			tree:add_le(c.data, tvb(vector * 12 + 8, 4))
 		end
 		return "message reply, MSI-X table"
 	end

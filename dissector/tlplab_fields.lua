@@ -56,7 +56,7 @@ return function(tables)
 		code = ProtoField.string("tlp.code", "Message code"),
 		routing = ProtoField.string("tlp.routing", "Routing"),
 		content = ProtoField.bytes("tlp.content", "Message content"),
-		status = ProtoField.uint8("tlp.status", "Completion status", base.DEC, tables.statuses),
+		status = ProtoField.uint8("tlp.status", "Completion status", base.DEC, tables.status_meanings),
 		bcm = ProtoField.bool("tlp.bcm", "Byte count modified"),
 		byte_count = ProtoField.uint16("tlp.byte_count", "Byte count"),
 		lower_address = ProtoField.uint8("tlp.lower_address", "Lower address", base.HEX),

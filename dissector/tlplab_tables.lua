@@ -99,6 +99,12 @@ return {
 		[2] = "CRS",
 		[4] = "CA",
 	},
+	status_meanings = {
+		[0] = "successful completion",
+		[1] = "unsupported request",
+		[2] = "configuration request retry status",
+		[4] = "completer abort",
+	},
 	address_types = {
 		[0] = "untranslated",
 		[1] = "translation request",

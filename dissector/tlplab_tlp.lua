@@ -204,7 +204,7 @@ return function(fields, tables, bytes, conversations)
 		if not tables.statuses[status] then
 			problem(x, "Completion Status", "it is reserved")
 		elseif status ~= 0 then
-			x.tree:add_proto_expert_info(experts.refused, "The request was not carried out: " .. tables.statuses[status])
+			x.tree:add_proto_expert_info(experts.refused, "The request was not carried out: " .. tables.status_meanings[status])
 			if x.data then
 				problem(x, "Completion Status", "only a successful completion has data")
 			end
@@ -258,8 +258,9 @@ return function(fields, tables, bytes, conversations)
 		x.poisoned, x.digest = is_set("poisoned"), is_set("td")
 		local memory = class == "memory" or class == "atomic"
 		x.th = is_set("th") and memory
+		x.has_address_type = memory or x.address_type ~= 0
 		if class == "message" or class == "completion" then
-			x.address_type = 0
+			x.address_type, x.has_address_type = 0, false -- reserved there
 		end
 		if class == "io" or class == "configuration" then
 			x.ido = false -- reserved there
@@ -287,7 +288,9 @@ return function(fields, tables, bytes, conversations)
 			put(name, x[name])
 		end
 		put("td", x.digest)
-		put("at", x.address_type)
+		if x.has_address_type then
+			put("at", x.address_type)
+		end
 		if x.tc ~= 0 then
 			x.info = x.info .. ", TC" .. x.tc
 		end

@@ -40,11 +40,10 @@ pub fn tables() -> String {
         "routings",
         (0..8).filter_map(|bits| Some((bits.to_string(), quoted(Routing::from_bits(bits)?.name())))),
     );
-    list(
-        &mut lua,
-        "statuses",
-        (0..8).filter_map(|bits| Some((bits.to_string(), quoted(CompletionStatus::from_bits(bits)?.name())))),
-    );
+    let statuses =
+        || (0..8u8).filter_map(|bits| Some((bits.to_string(), CompletionStatus::from_bits(bits)?)));
+    list(&mut lua, "statuses", statuses().map(|(bits, status)| (bits, quoted(status.name()))));
+    list(&mut lua, "status_meanings", statuses().map(|(bits, status)| (bits, quoted(status.meaning()))));
     let address_types = ["untranslated", "translation request", "translated", "reserved"];
     list(
         &mut lua,

@@ -166,6 +166,15 @@ impl CompletionStatus {
             Self::CompleterAbort => "CA",
         }
     }
+    /// What the name stands for: `unsupported request`.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Success => "successful completion",
+            Self::UnsupportedRequest => "unsupported request",
+            Self::RetryStatus => "configuration request retry status",
+            Self::CompleterAbort => "completer abort",
+        }
+    }
     /// The status that three bits stand for; reserved values are to be taken as UR (PCIe 5.0 §2.3.2) and give `None` here.
     pub const fn from_bits(bits: u8) -> Option<Self> {
         match bits {
