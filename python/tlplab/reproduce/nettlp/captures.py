@@ -244,7 +244,7 @@ def beside(folder: str | None) -> Beside:
     place = folder or os.path.join(os.environ.get("TLPLAB_DATA", ""), "captures")
     if not os.path.isdir(place):
         why = "needs the published captures: --captures DIR, or TLPLAB_DATA with a folder captures"
-        return Beside(title, [absent("captured, figures 13 to 15", None, "", why)], [], why)
+        return Beside(title, [absent("captured, figures 13 to 15", None, "", why)], [], f"Left out: {why}.")
     source = Source(Path(place), "captured")
     source.figures()
     others = "; ".join(source.others())

@@ -132,7 +132,7 @@ def beside(*, quiet: bool) -> Beside:
     try:
         found, here = measure(quiet=quiet)
     except (NoNamespacesError, CommandError) as why:
-        return Beside(title, [absent("measured, figures 7 to 11 and table 2", None, "", str(why))], [], str(why))
+        return Beside(title, [absent("measured, figures 7 to 11 and table 2", None, "", str(why))], [], f"Left out: {why}.")
     text = TEXT.format(processors=here.processors, others=100 * here.others, failures=100 * here.failures)
     return Beside(title, rows(found, here), drawings(found), text)
 
@@ -259,6 +259,6 @@ def drawings(found: Measured) -> list[Curves]:
 
 TEXT = (
     "tlplab perf, tlplab adapter and tlplab device psmem between two network namespaces joined by a virtual cable, on {processors} processors for both "
-    "ends. Meanwhile other work took {others:.0f} % of the processors, and {failures:.2g} % of the operations failed. These figures are of the machine "
+    "ends. Meanwhile other work took {others:.0f} % of the processors, and {failures:.2f} % of the operations failed. These figures are of the machine "
     "and the moment."
 )

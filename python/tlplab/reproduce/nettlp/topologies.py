@@ -63,7 +63,7 @@ def beside(experiments: Path) -> Beside:
         try:
             make(Path(folder), experiments)
         except (ExperimentError, RunError, OSError) as why:
-            return Beside(title, [absent("ours, figures 13 to 15", None, "", str(why))], [], str(why))
+            return Beside(title, [absent("ours, figures 13 to 15", None, "", str(why))], [], f"Left out: {why}.")
         source = Source(Path(folder), "ours", "these were given to it")
         source.figures()
     return Beside(title, source.rows, source.drawings, TEXT)
