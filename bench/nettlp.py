@@ -128,7 +128,7 @@ def ours(ends: Ends, case: Case, seconds: float) -> tuple[Figures, str]:
     adapter = [*TLPLAB, "adapter", "-l", there.address, "--peer", f"{here.address}=1b:00.0", *MEMORY, *way]
     perf = [*TLPLAB, "perf", "-l", here.address, "-r", there.address, "-b", "1b:00.0", "-L", f"{case.length}B", "-q", str(case.outstanding), "--json", "-", "--quiet", *way]  # fmt: skip
     with serving(at(there, case.processors[1], adapter)) as process:
-        wait_for_adapter(ends, case)
+        wait_for_adapter(ends, case, adapter)
         before = processor_time(process.pid)
         report = json.loads(ask(at(here, case.processors[0], [*perf, "--time", str(seconds)])))
         spent = processor_time(process.pid) - before
@@ -140,7 +140,7 @@ def ours(ends: Ends, case: Case, seconds: float) -> tuple[Figures, str]:
     return figures, " ".join(["tlplab", *perf[len(TLPLAB) :]])
 
 
-def wait_for_adapter(ends: Ends, case: Case) -> None:
+def wait_for_adapter(ends: Ends, case: Case, adapter: list[str]) -> None:
     """Until it answers."""
     here, there = ends
     question = [*TLPLAB, "cfg", "read", "-l", here.address, "-r", there.address, "-a", "0", "--allow-remote"]
@@ -149,7 +149,7 @@ def wait_for_adapter(ends: Ends, case: Case) -> None:
         if subprocess.run(command, cwd=ROOT, check=False, capture_output=True).returncode == 0:
             return
         time.sleep(0.2)
-    raise SystemExit("bench: the adapter does not answer")
+    raise SystemExit(f"bench: nobody answers; this would say why: {' '.join(adapter)}")
 
 
 def bare(ends: Ends, case: Case, folder: str, seconds: float) -> Figures:
@@ -177,7 +177,7 @@ def library(ends: Ends, case: Case, folder: Path, seconds: float) -> Figures | N
     adapter = [*TLPLAB, "adapter", "-l", there.address, "--peer", f"{here.address}=1b:00.0", *MEMORY, "--allow-remote"]
     perf = [str(folder / "tlpperf"), "-r", there.address, "-l", here.address, "-b", "1b:00", "-d", "read", "-a", "0x1000", "-s", "1048576", "-L", str(case.length), "-N", "1", "-t", str(max(2, round(seconds)))]  # fmt: skip
     with serving(at(there, case.processors[1], adapter)):
-        wait_for_adapter(ends, case)
+        wait_for_adapter(ends, case, adapter)
         done = subprocess.run(at(here, case.processors[0], perf), check=False, capture_output=True, text=True, timeout=60)  # fmt: skip
     rates = [float(rate) for rate in re.findall(r"([\d.]+) *tps", done.stdout)]
     return Figures(statistics.median(rates) / 1e3, 0, 0) if rates else None
