@@ -72,6 +72,12 @@ def test_lines_filters_and_times(made: Path, capsys: pytest.CaptureFixture[str])
     assert ", bc 512, requester 1b:00.0, tag 0x05, lowaddr 0x00, seq 67, tstamp 2124703389, data 00" in shown[0]
 
 
+def test_the_standard_input_is_called_so() -> None:
+    done = subprocess.run([*COMMAND, "-"], input=b"no capture", capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"standard input: it is no capture" in done.stderr
+
+
 def test_json_lines(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [json.loads(line) for line in output(capsys, str(made), "--json", "-")]
     assert [line.get("response_to") for line in lines] == [None, 1, 1, None]

@@ -140,8 +140,8 @@ def test_bad_input_is_told(arguments: list[str], said: str, capsys: pytest.Captu
 def test_images_must_be_there_and_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     image = tmp_path / "image.bin"
     arguments = ["adapter", "-l", ADAPTER, "--memory", "64KiB", "--load-memory", f"{image}@0xf000", "--seconds", "1"]
-    assert status(arguments) == 1
+    assert status(arguments) == 2
     assert "image.bin: cannot read" in capsys.readouterr().err
     image.write_bytes(bytes(0x1001))
-    assert status(arguments) == 1
+    assert status(arguments) == 2
     assert "not all memory" in " ".join(capsys.readouterr().err.split())

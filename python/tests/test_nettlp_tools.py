@@ -26,6 +26,7 @@ from tlplab.nettlp.dma import CHUNK, chunks, compare, rows
 from tlplab.nettlp.end import End, bdf
 from tlplab.nettlp.loopback import own_address
 
+ROOT = Path(__file__).resolve().parents[2]
 TLPLAB = [sys.executable, "-m", "tlplab"]
 # Not the default address, where an adapter of somebody else may be.
 ABSENT = own_address()
@@ -254,6 +255,15 @@ def test_ctrl_c_keeps_what_was_measured(pair: Pair, tmp_path: Path) -> None:
             "192.0.2.1 is not an address of this machine",
         ),
         (["perf", "-b", "1b:00", "--tag", "255", "-N", "2"], 2, "2 lanes need as many tags, and there are 1 from tag"),
+        (["device", f"{ROOT}/README.md:X"], 2, "README.md: it is no Python file"),
+        (
+            ["device", f"{ROOT}/examples/python/copier.py:"],
+            2,
+            "a name is missing after the colon; there are Copier, driver",
+        ),
+        (["device", "psmem", "--size", "1MiB", "-n", "513"], 2, "no more than 512 frames fit"),
+        (["adapter", "--load-memory", "/nowhere", *NOBODY[:2], "--peer", ABSENT], 2, "/nowhere: cannot read"),
+        (["adapter", "x.toml", "--serve", "a=127.0.0.9", "--serve", "a=127.0.0.8"], 2, "a is given twice"),
         (["perf", "-D"], 2, "-D: for what is sent, tlplab adapter --pcap FILE"),
         (["perf", "-S", "1048576"], 2, "-S: the memory to aim at is the adapter's: tlplab adapter --memory SIZE"),
         (["perf", "-s", "9" * 30], 2, "more than addresses of 64 bits reach"),

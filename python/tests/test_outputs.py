@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tlplab.outputs import check_outputs, write_text
+from tlplab.outputs import check_outputs, whole_file, write_text
 
 
 def refused(outputs: dict[str, str | None], **inputs: str) -> str:
@@ -43,6 +43,26 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     write_text(str(path), "second\n")
     assert path.read_text() == "second\n"
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_file_stays_as_it_was_if_its_writer_fails(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_text("as it was")
+
+    def half() -> None:
+        with whole_file(str(path)) as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        half()
+    assert path.read_text() == "as it was"
+    assert list(tmp_path.iterdir()) == [path]
+    with whole_file(str(path)) as file:
+        file.write(b"who")
+        file.write(b"le")
+        assert path.read_text() == "as it was"
+    assert path.read_text() == "whole"
 
 
 def test_the_standard_output_has_a_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,7 +57,8 @@ def find(path: str, name: str) -> Any:
         named = sorted(
             key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__
         )
-        raise LoadError(f"there is no {name} in it; there are {', '.join(named) or 'no classes or functions'}")
+        wanted = f"there is no {name} in it" if name else "a name is missing after the colon"
+        raise LoadError(f"{wanted}; there are {', '.join(named) or 'no classes or functions'}")
     return getattr(module, name)
 
 
@@ -71,8 +72,8 @@ def module_at(path: Path) -> ModuleType:
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
+    if spec is None or spec.loader is None:
+        raise LoadError("it is no Python file; its name would end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

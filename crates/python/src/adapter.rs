@@ -114,7 +114,7 @@ impl Failure {
                 PyValueError::new_err(failure.to_string())
             }
             Self::Network(failure) => error::run_error(py, &failure.to_string()),
-            Self::File(failure) => error::file(&failure),
+            Self::File(failure) => error::input(&failure),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Captures: shown as lines, and summed up.
 
+use crate::error;
 use crate::table::{Columns, Table};
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use tlplab_bridge::Error;
 use tlplab_bridge::capture::dump::{self, Filter, Loading, Options, TimeStyle};
 use tlplab_bridge::capture::{Capture, summary};
 
@@ -36,7 +36,8 @@ impl Dump {
             .ok_or_else(|| PyValueError::new_err("-t can be given five times at most"))?;
         let copy = copy.map(Into::into);
         let options = Options { filter, json, time, verbose, limit, copy, quiet };
-        let dump = py.detach(|| dump::Dump::open(source, options)).map_err(|error| failure(&error))?;
+        let dump =
+            py.detach(|| dump::Dump::open(source, options)).map_err(|failure| error::input(&failure))?;
         Ok(Self { inner: Mutex::new(Some(dump)) })
     }
 
@@ -46,7 +47,7 @@ impl Dump {
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
             let dump = inner.as_mut().ok_or_else(finished)?;
             let mut lines = String::new();
-            let more = dump.step(&mut lines).map_err(|error| failure(&error))?;
+            let more = dump.step(&mut lines).map_err(|failure| error::input(&failure))?;
             Ok((more || !lines.is_empty()).then_some(lines))
         })
     }
@@ -62,7 +63,7 @@ impl Dump {
     fn finish(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64, u64)> {
         let dump = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
         let dump = dump.ok_or_else(finished)?;
-        let counts = py.detach(|| dump.finish()).map_err(|error| failure(&error))?;
+        let counts = py.detach(|| dump.finish()).map_err(|failure| error::input(&failure))?;
         Ok((counts.frames, counts.shown, counts.malformed, counts.others, counts.dropped))
     }
 }
@@ -80,7 +81,7 @@ impl CaptureReader {
     #[new]
     fn new(py: Python<'_>, path: &str, filter: Vec<String>) -> PyResult<Self> {
         let filter = Filter::parse(&filter).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let loading = py.detach(|| Loading::new(path, filter)).map_err(|error| failure(&error))?;
+        let loading = py.detach(|| Loading::new(path, filter)).map_err(|failure| error::input(&failure))?;
         Ok(Self { inner: Mutex::new(Some(loading)), capture: OnceLock::new() })
     }
 
@@ -89,7 +90,7 @@ impl CaptureReader {
         py.detach(|| {
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(loading) = inner.as_mut() else { return Ok(false) };
-            if loading.step().map_err(|error| failure(&error))? {
+            if loading.step().map_err(|failure| error::input(&failure))? {
                 return Ok(true);
             }
             if let Some(loading) = inner.take() {
@@ -145,16 +146,4 @@ pub(crate) fn dissector() -> Vec<(&'static str, String)> {
 
 fn finished() -> PyErr {
     PyRuntimeError::new_err("it is finished")
-}
-
-/// A file that is not there, or is no capture, is the user's mistake, anything else the system's.
-fn failure(error: &Error) -> PyErr {
-    use std::io::ErrorKind::{IsADirectory, NotFound, PermissionDenied};
-    match error {
-        Error::Content { .. } => PyValueError::new_err(error.to_string()),
-        Error::Io { source, .. } if matches!(source.kind(), NotFound | IsADirectory | PermissionDenied) => {
-            PyValueError::new_err(error.to_string())
-        }
-        Error::Io { .. } => PyOSError::new_err(error.to_string()),
-    }
 }

@@ -1,8 +1,9 @@
 //! Mistakes become Python exceptions: `ExperimentError` and `RunError` of `python/tlplab/errors.py`, or `OSError`.
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use std::io::ErrorKind;
 use tlplab_experiment::Error;
 use tlplab_experiment::run::RunError;
 
@@ -69,4 +70,19 @@ pub(crate) fn run_error(py: Python<'_>, message: &str) -> PyErr {
 /// A file that could not be read or written.
 pub(crate) fn file(error: &tlplab_bridge::Error) -> PyErr {
     PyOSError::new_err(error.to_string())
+}
+
+/// A file that the user named: that it is not there, or is not what it should be, is the user's mistake, anything else the system's.
+pub(crate) fn input(error: &tlplab_bridge::Error) -> PyErr {
+    use tlplab_bridge::Error::{Content, Io};
+    let mistaken = match error {
+        Content { .. } => true,
+        Io { source, .. } => {
+            matches!(
+                source.kind(),
+                ErrorKind::IsADirectory | ErrorKind::NotFound | ErrorKind::PermissionDenied
+            )
+        }
+    };
+    if mistaken { PyValueError::new_err(error.to_string()) } else { file(error) }
 }

@@ -27,7 +27,7 @@ from tlplab.nettlp.end import (
     bdf_of,
     check_interface,
     check_remote,
-    end_with_sigterm,
+    end_in_order,
     limit_of,
     number_of,
     size_of,
@@ -196,7 +196,7 @@ def adapter_command(
       tlplab adapter --peer 127.0.0.1=1b:00.0 --peer 127.0.0.3=1c:00.0 --p2p root-complex
       tlplab adapter examples/python/copier.toml --serve copier=127.0.0.1
     """
-    end_with_sigterm()
+    end_in_order()
     check_options(experiment, served, taps)
     check_interface(options["interface"], options["transport"])
     elsewhere = [one.address for one in served] or [peer.address for peer in peers]
@@ -326,7 +326,10 @@ def show_counts(console: Console, report: Report, seconds: float) -> None:
     )
     for device in report["devices"]:
         sheet.add(device["peer"], *(q.count(device["counters"][name]) for name in TRAFFIC))
-    sheet.print(console)
+    if any(total(report, name) for name in TRAFFIC):
+        sheet.print(console)
+    else:
+        console.print(f"In {q.significant(seconds, 3)} s nobody asked for anything.")
     for device in report["devices"]:
         wrong = [
             f"{q.count(device['counters'][name])} {words}" for name, words in WORDS.items() if device["counters"][name]

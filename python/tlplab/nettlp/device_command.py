@@ -28,7 +28,7 @@ from tlplab.nettlp.end import (
     address_of,
     check_interface,
     check_remote,
-    end_with_sigterm,
+    end_in_order,
     mps_option,
     mrrs_option,
     number_of,
@@ -149,6 +149,8 @@ def psmem_command(
     low, high = FRAME_BYTES
     if not low <= frame_size <= high:
         raise click.BadParameter("a frame has from 60B to 2KiB", param_hint="--frame-size")
+    if frames is not None and frames * high > memory_size(size):
+        raise click.BadParameter(f"no more than {size // high} frames fit", param_hint="--frames")
     filled = None if frames is None else (frames, frame_size)
     device = Builtin("psmem", lanes=lanes, bytes=memory_size(size), delay_ns=round(delay * 1e3), frames=filled)
     return serve_builtin(device, given)
@@ -253,7 +255,7 @@ def serve_builtin(device: Builtin, given: Options) -> int:
 
 def serve_server(name: str, start: Callable[[Site], _core.Server], given: Options) -> int:
     """Serves what `start` starts; says where it is, what passes, and at the end what has passed."""
-    end_with_sigterm()
+    end_in_order()
     json_file, quiet, seconds = given.pop("json_file"), given.pop("quiet"), given.pop("seconds")
     check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs={})
     server = start(site_of(given))

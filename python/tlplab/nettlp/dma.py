@@ -14,9 +14,9 @@ import click
 from tlplab import _core
 from tlplab.errors import RunError
 from tlplab.nettlp.end import (
+    end_in_order,
     end_of,
     end_options,
-    end_with_sigterm,
     number_of,
     size_of,
     tags_of,
@@ -67,7 +67,7 @@ def dma_read(address: int, size: int, output: str | None, tags: tuple[int, int],
     if address + size > 1 << 64:
         raise click.UsageError("--size: the bytes pass the end of the address space")
     check_outputs({"-o": output}, to_stdout={"-o"}, inputs={})
-    end_with_sigterm()
+    end_in_order()
     dma = _core.Dma(end_of(given, tags))
     digits = max(8, len(f"{address + size - 1:x}"))
     with contextlib.ExitStack() as stack:
@@ -116,7 +116,7 @@ def dma_write(
         raise click.UsageError("there is nothing to write: no bytes")
     if address + len(data) > 1 << 64:
         raise click.UsageError("the bytes pass the end of the address space")
-    end_with_sigterm()
+    end_in_order()
     dma = _core.Dma(end_of(given, tags))
     with Bar(quiet=False) as bar:
         for start, end in chunks(address, len(data)):
@@ -140,7 +140,7 @@ def dma_flush(address: int, tags: tuple[int, int], **given: Any) -> None:
     Example:
       tlplab dma flush -a 0x1000
     """
-    end_with_sigterm()
+    end_in_order()
     aside(_core.Dma(end_of(given, tags)).flush, address)
 
 

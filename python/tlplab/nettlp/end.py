@@ -205,9 +205,11 @@ def writing_end_options(command: Command) -> Command:
     )
 
 
-def end_with_sigterm() -> None:
-    """From now on SIGTERM is Ctrl-C: what serves or measures ends in order, and says what it did."""
+def end_in_order() -> None:
+    """From now on SIGTERM, and a terminal that is closed, are Ctrl-C: what serves, measures or writes ends in order, and says what it did."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
 
 
 def check_interface(interface: str | None, transport: str) -> None:

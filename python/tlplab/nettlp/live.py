@@ -48,11 +48,13 @@ class Served:
 
 def served_of(context: click.Context, parameter: click.Parameter, given: Sequence[str]) -> list[Served]:
     """`nic=127.0.0.1`."""
-    found = []
+    found: list[Served] = []
     for text in given:
         device, separator, address = text.partition("=")
         if not separator or not device:
             raise click.BadParameter(f"{text!r} is not DEVICE=IP, such as nic=127.0.0.1", param=parameter)
+        if any(device == one.device for one in found):
+            raise click.BadParameter(f"{device} is given twice", param=parameter)
         found.append(Served(device, str(address_of(context, parameter, address))))
     return found
 

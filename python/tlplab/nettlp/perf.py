@@ -23,9 +23,9 @@ from tlplab.nettlp.end import (
     TAGS,
     Duration,
     End,
+    end_in_order,
     end_of,
     end_options,
-    end_with_sigterm,
     instead,
     number_of,
     size_of,
@@ -197,7 +197,7 @@ def perf_command(
         raise click.UsageError("--length: at least one byte, and less than 4 GiB")
     if count is None and seconds is None:
         seconds = DEFAULT_SECONDS
-    end_with_sigterm()
+    end_in_order()
     end = end_of(given, (tag, TAGS - 1))
     plan = Plan(
         direction, address, size, length, lanes, outstanding, split == "diff", pattern, count,

@@ -1,6 +1,6 @@
 //! A capture read in steps, to be summed up.
 
-use super::Filter;
+use super::{Filter, called};
 use crate::Error;
 use crate::capture::container::Reader;
 use crate::capture::decode::What;
@@ -27,10 +27,10 @@ impl Loading {
     /// The file cannot be read, or is no pcap or pcapng.
     pub fn new(path: impl AsRef<Path>, filter: Filter) -> Result<Self, Error> {
         let path = path.as_ref();
-        let reader = super::reader(open(path)?, path)?;
+        let reader = super::reader(open(path)?, called(path))?;
         let collector = Collector::without_payloads(reader.format());
         let bytes = std::fs::metadata(path).map_or(0, |file| file.len());
-        Ok(Self { path: path.into(), reader, collector, filter, bytes })
+        Ok(Self { path: called(path).into(), reader, collector, filter, bytes })
     }
 
     /// Reads some more frames; false at the end.

@@ -104,7 +104,7 @@ impl Dump {
     /// The file cannot be read, is no pcap or pcapng, or the copy cannot be written.
     pub fn file(path: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
         let path = path.as_ref();
-        Self::reading(super::open(path)?, path, options)
+        Self::reading(super::open(path)?, called(path), options)
     }
 
     /// Reads a capture from `input`, which errors call `name`.
@@ -167,6 +167,11 @@ impl Dump {
     pub fn finish(self) -> Result<Counts, Error> {
         self.printer.finish()
     }
+}
+
+/// What errors call the capture at `path`.
+fn called(path: &Path) -> &Path {
+    if path == Path::new("-") { Path::new("standard input") } else { path }
 }
 
 /// Begins to read the capture at `path`.
