@@ -622,7 +622,7 @@ def test_an_adapter_that_is_not_there_is_told(options: list[str], capsys: pytest
 
 
 def test_a_missing_file_is_named(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert status(["introspect", "processes", "--image", "/nowhere/memory", *options[2:]]) == 1
+    assert status(["introspect", "processes", "--image", "/nowhere/memory", *options[2:]]) == 2
     assert "/nowhere/memory: No such file or directory" in capsys.readouterr().err
 
 

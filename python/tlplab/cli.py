@@ -351,7 +351,11 @@ def status(arguments: Sequence[str] | None = None) -> int:
         full = "the standard output: " if error.errno == errno.ENOSPC else ""
         where = f"{error.filename}: " if error.filename else full
         complain(f"{where}{error.strerror or error}")
-        return FAILED
+        # What was named and is not there is a mistake of whoever named it.
+        named = error.filename is not None and isinstance(
+            error, FileNotFoundError | IsADirectoryError | PermissionError
+        )
+        return BAD_INPUT if named else FAILED
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return INTERRUPTED

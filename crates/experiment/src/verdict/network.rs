@@ -77,3 +77,20 @@ pub(super) fn software(document: &Document) -> Option<Candidate> {
     found.kind = LimitKind::Latency;
     (fabric < whole / 2.0).then_some(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stray_loss_is_no_limit() {
+        let losing = |dropped| {
+            let to_software =
+                NetworkDirection { datagrams: 1000, dropped, busy: 0.05, ..NetworkDirection::default() };
+            let networks = vec![Network { to_software, ..Network::default() }];
+            wire(&Document { networks, ..Document::default() })
+        };
+        assert!(losing(0).is_none() && losing(10).is_none());
+        assert_eq!(losing(11).expect("more than one in a hundred").resource, "Ethernet of ");
+    }
+}
