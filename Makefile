@@ -104,7 +104,7 @@ test-full: test wheel ## run the tests that need minutes or other programs, too:
 	# Other cases than every day's, and more of them.
 	PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --quiet -p tlplab-wire -p tlplab-transaction -p tlplab-datalink
 	PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --quiet -p tlplab-fabric --test exactly_once
-	$(MAKE) prove PROVE_READS=100000 PROVE_DATAGRAMS=10000000
+	$(MAKE) prove PROVE_PROFILE=dev PROVE_READS=100000 PROVE_DATAGRAMS=10000000
 	$(BIN)/pytest --quiet -m full
 	$(MAKE) fuzz-smoke
 	if command -v npm >/dev/null; then cd report && npm ci --silent && npm run check && npm test; else echo "skipped: the page's own tests need Node"; fi
@@ -112,12 +112,13 @@ test-full: test wheel ## run the tests that need minutes or other programs, too:
 # How much `make prove` does: reads through a network that loses, doubles, reorders and cuts; datagrams of junk.
 PROVE_READS ?= 1000000
 PROVE_DATAGRAMS ?= 100000000
+PROVE_PROFILE ?= release
 
 .PHONY: prove
 prove: ## let NetTLP's ends meet 10^6 reads through a bad network and 10^8 datagrams of junk, at full speed (minutes)
-	TLPLAB_PROXY_READS=$(PROVE_READS) $(CARGO) test --release --quiet -p tlplab-bridge --test net proxy -- --nocapture
-	TLPLAB_DATAGRAMS=$(PROVE_DATAGRAMS) $(CARGO) test --release --quiet -p tlplab-nettlp --test nettlp junk -- --include-ignored --nocapture
-	TLPLAB_DATAGRAMS=$(PROVE_DATAGRAMS) $(CARGO) test --release --quiet -p tlplab-capi --test library junk -- --nocapture
+	TLPLAB_PROXY_READS=$(PROVE_READS) $(CARGO) test --profile $(PROVE_PROFILE) --quiet -p tlplab-bridge --test net proxy -- --nocapture
+	TLPLAB_DATAGRAMS=$(PROVE_DATAGRAMS) $(CARGO) test --profile $(PROVE_PROFILE) --quiet -p tlplab-nettlp --test nettlp junk -- --include-ignored --nocapture
+	TLPLAB_DATAGRAMS=$(PROVE_DATAGRAMS) $(CARGO) test --profile $(PROVE_PROFILE) --quiet -p tlplab-capi --test library junk -- --nocapture
 
 .PHONY: lint
 lint: $(VENV)/.dev ## check formatting, lints, types, layers, dependencies, freshness of generated files
