@@ -23,7 +23,7 @@ int main(int argc, char **argv)
 	unsigned char *memory;
 	uintptr_t address;
 	size_t bytes;
-	int count;
+	int count, status = 1;
 
 	memset(&config, 0, sizeof(config));
 	if (argc != 6 || inet_pton(AF_INET, argv[1], &config.remote_addr) != 1 ||
@@ -41,12 +41,17 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	memory = malloc(bytes);
+	if (!memory && bytes) {
+		perror("gather");
+		tlp_async_close(context);
+		return 1;
+	}
 	for (size_t at = 0; at < bytes; at += PIECE) {
 		size_t piece = bytes - at < PIECE ? bytes - at : PIECE;
 
 		if (tlp_async_read(context, address + at, memory + at, piece, memory + at) < 0) {
 			fprintf(stderr, "gather: %s\n", tlp_strerror(errno));
-			return 1;
+			goto out;
 		}
 	}
 	/* An event loop would wait for tlp_async_fd(context) and then call tlp_async_poll(). */
@@ -57,10 +62,17 @@ int main(int argc, char **argv)
 
 				fprintf(stderr, "gather: at %#lx: %s\n", (unsigned long)(address + at),
 					tlp_strerror(done[i].error));
-				return 1;
+				goto out;
 			}
-	fwrite(memory, 1, bytes, stdout);
+	if (count < 0)
+		fprintf(stderr, "gather: %s\n", tlp_strerror(errno));
+	else if (fwrite(memory, 1, bytes, stdout) != bytes || fflush(stdout))
+		perror("gather");
+	else
+		status = 0;
+out:
+	/* What is still under way writes nothing after this. */
 	tlp_async_close(context);
 	free(memory);
-	return 0;
+	return status;
 }

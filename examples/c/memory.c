@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <libtlp.h>
 
@@ -34,16 +35,21 @@ static int on_write(struct nettlp *nt, struct tlp_mr_hdr *mh, void *data, size_t
 	return 0;
 }
 
+/* Can be read when the program is to end, even if a signal came before it ran. */
+static int stop[2];
+
 static void on_signal(int number)
 {
 	(void)number;
-	nettlp_stop_cb();
+	if (write(stop[1], "", 1) < 0)
+		_exit(1);
 }
 
 int main(int argc, char **argv)
 {
 	struct nettlp contexts[16], *pointers[16];
 	struct nettlp_cb callbacks;
+	uint16_t requester;
 
 	memset(contexts, 0, sizeof(contexts));
 	if (argc != 3 || inet_pton(AF_INET, argv[1], &contexts[0].remote_addr) != 1 ||
@@ -67,9 +73,18 @@ int main(int argc, char **argv)
 		fprintf(stderr, "memory: the adapter does not tell where BAR4 is: %s\n", tlp_strerror(errno));
 		return 1;
 	}
+	requester = nettlp_msg_get_dev_id(contexts[0].remote_addr);
+	if (!requester) {
+		fprintf(stderr, "memory: the adapter does not tell its ID: %s\n", tlp_strerror(errno));
+		return 1;
+	}
 	for (int i = 0; i < 16; i++)
-		contexts[i].requester = nettlp_msg_get_dev_id(contexts[0].remote_addr);
+		contexts[i].requester = requester;
 
+	if (pipe(stop) < 0) {
+		perror("memory");
+		return 1;
+	}
 	signal(SIGINT, on_signal);
 	signal(SIGTERM, on_signal);
 	memset(&callbacks, 0, sizeof(callbacks));
@@ -79,7 +94,7 @@ int main(int argc, char **argv)
 	callbacks.mwr = on_write;
 	printf("64 KiB at %#lx\n", (unsigned long)base);
 	fflush(stdout);
-	if (nettlp_run_cb(pointers, 16, &callbacks, NULL) < 0) {
+	if (nettlp_run_cb_until(pointers, 16, &callbacks, NULL, stop[0]) < 0) {
 		fprintf(stderr, "memory: %s\n", tlp_strerror(errno));
 		return 1;
 	}

@@ -1,7 +1,7 @@
 #![no_main]
 
 #[path = "../engines.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 mod engines;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

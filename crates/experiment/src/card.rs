@@ -1,21 +1,11 @@
 //! The keys of the model `nettlp-card`.
 
 use crate::error::Error;
-use crate::keys::{Key, Kind};
+use crate::keys::{Key, Kind, key};
 use crate::models;
 use crate::view::View;
 use tlplab_device::CardConfig;
 use tlplab_units::{Duration, Time};
-
-const fn key(
-    name: &'static str,
-    kind: Kind,
-    default: &'static str,
-    example: &'static str,
-    doc: &'static str,
-) -> Key {
-    Key { name, kind, default, example, doc }
-}
 
 pub(crate) static KEYS: &[Key] = &[
     key(

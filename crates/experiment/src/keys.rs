@@ -43,6 +43,17 @@ pub struct Key {
     pub doc: &'static str,
 }
 
+/// A row of a table of keys.
+pub(crate) const fn key(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    example: &'static str,
+    doc: &'static str,
+) -> Key {
+    Key { name, kind, default, example, doc }
+}
+
 /// What a key may hold.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {

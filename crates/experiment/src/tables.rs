@@ -2,7 +2,7 @@
 
 use crate::fault;
 use crate::hosts;
-use crate::keys::{Key, Kind, Section};
+use crate::keys::{Key, Kind, Section, key};
 use crate::link;
 use crate::models;
 
@@ -16,16 +16,6 @@ const RCB: Kind = Kind::SizeOf { what: "RCB", bytes: &[64, 128] };
 const COUNT: Kind = Kind::Integer { min: 1, max: i64::MAX };
 const CREDITS: Kind = Kind::Integer { min: 0, max: 65_535 };
 const LINK_FORM: Kind = Kind::OneOf(&[Kind::Word(&link::LINK), Kind::Table(&LINK)]);
-
-const fn key(
-    name: &'static str,
-    kind: Kind,
-    default: &'static str,
-    example: &'static str,
-    doc: &'static str,
-) -> Key {
-    Key { name, kind, default, example, doc }
-}
 
 /// The whole file.
 pub static EXPERIMENT: Section = Section {

@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::filter;
-use nix::libc::sock_fprog;
+use nix::libc::{self, sock_fprog};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -55,8 +55,15 @@ pub(super) fn open_socket(
     peer: Option<Ipv4Addr>,
     joins: bool,
 ) -> Result<Socket, Error> {
-    let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))
-        .map_err(|source| Error::io("make a UDP socket", source))?;
+    let made = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP));
+    let socket = made.map_err(|source| match source.raw_os_error() {
+        Some(libc::EMFILE) => Error::Setup(
+            "this process may not open as many files as there are ports and peers: `ulimit -n` with a larger number lets it; packet \
+             sockets need one"
+                .into(),
+        ),
+        _ => Error::io("make a UDP socket", source),
+    })?;
     if joins {
         let shared = socket.set_reuse_port(true);
         shared.map_err(|source| Error::io(format!("share UDP port {number} among peers"), source))?;

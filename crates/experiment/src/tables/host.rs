@@ -1,9 +1,9 @@
 //! The keys of a host, and of a file that describes one.
 
-use super::{PORT_BUFFER, RCB, key};
+use super::{PORT_BUFFER, RCB};
 use crate::host_memory;
 use crate::hosts;
-use crate::keys::{Kind, Section};
+use crate::keys::{Kind, Section, key};
 
 /// `host`
 pub static HOST: Section = Section {
