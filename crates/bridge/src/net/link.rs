@@ -81,6 +81,13 @@ impl Link {
         ports.dedup();
         let local = config.local;
         let interface = Interface::find(config.interface.as_deref(), local)?;
+        if interface.loopback {
+            return Err(Error::Setup(format!(
+                "packet and XDP sockets do not work on {}: the kernel takes nothing from the loopback addresses that did not pass its own network \
+                 stack; use `--transport udp`, or addresses of an Ethernet interface",
+                interface.name
+            )));
+        }
         let _reserved = ports.iter().map(|&port| reserve(local, port)).collect::<Result<Vec<_>, _>>()?;
         let mut peers = BTreeMap::new();
         let mut mtu = usize::from(u16::MAX);

@@ -52,9 +52,6 @@ impl Interface {
 
     /// The Ethernet address of `peer` on this link; `None` if nobody says that it is there.
     pub(super) fn resolve(&self, local: Ipv4Addr, peer: Ipv4Addr, patience: Patience) -> Option<Mac> {
-        if self.loopback {
-            return Some([0; 6]);
-        }
         let until = Instant::now() + PATIENCE;
         let socket = UdpSocket::bind((local, 0)).ok()?;
         socket.send_to(&[], (peer, DISCARD)).ok()?;

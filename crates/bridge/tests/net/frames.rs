@@ -98,6 +98,10 @@ fn what_cannot_be_opened_says_why() {
     assert!(fails(elsewhere, config(ENDS[1])).contains("10.77.0.8 is not an address of this machine"));
     let other = Network { interface: Some("lo".into()), ..network(Kind::Packet, 0) };
     assert!(fails(other, config(ENDS[1])).contains("interface lo does not have the address 10.77.0.1"));
+    for kind in FRAMES {
+        let loopback = Network { local: Ipv4Addr::LOCALHOST, ..network(kind, 0) };
+        assert!(fails(loopback, config(ENDS[1])).contains("do not work on lo"), "{kind:?}");
+    }
     let first = cable.at(0, || network(Kind::Xdp, 0).open(&config(ENDS[1]))).unwrap();
     let others = EndpointConfig { tags: 30..=40, ..config(ENDS[1]) };
     let said = fails(network(Kind::Xdp, 0), others);
