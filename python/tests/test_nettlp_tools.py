@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import pty
 import re
 import signal
 import socket
@@ -279,7 +281,11 @@ def test_ctrl_c_keeps_what_was_measured(pair: Pair, tmp_path: Path) -> None:
             2,
             "--mps is for an adapter with only memory",
         ),
-        (["adapter", "x.toml", "--serve", "a=127.0.0.9", "--interface", "lo"], 2, "--interface is for packet and XDP sockets"),
+        (
+            ["adapter", "x.toml", "--serve", "a=127.0.0.9", "--interface", "lo"],
+            2,
+            "--interface is for packet and XDP sockets",
+        ),
         (["perf", "--plot", "x.txt"], 2, "name a file that ends in"),
         (["perf", "--time", "1e300"], 2, "'--time': 1e+300 is not in the range"),
         (["perf", "--time", "nan"], 2, "'--time': 'nan' is not a time"),
@@ -372,3 +378,22 @@ def test_ctrl_c_does_not_wait_for_silence(arguments: list[str]) -> None:
         finally:
             process.kill()
     assert (process.returncode, said.strip()) == (130, "interrupted")
+
+
+def test_what_was_counted_outlives_the_terminal(tmp_path: Path) -> None:
+    """The line of figures has nowhere to go any more, nor has what is said at the end."""
+    counts = tmp_path / "counts.json"
+    master, slave = pty.openpty()
+    ends = ["-l", own_address(), "--peer", own_address()]
+    process = subprocess.Popen([*TLPLAB, "adapter", *ends, "--json", str(counts)], stdout=slave, stderr=slave)
+    try:
+        os.close(slave)
+        shown = b""
+        while b"reads/s" not in shown:
+            shown += os.read(master, 1000)
+        os.close(master)
+        process.send_signal(signal.SIGHUP)
+        process.wait(PATIENCE)
+    finally:
+        process.kill()
+    assert json.loads(counts.read_text())["seconds"] > 0

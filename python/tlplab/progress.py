@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import sys
 import time
 from types import TracebackType
@@ -15,6 +17,26 @@ from tlplab import quantities as q
 # A run is watched this long before a bar appears; the bar then appears only if two seconds will be passed.
 SILENT_SECONDS = 0.5
 WORTH_SECONDS = 2.0
+
+
+class Line:
+    """A line on stderr that says what goes on, and changes; on anything but a terminal, nothing."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        """`quiet` shows nothing even on a terminal."""
+        self.shown = not quiet and sys.stderr.isatty()
+
+    def show(self, text: str) -> None:
+        """Replaces what is shown, by no more than fits: what wraps could not be taken away."""
+        if self.shown:
+            width = shutil.get_terminal_size().columns - 1
+            with contextlib.suppress(OSError):  # the terminal has gone; what is to be written elsewhere still is
+                sys.stderr.write(f"\r\x1b[K{text[:width]}")
+                sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Takes the line away."""
+        self.show("")
 
 
 class Bar:
@@ -35,7 +57,8 @@ class Bar:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._shown is not None:
-            self._shown.stop()
+            with contextlib.suppress(OSError):  # as in `Line`
+                self._shown.stop()
 
     def update(self, progress: _core.Progress) -> None:
         """Called after each slice of a run."""
@@ -53,7 +76,8 @@ class Bar:
             self._start(fraction)
         assert self._shown is not None
         assert self._task is not None
-        self._shown.update(self._task, completed=fraction or 0.0, text=text)
+        with contextlib.suppress(OSError):
+            self._shown.update(self._task, completed=fraction or 0.0, text=text)
 
     def _start(self, fraction: float | None) -> None:
         columns = [

@@ -35,6 +35,7 @@ from tlplab.nettlp.end import (
 )
 from tlplab.nettlp.live import Served, check_options, serve_experiment, served_of, taps_of
 from tlplab.outputs import check_outputs, write_text
+from tlplab.progress import Line
 from tlplab.sheet import NOTHING, Column, Sheet
 from tlplab.summary import console_for
 
@@ -261,19 +262,18 @@ def open_service(
 
 def serve(service: _core.AdapterService, begun: float, seconds: float | None, *, quiet: bool) -> None:
     """Serves for `seconds`, or until Ctrl-C; on a terminal with a line that says what goes on."""
-    shown = not quiet and sys.stderr.isatty()
+    line = Line(quiet=quiet)
     before, then = report_of(service), begun
     try:
         while (left := SLICE_SECONDS if seconds is None else begun + seconds - time.monotonic()) > 0:
             service.serve(min(left, SLICE_SECONDS))
             now = time.monotonic()
-            if shown and now - then >= LINE_SECONDS:
+            if line.shown and now - then >= LINE_SECONDS:
                 report = report_of(service)
-                click.echo(f"\r\x1b[K{rates(before, report, now - then)}", err=True, nl=False)
+                line.show(rates(before, report, now - then))
                 before, then = report, now
     finally:
-        if shown:
-            click.echo("\r\x1b[K", err=True, nl=False)
+        line.clear()
 
 
 def report_of(service: _core.AdapterService) -> Report:

@@ -37,6 +37,7 @@ from tlplab.nettlp.end import (
 )
 from tlplab.nettlp.serve import Builtin, Site, watch
 from tlplab.outputs import check_outputs, write_text
+from tlplab.progress import Line
 
 LANES = min(16, len(os.sched_getaffinity(0)))
 SMALLEST, LARGEST = 4096, 1 << 40
@@ -260,7 +261,7 @@ def serve_server(name: str, start: Callable[[Site], _core.Server], given: Option
     check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs={})
     server = start(site_of(given))
     say = not quiet and json_file != "-"
-    live = Live(shown=say and sys.stderr.isatty())
+    live = Live(quiet=not say)
     status = 0
     try:
         counters = watch(
@@ -269,13 +270,13 @@ def serve_server(name: str, start: Callable[[Site], _core.Server], given: Option
     except KeyboardInterrupt:
         status, counters = INTERRUPTED, dict(server.counters())
     finally:
-        live.close()
+        live.line.clear()
+    if json_file is not None:
+        write_text(json_file, json.dumps({"device": name, "counters": counters}) + "\n")
     if say:
         click.echo(
             "".join(f"{counter.replace('_', ' '):<24} {n:>12}\n" for counter, n in counters.items() if n), nl=False
         )
-    if json_file is not None:
-        write_text(json_file, json.dumps({"device": name, "counters": counters}) + "\n")
     return status
 
 
@@ -304,25 +305,18 @@ def introduce(name: str, server: _core.Server) -> None:
 class Live:
     """A line on the terminal that tells how much has passed."""
 
-    def __init__(self, *, shown: bool) -> None:
-        self.shown = shown
+    def __init__(self, *, quiet: bool) -> None:
+        self.line = Line(quiet=quiet)
         self.before = (time.monotonic(), 0)
 
     def __call__(self, server: _core.Server) -> None:
         """Shows how much has passed by now."""
-        if not self.shown:
+        if not self.line.shown:
             return
         counters = dict(server.counters())
-        text = ", ".join(f"{counters[name]} {name.replace('_', ' ')}" for name in LIVE)
         now, datagrams = time.monotonic(), counters["datagrams_in"]
         then, before = self.before
-        rate = (datagrams - before) / max(now - then, 1e-9)
+        rate = q.significant((datagrams - before) / max(now - then, 1e-9), 3)
         self.before = (now, datagrams)
-        sys.stderr.write(f"\r\x1b[K{text}; {q.significant(rate, 3)} datagrams/s")
-        sys.stderr.flush()
-
-    def close(self) -> None:
-        """Takes the line away."""
-        if self.shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        parts = [f"{rate} datagrams/s", *(f"{counters[name]} {name.replace('_', ' ')}" for name in LIVE)]
+        self.line.show(", ".join(parts))
