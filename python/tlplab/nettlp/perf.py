@@ -182,7 +182,7 @@ def perf_command(
     """Measure how fast DMA over NetTLP is: rate, latency, processor time at this end.
 
     Reads are over when their data came, writes when they were sent: they are posted, and more of them may be sent than
-    arrive; --verify tells how much did. Ctrl-C keeps what was measured.
+    arrive; --verify tells how much did. Ctrl-C keeps what was measured; again, it waits for nothing.
 
     \b
     Examples:
@@ -226,7 +226,7 @@ def perf_command(
 
 
 def watch(perf: _core.Perf, plan: Plan, bar: Bar) -> tuple[dict[str, Any], bool]:
-    """Runs a measurement in a thread, until it is over or Ctrl-C; what was measured, and whether that came."""
+    """Runs a measurement in a thread, until it is over or Ctrl-C; what was measured, and whether that came. A second Ctrl-C goes through."""
     results: list[dict[str, Any]] = []
     failures: list[BaseException] = []
     done = threading.Event()  # Ctrl-C while a thread is joined may leave Python in the dark about whether it runs
@@ -239,7 +239,7 @@ def watch(perf: _core.Perf, plan: Plan, bar: Bar) -> tuple[dict[str, Any], bool]
         finally:
             done.set()
 
-    thread = threading.Thread(target=work, name="perf")
+    thread = threading.Thread(target=work, name="perf", daemon=True)
     begun, interrupted = time.perf_counter(), False
     thread.start()
     while not done.is_set():
@@ -252,6 +252,8 @@ def watch(perf: _core.Perf, plan: Plan, bar: Bar) -> tuple[dict[str, Any], bool]
                 f"{q.significant(operations / elapsed / 1e3, 3)} k/s, {moved >> 20} MiB",
             )
         except KeyboardInterrupt:
+            if interrupted:
+                raise
             interrupted = True
             perf.stop()
     if failures:
