@@ -7,9 +7,9 @@ tlplab.
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
+from tlplab.nettlp.end import end_in_order
 from tlplab.reproduce import HEADING, Beside, Outcomes, Row, Study
 from tlplab.reproduce.markdown import table
 from tlplab.reproduce.nettlp import captures, card, machine, topologies
@@ -22,8 +22,8 @@ def page(outcomes: Outcomes, listed: list[Row]) -> str:
 
 def beside(experiments: Path, folder: str | None, *, quiet: bool) -> list[Beside]:
     """What is not simulated."""
-    # SIGTERM, too, takes the namespaces away before it ends this.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Also who is asked to end takes the namespaces away first.
+    end_in_order()
     return [captures.beside(folder), topologies.beside(experiments), machine.beside(quiet=quiet)]
 
 

@@ -132,7 +132,9 @@ def beside(*, quiet: bool) -> Beside:
     try:
         found, here = measure(quiet=quiet)
     except (NoNamespacesError, CommandError) as why:
-        return Beside(title, [absent("measured, figures 7 to 11 and table 2", None, "", str(why))], [], f"Left out: {why}.")
+        return Beside(
+            title, [absent("measured, figures 7 to 11 and table 2", None, "", str(why))], [], f"Left out: {why}."
+        )
     text = TEXT.format(processors=here.processors, others=100 * here.others, failures=100 * here.failures)
     return Beside(title, rows(found, here), drawings(found), text)
 
