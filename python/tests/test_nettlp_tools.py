@@ -397,3 +397,13 @@ def test_what_was_counted_outlives_the_terminal(tmp_path: Path) -> None:
     finally:
         process.kill()
     assert json.loads(counts.read_text())["seconds"] > 0
+
+
+@pytest.mark.parametrize("command", ["adapter", "device psmem", "dma write", "cfg read", "perf", "dump", "dissector"])
+def test_help_fits_a_terminal(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert status([*command.split(), "--help"]) == 0
+    wide = [line for line in capsys.readouterr().out.splitlines() if len(line) > 80]
+    assert wide == []

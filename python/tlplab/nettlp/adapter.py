@@ -193,8 +193,8 @@ def adapter_command(
     \b
     Examples:
       tlplab adapter --seconds 1
-      tlplab adapter --memory 4GiB --load-memory image.bin@0x100000 --pcap out/seen.pcapng
-      tlplab adapter --peer 127.0.0.1=1b:00.0 --peer 127.0.0.3=1c:00.0 --p2p root-complex
+      tlplab adapter --load-memory image.bin@0x100000 --pcap out/seen.pcapng
+      tlplab adapter --peer 127.0.0.1 --peer 127.0.0.3=1c:00.0 --p2p root-complex
       tlplab adapter examples/python/copier.toml --serve copier=127.0.0.1
     """
     end_in_order()

@@ -6,6 +6,7 @@ import contextlib
 import json
 import socket
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,7 +22,10 @@ from tlplab.plotting import check_ending, write_figure
 
 def filter_help() -> str:
     """The filter language, as a page of `--help` shows it."""
-    return "\n".join(f"  {name:<10} {text}" for name, text in _core.dump_filters())
+    lines = []
+    for name, text in _core.dump_filters():
+        lines += textwrap.wrap(text, 76, initial_indent=f"  {name:<10} ", subsequent_indent=" " * 13)
+    return "\n".join(lines)
 
 
 @click.command("dump", epilog="\b\nFilters:\n" + filter_help())
