@@ -2,8 +2,8 @@
 //! is a record, a problem that says something, or other traffic.
 
 use std::io::Cursor;
-use tlplab_bridge::capture::dump::{Dump, Filter, Options, TimeStyle};
-use tlplab_bridge::capture::{self, Capture, Format, summary};
+use tlplab_bridge::capture::dump::{Dump, Filter, Loading, Options, TimeStyle};
+use tlplab_bridge::capture::{self, Capture, Format};
 
 /// Bytes of a capture file.
 pub(crate) fn capture(bytes: &[u8]) {
@@ -21,19 +21,28 @@ pub(crate) fn capture(bytes: &[u8]) {
     }
     let statistics = capture::statistics(&capture);
     assert_eq!(statistics.reads, statistics.completed + statistics.unanswered);
-    let summed = summary::summary(&capture);
-    assert_eq!(summed.tlps + summed.repeated, capture.tlps().count() as u64);
-    assert!(
-        summed.directions.iter().all(|flow| flow.max_outstanding as u64 <= flow.completed + flow.unanswered)
-    );
-    assert!(summed.to_json().starts_with('{'));
-    assert_eq!(summary::points::points(&capture).tag.len() as u64, summed.tlps);
     if capture.format != Format::Table {
+        summed(bytes, &capture);
         lines(bytes, &capture);
     }
     let requests = capture::requests(&capture, None);
     assert_eq!(requests.len() as u64, statistics.reads + statistics.writes);
     assert!(requests.is_sorted_by_key(|request| request.time));
+}
+
+/// Every TLP is summed up, and is a point.
+fn summed(bytes: &[u8], capture: &Capture) {
+    let filter = Filter::parse::<&str>(&[]).expect("no filter at all");
+    let loading = Loading::reading(Cursor::new(bytes.to_vec()), "input", filter, true);
+    let (summed, points) = loading.and_then(Loading::finish).expect("it was read before");
+    assert_eq!(summed.tlps + summed.repeated, capture.tlps().count() as u64);
+    assert_eq!((summed.frames, summed.others), (capture.frames, capture.others));
+    assert_eq!(summed.problems, capture.problems);
+    assert!(
+        summed.directions.iter().all(|flow| flow.max_outstanding as u64 <= flow.completed + flow.unanswered)
+    );
+    assert!(summed.to_json().starts_with('{'));
+    assert_eq!(points.tag.len() as u64, summed.tlps);
 }
 
 /// Every frame that is not other traffic is a line.

@@ -94,7 +94,7 @@ def test_the_summary(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "256 B × 2" in text
     assert "Malformed: 1 of 5 frames" in text
     assert all(len(line) <= 80 for line in text.splitlines()), text
-    reader = capture.read(str(made), ())
+    reader = capture.read(str(made), (), points=True)
     axes = figure("made", json.loads(reader.summary()), reader.points().to_numpy()).axes
     assert [one.get_title(loc="left") for one in axes] == ["10.0.0.1 → 10.0.0.2", "10.0.0.2 → 10.0.0.1", ""]
     ((asked,), (answered,)) = ([np.asarray(line.get_ydata()).tolist() for line in one.lines] for one in axes[:2])
@@ -106,6 +106,37 @@ def test_the_summary(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert document["directions"][0]["latency_ns"]["p50"] == 3000
     only = capture.summarise(str(made), ["type=MRd"])
     assert (only["tlps"], only["malformed"]) == (1, [])
+
+
+# Reads a capture as the command does, and tells the TLPs and by how many KiB memory has grown.
+SUM_UP = """
+import json, resource, sys
+from tlplab.nettlp import capture
+most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+capture.summarise(sys.argv[1])
+before = most()
+print(capture.summarise(sys.argv[2])["tlps"], most() - before)
+"""
+
+
+def test_a_long_capture_takes_no_more_memory_than_a_short_one(tmp_path: Path) -> None:
+    frames = [datagram(READ), *(datagram(half, back=True) for half in HALVES)]
+    long, short = tmp_path / "long.pcap", tmp_path / "short.pcap"
+    for path, count in ((short, 30_000), (long, 240_000)):
+        with path.open("wb") as file:
+            file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1))
+            for number in range(count):
+                frame = frames[number % 3]
+                # No two latencies are the same.
+                since = number * 10_000 + number * number % 9973
+                at = struct.pack("<IIII", TIMES + since // 10**9, since % 10**9, len(frame), len(frame))
+                file.write(at + frame)
+    done = subprocess.run(
+        [sys.executable, "-c", SUM_UP, str(short), str(long)], capture_output=True, text=True, check=True, timeout=60
+    )
+    tlps, grown = map(int, done.stdout.split())
+    assert tlps == 240_000
+    assert grown < 4096, "KiB; 200 bytes for each TLP would be 40 MiB"
 
 
 def test_ranges_of_tags() -> None:

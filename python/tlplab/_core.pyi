@@ -183,8 +183,9 @@ class Dump:
 class CaptureReader:
     """A capture that is read, to be summed up."""
 
-    def __init__(self, path: str, filter: Sequence[str]) -> None:
-        """Opens a file. Raises ValueError for a wrong filter or a file that is no capture, OSError."""
+    def __init__(self, path: str, filter: Sequence[str], *, points: bool) -> None:
+        """Opens a file. Raises ValueError for a wrong filter or a file that is no capture, OSError. `points` remembers a row for
+        each TLP; without, memory does not grow with the file."""
     def step(self) -> bool:
         """Reads on; true while there is more."""
     @property
@@ -193,7 +194,7 @@ class CaptureReader:
     def summary(self) -> str:
         """The summary as a JSON document, tlplab/capture/1."""
     def points(self) -> Table:
-        """What happened when, a row for each TLP: time_ns, direction, kind (0 read, 1 write, 2 completion with data,
+        """What happened when, a row for each TLP, none if they were not asked for: time_ns, direction, kind (0 read, 1 write, 2 completion with data,
         3 without, 4 other), tag, bytes, outstanding, latency_ns."""
 
 def dissector() -> list[tuple[str, str]]:

@@ -1,7 +1,8 @@
 //! The captures of the NetTLP paper (https://github.com/NetTLP/captured), where `TLPLAB_DATA` names a folder with them in `captures`.
 
 use std::path::PathBuf;
-use tlplab_bridge::capture::summary::{Flow, Pieces, summary};
+use tlplab_bridge::capture::dump::{Filter, Loading};
+use tlplab_bridge::capture::summary::{Flow, Pieces, Summary};
 use tlplab_bridge::capture::{self, Capture, Operation};
 use tlplab_units::Duration;
 
@@ -44,6 +45,12 @@ const KNOWN: [Known; 10] = [
 
 fn read(folder: &std::path::Path, name: &str) -> Capture {
     capture::read_file(folder.join(format!("{name}.pcap"))).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn summary(folder: &std::path::Path, name: &str) -> Summary {
+    let loading =
+        Loading::new(folder.join(format!("{name}.pcap")), Filter::parse::<&str>(&[]).unwrap(), false);
+    loading.and_then(Loading::finish).unwrap_or_else(|error| panic!("{error}")).0
 }
 
 #[test]
@@ -94,7 +101,7 @@ fn a_request_is_seen_once_on_each_link_it_crosses() {
 
 /// The direction in which requests that are answered, or else any requests, travel.
 fn asking(folder: &std::path::Path, name: &str) -> Flow {
-    let flows = summary(&read(folder, name)).directions;
+    let flows = summary(folder, name).directions;
     flows.into_iter().max_by_key(|flow| (flow.tags.len(), flow.sizes.len())).expect("a direction")
 }
 
@@ -134,7 +141,7 @@ fn a_switch_passes_what_a_root_complex_splits() {
         ("mrd-512byte-plx", true, some(1, 512), some(2, 256)),
         ("mrd-512byte-rc", false, some(8, 64), some(8, 64)),
     ] {
-        let found = summary(&read(&folder, name));
+        let found = summary(&folder, name);
         let [crossing] = &found.crossings[..] else { panic!("{name}: {:?}", found.crossings) };
         let [(passage, 1)] = crossing.passages.iter().map(|(p, n)| (*p, *n)).collect::<Vec<_>>()[..] else {
             panic!("{name}: {:?}", crossing.passages)

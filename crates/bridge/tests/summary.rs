@@ -4,8 +4,10 @@ mod support;
 
 use std::net::Ipv4Addr;
 use support::{Pcap, frame};
-use tlplab_bridge::capture::summary::{Pieces, Summary, points, summary};
-use tlplab_bridge::capture::{self, Capture, Operation};
+use tlplab_bridge::capture::Operation;
+use tlplab_bridge::capture::dump::{Filter, Loading};
+use tlplab_bridge::capture::summary::points::Points;
+use tlplab_bridge::capture::summary::{Pieces, Summary};
 use tlplab_units::{Bdf, Duration, Tag};
 use tlplab_wire::tlp::{CompletionStatus, Repr, TransactionId};
 
@@ -26,16 +28,19 @@ impl Frames {
         self.0.push((ns, frame));
     }
 
-    fn read(&self) -> Capture {
+    fn read(&self) -> (Summary, Points) {
         let frames: Vec<_> =
             self.0.iter().map(|(ns, frame)| (0, *ns, frame.len(), frame.as_slice())).collect();
-        let capture = capture::read(&Pcap::NANO.file(&frames)).unwrap();
-        assert_eq!(capture.problems, []);
-        capture
+        let file = std::io::Cursor::new(Pcap::NANO.file(&frames));
+        let read = Loading::reading(file, "made", Filter::parse::<&str>(&[]).unwrap(), true)
+            .and_then(Loading::finish)
+            .unwrap();
+        assert_eq!(read.0.problems, []);
+        read
     }
 
     fn summary(&self) -> Summary {
-        summary(&self.read())
+        self.read().0
     }
 }
 
@@ -79,7 +84,7 @@ fn a_tag_that_is_used_again_is_another_request() {
     assert_eq!(flow.ports.iter().map(|(p, l)| (*p, l.count)).collect::<Vec<_>>(), [(0x3018, 2), (0x30f9, 1)]);
     // Two wait from 0.1 to 1.1 and from 2 to 3.4 µs; one does otherwise.
     assert!((flow.mean_outstanding - (5.1 + 1.0 + 1.4) / 5.1).abs() < 0.03, "{}", flow.mean_outstanding);
-    let points = points::points(&frames.read());
+    let points = frames.read().1;
     assert_eq!(points.outstanding, [1, 2, 2, 1, 2, 2, 1, 1, 0]);
     assert_eq!(points.latency_ns.iter().filter(|l| !l.is_nan()).count(), 3);
 }

@@ -6,7 +6,8 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tlplab_bridge::capture::dump::{self, Filter, Loading, Options, TimeStyle};
-use tlplab_bridge::capture::{Capture, summary};
+use tlplab_bridge::capture::summary::Summary;
+use tlplab_bridge::capture::summary::points::Points;
 
 /// A capture on its way to lines.
 #[pyclass(frozen, module = "tlplab._core")]
@@ -73,16 +74,19 @@ impl Dump {
 pub(crate) struct CaptureReader {
     /// `None` when all is read.
     inner: Mutex<Option<Loading>>,
-    capture: OnceLock<Capture>,
+    /// What it says, and the points if they were asked for.
+    read: OnceLock<(Summary, Points)>,
 }
 
 #[pymethods]
 impl CaptureReader {
     #[new]
-    fn new(py: Python<'_>, path: &str, filter: Vec<String>) -> PyResult<Self> {
+    #[pyo3(signature = (path, filter, *, points))]
+    fn new(py: Python<'_>, path: &str, filter: Vec<String>, points: bool) -> PyResult<Self> {
         let filter = Filter::parse(&filter).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let loading = py.detach(|| Loading::new(path, filter)).map_err(|failure| error::input(&failure))?;
-        Ok(Self { inner: Mutex::new(Some(loading)), capture: OnceLock::new() })
+        let loading =
+            py.detach(|| Loading::new(path, filter, points)).map_err(|failure| error::input(&failure))?;
+        Ok(Self { inner: Mutex::new(Some(loading)), read: OnceLock::new() })
     }
 
     /// Reads on; true while there is more. `fraction` tells how much was read.
@@ -94,7 +98,8 @@ impl CaptureReader {
                 return Ok(true);
             }
             if let Some(loading) = inner.take() {
-                self.capture.get_or_init(|| loading.finish());
+                let read = loading.finish().map_err(|failure| error::input(&failure))?;
+                self.read.get_or_init(|| read);
             }
             Ok(false)
         })
@@ -108,14 +113,14 @@ impl CaptureReader {
 
     /// The summary as a JSON document.
     fn summary(&self, py: Python<'_>) -> PyResult<String> {
-        let capture = self.capture.get().ok_or_else(unread)?;
-        Ok(py.detach(|| summary::summary(capture).to_json()))
+        let (summary, _) = self.read.get().ok_or_else(unread)?;
+        Ok(py.detach(|| summary.to_json()))
     }
 
-    /// What happened when, a row for each TLP.
-    fn points(&self, py: Python<'_>) -> PyResult<Table> {
-        let capture = self.capture.get().ok_or_else(unread)?;
-        let points = py.detach(|| summary::points::points(capture));
+    /// What happened when, a row for each TLP; none if they were not asked for.
+    fn points(&self) -> PyResult<Table> {
+        let (_, points) = self.read.get().ok_or_else(unread)?;
+        let points = points.clone();
         let mut columns = Columns::default();
         columns.floats("time_ns", points.time_ns);
         columns.integers("direction", points.direction);

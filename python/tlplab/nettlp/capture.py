@@ -17,9 +17,9 @@ INDENT = 15
 MALFORMED_SHOWN = 10
 
 
-def read(path: str, filters: Sequence[str], *, quiet: bool = True) -> _core.CaptureReader:
-    """Reads a capture whole. Raises ValueError, OSError."""
-    reader = _core.CaptureReader(path, filters)
+def read(path: str, filters: Sequence[str], *, points: bool = False, quiet: bool = True) -> _core.CaptureReader:
+    """Reads a capture whole, and remembers the points of a plot if they are asked for. Raises ValueError, OSError."""
+    reader = _core.CaptureReader(path, filters, points=points)
     with Bar(quiet=quiet) as bar:
         while reader.step():
             bar.show(reader.fraction, "reading")

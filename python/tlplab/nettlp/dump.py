@@ -126,7 +126,7 @@ def sum_up(source: str, filters: Sequence[str], json_file: str | None, plot: str
     if plot is not None:
         check_ending("--plot", plot)
     try:
-        reader = capture.read(source, filters, quiet=False)
+        reader = capture.read(source, filters, points=plot is not None, quiet=False)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     text = reader.summary()

@@ -226,21 +226,11 @@ struct Collector {
     /// Absolute time of each record, in femtoseconds.
     times: Vec<i128>,
     directions: Directions,
-    keep_payloads: bool,
 }
 
 impl Collector {
-    fn without_payloads(format: Format) -> Self {
-        Self { keep_payloads: false, ..Self::new(format) }
-    }
-
     fn new(format: Format) -> Self {
-        Self {
-            capture: Capture::new(format),
-            times: Vec::new(),
-            directions: Directions::default(),
-            keep_payloads: true,
-        }
+        Self { capture: Capture::new(format), times: Vec::new(), directions: Directions::default() }
     }
 
     fn frame(&mut self, decoded: &Decoded<'_>) {
@@ -267,13 +257,12 @@ impl Collector {
 
     fn tlp(&mut self, tlp: &Tlp<'_>, endpoints: Option<Endpoints>) -> Unit {
         let at = self.capture.payloads.len();
-        let payload = if self.keep_payloads { tlp.payload } else { &[] };
-        self.capture.payloads.extend_from_slice(payload);
+        self.capture.payloads.extend_from_slice(tlp.payload);
         Unit::Tlp {
             repr: tlp.repr,
             header: tlp.header,
             port: endpoints.map_or(0, |ends| ends.port),
-            payload: (at, payload.len() as u16),
+            payload: (at, tlp.payload.len() as u16),
         }
     }
 

@@ -27,6 +27,8 @@ pub enum Reason {
     NoTime,
     /// More than 5.1 hours after the first record: simulated time does not reach so far.
     TooLate,
+    /// Earlier than frames that were summed up already: 16 384 frames before it are later.
+    OutOfOrder,
     /// The link type (LINKTYPE_ number) is not one that carries IPv4 or units of a PCIe link.
     LinkType(i32),
     /// So little was captured that the headers are not all there.
@@ -94,6 +96,9 @@ impl fmt::Display for Reason {
             Self::NoTime => f.write_str("it has no time stamp (only enhanced packet blocks have one)"),
             Self::TooLate => {
                 f.write_str("more than 5.1 hours after the first record, which is where time ends here")
+            }
+            Self::OutOfOrder => {
+                f.write_str("16384 frames before it are later; `reordercap` puts them in order")
             }
             Self::LinkType(id) => {
                 write!(

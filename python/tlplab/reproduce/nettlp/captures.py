@@ -94,7 +94,7 @@ class Source:
     def read(self, path: Path) -> Seen:
         """Reads a capture. Raises ValueError."""
         try:
-            reader = capture.read(str(path), ())
+            reader = capture.read(str(path), (), points=True)
         except OSError as error:
             raise ValueError(str(error)) from None
         return Seen(json.loads(reader.summary()), reader.points().to_numpy())

@@ -4,18 +4,19 @@ use super::{Filter, called};
 use crate::Error;
 use crate::capture::container::Reader;
 use crate::capture::decode::What;
-use crate::capture::{Capture, Collector, open};
+use crate::capture::open;
+use crate::capture::summary::{Summary, Summing, points::Points};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Frames that one step reads.
 const STEP: usize = 100_000;
 
-/// A capture that is being read, without payloads.
+/// A capture that is being read and summed up.
 pub struct Loading {
     path: PathBuf,
     reader: Reader<Box<dyn Read + Send>>,
-    collector: Collector,
+    summing: Summing,
     filter: Filter,
     bytes: u64,
 }
@@ -25,12 +26,25 @@ impl Loading {
     ///
     /// # Errors
     /// The file cannot be read, or is no pcap or pcapng.
-    pub fn new(path: impl AsRef<Path>, filter: Filter) -> Result<Self, Error> {
+    pub fn new(path: impl AsRef<Path>, filter: Filter, with_points: bool) -> Result<Self, Error> {
         let path = path.as_ref();
-        let reader = super::reader(open(path)?, called(path))?;
-        let collector = Collector::without_payloads(reader.format());
         let bytes = std::fs::metadata(path).map_or(0, |file| file.len());
-        Ok(Self { path: called(path).into(), reader, collector, filter, bytes })
+        Ok(Self { bytes, ..Self::reading(open(path)?, called(path), filter, with_points)? })
+    }
+
+    /// Reads a capture from `input`, which errors call `name`.
+    ///
+    /// # Errors
+    /// As [`Loading::new`].
+    pub fn reading(
+        input: impl Read + Send + 'static,
+        name: impl AsRef<Path>,
+        filter: Filter,
+        with_points: bool,
+    ) -> Result<Self, Error> {
+        let path = name.as_ref();
+        let reader = super::reader(Box::new(input) as Box<dyn Read + Send>, path)?;
+        Ok(Self { path: path.into(), reader, summing: Summing::new(with_points), filter, bytes: 0 })
     }
 
     /// Reads some more frames; false at the end.
@@ -44,7 +58,7 @@ impl Loading {
                 Some(item) => {
                     let decoded = item.decode();
                     if matches!(decoded.content, Ok(What::Other)) || self.filter.matches(&decoded) {
-                        self.collector.frame(&decoded);
+                        self.summing.frame(&decoded);
                     }
                 }
             }
@@ -57,8 +71,12 @@ impl Loading {
         (self.bytes > 0).then(|| (self.reader.position() as f64 / self.bytes as f64).min(1.0))
     }
 
-    /// What has been read.
-    pub fn finish(self) -> Capture {
-        self.collector.finish()
+    /// Reads what is left, and gives what there is to say, and the points if they were asked for.
+    ///
+    /// # Errors
+    /// The file cannot be read on.
+    pub fn finish(mut self) -> Result<(Summary, Points), Error> {
+        while self.step()? {}
+        Ok(self.summing.finish())
     }
 }

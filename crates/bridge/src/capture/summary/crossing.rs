@@ -6,7 +6,7 @@
 
 use super::super::Direction;
 use super::super::requests::{Operation, request};
-use super::Percentiles;
+use super::latencies::{Latencies, Percentiles};
 use std::collections::{BTreeMap, VecDeque};
 use tlplab_units::{Duration, Time};
 use tlplab_wire::tlp::Repr;
@@ -87,28 +87,38 @@ struct Seen {
 #[derive(Default)]
 struct Found {
     passages: BTreeMap<Passage, u64>,
-    delays: Vec<Duration>,
+    delays: Latencies,
 }
 
 /// Finds them.
 #[derive(Default)]
 pub(super) struct Crossings {
-    seen: Vec<Seen>,
+    /// Those that may still be passed on or answered.
+    seen: VecDeque<Seen>,
+    /// The number of the first of them.
+    first: usize,
     /// Those not wholly passed on, by the 4 KiB that they touch; no request crosses these.
     open: BTreeMap<u64, VecDeque<usize>>,
-    directions: Vec<Direction>,
+    /// What was found of those before them, by the directions before and behind.
+    found: BTreeMap<(u16, u16), Found>,
 }
 
 impl Crossings {
-    pub(super) fn new(directions: &[Direction]) -> Self {
-        Self { directions: directions.to_vec(), ..Self::default() }
-    }
-
     /// A memory request was seen; gives it a number.
-    pub(super) fn request(&mut self, direction: u16, time: Time, repr: &Repr) -> Option<usize> {
+    pub(super) fn request(
+        &mut self,
+        directions: &[Direction],
+        direction: u16,
+        time: Time,
+        repr: &Repr,
+    ) -> Option<usize> {
         let (_, _, first, length) = request(repr)?;
         let bytes = (first, first + u64::from(length.max(1)));
-        let (number, page) = (self.seen.len(), first >> 12);
+        // A part comes within the window, and its completions within another.
+        while self.seen.front().is_some_and(|old| time - old.time > WINDOW + WINDOW) {
+            self.retire();
+        }
+        let (number, page) = (self.first + self.seen.len(), first >> 12);
         let new = Seen {
             direction,
             time,
@@ -118,20 +128,27 @@ impl Crossings {
             passed: None,
             parts: Vec::new(),
         };
-        let Self { seen, open, directions } = self;
+        let Self { seen, open, first, .. } = self;
         let open = open.entry(page).or_default();
-        while open.front().is_some_and(|&old| time - seen[old].time > WINDOW || open.len() >= PER_PAGE) {
+        while open
+            .front()
+            .is_some_and(|&old| time - seen[old - *first].time > WINDOW || open.len() >= PER_PAGE)
+        {
             open.pop_front();
         }
-        let whole = open.iter().position(|&earlier| is_part(directions, seen, &new, &seen[earlier]));
-        seen.push(new);
+        let part_of = |earlier: &Seen| {
+            is_part(directions, &new, earlier)
+                && !earlier.parts.iter().any(|&part| overlap(seen[part - *first].bytes, bytes))
+        };
+        let whole = open.iter().position(|&earlier| part_of(&seen[earlier - *first]));
+        seen.push_back(new);
         if let Some(at) = whole {
-            let whole = open[at];
+            let whole = open[at] - *first;
             seen[whole].passed = Some(direction);
             seen[whole].parts.push(number);
-            let covered: u64 =
-                seen[whole].parts.iter().map(|&part| seen[part].bytes.1 - seen[part].bytes.0).sum();
-            if covered == seen[whole].bytes.1 - seen[whole].bytes.0 {
+            let length = |seen: &Seen| seen.bytes.1 - seen.bytes.0;
+            let covered: u64 = seen[whole].parts.iter().map(|&part| length(&seen[part - *first])).sum();
+            if covered == length(&seen[whole]) {
                 open.remove(at);
             }
         }
@@ -141,55 +158,80 @@ impl Crossings {
 
     /// A completion with so many bytes answers a request.
     pub(super) fn completion(&mut self, request: usize, bytes: u32) {
-        self.seen[request].completions.add(1, bytes, false);
+        if let Some(seen) = request.checked_sub(self.first).and_then(|at| self.seen.get_mut(at)) {
+            seen.completions.add(1, bytes, false);
+        }
     }
 
-    pub(super) fn finish(self, directions: &[Direction]) -> Vec<Crossing> {
-        let mut found: BTreeMap<(u16, u16), Found> = BTreeMap::new();
-        for whole in &self.seen {
-            let (Some(to), Some(&first)) = (whole.passed, whole.parts.first()) else { continue };
-            let found = found.entry((whole.direction, to)).or_default();
-            found.delays.push(self.seen[first].time - whole.time);
-            if let Some(passage) = self.passage(whole) {
+    /// Nothing more happens to the first request.
+    fn retire(&mut self) {
+        let Some(whole) = self.seen.front() else { return };
+        let page = whole.bytes.0 >> 12;
+        if let (Some(to), Some(&part)) = (whole.passed, whole.parts.first()) {
+            let delay = self.seen[part - self.first].time - whole.time;
+            let passage = self.passage(whole);
+            let found = self.found.entry((whole.direction, to)).or_default();
+            found.delays.add(delay);
+            if let Some(passage) = passage {
                 *found.passages.entry(passage).or_default() += 1;
             }
         }
+        if let Some(open) = self.open.get_mut(&page) {
+            // Numbers ascend.
+            if open.front() == Some(&self.first) {
+                open.pop_front();
+            }
+            if open.is_empty() {
+                self.open.remove(&page);
+            }
+        }
+        self.seen.pop_front();
+        self.first += 1;
+    }
+
+    pub(super) fn finish(mut self, directions: &[Direction]) -> Vec<Crossing> {
+        while !self.seen.is_empty() {
+            self.retire();
+        }
         let name = |direction: u16| directions[usize::from(direction)].clone();
-        let crossing = |((before, behind), Found { passages, delays })| Crossing {
+        let crossing = |((before, behind), Found { passages, delays }): (_, Found)| Crossing {
             before: name(before),
             behind: name(behind),
-            delay: Percentiles::of(delays),
+            delay: delays.percentiles(),
             passages,
         };
-        found.into_iter().map(crossing).collect()
+        self.found.into_iter().map(crossing).collect()
     }
 
     fn passage(&self, whole: &Seen) -> Option<Passage> {
         let (operation, _, _, bytes) = request(&whole.repr)?;
         let (mut requests, mut completions_behind) = (Pieces::default(), Pieces::default());
-        for part in whole.parts.iter().map(|&part| &self.seen[part]) {
+        for part in whole.parts.iter().map(|&part| &self.seen[part - self.first]) {
             requests.add(1, request(&part.repr).map_or(0, |(_, _, _, bytes)| bytes), false);
             completions_behind.add(part.completions.count, part.completions.bytes, part.completions.mixed);
         }
-        let unmodified = matches!(whole.parts[..], [only] if self.seen[only].repr == whole.repr);
+        let unmodified = matches!(whole.parts[..], [only] if self.seen[only - self.first].repr == whole.repr);
         let completions_before = whole.completions;
         Some(Passage { operation, bytes, requests, unmodified, completions_behind, completions_before })
     }
 }
 
-/// Is the new request a part of this earlier one that has not been seen yet?
+/// Is the new request a part of this earlier one?
 ///
 /// What has the same receiver, or the same sender, comes from two devices that share memory, or goes to them.
-fn is_part(directions: &[Direction], seen: &[Seen], new: &Seen, earlier: &Seen) -> bool {
+fn is_part(directions: &[Direction], new: &Seen, earlier: &Seen) -> bool {
     let (before, behind) =
         (&directions[usize::from(earlier.direction)], &directions[usize::from(new.direction)]);
     let operation = |seen: &Seen| request(&seen.repr).map(|(operation, ..)| operation);
-    let (first, end) = new.bytes;
     before.to != behind.to
         && before.from != behind.from
         && earlier.passed.is_none_or(|to| to == new.direction)
-        && earlier.bytes.0 <= first
-        && end <= earlier.bytes.1
+        && earlier.bytes.0 <= new.bytes.0
+        && new.bytes.1 <= earlier.bytes.1
         && operation(earlier) == operation(new)
-        && !earlier.parts.iter().any(|&part| seen[part].bytes.0 < end && first < seen[part].bytes.1)
+}
+
+/// Do two ranges of addresses, first and end, have any in common?
+const fn overlap(one: (u64, u64), other: (u64, u64)) -> bool {
+    one.0 < other.1 && other.0 < one.1
 }

@@ -1,24 +1,36 @@
 //! What a capture says about the devices in it: sizes of requests, use of tags, how many wait at once, latency, what a root complex or
 //! a switch on the way did to them, and what is wrong.
 //!
+//! [`Summing`] takes frames one by one and keeps no more of a long capture than of a short one, but for the frames that are malformed, and
+//! the points of a plot where these are asked for.
+//!
 //! Each direction of travel is counted for itself, since a capture may show one request before and behind a switch. [`crossing`] finds
 //! such pairs, [`sequence`] follows the running numbers of adapters, [`points`] gives what happened over time, for plots.
 
 mod crossing;
 mod json;
+mod latencies;
+mod order;
 pub mod points;
 mod sequence;
 
 pub use crossing::{Crossing, Passage, Pieces};
+pub use latencies::Percentiles;
 pub use sequence::Sequences;
 
+use super::decode::{Decoded, What};
+use super::direction::Directions;
 use super::matching::{Matcher, is_non_posted};
 use super::requests::{Operation, request};
-use super::{Capture, Direction, Problem, Unit};
+use super::{Direction, Problem, Reason};
 use crossing::Crossings;
+use latencies::Latencies;
+use order::InOrder;
+use points::Points;
 use sequence::Clocks;
 use std::collections::{BTreeMap, BTreeSet};
 use tlplab_units::{Bdf, Duration, Tag, Time};
+use tlplab_wire::nettlp::Header;
 use tlplab_wire::tlp::{Completion, CompletionStatus, Kind, Repr};
 
 /// Everything that is said about a capture.
@@ -83,65 +95,6 @@ pub struct Flow {
     pub sequences: Sequences,
 }
 
-/// Percentiles of latencies, exact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Percentiles {
-    /// How many there were.
-    pub count: u64,
-    /// The shortest.
-    pub min: Duration,
-    /// The lower median.
-    pub p50: Duration,
-    /// Nine of ten are not longer.
-    pub p90: Duration,
-    /// 99 of 100 are not longer.
-    pub p99: Duration,
-    /// The longest.
-    pub max: Duration,
-}
-
-impl Percentiles {
-    fn of(mut all: Vec<Duration>) -> Option<Self> {
-        all.sort_unstable();
-        // The smallest value that so many percent do not pass.
-        let at = |percent: usize| all.get((all.len() * percent).div_ceil(100).saturating_sub(1)).copied();
-        let count = all.len() as u64;
-        Some(Self { count, min: *all.first()?, p50: at(50)?, p90: at(90)?, p99: at(99)?, max: *all.last()? })
-    }
-}
-
-/// Reads all of a capture.
-pub fn summary(capture: &Capture) -> Summary {
-    let mut builder = Builder::new(capture);
-    for record in in_order(capture) {
-        builder.duration = builder.duration.max(record.time - Time::ZERO);
-        match &record.unit {
-            Unit::Tlp { .. } if record.flags.any() => builder.repeated += 1,
-            Unit::Tlp { repr, header, port, .. } => {
-                builder.tlps += 1;
-                builder.flows[usize::from(record.direction)].clocks.see(*header, record.time);
-                builder.tlp(record.direction, record.time, *port, repr);
-            }
-            Unit::Dllp(_) | Unit::Flit { .. } => builder.link_units += 1,
-            Unit::Control(_) => builder.controls += 1,
-        }
-    }
-    builder.finish(capture)
-}
-
-/// Records by time: files need not be in order.
-fn in_order(capture: &Capture) -> impl Iterator<Item = &super::Record> {
-    let mut order: Vec<u32> = (0..capture.records.len() as u32).collect();
-    let key = |&index: &u32| {
-        let record = &capture.records[index as usize];
-        (record.time, record.frame)
-    };
-    if !order.is_sorted_by_key(key) {
-        order.sort_by_key(key);
-    }
-    order.into_iter().map(|index| &capture.records[index as usize])
-}
-
 /// A request that waits.
 #[derive(Clone, Copy)]
 struct Asked {
@@ -151,16 +104,41 @@ struct Asked {
     crossing: Option<usize>,
 }
 
-struct Builder {
+/// A frame that was read, as far as it is summed up.
+struct Seen {
+    frame: u64,
+    direction: u16,
+    repeated: bool,
+    unit: Unit,
+}
+
+enum Unit {
+    Tlp { repr: Repr, header: Header, port: u16 },
+    Link,
+    Control,
+}
+
+/// A capture that is being summed up.
+#[derive(Default)]
+pub struct Summing {
+    frames: u64,
+    others: u64,
+    problems: Vec<Problem>,
+    order: InOrder<Seen>,
+    /// Femtoseconds from 1970 (or from the start of a simulation) to the first record.
+    start_fs: Option<i128>,
     tlps: u64,
     link_units: u64,
     controls: u64,
     repeated: u64,
     duration: Duration,
+    directions: Directions,
     flows: Vec<Counts>,
+    /// By direction, the one that leads back.
     back: Vec<Option<u16>>,
     waiting: Matcher<Asked>,
     crossings: Crossings,
+    points: Option<Points>,
 }
 
 /// A flow that is being counted.
@@ -176,7 +154,8 @@ struct Counts {
     tags: BTreeMap<Tag, u64>,
     asked: u64,
     outstanding: Outstanding,
-    latencies: BTreeMap<u16, Vec<Duration>>,
+    latency: Latencies,
+    ports: BTreeMap<u16, Latencies>,
     clocks: Clocks,
 }
 
@@ -211,35 +190,90 @@ impl Outstanding {
     }
 }
 
-impl Builder {
-    fn new(capture: &Capture) -> Self {
-        Self {
-            tlps: 0,
-            link_units: 0,
-            controls: 0,
-            repeated: 0,
-            duration: Duration::ZERO,
-            flows: capture.directions.iter().map(|_| Counts::default()).collect(),
-            back: super::requests::reverse(capture),
-            waiting: Matcher::default(),
-            crossings: Crossings::new(&capture.directions),
+impl Summing {
+    /// Begins, with points or without.
+    pub fn new(with_points: bool) -> Self {
+        Self { points: with_points.then(Points::default), ..Self::default() }
+    }
+
+    /// Takes the next frame.
+    pub fn frame(&mut self, decoded: &Decoded<'_>) {
+        self.frames += 1;
+        let unit = match decoded.content {
+            Ok(What::Tlp(tlp)) => {
+                let port = decoded.endpoints.map_or(0, |ends| ends.port);
+                Unit::Tlp { repr: tlp.repr, header: tlp.header, port }
+            }
+            Ok(What::Dllp(_) | What::Flit { .. }) => Unit::Link,
+            Ok(What::Control(_)) => Unit::Control,
+            Ok(What::Other) => {
+                self.others += 1;
+                return;
+            }
+            Err(reason) => {
+                self.problems.push(Problem { frame: decoded.frame, reason });
+                return;
+            }
+        };
+        let direction = self.directions.of(decoded);
+        if self.directions.all.len() > self.flows.len() {
+            self.flows.resize_with(self.directions.all.len(), Counts::default);
+            self.back = (0..).zip(&self.directions.all).map(|(to, _)| self.directions.back(to)).collect();
+        }
+        let seen = Seen { frame: decoded.frame, direction, repeated: decoded.flags.any(), unit };
+        match self.order.push(decoded.fs, seen) {
+            Ok(None) => {}
+            Ok(Some((fs, first))) => self.take(fs, &first),
+            Err(_) => self.problems.push(Problem { frame: decoded.frame, reason: Reason::OutOfOrder }),
         }
     }
 
-    fn tlp(&mut self, direction: u16, time: Time, port: u16, repr: &Repr) {
+    /// Takes what is next by time.
+    fn take(&mut self, fs: i128, seen: &Seen) {
+        let since = fs - *self.start_fs.get_or_insert(fs);
+        let Some(since) = u64::try_from(since).ok().filter(|&fs| fs < u64::MAX) else {
+            self.problems.push(Problem { frame: seen.frame, reason: Reason::TooLate });
+            return;
+        };
+        let time = Time::from_fs(since);
+        self.duration = time - Time::ZERO;
+        match &seen.unit {
+            Unit::Tlp { .. } if seen.repeated => self.repeated += 1,
+            Unit::Tlp { repr, header, port } => {
+                self.tlps += 1;
+                self.flows[usize::from(seen.direction)].clocks.see(*header, time);
+                let latency = self.tlp(seen.direction, time, *port, repr);
+                self.point(seen.direction, time, repr, latency);
+            }
+            Unit::Link => self.link_units += 1,
+            Unit::Control => self.controls += 1,
+        }
+    }
+
+    /// Adds a point for a TLP, whose request had this latency if it is a last completion.
+    fn point(&mut self, direction: u16, time: Time, repr: &Repr, latency: Option<Duration>) {
+        let Some(points) = &mut self.points else { return };
+        let back = || self.back[usize::from(direction)];
+        let answers = matches!(repr.kind(), Kind::Completion(_));
+        let asked = if answers { back().unwrap_or(direction) } else { direction };
+        let outstanding = self.flows[usize::from(asked)].outstanding.now;
+        points.add(time, direction, repr, outstanding, latency);
+    }
+
+    /// Counts a TLP. Of a last completion, gives how long its request has waited.
+    fn tlp(&mut self, direction: u16, time: Time, port: u16, repr: &Repr) -> Option<Duration> {
         let flow = &mut self.flows[usize::from(direction)];
         *flow.kinds.entry(repr.name()).or_default() += 1;
         flow.payload_bytes += u64::from(repr.payload_bytes());
         let id = repr.transaction_id();
         if let Kind::Completion(completion) = repr.kind() {
-            self.completion(direction, time, completion);
-            return;
+            return self.completion(direction, time, completion);
         }
         flow.requesters.insert(id.requester);
         let mut crossing = None;
         if let Some((operation, _, _, bytes)) = request(repr) {
             *flow.sizes.entry((operation, bytes)).or_default() += 1;
-            crossing = self.crossings.request(direction, time, repr);
+            crossing = self.crossings.request(&self.directions.all, direction, time, repr);
         }
         if is_non_posted(repr) {
             *flow.tags.entry(id.tag).or_default() += 1;
@@ -248,9 +282,10 @@ impl Builder {
                 flow.outstanding.change(time, true);
             }
         }
+        None
     }
 
-    fn completion(&mut self, direction: u16, time: Time, completion: &Completion) {
+    fn completion(&mut self, direction: u16, time: Time, completion: &Completion) -> Option<Duration> {
         let flow = &mut self.flows[usize::from(direction)];
         if completion.payload_dw() > 0 {
             *flow.completion_sizes.entry(completion.data_bytes()).or_default() += 1;
@@ -263,39 +298,48 @@ impl Builder {
             .and_then(|back| Some((back, self.waiting.answer(back, completion.id(), last)?)));
         let Some((back, asked)) = asked else {
             flow.unexpected += 1;
-            return;
+            return None;
         };
         if let Some(crossing) = asked.crossing {
             self.crossings.completion(crossing, completion.data_bytes());
         }
-        if last {
-            let flow = &mut self.flows[usize::from(back)];
-            flow.outstanding.change(time, false);
-            flow.latencies.entry(asked.port).or_default().push(time - asked.time);
+        if !last {
+            return None;
         }
+        let (flow, latency) = (&mut self.flows[usize::from(back)], time - asked.time);
+        flow.outstanding.change(time, false);
+        flow.latency.add(latency);
+        flow.ports.entry(asked.port).or_default().add(latency);
+        Some(latency)
     }
 
-    fn finish(self, capture: &Capture) -> Summary {
-        let directions = capture.directions.iter().zip(self.flows);
-        Summary {
-            frames: capture.frames,
+    /// What there is to say, and the points, without rows if they were not asked for.
+    pub fn finish(mut self) -> (Summary, Points) {
+        while let Some((fs, first)) = self.order.pop() {
+            self.take(fs, &first);
+        }
+        self.problems.sort_by_key(|problem| problem.frame);
+        let directions = self.directions.all;
+        let flows = directions.iter().zip(self.flows);
+        let summary = Summary {
+            frames: self.frames,
             tlps: self.tlps,
             link_units: self.link_units,
             controls: self.controls,
-            others: capture.others,
+            others: self.others,
             repeated: self.repeated,
             duration: self.duration,
-            directions: directions.map(|(direction, counts)| counts.finish(direction.clone())).collect(),
-            crossings: self.crossings.finish(&capture.directions),
-            problems: capture.problems.clone(),
-        }
+            directions: flows.map(|(direction, counts)| counts.finish(direction.clone())).collect(),
+            crossings: self.crossings.finish(&directions),
+            problems: self.problems,
+        };
+        (summary, self.points.unwrap_or_default())
     }
 }
 
 impl Counts {
     fn finish(self, direction: Direction) -> Flow {
-        let completed: u64 = self.latencies.values().map(|all| all.len() as u64).sum();
-        let everything = self.latencies.values().flatten().copied().collect();
+        let completed = self.latency.count();
         Flow {
             direction,
             kinds: self.kinds,
@@ -310,11 +354,11 @@ impl Counts {
             mean_outstanding: self.outstanding.mean(),
             completed,
             unanswered: self.asked - completed,
-            latency: Percentiles::of(everything),
+            latency: self.latency.percentiles(),
             ports: self
-                .latencies
+                .ports
                 .into_iter()
-                .filter_map(|(port, all)| Some((port, Percentiles::of(all)?)))
+                .filter_map(|(port, latency)| Some((port, latency.percentiles()?)))
                 .collect(),
             sequences: self.clocks.finish(),
         }

@@ -1,13 +1,10 @@
 //! What happened when, for plots: a column for each fact, a row for each TLP.
 
-use super::super::matching::{Matcher, is_non_posted};
-use super::super::requests::{request, reverse};
-use super::super::{Capture, Unit};
-use super::in_order;
-use tlplab_units::Time;
-use tlplab_wire::tlp::Kind;
+use super::super::requests::request;
+use tlplab_units::{Duration, Time};
+use tlplab_wire::tlp::{Kind, Repr};
 
-/// The columns.
+/// The columns: the TLPs of a capture in the order of their times, without those that were damaged or sent again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Points {
     /// Nanoseconds since the first record.
@@ -26,30 +23,17 @@ pub struct Points {
     pub latency_ns: Vec<f64>,
 }
 
-/// The TLPs of a capture in the order of their times, without those that were damaged or sent again.
-pub fn points(capture: &Capture) -> Points {
-    let mut points = Points::default();
-    let back = reverse(capture);
-    let mut waiting: Matcher<Time> = Matcher::default();
-    let mut outstanding = vec![0i64; capture.directions.len()];
-    for record in in_order(capture) {
-        let Unit::Tlp { repr, .. } = &record.unit else { continue };
-        if record.flags.any() {
-            continue;
-        }
-        let id = repr.transaction_id();
-        let mut asked = record.direction;
-        let mut latency = f64::NAN;
+impl Points {
+    pub(super) fn add(
+        &mut self,
+        time: Time,
+        direction: u16,
+        repr: &Repr,
+        outstanding: u32,
+        latency: Option<Duration>,
+    ) {
         let (kind, bytes) = match repr.kind() {
             Kind::Completion(completion) => {
-                if let Some(back) = back[usize::from(record.direction)] {
-                    asked = back;
-                    let answered = waiting.answer(back, id, completion.is_last());
-                    if let (true, Some(at)) = (completion.is_last(), answered) {
-                        outstanding[usize::from(back)] -= 1;
-                        latency = (record.time - at).as_fs() as f64 / 1e6;
-                    }
-                }
                 (if completion.payload_dw() > 0 { 2 } else { 3 }, completion.data_bytes())
             }
             kind => {
@@ -61,16 +45,12 @@ pub fn points(capture: &Capture) -> Points {
                 (code, request(repr).map_or(0, |(_, _, _, bytes)| bytes))
             }
         };
-        if is_non_posted(repr) && waiting.ask(record.direction, id, record.time).is_none() {
-            outstanding[usize::from(record.direction)] += 1;
-        }
-        points.time_ns.push((record.time - Time::ZERO).as_fs() as f64 / 1e6);
-        points.direction.push(record.direction.into());
-        points.kind.push(kind);
-        points.tag.push(id.tag.value().into());
-        points.bytes.push(bytes.into());
-        points.outstanding.push(outstanding[usize::from(asked)]);
-        points.latency_ns.push(latency);
+        self.time_ns.push((time - Time::ZERO).as_fs() as f64 / 1e6);
+        self.direction.push(direction.into());
+        self.kind.push(kind);
+        self.tag.push(repr.transaction_id().tag.value().into());
+        self.bytes.push(bytes.into());
+        self.outstanding.push(outstanding.into());
+        self.latency_ns.push(latency.map_or(f64::NAN, |latency| latency.as_fs() as f64 / 1e6));
     }
-    points
 }
