@@ -72,7 +72,9 @@ impl Letter {
             }
             _ => {}
         }
-        let sequence = choices.half() & 0x3F;
+        // Some numbers come again and again, and all of them come.
+        let sequence = choices.half();
+        let sequence = if sequence & 0x8000 == 0 { sequence & 0x3F } else { sequence };
         self.push(&[(sequence >> 8) as u8, sequence as u8, 0, 0, 0, choices.byte()]);
         self.tlp(kind, tag, choices);
         if self.bytes[8] & 0x80 != 0 && self.len + 4 <= MAX_DATAGRAM {
