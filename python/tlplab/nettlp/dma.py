@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from tlplab import _core
 from tlplab.errors import RunError
+from tlplab.nettlp.aside import Aside
 from tlplab.nettlp.end import (
     end_in_order,
     end_of,
@@ -24,8 +24,6 @@ from tlplab.nettlp.end import (
 )
 from tlplab.outputs import check_outputs, whole_file
 from tlplab.progress import Bar
-
-Result = TypeVar("Result")
 
 # One call of the core, which is in memory twice.
 CHUNK = 1 << 20
@@ -74,7 +72,7 @@ def dma_read(address: int, size: int, output: str | None, tags: tuple[int, int],
         file = stack.enter_context(whole_file(output)) if output not in (None, "-") else None
         bar = stack.enter_context(Bar(quiet=output is None))
         for start, end in chunks(address, size):
-            data = aside(dma.read, start, end - start)
+            data = Aside(dma.read, start, end - start).result()
             if file is not None:
                 file.write(data)
             elif output == "-":
@@ -121,11 +119,11 @@ def dma_write(
     with Bar(quiet=False) as bar:
         for start, end in chunks(address, len(data)):
             part = data[start - address : end - address]
-            aside(dma.write, start, part)
+            Aside(dma.write, start, part).result()
             if not no_flush:
-                aside(dma.flush, start)
+                Aside(dma.flush, start).result()
             if verify:
-                compare(aside(dma.read, start, len(part)), part, start)
+                compare(Aside(dma.read, start, len(part)).result(), part, start)
             bar.show((end - address) / len(data), f"{(end - address) >> 20} MiB")
 
 
@@ -141,28 +139,7 @@ def dma_flush(address: int, tags: tuple[int, int], **given: Any) -> None:
       tlplab dma flush -a 0x1000
     """
     end_in_order()
-    aside(_core.Dma(end_of(given, tags)).flush, address)
-
-
-def aside(work: Callable[..., Result], *arguments: Any) -> Result:
-    """What `work` gives or raises. It runs in a thread of its own, so that Ctrl-C need not wait for answers that do not come."""
-    results: list[Result] = []
-    failures: list[BaseException] = []
-    done = threading.Event()
-
-    def run() -> None:
-        try:
-            results.append(work(*arguments))
-        except BaseException as error:
-            failures.append(error)
-        finally:
-            done.set()
-
-    threading.Thread(target=run, name="dma", daemon=True).start()
-    done.wait()
-    if failures:
-        raise failures.pop()  # or it would keep itself, and the sockets, alive
-    return results[0]
+    Aside(_core.Dma(end_of(given, tags)).flush, address).result()
 
 
 def chunks(address: int, size: int) -> Iterator[tuple[int, int]]:

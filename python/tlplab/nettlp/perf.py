@@ -6,7 +6,6 @@ import json
 import math
 import secrets
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -17,6 +16,7 @@ import click
 from tlplab import _core
 from tlplab import quantities as q
 from tlplab.errors import INTERRUPTED, RunError
+from tlplab.nettlp.aside import Aside
 from tlplab.nettlp.end import (
     DAY,
     SECONDS,
@@ -227,24 +227,12 @@ def perf_command(
 
 def watch(perf: _core.Perf, plan: Plan, bar: Bar) -> tuple[dict[str, Any], bool]:
     """Runs a measurement in a thread, until it is over or Ctrl-C; what was measured, and whether that came. A second Ctrl-C goes through."""
-    results: list[dict[str, Any]] = []
-    failures: list[BaseException] = []
-    done = threading.Event()  # Ctrl-C while a thread is joined may leave Python in the dark about whether it runs
-
-    def work() -> None:
-        try:
-            results.append(perf.run())
-        except BaseException as error:
-            failures.append(error)
-        finally:
-            done.set()
-
-    thread = threading.Thread(target=work, name="perf", daemon=True)
+    work = Aside(perf.run)
     begun, interrupted = time.perf_counter(), False
-    thread.start()
-    while not done.is_set():
+    over = False
+    while not over:
         try:
-            done.wait(0.1)
+            over = work.over(within=0.1)
             operations, moved = perf.progress()
             elapsed = max(time.perf_counter() - begun, 1e-9)
             bar.show(
@@ -256,9 +244,7 @@ def watch(perf: _core.Perf, plan: Plan, bar: Bar) -> tuple[dict[str, Any], bool]
                 raise
             interrupted = True
             perf.stop()
-    if failures:
-        raise failures[0]
-    return results[0], interrupted
+    return work.result(), interrupted
 
 
 def fraction(plan: Plan, operations: int, elapsed: float) -> float:
