@@ -286,6 +286,7 @@ def test_what_stands_around_a_datagram(tmp_path: Path) -> None:
     """Other links than Ethernet, padding, tags within tags, check sequences, and what is no NetTLP."""
     padded, _ = datagram(bytes(6) + bytes.fromhex("000000801b0000ffa0000000"), 0x3000)
     ip, zeros = padded[14:60], bytes(60)
+    asked = datagram(bytes.fromhex("3c0000000000"), 0x5001)[0][14:48]
     tagged = bytes(12) + b"\x88\xa8\x00\x64\x81\x00\x00\x65" + padded[12:]
     old_tags = bytes(12) + b"\x91\x00\x00\x64" + tagged[16:]
     cooked, cooked_2 = bytes(14) + b"\x08\x00" + ip, b"\x08\x00" + bytes(18) + ip
@@ -295,13 +296,13 @@ def test_what_stands_around_a_datagram(tmp_path: Path) -> None:
     later = padded[:20] + b"\x00\x10" + padded[22:]  # a fragment that is not the first
     checked = [frame + zlib.crc32(frame).to_bytes(4, "little") for frame in (padded, tagged)]
     long, _ = datagram(bytes(6) + bytes.fromhex("600000201b0000ff0000000100000000") + bytes(range(128)), 0x3000)
-    # By link type: frames with their lengths, and what each is: TLP, malformed or other.
+    # By link type: frames with their lengths, and what each is: taken, malformed or other.
     links = {
         ETHERNET: ("tttttmmoooo", [
             padded, tagged, old_tags, *checked, tagged + bytes(1), checked[1][:-1] + b"\x01", arp, elsewhere, tcp, later,
         ]),
         ETHERNET | CHECK_SEQUENCE: ("ttmo", [*checked, padded + zeros[:8], arp + bytes(4)]),
-        RAW_IP: ("tm", [ip, ip + bytes(14)]),
+        RAW_IP: ("tmtm", [ip, ip + bytes(14), asked, asked + bytes(12)]),
         COOKED: ("ttm", [cooked, cooked + zeros[: 62 - len(cooked)], cooked + zeros[: 63 - len(cooked)]]),
         COOKED_2: ("ttm", [cooked_2, cooked_2 + zeros[: 66 - len(cooked_2)], cooked_2 + zeros[: 67 - len(cooked_2)]]),
     }  # fmt: skip
