@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -138,3 +144,27 @@ def test_every_experiment_of_a_study_is_there() -> None:
     for name in STUDIES:
         place = command.experiments_of(study(name), str(ROOT / "experiments"))
         assert place.is_dir() or not study(name).runs()
+
+
+def test_who_interrupts_twice_does_not_wait() -> None:
+    """Once for the runs, and once more for the processes that they were given to."""
+    command = [sys.executable, "-m", "tlplab", "reproduce", "gem5", "--experiments", str(ROOT / "experiments")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    try:
+        until = time.monotonic() + 60
+        while not children.read_text(encoding="ascii"):
+            assert time.monotonic() < until, "no run begins"
+            time.sleep(0.05)
+        time.sleep(0.2)
+        for _ in range(2):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGINT)
+            time.sleep(0.1)
+        _, errors = process.communicate(timeout=30)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert process.returncode == 130
+    assert errors.strip() == "interrupted"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -44,12 +45,23 @@ def outcomes_of(study: Study, place: Path, *, quiet: bool) -> dict[str, Result]:
     found: dict[str, Result] = {}
     if not listed:
         return found
-    with ProcessPoolExecutor(max_workers=min(len(listed), os.cpu_count() or 1)) as pool, Bar(quiet=quiet) as bar:
-        under_way = {pool.submit(one_run, str(place), one): one for one in listed}
-        for future in as_completed(under_way):
-            found[under_way[future].name] = future.result()
-            bar.show(len(found) / len(listed), f"{len(found)} of {len(listed)} runs")
+    pool = ProcessPoolExecutor(min(len(listed), os.cpu_count() or 1), initializer=end_at_once)
+    try:
+        with Bar(quiet=quiet) as bar:
+            under_way = {pool.submit(one_run, str(place), one): one for one in listed}
+            for future in as_completed(under_way):
+                found[under_way[future].name] = future.result()
+                bar.show(len(found) / len(listed), f"{len(found)} of {len(listed)} runs")
+    finally:
+        # Interrupted, nobody waits for what is under way: who is impatient and interrupts the wait would wait for ever.
+        pool.shutdown(wait=len(found) == len(listed), cancel_futures=True)
     return found
+
+
+def end_at_once() -> None:
+    """A process that simulates has nothing to bring in order."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def show(rows: list[Row]) -> None:
