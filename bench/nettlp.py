@@ -66,12 +66,12 @@ CASES = [
     ),
     Case("one outstanding, busy-polling, two processors, UDP sockets, 256 B", 256, spin=True, processors=(0, 1), rate=110.0, p50=9.0),
     Case("one outstanding, busy-polling, two processors, XDP sockets, 256 B", 256, transport="xdp", spin=True, processors=(0, 1), rate=110.0, p50=9.0),
-    Case("64 outstanding, two processors, UDP sockets, 256 B", 256, 64, processors=(0, 1), rate=200.0),
-    Case("64 outstanding, two processors, UDP sockets, 1024 B", 1024, 64, processors=(0, 1), rate=200.0),
-    Case("64 outstanding, two processors, packet sockets, 256 B", 256, 64, "packet", processors=(0, 1)),
-    Case("64 outstanding, two processors, packet sockets, 1024 B", 1024, 64, "packet", processors=(0, 1)),
-    Case("64 outstanding, two processors, XDP sockets, 256 B", 256, 64, "xdp", processors=(0, 1), rate=400.0, cpu=2.5),
-    Case("64 outstanding, two processors, XDP sockets, 1024 B", 1024, 64, "xdp", processors=(0, 1), rate=200.0, cpu=2.5),
+    Case("128 outstanding, two processors, UDP sockets, 256 B", 256, 128, processors=(0, 1), rate=200.0),
+    Case("128 outstanding, two processors, UDP sockets, 1024 B", 1024, 128, processors=(0, 1), rate=200.0),
+    Case("128 outstanding, two processors, packet sockets, 256 B", 256, 128, "packet", processors=(0, 1)),
+    Case("128 outstanding, two processors, packet sockets, 1024 B", 1024, 128, "packet", processors=(0, 1)),
+    Case("128 outstanding, two processors, XDP sockets, 256 B", 256, 128, "xdp", processors=(0, 1), rate=400.0, cpu=2.5),
+    Case("128 outstanding, two processors, XDP sockets, 1024 B", 1024, 128, "xdp", processors=(0, 1), rate=200.0, cpu=2.5),
 ]  # fmt: skip
 
 
