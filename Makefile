@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 EXPERIMENT ?= experiments/quickstart.toml
 REPORT ?= out/$(basename $(notdir $(EXPERIMENT))).html
 # Seconds that each fuzz target runs in `make fuzz-smoke`.
-FUZZ_SECONDS ?= 20
+FUZZ_SECONDS ?= 10
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE := 1
