@@ -303,7 +303,11 @@ impl Engine for DevicePort {
         outgoing
     }
 
+    /// At once if there are events that the device has not heard of.
     fn deadline(&self) -> Option<Time> {
+        if !self.events.is_empty() {
+            return Some(Time::ZERO);
+        }
         let timer = self.timers.first_key_value().map(|((at, _), _)| *at);
         self.endpoint.deadline().into_iter().chain(timer).min()
     }

@@ -100,7 +100,12 @@ fn a_table_that_the_port_holds() {
     let [data, interrupt] = &sent(&mut port, us(2))[..] else { panic!("data and interrupt") };
     assert_eq!((data.address, data.port), (0x1000, interrupt.port));
     expected(interrupt);
+    assert!(
+        port.deadline().is_some_and(|at| at <= us(2)),
+        "what the device has not heard of does not wait for other news"
+    );
     assert!(matches!(port.take_event(), Some(Event::DmaWriteAccepted { op: OpId(0) })));
+    assert!(port.deadline().is_none_or(|at| at > us(2)));
     port.act(us(2), msix(16));
     assert_eq!((port.interrupts(), port.dropped_interrupts()), (2, 1));
     assert!(port.take_event().is_none());
