@@ -227,6 +227,7 @@ def test_ctrl_c_keeps_what_was_measured(pair: Pair, tmp_path: Path) -> None:
     ("arguments", "exit_status", "said"),
     [
         (["dma", "read"], 2, "--address"),
+        (["perf", "--transport", "xdp", "-N", "2"], 2, "one XDP socket"),
         (["dma", "read", "-a", "zero"], 2, "'zero' is not a number such as 0xa0000000"),
         (["dma", "read", "-a", "0xffffffffffffffff"], 2, "pass the end of the address space"),
         (["dma", "write", "-a", "0"], 2, "one of --text, --hex, --input"),

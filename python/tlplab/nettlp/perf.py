@@ -199,6 +199,8 @@ def perf_command(
         seconds = DEFAULT_SECONDS
     end_in_order()
     end = end_of(given, (tag, TAGS - 1))
+    if end.transport == "xdp" and lanes > 1:
+        raise click.UsageError("--transport xdp: an interface has one XDP socket, so one thread (-N 1)")
     plan = Plan(
         direction, address, size, length, lanes, outstanding, split == "diff", pattern, count,
         None if seconds is None else round(seconds * 1e9), round(interval * 1e6), verify, each,
