@@ -127,6 +127,7 @@ def test_a_second_adapter_at_the_same_address_is_refused(
         (["--latency", "3"], "--latency"),
         (["--load-memory", "x@y"], "y"),
         (["--interface", "lo"], "--transport packet"),
+        (["--memory", "0"], "nothing to serve"),
         (["--json", "/nowhere/x.json"], "does not exist"),
         (["--rate", "0"], "--rate"),
     ],

@@ -235,6 +235,8 @@ def open_service(
     local: str, peers: list[Peer], images: list[tuple[str, int]], pcap: str | None, options: dict[str, Any]
 ) -> _core.AdapterService:
     """The adapter on its ports."""
+    if not options["memory"]:
+        raise click.UsageError("--memory: a host without memory has nothing to serve; 1MiB, say")
     for path, _ in images:
         if os.path.exists(path) and os.path.getsize(path) > LARGE_IMAGE and sys.stderr.isatty():
             click.echo(f"reading {path} …", err=True)
