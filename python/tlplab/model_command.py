@@ -29,8 +29,10 @@ OPTIONS = {
     **{name: f"--{name}" for name in ("size", "offset", "mps", "mrrs", "rcb", "ethernet")},
     "latency_ns": "--latency", "wanted": "--rate", "generation": "the generation of --link", "width": "the width of --link",
 }  # fmt: skip
-# With its check sequence.
+# Bytes of Ethernet's shortest frame, with its check sequence.
 SHORTEST_FRAME = 64
+# Its check sequence, which NICs do not transfer.
+FCS = 4
 # More rows than this are thinned out on the terminal; files get all.
 ROWS_SHOWN = 24
 
@@ -414,10 +416,6 @@ def wanted_of(size: int, rate: int | None, ethernet: int | None) -> float | None
     if ethernet is not None:
         return float(model.nic(size + FCS, ethernet=ethernet)["ethernet_frames_per_s"])
     return None if rate is None else rate / 8 / size
-
-
-# Ethernet's check sequence, which NICs do not transfer.
-FCS = 4
 
 
 @model_group.command("nettlp")
