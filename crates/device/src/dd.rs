@@ -224,7 +224,8 @@ impl HostProgram for Dd {
         }
     }
 
-    fn measured(&self) -> Option<Measured> {
-        (self.moved > 0).then_some(Measured { bytes: self.moved, from: self.from, to: self.to })
+    fn measured(&self) -> Vec<Measured> {
+        let measured = Measured { stream: 0, bytes: self.moved, from: self.from, to: self.to, calls: None };
+        if self.moved > 0 { vec![measured] } else { Vec::new() }
     }
 }

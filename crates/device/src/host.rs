@@ -3,7 +3,7 @@
 use crate::contract::{DmaError, OpId};
 use tlplab_config::InterruptMode;
 use tlplab_transaction::Payload;
-use tlplab_units::{Bdf, Time};
+use tlplab_units::{Bdf, Duration, Time};
 
 /// Where the processor sees configuration space: 4 KiB per function, 256 MiB in all (ECAM, PCIe 5.0 §7.2.2).
 pub const ECAM: u64 = 0xE000_0000;
@@ -26,20 +26,49 @@ pub trait HostProgram: Send {
     fn handle(&mut self, cx: &mut HostContext<'_>, event: HostEvent);
 
     /// What it measured of itself so far, as a benchmark prints it.
-    fn measured(&self) -> Option<Measured> {
-        None
+    fn measured(&self) -> Vec<Measured> {
+        Vec::new()
     }
 }
 
 /// What a host program measured: so many bytes in such a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
+    /// The stream of its accesses to devices that this is about.
+    pub stream: u16,
     /// Bytes it moved.
     pub bytes: u64,
     /// When it began.
     pub from: Time,
     /// When the last of them were there.
     pub to: Time,
+    /// How long its calls took, if it makes calls.
+    pub calls: Option<Calls>,
+}
+
+/// Calls that a host program made of what is below it, each from its beginning until software heard of its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Calls that are over.
+    pub count: u64,
+    /// The shortest.
+    pub shortest: Duration,
+    /// The longest.
+    pub longest: Duration,
+    /// All of them together.
+    pub sum: Duration,
+    /// Interrupts that software took meanwhile.
+    pub interrupts: u64,
+}
+
+impl Calls {
+    /// One more is over.
+    pub fn add(&mut self, took: Duration) {
+        self.shortest = if self.count == 0 { took } else { self.shortest.min(took) };
+        self.longest = self.longest.max(took);
+        self.sum += took;
+        self.count += 1;
+    }
 }
 
 /// A device as the host sees it after enumeration.

@@ -28,13 +28,14 @@
 //! assert_eq!(actions, [Action::Reply { token: ReplyToken(7), data: [0x14, 0, 0, 0].into() }]);
 //! ```
 //!
-//! * [`contract`]: devices; [`identity`]: what they are; [`host`]: host programs
+//! * [`contract`]: devices; [`tlp_device`]: devices that speak TLPs themselves; [`identity`]: what they are; [`host`]: host programs
 //! * [`memory`]: a BAR of memory; [`pages`]: the sparse memory behind it, and behind the host's
 //! * [`bench_engine`]: a device that measures its host
 //! * [`dma`]: a copier and its driver; [`ring`] and [`ring_driver`]: a descriptor ring and its driver
 //! * [`nic`] and [`nic_driver`]: an Ethernet controller like the 82574, and its driver
 //! * [`nettlp_card`]: a card that carries TLPs over Ethernet to software on another machine
 //! * [`simple_nic`] and [`simple_nic_driver`]: the Ethernet controller of NetTLP, and its driver; frames come from the simulation or from outside
+//! * [`tlpdma`] and [`tlpdma_driver`]: the DMA card of `rtl/`, without its clocks, and the program that drives and measures either
 //! * [`storage`] and [`dd`]: a block device, and the program that reads and writes it
 //! * [`load`]: the load generator; [`replay`]: a captured trace again. Both run as devices and on the host.
 //! * [`random`]: random numbers keyed by a component's name
@@ -59,13 +60,16 @@ pub mod ring_driver;
 pub mod simple_nic;
 pub mod simple_nic_driver;
 pub mod storage;
+pub mod tlp_device;
+pub mod tlpdma;
+pub mod tlpdma_driver;
 
 pub use bench_engine::{BenchEngine, EngineProfile};
 pub use contract::{Action, Context, Device, DmaError, Event, OpId, Refusal, ReplyToken};
 pub use dd::{Dd, DdLoad};
 pub use dma::{Dma, DmaDriver};
 pub use host::{
-    DeviceInfo, ECAM, HostAction, HostContext, HostEvent, HostMemory, HostProgram, IO_SPACE, Measured,
+    Calls, DeviceInfo, ECAM, HostAction, HostContext, HostEvent, HostMemory, HostProgram, IO_SPACE, Measured,
     OutOfMemory, ecam_address, io_address,
 };
 pub use identity::{BarSpec, Identity, IdentityError};
@@ -83,5 +87,8 @@ pub use ring_driver::{RingDriver, RingLoad};
 pub use simple_nic::{CablePort, Frames, SimpleNic, SimpleNicConfig};
 pub use simple_nic_driver::{FrameLoad, SimpleNicDriver, SimpleNicRings};
 pub use storage::{Command, Storage, StorageConfig};
+pub use tlp_device::{Room, TlpDevice, TlpIdentity, TlpOutput, TlpRegisters};
+pub use tlpdma::Tlpdma;
+pub use tlpdma_driver::{TlpdmaDriver, TransferLoad};
 pub use tlplab_config::InterruptMode;
 pub use tlplab_transaction::{Bytes, Payload};

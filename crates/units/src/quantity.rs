@@ -44,6 +44,9 @@ const RATES: &[(&str, u64)] = &[
     ("GB/s", 8_000_000_000),
 ];
 
+const CLOCKS: &[(&str, u64)] = &[("clocks", 1_000_000), ("clock", 1_000_000)];
+const FREQUENCIES: &[(&str, u64)] = &[("Hz", 1), ("kHz", 1_000), ("MHz", 1_000_000), ("GHz", 1_000_000_000)];
+
 /// Reads a time, such as `"1.5us"`. Errors name the text and what would be right.
 pub fn time(text: &str) -> Result<Duration, QuantityError> {
     parse(text, TIMES, "a time such as \"150ns\" or \"1.5us\"").map(Duration::from_fs)
@@ -57,6 +60,16 @@ pub fn size(text: &str) -> Result<u64, QuantityError> {
 /// Reads a rate in bits per second, such as `"25Gb/s"`.
 pub fn rate(text: &str) -> Result<u64, QuantityError> {
     parse(text, RATES, "a rate such as \"25Gb/s\" or \"3.2GB/s\"")
+}
+
+/// Reads a number of clocks in millionths, such as `"10.5 clocks"`.
+pub fn clocks(text: &str) -> Result<u64, QuantityError> {
+    parse(text, CLOCKS, "a number of clocks such as \"10.5 clocks\"")
+}
+
+/// Reads a frequency in hertz, such as `"250MHz"`.
+pub fn frequency(text: &str) -> Result<u64, QuantityError> {
+    parse(text, FREQUENCIES, "a frequency such as \"250MHz\"")
 }
 
 fn parse(text: &str, units: &[(&str, u64)], wanted: &'static str) -> Result<u64, QuantityError> {
@@ -104,6 +117,8 @@ mod tests {
         assert_eq!(size("4KiB").unwrap(), 4096);
         assert_eq!(size("0.5KiB").unwrap(), 512);
         assert_eq!(rate("25Gb/s").unwrap(), 25_000_000_000);
+        assert_eq!(clocks("10.5 clocks").unwrap(), 10_500_000);
+        assert_eq!(frequency("31.25MHz").unwrap(), 31_250_000);
     }
 
     #[test]

@@ -9,3 +9,4 @@ mod nettlp_card;
 mod nic;
 mod simple_nic;
 mod storage;
+mod tlpdma;

@@ -84,6 +84,10 @@ impl Completion {
     pub const fn completer(self) -> Bdf {
         self.completer
     }
+    /// The same for another request.
+    pub(super) const fn with_id(self, id: TransactionId) -> Self {
+        Self { id, ..self }
+    }
     /// Which request is completed.
     pub const fn id(self) -> TransactionId {
         self.id

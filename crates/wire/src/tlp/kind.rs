@@ -258,6 +258,22 @@ impl Kind {
         }
     }
 
+    pub(super) const fn with_transaction_id(mut self, new: TransactionId) -> Self {
+        match &mut self {
+            Self::MemRead { id, .. }
+            | Self::MemWrite { id, .. }
+            | Self::DeferrableMemWrite { id, .. }
+            | Self::IoRead { id, .. }
+            | Self::IoWrite { id, .. }
+            | Self::CfgRead { id, .. }
+            | Self::CfgWrite { id, .. }
+            | Self::AtomicOp { id, .. } => *id = new,
+            Self::Completion(completion) => *completion = completion.with_id(new),
+            Self::Message(_) => {}
+        }
+        self
+    }
+
     /// A memory request or atomic: what has an address type and may carry hints.
     #[inline]
     pub const fn is_memory(&self) -> bool {

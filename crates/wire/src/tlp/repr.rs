@@ -146,6 +146,10 @@ impl Repr {
         }
         Ok(Self { kind, attributes, ..self })
     }
+    /// The same with another requester and tag: what a bridge takes over, or gives back. A message keeps its own.
+    pub const fn with_transaction_id(self, id: TransactionId) -> Self {
+        Self { kind: self.kind.with_transaction_id(id), ..self }
+    }
     /// The same with other prefixes.
     pub const fn with_prefixes(self, prefixes: Prefixes) -> Self {
         Self { prefixes, ..self }
