@@ -207,7 +207,8 @@ fn raise_msi(space: &mut ConfigSpace, vector: u16) -> Signal {
     Signal::Write(registers.message(space, vector))
 }
 
-fn function_masked(space: &ConfigSpace) -> bool {
+/// Are all vectors of MSI-X masked at once?
+pub fn function_masked(space: &ConfigSpace) -> bool {
     space.positions.msix.is_some_and(|span| space.read(span.start) & msix::FUNCTION_MASK != 0)
 }
 

@@ -31,7 +31,7 @@
 //! * [`interrupt`]: MSI-X, MSI or INTx
 //! * [`error`]: advanced error reporting, messages, the root port's log
 //! * [`enumerate`]: the software that finds functions and makes them usable
-//! * [`lspci`]: dumps for the real tool
+//! * [`lspci`]: dumps for the real tool; [`facts`]: what the registers of a real machine's function say
 //!
 //! Nothing here waits or knows how a configuration request arrives.
 
@@ -39,6 +39,7 @@ pub mod capability;
 pub mod enumerate;
 pub mod error;
 pub mod extended;
+pub mod facts;
 pub mod hardware;
 pub mod header;
 pub mod interrupt;

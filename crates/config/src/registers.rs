@@ -129,6 +129,8 @@ pub(crate) mod pcie {
     pub(crate) const LINK_STATUS: u16 = 0x12;
     pub(crate) const LINK_TRAINING: u16 = 1 << 11;
     pub(crate) const DLL_ACTIVE: u16 = 1 << 13;
+    pub(crate) const BANDWIDTH_CHANGED: u16 = 1 << 14;
+    pub(crate) const AUTONOMOUS_CHANGED: u16 = 1 << 15;
     pub(crate) const SLOT_CAPABILITIES: u16 = 0x14;
     pub(crate) const SLOT_CONTROL: u16 = 0x18;
     pub(crate) const SLOT_STATUS: u16 = 0x1A;
@@ -167,6 +169,12 @@ pub(crate) mod sriov {
     pub(crate) const OFFSET: u16 = 0x14;
     pub(crate) const PAGE_SIZE: u16 = 0x20;
     pub(crate) const BARS: u16 = 0x24;
+}
+
+/// Access control services.
+pub(crate) mod acs {
+    pub(crate) const CAPABILITIES: u16 = 0x04;
+    pub(crate) const CONTROL: u16 = 0x06;
 }
 
 /// Advanced error reporting.

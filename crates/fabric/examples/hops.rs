@@ -96,6 +96,7 @@ fn resident() -> Option<u64> {
 
 fn build(run: &Run) -> Result<Fabric, String> {
     let config = FabricConfig {
+        buses: Vec::new(),
         seed: SEED,
         fidelity: run.fidelity,
         warmup: Time::ZERO,
@@ -109,6 +110,7 @@ fn build(run: &Run) -> Result<Fabric, String> {
             port_buffer: None,
         }],
         devices: vec![DeviceConfig {
+            bus: None,
             name: "dev".into(),
             link: link("sw"),
             function_of: None,

@@ -24,7 +24,7 @@ impl Fabric {
     ) {
         let node = self.ports[egress.index()].node;
         let (now, place) = (self.now, self.place_of(node));
-        let latency = self.nodes[node.index()].latency();
+        let mut latency = self.nodes[node.index()].latency();
         if let Err(status) = answer {
             self.detect_refusal(egress, request, status);
         }
@@ -34,6 +34,7 @@ impl Fabric {
         }
         tlp.refusal = answer.as_ref().err().copied();
         tlp.payload = answer.unwrap_or(Payload::EMPTY);
+        latency += self.response_time(egress, request);
         if latency.is_zero() {
             self.send_completions(egress, request);
         } else {
@@ -130,6 +131,10 @@ impl Fabric {
                 // Payloads are limited by the hierarchy behind the root port.
                 let mps = self.topology.links[link.index()].mps;
                 (Completer { mps, ..root.completer }, root.ports.len())
+            }
+            Node::Bridge(bridge) => {
+                let id = bridge.function.id;
+                (Completer { id, rcb: Rcb::ALL[0], mps: Mps::ALL[0], policy: CompletionPolicy::Max }, index)
             }
             // Its ports answer configuration requests.
             Node::Switch(switch) => {

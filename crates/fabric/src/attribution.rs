@@ -34,11 +34,25 @@ pub enum Cause {
     Completer,
     /// The link is down or in recovery.
     LinkDown,
+    /// Another master has the parallel bus.
+    Arbitration,
+    /// Address and attributes are on the parallel bus.
+    Address,
+    /// The target decodes them, until it claims the transaction.
+    DeviceSelect,
+    /// The bus waits until the target is ready.
+    WaitState,
+    /// Data are on the parallel bus; or the target's word that they come later.
+    DataPhase,
+    /// The lines of the bus change hands.
+    Turnaround,
+    /// The target on the bus has no room, or no data yet: its master has to come again.
+    Retry,
 }
 
 impl Cause {
     /// How many there are.
-    pub const COUNT: usize = 11;
+    pub const COUNT: usize = 18;
     /// All of them, by discriminant.
     pub const ALL: [Self; Self::COUNT] = [
         Self::Processing,
@@ -52,6 +66,13 @@ impl Cause {
         Self::DataLink,
         Self::Completer,
         Self::LinkDown,
+        Self::Arbitration,
+        Self::Address,
+        Self::DeviceSelect,
+        Self::WaitState,
+        Self::DataPhase,
+        Self::Turnaround,
+        Self::Retry,
     ];
     /// The name that result documents use.
     pub const fn name(self) -> &'static str {
@@ -67,6 +88,13 @@ impl Cause {
             Self::DataLink => "data link",
             Self::Completer => "completer",
             Self::LinkDown => "link down",
+            Self::Arbitration => "arbitration",
+            Self::Address => "address",
+            Self::DeviceSelect => "device select",
+            Self::WaitState => "wait states",
+            Self::DataPhase => "data phases",
+            Self::Turnaround => "turnaround",
+            Self::Retry => "retry",
         }
     }
 }
@@ -235,6 +263,17 @@ impl Partition {
         while FIXED[slot] as u8 != cause as u8 {
             slot += 1;
         }
+        slot as u16
+    }
+
+    /// The slot of a cause that only some egresses have.
+    pub(crate) fn cause_slot(&mut self, cause: Cause) -> u16 {
+        let kind = cause as u16;
+        let slot = self.kinds.iter().position(|other| *other == kind).unwrap_or_else(|| {
+            self.kinds.push(kind);
+            self.accumulators.iter_mut().for_each(|a| a.push(0));
+            self.kinds.len() - 1
+        });
         slot as u16
     }
 

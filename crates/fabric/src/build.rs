@@ -1,28 +1,26 @@
 //! From a configuration to a fabric that runs.
 
-use crate::attribution::Partition;
-use crate::channel::Channel;
+mod ports;
+
+use crate::bus::{self, Bridge, Bus};
 use crate::config::{
-    Buffers, DeviceConfig, Direction, EnumerationTime, FabricConfig, FaultKind, Fidelity, FlowControl,
-    Forwarding, HostMemoryError, LinkConfig, PortConfig, SkpPolicy,
+    DeviceConfig, EnumerationTime, FabricConfig, FaultKind, Fidelity, Forwarding, HEADER_CHECK,
+    HostMemoryError,
 };
 use crate::config_space;
-use crate::egress::Egress;
 use crate::end_point::EndPoint;
 use crate::enumeration::Enumeration;
 use crate::errors::ErrorLog;
-use crate::fault::{Faults, Tampering};
 use crate::function::Function;
-use crate::host_memory::{self, CachedMemory, Lines, MemorySystem};
+use crate::host_memory::{self, CachedMemory, MemorySystem};
 use crate::host_path::{self, HostPath};
 use crate::ids::{FlowId, LinkId, NodeId, PortId};
 use crate::initiator::Initiator;
-use crate::intx::{WireController, Wires};
-use crate::layout::{Layout, PortSlot};
+use crate::intx::WireController;
+use crate::layout::Layout;
 use crate::link_state::{DOWN, UP};
 use crate::memory::MemoryServer;
 use crate::node::Node;
-use crate::port::{Port, PortSeries, WireCounters};
 use crate::port_buffer::PortBuffers;
 use crate::probe::{Probe, TraceHash};
 use crate::processor::RegisterAccesses;
@@ -33,16 +31,17 @@ use crate::sample::Samples;
 use crate::sim::Fabric;
 use crate::switch::Switch;
 use crate::timeline::Timeline;
+use crate::tlp_device::Core;
 use crate::topology::{FlowInfo, LinkInfo, NodeInfo, NodeKind, PortInfo, Topology};
 use crate::transactions::{FlowStatistics, Transactions};
 use std::collections::{BTreeMap, VecDeque};
 use tlplab_config::LayoutError;
-use tlplab_datalink::{
-    AckLatency, ClassBuffer, Config as LinkLayerConfig, ConfigError, Credits, Engine, ReceiveBuffers,
+use tlplab_device::{
+    Context, Device, DeviceInfo, Event, HostProgram, HostRam, Identity, IdentityError, Random, TlpDevice,
+    TlpIdentity,
 };
-use tlplab_device::{Device, DeviceInfo, HostProgram, HostRam, Identity, IdentityError, Random};
 use tlplab_transaction::{Completer, Requester, RequesterConfig, TagBits, TagConfig};
-use tlplab_units::{Bdf, Duration, Generation, LinkRate, Mps, Mrrs, Rcb, Time, Width};
+use tlplab_units::{Bdf, Mps, Mrrs, Rcb, Time};
 use tlplab_wire::tlp::Attributes;
 
 /// Why a configuration is not a fabric.
@@ -52,12 +51,20 @@ pub enum BuildError {
     #[error("there are two components called {0:?}")]
     DuplicateName(String),
     /// The parent does not exist, or is no switch or root port.
-    #[error("{component}: there is no switch or root port called {under:?} to be under")]
+    #[error("{component}: there is no switch, bus or root port called {under:?} that it can be under")]
     UnknownParent {
         /// The component.
         component: String,
         /// What it names.
         under: String,
+    },
+    /// A parallel bus that cannot be.
+    #[error("{bus}: {why}")]
+    Bus {
+        /// The bus.
+        bus: String,
+        /// Why it cannot.
+        why: &'static str,
     },
     /// Two components under one root port, which is one end of one link.
     #[error("{first} and {second} are both under {port}; a root port has one link: put a switch between")]
@@ -130,6 +137,7 @@ pub struct Builder {
 struct Behaviour {
     device: Box<dyn Device>,
     outside: bool,
+    core: Option<Box<dyn TlpDevice>>,
     flows: Vec<FlowInfo>,
     finishes: bool,
 }
@@ -154,14 +162,28 @@ impl Builder {
         flows: Vec<FlowInfo>,
         finishes: bool,
     ) -> &mut Self {
-        self.devices.insert(name.into(), Behaviour { device, outside: false, flows, finishes });
+        self.devices.insert(name.into(), Behaviour { device, outside: false, core: None, flows, finishes });
+        self
+    }
+
+    /// A device at the level of TLPs. `flows` are its reads and its writes.
+    pub fn tlp_device(&mut self, name: &str, core: Box<dyn TlpDevice>, flows: Vec<FlowInfo>) -> &mut Self {
+        let identity = core.identity();
+        if let Some(config) = self.config.devices.iter_mut().find(|config| config.name == name) {
+            config.link.mps = config.link.mps.min(identity.max_payload);
+            config.tags = if identity.extended_tags { 256 } else { 32 };
+        }
+        let device = Box::new(Shown(identity));
+        let behaviour = Behaviour { device, outside: false, core: Some(core), flows, finishes: false };
+        self.devices.insert(name.into(), behaviour);
         self
     }
 
     /// A device that is driven from outside: its events are taken with [`Fabric::take_device_events`], its actions given with
     /// [`Fabric::inject`]. `device` only tells its identity.
     pub fn outside_device(&mut self, name: &str, device: Box<dyn Device>, flows: Vec<FlowInfo>) -> &mut Self {
-        self.devices.insert(name.into(), Behaviour { device, outside: true, flows, finishes: false });
+        self.devices
+            .insert(name.into(), Behaviour { device, outside: true, core: None, flows, finishes: false });
         self
     }
 
@@ -169,6 +191,7 @@ impl Builder {
     pub fn drive_from_outside(&mut self, name: &str) -> Option<Identity> {
         let behaviour = self.devices.get_mut(name)?;
         behaviour.outside = true;
+        behaviour.core = None;
         behaviour.finishes = false;
         Some(behaviour.device.identity())
     }
@@ -216,10 +239,12 @@ impl Builder {
             return Err(BuildError::Unpaired(name.clone()));
         }
         host_memory::check(&self.config.host)?;
+        bus::prepare(&mut self.config)?;
         let layout = Layout::of(&self.config)?;
         let mut fabric = self.empty_fabric(&layout)?;
         self.add_nodes(&layout, &mut fabric)?;
         fabric.show_trained_links();
+        fabric.start_buses();
         self.start_links(&layout, &mut fabric);
         match self.config.host.enumeration {
             EnumerationTime::Before => fabric.enumerate_before(),
@@ -252,6 +277,7 @@ impl Builder {
         }
         for (i, link) in layout.links.iter().enumerate() {
             let c = layout.link_config(config, i);
+            let bus = config.buses.iter().find(|bus| bus.name == c.under);
             topology.links.push(LinkInfo {
                 name: link.name.clone(),
                 generation: c.generation,
@@ -260,15 +286,16 @@ impl Builder {
                 mps: link.mps,
                 rate: c.rate(),
                 recovery: c.recovery,
+                bus: bus.map(|bus| bus.mode),
                 ports: [PortId(link.lower as u16), PortId(link.upper as u16)],
             });
         }
         let mut timeline = Timeline::new();
         let mut ports = Vec::new();
         for (i, slot) in layout.ports.iter().enumerate() {
-            ports.push(make_port(config, layout, i, slot, &mut timeline)?);
+            ports.push(ports::make_port(config, layout, i, slot, &mut timeline)?);
         }
-        establish(config, layout, &mut ports)?;
+        ports::establish(config, layout, &mut ports)?;
         Ok(Fabric {
             now: Time::ZERO,
             queue: EventQueue::default(),
@@ -290,6 +317,7 @@ impl Builder {
             probe: self.probe.take(),
             agenda: VecDeque::new(),
             pumps: VecDeque::new(),
+            clocked: Vec::new(),
             workers: Vec::new(),
             outside: Vec::new(),
             outside_host: Vec::new(),
@@ -321,6 +349,12 @@ impl Builder {
                     let bridges = vec![BridgeRegisters::RESET; ports.len()];
                     Node::Switch(Switch { latency, forwarding, ports, functions, bridges, id: Bdf(0) })
                 }
+                NodeKind::Bridge => {
+                    let bus = self.config.buses.iter().find(|b| b.name == *name).expect("laid out");
+                    let function = config_space::of_bridge(bus, layout, &self.config, ports[0])?;
+                    let on_bus = Bus::new(bus, &bus::members(&self.config, layout, &ports));
+                    Node::Bridge(Box::new(Bridge::new(bus, ports, function, on_bus)))
+                }
                 NodeKind::EndPoint => {
                     let device = self.config.devices.iter().find(|d| d.name == *name).expect("laid out");
                     let device = device.clone();
@@ -329,10 +363,16 @@ impl Builder {
             };
             fabric.nodes.push(node);
         }
+        fabric.add_stages(|link| layout.link_config(&self.config, link));
         for i in 0..fabric.ports.len() {
             let peer = fabric.ports[i].peer;
-            let cuts =
-                matches!(fabric.node_of(peer), Node::Switch(s) if s.forwarding == Forwarding::CutThrough);
+            let forwarding = |port| match fabric.node_of(port) {
+                Node::Switch(switch) => switch.forwarding,
+                _ => Forwarding::StoreAndForward,
+            };
+            let cuts = forwarding(peer) != Forwarding::StoreAndForward;
+            let checked = [peer, PortId(i as u16)].map(forwarding).contains(&Forwarding::HeaderChecked);
+            fabric.ports[i].header_check = if checked { HEADER_CHECK } else { 0 };
             // Whether there is room for a TLP is known when all of it is there.
             let drops = fabric.ports[i].engine.config().flow_control.drops();
             fabric.ports[i].peer_cuts_through = cuts && !drops;
@@ -434,9 +474,17 @@ impl Builder {
         let mps = layout.links[layout.ports[port].link].mps;
         let functions: Vec<_> =
             layout.functions[node].iter().map(|f| (f.number, NodeId(f.node as u16))).collect();
+        let first = &layout.nodes[device];
+        let on_bus = self.config.devices.iter().any(|d| d.name == *first && d.bus.is_some());
         let numbers: Vec<u8> = layout.functions[device].iter().map(|f| f.number).collect();
-        let space =
-            config_space::of_device(&*behaviour.device, config, link, &numbers, self.config.host.ecrc)?;
+        let space = config_space::of_device(
+            &*behaviour.device,
+            config,
+            link,
+            &numbers,
+            self.config.host.ecrc,
+            on_bus,
+        )?;
         let attributes = Attributes {
             relaxed_ordering: config.relaxed_ordering,
             id_based_ordering: config.id_based_ordering,
@@ -456,6 +504,12 @@ impl Builder {
         if behaviour.finishes {
             fabric.workers.push(Worker { node: NodeId(node as u16), owner: 0, finished: false });
         }
+        let core = behaviour.core.map(|device| Box::new(Core::new(device, config.completion_timeout)));
+        let mut function = Function::new(space, id, Time::ZERO + config.ready);
+        if core.is_some() {
+            fabric.clocked.push(NodeId(node as u16));
+            function.msix = None; // the table is the core's
+        }
         Ok(EndPoint {
             port: PortId(port as u16),
             source,
@@ -463,10 +517,11 @@ impl Builder {
             latency: config.latency,
             mrrs: config.mrrs,
             ready: config.ready,
-            interrupt_mode: space.interrupt_mode(),
-            function: Function::new(space, id, Time::ZERO + config.ready),
+            interrupt_mode: function.space.interrupt_mode(),
+            function,
             started: false,
             device: (!behaviour.outside).then_some(behaviour.device),
+            core,
             next_op: 0,
             first_op: 0,
             bars: [None; 6],
@@ -485,6 +540,7 @@ impl Builder {
                 tags: fabric.timeline.add_gauge(),
             },
             posted_writes: config.posted_writes,
+            on_bus,
         })
     }
 
@@ -512,9 +568,23 @@ impl Builder {
     }
 }
 
+/// What a device at the level of TLPs shows to those who build configuration spaces.
+struct Shown(TlpIdentity);
+
+impl Device for Shown {
+    fn identity(&self) -> Identity {
+        self.0.function.clone()
+    }
+    fn layout(&self) -> tlplab_config::Layout {
+        self.0.layout()
+    }
+    fn handle(&mut self, _: &mut Context<'_>, _: Event) {}
+}
+
 /// Software that configures what comes back works in simulated time.
 fn may_go_down(config: &FabricConfig) -> bool {
     let links = config.switches.iter().map(|switch| &switch.uplink);
+    let links = links.chain(config.buses.iter().map(|bus| &bus.uplink));
     let mut faults =
         links.chain(config.devices.iter().map(|device| &device.link)).flat_map(|link| &link.faults);
     faults.any(|fault| matches!(fault.kind, FaultKind::Down { .. }))
@@ -541,155 +611,6 @@ fn tag_config(tags: u16) -> TagConfig {
         _ => TagBits::Fourteen,
     };
     TagConfig { bits, limit: Some(tags), ..TagConfig::default() }
-}
-
-fn make_port(
-    config: &FabricConfig,
-    layout: &Layout,
-    index: usize,
-    slot: &PortSlot,
-    timeline: &mut Timeline,
-) -> Result<Port, BuildError> {
-    let link = &layout.links[slot.link];
-    let c = layout.link_config(config, slot.link);
-    let direction = if slot.direction == 0 { Direction::Up } else { Direction::Down };
-    let purpose = if slot.direction == 0 { "errors up" } else { "errors down" };
-    let of_direction = || c.faults.iter().filter(|f| f.direction == direction);
-    let faults = Faults::new(of_direction(), &Random::keyed(config.seed, &link.name, purpose));
-    let (rate, skp) = (c.rate(), if c.crossbar.is_some() { SkpPolicy::Off } else { c.skp });
-    let engine = Engine::new(link_layer(config, layout, index)?);
-    let weights = layout.sources(config, slot.node);
-    Ok(Port {
-        node: NodeId(slot.node as u16),
-        index: slot.index,
-        peer: PortId(if slot.direction == 0 { link.upper } else { link.lower } as u16),
-        link: LinkId(slot.link as u16),
-        direction: slot.direction,
-        mode: c.mode,
-        word_mask: c.tlp_alignment.next_power_of_two() - 1,
-        latency: if slot.direction == 0 { c.lower.latency } else { c.upper.latency },
-        engine,
-        channel: Channel::new(rate, c.generation.encoding(), c.flight, skp, faults),
-        tampering: Tampering::new(of_direction()),
-        max_payload_dw: link.mps.bytes() / 4,
-        checks_digests: config.host.ecrc,
-        missing: false,
-        egress: Egress::new(weights.into_iter()),
-        lines: Lines::of(&config.host, layout.kind(slot.node)),
-        partition: Partition::new(),
-        transmitting: false,
-        transmits_until: Time::ZERO,
-        wire_up: c.trained,
-        recovering: false,
-        recovery_ends: Time::ZERO,
-        wires_below: Wires::NONE,
-        wires_told: Wires::NONE,
-        held_down: 0,
-        peer_cuts_through: false,
-        leaving: Vec::new(),
-        discards: false,
-        timer: Time::NEVER,
-        later_timer: Time::NEVER,
-        counters: WireCounters::default(),
-        flit_flow: None,
-        flit_debt: 0,
-        series: PortSeries::new(timeline),
-    })
-}
-
-/// Links that were trained before the run begins have exchanged their credits already.
-fn establish(config: &FabricConfig, layout: &Layout, ports: &mut [Port]) -> Result<(), BuildError> {
-    for (i, link) in layout.links.iter().enumerate() {
-        if layout.link_config(config, i).trained {
-            let (lower, upper) =
-                (link_layer(config, layout, link.lower)?, link_layer(config, layout, link.upper)?);
-            (ports[link.lower].engine, ports[link.upper].engine) = Engine::established(lower, upper);
-        }
-    }
-    for i in 0..ports.len() {
-        let receiver = ports[ports[i].peer.index()].engine.config();
-        let Some(buffers) = receiver.receive.vcs[0] else { continue };
-        let finite = |credits| match credits {
-            Credits::Infinite => None,
-            Credits::Finite(credits) => Some(u32::from(credits)),
-        };
-        ports[i].series.headers.of = buffers.0.map(|class| finite(class.header));
-        ports[i].series.data.of = buffers.0.map(|class| finite(class.data));
-    }
-    Ok(())
-}
-
-fn link_layer(config: &FabricConfig, layout: &Layout, port: usize) -> Result<LinkLayerConfig, BuildError> {
-    let slot = &layout.ports[port];
-    let link = &layout.links[slot.link];
-    let c: &LinkConfig = layout.link_config(config, slot.link);
-    let (policy, end): (&PortConfig, _) =
-        if slot.direction == 0 { (&c.lower, "lower") } else { (&c.upper, "upper") };
-    let mut layer = LinkLayerConfig::new(c.generation, c.width, link.mps);
-    (layer.mode, layer.flow_control) = (c.mode, c.flow_control);
-    if c.crossbar.is_some() {
-        layer.flow_control = FlowControl::Crossbar;
-        if !c.faults.is_empty() {
-            let (field, why) = ("faults".into(), "a crossbar has none".into());
-            return Err(BuildError::Port {
-                component: link.name.clone(),
-                end,
-                error: ConfigError { field, why },
-            });
-        }
-    }
-    let kind = layout.kind(slot.node);
-    let switch = kind == NodeKind::Switch;
-    layer.receive = match (policy.buffers, layout.port_buffer(config, slot.node)) {
-        (Some(buffers), _) => receive_buffers(buffers),
-        (None, Some(tlps)) => port_buffer(tlps, link.mps, kind),
-        _ if switch => switch_buffers(c.generation, c.width, link.mps),
-        _ => ReceiveBuffers::end_point(c.generation),
-    };
-    layer.ack.latency = match policy.ack_latency {
-        None => AckLatency::Specification,
-        Some(Duration::ZERO) => AckLatency::AtOnce,
-        Some(time) => AckLatency::Fixed(time),
-    };
-    layer.ack.every = policy.ack_every;
-    layer.replay.tlps = policy.replay_tlps;
-    layer.replay.bytes = policy.replay_bytes;
-    layer.replay_timer = policy.replay_timer;
-    let component = link.name.clone();
-    layer.check().map_err(|error| BuildError::Port { component, end, error })?;
-    Ok(layer)
-}
-
-/// What arrives in two microseconds at full rate, and no less than sixteen of the largest TLPs: round trips of several hundred
-/// nanoseconds with credits returned by halves do not slow the link, and a congested switch holds no more than two microseconds' worth.
-fn switch_buffers(generation: Generation, width: Width, mps: Mps) -> ReceiveBuffers {
-    let arriving = LinkRate::new(generation, width).bits_per_second() / 8 / 500_000;
-    let bytes = arriving.max(16 * u64::from(mps.bytes()));
-    // Ports of 16 GT/s and more can scale their credits by 16.
-    let (most_headers, most_data) = if generation >= Generation::Gen4 { (2032, 32752) } else { (127, 2047) };
-    let one =
-        ClassBuffer::finite((bytes / 64).clamp(32, most_headers) as u16, (bytes / 16).min(most_data) as u16);
-    ReceiveBuffers::vc0(one, one, one)
-}
-
-/// So many TLPs of each class; a root complex has room for all completions to its own requests.
-fn port_buffer(tlps: u16, mps: Mps, kind: NodeKind) -> ReceiveBuffers {
-    let one = ClassBuffer::finite(tlps, tlps.saturating_mul((mps.bytes() / 16) as u16));
-    let completions = if kind == NodeKind::Switch { one } else { ClassBuffer::INFINITE };
-    ReceiveBuffers::vc0(one, one, completions)
-}
-
-fn receive_buffers(buffers: Buffers) -> ReceiveBuffers {
-    let credits = |n: u32| match n {
-        0 => Credits::Infinite,
-        n => Credits::Finite(u16::try_from(n).unwrap_or(u16::MAX)),
-    };
-    let class = |header, data| ClassBuffer { header: credits(header), data: credits(data) };
-    ReceiveBuffers::vc0(
-        class(buffers.posted_headers, buffers.posted_data),
-        class(buffers.non_posted_headers, buffers.non_posted_data),
-        class(buffers.completion_headers, buffers.completion_data),
-    )
 }
 
 impl Fabric {

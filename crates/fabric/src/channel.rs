@@ -27,6 +27,8 @@ pub(crate) struct WireTime {
 pub(crate) struct Channel<H> {
     rate: LinkRate,
     pub(crate) flight: Duration,
+    /// From the last byte on the wire to the peer's data link layer: the flight, and what stages add.
+    pub(crate) delay: Duration,
     skp: Option<Skp>,
     wire_free: Time,
     faults: Faults,
@@ -42,7 +44,7 @@ impl<H> Channel<H> {
         faults: Faults,
     ) -> Self {
         let skp = Skp::new(rate, encoding, skp);
-        Self { rate, flight, skp, wire_free: Time::ZERO, faults, in_flight: VecDeque::new() }
+        Self { rate, flight, delay: flight, skp, wire_free: Time::ZERO, faults, in_flight: VecDeque::new() }
     }
 
     pub(crate) fn rate(&self) -> LinkRate {
@@ -73,7 +75,7 @@ impl<H> Channel<H> {
             Some(Damage::Corrupt) => Integrity::Bad,
             Some(Damage::Drop) => return false,
         };
-        let (arrives, on_wire) = (wire.ends + self.flight, wire.ends - wire.starts);
+        let (arrives, on_wire) = (wire.ends + self.delay, wire.ends - wire.starts);
         self.in_flight.push_back(InFlight { unit, integrity, arrives, on_wire, forwarded: false });
         true
     }

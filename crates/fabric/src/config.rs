@@ -1,10 +1,14 @@
 //! What a fabric is made of, as plain data. The defaults are stated here and nowhere else.
 
+mod bus;
 mod host_memory;
+mod stages;
 
+pub use bus::{BridgeConfig, BusCompletion, BusConfig, BusDevice, BusMode, BusWidth, DeviceSelect};
 pub use host_memory::{
     CacheConfig, HostMemoryError, IommuConfig, JitterConfig, LARGEST_CACHE, LINE, NumaConfig, WHOLE,
 };
+pub use stages::StagesConfig;
 pub use tlplab_config::enumerate::InterruptPolicy;
 pub use tlplab_datalink::FlowControl;
 use tlplab_transaction::CompletionPolicy;
@@ -34,6 +38,8 @@ pub struct FabricConfig {
     pub host: HostConfig,
     /// Switches, in any order.
     pub switches: Vec<SwitchConfig>,
+    /// Bridges to parallel buses, in any order.
+    pub buses: Vec<BusConfig>,
     /// End points, in any order.
     pub devices: Vec<DeviceConfig>,
 }
@@ -47,6 +53,7 @@ impl FabricConfig {
             warmup: Time::ZERO,
             host: HostConfig::default(),
             switches: Vec::new(),
+            buses: Vec::new(),
             devices: Vec::new(),
         }
     }
@@ -226,6 +233,9 @@ impl SwitchConfig {
     }
 }
 
+/// Bytes of a header's own checksum: as many as an LCRC has.
+pub const HEADER_CHECK: u32 = 4;
+
 /// When a switch starts to forward a TLP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forwarding {
@@ -234,6 +244,10 @@ pub enum Forwarding {
     /// After its header; a TLP that turns out bad is nullified.
     #[default]
     CutThrough,
+    /// After its header, which has a checksum of its own behind it, of [`HEADER_CHECK`] bytes, on every framed link of the switch. What has a
+    /// bad header goes nowhere; what turns out bad behind it is nullified, as with cut-through. This is no PCIe; Miller et al. (ANCS 2009,
+    /// section 6.1) propose it.
+    HeaderChecked,
 }
 
 /// How an egress port chooses among ingresses, TLP by TLP.
@@ -251,8 +265,10 @@ pub enum Arbitration {
 pub struct DeviceConfig {
     /// The component's name, unique in the fabric.
     pub name: String,
-    /// The link to its parent.
+    /// The link to its parent. On a parallel bus only `under` counts.
     pub link: LinkConfig,
+    /// It is on the parallel bus of its parent, and has no link of its own. Of further functions their device's counts.
+    pub bus: Option<BusDevice>,
     /// Which function of a device it is; `None`: function 0 of its own. A further function shares the link and the latency of its
     /// device, and its own `link` is not looked at.
     pub function_of: Option<FunctionOf>,
@@ -280,6 +296,7 @@ impl DeviceConfig {
         Self {
             name: name.into(),
             link,
+            bus: None,
             function_of: None,
             ready: Duration::ZERO,
             mrrs: Mrrs::ALL[2],
@@ -402,6 +419,8 @@ pub struct PortConfig {
     pub ack_latency: Option<Duration>,
     /// Ack after so many TLPs even before the timer; `None`: by time only.
     pub ack_every: Option<u16>,
+    /// What each layer adds to the way of a TLP.
+    pub stages: StagesConfig,
 }
 
 /// Credits a receiver advertises for VC0. Data credits are 16-byte units; 0 stands for infinite.

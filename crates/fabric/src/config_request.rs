@@ -97,8 +97,8 @@ impl Fabric {
         }
     }
 
-    /// A type 1 request has reached its bus: it goes on as type 0. The replay buffer behind keeps the original.
-    fn convert(&mut self, ingress: PortId, handle: TlpHandle, target: CfgTarget) -> TlpHandle {
+    /// A type 1 request has reached its bus: it goes on as type 0.
+    pub(crate) fn convert(&mut self, ingress: PortId, handle: TlpHandle, target: CfgTarget) -> TlpHandle {
         let original = self.tlps.get(handle);
         let target = target.with_type1(false);
         let kind = match *original.repr.kind() {
@@ -107,6 +107,12 @@ impl Fabric {
         };
         let repr = Repr::from(kind).with_attributes(*original.repr.attributes());
         let repr = repr.expect("the attributes of a request of the same kind");
+        self.replace_tlp(ingress, handle, repr)
+    }
+
+    /// A TLP goes on as another one. The replay buffer behind keeps the original.
+    pub(crate) fn replace_tlp(&mut self, ingress: PortId, handle: TlpHandle, repr: Repr) -> TlpHandle {
+        let original = self.tlps.get(handle);
         let (payload, flow, carry) = (original.payload.clone(), original.flow, original.carry);
         let copy = self.tlps.insert(repr, payload, flow);
         self.tlps.get_mut(copy).carry = carry;
@@ -130,7 +136,13 @@ impl Fabric {
     }
 
     /// A function is read or written, and answers.
-    fn function_takes(&mut self, ingress: PortId, handle: TlpHandle, at: FunctionAt, target: CfgTarget) {
+    pub(crate) fn function_takes(
+        &mut self,
+        ingress: PortId,
+        handle: TlpHandle,
+        at: FunctionAt,
+        target: CfgTarget,
+    ) {
         let now = self.now;
         let tlp = self.tlps.get(handle);
         let shape = tlp.shape;
@@ -184,6 +196,7 @@ impl Fabric {
         let port = match &self.nodes[node.index()] {
             Node::Switch(switch) => Some(switch.ports[index]),
             Node::Root(root) => index.checked_sub(1).map(|port| root.ports[port]),
+            Node::Bridge(bridge) => Some(bridge.ports[0]),
             Node::EndPoint(_) => None,
         };
         Some((node, port))
@@ -207,6 +220,7 @@ impl Fabric {
             node = self.ports[peer.index()].node;
             way = match &self.nodes[node.index()] {
                 Node::Switch(switch) => switch.config_way(function, type1),
+                Node::Bridge(bridge) => bridge.config_way(function, type1),
                 _ if type1 => ConfigWay::Nowhere,
                 _ => {
                     let node = self.function_numbered(node, function)?;

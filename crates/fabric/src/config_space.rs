@@ -1,7 +1,7 @@
 //! Configuration spaces of the fabric's parts: bridges are made here, a device's own is fitted to the link it is on.
 
 use crate::build::BuildError;
-use crate::config::{DeviceConfig, FabricConfig, HostConfig, LinkConfig, SwitchConfig};
+use crate::config::{BusConfig, DeviceConfig, FabricConfig, HostConfig, LinkConfig, SwitchConfig};
 use crate::function::Function;
 use crate::ids::PortId;
 use crate::layout::Layout as Numbering;
@@ -18,6 +18,7 @@ const HOST_BRIDGE: u16 = 0x0100;
 const ROOT_PORT: u16 = 0x0101;
 const UPSTREAM_PORT: u16 = 0x0110;
 const DOWNSTREAM_PORT: u16 = 0x0111;
+const BUS_BRIDGE: u16 = 0x0120;
 /// Class codes: host bridge, and PCI-PCI bridge.
 const HOST_BRIDGE_CLASS: u32 = 0x06_00_00;
 const BRIDGE_CLASS: u32 = 0x06_04_00;
@@ -69,6 +70,19 @@ pub(crate) fn of_switch(
     Ok(functions)
 }
 
+/// The function of a bridge to a parallel bus.
+pub(crate) fn of_bridge(
+    bus: &BusConfig,
+    numbering: &Numbering,
+    config: &FabricConfig,
+    port: PortId,
+) -> Result<Function, BuildError> {
+    let place = numbering.ports[port.index()].link;
+    let pcie = port_of(PortType::BridgeToPci, numbering.link_config(config, place), 0, place);
+    let layout = port_layout(Identity::new(VENDOR, BUS_BRIDGE, BRIDGE_CLASS), pcie, config.host.ecrc);
+    function(&bus.name, &layout, Bdf(0))
+}
+
 /// The space of a device's function, as it shows itself on its link; `numbers` are those of all functions, in ascending order; `ecrc`: TLPs have
 /// end-to-end CRCs.
 pub(crate) fn of_device(
@@ -77,8 +91,14 @@ pub(crate) fn of_device(
     link: &LinkConfig,
     numbers: &[u8],
     ecrc: bool,
+    on_bus: bool,
 ) -> Result<ConfigSpace, BuildError> {
     let mut layout = device.layout();
+    if on_bus {
+        // It is not PCI Express, and has 256 bytes of configuration space.
+        layout.capabilities.retain(|(_, capability)| !matches!(capability, Capability::Pcie(_)));
+        layout.extended.clear();
+    }
     for (_, capability) in &mut layout.extended {
         if let ExtendedCapability::Aer(aer) = capability {
             aer.ecrc = ecrc;

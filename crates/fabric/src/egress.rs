@@ -113,6 +113,34 @@ impl Egress {
         Choice::Blocked(blocked)
     }
 
+    /// What would go next: of the sources in turn the oldest TLP that `may_go`. For a bus, whose masters choose among more than this queue.
+    pub(crate) fn look(&self, may_go: impl Fn(FcClass, &Waiting) -> bool) -> Option<Waiting> {
+        self.find(may_go).map(|(.., waiting)| waiting)
+    }
+
+    /// Takes it.
+    pub(crate) fn take(&mut self, may_go: impl Fn(FcClass, &Waiting) -> bool) -> Option<Waiting> {
+        let (source, class, _) = self.find(may_go)?;
+        self.turn = (source + 1) % self.sources.len();
+        self.waiting -= 1;
+        self.sources[source].queue.pop(class)
+    }
+
+    /// The earliest `tail` of those that may be next.
+    pub(crate) fn earliest(&self, may_go: impl Fn(FcClass, &Waiting) -> bool) -> Option<Time> {
+        let candidates = self.sources.iter().flat_map(|source| source.queue.candidates());
+        candidates.filter(|(class, head)| may_go(*class, head)).map(|(_, head)| head.tail).min()
+    }
+
+    fn find(&self, may_go: impl Fn(FcClass, &Waiting) -> bool) -> Option<(usize, FcClass, Waiting)> {
+        let count = self.sources.len();
+        (0..count).map(|step| (self.turn + step) % count).find_map(|source| {
+            let mut candidates = self.sources[source].queue.candidates();
+            let (class, head) = candidates.find(|(class, head)| may_go(*class, head))?;
+            Some((source, class, *head))
+        })
+    }
+
     /// Removes everything: the link went down.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Waiting> {
         self.waiting = 0;

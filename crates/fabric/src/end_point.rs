@@ -7,6 +7,7 @@ use crate::node::Node;
 use crate::queue::EventKind;
 use crate::sim::{Fabric, Task};
 use crate::slab::TlpHandle;
+use crate::tlp_device::Core;
 use tlplab_config::{BarKind, BarWindow, InterruptMode};
 use tlplab_device::{Action, Context, Device, DmaError, Event, OpId, Refusal, ReplyToken};
 use tlplab_transaction::{Access, Completer, Payload, memory_access};
@@ -30,6 +31,8 @@ pub(crate) struct EndPoint {
     pub(crate) started: bool,
     /// Absent while it handles an event, or if it is driven from outside.
     pub(crate) device: Option<Box<dyn Device>>,
+    /// A device at the level of TLPs, which stands in for `device`.
+    pub(crate) core: Option<Box<Core>>,
     pub(crate) next_op: u64,
     /// The first operation since the last reset: nobody wants to hear of earlier ones.
     pub(crate) first_op: u64,
@@ -40,6 +43,8 @@ pub(crate) struct EndPoint {
     pub(crate) completer: Completer,
     pub(crate) initiator: Initiator,
     pub(crate) posted_writes: bool,
+    /// It is on a parallel bus.
+    pub(crate) on_bus: bool,
 }
 
 impl EndPoint {
@@ -73,6 +78,9 @@ impl Fabric {
     pub(crate) fn end_point_takes(&mut self, ingress: PortId, handle: TlpHandle) {
         let repr = self.tlps.get(handle).repr;
         let node = self.function_for(self.ports[ingress.index()].node, &repr);
+        if self.has_core(node) {
+            return self.core_gets(node, ingress, handle);
+        }
         match (repr.kind(), memory_access(&repr)) {
             (Kind::Completion(_), _) => self.completion_arrived(node, ingress, handle),
             (Kind::Message(_), _) => self.consume(ingress, handle),
@@ -141,6 +149,9 @@ impl Fabric {
     /// The device handles an event, and what it asks for is carried out.
     pub(crate) fn tell(&mut self, node: NodeId, event: Event) {
         let end_point = self.end_point(node);
+        if end_point.core.is_some() {
+            return; // its registers and resets tell it all that the others hear by events
+        }
         let Some(mut device) = end_point.device.take() else {
             self.outside.push((self.now, node, event));
             return;

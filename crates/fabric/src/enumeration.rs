@@ -130,6 +130,9 @@ impl Fabric {
         };
         let found = (0u16..).zip(&self.nodes).find_map(|(i, node)| Some((NodeId(i), claims(node)?)));
         if let Some((node, (bar, offset))) = found {
+            if self.has_core(node) {
+                return self.write_core_at_once(node, address, bar, value);
+            }
             self.msix_access(node, bar, offset, 4, Some(Payload::from(value.to_le_bytes())));
         }
     }

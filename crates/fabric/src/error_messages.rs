@@ -43,6 +43,7 @@ impl Fabric {
         match &self.nodes[node.index()] {
             Node::Root(_) => vec![root_port(node, index)],
             Node::Switch(_) => vec![FunctionAt { node, index }],
+            Node::Bridge(_) => vec![FunctionAt { node, index: 0 }],
             Node::EndPoint(device) => {
                 let claimant = tlp
                     .filter(|_| may_be_of_one_function(kind))
@@ -109,6 +110,10 @@ impl Fabric {
                 let (port, queue) = (end_point.port, end_point.source);
                 self.send_error_message(at, (port, queue), message)
             }
+            Node::Bridge(bridge) => {
+                let upstream = (bridge.ports[0], 0);
+                self.send_error_message(at, upstream, message)
+            }
             Node::Switch(switch) => {
                 let upstream = (switch.ports[0], at.index);
                 self.upstream_port_passes(at, message) && self.send_error_message(at, upstream, message)
@@ -122,7 +127,7 @@ impl Fabric {
 
     /// Below a switch's upstream port is a bus of its downstream ports: their messages go over that bridge.
     fn upstream_port_passes(&mut self, from: FunctionAt, message: ErrorMessage) -> bool {
-        from.index == 0 || {
+        from.index == 0 || matches!(self.nodes[from.node.index()], Node::Bridge(_)) || {
             let bridge = FunctionAt { index: 0, ..from };
             error::forward(&mut self.function(bridge).space, message)
         }
@@ -153,7 +158,11 @@ impl Fabric {
 
     /// What the messages of a node are accounted to: the first flow of its requester, or else of the host's.
     fn flow_at(&mut self, node: NodeId) -> FlowId {
-        let node = if matches!(self.nodes[node.index()], Node::Switch(_)) { self.root_node } else { node };
+        let node = if matches!(self.nodes[node.index()], Node::Switch(_) | Node::Bridge(_)) {
+            self.root_node
+        } else {
+            node
+        };
         self.initiator(node).flow(0)
     }
 

@@ -225,9 +225,7 @@ impl Fabric {
             Some(None | Some(CompletionError::RetryStatus | CompletionError::Undelivered { .. })) => return,
             Some(Some(CompletionError::Timeout { address, .. })) => {
                 let Some(port) = self.port_towards(node, address) else { return };
-                let function = self.requester_at(node, port);
-                self.count_error(port, ErrorKind::CompletionTimeout, None);
-                return self.report_error(&[function], port, ErrorKind::CompletionTimeout, None);
+                return self.detect_timeout(node, port);
             }
             Some(Some(CompletionError::UnsupportedRequest { .. })) => {
                 return self.request_failed(node, port, FailedCompletion::UnsupportedRequest);
@@ -244,6 +242,13 @@ impl Fabric {
         if let Some(port) = port {
             self.detect(port, kind, tlp);
         }
+    }
+
+    /// A request of `node` that left by `port` was not completed in time.
+    pub(crate) fn detect_timeout(&mut self, node: NodeId, port: PortId) {
+        let function = self.requester_at(node, port);
+        self.count_error(port, ErrorKind::CompletionTimeout, None);
+        self.report_error(&[function], port, ErrorKind::CompletionTimeout, None);
     }
 
     /// The port by which a node's requests for an address leave; the first if none claims it any more.

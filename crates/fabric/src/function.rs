@@ -40,6 +40,7 @@ impl Fabric {
     pub(crate) fn function(&mut self, at: FunctionAt) -> &mut Function {
         match &mut self.nodes[at.node.index()] {
             Node::Switch(switch) => &mut switch.functions[at.index],
+            Node::Bridge(bridge) => &mut bridge.function,
             Node::Root(root) => &mut root.functions[at.index],
             Node::EndPoint(end_point) => &mut end_point.function,
         }
@@ -48,8 +49,9 @@ impl Fabric {
     /// The node that is the function with that ID of the device whose function 0 is `device`. (A device number that gets here is part
     /// of the function's: without ARI it is 0.)
     pub(crate) fn function_numbered(&self, device: NodeId, function: Bdf) -> Option<NodeId> {
-        let number = function.0 as u8;
         let Node::EndPoint(end_point) = &self.nodes[device.index()] else { return None };
+        // On a bus the device number says which device it is.
+        let number = if end_point.on_bus { function.function() } else { function.0 as u8 };
         end_point.functions.iter().find(|(n, _)| *n == number).map(|(_, node)| *node)
     }
 
@@ -103,6 +105,7 @@ impl Fabric {
                 self.limits_changed(at.node);
             }
             Node::Switch(switch) if at.index == 0 => switch.id = id,
+            Node::Bridge(_) => {}
             _ => return,
         }
         self.topology.nodes[at.node.index()].id = id;
@@ -125,6 +128,11 @@ impl Fabric {
                 self.topology.ports[port.index()].bridge = Some(registers);
                 self.slot_changed(at);
             }
+            Node::Bridge(bridge) => {
+                bridge.registers = registers;
+                let port = bridge.ports[0];
+                self.topology.ports[port.index()].bridge = Some(registers);
+            }
             Node::EndPoint(end_point) => {
                 end_point.look_again();
                 self.limits_changed(at.node);
@@ -146,10 +154,15 @@ impl Fabric {
     fn limits_changed(&mut self, node: NodeId) {
         let end_point = self.end_point(node);
         let id = end_point.function.id;
-        let Some(pcie) = end_point.function.space.pcie() else { return };
-        let (mps, mrrs) = (pcie.mps, pcie.mrrs);
+        let (mps, mrrs) = match end_point.function.space.pcie() {
+            Some(pcie) => (pcie.mps, pcie.mrrs),
+            // A device on a bus has no registers for them.
+            None if end_point.on_bus => (end_point.completer.mps, end_point.mrrs),
+            None => return,
+        };
         (end_point.completer.id, end_point.completer.mps) = (id, mps);
         end_point.initiator.requester.reconfigure(id, mps, mrrs);
+        self.tell_registers(node, false);
     }
 
     /// A function is reset: its registers as far as the reset reaches, and all that its device does.
@@ -158,7 +171,8 @@ impl Fabric {
         self.forget_work(node, reset);
         let end_point = self.end_point(node);
         end_point.function.space.reset(reset);
-        end_point.function.msix = MsixMemory::of(&end_point.function.space);
+        let keeps_table = end_point.core.is_none();
+        end_point.function.msix = MsixMemory::of(&end_point.function.space).filter(|_| keeps_table);
         end_point.function.ready = now + end_point.ready;
         end_point.look_again();
         end_point.started = false;
@@ -166,6 +180,7 @@ impl Fabric {
             end_point.function.id = Bdf(0);
             self.topology.nodes[node.index()].id = Bdf(0);
         }
+        self.reset_core(node);
         self.limits_changed(node);
         self.wires_changed(FunctionAt { node, index: 0 });
         self.agenda.push_back(Task::Tell { node, event: Event::Reset });

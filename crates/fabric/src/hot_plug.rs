@@ -58,7 +58,8 @@ impl Fabric {
     fn bridge_above(&self, port: PortId) -> Option<FunctionAt> {
         let port = &self.ports[port.index()];
         let host_bridge = usize::from(port.node == self.root_node);
-        (port.direction == 1).then_some(FunctionAt { node: port.node, index: port.index + host_bridge })
+        (port.direction == 1 && !port.on_bus)
+            .then_some(FunctionAt { node: port.node, index: port.index + host_bridge })
     }
 
     /// Before the run begins all links have trained, or nobody has looked while they had not.

@@ -102,7 +102,7 @@ impl Fabric {
         match &self.nodes[node.index()] {
             Node::EndPoint(end_point) => end_point.source,
             Node::Root(root) => root.ports.len(),
-            Node::Switch(_) => 0,
+            Node::Switch(_) | Node::Bridge(_) => 0,
         }
     }
 
@@ -110,7 +110,7 @@ impl Fabric {
         match &mut self.nodes[node.index()] {
             Node::EndPoint(end_point) => &mut end_point.initiator,
             Node::Root(root) => &mut root.initiator,
-            Node::Switch(_) => unreachable!("switches start no operations"),
+            Node::Switch(_) | Node::Bridge(_) => unreachable!("switches and bridges start no operations"),
         }
     }
 
@@ -119,7 +119,7 @@ impl Fabric {
         match &self.nodes[node.index()] {
             Node::EndPoint(end_point) => Some((end_point.port, end_point.source)),
             Node::Root(root) => Some((root.ports[root.port_for(route)?], root.ports.len())),
-            Node::Switch(_) => None,
+            Node::Switch(_) | Node::Bridge(_) => None,
         }
     }
 
@@ -213,14 +213,14 @@ impl Fabric {
     fn room(&self, node: NodeId) -> Option<Classes> {
         let Node::EndPoint(end_point) = &self.nodes[node.index()] else { return Some(Classes::ALL) };
         let (port, source) = (&self.ports[end_point.port.index()], end_point.source);
-        let (egress, staged) = match port.mode {
-            LinkMode::NonFlit => (&port.egress, STAGED),
-            LinkMode::Flit => (&port.egress, STAGED_FOR_FLITS),
-        };
+        let staged = port.staged(match port.mode {
+            LinkMode::NonFlit => STAGED,
+            LinkMode::Flit => STAGED_FOR_FLITS,
+        });
         let mut room = Classes::NONE;
         let mut any = false;
         for class in [FcClass::Posted, FcClass::NonPosted] {
-            if egress.len_of(source, class) < staged {
+            if port.waiting_of(source, class) < staged {
                 room = room.with(class);
                 any = true;
             }
@@ -311,6 +311,9 @@ impl Fabric {
             self.detect_outcome(node, None, &outcome);
             self.outcome(node, None, outcome);
         }
+        if self.has_core(node) {
+            self.core_reads_time_out(node);
+        }
         self.pump_soon(node);
     }
 
@@ -377,7 +380,7 @@ impl Fabric {
     /// A TLP that was made at this node has gone to its data link layer.
     pub(crate) fn left_its_maker(&mut self, egress: PortId, handle: TlpHandle) {
         let node = self.ports[egress.index()].node;
-        if matches!(self.nodes[node.index()], Node::Switch(_)) {
+        if matches!(self.nodes[node.index()], Node::Switch(_) | Node::Bridge(_)) {
             return;
         }
         let node = self.function_for(node, &self.tlps.get(handle).repr);

@@ -100,6 +100,7 @@ impl Fabric {
         match &self.nodes[at.node.index()] {
             Node::EndPoint(_) => self.device_wires_changed(at.node, 0),
             Node::Switch(_) => self.switch_wires_changed(at.node, at.index),
+            Node::Bridge(_) => self.bridge_wires_changed(at.node),
             Node::Root(_) => self.root_wires_changed(),
         }
     }
@@ -129,6 +130,7 @@ impl Fabric {
         let (node, index) = (self.ports[port.index()].node, self.ports[port.index()].index);
         match &self.nodes[node.index()] {
             Node::Switch(_) => self.switch_wires_changed(node, index),
+            Node::Bridge(_) => self.bridge_wires_changed(node),
             Node::Root(_) => self.root_wires_changed(),
             Node::EndPoint(_) => {}
         }
@@ -172,6 +174,22 @@ impl Fabric {
             wires = wires.with(below.turned(device));
         }
         let (upstream, id) = (switch.ports[0], switch.id);
+        self.tell_above(upstream, cause, id, wires);
+    }
+
+    /// What a bridge asserts: its own, and the wires of the devices on its bus. The message goes behind the writes from there.
+    fn bridge_wires_changed(&mut self, node: NodeId) {
+        let Node::Bridge(bridge) = &self.nodes[node.index()] else { return };
+        let mut wires = Wires::of(&bridge.function.space);
+        for (device, port) in (0..).zip(&bridge.ports[1..]) {
+            wires = wires.with(self.ports[port.index()].wires_below.turned(device));
+        }
+        let (upstream, id) = (bridge.ports[0], bridge.function.id);
+        self.tell_above(upstream, 1, id, wires);
+    }
+
+    /// Tells the port above what a switch or bridge asserts, by messages behind what came from the source `cause`.
+    fn tell_above(&mut self, upstream: PortId, cause: usize, id: Bdf, wires: Wires) {
         let Some(before) = self.tell_wires(upstream, wires) else { return };
         let flow = self.root().initiator.flow(0);
         for (wire, level) in wires.changes_since(before) {

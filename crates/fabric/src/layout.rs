@@ -50,8 +50,9 @@ impl Layout {
     pub(crate) fn of(config: &FabricConfig) -> Result<Self, BuildError> {
         let mut kinds = BTreeMap::from([(config.host.name.clone(), NodeKind::Root)]);
         let switches = config.switches.iter().map(|s| (&s.name, NodeKind::Switch));
+        let buses = config.buses.iter().map(|b| (&b.name, NodeKind::Bridge));
         let devices = config.devices.iter().map(|d| (&d.name, NodeKind::EndPoint));
-        for (name, kind) in switches.chain(devices) {
+        for (name, kind) in switches.chain(buses).chain(devices) {
             if kinds.insert(name.clone(), kind).is_some() {
                 return Err(BuildError::DuplicateName(name.clone()));
             }
@@ -87,7 +88,7 @@ impl Layout {
             NodeKind::Switch => {
                 config.switches.iter().find(|s| s.name == self.nodes[node]).and_then(|s| s.port_buffer)
             }
-            NodeKind::EndPoint => None,
+            NodeKind::EndPoint | NodeKind::Bridge => None,
         }
     }
 
@@ -100,7 +101,8 @@ impl Layout {
 
     /// Has the node a link above it?
     fn has_link(&self, node: usize) -> bool {
-        node != self.root && (self.kinds[node] == NodeKind::Switch || !self.functions[node].is_empty())
+        let is_function = self.kinds[node] == NodeKind::EndPoint && self.functions[node].is_empty();
+        node != self.root && !is_function
     }
 
     /// Weight of each source of the egress queues of a node: one per port, and of the root complex one for processor and memory. An end
@@ -126,7 +128,7 @@ impl Layout {
         match self.kinds[node] {
             NodeKind::Root => weights.push(1),
             NodeKind::EndPoint => weights.resize(self.functions[node].len(), 1),
-            NodeKind::Switch => {}
+            NodeKind::Switch | NodeKind::Bridge => {}
         }
         weights
     }
@@ -146,9 +148,11 @@ impl Layout {
             } else {
                 self.nodes.iter().position(|n| n == under).ok_or_else(unknown)?
             };
+            let on_bus = config.devices.iter().any(|d| d.name == *name && d.bus.is_some());
             let valid = match self.kinds[parent] {
-                NodeKind::Root => under.starts_with(&root_prefix),
-                NodeKind::Switch => true,
+                NodeKind::Root => under.starts_with(&root_prefix) && !on_bus,
+                NodeKind::Switch => !on_bus,
+                NodeKind::Bridge => on_bus,
                 NodeKind::EndPoint => false,
             };
             if !valid {
@@ -273,6 +277,7 @@ fn functions(config: &FabricConfig, nodes: &[String]) -> Result<Vec<Vec<Function
 
 fn link_of<'a>(config: &'a FabricConfig, name: &str) -> &'a LinkConfig {
     let switch = config.switches.iter().find(|s| s.name == name).map(|s| &s.uplink);
+    let bus = config.buses.iter().find(|b| b.name == name).map(|b| &b.uplink);
     let device = config.devices.iter().find(|d| d.name == name).map(|d| &d.link);
-    switch.or(device).expect("every component but the host has a link above it")
+    switch.or(bus).or(device).expect("every component but the host has a link above it")
 }

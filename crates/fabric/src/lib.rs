@@ -11,18 +11,24 @@
 //! 4. `receive` hands it to the peer's data link layer and then to the node: `switch` routes it by bridge registers (`routing`) to the
 //!    next egress; `root` and `end_point` consume it.
 //!
+//! Below a bridge there may be a parallel bus (`bus`): there TLPs go by transactions in turn, instead of over a wire.
+//!
+//! Devices that speak TLPs themselves, such as cores in RTL: `tlp_device` hands TLPs to them and takes theirs, `clocks` says when they run.
+//!
 //! Software's side: `processor` makes requests of register accesses, `config_request` routes them, `function` obeys what is written;
 //! `enumeration` and `hot_plug` are the software. `interrupt` (messages) and `intx` (wires) bring interrupts up, `errors` detects and
 //! `error_messages` reports, `link_state` and `reset` take links and functions down. `host_memory` (cache,
 //! IOMMU, another node) and `host_path` (stages) lie between root complex and memory.
 //!
-//! `attribution` explains how every instant of a transaction gets its cause, `queue` how events are ordered, `timeline` and
+//! `stages` are named delays at the ends of links. `attribution` explains how every instant of a transaction gets its cause, `queue` how events are ordered, `timeline` and
 //! `transactions` how statistics stay bounded.
 
 mod answer;
 pub mod attribution;
 mod build;
+mod bus;
 mod channel;
+mod clocks;
 pub mod config;
 mod config_request;
 mod config_space;
@@ -59,8 +65,10 @@ mod routing;
 mod sample;
 mod sim;
 mod slab;
+mod stages;
 mod switch;
 mod timeline;
+mod tlp_device;
 pub mod topology;
 mod transactions;
 mod transmit;

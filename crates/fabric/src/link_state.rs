@@ -94,7 +94,7 @@ impl Fabric {
     pub(crate) fn link_up(&mut self, id: PortId) {
         let now = self.now;
         let port = &mut self.ports[id.index()];
-        port.wire_up = true;
+        port.wire_up = !port.on_bus;
         port.engine.link_up(now);
         // Without flow control to be initialised it is active at once.
         port.discards &= !port.engine.is_active();
@@ -146,7 +146,7 @@ impl Fabric {
     /// What waits for a link that is down cannot go: posted requests and completions are dropped, requests of others are answered
     /// (PCIe 5.0 §2.9.1).
     fn discard_waiting(&mut self, id: PortId) {
-        let waiting: Vec<_> = self.ports[id.index()].egress.drain().collect();
+        let waiting = self.ports[id.index()].drain_waiting();
         waiting.into_iter().for_each(|entry| self.discard(id, entry));
         self.discard_lines(id);
     }

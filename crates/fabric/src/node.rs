@@ -1,5 +1,6 @@
 //! The nodes that links connect.
 
+use crate::bus::Bridge;
 use crate::end_point::EndPoint;
 use crate::root::Root;
 use crate::switch::Switch;
@@ -9,6 +10,7 @@ pub(crate) enum Node {
     Switch(Switch),
     Root(Box<Root>),
     EndPoint(Box<EndPoint>),
+    Bridge(Box<Bridge>),
 }
 
 impl Node {
@@ -18,6 +20,7 @@ impl Node {
             Self::Switch(switch) => switch.latency,
             Self::Root(root) => root.latency,
             Self::EndPoint(end_point) => end_point.latency,
+            Self::Bridge(bridge) => bridge.latency,
         }
     }
 }

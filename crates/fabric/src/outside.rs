@@ -14,7 +14,7 @@ impl Fabric {
     /// Runs until somebody outside has to act, or `until`. Returns false when the run is over: nothing more happens before `until`.
     pub fn run_to_outside(&mut self, until: Time) -> bool {
         while self.outside.is_empty() && self.outside_host.is_empty() {
-            if self.next_event().is_none_or(|next| next > until) {
+            if self.next_event_until(until).is_none_or(|next| next > until) {
                 return false;
             }
             self.step();

@@ -8,8 +8,10 @@ use crate::host_memory::Lines;
 use crate::ids::{FlowId, LinkId, NodeId, PortId};
 use crate::intx::Wires;
 use crate::slab::TlpHandle;
+use crate::stages::Stages;
 use crate::timeline::{Gauge, SeriesId, Timeline};
 use tlplab_datalink::{Engine, TlpShape};
+use tlplab_device::Random;
 use tlplab_units::{Duration, LinkMode, Time};
 
 pub(crate) struct Port {
@@ -23,8 +25,14 @@ pub(crate) struct Port {
     pub(crate) mode: LinkMode,
     /// A framed TLP takes whole words of the wire: their bytes, a power of two, less one.
     pub(crate) word_mask: u32,
+    /// Bytes of the checksum that a framed TLP's header has of its own.
+    pub(crate) header_check: u32,
+    /// Which byte of a TLP an error hits.
+    pub(crate) hits: Random,
     /// Its own processing time for what arrives, instead of the node's.
     pub(crate) latency: Option<Duration>,
+    /// Delays by layer, of this port or its peer.
+    pub(crate) stages: Option<Box<Stages>>,
     pub(crate) engine: Engine<TlpHandle>,
     pub(crate) channel: Channel<TlpHandle>,
     /// Faults in what it sends.
@@ -57,6 +65,8 @@ pub(crate) struct Port {
     pub(crate) leaving: Vec<Leaving>,
     /// The link went down and is not up again: what is routed here is discarded (PCIe 5.0 §2.9.1).
     pub(crate) discards: bool,
+    /// It is on a parallel bus: what it sends goes by transactions there, and never over a wire.
+    pub(crate) on_bus: bool,
     /// When the pending timer event of the data link layer is due.
     pub(crate) timer: Time,
     /// When the one after it is due.
@@ -83,10 +93,21 @@ pub(crate) struct Leaving {
 }
 
 impl Port {
-    /// What a framed TLP of so many bytes takes of the wire.
+    /// What a framed TLP of so many bytes takes of the wire: with its header's checksum, if it has one, whole words.
     #[inline]
     pub(crate) fn whole_words(&self, bytes: u32) -> u32 {
-        (bytes + self.word_mask) & !self.word_mask
+        (bytes + self.header_check + self.word_mask) & !self.word_mask
+    }
+
+    /// Framing, sequence number and header, and the checksum that the header may have: what has come when forwarding begins.
+    pub(crate) fn header_on_wire(&self, header: u32) -> u32 {
+        4 + header + self.header_check
+    }
+
+    /// A framed TLP has arrived with a bad checksum: was it seen before forwarding began?
+    pub(crate) fn header_is_bad(&mut self, header: u32, bytes: u32) -> bool {
+        self.header_check > 0
+            && self.hits.below(u64::from(self.whole_words(bytes))) < u64::from(self.header_on_wire(header))
     }
 
     pub(crate) fn place(id: PortId) -> Place {

@@ -111,7 +111,7 @@ impl Fabric {
                 let route = route_of(&self.tlps.get(handle).repr);
                 Some(root.port_for(route).map_or(Queue(memory), |port| Queue(root.ports[port].0)))
             }
-            Node::EndPoint(_) => None,
+            Node::EndPoint(_) | Node::Bridge(_) => None,
         }
     }
 
@@ -140,7 +140,7 @@ impl Fabric {
 }
 
 /// Is this the last completion of a request?
-fn ends_its_request(repr: &Repr) -> bool {
+pub(crate) fn ends_its_request(repr: &Repr) -> bool {
     let Kind::Completion(completion) = repr.kind() else { return false };
     completion.status() != CompletionStatus::Success
         || completion.data_bytes() == 0

@@ -1,11 +1,11 @@
 //! What an observer sees: every unit on every wire, every transaction that ends. Observers are attached to a fabric; the fabric does
 //! not know what they do with what they see.
 
-use crate::attribution::Interval;
-use crate::ids::{FlowId, LinkId};
+use crate::attribution::{Cause, Interval};
+use crate::ids::{FlowId, LinkId, NodeId};
 use crate::topology::Topology;
 use crate::transactions::Ending;
-use tlplab_units::Time;
+use tlplab_units::{Duration, Time};
 use tlplab_wire::{dllp, tlp};
 
 /// A unit on a wire.
@@ -92,6 +92,60 @@ pub struct TransactionRecord<'a> {
     pub intervals: &'a [Interval],
 }
 
+/// A transaction of a parallel bus.
+#[derive(Clone, Copy, Debug)]
+pub struct BusRecord<'a> {
+    /// The bridge above the bus.
+    pub bus: NodeId,
+    /// The device's way over the bus that it goes by, which is shown as a link.
+    pub link: LinkId,
+    /// 0: its master is the device.
+    pub direction: u8,
+    /// The number of the transaction that it is for.
+    pub transaction: Option<u64>,
+    /// Who began it: the bridge or a device.
+    pub master: NodeId,
+    /// Who claimed it.
+    pub target: Option<NodeId>,
+    /// Its first address phase begins.
+    pub start: Time,
+    /// A clock.
+    pub cycle: Duration,
+    /// Its phases in order, named by what they are charged to, with their clocks. The bus is idle after the last.
+    pub phases: &'a [(Cause, u32)],
+    /// How it ended.
+    pub outcome: BusOutcome,
+    /// What its master sent, or had sent before if it came again.
+    pub sent: &'a tlp::Repr,
+    /// The flow it belongs to.
+    pub flow: FlowId,
+}
+
+/// How a transaction of a parallel bus ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BusOutcome {
+    /// With data: written, or read in the same transaction.
+    Data,
+    /// The target will answer in a transaction of its own.
+    Split,
+    /// The master has to come again.
+    Retry,
+    /// Nobody claimed it.
+    Abort,
+}
+
+impl BusOutcome {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Data => "data",
+            Self::Split => "split",
+            Self::Retry => "retry",
+            Self::Abort => "abort",
+        }
+    }
+}
+
 /// An observer.
 pub trait Probe: Send {
     /// The fabric is built; nothing has happened yet. Devices start, and may send, before the builder returns.
@@ -103,6 +157,10 @@ pub trait Probe: Send {
     /// In flit mode: a TLP whose last byte is in the flit that [`unit`](Self::unit) named before.
     fn tlp_in_flit(&mut self, record: &UnitRecord<'_>, tlp: &TlpRecord<'_>) {
         let _ = (record, tlp);
+    }
+    /// A transaction of a parallel bus; of TLPs that it moves, [`unit`](Self::unit) tells, too.
+    fn bus_transaction(&mut self, record: &BusRecord<'_>) {
+        let _ = record;
     }
     /// A transaction has ended.
     fn transaction(&mut self, record: &TransactionRecord<'_>);

@@ -3,10 +3,12 @@
 
 use crate::config_request::{ConfigWay, dword, way_down};
 use crate::initiator::{Ticket, ending_of};
+use crate::queue::EventKind;
 use crate::routing::Route;
 use crate::sim::Fabric;
 use crate::slab::TlpHandle;
 use crate::transactions::{Ending, TransactionRef};
+use std::collections::VecDeque;
 use tlplab_device::{DmaError, ECAM, IO_SPACE, OpId};
 use tlplab_transaction::{CompletionError, Payload};
 use tlplab_units::{Bdf, FcClass, Tag, Time};
@@ -97,9 +99,20 @@ pub(crate) struct RegisterAccess {
     pub(crate) data: Option<Payload>,
 }
 
-/// Accesses under way, in a slab.
+/// Accesses under way.
 #[derive(Default)]
-pub(crate) struct RegisterAccesses(Vec<Option<Pending>>);
+pub(crate) struct RegisterAccesses {
+    /// Those that are requests, in a slab.
+    requests: Vec<Option<Pending>>,
+    /// Answers of the root complex itself on their way to the processor, in order.
+    answers: VecDeque<Answer>,
+}
+
+struct Answer {
+    owner: u16,
+    op: OpId,
+    result: Option<Result<Payload, DmaError>>,
+}
 
 struct Pending {
     access: RegisterAccess,
@@ -109,16 +122,16 @@ struct Pending {
 
 impl RegisterAccesses {
     fn insert(&mut self, pending: Pending) -> u32 {
-        let free = self.0.iter().position(Option::is_none);
+        let free = self.requests.iter().position(Option::is_none);
         let index = free.unwrap_or_else(|| {
-            self.0.push(None);
-            self.0.len() - 1
+            self.requests.push(None);
+            self.requests.len() - 1
         });
-        self.0[index] = Some(pending);
+        self.requests[index] = Some(pending);
         index as u32
     }
     fn remove(&mut self, index: u32) -> Option<Pending> {
-        self.0[index as usize].take()
+        self.requests[index as usize].take()
     }
 }
 
@@ -138,13 +151,33 @@ impl Fabric {
             let written = access.data.as_ref().map(|data| u32::from_le_bytes(lanes.place(data)));
             let value = self.root_register(function, offset & !3, lanes.enables(), written);
             let value = value.map_or(ALL_ONES, u32::to_le_bytes);
-            return self.operation_over(node, owner, op, read.then(|| Ok(lanes.take(value))));
+            return self.root_answers(Answer { owner, op, result: read.then(|| Ok(lanes.take(value))) });
         }
         if self.own_egress(node, register.route()).is_none() || self.is_no_device(register) {
             self.refused += 1;
             return self.operation_over(node, owner, op, read.then(|| Ok(lanes.take(ALL_ONES))));
         }
         self.issue_register(access, lanes);
+    }
+
+    /// The root complex answers for its own functions: the answer goes back as a completion would.
+    fn root_answers(&mut self, answer: Answer) {
+        let node = self.root_node;
+        let stages = self.root().path.of_processor().into_iter().flatten();
+        let latency = stages.fold(self.nodes[node.index()].latency(), |sum, (_, latency)| sum + latency);
+        if latency.is_zero() {
+            return self.operation_over(node, answer.owner, answer.op, answer.result);
+        }
+        self.root().registers.answers.push_back(answer);
+        let at = self.node_event(node);
+        self.schedule(self.now + latency, EventKind::OwnAnswer, at, 0);
+    }
+
+    /// The oldest of these answers is at the processor.
+    pub(crate) fn own_answer(&mut self) {
+        if let Some(Answer { owner, op, result }) = self.root().registers.answers.pop_front() {
+            self.operation_over(self.root_node, owner, op, result);
+        }
     }
 
     /// The link below a root port has one device at its end, number 0 (PCIe 5.0 §7.3.1).

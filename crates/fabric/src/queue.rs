@@ -27,6 +27,8 @@ pub(crate) enum EventKind {
     HeaderArrived,
     /// The first unit in flight has arrived in full.
     UnitArrived,
+    /// A TLP has passed the stage before the egress queues.
+    Entered,
     /// The receive buffer of a TLP is free.
     Released,
     /// The data link layer's deadline.
@@ -49,6 +51,8 @@ pub(crate) enum EventKind {
     LineReady,
     /// The address of a request of a device is translated, and none before it waits for that.
     Translated,
+    /// An answer of the root complex's own functions is at the processor.
+    OwnAnswer,
     /// A TLP leaves a stage between the root complex and memory or the processor.
     HostStage,
     /// A timer of a device or host program.
@@ -59,6 +63,10 @@ pub(crate) enum EventKind {
     HandlerOver,
     /// The processor's own request could not leave by a root port whose link is down.
     Terminated,
+    /// A device with clocks has put something out.
+    Clocked,
+    /// A parallel bus chooses a master, or a transaction there goes on.
+    Bus,
     /// Nothing: a reset has taken away what was to happen.
     Cancelled,
 }

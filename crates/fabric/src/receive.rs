@@ -10,7 +10,7 @@ use crate::queue::EventKind;
 use crate::sim::Fabric;
 use crate::slab::TlpHandle;
 use tlplab_datalink::{Event, Integrity, LinkLayer, TlpUnit, Unit};
-use tlplab_units::{FcClass, LinkMode, Time};
+use tlplab_units::{Duration, FcClass, LinkMode, Time};
 
 impl Fabric {
     /// The first unit in flight to `id` has arrived.
@@ -109,10 +109,6 @@ impl Fabric {
             return;
         }
         let sender = self.ports[id.index()].peer;
-        let channel = &self.ports[sender.index()].channel;
-        let place = Port::place(sender);
-        let before =
-            (self.now - tlp.ledger.charged()).saturating_sub(flying.on_wire).saturating_sub(channel.flight);
         let cause = match &flying.unit {
             Unit::Tlp(tlp) if tlp.replay => Cause::Replay,
             Unit::Flit(flit) if flit.replay => Cause::Replay,
@@ -120,17 +116,41 @@ impl Fabric {
             Unit::Flit(_) => Cause::Serialisation,
             _ => Cause::DataLink,
         };
-        tlp.ledger.charge_for(before, place, cause);
-        tlp.ledger.charge(self.now - channel.flight, place, Cause::Serialisation);
-        tlp.ledger.charge(self.now, place, Cause::Flight);
+        let delay = self.ports[sender.index()].channel.delay;
+        let before = (self.now - tlp.ledger.charged()).saturating_sub(flying.on_wire).saturating_sub(delay);
+        let started = tlp.ledger.charged() + before;
+        self.charge_way(sender, handle, started, cause);
+    }
+
+    /// Charges the way from the data link layer of `sender` to here: what was before the TLP until `started`, stages, its bytes, the
+    /// flight.
+    fn charge_way(&mut self, sender: PortId, handle: TlpHandle, started: Time, before: Cause) {
+        let (now, place) = (self.now, Port::place(sender));
+        let Port { channel, stages, .. } = &self.ports[sender.index()];
+        let ledger = &mut self.tlps.get_mut(handle).ledger;
+        ledger.charge(started, place, before);
+        match stages {
+            None => {
+                ledger.charge(now - channel.flight, place, Cause::Serialisation);
+                ledger.charge(now, place, Cause::Flight);
+            }
+            Some(stages) => {
+                stages.charge_way(ledger, place, (now - channel.delay) - started, channel.flight);
+            }
+        }
     }
 
     /// A node has a good TLP in the receive buffer of `id`: it is processed next.
-    fn received(&mut self, id: PortId, tlp: TlpHandle) {
+    pub(crate) fn received(&mut self, id: PortId, tlp: TlpHandle) {
+        self.received_after(id, tlp, Duration::ZERO);
+    }
+
+    /// As [`Self::received`], so much later.
+    pub(crate) fn received_after(&mut self, id: PortId, tlp: TlpHandle, more: Duration) {
         if self.is_stopped(id, tlp) {
             return self.stop(id, tlp);
         }
-        let latency = self.latency_at(id);
+        let latency = self.latency_at(id) + more;
         if latency.is_zero() {
             self.processed(id, tlp);
         } else {
@@ -142,17 +162,20 @@ impl Fabric {
     pub(crate) fn processed(&mut self, id: PortId, handle: TlpHandle) {
         let node = self.ports[id.index()].node;
         let place = self.place_of(node);
-        let tlp = self.tlps.get_mut(handle);
-        if tlp.tracked {
-            tlp.ledger.charge(self.now, place, Cause::Processing);
+        if self.tlps.get(handle).tracked {
+            self.charge_rx_transaction(id, handle);
+            self.tlps.get_mut(handle).ledger.charge(self.now, place, Cause::Processing);
         }
-        if !matches!(self.nodes[node.index()], Node::Switch(_)) && self.is_rejected(id, handle) {
+        if !matches!(self.nodes[node.index()], Node::Switch(_) | Node::Bridge(_))
+            && self.is_rejected(id, handle)
+        {
             return;
         }
         match &self.nodes[node.index()] {
             Node::Switch(_) => self.forward(id, handle, Integrity::Good),
             Node::Root(_) => self.root_takes(id, handle),
             Node::EndPoint(_) => self.end_point_takes(id, handle),
+            Node::Bridge(_) => self.bridge_takes(id, handle),
         }
     }
 
@@ -162,7 +185,7 @@ impl Fabric {
         let peer = self.ports[id.index()].peer;
         let [port, sender] =
             self.ports.get_disjoint_mut([id.index(), peer.index()]).expect("a link has two different ports");
-        let flight = sender.channel.flight;
+        let delay = sender.channel.delay;
         let Some(flying) = sender.channel.first_in_flight() else { return };
         let Unit::Tlp(unit) = flying.unit else { return };
         if flying.forwarded || !port.engine.expects(&unit) {
@@ -174,6 +197,11 @@ impl Fabric {
         }
         if self.is_stopped(id, unit.handle) {
             return;
+        }
+        let header = self.tlps.get(unit.handle).repr.header_bytes();
+        let port = &mut self.ports[id.index()];
+        if integrity == Integrity::Bad && port.header_is_bad(header, unit.shape.bytes + 8) {
+            return; // the header's own checksum says so; the sender will hear of it when all of it is there
         }
         let Some(egress) = self.route(id, unit.handle) else { return };
         let out = &self.ports[egress.index()];
@@ -195,7 +223,10 @@ impl Fabric {
         let handle = match integrity {
             Integrity::Good => {
                 self.tlps.hold(unit.handle);
-                self.charge_header(peer, unit.handle, arrives - on_wire - flight, unit.replay);
+                if self.tlps.get(unit.handle).tracked {
+                    let before = if unit.replay { Cause::Replay } else { Cause::DataLink };
+                    self.charge_way(peer, unit.handle, arrives - on_wire - delay, before);
+                }
                 unit.handle
             }
             // A copy goes on, to be nullified; the original will come again.
@@ -208,19 +239,6 @@ impl Fabric {
         let data =
             handle.to_event() | u64::from(integrity == Integrity::Bad) << 32 | u64::from(egress.0) << 40;
         self.schedule(ready, EventKind::ForwardEarly, u32::from(id.0), data);
-    }
-
-    fn charge_header(&mut self, sender: PortId, handle: TlpHandle, started: Time, replay: bool) {
-        let now = self.now;
-        let flight = self.ports[sender.index()].channel.flight;
-        let tlp = self.tlps.get_mut(handle);
-        if tlp.tracked {
-            let place = Port::place(sender);
-            let before = if replay { Cause::Replay } else { Cause::DataLink };
-            tlp.ledger.charge(started, place, before);
-            tlp.ledger.charge(now - flight, place, Cause::Serialisation);
-            tlp.ledger.charge(now, place, Cause::Flight);
-        }
     }
 
     /// A TLP whose tail may still be coming has passed the switch.
@@ -236,7 +254,8 @@ impl Fabric {
             // Beyond the latency it waited for the tail, which a slower ingress still serialises.
             let tail = (now - tlp.ledger.charged()).saturating_sub(latency);
             tlp.ledger.charge_for(tail, Port::place(sender), Cause::Serialisation);
-            tlp.ledger.charge(now, place, Cause::Processing);
+            self.charge_rx_transaction(id, handle);
+            self.tlps.get_mut(handle).ledger.charge(now, place, Cause::Processing);
         }
         // The first unit in flight is the one being forwarded, unless it has arrived already.
         let tail = self.tail_of(sender, handle);

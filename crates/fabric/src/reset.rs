@@ -22,9 +22,12 @@ impl Fabric {
         let mut next = 0;
         while let Some(&link) = links.get(next) {
             next += 1;
-            if let Node::Switch(switch) = self.node_of(link) {
-                links.extend(switch.ports[1..].iter().map(|port| self.ports[port.index()].peer));
-            }
+            let below = match self.node_of(link) {
+                Node::Switch(switch) => &switch.ports[1..],
+                Node::Bridge(bridge) => &bridge.ports[1..],
+                Node::Root(_) | Node::EndPoint(_) => &[],
+            };
+            links.extend(below.iter().map(|port| self.ports[port.index()].peer));
         }
         links
     }
@@ -33,7 +36,7 @@ impl Fabric {
     pub(crate) fn empty_node(&mut self, lower: PortId) {
         let ports = self.own_ports(self.ports[lower.index()].node).to_vec();
         for &port in &ports {
-            let waiting: Vec<_> = self.ports[port.index()].egress.drain().collect();
+            let waiting = self.ports[port.index()].drain_waiting();
             self.ports[port.index()].counters.discarded += waiting.len() as u64;
             for entry in waiting {
                 match entry.ingress {
@@ -78,6 +81,7 @@ impl Fabric {
                 }
                 self.topology.nodes[node.index()].id = Bdf(0);
             }
+            Node::Bridge(_) => self.reset_bridge(node),
             Node::Root(_) => {}
         }
     }

@@ -95,12 +95,16 @@ impl Fabric {
     pub fn tlps_live(&self) -> usize {
         self.tlps.live()
     }
-    /// What each host program measured of itself, with the first of its flows.
+    /// What each host program measured of itself, with the flow that it is about.
     pub fn measured(&mut self) -> Vec<(FlowId, Measured)> {
         let root = self.root();
-        let flow = |program: &Program| root.initiator.flows[usize::from(program.streams.0)];
-        let of = |program: &Program| Some((flow(program), program.program.as_ref()?.measured()?));
-        root.programs.iter().filter_map(of).collect()
+        let of = |program: &Program| {
+            let measured = program.program.as_ref().map(|program| program.measured()).unwrap_or_default();
+            let first = usize::from(program.streams.0);
+            measured.into_iter().map(move |one| (first + usize::from(one.stream), one))
+        };
+        let all = root.programs.iter().flat_map(of);
+        all.map(|(stream, measured)| (root.initiator.flows[stream], measured)).collect()
     }
     /// What each device with a network behind it counted, by the device's name.
     pub fn networks(&self) -> Vec<(String, NetworkStatistics)> {

@@ -47,6 +47,8 @@ pub struct Fabric {
     pub(crate) agenda: VecDeque<Task>,
     /// Requesters that may have TLPs to make.
     pub(crate) pumps: VecDeque<NodeId>,
+    /// Devices with clocks.
+    pub(crate) clocked: Vec<NodeId>,
     pub(crate) workers: Vec<Worker>,
     pub(crate) outside: Vec<(Time, NodeId, DeviceEvent)>,
     pub(crate) outside_host: Vec<(Time, usize, HostEvent)>,
@@ -85,7 +87,12 @@ pub(crate) enum Task {
 impl Fabric {
     /// The time of the next event; `None` if nothing will ever happen again.
     pub fn next_event(&mut self) -> Option<Time> {
-        self.queue.next_time()
+        self.upcoming(Time::NEVER)
+    }
+
+    /// The same for one who may act at `until`: devices with clocks run no further, so what they put out later is not known yet.
+    pub fn next_event_until(&mut self, until: Time) -> Option<Time> {
+        self.upcoming(until)
     }
 
     /// The present.
@@ -95,7 +102,7 @@ impl Fabric {
 
     /// Handles events up to and including `until`, and moves the clock there.
     pub fn run_until(&mut self, until: Time) {
-        while self.queue.next_time().is_some_and(|next| next <= until) {
+        while self.upcoming(until).is_some_and(|next| next <= until) {
             self.step();
         }
         self.now = self.now.max(until);
@@ -104,9 +111,7 @@ impl Fabric {
     /// Handles at most `events` events, none after `until`. Returns whether there is more to do before `until`.
     pub fn run_events(&mut self, events: u64, until: Time) -> bool {
         for _ in 0..events {
-            if self.fault.is_some()
-                || self.is_done()
-                || self.queue.next_time().is_none_or(|next| next > until)
+            if self.fault.is_some() || self.is_done() || self.upcoming(until).is_none_or(|next| next > until)
             {
                 return false;
             }
@@ -117,6 +122,9 @@ impl Fabric {
 
     /// Handles the next event.
     pub fn step(&mut self) {
+        if !self.clocked.is_empty() {
+            self.upcoming(Time::NEVER);
+        }
         let Some((time, event)) = self.queue.pop() else { return };
         self.now = time;
         self.events += 1;
@@ -187,6 +195,7 @@ impl Fabric {
             EventKind::HeaderArrived => self.header_arrived(port),
             EventKind::Processed => self.processed(port, TlpHandle::from_event(event.data)),
             EventKind::ForwardEarly => self.forward_early(port, event.data),
+            EventKind::Entered => self.entered(port),
             EventKind::Released => self.released(port, event.data),
             EventKind::LinkTimer => self.link_timer(port, Time::from_fs(event.data)),
             EventKind::LinkState => self.link_state(port, event.data),
@@ -205,9 +214,12 @@ impl Fabric {
             EventKind::Translated => {
                 self.goes_to_memory(high_port(event.data), TlpHandle::from_event(event.data & 0xFFFF_FFFF));
             }
+            EventKind::OwnAnswer => self.own_answer(),
             EventKind::HostStage => self.host_stage(event.data),
             EventKind::HandlerOver => self.handler_over(event.data),
             EventKind::Terminated => self.terminated(port, TlpHandle::from_event(event.data)),
+            EventKind::Clocked => self.clocked(self.event_node(event.at), Time::from_fs(event.data)),
+            EventKind::Bus => self.bus_event(port, event.data),
             EventKind::Cancelled => {}
             EventKind::ProgramTimer => self.program_timer(self.event_node(event.at), event.data),
         }
@@ -260,9 +272,11 @@ impl Fabric {
     pub(crate) fn place_of(&self, node: NodeId) -> Place {
         Place(self.ports.len() as u16 + node.0)
     }
-    /// From the arrival of a TLP at a port to the node's decision about it.
+    /// From the arrival of a TLP in the receive buffer of a port to the node's decision about it.
     pub(crate) fn latency_at(&self, port: PortId) -> Duration {
-        self.ports[port.index()].latency.unwrap_or_else(|| self.node_of(port).latency())
+        let latency = self.ports[port.index()].latency.unwrap_or_else(|| self.node_of(port).latency());
+        let stage = self.ports[port.index()].stages.as_ref().and_then(|stages| stages.rx_transaction);
+        stage.map_or(latency, |stage| latency + stage.delay)
     }
     pub(crate) fn node_of(&self, port: PortId) -> &Node {
         &self.nodes[self.ports[port.index()].node.index()]
@@ -351,6 +365,7 @@ impl Fabric {
             Node::EndPoint(end_point) => std::slice::from_ref(&end_point.port),
             Node::Root(root) => &root.ports,
             Node::Switch(switch) => &switch.ports,
+            Node::Bridge(bridge) => &bridge.ports,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a fabric consists of, for those who show results: names, rates, who is behind whom.
 
 use crate::attribution::Place;
+use crate::config::BusMode;
 use crate::ids::{LinkId, NodeId, PortId};
 use crate::routing::BridgeRegisters;
 use tlplab_units::{Bdf, Duration, Generation, LinkMode, LinkRate, Mps, Width};
@@ -18,6 +19,8 @@ pub struct Topology {
     pub flows: Vec<FlowInfo>,
     /// Names of the stages between the root complex, memory and the processor.
     pub host_stages: Vec<String>,
+    /// Names of the stages at the ends of links.
+    pub link_stages: Vec<String>,
 }
 
 /// A node.
@@ -40,6 +43,8 @@ pub enum NodeKind {
     Switch,
     /// End point.
     EndPoint,
+    /// Bridge to a parallel bus.
+    Bridge,
 }
 
 /// A link.
@@ -59,6 +64,8 @@ pub struct LinkInfo {
     pub rate: LinkRate,
     /// Time in recovery.
     pub recovery: Duration,
+    /// It is no link: a device's way over the parallel bus of this mode, which it shares with the others there.
+    pub bus: Option<BusMode>,
     /// The port that transmits upwards, then the one that transmits downwards.
     pub ports: [PortId; 2],
 }
@@ -92,14 +99,18 @@ pub struct FlowInfo {
 }
 
 impl Topology {
-    /// The name of a place: `ssd → sw0` for an egress and its wire, the component's for a node, `host.io_cache` for a stage.
+    /// The name of a place: `ssd → sw0` for an egress and its wire, the component's for a node, `host.io_cache` for a stage of the host,
+    /// `ssd → sw0: tx_transaction` for one of a link.
     pub fn place_name(&self, place: Place) -> String {
         let index = usize::from(place.0);
         match self.ports.get(index) {
             Some(_) => self.direction_name(PortId(place.0)),
             None => match self.nodes.get(index - self.ports.len()) {
                 Some(node) => node.name.clone(),
-                None => self.host_stages[index - self.ports.len() - self.nodes.len()].clone(),
+                None => {
+                    let mut stages = self.host_stages.iter().chain(&self.link_stages);
+                    stages.nth(index - self.ports.len() - self.nodes.len()).cloned().unwrap_or_default()
+                }
             },
         }
     }
@@ -111,7 +122,7 @@ impl Topology {
 
     /// How many places there are.
     pub(crate) fn places(&self) -> usize {
-        self.ports.len() + self.nodes.len() + self.host_stages.len()
+        self.ports.len() + self.nodes.len() + self.host_stages.len() + self.link_stages.len()
     }
 
     /// `ssd → sw0`: from a port to its peer.

@@ -11,7 +11,7 @@ use crate::sim::Fabric;
 use crate::slab::TlpHandle;
 use tlplab_datalink::{Blocked, Engine, FlitUnit, LinkLayer, TlpShape, Unit};
 use tlplab_transaction::OrderingAttributes;
-use tlplab_units::{FcClass, LinkMode, Time, Vc};
+use tlplab_units::{Duration, FcClass, LinkMode, Time, Vc};
 use tlplab_wire::dllp;
 use tlplab_wire::tlp::{Kind, Repr};
 
@@ -23,8 +23,11 @@ const FLIT_PROTECTION: u32 = 14;
 impl Fabric {
     /// A TLP starts to wait at `egress`.
     pub(crate) fn enqueue(&mut self, egress: PortId, source: usize, waiting: Waiting) {
+        if self.has_tx_transaction(egress) {
+            return self.enter(egress, source, waiting);
+        }
         self.begins_to_wait(egress, &waiting);
-        self.enqueue_waiting(egress, source, waiting);
+        self.queue_up(egress, source, waiting);
     }
 
     pub(crate) fn begins_to_wait(&mut self, egress: PortId, waiting: &Waiting) {
@@ -37,8 +40,25 @@ impl Fabric {
 
     /// A TLP that has waited for `egress` before it was made (its operation did) joins the queue.
     pub(crate) fn enqueue_waiting(&mut self, egress: PortId, source: usize, waiting: Waiting) {
+        if !self.has_tx_transaction(egress) {
+            return self.queue_up(egress, source, waiting);
+        }
+        let (now, class) = (self.now, waiting.shape.class.index());
+        let tlp = self.tlps.get_mut(waiting.tlp);
+        if tlp.tracked {
+            let partition = &mut self.ports[egress.index()].partition;
+            tlp.ledger.waited(partition, class, now, Port::place(egress));
+        }
+        self.enter(egress, source, waiting);
+    }
+
+    /// A TLP that waits joins the queue.
+    pub(crate) fn queue_up(&mut self, egress: PortId, source: usize, waiting: Waiting) {
         if self.ports[egress.index()].discards {
             return self.discard(egress, waiting);
+        }
+        if self.ports[egress.index()].on_bus {
+            return self.waits_for_bus(egress, source, waiting);
         }
         self.joins_queue(egress, source, waiting);
         self.try_transmit(egress);
@@ -156,7 +176,9 @@ impl Fabric {
         let peer = u32::from(port.peer.0);
         let cut_through = port.peer_cuts_through && matches!(&unit, Unit::Tlp(tlp) if !tlp.nullified);
         let header_bytes = match &unit {
-            Unit::Tlp(tlp) if cut_through => u64::from(self.tlps.get(tlp.handle).repr.header_bytes()) + 4,
+            Unit::Tlp(tlp) if cut_through => {
+                u64::from(port.header_on_wire(self.tlps.get(tlp.handle).repr.header_bytes()))
+            }
             _ => 0,
         };
         // Observers see the unit before its fate is known to anybody else, so the record is made from a copy of the fate.
@@ -165,10 +187,10 @@ impl Fabric {
             _ => None,
         };
         let damage = port.channel.strike(&mut unit, name);
-        let arrives = wire.ends + port.channel.flight;
+        let arrives = wire.ends + port.channel.delay;
         self.hash_unit(id, &unit, wire, damage.is_some());
         if self.probe.is_some() {
-            self.show(id, &unit, wire, arrives, damage.is_some());
+            self.show(id, &unit, wire, damage.is_some());
         }
         let port = &mut self.ports[id.index()];
         port.counters.damaged += u64::from(damage.is_some());
@@ -181,7 +203,7 @@ impl Fabric {
             nullified.into_iter().for_each(|copy| self.drop_tlp(copy));
             return;
         }
-        let header_at = wire.starts + port.channel.rate().time_of(header_bytes) + port.channel.flight;
+        let header_at = wire.starts + port.channel.rate().time_of(header_bytes) + port.channel.delay;
         self.schedule(arrives, EventKind::UnitArrived, peer, 0);
         if cut_through && header_at < arrives {
             self.schedule(header_at, EventKind::HeaderArrived, peer, 0);
@@ -285,9 +307,11 @@ impl Fabric {
     }
 
     #[cold]
-    fn show(&mut self, id: PortId, unit: &Unit<TlpHandle>, wire: WireTime, arrive: Time, bad: bool) {
+    fn show(&mut self, id: PortId, unit: &Unit<TlpHandle>, wire: WireTime, bad: bool) {
         let Some(mut probe) = self.probe.take() else { return };
         let port = &self.ports[id.index()];
+        let to_wire = port.stages.as_ref().map_or(Duration::ZERO, |stages| stages.to_wire());
+        let (start, end) = (wire.starts + to_wire, wire.ends + to_wire);
         let tlp_record = |handle: TlpHandle| {
             let tlp = self.tlps.get(handle);
             let transaction = tlp.transaction.map(|t| self.transactions.number(t));
@@ -308,9 +332,9 @@ impl Fabric {
         let record = UnitRecord {
             link: port.link,
             direction: port.direction,
-            start: wire.starts,
-            end: wire.ends,
-            arrive,
+            start,
+            end,
+            arrive: end + port.channel.flight,
             bytes: self.bytes_on_wire(id, unit),
             bad,
             content,
@@ -441,7 +465,7 @@ impl Port {
 }
 
 /// What a TLP is for, as one word: the address of a memory request, or what a completion completes.
-fn where_to(repr: &Repr) -> u64 {
+pub(crate) fn where_to(repr: &Repr) -> u64 {
     match repr.kind() {
         Kind::MemRead { span, .. } | Kind::MemWrite { span, .. } => span.first_byte(),
         Kind::Completion(completion) => {

@@ -52,6 +52,51 @@ fn latency(way: Way) -> Duration {
     watch.transactions()[0].latency()
 }
 
+/// Four bytes more on each wire, and 20 instead of 16 before forwarding begins.
+#[test]
+fn a_checked_header_goes_on_as_soon_as_it_is_there() {
+    use Forwarding::HeaderChecked;
+    assert_eq!(latency(way(HeaderChecked, 1, 1)), ns(80 + 100 + 352));
+    assert_eq!(latency(way(HeaderChecked, 2, 1)), ns(40 + 100 + 352));
+    // The last byte may not leave before it has come.
+    assert_eq!(latency(way(HeaderChecked, 1, 2)), ns(352 + 100));
+}
+
+/// Bytes that the switch sent in vain or twice, and those that the card did, of 2000 writes one in three of which is damaged.
+fn wasted(forwarding: Forwarding) -> (u64, u64) {
+    let mut bench = Bench::new();
+    bench.config.host.error_reporting = false;
+    bench.switch("sw0", "host.rp0", 1, 4).forwarding = forwarding;
+    let (mover, _) = Mover::new(Base::Address(0x1000), 4, vec![Move::Write { at: 0, bytes: 64 }; 2000]);
+    let numerator = (u64::MAX / (84 * 8)) / 3;
+    let fault = Fault { direction: Direction::Up, kind: FaultKind::BitErrors { numerator } };
+    bench.device("dev", "sw0", 1, 4).config(|d| d.link.faults = vec![fault]).finishing(Box::new(mover));
+    let watch = Watch::everything();
+    let mut fabric = bench.build_watched(watch.probe());
+    fabric.run_until(Time::ZERO + Duration::from_ms(10));
+    watch.check_attribution(&fabric);
+    assert_eq!(watch.transactions().len(), 2000);
+    let nullified = watch
+        .units(&fabric, "sw0", 0)
+        .iter()
+        .filter(|unit| matches!(unit.content, Content::Tlp { nullified: true, .. }))
+        .count();
+    let damaged = watch.units(&fabric, "dev", 0).iter().filter(|unit| unit.bad).count();
+    (nullified as u64, damaged as u64)
+}
+
+#[test]
+fn a_bad_header_goes_nowhere() {
+    let (cut, damaged) = wasted(Forwarding::CutThrough);
+    let (checked, _) = wasted(Forwarding::HeaderChecked);
+    let (stored, _) = wasted(Forwarding::StoreAndForward);
+    assert!(damaged > 400, "{damaged}");
+    assert_eq!(stored, 0);
+    // 20 of 88 bytes are before forwarding begins.
+    let share = checked as f64 / cut as f64;
+    assert!((0.70..0.85).contains(&share), "{checked} of {cut}");
+}
+
 #[test]
 fn store_and_forward_adds_its_latency_and_the_tlp_once_more() {
     use Forwarding::StoreAndForward;

@@ -59,6 +59,8 @@ pub enum PortType {
     Upstream = 5,
     /// A switch's downstream port.
     Downstream = 6,
+    /// A bridge down to a parallel bus of PCI or PCI-X.
+    BridgeToPci = 7,
     /// An end point that is part of the root complex.
     RcIntegrated = 9,
 }
@@ -91,12 +93,13 @@ pub struct Slot {
 
 impl PortType {
     /// All that this crate knows.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::EndPoint,
         Self::LegacyEndPoint,
         Self::RootPort,
         Self::Upstream,
         Self::Downstream,
+        Self::BridgeToPci,
         Self::RcIntegrated,
     ];
 
@@ -206,7 +209,9 @@ impl Pcie {
         let width = u32::from(link.width.lanes()) << 4;
         let speed = u32::from(link.speed.number());
         block.set(pcie::LINK_CAPABILITIES, speed | width | surprise | reports | aspm_optional | port);
-        let (disable, boundary) = (u16::from(downstream) << 4, u16::from(self.port.ends_path()) << 3);
+        // End points and bridges to other buses are told the boundary of their root complex (§7.5.3.7).
+        let told = self.port.ends_path() || self.port == PortType::BridgeToPci;
+        let (disable, boundary) = (u16::from(downstream) << 4, u16::from(told) << 3);
         block.writable(pcie::LINK_CONTROL, 0x00C3 | disable | boundary);
         if self.port == PortType::RootPort && self.read_boundary_128 {
             block.set(pcie::LINK_CONTROL, pcie::READ_BOUNDARY_128);

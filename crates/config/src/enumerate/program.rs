@@ -63,7 +63,10 @@ fn choose_payloads(settings: &Settings, found: &mut Hierarchy, wanted: &impl Fn(
         let function = &found.functions[index];
         let root = parent.map_or(index, |parent| roots[parent]);
         let can = if wanted(function.bdf) { function.mps_supported } else { function.mps };
-        common[root] = common[root].min(can);
+        // Devices on a bus of PCI have no such limit: their bridge cuts.
+        if function.capability(id::PCIE).is_some() {
+            common[root] = common[root].min(can);
+        }
         roots.push(root);
     }
     let mut lowered = Vec::new();

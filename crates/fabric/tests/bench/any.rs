@@ -499,6 +499,7 @@ impl AnyFabric {
                 (name.clone(), top.clone())
             };
             bench.config.devices.push(DeviceConfig {
+                bus: None,
                 name: format!("dev{i}"),
                 link: device.link.config(&under),
                 function_of: function.then(|| FunctionOf { device: "dev0".into(), number: 1 }),

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use tlplab_fabric::attribution::{Cause, Interval};
-use tlplab_fabric::probe::{TlpRecord, TransactionRecord, UnitContent, UnitRecord};
-use tlplab_fabric::{Ending, Fabric, FlowId, LinkId, Probe};
+use tlplab_fabric::probe::{BusOutcome, BusRecord, TlpRecord, TransactionRecord, UnitContent, UnitRecord};
+use tlplab_fabric::{Ending, Fabric, FlowId, LinkId, NodeId, Probe};
 use tlplab_units::{Duration, Time};
 use tlplab_wire::{dllp, tlp};
 
@@ -26,6 +26,16 @@ pub enum Content {
     Tlp { repr: tlp::Repr, replay: bool, nullified: bool, flow: FlowId },
     Dllp(dllp::Repr),
     Flit { replay: bool, tlp_bytes: u16, tlps: Vec<tlp::Repr> },
+}
+
+/// A transaction of a parallel bus.
+#[derive(Clone, Debug)]
+pub struct OnBus {
+    pub master: NodeId,
+    pub start: Time,
+    pub end: Time,
+    pub phases: Vec<(Cause, u32)>,
+    pub outcome: BusOutcome,
 }
 
 /// A transaction that has ended.
@@ -58,6 +68,8 @@ pub struct Seen {
     pub transactions: Vec<Transaction>,
     /// Flows whose TLPs used an egress: (link, direction).
     pub users: BTreeMap<(LinkId, u8), BTreeSet<FlowId>>,
+    /// Transactions of parallel buses.
+    pub bus: Vec<OnBus>,
     /// Damaged units that carry TLPs, nullified ones aside: each must be sent again.
     pub hit: u64,
     keep_units: bool,
@@ -164,6 +176,13 @@ impl Probe for Watch {
             let UnitRecord { link, direction, start, end, arrive, bytes, bad, .. } = *record;
             seen.units.push(Unit { link, direction, start, end, arrive, bytes, bad, content });
         }
+    }
+
+    fn bus_transaction(&mut self, record: &BusRecord<'_>) {
+        let clocks: u32 = record.phases.iter().map(|(_, clocks)| clocks).sum();
+        let end = record.start + record.cycle * u64::from(clocks);
+        let BusRecord { master, start, outcome, .. } = *record;
+        self.seen().bus.push(OnBus { master, start, end, phases: record.phases.to_vec(), outcome });
     }
 
     fn tlp_in_flit(&mut self, record: &UnitRecord<'_>, tlp: &TlpRecord<'_>) {

@@ -1,0 +1,195 @@
+//! The ports of a fabric: engines, credits and replay buffers of the links that they end.
+
+use super::BuildError;
+use crate::attribution::Partition;
+use crate::channel::Channel;
+use crate::config::{Buffers, Direction, FabricConfig, FlowControl, LinkConfig, PortConfig, SkpPolicy};
+use crate::egress::Egress;
+use crate::fault::{Faults, Tampering};
+use crate::host_memory::Lines;
+use crate::ids::{LinkId, NodeId, PortId};
+use crate::intx::Wires;
+use crate::layout::{Layout, PortSlot};
+use crate::port::{Port, PortSeries, WireCounters};
+use crate::stages;
+use crate::timeline::Timeline;
+use crate::topology::NodeKind;
+use tlplab_datalink::{
+    AckLatency, ClassBuffer, Config as LinkLayerConfig, ConfigError, Credits, Engine, ReceiveBuffers,
+};
+use tlplab_device::Random;
+use tlplab_units::{Duration, Generation, LinkRate, Mps, Time, Width};
+
+pub(super) fn make_port(
+    config: &FabricConfig,
+    layout: &Layout,
+    index: usize,
+    slot: &PortSlot,
+    timeline: &mut Timeline,
+) -> Result<Port, BuildError> {
+    let link = &layout.links[slot.link];
+    let c = layout.link_config(config, slot.link);
+    let direction = if slot.direction == 0 { Direction::Up } else { Direction::Down };
+    let purpose = if slot.direction == 0 { "errors up" } else { "errors down" };
+    let of_direction = || c.faults.iter().filter(|f| f.direction == direction);
+    let faults = Faults::new(of_direction(), &Random::keyed(config.seed, &link.name, purpose));
+    let (rate, skp) = (c.rate(), if c.crossbar.is_some() { SkpPolicy::Off } else { c.skp });
+    let engine = Engine::new(link_layer(config, layout, index)?);
+    let weights = layout.sources(config, slot.node);
+    Ok(Port {
+        node: NodeId(slot.node as u16),
+        index: slot.index,
+        peer: PortId(if slot.direction == 0 { link.upper } else { link.lower } as u16),
+        link: LinkId(slot.link as u16),
+        direction: slot.direction,
+        mode: c.mode,
+        word_mask: c.tlp_alignment.next_power_of_two() - 1,
+        header_check: 0,
+        hits: Random::keyed(
+            config.seed,
+            &link.name,
+            if slot.direction == 0 { "hits down" } else { "hits up" },
+        ),
+        latency: if slot.direction == 0 { c.lower.latency } else { c.upper.latency },
+        engine,
+        stages: None,
+        channel: Channel::new(rate, c.generation.encoding(), c.flight, skp, faults),
+        tampering: Tampering::new(of_direction()),
+        max_payload_dw: link.mps.bytes() / 4,
+        checks_digests: config.host.ecrc,
+        missing: false,
+        egress: Egress::new(weights.into_iter()),
+        lines: Lines::of(&config.host, layout.kind(slot.node)),
+        partition: Partition::new(),
+        transmitting: false,
+        transmits_until: Time::ZERO,
+        on_bus: on_bus(config, layout, index),
+        wire_up: c.trained && !on_bus(config, layout, index),
+        recovering: false,
+        recovery_ends: Time::ZERO,
+        wires_below: Wires::NONE,
+        wires_told: Wires::NONE,
+        held_down: 0,
+        peer_cuts_through: false,
+        leaving: Vec::new(),
+        discards: false,
+        timer: Time::NEVER,
+        later_timer: Time::NEVER,
+        counters: WireCounters::default(),
+        flit_flow: None,
+        flit_debt: 0,
+        series: PortSeries::new(timeline),
+    })
+}
+
+/// Is it a port of a parallel bus?
+fn on_bus(config: &FabricConfig, layout: &Layout, port: usize) -> bool {
+    let under = &layout.link_config(config, layout.ports[port].link).under;
+    config.buses.iter().any(|bus| bus.name == *under)
+}
+
+/// Links that were trained before the run begins have exchanged their credits already.
+pub(super) fn establish(
+    config: &FabricConfig,
+    layout: &Layout,
+    ports: &mut [Port],
+) -> Result<(), BuildError> {
+    for (i, link) in layout.links.iter().enumerate() {
+        if layout.link_config(config, i).trained {
+            let (lower, upper) =
+                (link_layer(config, layout, link.lower)?, link_layer(config, layout, link.upper)?);
+            (ports[link.lower].engine, ports[link.upper].engine) = Engine::established(lower, upper);
+        }
+    }
+    for i in 0..ports.len() {
+        let receiver = ports[ports[i].peer.index()].engine.config();
+        let Some(buffers) = receiver.receive.vcs[0] else { continue };
+        let finite = |credits| match credits {
+            Credits::Infinite => None,
+            Credits::Finite(credits) => Some(u32::from(credits)),
+        };
+        ports[i].series.headers.of = buffers.0.map(|class| finite(class.header));
+        ports[i].series.data.of = buffers.0.map(|class| finite(class.data));
+    }
+    Ok(())
+}
+
+fn link_layer(config: &FabricConfig, layout: &Layout, port: usize) -> Result<LinkLayerConfig, BuildError> {
+    let slot = &layout.ports[port];
+    let link = &layout.links[slot.link];
+    let c: &LinkConfig = layout.link_config(config, slot.link);
+    let (policy, end): (&PortConfig, _) =
+        if slot.direction == 0 { (&c.lower, "lower") } else { (&c.upper, "upper") };
+    let mut layer = LinkLayerConfig::new(c.generation, c.width, link.mps);
+    (layer.mode, layer.flow_control) = (c.mode, c.flow_control);
+    if c.crossbar.is_some() {
+        layer.flow_control = FlowControl::Crossbar;
+        if !c.faults.is_empty() {
+            let (field, why) = ("faults".into(), "a crossbar has none".into());
+            return Err(BuildError::Port {
+                component: link.name.clone(),
+                end,
+                error: ConfigError { field, why },
+            });
+        }
+    }
+    let kind = layout.kind(slot.node);
+    let switch = matches!(kind, NodeKind::Switch | NodeKind::Bridge);
+    let later = stages::acknowledged_later(c);
+    layer.receive = match (policy.buffers, layout.port_buffer(config, slot.node)) {
+        (Some(buffers), _) => receive_buffers(buffers),
+        (None, Some(tlps)) => port_buffer(tlps, link.mps, kind),
+        _ if switch => switch_buffers(c.generation, c.width, link.mps, later + policy.stages.rx_transaction),
+        _ => ReceiveBuffers::end_point(c.generation),
+    };
+    layer.ack.latency = match policy.ack_latency {
+        None => AckLatency::Specification,
+        Some(Duration::ZERO) => AckLatency::AtOnce,
+        Some(time) => AckLatency::Fixed(time),
+    };
+    layer.ack.every = policy.ack_every;
+    layer.replay.tlps = policy.replay_tlps;
+    layer.replay.bytes = policy.replay_bytes;
+    layer.replay_timer = policy.replay_timer;
+    if !later.is_zero() && policy.replay_timer.is_none() {
+        layer.replay_timer = Some(layer.replay_timeout() + later);
+    }
+    let component = link.name.clone();
+    layer.check().map_err(|error| BuildError::Port { component, end, error })?;
+    Ok(layer)
+}
+
+/// What arrives in two microseconds at full rate, and no less than sixteen of the largest TLPs: round trips of several hundred
+/// nanoseconds with credits returned by halves do not slow the link, and a congested switch holds no more than two microseconds' worth.
+/// Stages make round trips longer, and the time with them.
+fn switch_buffers(generation: Generation, width: Width, mps: Mps, stages: Duration) -> ReceiveBuffers {
+    let span = u128::from((Duration::from_us(2) + stages).as_fs());
+    let arriving = (u128::from(LinkRate::new(generation, width).bits_per_second() / 8) * span
+        / 1_000_000_000_000_000) as u64;
+    let bytes = arriving.max(16 * u64::from(mps.bytes()));
+    // Ports of 16 GT/s and more can scale their credits by 16.
+    let (most_headers, most_data) = if generation >= Generation::Gen4 { (2032, 32752) } else { (127, 2047) };
+    let one =
+        ClassBuffer::finite((bytes / 64).clamp(32, most_headers) as u16, (bytes / 16).min(most_data) as u16);
+    ReceiveBuffers::vc0(one, one, one)
+}
+
+/// So many TLPs of each class; a root complex has room for all completions to its own requests.
+fn port_buffer(tlps: u16, mps: Mps, kind: NodeKind) -> ReceiveBuffers {
+    let one = ClassBuffer::finite(tlps, tlps.saturating_mul((mps.bytes() / 16) as u16));
+    let completions = if kind == NodeKind::Switch { one } else { ClassBuffer::INFINITE };
+    ReceiveBuffers::vc0(one, one, completions)
+}
+
+fn receive_buffers(buffers: Buffers) -> ReceiveBuffers {
+    let credits = |n: u32| match n {
+        0 => Credits::Infinite,
+        n => Credits::Finite(u16::try_from(n).unwrap_or(u16::MAX)),
+    };
+    let class = |header, data| ClassBuffer { header: credits(header), data: credits(data) };
+    ReceiveBuffers::vc0(
+        class(buffers.posted_headers, buffers.posted_data),
+        class(buffers.non_posted_headers, buffers.non_posted_data),
+        class(buffers.completion_headers, buffers.completion_data),
+    )
+}
