@@ -1,4 +1,4 @@
-//! Methods over any target: the benchmarks of pcie-bench (Neugebauer et al., SIGCOMM 2018).
+//! Methods over any target: the benchmarks of pcie-bench (Neugebauer et al., SIGCOMM 2018), and the differential method.
 //!
 //! ```
 //! use tlplab_measure::{Case, Machine, Setup, Simulator, Target, Test};
@@ -18,6 +18,8 @@
 //!
 //! **Targets.** A [`machine`] is a host profile, a link and a device profile ([`device`]). [`simulator`] runs it in the fabric,
 //! [`closed_form`] says what the specification and the profiles alone tell.
+//!
+//! **Another method.** [`differential`] finds the latency of each link from reads of what is at its ends.
 
 pub mod case;
 pub mod clock;
@@ -25,6 +27,7 @@ pub mod closed_form;
 pub mod csv;
 pub mod device;
 mod device_file;
+pub mod differential;
 pub mod json;
 pub mod machine;
 pub mod preparation;

@@ -11,6 +11,7 @@
 //! * [`connection`]: a link and how it is cut: what a transfer costs, and how much of that there is
 //! * [`mod@bandwidth`]: reads, writes, both
 //! * [`in_flight`]: Little's law: tags, credits, replay buffer; which of them limits, and how much is needed
+//! * [`data_path`]: what a data path inside a chip carries of TLPs
 //! * [`nettlp`]: what Ethernet carries of TLPs in datagrams
 //! * [`nic`], [`nic_file`], [`ethernet`]: NICs as data, their files, line rates
 //! * [`loopback`]: what a NIC's latency is made of
@@ -38,6 +39,7 @@ pub mod bandwidth;
 pub mod compat;
 pub mod connection;
 pub mod cut;
+pub mod data_path;
 pub mod ethernet;
 pub mod in_flight;
 pub mod link;
@@ -53,6 +55,7 @@ pub use bandwidth::{Bandwidth, Operation, bandwidth};
 pub use compat::Mistakes;
 pub use connection::{Access, Bytes, Connection, Party};
 pub use cut::{Completions, Requests, Span};
+pub use data_path::DataPath;
 pub use link::{Link, OrderedSets};
 pub use nic::{NICS, Nic, Ways};
 pub use numbers::Numbers;
