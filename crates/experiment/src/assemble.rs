@@ -9,7 +9,7 @@ use tlplab_device::{
     Cable, CablePort, CardConfig, Dd, Device, Dma, DmaDriver, FrameLoad, HostProgram, Load, LoadConfig,
     LoadOp, Memory, NettlpCard, Nic, NicConfig, NicDriver, NicLoad, Record, Relocation, Replay, ReplayPace,
     Ring, RingConfig, RingDriver, RingLoad, SimpleNic, SimpleNicConfig, SimpleNicDriver, Storage, Target,
-    Traffic,
+    Tlpdma, TlpdmaDriver, Traffic,
 };
 use tlplab_fabric::topology::FlowInfo;
 use tlplab_fabric::{Builder, Fabric};
@@ -27,6 +27,7 @@ fn flows_of(load: &LoadSpec) -> Vec<FlowInfo> {
     match &load.work {
         Work::Replay { .. } => one("replay"),
         Work::Dd(dd) => one(if dd.write { "dd-write" } else { "dd-read" }),
+        Work::Transfer(transfer) => one(if transfer.to_card { "to-card" } else { "from-card" }),
         Work::Generate(generate) => match generate.op {
             Op::Read => one("read"),
             Op::Write => one("write"),
@@ -44,7 +45,7 @@ fn is_finite(load: &LoadSpec) -> bool {
 pub(crate) fn add_devices(
     builder: &mut Builder,
     experiment: &Experiment,
-    inputs: &Inputs,
+    inputs: &mut Inputs,
 ) -> Result<(), RunError> {
     for spec in &experiment.devices {
         let name = &spec.name;
@@ -77,6 +78,16 @@ pub(crate) fn add_devices(
                 ];
                 builder.device(name, Box::new(Storage::new(*config)), flows, false);
             }
+            ModelSpec::Tlpdma { memory } => {
+                let part = |what: &str, op: &str| flow(&format!("{name}.{what}"), name, op, "host");
+                let flows = vec![
+                    part("fetch", "read"),
+                    part("to_card", "read"),
+                    part("from_card", "write"),
+                    part("status", "write"),
+                ];
+                builder.device(name, Box::new(Tlpdma::new(*memory)), flows, false);
+            }
             ModelSpec::Nic(nic) => {
                 let part = |what: &str, op: &str| flow(&format!("{name}.{what}"), name, op, "host");
                 let flows = vec![part("fetch", "read"), part("transmit", "read"), part("receive", "write")];
@@ -92,6 +103,11 @@ pub(crate) fn add_devices(
                 let port = CablePort::new(cable(nic.sends, nic.receives, nic.transfer, None));
                 let device = SimpleNic::new(SimpleNicConfig::default(), port);
                 builder.device(name, Box::new(device), flows, false);
+            }
+            ModelSpec::Rtl(_) => {
+                let core = inputs.cores.remove(name).ok_or_else(|| RunError::NoDevice(name.clone()))?;
+                let part = |op: &str| flow(&format!("{name}.{op}"), name, op, "host");
+                builder.tlp_device(name, core, vec![part("read"), part("write")]);
             }
             ModelSpec::Python { .. } => {
                 let device = inputs.outside.get(name).ok_or_else(|| RunError::NoDevice(name.clone()))?;
@@ -116,7 +132,7 @@ fn issuer(
         let device: Box<dyn Device> = match &load.work {
             Work::Generate(generate) => Box::new(generator(load, generate, experiment)?),
             // The host's.
-            Work::Dd(_) => continue,
+            Work::Dd(_) | Work::Transfer(_) => continue,
             Work::Replay { file, timing, outstanding, fold } => {
                 let tags = experiment.fabric.devices.iter().find(|d| d.name == *name).map_or(1, |d| d.tags);
                 let outstanding = outstanding.unwrap_or(tags.into());
@@ -246,19 +262,38 @@ pub(crate) fn prepare_memory(fabric: &mut Fabric, loads: &[LoadSpec]) {
     }
 }
 
-/// Loads of the host: one program each. Returns how many.
+/// Loads of the host: one program each, but one for both directions of a card. Returns how many.
 pub(crate) fn add_host_loads(builder: &mut Builder, experiment: &Experiment) -> Result<usize, RunError> {
     let mut programs = 0;
     for load in experiment.loads.iter().filter(|l| l.device == "host") {
         let program: Box<dyn HostProgram> = match &load.work {
             Work::Generate(generate) => Box::new(generator(load, generate, experiment)?),
             Work::Dd(dd) => Box::new(Dd::new(&load.target, *dd)),
-            Work::Replay { .. } => continue,
+            Work::Replay { .. } | Work::Transfer(_) => continue,
         };
         builder.program(program, flows_of(load), is_finite(load));
         programs += 1;
     }
-    Ok(programs)
+    Ok(programs + add_card_drivers(builder, experiment))
+}
+
+/// Drivers of the cards that loads transfer to and from: one program each. Returns how many.
+fn add_card_drivers(builder: &mut Builder, experiment: &Experiment) -> usize {
+    let mut programs = 0;
+    let cards = experiment.devices.iter().map(|device| device.name.as_str());
+    for card in cards {
+        let own = experiment
+            .loads
+            .iter()
+            .filter(|load| load.transfer().is_some_and(|(_, target, _)| target == card));
+        let loads: Vec<_> = own.clone().filter_map(|load| Some(*load.transfer()?.2)).collect();
+        if !loads.is_empty() {
+            let flows = own.flat_map(flows_of).collect();
+            builder.program(Box::new(TlpdmaDriver::new(card, loads)), flows, true);
+            programs += 1;
+        }
+    }
+    programs
 }
 
 /// Drivers of the devices that come with one and are given no other. Returns the devices that they drive.
@@ -268,7 +303,8 @@ pub(crate) fn add_builtin_drivers(
     inputs: &Inputs,
 ) -> Vec<String> {
     let mut driven = Vec::new();
-    for spec in experiment.devices.iter().filter(|spec| spec.driver.is_none()) {
+    let own = |name| experiment.driven.as_ref() != Some(name);
+    for spec in experiment.devices.iter().filter(|spec| spec.driver.is_none() && own(&spec.name)) {
         let name = &spec.name;
         let flows = vec![flow(&format!("{name}.driver"), "host", "mmio", name)];
         match &spec.model {

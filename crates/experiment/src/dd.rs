@@ -4,6 +4,7 @@ use crate::error::{Error, Problem};
 use crate::models::ModelSpec;
 use crate::tables;
 use crate::topology::DeviceSpec;
+use crate::transfer;
 use crate::view::View;
 use tlplab_device::DdLoad;
 use tlplab_device::storage::SECTOR;
@@ -35,7 +36,7 @@ pub(crate) fn read(
         let problem = Problem::new(format!("{} is done by the host, not by \"{device}\"", op.text()));
         return Err(op.problem(problem.hint(format!("add device = \"host\" and target = \"{device}\""))));
     }
-    for key in NOT_WITH_DD {
+    for key in NOT_WITH_DD.into_iter().chain(transfer::OWN_KEYS) {
         if let Some(extra) = own.get(key) {
             let problem = Problem::new(format!("dd has no {key}"));
             return Err(

@@ -186,9 +186,20 @@ fn measured(fabric: &mut Fabric) -> Vec<result::Measured> {
             from_fs: measured.from.as_fs(),
             to_fs: measured.to.as_fs(),
             payload_bps: measured.bytes as f64 * 8.0 / (span / FS_PER_S),
+            calls: measured.calls.map(calls),
         }
     };
     programs.into_iter().map(one).collect()
+}
+
+fn calls(calls: tlplab_device::Calls) -> result::Calls {
+    result::Calls {
+        count: calls.count,
+        min_ns: ns(calls.shortest),
+        mean_ns: ns(calls.sum) / calls.count.max(1) as f64,
+        max_ns: ns(calls.longest),
+        interrupts: calls.interrupts,
+    }
 }
 
 fn flows(fabric: &Fabric, span: Duration) -> Vec<result::Flow> {
@@ -397,6 +408,7 @@ fn nodes(fabric: &Fabric, experiment: &Experiment) -> Vec<result::Node> {
         let forwarding = match switch.forwarding {
             Forwarding::CutThrough => "cut-through",
             Forwarding::StoreAndForward => "store-and-forward",
+            Forwarding::HeaderChecked => "header-checked",
         };
         let arbitration = match &switch.arbitration {
             Arbitration::RoundRobin => "round robin".to_owned(),
@@ -408,6 +420,11 @@ fn nodes(fabric: &Fabric, experiment: &Experiment) -> Vec<result::Node> {
         };
         let detail = format!("{forwarding}, {}, {arbitration}", switch.latency);
         out.push(node(&switch.name, result::NodeKind::Switch, None, Some(&switch.uplink.under), detail));
+    }
+    for bus in &config.buses {
+        let detail =
+            format!("{}, {} bit, bridge {}", bus.mode.name(), 8 * bus.width.bytes(), bus.bridge.latency);
+        out.push(node(&bus.name, result::NodeKind::Bus, None, Some(&bus.uplink.under), detail));
     }
     for (device, spec) in config.devices.iter().zip(&experiment.devices) {
         let detail = format!("{} tags, MRRS {}, latency {}", device.tags, device.mrrs, device.latency);

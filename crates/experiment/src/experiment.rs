@@ -28,6 +28,10 @@ pub struct Experiment {
     pub fabric: FabricConfig,
     /// What each device is, sorted by name as `fabric.devices` is.
     pub devices: Vec<DeviceSpec>,
+    /// The device whose driver is outside; see [`Options::driven`].
+    pub driven: Option<String>,
+    /// A program that is outside reads registers; see [`Options::reader`].
+    pub reader: bool,
     /// What devices and the host do, sorted by name.
     pub loads: Vec<LoadSpec>,
     /// Which packets the report shows one by one.
@@ -67,6 +71,8 @@ pub enum FileKind {
     Trace,
     /// A device or a driver in Python.
     Python,
+    /// A library with a device made of RTL.
+    Rtl,
 }
 
 impl NeededFile {
@@ -89,6 +95,10 @@ pub struct Options {
     pub load: Option<String>,
     /// Takes the place of the experiment's seed.
     pub seed: Option<u64>,
+    /// A device that somebody outside drives: neither its own driver nor the host's loads on it run, and it is enough to happen.
+    pub driven: Option<String>,
+    /// Somebody outside reads registers, as one more program of the host; it is enough to happen.
+    pub reader: bool,
 }
 
 /// Gives the text of a file, or the reason why it cannot be had.
@@ -141,7 +151,7 @@ impl Experiment {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        build(sources, root, read, path, options.seed).map_err(one)
+        build(sources, root, read, path, options).map_err(one)
     }
 }
 
@@ -236,7 +246,7 @@ fn build(
     mut root: Node,
     read: ReadFile<'_>,
     path: &str,
-    seed: Option<u64>,
+    options: &Options,
 ) -> Result<Experiment, Error> {
     check::fill(&sources, &mut root, &tables::EXPERIMENT)?;
     resolve_host(&mut sources, &mut root, read, path)?;
@@ -249,14 +259,18 @@ fn build(
     let host = view.get("host").map(|h| hosts::config(&h)).transpose()?.unwrap_or_default();
     let mut topology = topology::read(&view, &join)?;
     fault::read(&view, &mut topology)?;
-    let loads = load::read(&view, &host, &topology.specs, &join)?;
+    let mut loads = load::read(&view, &host, &topology.specs, &join)?;
     let warmup = view.instant("warmup").unwrap_or(Time::ZERO);
     let stop = stop::read(&view, &loads, warmup)?;
-    check_something_happens(&view, &loads, &topology.specs)?;
+    let driven = options.driven.clone();
+    loads.retain(|load| load.device != "host" || driven.as_ref() != Some(&load.target));
+    if driven.is_none() && !options.reader {
+        check_something_happens(&view, &loads, &topology.specs)?;
+    }
     let ladder = ladder(&view)?;
     let files = files(&view, &loads, &topology.specs);
     let fabric = FabricConfig {
-        seed: seed.or_else(|| view.integer("seed")).unwrap_or(1),
+        seed: options.seed.or_else(|| view.integer("seed")).unwrap_or(1),
         fidelity: match view.text_of("fidelity") {
             Some("length-only") => Fidelity::LengthOnly,
             _ => Fidelity::Payload,
@@ -264,10 +278,12 @@ fn build(
         warmup,
         host,
         switches: topology.switches,
+        buses: topology.buses,
         devices: topology.devices,
     };
     let source = source_text(&sources);
-    Ok(Experiment { title, stop, fabric, devices: topology.specs, loads, ladder, files, source })
+    let (devices, reader) = (topology.specs, options.reader);
+    Ok(Experiment { title, stop, fabric, devices, driven, reader, loads, ladder, files, source })
 }
 
 fn ladder(root: &View<'_>) -> Result<LadderSpec, Error> {
@@ -299,10 +315,7 @@ fn resolve_host(sources: &mut Sources, root: &mut Node, read: ReadFile<'_>, path
 }
 
 fn check_something_happens(root: &View<'_>, loads: &[LoadSpec], devices: &[DeviceSpec]) -> Result<(), Error> {
-    let acts = |d: &DeviceSpec| {
-        d.driver.is_some()
-            || !d.model.takes_loads() && !matches!(d.model, ModelSpec::Memory { .. } | ModelSpec::Storage(_))
-    };
+    let acts = |d: &DeviceSpec| d.driver.is_some() || !d.model.takes_loads() && !d.model.waits_for_a_load();
     if !loads.is_empty() || devices.iter().any(acts) {
         return Ok(());
     }
@@ -318,12 +331,13 @@ fn files(root: &View<'_>, loads: &[LoadSpec], devices: &[DeviceSpec]) -> Vec<Nee
     };
     let traces = loads.iter().filter_map(|load| match &load.work {
         Work::Replay { file, .. } => needed("load", &load.name, "replay", file, FileKind::Trace),
-        Work::Generate(_) | Work::Dd(_) => None,
+        Work::Generate(_) | Work::Dd(_) | Work::Transfer(_) => None,
     });
     let models = devices.iter().filter_map(|device| match &device.model {
         ModelSpec::Python { object, .. } => {
             needed("device", &device.name, "model", &object.file, FileKind::Python)
         }
+        ModelSpec::Rtl(rtl) => needed("device", &device.name, "model", &rtl.file, FileKind::Rtl),
         _ => None,
     });
     let drivers = devices.iter().filter_map(|device| {

@@ -89,7 +89,8 @@ pub(crate) fn read(root: &View<'_>, topology: &mut Topology) -> Result<(), Error
                 .switches
                 .iter()
                 .map(|s| s.name.as_str())
-                .chain(topology.devices.iter().map(|d| d.name.as_str()));
+                .chain(topology.buses.iter().map(|b| b.name.as_str()))
+                .chain(topology.devices.iter().filter(|d| d.bus.is_none()).map(|d| d.name.as_str()));
             let hint = suggest(name.text(), names, "components");
             let problem =
                 Problem::new(format!("there is no component \"{}\" with a link above it", name.text()));
@@ -104,10 +105,11 @@ pub(crate) fn read(root: &View<'_>, topology: &mut Topology) -> Result<(), Error
 }
 
 fn link_of<'t>(topology: &'t mut Topology, name: &str) -> Option<&'t mut LinkConfig> {
-    match topology.switches.iter_mut().find(|s| s.name == name) {
-        Some(switch) => Some(&mut switch.uplink),
-        None => topology.devices.iter_mut().find(|d| d.name == name).map(|d| &mut d.link),
-    }
+    let switch = topology.switches.iter_mut().find(|s| s.name == name).map(|s| &mut s.uplink);
+    let bus = topology.buses.iter_mut().find(|b| b.name == name).map(|b| &mut b.uplink);
+    let mut devices = topology.devices.iter_mut().filter(|d| d.bus.is_none());
+    let device = devices.find(|d| d.name == name).map(|d| &mut d.link);
+    switch.or(bus).or(device)
 }
 
 fn kind(fault: &View<'_>, mode: LinkMode) -> Result<FaultKind, Error> {

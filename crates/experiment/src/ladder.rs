@@ -5,7 +5,7 @@ use crate::result;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use tlplab_fabric::attribution::Interval;
-use tlplab_fabric::probe::{Probe, TlpRecord, TransactionRecord, UnitContent, UnitRecord};
+use tlplab_fabric::probe::{BusRecord, Probe, TlpRecord, TransactionRecord, UnitContent, UnitRecord};
 use tlplab_fabric::topology::Topology;
 use tlplab_units::Time;
 
@@ -39,6 +39,8 @@ pub(crate) struct Ladder {
     intervals: Vec<Vec<Interval>>,
     /// Ended transactions are kept for so many that began before a trigger.
     counted: u64,
+    /// By link: it is a way over a parallel bus, where transactions are shown in place of what they move.
+    on_bus: Vec<bool>,
 }
 
 struct Kept {
@@ -71,6 +73,8 @@ pub(crate) struct Tee {
 
 impl Probe for Tee {
     fn begin(&mut self, topology: &Topology) {
+        let on_bus = topology.links.iter().map(|link| link.bus.is_some()).collect();
+        self.ladder.with(|ladder| ladder.on_bus = on_bus);
         if let Some(probe) = &mut self.probe {
             probe.begin(topology);
         }
@@ -85,6 +89,12 @@ impl Probe for Tee {
         self.ladder.with(|ladder| ladder.tlp(record, tlp, None, false));
         if let Some(probe) = &mut self.probe {
             probe.tlp_in_flit(record, tlp);
+        }
+    }
+    fn bus_transaction(&mut self, record: &BusRecord<'_>) {
+        self.ladder.with(|ladder| ladder.bus_transaction(record));
+        if let Some(probe) = &mut self.probe {
+            probe.bus_transaction(record);
         }
     }
     fn transaction(&mut self, record: &TransactionRecord<'_>) {
@@ -117,11 +127,12 @@ impl Ladder {
             transactions: Vec::new(),
             intervals: Vec::new(),
             counted: 0,
+            on_bus: Vec::new(),
         }
     }
 
     fn unit(&mut self, record: &UnitRecord<'_>) {
-        if self.skips(record) {
+        if self.skips(record) || self.on_bus.get(record.link.index()) == Some(&true) {
             return;
         }
         match record.content {
@@ -143,6 +154,45 @@ impl Ladder {
                     result::Packet { kind, text, class, sequence, replay, ..result::Packet::default() },
                 );
             }
+        }
+    }
+
+    /// A transaction of a bus is one packet, unbroken from its address to the idle bus.
+    fn bus_transaction(&mut self, record: &BusRecord<'_>) {
+        let clocks: u32 = record.phases.iter().map(|(_, clocks)| clocks).sum();
+        let end = record.start + record.cycle * u64::from(clocks);
+        let sent = record.sent.to_string();
+        let kind = sent.split([',', ' ']).next().unwrap_or_default().to_owned();
+        let phases: Vec<String> =
+            record.phases.iter().map(|(cause, clocks)| format!("{} {clocks}", cause.name())).collect();
+        let text = format!(
+            "{sent}: {} clocks of {}, {}; {}",
+            clocks,
+            record.cycle,
+            phases.join(", "),
+            record.outcome.name()
+        );
+        let id = record.sent.transaction_id();
+        let packet = result::Packet {
+            kind,
+            text,
+            flow: Some(record.flow.index()),
+            transaction: record.transaction,
+            tag: Some(id.tag.value()),
+            ..result::Packet::default()
+        };
+        let unit = UnitRecord {
+            link: record.link,
+            direction: record.direction,
+            start: record.start,
+            end,
+            arrive: end,
+            bytes: record.sent.payload_bytes(),
+            bad: false,
+            content: UnitContent::Flit { sequence: 0, replay: false, tlp_bytes: 0 },
+        };
+        if !self.skips(&unit) {
+            self.keep(&unit, packet);
         }
     }
 

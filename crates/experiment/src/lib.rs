@@ -36,6 +36,7 @@
 //! tool reads.
 
 mod assemble;
+mod bus;
 mod card;
 mod check;
 mod dd;
@@ -59,9 +60,11 @@ mod overrides;
 pub mod result;
 pub mod run;
 pub mod schema;
+mod stages;
 pub mod stop;
 pub mod tables;
 pub mod topology;
+mod transfer;
 mod tree;
 pub mod verdict;
 mod view;

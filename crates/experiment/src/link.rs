@@ -2,10 +2,11 @@
 
 use crate::error::{Error, Problem};
 use crate::keys::Word;
+use crate::stages;
 use crate::tables;
 use crate::tree::{self, Entry, Node, Table, Value};
 use crate::view::View;
-use tlplab_fabric::config::{Buffers, FlowControl, LinkConfig, PortConfig, SkpPolicy};
+use tlplab_fabric::config::{Buffers, FlowControl, LinkConfig, PortConfig, SkpPolicy, StagesConfig};
 use tlplab_units::{Duration, Generation, LinkMode, Mps, Width};
 
 /// `link = "gen4 x4"`
@@ -154,6 +155,10 @@ pub(crate) fn config(under: &str, link: &View<'_>) -> Result<LinkConfig, Error> 
         let problem = Problem::new("a link in flit mode has credits");
         return Err(at.problem(problem.hint("drop-and-replay is for framed TLPs, up to gen5")));
     }
+    let end = |name: &str| match link.get(name) {
+        Some(view) => port(&view, generation, width, name == "upper"),
+        None => Ok(PortConfig::default()),
+    };
     Ok(LinkConfig {
         under: under.into(),
         generation,
@@ -164,8 +169,8 @@ pub(crate) fn config(under: &str, link: &View<'_>) -> Result<LinkConfig, Error> 
         tlp_alignment: link.size("tlp_alignment").unwrap_or(4) as u32,
         mps: link.size("mps").and_then(|b| Mps::new(b as u32)).unwrap_or(Mps::ALL[0]),
         flight: link.duration("flight").unwrap_or(Duration::ZERO),
-        upper: link.get("upper").map_or_else(|| Ok(PortConfig::default()), |p| port(&p))?,
-        lower: link.get("lower").map_or_else(|| Ok(PortConfig::default()), |p| port(&p))?,
+        upper: end("upper")?,
+        lower: end("lower")?,
         skp: skp(link)?,
         trained: link.boolean("trained").unwrap_or(true),
         recovery: link.duration("recovery").unwrap_or(Duration::ZERO),
@@ -191,7 +196,7 @@ fn skp(link: &View<'_>) -> Result<SkpPolicy, Error> {
     Ok(SkpPolicy::Custom { length, interval })
 }
 
-fn port(port: &View<'_>) -> Result<PortConfig, Error> {
+fn port(port: &View<'_>, generation: Generation, width: Width, upper: bool) -> Result<PortConfig, Error> {
     Ok(PortConfig {
         latency: port.duration("latency"),
         buffers: port.get("buffers").map(|b| buffers(&b)).transpose()?,
@@ -206,6 +211,10 @@ fn port(port: &View<'_>) -> Result<PortConfig, Error> {
         replay_timer: port.duration("replay_timer"),
         ack_latency: port.duration("ack_latency"),
         ack_every: port.integer("ack_every").map(|n| n as u16),
+        stages: port.get("stages").map_or_else(
+            || Ok(StagesConfig::default()),
+            |view| stages::config(&view, generation, width, upper),
+        )?,
     })
 }
 

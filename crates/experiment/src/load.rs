@@ -4,8 +4,9 @@ use crate::dd;
 use crate::error::{Error, Problem, suggest};
 use crate::tables;
 use crate::topology::DeviceSpec;
+use crate::transfer;
 use crate::view::View;
-use tlplab_device::DdLoad;
+use tlplab_device::{DdLoad, TransferLoad};
 use tlplab_fabric::Writer;
 use tlplab_fabric::config::HostConfig;
 use tlplab_units::Time;
@@ -32,6 +33,16 @@ pub struct LoadSpec {
     pub work: Work,
 }
 
+impl LoadSpec {
+    /// Its name, its card and its transfers, if those are what it does.
+    pub(crate) fn transfer(&self) -> Option<(&str, &str, &TransferLoad)> {
+        match &self.work {
+            Work::Transfer(load) => Some((&self.name, &self.target, load)),
+            _ => None,
+        }
+    }
+}
+
 /// What a load does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
@@ -51,12 +62,14 @@ pub enum Work {
     },
     /// Blocks between a storage device and the host.
     Dd(DdLoad),
+    /// Transfers between the host and a DMA card.
+    Transfer(TransferLoad),
 }
 
 impl Work {
     /// Does it end without a count?
     pub fn ends_by_itself(&self) -> bool {
-        matches!(self, Self::Replay { .. } | Self::Dd(_))
+        matches!(self, Self::Replay { .. } | Self::Dd(_) | Self::Transfer(_))
     }
 }
 
@@ -139,7 +152,7 @@ pub(crate) fn read(
     join: &dyn Fn(&View<'_>, &str) -> String,
 ) -> Result<Vec<LoadSpec>, Error> {
     let mut next_window = FIRST_WINDOW;
-    let mut loads = Vec::new();
+    let mut loads: Vec<LoadSpec> = Vec::new();
     for (name, own) in root.get("load").iter().flat_map(View::entries) {
         let node = own.filled(&tables::LOAD)?;
         let view = own.with(&node);
@@ -152,6 +165,12 @@ pub(crate) fn read(
             None if dd::is_dd(&view) => {
                 Work::Dd(dd::read(&own, &view, parties.device, parties.target, devices)?)
             }
+            None if transfer::is_transfer(&view) => {
+                let load = transfer::read(&own, &view, parties.device, parties.target, devices)?;
+                let others = loads.iter().filter_map(LoadSpec::transfer);
+                transfer::one_each_way(&view, &load, parties.target, others)?;
+                Work::Transfer(load)
+            }
             None => Work::Generate(generate(&view, &parties, host, &mut next_window)?),
         };
         loads.push(LoadSpec {
@@ -159,8 +178,8 @@ pub(crate) fn read(
             device: parties.device.into(),
             target: parties.target.into(),
             start: view.instant("start").unwrap_or(Time::ZERO),
-            // A dd counts blocks, and nobody sees their ends.
-            count: view.integer("count").filter(|_| !matches!(work, Work::Dd(_))),
+            // A dd counts blocks, and a card's driver calls: nobody sees their ends.
+            count: view.integer("count").filter(|_| !matches!(work, Work::Dd(_) | Work::Transfer(_))),
             work,
         });
     }
@@ -280,10 +299,12 @@ fn generate(
         return Err(timing
             .key_error(Problem::new("timing belongs to replay").hint("remove it, or add replay = \"…\"")));
     }
-    for key in dd::OWN_KEYS {
-        if let Some(extra) = view.get(key) {
-            let problem = Problem::new(format!("{key} belongs to dd"));
-            return Err(extra.key_error(problem.hint("remove it, or write op = \"dd-read\"")));
+    for (keys, whose, op) in
+        [(&dd::OWN_KEYS[..], "dd", "dd-read"), (&transfer::OWN_KEYS, "transfers of a card", "to-card")]
+    {
+        if let Some((key, extra)) = keys.iter().find_map(|key| Some((key, view.get(key)?))) {
+            let problem = Problem::new(format!("{key} belongs to {whose}"));
+            return Err(extra.key_error(problem.hint(format!("remove it, or write op = \"{op}\""))));
         }
     }
     let op = op(view, parties)?;

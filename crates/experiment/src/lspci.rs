@@ -233,6 +233,7 @@ fn port_name(port: PortType) -> &'static str {
         PortType::RootPort => "root port",
         PortType::Upstream => "upstream port",
         PortType::Downstream => "downstream port",
+        PortType::BridgeToPci => "bridge to PCI",
         PortType::RcIntegrated => "root complex integrated end point",
     }
 }

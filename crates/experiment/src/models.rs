@@ -7,6 +7,7 @@ use crate::tree::Value;
 use crate::view::View;
 use std::collections::BTreeMap;
 use tlplab_device::nettlp_card::WINDOW_BAR;
+use tlplab_device::tlpdma::regs;
 use tlplab_device::{CardConfig, SimpleNicRings, StorageConfig, nic};
 use tlplab_units::Time;
 
@@ -140,6 +141,16 @@ pub static MODELS: &[Model] = &[
         ],
     },
     Model {
+        name: "tlpdma",
+        doc: "The DMA card of rtl/ as transactions, without its clocks; loads with op = \"to-card\" and \"from-card\" drive it",
+        keys: &[bytes(
+            "memory",
+            r#""256MiB""#,
+            r#""64MiB""#,
+            "The card's memory, a power of two from 2MiB to 2GiB.",
+        )],
+    },
+    Model {
         name: "nettlp-card",
         doc: "A card that carries TLPs over Ethernet to software on another machine: that software issues the card's loads, or, without loads, is a memory behind BAR 4",
         keys: card::KEYS,
@@ -182,8 +193,8 @@ pub static MODELS: &[Model] = &[
 
 /// `model = "…"`
 pub static MODEL: Word = Word {
-    what: "a model such as \"dma\" or \"mydev.py:Copier\"",
-    pattern: r"^(dma|memory|copier|ring|storage|nic|nettlp-card|simple-nic|.+\.py:[A-Za-z_][A-Za-z0-9_]*)$",
+    what: "a model such as \"dma\", \"mydev.py:Copier\" or \"rtl:core.so\"",
+    pattern: r"^(dma|memory|copier|ring|storage|nic|tlpdma|nettlp-card|simple-nic|rtl:.+\.so|.+\.py:[A-Za-z_][A-Za-z0-9_]*)$",
     check: check_model,
 };
 
@@ -200,8 +211,12 @@ pub static DRIVER: Word = Word {
 
 fn check_model(text: &str) -> Result<(), Problem> {
     let names = MODELS.iter().map(|m| m.name);
-    if names.clone().any(|n| n == text) || python_name(text).is_some() {
+    if names.clone().any(|n| n == text) || python_name(text).is_some() || library(text).is_some() {
         return Ok(());
+    }
+    if text.starts_with("rtl:") {
+        let hint = "a device made of RTL is written rtl:FILE.so";
+        return Err(Problem::new(format!("\"{text}\" is not a model")).hint(hint));
     }
     if text.contains(':') || text.ends_with(".py") {
         let hint = "a device in Python is written file.py:Class";
@@ -216,6 +231,11 @@ fn python_name(text: &str) -> Option<(&str, &str)> {
     let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let rest = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     (file.ends_with(".py") && file.len() > 3 && starts && rest).then_some((file, name))
+}
+
+/// `rtl:file.so` as the file.
+fn library(text: &str) -> Option<&str> {
+    text.strip_prefix("rtl:").filter(|file| file.ends_with(".so") && file.len() > 3)
 }
 
 /// The parameters of the model a device names.
@@ -252,10 +272,17 @@ pub enum ModelSpec {
     Storage(StorageConfig),
     /// `nic`, with its driver
     Nic(NicSpec),
+    /// `tlpdma`
+    Tlpdma {
+        /// Bytes of its memory.
+        memory: u64,
+    },
     /// `nettlp-card`
     Card(CardConfig),
     /// `simple-nic`, with its driver
     SimpleNic(SimpleNicSpec),
+    /// `rtl:file.so`
+    Rtl(RtlSpec),
     /// `file.py:Class`
     Python {
         /// The file, relative to the one that names it.
@@ -314,6 +341,17 @@ pub struct SimpleNicSpec {
     pub requests: u32,
 }
 
+/// A device made of RTL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RtlSpec {
+    /// The library, relative to the one that names it.
+    pub file: String,
+    /// Every other key of the device, as the library reads it: frequencies in hertz, booleans as 0 and 1.
+    pub parameters: BTreeMap<String, String>,
+    /// The file for its waveform.
+    pub waveform: Option<String>,
+}
+
 /// Something in a Python file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PythonObject {
@@ -333,8 +371,10 @@ impl ModelSpec {
             Self::Ring(_) => "ring",
             Self::Storage(_) => "storage",
             Self::Nic(_) => "nic",
+            Self::Tlpdma { .. } => "tlpdma",
             Self::Card(_) => "nettlp-card",
             Self::SimpleNic(_) => "simple-nic",
+            Self::Rtl(_) => "rtl",
             Self::Python { object, .. } => &object.name,
         }
     }
@@ -346,16 +386,22 @@ impl ModelSpec {
     pub fn takes_loads(&self) -> bool {
         matches!(self, Self::Dma { .. } | Self::Card(_))
     }
+    /// Does nothing happen without a load that aims at it?
+    pub fn waits_for_a_load(&self) -> bool {
+        matches!(self, Self::Memory { .. } | Self::Storage(_) | Self::Tlpdma { .. })
+    }
     /// Bytes of that BAR, where the model has a say in it.
     pub fn bar(&self) -> Option<u64> {
         match self {
             Self::Card(card) => Some(card.bar),
             Self::Dma { bar } | Self::Memory { bar } => Some(*bar),
             Self::Nic(_) => Some(nic::REGISTERS),
+            Self::Tlpdma { .. } => Some(regs::BAR.1),
             Self::Copier { .. }
             | Self::Ring(_)
             | Self::Storage(_)
             | Self::SimpleNic(_)
+            | Self::Rtl(_)
             | Self::Python { .. } => None,
         }
     }
@@ -370,10 +416,14 @@ pub(crate) fn python_object(text: &str, join: impl Fn(&str) -> String) -> Option
 pub(crate) fn spec(
     device: &View<'_>,
     own_keys: &[Key],
-    join: impl Fn(&str) -> String,
+    join: &dyn Fn(Option<&View<'_>>, &str) -> String,
 ) -> Result<ModelSpec, Error> {
     let text = device.text_of("model").unwrap_or_default();
-    if let Some(object) = python_object(text, join) {
+    if let Some(file) = library(text) {
+        let parameters = device.entries().filter(|(name, _)| own_keys.iter().all(|key| key.name != *name));
+        return rtl(join(None, file), parameters, join);
+    }
+    if let Some(object) = python_object(text, |path| join(None, path)) {
         let parameters = device
             .entries()
             .filter(|(name, _)| own_keys.iter().all(|key| key.name != *name))
@@ -405,6 +455,7 @@ pub(crate) fn spec(
             receives: device.text_of("direction") != Some("transmit"),
             requests: integer("requests"),
         }),
+        "tlpdma" => ModelSpec::Tlpdma { memory: memory(device)? },
         "nettlp-card" => ModelSpec::Card(card::config(device)?),
         "simple-nic" => ModelSpec::SimpleNic(SimpleNicSpec {
             rings: SimpleNicRings {
@@ -418,6 +469,49 @@ pub(crate) fn spec(
         }),
         _ => ModelSpec::Dma { bar: bar(device, "bar")? },
     })
+}
+
+fn rtl<'a>(
+    file: String,
+    keys: impl Iterator<Item = (&'a str, View<'a>)>,
+    join: &dyn Fn(Option<&View<'_>>, &str) -> String,
+) -> Result<ModelSpec, Error> {
+    let mut spec = RtlSpec { file, parameters: BTreeMap::new(), waveform: None };
+    for (name, view) in keys {
+        let text = match &view.node.value {
+            Value::String(text) if name == "waveform" => {
+                spec.waveform = Some(join(Some(&view), text));
+                continue;
+            }
+            Value::String(text) if !text.contains('\n') => {
+                hertz(text).map_or(text.clone(), |n| n.to_string())
+            }
+            Value::Integer(n) => n.to_string(),
+            Value::Float(x) => x.to_string(),
+            Value::Boolean(b) => u8::from(*b).to_string(),
+            _ => {
+                let problem = Problem::new("this cannot be a parameter of RTL");
+                return Err(view.problem(problem.hint("it is a number, a line of text, true or false")));
+            }
+        };
+        spec.parameters.insert(name.to_owned(), text);
+    }
+    Ok(ModelSpec::Rtl(spec))
+}
+
+/// `62.5MHz` in whole hertz; `None` for what is no frequency.
+fn hertz(text: &str) -> Option<u64> {
+    let text = text.strip_suffix("Hz")?;
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let scale = match unit.trim() {
+        "" => 1.0,
+        "k" => 1e3,
+        "M" => 1e6,
+        "G" => 1e9,
+        _ => return None,
+    };
+    let hertz = text[..text.len() - unit.len()].parse::<f64>().ok()? * scale;
+    ((1.0..1e15).contains(&hertz) && hertz.fract() == 0.0).then_some(hertz as u64)
 }
 
 fn transfer(device: &View<'_>) -> Result<u32, Error> {
@@ -434,6 +528,16 @@ fn frame(device: &View<'_>) -> Result<u32, Error> {
         let at = device.get("transfer").unwrap_or_else(|| device.clone());
         at.problem(Problem::new(format!("a frame of {size} B cannot be")).hint("it has from 60B to 1514B"))
     })
+}
+
+fn memory(device: &View<'_>) -> Result<u64, Error> {
+    let size = device.size("memory").unwrap_or_default();
+    if size.is_power_of_two() && (2 << 20..=2 << 30).contains(&size) {
+        return Ok(size);
+    }
+    let at = device.get("memory").unwrap_or_else(|| device.clone());
+    let problem = Problem::new(format!("a card has no memory of {size} B"));
+    Err(at.problem(problem.hint("it is a power of two from 2MiB to 2GiB")))
 }
 
 /// A key that is the size of a BAR.

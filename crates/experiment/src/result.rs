@@ -329,6 +329,23 @@ pub struct Measured {
     pub to_fs: u64,
     /// Bits per second between these times.
     pub payload_bps: f64,
+    /// How long its calls took, if it makes calls.
+    pub calls: Option<Calls>,
+}
+
+/// Calls of a program of the host, each from its beginning until software heard of its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Calls {
+    /// Calls that are over.
+    pub count: u64,
+    /// The shortest, in nanoseconds.
+    pub min_ns: f64,
+    /// Their mean, in nanoseconds.
+    pub mean_ns: f64,
+    /// The longest, in nanoseconds.
+    pub max_ns: f64,
+    /// Interrupts that software took meanwhile.
+    pub interrupts: u64,
 }
 
 /// Components.
@@ -401,6 +418,9 @@ pub enum NodeKind {
     /// A switch.
     #[serde(rename = "switch")]
     Switch,
+    /// A bridge and the parallel bus below it.
+    #[serde(rename = "bus")]
+    Bus,
     /// An end point.
     #[serde(rename = "device")]
     Device,

@@ -9,7 +9,7 @@ use crate::outside::OutsideDevice;
 use crate::result::Document;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::once;
-use tlplab_device::{Event, Frames, Identity, LoadError, Record, ReplayError};
+use tlplab_device::{Event, Frames, Identity, LoadError, Record, ReplayError, TlpDevice};
 use tlplab_fabric::{BuildError, Builder, Fabric, Probe};
 use tlplab_units::{Duration, Time};
 
@@ -20,6 +20,8 @@ pub struct Inputs {
     pub traces: BTreeMap<String, Vec<Record>>,
     /// What devices from files say of themselves, by the device's name. They are driven from outside; see [`Run::fabric`].
     pub outside: BTreeMap<String, OutsideDevice>,
+    /// The devices made of RTL, by their names.
+    pub cores: BTreeMap<String, Box<dyn TlpDevice>>,
     /// Who has the frames of the driver of a `simple-nic`, by the device's name, instead of a load.
     pub frames: BTreeMap<String, Frames>,
     /// Devices that somebody outside drives in place of the model that the experiment names.
@@ -137,14 +139,18 @@ impl Run {
     /// [`RunError`]: what is missing or cannot be.
     pub fn new(experiment: Experiment, mut inputs: Inputs) -> Result<Self, RunError> {
         let mut builder = Builder::new(experiment.fabric.clone());
-        add_devices(&mut builder, &experiment, &inputs)?;
+        add_devices(&mut builder, &experiment, &mut inputs)?;
         let served = inputs.served.iter();
         let served: BTreeMap<_, _> =
             served.filter_map(|name| Some((name.clone(), builder.drive_from_outside(name)?))).collect();
         let mut drivers = vec![String::new(); add_host_loads(&mut builder, &experiment)?];
         drivers.extend(add_builtin_drivers(&mut builder, &experiment, &inputs));
         let programs = drivers.len();
-        for device in experiment.devices.iter().filter(|d| d.driver.is_some()) {
+        for device in experiment
+            .devices
+            .iter()
+            .filter(|d| d.driver.is_some() || experiment.driven.as_ref() == Some(&d.name))
+        {
             builder.outside_program(vec![flow(
                 &format!("{}.driver", device.name),
                 "host",
@@ -152,6 +158,10 @@ impl Run {
                 &device.name,
             )]);
             drivers.push(device.name.clone());
+        }
+        if experiment.reader {
+            builder.outside_program(vec![flow("reader", "host", "mmio-read", "")]);
+            drivers.push(String::new());
         }
         let ladder = (!inputs.no_ladder).then(|| ladder::Shared::new(Ladder::window(&experiment)));
         match (&ladder, inputs.probe.take()) {
@@ -205,7 +215,7 @@ impl Run {
                 break;
             }
             self.check_fault()?;
-            let next = self.fabric.next_event();
+            let next = self.fabric.next_event_until(until);
             let due = next.is_some_and(|next| next <= until);
             if due || until >= self.fabric.warmup() {
                 self.begin_counting(next);
@@ -242,7 +252,7 @@ impl Run {
 
     fn step(&mut self) -> Result<(), RunError> {
         self.check_fault()?; // of what was done from outside since the last step
-        let next = self.fabric.next_event();
+        let next = self.fabric.next_event_until(self.experiment.stop.time.unwrap_or(Time::NEVER));
         self.begin_counting(next);
         if let Some(reason) = self.reason_to_stop(next) {
             self.stop_reason = Some(reason);
@@ -348,7 +358,7 @@ impl Run {
         std::mem::take(&mut self.told)
     }
 
-    /// The device that each host program drives; empty for a load of the host.
+    /// The device that each host program drives; empty for a load of the host, and for the reader, which comes last.
     pub fn drivers(&self) -> &[String] {
         &self.drivers
     }

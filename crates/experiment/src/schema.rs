@@ -21,7 +21,7 @@ pub fn schema() -> Value {
 
 /// The tables of the grammar, which refer to each other by name.
 fn definitions() -> Map<String, Value> {
-    let sections: [&Section; 18] = [
+    let sections: [&Section; 21] = [
         &tables::STOP,
         &tables::HOST,
         &tables::MEMORY,
@@ -33,11 +33,14 @@ fn definitions() -> Map<String, Value> {
         &tables::LADDER,
         &tables::DEFAULTS,
         &tables::SWITCH,
+        &tables::BUS,
+        &tables::BRIDGE,
         &tables::DEVICE,
         &tables::LINK,
         &tables::SKP,
         &tables::PORT,
         &tables::BUFFERS,
+        &tables::STAGES,
         &tables::FAULT,
         &tables::LOAD,
     ];
@@ -104,7 +107,7 @@ fn kind(kind: &Kind) -> Value {
     }
 }
 
-/// A device has its own keys and those of its model; a model in Python has any.
+/// A device has its own keys and those of its model; a model in Python or RTL has any.
 fn device(table: &Section) -> Value {
     let mut out = section(table, &[]);
     let mut forms = Vec::new();
@@ -120,13 +123,15 @@ fn device(table: &Section) -> Value {
     }
     forms.push(json!({
         "required": ["model"],
-        "properties": { "model": { "type": "string", "pattern": r"^.+\.py:[A-Za-z_][A-Za-z0-9_]*$" } }
+        "properties": { "model": { "type": "string", "pattern": r"^(.+\.py:[A-Za-z_][A-Za-z0-9_]*|rtl:.+\.so)$" } }
     }));
-    // A further function shares the link of its device.
     out["required"] = json!(["under"]);
-    out["if"] = json!({ "properties": { "under": { "pattern": r"\.fn[1-7]$" } } });
-    out["then"] = json!({ "properties": { "link": false } });
-    out["else"] = json!({ "required": ["link"] });
+    let under = |pattern: &str| json!({ "properties": { "under": { "pattern": pattern } } });
+    // A further function shares the link of its device. Whether another name is a bus's, so that there is no link, only the reader knows.
+    out["allOf"] = json!([
+        { "if": under(r"\.fn[1-7]$"), "then": { "properties": { "link": false } } },
+        { "if": under(r"\.rp[0-9]+$"), "then": { "required": ["link"] } },
+    ]);
     out["additionalProperties"] = json!(true);
     out["anyOf"] = json!(forms);
     out
@@ -143,7 +148,7 @@ fn toml_to_json(text: &str) -> Option<Value> {
 /// Every key with its meaning, as Markdown.
 pub fn reference() -> String {
     let mut out = String::new();
-    let sections: [(&str, &Section); 19] = [
+    let sections: [(&str, &Section); 22] = [
         ("", &tables::EXPERIMENT),
         ("stop", &tables::STOP),
         ("host", &tables::HOST),
@@ -156,11 +161,14 @@ pub fn reference() -> String {
         ("ladder", &tables::LADDER),
         ("defaults", &tables::DEFAULTS),
         ("switch.NAME", &tables::SWITCH),
+        ("bus.NAME", &tables::BUS),
+        ("bus.NAME.bridge", &tables::BRIDGE),
         ("device.NAME", &tables::DEVICE),
         ("link.NAME", &tables::LINK),
         ("link.NAME.skp", &tables::SKP),
         ("link.NAME.upper, link.NAME.lower", &tables::PORT),
         ("link.NAME.upper.buffers", &tables::BUFFERS),
+        ("link.NAME.upper.stages, link.NAME.lower.stages", &tables::STAGES),
         ("fault", &tables::FAULT),
         ("load.NAME", &tables::LOAD),
     ];

@@ -6,9 +6,14 @@ use crate::keys::{Key, Kind, Section, key};
 use crate::link;
 use crate::models;
 
+mod bus;
 mod host;
+mod stages;
 
+pub(crate) use bus::ONLY_ON_BUS;
+pub use bus::{BRIDGE, BUS};
 pub use host::{CACHE, HOST, HOST_STAGE, IOMMU, JITTER, MEMORY, NUMA, PROFILE_FILE};
+pub use stages::STAGES;
 
 const MPS: Kind = Kind::SizeOf { what: "MPS", bytes: &[128, 256, 512, 1024, 2048, 4096] };
 const MRRS: Kind = Kind::SizeOf { what: "MRRS", bytes: &[128, 256, 512, 1024, 2048, 4096] };
@@ -67,6 +72,13 @@ pub static EXPERIMENT: Section = Section {
             "What holds for every component that does not say otherwise.",
         ),
         key("switch", Kind::Map { what: "switch", of: &Kind::Table(&SWITCH) }, "", "", "Switches, by name."),
+        key(
+            "bus",
+            Kind::Map { what: "bus", of: &Kind::Table(&BUS) },
+            "",
+            "",
+            "Parallel buses below a bridge, by name.",
+        ),
         key(
             "device",
             Kind::Map { what: "device", of: &Kind::Table(&DEVICE) },
@@ -174,14 +186,14 @@ const UNDER: Key = key(
     Kind::Text,
     "",
     r#""host.rp0""#,
-    "The parent: a root port host.rp0, host.rp1, …, or a switch; for a further function of a device, nic.fn1 to nic.fn255, without a link. Required.",
+    "The parent: a root port host.rp0, host.rp1, …, or a switch; of a device a bus, too, where it has no link; for a further function of a device, nic.fn1 to nic.fn255, without a link. Required.",
 );
 const LINK_KEY: Key = key(
     "link",
     LINK_FORM,
     "",
     r#""gen4 x4""#,
-    "The link to the parent: generation, width and, with \" flit\", flit mode; or a table. Required.",
+    "The link to the parent: generation, width and, with \" flit\", flit mode; or a table. Required where there is a link.",
 );
 const MPS_KEY: Key = key("mps", MPS, "", r#""512B""#, "Largest payload; the smallest of a hierarchy holds.");
 
@@ -202,10 +214,10 @@ pub static SWITCH: Section = Section {
         ),
         key(
             "forwarding",
-            Kind::Choice(&["cut-through", "store-and-forward"]),
+            Kind::Choice(&["cut-through", "store-and-forward", "header-checked"]),
             r#""cut-through""#,
             r#""store-and-forward""#,
-            "When forwarding starts: after the header, or after the LCRC.",
+            "When forwarding starts: after the header, after the LCRC, or after a header with a checksum of its own, of 4 bytes, which is no PCIe: then only what has a good header is forwarded.",
         ),
         key(
             "arbitration",
@@ -234,7 +246,7 @@ pub static DEVICE: Section = Section {
             Kind::Word(&models::MODEL),
             r#""dma""#,
             r#""memory""#,
-            "What it is: a built-in model, or file.py:Class.",
+            "What it is: a built-in model, file.py:Class, or rtl:FILE.so, whose further keys are its parameters and `waveform`, a file for an FST.",
         ),
         key(
             "driver",
@@ -272,6 +284,10 @@ pub static DEVICE: Section = Section {
             r#""100ms""#,
             "Until this long after a reset it answers configuration requests with Retry Status (CRS). Without effect on enumeration before time 0.",
         ),
+        bus::DEVSEL,
+        bus::WAIT_STATES,
+        bus::COMPLETION,
+        bus::OVERHEAD_OF_DEVICE,
         key("relaxed_ordering", Kind::Boolean, "false", "true", "Sets RO on its memory requests."),
         key("id_based_ordering", Kind::Boolean, "false", "true", "Sets IDO on its memory requests."),
         key(
@@ -411,6 +427,13 @@ pub static PORT: Section = Section {
             "4",
             "Acknowledges after so many TLPs at the latest; absent: by time only.",
         ),
+        key(
+            "stages",
+            Kind::Table(&STAGES),
+            "",
+            "{ tx_transceiver = \"72ns\" }",
+            "What each layer adds to the way of a TLP: a pipeline, which makes it later and the link no slower.",
+        ),
     ],
 };
 
@@ -486,24 +509,34 @@ pub static LOAD: Section = Section {
         ),
         key(
             "op",
-            Kind::Choice(&["read", "write", "both", "mmio-read", "mmio-write", "dd-read", "dd-write"]),
+            Kind::Choice(&[
+                "read",
+                "write",
+                "both",
+                "mmio-read",
+                "mmio-write",
+                "dd-read",
+                "dd-write",
+                "to-card",
+                "from-card",
+            ]),
             "",
             r#""write""#,
-            "What a device does by DMA, or the host by MMIO, or to a storage device as dd does with direct IO. Required without replay.",
+            "What a device does by DMA, or the host by MMIO, or to a storage device as dd does with direct IO, or by the driver of a DMA card. Required without replay.",
         ),
         key(
             "size",
             Kind::Size,
             "",
             r#""4KiB""#,
-            "Bytes of a transaction; of dd: of a block (bs=). Required without replay.",
+            "Bytes of a transaction; of dd: of a block (bs=); of to-card, from-card: of a transfer. Required without replay.",
         ),
         key(
             "outstanding",
             Kind::Integer { min: 1, max: 65_536 },
             "",
             "8",
-            "Transactions under way at most (always so many, without rate). A posted write counts until its last TLP is accepted for sending, so more of them may be on their way. Default 32 for DMA, 1 for MMIO.",
+            "Transactions under way at most (always so many, without rate). A posted write counts until its last TLP is accepted for sending, so more of them may be on their way. Default 32 for DMA, 1 for MMIO and for transfers of a card, each of which is a call.",
         ),
         key(
             "rate",
@@ -517,7 +550,7 @@ pub static LOAD: Section = Section {
             COUNT,
             "",
             "1000",
-            "Transactions in all; absent: until the run stops. Of dd: blocks, 1 if absent.",
+            "Transactions in all; absent: until the run stops. Of dd: blocks, of to-card and from-card: transfers, 1 if absent.",
         ),
         key("start", Kind::Time, r#""0s""#, r#""10us""#, "When it begins."),
         key(
@@ -604,6 +637,69 @@ pub static LOAD: Section = Section {
             "",
             "true",
             "Of dd: the pages of the buffer are scattered, and the device reads the address of each from a list in host memory, one before each sector, as IDE disks do. Default false.",
+        ),
+        key(
+            "card_offset",
+            Kind::Size,
+            "",
+            r#""5B""#,
+            "Of to-card and from-card: added to addresses in the card's memory. Default 0B.",
+        ),
+        key(
+            "pages",
+            Kind::Choice(&["4KiB", "2MiB"]),
+            "",
+            r#""2MiB""#,
+            "Of to-card and from-card: of what pages a buffer is; no two neighbours lie side by side, and each is a descriptor. Default 4KiB.",
+        ),
+        key(
+            "descriptors",
+            Kind::Choice(&["ring", "pio"]),
+            "",
+            r#""pio""#,
+            "Of to-card and from-card: the card fetches descriptors from a ring in host memory (the default), or the processor stores each into registers, 4 bytes at a time.",
+        ),
+        key(
+            "entries",
+            Kind::Integer { min: 16, max: 65_536 },
+            "",
+            "256",
+            "Of to-card and from-card: descriptors in the ring, a power of two. Default 65536, which is 1 MiB.",
+        ),
+        key(
+            "store_interval",
+            Kind::Time,
+            "",
+            r#""1us""#,
+            "Of to-card and from-card with descriptors = \"pio\": from one store of the processor to the next. Default 0s: as fast as the link takes them.",
+        ),
+        key(
+            "wait",
+            Kind::Choice(&["interrupt", "poll"]),
+            "",
+            r#""poll""#,
+            "Of to-card and from-card: software hears of an end by an interrupt (the default), or looks at the record in host memory every 20 ns.",
+        ),
+        key(
+            "interrupt_delay",
+            Kind::Time,
+            "",
+            r#""1ms""#,
+            "Of to-card and from-card: from an interrupt to its handler. Default 0s.",
+        ),
+        key(
+            "call_cost",
+            Kind::Time,
+            "",
+            r#""20us""#,
+            "Of to-card and from-card: what software does for each transfer before the card hears of it. Default 0s.",
+        ),
+        key(
+            "verify",
+            Kind::Choice(&["all", "ends", "none"]),
+            "",
+            r#""ends""#,
+            "Of to-card and from-card, unless fidelity is length-only: which data are checked, all (the default), or the first and last 32 KiB of each transfer. What comes from the card is put there first, what went to it is read back afterwards; neither is measured.",
         ),
     ],
 };

@@ -1,5 +1,6 @@
-//! Switches and devices: who is under whom.
+//! Switches, buses and devices: who is under whom.
 
+use crate::bus;
 use crate::error::{Error, Problem, suggest};
 use crate::keys::Section;
 use crate::link;
@@ -8,7 +9,8 @@ use crate::tables;
 use crate::view::View;
 use std::collections::{BTreeMap, BTreeSet};
 use tlplab_fabric::config::{
-    Arbitration, DeviceConfig, Forwarding, FunctionOf, LinkConfig, PortConfig, SwitchConfig,
+    Arbitration, BusConfig, BusMode, DeviceConfig, Forwarding, FunctionOf, LinkConfig, PortConfig,
+    SwitchConfig,
 };
 use tlplab_units::{Duration, Generation, LinkMode, Mrrs, Width};
 
@@ -29,16 +31,18 @@ pub struct DeviceSpec {
 /// Everything below the host, sorted by name.
 pub(crate) struct Topology {
     pub(crate) switches: Vec<SwitchConfig>,
+    pub(crate) buses: Vec<BusConfig>,
     pub(crate) devices: Vec<DeviceConfig>,
     pub(crate) specs: Vec<DeviceSpec>,
 }
 
-/// Reads `switch` and `device`. `join` makes a path relative to the file in which a value stands.
+/// Reads `switch`, `bus` and `device`. `join` makes a path relative to the file in which a value stands.
 pub(crate) fn read(root: &View<'_>, join: &dyn Fn(&View<'_>, &str) -> String) -> Result<Topology, Error> {
     let components = components(root)?;
     check_parents(&components)?;
     check_link_names(root, &components)?;
-    let mut topology = Topology { switches: Vec::new(), devices: Vec::new(), specs: Vec::new() };
+    let mut topology =
+        Topology { switches: Vec::new(), buses: Vec::new(), devices: Vec::new(), specs: Vec::new() };
     for (name, component) in &components {
         let own = component.view.filled(component.section())?;
         let view = component.view.with(&own);
@@ -49,15 +53,25 @@ pub(crate) fn read(root: &View<'_>, join: &dyn Fn(&View<'_>, &str) -> String) ->
             topology.specs.push(spec(name, &view, join)?);
             continue;
         }
+        if let Some(mode) = component.bus_mode(&components) {
+            let link = no_link(component)?;
+            let role = bus::device(&component.view, &view, mode)?;
+            topology.devices.push(DeviceConfig { bus: Some(role), ..device(name, &view, link)? });
+            topology.specs.push(spec(name, &view, join)?);
+            continue;
+        }
+        bus::check_no_bus(&component.view)?;
         let gathered = link::gather(root, name, &component.view)?;
         let link_view = component.view.require(component.section(), "link")?;
         let link = link::config(component.under.text(), &link_view.with(&gathered))
             .map_err(|error| link::relocate(error, root, name))?;
-        if component.is_switch {
-            topology.switches.push(switch(name, &view, link, &components)?);
-        } else {
-            topology.devices.push(device(name, &view, link)?);
-            topology.specs.push(spec(name, &view, join)?);
+        match component.kind {
+            ComponentKind::Switch => topology.switches.push(switch(name, &view, link, &components)?),
+            ComponentKind::Bus => topology.buses.push(bus::config(name, &view, link)?),
+            ComponentKind::Device => {
+                topology.devices.push(device(name, &view, link)?);
+                topology.specs.push(spec(name, &view, join)?);
+            }
         }
     }
     check_buffers(root, &topology, &components)?;
@@ -66,7 +80,7 @@ pub(crate) fn read(root: &View<'_>, join: &dyn Fn(&View<'_>, &str) -> String) ->
 
 fn spec(name: &str, view: &View<'_>, join: &dyn Fn(&View<'_>, &str) -> String) -> Result<DeviceSpec, Error> {
     let said = view.get("model").unwrap_or_else(|| view.clone());
-    let model = models::spec(view, tables::DEVICE.keys, |path| join(&said, path))?;
+    let model = models::spec(view, tables::DEVICE.keys, &|at, path| join(at.unwrap_or(&said), path))?;
     let driver = view.get("driver").and_then(|d| models::python_object(d.text(), |path| join(&d, path)));
     Ok(DeviceSpec { name: name.to_owned(), model, driver })
 }
@@ -86,15 +100,50 @@ fn shared_link(component: &Component<'_>, of: &str) -> Result<LinkConfig, Error>
     Ok(LinkConfig::new(of, Generation::Gen1, Width::ALL[0]))
 }
 
+/// What stands for the link of a device on a bus, which has none.
+fn no_link(component: &Component<'_>) -> Result<LinkConfig, Error> {
+    let under = component.under.text();
+    for key in ["link", "mps"] {
+        if let Some(said) = component.view.get(key) {
+            let problem = Problem::new("a device on a bus has no link");
+            return Err(said.key_error(problem.hint(format!("\"{under}\" is a bus: leave this key out"))));
+        }
+    }
+    Ok(LinkConfig::new(under, Generation::Gen1, Width::ALL[0]))
+}
+
 struct Component<'a> {
     view: View<'a>,
     under: View<'a>,
-    is_switch: bool,
+    kind: ComponentKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ComponentKind {
+    Switch,
+    Bus,
+    Device,
+}
+
+impl ComponentKind {
+    /// With its table in the file.
+    const ALL: [(&'static str, Self); 3] =
+        [("switch", Self::Switch), ("bus", Self::Bus), ("device", Self::Device)];
 }
 
 impl Component<'_> {
     fn section(&self) -> &'static Section {
-        if self.is_switch { &tables::SWITCH } else { &tables::DEVICE }
+        match self.kind {
+            ComponentKind::Switch => &tables::SWITCH,
+            ComponentKind::Bus => &tables::BUS,
+            ComponentKind::Device => &tables::DEVICE,
+        }
+    }
+
+    /// Of a device on a bus: the bus's mode.
+    fn bus_mode(&self, components: &Components<'_>) -> Option<BusMode> {
+        let parent = components.get(self.under.text()).filter(|parent| parent.kind == ComponentKind::Bus)?;
+        Some(bus::mode(&parent.view))
     }
 }
 
@@ -102,21 +151,22 @@ type Components<'a> = BTreeMap<&'a str, Component<'a>>;
 
 fn components<'a>(root: &View<'a>) -> Result<Components<'a>, Error> {
     let mut all = Components::new();
-    for (table, is_switch) in [("switch", true), ("device", false)] {
+    for (table, kind) in ComponentKind::ALL {
         for (name, view) in root.get(table).iter().flat_map(View::entries) {
             if name == "host" {
                 return Err(view.key_error(Problem::new("\"host\" is the name of the host")));
             }
             if let Some(other) = all.get(name) {
                 let place = view.sources.place(other.view.key_at);
-                let problem = Problem::new(format!("\"{name}\" is also a switch ({place})"));
+                let other = if other.kind == ComponentKind::Bus { "bus" } else { "switch" };
+                let problem = Problem::new(format!("\"{name}\" is also a {other} ({place})"));
                 return Err(view.key_error(problem.hint("names of components are unique")));
             }
             let under = view.require(&tables::SWITCH, "under")?;
-            all.insert(name, Component { view, under, is_switch });
+            all.insert(name, Component { view, under, kind });
         }
     }
-    if all.values().all(|c| c.is_switch) {
+    if all.values().all(|c| c.kind != ComponentKind::Device) {
         let hint = "for example [device.ssd] with under = \"host.rp0\" and link = \"gen4 x4\"";
         return Err(root.key_error(Problem::new("there is no device").hint(hint)));
     }
@@ -128,7 +178,8 @@ fn check_parents(components: &Components<'_>) -> Result<(), Error> {
     for (name, component) in in_file_order(components) {
         let under = component.under.text();
         match components.get(under) {
-            Some(parent) if parent.is_switch => {}
+            Some(parent) if parent.kind == ComponentKind::Switch => {}
+            Some(parent) if parent.kind == ComponentKind::Bus => check_on_bus(component)?,
             Some(_) => {
                 let problem =
                     Problem::new(format!("\"{under}\" is a device, and nothing can be under a device"));
@@ -158,8 +209,9 @@ fn check_function<'a>(
     taken: &mut BTreeMap<&'a str, &'a str>,
 ) -> Result<(), Error> {
     let Some((of, number)) = function_of(component.under.text()) else { return Ok(()) };
-    let is_device = |c: &Component<'_>| !c.is_switch && function_of(c.under.text()).is_none();
-    if component.is_switch || !components.get(of).is_some_and(is_device) {
+    let is_device =
+        |c: &Component<'_>| c.kind == ComponentKind::Device && function_of(c.under.text()).is_none();
+    if component.kind != ComponentKind::Device || !components.get(of).is_some_and(is_device) {
         let devices = components.iter().filter(|(_, c)| is_device(c)).map(|(name, _)| *name);
         let hint = suggest(of, devices, "devices");
         let problem = Problem::new(format!("there is no device \"{of}\" that this could be a function of"));
@@ -173,6 +225,16 @@ fn check_function<'a>(
         Some(other) => Err(component.under.error(format!("\"{other}\" has that number already"))),
         None => Ok(()),
     }
+}
+
+fn check_on_bus(component: &Component<'_>) -> Result<(), Error> {
+    let what = match component.kind {
+        ComponentKind::Device => return Ok(()),
+        ComponentKind::Switch => "a switch",
+        ComponentKind::Bus => "another bus",
+    };
+    let problem = Problem::new(format!("\"{}\" is a bus, on which {what} cannot be", component.under.text()));
+    Err(component.under.problem(problem.hint("name a root port or a switch")))
 }
 
 fn in_file_order<'c, 'a>(components: &'c Components<'a>) -> Vec<(&'a str, &'c Component<'a>)> {
@@ -206,11 +268,11 @@ fn check_root_port(component: &Component<'_>, components: &Components<'_>) -> Re
         let problem = Problem::new(format!("\"{under}\" is no root port"));
         return Err(component.under.problem(problem.hint("root ports are host.rp0 to host.rp30")));
     }
-    let switches = components.iter().filter(|(_, c)| c.is_switch).map(|(name, _)| *name);
+    let switches = components.iter().filter(|(_, c)| c.kind != ComponentKind::Device).map(|(name, _)| *name);
     let hint = suggest(under, switches.chain(["host.rp0"]), "parents");
     Err(component
         .under
-        .problem(Problem::new(format!("there is no switch or root port \"{under}\"")).hint(hint)))
+        .problem(Problem::new(format!("there is no switch, bus or root port \"{under}\"")).hint(hint)))
 }
 
 fn check_loop(name: &str, component: &Component<'_>, components: &Components<'_>) -> Result<(), Error> {
@@ -232,8 +294,10 @@ fn check_loop(name: &str, component: &Component<'_>, components: &Components<'_>
 
 fn check_link_names(root: &View<'_>, components: &Components<'_>) -> Result<(), Error> {
     for (name, view) in root.get("link").iter().flat_map(View::entries) {
-        if !components.contains_key(name) {
-            let hint = suggest(name, components.keys().copied(), "components");
+        let has_link = |c: &Component<'_>| c.bus_mode(components).is_none();
+        if !components.get(name).is_some_and(has_link) {
+            let with_links = components.iter().filter(|(_, c)| has_link(c)).map(|(name, _)| *name);
+            let hint = suggest(name, with_links, "components");
             let problem = Problem::new(format!("there is no component \"{name}\" with a link above it"));
             return Err(view.key_error(problem.hint(hint)));
         }
@@ -266,6 +330,7 @@ fn switch(
         latency: view.duration("latency").unwrap_or(Duration::ZERO),
         forwarding: match view.text_of("forwarding") {
             Some("store-and-forward") => Forwarding::StoreAndForward,
+            Some("header-checked") => Forwarding::HeaderChecked,
             _ => Forwarding::CutThrough,
         },
         arbitration: match weights.is_empty() {
@@ -291,6 +356,7 @@ fn device(name: &str, view: &View<'_>, link: LinkConfig) -> Result<DeviceConfig,
     Ok(DeviceConfig {
         name: name.into(),
         link,
+        bus: None,
         function_of: None,
         ready: view.duration("ready").unwrap_or(Duration::ZERO),
         mrrs: view.size("mrrs").and_then(|b| Mrrs::new(b as u32)).unwrap_or(Mrrs::ALL[0]),
@@ -309,6 +375,7 @@ fn check_buffers(root: &View<'_>, topology: &Topology, components: &Components<'
         .switches
         .iter()
         .map(|s| (s.name.as_str(), &s.uplink))
+        .chain(topology.buses.iter().map(|b| (b.name.as_str(), &b.uplink)))
         .chain(topology.devices.iter().map(|d| (d.name.as_str(), &d.link)))
         .collect();
     let mut smallest: BTreeMap<&str, u32> = BTreeMap::new();

@@ -50,6 +50,7 @@ fn our_types() -> Fields {
         ("Reported", keys(Reported::default())),
         ("Outage", keys(Outage::default())),
         ("Measured", keys(Measured::default())),
+        ("Calls", keys(Calls::default())),
         ("Network", keys(Network::default())),
         ("NetworkDirection", keys(NetworkDirection::default())),
         ("Latency", keys(Latency::default())),

@@ -44,6 +44,16 @@ model = "nettlp-card"
 under = "host.rp8"
 link = "gen4 x4"
 model = "simple-nic"
+[device.tlpdma]
+under = "host.rp10"
+link = "gen2 x4"
+model = "tlpdma"
+[bus.pci]
+under = "host.rp11"
+link = "gen1 x8"
+[device.target]
+under = "pci"
+model = "memory"
 [link.ssd.upper.buffers]
 posted_headers = 1
 [[fault]]
@@ -69,6 +79,8 @@ fn places() -> Vec<(&'static str, &'static Section)> {
         ("defaults", &tables::DEFAULTS),
         ("defaults.link", &tables::LINK),
         ("switch.sw0", &tables::SWITCH),
+        ("bus.pci", &tables::BUS),
+        ("bus.pci.bridge", &tables::BRIDGE),
         ("device.ssd", &tables::DEVICE),
         ("link.ssd", &tables::LINK),
         ("host.cache", &tables::CACHE),
@@ -82,6 +94,7 @@ fn places() -> Vec<(&'static str, &'static Section)> {
         ("link.ssd.upper", &tables::PORT),
         ("link.ssd.lower", &tables::PORT),
         ("link.ssd.upper.buffers", &tables::BUFFERS),
+        ("link.ssd.lower.stages", &tables::STAGES),
         ("fault.0", &tables::FAULT),
         ("load.ssd", &tables::LOAD),
     ]
@@ -96,10 +109,12 @@ const COMPANIONS: &[(&str, &[&str])] = &[
     ("link.ssd.width", &["device.ssd.link={ generation = 4 }"]),
     ("defaults.link.generation", &["device.ssd.link={ width = 4 }"]),
     ("defaults.link.width", &["device.ssd.link={ generation = 4 }"]),
+    ("link.ssd.lower.stages.", &["link.ssd.lower.stages={ tx_physical = 3 }"]),
     ("link.ssd.skp.length", &["link.ssd.skp={ interval = 1538 }"]),
     ("link.ssd.skp.interval", &["link.ssd.skp={ length = 5 }"]),
     ("switch.sw0.arbitration", &["device.nic.under=sw0", "device.nic.mrrs=128B"]),
     ("switch.sw0.under", &["device.nic.under=host.rp5", "switch.sw0.under=host.rp6"]),
+    ("bus.pci.under", &["device.nic.under=host.rp5", "switch.sw0.under=host.rp6"]),
     ("device.ssd.under", &["device.nic.under=host.rp5", "switch.sw0.under=host.rp6"]),
     ("device.ssd.link", &["device.ssd.link=gen3 x1"]),
     ("switch.sw0.link", &["switch.sw0.link=gen3 x1"]),
@@ -119,12 +134,40 @@ const COMPANIONS: &[(&str, &[&str])] = &[
     ("load.ssd.host_cost", DD),
     ("load.ssd.host_ahead", DD),
     ("load.ssd.page_list", DD),
+    ("load.ssd.card_offset", TRANSFER),
+    ("load.ssd.pages", TRANSFER),
+    ("load.ssd.descriptors", TRANSFER),
+    ("load.ssd.entries", TRANSFER),
+    ("load.ssd.wait", TRANSFER),
+    ("load.ssd.interrupt_delay", TRANSFER),
+    ("load.ssd.call_cost", TRANSFER),
+    ("load.ssd.verify", TRANSFER),
+    (
+        "load.ssd.store_interval",
+        &[
+            "load.ssd={ device = \"host\", target = \"tlpdma\", op = \"to-card\", size = \"1MiB\", descriptors = \"pio\" }",
+        ],
+    ),
     ("defaults.link.skp", &["switch.sw0.latency=1ns"]),
     ("defaults.link.flow_control", &["device.nic.link=gen3 x4"]),
 ];
 
 const DD: &[&str] =
     &["load.ssd={ device = \"host\", target = \"storage\", op = \"dd-read\", size = \"1MiB\" }"];
+
+const TRANSFER: &[&str] =
+    &["load.ssd={ device = \"host\", target = \"tlpdma\", op = \"to-card\", size = \"1MiB\" }"];
+
+/// Keys of devices that only one on a bus can have.
+const ON_BUS: [&str; 4] = ["devsel", "wait_states", "completion", "overhead"];
+
+fn path_of(place: &str, key: &str) -> String {
+    match place {
+        "" => key.to_owned(),
+        "device.ssd" if ON_BUS.contains(&key) => format!("device.target.{key}"),
+        _ => format!("{place}.{key}"),
+    }
+}
 
 /// Keys without an example to try: tables of names, and files.
 const NOT_HERE: [&str; 1] = ["include"];
@@ -150,7 +193,7 @@ fn every_key_has_an_effect() {
     let mut failures = Vec::new();
     for (place, section) in places() {
         for key in section.keys.iter().filter(|k| !k.example.is_empty() && !NOT_HERE.contains(&k.name)) {
-            let path = if place.is_empty() { key.name.to_owned() } else { format!("{place}.{}", key.name) };
+            let path = path_of(place, key.name);
             let mut sets = companions(&path);
             let before = read(&sets);
             sets.push(format!("{path}={}", key.example));
@@ -189,7 +232,7 @@ fn defaults_say_what_holds_where_a_key_is_absent() {
             continue;
         }
         for key in section.keys.iter().filter(|k| !k.default.is_empty()) {
-            let path = if place.is_empty() { key.name.to_owned() } else { format!("{place}.{}", key.name) };
+            let path = path_of(place, key.name);
             if key.name == "timing" {
                 continue;
             }

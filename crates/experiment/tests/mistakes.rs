@@ -96,7 +96,7 @@ const CASES: &[(&str, &str)] = &[
     ("host = \"ideal\"", "host = \"mine.toml\""),
     ("host = \"ideal\"", "host = { rcb = \"256B\" }"),
     ("model = \"dma\"", "model = \"mda\""),
-    ("model = \"dma\"", "model = \"rtl:core.so\""),
+    ("model = \"dma\"", "model = \"rtl:core\""),
     ("model = \"dma\"", "model = \"memory\""),
     ("model = \"dma\"", "bar = \"1000B\""),
     ("model = \"dma\"", "tags = 1024"),

@@ -37,7 +37,7 @@ impl Facts<'_> {
     fn pace(&self, flow: &Flow) -> Option<Pace> {
         match &self.load(flow)?.work {
             Work::Generate(generate) => Some(generate.pace),
-            Work::Replay { .. } | Work::Dd(_) => None,
+            Work::Replay { .. } | Work::Dd(_) | Work::Transfer(_) => None,
         }
     }
 
@@ -45,7 +45,7 @@ impl Facts<'_> {
     pub(super) fn size(&self, flow: &Flow) -> Option<u64> {
         match &self.load(flow)?.work {
             Work::Generate(generate) => Some(generate.size),
-            Work::Replay { .. } | Work::Dd(_) => None,
+            Work::Replay { .. } | Work::Dd(_) | Work::Transfer(_) => None,
         }
     }
 
@@ -80,7 +80,8 @@ impl Facts<'_> {
     pub(super) fn down(&self, link: &str) -> Option<Time> {
         let device = self.fabric.devices.iter().map(|d| (&d.name, &d.link));
         let switch = self.fabric.switches.iter().map(|s| (&s.name, &s.uplink));
-        let mut all = device.chain(switch);
+        let bus = self.fabric.buses.iter().map(|b| (&b.name, &b.uplink));
+        let mut all = device.chain(switch).chain(bus);
         let config: &LinkConfig = all.find(|(name, _)| *name == link).map(|(_, config)| config)?;
         let downs = config.faults.iter().filter_map(|fault| match fault.kind {
             FaultKind::Down { at, .. } => Some(at),

@@ -1,0 +1,111 @@
+//! Keys of parallel buses, and of devices on them.
+
+use super::{LINK_KEY, MPS_KEY, UNDER};
+use crate::keys::{Key, Kind, Section, key};
+
+/// How fast a target claims a transaction.
+const DEVICE_SELECT: Kind = Kind::Choice(&["fast", "medium", "slow"]);
+const OVERHEAD: Key = key(
+    "overhead",
+    Kind::Integer { min: 0, max: 1000 },
+    "4",
+    "6",
+    "Clocks from what waits to be sent over the bus to its address phase, on an idle bus. The way to the next edge of the clock comes on top.",
+);
+
+/// A parallel bus.
+pub static BUS: Section = Section {
+    title: "a bus",
+    extra: None,
+    keys: &[
+        UNDER,
+        LINK_KEY,
+        MPS_KEY,
+        key(
+            "mode",
+            Kind::Choice(&["pci 33", "pci 66", "pci-x 66", "pci-x 100", "pci-x 133"]),
+            r#""pci-x 133""#,
+            r#""pci 33""#,
+            "Protocol and clock: conventional PCI or PCI-X at 33⅓, 66⅔, 100 or 133⅓ MHz.",
+        ),
+        key(
+            "width",
+            Kind::Choice(&["32b", "64b"]),
+            r#""32b""#,
+            r#""64b""#,
+            "Data of a clock. Addresses and single doublewords take 32 bits.",
+        ),
+        key("bridge", Kind::Table(&BRIDGE), "", "{ posted = 4 }", "The bridge between the link and the bus."),
+    ],
+};
+
+/// `bridge` of a bus.
+pub static BRIDGE: Section = Section {
+    title: "a bridge",
+    extra: None,
+    keys: &[
+        key(
+            "latency",
+            Kind::Time,
+            r#""0s""#,
+            r#""60ns""#,
+            "From the arrival of a TLP, or the end of a transaction of the bus, to the queue of the other side.",
+        ),
+        key(
+            "synchronisation",
+            Kind::Time,
+            r#""0s""#,
+            r#""9ns""#,
+            "What each transaction of the bus takes on top of its clocks, between the bus's clock and the bridge's.",
+        ),
+        OVERHEAD,
+        key("devsel", DEVICE_SELECT, r#""fast""#, r#""medium""#, "How fast it claims what is for above."),
+        key(
+            "posted",
+            Kind::Integer { min: 1, max: 1000 },
+            "8",
+            "4",
+            "Posted requests of the bus that it holds for its link; further ones have to come again.",
+        ),
+        key(
+            "reads",
+            Kind::Integer { min: 1, max: 32 },
+            "8",
+            "1",
+            "Reads of the bus that it holds at a time, until it has their data; further ones have to come again.",
+        ),
+    ],
+};
+
+/// What a device on a bus has besides.
+pub(super) const DEVSEL: Key = key(
+    "devsel",
+    DEVICE_SELECT,
+    r#""medium""#,
+    r#""slow""#,
+    "On a bus: it claims what is for it 1, 2 or 3 clocks after the address phase.",
+);
+pub(super) const WAIT_STATES: Key = key(
+    "wait_states",
+    Kind::Integer { min: 0, max: 1000 },
+    "0",
+    "2",
+    "On a bus: clocks until it is ready for the first data phase.",
+);
+pub(super) const COMPLETION: Key = key(
+    "completion",
+    Kind::Choice(&["immediate", "delayed", "split"]),
+    r#""immediate""#,
+    r#""split""#,
+    "On a bus: how it completes reads of its memory: in the same transaction, when the master comes again (PCI), or in one of its own (PCI-X).",
+);
+pub(super) const OVERHEAD_OF_DEVICE: Key = key(
+    "overhead",
+    Kind::Integer { min: 0, max: 1000 },
+    "4",
+    "6",
+    "On a bus: clocks from what it has to send to its address phase, on an idle bus.",
+);
+
+/// The keys that only a device on a bus can have.
+pub(crate) const ONLY_ON_BUS: [&str; 4] = ["devsel", "wait_states", "completion", "overhead"];
