@@ -1,6 +1,9 @@
 //! All input and output of tlplab. No other room opens files.
 //!
 //! * [`net`]: NetTLP over networks: sockets, wall time, DMA for programs that call and wait
+//! * [`machine`]: a simulated machine for drivers that call and wait, in simulated time
+//! * [`rtl`]: devices made of RTL, from libraries
+//! * [`probe`]: reads of the functions of this machine, timed
 //!
 //! What goes in:
 //! * [`capture`]: pcap and pcapng captures of NetTLP, and trace tables: TLPs with their times, requests to replay, and for every
@@ -23,13 +26,16 @@ pub mod capture;
 pub mod dissector;
 mod error;
 mod linkunit;
+pub mod machine;
 pub mod memory_image;
 pub mod net;
 pub mod output;
 pub mod pcapng;
 pub mod perfetto;
+pub mod probe;
 pub mod record;
 pub mod recorder;
 pub mod report;
+pub mod rtl;
 
 pub use error::Error;

@@ -47,6 +47,7 @@ fn builder(device: Box<dyn Device>, mode: LinkMode, fidelity: Fidelity) -> Build
     let end_point = DeviceConfig {
         name: "dev".into(),
         link: link("sw0", mode),
+        bus: None,
         function_of: None,
         ready: Duration::ZERO,
         mrrs: Mrrs::new(512).unwrap(),
@@ -63,6 +64,7 @@ fn builder(device: Box<dyn Device>, mode: LinkMode, fidelity: Fidelity) -> Build
         warmup: Time::ZERO,
         host: HostConfig::default(),
         switches: vec![switch],
+        buses: Vec::new(),
         devices: vec![end_point],
     });
     let text = |s: &str| s.to_string();

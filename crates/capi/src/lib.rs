@@ -6,6 +6,7 @@
 //! * [`asynchronous`]: many operations at once, for event loops
 //! * [`message`] and [`config_space`]: what the adapter tells of itself
 //! * [`header`]: reading TLP headers in memory; [`counters`]: what came
+//! * [`machine`]: `include/tlplab_machine.h`, a simulated machine under a driver in C
 //! * [`errno`]: an error number for each kind of failure; `guard`: where panics end
 //!
 //! Nothing here speaks the protocol. The files are the layers of a function call from C: pointers become slices, slices become
@@ -21,6 +22,7 @@ pub mod dma;
 pub mod errno;
 mod guard;
 pub mod header;
+pub mod machine;
 pub mod message;
 pub mod reply;
 mod traffic;

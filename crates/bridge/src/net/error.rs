@@ -57,7 +57,7 @@ impl Error {
     }
 
     /// What a refused `bind` means.
-    pub(crate) fn bind(address: Ipv4Addr, port: u16, source: io::Error) -> Self {
+    pub fn bind(address: Ipv4Addr, port: u16, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::AddrInUse => Self::InUse { address, port },
             io::ErrorKind::AddrNotAvailable => Self::NotLocal { address },

@@ -4,7 +4,7 @@ use crate::memory::{BASE, Served, content};
 use crate::namespaces::{Cable, ENDS, INTERFACES};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
-use tlplab_bridge::net::{Batch, Context, Error, Failure, Kind, Network, Transport, Wait};
+use tlplab_bridge::net::{Batch, Context, Error, Failure, Kind, Network, Transport, Udp, Wait};
 use tlplab_device::DmaError;
 use tlplab_nettlp::{EndpointConfig, Outgoing};
 use tlplab_transaction::{CompletionError, Undeliverable};
@@ -25,7 +25,7 @@ fn ports() -> Vec<u16> {
 
 fn served(cable: &Cable, kind: Kind) -> Served {
     let open = || network(kind, 1).open_for(ports(), vec![ENDS[0]], 256);
-    Served::on(cable.at(1, open).unwrap())
+    Served::on(cable.at(1, || patiently(open)).unwrap())
 }
 
 fn config(adapter: Ipv4Addr) -> EndpointConfig {
@@ -39,8 +39,21 @@ fn config(adapter: Ipv4Addr) -> EndpointConfig {
 }
 
 fn context(cable: &Cable, kind: Kind, wait: Wait) -> Context {
-    let transport = cable.at(0, || network(kind, 0).open(&config(ENDS[1]))).unwrap();
-    Context::new(config(ENDS[1]), transport, wait)
+    let open = || network(kind, 0).open(&config(ENDS[1]));
+    Context::new(config(ENDS[1]), cable.at(0, || patiently(open)).unwrap(), wait)
+}
+
+/// Opens ports that were closed just now: another test's thread may be beginning a program, whose copy of the sockets lives until it is begun.
+fn patiently<R>(open: impl Fn() -> Result<R, Error>) -> Result<R, Error> {
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        match open() {
+            Err(Error::InUse { .. }) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(10))
+            }
+            result => return result,
+        }
+    }
 }
 
 #[test]
@@ -111,7 +124,7 @@ fn what_cannot_be_opened_says_why() {
         let large = EndpointConfig { mps: Mps::ALL[4], mrrs: Mrrs::ALL[4], ..config(ENDS[1]) };
         let said = fails(network(kind, 0), large);
         assert!(said.contains("2048 B") && said.contains("1472 B"), "{said}");
-        let _taken = cable.at(0, || UdpSocket::bind((ENDS[0], 0x3003))).unwrap();
+        let _taken = cable.at(0, || patiently(|| Udp::open(ENDS[0], [0x3003], None))).unwrap();
         let said = cable.at(0, || network(kind, 0).open(&config(ENDS[1])).map(drop));
         assert!(matches!(said, Err(Error::InUse { port: 0x3003, .. })), "{said:?}");
     }
@@ -126,8 +139,10 @@ fn only_whole_datagrams_to_its_ports_come() {
 /// Sends from a plain socket at the other end, and counts what is taken for datagrams.
 fn only_whole_datagrams(cable: &Cable, kind: Kind) {
     let [here, there] = ENDS;
-    let mut frames = cable.at(0, || network(kind, 0).open_for(ports(), vec![there], 256)).unwrap();
-    let sender = cable.at(1, || UdpSocket::bind((there, 0x3003))).unwrap();
+    let open = || network(kind, 0).open_for(ports(), vec![there], 256);
+    let mut frames = cable.at(0, || patiently(open)).unwrap();
+    let bind = || UdpSocket::bind((there, 0x3003)).map_err(|error| Error::bind(there, 0x3003, error));
+    let sender = cable.at(1, || patiently(bind)).unwrap();
     sender.send_to(b"another port", (here, 0x3002)).unwrap();
     sender.send_to(&[0; 4000], (here, 0x3003)).unwrap(); // three fragments
     sender.send_to(b"", (here, 0x3003)).unwrap();

@@ -64,9 +64,9 @@ fn what_is_read_is_what_was_written() {
             assert!((mean / lane.latency.mean() - 1.0).abs() < 1e-2, "{mean}");
         }
         assert!(latency.min() > 100 && u128::from(latency.max()) <= report.elapsed.as_nanos());
-        assert!(
-            report.cpu() > Duration::ZERO && report.cpu() < 2 * report.elapsed + Duration::from_millis(20)
-        );
+        // Two threads, which also begin and end: on a busy machine that takes its time.
+        let (cpu, most) = (report.cpu(), 2 * report.elapsed + Duration::from_secs(1));
+        assert!(cpu > Duration::ZERO && cpu < most, "{cpu:?} of {most:?}");
     }
 }
 

@@ -166,7 +166,8 @@ impl Rings {
         let [of_fill, of_completion] =
             [libc::XDP_UMEM_PGOFF_FILL_RING, libc::XDP_UMEM_PGOFF_COMPLETION_RING].map(|at| at as i64);
         let receive = Ring::map(&fd, libc::XDP_RX_RING, RECEIVE, of_receive, &offsets.rx)?;
-        let mut fill = Ring::map(&fd, libc::XDP_UMEM_FILL_RING, RECEIVE, of_fill, &offsets.fr)?;
+        // Twice as long as there are chunks: the kernel shows a frame before it says that it has taken the chunk from here.
+        let mut fill = Ring::map(&fd, libc::XDP_UMEM_FILL_RING, 2 * RECEIVE, of_fill, &offsets.fr)?;
         let send = Ring::map(&fd, libc::XDP_TX_RING, SEND, of_send, &offsets.tx)?;
         let completion = Ring::map(&fd, libc::XDP_UMEM_COMPLETION_RING, SEND, of_completion, &offsets.cr)?;
         let chunk = |number: u32| u64::from(number) * CHUNK as u64;

@@ -1,0 +1,33 @@
+//! What no device may do fails the run with words, or is the error that the specification says.
+
+use super::{Bench, run};
+use tlplab_fabric::errors::ErrorKind;
+
+#[test]
+fn each_mistake_fails_the_run_and_says_what_it_is() {
+    for (mistake, says) in [
+        ("junk", "sent what is no TLP"),
+        ("short", "sent what is no TLP"),
+        ("crosses", "the request crosses a 4 KiB boundary"),
+        ("type", "sent a CfgRd0; a core sends memory reads and writes, and completions"),
+        ("holes", "byte enables have holes"),
+        ("requester", "sent a request as 41:00.0, but its own ID is 01:00.0"),
+        ("tag", "sent a read with tag 200, of more bits than software lets it use"),
+        ("long", "sent a read of 1024 B; Max_Read_Request_Size is 512"),
+        ("taken", "its model took more TLPs of class Posted than it was given"),
+        ("gives-up", "assertion failed at copier.c"),
+    ] {
+        let found = run(&mut Bench::copies(4096, 2).of_rtl(&[("mistake", mistake)]));
+        let found = found.expect_err(mistake);
+        assert!(found.starts_with("card: ") && found.contains(says), "{mistake}: {found}");
+    }
+}
+
+/// A payload beyond Max_Payload_Size is a malformed TLP for its receiver (PCIe 5.0 §2.2.2).
+#[test]
+fn a_payload_that_is_too_long_is_malformed() {
+    let mut fabric = Bench::copies(4096, 1).of_rtl(&[("mistake", "payload")]);
+    fabric.run_events(1_000_000, tlplab_units::Time::ZERO + tlplab_units::Duration::from_ms(1));
+    let kinds: Vec<_> = fabric.errors().map(|error| error.kind).collect();
+    assert!(kinds.contains(&ErrorKind::Malformed), "{kinds:?}");
+}
