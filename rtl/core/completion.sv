@@ -1,0 +1,288 @@
+// Takes every completion: checks it against what its tag still expects and writes good data to the user port,
+// at their local addresses, with byte strobes. Nothing of a completion that fails a check is written.
+//
+// * The data words of a header, which may come later than it, start at lane `cpl_hdr[4:2]`: the DW where they
+//   lie in local memory. What is left to do here is a shift by 0-3 bytes.
+// * Checks: requester, tag live with bytes left (else: unexpected), status, kind, Byte Count, Lower Address,
+//   Length, poison. `upd` moves the tag's expectation, or frees it after the read's last completion, without
+//   waiting for the data or for those before; `fin` says that the last data of a read were taken, and its error.
+// * The next header is looked up while data go out. A completion takes as many cycles as it has words to
+//   write, at least three.
+module completion (
+    input  logic         clk,
+    input  logic         rst,
+    input  logic [15:0]  cfg_id,
+
+    input  logic         cpl_valid,
+    input  logic [127:0] cpl_hdr,
+    output logic         cpl_ready,
+    input  logic         cpl_data_valid,
+    input  logic [255:0] cpl_data,
+    output logic         cpl_data_ready,
+
+    output logic [7:0]   look_tag,
+    input  logic         look_ready,
+    input  logic         look_live,
+    input  logic [31:0]  look_local,           // local address of the next byte
+    input  logic [12:0]  look_left,            // bytes still to come
+    input  logic [6:0]   look_lower,           // Lower Address of the next byte
+    input  logic         look_poisoned,        // one of the completions before
+    input  logic [1:0]   look_id,
+    input  logic         look_single,
+    input  logic [8:0]   look_place,           // the read's own, to say which one is over
+    output logic         upd_valid,
+    output logic [7:0]   upd_tag,
+    output logic [31:0]  upd_local,            // what look_* are from now on
+    output logic [12:0]  upd_left,
+    output logic [6:0]   upd_lower,
+    output logic         upd_poisoned,
+    output logic         upd_end,              // or: the read has ended
+    output logic         upd_hold,             // and more may come of it
+    output logic         fin_valid,
+    output logic [8:0]   fin_place,
+    output logic         fin_single,
+    output logic [1:0]   fin_id,
+    output logic [2:0]   fin_error,
+    output logic         early_valid,          // `early_tag` was looked up, its data are not on their way yet
+    output logic [7:0]   early_tag,
+    output logic         busy_valid,           // `busy_tag` has data on their way
+    output logic [7:0]   busy_tag,
+
+    output logic         mrd_data_valid,
+    output logic [31:0]  mrd_data_addr,
+    output logic [255:0] mrd_data,
+    output logic [31:0]  mrd_data_strobe,
+    output logic [1:0]   mrd_data_id,
+    input  logic         mrd_data_ready,
+
+    output logic [5:0]   errors                // a pulse each, as in tlpdma_pkg
+);
+
+    // ---- 1: the header and what its tag expects --------------------------------------------------------
+    logic        a_valid, b_valid, d_valid;    // a header is in stage 2, 3, 4
+    logic        look;
+    logic        a_single, a_was_poisoned, a_known, a_asked, a_poisoned, a_kind_ok, a_count_ok, a_lower_ok;
+    logic [2:0]  a_status, a_lane;
+    logic [3:0]  a_dw;                         // of Lower Address, within 64 bytes
+    logic [10:0] a_words32, hdr_length;        // Length, 1 .. 1024; a_words32: 0 without data
+    logic [10:0] hdr_words32;
+    logic [12:0] a_room;                       // bytes that Length gives
+    logic [6:0]  a_lower;
+    logic [8:0]  a_order;                      // the read's place in the order
+    logic [7:0]  a_tag;
+    logic [1:0]  a_id, a_offset;
+    logic [12:0] a_left;
+    logic [31:0] a_local;
+
+    assign hdr_length = {cpl_hdr[tlpdma_pkg::LENGTH_LSB +: 10] == 10'd0, cpl_hdr[tlpdma_pkg::LENGTH_LSB +: 10]};
+    assign look_tag   = cpl_hdr[tlpdma_pkg::CPL_TAG_LSB +: 8];
+    assign hdr_words32 = cpl_hdr[tlpdma_pkg::TLP_HAS_DATA_BIT] ? hdr_length : 11'd0;
+    assign cpl_ready  = !a_valid && !b_valid && look_ready;
+    assign look       = cpl_valid && cpl_ready;
+
+    always_ff @(posedge clk) begin
+        if (look) begin
+            a_known    <= look_live && cpl_hdr[tlpdma_pkg::CPL_REQUESTER_LSB +: 16] == cfg_id;
+            a_asked    <= cpl_hdr[tlpdma_pkg::CPL_STATUS_LSB +: 3] == tlpdma_pkg::CPL_SC;
+            a_status   <= cpl_hdr[tlpdma_pkg::CPL_STATUS_LSB +: 3];
+            a_poisoned <= cpl_hdr[tlpdma_pkg::EP_LSB];
+            a_kind_ok  <= cpl_hdr[tlpdma_pkg::FMT_TYPE_LSB +: 8] == tlpdma_pkg::TLP_CPLD;
+            a_count_ok <= {cpl_hdr[tlpdma_pkg::CPL_BYTE_COUNT_LSB +: 12] == 12'd0, cpl_hdr[tlpdma_pkg::CPL_BYTE_COUNT_LSB +: 12]} == look_left;
+            a_lower_ok <= cpl_hdr[tlpdma_pkg::CPL_LOWER_ADDRESS_LSB +: 7] == look_lower;
+            a_words32  <= hdr_words32;
+            a_room     <= {hdr_words32, 2'b00} - {11'd0, cpl_hdr[tlpdma_pkg::CPL_LOWER_ADDRESS_LSB +: 2]};
+            a_lower    <= look_lower;
+            a_lane     <= cpl_hdr[4:2];
+            a_dw       <= cpl_hdr[tlpdma_pkg::CPL_LOWER_ADDRESS_LSB + 2 +: 4];
+            a_tag      <= look_tag;
+            a_id       <= look_id;
+            a_single   <= look_single;
+            a_order    <= look_place;
+            a_was_poisoned <= look_poisoned;
+            a_offset   <= cpl_hdr[tlpdma_pkg::CPL_LOWER_ADDRESS_LSB +: 2];
+            a_left     <= look_left;
+            a_local    <= look_local;
+        end
+    end
+
+    // ---- 2: the verdict ----------------------------------------------------------------------------------
+    logic [12:0] rest;                         // bytes beyond what is left
+    logic [1:0]  a_shift;
+    logic [5:0]  a_place;
+    logic        a_last, a_over, a_fits, a_in_place;
+    logic [3:0]  a_end;
+    logic [2:0]  a_error;
+
+    assign rest    = a_room - a_left;
+    assign a_last  = a_room >= a_left;
+    // The last one has no DW too many; the others end at a Read Completion Boundary (64 bytes at least), so that
+    // a completion whose Length is too short is found at once.
+    assign a_end   = a_dw + a_words32[3:0];
+    assign a_fits  = a_last ? rest[12:2] == 11'd0 : a_end == 4'd0;
+    // How far the bytes still are from their place, and that place in the word (bit 5: it is the next word).
+    assign a_shift = a_local[1:0] - a_offset;
+    assign a_place = {1'b0, a_lane, a_offset} + {4'd0, a_shift};
+    assign a_in_place = a_place[4:0] == a_local[4:0];
+
+    always_comb begin
+        if (!a_asked) a_error = (a_status == tlpdma_pkg::CPL_CA || a_status == tlpdma_pkg::CPL_CRS) ? tlpdma_pkg::ERR_CA : tlpdma_pkg::ERR_UR;
+        else if (!a_kind_ok || !a_count_ok || !a_lower_ok || !a_fits || !a_in_place) a_error = tlpdma_pkg::ERR_MISMATCH;
+        else if (a_poisoned) a_error = tlpdma_pkg::ERR_POISONED;
+        else a_error = tlpdma_pkg::ERR_NONE;
+    end
+    // a poisoned completion is counted like a good one; the other errors end the request
+    assign a_over = a_last || (a_error != tlpdma_pkg::ERR_NONE && a_error != tlpdma_pkg::ERR_POISONED);
+
+    // The tag is moved on. The one that is over is free from here: nothing of it is looked up any more.
+    always_ff @(posedge clk) begin
+        upd_valid    <= !rst && a_valid && a_known;
+        upd_tag      <= a_tag;
+        upd_local    <= a_local + {19'd0, a_room};
+        upd_left     <= a_left - a_room;
+        upd_lower    <= a_lower + a_room[6:0];
+        upd_poisoned <= a_was_poisoned || a_error == tlpdma_pkg::ERR_POISONED;
+        upd_end      <= a_over;
+        upd_hold     <= a_error == tlpdma_pkg::ERR_MISMATCH;
+    end
+    assign early_valid = a_valid || b_valid;   // b is of the same tag: none is looked up before it has left
+    assign early_tag   = a_tag;
+
+    logic        b_known, b_over, b_skip, b_single, b_was_poisoned;
+    logic [2:0]  b_error, b_lane;
+    logic [8:0]  b_order;
+    logic [10:0] b_words32;
+    logic [7:0]  b_tag;
+    logic [1:0]  b_id, b_shift;
+    logic [5:0]  b_bytes;                      // modulo two words
+    logic [31:0] b_local;
+
+    always_ff @(posedge clk) begin
+        if (a_valid) begin
+            b_known   <= a_known;
+            b_error   <= a_error;
+            b_over    <= a_over;
+            b_bytes   <= a_last ? a_left[5:0] : a_room[5:0];
+            b_words32 <= a_words32;
+            b_lane    <= a_lane;
+            b_skip    <= a_place[5];
+            b_shift   <= a_shift;
+            b_tag     <= a_tag;
+            b_id      <= a_id;
+            b_single  <= a_single;
+            b_order   <= a_order;
+            b_was_poisoned <= a_was_poisoned;
+            b_local   <= a_local;
+        end
+    end
+
+    // ---- 3: the data stage is loaded --------------------------------------------------------------------------
+    logic        load, b_write, b_tail, d_done;
+    logic [10:0] b_last;                       // lane of the last DW to take, counted through the words
+    logic [5:0]  b_end;                        // where the bytes to give end, modulo two words
+
+    assign load     = b_valid && (!d_valid || d_done);
+    assign b_write  = b_known && b_error == tlpdma_pkg::ERR_NONE;
+    assign b_last   = b_words32 + (b_lane == 3'd0 ? 11'h7ff : {8'd0, b_lane - 3'd1});
+    assign b_end    = b_bytes + {1'b0, b_local[4:0]};
+    // The bytes may end one word later than they came: a word is given then for which none is taken.
+    assign b_tail   = b_write && b_last[3] != b_end[5] ^ (b_end[4:0] == 5'd0) ^ b_skip;
+
+    // ---- 4: data -------------------------------------------------------------------------------------------
+    logic        d_ends, d_single, d_known, d_write, d_skip, d_first, d_last, d_step;
+    logic        d_takes, d_gives;
+    logic [2:0]  d_error;
+    logic        d_empty, d_tail;              // no word to take; none in the last step
+    logic [8:0]  d_order;
+    logic [7:0]  d_tag, d_left;                // d_left: steps after this one
+    logic [1:0]  d_id, d_shift;
+    logic [26:0] d_word;
+    logic [4:0]  d_start, d_end;
+
+    assign d_takes = !d_empty && !(d_tail && d_last);
+    assign d_gives = d_write && !d_skip;
+    assign d_last  = d_left == 8'd0;
+    assign d_step  = d_valid && (!d_takes || cpl_data_valid) && (!d_gives || mrd_data_ready);
+    assign d_done  = d_step && d_last;
+
+    assign cpl_data_ready = d_valid && d_takes && (!d_gives || mrd_data_ready);
+    assign mrd_data_valid = d_valid && d_gives && (!d_takes || cpl_data_valid);
+    assign mrd_data_addr  = {d_word, 5'd0};
+    assign mrd_data_id    = d_id;
+    // Byte 8g+j counts if it is not before the start (in the first word) and before the end (in the last one).
+    logic [3:0] after_start, at_start, before_end, at_end;
+    logic [7:0] from_start, to_end;
+    assign after_start = d_first ? 4'he << d_start[4:3] : 4'hf;
+    assign at_start    = 4'h1 << d_start[4:3];
+    assign before_end  = d_last && d_end != 5'd0 ? ~(4'hf << d_end[4:3]) : 4'hf;
+    assign at_end      = 4'h1 << d_end[4:3];
+    assign from_start  = 8'hff << d_start[2:0];
+    assign to_end      = ~(8'hff << d_end[2:0]);
+    generate
+        for (genvar i = 0; i < 32; i++) begin : strobes
+            assign mrd_data_strobe[i] = (after_start[i/8] || (at_start[i/8] && from_start[i%8]))
+                                     && (before_end[i/8] || (at_end[i/8] && to_end[i%8]));
+        end
+    endgenerate
+
+    realign #(.RANGE(4)) align (
+        .clk(clk), .advance(d_step), .shift(d_shift), .in_data(cpl_data), .out_data(mrd_data)
+    );
+
+    assign busy_valid = d_valid && d_known;
+    assign busy_tag   = d_tag;
+
+    always_ff @(posedge clk) begin
+        a_valid   <= look;
+        b_valid   <= a_valid || (b_valid && !load);
+        d_valid   <= load || (d_valid && !d_done);
+        fin_valid  <= d_done && d_ends;
+        fin_place  <= d_order;
+        fin_single <= d_single;
+        fin_id     <= d_id;
+        fin_error  <= d_error;
+        if (load) begin
+            d_known <= b_known;
+            d_write <= b_write;
+            d_error <= b_was_poisoned ? tlpdma_pkg::ERR_POISONED : b_error;
+            d_ends  <= b_known && b_over;
+            d_single <= b_single;
+            d_order <= b_order;
+            d_tag   <= b_tag;
+            d_id    <= b_id;
+            d_empty <= b_words32 == 11'd0;
+            d_tail  <= b_tail;
+            d_left  <= b_words32 == 11'd0 ? 8'd0 : b_last[10:3] + {7'd0, b_tail};
+            d_skip  <= b_skip;
+            d_first <= 1'b1;
+            d_shift <= b_shift;
+            d_word  <= b_local[31:5];
+            d_start <= b_local[4:0];
+            d_end   <= b_end[4:0];
+        end else if (d_step) begin
+            d_left <= d_left - 8'd1;
+            d_skip <= 1'b0;
+            if (d_gives) begin
+                d_first <= 1'b0;
+                d_word  <= d_word + 27'd1;
+            end
+        end
+        errors <= 6'd0;
+        if (load) begin
+            errors[tlpdma_pkg::E_UNEXPECTED] <= !b_known;
+            errors[tlpdma_pkg::E_UR]         <= b_known && b_error == tlpdma_pkg::ERR_UR;
+            errors[tlpdma_pkg::E_CA]         <= b_known && b_error == tlpdma_pkg::ERR_CA;
+            errors[tlpdma_pkg::E_POISONED]   <= b_known && b_error == tlpdma_pkg::ERR_POISONED;
+            errors[tlpdma_pkg::E_MISMATCH]   <= b_known && b_error == tlpdma_pkg::ERR_MISMATCH;
+        end
+        if (rst) begin
+            a_valid   <= 1'b0;
+            b_valid   <= 1'b0;
+            d_valid   <= 1'b0;
+            fin_valid <= 1'b0;
+            errors    <= 6'd0;
+        end
+    end
+
+    logic unused;
+    assign unused = &{1'b0, cpl_hdr, b_last[2:0], rest[1:0]};
+endmodule

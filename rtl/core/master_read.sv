@@ -1,0 +1,121 @@
+// Master reads: cuts requests into TLPs, gives each a tag and hands its header to the queue.
+//
+// mrd_*  requests of any length, in order. drd_*: reads of one TLP, taken ahead of the TLPs of mrd.
+// With bus mastering off, or once `drain` is set, what is not sent yet ends with an error, by one
+// entry in the tag memory for which nothing is sent. While drain is set nothing is taken.
+// reserve: the last free tag goes to drd with id 2 only.
+module master_read #(
+    parameter int MRRS_MAX = 512
+) (
+    input  logic        clk,
+    input  logic        rst,
+    input  logic        bus_master,
+    input  logic        drain,
+    input  logic [ 2:0] mrrs,
+    output logic        busy,
+    input  logic        mrd_valid,
+    input  logic [63:0] mrd_addr,
+    input  logic [31:0] mrd_local,
+    input  logic [23:0] mrd_len,
+    input  logic [ 1:0] mrd_id,
+    output logic        mrd_ready,
+    input  logic        drd_valid,
+    input  logic [63:0] drd_addr,
+    input  logic [31:0] drd_local,
+    input  logic [ 9:0] drd_len,
+    input  logic [ 1:0] drd_id,
+    output logic        drd_ready,
+    input  logic        reserve,
+    // to the tag memory
+    output logic        alloc_valid,
+    input  logic        alloc_ready,
+    input  logic        alloc_spare,
+    output logic [31:0] alloc_local,
+    output logic [12:0] alloc_bytes,
+    output logic [ 6:0] alloc_lower,
+    output logic        alloc_last,
+    output logic [ 1:0] alloc_id,
+    output logic        alloc_single,
+    output logic [ 2:0] alloc_error,
+    // to the queue
+    output logic        np_valid,
+    output logic        np_four,       // the address needs 64 bits
+    output logic [63:2] np_addr,
+    output logic [ 9:0] np_dws,
+    output logic [ 7:0] np_be,         // last, first
+    output logic [ 2:0] np_lane,       // local - PCIe address, in DWs mod 8
+    input  logic        np_ready
+);
+  logic chunk_valid, chunk_ready, chunk_four, chunk_final, split_ready, refuse, fire, single, allowed, have;
+  logic [63:0] chunk_addr, addr;
+  logic [11:0] chunk_m1, bytes;  // bytes: less one, unless single
+  logic [31:0] local_addr;
+  logic [ 1:0] id;
+
+  splitter #(
+      .MAX(MRRS_MAX)
+  ) split (
+      .clk,
+      .rst(rst || (fire && refuse && !single)),
+      .valid(mrd_valid && !drain),
+      .ready(split_ready),
+      .addr(mrd_addr),
+      .len(mrd_len),
+      .code(mrrs),
+      .chunk_valid,
+      .chunk_ready,
+      .chunk_addr,
+      .chunk_bytes_m1(chunk_m1),
+      .chunk_four,
+      .chunk_final
+  );
+  assign mrd_ready = split_ready && !drain;
+  assign busy = !split_ready;
+
+  assign single = drd_valid && !drain;
+  assign have = single || chunk_valid;
+  assign allowed = !reserve || alloc_spare || (single && drd_id == 2'd2);
+  assign refuse = !bus_master || drain;
+  assign fire = alloc_valid && alloc_ready;
+  assign drd_ready = allowed && alloc_ready && (refuse || np_ready) && !drain;
+  assign chunk_ready = fire && !single;
+
+  assign addr = single ? drd_addr : chunk_addr;
+  assign bytes = single ? {2'd0, drd_len} : chunk_m1;
+
+  assign alloc_valid = have && allowed && (refuse || np_ready);
+  assign alloc_local = single ? drd_local : local_addr;
+  assign alloc_bytes = {1'b0, bytes} + {12'd0, !single};
+  assign alloc_lower = addr[6:0];
+  assign alloc_last = chunk_final || refuse;
+  assign alloc_id = single ? drd_id : id;
+  assign alloc_single = single;
+  assign alloc_error = !refuse ? 3'd0 : drain ? 3'd7 : 3'd6;
+
+  logic [4:0] gap;
+  assign gap = alloc_local[4:0] - addr[4:0];
+  assign np_lane = gap[4:2];
+
+  logic [12:0] end_byte;  // the last one's offset from the first DW, and 4: in one adder
+  logic [3:0] first_be, last_be;
+  assign end_byte = {1'b0, bytes} + {10'd0, {1'b1, addr[1:0]} - {2'd0, single}};
+  assign first_be = 4'hf << addr[1:0];
+  assign last_be = 4'hf >> (2'd3 - end_byte[1:0]);
+  assign np_valid = have && allowed && alloc_ready && !refuse;
+  assign np_addr = addr[63:2];
+  assign np_four = single ? drd_addr[63:32] != '0 : chunk_four;
+  assign np_dws = end_byte[11:2];
+  assign np_be = end_byte[12:2] == 11'd1 ? {4'h0, first_be & last_be} : {last_be, first_be};
+
+  always_ff @(posedge clk) begin
+    if (mrd_valid && mrd_ready) begin
+      local_addr <= mrd_local;
+      id <= mrd_id;
+    end else if (chunk_ready) begin
+      local_addr <= local_addr + {20'd0, chunk_m1} + 1'b1;
+    end
+  end
+
+  logic unused;
+  assign unused = &{1'b0, gap[1:0]};
+endmodule

@@ -1,0 +1,169 @@
+// Master writes: cuts requests into TLPs and moves their data from local lanes to the lanes in
+// which they are sent. Only the bytes within a DW are moved (by addr - lane mod 4): the first DW of
+// a TLP is at tlp_lane of its first word. A word that two TLPs share is given twice.
+//
+// mwr_*   a request, 1 .. 2^24 - 1 bytes, its first byte at mwr_lane of the first data word
+// tlp_*   one beat a data word; the header's fields (addr, dws, be, lane) stand with the first
+// done_*  pulse with the last beat of a request; error: (part of) it was refused, because bus
+//         mastering was off. Its data were taken and dropped.
+module master_write #(
+    parameter int MPS_MAX = 512
+) (
+    input  logic         clk,
+    input  logic         rst,
+    input  logic         bus_master,
+    input  logic [  2:0] mps,
+    output logic         busy,
+    input  logic         mwr_valid,
+    input  logic [ 63:0] mwr_addr,
+    input  logic [ 23:0] mwr_len,
+    input  logic [  4:0] mwr_lane,
+    input  logic [  1:0] mwr_id,
+    output logic         mwr_ready,
+    input  logic         mwr_data_valid,
+    input  logic [255:0] mwr_data,
+    output logic         mwr_data_ready,
+    output logic         tlp_valid,
+    output logic         tlp_last,
+    output logic         tlp_four,        // the address needs 64 bits
+    output logic [ 63:2] tlp_addr,
+    output logic [  9:0] tlp_dws,
+    output logic [  7:0] tlp_be,          // last, first
+    output logic [  2:0] tlp_lane,
+    output logic [255:0] tlp_data,
+    input  logic         tlp_ready,
+    output logic         done_valid,
+    output logic [  1:0] done_id,
+    output logic         done_error
+);
+  localparam int CB = $clog2(MPS_MAX / 32) + 1;  // bits of a count of words
+
+  // ---- what holds for a whole request ----
+  // bytes are moved up by `move`; DWs of the address `a` are at lane a[4:2] + skew
+  logic take;
+  logic [4:0] gap;  // lane - addr
+  assign gap = mwr_lane - mwr_addr[4:0];
+  logic [1:0] next_move, next_id;
+  logic [2:0] next_skew;
+  logic [4:0] next_tail, next_lane;  // lanes of the last and the first byte, before they are moved
+  assign take = mwr_valid && mwr_ready;
+  always_ff @(posedge clk) begin
+    if (take) begin
+      next_move <= 2'd0 - gap[1:0];
+      next_skew <= gap[4:2] + {2'd0, gap[1:0] != 2'd0};
+      next_lane <= mwr_lane;
+      next_tail <= mwr_lane + mwr_len[4:0] - 5'd1;
+      next_id   <= mwr_id;
+    end
+  end
+  // the last byte moves into one more word; the first byte leaves the first word
+  logic next_flush, next_skip;
+  logic [5:0] moved_tail, moved_lane;
+  assign moved_tail = {1'b0, next_tail} + {4'd0, next_move};
+  assign moved_lane = {1'b0, next_lane} + {4'd0, next_move};
+  assign next_flush = moved_tail[5];
+  assign next_skip  = moved_lane[5];
+
+  // ---- TLPs ----
+  logic chunk_valid, chunk_ready, chunk_final, split_ready;
+  logic [63:0] chunk_addr;
+  logic [11:0] chunk_m1;
+  splitter #(
+      .MAX(MPS_MAX)
+  ) split (
+      .clk,
+      .rst,
+      .valid(mwr_valid),
+      .ready(split_ready),
+      .addr(mwr_addr),
+      .len(mwr_len),
+      .code(mps),
+      .chunk_valid,
+      .chunk_ready,
+      .chunk_addr,
+      .chunk_bytes_m1(chunk_m1),
+      .chunk_four(tlp_four),
+      .chunk_final
+  );
+  assign mwr_ready = split_ready;
+  // offset of the last byte from the first DW
+  logic [12:0] end_byte;
+  logic [2:0] lane;
+  logic [10:0] end_dw;  // of the last DW from lane 0 of the first word
+  assign end_byte = {1'b0, chunk_m1} + {11'd0, chunk_addr[1:0]};
+  assign lane = chunk_addr[4:2] + next_skew;
+  assign end_dw = end_byte[12:2] + {8'd0, lane};
+
+  // ---- the words of a TLP: its header stands in the splitter until the first was taken ----
+  logic active, first, final_one, ends, flush, skip, refuse, refused;
+  logic [1:0] move, id;
+  logic [CB-1:0] words;  // after this one
+  logic word, word_last, need, start, fresh;
+  assign word_last = words == '0;
+  assign need = !(flush && final_one && word_last);
+  assign tlp_valid = active && !skip && !refuse && (mwr_data_valid || !need);
+  assign word = active && !skip && (mwr_data_valid || !need) && (tlp_ready || refuse);
+  assign mwr_data_ready = active && (skip || (need && (tlp_ready || refuse) &&
+                                              (!word_last || ends || final_one)));
+  assign tlp_last = word_last;
+  assign chunk_ready = word && first;
+  // the next TLP begins right after this one, if the splitter has it
+  assign start = chunk_valid && !first && (!active || (word && word_last));
+  always_ff @(posedge clk) begin
+    if (start) begin
+      words <= end_dw[CB+2:3];
+      ends <= end_dw[2:0] == 3'd7;
+      final_one <= chunk_final;
+      refuse <= !bus_master;
+      first <= 1'b1;
+      active <= 1'b1;
+      if (fresh) begin
+        move <= next_move;
+        flush <= next_flush;
+        id <= next_id;
+        skip <= next_skip;
+      end
+      fresh <= chunk_final;
+    end else begin
+      if (active && skip && mwr_data_valid) skip <= 1'b0;
+      if (word) begin
+        words <= words - 1'b1;
+        first <= 1'b0;
+        if (word_last) active <= 1'b0;
+      end
+    end
+    if (start && fresh) refused <= 1'b0;
+    else if (word && refuse) refused <= 1'b1;
+    done_valid <= word && word_last && final_one;
+    done_id <= id;
+    done_error <= refuse || refused;
+    if (rst) begin
+      active <= 1'b0;
+      first <= 1'b0;
+      fresh <= 1'b1;
+      done_valid <= 1'b0;
+    end
+  end
+  assign busy = active || !split_ready;
+
+  logic [3:0] first_be, last_be;
+  assign first_be = 4'hf << chunk_addr[1:0];
+  assign last_be = 4'hf >> (2'd3 - end_byte[1:0]);
+  assign tlp_addr = chunk_addr[63:2];
+  assign tlp_dws = end_byte[11:2] + 10'd1;
+  assign tlp_be = end_byte[12:2] == '0 ? {4'h0, first_be & last_be} : {last_be, first_be};
+  assign tlp_lane = lane;
+
+  realign #(
+      .RANGE(4)
+  ) bytes_in_dw (
+      .clk,
+      .advance(mwr_data_valid && mwr_data_ready),
+      .shift(move),
+      .in_data(mwr_data),
+      .out_data(tlp_data)
+  );
+
+  logic unused;
+  assign unused = &{1'b0, moved_tail[4:0], moved_lane[4:0], end_dw};
+endmodule

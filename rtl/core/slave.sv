@@ -1,0 +1,245 @@
+// Answers the requests of others: memory writes go to the user as address-aligned words with byte strobes,
+// memory reads come back as completions, anything else that wants an answer gets Unsupported Request.
+//
+// * Requests are taken in order. A write is given to the user before anything behind it is looked at; what wants
+//   an answer moves to a queue of its own, so that writes pass reads that wait and taking a write never depends
+//   on sending anything. `np_room` says that this queue has room for RESERVE more: as many as can still be on
+//   their way when the hard IP sees it fall.
+// * Completions end at every 128-byte boundary, so they fit any MPS. They go out a word a beat: `stx_hdr` is
+//   held for all beats of a TLP (completer ID left 0), the first DW at lane Lower Address [4:2]. A TLP starts
+//   when its first word is there; its other words come in the user's time, one is outstanding.
+// * Addresses are the low 32 bits of the PCIe address; the user takes as many as its BAR has.
+// * Messages and poisoned writes are dropped, with their data.
+module slave #(
+    parameter int NP_DEPTH = 32,
+    parameter int RESERVE  = 20
+) (
+    input  logic         clk,
+    input  logic         rst,
+
+    input  logic         req_valid,
+    input  logic [127:0] req_hdr,
+    input  logic [2:0]   req_bar,
+    output logic         req_ready,
+    input  logic         req_data_valid,
+    input  logic [255:0] req_data,
+    output logic         req_data_ready,
+    output logic         np_room,
+
+    output logic         swr_valid,
+    output logic [2:0]   swr_bar,
+    output logic [31:0]  swr_addr,             // 32-byte aligned
+    output logic [255:0] swr_data,
+    output logic [31:0]  swr_strobe,
+    input  logic         swr_ready,
+    output logic         srd_valid,
+    output logic [2:0]   srd_bar,
+    output logic [31:0]  srd_addr,             // 32-byte aligned
+    input  logic         srd_ready,
+    input  logic         srd_data_valid,
+    input  logic [255:0] srd_data,
+    output logic         srd_data_ready,
+
+    output logic         stx_valid,
+    output logic [127:0] stx_hdr,
+    output logic [255:0] stx_data,
+    output logic         stx_has_data,
+    output logic         stx_last,
+    input  logic         stx_ready,
+
+    output logic         busy,
+    output logic [1:0]   errors                // a pulse each: [0] unsupported, [1] poisoned write
+);
+    localparam int CW = $clog2(NP_DEPTH);
+
+    // ---- what kind of request ----------------------------------------------------------------------------
+    logic        has_data, four, memory, message, write, answer, locked;
+    logic [10:0] length;                       // 1 .. 1024
+    logic [2:0]  lane;
+    logic [31:0] address;
+    logic [7:0]  words;                        // of payload
+    logic [10:0] span;
+
+    assign has_data = req_hdr[tlpdma_pkg::TLP_HAS_DATA_BIT];
+    assign four     = req_hdr[tlpdma_pkg::TLP_4DW_BIT];
+    assign memory   = req_hdr[124:121] == 4'b0000;
+    assign locked   = req_hdr[120];
+    assign message  = req_hdr[124:123] == 2'b10;
+    assign write    = memory && !locked && has_data;
+    assign answer   = !write && !message;
+    assign length   = {req_hdr[tlpdma_pkg::LENGTH_LSB +: 10] == 10'd0, req_hdr[tlpdma_pkg::LENGTH_LSB +: 10]};
+    assign address  = four ? req_hdr[31:0] : req_hdr[63:32];
+    assign lane     = address[4:2];
+    assign span     = length + {8'd0, lane} + 11'd7;
+    assign words    = has_data ? span[10:3] : 8'd0;
+
+    // ---- writes, and payloads to be dropped ----------------------------------------------------------------
+    logic        w_valid, w_drop, w_first, w_last, w_step;
+    logic [7:0]  w_left;                       // words
+    logic [2:0]  w_start, w_end;               // lanes of the first and the last DW
+    logic [3:0]  w_first_be, w_last_be;
+    logic [2:0]  w_bar;
+    logic [26:0] w_word;
+    logic        take;
+
+    logic        np_space;
+
+    assign take      = req_valid && req_ready;
+    assign req_ready = !w_valid && (!answer || np_space);
+    assign w_last    = w_left == 8'd1;
+    assign w_step    = w_valid && req_data_valid && (w_drop || swr_ready);
+
+    assign req_data_ready = w_valid && (w_drop || swr_ready);
+    assign swr_valid      = w_valid && !w_drop && req_data_valid;
+    assign swr_bar        = w_bar;
+    assign swr_addr       = {w_word, 5'd0};
+    assign swr_data       = req_data;
+    always_comb begin
+        for (int i = 0; i < 8; i++) begin
+            if ((w_first && 3'(i) < w_start) || (w_last && 3'(i) > w_end)) swr_strobe[4*i +: 4] = 4'h0;
+            else if (w_first && 3'(i) == w_start) swr_strobe[4*i +: 4] = w_first_be;
+            else if (w_last && 3'(i) == w_end) swr_strobe[4*i +: 4] = w_last_be;
+            else swr_strobe[4*i +: 4] = 4'hf;
+        end
+    end
+
+    always_ff @(posedge clk) begin
+        if (take) begin
+            w_valid    <= has_data;
+            w_drop     <= !write || req_hdr[tlpdma_pkg::EP_LSB];
+            w_first    <= 1'b1;
+            w_left     <= words;
+            w_start    <= lane;
+            w_end      <= lane + length[2:0] - 3'd1;
+            w_first_be <= req_hdr[tlpdma_pkg::FIRST_BE_LSB +: 4];
+            w_last_be  <= req_hdr[tlpdma_pkg::LAST_BE_LSB +: 4];
+            w_bar      <= req_bar;
+            w_word     <= address[31:5];
+        end else if (w_step) begin
+            w_valid <= !w_last;
+            w_first <= 1'b0;
+            w_left  <= w_left - 8'd1;
+            w_word  <= w_word + 27'd1;
+        end
+        errors[0] <= take && answer && (!memory || locked || has_data);
+        errors[1] <= take && write && req_hdr[tlpdma_pkg::EP_LSB];
+        if (rst) begin
+            w_valid <= 1'b0;
+            errors  <= 2'b00;
+        end
+    end
+
+    // ---- the queue of those that want an answer --------------------------------------------------------------
+    localparam int NPW = 3 + 30 + 10 + 7 + 24 + 6 + 3;
+    logic           np_valid, np_pop;
+    logic [CW:0]    np_count;
+    logic [NPW-1:0] np_in, np_out;
+
+    assign np_in = {req_bar, address[31:2], req_hdr[tlpdma_pkg::LENGTH_LSB +: 10],
+                    req_hdr[tlpdma_pkg::LAST_BE_LSB + 1 +: 3], req_hdr[tlpdma_pkg::FIRST_BE_LSB +: 4],
+                    req_hdr[tlpdma_pkg::TAG_LSB +: 24],                           // requester and tag
+                    req_hdr[tlpdma_pkg::TC_LSB +: 3], req_hdr[114], req_hdr[tlpdma_pkg::NS_LSB +: 2],
+                    memory, locked, has_data};
+    assign np_room = np_count <= (CW+1)'(NP_DEPTH - RESERVE);
+
+    sync_fifo #(.WIDTH(NPW), .DEPTH(NP_DEPTH)) queue (
+        .clk(clk), .rst(rst),
+        .wr_valid(take && answer), .wr_ready(np_space), .wr_data(np_in),
+        .rd_valid(np_valid), .rd_ready(np_pop), .rd_data(np_out), .count(np_count)
+    );
+
+    // ---- reads -------------------------------------------------------------------------------------------------
+    logic [2:0]  n_bar;
+    logic [29:0] n_address;
+    logic [9:0]  n_length;
+    logic [3:0]  n_first_be;
+    logic [3:1]  n_last_be;
+    logic [23:0] n_who;
+    logic [5:0]  n_class;
+    logic        n_memory, n_locked, n_has_data;
+    assign {n_bar, n_address, n_length, n_last_be, n_first_be, n_who, n_class, n_memory, n_locked, n_has_data} = np_out;
+
+    // Bytes before the first and after the last one asked for, within their DWs.
+    logic [1:0]  n_before, n_after;
+    logic [3:1]  n_end_be;                     // if it has none, the one byte of a read of nothing is counted
+    assign n_end_be = n_length == 10'd1 ? n_first_be[3:1] : n_last_be;
+    assign n_before = n_first_be[0] ? 2'd0 : n_first_be[1] ? 2'd1 : n_first_be[2] ? 2'd2 : n_first_be[3] ? 2'd3 : 2'd0;
+    assign n_after  = n_end_be[3] ? 2'd0 : n_end_be[2] ? 2'd1 : n_end_be[1] ? 2'd2 : 2'd3; // a read of nothing counts 1
+
+    localparam logic [1:0] IDLE = 2'd0, CUT = 2'd1, ASK = 2'd2, SEND = 2'd3;
+    logic [1:0]  state;
+    logic        r_data, r_memory, r_locked;   // r_data: an answer with data
+    logic [2:0]  r_bar;
+    logic [29:0] r_address;                    // DW address of the next word to ask for
+    logic [10:0] r_length;                     // DWs that no completion has yet
+    logic [23:0] r_who;
+    logic [5:0]  r_class;
+    logic [1:0]  r_offset, r_after;            // bytes of its first and last DW that nobody asked for
+    logic [6:0]  c_lower;                      // of the completion under way
+    logic [5:0]  c_length, c_next;             // its DWs: 1 .. 32
+    logic [5:0]  c_left;                       // its DWs that are not sent
+    logic [12:0] c_count;
+    logic [5:0]  to_boundary;
+    logic [5:0]  in_word;
+
+    assign to_boundary = 6'd32 - {1'b0, r_address[4:0]};
+    assign c_next      = r_length < {5'd0, to_boundary} ? r_length[5:0] : to_boundary;
+    assign in_word     = 6'd8 - {3'd0, r_address[2:0]};
+
+    assign np_pop         = state == IDLE;
+    assign srd_valid      = state == ASK;
+    assign srd_bar        = r_bar;
+    assign srd_addr       = {r_address[29:3], 5'd0};
+    assign stx_valid      = state == SEND && (!r_data || srd_data_valid);
+    assign srd_data_ready = state == SEND && r_data && stx_ready;
+    assign stx_data       = srd_data;
+    assign stx_has_data   = r_data;
+    assign stx_last       = !r_data || c_left <= in_word;
+    assign stx_hdr = {1'b0, r_data, 5'b00101, r_locked, 1'b0, r_class[5:3], 1'b0, r_class[2], 2'b00,
+                      2'b00, r_class[1:0], 2'b00, r_data ? {4'd0, c_length} : 10'd0,
+                      16'd0, r_data ? tlpdma_pkg::CPL_SC : tlpdma_pkg::CPL_UR, 1'b0, c_count[11:0],
+                      r_who, 1'b0, c_lower, 32'd0};
+
+    always_ff @(posedge clk) begin
+        case (state)
+            IDLE: if (np_valid) state <= CUT;
+            CUT:  state <= r_data ? ASK : SEND;
+            ASK:  if (srd_ready) state <= SEND;
+            SEND: if (stx_valid && stx_ready) begin
+                if (!stx_last) state <= ASK;
+                else state <= r_data && r_length != 11'd0 ? CUT : IDLE;
+            end
+        endcase
+        if (np_pop) begin
+            r_data    <= n_memory && !n_locked && !n_has_data;
+            r_memory  <= n_memory;
+            r_locked  <= n_memory && n_locked;
+            r_bar     <= n_bar;
+            r_address <= n_address;
+            r_length  <= {n_length == 10'd0, n_length};
+            r_offset  <= n_before;
+            r_after   <= n_after;
+            r_who     <= n_who;
+            r_class   <= n_class;
+        end
+        if (state == CUT) begin
+            c_lower  <= r_memory ? {r_address[4:0], r_offset} : 7'd0;
+            // Byte Count: what is left of the request; 4 for what is no memory read
+            c_count  <= r_memory ? {r_length, 2'b00} - {10'd0, {1'b0, r_offset} + {1'b0, r_after}} : 13'd4;
+            c_length <= c_next;
+            c_left   <= c_next;
+            r_length <= r_length - {5'd0, c_next};
+            r_offset <= 2'd0;
+        end
+        if (state == SEND && stx_valid && stx_ready && r_data) begin
+            c_left    <= c_left - in_word;
+            r_address <= {r_address[29:3] + 27'd1, 3'd0};                         // completions end with a word
+        end
+        if (rst) state <= IDLE;
+    end
+
+    assign busy = w_valid || np_valid || state != IDLE;
+
+    logic unused;
+    assign unused = &{1'b0, req_hdr, span[2:0], c_count[12], address[1:0]};
+endmodule

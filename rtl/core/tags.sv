@@ -1,0 +1,305 @@
+// The tag memory: which read a completion belongs to, and what is still to come of it; and the order
+// in which reads end.
+//
+// A tag is free, live (completions of its read are still to come) or quarantined: its read ended
+// before its completions did (mismatch, time-out), so late ones may come and the tag must name no
+// other read for a while. It is free as soon as the last completion is known, whatever its data
+// wait for. Free tags queue: the longest free one is given out next. Each read has a place in the
+// order, of which there are twice as many as tags, until it and all before it are over.
+//
+// alloc_*  a new read. alloc_single: outside of the order, done as soon as it is over. alloc_error
+//          not 0: nothing was sent, the read is over with this error. alloc_spare: this is not
+//          the last free tag.
+// look_*   combinational look-up of a completion's tag; not taken while look_ready is low.
+// upd_*    what a completion leaves of its read, before the next look-up. upd_end: nothing, the
+//          tag is not live any more; upd_hold: but quarantined.
+// fin_*    a read that has ended (upd_end) is over: all its data were taken. fin_error is the first
+//          one of its completions. upd_valid and fin_valid are registers: new reads wait for them.
+// early_*, busy_*  tags of completions on their way, before their upd or with data: their time is
+//          not over now.
+// done_*   pulses, in the order of the allocations, at those with alloc_last; the error is the
+//          first one of the reads since the last done. single_done_*: of alloc_single.
+// Time-out: timeout_ticks ticks of 2^TICK cycles (0: never; resolution a quarter, at least one tick:
+// a read ends between 1 and 1.25 of it). A quarantine lasts 4 to 4.25 of it (timeout 0: of 65532).
+// Each tag's time is looked at once in 4 TAGS cycles.
+module tags #(
+    parameter int TAGS = 32,
+    parameter int TICK = 8,  // a tick is 2^TICK cycles
+    localparam int TB = $clog2(TAGS),
+    localparam int PB = TB + 1  // bits of a place in the order
+) (
+    input  logic        clk,
+    input  logic        rst,
+    input  logic        ext_tag,      // tags above 31 may be used
+    input  logic        restart,      // take over ext_tag (only done while no tag is in use)
+    input  logic        alloc_valid,
+    output logic        alloc_ready,
+    output logic        alloc_spare,
+    output logic [ 7:0] alloc_tag,
+    input  logic [31:0] alloc_local,
+    input  logic [12:0] alloc_bytes,
+    input  logic [ 6:0] alloc_lower,
+    input  logic        alloc_last,
+    input  logic [ 1:0] alloc_id,
+    input  logic        alloc_single,
+    input  logic [ 2:0] alloc_error,
+    input  logic [ 7:0] look_tag,
+    output logic        look_ready,
+    output logic        look_live,
+    output logic [31:0] look_local,
+    output logic [12:0] look_left,
+    output logic [ 6:0] look_lower,
+    output logic        look_poisoned,
+    output logic [ 1:0] look_id,
+    output logic        look_single,
+    output logic [ 8:0] look_place,
+    input  logic        upd_valid,
+    input  logic [ 7:0] upd_tag,
+    input  logic [31:0] upd_local,
+    input  logic [12:0] upd_left,
+    input  logic [ 6:0] upd_lower,
+    input  logic        upd_poisoned,
+    input  logic        upd_end,
+    input  logic        upd_hold,
+    input  logic        fin_valid,
+    input  logic [ 8:0] fin_place,
+    input  logic        fin_single,
+    input  logic [ 1:0] fin_id,
+    input  logic [ 2:0] fin_error,
+    input  logic        early_valid,
+    input  logic [ 7:0] early_tag,
+    input  logic        busy_valid,
+    input  logic [ 7:0] busy_tag,
+    output logic        done_valid,
+    output logic [ 1:0] done_id,
+    output logic [ 2:0] done_error,
+    output logic        single_done_valid,
+    output logic [ 1:0] single_done_id,
+    output logic [ 2:0] single_done_error,
+    input  logic [15:0] timeout_ticks,
+    output logic        timed_out,    // pulse
+    output logic [ 7:0] in_use,       // live or quarantined; 255 at most
+    output logic        none_open     // no read is under way
+);
+  // ---- state ----
+  logic [TAGS-1:0] live, held;  // held: quarantined
+  logic [52:0] progress[0:TAGS-1];  // poisoned, local, left, lower
+  logic [PB+2:0] owner[0:TAGS-1];  // single, id, place
+  logic [4:0] stamp[0:TAGS-1];  // epoch of the allocation or of the quarantine's begin
+  logic [4:0] epoch;  // counts quarters of the time-out
+  logic [3:0] entry[0:2*TAGS-1];  // by place: over, error
+  logic [2:0] kind[0:2*TAGS-1];  // by place: last, id
+
+  logic due, expire, release_now, give, take, placing, places_left;
+  logic [TB-1:0] scan, give_tag, next_tag;
+  logic [PB-1:0] next_place;
+
+  // ---- free tags: those never used since the restart, then the queue; the next one in a register ----
+  logic next_valid, load, used_fresh, queue_valid, passed_on, again;
+  logic [TB-1:0] queue_tag;
+  logic [TB:0] fresh, limit, use_count, queued;
+  assign limit = (ext_tag || TAGS < 32) ? TAGS[TB:0] : 32;
+  assign used_fresh = fresh < limit;
+  assign alloc_tag = {{(8 - TB) {1'b0}}, next_tag};
+  // one write port to each memory: what is under way goes first
+  assign alloc_ready = next_valid && places_left && !upd_valid && !fin_valid && !due;
+  assign take = alloc_valid && alloc_ready && alloc_error == 3'd0;
+  assign placing = alloc_valid && alloc_ready && !alloc_single;
+
+  assign again = restart && use_count == '0 && !alloc_valid;  // restart now
+  assign load = !next_valid || take;
+  assign passed_on = load && !used_fresh && !queue_valid;  // straight from its end
+  logic queue_room;
+  sync_fifo #(
+      .WIDTH(TB),
+      .DEPTH(TAGS),
+      .BLOCK(TAGS > 64 ? 1 : 0)
+  ) queue (
+      .clk,
+      .rst(rst || again),
+      .wr_valid(give && !passed_on),
+      .wr_ready(queue_room),
+      .wr_data(give_tag),
+      .rd_valid(queue_valid),
+      .rd_ready(load && !used_fresh),
+      .rd_data(queue_tag),
+      .count(queued)
+  );
+  always_ff @(posedge clk) begin
+    if (load) begin
+      next_valid <= used_fresh || queue_valid || give;
+      next_tag   <= used_fresh ? fresh[TB-1:0] : queue_valid ? queue_tag : give_tag;
+      fresh      <= fresh + {{TB{1'b0}}, used_fresh};
+    end
+    if (take != give) begin
+      use_count   <= take ? use_count + 1'b1 : use_count - 1'b1;
+      alloc_spare <= take ? use_count + (TB + 1)'(2) < limit : use_count < limit;
+    end else alloc_spare <= use_count + 1'b1 < limit;
+    if (rst || again) begin
+      next_valid <= 1'b0;
+      fresh <= '0;
+    end
+    if (rst) begin
+      use_count   <= '0;
+      alloc_spare <= 1'b0;
+    end
+  end
+  generate
+    if (TB < 8) begin : few
+      assign in_use = {{(7 - TB) {1'b0}}, use_count};
+    end else begin : many
+      assign in_use = use_count[8] ? 8'hff : use_count[7:0];
+    end
+  endgenerate
+
+  // ---- look-up ----
+  generate
+    if (TB < 8) begin : some_tags
+      assign look_live = look_tag[7:TB] == '0 && live[look_tag[TB-1:0]];
+    end else begin : all_tags
+      assign look_live = live[look_tag];
+    end
+  endgenerate
+  logic [PB-1:0] owner_place;
+  assign look_ready = !due;
+  assign {look_poisoned, look_local, look_left, look_lower} = progress[look_tag[TB-1:0]];
+  assign {look_single, look_id, owner_place} = owner[look_tag[TB-1:0]];
+  assign look_place = {{(9 - PB) {1'b0}}, owner_place};
+
+  // ---- the end of a tag's read: by a completion, or because its time is over ----
+  logic [TB-1:0] move_tag, end_tag;
+  logic ends, hold;
+  assign end_tag = upd_valid ? upd_tag[TB-1:0] : scan;
+  assign ends = upd_valid ? upd_end : expire;
+  assign hold = !upd_valid || upd_hold;
+  assign timed_out = expire;
+  assign give = upd_valid ? upd_end && !upd_hold : release_now;
+  assign give_tag = end_tag;
+  assign move_tag = upd_valid ? upd_tag[TB-1:0] : due ? scan : next_tag;
+  always_ff @(posedge clk) begin
+    if (take || upd_valid)
+      progress[move_tag] <= upd_valid ? {upd_poisoned, upd_local, upd_left, upd_lower} :
+                                        {1'b0, alloc_local, alloc_bytes, alloc_lower};
+    if (take || (ends && hold)) stamp[move_tag] <= epoch;
+    if (take) owner[next_tag] <= {alloc_single, alloc_id, next_place};
+  end
+
+  // As and/or of masks, not as multiplexers: of those Yosys makes a clock enable for every tag.
+  logic [TAGS-1:0] one, at_take, at_end, at_release;
+  assign one = {{(TAGS - 1) {1'b0}}, 1'b1};
+  assign at_take = {TAGS{take}} & (one << next_tag);
+  assign at_end = {TAGS{ends}} & (one << end_tag);
+  assign at_release = {TAGS{!upd_valid && release_now}} & (one << scan);
+  always_ff @(posedge clk) begin
+    live <= {TAGS{!rst}} & ((live & ~at_end) | at_take);
+    held <= {TAGS{!rst}} & ((held & ~at_release) | (at_end & {TAGS{hold}}));
+  end
+
+  // ---- the order ----
+  logic retire, over, end_single, place_ends;
+  logic [PB-1:0] head, end_place, seen_place;
+  logic [PB:0] placed;
+  logic seen_single, head_last;
+  logic [1:0] head_id, end_id, seen_id;
+  logic [2:0] head_error, end_error, first_error, kept_error;
+  assign places_left = !placed[PB];
+  assign place_ends = fin_valid || expire;
+  assign end_single = fin_valid ? fin_single : seen_single;
+  assign end_place = fin_valid ? fin_place[PB-1:0] : seen_place;
+  assign end_id = fin_valid ? fin_id : seen_id;
+  assign end_error = fin_valid ? fin_error : 3'd5;
+  assign {over, head_error} = entry[head];
+  assign {head_last, head_id} = kind[head];
+  assign retire = placed != '0 && over;
+  assign first_error = kept_error != 3'd0 ? kept_error : head_error;
+  always_ff @(posedge clk) begin
+    if (placing || (place_ends && !end_single))
+      entry[place_ends ? end_place : next_place] <=
+          place_ends ? {1'b1, end_error} : {alloc_error != 3'd0, alloc_error};
+    if (placing) kind[next_place] <= {alloc_last, alloc_id};
+    next_place <= next_place + {{(PB - 1) {1'b0}}, placing};
+    head <= head + {{(PB - 1) {1'b0}}, retire};
+    if (placing != retire) placed <= placing ? placed + 1'b1 : placed - 1'b1;
+    if (retire) kept_error <= head_last ? 3'd0 : first_error;
+    done_valid <= !rst && retire && head_last;
+    done_id <= head_id;
+    done_error <= first_error;
+    single_done_valid <= !rst && ((place_ends && end_single) ||
+                                  (alloc_valid && alloc_ready && alloc_single && alloc_error != 3'd0));
+    single_done_id <= place_ends ? end_id : alloc_id;
+    single_done_error <= place_ends ? end_error : alloc_error;
+    none_open <= live == '0 && placed == '0 && !upd_valid && !fin_valid && !alloc_valid &&
+                 !early_valid && !busy_valid;
+    if (rst) begin
+      next_place <= '0;
+      head <= '0;
+      placed <= '0;
+      kept_error <= 3'd0;
+    end
+  end
+
+  // ---- time: a tag is looked at in three steps and ended in the fourth, if nothing is in the way ----
+  localparam logic [1:0] FETCH = 2'd0, MEASURE = 2'd1, JUDGE = 2'd2, ACT = 2'd3;
+  logic [1:0] step;
+  logic [4:0] age, seen_stamp;
+  logic seen_live, seen_held, limited, rested;
+  assign expire = due && !upd_valid && !fin_valid && !(early_valid && early_tag[TB-1:0] == scan) &&
+                  !(busy_valid && busy_tag[TB-1:0] == scan);
+  assign release_now = rested;
+  always_ff @(posedge clk) begin
+    step <= step + 1'b1;
+    limited <= timeout_ticks != '0;
+    due <= 1'b0;
+    rested <= 1'b0;
+    case (step)
+      FETCH: begin
+        seen_stamp <= stamp[scan];
+        seen_live <= live[scan];
+        seen_held <= held[scan];
+        {seen_single, seen_id, seen_place} <= owner[scan];
+      end
+      MEASURE: age <= epoch - seen_stamp;
+      JUDGE: begin
+        due <= seen_live && age >= 5'd5 && limited;
+        rested <= seen_held && age >= 5'd17;
+      end
+      ACT: scan <= scan + 1'b1;
+    endcase
+    // it ended by itself in the meantime
+    if (upd_valid && upd_end && upd_tag[TB-1:0] == scan) begin
+      seen_live <= 1'b0;
+      due <= 1'b0;
+    end
+    if (rst) begin
+      step <= FETCH;
+      scan <= '0;
+      due <= 1'b0;
+      rested <= 1'b0;
+    end
+  end
+
+  logic [TICK-1:0] cycle;
+  logic [13:0] tick, quarter;
+  assign quarter = timeout_ticks == '0 ? 14'h3fff : timeout_ticks[15:2];
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      cycle <= '0;
+      tick  <= 14'd1;
+      epoch <= '0;
+    end else begin
+      cycle <= cycle + 1'b1;
+      if (&cycle) begin
+        tick <= tick >= quarter ? 14'd1 : tick + 1'b1;
+        if (tick >= quarter) epoch <= epoch + 1'b1;
+      end
+    end
+  end
+
+  // what is never looked at
+  logic unused;
+  assign unused = &{1'b0, queue_room, queued, upd_tag, early_tag, busy_tag, fin_place};
+
+`ifdef FORMAL
+`include "tags.svh"
+`endif
+endmodule

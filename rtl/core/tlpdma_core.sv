@@ -1,0 +1,435 @@
+// The tlpdma core: bus mastering between a PCI Express hard IP (TLPs, pcie_clk) and a user design
+// with a memory-like port (user_clk).
+//
+// To the user: master reads (PCIe address, length, local address; data come back with their local
+// address in any order), single-TLP reads for descriptors (drd), master writes (PCIe address,
+// length, data as they lie in local memory), small posted writes, slave reads and writes. Splitting,
+// tags, byte alignment, completion checks and time-outs happen in here. mps and mrrs are the codes
+// of the configuration (128 << code bytes); the core uses at most MPS_MAX and MRRS_MAX.
+//
+// To the shim: headers of 128 bits {DW0..DW3}, payload in 256-bit words whose lane 0 is byte 0; the
+// first DW of a request's payload is at lane (last header DW)[4:2], that of a sent one at
+// tx_hdr_lane, that of a completion at (Lower Address[4:2] + tx_np_lane of its read) mod 8, which
+// the shim also writes to rx_cpl_hdr[4:2]. All data words of a sent header are in the data FIFO
+// before the header shows; a request is given in after (or with) the last of its data words, a
+// completion at any time: its tag is free before its data have come. Completion data have their
+// place reserved from the moment that their read is issued: 2 MRRS_MAX a tag, as 64 bytes can lie
+// in three words, and the two completions at work that have given back their tags need less than
+// the quarter that is left.
+//
+// pcie_rst is the one reset; all that leaves this module is synchronous to the clock it is said
+// to belong to.
+module tlpdma_core #(
+    parameter int TAGS = 32,        // 32 .. 256, a power of two; more than 32 need cfg_ext_tag
+    parameter int MPS_MAX = 512,    // bytes
+    parameter int MRRS_MAX = 512,   // bytes
+    parameter int TX_WORDS = 64     // words queued for transmission at most (latency of slave reads)
+) (
+    input  logic         pcie_clk,
+    input  logic         pcie_rst,
+    input  logic         user_clk,
+    output logic         user_rst,
+
+    // ---- transmit (pcie_clk): posted requests and completions in order; reads ----
+    output logic         tx_hdr_valid,
+    output logic [127:0] tx_hdr,
+    output logic [  2:0] tx_hdr_lane,
+    input  logic         tx_hdr_ready,
+    output logic         tx_data_valid,
+    output logic [255:0] tx_data,
+    input  logic         tx_data_ready,
+    output logic         tx_np_valid,
+    output logic [127:0] tx_np_hdr,
+    output logic [  2:0] tx_np_lane,
+    input  logic         tx_np_ready,
+
+    // ---- receive (pcie_clk) ----
+    input  logic         rx_req_valid,
+    input  logic [127:0] rx_req_hdr,
+    input  logic [  2:0] rx_req_bar,
+    output logic         rx_req_ready,
+    input  logic         rx_req_data_valid,
+    input  logic [255:0] rx_req_data,
+    output logic         rx_req_data_ready,
+    input  logic         rx_cpl_valid,
+    input  logic [127:0] rx_cpl_hdr,
+    output logic         rx_cpl_ready,
+    input  logic         rx_cpl_data_valid,
+    input  logic [255:0] rx_cpl_data,
+    output logic         rx_cpl_data_ready,
+    output logic         rx_np_ok,
+
+    // ---- configuration of the hard IP (pcie_clk, quasi static) ----
+    input  logic [ 15:0] cfg_id,
+    input  logic [  2:0] cfg_mps,
+    input  logic [  2:0] cfg_mrrs,
+    input  logic         cfg_bus_master,
+    input  logic         cfg_ext_tag,
+    input  logic         cfg_msix_enable,
+    input  logic         cfg_msix_mask,
+    input  logic         cfg_intx_disable,
+
+    // ---- the same for the user (user_clk; mps and mrrs after MPS_MAX, MRRS_MAX) ----
+    output logic         user_bus_master,
+    output logic         user_msix_enable,
+    output logic         user_msix_mask,
+    output logic         user_intx_disable,
+    output logic [  2:0] user_mps,
+    output logic [  2:0] user_mrrs,
+
+    // ---- master reads (user_clk): done in the order of the requests, 0 = good ----
+    input  logic         mrd_valid,
+    input  logic [ 63:0] mrd_addr,
+    input  logic [ 31:0] mrd_local,
+    input  logic [ 23:0] mrd_len,
+    input  logic [  1:0] mrd_id,
+    output logic         mrd_ready,
+    output logic         mrd_done_valid,
+    output logic [  1:0] mrd_done_id,
+    output logic [  2:0] mrd_done_error,
+    // reads of one TLP (never across a multiple of MRRS), ahead of the others, done in any order
+    input  logic         drd_valid,
+    input  logic [ 63:0] drd_addr,
+    input  logic [ 31:0] drd_local,
+    input  logic [  9:0] drd_len,
+    input  logic [  1:0] drd_id,
+    input  logic         drd_reserve,     // one tag is for drd with id 2 only
+    output logic         drd_ready,
+    output logic         drd_done_valid,
+    output logic [  1:0] drd_done_id,
+    output logic [  2:0] drd_done_error,
+    // data of both
+    output logic         mrd_data_valid,
+    output logic [ 31:0] mrd_data_addr,   // 32-byte aligned
+    output logic [255:0] mrd_data,
+    output logic [ 31:0] mrd_data_strobe,
+    output logic [  1:0] mrd_data_id,
+    input  logic         mrd_data_ready,
+
+    // ---- master writes (user_clk): done when the last TLP is queued; error 1: bus master off ----
+    input  logic         mwr_valid,
+    input  logic [ 63:0] mwr_addr,
+    input  logic [ 23:0] mwr_len,
+    input  logic [  4:0] mwr_lane,
+    input  logic [  1:0] mwr_id,
+    output logic         mwr_ready,
+    input  logic         mwr_data_valid,
+    input  logic [255:0] mwr_data,
+    output logic         mwr_data_ready,
+    output logic         mwr_done_valid,
+    output logic [  1:0] mwr_done_id,
+    output logic         mwr_done_error,
+
+    // ---- posted writes of one or two DWs (user_clk) ----
+    input  logic         post_valid,
+    input  logic [ 63:0] post_addr,
+    input  logic [ 63:0] post_data,
+    input  logic         post_two,
+    output logic         post_ready,
+
+    // ---- slave (user_clk) ----
+    output logic         swr_valid,
+    output logic [  2:0] swr_bar,
+    output logic [ 31:0] swr_addr,
+    output logic [255:0] swr_data,
+    output logic [ 31:0] swr_strobe,
+    input  logic         swr_ready,
+    output logic         srd_valid,
+    output logic [  2:0] srd_bar,
+    output logic [ 31:0] srd_addr,
+    input  logic         srd_ready,
+    input  logic         srd_data_valid,
+    input  logic [255:0] srd_data,
+    output logic         srd_data_ready,
+
+    // ---- state (user_clk) ----
+    output logic [  7:0] errors,          // pulses, tlpdma_pkg::E_*
+    output logic [  7:0] tags_in_use,     // 255 stands for 256, too
+    input  logic [ 15:0] timeout_ticks,   // of 256 cycles; 0 = never
+    input  logic         drain,           // no new master requests
+    output logic         drained,
+    output logic         core_idle        // nothing in any FIFO, no tag live
+);
+  // ---- resets: stretched, so that the slower clock sees it ----
+  logic [4:0] reset_left;
+  logic pcie_reset;
+  always_ff @(posedge pcie_clk) begin
+    if (pcie_rst) reset_left <= '1;
+    else if (reset_left != '0) reset_left <= reset_left - 1'b1;
+    pcie_reset <= pcie_rst || reset_left != '0;
+  end
+  synchronise #(
+      .WIDTH(1)
+  ) reset_crossing (
+      .clk(user_clk),
+      .in (pcie_reset),
+      .out(user_rst)
+  );
+
+  // ---- configuration ----
+  localparam logic [2:0] MPS_TOP = 3'($clog2(MPS_MAX / 128));
+  localparam logic [2:0] MRRS_TOP = 3'($clog2(MRRS_MAX / 128));
+  logic user_ext_tag, pcie_busy, pcie_busy_seen;
+  synchronise #(
+      .WIDTH(12)
+  ) configuration_crossing (
+      .clk(user_clk),
+      .in({
+        cfg_bus_master, cfg_msix_enable, cfg_msix_mask, cfg_intx_disable, cfg_ext_tag,
+        cfg_mps < MPS_TOP ? cfg_mps : MPS_TOP, cfg_mrrs < MRRS_TOP ? cfg_mrrs : MRRS_TOP, pcie_busy
+      }),
+      .out({
+        user_bus_master, user_msix_enable, user_msix_mask, user_intx_disable, user_ext_tag,
+        user_mps, user_mrrs, pcie_busy_seen
+      })
+  );
+
+  // ---- master reads ----
+  logic alloc_valid, alloc_ready, alloc_spare, alloc_last, alloc_single;
+  logic [7:0] alloc_tag;
+  logic [31:0] alloc_local;
+  logic [12:0] alloc_bytes;
+  logic [6:0] alloc_lower;
+  logic [1:0] alloc_id;
+  logic [2:0] alloc_error;
+  logic np_valid, np_ready, np_four, read_busy, none_open, timed_out;
+  logic [63:2] np_addr;
+  logic [9:0] np_dws;
+  logic [7:0] np_be;
+  logic [2:0] np_lane;
+  master_read #(
+      .MRRS_MAX(MRRS_MAX)
+  ) master_read (
+      .clk(user_clk),
+      .rst(user_rst),
+      .bus_master(user_bus_master),
+      .mrrs(user_mrrs),
+      .busy(read_busy),
+      .reserve(drd_reserve),
+      .*
+  );
+
+  logic look_ready, look_live, look_poisoned, look_single, upd_valid, upd_poisoned, upd_end, upd_hold;
+  logic fin_valid, fin_single, early_valid, busy_valid;
+  logic [7:0] look_tag, upd_tag, early_tag, busy_tag;
+  logic [31:0] look_local, upd_local;
+  logic [12:0] look_left, upd_left;
+  logic [6:0] look_lower, upd_lower;
+  logic [1:0] look_id, fin_id;
+  logic [8:0] look_place, fin_place;
+  logic [2:0] fin_error;
+  tags #(
+      .TAGS(TAGS)
+  ) tags (
+      .clk(user_clk),
+      .rst(user_rst),
+      .ext_tag(user_ext_tag),
+      .restart(!user_bus_master),
+      .done_valid(mrd_done_valid),
+      .done_id(mrd_done_id),
+      .done_error(mrd_done_error),
+      .single_done_valid(drd_done_valid),
+      .single_done_id(drd_done_id),
+      .single_done_error(drd_done_error),
+      .in_use(tags_in_use),
+      .*
+  );
+
+  // ---- master writes and posts: what may not be sent is dropped ----
+  logic tlp_valid, tlp_last, tlp_ready, tlp_four, write_busy, split_ready, post_sent;
+  logic [63:2] tlp_addr;
+  logic [9:0] tlp_dws;
+  logic [7:0] tlp_be;
+  logic [2:0] tlp_lane;
+  logic [255:0] tlp_data;
+  assign mwr_ready = split_ready && !drain;
+  master_write #(
+      .MPS_MAX(MPS_MAX)
+  ) master_write (
+      .clk(user_clk),
+      .rst(user_rst),
+      .bus_master(user_bus_master),
+      .mps(user_mps),
+      .busy(write_busy),
+      .mwr_valid(mwr_valid && !drain),
+      .mwr_ready(split_ready),
+      .done_valid(mwr_done_valid),
+      .done_id(mwr_done_id),
+      .done_error(mwr_done_error),
+      .*
+  );
+  assign post_ready = post_sent || !user_bus_master;
+
+  logic stx_valid, stx_has_data, stx_last, stx_ready, queue_empty, pcie_empty;
+  logic [127:0] stx_hdr;
+  logic [255:0] stx_data;
+  tx_queue #(
+      .TAGS(TAGS),
+      .TX_WORDS(TX_WORDS)
+  ) tx_queue (
+      .clk(user_clk),
+      .rst(user_rst),
+      .empty(queue_empty),
+      .post_valid(post_valid && user_bus_master),
+      .post_ready(post_sent),
+      .mwr_valid(tlp_valid),
+      .mwr_last(tlp_last),
+      .mwr_four(tlp_four),
+      .mwr_addr(tlp_addr),
+      .mwr_dws(tlp_dws),
+      .mwr_be(tlp_be),
+      .mwr_lane(tlp_lane),
+      .mwr_data(tlp_data),
+      .mwr_ready(tlp_ready),
+      .np_tag(alloc_tag),
+      .pcie_rst(pcie_reset),
+      .*
+  );
+
+  // ---- completions. Of a header only what is looked at crosses: whether it is for our ID, not the IDs ----
+  localparam int CPL_WORDS = TAGS * MRRS_MAX / 16;
+  logic cpl_valid, cpl_ready, cpl_data_valid, cpl_data_ready, cpl_ours;
+  logic [127:0] cpl_hdr;
+  logic [255:0] cpl_data;
+  logic [7:0] cpl_fmt_type, cpl_tag;
+  logic [2:0] cpl_status, cpl_lane;
+  logic [9:0] cpl_length;
+  logic [11:0] cpl_byte_count;
+  logic [6:0] cpl_lower;
+  logic cpl_poisoned;
+  logic [6:0] cpl_waiting;
+  // Reads that are open can bring TAGS * (MRRS_MAX / 64 + 1) completions, far more than these 64 headers, and
+  // credits do not limit them. None is lost: a queue that is full holds the shim, and that the hard IP. Nor can
+  // that last: a completion leaves in the larger of four cycles and its words whatever else waits, as nothing on
+  // its way needs a request to be taken or a TLP to be sent; only the user's memory can hold it.
+  async_fifo #(
+      .WIDTH(53),
+      .DEPTH(64)
+  ) completion_headers (
+      .wr_clk(pcie_clk),
+      .wr_rst(pcie_reset),
+      .wr_valid(rx_cpl_valid),
+      .wr_ready(rx_cpl_ready),
+      .wr_data({
+        rx_cpl_hdr[127:120], rx_cpl_hdr[110], rx_cpl_hdr[105:96], rx_cpl_hdr[79:77],
+        rx_cpl_hdr[75:64], rx_cpl_hdr[63:48] == cfg_id, rx_cpl_hdr[47:40], rx_cpl_hdr[38:32],
+        rx_cpl_hdr[4:2]
+      }),
+      .wr_count(cpl_waiting),
+      .rd_clk(user_clk),
+      .rd_rst(user_rst),
+      .rd_valid(cpl_valid),
+      .rd_ready(cpl_ready),
+      .rd_data({
+        cpl_fmt_type, cpl_poisoned, cpl_length, cpl_status,
+        cpl_byte_count, cpl_ours, cpl_tag, cpl_lower, cpl_lane
+      })
+  );
+  // the completion block compares with an ID of 0
+  assign cpl_hdr = {
+    cpl_fmt_type, 9'd0, cpl_poisoned, 4'd0, cpl_length,
+    16'd0, cpl_status, 1'b0, cpl_byte_count,
+    15'd0, !cpl_ours, cpl_tag, 1'b0, cpl_lower,
+    27'd0, cpl_lane, 2'd0
+  };
+  logic [$clog2(CPL_WORDS):0] cpl_words;
+  async_fifo #(
+      .WIDTH(256),
+      .DEPTH(CPL_WORDS),
+      .BLOCK(1)
+  ) completion_data (
+      .wr_clk(pcie_clk),
+      .wr_rst(pcie_reset),
+      .wr_valid(rx_cpl_data_valid),
+      .wr_ready(rx_cpl_data_ready),
+      .wr_data(rx_cpl_data),
+      .wr_count(cpl_words),
+      .rd_clk(user_clk),
+      .rd_rst(user_rst),
+      .rd_valid(cpl_data_valid),
+      .rd_ready(cpl_data_ready),
+      .rd_data(cpl_data)
+  );
+  logic [5:0] completion_errors;
+  completion completion (
+      .clk(user_clk),
+      .rst(user_rst),
+      .cfg_id(16'd0),
+      .errors(completion_errors),
+      .*
+  );
+
+  // ---- requests for us; of their headers, too, only what is looked at crosses ----
+  logic req_valid, req_ready, req_data_valid, req_data_ready, np_room, slave_busy;
+  logic [127:0] req_hdr;
+  logic [31:0] req_low;  // lower half of the address: what lies in a BAR
+  assign {req_hdr[119], req_hdr[115], req_hdr[113:111], req_hdr[107:106]} = '0;
+  assign req_hdr[63:0] = {req_low, req_low};
+  logic [2:0] req_bar;
+  logic [255:0] req_data;
+  logic [4:0] req_waiting;
+  logic [5:0] req_words;
+  async_fifo #(
+      .WIDTH(92),
+      .DEPTH(16),
+      .SYNC (3)
+  ) request_headers (
+      .wr_clk(pcie_clk),
+      .wr_rst(pcie_reset),
+      .wr_valid(rx_req_valid),
+      .wr_ready(rx_req_ready),
+      .wr_data({
+        rx_req_hdr[127:120], rx_req_hdr[118:116], rx_req_hdr[114], rx_req_hdr[110:108],
+        rx_req_hdr[105:64], rx_req_hdr[125] ? rx_req_hdr[31:0] : rx_req_hdr[63:32], rx_req_bar
+      }),
+      .wr_count(req_waiting),
+      .rd_clk(user_clk),
+      .rd_rst(user_rst),
+      .rd_valid(req_valid),
+      .rd_ready(req_ready),
+      .rd_data({
+        req_hdr[127:120], req_hdr[118:116], req_hdr[114], req_hdr[110:108],
+        req_hdr[105:64], req_low, req_bar
+      })
+  );
+  async_fifo #(
+      .WIDTH(256),
+      .DEPTH(32)
+  ) request_data (
+      .wr_clk(pcie_clk),
+      .wr_rst(pcie_reset),
+      .wr_valid(rx_req_data_valid),
+      .wr_ready(rx_req_data_ready),
+      .wr_data(rx_req_data),
+      .wr_count(req_words),
+      .rd_clk(user_clk),
+      .rd_rst(user_rst),
+      .rd_valid(req_data_valid),
+      .rd_ready(req_data_ready),
+      .rd_data(req_data)
+  );
+  synchronise room_crossing (
+      .clk(pcie_clk),
+      .in (np_room),
+      .out(rx_np_ok)
+  );
+  logic [1:0] slave_errors;
+  slave slave (
+      .clk(user_clk),
+      .rst(user_rst),
+      .busy(slave_busy),
+      .errors(slave_errors),
+      .*
+  );
+
+  // ---- state ----
+  assign errors = {slave_errors, completion_errors[5], timed_out, completion_errors[3:0]};
+  assign drained = !read_busy && !write_busy && none_open && !alloc_valid && queue_empty;
+  assign pcie_busy = !pcie_empty || cpl_waiting != '0 || req_waiting != '0;
+  assign core_idle = !read_busy && !write_busy && none_open && queue_empty && !pcie_busy_seen &&
+                     !cpl_valid && !req_valid && !slave_busy && !early_valid && !busy_valid &&
+                     !mrd_valid && !drd_valid && !mwr_valid && !post_valid;
+
+  logic unused;
+  assign unused = &{1'b0, completion_errors[4], cpl_words, req_words, rx_cpl_hdr, rx_req_hdr};
+endmodule

@@ -1,0 +1,272 @@
+// The way out, into the PCIe clock: whole TLPs of slave completions, small posted writes and master
+// writes in a line, in this priority between TLPs; and the headers of reads in a queue of their own.
+//
+// A read brings along how many TLPs were complete before it; at the far end it waits until as many
+// have left the line, and then in a queue with a place for every tag. So it is held back by what
+// was before it, and holds back nothing.
+//
+// stx_*  completions as 128-bit headers, held for all beats; a beat is a word, or just the header
+// mwr_*  see master_write: the header's fields stand with the first beat
+// Bounds: a completion waits for the TLP in progress and at most TX_WORDS words and HEADERS headers
+// ahead of it.
+module tx_queue #(
+    parameter int TAGS = 32,
+    parameter int TX_WORDS = 64,  // of the 512 that the data FIFO could hold
+    parameter int HEADERS = 32
+) (
+    input  logic         clk,
+    input  logic         rst,
+    output logic         empty,           // all headers have left for the PCIe clock's side
+    input  logic         stx_valid,
+    input  logic [127:0] stx_hdr,
+    input  logic [255:0] stx_data,
+    input  logic         stx_has_data,
+    input  logic         stx_last,
+    output logic         stx_ready,
+    input  logic         post_valid,
+    input  logic [ 63:0] post_addr,
+    input  logic [ 63:0] post_data,
+    input  logic         post_two,
+    output logic         post_ready,
+    input  logic         mwr_valid,
+    input  logic         mwr_last,
+    input  logic         mwr_four,
+    input  logic [ 63:2] mwr_addr,
+    input  logic [  9:0] mwr_dws,
+    input  logic [  7:0] mwr_be,
+    input  logic [  2:0] mwr_lane,
+    input  logic [255:0] mwr_data,
+    output logic         mwr_ready,
+    input  logic         np_valid,
+    input  logic         np_four,
+    input  logic [ 63:2] np_addr,
+    input  logic [  9:0] np_dws,
+    input  logic [  7:0] np_be,
+    input  logic [  7:0] np_tag,
+    input  logic [  2:0] np_lane,
+    output logic         np_ready,
+
+    input  logic         pcie_clk,
+    input  logic         pcie_rst,
+    input  logic [ 15:0] cfg_id,
+    output logic         pcie_empty,      // (pcie_clk) no header waits here
+    output logic         tx_hdr_valid,
+    output logic [127:0] tx_hdr,
+    output logic [  2:0] tx_hdr_lane,
+    input  logic         tx_hdr_ready,
+    output logic         tx_data_valid,
+    output logic [255:0] tx_data,
+    input  logic         tx_data_ready,
+    output logic         tx_np_valid,
+    output logic [127:0] tx_np_hdr,
+    output logic [  2:0] tx_np_lane,
+    input  logic         tx_np_ready
+);
+  // A header without its constant bits:
+  //   [99] completion  [98] with data  [97:95] TC  [94:93] Attr  [92:83] Length
+  //   [82:67] tag and byte enables, or status and byte count
+  //   [66:3] address, or the third DW of a completion  [2:0] lane of the first DW
+  localparam int SHORT = 100;
+
+  // {four DWs, short header without lane} as it is sent; the ID is ours as requester or completer
+  function automatic logic [127:0] whole(input logic [97:0] h, input logic [15:0] our_id);
+    whole = {
+      1'b0, h[95], h[97], h[96] ? 5'b01010 : 5'b00000, 1'b0, h[94:92], 6'd0, h[91:90], 2'd0,
+      h[89:80], our_id, h[79:0]
+    };
+  endfunction
+
+  // ---- whose turn it is; changes between TLPs only ----
+  localparam logic [1:0] MWR = 2'd0, POST = 2'd1, STX = 2'd2;
+  logic [1:0] owner;
+  logic midway, valid, last, has_data, room, data_room, word, ending, pushed, waiting;
+  logic [SHORT-1:0] short_hdr, ready_hdr;
+  logic ready_four;
+  logic [255:0] data;
+  logic [SHORT-1:0] stx_short, post_short, mwr_short;
+  logic [255:0] post_word;
+  assign stx_short = {
+    1'b1, stx_has_data, stx_hdr[118:116], stx_hdr[109:108], stx_hdr[105:96],
+    stx_hdr[79:64], 32'd0, stx_hdr[63:32], stx_has_data ? stx_hdr[36:34] : 3'd0
+  };
+  assign post_short = {
+    7'b0100000, 8'd0, post_two, !post_two, 8'd0, post_two ? 8'hff : 8'h0f,
+    post_addr[63:2], 2'd0, 3'd0
+  };
+  assign mwr_short = {7'b0100000, mwr_dws, 8'd0, mwr_be, mwr_addr, 2'd0, mwr_lane};
+  assign post_word = {mwr_data[255:64], post_data};
+  always_comb begin
+    case (owner)
+      STX: begin
+        valid = stx_valid;
+        last = stx_last;
+        has_data = stx_has_data;
+        data = stx_data;
+        short_hdr = stx_short;
+      end
+      POST: begin
+        valid = post_valid;
+        last = 1'b1;
+        has_data = 1'b1;
+        data = post_word;
+        short_hdr = post_short;
+      end
+      default: begin
+        valid = mwr_valid;
+        last = mwr_last;
+        has_data = 1'b1;
+        data = mwr_data;
+        short_hdr = mwr_short;
+      end
+    endcase
+  end
+  assign room = data_room && (midway || !waiting || pushed);
+  assign word = valid && room;
+  assign ending = word && last;
+  assign stx_ready = owner == STX && room;
+  assign post_ready = owner == POST && room;
+  assign mwr_ready = owner == MWR && room;
+
+  always_ff @(posedge clk) begin
+    if (word && !midway) begin
+      ready_hdr  <= short_hdr;
+      ready_four <= owner == MWR ? mwr_four : owner == POST && post_addr[63:32] != '0;
+    end
+    if (word) midway <= !last;
+    if (ending) waiting <= 1'b1;
+    else if (pushed) waiting <= 1'b0;
+    if (ending || (!midway && !word)) begin
+      if (stx_valid && !(ending && owner == STX)) owner <= STX;
+      else if (post_valid && !(ending && owner == POST)) owner <= POST;
+      else owner <= MWR;
+    end
+    if (rst) begin
+      midway <= 1'b0;
+      waiting <= 1'b0;
+      owner <= MWR;
+    end
+  end
+
+  // ---- the line of headers ----
+  logic line_room, line_valid;
+  logic [SHORT:0] line_in, line_out;
+  logic [$clog2(HEADERS):0] line_count;
+  assign pushed = waiting && line_room;
+  // the address in its place: one DW if the upper one is 0 (nobody looks at the fourth DW then)
+  assign line_in = {
+    ready_four, ready_hdr[SHORT-1:67], ready_four ? ready_hdr[66:35] : ready_hdr[34:3], ready_hdr[34:0]
+  };
+  async_fifo #(
+      .WIDTH(SHORT + 1),
+      .DEPTH(HEADERS),
+      .SYNC (4)          // data FIFO: 2, and 2 registers
+  ) line (
+      .wr_clk(clk),
+      .wr_rst(rst),
+      .wr_valid(waiting),
+      .wr_ready(line_room),
+      .wr_data(line_in),
+      .wr_count(line_count),
+      .rd_clk(pcie_clk),
+      .rd_rst(pcie_rst),
+      .rd_valid(line_valid),
+      .rd_ready(tx_hdr_ready),
+      .rd_data(line_out)
+  );
+
+  // ---- reads: {four, Length, tag, byte enables, address, lane}, and the TLPs complete before ----
+  // The count has room for all that can be in line before a read (HEADERS and a few registers) and
+  // for what can leave the line while a read is behind others here, one a cycle.
+  localparam int CW = $clog2(HEADERS) + 2, READ = 94, READS = 16;
+  logic [CW-1:0] complete, earlier;
+  logic come_valid, come_ready;
+  logic [READ-1:0] read_in, come, read_hdr;
+  logic [$clog2(READS):0] come_count;
+  assign read_in = {
+    np_four, np_dws, np_tag, np_be, np_four ? np_addr[63:32] : {np_addr[31:2], 2'd0}, np_addr[31:2], 2'd0, np_lane
+  };
+  always_ff @(posedge clk) begin
+    if (rst) complete <= '0;
+    else complete <= complete + CW'(ending);
+  end
+  async_fifo #(
+      .WIDTH(CW + READ),
+      .DEPTH(READS)
+  ) coming (
+      .wr_clk(clk),
+      .wr_rst(rst),
+      .wr_valid(np_valid),
+      .wr_ready(np_ready),
+      .wr_data({complete, read_in}),
+      .wr_count(come_count),
+      .rd_clk(pcie_clk),
+      .rd_rst(pcie_rst),
+      .rd_valid(come_valid),
+      .rd_ready(come_ready),
+      .rd_data({earlier, come})
+  );
+  assign empty = line_count == '0 && come_count == '0 && !waiting && !midway;
+
+  logic [9:0] data_count;
+  async_fifo #(
+      .WIDTH(256),
+      .DEPTH(512),
+      .LIMIT(TX_WORDS),
+      .BLOCK(1)
+  ) words (
+      .wr_clk(clk),
+      .wr_rst(rst),
+      .wr_valid(word && has_data),
+      .wr_ready(data_room),
+      .wr_data(data),
+      .wr_count(data_count),
+      .rd_clk(pcie_clk),
+      .rd_rst(pcie_rst),
+      .rd_valid(tx_data_valid),
+      .rd_ready(tx_data_ready),
+      .rd_data(tx_data)
+  );
+
+  // ---- PCIe side ----
+  assign tx_hdr_valid = line_valid;
+  assign tx_hdr_lane = line_out[2:0];
+  assign tx_hdr = whole(line_out[100:3], cfg_id);
+  assign tx_np_hdr = whole({read_hdr[93], 7'd0, read_hdr[92:3]}, cfg_id);
+  assign tx_np_lane = read_hdr[2:0];
+  assign pcie_empty = !line_valid && !come_valid && !tx_np_valid;
+
+  // A line that stays empty beside a read has nothing left that was before it: should a read ever
+  // stand here for so long that the counts do not tell any more, it does not stand for ever.
+  logic read_room, may_pass;
+  logic [3:0] quiet;
+  logic [CW-1:0] left, ahead;  // TLPs that have left the line; of them, after the read
+  logic [$clog2(TAGS):0] read_count;
+  assign ahead = left - earlier;
+  assign may_pass = !ahead[CW-1] || &quiet;
+  assign come_ready = may_pass && read_room;
+  always_ff @(posedge pcie_clk) begin
+    if (pcie_rst) left <= '0;
+    else left <= left + CW'(tx_hdr_valid && tx_hdr_ready);
+    if (line_valid || !come_valid || come_ready) quiet <= '0;
+    else if (!(&quiet)) quiet <= quiet + 1'b1;
+  end
+  sync_fifo #(
+      .WIDTH(READ),
+      .DEPTH(TAGS),
+      .BLOCK(TAGS > 64 ? 1 : 0)
+  ) reads (
+      .clk(pcie_clk),
+      .rst(pcie_rst),
+      .wr_valid(come_valid && may_pass),
+      .wr_ready(read_room),
+      .wr_data(come),
+      .rd_valid(tx_np_valid),
+      .rd_ready(tx_np_ready),
+      .rd_data(read_hdr),
+      .count(read_count)
+  );
+
+  // nobody looks at the parts of a completion's header that are not kept, nor at these counts
+  logic unused;
+  assign unused = &{1'b0, stx_hdr, post_addr, data_count, read_count};
+endmodule

@@ -1,0 +1,63 @@
+# Makes a verilated module with the TRN port convention into a device library (rtl/include/tlplab_rtl.h). `make rtl` calls it:
+#   TOP         the module
+#   SOURCES     its SystemVerilog, and C++ with tlplab_rtl_identify() (rtl/cosim/identity.h)
+#   OUT         the library; what it is made of is beside it, in a folder of its name
+#   PARAMETERS  options for Verilator, such as -GW=128 for a parameter of the module
+#   EXERCISE    a command that runs a library, given as its last argument: the compiler lays the model out by what it sees then
+#   TRACE=0     builds it without waveforms; so does a machine without lz4.h and zlib.h (Debian's liblz4-dev, zlib1g-dev)
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+CXX := g++
+TRACE ?= $(shell printf '\043include <lz4.h>\n\043include <zlib.h>\n' | $(CXX) -fsyntax-only -xc++ - 2>/dev/null && echo 1 || echo 0)
+PARAMETERS ?=
+RTL_BIN ?= rtl/.venv/bin
+HERE := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
+BUILD := $(OUT:.so=)
+FAST ?= -O3
+JOBS ?= $(shell nproc)
+
+CPLUSPLUS := $(filter %.cpp %.cc %.c,$(SOURCES)) $(HERE)/trn_hard_ip.cpp $(HERE)/abi.cpp
+VERILOG := $(filter-out %.cpp %.cc %.c,$(SOURCES))
+# One copy of everything in each library, so that several can be loaded; nothing but the six functions is visible.
+PIC := -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -fno-gnu-unique
+# $stop, $finish and $fatal are this model's errors, see abi.cpp.
+HOOKS := -DVL_USER_STOP -DVL_USER_FINISH -DVL_USER_FATAL
+VERILATOR_FLAGS := --cc --prefix Vtop --top-module $(TOP) --Mdir $(BUILD) -O3 --x-assign fast --x-initial fast --no-assert --noassert-case \
+	--timescale 1fs/1fs --MMD -Wno-fatal $(if $(filter 1,$(TRACE)),--trace-fst) $(PARAMETERS)
+
+# $(call link,LIBRARY,OPTIONS) and $(call compile,OPTIONS of what runs in every cycle)
+link = root=$$(sed -n 's/^VERILATOR_ROOT = //p' $(BUILD)/Vtop.mk); \
+	$(CXX) -std=c++17 -O2 $(PIC) $(HOOKS) -Wall -Wextra -DVM_TRACE_FST=$(TRACE) -I$(HERE) -I$(HERE)/../include -I$(BUILD) -isystem $$root/include \
+		-shared -Wl,--gc-sections -Wl,-z,defs -o $1 $(CPLUSPLUS) $(BUILD)/libVtop.a $(BUILD)/libverilated.a $(if $(filter 1,$(TRACE)),-llz4 -lz) $2
+compile = $(MAKE) --no-print-directory -s -j$(JOBS) -C $(BUILD) -f Vtop.mk libVtop.a libverilated.a CXX="$(CXX)" \
+	CXXFLAGS="-std=c++17 $(PIC) $(HOOKS)" OPT_FAST="$(FAST) $1" OPT_SLOW=-O1 OPT_GLOBAL=-O2 >$(BUILD)/build.log || { cat $(BUILD)/build.log >&2; exit 1; }
+
+$(OUT): $(CPLUSPLUS) $(wildcard $(HERE)/*.h) $(HERE)/../include/tlplab_rtl.h $(BUILD)/libVtop.a
+	@$(call link,$@)
+	@echo "$@$(if $(filter 0,$(TRACE)), (no waveforms: built without lz4.h and zlib.h))"
+
+ifdef EXERCISE
+$(BUILD)/libVtop.a: $(BUILD)/Vtop.mk
+	@rm -f $(BUILD)/*.gcda
+	@$(call compile,-fprofile-generate -fprofile-update=single)
+	@$(call link,$(BUILD)/profile.so,-lgcov)
+	@$(EXERCISE) $(BUILD)/profile.so >$(BUILD)/profile.log || { cat $(BUILD)/profile.log >&2; exit 1; }
+	@for counts in $(BUILD)/*.gcda; do rm -f "$${counts%.gcda}.o"; done; rm -f $@ $(BUILD)/profile.so
+	@$(call compile,-fprofile-use -fprofile-partial-training -Wno-missing-profile)
+	@touch $@
+else
+$(BUILD)/libVtop.a: $(BUILD)/Vtop.mk
+	@$(call compile)
+	@touch $@
+endif
+
+$(BUILD)/Vtop.mk: $(VERILOG) $(HERE)/module.mk
+	@mkdir -p $(BUILD)
+	@rm -f $(BUILD)/*.cpp $(BUILD)/*.h $(BUILD)/*.o $(BUILD)/*.a
+	@$(RTL_BIN)/verilator $(VERILATOR_FLAGS) $(VERILOG) >$(BUILD)/verilator.log 2>&1 || { cat $(BUILD)/verilator.log >&2; exit 1; }
+
+# What the sources include.
+-include $(BUILD)/Vtop__ver.d

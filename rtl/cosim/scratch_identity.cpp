@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "identity.h"
+
+void tlplab_rtl_identify(tlplab_rtl_identity *identity) {
+    identity->vendor = 0x1DE5;
+    identity->device = 0x5C7A;
+    identity->class_code = 0xFF0000; // unassigned
+    identity->intx_pin = 1;
+    identity->bars[0].size = 4096;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the card's memory must hold, byte by byte, and which of it transfers are using. */
+#ifndef TLPLAB_STRESS_CARD_H
+#define TLPLAB_STRESS_CARD_H
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace stress {
+
+// One MiB of the card's memory. A byte is known; or, after a transfer to it that failed, either the old or the new value; or
+// anything. Bytes under transfer are locked, so that what is checked does not depend on who comes first: any number of readers, or
+// one writer. Everything not written by a transfer has to stay: that is where guard bytes are.
+class Card {
+public:
+    static constexpr uint32_t SIZE = 1 << 20;
+
+    Card() : value_(SIZE), other_(SIZE), known_(SIZE, ANYTHING), users_(SIZE, 0) {}
+
+    bool lock_to_read(uint32_t at, uint32_t bytes) {
+        auto const from = users_.begin() + at, to = from + bytes;
+        if (std::any_of(from, to, [](int8_t users) { return users < 0 || users == 100; })) return false;
+        std::for_each(from, to, [](int8_t &users) { ++users; });
+        return true;
+    }
+    bool lock_to_write(uint32_t at, uint32_t bytes) {
+        auto const from = users_.begin() + at, to = from + bytes;
+        if (std::any_of(from, to, [](int8_t users) { return users != 0; })) return false;
+        std::fill(from, to, -1);
+        return true;
+    }
+    void unlock(uint32_t at, uint32_t bytes) {
+        std::for_each(users_.begin() + at, users_.begin() + at + bytes,
+                      [](int8_t &users) { users = static_cast<int8_t>(users < 0 ? 0 : users - 1); });
+    }
+
+    // These were written.
+    void write(uint32_t at, uint8_t const *data, uint32_t bytes) {
+        std::copy(data, data + bytes, value_.begin() + at);
+        std::fill(known_.begin() + at, known_.begin() + at + bytes, KNOWN);
+    }
+    // Each of these may have been written, or not.
+    void maybe_write(uint32_t at, uint8_t const *data, uint32_t bytes) {
+        for (uint32_t i = 0; i < bytes; ++i) {
+            if (known_[at + i] == KNOWN) {
+                if (value_[at + i] == data[i]) continue;
+                other_[at + i] = data[i];
+                known_[at + i] = EITHER;
+            } else if (known_[at + i] != EITHER || (value_[at + i] != data[i] && other_[at + i] != data[i])) {
+                known_[at + i] = ANYTHING;
+            }
+        }
+    }
+    // The first of `bytes` bytes that cannot be what the card holds; `bytes` if there is none.
+    uint32_t mismatch(uint32_t at, uint8_t const *data, uint32_t bytes) const {
+        for (uint32_t i = 0; i < bytes; ++i) {
+            if (known_[at + i] == ANYTHING || value_[at + i] == data[i]) continue;
+            if (known_[at + i] == EITHER && other_[at + i] == data[i]) continue;
+            return i;
+        }
+        return bytes;
+    }
+    uint8_t value(uint32_t at) const { return value_[at]; }
+
+private:
+    enum : uint8_t { KNOWN, EITHER, ANYTHING };
+    std::vector<uint8_t> value_, other_, known_;
+    std::vector<int8_t> users_; // -1: a writer
+};
+
+} // namespace stress
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Random numbers that depend on the seed alone, and the contents of host memory. */
+#ifndef TLPLAB_STRESS_RANDOM_H
+#define TLPLAB_STRESS_RANDOM_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace stress {
+
+inline uint64_t mix(uint64_t x) { // splitmix64
+    x += 0x9E3779B97F4A7C15;
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9;
+    x = (x ^ x >> 27) * 0x94D049BB133111EB;
+    return x ^ x >> 31;
+}
+
+class Random {
+public:
+    explicit Random(uint64_t seed) : state_(mix(seed)) {}
+    uint64_t next() { return mix(state_ += 0x9E3779B97F4A7C15); }
+    uint64_t below(uint64_t n) { return next() % n; }
+    uint64_t within(uint64_t low, uint64_t high) { return low + below(high - low + 1); }
+    // True once in `n` times; never if n is 0.
+    bool once_in(uint64_t n) { return n != 0 && below(n) == 0; }
+    bool percent(unsigned p) { return below(100) < p; }
+
+private:
+    uint64_t state_;
+};
+
+// What host memory holds: a function of the address, so that any address can be read.
+inline void fill_pattern(uint64_t address, uint8_t *to, size_t bytes) {
+    uint64_t word = mix(address >> 3) >> 8 * (address & 7);
+    for (size_t i = 0; i < bytes; ++i) {
+        if (i != 0 && (address + i) % 8 == 0) word = mix((address + i) >> 3);
+        to[i] = static_cast<uint8_t>(word);
+        word >>= 8;
+    }
+}
+
+} // namespace stress
+
+#endif

@@ -1,0 +1,128 @@
+// A FIFO between two clocks, show-ahead on the read side, with an output register.
+//
+// Pointers cross as Gray code through SYNC flip-flops (towards the reader) and 2 (towards the
+// writer). A word is shown SYNC + 1 of the reader's cycles after it was written (SYNC + 2 with
+// BLOCK), so a FIFO of headers whose data lie in another FIFO takes a larger SYNC than that one.
+//
+// Rules: valid/ready at both ends; data are held while valid && !ready; DEPTH a power of two.
+// Both resets must be active at once for a few cycles of the slower clock; nothing is taken while
+// the writer's is.
+// BLOCK = 1 reads through the memory's own register, too (block RAM). The address of the memory is
+// a register and what the reader's ready decides is only whether the registers move on, so that
+// it may come late in the cycle.
+// LIMIT < DEPTH takes that many words only (a shorter queue in a memory that is there anyway).
+module async_fifo #(
+    parameter int WIDTH = 32,
+    parameter int DEPTH = 16,
+    parameter int LIMIT = DEPTH,
+    parameter int BLOCK = 0,
+    parameter int SYNC = 2,
+    localparam int AW = $clog2(DEPTH)
+) (
+    input  logic             wr_clk,
+    input  logic             wr_rst,
+    input  logic             wr_valid,
+    output logic             wr_ready,
+    input  logic [WIDTH-1:0] wr_data,
+    output logic [AW:0]      wr_count,  // words held as the writer sees it (never too few)
+
+    input  logic             rd_clk,
+    input  logic             rd_rst,
+    output logic             rd_valid,
+    input  logic             rd_ready,
+    output logic [WIDTH-1:0] rd_data
+);
+  logic [WIDTH-1:0] mem[0:DEPTH-1];
+  logic [AW:0] wr_ptr, wr_gray, wr_gray_seen;  // seen: in the reader's clock
+  logic [AW:0] rd_ptr, rd_gray, rd_ptr_seen, rd_gray_seen;  // seen: in the writer's clock
+  logic [WIDTH-1:0] front;
+  logic push, front_valid;
+
+  // ---- writer ----
+  logic [AW:0] wr_next, wr_next_gray;
+  assign wr_next = wr_ptr + 1'b1;
+  assign wr_next_gray = wr_next ^ (wr_next >> 1);
+  assign push = wr_valid && wr_ready;
+  assign wr_count = wr_ptr - rd_ptr_seen;
+  generate
+    if (LIMIT < DEPTH) begin : limited
+      // a cycle late, so that the count is not in the way of the data: one word less is let in at once
+      localparam logic [AW:0] MOST = (AW + 1)'(LIMIT - 1);
+      always_ff @(posedge wr_clk) wr_ready <= !wr_rst && wr_count < MOST;
+    end else begin : whole
+      // full: the same place, one turn ahead; known a cycle before, so that it is in nobody's way
+      logic [AW:0] full;
+      assign full = rd_gray_seen ^ {2'b11, {(AW - 1) {1'b0}}};
+      always_ff @(posedge wr_clk) wr_ready <= !wr_rst && (push ? wr_next_gray : wr_gray) != full;
+    end
+  endgenerate
+
+  always_ff @(posedge wr_clk) begin
+    if (push) mem[wr_ptr[AW-1:0]] <= wr_data;
+    if (wr_rst) begin
+      wr_ptr  <= '0;
+      wr_gray <= '0;
+    end else if (push) begin
+      wr_ptr  <= wr_next;
+      wr_gray <= wr_next_gray;
+    end
+  end
+
+  // ---- reader ----
+  logic [AW:0] rd_next;
+  logic take;  // the output register takes a word, if there is one
+  logic fetch;  // a word leaves the memory
+  assign rd_next = rd_ptr + 1'b1;
+  assign take = rd_ready || !rd_valid;
+
+  always_ff @(posedge rd_clk) begin
+    // One bit has an enable of its own, so that synthesis does not make this register and a small
+    // memory one block RAM, whose outputs come late in the cycle.
+    if (take && front_valid) rd_data[0] <= front[0];
+    if (take) rd_data[WIDTH-1:1] <= front[WIDTH-1:1];
+    if (take) rd_valid <= front_valid;
+    if (fetch) begin
+      rd_ptr  <= rd_next;
+      rd_gray <= rd_next ^ (rd_next >> 1);
+    end
+    if (rd_rst) begin
+      rd_valid <= 1'b0;
+      rd_ptr   <= '0;
+      rd_gray  <= '0;
+    end
+  end
+
+  generate
+    if (BLOCK != 0) begin : block_ram
+      logic some;
+      always_ff @(posedge rd_clk) begin
+        if (fetch) front <= mem[rd_ptr[AW-1:0]];
+        if (rd_rst) some <= 1'b0;
+        else if (take || !some) some <= fetch;
+      end
+      assign front_valid = some;
+      assign fetch = rd_gray != wr_gray_seen && (take || !some);
+    end else begin : lut_ram
+      assign front = mem[rd_ptr[AW-1:0]];
+      assign front_valid = rd_gray != wr_gray_seen;
+      assign fetch = front_valid && take;
+    end
+  endgenerate
+
+  // ---- crossings ----
+  logic [SYNC-1:0][AW:0] to_rd;
+  logic [1:0][AW:0] to_wr;
+  always_ff @(posedge rd_clk) to_rd <= rd_rst ? '0 : {to_rd[SYNC-2:0], wr_gray};
+  always_ff @(posedge wr_clk) to_wr <= wr_rst ? '0 : {to_wr[0], rd_gray};
+  assign wr_gray_seen = to_rd[SYNC-1];
+  assign rd_gray_seen = to_wr[1];
+
+  // Gray to binary, for the count: a cycle late, which counts too many, never too few
+  always_ff @(posedge wr_clk) begin
+    for (int k = 0; k <= AW; k++) rd_ptr_seen[k] <= !wr_rst && ^(rd_gray_seen >> k);
+  end
+
+`ifdef FORMAL
+`include "async_fifo.svh"
+`endif
+endmodule

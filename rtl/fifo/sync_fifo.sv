@@ -1,0 +1,61 @@
+// A FIFO in one clock, show-ahead.
+//
+// Rules: valid/ready at both ends; data are held while valid && !ready; DEPTH a power of two.
+// A word is seen one cycle after it was written (two with BLOCK). BLOCK = 1 reads through the
+// memory's own output register (block RAM); see async_fifo.
+module sync_fifo #(
+    parameter int WIDTH = 32,
+    parameter int DEPTH = 16,
+    parameter int BLOCK = 0,
+    localparam int AW = $clog2(DEPTH)
+) (
+    input  logic             clk,
+    input  logic             rst,
+    input  logic             wr_valid,
+    output logic             wr_ready,
+    input  logic [WIDTH-1:0] wr_data,
+    output logic             rd_valid,
+    input  logic             rd_ready,
+    output logic [WIDTH-1:0] rd_data,
+    output logic [AW:0]      count      // words written and not yet read
+);
+  logic [WIDTH-1:0] mem[0:DEPTH-1];
+  logic [AW:0] wr_ptr, rd_ptr, rd_next;
+  logic push, pop;
+
+  assign count = wr_ptr - rd_ptr;
+  assign wr_ready = !count[AW];
+  assign push = wr_valid && wr_ready;
+  assign pop = rd_valid && rd_ready;
+  assign rd_next = rd_ptr + {{AW{1'b0}}, pop};
+
+  always_ff @(posedge clk) begin
+    if (push) mem[wr_ptr[AW-1:0]] <= wr_data;
+    if (rst) begin
+      wr_ptr <= '0;
+      rd_ptr <= '0;
+    end else begin
+      wr_ptr <= wr_ptr + {{AW{1'b0}}, push};
+      rd_ptr <= rd_next;
+    end
+  end
+
+  generate
+    if (BLOCK != 0) begin : block_ram
+      logic some;
+      // the word of this cycle's push is not counted: the memory still gives the old one
+      always_ff @(posedge clk) begin
+        rd_data <= mem[rd_next[AW-1:0]];
+        some <= !rst && rd_next != wr_ptr;
+      end
+      assign rd_valid = some;
+    end else begin : lut_ram
+      assign rd_data  = mem[rd_ptr[AW-1:0]];
+      assign rd_valid = rd_ptr != wr_ptr;
+    end
+  endgenerate
+
+`ifdef FORMAL
+`include "sync_fifo.svh"
+`endif
+endmodule

@@ -1,0 +1,145 @@
+// Proof of the tag memory, by induction:
+//  * a tag is given out only when it is free: neither live nor quarantined; a completion's tag that
+//    was live when it was looked up is so when its upd comes, whatever time-outs do meanwhile;
+//  * a tag with a time-out or a mismatch is quarantined, for at least 16 quarters of the time-out
+//    after the one in which that began;
+//  * a tag comes back exactly once; none is lost or doubled: those in use, in the queue, next and
+//    never used are all there are;
+//  * a read retires only when it is over, exactly once, in the order of the allocations: a place is
+//    one of a live tag, of a read whose data are on their way, or over.
+// The FIFO is a stand-in (queue_stand_in.sv) of which is assumed what the proof of sync_fifo says:
+// a tag comes out in its turn.
+localparam int PLACES = 2 * TAGS;
+logic f_begun = 1'b0;
+
+// ---- the completion block: look_*, early_*, upd_*, fin_* as it makes them ----
+(* anyseq *) logic f_look, f_leaves;
+logic f_early, f_upd, f_waits;  // stage 2; its upd, with stage 3; stage 3
+logic [TB-1:0] f_early_tag;
+logic [PLACES-1:0] f_await;  // ended, its data on their way
+always_ff @(posedge clk) begin
+  f_early <= !rst && f_look;
+  if (f_look) f_early_tag <= look_tag[TB-1:0];
+  f_upd <= !rst && f_early;
+  f_waits <= !rst && (f_early || (f_waits && !f_leaves));
+end
+always_comb begin
+  assume (look_tag < TAGS && busy_tag < TAGS && early_tag < TAGS && fin_place < PLACES);
+  assume (!f_look || (look_ready && look_live && !f_early && !f_waits));
+  assume (upd_valid == f_upd && (!f_upd || upd_tag == f_early_tag) && (upd_end || !upd_hold));
+  assume (!(f_early || f_waits) || (early_valid && early_tag == f_early_tag));
+  assume (!fin_valid || fin_single || f_await[fin_place[PB-1:0]]);
+end
+
+logic [TAGS-1:0] f_queued, f_fresh, f_next, f_used;
+logic [TB:0] f_queue_place[0:TAGS-1];  // tags that come out before this one
+logic [4:0] f_epochs[0:TAGS-1];  // since the quarantine began; 31: or more
+logic f_push, f_pop, f_epoch_ends;
+assign f_push = give && !passed_on;
+assign f_pop = load && !used_fresh && queue_valid;
+assign f_epoch_ends = &cycle && tick >= quarter;
+assign f_used = live | held;
+
+always_ff @(posedge clk) begin
+  f_begun <= 1'b1;
+  for (int t = 0; t < TAGS; t++) begin
+    if (f_pop && queue_tag == t) f_queued[t] <= 1'b0;
+    else if (f_pop) f_queue_place[t] <= f_queue_place[t] - 1'b1;
+    if (f_push && give_tag == t) begin
+      f_queued[t] <= 1'b1;
+      f_queue_place[t] <= queued - {{TB{1'b0}}, f_pop};
+    end
+    if (ends && hold && end_tag == t) f_epochs[t] <= {4'd0, f_epoch_ends};
+    else if (f_epoch_ends && f_epochs[t] != 5'd31) f_epochs[t] <= f_epochs[t] + 5'd1;
+    if (rst || again) f_queued[t] <= 1'b0;
+    if (rst) f_epochs[t] <= 5'd31;
+  end
+  for (int p = 0; p < PLACES; p++) begin
+    if (upd_valid && upd_end && !f_single[upd_tag[TB-1:0]] && f_place[upd_tag[TB-1:0]] == p) f_await[p] <= 1'b1;
+    if (fin_valid && !fin_single && fin_place == p) f_await[p] <= 1'b0;
+    if (rst) f_await[p] <= 1'b0;
+  end
+end
+
+logic [TB:0] f_uses, f_queues;
+logic [TAGS-1:0] f_single;
+logic [PB-1:0] f_place[0:TAGS-1];
+logic [1:0] f_tagged[0:PLACES-1];  // live tags with this place: 0, 1, or more
+logic [PLACES-1:0] f_open;
+always_comb begin
+  f_uses = '0;
+  f_queues = '0;
+  for (int t = 0; t < TAGS; t++) begin
+    f_fresh[t] = t >= fresh;
+    f_next[t] = next_valid && next_tag == t;
+    f_uses = f_uses + {{TB{1'b0}}, f_used[t]};
+    f_queues = f_queues + {{TB{1'b0}}, f_queued[t]};
+    f_single[t] = owner[t][PB+2];
+    f_place[t] = owner[t][PB-1:0];
+  end
+  for (int p = 0; p < PLACES; p++) begin
+    f_open[p] = {1'b0, PB'(p - head)} < placed;
+    f_tagged[p] = 2'd0;
+    for (int t = 0; t < TAGS; t++)
+      if (live[t] && !f_single[t] && f_place[t] == p && f_tagged[p] != 2'd2) f_tagged[p] = f_tagged[p] + 2'd1;
+  end
+end
+
+always_comb begin
+  if (!f_begun) assume (rst);
+  for (int t = 0; t < TAGS; t++)
+    assume (!queue_valid || (queue_tag == t) == (f_queued[t] && f_queue_place[t] == '0));
+  if (f_begun) begin
+    assert (fresh <= TAGS);
+    assert (use_count == f_uses && queued == f_queues);
+    if (f_push) assert (queue_room);
+    if (f_early || f_upd) assert (live[f_early_tag]);
+    if (f_upd) assert (f_waits && !f_early);
+    if (f_early) assert (!f_waits);
+    for (int t = 0; t < TAGS; t++) begin
+      // never used, queued, next or in use: one of them
+      assert ({1'b0, f_fresh[t]} + f_queued[t] + f_next[t] + f_used[t] == 2'd1);
+      assert (!(live[t] && held[t]));
+      if (take && next_tag == t) assert (!f_used[t]);
+      if (give && give_tag == t) assert (held[t] || (live[t] && upd_valid && upd_end));
+      if ((timed_out || (upd_valid && upd_hold)) && end_tag == t) assert (live[t] && ends && hold && !give);
+      // the ages agree, so an early release would be seen
+      if (held[t]) assert (f_epochs[t] == 5'd31 || f_epochs[t] == (epoch - stamp[t]));
+      if (release_now && give && scan == t && !upd_valid) assert (f_epochs[t] > 5'd16);
+      // places in the queue are those of a queue
+      if (f_queued[t]) assert (f_queue_place[t] < queued);
+      for (int u = 0; u < t; u++)
+        if (f_queued[t] && f_queued[u]) assert (f_queue_place[t] != f_queue_place[u]);
+    end
+    // the order
+    assert (placed <= PLACES && next_place == PB'(head + placed));
+    for (int p = 0; p < PLACES; p++) begin
+      assert (f_tagged[p] + f_await[p] + (f_open[p] && entry[p][3]) == {2'd0, f_open[p]});
+      if (retire && head == p) assert (f_open[p] && f_tagged[p] == 2'd0 && !f_await[p]);
+      if (placing && next_place == p) assert (!f_open[p]);
+    end
+    // what was seen of a tag still holds
+    assert (!due || (step == ACT && seen_live));
+    assert (!rested || (step == ACT && seen_held));
+    if (step != FETCH) begin
+      if (seen_live && (due || step != ACT)) assert (live[scan] && {seen_single, seen_id, seen_place} == owner[scan]);
+      if (seen_held) assert (held[scan]);
+      if (seen_held && step == MEASURE) assert (seen_stamp == stamp[scan]);
+      if (seen_held && step == JUDGE)
+        assert (f_epochs[scan] == 5'd31 || age == f_epochs[scan] || (age + 5'd1 == f_epochs[scan] && age != 5'd31));
+    end
+    if (rested) assert (f_epochs[scan] > 5'd16);
+  end
+end
+
+// what must be reachable, or the proof says little (the end of a quarantine is too deep for this)
+always_ff @(posedge clk) begin
+  if (f_begun && !rst) begin
+    cover (f_pop);
+    cover (give && passed_on);
+    cover (timed_out);
+    cover (retire && head_error != 3'd0);
+    cover (placed > TAGS);
+    cover (f_upd && due);
+  end
+end

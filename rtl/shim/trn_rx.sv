@@ -1,0 +1,192 @@
+// Receive half of the TRN shim: beats of W bits in, headers and address-aligned 256-bit payload words out.
+//
+// * A beat carries N = W/32 DWs, the first in the most significant DW, bytes in wire order. A TLP starts at
+//   the first DW of a beat; every beat is full except the one with `eof`. The hard IP has checked the TLP
+//   (Length matches its beats) and has stripped a digest.
+// * A payload word has its bytes in little-endian lanes. The first payload DW of a request stands at lane
+//   `address [4:2]`, that of a completion at `Lower Address [4:2] + look_lane`: where the data of that tag lie
+//   in local memory, so that nobody behind shifts by DWs. Words = ceil((lane + Length) / 8). Lanes outside the
+//   payload hold anything.
+// * A completion's header has its lane in DW3 [4:2] (it has no fourth DW).
+// * A request's header is shown with or after its last payload word, a completion's as soon as it is known.
+// * No bubble: as long as the FIFOs behind are ready, a beat is taken every cycle, between TLPs too.
+//
+// One beat is held back (`held`), so that a group of N lanes can be cut out of the held and the incoming
+// beat. The held beat of a TLP's end leaves at once; otherwise it leaves when the next beat comes.
+module trn_rx #(
+    parameter int W = 64
+) (
+    input  logic                  clk,
+    input  logic                  rst,
+
+    input  logic                  src_rdy,
+    input  logic                  sof,
+    input  logic                  eof,
+    input  logic [W-1:0]          data,
+    input  logic [$clog2(W/32)-1:0] rem,        // valid DWs of the beat - 1
+    input  logic [2:0]            bar,
+    output logic                  dst_rdy,
+
+    output logic [7:0]            look_tag,
+    input  logic [2:0]            look_lane,
+
+    output logic                  req_valid,
+    output logic [127:0]          req_hdr,
+    output logic [2:0]            req_bar,
+    input  logic                  req_ready,
+    output logic                  req_data_valid,
+    output logic [255:0]          req_data,
+    input  logic                  req_data_ready,
+    output logic                  cpl_valid,
+    output logic [127:0]          cpl_hdr,
+    input  logic                  cpl_ready,
+    output logic                  cpl_data_valid,
+    output logic [255:0]          cpl_data,
+    input  logic                  cpl_data_ready,
+
+    output logic                  idle
+);
+    localparam int N = W / 32;                // DWs of a beat, lanes of a group
+    localparam int S = $clog2(N);
+    localparam int G = 8 / N;                 // groups of a payload word
+    localparam int GW = $clog2(G);
+
+    // The held beat.
+    logic         held, held_sof, held_eof;
+    logic [W-1:0] held_data;
+    logic [S-1:0] held_rem;
+    logic [2:0]   held_bar;
+
+    // The word and header being gathered; `*_full`: shown to the FIFOs, must be taken before anything moves.
+    logic [255:0] word;
+    logic [127:0] hdr;
+    logic [2:0]   hdr_bar;
+    logic         word_full, hdr_full;
+    logic         is_cpl_shown;               // to which FIFOs
+    logic         dirty;                      // the word has lanes that were not shown yet
+
+    // -- the place of the payload within the beats -----------------------------------------------------
+    logic         body;                       // past the header beats: the registers below hold
+    logic         second;                     // W = 64: the held beat is the second of the header
+    logic         has_data_r, four_r, is_cpl_r;
+    logic [S-1:0] shift_r;
+    logic [GW-1:0] group_r;
+
+    logic         has_data, four, is_cpl, last_hdr_beat;
+    logic [2:0]   lane;
+    logic [S-1:0] shift;                      // the group's first lane stands at this DW of the held beat
+    logic [GW-1:0] group;
+
+    assign has_data = held_sof ? held_data[W-2] : has_data_r;
+    assign four     = held_sof ? held_data[W-3] : four_r;
+    assign is_cpl   = held_sof ? held_data[W-4 -: 4] == 4'b0101 : is_cpl_r;
+    assign last_hdr_beat = (N == 4) ? held_sof : second;
+    assign look_tag = held_data[tlpdma_pkg::CPL_TAG_LSB +: 8];
+    assign lane     = four ? held_data[4:2] : held_data[36:34] + (is_cpl ? look_lane : 3'd0);
+    // The first payload DW is DW 3 (3-DW header) or DW 4 of the TLP: DW N-1 or 0 of its beat.
+    assign shift    = last_hdr_beat ? (four ? S'(0) - lane[S-1:0] : S'(N-1) - lane[S-1:0]) : shift_r;
+    assign group    = last_hdr_beat ? lane[2:S] : group_r;
+
+    // -- movement --------------------------------------------------------------------------------------
+    logic stall, take, leave, emit, push;
+    logic data_ready, hdr_ready;
+
+    assign data_ready = is_cpl_shown ? cpl_data_ready : req_data_ready;
+    assign hdr_ready  = is_cpl_shown ? cpl_ready : req_ready;
+    assign stall      = (word_full && !data_ready) || (hdr_full && !hdr_ready);
+    assign leave      = held && (held_eof || src_rdy) && !stall;
+    assign dst_rdy    = !stall;
+    assign take       = src_rdy && !stall;
+    // Does the group hold payload? The last header beat: always after three DWs; after four only if lanes
+    // come from the next beat. The last beat: only if a DW is left that did not go out before.
+    assign emit       = leave && has_data && (last_hdr_beat ? !four || shift != 0
+                                                            : body && (!held_eof || held_rem >= shift));
+    assign push       = (emit && group == GW'(G-1)) || (leave && held_eof && (emit || dirty));
+
+    // -- the group: N DWs out of the held and the incoming beat, DW bytes into little-endian lanes -------
+    logic [2*W-1:0] pair;
+    logic [W-1:0]   lanes;
+    assign pair = {held_data, data};
+    always_comb begin
+        for (int i = 0; i < N; i++) begin
+            for (int b = 0; b < 4; b++) begin
+                lanes[32*i + 8*b +: 8] = '0;
+                for (int s = 0; s < N; s++) begin
+                    if (shift == S'(s)) lanes[32*i + 8*b +: 8] = pair[2*W - 1 - 32*(i+s) - 8*b -: 8];
+                end
+            end
+        end
+    end
+
+    always_ff @(posedge clk) begin
+        if (take) begin
+            held_sof  <= sof;
+            held_eof  <= eof;
+            held_data <= data;
+            held_rem  <= rem;
+            held_bar  <= bar;
+        end
+        if (leave && held_sof) begin
+            hdr_bar    <= held_bar;
+            has_data_r <= has_data;
+            four_r     <= four;
+            is_cpl_r   <= is_cpl;
+        end
+        if (leave) begin
+            shift_r      <= shift;
+            if (emit) group_r <= group + 1'b1;
+            else      group_r <= group;
+            second       <= held_sof && !held_eof;
+            body         <= (last_hdr_beat || body) && !held_eof;
+            is_cpl_shown <= is_cpl;
+        end
+        if (emit) begin
+            for (int g = 0; g < G; g++) if (group == GW'(g)) word[W*g +: W] <= lanes;
+        end
+        if (!stall) begin
+            word_full <= push;
+            hdr_full  <= leave && (is_cpl ? last_hdr_beat : held_eof);
+            if (push) dirty <= 1'b0;
+            else if (emit) dirty <= 1'b1;
+            if (take) held <= 1'b1;
+            else if (leave) held <= 1'b0;
+        end else begin
+            if (data_ready) word_full <= 1'b0;
+            if (req_valid && req_ready || cpl_valid && cpl_ready) hdr_full <= 1'b0;
+        end
+        if (rst) begin
+            held      <= 1'b0;
+            word_full <= 1'b0;
+            hdr_full  <= 1'b0;
+            dirty     <= 1'b0;
+            second    <= 1'b0;
+            body      <= 1'b0;
+        end
+    end
+
+    logic [31:0] last_dw;
+    assign last_dw = four ? held_data[31:0] : {27'd0, is_cpl ? lane : 3'd0, 2'd0};
+    generate
+        if (N == 4) begin : g_hdr128
+            always_ff @(posedge clk) if (leave && held_sof) hdr <= {held_data[W-1 -: 96], last_dw};
+        end else begin : g_hdr64
+            always_ff @(posedge clk) begin
+                if (leave && held_sof) hdr[127:64] <= held_data;
+                if (leave && second)   hdr[63:0] <= {held_data[W-1 -: 32], last_dw};
+            end
+        end
+    endgenerate
+
+    // A header waits for the word shown beside it.
+    assign req_valid      = hdr_full && !is_cpl_shown && (!word_full || req_data_ready);
+    assign cpl_valid      = hdr_full &&  is_cpl_shown && (!word_full || cpl_data_ready);
+    assign req_hdr        = hdr;
+    assign cpl_hdr        = hdr;
+    assign req_bar        = hdr_bar;
+    // A word is shown until it is taken, once: while only the header waits, `word_full` is clear.
+    assign req_data_valid = word_full && !is_cpl_shown;
+    assign cpl_data_valid = word_full &&  is_cpl_shown;
+    assign req_data       = word;
+    assign cpl_data       = word;
+    assign idle           = !held && !word_full && !hdr_full;
+endmodule

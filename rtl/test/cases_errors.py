@@ -1,0 +1,192 @@
+"""What the root may do wrong: the channel halts and says why, no byte of another transfer suffers, and a reset mends it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import card
+import cocotb
+from bench import HIGH, LOW, ULTRASCALE_PLUS, Bench, bench, long_run
+from card import C2H, CA, H2C, HALTED, MISMATCH, POISONED, TIMED_OUT, UR, Descriptor
+from cocotb.triggers import Timer
+from cocotbext.pcie.core.tlp import CplStatus
+from scoreboard import SOURCE, Scoreboard, both_rings, fill, read_back, run, settle
+from shape import Fault, changed, longer, lost, poisoned, status, twice, with_other_requester, with_other_tag, within
+
+#: Code in the record, bit of ERRORS.
+FAULTS: dict[str, tuple[Fault, int, int]] = {
+    "unsupported request": (status(CplStatus.UR), UR, 0),
+    "completer abort": (status(CplStatus.CA), CA, 1),
+    "retry status": (status(CplStatus.CRS), CA, 1),
+    "poisoned": (poisoned, POISONED, 2),
+    "other lower address": (changed(lower_address=lambda was: was ^ 0x20), MISMATCH, 3),
+    "byte count too large": (changed(byte_count=lambda was: was + 64), MISMATCH, 3),
+    "byte count too small": (changed(byte_count=lambda was: was - 64), MISMATCH, 3),
+    "more data than asked for": (longer, MISMATCH, 3),
+    "lost": (lost, TIMED_OUT, 4),
+}
+
+SHORT = ["unsupported request", "poisoned", "byte count too large", "lost"]
+
+#: Where the victim's source lies, and the part of local memory that only it writes.
+VICTIM = HIGH + SOURCE + 0x1000
+PART = 0x1800
+
+
+async def one_fault(b: Bench, name: str) -> None:
+    fault, code, bit = FAULTS[name]
+    board = Scoreboard(b, 12 << 10)
+    h2c, c2h = await both_rings(b)
+    await fill(board, h2c)
+    await b.card.write(card.TIMEOUT, 8)  # 2048 cycles
+    b.completions.latency, b.completions.jitter = 5e-7, 5e-7
+    b.completions.fault, b.completions.victim = fault, within(VICTIM, 0x1000)
+
+    # The card reads this one, good ones before and behind it; the other channel works all the while.
+    out = cocotb.start_soon(run(c2h, [board.from_card(0, 3000) for _ in range(3)]))
+    first = h2c.tail
+    before = [board.to_card(0xC00 + 600 * number, 600) for number in range(3)]
+    await h2c.submit([*before, Descriptor(VICTIM, PART, 2000), Descriptor(LOW + SOURCE, PART, 1000)])
+    seen = await h2c.finished()
+    assert seen & 7 == code, f"{name}: the record says {seen:#x}, not {code}"
+    assert seen & HALTED
+    assert h2c.done()[0] == first + 3, "HEAD stays at the descriptor that failed"
+    assert await h2c.status() & 0xF == code | HALTED
+    assert await b.card.read(H2C + card.HEAD) == first + 3
+    assert await b.card.read(card.ERRORS) & 1 << bit, f"{name}: ERRORS is without bit {bit}"
+    assert await out == 0, "the other channel does not notice"
+
+    # After a reset of the channel the same descriptors pass.
+    await Timer(1, "us")
+    b.completions.fault = None
+    await h2c.reset()
+    if fault is lost:
+        for tag in b.checker.reads:
+            b.device.forget(tag)
+        b.checker.reads.clear()
+    await h2c.start()
+    assert await run(h2c, [board.to_card(PART, 2000, host=VICTIM), board.to_card(PART + 2000, 900)]) == 0
+    # PART is written anew, all other bytes are what they were.
+    await read_back(b, board, c2h)
+    b.checker.reads.clear()
+    await settle(b, board)
+
+
+@cocotb.test(timeout_time=800, timeout_unit="us")
+@cocotb.parametrize(name=list(FAULTS) if long_run() else SHORT)
+async def a_bad_completion(dut: Any, name: str) -> None:
+    b = await bench(dut)
+    await one_fault(b, name)
+
+
+@cocotb.test(timeout_time=800, timeout_unit="us")
+@cocotb.parametrize(kind=["other tag", "other requester", "twice"])
+async def a_completion_for_nobody(dut: Any, kind: str) -> None:
+    """It is counted and dropped; the transfer ends well."""
+    b = await bench(dut)
+    board = Scoreboard(b, 16 << 10)
+    h2c, c2h = await both_rings(b)
+    await fill(board, h2c)
+    before = await b.card.read(card.UNEXPECTED)
+
+    def free() -> int:
+        return next(tag for tag in range(31, -1, -1) if tag not in b.checker.reads)
+
+    b.completions.fault = {"other tag": with_other_tag(free), "other requester": with_other_requester, "twice": twice}[
+        kind
+    ]
+    b.completions.victim = within(HIGH + SOURCE, 0x200000)
+    # One completion only: one that is doubled in the middle of a read is a wrong one of that read.
+    assert await run(h2c, [board.to_card(5, 100, host=HIGH + SOURCE + 64)]) == 0
+    await Timer(1, "us")
+    # The UltraScale+ hard IP keeps to itself what is for another requester.
+    seen = not (ULTRASCALE_PLUS and kind == "other requester")
+    assert (await b.card.read(card.UNEXPECTED) > before) == seen
+    assert await b.card.read(card.ERRORS) == seen << 5
+    await read_back(b, board, c2h)
+    await settle(b, board)
+
+
+@cocotb.test(timeout_time=800, timeout_unit="us")
+async def a_late_completion(dut: Any) -> None:
+    """After the timeout the tag is kept back: what comes late is dropped, and meets no other read."""
+    b = await bench(dut)
+    board = Scoreboard(b, 16 << 10)
+    h2c, c2h = await both_rings(b)
+    await fill(board, h2c)
+    await b.card.write(card.TIMEOUT, 4)
+    b.completions.withhold = within(VICTIM, 0x1000)
+    await h2c.submit([Descriptor(VICTIM, 0, 512)])
+    assert await h2c.finished() & 0xF == TIMED_OUT | HALTED
+    assert b.completions.kept
+    await h2c.reset()
+    await h2c.start()
+    b.completions.withhold = None
+    # New reads run while the old answers come.
+    again = cocotb.start_soon(run(h2c, [board.to_card(600 * number, 600) for number in range(8)]))
+    b.completions.release()
+    assert await again == 0
+    assert await b.card.read(card.UNEXPECTED) >= 1
+    await read_back(b, board, c2h)
+    await settle(b, board)
+
+
+@cocotb.test(timeout_time=800, timeout_unit="us")
+async def a_bad_descriptor_read(dut: Any) -> None:
+    """Errors of descriptor reads halt the channel as those of data do."""
+    b = await bench(dut)
+    board = Scoreboard(b, 8 << 10)
+    h2c, c2h = await both_rings(b)
+    await fill(board, h2c)
+    b.completions.fault, b.completions.victim = status(CplStatus.UR), within(c2h.base, 4096)
+    await c2h.submit([board.from_card(0, 64)])
+    assert await c2h.finished() & 0xF == UR | HALTED
+    board.expected = {base: bytearray(len(part)) for base, part in board.expected.items()}
+    b.completions.fault = None
+    await c2h.reset()
+    await c2h.start()
+    assert await run(c2h, [board.from_card(100, 200)]) == 0
+    await settle(b, board)
+
+
+@cocotb.test(timeout_time=800, timeout_unit="us")
+@cocotb.parametrize(bad=["length 0", "unknown flag", "beyond the memory"])
+async def a_bad_descriptor(dut: Any, bad: str) -> None:
+    """It is refused by its channel; nothing is read or written for it."""
+    b = await bench(dut)
+    h2c, _ = await both_rings(b)
+    memory = await b.card.read(card.MEM_MIB)
+    good = Descriptor(LOW + SOURCE, 0, 64)
+    await h2c.submit([good, {"length 0": Descriptor(LOW + SOURCE, 0, 0), "unknown flag": Descriptor(LOW + SOURCE, 0, 64, 0x40),
+                             "beyond the memory": Descriptor(LOW + SOURCE, (memory << 20) - 32, 64)}[bad]])  # fmt: skip
+    assert await h2c.finished() & 0xF == 6 | HALTED
+    assert h2c.done()[0] == 1
+    await h2c.reset()
+    await h2c.start()
+    assert await run(h2c, [good]) == 0
+    await b.finish()
+
+
+@cocotb.test(timeout_time=800, timeout_unit="us")
+@cocotb.parametrize(channel=[H2C, C2H])
+async def without_bus_master(dut: Any, channel: int) -> None:
+    """Bus Master Enable off: no request leaves, the channel halts, and runs again when it is on."""
+    b = await bench(dut)
+    board = Scoreboard(b, 8 << 10)
+    rings = dict(zip((H2C, C2H), await both_rings(b), strict=True))
+    await fill(board, rings[H2C])
+    found = b.rc.find_device(b.function.pcie_id)
+    await found.set_master(False)
+    await Timer(200, "ns")
+    # The checker fails at any request that leaves now.
+    ring = rings[channel]
+    make = board.to_card if channel == H2C else board.from_card
+    descriptors = [make(0, 500)]
+    await ring.submit(descriptors)
+    await b.card.until(channel + card.CH_STATUS, 0xF, 6 | HALTED, "refused without bus mastering")
+    await found.set_master()
+    await ring.reset()
+    await ring.start()
+    assert await run(ring, descriptors) == 0
+    await read_back(b, board, rings[C2H])
+    await settle(b, board)

@@ -1,0 +1,64 @@
+// Card-to-host data: each piece becomes reads of local memory and one master write of the core.
+//
+// Reads of the memory run ahead of the core by up to QUEUE pieces (as far as the memory takes
+// them), so its latency shows only once. The memory's words go to the core as they are.
+//
+// Interface rules: mem_rd_* and mwr_* are held while valid && !ready.
+module memory_reader #(
+    parameter int QUEUE = 16  // pieces
+) (
+    input  logic        clk,
+    input  logic        rst,
+    input  logic        piece_valid,
+    input  logic [63:0] piece_host,
+    input  logic [31:0] piece_local,
+    input  logic [12:0] piece_len,
+    output logic        piece_ready,
+
+    output logic        mem_rd_valid,
+    output logic [31:0] mem_rd_addr,
+    input  logic        mem_rd_ready,
+
+    output logic        mwr_valid,
+    output logic [63:0] mwr_addr,
+    output logic [23:0] mwr_len,
+    output logic [ 4:0] mwr_lane,
+    input  logic        mwr_ready
+);
+  logic room;
+  logic [7:0] left;  // words to ask for
+  logic [26:0] word;
+  logic [13:0] span;
+  logic [$clog2(QUEUE):0] count;
+  logic unused;
+  assign unused = &{1'b0, count, span[13], span[4:0]};
+
+  assign span = {9'b0, piece_local[4:0]} + {1'b0, piece_len} + 14'd31;
+  assign piece_ready = room && left == '0;
+  assign mem_rd_valid = left != '0;
+  assign mem_rd_addr = {word, 5'b0};
+  assign mwr_len[23:13] = '0;
+
+  always_ff @(posedge clk) begin
+    if (rst) left <= '0;
+    else if (piece_valid && piece_ready) left <= span[12:5];
+    else if (mem_rd_valid && mem_rd_ready) left <= left - 8'd1;
+    if (piece_valid && piece_ready) word <= piece_local[31:5];
+    else if (mem_rd_ready) word <= word + 27'd1;
+  end
+
+  sync_fifo #(
+      .WIDTH(82),
+      .DEPTH(QUEUE)
+  ) requests (
+      .clk(clk),
+      .rst(rst),
+      .wr_valid(piece_valid && left == '0),
+      .wr_ready(room),
+      .wr_data({piece_host, piece_len, piece_local[4:0]}),
+      .rd_valid(mwr_valid),
+      .rd_ready(mwr_ready),
+      .rd_data({mwr_addr, mwr_len[12:0], mwr_lane}),
+      .count(count)
+  );
+endmodule

@@ -1,0 +1,64 @@
+// Small posted writes: write-back records of both channels and MSI-X messages, one at a time.
+//
+// Addresses (and the messages' data) lie in a small memory: entries 0 to 3 are the MSI-X vectors,
+// 4 and 5 the channels' records. The content of a record is taken in the cycle of `record_taken`;
+// what is taken later is posted later.
+//
+// Interface rules: record_valid and message_valid may change until taken; post_* is held while
+// valid && !ready.
+module posts (
+    input  logic        clk,
+    input  logic        rst,
+    // table
+    input  logic        write,
+    input  logic [ 2:0] write_entry,
+    input  logic [ 1:0] write_part,      // 0 low address, 1 high address, 2 message data
+    input  logic [31:0] write_data,
+    // requests; channel 0 in the low part
+    input  logic [ 1:0] record_valid,
+    input  logic [73:0] record,
+    output logic [ 1:0] record_taken,
+    input  logic        message_valid,
+    input  logic [ 1:0] message_vector,
+    output logic        message_taken,
+
+    output logic        post_valid,
+    output logic [63:0] post_addr,
+    output logic [63:0] post_data,
+    output logic        post_two,
+    input  logic        post_ready
+);
+  logic [31:0] low_mem[0:7];
+  logic [31:0] high_mem[0:7];
+  logic [31:0] data_mem[0:3];
+  logic [2:0] entry;
+  logic [36:0] held;
+
+  always_ff @(posedge clk) begin
+    if (write && write_part == 2'd0) low_mem[write_entry] <= write_data;
+    if (write && write_part == 2'd1) high_mem[write_entry] <= write_data;
+    if (write && write_part == 2'd2) data_mem[write_entry[1:0]] <= write_data;
+  end
+
+  assign post_addr = {high_mem[entry], low_mem[entry][31:2], 2'b00};
+  assign post_two  = entry[2];
+  assign post_data = {27'b0, held[36:32], post_two ? held[31:0] : data_mem[entry[1:0]]};
+
+  // each of the three in turn
+  logic [1:0] turn;
+  assign record_taken[0] = !post_valid && turn == 2'd0 && record_valid[0];
+  assign record_taken[1] = !post_valid && turn == 2'd1 && record_valid[1];
+  assign message_taken   = !post_valid && turn == 2'd2 && message_valid;
+  always_ff @(posedge clk) begin
+    turn <= turn == 2'd2 ? 2'd0 : turn + 2'd1;
+    if (!post_valid) begin
+      post_valid <= record_taken != '0 || message_taken;
+      entry <= turn == 2'd2 ? {1'b0, message_vector} : {2'b10, turn[0]};
+      held <= turn[0] ? record[73:37] : record[36:0];
+    end else if (post_ready) post_valid <= 1'b0;
+    if (rst) begin
+      post_valid <= 1'b0;
+      turn <= '0;
+    end
+  end
+endmodule

@@ -1,0 +1,134 @@
+// Reads descriptors of both channels from host memory into one buffer, and takes those written by
+// PIO.
+//
+// Vectors of both channels have channel 0 (host to card) in the low part. The buffer is one block
+// memory of 64 bits, half a descriptor; each channel owns a half of it and reads a descriptor in
+// two of every four cycles, so neither can keep the other waiting. A word of the core brings up to
+// two descriptors and is written in two cycles each.
+//
+// Interface rules: drd_* asks for exactly one read request (the channels cut at its boundaries) and
+// is held while valid && !ready. data_ready does not depend on data_valid.
+module prefetch #(
+    parameter int BLOCKS = 4,
+    localparam int IW = 5 + $clog2(BLOCKS)
+) (
+    input  logic            clk,
+    input  logic            rst,
+    // base address of a ring, 32 bits at a time
+    input  logic            base_write,
+    input  logic            base_channel,
+    input  logic            base_high,
+    input  logic [    31:0] base_data,
+    // from the channels
+    input  logic [     1:0] fetch_valid,
+    input  logic [    31:0] fetch_slot,
+    input  logic [    11:0] fetch_count,
+    input  logic [2*IW-1:0] fetch_index,
+    output logic [     1:0] fetch_ready,
+    output logic [     1:0] arrived,
+    output logic [  IW-6:0] arrived_block,
+    // to the core
+    output logic            drd_valid,
+    output logic [    63:0] drd_addr,
+    output logic [    31:0] drd_local,
+    output logic [     9:0] drd_len,
+    output logic            drd_channel,
+    input  logic            drd_ready,
+    input  logic            data_valid,
+    input  logic            data_channel,
+    input  logic [  IW-2:0] data_pair,      // where, in pairs of descriptors
+    input  logic [   255:0] data,
+    input  logic [     1:0] data_halves,    // which of the two descriptors are there
+    output logic            data_ready,
+    // a DW of a descriptor written by PIO
+    input  logic            pio_write,
+    input  logic            pio_channel,
+    input  logic [  IW-1:0] pio_index,
+    input  logic [     1:0] pio_dw,
+    input  logic [    31:0] pio_data,
+    // reading
+    input  logic [2*IW-1:0] read_index,
+    output logic [     1:0] read_turn,      // whose halves read_data is in the next two cycles
+    output logic [    63:0] read_data
+);
+  logic turn, half;
+  assign read_turn = half ? 2'b00 : turn ? 2'b10 : 2'b01;
+  always_ff @(posedge clk) begin
+    if (rst) {turn, half} <= '0;
+    else {turn, half} <= {turn, half} + 2'd1;
+  end
+
+  // ---- requests: the channel whose turn it is ----
+  logic [31:0] base_lo_mem[0:1];
+  logic [31:0] base_hi_mem[0:1];
+  logic [63:4] base;
+  logic [15:0] slot;
+  always_ff @(posedge clk) begin
+    if (base_write && !base_high) base_lo_mem[base_channel] <= base_data;
+    if (base_write && base_high) base_hi_mem[base_channel] <= base_data;
+  end
+  assign base = {base_hi_mem[turn], base_lo_mem[turn][31:4]};
+  assign slot = turn ? fetch_slot[31:16] : fetch_slot[15:0];
+  assign fetch_ready = drd_valid ? 2'b00 : turn ? 2'b10 : 2'b01;
+
+  always_ff @(posedge clk) begin
+    if (!drd_valid) begin
+      // a ring begins at a multiple of 4 KiB, or of its size if that is less
+      drd_addr <= {base[63:12] + {44'b0, slot[15:8]}, base[11:4] | slot[7:0], 4'b0};
+      drd_local <= {{(28 - IW) {1'b0}}, turn ? fetch_index[2*IW-1:IW] : fetch_index[IW-1:0], 4'b0};
+      drd_len <= {turn ? fetch_count[11:6] : fetch_count[5:0], 4'b0};
+      drd_channel <= turn;
+    end
+    if (rst) drd_valid <= 1'b0;
+    else if (drd_valid) drd_valid <= !drd_ready;
+    else drd_valid <= turn ? fetch_valid[1] : fetch_valid[0];
+  end
+
+  // ---- the buffer ----
+  // A PIO write is held for a cycle and goes first, so that `data_ready` is made of registers only.
+  logic pio_now, pio_now_channel;
+  logic [IW-1:0] pio_now_index;
+  logic [1:0] pio_now_dw;
+  logic [31:0] pio_now_data;
+  always_ff @(posedge clk) begin
+    pio_now <= pio_write && !rst;
+    {pio_now_channel, pio_now_index, pio_now_dw, pio_now_data} <= {
+      pio_channel, pio_index, pio_dw, pio_data
+    };
+  end
+
+  // A word is written in quarters; a descriptor that it does not bring is passed over.
+  logic second, beat;  // of the two descriptors, of the halves of one
+  logic only;          // (second half) no other descriptor of this word follows
+  logic upper, write_data;
+  assign upper = second || !data_halves[0];
+  assign data_ready = !pio_now && beat && only;
+  assign write_data = data_valid && !pio_now;
+  assign arrived = !(write_data && beat) ? 2'b00 : data_channel ? 2'b10 : 2'b01;
+  assign arrived_block = data_pair[IW-2:4];
+  always_ff @(posedge clk) begin
+    if (rst) {second, beat} <= '0;
+    else if (write_data) begin
+      beat <= !beat;
+      if (beat) second <= !only;
+    end
+    if (!beat) only <= upper || !data_halves[1];
+  end
+
+  logic [IW+1:0] write_at, read_at;
+  assign write_at = pio_now ? {pio_now_channel, pio_now_index, pio_now_dw[1]}
+      : {data_channel, data_pair, upper, beat};
+  assign read_at = {turn, turn ? read_index[2*IW-1:IW] : read_index[IW-1:0], half};
+  genvar d;
+  generate
+    for (d = 0; d < 2; d = d + 1) begin : banks
+      logic [31:0] mem[0:2**(IW+2)-1];
+      logic [31:0] word;
+      assign word = pio_now ? pio_now_data : data[64*{upper, beat}+32*d+:32];
+      always_ff @(posedge clk) begin
+        if (write_data || (pio_now && pio_now_dw[0] == d)) mem[write_at] <= word;
+        read_data[32*d+:32] <= mem[read_at];
+      end
+    end
+  endgenerate
+endmodule

@@ -1,0 +1,283 @@
+// The slave side of the user design: BAR0 is registers, BAR2 a window of 1 MiB into local memory.
+//
+// Registers are accessed a DW at a time over one small bus (write, at, write_data -> read_data),
+// eight cycles for each 32-byte word of the core, so that neither a wide multiplexer nor a copy of
+// every register is needed; a read is answered 12 cycles after it was taken (BAR2: plus the
+// memory's latency), a write takes 9. What software writes and hardware never changes is read back
+// from a small memory. A write with any byte enabled writes the whole DW.
+//
+// After reset, and at the end of a reset by CONTROL, the same bus writes the initial values, at
+// most 64 cycles during which the slave waits.
+//
+// Interface rules: swr_* and srd_* as at the core; win_* as at the memory; one read at a time.
+module registers #(
+    parameter int TAGS = 32,
+    parameter int MEMORY_MIB = 256
+) (
+    input  logic         clk,
+    input  logic         rst,
+    // the core's slave side
+    input  logic         swr_valid,
+    input  logic [  2:0] swr_bar,
+    input  logic [ 19:0] swr_addr,
+    input  logic [255:0] swr_data,
+    input  logic [ 31:0] swr_strobe,
+    output logic         swr_ready,
+    input  logic         srd_valid,
+    input  logic [  2:0] srd_bar,
+    input  logic [ 19:5] srd_addr,
+    output logic         srd_ready,
+    output logic         srd_data_valid,
+    input  logic         srd_data_ready,
+    output logic [255:0] srd_data,
+    // the window into local memory
+    output logic         win_wr_valid,
+    output logic [ 31:0] win_wr_addr,
+    output logic [255:0] win_wr_data,
+    output logic [ 31:0] win_wr_strobe,
+    input  logic         win_wr_ready,
+    output logic         win_rd_valid,
+    output logic [ 31:0] win_rd_addr,
+    input  logic         win_rd_ready,
+    input  logic         win_rd_data_valid,
+    input  logic [255:0] win_rd_data,
+    output logic         win_rd_data_ready,
+    // the bus to the blocks that keep registers of their own
+    output logic         write,
+    output logic [ 13:0] at,                // number of the DW in BAR0
+    output logic         at_table,          // in the MSI-X table, in the channels' blocks
+    output logic         at_channel,
+    output logic [ 31:0] write_data,
+    input  logic [ 31:0] h2c_data,          // what the channels read there
+    input  logic [ 31:0] c2h_data,
+    input  logic [ 31:0] h2c_bytes,
+    input  logic [ 31:0] c2h_bytes,
+    // state of the device
+    output logic         enable,
+    output logic         reset_channels,
+    output logic         clear,             // everything but the MSI-X table
+    output logic         drain,
+    input  logic         stopped,           // channels and posts have nothing under way
+    input  logic         drained,
+    input  logic [  2:0] irq_status,
+    input  logic [  3:0] irq_pending,
+    input  logic [  7:0] errors,
+    input  logic [  7:0] tags_in_use,
+    input  logic         bus_master,
+    input  logic         msix_enable,
+    input  logic [  2:0] mps,
+    input  logic [  2:0] mrrs,
+    output logic [ 15:0] timeout_ticks,
+    output logic         idle
+);
+  localparam logic [31:0] ID = 32'h544c5044, VERSION = 32'h00010000;
+  localparam logic [15:0] TIMEOUT = 16'h0c35;
+  // numbers of DWs in BAR0
+  localparam logic [13:0] AT_CONTROL = 14'h02, AT_ERRORS = 14'h08, AT_TIMEOUT = 14'h0a,
+      AT_MAX_TAGS = 14'h0b, AT_WINDOW = 14'h11, AT_PENDING = 14'h2400;
+
+  // ---- one word at a time ----
+  localparam logic [1:0] IDLE = 2'd0, WRITE = 2'd1, READ = 2'd2, FETCH = 2'd3;
+  logic [1:0] state;
+  logic [2:0] lane;
+  logic [14:0] read_word;    // of a read: its 32-byte word in the BAR
+  logic from_window, from_registers, clearing;
+  logic [11:0] window;
+  logic [31:0] read_data;
+  logic answering;           // a read was taken and its answer not yet
+
+  assign win_wr_valid = swr_valid && swr_bar == 3'd2;
+  assign win_wr_addr = {window, swr_addr[19:0]};
+  assign win_wr_data = swr_data;
+  assign win_wr_strobe = swr_strobe;
+  assign swr_ready = swr_bar == 3'd2 ? win_wr_ready : state == WRITE && lane == 3'd7;
+  assign srd_ready = state == IDLE && !clearing && !answering && !(swr_valid && swr_bar != 3'd2);
+  assign win_rd_valid = state == FETCH;
+  assign win_rd_addr = {window, read_word, 5'b0};
+  assign win_rd_data_ready = state == READ && from_window && lane == 3'd7;
+
+  logic step_read;
+  assign step_read = state == READ && (!from_window || win_rd_data_valid);
+  always_ff @(posedge clk) begin
+    case (state)
+      IDLE: begin
+        lane <= '0;
+        if (clearing) state <= IDLE;
+        else if (swr_valid && swr_bar != 3'd2) state <= WRITE;
+        else if (srd_valid && !answering) begin
+          state <= srd_bar == 3'd2 ? FETCH : READ;
+          read_word <= srd_addr;
+          from_window <= srd_bar == 3'd2;
+          from_registers <= srd_bar == 3'd0;
+          answering <= 1'b1;
+        end
+      end
+      WRITE: begin
+        lane <= lane + 3'd1;
+        if (lane == 3'd7) state <= IDLE;
+      end
+      FETCH: if (win_rd_ready) state <= READ;
+      default:
+      if (step_read) begin
+        lane <= lane + 3'd1;
+        if (lane == 3'd7) state <= IDLE;
+      end
+    endcase
+    if (srd_data_valid && srd_data_ready) answering <= 1'b0;
+    if (rst) begin
+      state <= IDLE;
+      answering <= 1'b0;
+    end
+  end
+
+  // A DW that is read passes the bus, then `word`, then joins the answer, which waits beside the
+  // machine: writes go on whatever the answer waits for.
+  logic [1:0] reading, last_read;
+  logic [31:0] window_word, word;
+  always_ff @(posedge clk) begin
+    reading <= {reading[0], step_read};
+    last_read <= {last_read[0], lane == 3'd7};
+    window_word <= win_rd_data[32*lane+:32];
+    word <= from_window ? window_word : read_data;
+    if (reading[1]) srd_data <= {word, srd_data[255:32]};
+    if (reading[1] && last_read[1]) srd_data_valid <= 1'b1;
+    else if (srd_data_ready) srd_data_valid <= 1'b0;
+    if (rst) begin
+      reading <= '0;
+      srd_data_valid <= 1'b0;
+    end
+  end
+
+  // ---- reset ----
+  localparam logic [1:0] RUN = 2'd0, STOP = 2'd1, DRAIN = 2'd2, CLEAR = 2'd3;
+  logic [1:0] phase;
+  logic [5:0] step;
+  logic begin_reset;
+  assign clearing = phase == CLEAR;
+  assign clear = clearing;
+  assign drain = phase == DRAIN;
+  assign begin_reset = write && at == AT_CONTROL && write_data[1] && phase == RUN;
+  assign reset_channels = begin_reset;
+
+  logic settle;  // a cycle for the channels to see the pulse
+  always_ff @(posedge clk) begin
+    settle <= begin_reset;
+    case (phase)
+      RUN: if (begin_reset) phase <= STOP;
+      STOP: if (stopped && !settle) phase <= DRAIN;
+      DRAIN: begin
+        step <= 6'd16;
+        // the word at hand is finished first
+        if (drained && state == IDLE) phase <= CLEAR;
+      end
+      default: begin
+        step <= step + 6'd1;
+        if (step == '1) phase <= RUN;
+      end
+    endcase
+    if (rst) begin
+      phase <= CLEAR;
+      step <= '0;
+      settle <= 1'b0;
+    end
+  end
+
+  // ---- the bus ----
+  // The readable copies lie in 64 DWs: 0 the MSI-X table, 16 and 32 the channels, 48 global ones
+  // (0x40 and 0x44 in place of the constants at 0x00 and 0x04).
+  logic global_word, kept;
+  logic [13:0] at_next;
+  logic [5:0] copy;
+  logic [9:0] clear_page;
+  assign clear_page = step[5:4] == 2'd0 ? 10'h200 : step[5:4] == 2'd1 ? 10'h004
+      : step[5:4] == 2'd2 ? 10'h006 : {9'h000, step[3:1] == '0};
+  logic enabled_byte;
+  logic [15:0] initial_data;
+  assign enabled_byte = swr_strobe[4*lane+:4] != '0;
+  // the vectors begin masked
+  assign initial_data = step[5:4] == 2'd0 ? {15'b0, step[1:0] == 2'd3}
+      : step == {2'd3, AT_TIMEOUT[3:0]} ? TIMEOUT : '0;
+  assign at_next = clearing ? {clear_page, step[3:0]}
+      : {state == WRITE ? swr_addr[15:5] : read_word[10:0], lane};
+  always_ff @(posedge clk) begin
+    at <= at_next;
+    global_word <= at_next[13:5] == '0;
+    at_channel <= at_next[13:6] == 8'h01;
+    at_table <= at_next[13:4] == 10'h200;
+    write <= !rst && (clearing || (state == WRITE && swr_bar == 3'd0 && enabled_byte));
+    write_data <= clearing ? {16'b0, initial_data} : swr_data[32*lane+:32];
+  end
+  assign copy = {
+    global_word || (at_channel && at[5]), global_word || (at_channel && !at[5]), at[3:0]
+  };
+
+  logic [31:0] copies[0:63];
+  assign kept = at_table || (at_channel && !at[4])
+      || (global_word && at[4] == (at[3:1] == '0));
+  always_ff @(posedge clk) if (write && kept) copies[copy] <= write_data;
+
+  // ---- registers kept here ----
+  logic [31:0] cycles_lo, cycles_hi;
+  logic [15:0] unexpected;
+  logic [7:0] sticky, most_tags;
+  logic carry;
+  always_ff @(posedge clk) begin
+    if (write && at == AT_CONTROL) enable <= write_data[0] && !write_data[1];
+    if (write && at == AT_TIMEOUT) timeout_ticks <= write_data[15:0];
+    if (write && at == AT_WINDOW) window <= write_data[11:0];
+    sticky <= (sticky & ~(write && at == AT_ERRORS ? write_data[7:0] : 8'h00)) | errors;
+    if (errors[5]) unexpected <= unexpected + 16'd1;
+    if (write && at == AT_MAX_TAGS) most_tags <= '0;
+    else if (tags_in_use > most_tags) most_tags <= tags_in_use;
+    // the high half is read one cycle after the low one
+    cycles_lo <= cycles_lo + 32'd1;
+    carry <= cycles_lo == '1;
+    if (carry) cycles_hi <= cycles_hi + 32'd1;
+    if (rst || clear) begin
+      sticky <= '0;
+      unexpected <= '0;
+      most_tags <= '0;
+    end
+    if (rst) begin
+      enable <= 1'b0;
+      timeout_ticks <= TIMEOUT;
+      window <= '0;
+      {cycles_hi, cycles_lo, carry} <= '0;
+    end
+  end
+
+  logic [31:0] global_data, copied;
+  logic [4:0] global_at;
+  logic channel_kept;
+  assign copied = copies[copy];
+  assign global_at = at[4:0];
+  assign channel_kept = !at[4] && (at[3:0] < 4'd3 || at[3:1] == 3'd3);
+  always_comb begin
+    case (global_at)
+      5'h00: global_data = ID;
+      5'h01: global_data = VERSION;
+      5'h02: global_data = {30'b0, phase != RUN, enable};
+      5'h03: global_data = {29'b0, msix_enable, bus_master, stopped && drained};
+      5'h04: global_data = {8'h00, 8'd4, 1'b0, mrrs, 1'b0, mps, 8'($clog2(TAGS))};
+      5'h05: global_data = {29'b0, irq_status};
+      5'h08: global_data = {24'b0, sticky};
+      5'h09: global_data = {16'b0, unexpected};
+      5'h0b: global_data = {24'b0, most_tags};
+      5'h0c: global_data = cycles_lo;
+      5'h0d: global_data = cycles_hi;
+      5'h0e: global_data = h2c_bytes;
+      5'h0f: global_data = c2h_bytes;
+      5'h12: global_data = MEMORY_MIB;
+      5'h06, 5'h07, 5'h0a, 5'h10, 5'h11: global_data = copied;
+      default: global_data = '0;
+    endcase
+  end
+  assign read_data = !from_registers ? '0
+      : at_table ? copied
+      : at == AT_PENDING ? {28'b0, irq_pending}
+      : global_word ? global_data
+      : at_channel && channel_kept ? copied
+      : at_channel ? (at[5] ? c2h_data : h2c_data) : '0;
+
+  assign idle = phase == RUN && state == IDLE && !answering && !write;
+endmodule

@@ -1,0 +1,325 @@
+// The whole device below the hard IP's shim: the core, two descriptor rings, registers, interrupts
+// and a local memory.
+//
+// Everything but the shim's side runs in user_clk; the core's FIFOs cross. pcie_rst (in pcie_clk)
+// is the only reset. `intx` is the level of the legacy interrupt in pcie_clk; `idle` (user_clk)
+// says that nothing will happen until the next TLP comes, so that a simulator may skip time.
+module tlpdma_device #(
+    parameter int TAGS = 32,         // master reads in flight, 32 .. 256
+    parameter int MPS_MAX = 512,     // bytes of the largest write request
+    parameter int MRRS_MAX = 512,    // bytes of the largest read request
+    parameter int MEMORY_MIB = 256   // size of the local memory, a power of two
+) (
+    input  logic         pcie_clk,
+    input  logic         pcie_rst,
+    input  logic         user_clk,
+    // transmit
+    output logic         tx_hdr_valid,
+    output logic [127:0] tx_hdr,
+    output logic [  2:0] tx_hdr_lane,
+    input  logic         tx_hdr_ready,
+    output logic         tx_data_valid,
+    output logic [255:0] tx_data,
+    input  logic         tx_data_ready,
+    output logic         tx_np_valid,
+    output logic [127:0] tx_np_hdr,
+    output logic [  2:0] tx_np_lane,
+    input  logic         tx_np_ready,
+    // receive
+    input  logic         rx_req_valid,
+    input  logic [127:0] rx_req_hdr,
+    input  logic [  2:0] rx_req_bar,
+    output logic         rx_req_ready,
+    input  logic         rx_req_data_valid,
+    input  logic [255:0] rx_req_data,
+    output logic         rx_req_data_ready,
+    input  logic         rx_cpl_valid,
+    input  logic [127:0] rx_cpl_hdr,
+    output logic         rx_cpl_ready,
+    input  logic         rx_cpl_data_valid,
+    input  logic [255:0] rx_cpl_data,
+    output logic         rx_cpl_data_ready,
+    output logic         rx_np_ok,
+    // configuration, quasi static
+    input  logic [ 15:0] cfg_id,
+    input  logic [  2:0] cfg_mps,
+    input  logic [  2:0] cfg_mrrs,
+    input  logic         cfg_bus_master,
+    input  logic         cfg_ext_tag,
+    input  logic         cfg_msix_enable,
+    input  logic         cfg_msix_mask,
+    input  logic         cfg_intx_disable,
+    output logic         intx,
+    output logic         idle
+);
+  localparam int BLOCKS = 4;  // of 32 descriptors, prefetched for each channel
+  localparam int IW = 5 + $clog2(BLOCKS);
+
+  logic user_rst, core_idle, drain, drained;
+  logic user_bus_master, user_msix_enable, user_msix_mask, user_intx_disable;
+  logic [2:0] user_mps, user_mrrs;
+  logic [7:0] errors, tags_in_use;
+  logic [15:0] timeout_ticks;
+
+  // ---- the core and its user side ----
+  logic mrd_valid, mrd_ready, mrd_data_valid, mrd_data_ready, mrd_done_valid;
+  logic [63:0] mrd_addr;
+  logic [31:0] mrd_local, mrd_data_addr, mrd_data_strobe;
+  logic [12:0] mrd_len;
+  logic [255:0] mrd_data;
+  logic [1:0] mrd_data_id, mrd_done_id;
+  logic [2:0] mrd_done_error;
+  logic drd_valid, drd_ready, drd_done_valid, drd_channel;
+  logic [63:0] drd_addr;
+  logic [31:0] drd_local;
+  logic [9:0] drd_len;
+  logic [1:0] drd_done_id;
+  logic [2:0] drd_done_error;
+  logic mwr_valid, mwr_ready, mwr_data_valid, mwr_data_ready, mwr_done_valid, mwr_done_error;
+  logic [63:0] mwr_addr;
+  logic [23:0] mwr_len;
+  logic [4:0] mwr_lane;
+  logic [255:0] mwr_data;
+  logic [1:0] mwr_done_id;
+  logic post_valid, post_ready, post_two;
+  logic [63:0] post_addr, post_data;
+  logic swr_valid, swr_ready, srd_valid, srd_ready, srd_data_valid, srd_data_ready;
+  logic [2:0] swr_bar, srd_bar;
+  logic [31:0] swr_addr, swr_strobe, srd_addr;
+  logic [255:0] swr_data, srd_data;
+  logic [1:0] active;
+
+  tlpdma_core #(
+      .TAGS(TAGS),
+      .MPS_MAX(MPS_MAX),
+      .MRRS_MAX(MRRS_MAX)
+  ) core (
+      .mrd_len({11'b0, mrd_len}),
+      .mrd_id(2'd0),
+      .drd_id({drd_channel, !drd_channel}),  // 1 host to card, 2 card to host
+      .drd_reserve(active[1]),
+      .mwr_id(2'd0),
+      .*
+  );
+
+  logic unused;
+  assign unused = &{1'b0, mrd_done_id, drd_done_id, mwr_done_id, swr_addr, srd_addr, active};
+
+  // ---- registers ----
+  logic write, enable, reset_channels, clear, stopped, registers_idle;
+  logic [13:0] at;
+  logic [31:0] write_data, h2c_read, c2h_read, h2c_bytes, c2h_bytes;
+  logic [2:0] irq_status;
+  logic [3:0] irq_pending;
+  logic win_wr_valid, win_wr_ready, win_rd_valid, win_rd_ready, win_rd_data_valid;
+  logic win_rd_data_ready;
+  logic [31:0] win_wr_addr, win_wr_strobe, win_rd_addr;
+  logic [255:0] win_wr_data, win_rd_data;
+
+  registers #(
+      .TAGS(TAGS),
+      .MEMORY_MIB(MEMORY_MIB)
+  ) registers_ (
+      .clk(user_clk),
+      .rst(user_rst),
+      .swr_addr(swr_addr[19:0]),
+      .srd_addr(srd_addr[19:5]),
+      .h2c_data(h2c_read),
+      .c2h_data(c2h_read),
+      .bus_master(user_bus_master),
+      .msix_enable(user_msix_enable),
+      .mps(user_mps),
+      .mrrs(user_mrrs),
+      .idle(registers_idle),
+      .*
+  );
+
+  logic at_h2c, at_c2h, at_channel, at_table;
+  assign at_h2c = at_channel && !at[5];
+  assign at_c2h = at_channel && at[5];
+
+  // ---- channels: 0 host to card, 1 card to host; vectors have channel 0 in the low part ----
+  logic [1:0] fetch_valid, fetch_ready, fetch_done, arrived, pio_room, read_turn, piece_valid;
+  logic [1:0] piece_ready, piece_done, record_valid, record_taken, completed, notice, failed;
+  logic [1:0] resetting, channel_idle;
+  logic [31:0] fetch_slot;
+  logic [11:0] fetch_count;
+  logic [2*IW-1:0] fetch_index, pio_index, buffer_index;
+  logic [IW-6:0] arrived_block;
+  logic [127:0] piece_host;
+  logic [63:0] buffer_data;
+  logic [63:0] piece_local, channel_read, channel_bytes;
+  logic [25:0] piece_len;
+  logic [5:0] piece_error;
+  logic [73:0] record;
+  logic [2:0] batch_log2;
+  assign {c2h_read, h2c_read} = channel_read;
+  assign {c2h_bytes, h2c_bytes} = channel_bytes;
+  assign batch_log2 = user_mrrs >= 3'd2 ? 3'd5 : user_mrrs + 3'd3;
+
+  genvar c;
+  generate
+    for (c = 0; c < 2; c = c + 1) begin : channels
+      channel #(
+          .BLOCKS(BLOCKS),
+          .FLIGHT(TAGS < 64 ? 64 : 2 * TAGS),
+          .MEMORY_MIB(MEMORY_MIB)
+      ) channel_ (
+          .clk(user_clk),
+          .rst(user_rst),
+          .enable(enable),
+          .reset(reset_channels),
+          .write(write && (c == 0 ? at_h2c : at_c2h)),
+          .write_at(at[4:0]),
+          .write_data(write_data),
+          .read_at(at[4:0]),
+          .read_data(channel_read[32*c+:32]),
+          .bytes(channel_bytes[32*c+:32]),
+          .batch_log2(batch_log2),
+          .fetch_valid(fetch_valid[c]),
+          .fetch_slot(fetch_slot[16*c+:16]),
+          .fetch_count(fetch_count[6*c+:6]),
+          .fetch_index(fetch_index[IW*c+:IW]),
+          .fetch_ready(fetch_ready[c]),
+          .fetch_done(fetch_done[c]),
+          .fetch_error(drd_done_error),
+          .arrived(arrived[c]),
+          .arrived_block(arrived_block),
+          .pio_index(pio_index[IW*c+:IW]),
+          .pio_room(pio_room[c]),
+          .buffer_index(buffer_index[IW*c+:IW]),
+          .buffer_turn(read_turn[c]),
+          .buffer_data(buffer_data),
+          .piece_valid(piece_valid[c]),
+          .piece_host(piece_host[64*c+:64]),
+          .piece_local(piece_local[32*c+:32]),
+          .piece_len(piece_len[13*c+:13]),
+          .piece_ready(piece_ready[c]),
+          .piece_done(piece_done[c]),
+          .piece_error(piece_error[3*c+:3]),
+          .record_valid(record_valid[c]),
+          .record(record[37*c+:37]),
+          .record_taken(record_taken[c]),
+          .completed(completed[c]),
+          .notice(notice[c]),
+          .failed(failed[c]),
+          .active(active[c]),
+          .resetting(resetting[c]),
+          .idle(channel_idle[c])
+      );
+      assign fetch_done[c] = drd_done_valid && drd_done_id[1] == (c == 1);
+    end
+  endgenerate
+
+  logic descriptors_ready;
+  prefetch #(
+      .BLOCKS(BLOCKS)
+  ) prefetch_ (
+      .clk(user_clk),
+      .rst(user_rst),
+      .base_write(write && at_channel && at[4:1] == '0),
+      .base_channel(at[5]),
+      .base_high(at[0]),
+      .base_data(write_data),
+      .data_valid(mrd_data_valid && mrd_data_id != '0),
+      .data_channel(mrd_data_id[1]),
+      .data_pair(mrd_data_addr[IW+3:5]),
+      .data(mrd_data),
+      .data_halves({mrd_data_strobe[16], mrd_data_strobe[0]}),
+      .data_ready(descriptors_ready),
+      .pio_write(write && at_channel && at[4:2] == 3'b011 && pio_room[at[5]]),
+      .pio_channel(at[5]),
+      .pio_index(at[5] ? pio_index[2*IW-1:IW] : pio_index[IW-1:0]),
+      .pio_dw(at[1:0]),
+      .pio_data(write_data),
+      .read_index(buffer_index),
+      .read_turn(read_turn),
+      .read_data(buffer_data),
+      .*
+  );
+
+  // ---- data: host to card ----
+  logic mem_wr_valid, mem_wr_ready;
+  assign mrd_valid = piece_valid[0];
+  assign mrd_addr = piece_host[63:0];
+  assign mrd_local = piece_local[31:0];
+  assign mrd_len = piece_len[12:0];
+  assign piece_ready[0] = mrd_ready;
+  assign piece_done[0] = mrd_done_valid;
+  assign piece_error[2:0] = mrd_done_error;
+  assign mem_wr_valid = mrd_data_valid && mrd_data_id == '0;
+  assign mrd_data_ready = mrd_data_id == '0 ? mem_wr_ready : descriptors_ready;
+
+  // ---- data: card to host ----
+  logic mem_rd_valid, mem_rd_ready;
+  logic [31:0] mem_rd_addr;
+  memory_reader reader (
+      .clk(user_clk),
+      .rst(user_rst),
+      .piece_valid(piece_valid[1]),
+      .piece_host(piece_host[127:64]),
+      .piece_local(piece_local[63:32]),
+      .piece_len(piece_len[25:13]),
+      .piece_ready(piece_ready[1]),
+      .*
+  );
+  assign piece_done[1] = mwr_done_valid;
+  assign piece_error[5:3] = mwr_done_error ? tlpdma_pkg::ERR_REFUSED : '0;
+
+  ddr_model #(
+      .MIB(MEMORY_MIB)
+  ) memory (
+      .clk(user_clk),
+      .rst(user_rst),
+      .mem_wr_addr(mrd_data_addr),
+      .mem_wr_data(mrd_data),
+      .mem_wr_strobe(mrd_data_strobe),
+      .mem_rd_data_valid(mwr_data_valid),
+      .mem_rd_data(mwr_data),
+      .mem_rd_data_ready(mwr_data_ready),
+      .*
+  );
+
+  // ---- interrupts and small writes ----
+  logic message_valid, message_taken, level, interrupts_idle;
+  logic [1:0] message_vector;
+  interrupts interrupts_ (
+      .clk(user_clk),
+      .rst(user_rst),
+      .failed(failed != '0),
+      .clear_write(write && at == 14'h05),
+      .enable_write(write && at == 14'h06),
+      .moderation_write(write && at == 14'h07),
+      .mask_write(write && at_table && at[1:0] == 2'd3),
+      .mask_vector(at[3:2]),
+      .status(irq_status),
+      .pending(irq_pending),
+      .msix_enable(user_msix_enable),
+      .msix_mask(user_msix_mask),
+      .intx_disable(user_intx_disable),
+      .idle(interrupts_idle),
+      .*
+  );
+
+  posts posts_ (
+      .clk(user_clk),
+      .rst(user_rst),
+      .write(write && (at_table || (at_channel && at[4:1] == 4'd3))),
+      .write_entry(at_table ? {1'b0, at[3:2]} : {2'b10, at[5]}),
+      .write_part(at_table ? at[1:0] : {1'b0, at[0]}),
+      .write_data(write_data),
+      .*
+  );
+
+  always_ff @(posedge user_clk) stopped <= channel_idle == 2'b11 && resetting == '0 && !post_valid;
+  assign idle = stopped && registers_idle && interrupts_idle && core_idle && !swr_valid
+      && !srd_valid;
+
+  // the legacy level crosses as any slow signal
+  logic [1:0] intx_seen;
+  always_ff @(posedge pcie_clk) begin
+    if (pcie_rst) intx_seen <= '0;
+    else intx_seen <= {intx_seen[0], level};
+  end
+  assign intx = intx_seen[1];
+endmodule
