@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The card comes and goes, sleeps and interrupts. */
+#include <linux/idr.h>
+#include <linux/interrupt.h>
+#include <linux/module.h>
+#include <linux/pm.h>
+#include <linux/slab.h>
+
+#include "tlpdma.h"
+
+#ifndef PCI_IRQ_INTX	/* its name before Linux 6.8 */
+#define PCI_IRQ_INTX PCI_IRQ_LEGACY
+#endif
+
+static unsigned int ring_log2 = TLPDMA_LOG2_TRANSFER;
+module_param(ring_log2, uint, 0444);
+MODULE_PARM_DESC(ring_log2, "descriptors of a ring, as a power of two: 12 to 16 (12)");
+
+static bool msix = true;
+module_param(msix, bool, 0444);
+MODULE_PARM_DESC(msix, "use MSI-X where it can be had (true)");
+
+static DEFINE_IDA(tlpdma_numbers);
+
+static void tlpdma_free(struct kref *references)
+{
+	struct tlpdma_card *card = container_of(references, struct tlpdma_card, references);
+
+	ida_free(&tlpdma_numbers, card->number);
+	kvfree(card);
+}
+
+void tlpdma_put(struct tlpdma_card *card)
+{
+	kref_put(&card->references, tlpdma_free);
+}
+
+static irqreturn_t tlpdma_channel_interrupt(int irq, void *data)
+{
+	struct tlpdma_channel *channel = data;
+
+	atomic64_inc(&channel->interrupts);
+	wake_up(&channel->done);
+	return IRQ_HANDLED;
+}
+
+static irqreturn_t tlpdma_error_interrupt(int irq, void *data)
+{
+	struct tlpdma_card *card = data;
+	u32 errors = tlpdma_read(&card->io, TLPDMA_ERRORS);
+
+	tlpdma_write(&card->io, TLPDMA_ERRORS, errors);
+	if (errors) /* a refused descriptor is none; whoever waits for it hears of it */
+		dev_warn_ratelimited(&card->pdev->dev, "the card reports errors 0x%02x\n", errors);
+	return IRQ_HANDLED;
+}
+
+/* A legacy interrupt is shared: the status register tells whether it is ours. */
+static irqreturn_t tlpdma_shared_interrupt(int irq, void *data)
+{
+	struct tlpdma_card *card = data;
+	u32 status = tlpdma_read(&card->io, TLPDMA_IRQ_STATUS);
+	unsigned int i;
+
+	/* All ones: the card is gone, and this is somebody else's. */
+	if (status == ~0u || !(status & TLPDMA_IRQ_ALL))
+		return IRQ_NONE;
+	tlpdma_write(&card->io, TLPDMA_IRQ_STATUS, status & TLPDMA_IRQ_ALL);
+	for (i = 0; i < 2; i++)
+		if (status & (TLPDMA_IRQ_H2C << i))
+			tlpdma_channel_interrupt(irq, &card->channels[i]);
+	if (status & TLPDMA_IRQ_ERROR)
+		tlpdma_error_interrupt(irq, card);
+	return IRQ_HANDLED;
+}
+
+static int tlpdma_request_msix(struct tlpdma_card *card)
+{
+	struct pci_dev *pdev = card->pdev;
+	static const char * const names[] = { "to card", "from card", "error" };
+	void *data[] = { &card->channels[0], &card->channels[1], card };
+	irq_handler_t handler = tlpdma_channel_interrupt;
+	unsigned int i;
+	int error;
+
+	for (i = 0; i < TLPDMA_VECTORS; i++) {
+		if (data[i] == card)
+			handler = tlpdma_error_interrupt;
+		error = pci_request_irq(pdev, i, handler, NULL, data[i], "tlpdma%d %s",
+					card->number, names[i]);
+		if (error)
+			goto free;
+	}
+	return 0;
+
+free:
+	while (i-- > 0)
+		pci_free_irq(pdev, i, data[i]);
+	return error;
+}
+
+static int tlpdma_request_interrupts(struct tlpdma_card *card)
+{
+	struct pci_dev *pdev = card->pdev;
+	int vectors = -ENOSPC, error;
+
+	if (msix)
+		vectors = pci_alloc_irq_vectors(pdev, TLPDMA_VECTORS, TLPDMA_VECTORS, PCI_IRQ_MSIX);
+	card->vectors = vectors > 0 ? vectors : 0;
+	if (vectors < 0)
+		vectors = pci_alloc_irq_vectors(pdev, 1, 1, PCI_IRQ_INTX);
+	if (vectors < 0)
+		return vectors;
+	if (card->vectors)
+		error = tlpdma_request_msix(card);
+	else
+		error = pci_request_irq(pdev, 0, tlpdma_shared_interrupt, NULL, card, "tlpdma%d",
+					card->number);
+	if (error)
+		pci_free_irq_vectors(pdev);
+	return error;
+}
+
+static void tlpdma_free_interrupts(struct tlpdma_card *card)
+{
+	unsigned int i;
+
+	if (card->vectors)
+		for (i = 0; i < TLPDMA_VECTORS; i++)
+			pci_free_irq(card->pdev, i, i < 2 ? (void *)&card->channels[i] : card);
+	else
+		pci_free_irq(card->pdev, 0, card);
+	pci_free_irq_vectors(card->pdev);
+}
+
+/* The descriptors, and behind them the record. */
+static size_t tlpdma_ring_bytes(void)
+{
+	return ((size_t)TLPDMA_DESCRIPTOR << ring_log2) + TLPDMA_RECORD;
+}
+
+static void tlpdma_free_rings(struct tlpdma_card *card)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		struct tlpdma_memory *memory = &card->channels[i].ring.descriptors;
+
+		if (memory->cpu)
+			dma_free_coherent(&card->pdev->dev, tlpdma_ring_bytes(), memory->cpu,
+					  memory->bus);
+	}
+}
+
+static int tlpdma_alloc_rings(struct tlpdma_card *card)
+{
+	const size_t record = (size_t)TLPDMA_DESCRIPTOR << ring_log2;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		struct tlpdma_ring *ring = &card->channels[i].ring;
+		struct tlpdma_memory *memory = &ring->descriptors;
+
+		memory->cpu = dma_alloc_coherent(&card->pdev->dev, tlpdma_ring_bytes(),
+						 &memory->bus, GFP_KERNEL);
+		if (!memory->cpu) {
+			tlpdma_free_rings(card);
+			return -ENOMEM;
+		}
+		ring->record.cpu = memory->cpu + record;
+		ring->record.bus = memory->bus + record;
+		ring->io = &card->io;
+		ring->block = TLPDMA_CHANNEL(i);
+		ring->log2 = ring_log2;
+	}
+	return 0;
+}
+
+static struct tlpdma_card *tlpdma_new_card(struct pci_dev *pdev)
+{
+	struct tlpdma_card *card = kvzalloc(sizeof(*card), GFP_KERNEL);
+	unsigned int i;
+
+	if (!card)
+		return NULL;
+	card->number = ida_alloc(&tlpdma_numbers, GFP_KERNEL);
+	if (card->number < 0) {
+		kvfree(card);
+		return NULL;
+	}
+	kref_init(&card->references);
+	init_waitqueue_head(&card->changed);
+	card->pdev = pdev;
+	for (i = 0; i < 2; i++) {
+		struct tlpdma_channel *channel = &card->channels[i];
+
+		channel->card = card;
+		channel->direction = i == 0 ? DMA_TO_DEVICE : DMA_FROM_DEVICE;
+		mutex_init(&channel->lock);
+		init_waitqueue_head(&channel->done);
+	}
+	return card;
+}
+
+/* Enables the function, and maps its registers. */
+static int tlpdma_enable(struct tlpdma_card *card)
+{
+	struct pci_dev *pdev = card->pdev;
+	int error;
+
+	error = pci_enable_device_mem(pdev);
+	if (error)
+		return error;
+	error = pci_request_regions(pdev, "tlpdma");
+	if (error)
+		goto disable;
+	error = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
+	if (error)
+		goto release;
+	dma_set_max_seg_size(&pdev->dev, TLPDMA_PIECE);
+	card->io.registers = pci_iomap(pdev, 0, 0);
+	if (!card->io.registers) {
+		error = -ENOMEM;
+		goto release;
+	}
+	pci_set_master(pdev);
+	return 0;
+
+release:
+	pci_release_regions(pdev);
+disable:
+	pci_disable_device(pdev);
+	return error;
+}
+
+static void tlpdma_disable(struct tlpdma_card *card)
+{
+	pci_clear_master(card->pdev);
+	pci_iounmap(card->pdev, card->io.registers);
+	pci_release_regions(card->pdev);
+	pci_disable_device(card->pdev);
+}
+
+static int tlpdma_start(struct tlpdma_card *card)
+{
+	int error = tlpdma_card_start(&card->io, &card->features);
+
+	if (error)
+		return error;
+	tlpdma_ring_start(&card->channels[0].ring);
+	tlpdma_ring_start(&card->channels[1].ring);
+	return 0;
+}
+
+static int tlpdma_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct tlpdma_card *card;
+	int error;
+
+	card = tlpdma_new_card(pdev);
+	if (!card)
+		return -ENOMEM;
+	error = tlpdma_enable(card);
+	if (error)
+		goto put;
+	error = tlpdma_alloc_rings(card);
+	if (error)
+		goto disable;
+	error = tlpdma_request_interrupts(card);
+	if (error)
+		goto free_rings;
+	error = tlpdma_start(card);
+	if (error) {
+		dev_err(&pdev->dev, "no tlpdma card of version %u, or it does not come to rest (error %d)\n",
+			TLPDMA_VERSION_MAJOR, error);
+		goto free_interrupts;
+	}
+	pci_set_drvdata(pdev, card);
+	error = tlpdma_device_register(card);
+	if (error)
+		goto stop;
+	dev_info(&pdev->dev, "/dev/%s: %u MiB, %u tags, payload %u, read request %u bytes, %s\n",
+		 card->misc.name, card->features.memory_mib, card->features.tags,
+		 card->features.mps, card->features.mrrs,
+		 card->vectors ? "MSI-X" : "shared interrupt");
+	return 0;
+
+stop:
+	tlpdma_card_stop(&card->io);
+free_interrupts:
+	tlpdma_free_interrupts(card);
+free_rings:
+	pci_clear_master(pdev);
+	tlpdma_free_rings(card);
+disable:
+	tlpdma_disable(card);
+put:
+	tlpdma_put(card);
+	return error;
+}
+
+static void tlpdma_remove(struct pci_dev *pdev)
+{
+	struct tlpdma_card *card = pci_get_drvdata(pdev);
+
+	tlpdma_device_unregister(card);
+	tlpdma_card_stop(&card->io); /* one that is gone needs none */
+	tlpdma_free_interrupts(card);
+	pci_clear_master(pdev); /* even a card that did not stop reaches no freed memory */
+	tlpdma_free_rings(card);
+	tlpdma_disable(card);
+	tlpdma_put(card);
+}
+
+/* Tasks are frozen by then, and a frozen task has ended its transfer as after a signal. */
+static int tlpdma_suspend(struct device *dev)
+{
+	struct tlpdma_card *card = dev_get_drvdata(dev);
+
+	return card->gone ? 0 : tlpdma_card_stop(&card->io);
+}
+
+static int tlpdma_resume(struct device *dev)
+{
+	struct tlpdma_card *card = dev_get_drvdata(dev);
+
+	return card->gone ? 0 : tlpdma_start(card);
+}
+
+static DEFINE_SIMPLE_DEV_PM_OPS(tlpdma_pm, tlpdma_suspend, tlpdma_resume);
+
+static const struct pci_device_id tlpdma_ids[] = {
+	{ PCI_DEVICE(TLPDMA_VENDOR_ID, TLPDMA_DEVICE_ID) },
+	{}
+};
+MODULE_DEVICE_TABLE(pci, tlpdma_ids);
+
+static struct pci_driver tlpdma_driver = {
+	.name = "tlpdma",
+	.id_table = tlpdma_ids,
+	.probe = tlpdma_probe,
+	.remove = tlpdma_remove,
+	.driver.pm = pm_sleep_ptr(&tlpdma_pm),
+};
+
+static int __init tlpdma_init(void)
+{
+	if (ring_log2 < TLPDMA_LOG2_TRANSFER || ring_log2 > TLPDMA_LOG2_MAX) {
+		pr_err("tlpdma: ring_log2 = %u; it can be %u to %u\n", ring_log2,
+		       TLPDMA_LOG2_TRANSFER, TLPDMA_LOG2_MAX);
+		return -EINVAL;
+	}
+	return pci_register_driver(&tlpdma_driver);
+}
+
+static void __exit tlpdma_exit(void)
+{
+	pci_unregister_driver(&tlpdma_driver);
+}
+
+module_init(tlpdma_init);
+module_exit(tlpdma_exit);
+MODULE_DESCRIPTION("Driver of the tlpdma card: bus-mastering DMA between programs and the card's memory");
+MODULE_AUTHOR("The tlplab authors");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
+/*
+ * What ring.c stands on, in the kernel: registers, memory that the card reads and writes, and
+ * their order. user/platform.h is the same for programs that play the kernel.
+ */
+#ifndef TLPDMA_PLATFORM_H
+#define TLPDMA_PLATFORM_H
+
+#include <linux/delay.h>
+#include <linux/errno.h>
+#include <linux/io.h>
+#include <linux/string.h>
+#include <linux/types.h>
+#include <asm/barrier.h>
+#include <asm/byteorder.h>
+
+/* The card's registers. */
+struct tlpdma_io {
+	void __iomem *registers;
+};
+
+/* A piece of coherent memory, as the processor and as the card sees it. */
+struct tlpdma_memory {
+	void *cpu;
+	dma_addr_t bus;
+};
+
+static inline u32 tlpdma_read(struct tlpdma_io *io, u32 offset)
+{
+	return readl(io->registers + offset);
+}
+
+/* What was stored before is in memory when the card sees this: writel() says so. */
+static inline void tlpdma_write(struct tlpdma_io *io, u32 offset, u32 value)
+{
+	writel(value, io->registers + offset);
+}
+
+static inline void tlpdma_store(struct tlpdma_io *io, struct tlpdma_memory *memory, size_t offset,
+				const void *data, size_t bytes)
+{
+	memcpy(memory->cpu + offset, data, bytes);
+}
+
+/* What is loaded or copied after this was written before the value that it gives. */
+static inline u64 tlpdma_load(struct tlpdma_io *io, struct tlpdma_memory *memory)
+{
+	u64 value = le64_to_cpu(READ_ONCE(*(__le64 *)memory->cpu));
+
+	dma_rmb();
+	return value;
+}
+
+/* Lets some 100 us pass. */
+static inline void tlpdma_pause(struct tlpdma_io *io)
+{
+	usleep_range(50, 100);
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What a card is to the library: one of two ways to reach it. */
+#ifndef TLPDMA_BACKEND_H
+#define TLPDMA_BACKEND_H
+
+#include "libtlpdma.h"
+
+struct tlpdma_backend {
+	void (*close)(struct tlpdma_card *card);
+	int (*describe)(struct tlpdma_card *card, struct tlpdma_description *description);
+	/* `data` is only read if `to_card`. */
+	int (*move)(struct tlpdma_card *card, bool to_card, uint64_t address, void *data, size_t bytes);
+	uint64_t (*clock)(struct tlpdma_card *card);
+};
+
+/* Each way to reach a card begins with this. */
+struct tlpdma_card {
+	const struct tlpdma_backend *backend;
+	char error[256];
+};
+
+/* Leaves a sentence, as printf() would write it, sets errno, and returns -1. */
+__attribute__((format(printf, 3, 4))) int tlpdma_fail(struct tlpdma_card *card, int number,
+						       const char *format, ...);
+
+/* As tlpdma_open(). */
+struct tlpdma_card *tlpdma_open_device(const char *path, char *message, size_t size);
+struct tlpdma_card *tlpdma_open_simulated(const char *experiment, const char *device,
+					  const char *const *set, char *message, size_t size);
+
+#endif

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#include "backend.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char simulated_prefix[] = "sim:";
+
+int tlpdma_fail(struct tlpdma_card *card, int number, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(card->error, sizeof(card->error), format, arguments);
+	va_end(arguments);
+	errno = number;
+	return -1;
+}
+
+#ifdef TLPDMA_SIMULATED
+static struct tlpdma_card *open_simulated(const char *where, const char *const *set, char *message, size_t size)
+{
+	char *experiment = strdup(where), *name;
+	struct tlpdma_card *card;
+
+	if (!experiment) {
+		snprintf(message, size, "there is no memory left");
+		return NULL;
+	}
+	name = strrchr(experiment, '#');
+	if (name)
+		*name++ = '\0';
+	card = tlpdma_open_simulated(experiment, name ? name : "card", set, message, size);
+	free(experiment);
+	return card;
+}
+#else
+static struct tlpdma_card *open_simulated(const char *where, const char *const *set, char *message, size_t size)
+{
+	(void)set;
+	snprintf(message, size, "%s: this program was built without the simulator; `make driver-test` builds it with", where);
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+#endif
+
+struct tlpdma_card *tlpdma_open(const char *where, const char *const *set, char *message, size_t size)
+{
+	const size_t prefix = sizeof(simulated_prefix) - 1;
+
+	if (!strncmp(where, simulated_prefix, prefix))
+		return open_simulated(where + prefix, set, message, size);
+	if (set && set[0]) {
+		snprintf(message, size, "%s: \"%s\" cannot be set; only a simulated card (sim:EXPERIMENT.toml) has settings",
+			 where, set[0]);
+		errno = EINVAL;
+		return NULL;
+	}
+	return tlpdma_open_device(where, message, size);
+}
+
+void tlpdma_close(struct tlpdma_card *card)
+{
+	if (card)
+		card->backend->close(card);
+}
+
+const char *tlpdma_error(const struct tlpdma_card *card)
+{
+	return card->error;
+}
+
+int tlpdma_describe(struct tlpdma_card *card, struct tlpdma_description *description)
+{
+	return card->backend->describe(card, description);
+}
+
+int tlpdma_to_card(struct tlpdma_card *card, uint64_t address, const void *data, size_t bytes)
+{
+	return card->backend->move(card, true, address, (void *)data, bytes);
+}
+
+int tlpdma_from_card(struct tlpdma_card *card, uint64_t address, void *data, size_t bytes)
+{
+	return card->backend->move(card, false, address, data, bytes);
+}
+
+uint64_t tlpdma_clock(struct tlpdma_card *card)
+{
+	return card->backend->clock(card);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+static void summarise(uint64_t *times, size_t runs, struct tlpdma_latency *latency)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < runs; i++)
+		sum += times[i];
+	qsort(times, runs, sizeof(*times), compare);
+	*latency = (struct tlpdma_latency){
+		.runs = runs,
+		.min = times[0],
+		.median = times[(runs - 1) / 2],
+		.mean = sum / runs,
+		.p99 = times[(runs - 1) * 99 / 100],
+		.max = times[runs - 1],
+	};
+}
+
+int tlpdma_measure_latency(struct tlpdma_card *card, bool to_card, uint64_t address, size_t runs,
+			   struct tlpdma_latency *latency)
+{
+	uint64_t *times = runs ? calloc(runs, sizeof(*times)) : NULL;
+	uint32_t word = 0;
+	int failed = 0;
+
+	if (!times)
+		return tlpdma_fail(card, runs ? ENOMEM : EINVAL, "%zu runs cannot be measured", runs);
+	for (size_t i = 0; i < runs && !failed; i++) {
+		const uint64_t begin = tlpdma_clock(card);
+
+		failed = card->backend->move(card, to_card, address, &word, sizeof(word));
+		times[i] = tlpdma_clock(card) - begin;
+	}
+	if (!failed)
+		summarise(times, runs, latency);
+	free(times);
+	return failed;
+}
