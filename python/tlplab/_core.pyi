@@ -1,6 +1,6 @@
 """The simulator, in Rust: `crates/python`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypedDict, final
 
 import numpy as np
@@ -143,6 +143,10 @@ def check(path: str, *, overrides: Sequence[str] = (), load: str | None = None) 
 
 def check_device(identity: Mapping[str, object]) -> None:
     """Whether a device can be, as `tlplab.identity` describes it. Raises ValueError: what is wrong, what would be right."""
+
+def registers(dumped: bytes) -> dict[str, Any] | None:
+    """What the registers of a function say that were dumped from 0 on, by the names of `tlplab.scan.facts.Function`; what the dump
+    does not hold is not there. None for less than a header."""
 
 def hosts() -> list[tuple[str, str]]:
     """The host profiles: name and TOML text."""
@@ -289,6 +293,9 @@ def model_nettlp(
 ) -> list[tuple[float, float]]:
     """What Ethernet carries of TLPs in datagrams, in bits per second: for each size of writes, of reads."""
 
+def model_data_path(bits: int, clock: float, payload: int, header: int) -> tuple[float, float]:
+    """What a data path carries of TLPs, in bits per second: each in words of its own, and packed."""
+
 def model_in_flight(
     op: str,
     point: Sequence[int],
@@ -384,6 +391,28 @@ def adapter_registers(end: _End) -> list[tuple[int, int]]:
 
 def config_write(end: _End, register: int, enables: int, data: int) -> None:
     """Writes those bytes of a doubleword there that `enables` names. Raises RunError."""
+
+def measure_on(
+    path: str,
+    overrides: list[str],
+    samples: int,
+    seed: int | None,
+    progress: Callable[[float], None],
+    *,
+    step_ns: float = 3.0,
+) -> str:
+    """Times reads of every bridge and end point of an experiment's topology, one at a time: `tlplab/differential/1`.
+
+    The counter of the simulated processor goes in steps of `step_ns`; `seed` is the experiment's if it is None. After Ctrl-C what there is
+    until then. Raises ExperimentError for a mistake in the experiment, RunError where it cannot be sampled.
+    """
+
+def probe(request: object, progress: Callable[[float], None]) -> str:
+    """Reads the functions of this machine and times it: `tlplab/differential/1` (`tlplab.measure.command.Request`).
+
+    After Ctrl-C what there is until then, with `interrupted`. Raises ValueError for what is asked for and is not there, RunError
+    where nothing can be measured.
+    """
 
 @final
 class Perf:

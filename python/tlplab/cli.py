@@ -1,5 +1,5 @@
-"""The command line: `tlplab run`, `check`, `lspci`, `bench`, `reproduce`, `model`, `validate`, `calibrate`, `list`, `schema`, and what
-works with devices behind a network: `adapter`, `device`, `dma`, `cfg`, `perf`, `dump`, `dissector`, `introspect`.
+"""The command line: `tlplab run`, `check`, `lspci`, `scan`, `bench`, `reproduce`, `model`, `measure`, `validate`, `calibrate`, `list`,
+`schema`, and what works with devices behind a network: `adapter`, `device`, `dma`, `cfg`, `perf`, `dump`, `dissector`, `introspect`.
 
 Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C.
 """
@@ -20,6 +20,7 @@ from tlplab import _core, catalog, lspci, outline, reproduce, summary
 from tlplab.bench.command import bench_command
 from tlplab.errors import BAD_INPUT, FAILED, INTERRUPTED, ExperimentError, RunError
 from tlplab.introspect.command import introspect_group
+from tlplab.measure.command import measure_command
 from tlplab.measured import command as measured
 from tlplab.model_command import model_group
 from tlplab.nettlp.adapter import adapter_command
@@ -32,6 +33,7 @@ from tlplab.nettlp.perf import perf_command
 from tlplab.outputs import PAGES, check_ending, check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.reproduce import command
+from tlplab.scan.command import scan_command
 from tlplab.session import Finished, finish, succeed
 
 # A file that is no experiment at all would fill the screen.
@@ -230,7 +232,7 @@ def reproduce_(
     """Run the experiments of a published system again and lay them beside what was published.
 
     \b
-    Studies: gem5, nettlp, pcie-bench.
+    Studies: differential, gem5, nettlp, pcie-bench, speedy (after `make rtl`).
 
     \b
     Examples:
@@ -251,6 +253,7 @@ def reproduce_(
     if captures is not None and not os.path.isdir(captures):
         raise click.UsageError(f"--captures {captures}: there is no such folder")
     place = command.experiments_of(chosen, experiments)
+    command.check_built(chosen, place)
     outcomes = command.outcomes_of(chosen, place, quiet=quiet)
     more = [] if chosen.beside is None or no_measure else chosen.beside(place, captures, quiet=quiet)
     rows = [*chosen.rows(outcomes), *(row for one in more for row in one.rows)]
@@ -264,6 +267,7 @@ def reproduce_(
         command.show(rows)
 
 
+commands.add_command(scan_command)
 commands.add_command(model_group)
 commands.add_command(cfg_group)
 commands.add_command(device_group)
@@ -273,6 +277,7 @@ commands.add_command(dump_command)
 commands.add_command(dissector_command)
 commands.add_command(perf_command)
 commands.add_command(introspect_group)
+commands.add_command(measure_command)
 commands.add_command(measured.validate)
 commands.add_command(measured.calibrate)
 

@@ -190,6 +190,17 @@ def loopback(
     return Grid(_core.model_loopback(ethernet, store, pcie_ns, nic_ns, columns, rules(connection)), shape)
 
 
+def data_path(payload: int, *, bits: int, clock_hz: float, header: int = 12, packed: bool = False) -> float:
+    """What a data path of `bits` at `clock_hz` carries of TLPs whose headers are inline: data, in bits per second.
+
+    Each TLP has `payload` bytes behind `header` bytes; it begins with a word of its own unless they are `packed`. Raises ValueError.
+    """
+    for name, value in {"payload": payload, "bits": bits, "header": header, "clock_hz": clock_hz}.items():
+        positive(name, value)
+    beats, together = _core.model_data_path(bits, clock_hz, payload, header)
+    return together if packed else beats
+
+
 RESOURCES = ("transfers", "tags", "non-posted headers", "posted headers", "posted data", "replay buffer")
 
 

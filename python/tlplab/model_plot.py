@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy.typing as npt
 from matplotlib.figure import Figure
@@ -14,15 +14,17 @@ Line = tuple[str, npt.NDArray[Any], npt.NDArray[Any]]
 """What it is called, where its points are, and what they are."""
 
 
-def figure(title: str, axis: str, unit: str, lines: Sequence[Line]) -> Figure:
-    """A figure; lines of few points show them."""
+def figure(
+    title: str, axis: str, unit: str, lines: Sequence[Line], scale: Literal["linear", "log"] = "linear"
+) -> Figure:
+    """A figure; lines of few points show them. The `scale` is that of its axis."""
     drawn = Figure(figsize=(8, 5), layout="constrained")
     axes = drawn.add_subplot()
     for number, (label, points, values) in enumerate(lines):
         colour = COLOURS[number % len(COLOURS)]
         axes.plot(points, values, label=label, color=colour, marker="" if len(points) > 40 else ".")
     axes.set_title(title, fontsize="medium", wrap=True)
-    axes.set(xlabel=axis, ylabel=unit, ylim=(0, None))
+    axes.set(xlabel=axis, ylabel=unit, ylim=(0, None), xscale=scale)
     axes.grid(alpha=0.3)
     axes.legend()
     return drawn

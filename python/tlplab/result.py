@@ -75,6 +75,16 @@ class Flow(TypedDict):
     attribution: list[Attribution]
 
 
+class Calls(TypedDict):
+    """Calls of a program of the host, each from its beginning until software heard of its end."""
+
+    count: int
+    min_ns: float
+    mean_ns: float
+    max_ns: float
+    interrupts: int
+
+
 class Measured(TypedDict):
     """What a program of the host measured itself, as a benchmark prints it."""
 
@@ -83,6 +93,7 @@ class Measured(TypedDict):
     from_fs: int
     to_fs: int
     payload_bps: float
+    calls: Calls | None
 
 
 class NetworkDirection(TypedDict):

@@ -113,6 +113,11 @@ def show_measured(console: Console, measured: list[Measured]) -> None:
     for one in measured:
         took = q.time_fs(one["to_fs"] - one["from_fs"])
         console.print(f"{one['name']}: {q.count(one['bytes'])} B in {took}, {q.rate(one['payload_bps'])}")
+        calls = one["calls"]
+        if calls is not None:
+            mean, most = (q.time_fs(round(calls[which] * 1e6)) for which in ("mean_ns", "max_ns"))
+            what = f"{q.count(calls['count'])} calls of {mean} on average, {most} at most"
+            console.print(f"{one['name']}: {what}; {q.count(calls['interrupts'])} interrupts")
     if measured:
         console.print()
 

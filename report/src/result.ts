@@ -148,6 +148,16 @@ export interface Measured {
   from_fs: number;
   to_fs: number;
   payload_bps: number;
+  /** How long its calls took, if it makes calls; absent in documents of older versions. */
+  calls?: Calls | null;
+}
+
+export interface Calls {
+  count: number;
+  min_ns: number;
+  mean_ns: number;
+  max_ns: number;
+  interrupts: number;
 }
 
 export interface Flow {

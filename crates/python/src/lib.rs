@@ -8,10 +8,12 @@
 //! * [`capture`]: captures shown as lines, and summed up
 //! * [`capture`]: captures shown as lines
 //! * [`serve`]: devices behind an adapter
+//! * [`registers`]: what the registers of a real machine's function say
 //! * [`catalog`]: what experiments can name, their schema
 //! * [`model`]: the closed forms over numpy arrays; [`table`]: the columns that come out, as Arrow or numpy
 //! * [`files`]: the files that an experiment names
 //! * [`dma`], [`perf`]: NetTLP: DMA, and how fast it is
+//! * [`probe`]: the functions of this machine, read and timed
 //! * [`adapter`]: the NetTLP adapter in software
 //! * [`error`]: mistakes become Python exceptions
 //!
@@ -23,6 +25,7 @@ mod bench;
 mod capture;
 mod catalog;
 mod device;
+mod differential;
 mod dma;
 mod driver;
 mod error;
@@ -33,9 +36,12 @@ mod model;
 mod outline;
 mod party;
 mod perf;
+mod probe;
+mod registers;
 mod serve;
 mod simulation;
 mod table;
+mod watching;
 
 use pyo3::prelude::*;
 
@@ -50,6 +56,8 @@ mod _core {
     #[pymodule_export]
     use super::catalog::{duration_fs, hosts, models, rate, reference, schema, size};
     #[pymodule_export]
+    use super::differential::measure_on;
+    #[pymodule_export]
     use super::dma::{Dma, adapter_registers, config_read, config_write};
     #[pymodule_export]
     use super::files::{Output, write_text};
@@ -59,12 +67,17 @@ mod _core {
     use super::live::LiveService;
     #[pymodule_export]
     use super::model::{
-        model_bandwidth, model_in_flight, model_loopback, model_nettlp, model_nic, nic_title, nics,
+        model_bandwidth, model_data_path, model_in_flight, model_loopback, model_nettlp, model_nic,
+        nic_title, nics,
     };
     #[pymodule_export]
     use super::outline::check;
     #[pymodule_export]
     use super::perf::Perf;
+    #[pymodule_export]
+    use super::probe::probe;
+    #[pymodule_export]
+    use super::registers::registers;
     #[pymodule_export]
     use super::serve::Server;
     #[pymodule_export]

@@ -15,6 +15,7 @@ use std::time::Duration;
 use tlplab_bridge::net::{
     AdapterServer, Capture, End, Error, LiveFabric, Loop, ResidentFailure, Residents, Tap, Transport,
 };
+use tlplab_bridge::rtl;
 use tlplab_device::{Event, Frames, HostEvent};
 use tlplab_experiment::Options;
 use tlplab_experiment::run::{Inputs, Run};
@@ -96,7 +97,7 @@ impl LiveService {
     ) -> PyResult<Self> {
         let (names, peers): (Vec<String>, Vec<u32>) = served.into_iter().unzip();
         let peers: Vec<Ipv4Addr> = peers.into_iter().map(Ipv4Addr::from).collect();
-        let options = Options { set: overrides, load, seed };
+        let options = Options { set: overrides, load, seed, ..Options::default() };
         let open = |(device, interface): (String, String)| Ok((device, Tap::open(&interface)?));
         let taps: Vec<(String, Tap)> = taps
             .into_iter()
@@ -192,6 +193,7 @@ fn machine(
 ) -> PyResult<LiveFabric> {
     let experiment = outline::parse(py, path, None, options)?;
     let mut inputs = Inputs { traces: read_traces(py, &experiment)?, frames, ..Inputs::default() };
+    inputs.cores = rtl::load(&experiment).map_err(|mistake| error::experiment(py, &[mistake]))?;
     let mut parties = load_objects(py, &experiment, None)?;
     let identities = parties.iter().filter_map(|(name, party)| Some((name.clone(), party.identity()?)));
     inputs.outside = identities.collect::<BTreeMap<_, _>>();

@@ -204,6 +204,13 @@ pub(crate) fn model_nettlp(
     Ok(sizes.into_iter().map(|size| (card.writes(size), card.reads(size))).collect())
 }
 
+/// What a data path carries of TLPs, in bits per second: each in words of its own, and packed.
+#[pyfunction]
+pub(crate) fn model_data_path(bits: u32, clock: f64, payload: u64, header: u64) -> (f64, f64) {
+    let path = tlplab_model::DataPath { bits, clock };
+    (path.beats(payload, header), path.packed(payload, header))
+}
+
 /// Little's law for one kind of transfer. Times in nanoseconds; `supply` in the order of `Resource::ALL`.
 #[pyfunction]
 pub(crate) fn model_in_flight<'py>(

@@ -16,7 +16,7 @@ pub(crate) fn check(
     overrides: Vec<String>,
     load: Option<String>,
 ) -> PyResult<String> {
-    let options = Options { set: overrides, load, seed: None };
+    let options = Options { set: overrides, load, ..Options::default() };
     Ok(outline(&parse(py, path, None, &options)?).to_string())
 }
 
@@ -69,6 +69,13 @@ fn work(work: &Work) -> String {
         Work::Dd(dd) => {
             let op = if dd.write { "dd write" } else { "dd read" };
             return format!("{op} {} x {} B, {} B a request", dd.count, dd.block, dd.request);
+        }
+        Work::Transfer(load) => {
+            let way = if load.to_card { "to" } else { "from" };
+            return format!(
+                "{} x {} B {way} the card, {} outstanding",
+                load.count, load.bytes, load.outstanding
+            );
         }
         Work::Generate(load) => load,
     };

@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyTuple};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
-use tlplab_bridge::{pcapng, perfetto, recorder, report};
+use tlplab_bridge::{pcapng, perfetto, recorder, report, rtl};
 use tlplab_experiment::models::ModelSpec;
 use tlplab_experiment::outside::OutsideDevice;
 use tlplab_experiment::run::{Inputs, Run, Told};
@@ -72,9 +72,10 @@ impl Simulation {
         trace: Option<PathBuf>,
         pcap: Option<PathBuf>,
     ) -> PyResult<Self> {
-        let options = Options { set: overrides, load, seed };
+        let options = Options { set: overrides, load, seed, ..Options::default() };
         let experiment = outline::parse(py, path, text, &options)?;
         let mut inputs = Inputs { traces: read_traces(py, &experiment)?, ..Inputs::default() };
+        inputs.cores = rtl::load(&experiment).map_err(|mistake| error::experiment(py, &[mistake]))?;
         let parties = load_objects(py, &experiment, objects)?;
         let identities = parties.iter().filter_map(|(name, party)| Some((name.clone(), party.identity()?)));
         inputs.outside = identities.collect();

@@ -57,6 +57,8 @@ class Run:
     name: str
     experiment: str
     overrides: tuple[str, ...] = ()
+    samples: int = 0
+    """Reads of each target, where the differential method is to measure the topology; 0: its load is run."""
 
 
 Outcomes = Mapping[str, Result]
@@ -102,12 +104,16 @@ class Study:
     """The paper's figures, ours."""
     beside: Measure | None = None
     """What it has beside simulations."""
+    built: tuple[tuple[str, str], ...] = ()
+    """What has to be made before it runs, relative to its folder, and what makes it."""
 
 
 STUDIES = {
+    "differential": "tlplab.reproduce.differential",
     "gem5": "tlplab.reproduce.gem5",
     "nettlp": "tlplab.reproduce.nettlp",
     "pcie-bench": "tlplab.reproduce.pcie_bench",
+    "speedy": "tlplab.reproduce.speedy",
 }
 """The modules of the studies, by name: only the one that is asked for is imported."""
 

@@ -9,9 +9,11 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
+from typing import cast
 
 import click
 
+from tlplab import _core
 from tlplab.progress import Bar
 from tlplab.reproduce import HEADING, Beside, Outcomes, Row, Run, Study, chart
 from tlplab.result import Result
@@ -31,9 +33,21 @@ def experiments_of(study: Study, folder: str) -> Path:
     return place
 
 
+def check_built(study: Study, place: Path) -> None:
+    """A usage error if something has to be made first."""
+    for made, how in study.built:
+        if not (place / made).is_file():
+            path = os.path.normpath(place / made)
+            raise click.UsageError(f"{path} is not there; `{how}` makes it, in tlplab's own folder")
+
+
 def one_run(place: str, one: Run) -> Result:
     """Runs one simulation; in a process of its own."""
-    result = run(os.path.join(place, one.experiment), overrides=one.overrides)
+    path = os.path.join(place, one.experiment)
+    if one.samples:
+        document = _core.measure_on(path, list(one.overrides), one.samples, None, lambda _: None)
+        return cast(Result, json.loads(document))
+    result = run(path, overrides=one.overrides)
     for large in ("series", "samples", "ladder"):
         result.pop(large)  # type: ignore[misc]
     return result

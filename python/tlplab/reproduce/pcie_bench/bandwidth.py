@@ -12,7 +12,8 @@ from tlplab import model
 from tlplab.reproduce import Outcomes, Row
 from tlplab.reproduce.curves import Curves
 from tlplab.reproduce.markdown import table
-from tlplab.reproduce.pcie_bench.section import Section, compared, judged
+from tlplab.reproduce.pcie_bench.section import compared, judged
+from tlplab.reproduce.section import Section
 
 PUBLIC = "pcie-model"
 MISTAKES = model.COMPAT[1:]

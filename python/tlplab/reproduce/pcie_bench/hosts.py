@@ -10,7 +10,8 @@ from typing import Any
 from tlplab import bench, model
 from tlplab.bench import Case
 from tlplab.reproduce import Outcomes, Row
-from tlplab.reproduce.pcie_bench.section import Section, judged
+from tlplab.reproduce.pcie_bench.section import judged
+from tlplab.reproduce.section import Section
 
 TICK = 16 / 1.2
 """Of the device's timestamps, ns."""

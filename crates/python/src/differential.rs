@@ -1,0 +1,46 @@
+//! The differential method on a simulated topology.
+
+use crate::watching::Watch;
+use crate::{error, outline};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use tlplab_experiment::Options;
+use tlplab_measure::differential::simulator::{Sampling, sample};
+use tlplab_measure::differential::{attribute, document};
+use tlplab_units::Duration;
+
+/// Samples an experiment's topology; the document as JSON. `progress` is told the part that is done. After Ctrl-C, what there is until
+/// then.
+#[pyfunction]
+#[pyo3(signature = (path, overrides, samples, seed, progress, *, step_ns = 3.0))]
+pub(crate) fn measure_on(
+    py: Python<'_>,
+    path: &str,
+    overrides: Vec<String>,
+    samples: u64,
+    seed: Option<u64>,
+    progress: Py<PyAny>,
+    step_ns: f64,
+) -> PyResult<String> {
+    if !(1e-6..=1e9).contains(&step_ns) {
+        return Err(PyValueError::new_err(format!(
+            "a step of {step_ns} ns: between 1e-6 and 1e9 is possible"
+        )));
+    }
+    let options = Options { set: overrides, seed, reader: true, ..Options::default() };
+    let experiment = outline::parse(py, path, None, &options)?;
+    let sampling = Sampling {
+        samples,
+        seed: experiment.fabric.seed,
+        step: Duration::from_fs((step_ns * 1e6).round() as u64),
+    };
+    let mut watch = Watch::new(progress);
+    let sampled = py
+        .detach(|| sample(experiment, sampling, &mut |part| watch.goes_on(part)))
+        .map_err(|failure| error::run_error(py, &failure.to_string()))?;
+    if let Some(raised) = watch.into_error(py) {
+        return Err(raised);
+    }
+    let links = attribute(&sampled.targets, &sampled.samples, &sampled.clock, None);
+    Ok(document("simulator", &sampled.clock, &sampled.targets, &sampled.samples, &links).to_string())
+}

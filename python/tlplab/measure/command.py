@@ -1,0 +1,179 @@
+"""`tlplab measure`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import click
+
+from tlplab import _core
+from tlplab.errors import INTERRUPTED
+from tlplab.measure import table
+from tlplab.measure.document import Document, member
+from tlplab.outputs import check_outputs, write_text
+from tlplab.plotting import check_ending
+from tlplab.progress import Bar
+
+SAMPLES = 1_000_000
+SECONDS = 20.0
+SIMULATED_SAMPLES = 1_000
+SYSFS = "/sys"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is read on this machine, as `tlplab._core` takes it."""
+
+    sysfs: str
+    own: bool
+    devices: list[str]
+    registers: list[str]
+    core: int | None
+    samples: int
+    seconds: float
+
+
+@click.command("measure")
+@click.option(
+    "-d",
+    "--device",
+    "devices",
+    metavar="BDF",
+    multiple=True,
+    help="Read this function and every bridge above it, as in 02:00.0. May be given again.  [default: all functions]",
+)
+@click.option(
+    "--register",
+    "registers",
+    metavar="BDF:BAR+OFFSET",
+    multiple=True,
+    help="Read this mapped register, too, as in 02:00.0:0+0x8. Needs root and --reads-are-safe. May be given again.",
+)
+@click.option(
+    "--reads-are-safe",
+    is_flag=True,
+    help="You know from the device's manual that reading these registers changes nothing: some clear, pop or start something.",
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(1, 10**9),
+    metavar="N",
+    help=f"Reads of each target.  [default: {SAMPLES}; {SIMULATED_SAMPLES} with --on]",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0.01, max=86_400),
+    metavar="S",
+    default=SECONDS,
+    show_default=True,
+    help="Stop after this time, all targets together.",
+)
+@click.option("--core", type=click.IntRange(min=0), metavar="N", help="Measure on this core.  [default: where it runs]")
+@click.option("--on", "experiment", metavar="EXPERIMENT.toml", help="Measure a simulated topology, not this machine.")
+@click.option(
+    "--compare",
+    metavar="MACHINE.toml",
+    help="Lay the simulated topology beside this machine, as `tlplab scan -o` wrote it.",
+)
+@click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key of the experiment.")
+@click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the simulated reads.")
+@click.option("--json", "json_file", metavar="FILE|-", help="Write what was measured; - is the standard output.")
+@click.option("--plot", metavar="FILE", help="Draw the distributions and the links (.png, .svg, .pdf).")
+@click.option("--quiet", is_flag=True, help="No table, no progress bar.")
+@click.option("--sysfs", metavar="DIR", default=SYSFS, hidden=True)
+def measure_command(
+    devices: Sequence[str],
+    registers: Sequence[str],
+    reads_are_safe: bool,
+    samples: int | None,
+    seconds: float,
+    core: int | None,
+    experiment: str | None,
+    compare: str | None,
+    overrides: Sequence[str],
+    seed: int | None,
+    json_file: str | None,
+    plot: str | None,
+    quiet: bool,
+    sysfs: str,
+) -> int:
+    """Measure the latency of each link by the differential method.
+
+    Reads single double words of a bridge and of what is below it, one at a time, very often. The shortest read of the one less the
+    shortest of the other is the latency of the link between them. Nothing is ever written. Configuration reads need no privilege and no
+    kernel module. In a virtual machine, where a program answers such reads, no latency of a link is told.
+
+    \b
+    Examples:
+      tlplab measure
+      tlplab measure --device 02:00.0 --plot out/link.png
+      tlplab measure --register 02:00.0:0+0x8 --reads-are-safe --json out/link.json
+      tlplab measure --compare machine.toml --plot out/both.png
+      tlplab measure --on experiments/quickstart.toml
+    """
+    if experiment is not None and (devices or registers or core is not None or compare is not None):
+        raise click.UsageError(
+            "--on measures a simulated topology: --device, --register, --core and --compare are of this machine"
+        )
+    if experiment is None and compare is None and (overrides or seed is not None):
+        raise click.UsageError("--set and --seed are of an experiment; name one with --on or --compare")
+    if registers and not reads_are_safe:
+        raise click.UsageError(
+            "reading a register can change the device (clear a status, pop a queue, start something); give --reads-are-safe "
+            "if its manual says that these may be read"
+        )
+    named = {"--on": experiment, "--compare": compare}
+    check_outputs({"--json": json_file, "--plot": plot}, to_stdout={"--json"}, inputs=named)
+    if plot is not None:
+        check_ending("--plot", plot)
+    simulated = None
+    if experiment is not None:
+        document = simulate(experiment, overrides, samples, seed, quiet=quiet)
+    else:
+        if compare is not None:  # before the long part, so that a mistake in the file is found at once
+            simulated = simulate(compare, overrides, None, seed, quiet=quiet)
+        request = Request(
+            sysfs=sysfs,
+            own=sysfs == SYSFS,
+            devices=list(devices),
+            registers=list(registers),
+            core=core,
+            samples=samples or SAMPLES,
+            seconds=seconds,
+        )
+        document = read(request, quiet=quiet)
+    if json_file is not None:
+        whole = document if simulated is None else {**document, "simulated": simulated}
+        write_text(json_file, json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
+    if plot is not None:
+        from tlplab.measure.plot import draw
+
+        draw(plot, document, simulated)
+    if not quiet and json_file != "-":
+        table.show(document, simulated, sys.stdout)
+    return INTERRUPTED if member(document, "interrupted") else 0
+
+
+def read(request: Request, *, quiet: bool) -> Document:
+    """Measures this machine; until Ctrl-C, if that comes first."""
+    with Bar(quiet=quiet) as bar:
+        try:
+            text = _core.probe(request, lambda part: bar.show(part, "reading"))
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+    return cast(Document, json.loads(text))
+
+
+def simulate(
+    experiment: str, overrides: Sequence[str], samples: int | None, seed: int | None, *, quiet: bool
+) -> Document:
+    """Measures a simulated topology by the same method."""
+    with Bar(quiet=quiet) as bar:
+        text = _core.measure_on(
+            experiment, list(overrides), samples or SIMULATED_SAMPLES, seed, lambda part: bar.show(part, "simulating")
+        )
+    return cast(Document, json.loads(text))

@@ -1,0 +1,60 @@
+"""Bittner: Speedy Bus Mastering PCI Express (FPL 2012), on our own DMA core, co-simulated.
+
+The sections: `figure2` (bandwidth against size), `transfers` (what bounds them, and what must cost nothing), `host` (slow reads, descriptors, registers,
+latency), `area` (Table 2). `card` has the links and the closed forms.
+"""
+
+from __future__ import annotations
+
+from tlplab.reproduce import HEADING, Drawing, Outcomes, Row, Run, Study
+from tlplab.reproduce.markdown import table
+from tlplab.reproduce.speedy import area, figure2, host, transfers
+from tlplab.reproduce.speedy.rows import PAPER
+
+SECTIONS = (figure2.SECTION, transfers.SECTION, host.SECTION, area.SECTION)
+
+
+def runs() -> list[Run]:
+    """Every simulation of the study."""
+    return [run for section in SECTIONS for run in section.runs()]
+
+
+def rows(outcomes: Outcomes) -> list[Row]:
+    """The paper's results in its order."""
+    return [row for section in SECTIONS for row in section.rows(outcomes)]
+
+
+def page(outcomes: Outcomes, listed: list[Row]) -> str:
+    """docs/studies/speedy.md."""
+    sections = "\n".join(section.text(outcomes).strip() + "\n" for section in SECTIONS)
+    return PAGE.format(rows=table(HEADING, [row.cells() for row in listed]), sections=sections)
+
+
+def drawings(outcomes: Outcomes) -> list[Drawing]:
+    """The paper's figure, ours."""
+    return [drawing for section in SECTIONS for drawing in section.drawings(outcomes)]
+
+
+PAGE = """# Speedy PCIe, built again
+
+Bittner's Speedy PCIe core moves data between an FPGA's memory and a host's at the full speed of Gen1 x8 ("Speedy bus mastering PCI Express"). Its
+source is gone. `rtl/` has a core after the paper, with the same structure and none of its code. Here that core, clock by clock, is the
+card of a simulated host, with link, root complex and memory in time; its driver is a program of that host. This page is written by the command that
+runs it, after `make rtl`: `tlplab reproduce speedy --markdown docs/studies/speedy.md`.
+
+## Published and ours
+
+{rows}
+
+*Reproduced* is what is within the tolerance in its note or comes out as the paper describes it, and a figure that the core has to reach if it does: these
+have nothing published. *Explained* misses it, or differs for the reason in the note: three figures of the paper take GiB for GB. What includes
+Windows and its driver is *not reproducible* here; ours is then the hardware's share.
+
+"To the card" is what the paper calls a write by software: the card reads. Nothing here is hardware: clocks and link are simulated, and the core's clocks
+are assumed (200 MHz, and the hard IP's for each link).
+
+{sections}"""
+
+BUILT = tuple((f"../../out/rtl/tlpdma-trn{bits}.so", "make rtl") for bits in (64, 128))
+
+STUDY = Study(PAPER, "Speedy PCIe", "speedy", runs, rows, page, drawings, built=BUILT)

@@ -1,0 +1,196 @@
+"""What the core reaches of what bounds it: aligned, misaligned, in every mode; and what must not cost anything."""
+
+from __future__ import annotations
+
+from tlplab.reproduce import Outcomes, Row, Run
+from tlplab.reproduce.markdown import table
+from tlplab.reproduce.section import Section
+from tlplab.reproduce.speedy.card import GEN1_X8, GEN2_X8, SLOTS, WAYS, Slot
+from tlplab.reproduce.speedy.rows import MIB, calls, goal, judged, load, rate
+from tlplab.result import Result
+
+LEAST, LEAST_MISALIGNED = 0.98, 0.94
+LARGE = "load.core.pages=2MiB"
+# Bytes that buffer and card are off; both are 32 B wide inside, so that 1 to 31 are all there is, and one buffer starts at a page's end.
+OFFSETS = ((1, 0), (0, 1), (18, 5), (4095, 31))
+WIDE = ("device.card.link=gen2 x8", "device.card.model=rtl:../../out/rtl/tlpdma-trn128.so")
+DUPLEX = {GEN1_X8.name: (GEN1_X8, ()), GEN2_X8.name: (GEN2_X8, WIDE)}
+UNCHECKED = ("load.core.verify=none",)
+# One direction stands still: reads are answered after 100 us, or the processor takes 100 us for each store of a descriptor. It has so little to do
+# that it ends with the other.
+SLOW_READS = ("host.memory.latency=100us", "load.core.size=64KiB", "load.back.size=4MiB", "load.back.verify=none")
+STARVED = (
+    "load.back.descriptors=pio", "load.back.store_interval=100us", "load.back.size=8KiB", "load.core.size=4MiB",
+    "load.core.verify=none",
+)  # fmt: skip
+ALONE = ("load.back.size=4B", "load.core.size=4MiB", "load.core.verify=none")
+# Its descriptors are read from the same slow memory.
+ALONE_BACK = ("host.memory.latency=100us", "load.core.size=4B", "load.back.size=4MiB", "load.back.verify=none")
+DELAYS_MS = (0, 1)
+
+
+def runs() -> list[Run]:
+    """One of 1 MiB for each way, link and mode."""
+    listed = []
+    for slot in SLOTS:
+        for way in WAYS:
+            extra = (f"load.core.op={way}",)
+            listed.append(Run(f"aligned, {slot.name}, {way}", slot.experiment, extra))
+            listed.append(Run(f"2 MiB pages, {slot.name}, {way}", slot.experiment, (*extra, LARGE)))
+    for slot in (GEN1_X8, GEN2_X8):
+        for way in WAYS:
+            for offset, card in OFFSETS:
+                off = (f"load.core.offset={offset}B", f"load.core.card_offset={card}B", f"load.core.op={way}")
+                listed.append(Run(misaligned(slot, way, offset, card), slot.experiment, off))
+        listed.append(
+            Run(f"idle, {slot.name}", slot.experiment, (*UNCHECKED, "load.core.size=512B", "load.core.count=10"))
+        )
+    for slot in SLOTS[:2] + SLOTS[3:4]:
+        listed.append(
+            Run(f"idle, {slot.name}", slot.experiment, (*UNCHECKED, "load.core.size=512B", "load.core.count=10"))
+        )
+    listed += [Run(f"both, {name}", "both.toml", extra) for name, (_, extra) in DUPLEX.items()]
+    for delay in DELAYS_MS:
+        for way in WAYS:
+            late = (f"load.core.interrupt_delay={delay}ms", f"load.core.op={way}")
+            listed.append(Run(f"late, {delay} ms, {way}", "late.toml", late))
+    listed.append(
+        Run("late, pio", "late.toml", ("load.core.descriptors=pio", "load.core.count=2", "load.core.outstanding=2"))
+    )
+    listed += [
+        Run("reads stand still", "both.toml", SLOW_READS), Run("writes alone", "both.toml", ALONE_BACK),
+        Run("writes stand still", "both.toml", STARVED), Run("reads alone", "both.toml", ALONE),
+    ]  # fmt: skip
+    return listed
+
+
+def misaligned(slot: Slot, way: str, offset: int, card: int) -> str:
+    """Of a run."""
+    return f"{slot.name}, {way}, buffer off by {offset} B, card by {card} B"
+
+
+def read_ns(result: Result) -> float:
+    """How long a read of the card takes, from its request to its last byte, where nothing is in its way: the longest is one of 512 B."""
+    found = [flow["latency_ns"] for flow in result["flows"] if flow["device"] == "card" and flow["op"] == "read"]
+    return max(latency["max"] for latency in found if latency is not None)
+
+
+def compared(outcomes: Outcomes, run: str, slot: Slot, way: str, least: float, offset: int = 0) -> Row:
+    """A run beside the smallest of its bounds."""
+    bound, name = slot.bound(way, MIB, read_ns(outcomes[f"idle, {slot.name}"]), offset)
+    ours = rate(outcomes[run])
+    note = f"{ours:.3f} of {bound:.3f} GB/s, which the {name} has; at least {100 * least:.0f} %"
+    other = beside_tlps(outcomes[run], way)
+    if name == "link" and least * bound * (1 - other) <= ours < least * bound:
+        note += f". Acks, credits and skips, of which the bound has none, take {100 * other:.1f} % of the link"
+        return judged(run, None, 100 * ours / bound, "%", False, note)
+    return goal(run, 100 * ours / bound, "%", ours >= least * bound, note)
+
+
+def beside_tlps(result: Result, way: str) -> float:
+    """The share of the link's time, in the direction of the data, that DLLPs and ordered sets have."""
+    card = next(link for link in result["links"] if link["name"] == "card")
+    sender = card["upper" if way == "to-card" else "lower"]
+    used = next(one["utilization"] for one in card["directions"] if one["from"] == sender)
+    return used["dllp"] + used["ordered_sets"]
+
+
+def rows(outcomes: Outcomes) -> list[Row]:
+    """The figures that the core has to reach."""
+    listed = [compared(outcomes, f"aligned, {slot.name}, {way}", slot, way, LEAST) for slot in SLOTS for way in WAYS]
+    listed += [
+        compared(outcomes, f"2 MiB pages, {slot.name}, {way}", slot, way, LEAST) for slot in SLOTS for way in WAYS
+    ]
+    for slot in (GEN1_X8, GEN2_X8):
+        for way in WAYS:
+            for offset, card in OFFSETS:
+                name = misaligned(slot, way, offset, card)
+                listed.append(compared(outcomes, name, slot, way, LEAST_MISALIGNED, offset))
+    listed += pages(outcomes)
+    for name, (slot, _) in DUPLEX.items():
+        listed.append(duplex(outcomes[f"both, {name}"], slot))
+    return [*listed, *late(outcomes), *still(outcomes)]
+
+
+def pages(outcomes: Outcomes) -> list[Row]:
+    """Is there a gap where a page ends?"""
+    listed = []
+    for slot in (GEN1_X8, GEN2_X8):
+        for way in WAYS:
+            small, large = (outcomes[f"{mode}, {slot.name}, {way}"] for mode in ("aligned", "2 MiB pages"))
+            each = (calls(small)["mean_ns"] - calls(large)["mean_ns"]) / (MIB / 4096)
+            # To the card descriptors share the way with data, from it they do not; a beat of the interface is 4 ns.
+            most = 16 / slot.link("to-card", 512) if way == "to-card" else 4
+            note = "what each of 256 scattered pages takes longer than the same bytes in one of 2 MiB; at most " + (
+                f"the {most:.1f} ns of its descriptor on the link"
+                if way == "to-card"
+                else "a beat of the interface, 4 ns"
+            )
+            listed.append(goal(f"gap at the end of a page, {slot.name}, {way}", each, "ns", each < most, note))
+    return listed
+
+
+def duplex(result: Result, slot: Slot) -> Row:
+    """Both directions at once."""
+    slower = min(rate(result), rate(result, "back"))
+    bound = min(slot.link("both", MIB), slot.path())
+    note = (
+        f"the slower has {slower:.3f} of {bound:.3f} GB/s each way, closed form; requests share the way out with data"
+    )
+    return goal(f"both at once, {slot.name}", 100 * slower / bound, "%", slower >= 0.94 * bound, note)
+
+
+def late(outcomes: Outcomes) -> list[Row]:
+    """Interrupt handlers that are late."""
+    listed = []
+    for way in WAYS:
+        now, then = (load(outcomes[f"late, {delay} ms, {way}"]) for delay in DELAYS_MS)
+        took = [(one["to_fs"] - one["from_fs"]) / 1e12 for one in (now, then)]
+        longer = took[1] - took[0]
+        note = (
+            f"8 MiB, of which 4 are in the ring, take {took[1]:.2f} ms instead of {took[0]:.2f}: at most what the last handler is late; "
+            f"{calls(outcomes[f'late, 1 ms, {way}'])['interrupts']} interrupts"
+        )
+        listed.append(goal(f"handlers 1 ms late, Gen1 x8, {way}: longer by", longer, "ms", longer < 1.005, note))
+    pio = load(outcomes["late, pio"])["payload_bps"] / 8e6
+    note = "with descriptors by PIO, of which the card holds 64, until an interrupt tells of room: why the paper has its ring"
+    listed.append(goal("handlers 1 ms late, Gen1 x8, descriptors by PIO", pio, "MB/s", pio < 500, note))
+    return listed
+
+
+def still(outcomes: Outcomes) -> list[Row]:
+    """One direction stands still."""
+    listed = []
+    for what, name in (("writes", "back"), ("reads", "core")):
+        other = "reads" if what == "writes" else "writes"
+        alone, beside = (rate(outcomes[run], name) for run in (f"{what} alone", f"{other} stand still"))
+        note = f"{beside:.3f} GB/s beside, {alone:.3f} alone"
+        cost = 100 * (1 - beside / alone)
+        listed.append(goal(f"{what} while {other} stand still, Gen1 x8: cost", cost, "%", cost < 0.5, note))
+    return listed
+
+
+def text(outcomes: Outcomes) -> str:
+    """The bounds."""
+    lines = []
+    for slot in SLOTS:
+        idle = read_ns(outcomes[f"idle, {slot.name}"])
+        cells = [f"{slot.link(way, MIB):.3f}" for way in WAYS]
+        lines.append([slot.name, *cells, f"{slot.path():.3f}", f"{slot.tags(idle):.1f}", f"{idle:.0f} ns"])
+    heading = ("", "link, to the card", "link, from the card", "data path", "tags", "a read of 512 B")
+    return TEXT.format(bounds=table(heading, lines))
+
+
+TEXT = """## What bounds a transfer
+
+GB/s, from closed forms (`tlplab.model`: `bandwidth`, `data_path`, `in_flight`), with payloads of 256 B and read requests of 512 B: what the link has for
+payload; what the hard IP's interface has for it when headers of 12 B travel inline, each TLP beginning with a beat of its own (the core itself has
+256 bits at 200 MHz, 6.4 GB/s, and no headers in them); and 32 tags of 512 B over the time that a read takes where nothing is in its way, which alone is measured.
+
+{bounds}
+
+A transfer is timed from the doorbell to the interrupt, so its percentage includes the way of the first descriptor and of the first data.
+"""
+
+
+SECTION = Section(rows, text, runs=runs)

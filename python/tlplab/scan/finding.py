@@ -1,0 +1,19 @@
+"""Something about a device that could be otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tlplab.scan.throughput import Rates
+
+
+@dataclass
+class Finding:
+    """Something that could be otherwise."""
+
+    kind: str
+    """`width`, `speed`, `mps`, `mrrs`, `tags`, `ordering`, `aspm`, `acs`, `shared`, `errors`."""
+    text: str
+    gain: Rates | None = None
+    """What the device would then reach; None where the model does not tell."""
+    commands: list[str] = field(default_factory=list)

@@ -1,0 +1,137 @@
+"""A machine that was read: its functions, what was found, and what is not known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tlplab.scan import findings, sysfs, text
+from tlplab.scan.facts import Function, as_document
+from tlplab.scan.findings import Uplink, Verdict
+from tlplab.scan.throughput import Throughput
+from tlplab.scan.tree import Tree
+
+SCHEMA = "tlplab/scan/1"
+
+
+@dataclass
+class Scan:
+    """A machine, judged."""
+
+    source: str
+    """Where it was read from."""
+    tree: Tree
+    verdicts: list[Verdict]
+    uplinks: list[Uplink]
+    lines: Counter[str] = field(default_factory=Counter)
+    """Of a dump, how many lines there are of each kind."""
+    outside: list[str] = field(default_factory=list)
+    """Of a dump, the lines before the first function."""
+
+    @property
+    def functions(self) -> list[Function]:
+        """All functions."""
+        return self.tree.functions
+
+    def title(self) -> str:
+        """What was read."""
+        count, devices = len(self.functions), len(self.verdicts)
+        return f"{count} function{'s' * (count != 1)}, {devices} of them device{'s' * (devices != 1)} with a link, from {self.source}"
+
+    def remarks(self) -> list[str]:
+        """What the source does not tell, and how it could."""
+        hidden = [one for one in self.functions if not one.capabilities_known]
+        told = []
+        if hidden:
+            told.append(
+                f"Not known of {len(hidden)} of {len(self.functions)} functions: their capabilities, and with them what rests on those. "
+                + self.remedy()
+            )
+        linked = [verdict.function for verdict in self.verdicts]
+        short = [one for one in linked if one.capabilities_known and not one.extended_known]
+        if short:
+            told.append(f"Not known of {len(short)} devices: their extended capabilities (access control, errors).")
+        if self.tree.astray:
+            told.append(f"Not known of {len(self.tree.astray)} functions: what bridge they are below.")
+        if self.lines["unread"]:
+            told.append(f"{self.lines['unread']} lines say what tlplab does not know; they are in --json as `unread`.")
+        return told
+
+    def remedy(self) -> str:
+        """How to learn more."""
+        if self.source.startswith(str(sysfs.HERE)):
+            return "Root may read them: sudo tlplab scan"
+        return "A dump has them that root makes: sudo lspci -vvv -nn -xxxx"
+
+    def document(self) -> dict[str, Any]:
+        """Everything, as JSON has it. What is null is not known."""
+        parents = self.tree.parents
+        functions = [
+            {**as_document(one), "parent": str(parents[one.address]) if one.address in parents else None}
+            for one in self.functions
+        ]
+        return {
+            "schema": SCHEMA,
+            "source": self.source,
+            "functions": functions,
+            "devices": [device_document(verdict) for verdict in self.verdicts],
+            "shared": [
+                {"port": str(one.upper.address), "links_below": one.devices, "ratio": one.ratio, "text": one.text}
+                for one in self.uplinks
+            ],
+            "lines": dict(self.lines),
+            "outside": self.outside,
+            "remarks": self.remarks(),
+        }
+
+
+def device_document(verdict: Verdict) -> dict[str, Any]:
+    """A device as JSON has it; rates are in bits per second."""
+    link, state = verdict.link, verdict.state
+    ends = None
+    if link is not None and state is not None:
+        ends = {
+            "upper": None if link.upper is None else str(link.upper.address), "lower": str(link.lower.address),
+            "speed": link.speed, "width": link.width, "speed_possible": link.speed_possible,
+            "width_possible": link.width_possible, "both_ends_known": link.ends_known, "state": state.name, "why": state.why,
+        }  # fmt: skip
+    return {
+        "function": str(verdict.function.address),
+        "link": ends,
+        "now": asdict(verdict.now),
+        "possible": asdict(verdict.possible),
+        "limit": verdict.limit,
+        "findings": [asdict(finding) for finding in verdict.findings],
+    }
+
+
+def judged(source: str, functions: list[Function]) -> Scan:
+    """A machine of these functions."""
+    tree = Tree(functions)
+    throughput = Throughput(tree)
+    return Scan(source, tree, findings.judge(tree, throughput), findings.uplinks(tree, throughput))
+
+
+def from_text(source: str, dump: str) -> Scan:
+    """Reads a dump. Raises `text.NoDumpError`."""
+    found = text.read(dump)
+    scan = judged(source, found.functions)
+    scan.lines, scan.outside = found.lines, found.outside
+    return scan
+
+
+def from_sysfs(folder: Path = sysfs.HERE) -> Scan:
+    """Reads the machine this runs on, or a copy of its /sys/bus/pci. Raises `text.NoDumpError`."""
+    return judged(str(folder), sysfs.read(folder))
+
+
+def decoded(data: bytes) -> str:
+    """The text of a file, whatever wrote it."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return data.decode("utf-16", "replace")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")

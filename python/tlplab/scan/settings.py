@@ -1,0 +1,178 @@
+"""Settings that software may change, with the commands that do.
+
+Registers of `setpci` (PCIe 5.0 §7.5.3): `CAP_EXP` is the PCI Express capability, with Device Control at 08h (relaxed ordering:
+bit 4, payload: 7:5, tags of 8 bits: 8, read requests: 14:12), Link Control at 10h (ASPM: 1:0, retrain: 5) and Link Control 2 at 30h
+(target speed: 3:0); `ECAP_ACS+6` is ACS Control. Behind the colon are the bits that are written; the others stay.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tlplab import quantities
+from tlplab.scan.facts import DOWNSTREAM, Function
+from tlplab.scan.finding import Finding
+from tlplab.scan.throughput import LARGEST_READ, Knobs, Rates, Throughput
+
+if TYPE_CHECKING:
+    from tlplab.scan.tree import Link, Tree
+
+# Reads whose data may take at least so long before tags run out need no remark.
+LONG_ROUND_TRIP_NS = 1000.0
+# Gains below this part are not worth a sentence.
+WORTH = 0.005
+# More commands than these are left to the reader.
+MOST_COMMANDS = 6
+# Bits of ACS Control.
+REQUEST_REDIRECT = 1 << 2
+COMPLETION_REDIRECT = 1 << 3
+
+
+def setpci(function: Function, register: str, value: int, mask: int) -> str:
+    """The command that writes the bits of `mask`."""
+    return f"setpci -s {function.address} {register}.w={value:04x}:{mask:04x}"
+
+
+def size_bits(size: int) -> int:
+    """How registers name a size: 128 is 0, 4096 is 5."""
+    return size.bit_length() - 8
+
+
+def set_payload(function: Function, size: int) -> str:
+    """Sets MPS."""
+    return setpci(function, "CAP_EXP+8", size_bits(size) << 5, 0x00E0)
+
+
+def retrain(link: Link) -> list[str]:
+    """Trains the link again; the port above does that."""
+    return [] if link.upper is None else [setpci(link.upper, "CAP_EXP+10", 0x0020, 0x0020)]
+
+
+def target_speed(link: Link) -> list[str]:
+    """Allows the highest speed of both ends, and trains again."""
+    if link.upper is None or link.speed_possible is None:
+        return []
+    return [setpci(link.upper, "CAP_EXP+30", link.speed_possible, 0x000F), *retrain(link)]
+
+
+def payload(tree: Tree, throughput: Throughput, function: Function) -> list[Finding]:
+    """A payload size that does not fit that of the ports above, or is smaller than it could be."""
+    own, path = function.mps, tree.path(function)
+    if own is None or not path:
+        return []
+    top = path[-1]
+    for port in path:
+        if port.mps is not None and own > port.mps:
+            text = f"sends payloads of up to {own} B, but {port.address} above takes {port.mps} B: larger ones are malformed, a fatal error"
+            return [Finding("mps", text, commands=[set_payload(function, port.mps)])]
+    if top.mps is not None and top.mps > own:
+        return [smaller_than_above(tree, function, top, own, top.mps)]
+    most = throughput.most.get(top.address)
+    if most is None or own >= most:
+        return []
+    then = throughput.rates(function, Knobs(mps=True))
+    if gained(throughput.rates(function), then) <= WORTH:
+        return []
+    text = (
+        f"MPS is {own} B, and all below {top.address} can {most} B: boot with pci=pcie_bus_perf, or set Maximum Payload in the BIOS "
+        f"(by hand, all at once and before drivers: {top.address} and every function below it)"
+    )
+    return [Finding("mps", text, then, commands_for_all(tree, top, most))]
+
+
+def smaller_than_above(tree: Tree, function: Function, top: Function, own: int, above: int) -> Finding:
+    """A device that takes smaller payloads than the root port may send."""
+    text = f"takes payloads of {own} B, but {top.address} at the top may send {above} B"
+    if function.mrrs is not None and function.mrrs <= own:
+        return Finding("mps", f"{text}; reads are safe, for they ask for {function.mrrs} B at most")
+    text += ": larger ones are malformed, a fatal error"
+    if function.mps_supported is not None and function.mps_supported >= above:
+        return Finding("mps", text, commands=[set_payload(function, above)])
+    return Finding(
+        "mps",
+        f"{text}; all below {top.address}, and it, must go down to {own} B",
+        commands=commands_for_all(tree, top, own),
+    )
+
+
+def commands_for_all(tree: Tree, top: Function, size: int) -> list[str]:
+    """Sets MPS of a port and all below it, from the top; nothing if that would fill the screen."""
+    found, waiting = [], [top]
+    while waiting:
+        function = waiting.pop(0)
+        waiting.extend(tree.below.get(function.address, []))
+        if function.mps not in (None, size) and function.physical_function is None:
+            found.append(set_payload(function, size))
+    return found if len(found) <= MOST_COMMANDS else []
+
+
+def gained(now: Rates, then: Rates) -> float:
+    """The larger of the two gains, as a part."""
+    pairs = [(now.write, then.write), (now.read, then.read)]
+    return max((after / before - 1 for before, after in pairs if before and after), default=0.0)
+
+
+def tags(function: Function) -> int:
+    """Reads that it may have under way."""
+    return 768 if function.ten_bit_tags else 256 if function.extended_tags else 32
+
+
+def read_request(throughput: Throughput, function: Function, now: Rates) -> list[Finding]:
+    """Small read requests, few tags, and neighbours that ask for more at once."""
+    found = []
+    mrrs = function.mrrs
+    if mrrs is None:
+        return []
+    largest = setpci(function, "CAP_EXP+8", size_bits(LARGEST_READ) << 12, 0x7000)
+    then = throughput.rates(function, Knobs(mrrs=True))
+    if now.read and function.extended_tags is not None:
+        under_way = tags(function) * mrrs
+        round_trip = under_way * 8 / now.read * 1e9
+        if round_trip < LONG_ROUND_TRIP_NS:
+            more = function.extended_tags_supported and not function.extended_tags
+            commands = [largest] if mrrs < LARGEST_READ else []
+            if more:
+                commands.append(setpci(function, "CAP_EXP+8", 0x0100, 0x0100))
+            text = (
+                f"{tags(function)} tags and MRRS {mrrs} B are {quantities.size(under_way)} under way: reads reach the figure only "
+                f"if they are answered within {quantities.time(round_trip, 3)}"
+            )
+            text += "; it can have 256 tags" if more else ""
+            found.append(Finding("tags", text, None, commands))
+    if not found and mrrs < LARGEST_READ and gained(now, then) > WORTH:
+        found.append(Finding("mrrs", f"MRRS is {mrrs} B; larger requests need fewer headers", then, [largest]))
+    return found
+
+
+def ordering(function: Function) -> list[Finding]:
+    """Relaxed ordering that is switched off."""
+    if function.relaxed_ordering is not False:
+        return []
+    text = "relaxed ordering is off: what it reads waits behind all that was written before, also where it need not"
+    return [Finding("ordering", text, commands=[setpci(function, "CAP_EXP+8", 0x0010, 0x0010)])]
+
+
+def power(link: Link, *, first: bool) -> list[Finding]:
+    """ASPM that is on."""
+    ends = [end for end in (link.lower, link.upper) if end is not None]
+    on = [end for end in ends if end.aspm]
+    if not on or not first:
+        return []
+    states = [name for name in ("L0s", "L1") if any(name in (end.aspm or []) for end in on)]
+    text = f"ASPM {' and '.join(states)} is on: the first transfer after a pause waits until the link is awake (off: pcie_aspm=off, or the BIOS)"
+    return [Finding("aspm", text, commands=[setpci(end, "CAP_EXP+10", 0, 0x0003) for end in on])]
+
+
+def peer_to_peer(tree: Tree, function: Function, *, first: bool) -> list[Finding]:
+    """Ports of a switch that send requests between their devices up to the root complex."""
+    above = tree.parent(function)
+    if not first or above is None or above.port not in DOWNSTREAM or above.port == "root port":
+        return []
+    if "ReqRedir" not in (above.access_control or []):
+        return []
+    mask = REQUEST_REDIRECT | (COMPLETION_REDIRECT if "CmpltRedir" in (above.access_control or []) else 0)
+    text = (
+        f"access control at {above.address} sends what it has for its neighbours below the switch up to the root complex; without it "
+        "devices are not isolated from each other"
+    )
+    return [Finding("acs", text, commands=[setpci(above, "ECAP_ACS+6", 0, mask)])]

@@ -1,0 +1,237 @@
+"""The experiment that a machine becomes: root ports, switches and devices with the links they run at."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from tlplab.scan.facts import Address, Function
+from tlplab.scan.state import EMPTY, called, state
+
+if TYPE_CHECKING:
+    from tlplab.scan.scanned import Scan
+    from tlplab.scan.tree import Link
+
+# What a function at the lower end of a link becomes; all others are devices.
+KINDS = {"upstream port": "switch", "PCIe-to-PCI bridge": "bus"}
+# Of a bus in PCI-X mode, as the bridge's Secondary Status has it.
+FREQUENCY = re.compile(r"Freq=(66|100|133)MHz")
+DEVICE_SELECT = re.compile(r"DEVSEL=(fast|medium|slow)")
+WIDTHS = (1, 2, 4, 8, 12, 16, 32)
+FIRST_FLIT = 6
+"""Links of gen6 and on are in flit mode."""
+# What the devices do until somebody says otherwise.
+LOAD = 'op = "write", size = "4KiB", outstanding = 8'
+
+
+class Writer:
+    """Writes the tables, and what could not be one as comments."""
+
+    def __init__(self, scan: Scan) -> None:
+        self.scan = scan
+        self.tree = scan.tree
+        self.names: dict[Address, str] = {}
+        """Of a component, by the address of its function: the first function at the lower end of a link."""
+        self.tables: list[str] = []
+        self.left_out: list[str] = []
+        self.root_ports: list[str | None] = []
+        self.devices: list[str] = []
+        self.buses: set[Address] = set()
+        """The bridges to parallel buses that are in the experiment."""
+        self.on_buses: list[str] = []
+
+    def write(self) -> str:
+        """The file."""
+        for _, function in self.tree.walk():
+            self.place(function)
+        ids = [one or "1de5:0100" for one in self.root_ports]
+        head = [
+            "# What `tlplab scan` found in " + comment(self.scan.source) + ".",
+            "# Links run as they ran then; what they could is beside them. Latencies, buffers and loads are not in any register: the values",
+            "# are tlplab's defaults, for you to replace.",
+            'title = "A machine that was scanned"',
+            'stop = "100us"',
+            'warmup = "10us"',
+            'fidelity = "length-only"',
+            "",
+        ]
+        if any(self.root_ports):
+            head += ["[host]", "root_ports = [" + ", ".join(f'"{one}"' for one in ids) + "]", ""]
+        loaded = self.devices or self.on_buses
+        load = ["[load]", *(f"{name} = {{ {LOAD} }}" for name in loaded), ""] if loaded else []
+        left = ["# Not in this experiment:", *(f"# {line}" for line in self.left_out), ""] if self.left_out else []
+        return "\n".join([*head, *self.tables, *load, *left]).rstrip("\n") + "\n"
+
+    def place(self, function: Function) -> None:
+        """A component for a function, or why there is none. A bridge comes before what is below it."""
+        link = self.tree.links.get(function.address)
+        if link is None:
+            self.unlinked(function)
+        elif function.physical_function is not None:
+            self.leave(function, f"a virtual function of {function.physical_function}")
+        elif link.lower is not function:
+            self.further(function, link)
+        else:
+            self.component(function, link)
+
+    def unlinked(self, function: Function) -> None:
+        """Ports from which links lead down need no table; all else without a link cannot be one."""
+        parent = self.tree.parent(function)
+        if function.port in ("root port", "downstream port") and function.is_bridge:
+            if not self.tree.below.get(function.address):
+                self.leave(function, f"a {function.port} with nothing below it")
+        elif parent is not None and parent.address in self.buses:
+            self.on_bus(function, parent)
+        elif parent is not None and parent.port not in (None, "upstream port", "downstream port", "root port"):
+            self.leave(function, f"on the parallel bus below {parent.address}")
+        elif parent is not None:
+            self.leave(function, "without a link that the source tells of")
+        elif function.is_bridge:
+            self.leave(function, "a bridge of the root complex")
+        else:
+            self.leave(function, "in the root complex, without a link")
+
+    def component(self, function: Function, link: Link) -> None:
+        """A switch or a device."""
+        under = self.under(function)
+        speed, width = link.speed, link.width
+        if state(link).name == EMPTY:
+            self.leave(function, "its link is down")
+            return
+        if not speed or width not in WIDTHS:
+            self.leave(function, "the source does not tell at what its link runs")
+            return
+        if under is None:
+            self.leave(function, "what is above it is not here")
+            return
+        kind = KINDS.get(function.port or "", "device")
+        name = self.named(function)
+        lines = [f"[{kind}.{name}]".ljust(26) + f" # {function.address} {comment(who(function))}".rstrip()]
+        lines.append(f'under = "{under}"')
+        flit = " flit" if speed >= FIRST_FLIT else ""
+        possible = called(link.speed_possible, link.width_possible)
+        beside = (
+            ""
+            if possible == called(speed, width)
+            else f"  # of {possible}" + ("" if link.ends_known else ", as one end says")
+        )
+        lines.append(f'link = "gen{speed} x{width}{flit}"{beside}')
+        if function.mps is not None:
+            lines.append(f'mps = "{function.mps}B"')
+        if kind == "bus":
+            self.buses.add(function.address)
+            lines += bus(function)
+        if kind == "device":
+            lines += requester(function)
+            self.devices.append(name)
+        self.tables += [*lines, ""]
+
+    def on_bus(self, function: Function, bridge: Function) -> None:
+        """A device on a parallel bus. It gets a load only where no other device does: all would wait for it."""
+        if function.is_bridge:
+            self.leave(function, f"a bridge on the parallel bus below {bridge.address}")
+            return
+        at = function.address
+        first = self.names.get(Address(at.domain, at.bus, at.device, 0))
+        if at.function and first is None:
+            self.leave(function, "a further function of a device that is not here")
+            return
+        under = f"{first}.fn{at.function}" if at.function else self.names[bridge.address]
+        name = self.named(function)
+        self.on_buses.append(name)
+        head = f"[device.{name}]".ljust(26) + f" # {at} {comment(who(function))}".rstrip()
+        self.tables += [head, f'under = "{under}"', *device_select(function), ""]
+
+    def further(self, function: Function, link: Link) -> None:
+        """A further function of a device."""
+        first = self.names.get(link.lower.address)
+        number = function.address.function
+        if (
+            first is None
+            or function.is_bridge
+            or link.lower.is_bridge
+            or function.address.device != link.lower.address.device
+        ):
+            self.leave(function, f"a further function of {link.lower.address}")
+            return
+        name = self.named(function)
+        lines = [f"[device.{name}]".ljust(26) + f" # {function.address} {comment(who(function))}".rstrip()]
+        lines += [f'under = "{first}.fn{number}"', *requester(function), ""]
+        self.tables += lines
+
+    def under(self, function: Function) -> str | None:
+        """The name of what is above a link: a root port, or the switch to which the downstream port belongs."""
+        port = self.tree.parent(function)
+        if port is None:
+            # Nothing above it is shown, as in a virtual machine: a root port of its own.
+            self.root_ports.append(None)
+            return f"host.rp{len(self.root_ports) - 1}"
+        above = self.tree.parent(port)
+        if port.port == "downstream port":
+            return None if above is None else self.names.get(above.address)
+        if above is not None and port.port != "root port":
+            return None
+        if port.address not in self.names:
+            self.names[port.address] = f"host.rp{len(self.root_ports)}"
+            self.root_ports.append(port.ids())
+        return self.names[port.address]
+
+    def named(self, function: Function) -> str:
+        """A name that says where it is: `d0000_05_00_0`, without the domain where it is 0."""
+        at = function.address
+        kind = {"upstream port": "sw", "PCIe-to-PCI bridge": "bus"}.get(function.port or "", "d")
+        domain = f"{at.domain:04x}_" if at.domain else ""
+        self.names[at] = f"{kind}{domain}{at.bus:02x}_{at.device:02x}_{at.function:x}"
+        return self.names[at]
+
+    def leave(self, function: Function, why: str) -> None:
+        """Says why a function is not here."""
+        self.left_out.append(f"{function.address} {comment(who(function))}: {why}")
+
+
+def bus(function: Function) -> list[str]:
+    """The bus below a bridge, as far as it is known how it runs."""
+    told = next(
+        (one.text for cap in function.capabilities for one in cap.registers if one.name == "Secondary Status"), ""
+    )
+    clock = FREQUENCY.search(told)
+    lines = ['mode = "pci 33"  # nobody tells; the slowest'] if clock is None else [f'mode = "pci-x {clock[1]}"']
+    return [*lines, 'width = "64b"'] if "64bit+" in told else lines
+
+
+def device_select(function: Function) -> list[str]:
+    """How fast a device on a bus claims what is for it, as its status register has it."""
+    told = next((one.text for one in function.fields if one.name == "Status"), "")
+    found = DEVICE_SELECT.search(told)
+    return [f'devsel = "{found[1]}"'] if found else []
+
+
+def requester(function: Function) -> list[str]:
+    """How a device makes requests."""
+    lines: list[str] = []
+    if function.mrrs is not None:
+        lines.append(f'mrrs = "{function.mrrs}B"')
+    if function.extended_tags is not None:
+        lines.append(f"tags = {768 if function.ten_bit_tags else 256 if function.extended_tags else 32}")
+    if function.relaxed_ordering:
+        lines.append("relaxed_ordering = true")
+    return lines
+
+
+def who(function: Function) -> str:
+    """Its name and IDs."""
+    return " ".join(
+        part
+        for part in (function.name or function.class_name, f"[{function.ids()}]" if function.ids() else None)
+        if part
+    )
+
+
+def comment(text: str) -> str:
+    """What may stand in a comment: TOML allows no control characters."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def experiment(scan: Scan) -> str:
+    """The experiment, TOML."""
+    return Writer(scan).write()
