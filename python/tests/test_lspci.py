@@ -27,6 +27,8 @@ SEEN = {
     "before time 0": ("enumeration.toml", "host.enumeration=before"),
     "gen1 x1": ("latency.toml",),
     "two root ports": ("peer-to-peer.toml",),
+    "a bus of PCI-X": ("differential/bus-read.toml",),
+    "a bus of PCI": ("differential/bus-dma.toml",),
     "flit mode": ("quickstart.toml", "switch.sw0.link=gen6 x16 flit", "device.ssd.link=gen6 x2 flit"),
     "a small payload": ("quickstart.toml", "device.ssd.mps=128B", "device.nic.mrrs=4096B"),
     "IDs of another vendor": ("gem5/dd.toml",),
@@ -37,6 +39,7 @@ PORTS = {
     "Root Port": "root port",
     "Upstream Port": "upstream port",
     "Downstream Port": "downstream port",
+    "PCI-Express to PCI/PCI-X Bridge": "bridge to PCI",
 }
 CAPABILITIES = {
     "0x1": "Power Management",

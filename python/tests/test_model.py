@@ -222,3 +222,12 @@ def test_other_commands_do_not_wait_for_numpy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.split() == ["False", "True"]
+
+
+def test_a_data_path_loses_what_headers_take_of_its_words() -> None:
+    # 34 beats of 64 bits for 268 B; 17 of 128 bits.
+    assert model.data_path(256, bits=64, clock_hz=250e6) / 8 == pytest.approx(250e6 * 256 / 34)
+    assert model.data_path(256, bits=128, clock_hz=250e6) / 8 == pytest.approx(250e6 * 256 / 17)
+    assert model.data_path(256, bits=256, clock_hz=1, header=16, packed=True) == pytest.approx(256 * 256 / 272)
+    with pytest.raises(ValueError, match="bits is 0"):
+        model.data_path(256, bits=0, clock_hz=250e6)

@@ -1,0 +1,101 @@
+"""Devices made of RTL, from the command line: a stand-in in C every day, the example of docs/attach-rtl.md where Verilator is."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from privilege import lacking
+
+from tlplab import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/attach-rtl.md"
+RTL_BIN = Path(os.environ.get("RTL_BIN", ROOT / "rtl/.venv/bin"))
+
+EXPERIMENT = """\
+title = "A copier behind the C interface"
+[device.card]
+under = "host.rp0"
+link = "gen1 x8"
+model = "rtl:copier.so"
+pcie_clock = "125MHz"
+driver = "driver.py:copy"
+"""
+DRIVER = """\
+async def copy(host, dev):
+    data = bytes(range(251)) * 40
+    a, b = host.alloc(data), host.alloc(len(data))
+    regs = dev.bar(0)
+    await regs.poke(0, a.to_bytes(8, "little") + b.to_bytes(8, "little"))
+    await regs.poke(0x10, len(data).to_bytes(4, "little"))
+    await dev.irq(0)
+    assert host.read(b, len(data)) == data
+    assert await regs.peek(0x14, 4) == bytes([1, 0, 0, 0])
+"""
+
+
+@pytest.fixture
+def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An experiment and its library, in a folder below the current one."""
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    assert compiler, "a C compiler, cc or $CC"
+    (tmp_path / "dir").mkdir()
+    source, library = ROOT / "crates/bridge/tests/rtl/copier.c", tmp_path / "dir/copier.so"
+    options = ["-O1", "-std=gnu11", "-shared", "-fPIC", "-I", str(ROOT / "rtl/include")]
+    subprocess.run([compiler, *options, "-o", str(library), str(source)], check=True, timeout=60)
+    (tmp_path / "dir/card.toml").write_text(EXPERIMENT, encoding="utf-8")
+    (tmp_path / "dir/driver.py").write_text(DRIVER, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return "dir/card.toml"
+
+
+def test_a_library_runs(experiment: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.status(["run", experiment, "--set", 'device.card.waveform="card.fst"']) == 0
+    table = capsys.readouterr().out
+    assert re.search(r"card\.read +read ← host +20 ", table), table  # 10 040 B in requests of 512 B
+    assert re.search(r"card\.write +write → host +\d+ ", table), table
+    assert list(Path().rglob("card.fst"))
+    assert cli.status(["lspci", experiment]) == 0
+    assert "1de5:0001 end point" in capsys.readouterr().out
+    assert cli.status(["check", experiment]) == 0
+
+
+def test_a_library_that_cannot_be_used_is_said_so(experiment: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for extra, says in [
+        ('device.card.model="rtl:none.so"', "there is no such file"),
+        ("device.card.speed=3", "unknown parameter speed; there are pcie_clock"),
+    ]:
+        assert cli.status(["run", experiment, "--set", extra]) == 2
+        said = capsys.readouterr()
+        assert says in said.err
+        assert "Traceback" not in said.err
+        assert said.out == ""
+    assert cli.status(["run", experiment, "--set", 'device.card.mistake="long"']) == 1
+    assert "sent a read of 1024 B; Max_Read_Request_Size is 512" in capsys.readouterr().err
+
+
+@pytest.mark.full
+def test_the_example_of_the_page() -> None:
+    if not (RTL_BIN / "verilator").exists():
+        lacking("needs Verilator: run `make rtl-tools`")
+    commands = [match.group(1) for match in re.finditer(r"^```sh\n(.*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)]
+    assert len(commands) == 2
+    make = commands[0].replace("make rtl", f"make --no-print-directory rtl RTL_BIN={RTL_BIN} -o rtl/.venv/.run")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for command, says in [(make, "out/rtl/memory.so"), (commands[1], "1de5:5ca7 end point, Memory controller")]:
+        done = subprocess.run(
+            ["bash", "-ec", command],
+            cwd=ROOT,
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            timeout=900,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert says in done.stdout

@@ -1,0 +1,101 @@
+"""`tlplab reproduce speedy`: the closed forms, what is said where the core is not built, and, with the core, the page and the goals."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from privilege import lacking
+
+from tlplab import outline
+from tlplab.cli import status
+from tlplab.reproduce import Outcomes, Row, command
+from tlplab.reproduce.speedy import STUDY
+from tlplab.reproduce.speedy.card import GEN1_X1, GEN1_X8, GEN2_X8
+from tlplab.reproduce.speedy.rows import load, rate
+from tlplab.session import run
+
+ROOT = Path(__file__).resolve().parents[2]
+PLACE = ROOT / "experiments" / STUDY.folder
+
+
+def test_the_bounds_are_what_can_be_calculated_by_hand() -> None:
+    # 8 lanes of 250 MB/s; 256 B behind 12 B of header, framed by 8 B.
+    assert GEN1_X8.link("from-card", 1 << 20) == pytest.approx(2 * 256 / 276, rel=1e-3)
+    assert GEN1_X1.link("from-card", 1 << 20, mps=128) == pytest.approx(0.25 * 128 / 148, rel=1e-3)
+    assert GEN1_X8.path() == pytest.approx(250e6 * 256 / 34 / 1e9)
+    assert GEN2_X8.path() == pytest.approx(250e6 * 256 / 17 / 1e9)
+    assert GEN2_X8.tags(2400) == pytest.approx(32 * 512 / 2.4e-6 / 1e9)
+    bound, name = GEN2_X8.bound("to-card", 1 << 20, 20_000)
+    assert bound == pytest.approx(0.8192)
+    assert name == "tags"
+    assert GEN1_X8.bound("from-card", 1 << 20, 20_000)[1] == "link"
+
+
+def test_without_the_core_it_says_what_makes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(PLACE, tmp_path / "experiments" / STUDY.folder)
+    assert status(["reproduce", "speedy", "--experiments", str(tmp_path / "experiments")]) == 2
+    said = capsys.readouterr().err
+    assert "out/rtl/tlpdma-trn64.so is not there" in said
+    assert "make rtl" in said
+
+
+@pytest.fixture
+def without_rtl(tmp_path: Path) -> Path:
+    """The experiments, with the card's model in the place of its RTL."""
+    for path in PLACE.glob("*.toml"):
+        text = re.sub(r'model = "rtl:.*"', 'model = "tlpdma"', path.read_text(encoding="utf-8"))
+        (tmp_path / path.name).write_text(re.sub(r"(?m)^(pcie|user)_clock.*\n", "", text), encoding="utf-8")
+    return tmp_path
+
+
+def test_the_experiments_run_without_rtl(without_rtl: Path) -> None:
+    small = {"late.toml": ("load.core.size=64KiB",), "both.toml": ("load.core.size=64KiB", "load.back.size=64KiB")}
+    for name in ("gen1-x8.toml", "gen2-x8.toml", "both.toml", "pio.toml", "late.toml", "latency.toml"):
+        found = run(str(without_rtl / name), overrides=small.get(name, ()))
+        calls = load(found)["calls"]
+        assert calls is not None, name
+        assert calls["count"] >= 1, name
+        assert 0 < rate(found) < 3.72, name
+
+
+def test_every_override_of_the_study_is_one() -> None:
+    """A key that is misspelt would end the study after minutes."""
+    for one in STUDY.runs():
+        assert outline.read(PLACE / one.experiment, overrides=one.overrides)["loads"], one.name
+    names = [one.name for one in STUDY.runs()]
+    assert len(set(names)) == len(names)
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> Outcomes:
+    for made, how in STUDY.built:
+        if not (PLACE / made).is_file():
+            lacking(f"{made} is not there; `{how}` makes it")
+    return command.outcomes_of(STUDY, PLACE, quiet=True)
+
+
+@pytest.fixture(scope="module")
+def rows(outcomes: Outcomes) -> list[Row]:
+    return STUDY.rows(outcomes)
+
+
+@pytest.mark.full
+def test_the_page_is_what_the_runs_give(outcomes: Outcomes, rows: list[Row]) -> None:
+    written = (ROOT / "docs/studies/speedy.md").read_text(encoding="utf-8")
+    assert written == STUDY.page(outcomes, rows), "run `make generate` after `make rtl`"
+
+
+@pytest.mark.full
+def test_the_core_reaches_what_it_has_to(rows: list[Row]) -> None:
+    """Only Table 1 has a part that cannot be had; whatever misses is explained."""
+    assert {row.result.split(",")[0] for row in rows if row.verdict == "not reproducible"} == {"Table 1"}
+    for row in rows:
+        assert row.note or row.verdict == "reproduced", row
+    # No run is faster than what bounds it.
+    for row in rows:
+        if row.unit == "%" and row.result.startswith(("aligned", "2 MiB pages", "Gen1", "both", "reads of")):
+            assert row.ours is not None
+            assert row.ours <= 100, row
