@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import NoReturn
+import shutil
+from collections.abc import Callable
+from functools import wraps
+from typing import NoReturn, ParamSpec
 
 import pytest
+
+P = ParamSpec("P")
 
 
 def lacking(what: str) -> NoReturn:
@@ -13,3 +18,15 @@ def lacking(what: str) -> NoReturn:
     if os.environ.get("TLPLAB_STRICT"):
         pytest.fail(f"{what}, and TLPLAB_STRICT is set")
     pytest.skip(what)
+
+
+def needs_lspci(test: Callable[P, None]) -> Callable[P, None]:
+    """Marks a test that asks the real tool."""
+
+    @wraps(test)
+    def asked(*args: P.args, **kwargs: P.kwargs) -> None:
+        if shutil.which("lspci") is None:
+            lacking("lspci is not installed (pciutils)")
+        test(*args, **kwargs)
+
+    return pytest.mark.full(asked)

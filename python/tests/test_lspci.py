@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from privilege import needs_lspci
 
 from tlplab import cli
 from tlplab import lspci as lspci_tree
@@ -146,12 +146,6 @@ def region(bar: Fields) -> tuple[str, int, str, str]:
         return "I/O ports", address, "", ""
     behaviour = "prefetchable" if bar["prefetchable"] else "non-prefetchable"
     return "Memory", address, "64" if bar["is_64_bit"] else "32", behaviour
-
-
-def needs_lspci(test: Any) -> Any:
-    """Marks a test that asks the real tool."""
-    missing = pytest.mark.skipif(shutil.which("lspci") is None, reason="lspci is not installed (pciutils)")
-    return pytest.mark.full(missing(test))
 
 
 @needs_lspci

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import struct
 import subprocess
 import time
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from lspci_text import Style, machines, text_of
+from privilege import needs_lspci
 
 from tlplab import cli, model
 from tlplab.scan import report, scanned, text
@@ -322,8 +322,7 @@ def test_a_machine_read_twice_is_the_same(root: Path, tmp_path: Path, capsys: py
     assert shown.lines["unread"] == 0
 
 
-@pytest.mark.full
-@pytest.mark.skipif(shutil.which("lspci") is None, reason="lspci is not installed (pciutils)")
+@needs_lspci
 @pytest.mark.parametrize("name", [*EXPERIMENTS, "hotplug.toml", "errors.toml"])
 def test_the_real_lspci_reads_the_same_registers(
     name: str, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -172,7 +172,9 @@ def test_every_tlp_has_its_time_in_both(run: Callable[..., str], width: int, lin
             waited += free > tlp.taken
         free = unit.start + unit.bytes * byte
     assert next(sent, None) is None
-    assert 5 < waited < 60
+    assert 0 < waited < sum(unit.tlp is not None for unit in captured["card"]), (
+        "some wait for the link, some for their last beat"
+    )
 
     # From the host: its first beat is for the first edge after its last symbol has arrived, or follows the TLP before it.
     received = tlps(signals, "r")
