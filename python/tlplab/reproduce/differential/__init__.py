@@ -1,17 +1,17 @@
 """Miller, Watts, Moore: Motivating Future Interconnects (ANCS 2009), on simulated machines and their own figures.
 
 The sections: `machine` (table 4 on a simulated machine, with `parameters`), `spread` (tables 1 to 3, figure 2), `model` (identities, table 5, `fits`),
-`modern` (links of today). `published` has the paper's figures.
+`proposals` (a header's checksum, starved reads), `modern` (links of today). `published` has the paper's figures.
 """
 
 from __future__ import annotations
 
 from tlplab.reproduce import HEADING, Drawing, Outcomes, Row, Run, Study
-from tlplab.reproduce.differential import machine, model, modern, spread
+from tlplab.reproduce.differential import machine, model, modern, proposals, spread
 from tlplab.reproduce.differential.rows import PAPER
 from tlplab.reproduce.markdown import table
 
-SECTIONS = (machine.SECTION, spread.SECTION, model.SECTION, modern.SECTION)
+SECTIONS = (machine.SECTION, spread.SECTION, model.SECTION, proposals.SECTION, modern.SECTION)
 
 
 def runs() -> list[Run]:
@@ -48,8 +48,8 @@ written by the command that runs it: `tlplab reproduce differential --markdown d
 {rows}
 
 *Reproduced* is within 3 ns, the step of the paper's counter, or rounds to what is published. *Explained* is not, for the reason in the note. *Not reproducible*
-needs what is not here. What the paper proposes and what it leaves open (a checksum of the header's own, reads behind posted writes that have taken all
-credits) are experiments beside the machine, with their figures in [differential.md](../differential.md).
+needs what is not here. Sections of the paper without measurements, a checksum of the header's own and reads behind posted writes that have taken all
+credits, are experiments beside the machine.
 
 {sections}"""
 
