@@ -51,6 +51,14 @@ class TrnFunction(Endpoint):
         self.changed()
 
 
+def not_enabled(header: list[int]) -> int:
+    """How many bytes at the end of a memory write's data no byte enable covers."""
+    if header[0] >> 24 not in (0x40, 0x60):
+        return 0
+    enables = header[1] if header[0] & 0x3FF == 1 else header[1] >> 4
+    return 4 - (enables & 0xF).bit_length()
+
+
 class TrnDevice(Device):
     """The hard IP. `rx_pause` and `tx_pause`, iterators of bools, hold the interface for a cycle where they give True."""
 
@@ -241,7 +249,7 @@ class TrnDevice(Device):
                     tlp.release_fc()
                     on_wire = None
             if tsrc.value:
-                beat = self._beat_out()
+                beat = self._beat_out(dws)
                 assert held is None or held == beat, "the core changed a beat that was not taken yet"
                 held = None if accepting else beat
                 if accepting:
@@ -275,16 +283,21 @@ class TrnDevice(Device):
             if show != shown:
                 tbuf.value = shown = show
 
-    def _beat_out(self) -> tuple[int, int, int, int]:
-        """(data, start, end, words that count - 1) that the core shows; the words past the end of a TLP mean nothing."""
+    def _beat_out(self, before: list[int]) -> tuple[int, int, int, int]:
+        """(data, start, end, words that count - 1) that the core shows; `before`: the words of this TLP until now.
+
+        Words past the end of a TLP mean nothing, nor do bytes at the end of a write that it does not enable.
+        """
         dut = self.dut
         start, end = int(dut.trn_tsof.value), int(dut.trn_teof.value)
         words = int(dut.trn_trem.value) + 1 if end else self.dws
         value = dut.trn_td.value
         if not value.is_resolvable:
             bits = str(value)[: 32 * words]
+            header = before or [int(bits[at : at + 32], 2) for at in (0, 32)]
+            bits = bits[: len(bits) - 8 * not_enabled(header)] if end else bits
             assert set(bits) <= {"0", "1"}, f"unknown bits in a beat: {bits}"
-            return int(bits, 2) << 32 * (self.dws - words), start, end, words - 1
+            return int(bits.ljust(32 * self.dws, "0"), 2), start, end, words - 1
         past = 32 * (self.dws - words)
         return int(value) >> past << past, start, end, words - 1
 
