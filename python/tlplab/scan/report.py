@@ -190,7 +190,17 @@ def shared(uplink: Uplink, width: int) -> Iterator[str]:
 
 
 def hanging(text: str, indent: str, width: int) -> list[str]:
-    """A paragraph whose further lines are indented."""
-    return textwrap.wrap(
-        text, width, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False
-    )  # fmt: skip
+    """A paragraph whose further lines are indented. It has single spaces; textwrap, which takes any text, needs three times as long."""
+    wrapped: list[str] = []
+    line, further = indent, indent + "  "
+    for word in text.split(" "):
+        if len(further) + len(word) > width:
+            return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=further, break_on_hyphens=False)
+        if line == indent:
+            line += word
+        elif len(line) + 1 + len(word) <= width:
+            line += " " + word
+        else:
+            wrapped.append(line)
+            line = further + word
+    return [*wrapped, line]
