@@ -87,6 +87,7 @@ def test_files_are_read_as_functions_would_be(sysfs: str, tmp_path: Path, capsys
         (["--core", "99999"], 2, "core 99999"),
         (["--on", "x.toml", "--device", "02:00.0"], 2, "--on measures a simulated topology"),
         (["--seed", "1"], 2, "--on or --compare"),
+        (["--idle"], 2, "name one with --on"),
         (["--plot", "out.txt"], 2, ".png"),
         (["--on", "nowhere.toml"], 2, "nowhere.toml"),
     ],
@@ -124,18 +125,25 @@ def test_a_scanned_machine_is_laid_beside_its_simulation(
     experiment = str(tmp_path / "machine.toml")
     dump = root / "examples/dumps/workstation.txt"
     assert cli.status(["scan", "--from", str(dump), "-o", experiment, "--quiet"]) == 0
-    simulated, _ = run(capsys, "--on", experiment, "--samples", "200", "--json", "-")
-    names = [address_of(one["far"]) for one in json.loads(simulated)["links"]]
+    simulated = json.loads(run(capsys, "--on", experiment, "--idle", "--json", "-")[0])
+    names = [address_of(one["far"]) for one in simulated["links"]]
     address = next(name for name in names if name.startswith("0000:") and ".bar" not in name)
     place = machine(tmp_path / "sys", "0000:00:01.0", f"0000:00:01.0/{address}")
     picture, out = tmp_path / "both.png", tmp_path / "both.json"
     arguments = ["--sysfs", str(place), "--compare", experiment, *QUICK, "--plot", str(picture), "--json", str(out)]
     said, _ = run(capsys, *arguments)
     document = json.loads(out.read_text())
+    assert document["simulated"] == simulated, "without the scanned file's load"
+    loaded = json.loads(run(capsys, "--on", experiment, "--samples", "200", "--json", "-")[0])
+    assert mean_of(loaded) > 1.05 * mean_of(simulated), "with it reads wait"
     (link,) = [one for one in document["simulated"]["links"] if address_of(one["far"]) == address]
     assert link["verdict"] == "measured"
     assert table.time_of(link["latency_ns"]) in said
     assert picture.stat().st_size > 10_000
+
+
+def mean_of(document: dict[str, Any]) -> float:
+    return sum(float(one["mean_ns"]) for one in document["targets"])
 
 
 def test_names_of_scanned_components_are_addresses() -> None:

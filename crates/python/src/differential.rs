@@ -9,10 +9,10 @@ use tlplab_measure::differential::simulator::{Sampling, sample};
 use tlplab_measure::differential::{attribute, document};
 use tlplab_units::Duration;
 
-/// Samples an experiment's topology; the document as JSON. `progress` is told the part that is done. After Ctrl-C, what there is until
-/// then.
+/// Samples an experiment's topology, `idle` without its loads; the document as JSON. `progress` is told the part that is done. After
+/// Ctrl-C, what there is until then.
 #[pyfunction]
-#[pyo3(signature = (path, overrides, samples, seed, progress, *, step_ns = 3.0))]
+#[pyo3(signature = (path, overrides, samples, seed, progress, *, idle = false, step_ns = 3.0))]
 pub(crate) fn measure_on(
     py: Python<'_>,
     path: &str,
@@ -20,6 +20,7 @@ pub(crate) fn measure_on(
     samples: u64,
     seed: Option<u64>,
     progress: Py<PyAny>,
+    idle: bool,
     step_ns: f64,
 ) -> PyResult<String> {
     if !(1e-6..=1e9).contains(&step_ns) {
@@ -28,7 +29,10 @@ pub(crate) fn measure_on(
         )));
     }
     let options = Options { set: overrides, seed, reader: true, ..Options::default() };
-    let experiment = outline::parse(py, path, None, &options)?;
+    let mut experiment = outline::parse(py, path, None, &options)?;
+    if idle {
+        experiment.loads.clear();
+    }
     let sampling = Sampling {
         samples,
         seed: experiment.fabric.seed,

@@ -77,8 +77,9 @@ class Request:
 @click.option(
     "--compare",
     metavar="MACHINE.toml",
-    help="Lay the simulated topology beside this machine, as `tlplab scan -o` wrote it.",
+    help="Lay the simulated topology beside this machine, as `tlplab scan -o` wrote it; it is idle.",
 )
+@click.option("--idle", is_flag=True, help="With --on, leave out the experiment's loads, which else are cross traffic.")
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key of the experiment.")
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the simulated reads.")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write what was measured; - is the standard output.")
@@ -94,6 +95,7 @@ def measure_command(
     core: int | None,
     experiment: str | None,
     compare: str | None,
+    idle: bool,
     overrides: Sequence[str],
     seed: int | None,
     json_file: str | None,
@@ -119,6 +121,8 @@ def measure_command(
         raise click.UsageError(
             "--on measures a simulated topology: --device, --register, --core and --compare are of this machine"
         )
+    if experiment is None and idle:
+        raise click.UsageError("--idle is of an experiment; name one with --on")
     if experiment is None and compare is None and (overrides or seed is not None):
         raise click.UsageError("--set and --seed are of an experiment; name one with --on or --compare")
     if registers and not reads_are_safe:
@@ -132,10 +136,10 @@ def measure_command(
         check_ending("--plot", plot)
     simulated = None
     if experiment is not None:
-        document = simulate(experiment, overrides, samples, seed, quiet=quiet)
+        document = simulate(experiment, overrides, samples, seed, idle=idle, quiet=quiet)
     else:
         if compare is not None:  # before the long part, so that a mistake in the file is found at once
-            simulated = simulate(compare, overrides, None, seed, quiet=quiet)
+            simulated = simulate(compare, overrides, None, seed, idle=True, quiet=quiet)
         request = Request(
             sysfs=sysfs,
             own=sysfs == SYSFS,
@@ -169,11 +173,16 @@ def read(request: Request, *, quiet: bool) -> Document:
 
 
 def simulate(
-    experiment: str, overrides: Sequence[str], samples: int | None, seed: int | None, *, quiet: bool
+    experiment: str, overrides: Sequence[str], samples: int | None, seed: int | None, *, idle: bool, quiet: bool
 ) -> Document:
     """Measures a simulated topology by the same method."""
     with Bar(quiet=quiet) as bar:
         text = _core.measure_on(
-            experiment, list(overrides), samples or SIMULATED_SAMPLES, seed, lambda part: bar.show(part, "simulating")
+            experiment,
+            list(overrides),
+            samples or SIMULATED_SAMPLES,
+            seed,
+            lambda part: bar.show(part, "simulating"),
+            idle=idle,
         )
     return cast(Document, json.loads(text))
