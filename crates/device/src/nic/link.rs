@@ -33,7 +33,7 @@ impl Nic {
     pub(super) fn pump(&mut self, cx: &mut Context<'_>) {
         let mut out = Vec::new();
         self.transmitter.work(cx, &self.file);
-        let mut causes = self.transmitter.retire(cx, &mut self.file, &mut self.counters, &mut out);
+        let causes = self.transmitter.retire(cx, &mut self.file, &mut self.counters, &mut out);
         // What was retired left descriptors to fetch.
         self.transmitter.work(cx, &self.file);
         for frame in out {
@@ -41,7 +41,7 @@ impl Nic {
             cx.timer(leaves, timer::SENT);
             self.outgoing.push_back((leaves, frame));
         }
-        causes |= self.receiver.deliver(cx, &mut self.file);
+        self.receiver.deliver(cx, &mut self.file);
         self.raise(cx, causes);
     }
 

@@ -256,15 +256,17 @@ impl Device for Nic {
                 }
             }
             Event::DmaReadDone { op, result } => {
-                match self.receiver.fetched(cx, &mut self.file, op, &result) {
-                    Some(causes) => self.raise(cx, causes),
-                    None if self.transmitter.read(cx, &self.file, op, result).is_some() => self.pump(cx),
-                    None => {} // of before a reset
+                // Neither's: of before a reset.
+                if self.receiver.fetched(cx, &mut self.file, op, &result).is_none()
+                    && self.transmitter.read(cx, &self.file, op, result).is_some()
+                {
+                    self.pump(cx);
                 }
             }
             Event::DmaWriteAccepted { op } => {
-                self.receiver.accepted(op);
-                self.transmitter.accepted(op);
+                let causes = self.receiver.accepted(cx, &self.file, op)
+                    | self.transmitter.accepted(cx, &self.file, op);
+                self.raise(cx, causes);
             }
             Event::Timer { id } => self.timer(cx, id),
             Event::Reset => {

@@ -45,8 +45,19 @@ pub(super) struct Receiver {
     frames: VecDeque<Frame>,
     /// Bytes in the packet buffer; they leave it when their write was accepted.
     held: u64,
-    writes: VecDeque<(OpId, u64)>,
+    writes: VecDeque<Write>,
     delay: Delay,
+}
+
+/// A write to the host that was not accepted yet.
+#[derive(Clone, Debug)]
+struct Write {
+    op: OpId,
+    /// Bytes of the packet buffer that it frees.
+    release: u64,
+    /// Of the last descriptor that is written back: what that causes beside "received". Told only now, so that who is told and reads
+    /// a register finds the descriptor written: nothing passes what was accepted.
+    tells: Option<u32>,
 }
 
 /// Layout of a receive descriptor.
@@ -122,12 +133,13 @@ impl Receiver {
         counters.received(bytes, destination(&frame.data));
         self.held += bytes;
         self.frames.push_back(frame);
-        self.deliver(cx, file)
+        self.deliver(cx, file);
+        0
     }
 
     /// Puts frames into the buffers of descriptors, as many as there are.
-    pub(super) fn deliver(&mut self, cx: &mut Context<'_>, file: &mut Registers) -> u32 {
-        let mut causes = 0;
+    pub(super) fn deliver(&mut self, cx: &mut Context<'_>, file: &mut Registers) {
+        let mut causes = None;
         let layout = Layout::of(file);
         let buffers = layout.buffers(file);
         let capacity = buffers.iter().sum::<u64>().max(1);
@@ -140,9 +152,13 @@ impl Receiver {
                 break;
             }
             let frame = self.frames.pop_front().expect("just seen");
-            causes |= self.store(cx, file, layout, buffers, frame);
+            causes = Some(causes.unwrap_or(0) | self.store(cx, file, layout, buffers, frame));
         }
-        causes
+        if causes.is_some()
+            && let Some(last) = self.writes.back_mut()
+        {
+            last.tells = causes;
+        }
     }
 
     fn store(
@@ -166,7 +182,7 @@ impl Receiver {
                 if piece > 0 {
                     let address = buffer_address(&first, second.as_ref().map(|(_, unit)| unit), number);
                     let op = cx.dma_write(WRITES, address, data.slice(at, piece));
-                    self.writes.push_back((op, std::mem::take(&mut release)));
+                    self.writes.push_back(Write { op, release: std::mem::take(&mut release), tells: None });
                     stored[number] = piece as u16;
                     at += piece;
                 }
@@ -174,21 +190,19 @@ impl Receiver {
             let end = if at == data.len() { status::END } else { 0 };
             let status = frame.status | status::DONE | end;
             let back = write_back(layout, &first, stored, status, frame.tag);
-            self.writes.push_back((cx.dma_write(WRITES, place, back.into()), 0));
+            let op = cx.dma_write(WRITES, place, back.into());
+            self.writes.push_back(Write { op, release: 0, tells: None });
         }
-        self.finish(cx, file, units)
+        self.finish(file, units)
     }
 
-    /// Moves the head; what a frame that was stored causes.
-    fn finish(&mut self, cx: &mut Context<'_>, file: &mut Registers, units: u32) -> u32 {
+    /// Moves the head; what it causes that few descriptors are left.
+    fn finish(&mut self, file: &mut Registers, units: u32) -> u32 {
         let few = self.ring.units(file) >> (1 + (file.get(regs::RCTL) >> 8 & 3));
         let before = self.ring.given(file);
         self.ring.done(file, units);
         let short = before > few && self.ring.given(file) <= few;
-        let (delay, limit) = (file.get(regs::RDTR), file.get(regs::RADV));
-        let now = self.delay.event(cx, delay, limit, timer::RECEIVE_DELAY);
-        let received = if now { cause::RXT0 | cause::RXQ0 } else { 0 };
-        received | if short { cause::RXDMT0 | cause::RXQ0 } else { 0 }
+        if short { cause::RXDMT0 | cause::RXQ0 } else { 0 }
     }
 
     pub(super) fn rebase(&mut self, by: Duration) {
@@ -207,15 +221,19 @@ impl Receiver {
         file: &mut Registers,
         op: OpId,
         result: &Result<Payload, DmaError>,
-    ) -> Option<u32> {
+    ) -> Option<()> {
         self.ring.fetched(file, op, result).then(|| self.deliver(cx, file))
     }
 
-    pub(super) fn accepted(&mut self, op: OpId) {
-        if let Some(at) = self.writes.iter().position(|(write, _)| *write == op) {
-            let (_, bytes) = self.writes.remove(at).expect("just found");
-            self.held -= bytes;
-        }
+    /// A write was accepted. Returns causes.
+    pub(super) fn accepted(&mut self, cx: &mut Context<'_>, file: &Registers, op: OpId) -> u32 {
+        let Some(at) = self.writes.iter().position(|write| write.op == op) else { return 0 };
+        let Some(Write { release, tells, .. }) = self.writes.remove(at) else { return 0 };
+        self.held -= release;
+        let Some(others) = tells else { return 0 };
+        let (delay, limit) = (file.get(regs::RDTR), file.get(regs::RADV));
+        let now = self.delay.event(cx, delay, limit, timer::RECEIVE_DELAY);
+        others | if now { cause::RXT0 | cause::RXQ0 } else { 0 }
     }
 }
 

@@ -94,7 +94,9 @@ pub(super) struct Transmitter {
     inside: bool,
     /// Bytes asked for and not sent yet.
     held: u64,
-    writes: VecDeque<OpId>,
+    /// Status that was not accepted yet; the last of several has what the interrupt waits for, in units of `TIDV`. It is told only then, as
+    /// the receiver does.
+    writes: VecDeque<(OpId, Option<u32>)>,
     delay: Delay,
     halted: bool,
 }
@@ -190,26 +192,16 @@ impl Transmitter {
             self.ring.done(file, 1);
             if descriptor.says(command::REPORT) {
                 let status = descriptor.word(3) | 1;
-                self.writes.push_back(cx.dma_write(
-                    WRITES,
-                    piece.place.wrapping_add(12),
-                    status.to_le_bytes().into(),
-                ));
+                let place = piece.place.wrapping_add(12);
+                self.writes.push_back((cx.dma_write(WRITES, place, status.to_le_bytes().into()), None));
                 reported = true;
                 at_once |= !descriptor.says(command::DELAY);
             }
         }
-        let mut causes = 0;
-        if reported {
-            let delay = if at_once { 0 } else { file.get(regs::TIDV) };
-            if self.delay.event(cx, delay, file.get(regs::TADV), timer::TRANSMIT_DELAY) {
-                causes |= cause::TXDW | cause::TXQ0;
-            }
+        if reported && let Some((_, tells)) = self.writes.back_mut() {
+            *tells = Some(if at_once { 0 } else { file.get(regs::TIDV) });
         }
-        if retired && self.ring.given(file) == 0 {
-            causes |= cause::TXQE;
-        }
-        causes
+        if retired && self.ring.given(file) == 0 { cause::TXQE } else { 0 }
     }
 
     pub(super) fn rebase(&mut self, by: Duration) {
@@ -219,11 +211,15 @@ impl Transmitter {
     pub(super) fn delayed(&mut self, cx: &Context<'_>, flush: bool) -> u32 {
         if self.delay.due(cx.now(), flush) { cause::TXDW | cause::TXQ0 } else { 0 }
     }
-    pub(super) fn accepted(&mut self, op: OpId) {
-        if let Some(at) = self.writes.iter().position(|write| *write == op) {
-            self.writes.remove(at);
-        }
+
+    /// A write was accepted. Returns causes.
+    pub(super) fn accepted(&mut self, cx: &mut Context<'_>, file: &Registers, op: OpId) -> u32 {
+        let Some(at) = self.writes.iter().position(|(write, _)| *write == op) else { return 0 };
+        let Some((_, Some(delay))) = self.writes.remove(at) else { return 0 };
+        let now = self.delay.event(cx, delay, file.get(regs::TADV), timer::TRANSMIT_DELAY);
+        if now { cause::TXDW | cause::TXQ0 } else { 0 }
     }
+
     /// A frame has left.
     pub(super) fn sent(&mut self, frame: &Outgoing) {
         self.held -= frame.release;

@@ -236,12 +236,12 @@ impl Fabric {
         (above.node, above.index)
     }
 
-    /// A TLP joins the queue of a member, unless it is an answer that somebody on the bus is there for.
+    /// A TLP joins the queue of a member, unless it is the answer that the bus waits for.
     pub(crate) fn waits_for_bus(&mut self, egress: PortId, source: usize, mut waiting: Waiting) {
         let (node, member) = self.bus_at(egress);
         if waiting.shape.class == FcClass::Completion
             && member > 0
-            && self.answers_on_bus(node, member, waiting)
+            && self.answers_at_once(node, member, waiting)
         {
             return;
         }
@@ -255,28 +255,19 @@ impl Fabric {
         self.serve_bus(node);
     }
 
-    /// A device gives a completion: is its request under way on the bus, or will its master come again? Else, of a conventional device,
-    /// nobody wants it any more.
-    fn answers_on_bus(&mut self, node: NodeId, member: usize, completion: Waiting) -> bool {
+    /// A device gives a completion: is its request under way on the bus?
+    fn answers_at_once(&mut self, node: NodeId, member: usize, completion: Waiting) -> bool {
         let repr = &self.tlps.get(completion.tlp).repr;
         let (id, last) = (repr.transaction_id(), ends_its_request(repr));
         let bus = self.bus(node);
-        if let Some(current) = bus.current.as_mut().filter(|current| current.waits_for(member, id)) {
-            current.answer.take(completion, last);
-            if current.answer.complete {
-                self.bus_has_data(node);
-            }
-            return true;
+        let Some(current) = bus.current.as_mut().filter(|current| current.waits_for(member, id)) else {
+            return false;
+        };
+        current.answer.take(completion, last);
+        if current.answer.complete {
+            self.bus_has_data(node);
         }
-        if let Some(delayed) = bus.delayed(member, id) {
-            delayed.answer.take(completion, last);
-            return true;
-        }
-        let conventional = !bus.rules.pci_x;
-        if conventional {
-            self.drop_tlp(completion.tlp);
-        }
-        conventional
+        true
     }
 
     /// If the bus is idle, chooses a master: now, or when the first of them is ready.
@@ -334,14 +325,20 @@ impl Fabric {
         }
     }
 
-    /// The bridge of a conventional bus keeps answers from above until their masters come again; no answer passes older posted writes.
+    /// On a conventional bus answers are kept until their masters come again; none passes older posted writes of who gives it. What nobody
+    /// comes for is dropped.
     fn collect_answers(&mut self, node: NodeId) {
-        let bus = self.bus(node);
-        if bus.rules.pci_x {
+        if self.bus(node).rules.pci_x {
             return;
         }
-        let port = bus.members[0].port;
+        for member in 0..self.bus(node).members.len() {
+            self.collect_answers_of(node, member);
+        }
+    }
+
+    fn collect_answers_of(&mut self, node: NodeId, member: usize) {
         let now = self.now;
+        let port = self.bus(node).members[member].port;
         while let Some(completion) =
             self.ports[port.index()].egress.take(|class, _| class == FcClass::Completion)
         {
@@ -351,7 +348,7 @@ impl Fabric {
                 let partition = &mut self.ports[port.index()].partition;
                 tlp.ledger.waited(partition, FcClass::Completion.index(), now, Port::place(port));
             }
-            match self.bus(node).delayed(0, id) {
+            match self.bus(node).delayed(member, id) {
                 Some(delayed) => delayed.answer.take(completion, last),
                 None => self.release_waiting(completion),
             }

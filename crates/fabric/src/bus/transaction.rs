@@ -176,12 +176,20 @@ impl Fabric {
             return Response::Accept;
         }
         let config = matches!(repr.kind(), Kind::CfgRead { .. } | Kind::CfgWrite { .. });
-        match bridge.bus.members[target].role.completion {
+        let Member { port, role, .. } = &bridge.bus.members[target];
+        let later = if bridge.bus.rules.pci_x { Response::Split } else { Response::Delay };
+        match role.completion {
             _ if config => Response::Immediate,
+            // Its data may not pass what it has written before, and that needs the bus.
+            BusCompletion::Immediate if self.has_posted(*port) => later,
             BusCompletion::Immediate => Response::Immediate,
-            BusCompletion::Delayed => Response::Delay,
-            BusCompletion::Split => Response::Split,
+            BusCompletion::Delayed | BusCompletion::Split => later,
         }
+    }
+
+    /// Do posted requests wait at a port?
+    fn has_posted(&self, port: PortId) -> bool {
+        self.ports[port.index()].egress.look(|class, _| class == FcClass::Posted).is_some()
     }
 
     /// Where a transaction's time passes: between its master and its target.
