@@ -50,7 +50,7 @@ export interface Verdict {
   sentence: string;
   limit: {
     resource: string;
-    kind: "link" | "tags" | "outstanding" | "credits" | "replay" | "memory" | "rate" | "latency" | "none";
+    kind: "link" | "bus" | "tags" | "outstanding" | "credits" | "replay" | "memory" | "rate" | "latency" | "none";
     utilization: number;
     evidence: string[];
   };
@@ -210,13 +210,15 @@ export interface Attribution {
 
 export interface Node {
   name: string;
-  kind: "host" | "root port" | "switch" | "device";
+  kind: "host" | "root port" | "switch" | "bus" | "device";
+  /** A device's model, a bus's mode and width. */
   model: string | null;
   /** The node above; null for the host. */
   parent: string | null;
   detail: string;
 }
 
+/** A link, or a device's way over a parallel bus, whose time all its ways have together. */
 export interface Link {
   /** The name of the component below, which declared the link. */
   name: string;
@@ -229,6 +231,8 @@ export interface Link {
   mps: number;
   /** After line coding. */
   raw_bps: number;
+  /** Mode and width of the bus that it is a way over, and then no generation, width and mode; null, or absent, for a link. */
+  bus?: string | null;
   directions: [Direction, Direction];
 }
 
@@ -315,7 +319,7 @@ export interface Packet {
   end_fs: number;
   arrive_fs: number;
   kind: string;
-  class: "tlp" | "dllp" | "flit";
+  class: "tlp" | "dllp" | "flit" | "bus";
   text: string;
   flow: number | null;
   transaction: number | null;
@@ -325,6 +329,10 @@ export interface Packet {
   bytes: number;
   replay: boolean;
   bad: boolean;
+  /** Of a transaction of a bus: its phases in order, by cause, and how long they last. */
+  phases?: [cause: number, duration_fs: number][];
+  /** Of a transaction of a bus: what came of it. Null or absent otherwise. */
+  outcome?: string | null;
 }
 
 export interface Transaction {

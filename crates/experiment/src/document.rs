@@ -9,7 +9,7 @@ use crate::network;
 use crate::result::{self, Document};
 use crate::verdict::{self, Facts};
 use tlplab_fabric::attribution::{Cause, Interval};
-use tlplab_fabric::config::{Arbitration, Forwarding, PeerToPeer};
+use tlplab_fabric::config::{Arbitration, BusConfig, Forwarding, PeerToPeer};
 use tlplab_fabric::results::{DirectionResult, LevelResult};
 use tlplab_fabric::{Ending, Fabric, FlowId, FlowStatistics, HostCounters, LinkId, PortId};
 use tlplab_transaction::CompletionPolicy;
@@ -64,7 +64,7 @@ pub(crate) fn document(
     stop_reason: String,
 ) -> Document {
     let span = fabric.now().saturating_since(baseline.at);
-    let links = links(fabric, baseline, span);
+    let links = links(fabric, &experiment.fabric.buses, baseline, span);
     let mut document = Document {
         schema: result::SCHEMA.into(),
         title: experiment.title.clone(),
@@ -156,12 +156,12 @@ fn reported(fabric: &Fabric) -> Vec<result::Reported> {
 
 /// Leaves out flows that nobody asked for and that did nothing: every component can have one.
 fn drop_idle(document: &mut Document, experiment: &Experiment) {
-    let asked = |name: &str| {
-        let stem = name.strip_suffix(".read").or(name.strip_suffix(".write")).unwrap_or(name);
-        experiment.loads.iter().any(|l| l.name == stem)
+    let asked = |f: &result::Flow| {
+        let stem = f.name.strip_suffix(".read").or(f.name.strip_suffix(".write")).unwrap_or(&f.name);
+        experiment.loads.iter().any(|l| l.name == stem && l.device == f.device)
     };
     let busy = |f: &result::Flow| f.transactions > 0 || f.bytes > 0 || f.errors != result::Errors::default();
-    let keep: Vec<bool> = document.flows.iter().map(|f| busy(f) || asked(&f.name)).collect();
+    let keep: Vec<bool> = document.flows.iter().map(|f| busy(f) || asked(f)).collect();
     let index = |old: usize| keep[old].then(|| keep[..old].iter().filter(|k| **k).count());
     let mut kept = keep.iter();
     document.flows.retain(|_| *kept.next().unwrap_or(&true));
@@ -277,7 +277,7 @@ fn attribution(fabric: &Fabric, statistics: &FlowStatistics) -> Vec<result::Attr
     out
 }
 
-fn links(fabric: &mut Fabric, baseline: &Baseline, span: Duration) -> Vec<result::Link> {
+fn links(fabric: &mut Fabric, buses: &[BusConfig], baseline: &Baseline, span: Duration) -> Vec<result::Link> {
     let infos = fabric.topology().links.clone();
     let mut out = Vec::new();
     for (index, info) in infos.iter().enumerate() {
@@ -304,6 +304,7 @@ fn links(fabric: &mut Fabric, baseline: &Baseline, span: Duration) -> Vec<result
             mode: if info.mode == LinkMode::Flit { "flit" } else { "non-flit" }.into(),
             mps: info.mps.bytes(),
             raw_bps: info.rate.bits_per_second() as f64,
+            bus: buses.iter().find(|bus| bus.name == directions[0].to).map(BusConfig::label),
             directions,
         });
     }
@@ -422,9 +423,11 @@ fn nodes(fabric: &Fabric, experiment: &Experiment) -> Vec<result::Node> {
         out.push(node(&switch.name, result::NodeKind::Switch, None, Some(&switch.uplink.under), detail));
     }
     for bus in &config.buses {
-        let detail =
-            format!("{}, {} bit, bridge {}", bus.mode.name(), 8 * bus.width.bytes(), bus.bridge.latency);
-        out.push(node(&bus.name, result::NodeKind::Bus, None, Some(&bus.uplink.under), detail));
+        let detail = format!(
+            "bridge {}, holds {} posted requests and {} reads",
+            bus.bridge.latency, bus.bridge.posted, bus.bridge.reads
+        );
+        out.push(node(&bus.name, result::NodeKind::Bus, Some(bus.label()), Some(&bus.uplink.under), detail));
     }
     for (device, spec) in config.devices.iter().zip(&experiment.devices) {
         let detail = format!("{} tags, MRRS {}, latency {}", device.tags, device.mrrs, device.latency);

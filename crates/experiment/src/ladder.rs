@@ -179,6 +179,13 @@ impl Ladder {
             flow: Some(record.flow.index()),
             transaction: record.transaction,
             tag: Some(id.tag.value()),
+            class: result::PacketClass::Bus,
+            phases: record
+                .phases
+                .iter()
+                .map(|(cause, clocks)| (*cause as usize, (record.cycle * u64::from(*clocks)).as_fs()))
+                .collect(),
+            outcome: Some(record.outcome.name().to_owned()),
             ..result::Packet::default()
         };
         let unit = UnitRecord {

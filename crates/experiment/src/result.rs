@@ -106,6 +106,8 @@ pub struct Limit {
 pub enum LimitKind {
     /// A direction of a link is busy.
     Link,
+    /// A parallel bus is busy.
+    Bus,
     /// A requester has no free tag.
     Tags,
     /// A load allows itself no more transactions at once.
@@ -397,7 +399,7 @@ pub struct Node {
     pub name: String,
     /// What it is.
     pub kind: NodeKind,
-    /// A device's model.
+    /// A device's model, a bus's mode and width.
     pub model: Option<String>,
     /// What is above it; `None` for the host.
     pub parent: Option<String>,
@@ -426,7 +428,7 @@ pub enum NodeKind {
     Device,
 }
 
-/// A link.
+/// A link, or a device's way over a parallel bus.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Link {
     /// The component below it.
@@ -445,6 +447,9 @@ pub struct Link {
     pub mps: u32,
     /// After line coding.
     pub raw_bps: f64,
+    /// Mode and width of the bus that it is a way over: generation, lanes and mode then mean nothing. What its directions were used
+    /// for is of the bus's time, which all ways share.
+    pub bus: Option<String>,
     /// Up, then down.
     pub directions: [Direction; 2],
 }
@@ -655,6 +660,10 @@ pub struct Packet {
     pub replay: bool,
     /// A fault damaged it.
     pub bad: bool,
+    /// Of a transaction of a bus: its phases in order, by the cause that each is charged to, and how long they last.
+    pub phases: Vec<(usize, u64)>,
+    /// Of a transaction of a bus: `data` (moved by it), `split`, `retry` or `abort`.
+    pub outcome: Option<String>,
 }
 
 /// What a unit on a wire is.
@@ -668,6 +677,8 @@ pub enum PacketClass {
     Dllp,
     /// 256-byte flit.
     Flit,
+    /// Transaction of a parallel bus.
+    Bus,
 }
 
 /// A transaction of the ladder.

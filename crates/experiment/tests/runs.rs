@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use tlplab_device::Record;
-use tlplab_experiment::result::{Document, LimitKind};
+use tlplab_experiment::result::{Document, LimitKind, PacketClass};
 use tlplab_experiment::run::{Inputs, Run, run};
 use tlplab_experiment::{Experiment, FileKind, Options};
 use tlplab_units::Duration;
@@ -79,6 +79,10 @@ fn check(document: &Document) {
             assert!(t.intervals.is_empty() || sum == t.end_fs - t.start_fs, "{t:?}");
         }
         assert!(ladder.packets.windows(2).all(|p| p[0].id < p[1].id));
+        for p in ladder.packets.iter().filter(|p| p.class == PacketClass::Bus) {
+            let sum: u64 = p.phases.iter().map(|(_, fs)| fs).sum();
+            assert_eq!(sum, p.end_fs - p.start_fs, "{p:?}");
+        }
     }
     assert!(!document.verdict.sentence.is_empty());
     assert_eq!(document.trace_hash.len(), 16);
@@ -110,6 +114,30 @@ fn saturated_writes_fill_gen3_x8() {
     near(gbps(&document, "dev"), X8, 1e-3);
     let limit = &document.verdict.limit;
     assert_eq!((limit.resource.as_str(), limit.kind), ("link dev → host.rp0", LimitKind::Link));
+}
+
+#[test]
+fn a_bus_that_is_always_busy_limits_with_all_its_ways_together() {
+    let document = go("differential/bus-dma.toml", &[]);
+    let limit = &document.verdict.limit;
+    assert_eq!((limit.resource.as_str(), limit.kind), ("bus pci", LimitKind::Bus));
+    assert!(limit.evidence[0].starts_with("pci is busy 99."), "{:?}", limit.evidence);
+    let ways: Vec<_> = document.links.iter().filter(|l| l.bus.as_deref() == Some("PCI 66 32b")).collect();
+    assert!(ways.len() == 3 && ways.iter().all(|l| l.upper == "pci"), "{ways:?}");
+    let busiest =
+        ways.iter().flat_map(|l| &l.directions).map(|d| 1.0 - d.utilization.idle).fold(0.0, f64::max);
+    assert!(busiest < 0.7, "no way alone is: {busiest}");
+    let resources = &document.series.resources;
+    let of_bus = |place: &str| resources.iter().filter(|r| r.name.ends_with(place)).count();
+    assert_eq!((of_bus("disk0 → pci"), of_bus("host.rp0 → pci")), (1, 8), "a bus has no credits");
+}
+
+#[test]
+fn a_load_of_the_host_does_not_keep_the_idle_flow_of_a_device_of_its_name() {
+    let document = go("differential/bus-read.toml", &[]);
+    let names: Vec<&str> = document.flows.iter().map(|f| f.name.as_str()).collect();
+    assert_eq!(names, ["pcie", "pcix-immediate", "pcix-split"]);
+    assert!(document.ladder.is_some_and(|l| l.packets.iter().any(|p| p.outcome.as_deref() == Some("split"))));
 }
 
 #[test]

@@ -194,17 +194,21 @@ impl Fabric {
             let (id, link) = (PortId(i as u16), Some((port.link, port.direction)));
             let place = self.topology.direction_name(id);
             let s = port.series;
+            // A bus has neither credits nor acknowledgements.
+            let on_bus = self.topology.links[port.link.index()].bus.is_some();
             for (credits, names) in [(s.headers, HEADER_CREDITS), (s.data, DATA_CREDITS)] {
                 for (class, name) in FcClass::ALL.into_iter().zip(names) {
                     let capacity = credits.of[class.index()].map(u64::from);
-                    if capacity.is_some() {
+                    if capacity.is_some() && !on_bus {
                         let gauge = credits.taken[class.index()];
                         levels.push(self.level(name, place.clone(), link, capacity, gauge));
                     }
                 }
             }
             levels.push(self.level("TLPs queued", place.clone(), link, None, s.queue));
-            levels.push(self.level("TLPs in the replay buffer", place, link, None, s.replay_buffer));
+            if !on_bus {
+                levels.push(self.level("TLPs in the replay buffer", place, link, None, s.replay_buffer));
+            }
         }
         levels
     }

@@ -40,10 +40,13 @@ fn outline(experiment: &Experiment) -> Value {
     let switches = fabric.switches.iter().map(
         |s| json!({ "name": s.name, "under": s.uplink.under, "link": link(&s.uplink), "model": "switch" }),
     );
+    let buses = fabric.buses.iter().map(
+        |b| json!({ "name": b.name, "under": b.uplink.under, "link": link(&b.uplink), "model": b.label() }),
+    );
     let devices = fabric.devices.iter().zip(&experiment.devices).map(|(device, spec)| {
-        json!({
-            "name": device.name, "under": device.link.under, "link": link(&device.link), "model": spec.model.name(),
-        })
+        // A device on a bus has no link.
+        let link = device.bus.is_none().then(|| link(&device.link));
+        json!({ "name": device.name, "under": device.link.under, "link": link, "model": spec.model.name() })
     });
     let loads = experiment.loads.iter().map(|load| {
         json!({ "name": load.name, "device": load.device, "target": load.target, "work": work(&load.work) })
@@ -52,7 +55,7 @@ fn outline(experiment: &Experiment) -> Value {
         "title": experiment.title,
         "seed": fabric.seed,
         "host": fabric.host.name,
-        "components": switches.chain(devices).collect::<Vec<_>>(),
+        "components": switches.chain(buses).chain(devices).collect::<Vec<_>>(),
         "loads": loads.collect::<Vec<_>>(),
         "files": experiment.files.iter().map(|file| &file.path).collect::<Vec<_>>(),
     })

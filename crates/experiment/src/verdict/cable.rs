@@ -32,7 +32,7 @@ pub(super) fn limit(document: &Document, facts: &Facts<'_>) -> Option<Candidate>
         resource: format!("cable of {name}"),
         kind: LimitKind::Rate,
         used,
-        link: None,
+        links: Vec::new(),
         place: None,
         replays: 0.0,
         evidence: vec![format!("a frame of {bytes} B takes {} on 1 Gb/s", nanoseconds(nanos(bytes)))],

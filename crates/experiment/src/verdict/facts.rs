@@ -120,8 +120,15 @@ pub(super) fn links_of<'d>(document: &'d Document, flow: &'d Flow) -> BTreeSet<&
 /// Mean latency in nanoseconds without waiting for others, nor for what limits: what a transaction would take on an empty fabric, at
 /// least.
 pub(super) fn bare_latency(flow: &Flow, facts: &Facts<'_>, limit: LimitKind) -> f64 {
-    let waits =
-        [Cause::Queueing, Cause::CreditWait, Cause::TagWait, Cause::ReplayBufferWait, Cause::LinkDown];
+    let waits = [
+        Cause::Queueing,
+        Cause::CreditWait,
+        Cause::TagWait,
+        Cause::ReplayBufferWait,
+        Cause::LinkDown,
+        Cause::Arbitration,
+        Cause::Retry,
+    ];
     let memory = |a: &&Attribution| {
         limit == LimitKind::Memory && a.cause == Cause::Completer as usize && a.place == "host"
     };

@@ -4,6 +4,7 @@
 //! because credits, tags and replay buffers run out *behind* it. Only when nothing is busy does the critical path say what a run waits
 //! for: credits, tags, the replay buffer, the cable of a NIC, software behind a card, or its own loads (a rate that is met, or one transaction after another).
 
+mod bus;
 mod cable;
 mod downstream;
 mod facts;
@@ -29,8 +30,8 @@ struct Candidate {
     kind: LimitKind,
     /// 0 to 1.
     used: f64,
-    /// The link, where it is one: both directions get wider together.
-    link: Option<usize>,
+    /// The link, where it is one: both directions get wider together. All ways of a bus.
+    links: Vec<usize>,
     /// The direction, where it is one, or the place where flows wait for it.
     place: Option<String>,
     /// Share of its time that copies take.
@@ -47,9 +48,12 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
         return nothing(document, facts);
     }
     let host = facts.memory_busy.map(host::memory).into_iter().chain(host::walks(document));
-    let mut candidates: Vec<Candidate> = wires(document).chain(host).collect();
+    let mut candidates: Vec<Candidate> = wires(document).chain(bus::buses(document)).chain(host).collect();
     candidates.sort_by(|a, b| {
-        let queued = |c: &Candidate| waiting_at(document, c.place.as_ref().unwrap_or(&c.resource));
+        let queued = |c: &Candidate| match c.kind {
+            LimitKind::Bus => bus::waiting(document, &c.links),
+            _ => waiting_at(document, c.place.as_ref().unwrap_or(&c.resource)),
+        };
         // Of several that are always busy, the one that flows wait at.
         let key = |c: &Candidate| if c.used >= SATURATED { (1, queued(c)) } else { (0, c.used) };
         key(b).partial_cmp(&key(a)).expect("fractions are numbers").then(a.resource.cmp(&b.resource))
@@ -159,7 +163,7 @@ fn downs(document: &Document, facts: &Facts<'_>) -> Vec<Candidate> {
             resource: format!("link {place}"),
             kind: LimitKind::Link,
             used: share,
-            link: Some(index),
+            links: vec![index],
             place: Some(place),
             replays: 0.0,
             because: format!("it went down at {at}"),
@@ -190,9 +194,10 @@ fn failures(flow: &Flow) -> u64 {
         + flow.errors.malformed
 }
 
-/// Every direction of every link.
+/// Every direction of every link, but not the ways of a bus: they have it together.
 fn wires(document: &Document) -> impl Iterator<Item = Candidate> + '_ {
-    document.links.iter().enumerate().flat_map(move |(index, link)| {
+    let links = document.links.iter().enumerate().filter(|(_, link)| link.bus.is_none());
+    links.flat_map(move |(index, link)| {
         link.directions.iter().map(move |direction| {
             let u = &direction.utilization;
             let place = format!("{} → {}", direction.from, direction.to);
@@ -232,7 +237,7 @@ fn wires(document: &Document) -> impl Iterator<Item = Candidate> + '_ {
                 resource: format!("{} {place}", if replaying { "replays on" } else { "link" }),
                 kind: if replaying { LimitKind::Replay } else { LimitKind::Link },
                 used,
-                link: Some(index),
+                links: vec![index],
                 place: Some(place.clone()),
                 replays: u.replay,
                 because,
@@ -300,7 +305,7 @@ fn waits(document: &Document, flows: &[&Flow]) -> Option<Candidate> {
             resource,
             kind,
             used: share,
-            link: None,
+            links: Vec::new(),
             place: None,
             replays: 0.0,
             because,
@@ -308,7 +313,7 @@ fn waits(document: &Document, flows: &[&Flow]) -> Option<Candidate> {
         };
         if cause == Cause::Replay {
             let here = |d: &Direction| format!("{} → {}", d.from, d.to) == wait.place;
-            found.link = document.links.iter().position(|l| l.directions.iter().any(here));
+            found.links.extend(document.links.iter().position(|l| l.directions.iter().any(here)));
         }
         let downstream = match kind {
             LimitKind::Credits => downstream::cause(document, flow, &wait.place),
@@ -344,7 +349,7 @@ fn held_up(document: &Document, egress: &Direction, behind: Candidate) -> Candid
         resource: format!("{what} of {place}"),
         kind,
         used: share,
-        link: None,
+        links: Vec::new(),
         place: None,
         replays: 0.0,
         because: because.to_owned(),
@@ -377,7 +382,7 @@ fn own_loads(document: &Document, flows: &[&Flow], facts: &Facts<'_>) -> Candida
             resource: format!("the {pace} of {}", list(&names)),
             kind: LimitKind::Rate,
             used: 1.0,
-            link: None,
+            links: Vec::new(),
             place: None,
             replays: 0.0,
             because: format!(
@@ -415,7 +420,7 @@ fn own_loads(document: &Document, flows: &[&Flow], facts: &Facts<'_>) -> Candida
             format!("a transaction takes {}, and nothing is busy all the time", nanoseconds(mean)),
         ),
     };
-    Candidate { resource, kind, used: 1.0, link: None, place: None, replays: 0.0, because, evidence }
+    Candidate { resource, kind, used: 1.0, links: Vec::new(), place: None, replays: 0.0, because, evidence }
 }
 
 /// From this share of its latency on, a flow is said to queue at a place.

@@ -14,7 +14,7 @@ fn candidate(resource: String, used: f64, because: String, evidence: Vec<String>
         resource,
         kind: LimitKind::Rate,
         used,
-        link: None,
+        links: Vec::new(),
         place: None,
         replays: 0.0,
         because,

@@ -79,17 +79,19 @@ fn wires(
     candidates: &[Candidate],
 ) -> Vec<Next> {
     let replays = |c: &Candidate| {
-        let gone = limit.kind == LimitKind::Replay && limit.link.is_some() && c.link == limit.link;
+        let gone = limit.kind == LimitKind::Replay && !limit.links.is_empty() && c.links == limit.links;
         gone.then_some(c.replays)
     };
     let others = candidates.iter().filter(|c| {
         // A wider link is wider in both directions; a link without errors is as wide as before.
-        replays(c).is_some() || c.resource != limit.resource && (c.link.is_none() || c.link != limit.link)
+        replays(c).is_some() || c.resource != limit.resource && (c.links.is_empty() || c.links != limit.links)
     });
     let mut found = Vec::new();
     for candidate in others {
-        let link = candidate.link.map(|index| document.links[index].name.as_str());
-        let crosses = |flow: &Flow| link.is_none_or(|name| links_of(document, flow).contains(name));
+        let names = || candidate.links.iter().map(|index| document.links[*index].name.as_str());
+        let crosses = |flow: &Flow| {
+            candidate.links.is_empty() || names().any(|name| links_of(document, flow).contains(name))
+        };
         let all: f64 = flows.iter().filter(|f| crosses(f)).map(|f| f.bytes as f64).sum();
         let parts = growing.iter().filter(|(f, _)| crosses(f));
         let used = candidate.used - replays(candidate).unwrap_or(0.0);
@@ -102,7 +104,10 @@ fn wires(
             (Some(place), LimitKind::Replay) => format!("link {place}"),
             _ => candidate.resource.clone(),
         };
-        let kind = if candidate.link.is_some() { LimitKind::Link } else { candidate.kind };
+        let kind = match candidate.kind {
+            LimitKind::Replay if !candidate.links.is_empty() => LimitKind::Link,
+            kind => kind,
+        };
         found.push(named(resource, kind, room(1.0 - used, &parts), what));
     }
     found

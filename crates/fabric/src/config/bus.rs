@@ -25,6 +25,11 @@ impl BusConfig {
         Self { name: name.into(), uplink, mode, width, bridge: BridgeConfig::default() }
     }
 
+    /// Its mode and width as people write them: `PCI-X 133 64b`.
+    pub fn label(&self) -> String {
+        format!("{} {}b", self.mode.name().to_uppercase(), 8 * self.width.bytes())
+    }
+
     /// Bits per second of its data phases.
     pub(crate) fn bits_per_second(&self) -> u64 {
         let bits = u128::from(8 * self.width.bytes()) * 1_000_000_000_000_000;
