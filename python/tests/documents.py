@@ -37,6 +37,7 @@ def link(name: str, upper: str, width: int, payload: float, idle: float) -> Link
         "mode": "non-flit",
         "mps": 256,
         "raw_bps": 15.75e9 * width,
+        "bus": None,
         "directions": [direction(name, upper, payload, idle, 0.31), direction(upper, name, 0.0, 0.97)],
     }
 

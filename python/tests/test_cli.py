@@ -31,6 +31,23 @@ ssd = { op = "write", size = "4KiB", outstanding = 32 }
 nic = { op = "write", size = "1500B", rate = "25Gb/s" }
 """
 
+BUS = """\
+title = "A disk on a bus"
+stop = "20us"
+
+[bus.pcix]
+under = "host.rp0"
+link = "gen1 x8"
+width = "64b"
+
+[device.disk]
+under = "pcix"
+
+[load.disk]
+op = "write"
+size = "4KiB"
+"""
+
 
 @pytest.fixture
 def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -57,6 +74,19 @@ def test_check_shows_the_topology(experiment: str, capsys: pytest.CaptureFixture
         "sw0  gen5 x16  switch",
         "nic  gen4 x8  dma  write 1500 B, 25 Gb/s → host",
         "ssd  gen4 x4  dma  write 4096 B, 32 outstanding → host",
+    ]
+
+
+def test_check_shows_a_bus_with_its_mode_and_its_devices_without_links(
+    experiment: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(experiment).write_text(BUS, encoding="utf-8")
+    status, out, err = run(capsys, "check", experiment)
+    assert (status, err) == (0, "")
+    assert [line.strip(" │├└─") for line in out.splitlines()[-3:]] == [
+        "host.rp0",
+        "pcix  gen1 x8  PCI-X 133 64b",
+        "disk  dma  write 4096 B, 32 outstanding → host",
     ]
 
 

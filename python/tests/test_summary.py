@@ -29,6 +29,29 @@ def test_a_direction_has_all_its_shares_and_stalls() -> None:
     assert row.split()[5:] == ["88.0", "10.1", "1.2", "0.26", "0.40", "3", "1", "31.0"]
 
 
+def test_a_bus_has_its_time_for_all_ways_together() -> None:
+    document = result()
+    document["links"] = [
+        {**link("disk", "pci", 4, 0.5, 0.4), "bus": "PCI 66 32b"},
+        link("pci", "host.rp0", 1, 0.3, 0.6),
+        {**link("target", "pci", 4, 0.2, 0.7), "bus": "PCI 66 32b"},
+    ]
+    for each in document["links"]:
+        for way in each["directions"]:
+            way["utilization"] |= {"overhead": 0.05, "dllp": 0.0, "ordered_sets": 0.0}
+    shown = lines(document)
+    first = next(n for n, line in enumerate(shown) if line.startswith("gen4 x1"))
+    assert [" ".join(line.split()) for line in shown[first : first + 7]] == [
+        "gen4 x1 pci → host.rp0 30.0 5.0 60.0 3 1 31.0",
+        "host.rp0 → pci – 5.0 97.0 3 1 –",
+        "PCI 66 32b pci, in all 70.0 20.0 10.0 – – –",
+        "disk → pci 50.0 5.0 40.0 3 1 31.0",
+        "pci → disk – 5.0 97.0 3 1 –",
+        "target → pci 20.0 5.0 70.0 3 1 31.0",
+        "pci → target – 5.0 97.0 3 1 –",
+    ]
+
+
 def test_a_column_of_nothing_is_left_out_and_a_full_one_fits() -> None:
     document = result()
     assert not any("buffer" in line for line in lines(document))

@@ -15,11 +15,11 @@ from tlplab.summary import console_for
 
 
 class Component(TypedDict):
-    """A switch or a device; `under` is a switch or a root port."""
+    """A switch, a bus (its model is its mode) or a device; `under` is a switch, a bus or a root port. On a bus there is no link."""
 
     name: str
     under: str
-    link: str
+    link: str | None
     model: str
 
 
@@ -69,7 +69,8 @@ def add_below(tree: Tree, name: str, outline: Outline) -> None:
     for component in outline["components"]:
         if component["under"] != name:
             continue
-        label = Text.assemble((component["name"], "bold"), f"  {component['link']}  ", (component["model"], "dim"))
+        link = "" if component["link"] is None else f"  {component['link']}"
+        label = Text.assemble((component["name"], "bold"), link, (f"  {component['model']}", "dim"))
         for load in outline["loads"]:
             if load["device"] == component["name"]:
                 label.append(f"  {load['work']} → {load['target']}")

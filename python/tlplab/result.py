@@ -159,7 +159,7 @@ Direction = TypedDict(
 
 
 class Link(TypedDict):
-    """A link between two ports."""
+    """A link between two ports, or a device's way over a bus, whose mode and width are then in `bus`."""
 
     name: str
     upper: str
@@ -169,6 +169,7 @@ class Link(TypedDict):
     mode: str
     mps: int
     raw_bps: float
+    bus: str | None
     directions: list[Direction]
 
 

@@ -166,21 +166,26 @@ def arrow(flow: Flow) -> str:
 
 
 def show_links(console: Console, links: list[Link]) -> None:
-    """A line for each direction of each link: what its time went to, and what held it up."""
-    rows = [(link, direction) for link in links for direction in link["directions"]]
+    """A line for each direction of each link: what its time went to, and what held it up. A bus has one for all its ways, then theirs."""
+    rows = [(link, name_of(way), way) for link in links if link["bus"] is None for way in link["directions"]]
+    for bus in dict.fromkeys(link["upper"] for link in links if link["bus"] is not None):
+        ways = [link for link in links if link["bus"] is not None and link["upper"] == bus]
+        rows.append((ways[0], f"{bus}, in all", together(ways)))
+        rows += [(link, name_of(way), way) for link in ways for way in link["directions"]]
     hidden = len(rows) - DIRECTIONS_SHOWN
     if hidden > 0:
-        rows = sorted(rows, key=lambda row: row[1]["utilization"]["idle"])[:DIRECTIONS_SHOWN]
+        rows = sorted(rows, key=lambda row: row[2]["utilization"]["idle"])[:DIRECTIONS_SHOWN]
     shown = Sheet("Links, per cent of each direction's time", [
         Column("link", name=True, fold=False), Column("direction", name=True), Column("payload", style="bold"),
         *(Column(heading) for heading in ("over-\nhead", "DLLP", "ord.\nsets", "replay", "idle")),
         *(Column(heading) for heading in ("re-\nplays", "time-\nouts")),
         *(Column(heading, style="yellow") for heading in ("credit\nstall", "tag\nstall", "buffer\nstall")),
     ])  # fmt: skip
-    previous = ""
-    for link, direction in rows:
-        shown.add(kind_of(link) if link["name"] != previous else "", *direction_cells(direction))
-        previous = link["name"]
+    previous = None
+    for link, name, direction in rows:
+        whose = link["bus"], link["name"] if link["bus"] is None else link["upper"]
+        shown.add(kind_of(link) if whose != previous else "", name, *direction_cells(direction))
+        previous = whose
     shown.print(console)
     more(console, hidden, "directions, less busy")
     console.print()
@@ -235,16 +240,39 @@ def show_outages(console: Console, outages: list[Outage]) -> None:
 
 
 def kind_of(link: Link) -> str:
-    """`gen4 x4`."""
+    """`gen4 x4`, or `PCI-X 133 64b`."""
+    if link["bus"] is not None:
+        return link["bus"]
     flit = " flit" if link["mode"] == "flit" else ""
     return f"gen{link['generation']} x{link['width']}{flit}"
 
 
+def name_of(direction: Direction) -> str:
+    """`sw0 → host.rp0`."""
+    return f"{direction['from']} → {direction['to']}"
+
+
+def together(ways: list[Link]) -> Direction:
+    """All ways of a bus, which carries one transaction at a time: their shares add up."""
+    directions = [direction for way in ways for direction in way["directions"]]
+    uses = [direction["utilization"] for direction in directions]
+    payload, overhead = (sum(use[part] for use in uses) for part in ("payload", "overhead"))
+    idle = max(0.0, 1 - payload - overhead)
+    return {
+        **directions[0],
+        "utilization": {
+            "payload": payload, "overhead": overhead, "dllp": 0.0, "ordered_sets": 0.0, "replay": 0.0, "idle": idle,
+        },
+        "replayed": 0,
+        "replay_timeouts": 0,
+        "stalls": {"credits": 0.0, "tags": 0.0, "replay_buffer": 0.0},
+    }  # fmt: skip
+
+
 def direction_cells(direction: Direction) -> list[str]:
-    """The cells of one direction, in the order of the headings."""
+    """The figures of one direction, in the order of the headings."""
     share, stalls = direction["utilization"], direction["stalls"]
     return [
-        f"{direction['from']} → {direction['to']}",
         q.percent(share["payload"]),
         q.percent(share["overhead"]),
         q.percent(share["dllp"]),
