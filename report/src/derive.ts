@@ -40,6 +40,15 @@ export function utilization(result: Result, link: number, direction: number, ran
 
 export const busy = (u: Utilization): number => BUSY.reduce((sum, p) => sum + u[p], 0);
 
+/** How a bus's time was used: by all ways together, as it carries one transaction at a time. */
+export function busUse(result: Result, bus: string, range: Range | null): Utilization {
+  const ways = result.links.flatMap((l, i) => (l.bus && l.upper === bus ? [utilization(result, i, 0, range), utilization(result, i, 1, range)] : []));
+  const [payload, overhead] = [sum(ways.map((u) => u.payload)), sum(ways.map((u) => u.overhead))];
+  return { payload, overhead, dllp: 0, ordered_sets: 0, replay: 0, idle: Math.max(0, 1 - payload - overhead) };
+}
+
+const sum = (xs: number[]): number => xs.reduce((a, b) => a + b, 0);
+
 /** The busiest direction of the run; null without links. */
 export function busiest(result: Result): number | null {
   let best: number | null = null;

@@ -26,7 +26,13 @@ export function Details({ view, ladder, packet: p }: Props) {
   const transaction = p.transaction === null ? undefined : ladder.transactions.find((t) => t.id === p.transaction);
   const precise = (fs: number) => instant(fs, 1e3);
   const flags = [p.bad && "corrupted", p.replay && "sent again"].filter(Boolean).join(", ");
-  const facts: [string, preact.ComponentChildren][] = [
+  const facts: [string, preact.ComponentChildren][] = p.class === "bus" ? [
+    ["master", d.from],
+    ["target", d.to],
+    ["has the bus", `${precise(p.start_fs)}, for ${time(p.end_fs - p.start_fs, 5)}`],
+    ["outcome", p.outcome],
+    ["phases", <ul>{(p.phases ?? []).map(([cause, fs], k) => <li key={k}><i class="dot" style={{ background: causeColour(result.causes[cause] ?? "") }} />{result.causes[cause]} {time(fs, 5)}</li>)}</ul>],
+  ] : [
     ["on", `${d.from} → ${d.to}`],
     ["sent", `${precise(p.start_fs)}, for ${time(p.end_fs - p.start_fs, 5)}`],
     ["arrived", `${precise(p.arrive_fs)}, ${time(p.arrive_fs - p.start_fs, 5)} after its first bit`],
@@ -39,7 +45,7 @@ export function Details({ view, ladder, packet: p }: Props) {
     <aside class="details">
       <h3>{p.text || p.kind}<small>{p.class.toUpperCase()}</small></h3>
       <dl class="pairs">{facts.map(([k, v]) => <div key={k}><dt>{k}</dt><dd>{v}</dd></div>)}</dl>
-      {transaction ? <Waterfall view={view} t={transaction} packet={p} /> : <p class="note">{p.class === "tlp" ? "Its transaction is not in the window." : "It belongs to the link, not to a transaction."}</p>}
+      {transaction ? <Waterfall view={view} t={transaction} packet={p} /> : <p class="note">{p.class === "tlp" || p.class === "bus" ? "Its transaction is not in the window." : "It belongs to the link, not to a transaction."}</p>}
       <Keys />
     </aside>
   );

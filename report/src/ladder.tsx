@@ -1,5 +1,8 @@
-/** Packet by packet: a column for each node, time downwards, an arrow for everything on a wire. */
+/** Packet by packet: a column for each node, time downwards, an arrow for everything on a wire, the phases of everything on a bus. */
 import { useCallback, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { BusMark } from "./bus_mark";
+import { Compare } from "./compare";
+import { comparable } from "./compare_layout";
 import { Details } from "./details";
 import { instant, plural, px } from "./format";
 import { useWidth } from "./hooks";
@@ -20,13 +23,26 @@ const HEAD_CHARACTER_PX = 7.6;
 /** With more columns than this, the ladder begins with one transaction: its arrows would cross too much else. */
 const MANY_COLUMNS = 12;
 
+const HINTS = {
+  packets: "Every packet in the window, from its first bit at the sender to its last bit at the receiver. Silences are shortened.",
+  compare: "The first transaction of each flow in the window, from its start, all to one scale of time. Beside each, what its time went to.",
+};
+
 export function Ladder({ view }: { view: View }) {
-  const { ladder } = view.result;
+  const { result, filter } = view;
+  const { ladder } = result;
+  const [wanted, setShow] = useState<keyof typeof HINTS>("packets");
+  const flows = useMemo(() => (ladder ? comparable(result, ladder, filter) : []), [result, ladder, filter]);
+  const show = flows.length > 1 ? wanted : "packets";
+  const choice = (which: keyof typeof HINTS, text: string) => (
+    <button type="button" role="radio" aria-checked={show === which} onClick={() => setShow(which)}>{text}</button>
+  );
+  const aside = flows.length > 1 && <div class="picker" role="radiogroup" aria-label="Show">{choice("packets", "Packet by packet")}{choice("compare", "Side by side")}</div>;
   return (
-    <Section id="ladder" title="Ladder" hint="Every packet in the window, from its first bit at the sender to its last bit at the receiver. Silences are shortened.">
+    <Section id="ladder" title="Ladder" hint={HINTS[show]} aside={aside}>
       {!ladder || ladder.packets.length === 0 ? (
         <Empty>This run kept no window of packets.</Empty>
-      ) : <Stepper view={view} ladder={ladder} />}
+      ) : show === "packets" ? <Stepper view={view} ladder={ladder} /> : <Compare view={view} flows={flows} />}
     </Section>
   );
 }
@@ -187,10 +203,12 @@ function RungMark({ rung, x, gap, unit, view, chosen, related, dim, onClick }: M
   return (
     <g class={`rung ${state}`} id={`packet-${p.id}`} role="option" aria-selected={chosen} aria-label={spoken} style={{ "--colour": colourOf(p) }} onClick={onClick}>
       <rect class="hit" x="0" width={Math.max(x0, x1) + 24} y={rung.top - ROW / 2 - 2} height={ROW} />
+      {rung.bands.length > 0 ? <BusMark packet={p} bands={rung.bands} x0={x0} x1={x1} causes={view.result.causes} /> : <>
       <polygon points={`${x0},${y[0]} ${x1},${y[2]} ${x1},${y[3]} ${x0},${y[1]}`} />
       <line class="shaft" x1={x0} y1={y[0]} x2={x1} y2={y[2]} />
       <line class="tail" x1={x0} y1={y[1]} x2={x1 - way * 5} y2={y[3]} />
       <path class="head" d={`M${x1},${y[3]}l${-8 * way},-5v9z`} />
+      </>}
       {p.bad && <path class="cross" d={`M${(x0 + x1) / 2 - 5},${(y[0] + y[3]) / 2 - 5}l10,10m0,-10l-10,10`} />}
       <circle cx={x0} cy={y[0]} r="3" />
       <text class="label" x={x0 + way * 9} y={y[0] + (y[2] - y[0]) * 0.04 - 4} text-anchor={way > 0 ? "start" : "end"}>{text}</text>

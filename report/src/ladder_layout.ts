@@ -8,6 +8,8 @@ import type { Ladder, Packet, Result } from "./result";
 export const ROW = 26;
 /** Silence between two starts that is written into the gutter. */
 const SILENCE = ROW * 1.5;
+/** Height of a phase, on average. */
+const BAND = 14;
 
 export interface Rung {
   packet: Packet;
@@ -19,9 +21,28 @@ export interface Rung {
   top: number;
   /** Pixels: first and last bit at the sender, first and last bit at the receiver. */
   y: readonly [number, number, number, number];
+  /** Of a transaction of a bus, its phases in the same pixels. */
+  bands: Band[];
   /** Femtoseconds of silence before it, when it is worth saying. */
   gap: number;
 }
+
+/** A phase of a transaction of a bus; in pixels from `top` to `bottom`. */
+export interface Band {
+  cause: number;
+  fs: number;
+  top: number;
+  bottom: number;
+}
+
+/** The phases of a packet, by a scale from femtoseconds to pixels. */
+export function bandsOf(p: Packet, y: (fs: number) => number): Band[] {
+  let at = p.start_fs;
+  return (p.phases ?? []).map(([cause, fs]) => ({ cause, fs, top: y(at), bottom: y((at += fs)) }));
+}
+
+/** Do data of a read come back in the transaction that asks for them? */
+export const answersAtOnce = (p: Packet): boolean => p.outcome === "data" && /^(?:MRd|IORd|CfgRd|Fetch|Swap|CAS)/.test(p.kind);
 
 export interface Rungs {
   columns: string[];
@@ -69,8 +90,12 @@ export function layOut(result: Result, ladder: Ladder, shown: Shown): Rungs {
   const unit = typicalStep(packets);
   const heights = packets.map((p, i) => {
     const next = packets[i + 1];
-    const steps = (next ? next.start_fs - p.start_fs : Math.max(p.arrive_fs - p.start_fs, unit)) / unit;
-    return Math.round(ROW + 12 * Math.log2(1 + Math.max(0, steps - 1)));
+    const until = next ? next.start_fs - p.start_fs : Math.max(p.arrive_fs - p.start_fs, unit);
+    const height = ROW + 12 * Math.log2(1 + Math.max(0, until / unit - 1));
+    // Phases that are over when the next packet starts get room to be told apart.
+    const times = until / Math.max(1, p.arrive_fs - p.start_fs);
+    const bands = times >= 1 ? (p.phases?.length ?? 0) * BAND * Math.min(2, times) : 0;
+    return Math.round(Math.max(height, bands));
   });
   const tops: number[] = [];
   let height = ROW;
@@ -90,7 +115,10 @@ export function layOut(result: Result, ladder: Ladder, shown: Shown): Rungs {
     let down = i;
     while (down + 1 < packets.length && tops[down + 1]! <= arrive) down++;
     reach = Math.max(reach, down - i);
-    return { packet, from: column.get(from) ?? 0, to: column.get(to) ?? 0, height: heights[i]!, top: first, y: [first, end, arriving, arrive], gap: silent };
+    return {
+      packet, from: column.get(from) ?? 0, to: column.get(to) ?? 0, height: heights[i]!, top: first, y: [first, end, arriving, arrive],
+      bands: bandsOf(packet, y), gap: silent,
+    };
   });
   const bottom = rungs.reduce((most, r) => Math.max(most, r.y[3]), height) + ROW;
   return { columns: kept.map((c) => all[c]!), rungs, height: bottom, unit, reach };
@@ -121,8 +149,9 @@ function scale(starts: number[], tops: number[], heights: number[], unit: number
 }
 
 const REQUEST = /^(?:MRd|MWr|IORd|IOWr|CfgRd|CfgWr|Fetch|Swap|CAS|DMWr|Msg)/;
-export const isRequest = (p: Packet): boolean => p.class === "tlp" && REQUEST.test(p.kind);
-export const isCompletion = (p: Packet): boolean => p.class === "tlp" && p.kind.startsWith("Cpl");
+const carriesTlp = (p: Packet): boolean => p.class === "tlp" || p.class === "bus";
+export const isRequest = (p: Packet): boolean => carriesTlp(p) && REQUEST.test(p.kind);
+export const isCompletion = (p: Packet): boolean => carriesTlp(p) && p.kind.startsWith("Cpl");
 
 /** The packet's request (before it) or completion (after it), within its transaction and, where known, of its tag. */
 export function partner(rungs: Rung[], from: number, which: "request" | "completion"): number | null {
@@ -146,10 +175,10 @@ export function along(rungs: Rung[], from: number, step: 1 | -1): number | null 
 /** A packet's text made short enough for an arrow: "MWr 256 B @ 0x1000", "CplD 64 B tag 0x1e"; and its address, empty without one. */
 export function abridge(p: Packet): { brief: string; address: string } {
   const text = p.text || p.kind;
-  const field = (name: string): string => new RegExp(`, ${name} ([^ ,]+)`).exec(text)?.[1] ?? "";
+  const field = (name: string): string => new RegExp(`, ${name} ([^ ,]*[^ ,:])`).exec(text)?.[1] ?? "";
   const address = field("addr");
   const dw = Number(field("len"));
-  if (p.class !== "tlp" || (dw === 0 && !address)) return { brief: text, address };
+  if (!carriesTlp(p) || (dw === 0 && !address)) return { brief: text, address };
   const tag = field("tag");
   const size = dw > 0 ? ` ${requested(dw, field("first"), field("last")) ?? completed(dw, field("lowaddr"), field("byte count"))} B` : "";
   return { brief: `${p.kind}${size}${address ? ` @ ${address}` : tag && ` tag ${tag}`}`, address };

@@ -1,12 +1,13 @@
 /**
  * One colour per meaning, everywhere on the page. The values live in `style.css` as custom properties, for light and dark; here
- * are their names. Cool colours are work that must be done, warm ones are waiting, wine and grey are repairs.
+ * are their names. Cool colours are work that must be done, warm ones are waiting, wine and grey are repairs; violet to cyan is the work of
+ * a parallel bus.
  */
 import type { Utilization } from "./result";
 
-const CAUSES = [
+export const CAUSES = [
   "processing", "serialisation", "flight", "queueing", "credit wait", "tag wait", "replay buffer wait", "replay", "data link",
-  "completer", "link down",
+  "completer", "link down", "arbitration", "address", "device select", "wait states", "data phases", "turnaround", "retry",
 ];
 
 export const causeColour = (name: string): string =>

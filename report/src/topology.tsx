@@ -1,11 +1,11 @@
-/** The tree of host, switches and devices; each link shows how both directions spent their time. */
+/** The tree of host, switches, buses and devices; each link, and each way over a bus, shows how both directions spent their time. */
 import { stratify, tree, type HierarchyPointNode } from "d3-hierarchy";
 import { useMemo } from "preact/hooks";
-import { busy, utilization } from "./derive";
+import { busUse, busy, utilization } from "./derive";
 import { percent, px, rate } from "./format";
-import { BUSY, PART_NAMES, PARTS, partColour } from "./palette";
+import { BUSY, PART_NAMES, PARTS, partColour, type Part } from "./palette";
 import { LinkTable } from "./links";
-import type { Node, Result } from "./result";
+import type { Node, Result, Utilization } from "./result";
 import { Empty, Section } from "./section";
 import { TipRows, tip } from "./tip";
 import { useWidth } from "./hooks";
@@ -83,17 +83,23 @@ function Wide({ view, layout, width }: { view: View; layout: Layout; width: numb
     <div class="wide" style={{ width: px(layout.width), height: px(layout.height), marginLeft: px(shift) }}>
       <svg width={layout.width} height={layout.height} aria-hidden="true">
         {layout.nodes.map((p) => {
-          if (!p.parent) return null;
+          if (!p.parent || onBus(p)) return null;
           const [x0, y0, y1] = [right(p.parent), middle(p.parent), middle(p)];
           const x1 = p.link === null ? p.x : x0 + 44;
           const bend = (x0 + x1) / 2;
           return <path key={p.node.name} class="edge" d={`M${x0},${y0}C${bend},${y0} ${bend},${y1} ${x1},${y1}H${p.x}`} />;
         })}
+        {layout.nodes.map((p) => {
+          const taps = layout.nodes.filter((c) => c.parent === p && onBus(c));
+          if (taps.length === 0) return null;
+          const [bar, ys] = [right(p) + 20, [p, ...taps].map(middle)];
+          return <path key={p.node.name} class="edge bus" d={`M${right(p)},${middle(p)}H${bar}M${bar},${Math.min(...ys) - 12}V${Math.max(...ys) + 12}${taps.map((c) => `M${bar},${middle(c)}H${c.x}`).join("")}`} />;
+        })}
       </svg>
       {layout.nodes.map((p) => (
         <div key={p.node.name}>
           {p.link !== null && (
-            <div class="at" style={{ left: px(p.x - layout.linkGap + 40), top: px(p.y - 8), width: px(layout.linkGap - 48) }}><LinkGauge view={view} link={p.link} /></div>
+            <div class="at" style={{ left: px(p.x - layout.linkGap + 40), top: px(p.y - (onBus(p) ? 1 : 8)), width: px(layout.linkGap - 48) }}><LinkGauge view={view} link={p.link} /></div>
           )}
           <div class="at" style={{ left: px(p.x), top: px(p.y), width: px(NODE_W), height: px(NODE_H) }}><NodeBox view={view} node={p.node} /></div>
         </div>
@@ -106,7 +112,7 @@ function Indented({ view, nodes }: { view: View; nodes: Placed[] }) {
   return (
     <ul class="indented">
       {nodes.map((p) => (
-        <li key={p.node.name} style={{ "--depth": p.depth }}>
+        <li key={p.node.name} class={onBus(p) ? "tap" : undefined} style={{ "--depth": p.depth }}>
           <NodeBox view={view} node={p.node} />
           {p.link !== null && <LinkGauge view={view} link={p.link} />}
         </li>
@@ -115,12 +121,16 @@ function Indented({ view, nodes }: { view: View; nodes: Placed[] }) {
   );
 }
 
+const onBus = (p: Placed): boolean => p.parent?.node.kind === "bus";
+
 function NodeBox({ view, node }: { view: View; node: Node }) {
   const what = node.model ? `${node.kind} · ${node.model}` : node.kind;
+  const use = node.kind === "bus" ? busUse(view.result, node.name, view.filter.range) : null;
   const off = view.filter.link !== null && !onLink(view, node.name);
   return (
-    <div class={`node ${node.kind.replace(" ", "-")}${off ? " off" : ""}`} tabIndex={0} aria-label={`${node.name}, ${what}. ${node.detail}`} {...tip(() => <><b>{node.name}</b><p>{what}</p>{node.detail && <p>{node.detail}</p>}</>)}>
-      <b>{node.name}</b><small>{what}</small>
+    <div class={`node ${node.kind.replace(" ", "-")}${off ? " off" : ""}`} tabIndex={0} aria-label={`${node.name}, ${what}${use ? `, busy ${percent(busy(use))}` : ""}. ${node.detail}`} {...tip(() => <><b>{node.name}</b><p>{what}</p>{node.detail && <p>{node.detail}</p>}{use && <BusRows use={use} free="idle" />}</>)}>
+      <b>{node.name}{use && <em>{percent(busy(use))}</em>}</b><small>{use ? node.model : what}</small>
+      {use && <Stack use={use} />}
     </div>
   );
 }
@@ -140,14 +150,14 @@ function LinkGauge({ view, link }: { view: View; link: number }) {
   return (
     <button
       type="button" class={`link${view.filter.link !== null && !chosen ? " off" : ""}`} aria-pressed={chosen} data-link={l.name}
-      aria-label={`Link ${l.lower} to ${l.upper}, gen ${l.generation} x${l.width}: ${spoken}`} onClick={() => view.chooseLink(link)}
+      aria-label={`${l.bus ? `Way over the bus, ${l.lower} to ${l.upper}` : `Link ${l.lower} to ${l.upper}, gen ${l.generation} x${l.width}`}: ${spoken}`} onClick={() => view.chooseLink(link)}
       {...tip(() => <LinkTip view={view} link={link} order={order} />)}
     >
-      <span class="spec"><b>gen{l.generation} ×{l.width}</b><span>{l.mode === "flit" ? "flit · " : ""}{rate(l.raw_bps)}</span></span>
+      {!l.bus && <span class="spec"><b>gen{l.generation} ×{l.width}</b><span>{l.mode === "flit" ? "flit · " : ""}{rate(l.raw_bps)}</span></span>}
       {uses.map((u, k) => (
         <span class="way" key={k}>
           <i aria-hidden="true">{k === 0 ? "←" : "→"}</i>
-          <span class="stack">{BUSY.map((p) => u[p] > 0 && <i key={p} class={p} style={{ width: `${u[p] * 100}%`, background: partColour(p) }} />)}</span>
+          <Stack use={u} />
           <em>{percent(busy(u))}</em>
         </span>
       ))}
@@ -155,17 +165,27 @@ function LinkGauge({ view, link }: { view: View; link: number }) {
   );
 }
 
+const Stack = ({ use }: { use: Utilization }) => (
+  <span class="stack">{BUSY.map((p) => use[p] > 0 && <i key={p} class={p} style={{ width: `${use[p] * 100}%`, background: partColour(p) }} />)}</span>
+);
+
+/** What a bus's time went to; `free` is what is left. */
+function BusRows({ use, free }: { use: Utilization; free: string }) {
+  const rows: [Part, string][] = [["payload", "data"], ["overhead", "other phases"], ["idle", free]];
+  return <TipRows rows={rows.map(([p, name]) => ({ colour: partColour(p), name, value: percent(use[p]) }))} />;
+}
+
 function LinkTip({ view, link, order }: { view: View; link: number; order: number[] }) {
   const l = view.result.links[link]!;
   return (
     <>
-      <b>gen{l.generation} ×{l.width}, {l.mode}, MPS {l.mps} B</b>
+      <b>{l.bus ? `${l.bus}, with all others on ${l.upper}` : `gen${l.generation} ×${l.width}, ${l.mode}, MPS ${l.mps} B`}</b>
       {order.map((d) => {
         const u = utilization(view.result, link, d, view.filter.range);
         return (
           <div key={d}>
             <p>{l.directions[d]!.from} → {l.directions[d]!.to}: {rate(u.payload * l.raw_bps)} of payload</p>
-            <TipRows rows={PARTS.map((p) => ({ colour: partColour(p), name: PART_NAMES[p], value: percent(u[p]) }))} />
+            {l.bus ? <BusRows use={u} free="left to all others" /> : <TipRows rows={PARTS.map((p) => ({ colour: partColour(p), name: PART_NAMES[p], value: percent(u[p]) }))} />}
           </div>
         );
       })}

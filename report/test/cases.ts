@@ -1,4 +1,5 @@
 /** The invented runs: an ordinary one, and the edges. */
+import { busRead } from "./bus";
 import { mock, type DeviceSpec } from "./mock";
 import type { Result } from "../src/result";
 
@@ -27,5 +28,6 @@ export const CASES: Record<string, () => Result> = {
       devices: Array.from({ length: 50 }, (_, i) => ({ name: `accelerator${i}`, under: `leaf${i % 7}`, op: i % 2 ? "write" : "read", size: 2048, share: 0.05 + 0.01 * (i % 9) })),
       samples: 4096,
     }),
+  bus: busRead,
   empty: () => mock({ title: "A run in which nothing happened", switches: [], devices: [{ name: "ssd", under: "host.rp0", op: "read", size: 4096, share: 1 }], empty: true }),
 };

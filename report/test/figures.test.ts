@@ -1,12 +1,16 @@
 /** What is shown is what the result says: conservation, filters and the ladder's order, without a browser. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { CASES } from "./cases";
-import { attributionOf, axisOf, barsOf, flowBytes, flowRate, latencyOf, utilization } from "../src/derive";
-import { clampRange, flowLinks, linkOfPlace, matches, path, type Filter } from "../src/filter";
+import { axisStep, comparable } from "../src/compare_layout";
+import { attributionOf, axisOf, barsOf, busUse, flowBytes, flowRate, latencyOf, utilization } from "../src/derive";
+import { clampRange, flowLinks, linkOfPlace, matches, NO_FILTER, path, type Filter } from "../src/filter";
 import { bytes, count, digits, instant, percent, rate, time } from "../src/format";
-import { abridge, along, isCompletion, isRequest, layOut, partner, type Shown } from "../src/ladder_layout";
+import { abridge, along, answersAtOnce, isCompletion, isRequest, layOut, partner, type Shown } from "../src/ladder_layout";
+import { CAUSES } from "../src/palette";
 import { readResult, type Bar } from "../src/result";
 
 const quick = CASES["quickstart"]!();
@@ -156,6 +160,49 @@ test("from a request to its completion and back", () => {
   assert.equal(partner(rungs, dllp, "completion"), null);
   const write = rungs.findIndex((r) => r.packet.kind === "MWr");
   assert.equal(partner(rungs, write, "completion"), null, "posted");
+});
+
+const bus = CASES["bus"]!();
+
+test("each cause of the simulator has a colour, light and dark", () => {
+  const source = (name: string) => readFileSync(join(process.env["REPORT_ROOM"]!, name), "utf8");
+  const names = [...source("../crates/fabric/src/attribution.rs").matchAll(/Self::\w+ => "([^"]+)"/g)].map((m) => m[1]);
+  assert.deepEqual(CAUSES, names, "in the order of the result document");
+  for (const name of CAUSES) assert.equal(source("src/style.css").split(`--cause-${name.replaceAll(" ", "-")}:`).length - 1, 2, name);
+});
+
+test("all ways of a bus have its time together", () => {
+  const use = busUse(bus, "pcix", null);
+  close(use.payload, 0.4);
+  close(use.overhead, 0.4);
+  close(use.payload + use.overhead + use.idle, 1);
+});
+
+test("the phases of a transaction of a bus fill it, in order, in the ladder", () => {
+  const { rungs } = layOut(bus, bus.ladder!, ALL);
+  const onBus = rungs.filter((r) => r.packet.class === "bus");
+  assert.equal(onBus.length, 3);
+  for (const r of onBus) {
+    assert.deepEqual([r.bands[0]!.top, r.bands[r.bands.length - 1]!.bottom], [r.y[0], r.y[3]]);
+    r.bands.forEach((b, i) => assert.ok(b.bottom > b.top && (i === 0 || b.top === r.bands[i - 1]!.bottom)));
+    assert.ok(r.y[3] - r.y[0] >= 40, `${r.y[3] - r.y[0]} px for four phases`);
+  }
+  assert.deepEqual(onBus.map((r) => answersAtOnce(r.packet)), [true, false, false], "data come back only with the immediate completion");
+  const request = rungs.findIndex((r) => r.packet.outcome === "split");
+  assert.ok(isRequest(rungs[request]!.packet));
+  assert.equal(rungs[partner(rungs, request, "completion")!]!.packet.outcome, "data", "the split completion");
+  assert.equal(abridge(rungs[request]!.packet).brief, "MRd 4 B @ 0x1000", "without what follows the address");
+});
+
+test("the first transaction of each flow can be compared, with what it passes", () => {
+  const panels = comparable(bus, bus.ladder!, NO_FILTER);
+  assert.deepEqual(panels.map((p) => p.columns), [["immediate", "pcix", "host.rp0"], ["split", "pcix", "host.rp0"], ["pcie", "host.rp1"]]);
+  assert.deepEqual(panels.map((p) => p.packets.length), [3, 4, 2]);
+  panels.forEach(({ transaction: t }) => close(t.intervals.reduce((s, i) => s + i.duration_fs, 0), t.end_fs - t.start_fs));
+  const own = bus.links.findIndex((l) => l.name === "split");
+  assert.deepEqual(comparable(bus, bus.ladder!, { ...NO_FILTER, link: own }).map((p) => p.transaction.flow), [1]);
+  assert.equal(comparable(bus, { ...bus.ladder!, to_fs: 3e9 }, NO_FILTER).length, 2, "the window cuts the last");
+  assert.deepEqual([axisStep(460 / 192e6, 44), axisStep(460 / 5e9, 44)], [20e6, 500e6]);
 });
 
 test("a page without a result, a cut one and a foreign one say so", () => {

@@ -6,11 +6,7 @@ import {
   SCHEMA, type Attribution, type Bar, type Direction, type Flow, type Ladder, type Latency, type Link, type Node,
   type Packet, type Result, type Sample, type Transaction, type Utilization,
 } from "../src/result";
-
-const CAUSES = [
-  "processing", "serialisation", "flight", "queueing", "credit wait", "tag wait", "replay buffer wait", "replay", "data link",
-  "completer", "link down",
-];
+import { CAUSES } from "../src/palette";
 
 /** A reproducible stream of numbers in 0..1 (mulberry32). */
 function random(seed: number): () => number {

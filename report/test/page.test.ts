@@ -167,6 +167,32 @@ describe("the page", { skip }, () => {
     });
   });
 
+  test("a bus has its mode and its use, and its devices no link of their own", () =>
+    open("bus", 1440, async (page) => {
+      assert.match((await page.locator(".node.bus").textContent())!, /pcix.*80\.0.*PCI-X 133 64b/);
+      assert.deepEqual(await page.locator(".link .spec b").allTextContents(), ["gen1 ×8", "gen1 ×1"]);
+      assert.equal(await page.locator(".edge.bus").count(), 1);
+      await page.locator('button.link[data-link="split"]').click();
+      await assertText(page.locator(".chips .chip"), /split ⇄ pcix/);
+      assert.equal(await page.locator(".flows tbody tr").count(), 1);
+    }));
+
+  for (const width of [1440, 390]) {
+    test(`reads over a bus and over PCI Express stand side by side, or below each other, at ${width}`, () =>
+      open("bus", width, async (page) => {
+        assert.equal(await page.locator(".rung .band").count(), 12, "three transactions of four phases");
+        await page.getByRole("radio", { name: "Side by side" }).click();
+        assert.deepEqual(await page.locator(".compare figcaption b").allTextContents(), ["immediate", "split", "pcie"]);
+        const tops = await page.locator(".compare figure").evaluateAll((all) => all.map((f) => f.getBoundingClientRect().top));
+        assert.equal(new Set(tops).size, width < 500 ? 3 : 1);
+        const heights = await page.locator(".compare svg").evaluateAll((all) => all.map((f) => f.clientHeight));
+        assert.ok(heights[2]! > heights[1]! && heights[1]! > heights[0]!, "one scale of time");
+        assert.match((await page.locator(".compare figure").nth(1).textContent())!, /address.*device select.*MRd, split.*CplD/s);
+        await page.locator(".compared button").first().click();
+        assert.equal(await page.locator(".compare figure").count(), 2);
+      }));
+  }
+
   test("what went wrong is told: errors, what root ports heard, links that went down", () =>
     open("quickstart", 1440, async (page) => {
       assert.deepEqual(await page.locator("#errors tbody th").allTextContents(), ["Surprise Down", "ERR_FATAL"]);
