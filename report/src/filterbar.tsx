@@ -13,7 +13,7 @@ export function FilterBar({ view }: { view: View }) {
     <div class="filterbar" role="region" aria-label="Filter">
       <div class="chips" aria-live="polite">
         {!link && !filter.range && <span class="chip none">Whole run<small>choose a link, or drag over time</small></span>}
-        {link && <Chip clear="Clear the link filter" onClear={() => view.chooseLink(null)}>link <b>{link.lower} ⇄ {link.upper}</b></Chip>}
+        {link && <Chip clear="Clear the link filter" onClear={() => view.chooseLink(null)}>{link.bus ? "on the bus" : "link"} <b>{link.lower} ⇄ {link.upper}</b></Chip>}
         {filter.range && (
           <Chip clear="Clear the time filter" onClear={() => view.chooseRange(null)}>
             <b>{instant(filter.range[0], span)} – {instant(filter.range[1], span)}</b> <small>{time(span)}</small>

@@ -62,11 +62,15 @@ function place(result: Result, room: number): Layout {
   return { nodes: [...placed.values()], linkGap, width: column(root.height) + NODE_W, height: Math.max(...all.map((n) => n.x)) - top + NODE_H };
 }
 
+const HINT = "Each link: towards the host above, away from it below. Choose a link to see only what concerns it.";
+const BUS_HINT = " What is on a bus shares its time; the bus shows how much of it all took together.";
+
 export function Topology({ view }: { view: View }) {
+  const hint = view.result.links.some((l) => l.bus) ? HINT + BUS_HINT : HINT;
   const [box, width] = useWidth<HTMLDivElement>();
   const layout = useMemo(() => (view.result.topology.nodes.length ? place(view.result, width) : null), [view.result, width]);
   return (
-    <Section id="topology" title="Topology" hint="Each link: towards the host above, away from it below. Choose a link to see only what concerns it." aside={<PartLegend />}>
+    <Section id="topology" title="Topology" hint={hint} aside={<PartLegend />}>
       <div ref={box} class="topology">
         {!layout ? <Empty>The result names no nodes.</Empty> : width >= layout.width ? <Wide view={view} layout={layout} width={width} /> : <Indented view={view} nodes={layout.nodes} />}
       </div>

@@ -424,7 +424,7 @@ fn nodes(fabric: &Fabric, experiment: &Experiment) -> Vec<result::Node> {
     }
     for bus in &config.buses {
         let detail = format!(
-            "bridge {}, holds {} posted requests and {} reads",
+            "bridge latency {}, {} posted requests and {} reads at a time",
             bus.bridge.latency, bus.bridge.posted, bus.bridge.reads
         );
         out.push(node(&bus.name, result::NodeKind::Bus, Some(bus.label()), Some(&bus.uplink.under), detail));
