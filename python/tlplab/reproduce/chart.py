@@ -112,10 +112,10 @@ def page(title: str, sections: Sequence[Section], heading: tuple[str, ...], line
         "<style>body{font:14px/1.5 sans-serif;max-width:1040px;margin:2em auto;padding:0 1em;color:#222}"
         "figure{display:inline-block;margin:8px;max-width:100%}table{border-collapse:collapse}"
         "td,th{border-bottom:1px solid #ddd;padding:3px 8px;text-align:left;vertical-align:top}"
-        "td:nth-child(-n+5){white-space:nowrap}svg{max-width:100%;height:auto}"
+        "td:nth-child(n+2):nth-child(-n+5){white-space:nowrap}td:first-child{width:32%}svg{max-width:100%;height:auto}"
         # On a phone each row is a paragraph: its result, its figures, its note.
         "@media(max-width:720px){figure{margin:8px 0}tr:first-child{display:none}tr{display:block;padding:8px 0;border-bottom:1px solid #ddd}"
-        "td,td:nth-child(-n+5){display:inline-block;border:0;padding:0 12px 0 0;white-space:normal}"
-        "td:first-child,td:last-child{display:block}td:first-child{font-weight:bold}}</style>"
+        "td,td:nth-child(n+2):nth-child(-n+5){display:inline-block;border:0;padding:0 12px 0 0;white-space:normal}"
+        "td:first-child,td:last-child{display:block}td:first-child{font-weight:bold;width:auto}}</style>"
         f"<h1>{escape(title)}</h1>{figures}<table><tr>{head}</tr>{body}</table></html>\n"
     )
