@@ -25,22 +25,30 @@ VERILOG := $(filter-out %.cpp %.cc %.c,$(SOURCES))
 PIC := -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -fno-gnu-unique
 # $stop, $finish and $fatal are this model's errors, see abi.cpp.
 HOOKS := -DVL_USER_STOP -DVL_USER_FINISH -DVL_USER_FATAL
-VERILATOR_FLAGS := --cc --prefix Vtop --top-module $(TOP) --Mdir $(BUILD) -O3 --x-assign fast --x-initial fast --no-assert --noassert-case \
-	--timescale 1fs/1fs --MMD -Wno-fatal $(if $(filter 1,$(TRACE)),--trace-fst) $(PARAMETERS)
+VERILATOR_FLAGS := --cc --top-module $(TOP) -O3 --x-assign fast --x-initial fast --no-assert --noassert-case \
+	--timescale 1fs/1fs --MMD -Wno-fatal $(PARAMETERS)
+# The module with waveforms, beside the one without (trn_hard_ip.h), and the runtime of both.
+TRACED := $(BUILD)/traced
+RUNTIME := $(if $(filter 1,$(TRACE)),$(TRACED),$(BUILD))/libverilated.a
+TRACED_LIBRARY := $(if $(filter 1,$(TRACE)),$(TRACED)/libVtraced.a)
 
-# $(call link,LIBRARY,OPTIONS) and $(call compile,OPTIONS of what runs in every cycle)
+# $(call verilate,PREFIX,FOLDER,OPTIONS), $(call link,LIBRARY,OPTIONS), $(call build,PREFIX,FOLDER,OPTIONS of what runs in every
+# cycle) and $(call compile,the same)
+verilate = mkdir -p $2; rm -f $2/*.cpp $2/*.h $2/*.o $2/*.a; \
+	$(RTL_BIN)/verilator $(VERILATOR_FLAGS) --prefix $1 --Mdir $2 $3 $(VERILOG) >$2/verilator.log 2>&1 || { cat $2/verilator.log >&2; exit 1; }
 link = root=$$(sed -n 's/^VERILATOR_ROOT = //p' $(BUILD)/Vtop.mk); \
-	$(CXX) -std=c++17 -O2 $(PIC) $(HOOKS) -Wall -Wextra -DVM_TRACE_FST=$(TRACE) -I$(HERE) -I$(HERE)/../include -I$(BUILD) -isystem $$root/include \
-		-shared -Wl,--gc-sections -Wl,-z,defs -o $1 $(CPLUSPLUS) $(BUILD)/libVtop.a $(BUILD)/libverilated.a $(if $(filter 1,$(TRACE)),-llz4 -lz) $2
-compile = $(MAKE) --no-print-directory -s -j$(JOBS) -C $(BUILD) -f Vtop.mk libVtop.a libverilated.a CXX="$(CXX)" \
-	CXXFLAGS="-std=c++17 $(PIC) $(HOOKS)" OPT_FAST="$(FAST) $1" OPT_SLOW=-O1 OPT_GLOBAL=-O2 >$(BUILD)/build.log || { cat $(BUILD)/build.log >&2; exit 1; }
+	$(CXX) -std=c++17 -O2 $(PIC) $(HOOKS) -Wall -Wextra -DVM_TRACE_FST=$(TRACE) -I$(HERE) -I$(HERE)/../include -I$(BUILD) -I$(TRACED) -isystem $$root/include \
+		-shared -Wl,--gc-sections -Wl,-z,defs -o $1 $(CPLUSPLUS) $(BUILD)/libVtop.a $(TRACED_LIBRARY) $(RUNTIME) $(if $(filter 1,$(TRACE)),-llz4 -lz) $2
+build = $(MAKE) --no-print-directory -s -j$(JOBS) -C $2 -f $1.mk lib$1.a $(notdir $(filter $2/libverilated.a,$(RUNTIME))) CXX="$(CXX)" \
+	CXXFLAGS="-std=c++17 $(PIC) $(HOOKS)" OPT_FAST="$3" OPT_SLOW=-O1 OPT_GLOBAL=-O2 >$2/build.log || { cat $2/build.log >&2; exit 1; }
+compile = $(call build,Vtop,$(BUILD),$(FAST) $1)
 
-$(OUT): $(CPLUSPLUS) $(wildcard $(HERE)/*.h) $(HERE)/../include/tlplab_rtl.h $(BUILD)/libVtop.a
+$(OUT): $(CPLUSPLUS) $(wildcard $(HERE)/*.h) $(HERE)/../include/tlplab_rtl.h $(BUILD)/libVtop.a $(TRACED_LIBRARY)
 	@$(call link,$@)
 	@echo "$@$(if $(filter 0,$(TRACE)), (no waveforms: built without lz4.h and zlib.h))"
 
 ifdef EXERCISE
-$(BUILD)/libVtop.a: $(BUILD)/Vtop.mk
+$(BUILD)/libVtop.a: $(BUILD)/Vtop.mk $(TRACED_LIBRARY)
 	@rm -f $(BUILD)/*.gcda
 	@$(call compile,-fprofile-generate -fprofile-update=single)
 	@$(call link,$(BUILD)/profile.so,-lgcov)
@@ -55,9 +63,15 @@ $(BUILD)/libVtop.a: $(BUILD)/Vtop.mk
 endif
 
 $(BUILD)/Vtop.mk: $(VERILOG) $(HERE)/module.mk
-	@mkdir -p $(BUILD)
-	@rm -f $(BUILD)/*.cpp $(BUILD)/*.h $(BUILD)/*.o $(BUILD)/*.a
-	@$(RTL_BIN)/verilator $(VERILATOR_FLAGS) $(VERILOG) >$(BUILD)/verilator.log 2>&1 || { cat $(BUILD)/verilator.log >&2; exit 1; }
+	@$(call verilate,Vtop,$(BUILD))
+
+$(TRACED)/libVtraced.a: $(TRACED)/Vtraced.mk
+	@$(call build,Vtraced,$(TRACED),-O1)
+	@touch $@
+
+$(TRACED)/Vtraced.mk: $(VERILOG) $(HERE)/module.mk
+	@$(call verilate,Vtraced,$(TRACED),--trace-fst)
 
 # What the sources include.
 -include $(BUILD)/Vtop__ver.d
+-include $(if $(TRACED_LIBRARY),$(TRACED)/Vtraced__ver.d)

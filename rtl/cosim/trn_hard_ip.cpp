@@ -93,7 +93,8 @@ Parameters Parameters::parse(std::string const &lines) {
 }
 
 TrnHardIp::TrnHardIp(Parameters const &parameters)
-    : top_(std::make_unique<Vtop>(&context_)), parameters_(parameters), pcie_(parameters.pcie_clock), user_(parameters.user_clock),
+    : context_(std::make_unique<VerilatedContext>()), top_(std::make_unique<Vtop>(context_.get())), ports_(*top_),
+      parameters_(parameters), pcie_(parameters.pcie_clock), user_(parameters.user_clock),
       quiet_time_(IDLE_EDGES * FEMTOSECONDS / std::min(parameters.pcie_clock, parameters.user_clock)),
       random_(parameters.seed * 2 + 1) {
     tlplab_rtl_registers registers{};
@@ -102,11 +103,23 @@ TrnHardIp::TrnHardIp(Parameters const &parameters)
     configure(registers);
 }
 
+template <class Module>
+TrnHardIp::Ports::Ports(Module &module)
+    : pcie_clk(module.pcie_clk), pcie_rst(module.pcie_rst), user_clk(module.user_clk), trn_rsrc_rdy(module.trn_rsrc_rdy),
+      trn_rsof(module.trn_rsof), trn_reof(module.trn_reof), trn_rbar(module.trn_rbar), trn_rdst_rdy(module.trn_rdst_rdy),
+      trn_rnp_ok(module.trn_rnp_ok), trn_tsrc_rdy(module.trn_tsrc_rdy), trn_tsof(module.trn_tsof), trn_teof(module.trn_teof),
+      trn_tdst_rdy(module.trn_tdst_rdy), trn_tbuf_av(module.trn_tbuf_av), trn_rd(module.trn_rd), trn_td(module.trn_td),
+      trn_rrem(module.trn_rrem), trn_trem(module.trn_trem), cfg_id(module.cfg_id), cfg_mps(module.cfg_mps),
+      cfg_mrrs(module.cfg_mrrs), cfg_bus_master(module.cfg_bus_master), cfg_ext_tag(module.cfg_ext_tag),
+      cfg_msix_enable(module.cfg_msix_enable), cfg_msix_mask(module.cfg_msix_mask), cfg_intx_disable(module.cfg_intx_disable),
+      intx(module.intx), idle(module.idle) {}
+
 TrnHardIp::~TrnHardIp() {
 #if VM_TRACE_FST
     if (waveform_) waveform_->close();
+    if (traced_) traced_->final();
 #endif
-    top_->final();
+    if (top_) top_->final();
 }
 
 void TrnHardIp::fail(std::string const &what) const {
@@ -116,14 +129,16 @@ void TrnHardIp::fail(std::string const &what) const {
 }
 
 void TrnHardIp::configure(tlplab_rtl_registers const &registers) {
-    top_->cfg_id = registers.id;
-    top_->cfg_mps = registers.mps;
-    top_->cfg_mrrs = registers.mrrs;
-    top_->cfg_bus_master = registers.bus_master;
-    top_->cfg_ext_tag = registers.extended_tag;
-    top_->cfg_msix_enable = registers.msix_enable;
-    top_->cfg_msix_mask = registers.msix_mask;
-    top_->cfg_intx_disable = registers.intx_disable;
+    ports_->cfg_id = registers.id;
+    ports_->cfg_mps = registers.mps;
+    ports_->cfg_mrrs = registers.mrrs;
+    ports_->cfg_bus_master = registers.bus_master;
+    ports_->cfg_ext_tag = registers.extended_tag;
+    ports_->cfg_msix_enable = registers.msix_enable;
+    ports_->cfg_msix_mask = registers.msix_mask;
+    ports_->cfg_intx_disable = registers.intx_disable;
+    registers_ = registers;
+    registers_.reset = 0;
     if (registers.reset) start_reset();
     wake();
 }
@@ -185,8 +200,8 @@ void TrnHardIp::run(uint64_t until, uint8_t room, tlplab_rtl_output &output) {
 
 // When the next edge that has to be evaluated is: rising ones, and falling ones while a waveform is written.
 uint64_t TrnHardIp::next_edges() const {
-    uint64_t const pcie = tracing() && top_->pcie_clk ? pcie_.fall() : pcie_.next();
-    uint64_t const user = tracing() && top_->user_clk ? user_.fall() : user_.next();
+    uint64_t const pcie = tracing() && ports_->pcie_clk ? pcie_.fall() : pcie_.next();
+    uint64_t const user = tracing() && ports_->user_clk ? user_.fall() : user_.next();
     return std::min(pcie, user);
 }
 
@@ -200,15 +215,15 @@ bool TrnHardIp::evaluate_edges(tlplab_rtl_output &output) {
     // Verilator sees a rising edge only of what it has seen low, and the core has to see its inputs before the edge.
     bool const settle = pcie && changed_;
     if (settle) drive();
-    if (settle || (pcie && top_->pcie_clk) || (user && top_->user_clk)) {
-        if (!tracing()) top_->pcie_clk = top_->user_clk = 0;
+    if (settle || (pcie && ports_->pcie_clk) || (user && ports_->user_clk)) {
+        if (!tracing()) ports_->pcie_clk = ports_->user_clk = 0;
         evaluate();
         changed_ = changed_ && !pcie; // what is driven at an edge of pcie_clk waits for one
     }
     bool ended = false;
     if (pcie && reset_pcie_edges_ == 0) ended = before_pcie_edge(output);
-    top_->pcie_clk = pcie || (tracing() && top_->pcie_clk && pcie_.fall() > now_);
-    top_->user_clk = user || (tracing() && top_->user_clk && user_.fall() > now_);
+    ports_->pcie_clk = pcie || (tracing() && ports_->pcie_clk && pcie_.fall() > now_);
+    ports_->user_clk = user || (tracing() && ports_->user_clk && user_.fall() > now_);
     evaluate();
     dump();
     if (user) {
@@ -224,19 +239,21 @@ bool TrnHardIp::evaluate_edges(tlplab_rtl_output &output) {
     return look_at_levels() || ended;
 }
 
-// Vtop::eval() also takes locks, of which there is no need in one thread and which cost 5 % of the time; but it initialises the module,
-// and tells waveforms that something happened.
+// Vtop::eval() also takes locks, of which there is no need in one thread and which cost 5 % of the time; but it initialises the module.
 void TrnHardIp::evaluate() {
-    if (tracing() || !evaluated_) top_->eval();
+#if VM_TRACE_FST
+    if (traced_) return traced_->eval();
+#endif
+    if (!evaluated_) top_->eval();
     else Vtop___024root___eval(top_->rootp);
     evaluated_ = true;
 }
 
 // Handshakes of the edge that comes now: what the core and the hard IP show each other just before it.
 bool TrnHardIp::before_pcie_edge(tlplab_rtl_output &output) {
-    non_posted_ok_ = top_->trn_rnp_ok;
-    if (top_->trn_tsrc_rdy && top_->trn_tdst_rdy) take_beat();
-    if (!top_->trn_rsrc_rdy || !top_->trn_rdst_rdy) return false;
+    non_posted_ok_ = ports_->trn_rnp_ok;
+    if (ports_->trn_tsrc_rdy && ports_->trn_tdst_rdy) take_beat();
+    if (!ports_->trn_rsrc_rdy || !ports_->trn_rdst_rdy) return false;
     showing_ = false;
     given_ += std::min<size_t>(DWS, current_.dws.size() - given_);
     if (given_ < current_.dws.size()) return false;
@@ -248,25 +265,25 @@ bool TrnHardIp::before_pcie_edge(tlplab_rtl_output &output) {
 // Drives the inputs of pcie_clk's domain for its next edge.
 void TrnHardIp::drive() {
     bool const reset = reset_pcie_edges_ > 0;
-    top_->pcie_rst = reset;
+    ports_->pcie_rst = reset;
     if (reset || !showing_) give_beat(!reset && !stalls(parameters_.receive_stall));
-    top_->trn_tdst_rdy = !reset && held_.size() < HELD_MAX && !stalls(parameters_.transmit_stall);
+    ports_->trn_tdst_rdy = !reset && held_.size() < HELD_MAX && !stalls(parameters_.transmit_stall);
     uint8_t room = room_;
     for (Held const &held : held_) room &= static_cast<uint8_t>(~(1u << held.kind));
-    top_->trn_tbuf_av = reset ? 0 : room;
+    ports_->trn_tbuf_av = reset ? 0 : room;
 }
 
 void TrnHardIp::give_beat(bool allowed) {
     if (allowed && current_.dws.empty()) choose_received();
     showing_ = allowed && !current_.dws.empty();
-    top_->trn_rsrc_rdy = showing_;
+    ports_->trn_rsrc_rdy = showing_;
     if (!showing_) return;
     size_t const left = current_.dws.size() - given_, count = std::min<size_t>(DWS, left);
-    put_beat(top_->trn_rd, &current_.dws[given_], count);
-    top_->trn_rsof = given_ == 0;
-    top_->trn_reof = left == count;
-    top_->trn_rrem = static_cast<uint8_t>(count - 1);
-    top_->trn_rbar = current_.bar == TLPLAB_RTL_NO_BAR ? 0 : current_.bar;
+    put_beat(ports_->trn_rd, &current_.dws[given_], count);
+    ports_->trn_rsof = given_ == 0;
+    ports_->trn_reof = left == count;
+    ports_->trn_rrem = static_cast<uint8_t>(count - 1);
+    ports_->trn_rbar = current_.bar == TLPLAB_RTL_NO_BAR ? 0 : current_.bar;
 }
 
 // The oldest TLP that may go: a non-posted one passes nothing that arrived before it.
@@ -281,12 +298,12 @@ void TrnHardIp::choose_received() {
 }
 
 void TrnHardIp::take_beat() {
-    if (top_->trn_tsof != (sent_dws_ == 0)) fail(sent_dws_ ? "trn_tsof within a TLP" : "a beat outside of a TLP: no trn_tsof");
-    unsigned const count = top_->trn_teof ? top_->trn_trem + 1u : DWS;
+    if (ports_->trn_tsof != (sent_dws_ == 0)) fail(sent_dws_ ? "trn_tsof within a TLP" : "a beat outside of a TLP: no trn_tsof");
+    unsigned const count = ports_->trn_teof ? ports_->trn_trem + 1u : DWS;
     if (sent_dws_ + count > TLP_DWS) fail("a TLP without end: no trn_teof after " + std::to_string(TLP_DWS) + " DWs");
-    get_beat(top_->trn_td, &sent_[sent_dws_]);
+    get_beat(ports_->trn_td, &sent_[sent_dws_]);
     sent_dws_ += count;
-    if (top_->trn_teof) end_tlp();
+    if (ports_->trn_teof) end_tlp();
 }
 
 void TrnHardIp::end_tlp() {
@@ -325,9 +342,9 @@ bool TrnHardIp::emit_held(tlplab_rtl_output &output) {
 bool TrnHardIp::look_at_levels() {
     bool const reset = reset_pcie_edges_ > 0;
     bool const quiet =
-        !reset && top_->idle && sent_dws_ == 0 && held_.empty() && current_.dws.empty() && ordered_.empty() && non_posted_.empty();
+        !reset && ports_->idle && sent_dws_ == 0 && held_.empty() && current_.dws.empty() && ordered_.empty() && non_posted_.empty();
     if (!quiet) busy_until_ = now_ + quiet_time_;
-    bool const idle = now_ > busy_until_, intx = !reset && top_->intx;
+    bool const idle = now_ > busy_until_, intx = !reset && ports_->intx;
     bool const changed = (idle && !idle_) || intx != intx_;
     idle_ = idle;
     intx_ = intx;
@@ -359,20 +376,26 @@ void TrnHardIp::skip_to(uint64_t time) {
 bool TrnHardIp::tracing() const { return waveform_ != nullptr; }
 
 void TrnHardIp::trace(std::string const &path) {
-    context_.traceEverOn(true);
-    waveform_ = std::make_unique<VerilatedFstC>();
-    top_->trace(waveform_.get(), 99);
-    waveform_->open(path.c_str());
-    if (!waveform_->isOpen()) {
-        waveform_.reset();
-        throw ModelError("cannot write the waveform " + path);
-    }
+    auto context = std::make_unique<VerilatedContext>();
+    context->traceEverOn(true);
+    auto traced = std::make_unique<Vtraced>(context.get());
+    auto waveform = std::make_unique<VerilatedFstC>();
+    traced->trace(waveform.get(), 99);
+    waveform->open(path.c_str());
+    if (!waveform->isOpen()) throw ModelError("cannot write the waveform " + path);
+    // Nothing has run: what was driven until now are the registers.
+    ports_.emplace(*traced);
+    top_.reset();
+    context_ = std::move(context);
+    traced_ = std::move(traced);
+    waveform_ = std::move(waveform);
+    configure(registers_);
 }
 
 // The falling edges at `now_`, of a clock whose rising edge was at most half a period ago.
 void TrnHardIp::lower_clocks() {
-    if (top_->pcie_clk && pcie_.fall() == now_) top_->pcie_clk = 0;
-    if (top_->user_clk && user_.fall() == now_) top_->user_clk = 0;
+    if (ports_->pcie_clk && pcie_.fall() == now_) ports_->pcie_clk = 0;
+    if (ports_->user_clk && user_.fall() == now_) ports_->user_clk = 0;
     evaluate();
     dump();
 }

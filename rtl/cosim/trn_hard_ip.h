@@ -14,6 +14,8 @@
  *             needs to see them; while a waveform is written the falling edges, too, in their middle.
  *   reset     pcie_rst is held until each clock has had RESET_EDGES rising edges.
  *   idle      While the core says `idle`, and nothing is queued, no edges are evaluated.
+ *   waveform  The module is there twice, as Vtop and as Vtraced: one that can write waveforms has to keep all signals in memory, and is
+ *             a tenth slower also while it writes none. trace() puts the one in place of the other.
  */
 #ifndef TLPLAB_RTL_TRN_HARD_IP_H
 #define TLPLAB_RTL_TRN_HARD_IP_H
@@ -28,12 +30,14 @@
 #include <cstddef>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #if VM_TRACE_FST
+#include "Vtraced.h"
 #include "verilated_fst_c.h"
 #endif
 
@@ -89,6 +93,20 @@ private:
         tlplab_rtl_class kind;
     };
 
+    // The ports of the module that is in use.
+    struct Ports {
+        template <class Module> explicit Ports(Module &module);
+
+        CData &pcie_clk, &pcie_rst, &user_clk;
+        CData &trn_rsrc_rdy, &trn_rsof, &trn_reof, &trn_rbar, &trn_rdst_rdy, &trn_rnp_ok;
+        CData &trn_tsrc_rdy, &trn_tsof, &trn_teof, &trn_tdst_rdy, &trn_tbuf_av;
+        Beat &trn_rd, &trn_td;
+        CData &trn_rrem, &trn_trem;
+        SData &cfg_id;
+        CData &cfg_mps, &cfg_mrrs, &cfg_bus_master, &cfg_ext_tag, &cfg_msix_enable, &cfg_msix_mask, &cfg_intx_disable;
+        CData &intx, &idle;
+    };
+
     uint64_t next_edges() const;
     bool evaluate_edges(tlplab_rtl_output &output);
     void evaluate();
@@ -109,11 +127,14 @@ private:
     void dump();
     [[noreturn]] void fail(std::string const &what) const;
 
-    VerilatedContext context_;
-    std::unique_ptr<Vtop> top_;
+    std::unique_ptr<VerilatedContext> context_;
+    std::unique_ptr<Vtop> top_; // none while a waveform is written
 #if VM_TRACE_FST
+    std::unique_ptr<Vtraced> traced_;
     std::unique_ptr<VerilatedFstC> waveform_;
 #endif
+    std::optional<Ports> ports_;
+    tlplab_rtl_registers registers_{};
     Parameters parameters_;
     Clock pcie_, user_;
     uint64_t now_ = 0;
