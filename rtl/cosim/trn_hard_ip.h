@@ -143,6 +143,7 @@ private:
     bool idle_ = false, intx_ = false;
     bool evaluated_ = false; // before
     bool changed_ = false; // inputs, since the core last saw them
+    bool driven_ = true;   // inputs, since the last evaluation
     uint64_t random_;
 
     // Receiving: requests and completions that arrived, per class in order, with a count that tells the order between classes.
