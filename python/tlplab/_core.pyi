@@ -400,12 +400,12 @@ def measure_on(
     progress: Callable[[float], None],
     *,
     idle: bool = False,
-    step_ns: float = 3.0,
 ) -> str:
     """Times reads of every bridge and end point of an experiment's topology, one at a time: `tlplab/differential/1`.
 
-    The experiment's loads run meanwhile unless `idle`. The counter of the simulated processor goes in steps of `step_ns`; `seed` is the experiment's if it is None. After Ctrl-C what there is
-    until then. Raises ExperimentError for a mistake in the experiment, RunError where it cannot be sampled.
+    The experiment's loads run meanwhile unless `idle`. The counter of the simulated processor goes in steps of 3 ns; `seed` is the
+    experiment's if it is None. After Ctrl-C what there is until then. Raises ExperimentError for a mistake in the experiment, RunError where
+    it cannot be sampled.
     """
 
 def probe(request: object, progress: Callable[[float], None]) -> str:

@@ -59,6 +59,18 @@ def not_enabled(header: list[int]) -> int:
     return 4 - (enables & 0xF).bit_length()
 
 
+def show(dut: Any, function: Any) -> None:
+    """Drives what the configuration space says to the card's own inputs."""
+    dut.cfg_id.value = int(function.pcie_id)
+    dut.cfg_mps.value = function.pcie_cap.max_payload_size
+    dut.cfg_mrrs.value = function.pcie_cap.max_read_request_size
+    dut.cfg_bus_master.value = int(function.bus_master_enable)
+    dut.cfg_ext_tag.value = int(function.pcie_cap.extended_tag_field_enable)
+    dut.cfg_msix_enable.value = int(function.msix_cap.msix_enable)
+    dut.cfg_msix_mask.value = int(function.msix_cap.msix_function_mask)
+    dut.cfg_intx_disable.value = int(function.interrupt_disable)
+
+
 class TrnDevice(Device):
     """The hard IP. `rx_pause` and `tx_pause`, iterators of bools, hold the interface for a cycle where they give True."""
 
@@ -104,15 +116,7 @@ class TrnDevice(Device):
             getattr(self.dut, f"trn_{signal}").value = 0
 
     def show_configuration(self) -> None:
-        function, dut = self.function, self.dut
-        dut.cfg_id.value = int(function.pcie_id)
-        dut.cfg_mps.value = function.pcie_cap.max_payload_size
-        dut.cfg_mrrs.value = function.pcie_cap.max_read_request_size
-        dut.cfg_bus_master.value = int(function.bus_master_enable)
-        dut.cfg_ext_tag.value = int(function.pcie_cap.extended_tag_field_enable)
-        dut.cfg_msix_enable.value = int(function.msix_cap.msix_enable)
-        dut.cfg_msix_mask.value = int(function.msix_cap.msix_function_mask)
-        dut.cfg_intx_disable.value = int(function.interrupt_disable)
+        show(self.dut, self.function)
 
     # --- from the root ---------------------------------------------------------------------------------------------
 

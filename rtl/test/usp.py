@@ -12,6 +12,7 @@ from cocotbext.pcie.core.dllp import FcType
 from cocotbext.pcie.core.tlp import Tlp
 from cocotbext.pcie.xilinx.us import UltraScalePlusPcieDevice
 from cocotbext.pcie.xilinx.us.interface import UsPcieTransaction
+from trn import show
 
 
 class Beat(UsPcieTransaction):  # type: ignore[misc]
@@ -82,15 +83,7 @@ class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
         self.show_configuration()
 
     def show_configuration(self) -> None:
-        function, dut = self.function, self.dut
-        dut.cfg_id.value = int(function.pcie_id)
-        dut.cfg_mps.value = function.pcie_cap.max_payload_size
-        dut.cfg_mrrs.value = function.pcie_cap.max_read_request_size
-        dut.cfg_bus_master.value = int(function.bus_master_enable)
-        dut.cfg_ext_tag.value = int(function.pcie_cap.extended_tag_field_enable)
-        dut.cfg_msix_enable.value = int(function.msix_cap.msix_enable)
-        dut.cfg_msix_mask.value = int(function.msix_cap.msix_function_mask)
-        dut.cfg_intx_disable.value = int(function.interrupt_disable)
+        show(self.dut, self.function)
 
     async def send(self, tlp: Tlp) -> None:
         for see in self.on_sent:

@@ -2,17 +2,19 @@
 
 use crate::watching::Watch;
 use crate::{error, outline};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tlplab_experiment::Options;
 use tlplab_measure::differential::simulator::{Sampling, sample};
 use tlplab_measure::differential::{attribute, document};
 use tlplab_units::Duration;
 
+/// A step of the simulated processor's counter, as the paper's has.
+const STEP: Duration = Duration::from_ns(3);
+
 /// Samples an experiment's topology, `idle` without its loads; the document as JSON. `progress` is told the part that is done. After
 /// Ctrl-C, what there is until then.
 #[pyfunction]
-#[pyo3(signature = (path, overrides, samples, seed, progress, *, idle = false, step_ns = 3.0))]
+#[pyo3(signature = (path, overrides, samples, seed, progress, *, idle = false))]
 pub(crate) fn measure_on(
     py: Python<'_>,
     path: &str,
@@ -21,23 +23,13 @@ pub(crate) fn measure_on(
     seed: Option<u64>,
     progress: Py<PyAny>,
     idle: bool,
-    step_ns: f64,
 ) -> PyResult<String> {
-    if !(1e-6..=1e9).contains(&step_ns) {
-        return Err(PyValueError::new_err(format!(
-            "a step of {step_ns} ns: between 1e-6 and 1e9 is possible"
-        )));
-    }
     let options = Options { set: overrides, seed, reader: true, ..Options::default() };
     let mut experiment = outline::parse(py, path, None, &options)?;
     if idle {
         experiment.loads.clear();
     }
-    let sampling = Sampling {
-        samples,
-        seed: experiment.fabric.seed,
-        step: Duration::from_fs((step_ns * 1e6).round() as u64),
-    };
+    let sampling = Sampling { samples, seed: experiment.fabric.seed, step: STEP };
     let mut watch = Watch::new(progress);
     let sampled = py
         .detach(|| sample(experiment, sampling, &mut |part| watch.goes_on(part)))

@@ -1,11 +1,12 @@
-"""A part of a study: what it runs, what comes out, what is said about it."""
+"""A part of a study: what it runs, what comes out, what is said about it; and studies that are made of such parts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tlplab.reproduce import Drawing, Outcomes, Row, Run
+from tlplab.reproduce import HEADING, Drawing, Outcomes, Row, Run, Study
+from tlplab.reproduce.markdown import table
 
 
 @dataclass(frozen=True)
@@ -18,3 +19,25 @@ class Section:
     drawings: Callable[[Outcomes], Sequence[Drawing]] = lambda _: ()
     runs: Callable[[], list[Run]] = list
     """Experiments of the fabric, if it has any."""
+
+
+def made_of(
+    sections: Sequence[Section], *, name: str, title: str, page: str, built: tuple[tuple[str, str], ...] = ()
+) -> Study:
+    """A study of these, in their order; `page` is its page, with places for `{rows}` and for the texts, `{sections}`."""
+
+    def written(outcomes: Outcomes, listed: list[Row]) -> str:
+        texts = [section.text(outcomes).strip() for section in sections]
+        told = "\n".join(text + "\n" for text in texts if text)
+        return page.format(rows=table(HEADING, [row.cells() for row in listed]), sections=told)
+
+    return Study(
+        name,
+        title,
+        name,
+        lambda: [run for section in sections for run in section.runs()],
+        lambda outcomes: [row for section in sections for row in section.rows(outcomes)],
+        written,
+        lambda outcomes: [drawing for section in sections for drawing in section.drawings(outcomes)],
+        built=built,
+    )

@@ -6,35 +6,11 @@ The sections: `machine` (table 4 on a simulated machine, with `parameters`), `sp
 
 from __future__ import annotations
 
-from tlplab.reproduce import HEADING, Drawing, Outcomes, Row, Run, Study
 from tlplab.reproduce.differential import machine, model, modern, proposals, spread
 from tlplab.reproduce.differential.rows import PAPER
-from tlplab.reproduce.markdown import table
+from tlplab.reproduce.section import made_of
 
 SECTIONS = (machine.SECTION, spread.SECTION, model.SECTION, proposals.SECTION, modern.SECTION)
-
-
-def runs() -> list[Run]:
-    """Every simulation of the study."""
-    return [run for section in SECTIONS for run in section.runs()]
-
-
-def rows(outcomes: Outcomes) -> list[Row]:
-    """The paper's results."""
-    return [row for section in SECTIONS for row in section.rows(outcomes)]
-
-
-def page(outcomes: Outcomes, listed: list[Row]) -> str:
-    """docs/studies/differential.md."""
-    texts = [section.text(outcomes).strip() for section in SECTIONS]
-    sections = "\n".join(text + "\n" for text in texts if text)
-    return PAGE.format(rows=table(HEADING, [row.cells() for row in listed]), sections=sections)
-
-
-def drawings(outcomes: Outcomes) -> list[Drawing]:
-    """The paper's figure, ours."""
-    return [drawing for section in SECTIONS for drawing in section.drawings(outcomes)]
-
 
 PAGE = """# Differential latency, 2009, measured again
 
@@ -53,4 +29,4 @@ credits, are experiments beside the machine.
 
 {sections}"""
 
-STUDY = Study(PAPER, "Differential latency, 2009", "differential", runs, rows, page, drawings)
+STUDY = made_of(SECTIONS, name=PAPER, title="Differential latency, 2009", page=PAGE)

@@ -5,34 +5,11 @@ The study is made of sections, each in a module of its own: `bandwidth` (Figure 
 
 from __future__ import annotations
 
-from tlplab.reproduce import HEADING, Drawing, Outcomes, Row, Run, Study
-from tlplab.reproduce.markdown import table
 from tlplab.reproduce.pcie_bench import bandwidth, hosts, latency
 from tlplab.reproduce.pcie_bench.section import PAPER
+from tlplab.reproduce.section import made_of
 
 SECTIONS = (bandwidth.SECTION, latency.SECTION, hosts.SECTION)
-
-
-def runs() -> list[Run]:
-    """Every simulation of the study."""
-    return [run for section in SECTIONS for run in section.runs()]
-
-
-def rows(outcomes: Outcomes) -> list[Row]:
-    """The paper's results in its order."""
-    return [row for section in SECTIONS for row in section.rows(outcomes)]
-
-
-def page(outcomes: Outcomes, listed: list[Row]) -> str:
-    """docs/studies/pcie-bench.md."""
-    sections = "\n".join(section.text(outcomes).strip() + "\n" for section in SECTIONS)
-    return PAGE.format(rows=table(HEADING, [row.cells() for row in listed]), sections=sections)
-
-
-def drawings(outcomes: Outcomes) -> list[Drawing]:
-    """The paper's figures, ours."""
-    return [drawing for section in SECTIONS for drawing in section.drawings(outcomes)]
-
 
 PAGE = """# pcie-bench, 2018, calculated again
 
@@ -53,4 +30,4 @@ comes out differently for the reason in its note.
 
 {sections}"""
 
-STUDY = Study(PAPER, "pcie-bench, 2018", "pcie-bench", runs, rows, page, drawings)
+STUDY = made_of(SECTIONS, name=PAPER, title="pcie-bench, 2018", page=PAGE)

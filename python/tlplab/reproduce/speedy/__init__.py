@@ -6,34 +6,11 @@ latency), `area` (Table 2). `card` has the links and the closed forms.
 
 from __future__ import annotations
 
-from tlplab.reproduce import HEADING, Drawing, Outcomes, Row, Run, Study
-from tlplab.reproduce.markdown import table
+from tlplab.reproduce.section import made_of
 from tlplab.reproduce.speedy import area, figure2, host, transfers
 from tlplab.reproduce.speedy.rows import PAPER
 
 SECTIONS = (figure2.SECTION, transfers.SECTION, host.SECTION, area.SECTION)
-
-
-def runs() -> list[Run]:
-    """Every simulation of the study."""
-    return [run for section in SECTIONS for run in section.runs()]
-
-
-def rows(outcomes: Outcomes) -> list[Row]:
-    """The paper's results in its order."""
-    return [row for section in SECTIONS for row in section.rows(outcomes)]
-
-
-def page(outcomes: Outcomes, listed: list[Row]) -> str:
-    """docs/studies/speedy.md."""
-    sections = "\n".join(section.text(outcomes).strip() + "\n" for section in SECTIONS)
-    return PAGE.format(rows=table(HEADING, [row.cells() for row in listed]), sections=sections)
-
-
-def drawings(outcomes: Outcomes) -> list[Drawing]:
-    """The paper's figure, ours."""
-    return [drawing for section in SECTIONS for drawing in section.drawings(outcomes)]
-
 
 PAGE = """# Speedy PCIe, built again
 
@@ -57,4 +34,4 @@ are assumed (200 MHz, and the hard IP's for each link).
 
 BUILT = tuple((f"../../out/rtl/tlpdma-trn{bits}.so", "make rtl") for bits in (64, 128))
 
-STUDY = Study(PAPER, "Speedy PCIe", "speedy", runs, rows, page, drawings, built=BUILT)
+STUDY = made_of(SECTIONS, name=PAPER, title="Speedy PCIe", page=PAGE, built=BUILT)
