@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -321,7 +322,11 @@ def schema(output: str, markdown: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line and exits with its status."""
     open_closed_streams()
-    sys.exit(status(arguments))
+    result = status(arguments)
+    if result == INTERRUPTED:
+        # One more Ctrl-C, while Python goes down, would change the status.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(result)
 
 
 def open_closed_streams() -> None:

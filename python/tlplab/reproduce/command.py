@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 import sys
@@ -66,9 +67,13 @@ def outcomes_of(study: Study, place: Path, *, quiet: bool) -> dict[str, Result]:
             for future in as_completed(under_way):
                 found[under_way[future].name] = future.result()
                 bar.show(len(found) / len(listed), f"{len(found)} of {len(listed)} runs")
+    except BaseException:
+        # Nobody waits for what is under way, and what has ended is not in the way of Python's own end.
+        for worker in multiprocessing.active_children():
+            worker.terminate()
+        raise
     finally:
-        # Interrupted, nobody waits for what is under way: who is impatient and interrupts the wait would wait for ever.
-        pool.shutdown(wait=len(found) == len(listed), cancel_futures=True)
+        pool.shutdown(cancel_futures=True)
     return found
 
 
