@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+
+# Whoever started the tests in the background may have let them ignore Ctrl-C, as shells do; their children would, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
