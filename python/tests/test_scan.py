@@ -49,6 +49,16 @@ def pair(above: dict[str, Any] | None = None, below: dict[str, Any] | None = Non
     return [port("00:01.0", "root port", secondary=1, **(above or {})), port("01:00.0", "end point", **(below or {}))]
 
 
+def switched(**uplink: Any) -> list[Function]:
+    """A card below a switch, whose link above has these facts."""
+    return [
+        port("00:01.0", "root port", secondary=1, subordinate=3, **uplink),
+        port("01:00.0", "upstream port", secondary=2, subordinate=3, **uplink),
+        port("02:00.0", "downstream port", secondary=3),
+        port("03:00.0", "end point"),
+    ]
+
+
 def only(machine: list[Function]) -> Any:
     """The verdict on the one device."""
     [verdict] = judged("a test", machine).verdicts
@@ -320,6 +330,36 @@ def test_a_machine_read_twice_is_the_same(root: Path, tmp_path: Path, capsys: py
     run(capsys, "lspci", str(root / "experiments" / "quickstart.toml"), "-o", str(dump))
     assert compared(text.read(dump.read_text()).functions) == compared(shown.functions)
     assert shown.lines["unread"] == 0
+
+
+@pytest.mark.parametrize(("kind", "facts"), [
+    ("width", {"width": 4}), ("speed", {"speed": 3}), ("speed", {"speed": 3, "target_speed": 3}),
+])  # fmt: skip
+def test_a_bad_link_further_up_is_told_of_the_device(kind: str, facts: dict[str, Any]) -> None:
+    verdict = only(switched(**facts))
+    assert verdict.state.name == "full", "its own"
+    [found] = [one for one in verdict.findings if one.kind == kind]
+    assert "the link above 01:00.0, which it needs, runs" in found.text
+    assert found.gain.write > 1.5 * verdict.now.write
+    assert all("00:01.0" in command for command in found.commands)
+    assert {one.kind for one in only(switched()).findings} & {"width", "speed"} == set()
+
+
+@pytest.mark.parametrize(("told", "kept"), [
+    ({"vendor": 0x8086, "device": 0x2F04}, True), ({"vendor": 0x8086, "device": 0x6F08}, True), ({"vendor": 0x8086, "device": 0x3C04}, False),
+    ({"vendor": None, "device": None, "name": "Intel Corporation Xeon E7 v3/Xeon E5 v3/Core i7 PCI Express Root Port 2"}, True),
+    ({"vendor": None, "device": None, "name": "Intel Corporation Haswell-E PCI Express Root Port 1"}, True),
+    ({"vendor": None, "device": None, "name": "Intel Corporation Xeon E5/Core i7 IIO PCI Express Root Port 2a"}, False),
+])  # fmt: skip
+def test_relaxed_ordering_stays_off_where_linux_wants_it(told: dict[str, Any], kept: bool) -> None:
+    [found] = [one for one in only(pair(told, {"relaxed_ordering": False})).findings if one.kind == "ordering"]
+    assert ("quirk" in found.text, found.commands == []) == (kept, kept)
+
+
+def test_a_dump_that_is_cut_off_is_noticed() -> None:
+    [top, _] = pair({"link_active": True})
+    assert any("cut off" in remark for remark in judged("a test", [top]).remarks())
+    assert not any("cut off" in remark for remark in judged("a test", pair({"link_active": True})).remarks())
 
 
 @needs_lspci

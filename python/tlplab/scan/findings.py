@@ -85,9 +85,10 @@ def verdict(tree: Tree, throughput: Throughput, function: Function, uplink: Upli
         found.limit = f"has the link of {link.lower.address}"
     found.findings = [
         *of_link(throughput, function, link),
+        *(of_links_above(tree, throughput, function) if first else []),
         *(settings.payload(tree, throughput, function) if first or function.mps != link.lower.mps else []),
         *settings.read_request(throughput, function, found.now),
-        *settings.ordering(function),
+        *settings.ordering(tree, function),
         *settings.power(link, first=first),
         *settings.peer_to_peer(tree, function, first=first),
         *(shared_by(uplink) if uplink is not None and first else []),
@@ -102,7 +103,9 @@ def shared_by(uplink: Uplink) -> list[Finding]:
         return []
     place = f"the link above {uplink.upper.address} ({called(uplink.link.speed, uplink.link.width)})"
     return [
-        Finding("shared", f"shares {place}, on which there is 1/{uplink.ratio:.1f} of what all below it carry together")
+        Finding(
+            "shared", f"shares {place}, which carries {100 / uplink.ratio:.0f} % of what the links below it do together"
+        )
     ]
 
 
@@ -139,22 +142,39 @@ def of_link(throughput: Throughput, function: Function, link: Link) -> list[Find
     gain = throughput.rates(function, Knobs(link=True))
     if how.name == IDLE:
         return [Finding("speed", "look again while it works; if it is at full speed then, nothing is wrong", gain)]
+    if how.name in (LIMITED, DEGRADED):
+        return [remedy(link, how, gain)]
+    if link.ends_known:
+        return [Finding("speed", "look again while it works; if it is as slow then, seat the card again", gain)]
+    return []
+
+
+def of_links_above(tree: Tree, throughput: Throughput, function: Function) -> list[Finding]:
+    """The same for the links further up, between ports of switches and the root complex."""
+    found = []
+    for link in tree.links_above(function)[1:]:
+        how = state(link)
+        if link.lower is not function and link.upper is not None and how.name in (LIMITED, DEGRADED):
+            one = remedy(link, how, throughput.rates(function, Knobs(link=True)))
+            now, most = called(link.speed, link.width), called(link.speed_possible, link.width_possible)
+            one.text = f"the link above {link.lower.address}, which it needs, runs {now} of {most}, {how.name}: {how.why}. There, {one.text}"
+            found.append(one)
+    return found
+
+
+def remedy(link: Link, how: State, gain: Rates) -> Finding:
+    """What may be done about a link that is limited or degraded."""
     if how.name == LIMITED:
-        commands = settings.target_speed(link)
         text = "the BIOS, or software, has set a lower speed for the slot (Max Link Speed, PCIe Speed)"
-        return [Finding("speed", text, gain, commands)]
-    if how.name == DEGRADED and (link.width or 0) < (link.width_possible or 0):
+        return Finding("speed", text, gain, settings.target_speed(link))
+    if (link.width or 0) < (link.width_possible or 0):
         text = (
             "seat the card again, clean its contacts, try another slot or riser; in the BIOS, look for bifurcation of the slot. "
             "A slot with fewer wires than its port has lanes looks the same"
         )
-        return [Finding("width", text, gain)]
-    if how.name == DEGRADED:
-        text = "seat the card again, try another slot, riser or cable; in the BIOS, set the slot's speed to its highest, not Auto"
-        return [Finding("speed", text, gain, settings.retrain(link))]
-    if link.ends_known:
-        return [Finding("speed", "look again while it works; if it is as slow then, seat the card again", gain)]
-    return []
+        return Finding("width", text, gain)
+    text = "seat the card again, try another slot, riser or cable; in the BIOS, set the slot's speed to its highest, not Auto"
+    return Finding("speed", text, gain, settings.retrain(link))
 
 
 def uplinks(tree: Tree, throughput: Throughput) -> list[Uplink]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tlplab.scan.tree import Link, Tree
 
 NARROWEST = 40
+SHORTEST = 8
 NOT_KNOWN = "?"
 NOTHING = "–"
 
@@ -77,14 +78,15 @@ def branches(tree: Tree, tops: list[Function], indent: str, width: int) -> Itera
     waiting = [(function, indent, number + 1 == len(tops)) for number, function in enumerate(tops)][::-1]
     while waiting:
         function, guide, last = waiting.pop()
-        yield clip(f"{guide}{'└─' if last else '├─'} {label(tree, function)}", width)
+        branch = f"{guide}{'└─' if last else '├─'} "
+        yield clip(branch + label(tree, function, width - len(branch)), width)
         children = tree.below.get(function.address, [])
         deeper = guide + ("   " if last else "│  ")
         waiting.extend([(child, deeper, number + 1 == len(children)) for number, child in enumerate(children)][::-1])
 
 
-def label(tree: Tree, function: Function) -> str:
-    """A function in a line: what the link is at, its limits, who it is."""
+def label(tree: Tree, function: Function, room: int) -> str:
+    """A function in a line: what the link is at, its limits, who it is; of what has no room, the end of its name goes first."""
     parts = [str(function.address)]
     link = tree.links.get(function.address)
     if function.physical_function is not None:
@@ -100,10 +102,9 @@ def label(tree: Tree, function: Function) -> str:
         places.append(f"node {function.numa_node}")
     if function.iommu_group is not None:
         places.append(f"IOMMU group {function.iommu_group}")
-    if places:
-        parts.append(f"[{', '.join(places)}]")
-    parts.append(who(function))
-    return "  ".join(part for part in parts if part)
+    end = [f"[{', '.join(places)}]"] if places else []
+    left = room - sum(len(part) + 2 for part in [*parts, *end])
+    return "  ".join(part for part in [*parts, clip(who(function), max(left, SHORTEST)), *end] if part)
 
 
 def link_words(link: Link) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tlplab.scan import findings, sysfs, text
-from tlplab.scan.facts import Function, as_document
+from tlplab.scan.facts import DOWNSTREAM, Function, as_document
 from tlplab.scan.findings import Uplink, Verdict
 from tlplab.scan.throughput import Throughput
 from tlplab.scan.tree import Tree
@@ -56,14 +56,31 @@ class Scan:
         if self.tree.astray:
             told.append(f"Not known of {len(self.tree.astray)} functions: what bridge they are below.")
         if self.lines["unread"]:
-            told.append(f"{self.lines['unread']} lines say what tlplab does not know; they are in --json as `unread`.")
+            count = self.lines["unread"]
+            told.append(
+                f"{count} line{'s' * (count != 1)} that tlplab has no meaning for {'is' if count == 1 else 'are'} in --json as `unread`."
+            )
+        alone = [
+            one
+            for one in self.functions
+            if one.port in DOWNSTREAM and one.link_active and not self.tree.below.get(one.address)
+        ]
+        if alone:
+            told.append(
+                f"{len(alone)} port{'s' * (len(alone) != 1)} ({alone[0].address}{' and others' * (len(alone) > 1)}) with a link that is up "
+                "and nothing below: the source is cut off, or hides functions."
+            )
+        if not self.verdicts:
+            told.append(
+                "No device tells of a link, as in a virtual machine, so nothing can be said of what it could reach."
+            )
         return told
 
     def remedy(self) -> str:
         """How to learn more."""
         if self.source.startswith(str(sysfs.HERE)):
             return "Root may read them: sudo tlplab scan"
-        return "A dump has them that root makes: sudo lspci -vvv -nn -xxxx"
+        return "A dump made by root has them: sudo lspci -vvv -nn -xxxx"
 
     def document(self) -> dict[str, Any]:
         """Everything, as JSON has it. What is null is not known."""

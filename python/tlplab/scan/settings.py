@@ -74,7 +74,7 @@ def payload(tree: Tree, throughput: Throughput, function: Function) -> list[Find
     if gained(throughput.rates(function), then) <= WORTH:
         return []
     text = (
-        f"MPS is {own} B, and all below {top.address} can {most} B: boot with pci=pcie_bus_perf, or set Maximum Payload in the BIOS "
+        f"MPS is {own} B, and all below {top.address} could have {most} B: boot with pci=pcie_bus_safe, or set Maximum Payload in the BIOS "
         f"(by hand, all at once and before drivers: {top.address} and every function below it)"
     )
     return [Finding("mps", text, then, commands_for_all(tree, top, most))]
@@ -144,12 +144,27 @@ def read_request(throughput: Throughput, function: Function, now: Rates) -> list
     return found
 
 
-def ordering(function: Function) -> list[Finding]:
+def ordering(tree: Tree, function: Function) -> list[Finding]:
     """Relaxed ordering that is switched off."""
     if function.relaxed_ordering is not False:
         return []
+    top = (tree.path(function) or [function])[-1]
+    if keeps_ordering_strict(top):
+        text = (
+            f"relaxed ordering is off, as Linux wants it below {top.address}: root ports of Haswell and Broadwell Xeons run short of "
+            "credits with it (quirk_relaxedordering_disable)"
+        )
+        return [Finding("ordering", text)]
     text = "relaxed ordering is off: what it reads waits behind all that was written before, also where it need not"
     return [Finding("ordering", text, commands=[setpci(function, "CAP_EXP+8", 0x0010, 0x0010)])]
+
+
+def keeps_ordering_strict(top: Function) -> bool:
+    """Whether Linux switches relaxed ordering off below this root port (drivers/pci/quirks.c: 8086:2f01 to 2f0e, 6f01 to 6f0e)."""
+    if top.vendor is not None and top.device is not None:
+        return top.vendor == 0x8086 and (0x2F01 <= top.device <= 0x2F0E or 0x6F01 <= top.device <= 0x6F0E)
+    name = top.name or ""
+    return "PCI Express Root Port" in name and any(one in name for one in ("Haswell-E", "v3/Core i7", "Xeon D"))
 
 
 def power(link: Link, *, first: bool) -> list[Finding]:
