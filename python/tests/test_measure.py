@@ -135,6 +135,7 @@ def test_a_scanned_machine_is_laid_beside_its_simulation(
     document = json.loads(out.read_text())
     assert document["simulated"] == simulated, "without the scanned file's load"
     loaded = json.loads(run(capsys, "--on", experiment, "--samples", "200", "--json", "-")[0])
+    assert "loads ran meanwhile" in loaded["notes"][0]
     assert mean_of(loaded) > 1.05 * mean_of(simulated), "with it reads wait"
     (link,) = [one for one in document["simulated"]["links"] if address_of(one["far"]) == address]
     assert link["verdict"] == "measured"

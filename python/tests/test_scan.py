@@ -288,8 +288,9 @@ def test_any_machine_becomes_an_experiment(
     """Every function is a component or in a comment, and the simulator accepts the file."""
     dump, output = tmp_path / "dump.txt", tmp_path / "machine.toml"
     dump.write_text(text_of(machine, STYLE), encoding="utf-8")
-    run(capsys, "scan", "--from", str(dump), "-o", str(output), "--quiet")
+    assert cli.status(["scan", "--from", str(dump), "-o", str(output), "--quiet"]) == 0
     written = output.read_text(encoding="utf-8")
+    assert ("has no device" in capsys.readouterr().err) == ("[device." not in written)
     scan = scanned.from_text("a dump", dump.read_text(encoding="utf-8"))
     for function in scan.functions:
         leads_down = function.port in ("root port", "downstream port") and scan.tree.below.get(function.address)

@@ -6,11 +6,11 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import click
 
-from tlplab import _core
+from tlplab import _core, outline
 from tlplab.errors import INTERRUPTED
 from tlplab.measure import table
 from tlplab.measure.document import Document, member
@@ -185,4 +185,9 @@ def simulate(
             lambda part: bar.show(part, "simulating"),
             idle=idle,
         )
-    return cast(Document, json.loads(text))
+    document = cast(Document, json.loads(text))
+    if not idle and outline.read(experiment, overrides=overrides)["loads"]:
+        cast(dict[str, Any], document)["notes"] = [
+            "The experiment's loads ran meanwhile: what reads wait behind them counts as latency of a link (--idle leaves them out)"
+        ]
+    return document

@@ -19,6 +19,9 @@ def show(document: Document, simulated: Document | None, file: TextIO) -> None:
     if document["links"]:
         console.print()
         links_of(document, simulated).print(console)
+    if simulated is not None and not any(is_beside(link, simulated) for link in document["links"]):
+        console.print()
+        links_of(simulated, None, "The simulated machine's links, of which none was measured here").print(console)
     console.print()
     for sentence in conclusions(document):
         console.print(sentence)
@@ -52,7 +55,10 @@ def heading(document: Document) -> str:
     return f"Reads of single double words on {where}, timed by {clock['source']} {step}"
 
 
-def links_of(document: Document, simulated: Document | None) -> Sheet:
+LINKS = "Links: minimum at the far end less minimum at the near end"
+
+
+def links_of(document: Document, simulated: Document | None, title: str = LINKS) -> Sheet:
     """The links: what the differences of minima are, and what they are worth."""
     columns = [
         Column("link, there and back", name=True),
@@ -61,7 +67,7 @@ def links_of(document: Document, simulated: Document | None) -> Sheet:
         Column("verdict"),
         Column("simulated"),
     ]
-    sheet = Sheet("Links: minimum at the far end less minimum at the near end", columns)
+    sheet = Sheet(title, columns)
     beside = {} if simulated is None else by_far_end(simulated)
     for link in document["links"]:
         other = beside.get(address_of(link["far"]))
@@ -73,6 +79,11 @@ def links_of(document: Document, simulated: Document | None) -> Sheet:
             NOTHING if other is None else time_of(other["latency_ns"]),
         )
     return sheet
+
+
+def is_beside(link: Link, simulated: Document) -> bool:
+    """Whether a link of this machine has a latency here and in the simulation."""
+    return link["latency_ns"] is not None and address_of(link["far"]) in by_far_end(simulated)
 
 
 def by_far_end(document: Document) -> dict[str, Link]:
@@ -99,7 +110,7 @@ def conclusions(document: Document) -> list[str]:
         sentences.append("No function is below a bridge, so there is no link with a target at both ends.")
     else:
         good = sum(link["verdict"] == "measured" for link in links)
-        sentences.append(f"{good} of {len(links)} links measured.")
+        sentences.append(f"{good} of {len(links)} differences measured.")
         sentences += sorted({f"{link['name']}: {link['note']}." for link in links if link["note"]})
     sentences += [f"{note}." for note in member(document, "notes") or []]
     return sentences

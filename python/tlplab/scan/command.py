@@ -64,7 +64,13 @@ def scan_command(source: str | None, json_file: str | None, output: str | None, 
     if json_file is not None:
         write_text(json_file, json.dumps(scan.document(), indent=1, ensure_ascii=False) + "\n")
     if output is not None:
-        write_text(output, topology.experiment(scan))
+        experiment = topology.experiment(scan)
+        if "\n[device." not in experiment:
+            click.echo(
+                f"{output} has no device, which it needs to be run: no function here tells of a link or is on a bus",
+                err=True,
+            )
+        write_text(output, experiment)
     if not quiet and "-" not in (json_file, output):
         width = shutil.get_terminal_size().columns
         write_text("-", "\n".join(report.lines(scan, width, everything=everything)) + "\n")
