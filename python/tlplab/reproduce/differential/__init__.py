@@ -23,7 +23,8 @@ written by the command that runs it: `tlplab reproduce differential --markdown d
 
 {rows}
 
-*Reproduced* is within 3 ns, the step of the paper's counter, or rounds to what is published. *Explained* is not, for the reason in the note. *Not reproducible*
+*Reproduced* is within 3 ns, the step of the paper's counter, or rounds to what is published; of table 2's spreads, that step is nearly all. Where nothing is
+published, it is what the paper expects, or what the parts add up to. Some rows are the paper's own figures put together: their notes say so. *Explained* is not, for the reason in the note. *Not reproducible*
 needs what is not here. Sections of the paper without measurements, a checksum of the header's own and reads behind posted writes that have taken all
 credits, are experiments beside the machine.
 

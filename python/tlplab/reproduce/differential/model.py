@@ -57,7 +57,7 @@ def budget() -> list[Row]:
     link = BY_NAME["Te_m ds"].latency_ns
     note = (
         f"{' + '.join(str(delay) for _, delay in TABLE_5)} + {HANDLING_NS} of user logic + {serialisation(1):.0f} on the wire; the "
-        f"{link - total:.0f} ns left are the chipset's, and what the FPGA does on receiving"
+        f"{link - total:.0f} ns left are taken for the chipset's (the parameter above, fitted to this link among others), and what the FPGA does on receiving"
     )
     return [judged("table 5 of the x1 link's latency", link, total, "ns", False, note)]
 

@@ -87,7 +87,7 @@ of any of today's chips; change the stages to those of yours. There is no user l
 {table}
 
 Clocks shrink with the rate, and bytes on the wire nearly vanish: of what is left most is in the transceivers, which are no protocol's business, and in a
-transaction layer that buffers whole packets. Each switch on the way adds another line of this table: the paper's observation holds for
-every generation."""
+transaction layer that buffers whole packets. Each switch on the way adds another line of this table. With transceivers as they were in 2009, that is: how far
+the paper's observation holds today hangs on them."""
 
 SECTION = Section(rows=rows, text=text, runs=runs)
