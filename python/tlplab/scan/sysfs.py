@@ -21,10 +21,10 @@ def read(folder: Path) -> list[Function]:
     """The functions below `devices` in `folder`. Raises `NoDumpError`."""
     devices = folder / "devices"
     if not devices.is_dir():
-        raise NoDumpError(f"{folder}: there is no folder devices in it, as in /sys/bus/pci")
+        raise NoDumpError("there is no folder devices in it, as in /sys/bus/pci")
     found = sorted((address, entry) for entry in devices.iterdir() if (address := address_of(entry.name)) is not None)
     if not found:
-        raise NoDumpError(f"{devices}: no PCI function is there")
+        raise NoDumpError("its folder devices holds no PCI function")
     functions = [function(address, entry) for address, entry in found]
     names.give(functions)
     return functions
