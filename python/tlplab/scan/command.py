@@ -55,35 +55,36 @@ def scan_command(source: str | None, json_file: str | None, output: str | None, 
     )
     from tlplab.scan import report, topology
 
-    try:
-        with without_collector():
+    with without_collector():
+        try:
             scan = read(source)
-    except NoDumpError as error:
-        named = "the standard input" if source == "-" else source or sysfs.HERE
-        raise click.UsageError(f"{named}: {error}") from None
-    if json_file is not None:
-        write_text(json_file, json.dumps(scan.document(), indent=1, ensure_ascii=False) + "\n")
-    if output is not None:
-        experiment = topology.experiment(scan)
-        if "\n[device." not in experiment:
-            click.echo(
-                f"{output} has no device, which it needs to be run: no function here tells of a link or is on a bus",
-                err=True,
-            )
-        write_text(output, experiment)
-    if not quiet and "-" not in (json_file, output):
-        width = shutil.get_terminal_size().columns
-        write_text("-", "\n".join(report.lines(scan, width, everything=everything)) + "\n")
+        except NoDumpError as error:
+            named = "the standard input" if source == "-" else source or sysfs.HERE
+            raise click.UsageError(f"{named}: {error}") from None
+        if json_file is not None:
+            write_text(json_file, json.dumps(scan.document(), indent=1, ensure_ascii=False) + "\n")
+        if output is not None:
+            experiment = topology.experiment(scan)
+            if "\n[device." not in experiment:
+                click.echo(
+                    f"{output} has no device, which it needs to be run: no function here tells of a link or is on a bus",
+                    err=True,
+                )
+            write_text(output, experiment)
+        if not quiet and "-" not in (json_file, output):
+            width = shutil.get_terminal_size().columns
+            write_text("-", "\n".join(report.lines(scan, width, everything=everything)) + "\n")
 
 
 @contextlib.contextmanager
 def without_collector() -> Iterator[None]:
-    """Many objects are made and none dies: to look for cycles again and again would take as long as to read."""
+    """Many objects are made and none dies: to look for cycles again and again, and at the end, would take as long as to read."""
     on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         if on:
             gc.enable()
 
