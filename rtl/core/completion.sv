@@ -188,9 +188,9 @@ module completion (
     assign b_tail   = b_write && b_last[3] != b_end[5] ^ (b_end[4:0] == 5'd0) ^ b_skip;
 
     // ---- 4: data -------------------------------------------------------------------------------------------
-    logic        d_ends, d_single, d_known, d_write, d_skip, d_first, d_last, d_step;
+    logic        d_ends, d_single, d_known, d_write, d_skip, d_first, d_last, d_step, d_fresh;
     logic        d_takes, d_gives;
-    logic [2:0]  d_error;
+    logic [2:0]  d_error, d_verdict;           // of the read so far; of this completion
     logic        d_empty, d_tail;              // no word to take; none in the last step
     logic [8:0]  d_order;
     logic [7:0]  d_tag, d_left;                // d_left: steps after this one
@@ -200,7 +200,6 @@ module completion (
 
     assign d_takes = !d_empty && !(d_tail && d_last);
     assign d_gives = d_write && !d_skip;
-    assign d_last  = d_left == 8'd0;
     assign d_step  = d_valid && (!d_takes || cpl_data_valid) && (!d_gives || mrd_data_ready);
     assign d_done  = d_step && d_last;
 
@@ -208,21 +207,9 @@ module completion (
     assign mrd_data_valid = d_valid && d_gives && (!d_takes || cpl_data_valid);
     assign mrd_data_addr  = {d_word, 5'd0};
     assign mrd_data_id    = d_id;
-    // Byte 8g+j counts if it is not before the start (in the first word) and before the end (in the last one).
-    logic [3:0] after_start, at_start, before_end, at_end;
-    logic [7:0] from_start, to_end;
-    assign after_start = d_first ? 4'he << d_start[4:3] : 4'hf;
-    assign at_start    = 4'h1 << d_start[4:3];
-    assign before_end  = d_last && d_end != 5'd0 ? ~(4'hf << d_end[4:3]) : 4'hf;
-    assign at_end      = 4'h1 << d_end[4:3];
-    assign from_start  = 8'hff << d_start[2:0];
-    assign to_end      = ~(8'hff << d_end[2:0]);
-    generate
-        for (genvar i = 0; i < 32; i++) begin : strobes
-            assign mrd_data_strobe[i] = (after_start[i/8] || (at_start[i/8] && from_start[i%8]))
-                                     && (before_end[i/8] || (at_end[i/8] && to_end[i%8]));
-        end
-    endgenerate
+    // not before the start (in the first word), not after the end (in the last one)
+    assign mrd_data_strobe = (d_first ? 32'hffffffff << d_start : '1)
+                           & (d_last ? 32'hffffffff >> (5'd0 - d_end) : '1);
 
     realign #(.RANGE(4)) align (
         .clk(clk), .advance(d_step), .shift(d_shift), .in_data(cpl_data), .out_data(mrd_data)
@@ -244,6 +231,7 @@ module completion (
             d_known <= b_known;
             d_write <= b_write;
             d_error <= b_was_poisoned ? tlpdma_pkg::ERR_POISONED : b_error;
+            d_verdict <= b_error;
             d_ends  <= b_known && b_over;
             d_single <= b_single;
             d_order <= b_order;
@@ -252,6 +240,7 @@ module completion (
             d_empty <= b_words32 == 11'd0;
             d_tail  <= b_tail;
             d_left  <= b_words32 == 11'd0 ? 8'd0 : b_last[10:3] + {7'd0, b_tail};
+            d_last  <= b_words32 == 11'd0 || (b_last[10:3] == 8'd0 && !b_tail);
             d_skip  <= b_skip;
             d_first <= 1'b1;
             d_shift <= b_shift;
@@ -260,25 +249,28 @@ module completion (
             d_end   <= b_end[4:0];
         end else if (d_step) begin
             d_left <= d_left - 8'd1;
+            d_last <= d_left == 8'd1;
             d_skip <= 1'b0;
             if (d_gives) begin
                 d_first <= 1'b0;
                 d_word  <= d_word + 27'd1;
             end
         end
-        errors <= 6'd0;
-        if (load) begin
-            errors[tlpdma_pkg::E_UNEXPECTED] <= !b_known;
-            errors[tlpdma_pkg::E_UR]         <= b_known && b_error == tlpdma_pkg::ERR_UR;
-            errors[tlpdma_pkg::E_CA]         <= b_known && b_error == tlpdma_pkg::ERR_CA;
-            errors[tlpdma_pkg::E_POISONED]   <= b_known && b_error == tlpdma_pkg::ERR_POISONED;
-            errors[tlpdma_pkg::E_MISMATCH]   <= b_known && b_error == tlpdma_pkg::ERR_MISMATCH;
+        d_fresh <= load;
+        errors  <= 6'd0;
+        if (d_fresh) begin
+            errors[tlpdma_pkg::E_UNEXPECTED] <= !d_known;
+            errors[tlpdma_pkg::E_UR]         <= d_known && d_verdict == tlpdma_pkg::ERR_UR;
+            errors[tlpdma_pkg::E_CA]         <= d_known && d_verdict == tlpdma_pkg::ERR_CA;
+            errors[tlpdma_pkg::E_POISONED]   <= d_known && d_verdict == tlpdma_pkg::ERR_POISONED;
+            errors[tlpdma_pkg::E_MISMATCH]   <= d_known && d_verdict == tlpdma_pkg::ERR_MISMATCH;
         end
         if (rst) begin
             a_valid   <= 1'b0;
             b_valid   <= 1'b0;
             d_valid   <= 1'b0;
             fin_valid <= 1'b0;
+            d_fresh   <= 1'b0;
             errors    <= 6'd0;
         end
     end

@@ -94,14 +94,9 @@ module slave #(
     assign swr_bar        = w_bar;
     assign swr_addr       = {w_word, 5'd0};
     assign swr_data       = req_data;
-    always_comb begin
-        for (int i = 0; i < 8; i++) begin
-            if ((w_first && 3'(i) < w_start) || (w_last && 3'(i) > w_end)) swr_strobe[4*i +: 4] = 4'h0;
-            else if (w_first && 3'(i) == w_start) swr_strobe[4*i +: 4] = w_first_be;
-            else if (w_last && 3'(i) == w_end) swr_strobe[4*i +: 4] = w_last_be;
-            else swr_strobe[4*i +: 4] = 4'hf;
-        end
-    end
+    // the first DW's byte enables and all after it, the last one's and all before it
+    assign swr_strobe = (w_first ? {28'hfffffff, w_first_be} << {w_start, 2'b00} : '1)
+                      & (w_last ? {w_last_be, 28'hfffffff} >> {~w_end, 2'b00} : '1);
 
     always_ff @(posedge clk) begin
         if (take) begin
@@ -112,7 +107,7 @@ module slave #(
             w_start    <= lane;
             w_end      <= lane + length[2:0] - 3'd1;
             w_first_be <= req_hdr[tlpdma_pkg::FIRST_BE_LSB +: 4];
-            w_last_be  <= req_hdr[tlpdma_pkg::LAST_BE_LSB +: 4];
+            w_last_be  <= length == 11'd1 ? 4'hf : req_hdr[tlpdma_pkg::LAST_BE_LSB +: 4];
             w_bar      <= req_bar;
             w_word     <= address[31:5];
         end else if (w_step) begin

@@ -230,14 +230,15 @@ module tx_queue #(
   // ---- PCIe side ----
   assign tx_hdr_valid = line_valid;
   assign tx_hdr_lane = line_out[2:0];
-  assign tx_hdr = whole(line_out[100:3], cfg_id);
-  assign tx_np_hdr = whole({read_hdr[93], 7'd0, read_hdr[92:3]}, cfg_id);
+  // only when there is one: a simulator has nothing to work out in the other cycles
+  assign tx_hdr = line_valid ? whole(line_out[100:3], cfg_id) : 'x;
+  assign tx_np_hdr = tx_np_valid ? whole({read_hdr[93], 7'd0, read_hdr[92:3]}, cfg_id) : 'x;
   assign tx_np_lane = read_hdr[2:0];
   assign pcie_empty = !line_valid && !come_valid && !tx_np_valid;
 
   // A line that stays empty beside a read has nothing left that was before it: should a read ever
   // stand here for so long that the counts do not tell any more, it does not stand for ever.
-  logic read_room, may_pass;
+  logic read_room, may_pass, leaves;
   logic [3:0] quiet;
   logic [CW-1:0] left, ahead;  // TLPs that have left the line; of them, after the read
   logic [$clog2(TAGS):0] read_count;
@@ -245,8 +246,9 @@ module tx_queue #(
   assign may_pass = !ahead[CW-1] || &quiet;
   assign come_ready = may_pass && read_room;
   always_ff @(posedge pcie_clk) begin
+    leaves <= tx_hdr_valid && tx_hdr_ready && !pcie_rst;
     if (pcie_rst) left <= '0;
-    else left <= left + CW'(tx_hdr_valid && tx_hdr_ready);
+    else left <= left + CW'(leaves);
     if (line_valid || !come_valid || come_ready) quiet <= '0;
     else if (!(&quiet)) quiet <= quiet + 1'b1;
   end

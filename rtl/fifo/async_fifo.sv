@@ -117,10 +117,12 @@ module async_fifo #(
   assign wr_gray_seen = to_rd[SYNC-1];
   assign rd_gray_seen = to_wr[1];
 
-  // Gray to binary, for the count: a cycle late, which counts too many, never too few
-  always_ff @(posedge wr_clk) begin
-    for (int k = 0; k <= AW; k++) rd_ptr_seen[k] <= !wr_rst && ^(rd_gray_seen >> k);
-  end
+  // for the count: a cycle late, which counts too many, never too few
+  function automatic logic [AW:0] binary(input logic [AW:0] gray);
+    binary = gray;
+    for (int s = 1; s <= AW; s = 2 * s) binary = binary ^ (binary >> s);
+  endfunction
+  always_ff @(posedge wr_clk) rd_ptr_seen <= wr_rst ? '0 : binary(rd_gray_seen);
 
 `ifdef FORMAL
 `include "async_fifo.svh"

@@ -27,7 +27,7 @@ module sync_fifo #(
   assign wr_ready = !count[AW];
   assign push = wr_valid && wr_ready;
   assign pop = rd_valid && rd_ready;
-  assign rd_next = rd_ptr + {{AW{1'b0}}, pop};
+  assign rd_next = rd_ptr + 1'b1;
 
   always_ff @(posedge clk) begin
     if (push) mem[wr_ptr[AW-1:0]] <= wr_data;
@@ -35,23 +35,29 @@ module sync_fifo #(
       wr_ptr <= '0;
       rd_ptr <= '0;
     end else begin
-      wr_ptr <= wr_ptr + {{AW{1'b0}}, push};
-      rd_ptr <= rd_next;
+      if (push) wr_ptr <= wr_ptr + 1'b1;
+      if (pop) rd_ptr <= rd_next;
     end
   end
 
   generate
     if (BLOCK != 0) begin : block_ram
       logic some;
+      logic [AW:0] front;
+      assign front = pop ? rd_next : rd_ptr;
       // the word of this cycle's push is not counted: the memory still gives the old one
       always_ff @(posedge clk) begin
-        rd_data <= mem[rd_next[AW-1:0]];
-        some <= !rst && rd_next != wr_ptr;
+        rd_data <= mem[front[AW-1:0]];
+        some <= !rst && front != wr_ptr;
       end
       assign rd_valid = some;
     end else begin : lut_ram
-      assign rd_data  = mem[rd_ptr[AW-1:0]];
-      assign rd_valid = rd_ptr != wr_ptr;
+      // known a cycle before: what comes late, push and pop, decides last
+      logic some, several;
+      assign several = count[AW:1] != '0;
+      always_ff @(posedge clk) some <= !rst && (push || several || (some && !pop));
+      assign rd_valid = some;
+      assign rd_data = mem[rd_ptr[AW-1:0]];
     end
   endgenerate
 

@@ -1,7 +1,5 @@
 // Proof of the FIFO in one clock: never more than DEPTH words, and any one word (the one written
 // with f_place as write pointer, whatever that is) comes out as it went in, in its turn.
-// Seeded bugs, each found: wr_ready always 1; rd_next without the pop; wr_ptr as the write address
-// one too high; BLOCK: `some` without looking at rd_next.
 (* anyconst *) logic [AW:0] f_place;
 logic [WIDTH-1:0] f_word;
 logic f_in = 1'b0;  // the word is in the FIFO
@@ -25,6 +23,7 @@ always_comb begin
     assert (f_in == (f_ahead < count));
     if (f_in) assert (mem[f_place[AW-1:0]] == f_word);
     if (rd_valid) assert (count != '0);
+    if (BLOCK == 0) assert (rd_valid == (count != '0));
     if (rd_valid && rd_ptr == f_place) assert (rd_data == f_word);
   end
 end

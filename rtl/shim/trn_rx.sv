@@ -104,19 +104,25 @@ module trn_rx #(
     assign push       = (emit && group == GW'(G-1)) || (leave && held_eof && (emit || dirty));
 
     // -- the group: N DWs out of the held and the incoming beat, DW bytes into little-endian lanes -------
-    logic [2*W-1:0] pair;
-    logic [W-1:0]   lanes;
-    assign pair = {held_data, data};
-    always_comb begin
-        for (int i = 0; i < N; i++) begin
-            for (int b = 0; b < 4; b++) begin
-                lanes[32*i + 8*b +: 8] = '0;
-                for (int s = 0; s < N; s++) begin
-                    if (shift == S'(s)) lanes[32*i + 8*b +: 8] = pair[2*W - 1 - 32*(i+s) - 8*b -: 8];
-                end
-            end
+    function automatic logic [31:0] turned(input logic [31:0] dw);
+        turned = {dw[7:0], dw[15:8], dw[23:16], dw[31:24]};
+    endfunction
+
+    logic [2*W-33:0] pair;
+    logic [W-1:0]    beat, lanes;             // the group's DWs as in a beat, and in their lanes
+    assign pair = {held_data, data[W-1:32]};
+    generate
+        if (N == 4) begin : g_beat128
+            logic [W+31:0] near;
+            assign near = shift[S-1] ? pair[0 +: W + 32] : pair[64 +: W + 32];
+            assign beat = shift[0] ? near[0 +: W] : near[32 +: W];
+        end else begin : g_beat64
+            assign beat = shift[0] ? pair[0 +: W] : pair[32 +: W];
         end
-    end
+        for (genvar i = 0; i < N; i++) begin : g_lanes
+            assign lanes[32*i +: 32] = turned(beat[W - 1 - 32*i -: 32]);
+        end
+    endgenerate
 
     always_ff @(posedge clk) begin
         if (take) begin

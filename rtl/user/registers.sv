@@ -137,8 +137,8 @@ module registers #(
   always_ff @(posedge clk) begin
     reading <= {reading[0], step_read};
     last_read <= {last_read[0], lane == 3'd7};
-    window_word <= win_rd_data[32*lane+:32];
-    word <= from_window ? window_word : read_data;
+    if (step_read) window_word <= win_rd_data[32*lane+:32];
+    if (reading[0]) word <= from_window ? window_word : read_data;
     if (reading[1]) srd_data <= {word, srd_data[255:32]};
     if (reading[1] && last_read[1]) srd_data_valid <= 1'b1;
     else if (srd_data_ready) srd_data_valid <= 1'b0;
@@ -157,11 +157,11 @@ module registers #(
   assign clear = clearing;
   assign drain = phase == DRAIN;
   assign begin_reset = write && at == AT_CONTROL && write_data[1] && phase == RUN;
-  assign reset_channels = begin_reset;
 
-  logic settle;  // a cycle for the channels to see the pulse
+  logic settle;  // while the channels' answer to the pulse is under way
   always_ff @(posedge clk) begin
-    settle <= begin_reset;
+    reset_channels <= begin_reset;
+    settle <= begin_reset || reset_channels;
     case (phase)
       RUN: if (begin_reset) phase <= STOP;
       STOP: if (stopped && !settle) phase <= DRAIN;
@@ -179,6 +179,7 @@ module registers #(
       phase <= CLEAR;
       step <= '0;
       settle <= 1'b0;
+      reset_channels <= 1'b0;
     end
   end
 
