@@ -30,6 +30,7 @@ module completion (
     input  logic [1:0]   look_id,
     input  logic         look_single,
     input  logic [8:0]   look_place,           // the read's own, to say which one is over
+    output logic         next_upd,             // upd_valid in the next cycle
     output logic         upd_valid,
     output logic [7:0]   upd_tag,
     output logic [31:0]  upd_local,            // what look_* are from now on
@@ -38,6 +39,7 @@ module completion (
     output logic         upd_poisoned,
     output logic         upd_end,              // or: the read has ended
     output logic         upd_hold,             // and more may come of it
+    output logic         next_fin,             // fin_valid in the next cycle
     output logic         fin_valid,
     output logic [8:0]   fin_place,
     output logic         fin_single,
@@ -71,7 +73,8 @@ module completion (
     logic [8:0]  a_order;                      // the read's place in the order
     logic [7:0]  a_tag;
     logic [1:0]  a_id, a_offset;
-    logic [12:0] a_left;
+    logic [12:0] a_left, look_need;
+    logic [10:0] a_need;                       // Length if it is the last one
     logic [31:0] a_local;
 
     assign hdr_length = {cpl_hdr[tlpdma_pkg::LENGTH_LSB +: 10] == 10'd0, cpl_hdr[tlpdma_pkg::LENGTH_LSB +: 10]};
@@ -79,6 +82,7 @@ module completion (
     assign hdr_words32 = cpl_hdr[tlpdma_pkg::TLP_HAS_DATA_BIT] ? hdr_length : 11'd0;
     assign cpl_ready  = !a_valid && !b_valid && look_ready;
     assign look       = cpl_valid && cpl_ready;
+    assign look_need  = look_left + {11'd0, cpl_hdr[tlpdma_pkg::CPL_LOWER_ADDRESS_LSB +: 2]} + 13'd3;
 
     always_ff @(posedge clk) begin
         if (look) begin
@@ -101,28 +105,27 @@ module completion (
             a_was_poisoned <= look_poisoned;
             a_offset   <= cpl_hdr[tlpdma_pkg::CPL_LOWER_ADDRESS_LSB +: 2];
             a_left     <= look_left;
+            a_need     <= look_need[12:2];
             a_local    <= look_local;
         end
     end
 
     // ---- 2: the verdict ----------------------------------------------------------------------------------
-    logic [12:0] rest;                         // bytes beyond what is left
     logic [1:0]  a_shift;
-    logic [5:0]  a_place;
+    logic [3:0]  a_place;
     logic        a_last, a_over, a_fits, a_in_place;
     logic [3:0]  a_end;
     logic [2:0]  a_error;
 
-    assign rest    = a_room - a_left;
     assign a_last  = a_room >= a_left;
     // The last one has no DW too many; the others end at a Read Completion Boundary (64 bytes at least), so that
     // a completion whose Length is too short is found at once.
     assign a_end   = a_dw + a_words32[3:0];
-    assign a_fits  = a_last ? rest[12:2] == 11'd0 : a_end == 4'd0;
-    // How far the bytes still are from their place, and that place in the word (bit 5: it is the next word).
+    assign a_fits  = a_last ? a_need == a_words32 : a_end == 4'd0;
+    // How far the bytes still are from their place, and the lane of that (bit 3: it is in the next word).
     assign a_shift = a_local[1:0] - a_offset;
-    assign a_place = {1'b0, a_lane, a_offset} + {4'd0, a_shift};
-    assign a_in_place = a_place[4:0] == a_local[4:0];
+    assign a_place = {1'b0, a_lane} + {3'd0, a_local[1:0] < a_offset};
+    assign a_in_place = a_place[2:0] == a_local[4:2];
 
     always_comb begin
         if (!a_asked) a_error = (a_status == tlpdma_pkg::CPL_CA || a_status == tlpdma_pkg::CPL_CRS) ? tlpdma_pkg::ERR_CA : tlpdma_pkg::ERR_UR;
@@ -134,8 +137,9 @@ module completion (
     assign a_over = a_last || (a_error != tlpdma_pkg::ERR_NONE && a_error != tlpdma_pkg::ERR_POISONED);
 
     // The tag is moved on. The one that is over is free from here: nothing of it is looked up any more.
+    assign next_upd = !rst && a_valid && a_known;
     always_ff @(posedge clk) begin
-        upd_valid    <= !rst && a_valid && a_known;
+        upd_valid    <= next_upd;
         upd_tag      <= a_tag;
         upd_local    <= a_local + {19'd0, a_room};
         upd_left     <= a_left - a_room;
@@ -164,7 +168,7 @@ module completion (
             b_bytes   <= a_last ? a_left[5:0] : a_room[5:0];
             b_words32 <= a_words32;
             b_lane    <= a_lane;
-            b_skip    <= a_place[5];
+            b_skip    <= a_place[3];
             b_shift   <= a_shift;
             b_tag     <= a_tag;
             b_id      <= a_id;
@@ -188,18 +192,16 @@ module completion (
     assign b_tail   = b_write && b_last[3] != b_end[5] ^ (b_end[4:0] == 5'd0) ^ b_skip;
 
     // ---- 4: data -------------------------------------------------------------------------------------------
-    logic        d_ends, d_single, d_known, d_write, d_skip, d_first, d_last, d_step, d_fresh;
-    logic        d_takes, d_gives;
+    logic        d_ends, d_single, d_known, d_write, d_first, d_last, d_step, d_fresh;
+    logic        d_takes, d_gives;             // this step takes a word, gives one
     logic [2:0]  d_error, d_verdict;           // of the read so far; of this completion
-    logic        d_empty, d_tail;              // no word to take; none in the last step
+    logic        d_tail;                       // the last step takes none
     logic [8:0]  d_order;
     logic [7:0]  d_tag, d_left;                // d_left: steps after this one
     logic [1:0]  d_id, d_shift;
     logic [26:0] d_word;
     logic [4:0]  d_start, d_end;
 
-    assign d_takes = !d_empty && !(d_tail && d_last);
-    assign d_gives = d_write && !d_skip;
     assign d_step  = d_valid && (!d_takes || cpl_data_valid) && (!d_gives || mrd_data_ready);
     assign d_done  = d_step && d_last;
 
@@ -215,6 +217,7 @@ module completion (
         .clk(clk), .advance(d_step), .shift(d_shift), .in_data(cpl_data), .out_data(mrd_data)
     );
 
+    assign next_fin   = !rst && d_done && d_ends;
     assign busy_valid = d_valid && d_known;
     assign busy_tag   = d_tag;
 
@@ -222,7 +225,7 @@ module completion (
         a_valid   <= look;
         b_valid   <= a_valid || (b_valid && !load);
         d_valid   <= load || (d_valid && !d_done);
-        fin_valid  <= d_done && d_ends;
+        fin_valid  <= next_fin;
         fin_place  <= d_order;
         fin_single <= d_single;
         fin_id     <= d_id;
@@ -237,11 +240,11 @@ module completion (
             d_order <= b_order;
             d_tag   <= b_tag;
             d_id    <= b_id;
-            d_empty <= b_words32 == 11'd0;
+            d_takes <= b_words32 != 11'd0;
+            d_gives <= b_write && !b_skip;
             d_tail  <= b_tail;
             d_left  <= b_words32 == 11'd0 ? 8'd0 : b_last[10:3] + {7'd0, b_tail};
             d_last  <= b_words32 == 11'd0 || (b_last[10:3] == 8'd0 && !b_tail);
-            d_skip  <= b_skip;
             d_first <= 1'b1;
             d_shift <= b_shift;
             d_word  <= b_local[31:5];
@@ -250,7 +253,8 @@ module completion (
         end else if (d_step) begin
             d_left <= d_left - 8'd1;
             d_last <= d_left == 8'd1;
-            d_skip <= 1'b0;
+            d_takes <= d_takes && !(d_tail && d_left == 8'd1);
+            d_gives <= d_write;
             if (d_gives) begin
                 d_first <= 1'b0;
                 d_word  <= d_word + 27'd1;
@@ -269,12 +273,11 @@ module completion (
             a_valid   <= 1'b0;
             b_valid   <= 1'b0;
             d_valid   <= 1'b0;
-            fin_valid <= 1'b0;
             d_fresh   <= 1'b0;
             errors    <= 6'd0;
         end
     end
 
     logic unused;
-    assign unused = &{1'b0, cpl_hdr, b_last[2:0], rest[1:0]};
+    assign unused = &{1'b0, cpl_hdr, b_last[2:0], look_need[1:0]};
 endmodule

@@ -48,7 +48,7 @@ module master_read #(
 );
   logic chunk_valid, chunk_ready, chunk_four, chunk_final, split_ready, refuse, fire, single, allowed, have;
   logic [63:0] chunk_addr, addr;
-  logic [11:0] chunk_m1, bytes;  // bytes: less one, unless single
+  logic [11:0] chunk_m1, chunk_end, bytes;  // bytes: less one, unless single
   logic [31:0] local_addr;
   logic [ 1:0] id;
 
@@ -66,6 +66,7 @@ module master_read #(
       .chunk_ready,
       .chunk_addr,
       .chunk_bytes_m1(chunk_m1),
+      .chunk_end,
       .chunk_four,
       .chunk_final
   );
@@ -96,16 +97,21 @@ module master_read #(
   assign gap = alloc_local[4:0] - addr[4:0];
   assign np_lane = gap[4:2];
 
-  logic [12:0] end_byte;  // the last one's offset from the first DW, and 4: in one adder
+  // the last byte's offset from the first DW, for each of the two: which one it is comes last
+  logic [11:0] drd_end;
+  logic [1:0] end_lane;
+  logic one_dw;
   logic [3:0] first_be, last_be;
-  assign end_byte = {1'b0, bytes} + {10'd0, {1'b1, addr[1:0]} - {2'd0, single}};
+  assign drd_end = {2'd0, drd_len} + {10'd0, drd_addr[1:0]} - 12'd1;
+  assign end_lane = single ? drd_end[1:0] : chunk_end[1:0];
+  assign one_dw = single ? drd_end[11:2] == '0 : chunk_end[11:2] == '0;
   assign first_be = 4'hf << addr[1:0];
-  assign last_be = 4'hf >> (2'd3 - end_byte[1:0]);
+  assign last_be = 4'hf >> ~end_lane;
   assign np_valid = have && allowed && alloc_ready && !refuse;
   assign np_addr = addr[63:2];
   assign np_four = single ? drd_addr[63:32] != '0 : chunk_four;
-  assign np_dws = end_byte[11:2];
-  assign np_be = end_byte[12:2] == 11'd1 ? {4'h0, first_be & last_be} : {last_be, first_be};
+  assign np_dws = single ? drd_end[11:2] + 1'b1 : chunk_end[11:2] + 1'b1;
+  assign np_be = one_dw ? {4'h0, first_be & last_be} : {last_be, first_be};
 
   always_ff @(posedge clk) begin
     if (mrd_valid && mrd_ready) begin

@@ -67,7 +67,7 @@ module master_write #(
   // ---- TLPs ----
   logic chunk_valid, chunk_ready, chunk_final, split_ready;
   logic [63:0] chunk_addr;
-  logic [11:0] chunk_m1;
+  logic [11:0] chunk_m1, chunk_end;
   splitter #(
       .MAX(MPS_MAX)
   ) split (
@@ -82,17 +82,15 @@ module master_write #(
       .chunk_ready,
       .chunk_addr,
       .chunk_bytes_m1(chunk_m1),
+      .chunk_end,
       .chunk_four(tlp_four),
       .chunk_final
   );
   assign mwr_ready = split_ready;
-  // offset of the last byte from the first DW
-  logic [12:0] end_byte;
   logic [2:0] lane;
   logic [10:0] end_dw;  // of the last DW from lane 0 of the first word
-  assign end_byte = {1'b0, chunk_m1} + {11'd0, chunk_addr[1:0]};
   assign lane = chunk_addr[4:2] + next_skew;
-  assign end_dw = end_byte[12:2] + {8'd0, lane};
+  assign end_dw = {1'b0, chunk_end[11:2]} + {8'd0, lane};
 
   // ---- the words of a TLP: its header stands in the splitter until the first was taken ----
   logic active, first, final_one, ends, flush, skip, refuse, refused;
@@ -148,10 +146,10 @@ module master_write #(
 
   logic [3:0] first_be, last_be;
   assign first_be = 4'hf << chunk_addr[1:0];
-  assign last_be = 4'hf >> (2'd3 - end_byte[1:0]);
+  assign last_be = 4'hf >> ~chunk_end[1:0];
   assign tlp_addr = chunk_addr[63:2];
-  assign tlp_dws = end_byte[11:2] + 10'd1;
-  assign tlp_be = end_byte[12:2] == '0 ? {4'h0, first_be & last_be} : {last_be, first_be};
+  assign tlp_dws = chunk_end[11:2] + 10'd1;
+  assign tlp_be = chunk_end[11:2] == '0 ? {4'h0, first_be & last_be} : {last_be, first_be};
   assign tlp_lane = lane;
 
   realign #(
@@ -165,5 +163,5 @@ module master_write #(
   );
 
   logic unused;
-  assign unused = &{1'b0, moved_tail[4:0], moved_lane[4:0], end_dw};
+  assign unused = &{1'b0, moved_tail[4:0], moved_lane[4:0], end_dw, chunk_m1};
 endmodule

@@ -171,14 +171,15 @@ module slave #(
     logic [5:0]  r_class;
     logic [1:0]  r_offset, r_after;            // bytes of its first and last DW that nobody asked for
     logic [6:0]  c_lower;                      // of the completion under way
-    logic [5:0]  c_length, c_next;             // its DWs: 1 .. 32
+    logic [5:0]  c_length;                     // its DWs: 1 .. 32
     logic [5:0]  c_left;                       // its DWs that are not sent
     logic [12:0] c_count;
-    logic [5:0]  to_boundary;
+    logic [5:0]  to_boundary;                  // DWs to the next 128 bytes
+    logic        measured, ends_before;        // the read ends before them
+    logic [5:0]  c_next;
     logic [5:0]  in_word;
 
-    assign to_boundary = 6'd32 - {1'b0, r_address[4:0]};
-    assign c_next      = r_length < {5'd0, to_boundary} ? r_length[5:0] : to_boundary;
+    assign c_next      = ends_before ? r_length[5:0] : to_boundary;
     assign in_word     = 6'd8 - {3'd0, r_address[2:0]};
 
     assign np_pop         = state == IDLE;
@@ -198,7 +199,7 @@ module slave #(
     always_ff @(posedge clk) begin
         case (state)
             IDLE: if (np_valid) state <= CUT;
-            CUT:  state <= r_data ? ASK : SEND;
+            CUT:  if (measured) state <= r_data ? ASK : SEND;
             ASK:  if (srd_ready) state <= SEND;
             SEND: if (stx_valid && stx_ready) begin
                 if (!stx_last) state <= ASK;
@@ -217,7 +218,11 @@ module slave #(
             r_who     <= n_who;
             r_class   <= n_class;
         end
-        if (state == CUT) begin
+        // two cycles for a cut: what is left is measured, then cut
+        to_boundary <= 6'd32 - {1'b0, r_address[4:0]};
+        ends_before <= r_length < 11'd32 - {6'd0, r_address[4:0]};
+        measured    <= state == CUT && !measured;
+        if (state == CUT && measured) begin
             c_lower  <= r_memory ? {r_address[4:0], r_offset} : 7'd0;
             // Byte Count: what is left of the request; 4 for what is no memory read
             c_count  <= r_memory ? {r_length, 2'b00} - {10'd0, {1'b0, r_offset} + {1'b0, r_after}} : 13'd4;

@@ -18,6 +18,7 @@ module splitter #(
     input  logic        chunk_ready,
     output logic [63:0] chunk_addr,
     output logic [11:0] chunk_bytes_m1,
+    output logic [11:0] chunk_end,       // of its last byte from its first DW
     output logic        chunk_four,      // its address needs 64 bits
     output logic        chunk_final
 );
@@ -34,7 +35,7 @@ module splitter #(
   logic [63:0] at;  // first byte of the TLP
   logic [24:0] rest;  // the request's last byte as an offset from the block that `at` is in
   logic [4:0] mask;
-  logic [11:0] bytes_m1;
+  logic [11:0] bytes_m1, end_byte;
   logic final_one, four;
 
   // the request's last byte lies in this block
@@ -47,6 +48,7 @@ module splitter #(
   assign chunk_valid = state == OFFER;
   assign chunk_addr = at;
   assign chunk_bytes_m1 = bytes_m1;
+  assign chunk_end = end_byte;
   assign chunk_four = four;
   assign chunk_final = final_one;
 
@@ -64,6 +66,7 @@ module splitter #(
       end
       MEASURE: begin
         bytes_m1 <= last - {at[11:7] & mask, at[6:0]};
+        end_byte <= last - {at[11:7] & mask, at[6:2], 2'b00};
         final_one <= here;
         four <= at[63:32] != '0;
         state <= OFFER;

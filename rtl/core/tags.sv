@@ -14,7 +14,7 @@
 // upd_*    what a completion leaves of its read, before the next look-up. upd_end: nothing, the
 //          tag is not live any more; upd_hold: but quarantined.
 // fin_*    a read that has ended (upd_end) is over: all its data were taken. fin_error is the first
-//          one of its completions. upd_valid and fin_valid are registers: new reads wait for them.
+//          one of its completions. New reads wait for both; next_* tell of them a cycle before.
 // early_*, busy_*  tags of completions on their way, before their upd or with data: their time is
 //          not over now.
 // done_*   pulses, in the order of the allocations, at those with alloc_last; the error is the
@@ -53,6 +53,7 @@ module tags #(
     output logic [ 1:0] look_id,
     output logic        look_single,
     output logic [ 8:0] look_place,
+    input  logic        next_upd,
     input  logic        upd_valid,
     input  logic [ 7:0] upd_tag,
     input  logic [31:0] upd_local,
@@ -61,6 +62,7 @@ module tags #(
     input  logic        upd_poisoned,
     input  logic        upd_end,
     input  logic        upd_hold,
+    input  logic        next_fin,
     input  logic        fin_valid,
     input  logic [ 8:0] fin_place,
     input  logic        fin_single,
@@ -90,7 +92,7 @@ module tags #(
   logic [3:0] entry[0:2*TAGS-1];  // by place: over, error
   logic [2:0] kind[0:2*TAGS-1];  // by place: last, id
 
-  logic due, expire, release_now, give, take, placing, places_left;
+  logic due, next_due, quiet, expire, release_now, give, take, placing, places_left;
   logic [TB-1:0] scan, give_tag, next_tag;
   logic [PB-1:0] next_place;
 
@@ -102,7 +104,8 @@ module tags #(
   assign used_fresh = fresh < limit;
   assign alloc_tag = {{(8 - TB) {1'b0}}, next_tag};
   // one write port to each memory: what is under way goes first
-  assign alloc_ready = next_valid && places_left && !upd_valid && !fin_valid && !due;
+  always_ff @(posedge clk) quiet <= !next_upd && !next_fin && !next_due;
+  assign alloc_ready = next_valid && places_left && quiet;
   assign take = alloc_valid && alloc_ready && alloc_error == 3'd0;
   assign placing = alloc_valid && alloc_ready && !alloc_single;
 
@@ -246,10 +249,13 @@ module tags #(
   assign expire = due && !upd_valid && !fin_valid && !(early_valid && early_tag[TB-1:0] == scan) &&
                   !(busy_valid && busy_tag[TB-1:0] == scan);
   assign release_now = rested;
+  logic ended;  // by itself in the meantime
+  assign ended = upd_valid && upd_end && upd_tag[TB-1:0] == scan;
+  assign next_due = !rst && step == JUDGE && seen_live && age >= 5'd5 && limited && !ended;
   always_ff @(posedge clk) begin
     step <= step + 1'b1;
     limited <= timeout_ticks != '0;
-    due <= 1'b0;
+    due <= next_due;
     rested <= 1'b0;
     case (step)
       FETCH: begin
@@ -259,21 +265,13 @@ module tags #(
         {seen_single, seen_id, seen_place} <= owner[scan];
       end
       MEASURE: age <= epoch - seen_stamp;
-      JUDGE: begin
-        due <= seen_live && age >= 5'd5 && limited;
-        rested <= seen_held && age >= 5'd17;
-      end
+      JUDGE: rested <= seen_held && age >= 5'd17;
       ACT: scan <= scan + 1'b1;
     endcase
-    // it ended by itself in the meantime
-    if (upd_valid && upd_end && upd_tag[TB-1:0] == scan) begin
-      seen_live <= 1'b0;
-      due <= 1'b0;
-    end
+    if (ended) seen_live <= 1'b0;
     if (rst) begin
       step <= FETCH;
       scan <= '0;
-      due <= 1'b0;
       rested <= 1'b0;
     end
   end

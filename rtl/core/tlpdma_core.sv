@@ -125,6 +125,7 @@ module tlpdma_core #(
     input  logic [ 63:0] post_addr,
     input  logic [ 63:0] post_data,
     input  logic         post_two,
+    input  logic         post_four,       // the address needs 64 bits
     output logic         post_ready,
 
     // ---- slave (user_clk) ----
@@ -210,7 +211,7 @@ module tlpdma_core #(
   );
 
   logic look_ready, look_live, look_poisoned, look_single, upd_valid, upd_poisoned, upd_end, upd_hold;
-  logic fin_valid, fin_single, early_valid, busy_valid;
+  logic next_upd, next_fin, fin_valid, fin_single, early_valid, busy_valid;
   logic [7:0] look_tag, upd_tag, early_tag, busy_tag;
   logic [31:0] look_local, upd_local;
   logic [12:0] look_left, upd_left;

@@ -27,6 +27,7 @@ module tx_queue #(
     input  logic [ 63:0] post_addr,
     input  logic [ 63:0] post_data,
     input  logic         post_two,
+    input  logic         post_four,
     output logic         post_ready,
     input  logic         mwr_valid,
     input  logic         mwr_last,
@@ -130,7 +131,7 @@ module tx_queue #(
   always_ff @(posedge clk) begin
     if (word && !midway) begin
       ready_hdr  <= short_hdr;
-      ready_four <= owner == MWR ? mwr_four : owner == POST && post_addr[63:32] != '0;
+      ready_four <= owner == MWR ? mwr_four : owner == POST && post_four;
     end
     if (word) midway <= !last;
     if (ending) waiting <= 1'b1;

@@ -33,10 +33,11 @@ module async_fifo #(
     output logic [WIDTH-1:0] rd_data
 );
   logic [WIDTH-1:0] mem[0:DEPTH-1];
-  logic [AW:0] wr_ptr, wr_gray, wr_gray_seen;  // seen: in the reader's clock
+  logic [AW:0] wr_ptr, wr_gray;
   logic [AW:0] rd_ptr, rd_gray, rd_ptr_seen, rd_gray_seen;  // seen: in the writer's clock
   logic [WIDTH-1:0] front;
   logic push, front_valid;
+  logic [SYNC-1:0][AW:0] to_rd;
 
   // ---- writer ----
   logic [AW:0] wr_next, wr_next_gray;
@@ -53,7 +54,7 @@ module async_fifo #(
       // full: the same place, one turn ahead; known a cycle before, so that it is in nobody's way
       logic [AW:0] full;
       assign full = rd_gray_seen ^ {2'b11, {(AW - 1) {1'b0}}};
-      always_ff @(posedge wr_clk) wr_ready <= !wr_rst && (push ? wr_next_gray : wr_gray) != full;
+      always_ff @(posedge wr_clk) wr_ready <= !wr_rst && (push ? wr_next_gray != full : wr_gray != full);
     end
   endgenerate
 
@@ -69,10 +70,12 @@ module async_fifo #(
   end
 
   // ---- reader ----
-  logic [AW:0] rd_next;
+  logic [AW:0] rd_next, rd_next_gray;
+  logic more;  // words that it has not fetched: rd_gray is not what is seen, known a cycle before
   logic take;  // the output register takes a word, if there is one
   logic fetch;  // a word leaves the memory
   assign rd_next = rd_ptr + 1'b1;
+  assign rd_next_gray = rd_next ^ (rd_next >> 1);
   assign take = rd_ready || !rd_valid;
 
   always_ff @(posedge rd_clk) begin
@@ -83,9 +86,11 @@ module async_fifo #(
     if (take) rd_valid <= front_valid;
     if (fetch) begin
       rd_ptr  <= rd_next;
-      rd_gray <= rd_next ^ (rd_next >> 1);
+      rd_gray <= rd_next_gray;
     end
+    more <= fetch ? rd_next_gray != to_rd[SYNC-2] : rd_gray != to_rd[SYNC-2];
     if (rd_rst) begin
+      more     <= 1'b0;
       rd_valid <= 1'b0;
       rd_ptr   <= '0;
       rd_gray  <= '0;
@@ -101,20 +106,18 @@ module async_fifo #(
         else if (take || !some) some <= fetch;
       end
       assign front_valid = some;
-      assign fetch = rd_gray != wr_gray_seen && (take || !some);
+      assign fetch = more && (take || !some);
     end else begin : lut_ram
       assign front = mem[rd_ptr[AW-1:0]];
-      assign front_valid = rd_gray != wr_gray_seen;
+      assign front_valid = more;
       assign fetch = front_valid && take;
     end
   endgenerate
 
   // ---- crossings ----
-  logic [SYNC-1:0][AW:0] to_rd;
   logic [1:0][AW:0] to_wr;
   always_ff @(posedge rd_clk) to_rd <= rd_rst ? '0 : {to_rd[SYNC-2:0], wr_gray};
   always_ff @(posedge wr_clk) to_wr <= wr_rst ? '0 : {to_wr[0], rd_gray};
-  assign wr_gray_seen = to_rd[SYNC-1];
   assign rd_gray_seen = to_wr[1];
 
   // for the count: a cycle late, which counts too many, never too few

@@ -15,6 +15,7 @@ initial begin
   to_rd   = '0;
   to_wr   = '0;
   rd_ptr_seen = '0;
+  more    = 1'b0;
 end
 
 (* gclk *) logic f_time;
@@ -72,6 +73,7 @@ always_comb begin
   assert (wr_gray == (wr_ptr ^ (wr_ptr >> 1)));
   assert (rd_gray == (rd_ptr ^ (rd_ptr >> 1)));
   if (f_place - rd_ptr < f_words) assert (mem[f_place[AW-1:0]] == f_word);
+  assert (more == (rd_gray != to_rd[SYNC-1]));
   if (fetch) assert (f_seen != f_rd);
   if (front_valid && f_front == f_place) assert (front == f_word);
   assert (f_taken == (AW + 1)'(f_front - rd_valid));

@@ -13,7 +13,7 @@ logic f_past = 1'b0;
 always_ff @(posedge clk) f_past <= 1'b1;
 
 logic f_set;  // software has written LOG2 and the mode, as it must before it starts
-assign f_set = log2 == f_log2 && pio == f_pio;
+assign f_set = mask == 16'(f_size - 1) && pio == f_pio;
 logic f_pushed;
 always_ff @(posedge clk) f_pushed <= push;
 logic [16:0] f_size, f_new;
@@ -26,7 +26,7 @@ always_comb begin
   assume (f_batch >= 3'd3 && f_batch <= 3'd5 && batch_log2 == f_batch);
   if (write && write_at == AT_LOG2) assume (write_data == {27'b0, f_log2});
   if (write && write_at == AT_CONTROL)
-    assume (write_data[2] == f_pio && (log2 == f_log2 || !write_data[0]));
+    assume (write_data[2] == f_pio && (mask == 16'(f_size - 1) || !write_data[0]));
   if (write && (write_at == AT_TAIL || write_at == AT_PIO_LAST)) assume (f_set);
   assume (!arrived || !complete[arrived_block]);
   assume (!fetch_done || fetches != '0);
@@ -107,7 +107,7 @@ always_comb begin
       ring_turn: assert (f_fetched_tail + f_taken_fetched + f_head_taken <= f_size);
     end
     in_flight: assert (f_held <= FLIGHT[FW:0]);
-    valid_states: assert (cutter <= REJECT && fetcher <= OFFER);
+    valid_states: assert (cutter <= REJECT);
   end
 end
 
@@ -119,6 +119,7 @@ always_comb begin
     only_ring: assert (!f_pio);
     block_waits: assert (block_free);
   end
+  if (f_past && f_set && fetcher == COUNT) count_snapshot: assert (!some || (pending != '1 && pending < f_fetched_tail));
   if (f_past && f_set && fetcher == DECIDE) begin
     snapshot: assert ({1'b0, limit} + 6'd1 == f_limit && (!some || f_fetched_tail != '0)
         && (!some || !many || f_fetched_tail > 17'd32)

@@ -42,6 +42,7 @@ always_comb begin
     end
     if (state == OFFER) begin
       assert (bytes_m1 == last - f_offset[11:0]);
+      assert (chunk_end == chunk_bytes_m1 + {10'd0, chunk_addr[1:0]});
       assert (final_one == here && four == (at[63:32] != '0));
     end
   end

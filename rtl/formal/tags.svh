@@ -14,6 +14,8 @@ logic f_begun = 1'b0;
 
 // ---- the completion block: look_*, early_*, upd_*, fin_* as it makes them ----
 (* anyseq *) logic f_look, f_leaves;
+logic f_next_upd, f_next_fin;
+always_ff @(posedge clk) {f_next_upd, f_next_fin} <= {next_upd, next_fin};
 logic f_early, f_upd, f_waits;  // stage 2; its upd, with stage 3; stage 3
 logic [TB-1:0] f_early_tag;
 logic [PLACES-1:0] f_await;  // ended, its data on their way
@@ -29,6 +31,7 @@ always_comb begin
   assume (upd_valid == f_upd && (!f_upd || upd_tag == f_early_tag) && (upd_end || !upd_hold));
   assume (!(f_early || f_waits) || (early_valid && early_tag == f_early_tag));
   assume (!fin_valid || fin_single || f_await[fin_place[PB-1:0]]);
+  assume (!f_begun || (upd_valid == f_next_upd && fin_valid == f_next_fin));
 end
 
 logic [TAGS-1:0] f_queued, f_fresh, f_next, f_used;

@@ -56,6 +56,7 @@ module trn_rx #(
     logic [W-1:0] held_data;
     logic [S-1:0] held_rem;
     logic [2:0]   held_bar;
+    logic [2:0]   held_lane;                  // if it has a completion's tag: where that read's data belong
 
     // The word and header being gathered; `*_full`: shown to the FIFOs, must be taken before anything moves.
     logic [255:0] word;
@@ -81,8 +82,8 @@ module trn_rx #(
     assign four     = held_sof ? held_data[W-3] : four_r;
     assign is_cpl   = held_sof ? held_data[W-4 -: 4] == 4'b0101 : is_cpl_r;
     assign last_hdr_beat = (N == 4) ? held_sof : second;
-    assign look_tag = held_data[tlpdma_pkg::CPL_TAG_LSB +: 8];
-    assign lane     = four ? held_data[4:2] : held_data[36:34] + (is_cpl ? look_lane : 3'd0);
+    assign look_tag = data[tlpdma_pkg::CPL_TAG_LSB +: 8];
+    assign lane     = four ? held_data[4:2] : held_data[36:34] + (is_cpl ? held_lane : 3'd0);
     // The first payload DW is DW 3 (3-DW header) or DW 4 of the TLP: DW N-1 or 0 of its beat.
     assign shift    = last_hdr_beat ? (four ? S'(0) - lane[S-1:0] : S'(N-1) - lane[S-1:0]) : shift_r;
     assign group    = last_hdr_beat ? lane[2:S] : group_r;
@@ -131,6 +132,7 @@ module trn_rx #(
             held_data <= data;
             held_rem  <= rem;
             held_bar  <= bar;
+            held_lane <= look_lane;
         end
         if (leave && held_sof) begin
             hdr_bar    <= held_bar;

@@ -122,8 +122,9 @@ async def moderated(dut: Any) -> None:
     times = [time for _, _, time in irq.seen]
     assert 1 <= len(times) <= 2 + (end - start) / 5.12, f"{len(times)} interrupts in {end - start} us"
     gaps = [later - sooner for sooner, later in itertools.pairwise(times)]
-    # The first of two may have waited for the ten writes before it, 40 bytes each at 2 GB/s, and their record, three beats.
-    assert not gaps or min(gaps) >= 5.12 - 0.2 - 0.012 - 0.01, f"gaps {gaps}"
+    # The first of two may have waited for the ten writes before it, 40 bytes each at 2 GB/s, and their record: three beats,
+    # and six cycles of the user's clock in `posts`.
+    assert not gaps or min(gaps) >= 5.12 - 0.2 - 0.012 - 0.03, f"gaps {gaps}"
     assert times[-1] > end - 0.5, "the last completion is told"
     # After 10 descriptors at once, however short the gap.
     await b.card.write(card.IRQ_MODERATION, 10 << 16 | 0xFFFF)

@@ -79,7 +79,7 @@ module channel #(
   // ---- registers ----
   logic [31:0] tail, head;
   logic [16:0] fetched;
-  logic [4:0] log2;
+  logic [15:0] mask;        // of a slot in the ring
   logic run, pio, halted, overflow, wb_lo, wb_hi;
   logic [2:0] error;
   logic going, cleared, push;
@@ -106,7 +106,7 @@ module channel #(
   end
 
   always_ff @(posedge clk) begin
-    if (write && write_at == AT_LOG2) log2 <= write_data[4] ? 5'd16 : write_data[4:0];
+    if (write && write_at == AT_LOG2) mask <= ~(16'hffff << (write_data[4] ? 5'd16 : write_data[4:0]));
     if (write && write_at == AT_WB_LO) wb_lo <= write_data != '0;
     if (write && write_at == AT_WB_HI) wb_hi <= write_data != '0;
     if (write && write_at == AT_CONTROL) pio <= write_data[2];
@@ -122,16 +122,15 @@ module channel #(
     end
     if (rst) begin
       tail <= '0;
-      log2 <= '0;
+      mask <= '0;
       {wb_lo, wb_hi, pio, run, overflow, resetting} <= '0;
     end
   end
 
-  // ---- prefetch: look, decide, offer ----
-  localparam logic [1:0] LOOK = 2'd0, DECIDE = 2'd1, OFFER = 2'd2;
+  // ---- prefetch: look, count, decide, offer ----
+  localparam logic [1:0] LOOK = 2'd0, COUNT = 2'd1, DECIDE = 2'd2, OFFER = 2'd3;
   logic [1:0] fetcher;
   logic [16:0] pending;     // descriptors to fetch, less one: all ones is none
-  logic [15:0] mask;        // of a slot in the ring
   logic [4:0] batch;        // mask of the descriptors between boundaries that no read may cross
   logic some, over;
   logic [4:0] limit, few;   // descriptors, less one: to the boundary, to TAIL
@@ -142,8 +141,6 @@ module channel #(
   logic [IW-6:0] fetch_block;
   logic block_free;
 
-  assign mask = ~(16'hffff << log2);
-  assign pending = tail[16:0] + ~fetched;
   // never past the end of the ring, and never across an address the core would cut at
   assign batch = ~(5'h1f << batch_log2) & mask[4:0];
   assign fetch_block = fetched[IW-1:5];
@@ -156,13 +153,17 @@ module channel #(
   always_ff @(posedge clk) begin
     case (fetcher)
       LOOK: begin
-        some <= pending != '1;
+        some <= tail[16:0] != fetched;
+        pending <= tail[16:0] + ~fetched;
+        if (going && !pio && block_free && fetch_fault == '0) fetcher <= COUNT;
+      end
+      COUNT: begin
         // a TAIL that is not within one turn of the ring
         over <= (pending & ~{1'b0, mask}) != '0;
         many <= pending[16:5] != '0;
         few <= pending[4:0];
         limit <= batch & ~fetched[4:0];
-        if (going && !pio && block_free && fetch_fault == '0) fetcher <= DECIDE;
+        fetcher <= DECIDE;
       end
       DECIDE: begin
         fetch_count <= {1'b0, !many && few < limit ? few : limit} + 6'd1;
@@ -223,13 +224,14 @@ module channel #(
   logic [7:0] flags;
   logic later, ragged, malformed, refused, last, fits;
   logic flight_ready, sent;
+  logic [$clog2(FLIGHT):0] flight_count;
 
   assign buffer_index = taken[IW-1:0];
   assign moved = later ? {pages, first} : '0;
   assign to_page = {later || !ragged, later ? 12'b0 : first};
   // one adder with a carry in: a first piece short of a page counts as one
   logic unused;
-  assign unused = page[0];
+  assign unused = &{1'b0, page[0], flight_count};
   assign page = {host[63:12], 1'b1} + {40'b0, pages, later && ragged};
   assign fits = rest[23:13] == '0 && rest[12:0] <= to_page;
   assign local_end = {1'b0, piece_local[11:0]} + piece_len;
@@ -294,7 +296,6 @@ module channel #(
   // ---- what is under way, and its end ----
   logic flight_valid, done_last;
   logic [1:0] done_flags;
-  logic [$clog2(FLIGHT):0] flight_count;
   sync_fifo #(
       .WIDTH(3),
       .DEPTH(FLIGHT)
@@ -318,12 +319,13 @@ module channel #(
   assign halt = !halted && !resetting
       && ((piece_done && piece_error != '0) || (drained && cutter == REJECT)
       || (drained && cutter == NEXT && taken == ready && fetch_fault != '0));
-  assign cleared = resetting && cutter == NEXT && flight_count == '0 && fetches == '0
-      && fetcher == LOOK && !reset;
 
   always_ff @(posedge clk) begin
     if (counted) head <= head + 32'd1;
     if (sent) bytes <= bytes + {19'b0, piece_len};
+    // a cycle late, and once: nothing is under way that could begin anew
+    cleared <= resetting && cutter == NEXT && !flight_valid && fetches == '0 && fetcher == LOOK
+        && !reset && !cleared && !rst;
     if (halt) begin
       halted <= 1'b1;
       error  <= piece_done && piece_error != '0 ? piece_error
@@ -341,7 +343,7 @@ module channel #(
   logic counted_now, wb_on, empty, caught_up, want_record, want_notice, want_failed;
   assign wb_on = wb_lo || wb_hi;
   assign empty = head[16:0] == fetched && caught_up;
-  always_ff @(posedge clk) caught_up <= pio || pending == '1;
+  always_ff @(posedge clk) caught_up <= pio || tail[16:0] == fetched;
   assign record_valid = want_record;
   assign record = {pio, halted, error, head};
   assign notice = want_notice && (!want_record || record_taken);
@@ -363,7 +365,7 @@ module channel #(
     if (rst || cleared) {counted_now, want_record, want_notice, want_failed} <= '0;
   end
 
-  assign idle = cutter == NEXT && fetcher != OFFER && fetches == '0 && flight_count == '0
+  assign idle = cutter == NEXT && fetcher != OFFER && fetches == '0 && !flight_valid
       && !want_record && !want_notice && !counted_now && !resetting && (!going || empty);
 
 `ifdef FORMAL

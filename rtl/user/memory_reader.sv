@@ -26,25 +26,29 @@ module memory_reader #(
     input  logic        mwr_ready
 );
   logic room;
-  logic [7:0] left;  // words to ask for
+  logic [7:0] left;  // words to ask for after this one
   logic [26:0] word;
   logic [13:0] span;
   logic [$clog2(QUEUE):0] count;
   logic unused;
   assign unused = &{1'b0, count, span[13], span[4:0]};
 
-  assign span = {9'b0, piece_local[4:0]} + {1'b0, piece_len} + 14'd31;
-  assign piece_ready = room && left == '0;
-  assign mem_rd_valid = left != '0;
+  assign span = {9'b0, piece_local[4:0]} + {1'b0, piece_len} - 14'd1;
+  assign piece_ready = room && !mem_rd_valid;
   assign mem_rd_addr = {word, 5'b0};
   assign mwr_len[23:13] = '0;
 
   always_ff @(posedge clk) begin
-    if (rst) left <= '0;
-    else if (piece_valid && piece_ready) left <= span[12:5];
-    else if (mem_rd_valid && mem_rd_ready) left <= left - 8'd1;
-    if (piece_valid && piece_ready) word <= piece_local[31:5];
-    else if (mem_rd_ready) word <= word + 27'd1;
+    if (piece_valid && piece_ready) begin
+      mem_rd_valid <= 1'b1;
+      left <= span[12:5];
+      word <= piece_local[31:5];
+    end else if (mem_rd_ready) begin
+      if (left == '0) mem_rd_valid <= 1'b0;
+      left <= left - 8'd1;
+      word <= word + 27'd1;
+    end
+    if (rst) mem_rd_valid <= 1'b0;
   end
 
   sync_fifo #(
@@ -53,7 +57,7 @@ module memory_reader #(
   ) requests (
       .clk(clk),
       .rst(rst),
-      .wr_valid(piece_valid && left == '0),
+      .wr_valid(piece_valid && !mem_rd_valid),
       .wr_ready(room),
       .wr_data({piece_host, piece_len, piece_local[4:0]}),
       .rd_valid(mwr_valid),

@@ -22,10 +22,12 @@ module posts (
     input  logic [ 1:0] message_vector,
     output logic        message_taken,
 
+    output logic        idle,
     output logic        post_valid,
     output logic [63:0] post_addr,
     output logic [63:0] post_data,
     output logic        post_two,
+    output logic        post_four,       // the address needs 64 bits
     input  logic        post_ready
 );
   logic [31:0] low_mem[0:7];
@@ -46,17 +48,21 @@ module posts (
 
   // each of the three in turn
   logic [1:0] turn;
-  assign record_taken[0] = !post_valid && turn == 2'd0 && record_valid[0];
-  assign record_taken[1] = !post_valid && turn == 2'd1 && record_valid[1];
-  assign message_taken   = !post_valid && turn == 2'd2 && message_valid;
+  assign record_taken[0] = idle && turn == 2'd0 && record_valid[0];
+  assign record_taken[1] = idle && turn == 2'd1 && record_valid[1];
+  assign message_taken   = idle && turn == 2'd2 && message_valid;
   always_ff @(posedge clk) begin
     turn <= turn == 2'd2 ? 2'd0 : turn + 2'd1;
-    if (!post_valid) begin
-      post_valid <= record_taken != '0 || message_taken;
+    // one is chosen, its address looked at, then shown
+    post_four <= post_addr[63:32] != '0;
+    if (idle) begin
+      idle <= record_taken == '0 && !message_taken;
       entry <= turn == 2'd2 ? {1'b0, message_vector} : {2'b10, turn[0]};
       held <= turn[0] ? record[73:37] : record[36:0];
-    end else if (post_ready) post_valid <= 1'b0;
+    end else if (post_valid && post_ready) idle <= 1'b1;
+    post_valid <= !idle && !(post_valid && post_ready);
     if (rst) begin
+      idle <= 1'b1;
       post_valid <= 1'b0;
       turn <= '0;
     end

@@ -102,10 +102,7 @@ module prefetch #(
   logic only;          // (second half) no other descriptor of this word follows
   logic upper, write_data;
   assign upper = second || !data_halves[0];
-  assign data_ready = !pio_now && beat && only;
   assign write_data = data_valid && !pio_now;
-  assign arrived = !(write_data && beat) ? 2'b00 : data_channel ? 2'b10 : 2'b01;
-  assign arrived_block = data_pair[IW-2:4];
   always_ff @(posedge clk) begin
     if (rst) {second, beat} <= '0;
     else if (write_data) begin
@@ -113,20 +110,29 @@ module prefetch #(
       if (beat) second <= !only;
     end
     if (!beat) only <= upper || !data_halves[1];
+    // with the second half of a word's last descriptor
+    data_ready <= !rst && !pio_write && (beat ? only && !write_data : write_data && (upper || !data_halves[1]));
   end
 
+  // What is written waits a cycle in registers, away from where it comes from; `arrived` tells when.
   logic [IW+1:0] write_at, read_at;
-  assign write_at = pio_now ? {pio_now_channel, pio_now_index, pio_now_dw[1]}
-      : {data_channel, data_pair, upper, beat};
+  logic [1:0] put;           // halves of the word at write_at
+  logic [63:0] put_data;
+  always_ff @(posedge clk) begin
+    write_at <= pio_now ? {pio_now_channel, pio_now_index, pio_now_dw[1]}
+        : {data_channel, data_pair, upper, beat};
+    put <= pio_now ? {pio_now_dw[0], !pio_now_dw[0]} : {2{data_valid}};
+    put_data <= pio_now ? {2{pio_now_data}} : data[64*{upper, beat}+:64];
+    arrived <= rst || !(write_data && beat) ? 2'b00 : data_channel ? 2'b10 : 2'b01;
+    arrived_block <= data_pair[IW-2:4];
+  end
   assign read_at = {turn, turn ? read_index[2*IW-1:IW] : read_index[IW-1:0], half};
   genvar d;
   generate
     for (d = 0; d < 2; d = d + 1) begin : banks
       logic [31:0] mem[0:2**(IW+2)-1];
-      logic [31:0] word;
-      assign word = pio_now ? pio_now_data : data[64*{upper, beat}+32*d+:32];
       always_ff @(posedge clk) begin
-        if (write_data || (pio_now && pio_now_dw[0] == d)) mem[write_at] <= word;
+        if (put[d]) mem[write_at] <= put_data[32*d+:32];
         read_data[32*d+:32] <= mem[read_at];
       end
     end

@@ -90,7 +90,9 @@ module registers #(
   assign win_wr_addr = {window, swr_addr[19:0]};
   assign win_wr_data = swr_data;
   assign win_wr_strobe = swr_strobe;
-  assign swr_ready = swr_bar == 3'd2 ? win_wr_ready : state == WRITE && lane == 3'd7;
+  logic written;             // all DWs of the word, in state WRITE
+  logic [7:0] enabled;       // the DWs of which it has a byte
+  assign swr_ready = swr_bar == 3'd2 ? win_wr_ready : written;
   assign srd_ready = state == IDLE && !clearing && !answering && !(swr_valid && swr_bar != 3'd2);
   assign win_rd_valid = state == FETCH;
   assign win_rd_addr = {window, read_word, 5'b0};
@@ -102,6 +104,7 @@ module registers #(
     case (state)
       IDLE: begin
         lane <= '0;
+        for (int i = 0; i < 8; i++) enabled[i] <= swr_strobe[4*i+:4] != '0;
         if (clearing) state <= IDLE;
         else if (swr_valid && swr_bar != 3'd2) state <= WRITE;
         else if (srd_valid && !answering) begin
@@ -123,23 +126,30 @@ module registers #(
         if (lane == 3'd7) state <= IDLE;
       end
     endcase
+    written <= state == WRITE && lane == 3'd6;
     if (srd_data_valid && srd_data_ready) answering <= 1'b0;
     if (rst) begin
       state <= IDLE;
+      written <= 1'b0;
       answering <= 1'b0;
     end
   end
 
-  // A DW that is read passes the bus, then `word`, then joins the answer, which waits beside the
-  // machine: writes go on whatever the answer waits for.
+  // A DW that is read passes the bus, then `word` or `channel_word`, then joins the answer, which
+  // waits beside the machine: writes go on whatever the answer waits for.
   logic [1:0] reading, last_read;
-  logic [31:0] window_word, word;
+  logic [31:0] window_word, word, channel_word;
+  logic of_channel;          // which of the two
   always_ff @(posedge clk) begin
     reading <= {reading[0], step_read};
     last_read <= {last_read[0], lane == 3'd7};
     if (step_read) window_word <= win_rd_data[32*lane+:32];
-    if (reading[0]) word <= from_window ? window_word : read_data;
-    if (reading[1]) srd_data <= {word, srd_data[255:32]};
+    if (reading[0]) begin
+      word <= from_window ? window_word : read_data;
+      channel_word <= at[5] ? c2h_data : h2c_data;
+      of_channel <= from_registers && at_channel && !channel_kept;
+    end
+    if (reading[1]) srd_data <= {of_channel ? channel_word : word, srd_data[255:32]};
     if (reading[1] && last_read[1]) srd_data_valid <= 1'b1;
     else if (srd_data_ready) srd_data_valid <= 1'b0;
     if (rst) begin
@@ -155,20 +165,27 @@ module registers #(
   logic begin_reset;
   assign clearing = phase == CLEAR;
   assign clear = clearing;
-  assign drain = phase == DRAIN;
   assign begin_reset = write && at == AT_CONTROL && write_data[1] && phase == RUN;
 
+  logic drained_seen;
   logic settle;  // while the channels' answer to the pulse is under way
   always_ff @(posedge clk) begin
     reset_channels <= begin_reset;
     settle <= begin_reset || reset_channels;
+    drained_seen <= drain && drained;
     case (phase)
       RUN: if (begin_reset) phase <= STOP;
-      STOP: if (stopped && !settle) phase <= DRAIN;
+      STOP: if (stopped && !settle) begin
+        phase <= DRAIN;
+        drain <= 1'b1;
+      end
       DRAIN: begin
         step <= 6'd16;
         // the word at hand is finished first
-        if (drained && state == IDLE) phase <= CLEAR;
+        if (drained_seen && state == IDLE) begin
+          phase <= CLEAR;
+          drain <= 1'b0;
+        end
       end
       default: begin
         step <= step + 6'd1;
@@ -178,6 +195,7 @@ module registers #(
     if (rst) begin
       phase <= CLEAR;
       step <= '0;
+      drain <= 1'b0;
       settle <= 1'b0;
       reset_channels <= 1'b0;
     end
@@ -192,9 +210,7 @@ module registers #(
   logic [9:0] clear_page;
   assign clear_page = step[5:4] == 2'd0 ? 10'h200 : step[5:4] == 2'd1 ? 10'h004
       : step[5:4] == 2'd2 ? 10'h006 : {9'h000, step[3:1] == '0};
-  logic enabled_byte;
   logic [15:0] initial_data;
-  assign enabled_byte = swr_strobe[4*lane+:4] != '0;
   // the vectors begin masked
   assign initial_data = step[5:4] == 2'd0 ? {15'b0, step[1:0] == 2'd3}
       : step == {2'd3, AT_TIMEOUT[3:0]} ? TIMEOUT : '0;
@@ -205,7 +221,7 @@ module registers #(
     global_word <= at_next[13:5] == '0;
     at_channel <= at_next[13:6] == 8'h01;
     at_table <= at_next[13:4] == 10'h200;
-    write <= !rst && (clearing || (state == WRITE && swr_bar == 3'd0 && enabled_byte));
+    write <= !rst && (clearing || (state == WRITE && swr_bar == 3'd0 && enabled[lane]));
     write_data <= clearing ? {16'b0, initial_data} : swr_data[32*lane+:32];
   end
   assign copy = {
@@ -277,8 +293,7 @@ module registers #(
       : at_table ? copied
       : at == AT_PENDING ? {28'b0, irq_pending}
       : global_word ? global_data
-      : at_channel && channel_kept ? copied
-      : at_channel ? (at[5] ? c2h_data : h2c_data) : '0;
+      : at_channel ? copied : '0;
 
   assign idle = phase == RUN && state == IDLE && !answering && !write;
 endmodule

@@ -81,13 +81,15 @@ module tlpdma_device #(
   logic [4:0] mwr_lane;
   logic [255:0] mwr_data;
   logic [1:0] mwr_done_id;
-  logic post_valid, post_ready, post_two;
+  logic post_valid, post_ready, post_two, post_four;
   logic [63:0] post_addr, post_data;
   logic swr_valid, swr_ready, srd_valid, srd_ready, srd_data_valid, srd_data_ready;
   logic [2:0] swr_bar, srd_bar;
   logic [31:0] swr_addr, swr_strobe, srd_addr;
   logic [255:0] swr_data, srd_data;
   logic [1:0] active;
+  logic reserve;  // a tag for the descriptors of the channel to the host
+  always_ff @(posedge user_clk) reserve <= active[1];
 
   tlpdma_core #(
       .TAGS(TAGS),
@@ -97,7 +99,7 @@ module tlpdma_device #(
       .mrd_len({11'b0, mrd_len}),
       .mrd_id(2'd0),
       .drd_id({drd_channel, !drd_channel}),  // 1 host to card, 2 card to host
-      .drd_reserve(active[1]),
+      .drd_reserve(reserve),
       .mwr_id(2'd0),
       .*
   );
@@ -281,7 +283,7 @@ module tlpdma_device #(
   );
 
   // ---- interrupts and small writes ----
-  logic message_valid, message_taken, level, interrupts_idle;
+  logic message_valid, message_taken, level, interrupts_idle, posts_idle;
   logic [1:0] message_vector;
   interrupts interrupts_ (
       .clk(user_clk),
@@ -308,10 +310,11 @@ module tlpdma_device #(
       .write_entry(at_table ? {1'b0, at[3:2]} : {2'b10, at[5]}),
       .write_part(at_table ? at[1:0] : {1'b0, at[0]}),
       .write_data(write_data),
+      .idle(posts_idle),
       .*
   );
 
-  always_ff @(posedge user_clk) stopped <= channel_idle == 2'b11 && resetting == '0 && !post_valid;
+  always_ff @(posedge user_clk) stopped <= channel_idle == 2'b11 && resetting == '0 && posts_idle;
   assign idle = stopped && registers_idle && interrupts_idle && core_idle && !swr_valid
       && !srd_valid;
 

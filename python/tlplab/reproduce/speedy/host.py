@@ -37,7 +37,9 @@ def runs() -> list[Run]:
     for latency in LATENCIES_NS:
         for mrrs in REQUESTS:
             slow = (f"host.memory.latency={latency}ns", f"device.card.mrrs={mrrs}B", "load.core.verify=none")
-            several = (*slow, "load.core.count=4", "load.core.outstanding=4")
+            # enough for the first descriptor's way and the first data's to be 0.2 % of the time
+            count = mrrs // 32
+            several = (*slow, f"load.core.count={count}", f"load.core.outstanding={count}")
             listed.append(Run(f"bound, {latency}, {mrrs}", "bound.toml", several))
             idle = (*slow, f"load.core.size={mrrs}B", "load.core.count=3")
             listed.append(Run(f"bound, idle, {latency}, {mrrs}", "bound.toml", idle))
@@ -86,15 +88,9 @@ def bound(outcomes: Outcomes) -> list[Row]:
         idle = read_ns(outcomes[f"bound, idle, {latency}, {MRRS}"])
         ours, tags = rate(outcomes[f"bound, {latency}, {MRRS}"]), GEN2_X8.tags(idle)
         limit, name = GEN2_X8.bound("to-card", MIB, idle)
-        good = ours >= 0.98 * limit
         note = f"{ours:.3f} of {limit:.3f} GB/s, bound by {name}; 32 tags of 512 B allow {tags:.3f}; at least 98 %"
-        if not good:
-            own = TAGS * MRRS / ours - idle
-            note += f". Each tag is busy for {own:.0f} ns more than its read takes on the link: the core's own way, out and in"
-            if tags > 0.9 * GEN2_X8.link("to-card", MIB):
-                note += "; and the link is nearly full, too"
         title = f"reads of 512 B that take {idle / 1e3:.1f} us, of their bound"
-        listed.append(judged(title, None, 100 * ours / limit, "%", good, note))
+        listed.append(goal(title, 100 * ours / limit, "%", ours >= 0.98 * limit, note))
     return listed
 
 
@@ -200,7 +196,7 @@ def text(outcomes: Outcomes) -> str:
 TEXT = """## Reads of a slow host
 
 The paper's bound, 32 requests under way each answered after 2.4 us, is more than Gen2 x8 has (and more than 256 bits at {clock:.0f} MHz). So the host is made
-slower until the bound is what limits. Four transfers of 1 MiB to the card on Gen2 x8; how long a read takes is measured where it is alone:
+slower until the bound is what limits. 4, 8 and 16 transfers of 1 MiB to the card on Gen2 x8, with requests of 128, 256 and 512 B; how long a read takes is measured where it is alone:
 
 {sweep}
 """.replace("{clock:.0f}", f"{USER_HZ / 1e6:.0f}")
