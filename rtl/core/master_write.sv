@@ -97,7 +97,6 @@ module master_write #(
   logic [1:0] move, id;
   logic [CB-1:0] words;  // after this one
   logic word, word_last, need, start, fresh;
-  assign word_last = words == '0;
   assign need = !(flush && final_one && word_last);
   assign tlp_valid = active && !skip && !refuse && (mwr_data_valid || !need);
   assign word = active && !skip && (mwr_data_valid || !need) && (tlp_ready || refuse);
@@ -110,6 +109,7 @@ module master_write #(
   always_ff @(posedge clk) begin
     if (start) begin
       words <= end_dw[CB+2:3];
+      word_last <= end_dw[CB+2:3] == '0;
       ends <= end_dw[2:0] == 3'd7;
       final_one <= chunk_final;
       refuse <= !bus_master;
@@ -126,6 +126,7 @@ module master_write #(
       if (active && skip && mwr_data_valid) skip <= 1'b0;
       if (word) begin
         words <= words - 1'b1;
+        word_last <= words == CB'(1);
         first <= 1'b0;
         if (word_last) active <= 1'b0;
       end

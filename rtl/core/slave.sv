@@ -125,12 +125,12 @@ module slave #(
     end
 
     // ---- the queue of those that want an answer --------------------------------------------------------------
-    localparam int NPW = 3 + 30 + 10 + 7 + 24 + 6 + 3;
+    localparam int NPW = 3 + 30 + 10 + 1 + 7 + 24 + 6 + 3;
     logic           np_valid, np_pop;
     logic [CW:0]    np_count;
     logic [NPW-1:0] np_in, np_out;
 
-    assign np_in = {req_bar, address[31:2], req_hdr[tlpdma_pkg::LENGTH_LSB +: 10],
+    assign np_in = {req_bar, address[31:2], req_hdr[tlpdma_pkg::LENGTH_LSB +: 10], length == 11'd1,
                     req_hdr[tlpdma_pkg::LAST_BE_LSB + 1 +: 3], req_hdr[tlpdma_pkg::FIRST_BE_LSB +: 4],
                     req_hdr[tlpdma_pkg::TAG_LSB +: 24],                           // requester and tag
                     req_hdr[tlpdma_pkg::TC_LSB +: 3], req_hdr[114], req_hdr[tlpdma_pkg::NS_LSB +: 2],
@@ -151,13 +151,13 @@ module slave #(
     logic [3:1]  n_last_be;
     logic [23:0] n_who;
     logic [5:0]  n_class;
-    logic        n_memory, n_locked, n_has_data;
-    assign {n_bar, n_address, n_length, n_last_be, n_first_be, n_who, n_class, n_memory, n_locked, n_has_data} = np_out;
+    logic        n_memory, n_locked, n_has_data, n_one;
+    assign {n_bar, n_address, n_length, n_one, n_last_be, n_first_be, n_who, n_class, n_memory, n_locked, n_has_data} = np_out;
 
     // Bytes before the first and after the last one asked for, within their DWs.
     logic [1:0]  n_before, n_after;
     logic [3:1]  n_end_be;                     // if it has none, the one byte of a read of nothing is counted
-    assign n_end_be = n_length == 10'd1 ? n_first_be[3:1] : n_last_be;
+    assign n_end_be = n_one ? n_first_be[3:1] : n_last_be;
     assign n_before = n_first_be[0] ? 2'd0 : n_first_be[1] ? 2'd1 : n_first_be[2] ? 2'd2 : n_first_be[3] ? 2'd3 : 2'd0;
     assign n_after  = n_end_be[3] ? 2'd0 : n_end_be[2] ? 2'd1 : n_end_be[1] ? 2'd2 : 2'd3; // a read of nothing counts 1
 

@@ -59,7 +59,8 @@ module async_fifo #(
   endgenerate
 
   always_ff @(posedge wr_clk) begin
-    if (push) mem[wr_ptr[AW-1:0]] <= wr_data;
+    // into a block RAM whenever there is a free place: whether it is a word, the pointer says
+    if (BLOCK != 0 ? wr_ready : push) mem[wr_ptr[AW-1:0]] <= wr_data;
     if (wr_rst) begin
       wr_ptr  <= '0;
       wr_gray <= '0;
@@ -101,7 +102,7 @@ module async_fifo #(
     if (BLOCK != 0) begin : block_ram
       logic some;
       always_ff @(posedge rd_clk) begin
-        if (fetch) front <= mem[rd_ptr[AW-1:0]];
+        if (take || !some) front <= mem[rd_ptr[AW-1:0]];
         if (rd_rst) some <= 1'b0;
         else if (take || !some) some <= fetch;
       end

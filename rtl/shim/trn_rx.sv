@@ -56,7 +56,8 @@ module trn_rx #(
     logic [W-1:0] held_data;
     logic [S-1:0] held_rem;
     logic [2:0]   held_bar;
-    logic [2:0]   held_lane;                  // if it has a completion's tag: where that read's data belong
+    logic [2:0]   lane;                       // if it is the last of a header: of the first payload DW
+    logic         has_data, four, is_cpl;     // of its TLP
 
     // The word and header being gathered; `*_full`: shown to the FIFOs, must be taken before anything moves.
     logic [255:0] word;
@@ -69,21 +70,18 @@ module trn_rx #(
     // -- the place of the payload within the beats -----------------------------------------------------
     logic         body;                       // past the header beats: the registers below hold
     logic         second;                     // W = 64: the held beat is the second of the header
-    logic         has_data_r, four_r, is_cpl_r;
     logic [S-1:0] shift_r;
     logic [GW-1:0] group_r;
 
-    logic         has_data, four, is_cpl, last_hdr_beat;
-    logic [2:0]   lane;
+    logic         last_hdr_beat, next_four, next_is_cpl;
     logic [S-1:0] shift;                      // the group's first lane stands at this DW of the held beat
     logic [GW-1:0] group;
 
-    assign has_data = held_sof ? held_data[W-2] : has_data_r;
-    assign four     = held_sof ? held_data[W-3] : four_r;
-    assign is_cpl   = held_sof ? held_data[W-4 -: 4] == 4'b0101 : is_cpl_r;
+    // Of the TLP that comes in, so that nothing has to be looked up while it is moved.
+    assign next_four   = sof ? data[W-3] : four;
+    assign next_is_cpl = sof ? data[W-4 -: 4] == 4'b0101 : is_cpl;
     assign last_hdr_beat = (N == 4) ? held_sof : second;
     assign look_tag = data[tlpdma_pkg::CPL_TAG_LSB +: 8];
-    assign lane     = four ? held_data[4:2] : held_data[36:34] + (is_cpl ? held_lane : 3'd0);
     // The first payload DW is DW 3 (3-DW header) or DW 4 of the TLP: DW N-1 or 0 of its beat.
     assign shift    = last_hdr_beat ? (four ? S'(0) - lane[S-1:0] : S'(N-1) - lane[S-1:0]) : shift_r;
     assign group    = last_hdr_beat ? lane[2:S] : group_r;
@@ -132,14 +130,12 @@ module trn_rx #(
             held_data <= data;
             held_rem  <= rem;
             held_bar  <= bar;
-            held_lane <= look_lane;
+            four      <= next_four;
+            is_cpl    <= next_is_cpl;
+            lane      <= next_four ? data[4:2] : data[36:34] + (next_is_cpl ? look_lane : 3'd0);
+            if (sof) has_data <= data[W-2];
         end
-        if (leave && held_sof) begin
-            hdr_bar    <= held_bar;
-            has_data_r <= has_data;
-            four_r     <= four;
-            is_cpl_r   <= is_cpl;
-        end
+        if (leave && held_sof) hdr_bar <= held_bar;
         if (leave) begin
             shift_r      <= shift;
             if (emit) group_r <= group + 1'b1;

@@ -340,7 +340,7 @@ module channel #(
   end
 
   // ---- write-back record, then the interrupt ----
-  logic counted_now, wb_on, empty, caught_up, want_record, want_notice, want_failed;
+  logic counted_now, told, notify, wb_on, empty, caught_up, want_record, want_notice, want_failed;
   assign wb_on = wb_lo || wb_hi;
   assign empty = head[16:0] == fetched && caught_up;
   always_ff @(posedge clk) caught_up <= pio || tail[16:0] == fetched;
@@ -354,9 +354,9 @@ module channel #(
     if (record_taken) want_record <= 1'b0;
     if (notice) {want_notice, want_failed} <= '0;
     // HEAD shows the descriptor one cycle after it was counted
-    if (counted_now && wb_on && (empty || head[5:0] == '0)) want_record <= 1'b1;
-    if (counted && wb_on && done_flags != '0) want_record <= 1'b1;
-    if (counted && done_flags[0]) want_notice <= 1'b1;
+    {told, notify} <= {done_flags != '0, done_flags[0]};
+    if (counted_now && wb_on && (told || empty || head[5:0] == '0)) want_record <= 1'b1;
+    if (counted_now && notify) want_notice <= 1'b1;
     if (halt) begin
       want_record <= wb_on;
       want_notice <= 1'b1;

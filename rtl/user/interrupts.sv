@@ -61,14 +61,14 @@ module interrupts (
   generate
     for (c = 0; c < 2; c = c + 1) begin : moderation
       logic [15:0] wait_left, count_left;
-      assign quiet[c]  = wait_left == '0;
-      assign enough[c] = burst != '0 && count_left == '0;
       assign raise[c]  = waiting[c] && (quiet[c] || enough[c]);
       always_ff @(posedge clk) begin
+        quiet[c]  <= wait_left == '0 && !raise[c];
+        enough[c] <= burst != '0 && count_left == '0 && !raise[c];
         if (notice[c]) waiting[c] <= 1'b1;
         else if (raise[c]) waiting[c] <= 1'b0;
         if (raise[c]) wait_left <= gap;
-        else if (tick && !quiet[c]) wait_left <= wait_left - 16'd1;
+        else if (tick && wait_left != '0) wait_left <= wait_left - 16'd1;
         if (raise[c] || moderation_write) count_left <= raise[c] ? burst : write_data[31:16];
         else if (completed[c] && count_left != '0) count_left <= count_left - 16'd1;
         if (rst || clear) begin
