@@ -111,7 +111,7 @@ module tags #(
 
   assign again = restart && use_count == '0 && !alloc_valid;  // restart now
   assign load = !next_valid || take;
-  assign passed_on = load && !used_fresh && !queue_valid;  // straight from its end
+  assign passed_on = !next_valid && !used_fresh && !queue_valid;  // straight from its end
   logic queue_room;
   sync_fifo #(
       .WIDTH(TB),
@@ -130,7 +130,7 @@ module tags #(
   );
   always_ff @(posedge clk) begin
     if (load) begin
-      next_valid <= used_fresh || queue_valid || give;
+      next_valid <= used_fresh || queue_valid || (give && passed_on);
       next_tag   <= used_fresh ? fresh[TB-1:0] : queue_valid ? queue_tag : give_tag;
       fresh      <= fresh + {{TB{1'b0}}, used_fresh};
     end

@@ -135,7 +135,7 @@ module trn_rx #(
             lane      <= next_four ? data[4:2] : data[36:34] + (next_is_cpl ? look_lane : 3'd0);
             if (sof) has_data <= data[W-2];
         end
-        if (leave && held_sof) hdr_bar <= held_bar;
+        if (!stall && held_sof) hdr_bar <= held_bar;
         if (leave) begin
             shift_r      <= shift;
             if (emit) group_r <= group + 1'b1;
@@ -144,7 +144,8 @@ module trn_rx #(
             body         <= (last_hdr_beat || body) && !held_eof;
             is_cpl_shown <= is_cpl;
         end
-        if (emit) begin
+        // Whatever is held, as long as nothing is shown that must stay: what does not leave yet comes again.
+        if (!stall) begin
             for (int g = 0; g < G; g++) if (group == GW'(g)) word[W*g +: W] <= lanes;
         end
         if (!stall) begin
@@ -172,11 +173,11 @@ module trn_rx #(
     assign last_dw = four ? held_data[31:0] : {27'd0, is_cpl ? lane : 3'd0, 2'd0};
     generate
         if (N == 4) begin : g_hdr128
-            always_ff @(posedge clk) if (leave && held_sof) hdr <= {held_data[W-1 -: 96], last_dw};
+            always_ff @(posedge clk) if (!stall && held_sof) hdr <= {held_data[W-1 -: 96], last_dw};
         end else begin : g_hdr64
             always_ff @(posedge clk) begin
-                if (leave && held_sof) hdr[127:64] <= held_data;
-                if (leave && second)   hdr[63:0] <= {held_data[W-1 -: 32], last_dw};
+                if (!stall && held_sof) hdr[127:64] <= held_data;
+                if (!stall && second)   hdr[63:0] <= {held_data[W-1 -: 32], last_dw};
             end
         end
     endgenerate
