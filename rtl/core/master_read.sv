@@ -28,7 +28,7 @@ module master_read #(
     input  logic        reserve,
     // to the tag memory
     output logic        alloc_valid,
-    input  logic        alloc_ready,
+    input  logic        alloc_next,    // alloc_valid may be set in the next cycle
     input  logic        alloc_spare,
     output logic [31:0] alloc_local,
     output logic [12:0] alloc_bytes,
@@ -46,7 +46,7 @@ module master_read #(
     output logic [ 2:0] np_lane,       // local - PCIe address, in DWs mod 8
     input  logic        np_ready
 );
-  logic chunk_valid, chunk_ready, chunk_four, chunk_final, split_ready, refuse, fire, single, allowed, have;
+  logic chunk_valid, chunk_ready, chunk_four, chunk_final, split_ready, refuse, refused, pick, single, allowed;
   logic [63:0] chunk_addr, addr;
   logic [11:0] chunk_m1, chunk_end, bytes;  // bytes: less one, unless single
   logic [31:0] local_addr;
@@ -56,7 +56,7 @@ module master_read #(
       .MAX(MRRS_MAX)
   ) split (
       .clk,
-      .rst(rst || (fire && refuse && !single)),
+      .rst(rst || (alloc_valid && refused && !single)),
       .valid(mrd_valid && !drain),
       .ready(split_ready),
       .addr(mrd_addr),
@@ -73,25 +73,28 @@ module master_read #(
   assign mrd_ready = split_ready && !drain;
   assign busy = !split_ready;
 
-  assign single = drd_valid && !drain;
-  assign have = single || chunk_valid;
-  assign allowed = !reserve || alloc_spare || (single && drd_id == 2'd2);
+  // Which one goes, and whether, is decided a cycle before: so much hangs on it.
+  assign pick = drd_valid && !drain;
+  assign allowed = !reserve || alloc_spare || (pick && drd_id == 2'd2);
   assign refuse = !bus_master || drain;
-  assign fire = alloc_valid && alloc_ready;
-  assign drd_ready = allowed && alloc_ready && (refuse || np_ready) && !drain;
-  assign chunk_ready = fire && !single;
+  always_ff @(posedge clk) begin
+    alloc_valid <= !rst && alloc_next && (pick || chunk_valid) && allowed && (refuse || np_ready);
+    single <= pick;
+    refused <= refuse;
+  end
+  assign drd_ready = alloc_valid && single;
+  assign chunk_ready = alloc_valid && !single;
 
   assign addr = single ? drd_addr : chunk_addr;
   assign bytes = single ? {2'd0, drd_len} : chunk_m1;
 
-  assign alloc_valid = have && allowed && (refuse || np_ready);
   assign alloc_local = single ? drd_local : local_addr;
   assign alloc_bytes = {1'b0, bytes} + {12'd0, !single};
   assign alloc_lower = addr[6:0];
-  assign alloc_last = chunk_final || refuse;
+  assign alloc_last = chunk_final || refused;
   assign alloc_id = single ? drd_id : id;
   assign alloc_single = single;
-  assign alloc_error = !refuse ? 3'd0 : drain ? 3'd7 : 3'd6;
+  assign alloc_error = !refused ? 3'd0 : drain ? 3'd7 : 3'd6;
 
   logic [4:0] gap;
   assign gap = alloc_local[4:0] - addr[4:0];
@@ -107,7 +110,7 @@ module master_read #(
   assign one_dw = single ? drd_end[11:2] == '0 : chunk_end[11:2] == '0;
   assign first_be = 4'hf << addr[1:0];
   assign last_be = 4'hf >> ~end_lane;
-  assign np_valid = have && allowed && alloc_ready && !refuse;
+  assign np_valid = alloc_valid && !refused;
   assign np_addr = addr[63:2];
   assign np_four = single ? drd_addr[63:32] != '0 : chunk_four;
   assign np_dws = single ? drd_end[11:2] + 1'b1 : chunk_end[11:2] + 1'b1;

@@ -7,7 +7,7 @@
 // wait for. Free tags queue: the longest free one is given out next. Each read has a place in the
 // order, of which there are twice as many as tags, until it and all before it are over.
 //
-// alloc_*  a new read. alloc_single: outside of the order, done as soon as it is over. alloc_error
+// alloc_*  a new read; only in a cycle after alloc_next. alloc_single: outside of the order, done as soon as it is over. alloc_error
 //          not 0: nothing was sent, the read is over with this error. alloc_spare: this is not
 //          the last free tag.
 // look_*   combinational look-up of a completion's tag; not taken while look_ready is low.
@@ -33,7 +33,7 @@ module tags #(
     input  logic        ext_tag,      // tags above 31 may be used
     input  logic        restart,      // take over ext_tag (only done while no tag is in use)
     input  logic        alloc_valid,
-    output logic        alloc_ready,
+    output logic        alloc_next,
     output logic        alloc_spare,
     output logic [ 7:0] alloc_tag,
     input  logic [31:0] alloc_local,
@@ -92,7 +92,7 @@ module tags #(
   logic [3:0] entry[0:2*TAGS-1];  // by place: over, error
   logic [2:0] kind[0:2*TAGS-1];  // by place: last, id
 
-  logic due, next_due, quiet, expire, release_now, give, take, placing, places_left;
+  logic due, next_due, expire, release_now, give, take, placing, places_left;
   logic [TB-1:0] scan, give_tag, next_tag;
   logic [PB-1:0] next_place;
 
@@ -104,10 +104,10 @@ module tags #(
   assign used_fresh = fresh < limit;
   assign alloc_tag = {{(8 - TB) {1'b0}}, next_tag};
   // one write port to each memory: what is under way goes first
-  always_ff @(posedge clk) quiet <= !next_upd && !next_fin && !next_due;
-  assign alloc_ready = next_valid && places_left && quiet;
-  assign take = alloc_valid && alloc_ready && alloc_error == 3'd0;
-  assign placing = alloc_valid && alloc_ready && !alloc_single;
+  assign alloc_next = !alloc_valid && (next_valid || used_fresh || queue_valid || give) && places_left &&
+                      !next_upd && !next_fin && !next_due;
+  assign take = alloc_valid && alloc_error == 3'd0;
+  assign placing = alloc_valid && !alloc_single;
 
   assign again = restart && use_count == '0 && !alloc_valid;  // restart now
   assign load = !next_valid || take;
@@ -228,7 +228,7 @@ module tags #(
     done_id <= head_id;
     done_error <= first_error;
     single_done_valid <= !rst && ((place_ends && end_single) ||
-                                  (alloc_valid && alloc_ready && alloc_single && alloc_error != 3'd0));
+                                  (alloc_valid && alloc_single && alloc_error != 3'd0));
     single_done_id <= place_ends ? end_id : alloc_id;
     single_done_error <= place_ends ? end_error : alloc_error;
     none_open <= live == '0 && placed == '0 && !upd_valid && !fin_valid && !alloc_valid &&

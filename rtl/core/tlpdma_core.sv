@@ -186,7 +186,7 @@ module tlpdma_core #(
   );
 
   // ---- master reads ----
-  logic alloc_valid, alloc_ready, alloc_spare, alloc_last, alloc_single;
+  logic alloc_valid, alloc_next, alloc_spare, alloc_last, alloc_single;
   logic [7:0] alloc_tag;
   logic [31:0] alloc_local;
   logic [12:0] alloc_bytes;

@@ -14,8 +14,8 @@ logic f_begun = 1'b0;
 
 // ---- the completion block: look_*, early_*, upd_*, fin_* as it makes them ----
 (* anyseq *) logic f_look, f_leaves;
-logic f_next_upd, f_next_fin;
-always_ff @(posedge clk) {f_next_upd, f_next_fin} <= {next_upd, next_fin};
+logic f_next_upd, f_next_fin, f_alloc_next, f_again;
+always_ff @(posedge clk) {f_next_upd, f_next_fin, f_alloc_next, f_again} <= {next_upd, next_fin, alloc_next && !rst, again};
 logic f_early, f_upd, f_waits;  // stage 2; its upd, with stage 3; stage 3
 logic [TB-1:0] f_early_tag;
 logic [PLACES-1:0] f_await;  // ended, its data on their way
@@ -32,6 +32,7 @@ always_comb begin
   assume (!(f_early || f_waits) || (early_valid && early_tag == f_early_tag));
   assume (!fin_valid || fin_single || f_await[fin_place[PB-1:0]]);
   assume (!f_begun || (upd_valid == f_next_upd && fin_valid == f_next_fin));
+  assume (!alloc_valid || (f_alloc_next && (!f_again || alloc_error != 3'd0)));
 end
 
 logic [TAGS-1:0] f_queued, f_fresh, f_next, f_used;
@@ -96,6 +97,8 @@ always_comb begin
     assert (fresh <= TAGS);
     assert (use_count == f_uses && queued == f_queues);
     if (f_push) assert (queue_room);
+    if (alloc_valid) assert (placed < PLACES && !upd_valid && !fin_valid && !due);
+    if (take) assert (next_valid);
     if (f_early || f_upd) assert (live[f_early_tag]);
     if (f_upd) assert (f_waits && !f_early);
     if (f_early) assert (!f_waits);

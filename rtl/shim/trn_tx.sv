@@ -64,7 +64,7 @@ module trn_tx #(
     logic          second;                    // W = 64: the second beat of the header comes next
     logic [S-1:0]  shift, shift_r, rem_r;
     logic [GW-1:0] group, group_r;
-    logic          has_data_r, last_hdr_beat;
+    logic          has_data_r;
 
     assign use_np   = busy ? np_r : pick_np;
     // Whose header ends with this beat: at W = 64 that was settled a beat before.
@@ -77,7 +77,6 @@ module trn_tx #(
     assign extra    = (hdr[126] ? {1'b0, hdr[105:96]} : 11'd0) + (hdr[125] ? 11'd3 : 11'd2);
     assign left     = !first ? left_r : use_np ? (N == 4 ? '0 : LW'(1)) : extra[10:S];
     assign last     = !first ? left_r == '0 : N == 4 && (use_np || extra[10:S] == '0);
-    assign last_hdr_beat = (N == 4) ? first : second;
 
     // The first payload DW stands at lane `hdr_lane` of its word and at DW 0 (4-DW header) or N-1 of its beat:
     // payload beats take the last `shift` DWs of the group before.
@@ -146,8 +145,9 @@ module trn_tx #(
         end
     endgenerate
 
-    assign hdr_ready = step && last_hdr_beat && !use_np;
-    assign np_ready  = step && last_hdr_beat &&  use_np;
+    // with the header's last beat: the first, or at W = 64 the second, when it is settled whose it is
+    assign hdr_ready = load && (N == 4 ? pick && !pick_np : second && !np_r);
+    assign np_ready  = load && (N == 4 ? pick &&  pick_np : second &&  np_r);
 
     always_ff @(posedge clk) begin
         if (load) src_rdy <= step;
