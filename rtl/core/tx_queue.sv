@@ -180,15 +180,16 @@ module tx_queue #(
   // for what can leave the line while a read is behind others here, one a cycle.
   localparam int CW = $clog2(HEADERS) + 2, READ = 94, READS = 16;
   logic [CW-1:0] complete, earlier;
-  logic come_valid, come_ready;
+  logic come_valid, come_ready, ended;
   logic [READ-1:0] read_in, come, read_hdr;
   logic [$clog2(READS):0] come_count;
   assign read_in = {
     np_four, np_dws, np_tag, np_be, np_four ? np_addr[63:32] : {np_addr[31:2], 2'd0}, np_addr[31:2], 2'd0, np_lane
   };
   always_ff @(posedge clk) begin
+    ended <= ending && !rst;  // nobody who waits for a write can ask for a read so soon
     if (rst) complete <= '0;
-    else complete <= complete + CW'(ending);
+    else complete <= complete + CW'(ended);
   end
   async_fifo #(
       .WIDTH(CW + READ),

@@ -135,21 +135,24 @@ module registers #(
     end
   end
 
-  // A DW that is read passes the bus, then `word` or `channel_word`, then joins the answer, which
-  // waits beside the machine: writes go on whatever the answer waits for.
+  // A DW that is read passes the bus, then one of three words, then joins the answer, which waits
+  // beside the machine: writes go on whatever the answer waits for.
   logic [1:0] reading, last_read;
-  logic [31:0] window_word, word, channel_word;
-  logic of_channel;          // which of the two
+  logic [31:0] window_word, word, copied_word, channel_word;
+  logic of_copies, of_channel;  // which of them
   always_ff @(posedge clk) begin
     reading <= {reading[0], step_read};
     last_read <= {last_read[0], lane == 3'd7};
     if (step_read) window_word <= win_rd_data[32*lane+:32];
     if (reading[0]) begin
       word <= from_window ? window_word : read_data;
+      copied_word <= copied;
       channel_word <= at[5] ? c2h_data : h2c_data;
+      of_copies <= from_registers && (at_table || global_copy || (at_channel && channel_kept));
       of_channel <= from_registers && at_channel && !channel_kept;
     end
-    if (reading[1]) srd_data <= {of_channel ? channel_word : word, srd_data[255:32]};
+    if (reading[1])
+      srd_data <= {of_channel ? channel_word : of_copies ? copied_word : word, srd_data[255:32]};
     if (reading[1] && last_read[1]) srd_data_valid <= 1'b1;
     else if (srd_data_ready) srd_data_valid <= 1'b0;
     if (rst) begin
@@ -265,9 +268,11 @@ module registers #(
 
   logic [31:0] global_data, copied;
   logic [4:0] global_at;
-  logic channel_kept;
+  logic channel_kept, global_copy;
   assign copied = copies[copy];
   assign global_at = at[4:0];
+  assign global_copy = global_word &&
+      (global_at[4:1] == 4'h3 || global_at == 5'h0a || global_at[4:1] == 4'h8);
   assign channel_kept = !at[4] && (at[3:0] < 4'd3 || at[3:1] == 3'd3);
   always_comb begin
     case (global_at)
@@ -285,15 +290,12 @@ module registers #(
       5'h0e: global_data = h2c_bytes;
       5'h0f: global_data = c2h_bytes;
       5'h12: global_data = MEMORY_MIB;
-      5'h06, 5'h07, 5'h0a, 5'h10, 5'h11: global_data = copied;
       default: global_data = '0;
     endcase
   end
   assign read_data = !from_registers ? '0
-      : at_table ? copied
       : at == AT_PENDING ? {28'b0, irq_pending}
-      : global_word ? global_data
-      : at_channel ? copied : '0;
+      : global_word ? global_data : '0;
 
   assign idle = phase == RUN && state == IDLE && !answering && !write;
 endmodule
