@@ -40,8 +40,7 @@ module async_fifo #(
   logic [SYNC-1:0][AW:0] to_rd;
 
   // ---- writer ----
-  logic [AW:0] wr_next, wr_next_gray;
-  assign wr_next = wr_ptr + 1'b1;
+  logic [AW:0] wr_next, wr_next_gray;  // wr_next: wr_ptr + 1, a register of its own
   assign wr_next_gray = wr_next ^ (wr_next >> 1);
   assign push = wr_valid && wr_ready;
   assign wr_count = wr_ptr - rd_ptr_seen;
@@ -63,19 +62,20 @@ module async_fifo #(
     if (BLOCK != 0 ? wr_ready : push) mem[wr_ptr[AW-1:0]] <= wr_data;
     if (wr_rst) begin
       wr_ptr  <= '0;
+      wr_next <= (AW + 1)'(1);
       wr_gray <= '0;
     end else if (push) begin
       wr_ptr  <= wr_next;
+      wr_next <= wr_next + 1'b1;
       wr_gray <= wr_next_gray;
     end
   end
 
   // ---- reader ----
-  logic [AW:0] rd_next, rd_next_gray;
+  logic [AW:0] rd_next, rd_next_gray;  // rd_next: rd_ptr + 1, a register of its own
   logic more;  // words that it has not fetched: rd_gray is not what is seen, known a cycle before
   logic take;  // the output register takes a word, if there is one
   logic fetch;  // a word leaves the memory
-  assign rd_next = rd_ptr + 1'b1;
   assign rd_next_gray = rd_next ^ (rd_next >> 1);
   assign take = rd_ready || !rd_valid;
 
@@ -87,6 +87,7 @@ module async_fifo #(
     if (take) rd_valid <= front_valid;
     if (fetch) begin
       rd_ptr  <= rd_next;
+      rd_next <= rd_next + 1'b1;
       rd_gray <= rd_next_gray;
     end
     more <= fetch ? rd_next_gray != to_rd[SYNC-2] : rd_gray != to_rd[SYNC-2];
@@ -94,6 +95,7 @@ module async_fifo #(
       more     <= 1'b0;
       rd_valid <= 1'b0;
       rd_ptr   <= '0;
+      rd_next  <= (AW + 1)'(1);
       rd_gray  <= '0;
     end
   end
@@ -127,6 +129,10 @@ module async_fifo #(
     for (int s = 1; s <= AW; s = 2 * s) binary = binary ^ (binary >> s);
   endfunction
   always_ff @(posedge wr_clk) rd_ptr_seen <= wr_rst ? '0 : binary(rd_gray_seen);
+
+  // of rd_ptr only the address is left
+  logic unused;
+  assign unused = rd_ptr[AW];
 
 `ifdef FORMAL
 `include "async_fifo.svh"

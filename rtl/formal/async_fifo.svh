@@ -9,8 +9,10 @@ logic [WIDTH-1:0] f_word;
 
 initial begin
   wr_ptr  = '0;
+  wr_next = 1;
   wr_gray = '0;
   rd_ptr  = '0;
+  rd_next = 1;
   rd_gray = '0;
   to_rd   = '0;
   to_wr   = '0;
@@ -73,6 +75,7 @@ always_comb begin
   assert (wr_gray == (wr_ptr ^ (wr_ptr >> 1)));
   assert (rd_gray == (rd_ptr ^ (rd_ptr >> 1)));
   if (f_place - rd_ptr < f_words) assert (mem[f_place[AW-1:0]] == f_word);
+  assert (wr_next == (AW + 1)'(wr_ptr + 1'b1) && rd_next == (AW + 1)'(rd_ptr + 1'b1));
   assert (more == (rd_gray != to_rd[SYNC-1]));
   if (fetch) assert (f_seen != f_rd);
   if (front_valid && f_front == f_place) assert (front == f_word);

@@ -97,21 +97,30 @@ module prefetch #(
     };
   end
 
-  // A word is written in quarters; a descriptor that it does not bring is passed over.
+  // A word is looked at for a cycle, and then written in quarters; a descriptor that it does not bring
+  // is passed over.
+  logic looked;        // at the word that is shown, which stays until it is taken
   logic second, beat;  // of the two descriptors, of the halves of one
-  logic only;          // (second half) no other descriptor of this word follows
-  logic upper, write_data;
-  assign upper = second || !data_halves[0];
-  assign write_data = data_valid && !pio_now;
+  logic only;          // no other descriptor of this word follows
+  logic write_data;
+  assign write_data = looked && !pio_now;
   always_ff @(posedge clk) begin
-    if (rst) {second, beat} <= '0;
-    else if (write_data) begin
+    if (!looked) begin
+      looked <= data_valid;
+      second <= !data_halves[0];
+      only <= data_halves != 2'b11;
+      beat <= 1'b0;
+    end else if (write_data) begin
       beat <= !beat;
-      if (beat) second <= !only;
+      if (beat) begin
+        looked <= !only;
+        second <= 1'b1;
+        only <= 1'b1;
+      end
     end
-    if (!beat) only <= upper || !data_halves[1];
+    if (rst) looked <= 1'b0;
     // with the second half of a word's last descriptor
-    data_ready <= !rst && !pio_write && (beat ? only && !write_data : write_data && (upper || !data_halves[1]));
+    data_ready <= !rst && !pio_write && looked && only && beat != write_data;
   end
 
   // What is written waits a cycle in registers, away from where it comes from; `arrived` tells when.
@@ -120,9 +129,9 @@ module prefetch #(
   logic [63:0] put_data;
   always_ff @(posedge clk) begin
     write_at <= pio_now ? {pio_now_channel, pio_now_index, pio_now_dw[1]}
-        : {data_channel, data_pair, upper, beat};
-    put <= pio_now ? {pio_now_dw[0], !pio_now_dw[0]} : {2{data_valid}};
-    put_data <= pio_now ? {2{pio_now_data}} : data[64*{upper, beat}+:64];
+        : {data_channel, data_pair, second, beat};
+    put <= pio_now ? {pio_now_dw[0], !pio_now_dw[0]} : {2{looked}};
+    put_data <= pio_now ? {2{pio_now_data}} : data[64*{second, beat}+:64];
     arrived <= rst || !(write_data && beat) ? 2'b00 : data_channel ? 2'b10 : 2'b01;
     arrived_block <= data_pair[IW-2:4];
   end

@@ -138,21 +138,21 @@ module registers #(
   // A DW that is read passes the bus, then one of three words, then joins the answer, which waits
   // beside the machine: writes go on whatever the answer waits for.
   logic [1:0] reading, last_read;
-  logic [31:0] window_word, word, copied_word, channel_word;
-  logic of_copies, of_channel;  // which of them
+  logic [31:0] window_word, word, global_value, channel_word;
+  logic of_global, of_channel;  // which of them
   always_ff @(posedge clk) begin
     reading <= {reading[0], step_read};
     last_read <= {last_read[0], lane == 3'd7};
     if (step_read) window_word <= win_rd_data[32*lane+:32];
     if (reading[0]) begin
       word <= from_window ? window_word : read_data;
-      copied_word <= copied;
+      global_value <= global_data;
       channel_word <= at[5] ? c2h_data : h2c_data;
-      of_copies <= from_registers && (at_table || global_copy || (at_channel && channel_kept));
+      of_global <= from_registers && global_word && !global_copy;
       of_channel <= from_registers && at_channel && !channel_kept;
     end
     if (reading[1])
-      srd_data <= {of_channel ? channel_word : of_copies ? copied_word : word, srd_data[255:32]};
+      srd_data <= {of_channel ? channel_word : of_global ? global_value : word, srd_data[255:32]};
     if (reading[1] && last_read[1]) srd_data_valid <= 1'b1;
     else if (srd_data_ready) srd_data_valid <= 1'b0;
     if (rst) begin
@@ -271,8 +271,7 @@ module registers #(
   logic channel_kept, global_copy;
   assign copied = copies[copy];
   assign global_at = at[4:0];
-  assign global_copy = global_word &&
-      (global_at[4:1] == 4'h3 || global_at == 5'h0a || global_at[4:1] == 4'h8);
+  assign global_copy = global_at[4:1] == 4'h3 || global_at == 5'h0a || global_at[4:1] == 4'h8;
   assign channel_kept = !at[4] && (at[3:0] < 4'd3 || at[3:1] == 3'd3);
   always_comb begin
     case (global_at)
@@ -295,7 +294,7 @@ module registers #(
   end
   assign read_data = !from_registers ? '0
       : at == AT_PENDING ? {28'b0, irq_pending}
-      : global_word ? global_data : '0;
+      : at_table || global_word || at_channel ? copied : '0;
 
   assign idle = phase == RUN && state == IDLE && !answering && !write;
 endmodule
