@@ -96,8 +96,8 @@ module master_write #(
   logic active, first, final_one, ends, flush, skip, refuse, refused;
   logic [1:0] move, id;
   logic [CB-1:0] words;  // after this one
-  logic word, word_last, need, start, fresh;
-  assign need = !(flush && final_one && word_last);
+  logic word, word_last, start, fresh;
+  logic need;  // a word of the user's for this one: not if it has only what is left of the one before
   assign tlp_valid = active && !skip && !refuse && (mwr_data_valid || !need);
   assign word = active && !skip && (mwr_data_valid || !need) && (tlp_ready || refuse);
   assign mwr_data_ready = active && (skip || (need && (tlp_ready || refuse) &&
@@ -110,6 +110,7 @@ module master_write #(
     if (start) begin
       words <= end_dw[CB+2:3];
       word_last <= end_dw[CB+2:3] == '0;
+      need <= !((fresh ? next_flush : flush) && chunk_final && end_dw[CB+2:3] == '0);
       ends <= end_dw[2:0] == 3'd7;
       final_one <= chunk_final;
       refuse <= !bus_master;
@@ -127,6 +128,7 @@ module master_write #(
       if (word) begin
         words <= words - 1'b1;
         word_last <= words == CB'(1);
+        need <= !(flush && final_one && words == CB'(1));
         first <= 1'b0;
         if (word_last) active <= 1'b0;
       end

@@ -222,7 +222,7 @@ module channel #(
   logic [52:0] page;
   logic [11:0] first;  // bytes to the first page boundary, modulo a page
   logic [7:0] flags;
-  logic later, ragged, malformed, refused, last, fits;
+  logic later, ragged, malformed, outside, last_page, refused, last, fits;
   logic flight_ready, sent;
   logic [$clog2(FLIGHT):0] flight_count;
 
@@ -263,14 +263,15 @@ module channel #(
         cutter <= FIT;
       end
       FIT: begin
+        outside <= malformed || piece_local >> TOP != '0;
+        last_page <= &piece_local[TOP-1:12];
         piece_len <= fits ? rest[12:0] : to_page;
         last <= fits;
         cutter <= CHECK;
       end
       CHECK: begin
         // outside of the memory, or over its end
-        refused <= malformed || piece_local >> TOP != '0
-            || (&piece_local[TOP-1:12] && local_end[12] && local_end[11:0] != '0);
+        refused <= outside || (last_page && local_end[12] && local_end[11:0] != '0);
         cutter <= SEND;
       end
       SEND: begin

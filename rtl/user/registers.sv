@@ -92,7 +92,7 @@ module registers #(
   assign win_wr_strobe = swr_strobe;
   logic written;             // all DWs of the word, in state WRITE
   logic [7:0] enabled;       // the DWs of which it has a byte
-  assign swr_ready = swr_bar == 3'd2 ? win_wr_ready : written;
+  assign swr_ready = (swr_bar == 3'd2 && win_wr_ready) || written;
   assign srd_ready = state == IDLE && !clearing && !answering && !(swr_valid && swr_bar != 3'd2);
   assign win_rd_valid = state == FETCH;
   assign win_rd_addr = {window, read_word, 5'b0};
