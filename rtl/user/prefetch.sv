@@ -97,28 +97,30 @@ module prefetch #(
     };
   end
 
-  // A word is looked at for a cycle, and then written in quarters; a descriptor that it does not bring
-  // is passed over.
+  // A word is written in quarters. It is looked at in the first cycle; one with both descriptors is begun
+  // in it, of another one the descriptor that it does not bring is passed over.
   logic looked;        // at the word that is shown, which stays until it is taken
+  logic both;
   logic second, beat;  // of the two descriptors, of the halves of one
   logic only;          // no other descriptor of this word follows
   logic write_data;
+  assign both = data_halves == 2'b11;
   assign write_data = looked && !pio_now;
   always_ff @(posedge clk) begin
-    if (!looked) begin
-      looked <= data_valid;
-      second <= !data_halves[0];
-      only <= data_halves != 2'b11;
-      beat <= 1'b0;
-    end else if (write_data) begin
+    if (write_data) begin
       beat <= !beat;
       if (beat) begin
         looked <= !only;
-        second <= 1'b1;
+        second <= !only;
         only <= 1'b1;
       end
+    end else if (data_valid && !pio_now) begin
+      looked <= 1'b1;
+      second <= !data_halves[0];
+      only <= !both;
+      beat <= both;
     end
-    if (rst) looked <= 1'b0;
+    if (rst) {looked, second, beat} <= '0;
     // with the second half of a word's last descriptor
     data_ready <= !rst && !pio_write && looked && only && beat != write_data;
   end
@@ -130,7 +132,7 @@ module prefetch #(
   always_ff @(posedge clk) begin
     write_at <= pio_now ? {pio_now_channel, pio_now_index, pio_now_dw[1]}
         : {data_channel, data_pair, second, beat};
-    put <= pio_now ? {pio_now_dw[0], !pio_now_dw[0]} : {2{looked}};
+    put <= pio_now ? {pio_now_dw[0], !pio_now_dw[0]} : {2{looked || (data_valid && both)}};
     put_data <= pio_now ? {2{pio_now_data}} : data[64*{second, beat}+:64];
     arrived <= rst || !(write_data && beat) ? 2'b00 : data_channel ? 2'b10 : 2'b01;
     arrived_block <= data_pair[IW-2:4];
