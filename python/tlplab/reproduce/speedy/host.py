@@ -7,7 +7,7 @@ from tlplab.reproduce.markdown import table
 from tlplab.reproduce.section import Section
 from tlplab.reproduce.speedy.card import GEN1_X1, GEN1_X4, GEN1_X8, GEN2_X8, MRRS, TAGS, USER_HZ, WAYS
 from tlplab.reproduce.speedy.rows import MIB, absent, calls, goal, judged, load, rate
-from tlplab.reproduce.speedy.transfers import read_ns
+from tlplab.reproduce.speedy.transfers import mean_read_ns, read_ns
 from tlplab.result import Result
 
 GIB = 1 << 30
@@ -86,11 +86,20 @@ def bound(outcomes: Outcomes) -> list[Row]:
     ]  # fmt: skip
     for latency in LATENCIES_NS:
         idle = read_ns(outcomes[f"bound, idle, {latency}, {MRRS}"])
-        ours, tags = rate(outcomes[f"bound, {latency}, {MRRS}"]), GEN2_X8.tags(idle)
+        loaded = outcomes[f"bound, {latency}, {MRRS}"]
+        ours, tags = rate(loaded), GEN2_X8.tags(idle)
         limit, name = GEN2_X8.bound("to-card", MIB, idle)
         note = f"{ours:.3f} of {limit:.3f} GB/s, bound by {name}; 32 tags of 512 B allow {tags:.3f}; at least 98 %"
+        good = ours >= 0.98 * limit
+        if not good:
+            busy, link = TAGS * MRRS / ours, mean_read_ns(loaded)
+            full = 100 * ours / GEN2_X8.link("to-card", MIB)
+            note += (
+                f". A tag is busy for {busy - idle:.0f} ns more than a read takes alone: {link - idle:.0f} behind other "
+                f"completions on a link that is {full:.0f} % full, {busy - link:.0f} in the core"
+            )
         title = f"reads of 512 B that take {idle / 1e3:.1f} us, of their bound"
-        listed.append(goal(title, 100 * ours / limit, "%", ours >= 0.98 * limit, note))
+        listed.append(judged(title, None, 100 * ours / limit, "%", good, note))
     return listed
 
 

@@ -75,6 +75,13 @@ def read_ns(result: Result) -> float:
     return max(latency["max"] for latency in found if latency is not None)
 
 
+def mean_read_ns(result: Result) -> float:
+    """How long the card's reads take, on the link: from request to last byte, what is in their way included."""
+    flow = next(flow for flow in result["flows"] if flow["device"] == "card" and flow["op"] == "read")
+    assert flow["latency_ns"] is not None
+    return flow["latency_ns"]["mean"]
+
+
 def compared(outcomes: Outcomes, run: str, slot: Slot, way: str, least: float, offset: int = 0) -> Row:
     """A run beside the smallest of its bounds."""
     bound, name = slot.bound(way, MIB, read_ns(outcomes[f"idle, {slot.name}"]), offset)
