@@ -30,6 +30,8 @@ model = "rtl:{library}"
 mps = "256B"
 mrrs = "512B"
 pcie_clock = "{clock}"
+[link.card]
+skp = "off" # captures have none, and one may be in a TLP's way
 [load.to]
 device = "host"
 target = "card"
