@@ -37,7 +37,7 @@ module slave_trn #(
         .mrd_data_ready(1'b1),
         .mwr_valid(1'b0), .mwr_addr('0), .mwr_len('0), .mwr_lane('0), .mwr_id('0),
         .mwr_data_valid(1'b0), .mwr_data('0),
-        .post_valid(1'b0), .post_addr('0), .post_data('0), .post_two(1'b0),
+        .post_valid(1'b0), .post_addr('0), .post_data('0), .post_two(1'b0), .post_four(1'b0),
         .timeout_ticks('0), .drain(1'b0),
         .user_bus_master(), .user_msix_enable(), .user_msix_mask(), .user_intx_disable(), .user_mps(), .user_mrrs(),
         .mrd_ready(), .mrd_done_valid(), .mrd_done_id(), .mrd_done_error(), .drd_ready(), .drd_done_valid(),
