@@ -2,7 +2,8 @@
 //
 // mrd_*  requests of any length, in order. drd_*: reads of one TLP, taken ahead of the TLPs of mrd.
 // With bus mastering off, or once `drain` is set, what is not sent yet ends with an error, by one
-// entry in the tag memory for which nothing is sent. While drain is set nothing is taken.
+// entry in the tag memory for which nothing is sent. While drain is set nothing is taken, but for what
+// was picked in the cycle before.
 // reserve: the last free tag goes to drd with id 2 only.
 module master_read #(
     parameter int MRRS_MAX = 512
