@@ -7,9 +7,9 @@
 // wait for. Free tags queue: the longest free one is given out next. Each read has a place in the
 // order, of which there are twice as many as tags, until it and all before it are over.
 //
-// alloc_*  a new read; only in a cycle after alloc_next. alloc_single: outside of the order, done as soon as it is over. alloc_error
-//          not 0: nothing was sent, the read is over with this error. alloc_spare: this is not
-//          the last free tag.
+// alloc_*  a new read, only in a cycle after alloc_next. alloc_single: outside of the order, done as
+//          soon as it is over. alloc_error not 0: nothing was sent, the read is over with this error.
+//          alloc_spare: this is not the last free tag.
 // look_*   combinational look-up of a completion's tag; not taken while look_ready is low.
 // upd_*    what a completion leaves of its read, before the next look-up. upd_end: nothing, the
 //          tag is not live any more; upd_hold: but quarantined.
