@@ -231,3 +231,12 @@ def test_a_data_path_loses_what_headers_take_of_its_words() -> None:
     assert model.data_path(256, bits=256, clock_hz=1, header=16, packed=True) == pytest.approx(256 * 256 / 272)
     with pytest.raises(ValueError, match="bits is 0"):
         model.data_path(256, bits=0, clock_hz=250e6)
+
+
+def test_no_two_lines_of_a_plot_look_alike() -> None:
+    from tlplab.model_plot import figure
+
+    points = np.arange(3.0)
+    drawn = figure("many", "x", "y", [(str(number), points, points * number) for number in range(20)])
+    looks = {(line.get_color(), line.get_linestyle()) for line in drawn.axes[0].get_lines()}
+    assert len(looks) == 20

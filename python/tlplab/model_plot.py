@@ -14,15 +14,22 @@ Line = tuple[str, npt.NDArray[Any], npt.NDArray[Any]]
 """What it is called, where its points are, and what they are."""
 
 
+DASHES = ("-", "--", ":", "-.")
+"""Of the lines of each turn through the colours."""
+
+
 def figure(
     title: str, axis: str, unit: str, lines: Sequence[Line], scale: Literal["linear", "log"] = "linear"
 ) -> Figure:
-    """A figure; lines of few points show them. The `scale` is that of its axis."""
+    """A figure; lines of few points show them, and lines that have to share a colour differ in their dashes. The `scale` is that of its axis."""
     drawn = Figure(figsize=(8, 5), layout="constrained")
     axes = drawn.add_subplot()
     for number, (label, points, values) in enumerate(lines):
-        colour = COLOURS[number % len(COLOURS)]
-        axes.plot(points, values, label=label, color=colour, marker="" if len(points) > 40 else ".")
+        turn, colour = divmod(number, len(COLOURS))
+        axes.plot(
+            points, values, label=label, color=COLOURS[colour], linestyle=DASHES[turn % len(DASHES)],
+            marker="" if len(points) > 40 else ".",
+        )  # fmt: skip
     axes.set_title(title, fontsize="medium", wrap=True)
     axes.set(xlabel=axis, ylabel=unit, ylim=(0, None), xscale=scale)
     axes.grid(alpha=0.3)
