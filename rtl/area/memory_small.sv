@@ -63,20 +63,22 @@ module small_port (
     input  logic         rd_data_ready
 );
   logic [255:0] mem[0:511];
-  logic [255:0] data, read;
+  logic [255:0] data, read, caught;
   logic [31:0] strobe;
   logic [8:0] to, from;
-  logic writes, reads, waits;
+  logic writes, reads;
+  logic [1:0] waits;
 
   assign wr_ready = 1'b1;
-  assign rd_ready = !reads && !waits && !rd_data_valid;
+  assign rd_ready = !reads && waits == '0 && !rd_data_valid;
   always_ff @(posedge clk) begin
     {writes, to, data, strobe} <= {wr_valid && !rst, wr_addr[13:5], wr_data, wr_strobe};
     {reads, from} <= {rd_valid && rd_ready && !rst, rd_addr[13:5]};
     if (writes && &strobe) mem[to] <= data;
     read <= mem[from];
-    waits <= reads && !rst;
-    if (waits) rd_data <= read;
-    rd_data_valid <= !rst && (waits || (rd_data_valid && !rd_data_ready));
+    caught <= read;
+    waits <= {waits[0], reads} & {2{!rst}};
+    if (waits[1]) rd_data <= caught;
+    rd_data_valid <= !rst && (waits[1] || (rd_data_valid && !rd_data_ready));
   end
 endmodule

@@ -157,7 +157,7 @@ module completion (
     logic [10:0] b_words32;
     logic [7:0]  b_tag;
     logic [1:0]  b_id, b_shift;
-    logic [5:0]  b_bytes;                      // modulo two words
+    logic [5:0]  b_extent;                     // bytes less one, modulo two words
     logic [31:0] b_local;
 
     always_ff @(posedge clk) begin
@@ -165,7 +165,7 @@ module completion (
             b_known   <= a_known;
             b_error   <= a_error;
             b_over    <= a_over;
-            b_bytes   <= a_last ? a_left[5:0] : a_room[5:0];
+            b_extent  <= a_last ? a_left[5:0] - 6'd1 : a_room[5:0] - 6'd1;
             b_words32 <= a_words32;
             b_lane    <= a_lane;
             b_skip    <= a_place[3];
@@ -182,14 +182,14 @@ module completion (
     // ---- 3: the data stage is loaded --------------------------------------------------------------------------
     logic        load, b_write, b_tail, d_done;
     logic [10:0] b_last;                       // lane of the last DW to take, counted through the words
-    logic [5:0]  b_end;                        // where the bytes to give end, modulo two words
+    logic [5:0]  b_end;                        // the place of the last byte to give, modulo two words
 
     assign load     = b_valid && (!d_valid || d_done);
     assign b_write  = b_known && b_error == tlpdma_pkg::ERR_NONE;
     assign b_last   = b_words32 + (b_lane == 3'd0 ? 11'h7ff : {8'd0, b_lane - 3'd1});
-    assign b_end    = b_bytes + {1'b0, b_local[4:0]};
+    assign b_end    = b_extent + {1'b0, b_local[4:0]};
     // The bytes may end one word later than they came: a word is given then for which none is taken.
-    assign b_tail   = b_write && b_last[3] != b_end[5] ^ (b_end[4:0] == 5'd0) ^ b_skip;
+    assign b_tail   = b_write && b_last[3] != b_end[5] ^ b_skip;
 
     // ---- 4: data -------------------------------------------------------------------------------------------
     logic        d_ends, d_single, d_known, d_write, d_first, d_last, d_step, d_fresh;
@@ -211,7 +211,7 @@ module completion (
     assign mrd_data_id    = d_id;
     // not before the start (in the first word), not after the end (in the last one)
     assign mrd_data_strobe = (d_first ? 32'hffffffff << d_start : '1)
-                           & (d_last ? 32'hffffffff >> (5'd0 - d_end) : '1);
+                           & (d_last ? 32'hffffffff >> ~d_end : '1);
 
     realign #(.RANGE(4)) align (
         .clk(clk), .advance(d_step), .shift(d_shift), .in_data(cpl_data), .out_data(mrd_data)

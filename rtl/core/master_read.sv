@@ -48,6 +48,7 @@ module master_read #(
     input  logic        np_ready
 );
   logic chunk_valid, chunk_ready, chunk_four, chunk_final, split_ready, refuse, refused, pick, single, allowed;
+  logic drd_four;  // its address needs 64 bits; it stands for a cycle before it goes
   logic [63:0] chunk_addr, addr;
   logic [11:0] chunk_m1, chunk_end, bytes;  // bytes: less one, unless single
   logic [31:0] local_addr;
@@ -81,6 +82,7 @@ module master_read #(
   always_ff @(posedge clk) begin
     alloc_valid <= !rst && alloc_next && (pick || chunk_valid) && allowed && (refuse || np_ready);
     single <= pick;
+    drd_four <= drd_addr[63:32] != '0;
     refused <= refuse;
   end
   assign drd_ready = alloc_valid && single;
@@ -113,7 +115,7 @@ module master_read #(
   assign last_be = 4'hf >> ~end_lane;
   assign np_valid = alloc_valid && !refused;
   assign np_addr = addr[63:2];
-  assign np_four = single ? drd_addr[63:32] != '0 : chunk_four;
+  assign np_four = single ? drd_four : chunk_four;
   assign np_dws = single ? drd_end[11:2] + 1'b1 : chunk_end[11:2] + 1'b1;
   assign np_be = one_dw ? {4'h0, first_be & last_be} : {last_be, first_be};
 

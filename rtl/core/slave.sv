@@ -8,6 +8,7 @@
 // * Completions end at every 128-byte boundary, so they fit any MPS. They go out a word a beat: `stx_hdr` is
 //   held for all beats of a TLP (completer ID left 0), the first DW at lane Lower Address [4:2]. A TLP starts
 //   when its first word is there; its other words come in the user's time, one is outstanding.
+// * `swr_bar` stands from a cycle before `swr_valid`, so that a user may choose by a register.
 // * Addresses are the low 32 bits of the PCIe address; the user takes as many as its BAR has.
 // * Messages and poisoned writes are dropped, with their data.
 module slave #(
@@ -75,6 +76,7 @@ module slave #(
 
     // ---- writes, and payloads to be dropped ----------------------------------------------------------------
     logic        w_valid, w_drop, w_first, w_last, w_step;
+    logic        w_shown, w_passed;            // its BAR has stood for a cycle: words are given, or dropped
     logic [7:0]  w_left;                       // words
     logic [2:0]  w_start, w_end;               // lanes of the first and the last DW
     logic [3:0]  w_first_be, w_last_be;
@@ -87,10 +89,10 @@ module slave #(
     assign take      = req_valid && req_ready;
     assign req_ready = !w_valid && (!answer || np_space);
     assign w_last    = w_left == 8'd1;
-    assign w_step    = w_valid && req_data_valid && (w_drop || swr_ready);
+    assign w_step    = req_data_valid && req_data_ready;
 
-    assign req_data_ready = w_valid && (w_drop || swr_ready);
-    assign swr_valid      = w_valid && !w_drop && req_data_valid;
+    assign req_data_ready = w_passed || (w_shown && swr_ready);
+    assign swr_valid      = w_shown && req_data_valid;
     assign swr_bar        = w_bar;
     assign swr_addr       = {w_word, 5'd0};
     assign swr_data       = req_data;
@@ -116,11 +118,15 @@ module slave #(
             w_left  <= w_left - 8'd1;
             w_word  <= w_word + 27'd1;
         end
+        w_shown  <= w_valid && !w_drop && !(w_step && w_last);
+        w_passed <= w_valid && w_drop && !(w_step && w_last);
         errors[0] <= take && answer && (!memory || locked || has_data);
         errors[1] <= take && write && req_hdr[tlpdma_pkg::EP_LSB];
         if (rst) begin
-            w_valid <= 1'b0;
-            errors  <= 2'b00;
+            w_valid  <= 1'b0;
+            w_shown  <= 1'b0;
+            w_passed <= 1'b0;
+            errors   <= 2'b00;
         end
     end
 
@@ -182,7 +188,7 @@ module slave #(
     assign c_next      = ends_before ? r_length[5:0] : to_boundary;
     assign in_word     = 6'd8 - {3'd0, r_address[2:0]};
 
-    assign np_pop         = state == IDLE;
+    assign np_pop         = state == IDLE && np_valid;
     assign srd_valid      = state == ASK;
     assign srd_bar        = r_bar;
     assign srd_addr       = {r_address[29:3], 5'd0};
@@ -198,7 +204,7 @@ module slave #(
 
     always_ff @(posedge clk) begin
         case (state)
-            IDLE: if (np_valid) state <= CUT;
+            IDLE: if (np_pop) state <= CUT;
             CUT:  if (measured) state <= r_data ? ASK : SEND;
             ASK:  if (srd_ready) state <= SEND;
             SEND: if (stx_valid && stx_ready) begin

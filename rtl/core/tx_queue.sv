@@ -193,7 +193,8 @@ module tx_queue #(
   end
   async_fifo #(
       .WIDTH(CW + READ),
-      .DEPTH(READS)
+      .DEPTH(READS),
+      .DIRECT(1)
   ) coming (
       .wr_clk(clk),
       .wr_rst(rst),
@@ -257,7 +258,8 @@ module tx_queue #(
   sync_fifo #(
       .WIDTH(READ),
       .DEPTH(TAGS),
-      .BLOCK(TAGS > 64 ? 1 : 0)
+      .BLOCK(TAGS > 64 ? 1 : 0),
+      .EAGER(1)
   ) reads (
       .clk(pcie_clk),
       .rst(pcie_rst),

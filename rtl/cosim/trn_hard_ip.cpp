@@ -243,8 +243,8 @@ bool TrnHardIp::evaluate_edges(tlplab_rtl_output &output) {
 }
 
 // Vtop::eval() also takes locks, of which there is no need in one thread and which cost 5 % of the time; but it initialises the module.
-// What depends on inputs need not be worked out again where none has changed, as at edges of user_clk; module.mk looks whether clocks
-// are such inputs.
+// Where clocks do nothing but trigger (module.mk looks for it), what depends on inputs need not be worked out again when none has
+// changed, as at edges of user_clk, and nothing that a clock triggers triggers anything else.
 void TrnHardIp::evaluate() {
 #if VM_TRACE_FST
     if (traced_) return traced_->eval();
@@ -254,10 +254,8 @@ void TrnHardIp::evaluate() {
     } else if (driven_ || !CLOCKS_ARE_ONLY_CLOCKS) {
         Vtop___024root___eval(top_->rootp);
     } else {
-        do {
-            while (Vtop___024root___eval_phase__act(top_->rootp)) {
-            }
-        } while (Vtop___024root___eval_phase__nba(top_->rootp));
+        Vtop___024root___eval_phase__act(top_->rootp);
+        Vtop___024root___eval_phase__nba(top_->rootp);
     }
     evaluated_ = true;
     driven_ = false;
@@ -333,6 +331,7 @@ void TrnHardIp::end_tlp() {
 // Gives out the first TLP that has room and may pass those before it. True if there was one.
 bool TrnHardIp::emit_held(tlplab_rtl_output &output) {
     // Of what waits: posted requests stop everything, completions all but posted requests, non-posted only each other.
+    if (held_.empty()) return false;
     bool posted_waits = false, non_posted_waits = false, completion_waits = false;
     for (auto held = held_.begin(); held != held_.end(); ++held) {
         bool blocked = posted_waits || !(room_ >> held->kind & 1);

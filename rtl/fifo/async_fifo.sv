@@ -4,6 +4,8 @@
 // writer). A word is shown SYNC + 1 of the reader's cycles after it was written (SYNC + 2 with
 // BLOCK), so a FIFO of headers whose data lie in another FIFO takes a larger SYNC than that one.
 //
+// DIRECT shows words as they stand in the memory (no block RAM): a cycle sooner, and later in it.
+//
 // Rules: valid/ready at both ends; data are held while valid && !ready; DEPTH a power of two.
 // Both resets must be active at once for a few cycles of the slower clock; nothing is taken while
 // the writer's is.
@@ -16,6 +18,7 @@ module async_fifo #(
     parameter int DEPTH = 16,
     parameter int LIMIT = DEPTH,
     parameter int BLOCK = 0,
+    parameter int DIRECT = 0,
     parameter int SYNC = 2,
     localparam int AW = $clog2(DEPTH)
 ) (
@@ -32,6 +35,9 @@ module async_fifo #(
     input  logic             rd_ready,
     output logic [WIDTH-1:0] rd_data
 );
+  // Of a small memory one bit is kept inverted, so that synthesis does not make it and the output
+  // register one block RAM, whose outputs come late in the cycle.
+  localparam logic [WIDTH-1:0] INVERTED = WIDTH'(BLOCK == 0 && DIRECT == 0);
   logic [WIDTH-1:0] mem[0:DEPTH-1];
   logic [AW:0] wr_ptr, wr_gray;
   logic [AW:0] rd_ptr, rd_gray, rd_ptr_seen, rd_gray_seen;  // seen: in the writer's clock
@@ -59,7 +65,7 @@ module async_fifo #(
 
   always_ff @(posedge wr_clk) begin
     // into a block RAM whenever there is a free place: whether it is a word, the pointer says
-    if (BLOCK != 0 ? wr_ready : push) mem[wr_ptr[AW-1:0]] <= wr_data;
+    if (BLOCK != 0 ? wr_ready : push) mem[wr_ptr[AW-1:0]] <= wr_data ^ INVERTED;
     if (wr_rst) begin
       wr_ptr  <= '0;
       wr_next <= (AW + 1)'(1);
@@ -74,17 +80,11 @@ module async_fifo #(
   // ---- reader ----
   logic [AW:0] rd_next, rd_next_gray;  // rd_next: rd_ptr + 1, a register of its own
   logic more;  // words that it has not fetched: rd_gray is not what is seen, known a cycle before
-  logic take;  // the output register takes a word, if there is one
   logic fetch;  // a word leaves the memory
+  logic take;  // the word at its end may go: to the output register or, with DIRECT, to the reader
   assign rd_next_gray = rd_next ^ (rd_next >> 1);
-  assign take = rd_ready || !rd_valid;
 
   always_ff @(posedge rd_clk) begin
-    // One bit has an enable of its own, so that synthesis does not make this register and a small
-    // memory one block RAM, whose outputs come late in the cycle.
-    if (take && front_valid) rd_data[0] <= front[0];
-    if (take) rd_data[WIDTH-1:1] <= front[WIDTH-1:1];
-    if (take) rd_valid <= front_valid;
     if (fetch) begin
       rd_ptr  <= rd_next;
       rd_next <= rd_next + 1'b1;
@@ -92,15 +92,27 @@ module async_fifo #(
     end
     more <= fetch ? rd_next_gray != to_rd[SYNC-2] : rd_gray != to_rd[SYNC-2];
     if (rd_rst) begin
-      more     <= 1'b0;
-      rd_valid <= 1'b0;
-      rd_ptr   <= '0;
-      rd_next  <= (AW + 1)'(1);
-      rd_gray  <= '0;
+      more    <= 1'b0;
+      rd_ptr  <= '0;
+      rd_next <= (AW + 1)'(1);
+      rd_gray <= '0;
     end
   end
 
   generate
+    if (DIRECT != 0) begin : direct
+      assign rd_valid = front_valid;
+      assign rd_data  = front;
+      assign take     = rd_ready;
+    end else begin : registered
+      assign take = rd_ready || !rd_valid;
+      always_ff @(posedge rd_clk) begin
+        if (take) rd_data <= front ^ INVERTED;
+        if (rd_rst) rd_valid <= 1'b0;
+        else if (take) rd_valid <= front_valid;
+      end
+    end
+
     if (BLOCK != 0) begin : block_ram
       logic some;
       always_ff @(posedge rd_clk) begin

@@ -3,10 +3,13 @@
 // Rules: valid/ready at both ends; data are held while valid && !ready; DEPTH a power of two.
 // A word is seen one cycle after it was written (two with BLOCK). BLOCK = 1 reads through the
 // memory's own output register (block RAM); see async_fifo.
+// EAGER = 1 writes whenever there is a free place: whether it is a word may come late in the cycle,
+// as only the pointer says so.
 module sync_fifo #(
     parameter int WIDTH = 32,
     parameter int DEPTH = 16,
     parameter int BLOCK = 0,
+    parameter int EAGER = 0,
     localparam int AW = $clog2(DEPTH)
 ) (
     input  logic             clk,
@@ -22,19 +25,23 @@ module sync_fifo #(
   logic [WIDTH-1:0] mem[0:DEPTH-1];
   logic [AW:0] wr_ptr, rd_ptr, rd_next;
   logic push, pop;
+  logic full, nearly;  // known a cycle before: what comes late, push and pop, decides last
 
   assign count = wr_ptr - rd_ptr;
-  assign wr_ready = !count[AW];
+  assign nearly = count[AW-1:0] == '1;
+  assign wr_ready = !full;
   assign push = wr_valid && wr_ready;
   assign pop = rd_valid && rd_ready;
   assign rd_next = rd_ptr + 1'b1;
 
   always_ff @(posedge clk) begin
-    if (push) mem[wr_ptr[AW-1:0]] <= wr_data;
+    if (EAGER != 0 ? wr_ready : push) mem[wr_ptr[AW-1:0]] <= wr_data;
     if (rst) begin
       wr_ptr <= '0;
       rd_ptr <= '0;
+      full   <= 1'b0;
     end else begin
+      if (push != pop) full <= push && nearly;
       if (push) wr_ptr <= wr_ptr + 1'b1;
       if (pop) rd_ptr <= rd_next;
     end
@@ -52,10 +59,12 @@ module sync_fifo #(
       end
       assign rd_valid = some;
     end else begin : lut_ram
-      // known a cycle before: what comes late, push and pop, decides last
       logic some, several;
       assign several = count[AW:1] != '0;
-      always_ff @(posedge clk) some <= !rst && (push || several || (some && !pop));
+      always_ff @(posedge clk) begin
+        if (rst) some <= 1'b0;
+        else if (push != pop) some <= push || several;
+      end
       assign rd_valid = some;
       assign rd_data = mem[rd_ptr[AW-1:0]];
     end

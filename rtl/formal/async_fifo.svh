@@ -74,11 +74,11 @@ always_comb begin
   assert (f_wr <= LIMIT);
   assert (wr_gray == (wr_ptr ^ (wr_ptr >> 1)));
   assert (rd_gray == (rd_ptr ^ (rd_ptr >> 1)));
-  if (f_place - rd_ptr < f_words) assert (mem[f_place[AW-1:0]] == f_word);
+  if (f_place - rd_ptr < f_words) assert (mem[f_place[AW-1:0]] == (f_word ^ INVERTED));
   assert (wr_next == (AW + 1)'(wr_ptr + 1'b1) && rd_next == (AW + 1)'(rd_ptr + 1'b1));
   assert (more == (rd_gray != to_rd[SYNC-1]));
   if (fetch) assert (f_seen != f_rd);
-  if (front_valid && f_front == f_place) assert (front == f_word);
-  assert (f_taken == (AW + 1)'(f_front - rd_valid));
+  if (front_valid && f_front == f_place) assert (front == (f_word ^ INVERTED));
+  assert (f_taken == (AW + 1)'(f_front - (DIRECT == 0 && rd_valid)));
   if (rd_valid && f_taken == f_place) assert (rd_data == f_word);
 end

@@ -108,6 +108,7 @@ always_comb begin
     end
     in_flight: assert (f_held <= FLIGHT[FW:0]);
     valid_states: assert (cutter <= REJECT);
+    for (int b = 0; b < BLOCKS; b++) assert (complete[b] || left[b] != '0);
   end
 end
 
@@ -171,7 +172,7 @@ assign f_offset = f_slot - ready[IW-1:0];
 assign f_waiting = f_asked && !complete[f_slot[IW-1:5]];
 always_ff @(posedge clk) begin
   if (rst || cleared) f_asked <= 1'b0;
-  else if (fetch_valid && fetch_ready && f_slot >= fetch_index
+  else if (asked && f_slot >= fetch_index
            && {1'b0, f_slot} < {1'b0, fetch_index} + {{(IW - 5) {1'b0}}, fetch_count})
     f_asked <= 1'b1;
   else if (complete[f_slot[IW-1:5]]) f_asked <= 1'b0;

@@ -4,6 +4,7 @@ module sync_fifo #(
     parameter int WIDTH = 32,
     parameter int DEPTH = 16,
     parameter int BLOCK = 0,
+    parameter int EAGER = 0,
     localparam int AW = $clog2(DEPTH)
 ) (
     input  logic             clk,

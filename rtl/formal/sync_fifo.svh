@@ -19,7 +19,7 @@ end
 always_comb begin
   if (!f_begun) assume (rst);
   if (f_begun) begin
-    assert (count <= DEPTH);
+    assert (count <= DEPTH && full == count[AW]);
     assert (f_in == (f_ahead < count));
     if (f_in) assert (mem[f_place[AW-1:0]] == f_word);
     if (rd_valid) assert (count != '0);

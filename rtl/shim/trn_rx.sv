@@ -64,7 +64,7 @@ module trn_rx #(
     logic [127:0] hdr;
     logic [2:0]   hdr_bar;
     logic         word_full, hdr_full;
-    logic         is_cpl_shown;               // to which FIFOs
+    logic         is_cpl_shown;               // to which FIFO the word goes
     logic         dirty;                      // the word has lanes that were not shown yet
 
     // -- the place of the payload within the beats -----------------------------------------------------
@@ -88,11 +88,13 @@ module trn_rx #(
 
     // -- movement --------------------------------------------------------------------------------------
     logic stall, take, leave, emit, push;
-    logic data_ready, hdr_ready;
+    logic data_ready, full;
+    logic ends_cpl_hdr;                       // the held beat ends a completion's header, which leaves with it
 
     assign data_ready = is_cpl_shown ? cpl_data_ready : req_data_ready;
-    assign hdr_ready  = is_cpl_shown ? cpl_ready : req_ready;
-    assign stall      = (word_full && !data_ready) || (hdr_full && !hdr_ready);
+    assign ends_cpl_hdr = held && is_cpl && last_hdr_beat;
+    assign full       = (word_full && !data_ready) || (hdr_full && !req_ready);
+    assign stall      = full || (ends_cpl_hdr && !cpl_ready);
     assign leave      = held && (held_eof || src_rdy) && !stall;
     assign dst_rdy    = !stall;
     assign take       = src_rdy && !stall;
@@ -135,7 +137,7 @@ module trn_rx #(
             lane      <= next_four ? data[4:2] : data[36:34] + (next_is_cpl ? look_lane : 3'd0);
             if (sof) has_data <= data[W-2];
         end
-        if (!stall && held_sof) hdr_bar <= held_bar;
+        if (!full && held_sof) hdr_bar <= held_bar;
         if (leave) begin
             shift_r      <= shift;
             if (emit) group_r <= group + 1'b1;
@@ -145,19 +147,19 @@ module trn_rx #(
             is_cpl_shown <= is_cpl;
         end
         // Whatever is held, as long as nothing is shown that must stay: what does not leave yet comes again.
-        if (!stall) begin
+        if (!full) begin
             for (int g = 0; g < G; g++) if (group == GW'(g)) word[W*g +: W] <= lanes;
         end
         if (!stall) begin
             word_full <= push;
-            hdr_full  <= leave && (is_cpl ? last_hdr_beat : held_eof);
+            hdr_full  <= leave && held_eof && !is_cpl;
             if (push) dirty <= 1'b0;
             else if (emit) dirty <= 1'b1;
             if (take) held <= 1'b1;
             else if (leave) held <= 1'b0;
         end else begin
             if (data_ready) word_full <= 1'b0;
-            if (req_valid && req_ready || cpl_valid && cpl_ready) hdr_full <= 1'b0;
+            if (req_valid && req_ready) hdr_full <= 1'b0;
         end
         if (rst) begin
             held      <= 1'b0;
@@ -173,20 +175,21 @@ module trn_rx #(
     assign last_dw = four ? held_data[31:0] : {27'd0, is_cpl ? lane : 3'd0, 2'd0};
     generate
         if (N == 4) begin : g_hdr128
-            always_ff @(posedge clk) if (!stall && held_sof) hdr <= {held_data[W-1 -: 96], last_dw};
+            always_ff @(posedge clk) if (!full && held_sof) hdr <= {held_data[W-1 -: 96], last_dw};
+            assign cpl_hdr = {held_data[W-1 -: 96], last_dw};
         end else begin : g_hdr64
             always_ff @(posedge clk) begin
-                if (!stall && held_sof) hdr[127:64] <= held_data;
-                if (!stall && second)   hdr[63:0] <= {held_data[W-1 -: 32], last_dw};
+                if (!full && held_sof) hdr[127:64] <= held_data;
+                if (!full && second)   hdr[63:0] <= {held_data[W-1 -: 32], last_dw};
             end
+            assign cpl_hdr = {hdr[127:64], held_data[W-1 -: 32], last_dw};
         end
     endgenerate
 
     // A header waits for the word shown beside it.
-    assign req_valid      = hdr_full && !is_cpl_shown && (!word_full || req_data_ready);
-    assign cpl_valid      = hdr_full &&  is_cpl_shown && (!word_full || cpl_data_ready);
+    assign req_valid      = hdr_full && (!word_full || req_data_ready);
+    assign cpl_valid      = ends_cpl_hdr && (held_eof || src_rdy) && !full;
     assign req_hdr        = hdr;
-    assign cpl_hdr        = hdr;
     assign req_bar        = hdr_bar;
     // A word is shown until it is taken, once: while only the header waits, `word_full` is clear.
     assign req_data_valid = word_full && !is_cpl_shown;

@@ -106,14 +106,21 @@ module channel #(
   end
 
   always_ff @(posedge clk) begin
-    if (write && write_at == AT_LOG2) mask <= ~(16'hffff << (write_data[4] ? 5'd16 : write_data[4:0]));
-    if (write && write_at == AT_WB_LO) wb_lo <= write_data != '0;
-    if (write && write_at == AT_WB_HI) wb_hi <= write_data != '0;
-    if (write && write_at == AT_CONTROL) pio <= write_data[2];
-    if (write && write_at == AT_CONTROL) run <= write_data[0];
-    if (write && write_at == AT_TAIL && !pio) tail <= write_data;
-    if (push && !pio_room) overflow <= 1'b1;
-    if (reset || (write && write_at == AT_CONTROL && write_data[1])) resetting <= 1'b1;
+    if (write) begin
+      case (write_at)
+        AT_LOG2: mask <= ~(16'hffff << (write_data[4] ? 5'd16 : write_data[4:0]));
+        AT_WB_LO: wb_lo <= write_data != '0;
+        AT_WB_HI: wb_hi <= write_data != '0;
+        AT_CONTROL: begin
+          {pio, run} <= {write_data[2], write_data[0]};
+          if (write_data[1]) resetting <= 1'b1;
+        end
+        AT_TAIL: if (!pio) tail <= write_data;
+        AT_PIO_LAST: if (pio && !pio_room) overflow <= 1'b1;
+        default: ;
+      endcase
+    end
+    if (reset) resetting <= 1'b1;
     if (cleared) begin
       tail <= '0;
       run <= 1'b0;
@@ -139,7 +146,7 @@ module channel #(
   logic [3:0] fetches;      // under way
   logic [BLOCKS-1:0] complete;  // blocks of the buffer that wait for nothing
   logic [IW-6:0] fetch_block;
-  logic block_free;
+  logic block_free, asked;
 
   // never past the end of the ring, and never across an address the core would cut at
   assign batch = ~(5'h1f << batch_log2) & mask[4:0];
@@ -147,6 +154,7 @@ module channel #(
   assign block_free = complete[fetch_block]
       && (fetched[IW:5] - taken[IW:5]) != {1'b1, {(IW - 5) {1'b0}}};
   assign fetch_valid = fetcher == OFFER;
+  assign asked = fetch_valid && fetch_ready;
   assign fetch_slot = fetched[15:0] & mask;
   assign fetch_index = fetched[IW-1:0];
 
@@ -173,10 +181,10 @@ module channel #(
       default: if (fetch_ready) fetcher <= LOOK;
     endcase
 
-    if ((fetch_valid && fetch_ready) || (push && pio_room))
+    if (asked || (push && pio_room))
       fetched <= fetched + {11'b0, pio ? 6'd1 : fetch_count};
 
-    fetches <= fetches + {3'b0, fetch_valid && fetch_ready} - {3'b0, fetch_done};
+    if (asked != fetch_done) fetches <= asked ? fetches + 4'd1 : fetches - 4'd1;
     if (fetch_done && fetch_error != '0) fetch_fault <= fetch_error;
     if (rst || cleared) begin
       fetched <= '0;
@@ -188,18 +196,21 @@ module channel #(
 
   // Descriptors of one batch may come in any order, and so may batches: `ready` moves on over a
   // block that waits for nothing.
-  genvar b;
-  generate
-    for (b = 0; b < BLOCKS; b = b + 1) begin : blocks
-      logic [5:0] left;
-      assign complete[b] = left == '0;
-      always_ff @(posedge clk) begin
-        if (rst || cleared) left <= '0;
-        else if (fetch_valid && fetch_ready && fetch_block == b) left <= fetch_count;
-        else if (arrived && arrived_block == b) left <= left - 6'd1;
+  logic [BLOCKS-1:0][5:0] left;  // descriptors of each block that are still to come
+  always_ff @(posedge clk) begin
+    if (asked || arrived) begin
+      for (int b = 0; b < BLOCKS; b++) begin
+        if (asked && fetch_block == (IW - 5)'(b)) begin
+          left[b] <= fetch_count;
+          complete[b] <= 1'b0;
+        end else if (arrived && arrived_block == (IW - 5)'(b)) begin
+          left[b] <= left[b] - 6'd1;
+          complete[b] <= left[b] == 6'd1;
+        end
       end
     end
-  endgenerate
+    if (rst || cleared) complete <= '1;
+  end
 
   always_ff @(posedge clk) begin
     if (rst || cleared) ready <= '0;
@@ -325,8 +336,10 @@ module channel #(
     if (counted) head <= head + 32'd1;
     if (sent) bytes <= bytes + {19'b0, piece_len};
     // a cycle late, and once: nothing is under way that could begin anew
-    cleared <= resetting && cutter == NEXT && !flight_valid && fetches == '0 && fetcher == LOOK
-        && !reset && !cleared && !rst;
+    cleared <= 1'b0;
+    if (resetting)
+      cleared <= cutter == NEXT && !flight_valid && fetches == '0 && fetcher == LOOK && !reset
+          && !cleared && !rst;
     if (halt) begin
       halted <= 1'b1;
       error  <= piece_done && piece_error != '0 ? piece_error
@@ -356,8 +369,10 @@ module channel #(
     if (notice) {want_notice, want_failed} <= '0;
     // HEAD shows the descriptor one cycle after it was counted
     {told, notify} <= {done_flags != '0, done_flags[0]};
-    if (counted_now && wb_on && (told || empty || head[5:0] == '0)) want_record <= 1'b1;
-    if (counted_now && notify) want_notice <= 1'b1;
+    if (counted_now) begin
+      if (wb_on && (told || empty || head[5:0] == '0)) want_record <= 1'b1;
+      if (notify) want_notice <= 1'b1;
+    end
     if (halt) begin
       want_record <= wb_on;
       want_notice <= 1'b1;

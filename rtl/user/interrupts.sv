@@ -68,9 +68,9 @@ module interrupts (
         if (notice[c]) waiting[c] <= 1'b1;
         else if (raise[c]) waiting[c] <= 1'b0;
         if (raise[c]) wait_left <= gap;
-        else if (tick && wait_left != '0) wait_left <= wait_left - 16'd1;
+        else if (tick) if (wait_left != '0) wait_left <= wait_left - 16'd1;
         if (raise[c] || moderation_write) count_left <= raise[c] ? burst : write_data[31:16];
-        else if (completed[c] && count_left != '0) count_left <= count_left - 16'd1;
+        else if (completed[c]) if (count_left != '0) count_left <= count_left - 16'd1;
         if (rst || clear) begin
           waiting[c] <= 1'b0;
           wait_left  <= '0;

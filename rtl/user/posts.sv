@@ -33,12 +33,14 @@ module posts (
   logic [31:0] low_mem[0:7];
   logic [31:0] high_mem[0:7];
   logic [31:0] data_mem[0:3];
+  logic four_mem[0:7];  // the high address is not 0
   logic [2:0] entry;
   logic [36:0] held;
 
   always_ff @(posedge clk) begin
     if (write && write_part == 2'd0) low_mem[write_entry] <= write_data;
     if (write && write_part == 2'd1) high_mem[write_entry] <= write_data;
+    if (write && write_part == 2'd1) four_mem[write_entry] <= write_data != '0;
     if (write && write_part == 2'd2) data_mem[write_entry[1:0]] <= write_data;
   end
 
@@ -53,8 +55,8 @@ module posts (
   assign message_taken   = idle && turn == 2'd2 && message_valid;
   always_ff @(posedge clk) begin
     turn <= turn == 2'd2 ? 2'd0 : turn + 2'd1;
-    // one is chosen, its address looked at, then shown
-    post_four <= post_addr[63:32] != '0;
+    // one is chosen, its address read, then shown
+    post_four <= four_mem[entry];
     if (idle) begin
       idle <= record_taken == '0 && !message_taken;
       entry <= turn == 2'd2 ? {1'b0, message_vector} : {2'b10, turn[0]};

@@ -49,11 +49,11 @@ module prefetch #(
     // reading
     input  logic [2*IW-1:0] read_index,
     output logic [     1:0] read_turn,      // whose halves read_data is in the next two cycles
-    output logic [    63:0] read_data
+    output logic [    63:0] read_data       // of read_index as it was a cycle before read_turn
 );
   logic turn, half;
-  assign read_turn = half ? 2'b00 : turn ? 2'b10 : 2'b01;
   always_ff @(posedge clk) begin
+    read_turn <= half ? 2'b00 : turn ? 2'b10 : 2'b01;
     if (rst) {turn, half} <= '0;
     else {turn, half} <= {turn, half} + 2'd1;
   end
@@ -128,11 +128,13 @@ module prefetch #(
   // What is written waits a cycle in registers, away from where it comes from; `arrived` tells when.
   logic [IW+1:0] write_at, read_at;
   logic [1:0] put;           // halves of the word at write_at
+  logic sure;                // there was something to put
   logic [63:0] put_data;
   always_ff @(posedge clk) begin
     write_at <= pio_now ? {pio_now_channel, pio_now_index, pio_now_dw[1]}
         : {data_channel, data_pair, second, beat};
-    put <= pio_now ? {pio_now_dw[0], !pio_now_dw[0]} : {2{looked || (data_valid && both)}};
+    put <= pio_now ? {pio_now_dw[0], !pio_now_dw[0]} : {2{looked || both}};
+    sure <= pio_now || looked || data_valid;
     put_data <= pio_now ? {2{pio_now_data}} : data[64*{second, beat}+:64];
     arrived <= rst || !(write_data && beat) ? 2'b00 : data_channel ? 2'b10 : 2'b01;
     arrived_block <= data_pair[IW-2:4];
@@ -142,9 +144,11 @@ module prefetch #(
   generate
     for (d = 0; d < 2; d = d + 1) begin : banks
       logic [31:0] mem[0:2**(IW+2)-1];
+      logic [31:0] read;
       always_ff @(posedge clk) begin
-        if (put[d]) mem[write_at] <= put_data[32*d+:32];
-        read_data[32*d+:32] <= mem[read_at];
+        if (sure && put[d]) mem[write_at] <= put_data[32*d+:32];
+        read <= mem[read_at];
+        read_data[32*d+:32] <= read;
       end
     end
   endgenerate

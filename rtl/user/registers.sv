@@ -86,14 +86,19 @@ module registers #(
   logic [31:0] read_data;
   logic answering;           // a read was taken and its answer not yet
 
-  assign win_wr_valid = swr_valid && swr_bar == 3'd2;
+  logic in_window;           // what is written: its BAR stands from a cycle before
+  logic accepts;             // it, if the memory does; else all DWs of the word are written, in state WRITE
+  always_ff @(posedge clk) begin
+    in_window <= swr_bar == 3'd2;
+    accepts <= swr_bar == 3'd2 || (state == WRITE && lane == 3'd6);
+  end
+  assign win_wr_valid = swr_valid && in_window;
   assign win_wr_addr = {window, swr_addr[19:0]};
   assign win_wr_data = swr_data;
   assign win_wr_strobe = swr_strobe;
-  logic written;             // all DWs of the word, in state WRITE
   logic [7:0] enabled;       // the DWs of which it has a byte
-  assign swr_ready = (swr_bar == 3'd2 && win_wr_ready) || written;
-  assign srd_ready = state == IDLE && !clearing && !answering && !(swr_valid && swr_bar != 3'd2);
+  assign swr_ready = accepts && (!in_window || win_wr_ready);
+  assign srd_ready = state == IDLE && !clearing && !answering && !(swr_valid && !in_window);
   assign win_rd_valid = state == FETCH;
   assign win_rd_addr = {window, read_word, 5'b0};
   assign win_rd_data_ready = state == READ && from_window && lane == 3'd7;
@@ -104,10 +109,11 @@ module registers #(
     case (state)
       IDLE: begin
         lane <= '0;
-        for (int i = 0; i < 8; i++) enabled[i] <= swr_strobe[4*i+:4] != '0;
         if (clearing) state <= IDLE;
-        else if (swr_valid && swr_bar != 3'd2) state <= WRITE;
-        else if (srd_valid && !answering) begin
+        else if (swr_valid && !in_window) begin
+          state <= WRITE;
+          for (int i = 0; i < 8; i++) enabled[i] <= swr_strobe[4*i+:4] != '0;
+        end else if (srd_valid && !answering) begin
           state <= srd_bar == 3'd2 ? FETCH : READ;
           read_word <= srd_addr;
           from_window <= srd_bar == 3'd2;
@@ -126,11 +132,9 @@ module registers #(
         if (lane == 3'd7) state <= IDLE;
       end
     endcase
-    written <= state == WRITE && lane == 3'd6;
     if (srd_data_valid && srd_data_ready) answering <= 1'b0;
     if (rst) begin
       state <= IDLE;
-      written <= 1'b0;
       answering <= 1'b0;
     end
   end
@@ -234,7 +238,7 @@ module registers #(
   logic [31:0] copies[0:63];
   assign kept = at_table || (at_channel && !at[4])
       || (global_word && at[4] == (at[3:1] == '0));
-  always_ff @(posedge clk) if (write && kept) copies[copy] <= write_data;
+  always_ff @(posedge clk) if (write) if (kept) copies[copy] <= write_data;
 
   // ---- registers kept here ----
   logic [31:0] cycles_lo, cycles_hi;
@@ -242,13 +246,19 @@ module registers #(
   logic [7:0] sticky, most_tags;
   logic carry;
   always_ff @(posedge clk) begin
-    if (write && at == AT_CONTROL) enable <= write_data[0] && !write_data[1];
-    if (write && at == AT_TIMEOUT) timeout_ticks <= write_data[15:0];
-    if (write && at == AT_WINDOW) window <= write_data[11:0];
-    sticky <= (sticky & ~(write && at == AT_ERRORS ? write_data[7:0] : 8'h00)) | errors;
+    sticky <= sticky | errors;
     if (errors[5]) unexpected <= unexpected + 16'd1;
-    if (write && at == AT_MAX_TAGS) most_tags <= '0;
-    else if (tags_in_use > most_tags) most_tags <= tags_in_use;
+    if (tags_in_use > most_tags) most_tags <= tags_in_use;
+    if (write) begin
+      case (at)
+        AT_CONTROL: enable <= write_data[0] && !write_data[1];
+        AT_TIMEOUT: timeout_ticks <= write_data[15:0];
+        AT_WINDOW: window <= write_data[11:0];
+        AT_ERRORS: sticky <= (sticky & ~write_data[7:0]) | errors;
+        AT_MAX_TAGS: most_tags <= '0;
+        default: ;
+      endcase
+    end
     // the high half is read one cycle after the low one
     cycles_lo <= cycles_lo + 32'd1;
     carry <= cycles_lo == '1;
