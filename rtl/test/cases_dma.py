@@ -227,15 +227,23 @@ async def descriptors_by_pio(dut: Any) -> None:
     await c2h.start(card.RUN | card.PIO_MODE)
     room = await b.card.read(C2H + card.PIO_ROOM)
     assert room >= 16
-    for number in range(12):
+
+    async def push(number: int) -> None:
         raw = board.from_card(100 * number + 1, 77, flags=WRITE_BACK).pack()
         for word in range(4):
             await b.card.write(
                 C2H + card.PIO_DESCRIPTOR + 4 * word, int.from_bytes(raw[4 * word : 4 * word + 4], "little")
             )
         c2h.tail += 1
-    status = await c2h.finished()
-    assert status & 0xF == 0
+
+    for number in range(12):
+        await push(number)
+    assert await c2h.finished() & 0xF == 0
+    # alone, as soon as it is there, at any phase of the channels' turns at the buffer
+    for number in range(12, 24):
+        await Timer(5 * number, "ns")
+        await push(number)
+        assert await c2h.finished() & 0xF == 0
     assert await b.card.read(C2H + card.PIO_ROOM) == room
     await settle(b, board)
 

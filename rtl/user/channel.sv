@@ -212,9 +212,11 @@ module channel #(
     if (rst || cleared) complete <= '1;
   end
 
+  logic pushed;  // what was pushed is not in the buffer yet
   always_ff @(posedge clk) begin
+    pushed <= push;
     if (rst || cleared) ready <= '0;
-    else if (ready != fetched[IW:0] && complete[ready[IW-1:5]]) begin
+    else if (ready != fetched[IW:0] && complete[ready[IW-1:5]] && !pushed) begin
       if (ready[IW:5] == fetched[IW:5]) ready <= fetched[IW:0];
       else ready <= {ready[IW:5] + 1'b1, 5'b0};
     end
