@@ -21,6 +21,8 @@ module slave #(
     input  logic         req_valid,
     input  logic [127:0] req_hdr,
     input  logic [2:0]   req_bar,
+    input  logic         req_write,            // a memory write
+    input  logic         req_answer,           // it wants an answer
     output logic         req_ready,
     input  logic         req_data_valid,
     input  logic [255:0] req_data,
@@ -54,7 +56,7 @@ module slave #(
     localparam int CW = $clog2(NP_DEPTH);
 
     // ---- what kind of request ----------------------------------------------------------------------------
-    logic        has_data, four, memory, message, write, answer, locked;
+    logic        has_data, four, memory, locked;
     logic [10:0] length;                       // 1 .. 1024
     logic [2:0]  lane;
     logic [31:0] address;
@@ -65,9 +67,6 @@ module slave #(
     assign four     = req_hdr[tlpdma_pkg::TLP_4DW_BIT];
     assign memory   = req_hdr[124:121] == 4'b0000;
     assign locked   = req_hdr[120];
-    assign message  = req_hdr[124:123] == 2'b10;
-    assign write    = memory && !locked && has_data;
-    assign answer   = !write && !message;
     assign length   = {req_hdr[tlpdma_pkg::LENGTH_LSB +: 10] == 10'd0, req_hdr[tlpdma_pkg::LENGTH_LSB +: 10]};
     assign address  = four ? req_hdr[31:0] : req_hdr[63:32];
     assign lane     = address[4:2];
@@ -87,7 +86,7 @@ module slave #(
     logic        np_space;
 
     assign take      = req_valid && req_ready;
-    assign req_ready = !w_valid && (!answer || np_space);
+    assign req_ready = !w_valid && (!req_answer || np_space);
     assign w_last    = w_left == 8'd1;
     assign w_step    = req_data_valid && req_data_ready;
 
@@ -103,7 +102,7 @@ module slave #(
     always_ff @(posedge clk) begin
         if (take) begin
             w_valid    <= has_data;
-            w_drop     <= !write || req_hdr[tlpdma_pkg::EP_LSB];
+            w_drop     <= !req_write || req_hdr[tlpdma_pkg::EP_LSB];
             w_first    <= 1'b1;
             w_left     <= words;
             w_start    <= lane;
@@ -120,8 +119,8 @@ module slave #(
         end
         w_shown  <= w_valid && !w_drop && !(w_step && w_last);
         w_passed <= w_valid && w_drop && !(w_step && w_last);
-        errors[0] <= take && answer && (!memory || locked || has_data);
-        errors[1] <= take && write && req_hdr[tlpdma_pkg::EP_LSB];
+        errors[0] <= take && req_answer && (!memory || locked || has_data);
+        errors[1] <= take && req_write && req_hdr[tlpdma_pkg::EP_LSB];
         if (rst) begin
             w_valid  <= 1'b0;
             w_shown  <= 1'b0;
@@ -145,7 +144,7 @@ module slave #(
 
     sync_fifo #(.WIDTH(NPW), .DEPTH(NP_DEPTH)) queue (
         .clk(clk), .rst(rst),
-        .wr_valid(take && answer), .wr_ready(np_space), .wr_data(np_in),
+        .wr_valid(take && req_answer), .wr_ready(np_space), .wr_data(np_in),
         .rd_valid(np_valid), .rd_ready(np_pop), .rd_data(np_out), .count(np_count)
     );
 

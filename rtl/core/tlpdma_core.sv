@@ -367,11 +367,14 @@ module tlpdma_core #(
   assign {req_hdr[119], req_hdr[115], req_hdr[113:111], req_hdr[107:106]} = '0;
   assign req_hdr[63:0] = {req_low, req_low};
   logic [2:0] req_bar;
+  logic rx_write, rx_answer, req_write, req_answer;  // what kind it is, known before it crosses
+  assign rx_write = rx_req_hdr[tlpdma_pkg::TLP_HAS_DATA_BIT] && rx_req_hdr[124:120] == 5'b00000;
+  assign rx_answer = !rx_write && rx_req_hdr[124:123] != 2'b10;  // a message wants none
   logic [255:0] req_data;
   logic [4:0] req_waiting;
   logic [5:0] req_words;
   async_fifo #(
-      .WIDTH(92),
+      .WIDTH(94),
       .DEPTH(16),
       .SYNC (3)
   ) request_headers (
@@ -381,7 +384,8 @@ module tlpdma_core #(
       .wr_ready(rx_req_ready),
       .wr_data({
         rx_req_hdr[127:120], rx_req_hdr[118:116], rx_req_hdr[114], rx_req_hdr[110:108],
-        rx_req_hdr[105:64], rx_req_hdr[125] ? rx_req_hdr[31:0] : rx_req_hdr[63:32], rx_req_bar
+        rx_req_hdr[105:64], rx_req_hdr[125] ? rx_req_hdr[31:0] : rx_req_hdr[63:32], rx_req_bar,
+        rx_write, rx_answer
       }),
       .wr_count(req_waiting),
       .rd_clk(user_clk),
@@ -390,7 +394,7 @@ module tlpdma_core #(
       .rd_ready(req_ready),
       .rd_data({
         req_hdr[127:120], req_hdr[118:116], req_hdr[114], req_hdr[110:108],
-        req_hdr[105:64], req_low, req_bar
+        req_hdr[105:64], req_low, req_bar, req_write, req_answer
       })
   );
   async_fifo #(

@@ -243,8 +243,8 @@ bool TrnHardIp::evaluate_edges(tlplab_rtl_output &output) {
 }
 
 // Vtop::eval() also takes locks, of which there is no need in one thread and which cost 5 % of the time; but it initialises the module.
-// Where clocks do nothing but trigger (module.mk looks for it), what depends on inputs need not be worked out again when none has
-// changed, as at edges of user_clk, and nothing that a clock triggers triggers anything else.
+// What depends on inputs need not be worked out again where none has changed, as at edges of user_clk; module.mk looks whether clocks
+// are such inputs.
 void TrnHardIp::evaluate() {
 #if VM_TRACE_FST
     if (traced_) return traced_->eval();
@@ -254,8 +254,10 @@ void TrnHardIp::evaluate() {
     } else if (driven_ || !CLOCKS_ARE_ONLY_CLOCKS) {
         Vtop___024root___eval(top_->rootp);
     } else {
-        Vtop___024root___eval_phase__act(top_->rootp);
-        Vtop___024root___eval_phase__nba(top_->rootp);
+        do {
+            while (Vtop___024root___eval_phase__act(top_->rootp)) {
+            }
+        } while (Vtop___024root___eval_phase__nba(top_->rootp));
     }
     evaluated_ = true;
     driven_ = false;

@@ -33,15 +33,20 @@ module posts (
   logic [31:0] low_mem[0:7];
   logic [31:0] high_mem[0:7];
   logic [31:0] data_mem[0:3];
-  logic four_mem[0:7];  // the high address is not 0
+  logic four_mem[0:7];  // the high address is not 0, known a cycle after it
+  logic high_written, four_written;
+  logic [2:0] high_entry;
   logic [2:0] entry;
   logic [36:0] held;
 
   always_ff @(posedge clk) begin
     if (write && write_part == 2'd0) low_mem[write_entry] <= write_data;
     if (write && write_part == 2'd1) high_mem[write_entry] <= write_data;
-    if (write && write_part == 2'd1) four_mem[write_entry] <= write_data != '0;
     if (write && write_part == 2'd2) data_mem[write_entry[1:0]] <= write_data;
+    high_written <= write && write_part == 2'd1;
+    high_entry <= write_entry;
+    four_written <= write_data != '0;
+    if (high_written) four_mem[high_entry] <= four_written;
   end
 
   assign post_addr = {high_mem[entry], low_mem[entry][31:2], 2'b00};
