@@ -108,7 +108,6 @@ always_comb begin
     end
     in_flight: assert (f_held <= FLIGHT[FW:0]);
     valid_states: assert (cutter <= REJECT);
-    for (int b = 0; b < BLOCKS; b++) assert (complete[b] || left[b] != '0);
   end
 end
 
@@ -165,6 +164,18 @@ always_comb begin
 end
 
 // ---- arrival: no descriptor is read while its fetch waits for data ----
+logic [BLOCKS-1:0][5:0] f_left;  // descriptors of each block that were asked for and have not arrived
+always_ff @(posedge clk) begin
+  for (int b = 0; b < BLOCKS; b++) begin
+    if (asked && fetch_block == (IW - 5)'(b)) f_left[b] <= fetch_count;
+    else if (arrived && arrived_block == (IW - 5)'(b)) f_left[b] <= f_left[b] - 6'd1;
+  end
+  if (rst || cleared) f_left <= '0;
+end
+always_comb begin
+  for (int b = 0; b < BLOCKS; b++)
+    if (f_past) assert (complete[b] ? f_left[b] == '0 : f_left[b] != '0 && f_left[b] == left[b]);
+end
 (* anyconst *) logic [IW-1:0] f_slot;
 logic f_asked, f_waiting;
 logic [IW-1:0] f_offset;
