@@ -86,8 +86,8 @@ module registers #(
   logic [31:0] read_data;
   logic answering;           // a read was taken and its answer not yet
 
-  logic in_window;           // what is written: its BAR stands from a cycle before
-  logic accepts;             // it, if the memory does; else all DWs of the word are written, in state WRITE
+  logic in_window;           // the word goes to the window; its BAR stands from a cycle before
+  logic accepts;             // the word may go: to the window, or all its DWs are written (in state WRITE)
   always_ff @(posedge clk) begin
     in_window <= swr_bar == 3'd2;
     accepts <= swr_bar == 3'd2 || (state == WRITE && lane == 3'd6);
