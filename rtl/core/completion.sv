@@ -213,8 +213,8 @@ module completion (
     assign mrd_data_strobe = (d_first ? 32'hffffffff << d_start : '1)
                            & (d_last ? 32'hffffffff >> ~d_end : '1);
 
-    realign #(.RANGE(4)) align (
-        .clk(clk), .advance(d_step), .shift(d_shift), .in_data(cpl_data), .out_data(mrd_data)
+    realign align (
+        .clk(clk), .advance(d_step), .shift(d_shift), .in_data(cpl_data), .valid(mrd_data_valid), .out_data(mrd_data)
     );
 
     assign next_fin   = !rst && d_done && d_ends;
@@ -222,14 +222,33 @@ module completion (
     assign busy_tag   = d_tag;
 
     always_ff @(posedge clk) begin
-        a_valid   <= look;
-        b_valid   <= a_valid || (b_valid && !load);
         d_valid   <= load || (d_valid && !d_done);
+        b_valid   <= a_valid || (b_valid && !load);
+        a_valid   <= look;
         fin_valid  <= next_fin;
         fin_place  <= d_order;
         fin_single <= d_single;
         fin_id     <= d_id;
         fin_error  <= d_error;
+        errors     <= 6'd0;
+        if (d_fresh) begin
+            errors[tlpdma_pkg::E_UNEXPECTED] <= !d_known;
+            errors[tlpdma_pkg::E_UR]         <= d_known && d_verdict == tlpdma_pkg::ERR_UR;
+            errors[tlpdma_pkg::E_CA]         <= d_known && d_verdict == tlpdma_pkg::ERR_CA;
+            errors[tlpdma_pkg::E_POISONED]   <= d_known && d_verdict == tlpdma_pkg::ERR_POISONED;
+            errors[tlpdma_pkg::E_MISMATCH]   <= d_known && d_verdict == tlpdma_pkg::ERR_MISMATCH;
+        end
+        d_fresh <= load;
+        if (d_step) begin
+            d_takes <= d_takes && !(d_tail && d_left == 8'd1);
+            d_last <= d_left == 8'd1;
+            d_left <= d_left - 8'd1;
+            if (d_gives) begin
+                d_first <= 1'b0;
+                d_word  <= d_word + 27'd1;
+            end
+            d_gives <= d_write;
+        end
         if (load) begin
             d_known <= b_known;
             d_write <= b_write;
@@ -250,24 +269,6 @@ module completion (
             d_word  <= b_local[31:5];
             d_start <= b_local[4:0];
             d_end   <= b_end[4:0];
-        end else if (d_step) begin
-            d_left <= d_left - 8'd1;
-            d_last <= d_left == 8'd1;
-            d_takes <= d_takes && !(d_tail && d_left == 8'd1);
-            d_gives <= d_write;
-            if (d_gives) begin
-                d_first <= 1'b0;
-                d_word  <= d_word + 27'd1;
-            end
-        end
-        d_fresh <= load;
-        errors  <= 6'd0;
-        if (d_fresh) begin
-            errors[tlpdma_pkg::E_UNEXPECTED] <= !d_known;
-            errors[tlpdma_pkg::E_UR]         <= d_known && d_verdict == tlpdma_pkg::ERR_UR;
-            errors[tlpdma_pkg::E_CA]         <= d_known && d_verdict == tlpdma_pkg::ERR_CA;
-            errors[tlpdma_pkg::E_POISONED]   <= d_known && d_verdict == tlpdma_pkg::ERR_POISONED;
-            errors[tlpdma_pkg::E_MISMATCH]   <= d_known && d_verdict == tlpdma_pkg::ERR_MISMATCH;
         end
         if (rst) begin
             a_valid   <= 1'b0;

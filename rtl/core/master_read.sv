@@ -120,11 +120,10 @@ module master_read #(
   assign np_be = one_dw ? {4'h0, first_be & last_be} : {last_be, first_be};
 
   always_ff @(posedge clk) begin
+    if (chunk_ready) local_addr <= local_addr + {20'd0, chunk_m1} + 1'b1;
     if (mrd_valid && mrd_ready) begin
       local_addr <= mrd_local;
       id <= mrd_id;
-    end else if (chunk_ready) begin
-      local_addr <= local_addr + {20'd0, chunk_m1} + 1'b1;
     end
   end
 

@@ -107,6 +107,21 @@ module master_write #(
   // the next TLP begins right after this one, if the splitter has it
   assign start = chunk_valid && !first && (!active || (word && word_last));
   always_ff @(posedge clk) begin
+    done_valid <= word && word_last && final_one;
+    done_id <= id;
+    done_error <= refuse || refused;
+    if (word && refuse) refused <= 1'b1;
+    if (start && fresh) refused <= 1'b0;
+    if (!start) begin
+      if (active && skip && mwr_data_valid) skip <= 1'b0;
+      if (word) begin
+        if (word_last) active <= 1'b0;
+        need <= !(flush && final_one && words == CB'(1));
+        word_last <= words == CB'(1);
+        words <= words - 1'b1;
+        first <= 1'b0;
+      end
+    end
     if (start) begin
       words <= end_dw[CB+2:3];
       word_last <= end_dw[CB+2:3] == '0;
@@ -123,21 +138,7 @@ module master_write #(
         skip <= next_skip;
       end
       fresh <= chunk_final;
-    end else begin
-      if (active && skip && mwr_data_valid) skip <= 1'b0;
-      if (word) begin
-        words <= words - 1'b1;
-        word_last <= words == CB'(1);
-        need <= !(flush && final_one && words == CB'(1));
-        first <= 1'b0;
-        if (word_last) active <= 1'b0;
-      end
     end
-    if (start && fresh) refused <= 1'b0;
-    else if (word && refuse) refused <= 1'b1;
-    done_valid <= word && word_last && final_one;
-    done_id <= id;
-    done_error <= refuse || refused;
     if (rst) begin
       active <= 1'b0;
       first <= 1'b0;
@@ -155,13 +156,12 @@ module master_write #(
   assign tlp_be = chunk_end[11:2] == '0 ? {4'h0, first_be & last_be} : {last_be, first_be};
   assign tlp_lane = lane;
 
-  realign #(
-      .RANGE(4)
-  ) bytes_in_dw (
+  realign bytes_in_dw (
       .clk,
       .advance(mwr_data_valid && mwr_data_ready),
       .shift(move),
       .in_data(mwr_data),
+      .valid(tlp_valid),
       .out_data(tlp_data)
   );
 

@@ -100,6 +100,16 @@ module slave #(
                       & (w_last ? {w_last_be, 28'hfffffff} >> {~w_end, 2'b00} : '1);
 
     always_ff @(posedge clk) begin
+        w_shown  <= w_valid && !w_drop && !(w_step && w_last);
+        w_passed <= w_valid && w_drop && !(w_step && w_last);
+        errors[0] <= take && req_answer && (!memory || locked || has_data);
+        errors[1] <= take && req_write && req_hdr[tlpdma_pkg::EP_LSB];
+        if (w_step) begin
+            w_valid <= !w_last;
+            w_first <= 1'b0;
+            w_left  <= w_left - 8'd1;
+            w_word  <= w_word + 27'd1;
+        end
         if (take) begin
             w_valid    <= has_data;
             w_drop     <= !req_write || req_hdr[tlpdma_pkg::EP_LSB];
@@ -111,16 +121,7 @@ module slave #(
             w_last_be  <= length == 11'd1 ? 4'hf : req_hdr[tlpdma_pkg::LAST_BE_LSB +: 4];
             w_bar      <= req_bar;
             w_word     <= address[31:5];
-        end else if (w_step) begin
-            w_valid <= !w_last;
-            w_first <= 1'b0;
-            w_left  <= w_left - 8'd1;
-            w_word  <= w_word + 27'd1;
         end
-        w_shown  <= w_valid && !w_drop && !(w_step && w_last);
-        w_passed <= w_valid && w_drop && !(w_step && w_last);
-        errors[0] <= take && req_answer && (!memory || locked || has_data);
-        errors[1] <= take && req_write && req_hdr[tlpdma_pkg::EP_LSB];
         if (rst) begin
             w_valid  <= 1'b0;
             w_shown  <= 1'b0;
@@ -211,6 +212,21 @@ module slave #(
                 else state <= r_data && r_length != 11'd0 ? CUT : IDLE;
             end
         endcase
+        if (srd_data_ready && stx_valid) c_left <= c_left - in_word;
+        // two cycles for a cut: what is left is measured, then cut
+        to_boundary <= 6'd32 - {1'b0, r_address[4:0]};
+        ends_before <= r_length < 11'd32 - {6'd0, r_address[4:0]};
+        if (state == CUT && measured) begin
+            c_lower  <= r_memory ? {r_address[4:0], r_offset} : 7'd0;
+            // Byte Count: what is left of the request; 4 for what is no memory read
+            c_count  <= r_memory ? {r_length, 2'b00} - {10'd0, {1'b0, r_offset} + {1'b0, r_after}} : 13'd4;
+            c_length <= c_next;
+            c_left   <= c_next;
+            r_length <= r_length - {5'd0, c_next};
+            r_offset <= 2'd0;
+        end
+        measured <= state == CUT && !measured;
+        if (srd_data_ready && stx_valid) r_address <= {r_address[29:3] + 27'd1, 3'd0}; // completions end with a word
         if (np_pop) begin
             r_data    <= n_memory && !n_locked && !n_has_data;
             r_memory  <= n_memory;
@@ -222,23 +238,6 @@ module slave #(
             r_after   <= n_after;
             r_who     <= n_who;
             r_class   <= n_class;
-        end
-        // two cycles for a cut: what is left is measured, then cut
-        to_boundary <= 6'd32 - {1'b0, r_address[4:0]};
-        ends_before <= r_length < 11'd32 - {6'd0, r_address[4:0]};
-        measured    <= state == CUT && !measured;
-        if (state == CUT && measured) begin
-            c_lower  <= r_memory ? {r_address[4:0], r_offset} : 7'd0;
-            // Byte Count: what is left of the request; 4 for what is no memory read
-            c_count  <= r_memory ? {r_length, 2'b00} - {10'd0, {1'b0, r_offset} + {1'b0, r_after}} : 13'd4;
-            c_length <= c_next;
-            c_left   <= c_next;
-            r_length <= r_length - {5'd0, c_next};
-            r_offset <= 2'd0;
-        end
-        if (state == SEND && stx_valid && stx_ready && r_data) begin
-            c_left    <= c_left - in_word;
-            r_address <= {r_address[29:3] + 27'd1, 3'd0};                         // completions end with a word
         end
         if (rst) state <= IDLE;
     end

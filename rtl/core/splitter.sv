@@ -54,31 +54,29 @@ module splitter #(
 
   always_ff @(posedge clk) begin
     case (state)
-      IDLE: begin
-        at   <= addr;
-        mask <= ones(code);
-        rest <= {1'b0, len} + {13'd0, addr[11:7] & ones(code), addr[6:0]};
-        if (valid) state <= PREPARE;
-      end
-      PREPARE: begin
-        rest  <= rest - 1'b1;
-        state <= MEASURE;
-      end
-      MEASURE: begin
-        bytes_m1 <= last - {at[11:7] & mask, at[6:0]};
-        end_byte <= last - {at[11:7] & mask, at[6:2], 2'b00};
-        final_one <= here;
-        four <= at[63:32] != '0;
-        state <= OFFER;
-      end
-      default:  // OFFER
-      if (chunk_ready) begin
-        at <= {(at[63:7] | {52'd0, mask}) + 1'b1, 7'd0};
-        rest[24:7] <= rest[24:7] - {13'd0, mask} - 1'b1;
-        state <= final_one ? IDLE : MEASURE;
-      end
+      IDLE: if (valid) state <= PREPARE;
+      PREPARE: state <= MEASURE;
+      MEASURE: state <= OFFER;
+      default: if (chunk_ready) state <= final_one ? IDLE : MEASURE;
     endcase
     if (rst) state <= IDLE;
+
+    if (state == MEASURE) begin
+      bytes_m1 <= last - {at[11:7] & mask, at[6:0]};
+      end_byte <= last - {at[11:7] & mask, at[6:2], 2'b00};
+      final_one <= here;
+      four <= at[63:32] != '0;
+    end
+    if (state == OFFER && chunk_ready) begin
+      at   <= {(at[63:7] | {52'd0, mask}) + 1'b1, 7'd0};
+      rest <= {rest[24:7] - {13'd0, mask} - 1'b1, rest[6:0]};
+    end
+    if (state == PREPARE) rest <= rest - 1'b1;
+    if (state == IDLE) begin
+      at   <= addr;
+      mask <= ones(code);
+      rest <= {1'b0, len} + {13'd0, addr[11:7] & ones(code), addr[6:0]};
+    end
   end
 
 `ifdef FORMAL

@@ -8,7 +8,7 @@ module synchronise #(
 );
   logic [WIDTH-1:0] first;
   always_ff @(posedge clk) begin
-    first <= in;
     out   <= first;
+    first <= in;
   end
 endmodule

@@ -134,10 +134,9 @@ module tags #(
       next_tag   <= used_fresh ? fresh[TB-1:0] : queue_valid ? queue_tag : give_tag;
       fresh      <= fresh + {{TB{1'b0}}, used_fresh};
     end
-    if (take != give) begin
-      use_count   <= take ? use_count + 1'b1 : use_count - 1'b1;
-      alloc_spare <= take ? use_count + (TB + 1)'(2) < limit : use_count < limit;
-    end else alloc_spare <= use_count + 1'b1 < limit;
+    alloc_spare <= take == give ? use_count + 1'b1 < limit
+        : take ? use_count + (TB + 1)'(2) < limit : use_count < limit;
+    if (take != give) use_count <= take ? use_count + 1'b1 : use_count - 1'b1;
     if (rst || again) begin
       next_valid <= 1'b0;
       fresh <= '0;
@@ -220,10 +219,6 @@ module tags #(
       entry[place_ends ? end_place : next_place] <=
           place_ends ? {1'b1, end_error} : {alloc_error != 3'd0, alloc_error};
     if (placing) kind[next_place] <= {alloc_last, alloc_id};
-    next_place <= next_place + {{(PB - 1) {1'b0}}, placing};
-    head <= head + {{(PB - 1) {1'b0}}, retire};
-    if (placing != retire) placed <= placing ? placed + 1'b1 : placed - 1'b1;
-    if (retire) kept_error <= head_last ? 3'd0 : first_error;
     done_valid <= !rst && retire && head_last;
     done_id <= head_id;
     done_error <= first_error;
@@ -233,6 +228,10 @@ module tags #(
     single_done_error <= place_ends ? end_error : alloc_error;
     none_open <= live == '0 && placed == '0 && !upd_valid && !fin_valid && !alloc_valid &&
                  !early_valid && !busy_valid;
+    next_place <= next_place + {{(PB - 1) {1'b0}}, placing};
+    head <= head + {{(PB - 1) {1'b0}}, retire};
+    if (placing != retire) placed <= placing ? placed + 1'b1 : placed - 1'b1;
+    if (retire) kept_error <= head_last ? 3'd0 : first_error;
     if (rst) begin
       next_place <= '0;
       head <= '0;
@@ -253,22 +252,20 @@ module tags #(
   assign ended = upd_valid && upd_end && upd_tag[TB-1:0] == scan;
   assign next_due = !rst && step == JUDGE && seen_live && age >= 5'd5 && limited && !ended;
   always_ff @(posedge clk) begin
-    step <= step + 1'b1;
     limited <= timeout_ticks != '0;
     due <= next_due;
     rested <= 1'b0;
-    case (step)
-      FETCH: begin
-        seen_stamp <= stamp[scan];
-        seen_live <= live[scan];
-        seen_held <= held[scan];
-        {seen_single, seen_id, seen_place} <= owner[scan];
-      end
-      MEASURE: age <= epoch - seen_stamp;
-      JUDGE: rested <= seen_held && age >= 5'd17;
-      ACT: scan <= scan + 1'b1;
-    endcase
+    if (step == JUDGE) rested <= seen_held && age >= 5'd17;
+    if (step == MEASURE) age <= epoch - seen_stamp;
+    if (step == FETCH) begin
+      seen_stamp <= stamp[scan];
+      seen_live <= live[scan];
+      seen_held <= held[scan];
+      {seen_single, seen_id, seen_place} <= owner[scan];
+    end
     if (ended) seen_live <= 1'b0;
+    if (step == ACT) scan <= scan + 1'b1;
+    step <= step + 1'b1;
     if (rst) begin
       step <= FETCH;
       scan <= '0;
@@ -280,16 +277,15 @@ module tags #(
   logic [13:0] tick, quarter;
   assign quarter = timeout_ticks == '0 ? 14'h3fff : timeout_ticks[15:2];
   always_ff @(posedge clk) begin
+    if (&cycle) begin
+      if (tick >= quarter) epoch <= epoch + 1'b1;
+      tick <= tick >= quarter ? 14'd1 : tick + 1'b1;
+    end
+    cycle <= cycle + 1'b1;
     if (rst) begin
       cycle <= '0;
       tick  <= 14'd1;
       epoch <= '0;
-    end else begin
-      cycle <= cycle + 1'b1;
-      if (&cycle) begin
-        tick <= tick >= quarter ? 14'd1 : tick + 1'b1;
-        if (tick >= quarter) epoch <= epoch + 1'b1;
-      end
     end
   end
 

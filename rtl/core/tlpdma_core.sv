@@ -155,9 +155,9 @@ module tlpdma_core #(
   logic [4:0] reset_left;
   logic pcie_reset;
   always_ff @(posedge pcie_clk) begin
-    if (pcie_rst) reset_left <= '1;
-    else if (reset_left != '0) reset_left <= reset_left - 1'b1;
     pcie_reset <= pcie_rst || reset_left != '0;
+    if (reset_left != '0) reset_left <= reset_left - 1'b1;
+    if (pcie_rst) reset_left <= '1;
   end
   synchronise #(
       .WIDTH(1)
@@ -327,7 +327,7 @@ module tlpdma_core #(
       })
   );
   // the completion block compares with an ID of 0
-  assign cpl_hdr = {
+  assign cpl_hdr = !cpl_valid ? 'x : {
     cpl_fmt_type, 9'd0, cpl_poisoned, 4'd0, cpl_length,
     16'd0, cpl_status, 1'b0, cpl_byte_count,
     15'd0, !cpl_ours, cpl_tag, 1'b0, cpl_lower,

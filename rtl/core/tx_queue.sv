@@ -69,11 +69,11 @@ module tx_queue #(
   //   [66:3] address, or the third DW of a completion  [2:0] lane of the first DW
   localparam int SHORT = 100;
 
-  // {four DWs, short header without lane} as it is sent; the ID is ours as requester or completer
-  function automatic logic [127:0] whole(input logic [97:0] h, input logic [15:0] our_id);
+  // {four DWs, short header without lane} as it is sent; `id` is ours as requester or completer
+  function automatic logic [127:0] whole(input logic [97:0] h, input logic [15:0] id);
     whole = {
       1'b0, h[95], h[97], h[96] ? 5'b01010 : 5'b00000, 1'b0, h[94:92], 6'd0, h[91:90], 2'd0,
-      h[89:80], our_id, h[79:0]
+      h[89:80], id, h[79:0]
     };
   endfunction
 
@@ -81,7 +81,7 @@ module tx_queue #(
   localparam logic [1:0] MWR = 2'd0, POST = 2'd1, STX = 2'd2;
   logic [1:0] owner;
   logic midway, valid, last, has_data, room, data_room, word, ending, pushed, waiting;
-  logic [SHORT-1:0] short_hdr, ready_hdr;
+  logic [SHORT-1:0] ready_hdr;
   logic ready_four;
   logic [255:0] data;
   logic [SHORT-1:0] stx_short, post_short, mwr_short;
@@ -103,21 +103,18 @@ module tx_queue #(
         last = stx_last;
         has_data = stx_has_data;
         data = stx_data;
-        short_hdr = stx_short;
       end
       POST: begin
         valid = post_valid;
         last = 1'b1;
         has_data = 1'b1;
         data = post_word;
-        short_hdr = post_short;
       end
       default: begin
         valid = mwr_valid;
         last = mwr_last;
         has_data = 1'b1;
         data = mwr_data;
-        short_hdr = mwr_short;
       end
     endcase
   end
@@ -130,17 +127,19 @@ module tx_queue #(
 
   always_ff @(posedge clk) begin
     if (word && !midway) begin
-      ready_hdr  <= short_hdr;
+      case (owner)
+        STX: ready_hdr <= stx_short;
+        POST: ready_hdr <= post_short;
+        default: ready_hdr <= mwr_short;
+      endcase
       ready_four <= owner == MWR ? mwr_four : owner == POST && post_four;
     end
+    if (ending || (!midway && !word))
+      owner <= stx_valid && !(ending && owner == STX) ? STX
+          : post_valid && !(ending && owner == POST) ? POST : MWR;
     if (word) midway <= !last;
+    if (pushed) waiting <= 1'b0;
     if (ending) waiting <= 1'b1;
-    else if (pushed) waiting <= 1'b0;
-    if (ending || (!midway && !word)) begin
-      if (stx_valid && !(ending && owner == STX)) owner <= STX;
-      else if (post_valid && !(ending && owner == POST)) owner <= POST;
-      else owner <= MWR;
-    end
     if (rst) begin
       midway <= 1'b0;
       waiting <= 1'b0;
@@ -187,9 +186,9 @@ module tx_queue #(
     np_four, np_dws, np_tag, np_be, np_four ? np_addr[63:32] : {np_addr[31:2], 2'd0}, np_addr[31:2], 2'd0, np_lane
   };
   always_ff @(posedge clk) begin
-    ended <= ending && !rst;  // nobody who waits for a write can ask for a read so soon
+    complete <= complete + CW'(ended);
     if (rst) complete <= '0;
-    else complete <= complete + CW'(ended);
+    ended <= ending && !rst;  // nobody who waits for a write can ask for a read so soon
   end
   async_fifo #(
       .WIDTH(CW + READ),
@@ -231,11 +230,13 @@ module tx_queue #(
   );
 
   // ---- PCIe side ----
+  logic [15:0] our_id;
+  always_ff @(posedge pcie_clk) our_id <= cfg_id;
   assign tx_hdr_valid = line_valid;
   assign tx_hdr_lane = line_out[2:0];
   // only when there is one: a simulator has nothing to work out in the other cycles
-  assign tx_hdr = line_valid ? whole(line_out[100:3], cfg_id) : 'x;
-  assign tx_np_hdr = tx_np_valid ? whole({read_hdr[93], 7'd0, read_hdr[92:3]}, cfg_id) : 'x;
+  assign tx_hdr = line_valid ? whole(line_out[100:3], our_id) : 'x;
+  assign tx_np_hdr = tx_np_valid ? whole({read_hdr[93], 7'd0, read_hdr[92:3]}, our_id) : 'x;
   assign tx_np_lane = read_hdr[2:0];
   assign pcie_empty = !line_valid && !come_valid && !tx_np_valid;
 
@@ -249,11 +250,11 @@ module tx_queue #(
   assign may_pass = !ahead[CW-1] || &quiet;
   assign come_ready = may_pass && read_room;
   always_ff @(posedge pcie_clk) begin
-    leaves <= tx_hdr_valid && tx_hdr_ready && !pcie_rst;
+    left <= left + CW'(leaves);
     if (pcie_rst) left <= '0;
-    else left <= left + CW'(leaves);
+    leaves <= tx_hdr_valid && tx_hdr_ready && !pcie_rst;
+    if (!(&quiet)) quiet <= quiet + 1'b1;
     if (line_valid || !come_valid || come_ready) quiet <= '0;
-    else if (!(&quiet)) quiet <= quiet + 1'b1;
   end
   sync_fifo #(
       .WIDTH(READ),

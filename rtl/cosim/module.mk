@@ -16,7 +16,8 @@ PARAMETERS ?=
 RTL_BIN ?= rtl/.venv/bin
 HERE := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 BUILD := $(OUT:.so=)
-FAST ?= -O3
+# What runs in every cycle is more code than a processor's instruction cache holds: the smaller it is the faster.
+FAST ?= -O2 -fno-tree-vectorize -fno-tree-pre -fno-code-hoisting -fno-align-functions -fno-align-loops -fno-align-jumps -fno-align-labels
 JOBS ?= $(shell nproc)
 
 CPLUSPLUS := $(filter %.cpp %.cc %.c,$(SOURCES)) $(HERE)/trn_hard_ip.cpp $(HERE)/abi.cpp
@@ -25,7 +26,8 @@ VERILOG := $(filter-out %.cpp %.cc %.c,$(SOURCES))
 PIC := -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -fno-gnu-unique
 # $stop, $finish and $fatal are this model's errors, see abi.cpp.
 HOOKS := -DVL_USER_STOP -DVL_USER_FINISH -DVL_USER_FATAL
-VERILATOR_FLAGS := --cc --top-module $(TOP) -O3 --x-assign fast --x-initial fast --no-assert --noassert-case \
+# -fno-split: statements stay in their block, in its order; a block that reads a register before it writes it needs no second copy of it.
+VERILATOR_FLAGS := --cc --top-module $(TOP) -O3 -fno-split --x-assign fast --x-initial fast --no-assert --noassert-case \
 	--timescale 1fs/1fs --MMD -Wno-fatal $(PARAMETERS)
 # The module with waveforms, beside the one without (trn_hard_ip.h), and the runtime of both.
 TRACED := $(BUILD)/traced
@@ -36,30 +38,33 @@ TRACED_LIBRARY := $(if $(filter 1,$(TRACE)),$(TRACED)/libVtraced.a)
 clocks_elsewhere = awk '/___eval_(triggers_vec__act|debug_assertions)\(.*{$$/ { skip = 1 } /^}/ { skip = 0 } \
 	!skip && /[.>](pcie|user)_clk[^A-Za-z0-9_]/ { found = 1 } END { exit !found }' $$(ls $(BUILD)/Vtop_*.cpp | grep -v Slow)
 
-# $(call verilate,PREFIX,FOLDER,OPTIONS), $(call link,LIBRARY,OPTIONS), $(call build,PREFIX,FOLDER,OPTIONS of what runs in every
-# cycle) and $(call compile,the same)
+# $(call verilate,PREFIX,FOLDER,OPTIONS), $(call link,LIBRARY,OPTIONS for the harness), $(call build,PREFIX,FOLDER,OPTIONS of what runs
+# in every cycle) and $(call compile,the same). The counts of the harness lie beside those of the model.
 verilate = mkdir -p $2; rm -f $2/*.cpp $2/*.h $2/*.o $2/*.a; \
 	$(RTL_BIN)/verilator $(VERILATOR_FLAGS) --prefix $1 --Mdir $2 $3 $(VERILOG) >$2/verilator.log 2>&1 || { cat $2/verilator.log >&2; exit 1; }
 link = root=$$(sed -n 's/^VERILATOR_ROOT = //p' $(BUILD)/Vtop.mk); \
 	if $(clocks_elsewhere); then only_clocks=0; else only_clocks=1; fi; \
-	$(CXX) -std=c++17 -O2 $(PIC) $(HOOKS) -Wall -Wextra -DVM_TRACE_FST=$(TRACE) -DCLOCKS_ARE_ONLY_CLOCKS=$$only_clocks -I$(HERE) -I$(HERE)/../include -I$(BUILD) -I$(TRACED) -isystem $$root/include \
-		-shared -Wl,--gc-sections -Wl,-z,defs -o $1 $(CPLUSPLUS) $(BUILD)/libVtop.a $(TRACED_LIBRARY) $(RUNTIME) $(if $(filter 1,$(TRACE)),-llz4 -lz) $2
+	$(CXX) -std=c++17 -O2 $2 -dumpdir $(BUILD)/ $(PIC) $(HOOKS) -Wall -Wextra -DVM_TRACE_FST=$(TRACE) -DCLOCKS_ARE_ONLY_CLOCKS=$$only_clocks -I$(HERE) -I$(HERE)/../include -I$(BUILD) -I$(TRACED) -isystem $$root/include \
+		-shared -Wl,--gc-sections -Wl,-z,defs -o $1 $(CPLUSPLUS) $(BUILD)/libVtop.a $(TRACED_LIBRARY) $(RUNTIME) $(if $(filter 1,$(TRACE)),-llz4 -lz)
 build = $(MAKE) --no-print-directory -s -j$(JOBS) -C $2 -f $1.mk lib$1.a $(notdir $(filter $2/libverilated.a,$(RUNTIME))) CXX="$(CXX)" \
 	CXXFLAGS="-std=c++17 $(PIC) $(HOOKS)" OPT_FAST="$3" OPT_SLOW=-O1 OPT_GLOBAL=-O2 >$2/build.log || { cat $2/build.log >&2; exit 1; }
 compile = $(call build,Vtop,$(BUILD),$(FAST) $1)
 
+GENERATE := -fprofile-generate -fprofile-update=single
+USE := -fprofile-use -fprofile-partial-training -Wno-missing-profile
+
 $(OUT): $(CPLUSPLUS) $(wildcard $(HERE)/*.h) $(HERE)/../include/tlplab_rtl.h $(BUILD)/libVtop.a $(TRACED_LIBRARY)
-	@$(call link,$@)
+	@$(call link,$@,$(if $(EXERCISE),$(USE)))
 	@echo "$@$(if $(filter 0,$(TRACE)), (no waveforms: built without lz4.h and zlib.h))"
 
 ifdef EXERCISE
-$(BUILD)/libVtop.a: $(BUILD)/Vtop.mk $(TRACED_LIBRARY)
+$(BUILD)/libVtop.a: $(BUILD)/Vtop.mk $(TRACED_LIBRARY) $(CPLUSPLUS)
 	@rm -f $(BUILD)/*.gcda
-	@$(call compile,-fprofile-generate -fprofile-update=single)
-	@$(call link,$(BUILD)/profile.so,-lgcov)
+	@$(call compile,$(GENERATE))
+	@$(call link,$(BUILD)/profile.so,$(GENERATE))
 	@$(EXERCISE) $(BUILD)/profile.so >$(BUILD)/profile.log || { cat $(BUILD)/profile.log >&2; exit 1; }
 	@for counts in $(BUILD)/*.gcda; do rm -f "$${counts%.gcda}.o"; done; rm -f $@ $(BUILD)/profile.so
-	@$(call compile,-fprofile-use -fprofile-partial-training -Wno-missing-profile)
+	@$(call compile,$(USE))
 	@touch $@
 else
 $(BUILD)/libVtop.a: $(BUILD)/Vtop.mk

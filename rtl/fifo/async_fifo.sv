@@ -43,37 +43,49 @@ module async_fifo #(
   logic [AW:0] rd_ptr, rd_gray, rd_ptr_seen, rd_gray_seen;  // seen: in the writer's clock
   logic [WIDTH-1:0] front;
   logic push, front_valid;
-  logic [SYNC-1:0][AW:0] to_rd;
+  logic [SYNC-1:0][AW:0] to_rd;  // the crossings
+  logic [1:0][AW:0] to_wr;
+
+  // for the count: a cycle late, which counts too many, never too few
+  function automatic logic [AW:0] binary(input logic [AW:0] gray);
+    binary = gray;
+    for (int s = 1; s <= AW; s = 2 * s) binary = binary ^ (binary >> s);
+  endfunction
 
   // ---- writer ----
   logic [AW:0] wr_next, wr_next_gray;  // wr_next: wr_ptr + 1, a register of its own
+  assign rd_gray_seen = to_wr[1];
   assign wr_next_gray = wr_next ^ (wr_next >> 1);
   assign push = wr_valid && wr_ready;
   assign wr_count = wr_ptr - rd_ptr_seen;
-  generate
-    if (LIMIT < DEPTH) begin : limited
-      // a cycle late, so that the count is not in the way of the data: one word less is let in at once
-      localparam logic [AW:0] MOST = (AW + 1)'(LIMIT - 1);
-      always_ff @(posedge wr_clk) wr_ready <= !wr_rst && wr_count < MOST;
-    end else begin : whole
-      // full: the same place, one turn ahead; known a cycle before, so that it is in nobody's way
-      logic [AW:0] full;
-      assign full = rd_gray_seen ^ {2'b11, {(AW - 1) {1'b0}}};
-      always_ff @(posedge wr_clk) wr_ready <= !wr_rst && (push ? wr_next_gray != full : wr_gray != full);
-    end
-  endgenerate
+  // full: the same place, one turn ahead; known a cycle before, so that it is in nobody's way
+  logic [AW:0] full;
+  assign full = rd_gray_seen ^ {2'b11, {(AW - 1) {1'b0}}};
+  // with a LIMIT a cycle late, so that the count is not in the way of the data: one word less is let in at once
+  localparam logic [AW:0] MOST = (AW + 1)'(LIMIT - 1);
 
+  always_ff @(posedge wr_clk) begin
+    wr_ready <= LIMIT < DEPTH ? wr_count < MOST : push ? wr_next_gray != full : wr_gray != full;
+    rd_ptr_seen <= binary(rd_gray_seen);
+    to_wr <= {to_wr[0], rd_gray};
+    if (wr_rst) begin
+      wr_ready <= 1'b0;
+      rd_ptr_seen <= '0;
+      to_wr <= '0;
+    end
+  end
   always_ff @(posedge wr_clk) begin
     // into a block RAM whenever there is a free place: whether it is a word, the pointer says
     if (BLOCK != 0 ? wr_ready : push) mem[wr_ptr[AW-1:0]] <= wr_data ^ INVERTED;
+    if (push) begin
+      wr_ptr  <= wr_next;
+      wr_gray <= wr_next_gray;
+      wr_next <= wr_next + 1'b1;
+    end
     if (wr_rst) begin
       wr_ptr  <= '0;
       wr_next <= (AW + 1)'(1);
       wr_gray <= '0;
-    end else if (push) begin
-      wr_ptr  <= wr_next;
-      wr_next <= wr_next + 1'b1;
-      wr_gray <= wr_next_gray;
     end
   end
 
@@ -85,14 +97,20 @@ module async_fifo #(
   assign rd_next_gray = rd_next ^ (rd_next >> 1);
 
   always_ff @(posedge rd_clk) begin
+    more <= fetch ? rd_next_gray != to_rd[SYNC-2] : rd_gray != to_rd[SYNC-2];
+    to_rd <= {to_rd[SYNC-2:0], wr_gray};
+    if (rd_rst) begin
+      more  <= 1'b0;
+      to_rd <= '0;
+    end
+  end
+  always_ff @(posedge rd_clk) begin
     if (fetch) begin
       rd_ptr  <= rd_next;
-      rd_next <= rd_next + 1'b1;
       rd_gray <= rd_next_gray;
+      rd_next <= rd_next + 1'b1;
     end
-    more <= fetch ? rd_next_gray != to_rd[SYNC-2] : rd_gray != to_rd[SYNC-2];
     if (rd_rst) begin
-      more    <= 1'b0;
       rd_ptr  <= '0;
       rd_next <= (AW + 1)'(1);
       rd_gray <= '0;
@@ -107,18 +125,22 @@ module async_fifo #(
     end else begin : registered
       assign take = rd_ready || !rd_valid;
       always_ff @(posedge rd_clk) begin
-        if (take) rd_data <= front ^ INVERTED;
+        if (take) begin
+          rd_data  <= front ^ INVERTED;
+          rd_valid <= front_valid;
+        end
         if (rd_rst) rd_valid <= 1'b0;
-        else if (take) rd_valid <= front_valid;
       end
     end
 
     if (BLOCK != 0) begin : block_ram
       logic some;
       always_ff @(posedge rd_clk) begin
-        if (take || !some) front <= mem[rd_ptr[AW-1:0]];
+        if (take || !some) begin
+          front <= mem[rd_ptr[AW-1:0]];
+          some  <= fetch;
+        end
         if (rd_rst) some <= 1'b0;
-        else if (take || !some) some <= fetch;
       end
       assign front_valid = some;
       assign fetch = more && (take || !some);
@@ -129,18 +151,6 @@ module async_fifo #(
     end
   endgenerate
 
-  // ---- crossings ----
-  logic [1:0][AW:0] to_wr;
-  always_ff @(posedge rd_clk) to_rd <= rd_rst ? '0 : {to_rd[SYNC-2:0], wr_gray};
-  always_ff @(posedge wr_clk) to_wr <= wr_rst ? '0 : {to_wr[0], rd_gray};
-  assign rd_gray_seen = to_wr[1];
-
-  // for the count: a cycle late, which counts too many, never too few
-  function automatic logic [AW:0] binary(input logic [AW:0] gray);
-    binary = gray;
-    for (int s = 1; s <= AW; s = 2 * s) binary = binary ^ (binary >> s);
-  endfunction
-  always_ff @(posedge wr_clk) rd_ptr_seen <= wr_rst ? '0 : binary(rd_gray_seen);
 
   // of rd_ptr only the address is left
   logic unused;

@@ -36,14 +36,13 @@ module sync_fifo #(
 
   always_ff @(posedge clk) begin
     if (EAGER != 0 ? wr_ready : push) mem[wr_ptr[AW-1:0]] <= wr_data;
+    if (push != pop) full <= push && nearly;
+    if (push) wr_ptr <= wr_ptr + 1'b1;
+    if (pop) rd_ptr <= rd_next;
     if (rst) begin
       wr_ptr <= '0;
       rd_ptr <= '0;
       full   <= 1'b0;
-    end else begin
-      if (push != pop) full <= push && nearly;
-      if (push) wr_ptr <= wr_ptr + 1'b1;
-      if (pop) rd_ptr <= rd_next;
     end
   end
 
@@ -62,8 +61,8 @@ module sync_fifo #(
       logic some, several;
       assign several = count[AW:1] != '0;
       always_ff @(posedge clk) begin
+        if (push != pop) some <= push || several;
         if (rst) some <= 1'b0;
-        else if (push != pop) some <= push || several;
       end
       assign rd_valid = some;
       assign rd_data = mem[rd_ptr[AW-1:0]];

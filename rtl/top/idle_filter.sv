@@ -17,8 +17,8 @@ module idle_filter #(
     synchronise crossing (.clk(clk), .in(inner_idle), .out(inner_seen));
 
     always_ff @(posedge clk) begin
+        if (!idle) quiet <= quiet + 1'b1;
         if (rst || !outer_idle || !inner_seen) quiet <= '0;
-        else if (!idle) quiet <= quiet + 1'b1;
     end
 
     assign idle = &quiet;

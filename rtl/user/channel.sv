@@ -160,30 +160,28 @@ module channel #(
 
   always_ff @(posedge clk) begin
     case (fetcher)
-      LOOK: begin
-        some <= tail[16:0] != fetched;
-        pending <= tail[16:0] + ~fetched;
-        if (going && !pio && block_free && fetch_fault == '0) fetcher <= COUNT;
-      end
-      COUNT: begin
-        // a TAIL that is not within one turn of the ring
-        over <= (pending & ~{1'b0, mask}) != '0;
-        many <= pending[16:5] != '0;
-        few <= pending[4:0];
-        limit <= batch & ~fetched[4:0];
-        fetcher <= DECIDE;
-      end
-      DECIDE: begin
-        fetch_count <= {1'b0, !many && few < limit ? few : limit} + 6'd1;
-        fetcher <= some && !over && going ? OFFER : LOOK;
-        if (some && over) fetch_fault <= REFUSED;
-      end
+      LOOK: if (going && !pio && block_free && fetch_fault == '0) fetcher <= COUNT;
+      COUNT: fetcher <= DECIDE;
+      DECIDE: fetcher <= some && !over && going ? OFFER : LOOK;
       default: if (fetch_ready) fetcher <= LOOK;
     endcase
-
     if (asked || (push && pio_room))
       fetched <= fetched + {11'b0, pio ? 6'd1 : fetch_count};
-
+    if (fetcher == DECIDE) begin
+      fetch_count <= {1'b0, !many && few < limit ? few : limit} + 6'd1;
+      if (some && over) fetch_fault <= REFUSED;
+    end
+    if (fetcher == COUNT) begin
+      // a TAIL that is not within one turn of the ring
+      over <= (pending & ~{1'b0, mask}) != '0;
+      many <= pending[16:5] != '0;
+      few <= pending[4:0];
+      limit <= batch & ~fetched[4:0];
+    end
+    if (fetcher == LOOK) begin
+      some <= tail[16:0] != fetched;
+      pending <= tail[16:0] + ~fetched;
+    end
     if (asked != fetch_done) fetches <= asked ? fetches + 4'd1 : fetches - 4'd1;
     if (fetch_done && fetch_error != '0) fetch_fault <= fetch_error;
     if (rst || cleared) begin
@@ -200,12 +198,13 @@ module channel #(
   always_ff @(posedge clk) begin
     if (asked || arrived) begin
       for (int b = 0; b < BLOCKS; b++) begin
-        if (asked && fetch_block == (IW - 5)'(b)) begin
-          left[b] <= fetch_count;
-          complete[b] <= 1'b0;
-        end else if (arrived && arrived_block == (IW - 5)'(b)) begin
-          left[b] <= left[b] - 6'd1;
+        if (arrived && arrived_block == (IW - 5)'(b)) begin
           complete[b] <= left[b] == 6'd1;
+          left[b] <= left[b] - 6'd1;
+        end
+        if (asked && fetch_block == (IW - 5)'(b)) begin
+          complete[b] <= 1'b0;
+          left[b] <= fetch_count;
         end
       end
     end
@@ -214,12 +213,10 @@ module channel #(
 
   logic pushed;  // what was pushed is not in the buffer yet
   always_ff @(posedge clk) begin
-    pushed <= push;
+    if (ready != fetched[IW:0] && complete[ready[IW-1:5]] && !pushed)
+      ready <= ready[IW:5] == fetched[IW:5] ? fetched[IW:0] : {ready[IW:5] + 1'b1, 5'b0};
     if (rst || cleared) ready <= '0;
-    else if (ready != fetched[IW:0] && complete[ready[IW-1:5]] && !pushed) begin
-      if (ready[IW:5] == fetched[IW:5]) ready <= fetched[IW:0];
-      else ready <= {ready[IW:5] + 1'b1, 5'b0};
-    end
+    pushed <= push;
   end
 
   // ---- cutting ----
@@ -264,8 +261,6 @@ module channel #(
         length <= buffer_data[55:32];
         flags <= buffer_data[63:56];
         first <= 12'd0 - host[11:0];
-        ragged <= host[11:0] != '0;
-        taken <= taken + 1'b1;
         cutter <= CUT;
       end
       CUT: begin
@@ -289,14 +284,18 @@ module channel #(
       end
       SEND: begin
         if (refused) cutter <= REJECT;
-        else if (sent) begin
-          if (later || !ragged) pages <= pages + 12'd1;
-          later <= 1'b1;
-          cutter <= last || halted || resetting ? NEXT : CUT;
-        end
+        else if (sent) cutter <= last || halted || resetting ? NEXT : CUT;
       end
       default: if (halted || resetting) cutter <= NEXT;
     endcase
+    if (sent) begin
+      if (later || !ragged) pages <= pages + 12'd1;
+      later <= 1'b1;
+    end
+    if (cutter == LOCAL) begin
+      ragged <= host[11:0] != '0;
+      taken  <= taken + 1'b1;
+    end
     if (cutter == NEXT) begin
       pages <= '0;
       later <= 1'b0;
@@ -366,15 +365,15 @@ module channel #(
   assign failed = want_failed && notice;
 
   always_ff @(posedge clk) begin
-    counted_now <= counted;
     if (record_taken) want_record <= 1'b0;
     if (notice) {want_notice, want_failed} <= '0;
-    // HEAD shows the descriptor one cycle after it was counted
-    {told, notify} <= {done_flags != '0, done_flags[0]};
     if (counted_now) begin
       if (wb_on && (told || empty || head[5:0] == '0)) want_record <= 1'b1;
       if (notify) want_notice <= 1'b1;
     end
+    // HEAD shows the descriptor one cycle after it was counted
+    {told, notify} <= {done_flags != '0, done_flags[0]};
+    counted_now <= counted;
     if (halt) begin
       want_record <= wb_on;
       want_notice <= 1'b1;

@@ -83,8 +83,8 @@ module ddr_model #(
   assign win_rd_data_valid = win_busy && win_left == '0;
 
   always_ff @(posedge clk) begin
-    under_way <= {under_way[LATENCY-3:0], mem_rd_valid && mem_rd_ready};
     if (under_way[LATENCY-2]) due <= due + 1'b1;
+    under_way <= {under_way[LATENCY-3:0], mem_rd_valid && mem_rd_ready};
     if (mem_rd_valid && mem_rd_ready) begin
       queue[tail[QW-1:0]] <= mem[mem_rd_addr[AW+4:5]];
       tail <= tail + 1'b1;

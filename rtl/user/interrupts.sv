@@ -41,8 +41,8 @@ module interrupts (
 
   assign tick = prescale == '1;
   always_ff @(posedge clk) begin
+    prescale <= prescale + 6'd1;
     if (rst) prescale <= '0;
-    else prescale <= prescale + 6'd1;
     if (enable_write) enabled <= write_data[2:0];
     if (moderation_write) {burst, gap} <= write_data;
     for (int v = 0; v < 3; v = v + 1) begin
@@ -65,12 +65,12 @@ module interrupts (
       always_ff @(posedge clk) begin
         quiet[c]  <= wait_left == '0 && !raise[c];
         enough[c] <= burst != '0 && count_left == '0 && !raise[c];
+        if (raise[c]) waiting[c] <= 1'b0;
         if (notice[c]) waiting[c] <= 1'b1;
-        else if (raise[c]) waiting[c] <= 1'b0;
+        if (tick) if (wait_left != '0) wait_left <= wait_left - 16'd1;
         if (raise[c]) wait_left <= gap;
-        else if (tick) if (wait_left != '0) wait_left <= wait_left - 16'd1;
+        if (completed[c]) if (count_left != '0) count_left <= count_left - 16'd1;
         if (raise[c] || moderation_write) count_left <= raise[c] ? burst : write_data[31:16];
-        else if (completed[c]) if (count_left != '0) count_left <= count_left - 16'd1;
         if (rst || clear) begin
           waiting[c] <= 1'b0;
           wait_left  <= '0;
@@ -86,8 +86,8 @@ module interrupts (
   assign gone = (message_taken ? 3'b001 << message_vector : 3'b000)
       | (clear_write ? write_data[2:0] : 3'b000);
   always_ff @(posedge clk) begin
+    status <= (status & ~gone) | raise;
     if (rst || clear) status <= '0;
-    else status <= (status & ~gone) | raise;
   end
 
   assign send = status & enabled & (msix_enable ? 3'b111 : 3'b000);

@@ -39,14 +39,15 @@ module memory_reader #(
   assign mwr_len[23:13] = '0;
 
   always_ff @(posedge clk) begin
+    if (mem_rd_ready) begin
+      if (left == '0) mem_rd_valid <= 1'b0;
+      left <= left - 8'd1;
+      word <= word + 27'd1;
+    end
     if (piece_valid && piece_ready) begin
       mem_rd_valid <= 1'b1;
       left <= span[12:5];
       word <= piece_local[31:5];
-    end else if (mem_rd_ready) begin
-      if (left == '0) mem_rd_valid <= 1'b0;
-      left <= left - 8'd1;
-      word <= word + 27'd1;
     end
     if (rst) mem_rd_valid <= 1'b0;
   end

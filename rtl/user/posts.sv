@@ -43,10 +43,10 @@ module posts (
     if (write && write_part == 2'd0) low_mem[write_entry] <= write_data;
     if (write && write_part == 2'd1) high_mem[write_entry] <= write_data;
     if (write && write_part == 2'd2) data_mem[write_entry[1:0]] <= write_data;
+    if (high_written) four_mem[high_entry] <= four_written;
     high_written <= write && write_part == 2'd1;
     high_entry <= write_entry;
     four_written <= write_data != '0;
-    if (high_written) four_mem[high_entry] <= four_written;
   end
 
   assign post_addr = {high_mem[entry], low_mem[entry][31:2], 2'b00};
@@ -59,15 +59,15 @@ module posts (
   assign record_taken[1] = idle && turn == 2'd1 && record_valid[1];
   assign message_taken   = idle && turn == 2'd2 && message_valid;
   always_ff @(posedge clk) begin
-    turn <= turn == 2'd2 ? 2'd0 : turn + 2'd1;
     // one is chosen, its address read, then shown
     post_four <= four_mem[entry];
+    post_valid <= !idle && !(post_valid && post_ready);
     if (idle) begin
-      idle <= record_taken == '0 && !message_taken;
       entry <= turn == 2'd2 ? {1'b0, message_vector} : {2'b10, turn[0]};
       held <= turn[0] ? record[73:37] : record[36:0];
-    end else if (post_valid && post_ready) idle <= 1'b1;
-    post_valid <= !idle && !(post_valid && post_ready);
+    end
+    idle <= idle ? record_taken == '0 && !message_taken : post_valid && post_ready;
+    turn <= turn == 2'd2 ? 2'd0 : turn + 2'd1;
     if (rst) begin
       idle <= 1'b1;
       post_valid <= 1'b0;

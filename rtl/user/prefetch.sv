@@ -54,8 +54,8 @@ module prefetch #(
   logic turn, half;
   always_ff @(posedge clk) begin
     read_turn <= half ? 2'b00 : turn ? 2'b10 : 2'b01;
+    {turn, half} <= {turn, half} + 2'd1;
     if (rst) {turn, half} <= '0;
-    else {turn, half} <= {turn, half} + 2'd1;
   end
 
   // ---- requests: the channel whose turn it is ----
@@ -79,9 +79,7 @@ module prefetch #(
       drd_len <= {turn ? fetch_count[11:6] : fetch_count[5:0], 4'b0};
       drd_channel <= turn;
     end
-    if (rst) drd_valid <= 1'b0;
-    else if (drd_valid) drd_valid <= !drd_ready;
-    else drd_valid <= turn ? fetch_valid[1] : fetch_valid[0];
+    drd_valid <= !rst && (drd_valid ? !drd_ready : turn ? fetch_valid[1] : fetch_valid[0]);
   end
 
   // ---- the buffer ----
@@ -107,13 +105,15 @@ module prefetch #(
   assign both = data_halves == 2'b11;
   assign write_data = looked && !pio_now;
   always_ff @(posedge clk) begin
+    // with the second half of a word's last descriptor
+    data_ready <= !rst && !pio_write && looked && only && beat != write_data;
     if (write_data) begin
-      beat <= !beat;
       if (beat) begin
         looked <= !only;
         second <= !only;
         only <= 1'b1;
       end
+      beat <= !beat;
     end else if (data_valid && !pio_now) begin
       looked <= 1'b1;
       second <= !data_halves[0];
@@ -121,8 +121,6 @@ module prefetch #(
       beat <= both;
     end
     if (rst) {looked, second, beat} <= '0;
-    // with the second half of a word's last descriptor
-    data_ready <= !rst && !pio_write && looked && only && beat != write_data;
   end
 
   // What is written waits a cycle in registers, away from where it comes from; `arrived` tells when.

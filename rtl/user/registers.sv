@@ -108,7 +108,6 @@ module registers #(
   always_ff @(posedge clk) begin
     case (state)
       IDLE: begin
-        lane <= '0;
         if (clearing) state <= IDLE;
         else if (swr_valid && !in_window) begin
           state <= WRITE;
@@ -121,17 +120,12 @@ module registers #(
           answering <= 1'b1;
         end
       end
-      WRITE: begin
-        lane <= lane + 3'd1;
-        if (lane == 3'd7) state <= IDLE;
-      end
+      WRITE: if (lane == 3'd7) state <= IDLE;
       FETCH: if (win_rd_ready) state <= READ;
-      default:
-      if (step_read) begin
-        lane <= lane + 3'd1;
-        if (lane == 3'd7) state <= IDLE;
-      end
+      default: if (step_read && lane == 3'd7) state <= IDLE;
     endcase
+    if (state == WRITE || step_read) lane <= lane + 3'd1;
+    if (state == IDLE) lane <= '0;
     if (srd_data_valid && srd_data_ready) answering <= 1'b0;
     if (rst) begin
       state <= IDLE;
@@ -145,9 +139,10 @@ module registers #(
   logic [31:0] window_word, word, global_value, channel_word;
   logic of_global, of_channel;  // which of them
   always_ff @(posedge clk) begin
-    reading <= {reading[0], step_read};
-    last_read <= {last_read[0], lane == 3'd7};
-    if (step_read) window_word <= win_rd_data[32*lane+:32];
+    if (reading[1])
+      srd_data <= {of_channel ? channel_word : of_global ? global_value : word, srd_data[255:32]};
+    if (srd_data_ready) srd_data_valid <= 1'b0;
+    if (reading[1] && last_read[1]) srd_data_valid <= 1'b1;
     if (reading[0]) begin
       word <= from_window ? window_word : read_data;
       global_value <= global_data;
@@ -155,10 +150,9 @@ module registers #(
       of_global <= from_registers && global_word && !global_copy;
       of_channel <= from_registers && at_channel && !channel_kept;
     end
-    if (reading[1])
-      srd_data <= {of_channel ? channel_word : of_global ? global_value : word, srd_data[255:32]};
-    if (reading[1] && last_read[1]) srd_data_valid <= 1'b1;
-    else if (srd_data_ready) srd_data_valid <= 1'b0;
+    if (step_read) window_word <= win_rd_data[32*lane+:32];
+    last_read <= {last_read[0], lane == 3'd7};
+    reading <= {reading[0], step_read};
     if (rst) begin
       reading <= '0;
       srd_data_valid <= 1'b0;
@@ -177,9 +171,6 @@ module registers #(
   logic drained_seen;
   logic settle;  // while the channels' answer to the pulse is under way
   always_ff @(posedge clk) begin
-    reset_channels <= begin_reset;
-    settle <= begin_reset || reset_channels;
-    drained_seen <= drain && drained;
     case (phase)
       RUN: if (begin_reset) phase <= STOP;
       STOP: if (stopped && !settle) begin
@@ -187,18 +178,19 @@ module registers #(
         drain <= 1'b1;
       end
       DRAIN: begin
-        step <= 6'd16;
         // the word at hand is finished first
         if (drained_seen && state == IDLE) begin
           phase <= CLEAR;
           drain <= 1'b0;
         end
       end
-      default: begin
-        step <= step + 6'd1;
-        if (step == '1) phase <= RUN;
-      end
+      default: if (step == '1) phase <= RUN;
     endcase
+    if (phase == CLEAR) step <= step + 6'd1;
+    if (phase == DRAIN) step <= 6'd16;
+    drained_seen <= drain && drained;
+    settle <= begin_reset || reset_channels;
+    reset_channels <= begin_reset;
     if (rst) begin
       phase <= CLEAR;
       step <= '0;
@@ -246,7 +238,7 @@ module registers #(
   logic [7:0] sticky, most_tags;
   logic carry;
   always_ff @(posedge clk) begin
-    sticky <= sticky | errors;
+    sticky <= (write && at == AT_ERRORS ? sticky & ~write_data[7:0] : sticky) | errors;
     if (errors[5]) unexpected <= unexpected + 16'd1;
     if (tags_in_use > most_tags) most_tags <= tags_in_use;
     if (write) begin
@@ -254,15 +246,14 @@ module registers #(
         AT_CONTROL: enable <= write_data[0] && !write_data[1];
         AT_TIMEOUT: timeout_ticks <= write_data[15:0];
         AT_WINDOW: window <= write_data[11:0];
-        AT_ERRORS: sticky <= (sticky & ~write_data[7:0]) | errors;
         AT_MAX_TAGS: most_tags <= '0;
         default: ;
       endcase
     end
     // the high half is read one cycle after the low one
-    cycles_lo <= cycles_lo + 32'd1;
-    carry <= cycles_lo == '1;
     if (carry) cycles_hi <= cycles_hi + 32'd1;
+    carry <= cycles_lo == '1;
+    cycles_lo <= cycles_lo + 32'd1;
     if (rst || clear) begin
       sticky <= '0;
       unexpected <= '0;

@@ -321,8 +321,8 @@ module tlpdma_device #(
   // the legacy level crosses as any slow signal
   logic [1:0] intx_seen;
   always_ff @(posedge pcie_clk) begin
+    intx_seen <= {intx_seen[0], level};
     if (pcie_rst) intx_seen <= '0;
-    else intx_seen <= {intx_seen[0], level};
   end
   assign intx = intx_seen[1];
 endmodule

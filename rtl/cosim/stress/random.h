@@ -31,11 +31,14 @@ private:
 
 // What host memory holds: a function of the address, so that any address can be read.
 inline void fill_pattern(uint64_t address, uint8_t *to, size_t bytes) {
-    uint64_t word = mix(address >> 3) >> 8 * (address & 7);
-    for (size_t i = 0; i < bytes; ++i) {
-        if (i != 0 && (address + i) % 8 == 0) word = mix((address + i) >> 3);
-        to[i] = static_cast<uint8_t>(word);
-        word >>= 8;
+    for (size_t i = 0; i < bytes;) {
+        uint64_t const word = mix((address + i) >> 3);
+        size_t from = (address + i) % 8;
+        if (from == 0 && bytes - i >= 8) {
+            for (; from < 8; ++from) to[i++] = static_cast<uint8_t>(word >> 8 * from); // one store
+        } else {
+            for (; from < 8 && i < bytes; ++from) to[i++] = static_cast<uint8_t>(word >> 8 * from);
+        }
     }
 }
 
