@@ -40,7 +40,10 @@ uint32_t from_wire(uint8_t const *bytes) {
 }
 
 void to_wire(uint32_t dw, uint8_t *bytes) {
-    for (int i = 0; i < 4; ++i) bytes[i] = static_cast<uint8_t>(dw >> (24 - 8 * i));
+    bytes[0] = static_cast<uint8_t>(dw >> 24); // one store
+    bytes[1] = static_cast<uint8_t>(dw >> 16);
+    bytes[2] = static_cast<uint8_t>(dw >> 8);
+    bytes[3] = static_cast<uint8_t>(dw);
 }
 
 // Beats on ports of 64 bits (an integer) and of 128 (least significant DW first). `dws` is the TLP's order.
@@ -182,7 +185,7 @@ void TrnHardIp::run(uint64_t until, uint8_t room, tlplab_rtl_output &output) {
     output.tlp_bytes = 0;
     changed_ = changed_ || room != room_;
     room_ = room;
-    bool ended = emit_held(output);
+    bool ended = !held_.empty() && emit_held(output);
     while (!ended && now_ < until) {
         if (idle_) {
             skip_to(until);
@@ -238,7 +241,7 @@ bool TrnHardIp::evaluate_edges(tlplab_rtl_output &output) {
         if (reset_pcie_edges_ > 0 && (reset_pcie_edges_ > 1 || reset_user_edges_ == 0)) --reset_pcie_edges_;
         drive();
     }
-    ended |= emit_held(output);
+    ended |= !held_.empty() && emit_held(output);
     return look_at_levels() || ended;
 }
 
@@ -333,7 +336,6 @@ void TrnHardIp::end_tlp() {
 // Gives out the first TLP that has room and may pass those before it. True if there was one.
 bool TrnHardIp::emit_held(tlplab_rtl_output &output) {
     // Of what waits: posted requests stop everything, completions all but posted requests, non-posted only each other.
-    if (held_.empty()) return false;
     bool posted_waits = false, non_posted_waits = false, completion_waits = false;
     for (auto held = held_.begin(); held != held_.end(); ++held) {
         bool blocked = posted_waits || !(room_ >> held->kind & 1);

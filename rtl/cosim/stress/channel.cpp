@@ -85,7 +85,7 @@ uint64_t Channel::poll(uint64_t budget) {
         }
     }
     if (!resetting_ && budget != 0 && random_.percent(20)) {
-        for (uint64_t i = random_.within(1, std::min<uint64_t>(budget, setup_.batch)); i > 0; --i) random_transfer();
+        for (uint64_t i = random_.within(1, std::min<uint64_t>(budget, setup_.batch)); i > 0 && has_room(); --i) random_transfer();
         doorbell();
     }
     return std::exchange(ended_, 0);
@@ -120,8 +120,7 @@ void Channel::random_transfer() {
 }
 
 bool Channel::post(uint32_t local, uint32_t length, uint64_t host_address) {
-    uint32_t const room = setup_.pio ? 64 : 1u << setup_.log2;
-    if (resetting_ || flight_.size() >= room) return false;
+    if (!has_room()) return false;
     if (!(to_card_ ? card_.lock_to_write(local, length) : card_.lock_to_read(local, length))) return false;
     uint8_t flags = static_cast<uint8_t>(random_.percent(15) * INTERRUPT | random_.percent(15) * WRITE_BACK);
     if (flight_.empty()) progress = host_.now();
@@ -145,7 +144,7 @@ bool Channel::post(uint32_t local, uint32_t length, uint64_t host_address) {
         ++fetched_;
         ++told_;
     } else {
-        std::memcpy(&ring_[16 * (tail_ & (room - 1))], bytes, 16);
+        std::memcpy(&ring_[16 * (tail_ & (slots() - 1))], bytes, 16);
     }
     ++tail_;
     return true;

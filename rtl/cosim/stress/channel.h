@@ -108,6 +108,8 @@ private:
         unsigned errors = 0;           // that may be its end, as bits
         uint64_t moved_at = 0;
     };
+    uint32_t slots() const { return setup_.pio ? 64 : 1u << setup_.log2; } // for descriptors that are not done
+    bool has_room() const { return !resetting_ && flight_.size() < slots(); }
 
     void program(Setup const &setup);
     void at_head(uint32_t head, uint32_t status);
