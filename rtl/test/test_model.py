@@ -1,4 +1,4 @@
-"""The judge itself, and the TRN shim alone."""
+"""The judge itself, the TRN shim alone, and the model of the memory."""
 
 from __future__ import annotations
 
@@ -24,3 +24,9 @@ def test_the_trn_shim(width: int, simulator: str) -> None:
     simulate(
         "shim_loop", "cases_shim", simulator=simulator, sources=[*SHIM, HERE / "shim_loop.sv"], parameters={"W": width}
     )
+
+
+@pytest.mark.parametrize("simulator", SIMULATORS)
+def test_the_memory(simulator: str) -> None:
+    sources = [path for path in design() if path.name == "ddr_model.sv"]
+    simulate("ddr_model", "cases_memory", simulator=simulator, sources=sources, parameters={"MIB": 1})

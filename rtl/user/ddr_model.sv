@@ -66,7 +66,8 @@ module ddr_model #(
 
   logic [AW-1:0] wr_word, win_word;
   assign mem_wr_ready = open;
-  assign win_wr_ready = open;
+  // two writes of one word are two cycles: each merges with the word as it was
+  assign win_wr_ready = open && !(mem_wr_valid && wr_word == win_word);
   assign wr_word  = mem_wr_addr[AW+4:5];
   assign win_word = win_wr_addr[AW+4:5];
 
