@@ -13,21 +13,30 @@ from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge
 WORDS = 3  # so few that both ports often write the same one
 
 
+async def until(dut: Any, signal: Any) -> None:
+    """To the middle of the first cycle in which the signal is set."""
+    await FallingEdge(dut.clk)
+    while not signal.value:
+        await FallingEdge(dut.clk)
+
+
+async def put(dut: Any, port: str, word: int, data: bytes, strobe: int) -> None:
+    """Writes one word through a port."""
+    getattr(dut, f"{port}_addr").value = 32 * word
+    getattr(dut, f"{port}_data").value = int.from_bytes(data, "little")
+    getattr(dut, f"{port}_strobe").value = strobe
+    getattr(dut, f"{port}_valid").value = 1
+    await until(dut, getattr(dut, f"{port}_ready"))
+    await RisingEdge(dut.clk)
+    getattr(dut, f"{port}_valid").value = 0
+
+
 async def write(dut: Any, port: str, lanes: range, source: random.Random, copy: bytearray, writes: int) -> None:
     """Writes words through a port, of which only these bytes are its own, and keeps a copy of them."""
-    valid, ready = getattr(dut, f"{port}_valid"), getattr(dut, f"{port}_ready")
     for _ in range(writes):
         word, data = source.randrange(WORDS), source.randbytes(32)
         strobe = sum(1 << lane for lane in lanes if source.random() < 0.8)
-        getattr(dut, f"{port}_addr").value = 32 * word
-        getattr(dut, f"{port}_data").value = int.from_bytes(data, "little")
-        getattr(dut, f"{port}_strobe").value = strobe
-        valid.value = 1
-        await FallingEdge(dut.clk)
-        while not ready.value:
-            await FallingEdge(dut.clk)
-        await RisingEdge(dut.clk)
-        valid.value = 0
+        await put(dut, port, word, data, strobe)
         for lane in lanes:
             if strobe >> lane & 1:
                 copy[32 * word + lane] = data[lane]
@@ -38,14 +47,10 @@ async def write(dut: Any, port: str, lanes: range, source: random.Random, copy: 
 async def read(dut: Any, word: int) -> bytes:
     dut.win_rd_addr.value = 32 * word
     dut.win_rd_valid.value = 1
-    await FallingEdge(dut.clk)
-    while not dut.win_rd_ready.value:
-        await FallingEdge(dut.clk)
+    await until(dut, dut.win_rd_ready)
     await RisingEdge(dut.clk)
     dut.win_rd_valid.value = 0
-    await FallingEdge(dut.clk)
-    while not dut.win_rd_data_valid.value:
-        await FallingEdge(dut.clk)
+    await until(dut, dut.win_rd_data_valid)
     data = int(dut.win_rd_data.value).to_bytes(32, "little")
     await RisingEdge(dut.clk)
     return data
@@ -64,13 +69,7 @@ async def both_ports_write_one_word(dut: Any) -> None:
     dut.rst.value = 0
     copy = bytearray(32 * WORDS)
     for word in range(WORDS):  # all bytes once
-        dut.mem_wr_addr.value, dut.mem_wr_data.value, dut.mem_wr_strobe.value = 32 * word, 0, (1 << 32) - 1
-        dut.mem_wr_valid.value = 1
-        await FallingEdge(dut.clk)
-        while not dut.mem_wr_ready.value:
-            await FallingEdge(dut.clk)
-        await RisingEdge(dut.clk)
-    dut.mem_wr_valid.value = 0
+        await put(dut, "mem_wr", word, bytes(32), (1 << 32) - 1)
     source = random.Random(1)
     for _ in range(20):
         split = source.randrange(1, 32)
