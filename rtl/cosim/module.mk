@@ -27,24 +27,30 @@ PIC := -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -fno-gnu-unique
 # $stop, $finish and $fatal are this model's errors, see abi.cpp.
 HOOKS := -DVL_USER_STOP -DVL_USER_FINISH -DVL_USER_FATAL
 # -fno-split: statements stay in their block, in its order; a block that reads a register before it writes it needs no second copy of it.
-VERILATOR_FLAGS := --cc --top-module $(TOP) -O3 -fno-split --x-assign fast --x-initial fast --no-assert --noassert-case \
-	--timescale 1fs/1fs --MMD -Wno-fatal $(PARAMETERS)
+VERILATOR_FLAGS := --cc -O3 -fno-split --x-assign fast --x-initial fast --no-assert --noassert-case \
+	--timescale 1fs/1fs --MMD -Wno-fatal
 # The module with waveforms, beside the one without (trn_hard_ip.h), and the runtime of both.
 TRACED := $(BUILD)/traced
 RUNTIME := $(if $(filter 1,$(TRACE)),$(TRACED),$(BUILD))/libverilated.a
 TRACED_LIBRARY := $(if $(filter 1,$(TRACE)),$(TRACED)/libVtraced.a)
 
-# Do pcie_clk and user_clk do anything but trigger?
-clocks_elsewhere = awk '/___eval_(triggers_vec__act|debug_assertions)\(.*{$$/ { skip = 1 } /^}/ { skip = 0 } \
-	!skip && /[.>](pcie|user)_clk[^A-Za-z0-9_]/ { found = 1 } END { exit !found }' $$(ls $(BUILD)/Vtop_*.cpp | grep -v Slow)
+# The module in trn_pins; its parameters, -GW=128 -GTAGS=64, are .W(128),.TAGS(64) there.
+PINS = --top-module trn_pins $(filter-out -G%,$(PARAMETERS)) -DTLPLAB_TOP=$(TOP) \
+	-DTLPLAB_PARAMETERS="$$(echo '$(filter -G%,$(PARAMETERS))' | sed -E 's/-G([^=]+)=([^ ]+) ?/.\1(\2),/g; s/,$$//')" $(HERE)/trn_pins.sv
+
+# Do pcie_clk and user_clk do anything but trigger, or does anything trigger but they and drive?
+others_trigger = awk '/___eval_(triggers_vec__act|debug_assertions)\(.*{$$/ { skip = 1 } /^}/ { skip = 0 } \
+	!skip && /[.>](pcie|user)_clk[^A-Za-z0-9_]/ { found = 1 } \
+	{ gsub(/__Vtrigprevexpr___TOP__(pcie_clk|user_clk|drive)__[0-9]/, "") } /__Vtrigprevexpr/ { found = 1 } \
+	END { exit !found }' $$(ls $(BUILD)/Vtop_*.cpp | grep -v Slow)
 
 # $(call verilate,PREFIX,FOLDER,OPTIONS), $(call link,LIBRARY,OPTIONS for the harness), $(call build,PREFIX,FOLDER,OPTIONS of what runs
 # in every cycle) and $(call compile,the same). The counts of the harness lie beside those of the model.
-verilate = mkdir -p $2; rm -f $2/*.cpp $2/*.h $2/*.o $2/*.a; \
+verilate = mkdir -p $2; rm -f $2/*.cpp $2/*.h $2/*.d $2/*.o $2/*.a; \
 	$(RTL_BIN)/verilator $(VERILATOR_FLAGS) --prefix $1 --Mdir $2 $3 $(VERILOG) >$2/verilator.log 2>&1 || { cat $2/verilator.log >&2; exit 1; }
 link = root=$$(sed -n 's/^VERILATOR_ROOT = //p' $(BUILD)/Vtop.mk); \
-	if $(clocks_elsewhere); then only_clocks=0; else only_clocks=1; fi; \
-	$(CXX) -std=c++17 -O2 $2 -dumpdir $(BUILD)/ $(PIC) $(HOOKS) -Wall -Wextra -DVM_TRACE_FST=$(TRACE) -DCLOCKS_ARE_ONLY_CLOCKS=$$only_clocks -I$(HERE) -I$(HERE)/../include -I$(BUILD) -I$(TRACED) -isystem $$root/include \
+	if $(others_trigger); then only_clocks=0; else only_clocks=1; fi; \
+	$(CXX) -std=c++17 -O2 $2 -dumpdir $(BUILD)/ $(PIC) $(HOOKS) -Wall -Wextra -DVM_TRACE_FST=$(TRACE) -DONLY_CLOCKS_TRIGGER=$$only_clocks -I$(HERE) -I$(HERE)/../include -I$(BUILD) -I$(TRACED) -isystem $$root/include \
 		-shared -Wl,--gc-sections -Wl,-z,defs -o $1 $(CPLUSPLUS) $(BUILD)/libVtop.a $(TRACED_LIBRARY) $(RUNTIME) $(if $(filter 1,$(TRACE)),-llz4 -lz)
 build = $(MAKE) --no-print-directory -s -j$(JOBS) -C $2 -f $1.mk lib$1.a $(notdir $(filter $2/libverilated.a,$(RUNTIME))) CXX="$(CXX)" \
 	CXXFLAGS="-std=c++17 $(PIC) $(HOOKS)" OPT_FAST="$3" OPT_SLOW=-O1 OPT_GLOBAL=-O2 >$2/build.log || { cat $2/build.log >&2; exit 1; }
@@ -73,14 +79,14 @@ $(BUILD)/libVtop.a: $(BUILD)/Vtop.mk
 endif
 
 $(BUILD)/Vtop.mk: $(VERILOG) $(HERE)/module.mk
-	@$(call verilate,Vtop,$(BUILD))
+	@$(call verilate,Vtop,$(BUILD),$(PINS))
 
 $(TRACED)/libVtraced.a: $(TRACED)/Vtraced.mk
 	@$(call build,Vtraced,$(TRACED),-O1)
 	@touch $@
 
 $(TRACED)/Vtraced.mk: $(VERILOG) $(HERE)/module.mk
-	@$(call verilate,Vtraced,$(TRACED),--trace-fst)
+	@$(call verilate,Vtraced,$(TRACED),--trace-fst --top-module $(TOP) $(PARAMETERS))
 
 # What the sources include.
 -include $(BUILD)/Vtop__ver.d

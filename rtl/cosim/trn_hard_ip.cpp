@@ -8,10 +8,10 @@
 #include <cstdio>
 #include <cstring>
 
-// Of the verilated module: all, and what clocks do, without what only depends on inputs.
+// Of the verilated module: all; which events there are; what follows from events.
 void Vtop___024root___eval(Vtop___024root *);
-bool Vtop___024root___eval_phase__act(Vtop___024root *);
-bool Vtop___024root___eval_phase__nba(Vtop___024root *);
+void Vtop___024root___eval_triggers_vec__act(Vtop___024root *);
+void Vtop___024root___eval_nba(Vtop___024root *);
 
 namespace tlplab {
 namespace {
@@ -46,19 +46,19 @@ void to_wire(uint32_t dw, uint8_t *bytes) {
     bytes[3] = static_cast<uint8_t>(dw);
 }
 
-// Beats on ports of 64 bits (an integer) and of 128 (least significant DW first). `dws` is the TLP's order.
+// Beats on ports of 64 bits (an integer) and of 128 (least significant DW first). `dws` is the TLP's order, `bytes` that on the wire.
 [[maybe_unused]] void put_beat(QData &port, uint32_t const *dws, size_t count) {
     port = QData{dws[0]} << 32 | (count > 1 ? dws[1] : 0);
 }
 [[maybe_unused]] void put_beat(VlWide<4> &port, uint32_t const *dws, size_t count) {
     for (size_t i = 0; i < 4; ++i) port[3 - i] = i < count ? dws[i] : 0;
 }
-[[maybe_unused]] void get_beat(QData const &port, uint32_t *dws) {
-    dws[0] = static_cast<uint32_t>(port >> 32);
-    dws[1] = static_cast<uint32_t>(port);
+[[maybe_unused]] void get_beat(QData const &port, uint8_t *bytes) {
+    to_wire(static_cast<uint32_t>(port >> 32), bytes);
+    to_wire(static_cast<uint32_t>(port), bytes + 4);
 }
-[[maybe_unused]] void get_beat(VlWide<4> const &port, uint32_t *dws) {
-    for (size_t i = 0; i < 4; ++i) dws[i] = port[3 - i];
+[[maybe_unused]] void get_beat(VlWide<4> const &port, uint8_t *bytes) {
+    for (size_t i = 0; i < 4; ++i) to_wire(port[3 - i], bytes + 4 * i);
 }
 
 uint64_t parse_number(std::string const &key, std::string const &value, uint64_t low, uint64_t high) {
@@ -103,6 +103,10 @@ TrnHardIp::TrnHardIp(Parameters const &parameters)
       parameters_(parameters), pcie_(parameters.pcie_clock), user_(parameters.user_clock),
       quiet_time_(IDLE_EDGES * FEMTOSECONDS / std::min(parameters.pcie_clock, parameters.user_clock)),
       random_(parameters.seed * 2 + 1) {
+    top_->eval(); // what is before the first event
+    on_drive_ = trigger_of(top_->drive);
+    on_pcie_clk_ = trigger_of(top_->pcie_clk);
+    on_user_clk_ = trigger_of(top_->user_clk);
     tlplab_rtl_registers registers{};
     registers.mrrs = 2;
     registers.reset = 1;
@@ -146,12 +150,12 @@ void TrnHardIp::configure(tlplab_rtl_registers const &registers) {
     registers_ = registers;
     registers_.reset = 0;
     if (registers.reset) start_reset();
+    configured_ = changed_ = true;
     wake();
 }
 
 // Something came in: not idle until the core has seen it.
 void TrnHardIp::wake() {
-    changed_ = driven_ = true;
     idle_ = false;
     busy_until_ = now_ + quiet_time_;
 }
@@ -177,6 +181,7 @@ void TrnHardIp::receive(uint8_t const *tlp, size_t bytes, uint8_t bar) {
     }
     auto &queue = received.kind == TLPLAB_RTL_NON_POSTED ? non_posted_ : ordered_;
     queue.emplace_back(arrivals_++, std::move(received));
+    changed_ = changed_ || !showing_;
     wake();
 }
 
@@ -185,7 +190,8 @@ void TrnHardIp::run(uint64_t until, uint8_t room, tlplab_rtl_output &output) {
     output.tlp_bytes = 0;
     changed_ = changed_ || room != room_;
     room_ = room;
-    bool ended = !held_.empty() && emit_held(output);
+    bool ended = emit_held(output);
+    changed_ = changed_ || ended;
     while (!ended && now_ < until) {
         if (idle_) {
             skip_to(until);
@@ -214,66 +220,72 @@ uint64_t TrnHardIp::next_edges() const {
 // Evaluates the edges at `now_`. True if the caller has to hear of what came of them.
 bool TrnHardIp::evaluate_edges(tlplab_rtl_output &output) {
     bool const pcie = pcie_.next() == now_, user = user_.next() == now_;
-    if (!pcie && !user) {
-        lower_clocks();
-        return false;
-    }
-    // Verilator sees a rising edge only of what it has seen low, and the core has to see its inputs before the edge.
-    bool const settle = pcie && changed_;
-    if (settle) drive();
-    if (settle || (pcie && ports_->pcie_clk) || (user && ports_->user_clk)) {
-        if (!tracing()) ports_->pcie_clk = ports_->user_clk = 0;
-        evaluate();
-        changed_ = changed_ && !pcie; // what is driven at an edge of pcie_clk waits for one
+    if (pcie && changed_) { // the core has to see its inputs before the edge
+        drive();
+        evaluate(false, false);
     }
     bool ended = false;
-    if (pcie && reset_pcie_edges_ == 0) ended = before_pcie_edge(output);
-    ports_->pcie_clk = pcie || (tracing() && ports_->pcie_clk && pcie_.fall() > now_);
-    ports_->user_clk = user || (tracing() && ports_->user_clk && user_.fall() > now_);
-    evaluate();
-    dump();
-    if (user) {
-        user_.advance();
-        if (reset_user_edges_ > 0) --reset_user_edges_;
-    }
+    if (user && reset_user_edges_ > 0) --reset_user_edges_;
     if (pcie) {
-        pcie_.advance();
-        if (reset_pcie_edges_ > 0 && (reset_pcie_edges_ > 1 || reset_user_edges_ == 0)) --reset_pcie_edges_;
-        drive();
+        changed_ = false;
+        if (reset_pcie_edges_ == 0) ended = before_pcie_edge(output);
+        else if (reset_pcie_edges_ > 1 || reset_user_edges_ == 0) --reset_pcie_edges_;
+        if (!tracing()) drive();
     }
-    ended |= !held_.empty() && emit_held(output);
+    evaluate(pcie, user);
+    dump();
+    if (!pcie && !user) return false;
+    if (user) user_.advance();
+    if (pcie) pcie_.advance();
+    if (pcie && tracing()) drive();
     return look_at_levels() || ended;
 }
 
-// Vtop::eval() also takes locks, of which there is no need in one thread and which cost 5 % of the time; but it initialises the module.
-// What depends on inputs need not be worked out again where none has changed, as at edges of user_clk; module.mk looks whether clocks
-// are such inputs.
-void TrnHardIp::evaluate() {
-#if VM_TRACE_FST
-    if (traced_) return traced_->eval();
-#endif
-    if (!evaluated_) {
-        top_->eval();
-    } else if (driven_ || !CLOCKS_ARE_ONLY_CLOCKS) {
-        Vtop___024root___eval(top_->rootp);
+// Evaluates the module, with rising edges of these clocks.
+//
+// Vtop::eval() takes locks, of which there is no need in one thread, works out again what depends on inputs, of which only the
+// registers are some, and looks for events. Where these are known, which module.mk finds out, they are said instead.
+void TrnHardIp::evaluate(bool pcie, bool user) {
+    if (top_ && ONLY_CLOCKS_TRIGGER) {
+        if (configured_) Vtop___024root___eval(top_->rootp);
+        top_->rootp->__VnbaTriggered[0] = (driven_ ? on_drive_ : 0) | (pcie ? on_pcie_clk_ : 0) | (user ? on_user_clk_ : 0);
+        Vtop___024root___eval_nba(top_->rootp);
+        top_->rootp->__VnbaTriggered[0] = 0;
     } else {
-        do {
-            while (Vtop___024root___eval_phase__act(top_->rootp)) {
-            }
-        } while (Vtop___024root___eval_phase__nba(top_->rootp));
+        // A rising edge is seen only of what was seen low.
+        if (top_ && ((pcie && ports_->pcie_clk) || (user && ports_->user_clk))) {
+            ports_->pcie_clk = ports_->user_clk = 0;
+            Vtop___024root___eval(top_->rootp);
+        }
+        if (top_) top_->drive ^= driven_;
+        ports_->pcie_clk = pcie || (tracing() && ports_->pcie_clk && pcie_.fall() > now_);
+        ports_->user_clk = user || (tracing() && ports_->user_clk && user_.fall() > now_);
+#if VM_TRACE_FST
+        if (traced_) traced_->eval();
+#endif
+        if (top_) Vtop___024root___eval(top_->rootp);
     }
-    evaluated_ = true;
-    driven_ = false;
+    configured_ = driven_ = false;
+}
+
+// Verilator's mark of a rising edge of `event`, before anything has run.
+uint64_t TrnHardIp::trigger_of(CData &event) {
+    event = 1;
+    Vtop___024root___eval_triggers_vec__act(top_->rootp);
+    uint64_t const mark = top_->rootp->__VactTriggered[0];
+    event = 0;
+    Vtop___024root___eval_triggers_vec__act(top_->rootp);
+    return mark;
 }
 
 // Handshakes of the edge that comes now: what the core and the hard IP show each other just before it.
 bool TrnHardIp::before_pcie_edge(tlplab_rtl_output &output) {
     non_posted_ok_ = ports_->trn_rnp_ok;
-    if (ports_->trn_tsrc_rdy && ports_->trn_tdst_rdy) take_beat();
-    if (!ports_->trn_rsrc_rdy || !ports_->trn_rdst_rdy) return false;
+    bool const sent = ports_->trn_tsrc_rdy && ports_->trn_tdst_rdy && take_beat(output);
+    if (!ports_->trn_rsrc_rdy || !ports_->trn_rdst_rdy) return sent;
     showing_ = false;
     given_ += std::min<size_t>(DWS, current_.dws.size() - given_);
-    if (given_ < current_.dws.size()) return false;
+    if (given_ < current_.dws.size()) return sent;
     current_.dws.clear();
     ++output.taken[current_.kind];
     return true;
@@ -315,22 +327,32 @@ void TrnHardIp::choose_received() {
     given_ = 0;
 }
 
-void TrnHardIp::take_beat() {
+// True if a TLP is given out with it.
+bool TrnHardIp::take_beat(tlplab_rtl_output &output) {
     if (ports_->trn_tsof != (sent_dws_ == 0)) fail(sent_dws_ ? "trn_tsof within a TLP" : "a beat outside of a TLP: no trn_tsof");
     unsigned const count = ports_->trn_teof ? ports_->trn_trem + 1u : DWS;
     if (sent_dws_ + count > TLP_DWS) fail("a TLP without end: no trn_teof after " + std::to_string(TLP_DWS) + " DWs");
-    get_beat(ports_->trn_td, &sent_[sent_dws_]);
+    get_beat(ports_->trn_td, &sent_[4 * sent_dws_]);
     sent_dws_ += count;
-    if (ports_->trn_teof) end_tlp();
+    return ports_->trn_teof && end_tlp(output);
 }
 
-void TrnHardIp::end_tlp() {
-    uint32_t const dw0 = sent_[0];
+bool TrnHardIp::end_tlp(tlplab_rtl_output &output) {
+    uint32_t const dw0 = from_wire(sent_.data());
     if (is_prefix(dw0)) fail("the core sends a TLP with a prefix, which this hard IP does not know");
     if (tlp_dws(dw0) != sent_dws_)
         fail("a TLP of " + std::to_string(sent_dws_) + " DWs, " + std::to_string(tlp_dws(dw0)) + " by its header");
-    held_.push_back(Held{std::vector<uint32_t>(sent_.begin(), sent_.begin() + sent_dws_), class_of(dw0)});
+    tlplab_rtl_class const kind = class_of(dw0);
+    bool const goes = held_.empty() && room_ >> kind & 1;
+    if (goes) emit(sent_.data(), 4 * sent_dws_, output);
+    else held_.push_back(Held{std::vector<uint8_t>(sent_.begin(), sent_.begin() + 4 * sent_dws_), kind});
     sent_dws_ = 0;
+    return goes || emit_held(output);
+}
+
+void TrnHardIp::emit(uint8_t const *tlp, size_t bytes, tlplab_rtl_output &output) {
+    std::memcpy(output.tlp, tlp, bytes);
+    output.tlp_bytes = static_cast<uint16_t>(bytes);
 }
 
 // Gives out the first TLP that has room and may pass those before it. True if there was one.
@@ -347,10 +369,8 @@ bool TrnHardIp::emit_held(tlplab_rtl_output &output) {
             completion_waits |= held->kind == TLPLAB_RTL_COMPLETION;
             continue;
         }
-        for (size_t i = 0; i < held->dws.size(); ++i) to_wire(held->dws[i], &output.tlp[4 * i]);
-        output.tlp_bytes = static_cast<uint16_t>(4 * held->dws.size());
+        emit(held->tlp.data(), held->tlp.size(), output);
         held_.erase(held);
-        changed_ = true;
         return true;
     }
     return false;
@@ -382,7 +402,8 @@ void TrnHardIp::skip_to(uint64_t time) {
     for (Clock const *clock : {pcie_.fall() < user_.fall() ? &pcie_ : &user_, pcie_.fall() < user_.fall() ? &user_ : &pcie_}) {
         if (!tracing() || clock->fall() <= now_ || clock->fall() >= time) continue;
         now_ = clock->fall();
-        lower_clocks();
+        evaluate(false, false);
+        dump();
     }
     pcie_.skip_to(time);
     user_.skip_to(time);
@@ -410,14 +431,6 @@ void TrnHardIp::trace(std::string const &path) {
     configure(registers_);
 }
 
-// The falling edges at `now_`, of a clock whose rising edge was at most half a period ago.
-void TrnHardIp::lower_clocks() {
-    if (ports_->pcie_clk && pcie_.fall() == now_) ports_->pcie_clk = 0;
-    if (ports_->user_clk && user_.fall() == now_) ports_->user_clk = 0;
-    evaluate();
-    dump();
-}
-
 void TrnHardIp::dump() {
     if (waveform_) waveform_->dump(now_);
 }
@@ -428,7 +441,6 @@ bool TrnHardIp::tracing() const { return false; }
 void TrnHardIp::trace(std::string const &path) {
     throw ModelError("no waveform " + path + ": the library was built without lz4.h and zlib.h, or with TRACE=0");
 }
-void TrnHardIp::lower_clocks() {}
 void TrnHardIp::dump() {}
 
 #endif

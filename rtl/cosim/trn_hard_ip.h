@@ -10,12 +10,13 @@
  *             request may come after trn_rnp_ok went low.
  *   transmit  trn_tbuf_av says for which classes there is room. The core may have begun one more TLP of a class when its room
  *             goes; that one waits here, and posted requests and completions pass non-posted ones that wait.
- *   clocks    pcie_clk and user_clk, each with its own frequency. Only their rising edges are evaluated, and what Verilator
- *             needs to see them; while a waveform is written the falling edges, too, in their middle.
+ *   clocks    pcie_clk and user_clk, each with its own frequency. Only their rising edges are evaluated; while a waveform is written
+ *             the falling edges, too, in their middle.
  *   reset     pcie_rst is held until each clock has had RESET_EDGES rising edges.
  *   idle      While the core says `idle`, and nothing is queued, no edges are evaluated.
  *   waveform  The module is there twice, as Vtop and as Vtraced: one that can write waveforms has to keep all signals in memory, and is
- *             a tenth slower also while it writes none. trace() puts the one in place of the other.
+ *             a tenth slower also while it writes none. trace() puts the one in place of the other. Vtraced is the module as it is,
+ *             its inputs driven after an edge; Vtop has it in trn_pins, which takes them with the edge.
  */
 #ifndef TLPLAB_RTL_TRN_HARD_IP_H
 #define TLPLAB_RTL_TRN_HARD_IP_H
@@ -89,7 +90,7 @@ private:
         uint8_t bar;
     };
     struct Held {
-        std::vector<uint32_t> dws;
+        std::vector<uint8_t> tlp;
         tlplab_rtl_class kind;
     };
 
@@ -109,13 +110,15 @@ private:
 
     uint64_t next_edges() const;
     bool evaluate_edges(tlplab_rtl_output &output);
-    void evaluate();
+    void evaluate(bool pcie, bool user);
+    uint64_t trigger_of(CData &event);
     bool before_pcie_edge(tlplab_rtl_output &output);
     void drive();
     void give_beat(bool allowed);
     void choose_received();
-    void take_beat();
-    void end_tlp();
+    bool take_beat(tlplab_rtl_output &output);
+    bool end_tlp(tlplab_rtl_output &output);
+    void emit(uint8_t const *tlp, size_t bytes, tlplab_rtl_output &output);
     bool emit_held(tlplab_rtl_output &output);
     bool look_at_levels();
     void start_reset();
@@ -123,7 +126,6 @@ private:
     bool stalls(unsigned percent);
     void skip_to(uint64_t time);
     bool tracing() const;
-    void lower_clocks();
     void dump();
     [[noreturn]] void fail(std::string const &what) const;
 
@@ -134,6 +136,7 @@ private:
     std::unique_ptr<VerilatedFstC> waveform_;
 #endif
     std::optional<Ports> ports_;
+    uint64_t on_drive_, on_pcie_clk_, on_user_clk_; // Verilator's marks of these events
     tlplab_rtl_registers registers_{};
     Parameters parameters_;
     Clock pcie_, user_;
@@ -141,9 +144,8 @@ private:
     unsigned reset_pcie_edges_ = 0, reset_user_edges_ = 0; // still to come under reset
     uint64_t quiet_time_, busy_until_ = 0;                 // how long the core has to say idle; not idle before
     bool idle_ = false, intx_ = false;
-    bool evaluated_ = false; // before
-    bool changed_ = false; // inputs, since the core last saw them
-    bool driven_ = true;   // inputs, since the last evaluation
+    bool changed_ = false;                     // what is to be driven, since the core last saw it
+    bool driven_ = false, configured_ = false; // since the last evaluation
     uint64_t random_;
 
     // Receiving: requests and completions that arrived, per class in order, with a count that tells the order between classes.
@@ -155,9 +157,9 @@ private:
     bool non_posted_ok_ = false; // trn_rnp_ok before the last edge
 
     // Transmitting.
-    std::array<uint32_t, TLP_DWS + DWS> sent_{}; // whole beats
+    std::array<uint8_t, TLPLAB_RTL_TLP_MAX + sizeof(Beat)> sent_{}; // whole beats, as on the wire
     size_t sent_dws_ = 0;
-    std::deque<Held> held_;
+    std::vector<Held> held_;
     uint8_t room_ = 0;
 };
 

@@ -46,7 +46,8 @@ class Output(ctypes.Structure):
 
 
 class Library:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, top: str) -> None:
+        self.top = top
         self.calls = ctypes.CDLL(str(path))
         self.calls.tlplab_rtl_open.restype = ctypes.c_void_p
 
@@ -103,23 +104,26 @@ class Model:
         self.calls.tlplab_rtl_close(self.handle)
 
 
-@pytest.fixture(scope="module", params=[64, 128] if os.environ.get("TLPDMA_LONG") else [64])
+DEVICES = [("scratch", 64), ("halved", 64), ("scratch", 128)]
+
+
+@pytest.fixture(scope="module", params=DEVICES if os.environ.get("TLPDMA_LONG") else DEVICES[:2])
 def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Library:
     verilator = shutil.which("verilator")
     if verilator is None:
         pytest.skip("needs Verilator: make rtl-tools")
-    out = tmp_path_factory.mktemp("hard-ip") / "scratch.so"
-    sources = "SOURCES=rtl/cosim/scratch.sv rtl/cosim/scratch_identity.cpp"
+    top, width = request.param
+    out = tmp_path_factory.mktemp("hard-ip") / f"{top}.so"
     options = [
-        "TOP=scratch",
-        sources,
+        f"TOP={top}",
+        "SOURCES=rtl/cosim/scratch.sv rtl/test/halved.sv rtl/cosim/scratch_identity.cpp",
         f"OUT={out}",
-        f"PARAMETERS=-GW={request.param}",
+        f"PARAMETERS=-GW={width}",
         f"RTL_BIN={Path(verilator).parent}",
     ]
     environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
     subprocess.run(["make", "-s", "-f", "rtl/cosim/module.mk", *options], cwd=ROOT, check=True, env=environment)
-    return Library(out)
+    return Library(out, top)
 
 
 def test_what_cannot_be_is_refused(library: Library) -> None:
@@ -148,6 +152,18 @@ def test_a_register_is_written_and_read(library: Library) -> None:
     tlps, taken = model.all(2000 * NS)
     assert taken == [0, 1, 0]
     assert [tlp.hex(" ", 4) for tlp in tlps] == ["4a000001 03000004 00000704 a4b60000"]
+    model.close()
+
+
+def test_the_device_sees_every_edge_of_its_clock(library: Library) -> None:
+    model = library.open("user_clock=150000000\n")
+    model.all(1000 * NS)
+    model.write(1)
+    model.all(5000 * NS)
+    model.read(tag=0)
+    tlps, _ = model.all(6000 * NS)
+    ticks = int.from_bytes(tlps[0][14:16], "little")
+    assert abs(ticks - (300 if library.top == "halved" else 600)) <= 10
     model.close()
 
 
