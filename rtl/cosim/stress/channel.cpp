@@ -257,7 +257,10 @@ Channel::Descriptor *Channel::current() {
 }
 
 bool Channel::expects(uint64_t address, uint32_t bytes) {
-    if (!refusals_) return current() && current()->host + current()->asked == address;
+    if (!refusals_) {
+        Descriptor const *const descriptor = current();
+        return descriptor && descriptor->host + descriptor->asked == address;
+    }
     // What was refused is left out, for good; what comes after it may still go out before the channel halts.
     for (Descriptor *descriptor = current(); descriptor; ++working_, descriptor = current()) {
         uint64_t const at = address - descriptor->host;

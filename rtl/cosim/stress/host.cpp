@@ -145,7 +145,7 @@ void Host::on_read(Tlp const &tlp) {
 // Makes the completions of the read with this tag.
 void Host::complete(uint8_t tag, std::optional<Fault> fault) {
     Read &read = reads_[tag];
-    std::vector<uint8_t> data(read.start % 4 + read.bytes + 8, 0xDD); // around what was asked for
+    std::vector<uint8_t> data(read.start % 4 + read.bytes + 12, 0xDD); // around what was asked for, and what may be too much
     memory_.fetch(read.start, data.data() + read.start % 4, read.bytes);
     uint64_t const base = read.start & ~uint64_t{3}, end = read.start + read.bytes;
     std::vector<uint64_t> const cuts = ends_of_completions(base, end);
@@ -174,9 +174,7 @@ void Host::complete(uint8_t tag, std::optional<Fault> fault) {
             item.bytes = 0;
         }
         bool const over = item.last && header.kind == COMPLETION;
-        std::vector<uint8_t> padded(data.begin() + static_cast<long>(from - base), data.end());
-        padded.resize(4 * header.length + 8, 0xDD);
-        item.tlp = completion(header, padded.data());
+        item.tlp = completion(header, &data[from - base]);
         schedule(std::move(item));
         if (over) return;
     }
@@ -185,9 +183,10 @@ void Host::complete(uint8_t tag, std::optional<Fault> fault) {
 // Where the completions of a read of [base, end) end: at some of the boundaries, as chance says and Max_Payload_Size demands.
 std::vector<uint64_t> Host::ends_of_completions(uint64_t base, uint64_t end) {
     std::vector<uint64_t> cuts;
+    uint64_t const within = manners.rcb - 1;
     for (uint64_t at = base, last = base; at < end;) {
-        at = std::min((at / manners.rcb + 1) * manners.rcb, end);
-        uint64_t const next = std::min((at / manners.rcb + 1) * manners.rcb, (end + 3) / 4 * 4);
+        at = std::min((at | within) + 1, end);
+        uint64_t const next = std::min((at | within) + 1, (end + 3) / 4 * 4);
         if (at == end || random_.percent(manners.split) || next - last > rules.max_payload) cuts.push_back(last = at);
     }
     return cuts;

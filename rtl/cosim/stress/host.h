@@ -30,7 +30,7 @@ unsigned errors_of(Fault fault);
 
 // How the host behaves.
 struct Manners {
-    unsigned rcb = 64;            // read completion boundary
+    unsigned rcb = 64;            // read completion boundary, a power of two
     unsigned split = 30;          // percent of the boundaries at which a completion ends
     uint64_t delay = 300 * NS;    // of the first completion, at least
     uint64_t jitter = 1000 * NS;  // more of it, at random; also what reorders completions

@@ -19,7 +19,7 @@ class Random {
 public:
     explicit Random(uint64_t seed) : state_(mix(seed)) {}
     uint64_t next() { return mix(state_ += 0x9E3779B97F4A7C15); }
-    uint64_t below(uint64_t n) { return next() % n; }
+    uint64_t below(uint64_t n) { return static_cast<uint64_t>(static_cast<unsigned __int128>(next()) * n >> 64); }
     uint64_t within(uint64_t low, uint64_t high) { return low + below(high - low + 1); }
     // True once in `n` times; never if n is 0.
     bool once_in(uint64_t n) { return n != 0 && below(n) == 0; }
@@ -32,7 +32,7 @@ private:
 // What host memory holds: a function of the address, so that any address can be read.
 inline void fill_pattern(uint64_t address, uint8_t *to, size_t bytes) {
     for (size_t i = 0; i < bytes;) {
-        uint64_t const word = mix((address + i) >> 3);
+        uint64_t const product = ((address + i) >> 3) * 0x9E3779B97F4A7C15, word = product ^ product >> 32;
         size_t from = (address + i) % 8;
         if (from == 0 && bytes - i >= 8) {
             for (; from < 8; ++from) to[i++] = static_cast<uint8_t>(word >> 8 * from); // one store
