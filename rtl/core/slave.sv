@@ -131,14 +131,25 @@ module slave #(
     end
 
     // ---- the queue of those that want an answer --------------------------------------------------------------
+    typedef struct packed {
+        logic [2:0]  bar;
+        logic [29:0] address;
+        logic [9:0]  length;
+        logic        one;                      // DW
+        logic [3:1]  last_be;
+        logic [3:0]  first_be;
+        logic [23:0] who;                      // requester and tag
+        logic [5:0]  class_;                   // traffic class and attributes
+        logic        memory, locked, has_data;
+    } np_t;
     localparam int NPW = 3 + 30 + 10 + 1 + 7 + 24 + 6 + 3;
-    logic           np_valid, np_pop;
-    logic [CW:0]    np_count;
-    logic [NPW-1:0] np_in, np_out;
+    logic        np_valid, np_pop;
+    logic [CW:0] np_count;
+    np_t         np_in, np;
 
     assign np_in = {req_bar, address[31:2], req_hdr[tlpdma_pkg::LENGTH_LSB +: 10], length == 11'd1,
                     req_hdr[tlpdma_pkg::LAST_BE_LSB + 1 +: 3], req_hdr[tlpdma_pkg::FIRST_BE_LSB +: 4],
-                    req_hdr[tlpdma_pkg::TAG_LSB +: 24],                           // requester and tag
+                    req_hdr[tlpdma_pkg::TAG_LSB +: 24],
                     req_hdr[tlpdma_pkg::TC_LSB +: 3], req_hdr[114], req_hdr[tlpdma_pkg::NS_LSB +: 2],
                     memory, locked, has_data};
     assign np_room = np_count <= (CW+1)'(NP_DEPTH - RESERVE);
@@ -146,26 +157,17 @@ module slave #(
     sync_fifo #(.WIDTH(NPW), .DEPTH(NP_DEPTH)) queue (
         .clk(clk), .rst(rst),
         .wr_valid(take && req_answer), .wr_ready(np_space), .wr_data(np_in),
-        .rd_valid(np_valid), .rd_ready(np_pop), .rd_data(np_out), .count(np_count)
+        .rd_valid(np_valid), .rd_ready(np_pop), .rd_data(np), .count(np_count)
     );
 
     // ---- reads -------------------------------------------------------------------------------------------------
-    logic [2:0]  n_bar;
-    logic [29:0] n_address;
-    logic [9:0]  n_length;
-    logic [3:0]  n_first_be;
-    logic [3:1]  n_last_be;
-    logic [23:0] n_who;
-    logic [5:0]  n_class;
-    logic        n_memory, n_locked, n_has_data, n_one;
-    assign {n_bar, n_address, n_length, n_one, n_last_be, n_first_be, n_who, n_class, n_memory, n_locked, n_has_data} = np_out;
-
-    // Bytes before the first and after the last one asked for, within their DWs.
-    logic [1:0]  n_before, n_after;
-    logic [3:1]  n_end_be;                     // if it has none, the one byte of a read of nothing is counted
-    assign n_end_be = n_one ? n_first_be[3:1] : n_last_be;
-    assign n_before = n_first_be[0] ? 2'd0 : n_first_be[1] ? 2'd1 : n_first_be[2] ? 2'd2 : n_first_be[3] ? 2'd3 : 2'd0;
-    assign n_after  = n_end_be[3] ? 2'd0 : n_end_be[2] ? 2'd1 : n_end_be[1] ? 2'd2 : 2'd3; // a read of nothing counts 1
+    // Bytes before the first and after the last one asked for, within their DWs. If there is none, one is counted.
+    function automatic logic [1:0] bytes_before(input logic [3:0] be);
+        bytes_before = be[0] ? 2'd0 : be[1] ? 2'd1 : be[2] ? 2'd2 : be[3] ? 2'd3 : 2'd0;
+    endfunction
+    function automatic logic [1:0] bytes_after(input logic [3:1] be);
+        bytes_after = be[3] ? 2'd0 : be[2] ? 2'd1 : be[1] ? 2'd2 : 2'd3;
+    endfunction
 
     localparam logic [1:0] IDLE = 2'd0, CUT = 2'd1, ASK = 2'd2, SEND = 2'd3;
     logic [1:0]  state;
@@ -182,6 +184,7 @@ module slave #(
     logic [12:0] c_count;
     logic [5:0]  to_boundary;                  // DWs to the next 128 bytes
     logic        measured, ends_before;        // the read ends before them
+    logic        c_last;                       // no more than a word of it is left
     logic [5:0]  c_next;
     logic [5:0]  in_word;
 
@@ -196,7 +199,7 @@ module slave #(
     assign srd_data_ready = state == SEND && r_data && stx_ready;
     assign stx_data       = srd_data;
     assign stx_has_data   = r_data;
-    assign stx_last       = !r_data || c_left <= in_word;
+    assign stx_last       = c_last;
     assign stx_hdr = {1'b0, r_data, 5'b00101, r_locked, 1'b0, r_class[5:3], 1'b0, r_class[2], 2'b00,
                       2'b00, r_class[1:0], 2'b00, r_data ? {4'd0, c_length} : 10'd0,
                       16'd0, r_data ? tlpdma_pkg::CPL_SC : tlpdma_pkg::CPL_UR, 1'b0, c_count[11:0],
@@ -212,6 +215,7 @@ module slave #(
                 else state <= r_data && r_length != 11'd0 ? CUT : IDLE;
             end
         endcase
+        c_last <= !r_data || c_left <= in_word;                // both stand while a word is asked for
         if (srd_data_ready && stx_valid) c_left <= c_left - in_word;
         // two cycles for a cut: what is left is measured, then cut
         to_boundary <= 6'd32 - {1'b0, r_address[4:0]};
@@ -228,16 +232,16 @@ module slave #(
         measured <= state == CUT && !measured;
         if (srd_data_ready && stx_valid) r_address <= {r_address[29:3] + 27'd1, 3'd0}; // completions end with a word
         if (np_pop) begin
-            r_data    <= n_memory && !n_locked && !n_has_data;
-            r_memory  <= n_memory;
-            r_locked  <= n_memory && n_locked;
-            r_bar     <= n_bar;
-            r_address <= n_address;
-            r_length  <= {n_length == 10'd0, n_length};
-            r_offset  <= n_before;
-            r_after   <= n_after;
-            r_who     <= n_who;
-            r_class   <= n_class;
+            r_data    <= np.memory && !np.locked && !np.has_data;
+            r_memory  <= np.memory;
+            r_locked  <= np.memory && np.locked;
+            r_bar     <= np.bar;
+            r_address <= np.address;
+            r_length  <= {np.length == 10'd0, np.length};
+            r_offset  <= bytes_before(np.first_be);
+            r_after   <= bytes_after(np.one ? np.first_be[3:1] : np.last_be);
+            r_who     <= np.who;
+            r_class   <= np.class_;
         end
         if (rst) state <= IDLE;
     end

@@ -356,6 +356,7 @@ module channel #(
 
   // ---- write-back record, then the interrupt ----
   logic counted_now, told, notify, wb_on, empty, caught_up, want_record, want_notice, want_failed;
+  logic record_due, notice_due;
   assign wb_on = wb_lo || wb_hi;
   assign empty = head[16:0] == fetched && caught_up;
   always_ff @(posedge clk) caught_up <= pio || tail[16:0] == fetched;
@@ -367,10 +368,10 @@ module channel #(
   always_ff @(posedge clk) begin
     if (record_taken) want_record <= 1'b0;
     if (notice) {want_notice, want_failed} <= '0;
-    if (counted_now) begin
-      if (wb_on && (told || empty || head[5:0] == '0)) want_record <= 1'b1;
-      if (notify) want_notice <= 1'b1;
-    end
+    if (record_due) want_record <= 1'b1;
+    if (notice_due) want_notice <= 1'b1;
+    record_due <= counted_now && wb_on && (told || empty || head[5:0] == '0);
+    notice_due <= counted_now && notify;
     // HEAD shows the descriptor one cycle after it was counted
     {told, notify} <= {done_flags != '0, done_flags[0]};
     counted_now <= counted;
@@ -379,11 +380,16 @@ module channel #(
       want_notice <= 1'b1;
       want_failed <= 1'b1;
     end
-    if (rst || cleared) {counted_now, want_record, want_notice, want_failed} <= '0;
+    if (rst || cleared)
+      {counted_now, record_due, notice_due, want_record, want_notice, want_failed} <= '0;
   end
 
-  assign idle = cutter == NEXT && fetcher != OFFER && fetches == '0 && !flight_valid
-      && !want_record && !want_notice && !counted_now && !resetting && (!going || empty);
+  always_ff @(posedge clk) begin
+    idle <= 1'b0;
+    if (cutter == NEXT && !flight_valid)
+      idle <= fetcher != OFFER && fetches == '0 && !want_record && !want_notice && !counted_now
+          && !record_due && !notice_due && !resetting && (!going || empty);
+  end
 
 `ifdef FORMAL
   `include "channel.svh"

@@ -169,6 +169,7 @@ module registers #(
   assign begin_reset = write && at == AT_CONTROL && write_data[1] && phase == RUN;
 
   logic drained_seen;
+  logic at_rest;  // a cycle late
   logic settle;  // while the channels' answer to the pulse is under way
   always_ff @(posedge clk) begin
     case (phase)
@@ -189,6 +190,7 @@ module registers #(
     if (phase == CLEAR) step <= step + 6'd1;
     if (phase == DRAIN) step <= 6'd16;
     drained_seen <= drain && drained;
+    at_rest <= stopped && drained;
     settle <= begin_reset || reset_channels;
     reset_channels <= begin_reset;
     if (rst) begin
@@ -279,7 +281,7 @@ module registers #(
       5'h00: global_data = ID;
       5'h01: global_data = VERSION;
       5'h02: global_data = {30'b0, phase != RUN, enable};
-      5'h03: global_data = {29'b0, msix_enable, bus_master, stopped && drained};
+      5'h03: global_data = {29'b0, msix_enable, bus_master, at_rest};
       5'h04: global_data = {8'h00, 8'd4, 1'b0, mrrs, 1'b0, mps, 8'($clog2(TAGS))};
       5'h05: global_data = {29'b0, irq_status};
       5'h08: global_data = {24'b0, sticky};

@@ -314,9 +314,11 @@ module tlpdma_device #(
       .*
   );
 
-  always_ff @(posedge user_clk) stopped <= channel_idle == 2'b11 && resetting == '0 && posts_idle;
-  assign idle = stopped && registers_idle && interrupts_idle && core_idle && !swr_valid
-      && !srd_valid;
+  assign stopped = channel_idle == 2'b11 && resetting == '0 && posts_idle;
+  always_ff @(posedge user_clk) begin
+    idle <= 1'b0;
+    if (stopped) idle <= registers_idle && interrupts_idle && core_idle && !swr_valid && !srd_valid;
+  end
 
   // the legacy level crosses as any slow signal
   logic [1:0] intx_seen;
