@@ -66,16 +66,18 @@ module small_port (
   logic [255:0] data, read, caught;
   logic [31:0] strobe;
   logic [8:0] to, from;
-  logic writes, reads;
+  logic writes, reads, put;
   logic [1:0] waits;
 
   assign wr_ready = 1'b1;
+  assign put = writes && &strobe;
   assign rd_ready = !reads && waits == '0 && !rd_data_valid;
   always_ff @(posedge clk) begin
     {writes, to, data, strobe} <= {wr_valid && !rst, wr_addr[13:5], wr_data, wr_strobe};
     {reads, from} <= {rd_valid && rd_ready && !rst, rd_addr[13:5]};
-    if (writes && &strobe) mem[to] <= data;
-    read <= mem[from];
+    // never both at once: no logic for what is read then stands between the memory and its register
+    if (put) mem[to] <= data;
+    if (!put) read <= mem[from];
     caught <= read;
     waits <= {waits[0], reads} & {2{!rst}};
     if (waits[1]) rd_data <= caught;
