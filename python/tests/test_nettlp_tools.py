@@ -386,7 +386,12 @@ def test_what_was_counted_outlives_the_terminal(tmp_path: Path) -> None:
     counts = tmp_path / "counts.json"
     master, slave = pty.openpty()
     ends = ["-l", own_address(), "--peer", own_address()]
-    process = subprocess.Popen([*TLPLAB, "adapter", *ends, "--json", str(counts)], stdout=slave, stderr=slave)
+    process = subprocess.Popen(
+        [*TLPLAB, "adapter", *ends, "--json", str(counts)],
+        stdout=slave,
+        stderr=slave,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # also where the tests run under nohup
+    )
     try:
         os.close(slave)
         shown = b""
