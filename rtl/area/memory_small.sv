@@ -46,7 +46,7 @@ module ddr_model #(
   );
 endmodule
 
-// One access at a time.
+// One access at a time, with a register at each end of the memory and nothing between.
 module small_port (
     input  logic         clk,
     input  logic         rst,
@@ -62,24 +62,25 @@ module small_port (
     output logic [255:0] rd_data,
     input  logic         rd_data_ready
 );
-  // what a word gives that is read while it is written does not matter here: no logic for that at the outputs
-  (* no_rw_check *) logic [255:0] mem[0:511];
-  logic [255:0] data, read, caught;
+  logic [255:0] mem[0:511];
+  logic [255:0] data, put_data, read, caught;
   logic [31:0] strobe;
-  logic [8:0] to, from;
-  logic writes, reads;
-  logic [1:0] waits;
+  logic [8:0] to, from, at;
+  logic writes, reads, put;
+  logic [2:0] waits;
 
   assign wr_ready = 1'b1;
   assign rd_ready = !reads && waits == '0 && !rd_data_valid;
   always_ff @(posedge clk) begin
     {writes, to, data, strobe} <= {wr_valid && !rst, wr_addr[13:5], wr_data, wr_strobe};
     {reads, from} <= {rd_valid && rd_ready && !rst, rd_addr[13:5]};
-    if (writes && &strobe) mem[to] <= data;
-    read <= mem[from];
+    {put, put_data} <= {writes && &strobe, data};
+    at <= reads ? from : to;
+    if (put) mem[at] <= put_data;
+    else read <= mem[at];
     caught <= read;
-    waits <= {waits[0], reads} & {2{!rst}};
-    if (waits[1]) rd_data <= caught;
-    rd_data_valid <= !rst && (waits[1] || (rd_data_valid && !rd_data_ready));
+    waits <= {waits[1:0], reads} & {3{!rst}};
+    if (waits[2]) rd_data <= caught;
+    rd_data_valid <= !rst && (waits[2] || (rd_data_valid && !rd_data_ready));
   end
 endmodule
