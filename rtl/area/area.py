@@ -177,7 +177,7 @@ def main() -> None:
     parser.add_argument("--family", choices=[*FAMILIES, "all"], default="all", help="one family only")
     parser.add_argument("--block", help="one module only, by its name: nothing is written")
     parser.add_argument("--no-place", action="store_true", help="without nextpnr, which takes the most of the time")
-    parser.add_argument("--seeds", type=int, default=6, metavar="N", help="place with the seeds 1 to N")
+    parser.add_argument("--seeds", type=int, default=8, metavar="N", help="place with the seeds 1 to N")
     parser.add_argument("--json", type=Path, default=ROOT / "bench" / "rtl-area.json")
     arguments = parser.parse_args()
     if arguments.seeds < 1:
