@@ -2,8 +2,8 @@
 //
 // A memory write of one DW sets the register (all bytes of it), a memory read of one DW gets it, messages do nothing; one TLP at a
 // time. The register counts edges of user_clk in its upper half while bit 0 is set, so that both clocks do something; bit 1 is the
-// level of the legacy interrupt.
-module scratch #(parameter int W = 64) (
+// level of the legacy interrupt. HALVED = 1 counts on a clock that the module makes itself, of which the hard IP's model knows nothing.
+module scratch #(parameter int W = 64, parameter int HALVED = 0) (
     input  logic pcie_clk, pcie_rst, user_clk,
     input  logic trn_rsrc_rdy, trn_rsof, trn_reof,
     input  logic [W-1:0] trn_rd,
@@ -70,7 +70,10 @@ module scratch #(parameter int W = 64) (
     end
 
     logic [1:0] counts;  // bit 0 of the register, through two flip-flops
-    always_ff @(posedge user_clk) begin
+    logic half;
+    always_ff @(posedge user_clk) half <= !half;
+    wire tick_clk = HALVED != 0 ? half : user_clk;
+    always_ff @(posedge tick_clk) begin
         counts <= {counts[0], value[0]};
         if (counts[1]) ticks <= ticks + 1;
     end
