@@ -5,8 +5,12 @@
 // entry in the tag memory for which nothing is sent. While drain is set nothing is taken, but for what
 // was picked in the cycle before.
 // reserve: the last free tag goes to drd with id 2 only.
+// Where tags come back slowly, TLPs of mrd go in pairs: if none went for PAIR cycles, the next waits for a second free
+// tag (until 8 PAIR cycles). A narrow link is full then, and its other end, which must acknowledge each of two requests
+// that are further apart than the latency limit of Ack (416 symbols at x1), has one Ack for both beside the data.
 module master_read #(
-    parameter int MRRS_MAX = 512
+    parameter int MRRS_MAX = 512,
+    parameter int PAIR = 256      // cycles, a power of two
 ) (
     input  logic        clk,
     input  logic        rst,
@@ -77,13 +81,20 @@ module master_read #(
 
   // Which one goes, and whether, is decided a cycle before: so much hangs on it.
   assign pick = drd_valid && !drain;
-  assign allowed = !reserve || alloc_spare || (pick && drd_id == 2'd2);
+  assign allowed = alloc_spare || (pick ? !reserve || drd_id == 2'd2 : !reserve && (!slow || refuse));
   assign refuse = !bus_master || drain;
   always_ff @(posedge clk) begin
     alloc_valid <= !rst && alloc_next && (pick || chunk_valid) && allowed && (refuse || np_ready);
     single <= pick;
     drd_four <= drd_addr[63:32] != '0;
     refused <= refuse;
+  end
+  logic [$clog2(PAIR)+2:0] since;  // the last TLP of mrd
+  logic slow;
+  always_ff @(posedge clk) begin
+    slow <= since[$clog2(PAIR)+:3] != '0 && since != '1;
+    if (since != '1) since <= since + 1'b1;
+    if (rst || chunk_ready) since <= '0;
   end
   assign drd_ready = alloc_valid && single;
   assign chunk_ready = alloc_valid && !single;

@@ -240,23 +240,24 @@ module tags #(
     end
   end
 
-  // ---- time: a tag is looked at in three steps and ended in the fourth, if nothing is in the way ----
-  localparam logic [1:0] FETCH = 2'd0, MEASURE = 2'd1, JUDGE = 2'd2, ACT = 2'd3;
+  // ---- time: a tag is looked at in two steps and ended two later, if nothing is in the way ----
+  localparam logic [1:0] FETCH = 2'd0, MEASURE = 2'd1, ACT = 2'd3;
   logic [1:0] step;
   logic [4:0] age, seen_stamp;
-  logic seen_live, seen_held, limited, rested;
+  logic seen_live, seen_held, limited, late, old, rested;  // late: for a live tag; old: for a quarantined one
   assign expire = due && !upd_valid && !fin_valid && !(early_valid && early_tag[TB-1:0] == scan) &&
                   !(busy_valid && busy_tag[TB-1:0] == scan);
   assign release_now = rested;
   logic ended;  // by itself in the meantime
   assign ended = upd_valid && upd_end && upd_tag[TB-1:0] == scan;
-  assign next_due = !rst && step == JUDGE && seen_live && age >= 5'd5 && limited && !ended;
+  assign age = epoch - seen_stamp;
+  assign next_due = late && seen_live && !ended;
   always_ff @(posedge clk) begin
     limited <= timeout_ticks != '0;
+    late <= step == MEASURE && age >= 5'd5 && limited;
+    old <= step == MEASURE && age >= 5'd17;
     due <= next_due;
-    rested <= 1'b0;
-    if (step == JUDGE) rested <= seen_held && age >= 5'd17;
-    if (step == MEASURE) age <= epoch - seen_stamp;
+    rested <= old && seen_held;
     if (step == FETCH) begin
       seen_stamp <= stamp[scan];
       seen_live <= live[scan];
@@ -269,17 +270,19 @@ module tags #(
     if (rst) begin
       step <= FETCH;
       scan <= '0;
-      rested <= 1'b0;
+      {late, old, due, rested} <= '0;
     end
   end
 
   logic [TICK-1:0] cycle;
   logic [13:0] tick, quarter;
-  assign quarter = timeout_ticks == '0 ? 14'h3fff : timeout_ticks[15:2];
+  logic last_tick;  // of its quarter; like the quarter known long before it ends
   always_ff @(posedge clk) begin
+    quarter <= timeout_ticks == '0 ? 14'h3fff : timeout_ticks[15:2];
+    last_tick <= tick >= quarter;
     if (&cycle) begin
-      if (tick >= quarter) epoch <= epoch + 1'b1;
-      tick <= tick >= quarter ? 14'd1 : tick + 1'b1;
+      if (last_tick) epoch <= epoch + 1'b1;
+      tick <= last_tick ? 14'd1 : tick + 1'b1;
     end
     cycle <= cycle + 1'b1;
     if (rst) begin

@@ -91,16 +91,22 @@ module async_fifo #(
 
   // ---- reader ----
   logic [AW:0] rd_next, rd_next_gray;  // rd_next: rd_ptr + 1, a register of its own
-  logic more;  // words that it has not fetched: rd_gray is not what is seen, known a cycle before
+  logic more;  // words that it has not fetched: rd_gray is not what is seen
+  logic more_if_kept, more_if_fetched, fetched;  // known a cycle before, whichever it is: fetch comes late in the cycle
   logic fetch;  // a word leaves the memory
   logic take;  // the word at its end may go: to the output register or, with DIRECT, to the reader
   assign rd_next_gray = rd_next ^ (rd_next >> 1);
 
+  assign more = fetched ? more_if_fetched : more_if_kept;
+
   always_ff @(posedge rd_clk) begin
-    more <= fetch ? rd_next_gray != to_rd[SYNC-2] : rd_gray != to_rd[SYNC-2];
+    more_if_kept <= rd_gray != to_rd[SYNC-2];
+    more_if_fetched <= rd_next_gray != to_rd[SYNC-2];
+    fetched <= fetch;
     to_rd <= {to_rd[SYNC-2:0], wr_gray};
     if (rd_rst) begin
-      more  <= 1'b0;
+      more_if_kept <= 1'b0;
+      fetched <= 1'b0;
       to_rd <= '0;
     end
   end

@@ -17,7 +17,8 @@ initial begin
   to_rd   = '0;
   to_wr   = '0;
   rd_ptr_seen = '0;
-  more    = 1'b0;
+  more_if_kept = 1'b0;
+  fetched = 1'b0;
 end
 
 (* gclk *) logic f_time;

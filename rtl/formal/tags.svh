@@ -41,7 +41,7 @@ logic [4:0] f_epochs[0:TAGS-1];  // since the quarantine began; 31: or more
 logic f_push, f_pop, f_epoch_ends;
 assign f_push = give && !passed_on;
 assign f_pop = load && !used_fresh && queue_valid;
-assign f_epoch_ends = &cycle && tick >= quarter;
+assign f_epoch_ends = &cycle && last_tick;
 assign f_used = live | held;
 
 always_ff @(posedge clk) begin
@@ -131,8 +131,7 @@ always_comb begin
       if (seen_live && (due || step != ACT)) assert (live[scan] && {seen_single, seen_id, seen_place} == owner[scan]);
       if (seen_held) assert (held[scan]);
       if (seen_held && step == MEASURE) assert (seen_stamp == stamp[scan]);
-      if (seen_held && step == JUDGE)
-        assert (f_epochs[scan] == 5'd31 || age == f_epochs[scan] || (age + 5'd1 == f_epochs[scan] && age != 5'd31));
+      if (seen_held && old) assert (step == 2'd2 && f_epochs[scan] > 5'd16);
     end
     if (rested) assert (f_epochs[scan] > 5'd16);
   end

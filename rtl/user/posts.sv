@@ -51,7 +51,7 @@ module posts (
 
   assign post_addr = {high_mem[entry], low_mem[entry][31:2], 2'b00};
   assign post_two  = entry[2];
-  assign post_data = {27'b0, held[36:32], post_two ? held[31:0] : data_mem[entry[1:0]]};
+  assign post_data = {27'b0, held};
 
   // each of the three in turn
   logic [1:0] turn;
@@ -59,8 +59,9 @@ module posts (
   assign record_taken[1] = idle && turn == 2'd1 && record_valid[1];
   assign message_taken   = idle && turn == 2'd2 && message_valid;
   always_ff @(posedge clk) begin
-    // one is chosen, its address read, then shown
+    // one is chosen, what lies in memory read, then shown
     post_four <= four_mem[entry];
+    if (!post_two) held[31:0] <= data_mem[entry[1:0]];
     post_valid <= !idle && !(post_valid && post_ready);
     if (idle) begin
       entry <= turn == 2'd2 ? {1'b0, message_vector} : {2'b10, turn[0]};
