@@ -139,14 +139,18 @@ module completion (
     // The tag is moved on. The one that is over is free from here: nothing of it is looked up any more.
     assign next_upd = !rst && a_valid && a_known;
     always_ff @(posedge clk) begin
-        upd_valid    <= next_upd;
-        upd_tag      <= a_tag;
-        upd_local    <= a_local + {19'd0, a_room};
-        upd_left     <= a_left - a_room;
-        upd_lower    <= a_lower + a_room[6:0];
-        upd_poisoned <= a_was_poisoned || a_error == tlpdma_pkg::ERR_POISONED;
-        upd_end      <= a_over;
-        upd_hold     <= a_error == tlpdma_pkg::ERR_MISMATCH;
+        upd_valid <= next_upd;
+        if (next_upd) begin
+            upd_tag      <= a_tag;
+            upd_local    <= a_local + {19'd0, a_room};
+            upd_left     <= a_left - a_room;
+            upd_lower    <= a_lower + a_room[6:0];
+            upd_poisoned <= a_was_poisoned || a_error == tlpdma_pkg::ERR_POISONED;
+            upd_end      <= a_over;
+            upd_hold     <= a_error == tlpdma_pkg::ERR_MISMATCH;
+        end else begin
+            {upd_tag, upd_local, upd_left, upd_lower, upd_poisoned, upd_end, upd_hold} <= 'x;
+        end
     end
     assign early_valid = a_valid || b_valid;   // b is of the same tag: none is looked up before it has left
     assign early_tag   = a_tag;

@@ -215,11 +215,17 @@ module slave #(
                 else state <= r_data && r_length != 11'd0 ? CUT : IDLE;
             end
         endcase
-        c_last <= !r_data || c_left <= in_word;                // both stand while a word is asked for
+        if (state == IDLE) begin
+            c_last      <= 'x;
+            to_boundary <= 'x;
+            ends_before <= 'x;
+        end else begin
+            c_last <= !r_data || c_left <= in_word;            // both stand while a word is asked for
+            // two cycles for a cut: what is left is measured, then cut
+            to_boundary <= 6'd32 - {1'b0, r_address[4:0]};
+            ends_before <= r_length < 11'd32 - {6'd0, r_address[4:0]};
+        end
         if (srd_data_ready && stx_valid) c_left <= c_left - in_word;
-        // two cycles for a cut: what is left is measured, then cut
-        to_boundary <= 6'd32 - {1'b0, r_address[4:0]};
-        ends_before <= r_length < 11'd32 - {6'd0, r_address[4:0]};
         if (state == CUT && measured) begin
             c_lower  <= r_memory ? {r_address[4:0], r_offset} : 7'd0;
             // Byte Count: what is left of the request; 4 for what is no memory read

@@ -1,12 +1,10 @@
-// Two flip-flops in front of another clock: for quasi-static bits, each for itself.
-module synchronise #(
-    parameter int WIDTH = 1
-) (
-    input  logic             clk,
-    input  logic [WIDTH-1:0] in,
-    output logic [WIDTH-1:0] out
+// Two flip-flops in front of another clock, for a quasi-static bit.
+module synchronise (
+    input  logic clk,
+    input  logic in,
+    output logic out
 );
-  logic [WIDTH-1:0] first;
+  logic first;
   always_ff @(posedge clk) begin
     out   <= first;
     first <= in;

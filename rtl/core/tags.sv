@@ -215,9 +215,10 @@ module tags #(
   assign retire = placed != '0 && over;
   assign first_error = kept_error != 3'd0 ? kept_error : head_error;
   always_ff @(posedge clk) begin
+    // never both: alloc_next sees to that, and an end is known later in the cycle
     if (placing || (place_ends && !end_single))
-      entry[place_ends ? end_place : next_place] <=
-          place_ends ? {1'b1, end_error} : {alloc_error != 3'd0, alloc_error};
+      entry[placing ? next_place : end_place] <=
+          placing ? {alloc_error != 3'd0, alloc_error} : {1'b1, end_error};
     if (placing) kind[next_place] <= {alloc_last, alloc_id};
     done_valid <= !rst && retire && head_last;
     done_id <= head_id;

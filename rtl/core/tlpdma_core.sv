@@ -159,9 +159,7 @@ module tlpdma_core #(
     if (reset_left != '0) reset_left <= reset_left - 1'b1;
     if (pcie_rst) reset_left <= '1;
   end
-  synchronise #(
-      .WIDTH(1)
-  ) reset_crossing (
+  synchronise reset_crossing (
       .clk(user_clk),
       .in (pcie_reset),
       .out(user_rst)
@@ -171,19 +169,26 @@ module tlpdma_core #(
   localparam logic [2:0] MPS_TOP = 3'($clog2(MPS_MAX / 128));
   localparam logic [2:0] MRRS_TOP = 3'($clog2(MRRS_MAX / 128));
   logic user_ext_tag, pcie_busy, pcie_busy_seen;
-  synchronise #(
-      .WIDTH(12)
-  ) configuration_crossing (
+  synchronise busy_crossing (
       .clk(user_clk),
-      .in({
-        cfg_bus_master, cfg_msix_enable, cfg_msix_mask, cfg_intx_disable, cfg_ext_tag,
-        cfg_mps < MPS_TOP ? cfg_mps : MPS_TOP, cfg_mrrs < MRRS_TOP ? cfg_mrrs : MRRS_TOP, pcie_busy
-      }),
-      .out({
-        user_bus_master, user_msix_enable, user_msix_mask, user_intx_disable, user_ext_tag,
-        user_mps, user_mrrs, pcie_busy_seen
-      })
+      .in (pcie_busy),
+      .out(pcie_busy_seen)
   );
+  // two registers at the crossing, as in synchronise, but looked at every 16 cycles only: it hardly ever changes
+  logic [3:0] since_look;
+  logic [10:0] configuration;
+  always_ff @(posedge user_clk) begin
+    since_look <= since_look + 1'b1;
+    if (since_look == '1) begin
+      configuration <= {
+        cfg_bus_master, cfg_msix_enable, cfg_msix_mask, cfg_intx_disable, cfg_ext_tag, cfg_mps, cfg_mrrs
+      };
+      {user_bus_master, user_msix_enable, user_msix_mask, user_intx_disable, user_ext_tag} <= configuration[10:6];
+      user_mps <= configuration[5:3] < MPS_TOP ? configuration[5:3] : MPS_TOP;
+      user_mrrs <= configuration[2:0] < MRRS_TOP ? configuration[2:0] : MRRS_TOP;
+    end
+    if (user_rst) since_look <= '1;
+  end
 
   // ---- master reads ----
   logic alloc_valid, alloc_next, alloc_spare, alloc_last, alloc_single;
@@ -298,7 +303,7 @@ module tlpdma_core #(
   logic [11:0] cpl_byte_count;
   logic [6:0] cpl_lower;
   logic cpl_poisoned;
-  logic [6:0] cpl_waiting;
+  logic cpl_waiting, cpl_words;
   // Reads that are open can bring TAGS * (MRRS_MAX / 64 + 1) completions, far more than these 64 headers, and
   // credits do not limit them. None is lost: a queue that is full holds the shim, and that the hard IP. Nor can
   // that last: a completion leaves in the larger of four cycles and its words whatever else waits, as nothing on
@@ -316,7 +321,7 @@ module tlpdma_core #(
         rx_cpl_hdr[75:64], rx_cpl_hdr[63:48] == cfg_id, rx_cpl_hdr[47:40], rx_cpl_hdr[38:32],
         rx_cpl_hdr[4:2]
       }),
-      .wr_count(cpl_waiting),
+      .wr_some(cpl_waiting),
       .rd_clk(user_clk),
       .rd_rst(user_rst),
       .rd_valid(cpl_valid),
@@ -333,7 +338,6 @@ module tlpdma_core #(
     15'd0, !cpl_ours, cpl_tag, 1'b0, cpl_lower,
     27'd0, cpl_lane, 2'd0
   };
-  logic [$clog2(CPL_WORDS):0] cpl_words;
   async_fifo #(
       .WIDTH(256),
       .DEPTH(CPL_WORDS),
@@ -344,7 +348,7 @@ module tlpdma_core #(
       .wr_valid(rx_cpl_data_valid),
       .wr_ready(rx_cpl_data_ready),
       .wr_data(rx_cpl_data),
-      .wr_count(cpl_words),
+      .wr_some(cpl_words),
       .rd_clk(user_clk),
       .rd_rst(user_rst),
       .rd_valid(cpl_data_valid),
@@ -363,16 +367,18 @@ module tlpdma_core #(
   // ---- requests for us; of their headers, too, only what is looked at crosses ----
   logic req_valid, req_ready, req_data_valid, req_data_ready, np_room, slave_busy;
   logic [127:0] req_hdr;
+  logic [7:0] req_fmt_type;
+  logic [2:0] req_tc, req_attr;
+  logic req_poisoned;
+  logic [9:0] req_length;
+  logic [31:0] req_dw1;
   logic [31:0] req_low;  // lower half of the address: what lies in a BAR
-  assign {req_hdr[119], req_hdr[115], req_hdr[113:111], req_hdr[107:106]} = '0;
-  assign req_hdr[63:0] = {req_low, req_low};
   logic [2:0] req_bar;
   logic rx_write, rx_answer, req_write, req_answer;  // what kind it is, known before it crosses
   assign rx_write = rx_req_hdr[tlpdma_pkg::TLP_HAS_DATA_BIT] && rx_req_hdr[124:120] == 5'b00000;
   assign rx_answer = !rx_write && rx_req_hdr[124:123] != 2'b10;  // a message wants none
   logic [255:0] req_data;
-  logic [4:0] req_waiting;
-  logic [5:0] req_words;
+  logic req_waiting, req_words;
   async_fifo #(
       .WIDTH(94),
       .DEPTH(16),
@@ -387,16 +393,20 @@ module tlpdma_core #(
         rx_req_hdr[105:64], rx_req_hdr[125] ? rx_req_hdr[31:0] : rx_req_hdr[63:32], rx_req_bar,
         rx_write, rx_answer
       }),
-      .wr_count(req_waiting),
+      .wr_some(req_waiting),
       .rd_clk(user_clk),
       .rd_rst(user_rst),
       .rd_valid(req_valid),
       .rd_ready(req_ready),
       .rd_data({
-        req_hdr[127:120], req_hdr[118:116], req_hdr[114], req_hdr[110:108],
-        req_hdr[105:64], req_low, req_bar, req_write, req_answer
+        req_fmt_type, req_tc, req_attr[2], req_poisoned, req_attr[1:0],
+        req_length, req_dw1, req_low, req_bar, req_write, req_answer
       })
   );
+  assign req_hdr = !req_valid ? 'x : {
+    req_fmt_type, 1'b0, req_tc, 1'b0, req_attr[2], 3'd0, req_poisoned, req_attr[1:0], 2'd0, req_length,
+    req_dw1, req_low, req_low
+  };
   async_fifo #(
       .WIDTH(256),
       .DEPTH(32)
@@ -406,7 +416,7 @@ module tlpdma_core #(
       .wr_valid(rx_req_data_valid),
       .wr_ready(rx_req_data_ready),
       .wr_data(rx_req_data),
-      .wr_count(req_words),
+      .wr_some(req_words),
       .rd_clk(user_clk),
       .rd_rst(user_rst),
       .rd_valid(req_data_valid),
@@ -430,7 +440,7 @@ module tlpdma_core #(
   // ---- state ----
   assign errors = {slave_errors, completion_errors[5], timed_out, completion_errors[3:0]};
   assign drained = !read_busy && !write_busy && none_open && !alloc_valid && queue_empty;
-  assign pcie_busy = !pcie_empty || cpl_waiting != '0 || req_waiting != '0;
+  assign pcie_busy = !pcie_empty || cpl_waiting || req_waiting;
   assign core_idle = !read_busy && !write_busy && none_open && queue_empty && !pcie_busy_seen &&
                      !cpl_valid && !req_valid && !slave_busy && !early_valid && !busy_valid &&
                      !mrd_valid && !drd_valid && !mwr_valid && !post_valid;

@@ -64,15 +64,16 @@ module tx_queue #(
     input  logic         tx_np_ready
 );
   // A header without its constant bits:
-  //   [99] completion  [98] with data  [97:95] TC  [94:93] Attr  [92:83] Length
-  //   [82:67] tag and byte enables, or status and byte count
-  //   [66:3] address, or the third DW of a completion  [2:0] lane of the first DW
+  //   [99:97] lane of the first DW
+  //   [96] completion  [95] with data  [94:92] TC  [91:90] Attr  [89:80] Length
+  //   [79:64] tag and byte enables, or status and byte count
+  //   [63:0] address, or the third DW of a completion
   localparam int SHORT = 100;
 
-  // {four DWs, short header without lane} as it is sent; `id` is ours as requester or completer
-  function automatic logic [127:0] whole(input logic [97:0] h, input logic [15:0] id);
+  // A short header without lane, of four DWs or not, as it is sent; `id` is ours as requester or completer
+  function automatic logic [127:0] whole(input logic four, input logic [96:0] h, input logic [15:0] id);
     whole = {
-      1'b0, h[95], h[97], h[96] ? 5'b01010 : 5'b00000, 1'b0, h[94:92], 6'd0, h[91:90], 2'd0,
+      1'b0, h[95], four, h[96] ? 5'b01010 : 5'b00000, 1'b0, h[94:92], 6'd0, h[91:90], 2'd0,
       h[89:80], id, h[79:0]
     };
   endfunction
@@ -87,14 +88,14 @@ module tx_queue #(
   logic [SHORT-1:0] stx_short, post_short, mwr_short;
   logic [255:0] post_word;
   assign stx_short = {
-    1'b1, stx_has_data, stx_hdr[118:116], stx_hdr[109:108], stx_hdr[105:96],
-    stx_hdr[79:64], 32'd0, stx_hdr[63:32], stx_has_data ? stx_hdr[36:34] : 3'd0
+    stx_has_data ? stx_hdr[36:34] : 3'd0, 1'b1, stx_has_data, stx_hdr[118:116], stx_hdr[109:108],
+    stx_hdr[105:96], stx_hdr[79:64], 32'd0, stx_hdr[63:32]
   };
   assign post_short = {
-    7'b0100000, 8'd0, post_two, !post_two, 8'd0, post_two ? 8'hff : 8'h0f,
-    post_addr[63:2], 2'd0, 3'd0
+    3'd0, 7'b0100000, 8'd0, post_two, !post_two, 8'd0, post_two ? 8'hff : 8'h0f,
+    post_addr[63:2], 2'd0
   };
-  assign mwr_short = {7'b0100000, mwr_dws, 8'd0, mwr_be, mwr_addr, 2'd0, mwr_lane};
+  assign mwr_short = {mwr_lane, 7'b0100000, mwr_dws, 8'd0, mwr_be, mwr_addr, 2'd0};
   assign post_word = {mwr_data[255:64], post_data};
   always_comb begin
     case (owner)
@@ -148,13 +149,12 @@ module tx_queue #(
   end
 
   // ---- the line of headers ----
-  logic line_room, line_valid;
+  logic line_room, line_some, line_valid;
   logic [SHORT:0] line_in, line_out;
-  logic [$clog2(HEADERS):0] line_count;
   assign pushed = waiting && line_room;
   // the address in its place: one DW if the upper one is 0 (nobody looks at the fourth DW then)
   assign line_in = {
-    ready_four, ready_hdr[SHORT-1:67], ready_four ? ready_hdr[66:35] : ready_hdr[34:3], ready_hdr[34:0]
+    ready_four, ready_hdr[SHORT-1:64], ready_four ? ready_hdr[63:32] : ready_hdr[31:0], ready_hdr[31:0]
   };
   async_fifo #(
       .WIDTH(SHORT + 1),
@@ -166,7 +166,7 @@ module tx_queue #(
       .wr_valid(waiting),
       .wr_ready(line_room),
       .wr_data(line_in),
-      .wr_count(line_count),
+      .wr_some(line_some),
       .rd_clk(pcie_clk),
       .rd_rst(pcie_rst),
       .rd_valid(line_valid),
@@ -174,16 +174,15 @@ module tx_queue #(
       .rd_data(line_out)
   );
 
-  // ---- reads: {four, Length, tag, byte enables, address, lane}, and the TLPs complete before ----
+  // ---- reads: {four, lane, Length, tag, byte enables, address}, and the TLPs complete before ----
   // The count has room for all that can be in line before a read (HEADERS and a few registers) and
   // for what can leave the line while a read is behind others here, one a cycle.
   localparam int CW = $clog2(HEADERS) + 2, READ = 94, READS = 16;
   logic [CW-1:0] complete, earlier;
-  logic come_valid, come_ready, ended;
+  logic come_valid, come_ready, come_some, ended;
   logic [READ-1:0] read_in, come, read_hdr;
-  logic [$clog2(READS):0] come_count;
   assign read_in = {
-    np_four, np_dws, np_tag, np_be, np_four ? np_addr[63:32] : {np_addr[31:2], 2'd0}, np_addr[31:2], 2'd0, np_lane
+    np_four, np_lane, np_dws, np_tag, np_be, np_four ? np_addr[63:32] : {np_addr[31:2], 2'd0}, np_addr[31:2], 2'd0
   };
   always_ff @(posedge clk) begin
     complete <= complete + CW'(ended);
@@ -200,16 +199,16 @@ module tx_queue #(
       .wr_valid(np_valid),
       .wr_ready(np_ready),
       .wr_data({complete, read_in}),
-      .wr_count(come_count),
+      .wr_some(come_some),
       .rd_clk(pcie_clk),
       .rd_rst(pcie_rst),
       .rd_valid(come_valid),
       .rd_ready(come_ready),
       .rd_data({earlier, come})
   );
-  assign empty = line_count == '0 && come_count == '0 && !waiting && !midway;
+  assign empty = !line_some && !come_some && !waiting && !midway;
 
-  logic [9:0] data_count;
+  logic data_some;
   async_fifo #(
       .WIDTH(256),
       .DEPTH(512),
@@ -221,7 +220,7 @@ module tx_queue #(
       .wr_valid(word && has_data),
       .wr_ready(data_room),
       .wr_data(data),
-      .wr_count(data_count),
+      .wr_some(data_some),
       .rd_clk(pcie_clk),
       .rd_rst(pcie_rst),
       .rd_valid(tx_data_valid),
@@ -233,11 +232,11 @@ module tx_queue #(
   logic [15:0] our_id;
   always_ff @(posedge pcie_clk) our_id <= cfg_id;
   assign tx_hdr_valid = line_valid;
-  assign tx_hdr_lane = line_out[2:0];
+  assign tx_hdr_lane = line_out[99:97];
   // only when there is one: a simulator has nothing to work out in the other cycles
-  assign tx_hdr = line_valid ? whole(line_out[100:3], our_id) : 'x;
-  assign tx_np_hdr = tx_np_valid ? whole({read_hdr[93], 7'd0, read_hdr[92:3]}, our_id) : 'x;
-  assign tx_np_lane = read_hdr[2:0];
+  assign tx_hdr = line_valid ? whole(line_out[100], line_out[96:0], our_id) : 'x;
+  assign tx_np_hdr = tx_np_valid ? whole(read_hdr[93], {7'd0, read_hdr[89:0]}, our_id) : 'x;
+  assign tx_np_lane = read_hdr[92:90];
   assign pcie_empty = !line_valid && !come_valid && !tx_np_valid;
 
   // A line that stays empty beside a read has nothing left that was before it: should a read ever
@@ -275,5 +274,5 @@ module tx_queue #(
 
   // nobody looks at the parts of a completion's header that are not kept, nor at these counts
   logic unused;
-  assign unused = &{1'b0, stx_hdr, post_addr, data_count, read_count};
+  assign unused = &{1'b0, stx_hdr, post_addr, data_some, read_count};
 endmodule

@@ -238,7 +238,7 @@ bool TrnHardIp::evaluate_edges(tlplab_rtl_output &output) {
     if (user) user_.advance();
     if (pcie) pcie_.advance();
     if (pcie && tracing()) drive();
-    return look_at_levels() || ended;
+    return (pcie && look_at_levels()) || ended; // they are of pcie_clk
 }
 
 // Evaluates the module, with rising edges of these clocks.

@@ -27,7 +27,7 @@ module async_fifo #(
     input  logic             wr_valid,
     output logic             wr_ready,
     input  logic [WIDTH-1:0] wr_data,
-    output logic [AW:0]      wr_count,  // words held as the writer sees it (never too few)
+    output logic             wr_some,   // there are words as the writer sees it (too long, never too short)
 
     input  logic             rd_clk,
     input  logic             rd_rst,
@@ -40,40 +40,54 @@ module async_fifo #(
   localparam logic [WIDTH-1:0] INVERTED = WIDTH'(BLOCK == 0 && DIRECT == 0);
   logic [WIDTH-1:0] mem[0:DEPTH-1];
   logic [AW:0] wr_ptr, wr_gray;
-  logic [AW:0] rd_ptr, rd_gray, rd_ptr_seen, rd_gray_seen;  // seen: in the writer's clock
+  logic [AW:0] rd_ptr, rd_gray;
   logic [WIDTH-1:0] front;
   logic push, front_valid;
-  logic [SYNC-1:0][AW:0] to_rd;  // the crossings
-  logic [1:0][AW:0] to_wr;
-
-  // for the count: a cycle late, which counts too many, never too few
-  function automatic logic [AW:0] binary(input logic [AW:0] gray);
-    binary = gray;
-    for (int s = 1; s <= AW; s = 2 * s) binary = binary ^ (binary >> s);
-  endfunction
+  // The crossings. The reader's last flip-flops are those of `more`.
+  logic [AW:0] rd_gray_caught, rd_gray_seen, wr_gray_caught, wr_gray_seen;
 
   // ---- writer ----
   logic [AW:0] wr_next, wr_next_gray;  // wr_next: wr_ptr + 1, a register of its own
-  assign rd_gray_seen = to_wr[1];
   assign wr_next_gray = wr_next ^ (wr_next >> 1);
   assign push = wr_valid && wr_ready;
-  assign wr_count = wr_ptr - rd_ptr_seen;
-  // full: the same place, one turn ahead; known a cycle before, so that it is in nobody's way
-  logic [AW:0] full;
-  assign full = rd_gray_seen ^ {2'b11, {(AW - 1) {1'b0}}};
-  // with a LIMIT a cycle late, so that the count is not in the way of the data: one word less is let in at once
-  localparam logic [AW:0] MOST = (AW + 1)'(LIMIT - 1);
+  assign wr_some = wr_gray != rd_gray_seen;
 
   always_ff @(posedge wr_clk) begin
-    wr_ready <= LIMIT < DEPTH ? wr_count < MOST : push ? wr_next_gray != full : wr_gray != full;
-    rd_ptr_seen <= binary(rd_gray_seen);
-    to_wr <= {to_wr[0], rd_gray};
+    rd_gray_caught <= rd_gray;
+    rd_gray_seen   <= rd_gray_caught;
     if (wr_rst) begin
-      wr_ready <= 1'b0;
-      rd_ptr_seen <= '0;
-      to_wr <= '0;
+      rd_gray_caught <= '0;
+      rd_gray_seen   <= '0;
     end
   end
+  generate
+    if (LIMIT < DEPTH) begin : limited
+      function automatic logic [AW:0] binary(input logic [AW:0] gray);
+        binary = gray;
+        for (int s = 1; s <= AW; s = 2 * s) binary = binary ^ (binary >> s);
+      endfunction
+      // a cycle late, so that the count is not in the way of the data: one word less is let in at once
+      localparam logic [AW:0] MOST = (AW + 1)'(LIMIT - 1);
+      logic [AW:0] rd_ptr_seen, count;
+      assign count = wr_ptr - rd_ptr_seen;
+      always_ff @(posedge wr_clk) begin
+        wr_ready <= count < MOST;
+        rd_ptr_seen <= binary(rd_gray_seen);
+        if (wr_rst) begin
+          wr_ready <= 1'b0;
+          rd_ptr_seen <= '0;
+        end
+      end
+    end else begin : whole
+      // full: the same place, one turn ahead; known a cycle before, so that it is in nobody's way
+      logic [AW:0] full;
+      assign full = rd_gray_seen ^ {2'b11, {(AW - 1) {1'b0}}};
+      always_ff @(posedge wr_clk) begin
+        wr_ready <= push ? wr_next_gray != full : wr_gray != full;
+        if (wr_rst) wr_ready <= 1'b0;
+      end
+    end
+  endgenerate
   always_ff @(posedge wr_clk) begin
     // into a block RAM whenever there is a free place: whether it is a word, the pointer says
     if (BLOCK != 0 ? wr_ready : push) mem[wr_ptr[AW-1:0]] <= wr_data ^ INVERTED;
@@ -100,16 +114,29 @@ module async_fifo #(
   assign more = fetched ? more_if_fetched : more_if_kept;
 
   always_ff @(posedge rd_clk) begin
-    more_if_kept <= rd_gray != to_rd[SYNC-2];
-    more_if_fetched <= rd_next_gray != to_rd[SYNC-2];
+    more_if_kept <= rd_gray != wr_gray_seen;
+    more_if_fetched <= rd_next_gray != wr_gray_seen;
     fetched <= fetch;
-    to_rd <= {to_rd[SYNC-2:0], wr_gray};
+    wr_gray_caught <= wr_gray;
     if (rd_rst) begin
       more_if_kept <= 1'b0;
       fetched <= 1'b0;
-      to_rd <= '0;
+      wr_gray_caught <= '0;
     end
   end
+  generate
+    if (SYNC == 2) begin : soon
+      assign wr_gray_seen = wr_gray_caught;
+    end else begin : later
+      localparam int HELD = (SYNC - 2) * (AW + 1);
+      logic [HELD-1:0] held;
+      assign wr_gray_seen = held[HELD-1-:AW+1];
+      always_ff @(posedge rd_clk) begin
+        held <= HELD'({held, wr_gray_caught});
+        if (rd_rst) held <= '0;
+      end
+    end
+  endgenerate
   always_ff @(posedge rd_clk) begin
     if (fetch) begin
       rd_ptr  <= rd_next;
@@ -132,8 +159,10 @@ module async_fifo #(
       assign take = rd_ready || !rd_valid;
       always_ff @(posedge rd_clk) begin
         if (take) begin
-          rd_data  <= front ^ INVERTED;
           rd_valid <= front_valid;
+          // what nobody looks at may be anything: a simulator has nothing to do
+          if (front_valid) rd_data <= front ^ INVERTED;
+          else rd_data <= 'x;
         end
         if (rd_rst) rd_valid <= 1'b0;
       end
@@ -158,9 +187,9 @@ module async_fifo #(
   endgenerate
 
 
-  // of rd_ptr only the address is left
+  // of the pointers only the address is left
   logic unused;
-  assign unused = rd_ptr[AW];
+  assign unused = &{1'b0, rd_ptr[AW], wr_ptr[AW]};
 
 `ifdef FORMAL
 `include "async_fifo.svh"

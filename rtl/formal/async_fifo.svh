@@ -14,9 +14,9 @@ initial begin
   rd_ptr  = '0;
   rd_next = 1;
   rd_gray = '0;
-  to_rd   = '0;
-  to_wr   = '0;
-  rd_ptr_seen = '0;
+  wr_gray_caught = '0;
+  rd_gray_caught = '0;
+  rd_gray_seen = '0;
   more_if_kept = 1'b0;
   fetched = 1'b0;
 end
@@ -37,6 +37,9 @@ function automatic logic [AW:0] f_binary(input logic [AW:0] gray);
   for (int k = 0; k <= AW; k++) f_binary[k] = ^(gray >> k);
 endfunction
 
+logic [AW:0] f_wr_gray_judged = '0;  // what `more` was made of
+always_ff @(posedge rd_clk) f_wr_gray_judged <= wr_gray_seen;
+
 // one bit at a time
 logic [AW:0] f_wr_old, f_rd_old;
 logic f_wr_first = 1'b1, f_rd_first = 1'b1;
@@ -52,32 +55,39 @@ logic [AW:0] f_wr_flips, f_rd_flips;
 assign f_wr_flips = f_wr_old ^ wr_gray;
 assign f_rd_flips = f_rd_old ^ rd_gray;
 
-// distances from the oldest pointer that anybody still believes in
+// distances from the oldest pointer that anybody still believes in: with a LIMIT a cycle later still
 logic [AW:0] f_base, f_rd_seen, f_rd_crossing, f_rd, f_seen, f_crossing, f_wr;
 logic [AW:0] f_words;
-assign f_base = rd_ptr_seen;
-assign f_rd_seen = f_binary(to_wr[1]) - f_base;
-assign f_rd_crossing = f_binary(to_wr[0]) - f_base;
+generate
+  if (LIMIT < DEPTH) begin : f_limited
+    assign f_base = limited.rd_ptr_seen;
+  end else begin : f_whole
+    assign f_base = f_binary(rd_gray_seen);
+  end
+endgenerate
+assign f_rd_seen = f_binary(rd_gray_seen) - f_base;
+assign f_rd_crossing = f_binary(rd_gray_caught) - f_base;
 assign f_rd = rd_ptr - f_base;
-assign f_seen = f_binary(to_rd[SYNC-1]) - f_base;
-assign f_crossing = f_binary(to_rd[0]) - f_base;
+assign f_seen = f_binary(f_wr_gray_judged) - f_base;
+assign f_crossing = f_binary(wr_gray_caught) - f_base;
 assign f_wr = wr_ptr - f_base;
 assign f_words = wr_ptr - rd_ptr;
 
 always_comb begin
   assume (!wr_rst && !rd_rst);
-  if (!f_begun) assume ((BLOCK == 0 || !front_valid) && !rd_valid && !wr_ready);
+  if (!f_begun) assume (f_base == '0 && (BLOCK == 0 || !front_valid) && !rd_valid && !wr_ready);
   if (!f_wr_first) assert ((f_wr_flips & (f_wr_flips - 1'b1)) == '0);
   if (!f_rd_first) assert ((f_rd_flips & (f_rd_flips - 1'b1)) == '0);
   assert (f_words <= LIMIT);
-  if (wr_ready) assert (wr_count < LIMIT);
+  if (wr_ready) assert (f_wr < LIMIT);
   assert (f_rd_seen <= f_rd_crossing && f_rd_crossing <= f_rd && f_rd <= f_seen && f_seen <= f_crossing && f_crossing <= f_wr);
   assert (f_wr <= LIMIT);
+  if (!wr_some) assert (f_words == '0);
   assert (wr_gray == (wr_ptr ^ (wr_ptr >> 1)));
   assert (rd_gray == (rd_ptr ^ (rd_ptr >> 1)));
   if (f_place - rd_ptr < f_words) assert (mem[f_place[AW-1:0]] == (f_word ^ INVERTED));
   assert (wr_next == (AW + 1)'(wr_ptr + 1'b1) && rd_next == (AW + 1)'(rd_ptr + 1'b1));
-  assert (more == (rd_gray != to_rd[SYNC-1]));
+  assert (more == (rd_gray != f_wr_gray_judged));
   if (fetch) assert (f_seen != f_rd);
   if (front_valid && f_front == f_place) assert (front == (f_word ^ INVERTED));
   assert (f_taken == (AW + 1)'(f_front - (DIRECT == 0 && rd_valid)));

@@ -213,8 +213,10 @@ module channel #(
 
   logic pushed;  // what was pushed is not in the buffer yet
   always_ff @(posedge clk) begin
-    if (ready != fetched[IW:0] && complete[ready[IW-1:5]] && !pushed)
-      ready <= ready[IW:5] == fetched[IW:5] ? fetched[IW:0] : {ready[IW:5] + 1'b1, 5'b0};
+    if (ready != fetched[IW:0] && !pushed) begin
+      if (complete[ready[IW-1:5]])
+        ready <= ready[IW:5] == fetched[IW:5] ? fetched[IW:0] : {ready[IW:5] + 1'b1, 5'b0};
+    end
     if (rst || cleared) ready <= '0;
     pushed <= push;
   end
@@ -273,8 +275,7 @@ module channel #(
       FIT: begin
         outside <= malformed || piece_local >> TOP != '0;
         last_page <= &piece_local[TOP-1:12];
-        piece_len <= fits ? rest[12:0] : to_page;
-        last <= fits;
+        {last, piece_len} <= fits ? {1'b1, rest[12:0]} : {1'b0, to_page};
         cutter <= CHECK;
       end
       CHECK: begin
@@ -333,27 +334,6 @@ module channel #(
       && ((piece_done && piece_error != '0) || (drained && cutter == REJECT)
       || (drained && cutter == NEXT && taken == ready && fetch_fault != '0));
 
-  always_ff @(posedge clk) begin
-    if (counted) head <= head + 32'd1;
-    if (sent) bytes <= bytes + {19'b0, piece_len};
-    // a cycle late, and once: nothing is under way that could begin anew
-    cleared <= 1'b0;
-    if (resetting)
-      cleared <= cutter == NEXT && !flight_valid && fetches == '0 && fetcher == LOOK && !reset
-          && !cleared && !rst;
-    if (halt) begin
-      halted <= 1'b1;
-      error  <= piece_done && piece_error != '0 ? piece_error
-          : cutter == REJECT ? REFUSED : fetch_fault;
-    end
-    if (rst || cleared) begin
-      head <= '0;
-      halted <= 1'b0;
-      error <= '0;
-    end
-    if (rst) bytes <= '0;
-  end
-
   // ---- write-back record, then the interrupt ----
   logic counted_now, told, notify, wb_on, empty, caught_up, want_record, want_notice, want_failed;
   logic record_due, notice_due;
@@ -366,22 +346,42 @@ module channel #(
   assign failed = want_failed && notice;
 
   always_ff @(posedge clk) begin
+    if (counted) head <= head + 32'd1;
+    if (sent) bytes <= bytes + {19'b0, piece_len};
+    // a cycle late, and once: nothing is under way that could begin anew
+    cleared <= 1'b0;
+    if (resetting)
+      cleared <= cutter == NEXT && !flight_valid && fetches == '0 && fetcher == LOOK && !reset
+          && !cleared && !rst;
     if (record_taken) want_record <= 1'b0;
     if (notice) {want_notice, want_failed} <= '0;
     if (record_due) want_record <= 1'b1;
     if (notice_due) want_notice <= 1'b1;
-    record_due <= counted_now && wb_on && (told || empty || head[5:0] == '0);
-    notice_due <= counted_now && notify;
     // HEAD shows the descriptor one cycle after it was counted
-    {told, notify} <= {done_flags != '0, done_flags[0]};
     counted_now <= counted;
-    if (halt) begin
-      want_record <= wb_on;
-      want_notice <= 1'b1;
-      want_failed <= 1'b1;
+    {told, notify} <= {done_flags != '0, done_flags[0]};
+    {record_due, notice_due} <= '0;
+    if (counted_now) begin
+      record_due <= wb_on && (told || empty || head[5:0] == '0);
+      notice_due <= notify;
     end
-    if (rst || cleared)
+    if (piece_done || !flight_valid) begin  // else there is no halt
+      if (halt) begin
+        halted <= 1'b1;
+        error  <= piece_done && piece_error != '0 ? piece_error
+            : cutter == REJECT ? REFUSED : fetch_fault;
+        want_record <= wb_on;
+        want_notice <= 1'b1;
+        want_failed <= 1'b1;
+      end
+    end
+    if (rst || cleared) begin
+      head <= '0;
+      halted <= 1'b0;
+      error <= '0;
       {counted_now, record_due, notice_due, want_record, want_notice, want_failed} <= '0;
+    end
+    if (rst) bytes <= '0;
   end
 
   always_ff @(posedge clk) begin

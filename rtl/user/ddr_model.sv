@@ -60,8 +60,7 @@ module ddr_model #(
   // only in a write's branch: simulators work out what stands outside of one in every cycle
   function automatic logic [255:0] merge(input logic [255:0] old, input logic [255:0] data, input logic [31:0] strobe);
     merge = data;
-    if (strobe != '1)
-      for (int i = 0; i < 32; i++) if (!strobe[i]) merge[8*i+:8] = old[8*i+:8];
+    for (int i = 0; i < 32; i++) if (!strobe[i]) merge[8*i+:8] = old[8*i+:8];
   endfunction
 
   logic [AW-1:0] wr_word, win_word;
@@ -98,8 +97,10 @@ module ddr_model #(
       win_busy <= 1'b1;
     end
     if (win_rd_data_valid && win_rd_data_ready) win_busy <= 1'b0;
-    if (mem_wr_valid && mem_wr_ready)
-      mem[wr_word] <= merge(mem[wr_word], mem_wr_data, mem_wr_strobe);
+    if (mem_wr_valid && mem_wr_ready) begin
+      if (mem_wr_strobe == '1) mem[wr_word] <= mem_wr_data;
+      else mem[wr_word] <= merge(mem[wr_word], mem_wr_data, mem_wr_strobe);
+    end
     if (win_wr_valid && win_wr_ready)
       mem[win_word] <= merge(mem[win_word], win_wr_data, win_wr_strobe);
     if (rst) begin

@@ -63,8 +63,12 @@ module interrupts (
       logic [15:0] wait_left, count_left;
       assign raise[c]  = waiting[c] && (quiet[c] || enough[c]);
       always_ff @(posedge clk) begin
-        quiet[c]  <= wait_left == '0 && !raise[c];
-        enough[c] <= burst != '0 && count_left == '0 && !raise[c];
+        if (waiting[c] || notice[c]) begin
+          quiet[c]  <= wait_left == '0 && !raise[c];
+          enough[c] <= burst != '0 && count_left == '0 && !raise[c];
+        end else begin
+          {quiet[c], enough[c]} <= 'x;
+        end
         if (raise[c]) waiting[c] <= 1'b0;
         if (notice[c]) waiting[c] <= 1'b1;
         if (tick) if (wait_left != '0) wait_left <= wait_left - 16'd1;

@@ -60,10 +60,10 @@ module memory_reader #(
       .rst(rst),
       .wr_valid(piece_valid && !mem_rd_valid),
       .wr_ready(room),
-      .wr_data({piece_host, piece_len, piece_local[4:0]}),
+      .wr_data({piece_len, piece_local[4:0], piece_host}),
       .rd_valid(mwr_valid),
       .rd_ready(mwr_ready),
-      .rd_data({mwr_addr, mwr_len[12:0], mwr_lane}),
+      .rd_data({mwr_len[12:0], mwr_lane, mwr_addr}),
       .count(count)
   );
 endmodule

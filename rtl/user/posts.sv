@@ -40,13 +40,21 @@ module posts (
   logic [36:0] held;
 
   always_ff @(posedge clk) begin
-    if (write && write_part == 2'd0) low_mem[write_entry] <= write_data;
-    if (write && write_part == 2'd1) high_mem[write_entry] <= write_data;
-    if (write && write_part == 2'd2) data_mem[write_entry[1:0]] <= write_data;
+    high_written <= 1'b0;
+    if (write) begin
+      case (write_part)
+        2'd0: low_mem[write_entry] <= write_data;
+        2'd1: begin
+          high_mem[write_entry] <= write_data;
+          high_written <= 1'b1;
+        end
+        2'd2: data_mem[write_entry[1:0]] <= write_data;
+        default: ;
+      endcase
+      high_entry <= write_entry;
+      four_written <= write_data != '0;
+    end
     if (high_written) four_mem[high_entry] <= four_written;
-    high_written <= write && write_part == 2'd1;
-    high_entry <= write_entry;
-    four_written <= write_data != '0;
   end
 
   assign post_addr = {high_mem[entry], low_mem[entry][31:2], 2'b00};

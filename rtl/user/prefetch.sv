@@ -63,23 +63,29 @@ module prefetch #(
   logic [31:0] base_hi_mem[0:1];
   logic [63:4] base;
   logic [15:0] slot;
+  logic wanted;
   always_ff @(posedge clk) begin
-    if (base_write && !base_high) base_lo_mem[base_channel] <= base_data;
-    if (base_write && base_high) base_hi_mem[base_channel] <= base_data;
+    if (base_write) begin
+      if (base_high) base_hi_mem[base_channel] <= base_data;
+      else base_lo_mem[base_channel] <= base_data;
+    end
   end
   assign base = {base_hi_mem[turn], base_lo_mem[turn][31:4]};
   assign slot = turn ? fetch_slot[31:16] : fetch_slot[15:0];
+  assign wanted = turn ? fetch_valid[1] : fetch_valid[0];
   assign fetch_ready = drd_valid ? 2'b00 : turn ? 2'b10 : 2'b01;
 
   always_ff @(posedge clk) begin
-    if (!drd_valid) begin
+    if (!drd_valid && wanted) begin
       // a ring begins at a multiple of 4 KiB, or of its size if that is less
       drd_addr <= {base[63:12] + {44'b0, slot[15:8]}, base[11:4] | slot[7:0], 4'b0};
       drd_local <= {{(28 - IW) {1'b0}}, turn ? fetch_index[2*IW-1:IW] : fetch_index[IW-1:0], 4'b0};
       drd_len <= {turn ? fetch_count[11:6] : fetch_count[5:0], 4'b0};
       drd_channel <= turn;
+    end else if (!drd_valid) begin
+      {drd_addr, drd_local, drd_len, drd_channel} <= 'x;
     end
-    drd_valid <= !rst && (drd_valid ? !drd_ready : turn ? fetch_valid[1] : fetch_valid[0]);
+    drd_valid <= !rst && (drd_valid ? !drd_ready : wanted);
   end
 
   // ---- the buffer ----
@@ -129,12 +135,20 @@ module prefetch #(
   logic sure;                // there was something to put
   logic [63:0] put_data;
   always_ff @(posedge clk) begin
-    write_at <= pio_now ? {pio_now_channel, pio_now_index, pio_now_dw[1]}
-        : {data_channel, data_pair, second, beat};
-    put <= pio_now ? {pio_now_dw[0], !pio_now_dw[0]} : {2{looked || both}};
+    if (pio_now) begin
+      write_at <= {pio_now_channel, pio_now_index, pio_now_dw[1]};
+      put <= {pio_now_dw[0], !pio_now_dw[0]};
+      put_data <= {2{pio_now_data}};
+    end else if (looked || data_valid) begin
+      write_at <= {data_channel, data_pair, second, beat};
+      put <= {2{looked || both}};
+      put_data <= data[64*{second, beat}+:64];
+    end else begin
+      {write_at, put, put_data} <= 'x;
+    end
     sure <= pio_now || looked || data_valid;
-    put_data <= pio_now ? {2{pio_now_data}} : data[64*{second, beat}+:64];
-    arrived <= rst || !(write_data && beat) ? 2'b00 : data_channel ? 2'b10 : 2'b01;
+    arrived <= 2'b00;
+    if (write_data && beat && !rst) arrived <= data_channel ? 2'b10 : 2'b01;
     arrived_block <= data_pair[IW-2:4];
   end
   assign read_at = {turn, turn ? read_index[2*IW-1:IW] : read_index[IW-1:0], half};

@@ -205,7 +205,7 @@ module registers #(
   // ---- the bus ----
   // The readable copies lie in 64 DWs: 0 the MSI-X table, 16 and 32 the channels, 48 global ones
   // (0x40 and 0x44 in place of the constants at 0x00 and 0x04).
-  logic global_word, kept;
+  logic global_word, at_pending, kept;
   logic [13:0] at_next;
   logic [5:0] copy;
   logic [9:0] clear_page;
@@ -220,6 +220,7 @@ module registers #(
   always_ff @(posedge clk) begin
     at <= at_next;
     global_word <= at_next[13:5] == '0;
+    at_pending <= at_next == AT_PENDING;
     at_channel <= at_next[13:6] == 8'h01;
     at_table <= at_next[13:4] == 10'h200;
     write <= !rst && (clearing || (state == WRITE && swr_bar == 3'd0 && enabled[lane]));
@@ -296,7 +297,7 @@ module registers #(
     endcase
   end
   assign read_data = !from_registers ? '0
-      : at == AT_PENDING ? {28'b0, irq_pending}
+      : at_pending ? {28'b0, irq_pending}
       : at_table || global_word || at_channel ? copied : '0;
 
   assign idle = phase == RUN && state == IDLE && !answering && !write;

@@ -19,21 +19,16 @@ public:
 
     Card() : value_(SIZE), other_(SIZE), known_(SIZE, ANYTHING), users_(SIZE, 0) {}
 
-    // Passes over all bytes, here and below: the compiler makes vectors of them.
     bool lock_to_read(uint32_t at, uint32_t bytes) {
         int8_t *const users = &users_[at];
-        uint8_t taken = 0;
-        for (uint32_t i = 0; i < bytes; ++i) taken |= users[i] < 0 || users[i] == 100 ? 1 : 0;
-        if (taken) return false;
+        if (any(users, bytes, [](int8_t users) { return users < 0 || users == 100; })) return false;
         for (uint32_t i = 0; i < bytes; ++i) ++users[i];
         return true;
     }
     bool lock_to_write(uint32_t at, uint32_t bytes) {
-        int8_t const *const users = &users_[at];
-        int8_t taken = 0;
-        for (uint32_t i = 0; i < bytes; ++i) taken |= users[i];
-        if (taken) return false;
-        std::fill(users_.begin() + at, users_.begin() + at + bytes, -1);
+        int8_t *const users = &users_[at];
+        if (any(users, bytes, [](int8_t users) { return users != 0; })) return false;
+        std::fill(users, users + bytes, -1);
         return true;
     }
     void unlock(uint32_t at, uint32_t bytes) {
@@ -71,6 +66,19 @@ public:
     uint8_t value(uint32_t at) const { return value_[at]; }
 
 private:
+    // A block at a time, of which the compiler makes vectors.
+    template <class Test> static bool any(int8_t const *users, uint32_t bytes, Test test) {
+        constexpr uint32_t BLOCK = 128;
+        for (; bytes >= BLOCK; users += BLOCK, bytes -= BLOCK) {
+            uint8_t found = 0;
+            for (uint32_t i = 0; i < BLOCK; ++i) found |= test(users[i]);
+            if (found) return true;
+        }
+        uint8_t found = 0;
+        for (uint32_t i = 0; i < bytes; ++i) found |= test(users[i]);
+        return found;
+    }
+
     enum : uint8_t { KNOWN, EITHER, ANYTHING };
     std::vector<uint8_t> value_, other_, known_;
     std::vector<int8_t> users_; // -1: a writer

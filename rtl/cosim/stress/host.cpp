@@ -145,10 +145,11 @@ void Host::on_read(Tlp const &tlp) {
 // Makes the completions of the read with this tag.
 void Host::complete(uint8_t tag, std::optional<Fault> fault) {
     Read &read = reads_[tag];
-    std::vector<uint8_t> data(read.start % 4 + read.bytes + 12, 0xDD); // around what was asked for, and what may be too much
+    std::vector<uint8_t> &data = data_;
+    data.assign(read.start % 4 + read.bytes + 12, 0xDD); // around what was asked for, and what may be too much
     memory_.fetch(read.start, data.data() + read.start % 4, read.bytes);
     uint64_t const base = read.start & ~uint64_t{3}, end = read.start + read.bytes;
-    std::vector<uint64_t> const cuts = ends_of_completions(base, end);
+    std::vector<uint64_t> const &cuts = ends_of_completions(base, end);
     size_t const wrong = fault ? random_.below(cuts.size()) : SIZE_MAX;
     uint64_t time = now_ + manners.delay + random_.below(manners.jitter + 1), at = read.start;
     for (size_t i = 0; i < cuts.size(); ++i) {
@@ -181,8 +182,9 @@ void Host::complete(uint8_t tag, std::optional<Fault> fault) {
 }
 
 // Where the completions of a read of [base, end) end: at some of the boundaries, as chance says and Max_Payload_Size demands.
-std::vector<uint64_t> Host::ends_of_completions(uint64_t base, uint64_t end) {
-    std::vector<uint64_t> cuts;
+std::vector<uint64_t> const &Host::ends_of_completions(uint64_t base, uint64_t end) {
+    std::vector<uint64_t> &cuts = cuts_;
+    cuts.clear();
     uint64_t const within = manners.rcb - 1;
     for (uint64_t at = base, last = base; at < end;) {
         at = std::min((at | within) + 1, end);

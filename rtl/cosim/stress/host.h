@@ -127,7 +127,7 @@ private:
     void on_read(Tlp const &tlp);
     void on_completion(Tlp const &tlp);
     void complete(uint8_t tag, std::optional<Fault> fault);
-    std::vector<uint64_t> ends_of_completions(uint64_t base, uint64_t end);
+    std::vector<uint64_t> const &ends_of_completions(uint64_t base, uint64_t end);
     void spoil(Fault fault, CompletionHeader &header, Item &item, uint64_t after);
     void stray(uint8_t tag, uint16_t requester, uint64_t time);
 
@@ -146,6 +146,8 @@ private:
     std::map<uint8_t, Request> requests_;
     std::deque<uint8_t> delivered_reads_; // tags of `requests_` under way to the device, in order
     uint8_t next_tag_ = 0;
+    std::vector<uint8_t> data_;  // of the completions that are being made
+    std::vector<uint64_t> cuts_; // and where they end
     std::unique_ptr<tlplab_rtl_output> output_ = std::make_unique<tlplab_rtl_output>();
 };
 

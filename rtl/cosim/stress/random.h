@@ -31,15 +31,17 @@ private:
 
 // What host memory holds: a function of the address, so that any address can be read.
 inline void fill_pattern(uint64_t address, uint8_t *to, size_t bytes) {
-    for (size_t i = 0; i < bytes;) {
-        uint64_t const product = ((address + i) >> 3) * 0x9E3779B97F4A7C15, word = product ^ product >> 32;
-        size_t from = (address + i) % 8;
-        if (from == 0 && bytes - i >= 8) {
-            for (; from < 8; ++from) to[i++] = static_cast<uint8_t>(word >> 8 * from); // one store
-        } else {
-            for (; from < 8 && i < bytes; ++from) to[i++] = static_cast<uint8_t>(word >> 8 * from);
-        }
+    constexpr uint64_t EACH = 0x9E3779B97F4A7C15;
+    uint64_t product = (address >> 3) * EACH;
+    auto const word = [&] { return product ^ product >> 32; };
+    uint8_t *const end = to + bytes;
+    if (size_t from = address % 8; from != 0) {
+        for (; from < 8 && to != end; ++from) *to++ = static_cast<uint8_t>(word() >> 8 * from);
+        product += EACH;
     }
+    for (; end - to >= 8; to += 8, product += EACH)
+        for (size_t i = 0; i < 8; ++i) to[i] = static_cast<uint8_t>(word() >> 8 * i); // one store
+    for (size_t from = 0; to != end; ++from) *to++ = static_cast<uint8_t>(word() >> 8 * from);
 }
 
 } // namespace stress
