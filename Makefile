@@ -153,7 +153,7 @@ rtl-area: rtl/.venv/.run ## the core's area and clock by Yosys and nextpnr (minu
 
 out/rtl/stress: $(wildcard rtl/cosim/stress/*) rtl/include/tlplab_rtl.h
 	@mkdir -p $(@D)
-	@$(CXX) -std=c++17 -O3 -Wall -Wextra -Irtl/include $(filter %.cpp,$^) -ldl -o $@
+	@$(CXX) -std=c++17 -O3 -flto=auto -Wall -Wextra -Irtl/include $(filter %.cpp,$^) -ldl -o $@
 
 # Random transfers with a host that makes mistakes, at both widths, a tenth of them with more tags. What was done is written to
 # STRESS_RECORD; bench/README.md.

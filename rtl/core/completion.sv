@@ -111,50 +111,6 @@ module completion (
     end
 
     // ---- 2: the verdict ----------------------------------------------------------------------------------
-    logic [1:0]  a_shift;
-    logic [3:0]  a_place;
-    logic        a_last, a_over, a_fits, a_in_place;
-    logic [3:0]  a_end;
-    logic [2:0]  a_error;
-
-    assign a_last  = a_room >= a_left;
-    // The last one has no DW too many; the others end at a Read Completion Boundary (64 bytes at least), so that
-    // a completion whose Length is too short is found at once.
-    assign a_end   = a_dw + a_words32[3:0];
-    assign a_fits  = a_last ? a_need == a_words32 : a_end == 4'd0;
-    // How far the bytes still are from their place, and the lane of that (bit 3: it is in the next word).
-    assign a_shift = a_local[1:0] - a_offset;
-    assign a_place = {1'b0, a_lane} + {3'd0, a_local[1:0] < a_offset};
-    assign a_in_place = a_place[2:0] == a_local[4:2];
-
-    always_comb begin
-        if (!a_asked) a_error = (a_status == tlpdma_pkg::CPL_CA || a_status == tlpdma_pkg::CPL_CRS) ? tlpdma_pkg::ERR_CA : tlpdma_pkg::ERR_UR;
-        else if (!a_kind_ok || !a_count_ok || !a_lower_ok || !a_fits || !a_in_place) a_error = tlpdma_pkg::ERR_MISMATCH;
-        else if (a_poisoned) a_error = tlpdma_pkg::ERR_POISONED;
-        else a_error = tlpdma_pkg::ERR_NONE;
-    end
-    // a poisoned completion is counted like a good one; the other errors end the request
-    assign a_over = a_last || (a_error != tlpdma_pkg::ERR_NONE && a_error != tlpdma_pkg::ERR_POISONED);
-
-    // The tag is moved on. The one that is over is free from here: nothing of it is looked up any more.
-    assign next_upd = !rst && a_valid && a_known;
-    always_ff @(posedge clk) begin
-        upd_valid <= next_upd;
-        if (next_upd) begin
-            upd_tag      <= a_tag;
-            upd_local    <= a_local + {19'd0, a_room};
-            upd_left     <= a_left - a_room;
-            upd_lower    <= a_lower + a_room[6:0];
-            upd_poisoned <= a_was_poisoned || a_error == tlpdma_pkg::ERR_POISONED;
-            upd_end      <= a_over;
-            upd_hold     <= a_error == tlpdma_pkg::ERR_MISMATCH;
-        end else begin
-            {upd_tag, upd_local, upd_left, upd_lower, upd_poisoned, upd_end, upd_hold} <= 'x;
-        end
-    end
-    assign early_valid = a_valid || b_valid;   // b is of the same tag: none is looked up before it has left
-    assign early_tag   = a_tag;
-
     logic        b_known, b_over, b_skip, b_single, b_was_poisoned;
     logic [2:0]  b_error, b_lane;
     logic [8:0]  b_order;
@@ -164,36 +120,62 @@ module completion (
     logic [5:0]  b_extent;                     // bytes less one, modulo two words
     logic [31:0] b_local;
 
+    // The tag is moved on. The one that is over is free from here: nothing of it is looked up any more.
+    assign next_upd    = !rst && a_valid && a_known;
+    assign early_valid = a_valid || b_valid;   // b is of the same tag: none is looked up before it has left
+    assign early_tag   = a_tag;
+
     always_ff @(posedge clk) begin
-        if (a_valid) begin
+        upd_valid <= next_upd;
+        if (a_valid) begin : judge
+            logic       last, fits, over;
+            logic [1:0] shift;
+            logic [2:0] error;
+            logic [3:0] place, end_dw;
+            last   = a_room >= a_left;
+            // The last one has no DW too many; the others end at a Read Completion Boundary (64 bytes at least), so
+            // that a completion whose Length is too short is found at once.
+            end_dw = a_dw + a_words32[3:0];
+            fits   = last ? a_need == a_words32 : end_dw == 4'd0;
+            // How far the bytes still are from their place, and the lane of that (bit 3: it is in the next word).
+            shift  = a_local[1:0] - a_offset;
+            place  = {1'b0, a_lane} + {3'd0, a_local[1:0] < a_offset};
+            if (!a_asked) error = (a_status == tlpdma_pkg::CPL_CA || a_status == tlpdma_pkg::CPL_CRS) ? tlpdma_pkg::ERR_CA : tlpdma_pkg::ERR_UR;
+            else if (!a_kind_ok || !a_count_ok || !a_lower_ok || !fits || place[2:0] != a_local[4:2]) error = tlpdma_pkg::ERR_MISMATCH;
+            else if (a_poisoned) error = tlpdma_pkg::ERR_POISONED;
+            else error = tlpdma_pkg::ERR_NONE;
+            // a poisoned completion is counted like a good one; the other errors end the request
+            over   = last || (error != tlpdma_pkg::ERR_NONE && error != tlpdma_pkg::ERR_POISONED);
+
+            upd_tag      <= a_tag;
+            upd_local    <= a_local + {19'd0, a_room};
+            upd_left     <= a_left - a_room;
+            upd_lower    <= a_lower + a_room[6:0];
+            upd_poisoned <= a_was_poisoned || error == tlpdma_pkg::ERR_POISONED;
+            upd_end      <= over;
+            upd_hold     <= error == tlpdma_pkg::ERR_MISMATCH;
             b_known   <= a_known;
-            b_error   <= a_error;
-            b_over    <= a_over;
-            b_extent  <= a_last ? a_left[5:0] - 6'd1 : a_room[5:0] - 6'd1;
+            b_error   <= error;
+            b_over    <= over;
+            b_extent  <= last ? a_left[5:0] - 6'd1 : a_room[5:0] - 6'd1;
             b_words32 <= a_words32;
             b_lane    <= a_lane;
-            b_skip    <= a_place[3];
-            b_shift   <= a_shift;
+            b_skip    <= place[3];
+            b_shift   <= shift;
             b_tag     <= a_tag;
             b_id      <= a_id;
             b_single  <= a_single;
             b_order   <= a_order;
             b_was_poisoned <= a_was_poisoned;
             b_local   <= a_local;
+        end else begin
+            {upd_tag, upd_local, upd_left, upd_lower, upd_poisoned, upd_end, upd_hold} <= 'x;
         end
     end
 
     // ---- 3: the data stage is loaded --------------------------------------------------------------------------
-    logic        load, b_write, b_tail, d_done;
-    logic [10:0] b_last;                       // lane of the last DW to take, counted through the words
-    logic [5:0]  b_end;                        // the place of the last byte to give, modulo two words
-
-    assign load     = b_valid && (!d_valid || d_done);
-    assign b_write  = b_known && b_error == tlpdma_pkg::ERR_NONE;
-    assign b_last   = b_words32 + (b_lane == 3'd0 ? 11'h7ff : {8'd0, b_lane - 3'd1});
-    assign b_end    = b_extent + {1'b0, b_local[4:0]};
-    // The bytes may end one word later than they came: a word is given then for which none is taken.
-    assign b_tail   = b_write && b_last[3] != b_end[5] ^ b_skip;
+    logic        load, d_done;
+    assign load = b_valid && (!d_valid || d_done);
 
     // ---- 4: data -------------------------------------------------------------------------------------------
     logic        d_ends, d_single, d_known, d_write, d_first, d_last, d_step, d_fresh;
@@ -253,9 +235,17 @@ module completion (
             end
             d_gives <= d_write;
         end
-        if (load) begin
+        if (load) begin : prepare
+            logic        write, tail;
+            logic [7:0]  last;                 // the number of the word with the last DW to take
+            logic [5:0]  end_byte;             // the place of the last byte to give, modulo two words
+            write    = b_known && b_error == tlpdma_pkg::ERR_NONE;
+            last     = 8'((b_words32 + (b_lane == 3'd0 ? 11'h7ff : {8'd0, b_lane - 3'd1})) >> 3);
+            end_byte = b_extent + {1'b0, b_local[4:0]};
+            // The bytes may end one word later than they came: a word is given then for which none is taken.
+            tail     = write && last[0] != end_byte[5] ^ b_skip;
             d_known <= b_known;
-            d_write <= b_write;
+            d_write <= write;
             d_error <= b_was_poisoned ? tlpdma_pkg::ERR_POISONED : b_error;
             d_verdict <= b_error;
             d_ends  <= b_known && b_over;
@@ -264,15 +254,15 @@ module completion (
             d_tag   <= b_tag;
             d_id    <= b_id;
             d_takes <= b_words32 != 11'd0;
-            d_gives <= b_write && !b_skip;
-            d_tail  <= b_tail;
-            d_left  <= b_words32 == 11'd0 ? 8'd0 : b_last[10:3] + {7'd0, b_tail};
-            d_last  <= b_words32 == 11'd0 || (b_last[10:3] == 8'd0 && !b_tail);
+            d_gives <= write && !b_skip;
+            d_tail  <= tail;
+            d_left  <= b_words32 == 11'd0 ? 8'd0 : last + {7'd0, tail};
+            d_last  <= b_words32 == 11'd0 || (last == 8'd0 && !tail);
             d_first <= 1'b1;
             d_shift <= b_shift;
             d_word  <= b_local[31:5];
             d_start <= b_local[4:0];
-            d_end   <= b_end[4:0];
+            d_end   <= end_byte[4:0];
         end
         if (rst) begin
             a_valid   <= 1'b0;
@@ -284,5 +274,5 @@ module completion (
     end
 
     logic unused;
-    assign unused = &{1'b0, cpl_hdr, b_last[2:0], look_need[1:0]};
+    assign unused = &{1'b0, cpl_hdr, look_need[1:0]};
 endmodule

@@ -38,12 +38,6 @@ module splitter #(
   logic [11:0] bytes_m1, end_byte;
   logic final_one, four;
 
-  // the request's last byte lies in this block
-  logic here;
-  logic [11:0] last;
-  assign here = (rest[24:7] & ~{13'd0, mask}) == '0;
-  assign last = here ? rest[11:0] : {mask, 7'h7f};
-
   assign ready = state == IDLE;
   assign chunk_valid = state == OFFER;
   assign chunk_addr = at;
@@ -61,7 +55,11 @@ module splitter #(
     endcase
     if (rst) state <= IDLE;
 
-    if (state == MEASURE) begin
+    if (state == MEASURE) begin : measure
+      logic here;  // the request's last byte lies in this block
+      logic [11:0] last;
+      here = (rest[24:7] & ~{13'd0, mask}) == '0;
+      last = here ? rest[11:0] : {mask, 7'h7f};
       bytes_m1 <= last - {at[11:7] & mask, at[6:0]};
       end_byte <= last - {at[11:7] & mask, at[6:2], 2'b00};
       final_one <= here;

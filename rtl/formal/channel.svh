@@ -135,14 +135,15 @@ always_comb begin
 end
 
 // ---- pieces ----
-logic [23:0] f_sum;  // bytes of the descriptor given away
+logic [23:0] f_sum, f_moved;  // bytes of the descriptor given away, and as they are kept
+assign f_moved = later ? {pages, first} : '0;
 always_ff @(posedge clk) begin
   if (cutter == LOCAL) f_sum <= '0;
   else if (sent) f_sum <= f_sum + {11'b0, piece_len};
 end
 always_comb begin
   if (f_past && f_set && f_cutting && cutter != REJECT && (cutter == CUT ? length != '0 : !malformed)) begin
-    cut_sum: assert (f_sum == moved && f_sum < length);
+    cut_sum: assert (f_sum == f_moved && f_sum < length);
     cut_page: assert (first == -host[11:0] && ragged == (host[11:0] != '0));
     cut_later: assert (later || pages == '0);
   end
@@ -154,8 +155,8 @@ always_comb begin
     piece_to_page: assert (last || piece_host[11:0] + piece_len[11:0] == '0);
   end
   if (f_past && f_set && cutter == FIT) begin
-    cut_rest: assert (rest == length - moved && malformed == (flags[7:2] != '0 || length == '0));
-    cut_at: assert (piece_host == host + {40'b0, moved} && piece_local == local_at + {8'b0, moved});
+    cut_rest: assert (rest == length - f_moved && malformed == (flags[7:2] != '0 || length == '0));
+    cut_at: assert (piece_host == host + {40'b0, f_moved} && piece_local == local_at + {8'b0, f_moved});
   end
   if (f_past && f_set && (cutter == CHECK || cutter == SEND)) seen: assert (malformed || length != '0);
   if (f_past && f_set && cutter == SEND && malformed) refused_malformed: assert (refused);

@@ -5,6 +5,10 @@
 logic [63:0] f_next;  // first byte that no TLP has covered
 logic [24:0] f_left;  // bytes that no TLP has covered
 logic f_begun = 1'b0;
+logic f_here;  // the last byte of the request lies in the block of `at`
+logic [11:0] f_last;
+assign f_here = (rest[24:7] & ~{13'd0, mask}) == '0;
+assign f_last = f_here ? rest[11:0] : {mask, 7'h7f};
 logic [12:0] f_limit, f_offset;
 assign f_limit = {1'b0, mask, 7'h7f} + 13'd1;
 assign f_offset = {1'b0, at[11:7] & mask, at[6:0]};
@@ -41,9 +45,9 @@ always_comb begin
       assert (rest + (state == PREPARE ? 25'd0 : 25'd1) == {12'd0, f_offset} + f_left);
     end
     if (state == OFFER) begin
-      assert (bytes_m1 == last - f_offset[11:0]);
+      assert (bytes_m1 == f_last - f_offset[11:0]);
       assert (chunk_end == chunk_bytes_m1 + {10'd0, chunk_addr[1:0]});
-      assert (final_one == here && four == (at[63:32] != '0));
+      assert (final_one == f_here && four == (at[63:32] != '0));
     end
   end
 end

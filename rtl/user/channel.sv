@@ -229,23 +229,20 @@ module channel #(
   logic [2:0] cutter;
   logic [63:0] host;
   logic [31:0] local_at;
-  logic [23:0] length, moved, rest;
-  logic [12:0] to_page, local_end;
+  logic [23:0] length, rest;
+  logic [12:0] local_end;
   logic [52:0] page;
   logic [11:0] first;  // bytes to the first page boundary, modulo a page
   logic [7:0] flags;
-  logic later, ragged, malformed, outside, last_page, refused, last, fits;
+  logic later, ragged, malformed, outside, last_page, refused, last;
   logic flight_ready, sent;
   logic [$clog2(FLIGHT):0] flight_count;
 
   assign buffer_index = taken[IW-1:0];
-  assign moved = later ? {pages, first} : '0;
-  assign to_page = {later || !ragged, later ? 12'b0 : first};
   // one adder with a carry in: a first piece short of a page counts as one
   logic unused;
   assign unused = &{1'b0, page[0], flight_count};
   assign page = {host[63:12], 1'b1} + {40'b0, pages, later && ragged};
-  assign fits = rest[23:13] == '0 && rest[12:0] <= to_page;
   assign local_end = {1'b0, piece_local[11:0]} + piece_len;
   assign piece_valid = cutter == SEND && !refused && flight_ready;
   assign sent = piece_valid && piece_ready;
@@ -265,17 +262,22 @@ module channel #(
         first <= 12'd0 - host[11:0];
         cutter <= CUT;
       end
-      CUT: begin
+      CUT: begin : cut
+        logic [23:0] moved;
+        moved = later ? {pages, first} : '0;
         piece_host <= {page[52:1], later ? 12'b0 : host[11:0]};
         piece_local <= local_at + {8'b0, moved};
         rest <= length - moved;
         malformed <= flags[7:2] != '0 || length == '0;
         cutter <= FIT;
       end
-      FIT: begin
+      FIT: begin : fit
+        logic [12:0] to_page;
+        to_page = {later || !ragged, later ? 12'b0 : first};
         outside <= malformed || piece_local >> TOP != '0;
         last_page <= &piece_local[TOP-1:12];
-        {last, piece_len} <= fits ? {1'b1, rest[12:0]} : {1'b0, to_page};
+        last <= rest[23:13] == '0 && rest[12:0] <= to_page;
+        piece_len <= rest[23:13] == '0 && rest[12:0] <= to_page ? rest[12:0] : to_page;
         cutter <= CHECK;
       end
       CHECK: begin

@@ -61,8 +61,6 @@ module prefetch #(
   // ---- requests: the channel whose turn it is ----
   logic [31:0] base_lo_mem[0:1];
   logic [31:0] base_hi_mem[0:1];
-  logic [63:4] base;
-  logic [15:0] slot;
   logic wanted;
   always_ff @(posedge clk) begin
     if (base_write) begin
@@ -70,13 +68,15 @@ module prefetch #(
       else base_lo_mem[base_channel] <= base_data;
     end
   end
-  assign base = {base_hi_mem[turn], base_lo_mem[turn][31:4]};
-  assign slot = turn ? fetch_slot[31:16] : fetch_slot[15:0];
   assign wanted = turn ? fetch_valid[1] : fetch_valid[0];
   assign fetch_ready = drd_valid ? 2'b00 : turn ? 2'b10 : 2'b01;
 
   always_ff @(posedge clk) begin
-    if (!drd_valid && wanted) begin
+    if (!drd_valid && wanted) begin : ask
+      logic [63:4] base;
+      logic [15:0] slot;
+      base = {base_hi_mem[turn], base_lo_mem[turn][31:4]};
+      slot = turn ? fetch_slot[31:16] : fetch_slot[15:0];
       // a ring begins at a multiple of 4 KiB, or of its size if that is less
       drd_addr <= {base[63:12] + {44'b0, slot[15:8]}, base[11:4] | slot[7:0], 4'b0};
       drd_local <= {{(28 - IW) {1'b0}}, turn ? fetch_index[2*IW-1:IW] : fetch_index[IW-1:0], 4'b0};
