@@ -30,8 +30,9 @@ module channel #(
     input  logic          write,
     input  logic [   4:0] write_at,
     input  logic [  31:0] write_data,
+    input  logic          read,
     input  logic [   4:0] read_at,
-    output logic [  31:0] read_data,
+    output logic [  31:0] read_data,      // a cycle after read
     output logic [  31:0] bytes,          // of the pieces taken
     // descriptor fetches
     input  logic [   2:0] batch_log2,     // most descriptors of one read request: 3, 4 or 5
@@ -93,16 +94,18 @@ module channel #(
   always_ff @(posedge clk) pio_room <= pio && room != '0;  // pushes are many cycles apart
   assign pio_index = fetched[IW-1:0];
 
-  always_comb begin
-    case (read_at)
-      AT_TAIL: read_data = pio ? {15'b0, fetched} : tail;
-      AT_HEAD: read_data = head;
-      AT_FETCHED: read_data = {15'b0, fetched};
-      AT_CONTROL: read_data = {29'b0, pio, resetting, run};
-      AT_STATUS: read_data = {23'b0, overflow, 3'b0, pio, halted, error};
-      AT_PIO_ROOM: read_data = {{(31 - IW) {1'b0}}, room};
-      default: read_data = '0;
-    endcase
+  always_ff @(posedge clk) begin
+    if (read) begin
+      case (read_at)
+        AT_TAIL: read_data <= pio ? {15'b0, fetched} : tail;
+        AT_HEAD: read_data <= head;
+        AT_FETCHED: read_data <= {15'b0, fetched};
+        AT_CONTROL: read_data <= {29'b0, pio, resetting, run};
+        AT_STATUS: read_data <= {23'b0, overflow, 3'b0, pio, halted, error};
+        AT_PIO_ROOM: read_data <= {{(31 - IW) {1'b0}}, room};
+        default: read_data <= '0;
+      endcase
+    end
   end
 
   always_ff @(posedge clk) begin

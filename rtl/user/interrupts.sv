@@ -14,10 +14,11 @@ module interrupts (
     input  logic [ 1:0] completed,
     input  logic        failed,
     // registers
-    input  logic        clear_write,
-    input  logic        enable_write,
-    input  logic        moderation_write,
-    input  logic        mask_write,
+    input  logic        write,
+    input  logic        at_status,
+    input  logic        at_enable,
+    input  logic        at_moderation,
+    input  logic        at_mask,
     input  logic [ 1:0] mask_vector,
     input  logic [31:0] write_data,
     output logic [ 2:0] status,
@@ -43,10 +44,12 @@ module interrupts (
   always_ff @(posedge clk) begin
     prescale <= prescale + 6'd1;
     if (rst) prescale <= '0;
-    if (enable_write) enabled <= write_data[2:0];
-    if (moderation_write) {burst, gap} <= write_data;
-    for (int v = 0; v < 3; v = v + 1) begin
-      if (mask_write && mask_vector == v[1:0]) masked[v] <= write_data[0];
+    if (write) begin
+      if (at_enable) enabled <= write_data[2:0];
+      if (at_moderation) {burst, gap} <= write_data;
+      for (int v = 0; v < 3; v = v + 1) begin
+        if (at_mask && mask_vector == v[1:0]) masked[v] <= write_data[0];
+      end
     end
     if (rst) masked <= '1;
     if (rst || clear) begin
@@ -74,7 +77,8 @@ module interrupts (
         if (tick) if (wait_left != '0) wait_left <= wait_left - 16'd1;
         if (raise[c]) wait_left <= gap;
         if (completed[c]) if (count_left != '0) count_left <= count_left - 16'd1;
-        if (raise[c] || moderation_write) count_left <= raise[c] ? burst : write_data[31:16];
+        if (write) if (at_moderation) count_left <= write_data[31:16];
+        if (raise[c]) count_left <= burst;
         if (rst || clear) begin
           waiting[c] <= 1'b0;
           wait_left  <= '0;
@@ -86,11 +90,14 @@ module interrupts (
   assign raise[2] = failed;
 
   // A bit set while its message is taken stays set: it is another interrupt.
-  logic [2:0] gone;
-  assign gone = (message_taken ? 3'b001 << message_vector : 3'b000)
-      | (clear_write ? write_data[2:0] : 3'b000);
   always_ff @(posedge clk) begin
-    status <= (status & ~gone) | raise;
+    status <= status | raise;
+    if (message_taken || write) begin : end_of_some
+      logic [2:0] gone;
+      gone = (message_taken ? 3'b001 << message_vector : 3'b000)
+          | (write && at_status ? write_data[2:0] : 3'b000);
+      status <= (status & ~gone) | raise;
+    end
     if (rst || clear) status <= '0;
   end
 

@@ -11,6 +11,7 @@ module posts (
     input  logic        rst,
     // table
     input  logic        write,
+    input  logic        at_entry,
     input  logic [ 2:0] write_entry,
     input  logic [ 1:0] write_part,      // 0 low address, 1 high address, 2 message data
     input  logic [31:0] write_data,
@@ -42,15 +43,17 @@ module posts (
   always_ff @(posedge clk) begin
     high_written <= 1'b0;
     if (write) begin
-      case (write_part)
-        2'd0: low_mem[write_entry] <= write_data;
-        2'd1: begin
-          high_mem[write_entry] <= write_data;
-          high_written <= 1'b1;
-        end
-        2'd2: data_mem[write_entry[1:0]] <= write_data;
-        default: ;
-      endcase
+      if (at_entry) begin
+        case (write_part)
+          2'd0: low_mem[write_entry] <= write_data;
+          2'd1: begin
+            high_mem[write_entry] <= write_data;
+            high_written <= 1'b1;
+          end
+          2'd2: data_mem[write_entry[1:0]] <= write_data;
+          default: ;
+        endcase
+      end
       high_entry <= write_entry;
       four_written <= write_data != '0;
     end

@@ -15,7 +15,8 @@ module prefetch #(
     input  logic            clk,
     input  logic            rst,
     // base address of a ring, 32 bits at a time
-    input  logic            base_write,
+    input  logic            write,
+    input  logic            at_base,
     input  logic            base_channel,
     input  logic            base_high,
     input  logic [    31:0] base_data,
@@ -63,9 +64,9 @@ module prefetch #(
   logic [31:0] base_hi_mem[0:1];
   logic wanted;
   always_ff @(posedge clk) begin
-    if (base_write) begin
-      if (base_high) base_hi_mem[base_channel] <= base_data;
-      else base_lo_mem[base_channel] <= base_data;
+    if (write) begin
+      if (at_base && base_high) base_hi_mem[base_channel] <= base_data;
+      if (at_base && !base_high) base_lo_mem[base_channel] <= base_data;
     end
   end
   assign wanted = turn ? fetch_valid[1] : fetch_valid[0];

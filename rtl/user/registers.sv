@@ -48,7 +48,8 @@ module registers #(
     output logic         at_table,          // in the MSI-X table, in the channels' blocks
     output logic         at_channel,
     output logic [ 31:0] write_data,
-    input  logic [ 31:0] h2c_data,          // what the channels read there
+    output logic         read,
+    input  logic [ 31:0] h2c_data,          // what the channels read there, a cycle later
     input  logic [ 31:0] c2h_data,
     input  logic [ 31:0] h2c_bytes,
     input  logic [ 31:0] c2h_bytes,
@@ -133,22 +134,23 @@ module registers #(
     end
   end
 
-  // A DW that is read passes the bus, then one of three words, then joins the answer, which waits
+  // A DW that is read passes the bus, then one of four words, then joins the answer, which waits
   // beside the machine: writes go on whatever the answer waits for.
   logic [1:0] reading, last_read;
-  logic [31:0] window_word, word, global_value, channel_word;
-  logic of_global, of_channel;  // which of them
+  logic [31:0] window_word, word, global_value;
+  logic of_global, of_h2c, of_c2h;  // which of them
+  assign read = reading[0];
   always_ff @(posedge clk) begin
     if (reading[1])
-      srd_data <= {of_channel ? channel_word : of_global ? global_value : word, srd_data[255:32]};
+      srd_data <= {of_c2h ? c2h_data : of_h2c ? h2c_data : of_global ? global_value : word, srd_data[255:32]};
     if (srd_data_ready) srd_data_valid <= 1'b0;
     if (reading[1] && last_read[1]) srd_data_valid <= 1'b1;
     if (reading[0]) begin
       word <= from_window ? window_word : read_data;
       global_value <= global_data;
-      channel_word <= at[5] ? c2h_data : h2c_data;
       of_global <= from_registers && global_word && !global_copy;
-      of_channel <= from_registers && at_channel && !channel_kept;
+      of_h2c <= from_registers && at_channel && !at[5] && !channel_kept;
+      of_c2h <= from_registers && at_channel && at[5] && !channel_kept;
     end
     if (step_read) window_word <= win_rd_data[32*lane+:32];
     last_read <= {last_read[0], lane == 3'd7};
@@ -206,7 +208,6 @@ module registers #(
   // The readable copies lie in 64 DWs: 0 the MSI-X table, 16 and 32 the channels, 48 global ones
   // (0x40 and 0x44 in place of the constants at 0x00 and 0x04).
   logic global_word, at_pending, kept;
-  logic [13:0] at_next;
   logic [5:0] copy;
   logic [9:0] clear_page;
   assign clear_page = step[5:4] == 2'd0 ? 10'h200 : step[5:4] == 2'd1 ? 10'h004
@@ -215,16 +216,22 @@ module registers #(
   // the vectors begin masked
   assign initial_data = step[5:4] == 2'd0 ? {15'b0, step[1:0] == 2'd3}
       : step == {2'd3, AT_TIMEOUT[3:0]} ? TIMEOUT : '0;
-  assign at_next = clearing ? {clear_page, step[3:0]}
-      : {state == WRITE ? swr_addr[15:5] : read_word[10:0], lane};
   always_ff @(posedge clk) begin
-    at <= at_next;
-    global_word <= at_next[13:5] == '0;
-    at_pending <= at_next == AT_PENDING;
-    at_channel <= at_next[13:6] == 8'h01;
-    at_table <= at_next[13:4] == 10'h200;
-    write <= !rst && (clearing || (state == WRITE && swr_bar == 3'd0 && enabled[lane]));
-    write_data <= clearing ? {16'b0, initial_data} : swr_data[32*lane+:32];
+    if (clearing || state != IDLE) begin : address
+      logic [13:0] next;
+      next = clearing ? {clear_page, step[3:0]}
+          : {state == WRITE ? swr_addr[15:5] : read_word[10:0], lane};
+      at <= next;
+      global_word <= next[13:5] == '0;
+      at_pending <= next == AT_PENDING;
+      at_channel <= next[13:6] == 8'h01;
+      at_table <= next[13:4] == 10'h200;
+      write <= !rst && (clearing || (state == WRITE && swr_bar == 3'd0 && enabled[lane]));
+      write_data <= clearing ? {16'b0, initial_data} : swr_data[32*lane+:32];
+    end else begin
+      {at, global_word, at_pending, at_channel, at_table, write_data} <= 'x;
+      write <= 1'b0;
+    end
   end
   assign copy = {
     global_word || (at_channel && at[5]), global_word || (at_channel && !at[5]), at[3:0]

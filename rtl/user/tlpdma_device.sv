@@ -108,7 +108,7 @@ module tlpdma_device #(
   assign unused = &{1'b0, mrd_done_id, drd_done_id, mwr_done_id, swr_addr, srd_addr, active};
 
   // ---- registers ----
-  logic write, enable, reset_channels, clear, stopped, registers_idle;
+  logic write, read, enable, reset_channels, clear, stopped, registers_idle;
   logic [13:0] at;
   logic [31:0] write_data, h2c_read, c2h_read, h2c_bytes, c2h_bytes;
   logic [2:0] irq_status;
@@ -174,6 +174,7 @@ module tlpdma_device #(
           .write(write && (c == 0 ? at_h2c : at_c2h)),
           .write_at(at[4:0]),
           .write_data(write_data),
+          .read(read),
           .read_at(at[4:0]),
           .read_data(channel_read[32*c+:32]),
           .bytes(channel_bytes[32*c+:32]),
@@ -219,7 +220,7 @@ module tlpdma_device #(
   ) prefetch_ (
       .clk(user_clk),
       .rst(user_rst),
-      .base_write(write && at_channel && at[4:1] == '0),
+      .at_base(at_channel && at[4:1] == '0),
       .base_channel(at[5]),
       .base_high(at[0]),
       .base_data(write_data),
@@ -289,10 +290,10 @@ module tlpdma_device #(
       .clk(user_clk),
       .rst(user_rst),
       .failed(failed != '0),
-      .clear_write(write && at == 14'h05),
-      .enable_write(write && at == 14'h06),
-      .moderation_write(write && at == 14'h07),
-      .mask_write(write && at_table && at[1:0] == 2'd3),
+      .at_status(at == 14'h05),
+      .at_enable(at == 14'h06),
+      .at_moderation(at == 14'h07),
+      .at_mask(at_table && at[1:0] == 2'd3),
       .mask_vector(at[3:2]),
       .status(irq_status),
       .pending(irq_pending),
@@ -306,7 +307,8 @@ module tlpdma_device #(
   posts posts_ (
       .clk(user_clk),
       .rst(user_rst),
-      .write(write && (at_table || (at_channel && at[4:1] == 4'd3))),
+      .write(write),
+      .at_entry(at_table || (at_channel && at[4:1] == 4'd3)),
       .write_entry(at_table ? {1'b0, at[3:2]} : {2'b10, at[5]}),
       .write_part(at_table ? at[1:0] : {1'b0, at[0]}),
       .write_data(write_data),
