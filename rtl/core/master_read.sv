@@ -5,9 +5,10 @@
 // entry in the tag memory for which nothing is sent. While drain is set nothing is taken, but for what
 // was picked in the cycle before.
 // reserve: the last free tag goes to drd with id 2 only.
-// Where tags come back slowly, TLPs of mrd go in pairs: if none went for PAIR cycles, the next waits for a second free
-// tag (until 8 PAIR cycles). A narrow link is full then, and its other end, which must acknowledge each of two requests
-// that are further apart than the latency limit of Ack (416 symbols at x1), has one Ack for both beside the data.
+// Where tags come back slowly, one by one, TLPs of mrd go in pairs: if none went for PAIR cycles, and one or two before
+// that, the next waits for a second free tag (until 8 PAIR cycles). A narrow link is full then, and its other end, which
+// must acknowledge each of two requests that are further apart than the latency limit of Ack (416 symbols at x1), has one
+// Ack for both beside the data. Where many go at once and then wait for a slow host, none waits for another.
 module master_read #(
     parameter int MRRS_MAX = 512,
     parameter int PAIR = 256      // cycles, a power of two
@@ -90,11 +91,15 @@ module master_read #(
     refused <= refuse;
   end
   logic [$clog2(PAIR)+2:0] since;  // the last TLP of mrd
-  logic slow;
+  logic [1:0] at_once;             // how many of them without such a pause between, up to 3
+  logic pause, slow;
+  assign pause = since[$clog2(PAIR)+:3] != '0;
   always_ff @(posedge clk) begin
-    slow <= since[$clog2(PAIR)+:3] != '0 && since != '1;
+    slow <= pause && since != '1 && at_once != 2'd3;
     if (since != '1) since <= since + 1'b1;
+    if (chunk_ready) at_once <= pause ? 2'd1 : at_once == 2'd3 ? 2'd3 : at_once + 2'd1;
     if (rst || chunk_ready) since <= '0;
+    if (rst) at_once <= '0;
   end
   assign drd_ready = alloc_valid && single;
   assign chunk_ready = alloc_valid && !single;
