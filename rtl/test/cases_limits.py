@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import card
 import cocotb
-from bench import HIGH, LOW, ULTRASCALE_PLUS, WIDTH, Bench, bench, chance, every_case, long_run
+from bench import HIGH, LOW, TAGS, ULTRASCALE_PLUS, WIDTH, Bench, bench, chance, every_case, long_run
 from card import C2H, H2C, HALTED, Descriptor, Ring
 from cocotb.triggers import Timer
 from cocotb.utils import get_sim_time
@@ -114,6 +115,34 @@ async def the_interface_is_full(dut: Any, channel: int) -> None:
     limit = 256 / beats / 4
     cocotb.log.warning("%s: %.3f GB/s of %.3f", "in" if channel == H2C else "out", seen, limit)
     assert seen >= 0.98 * limit
+
+
+@cocotb.test(timeout_time=800, timeout_unit="us")
+@cocotb.parametrize(lanes=[1, 8])
+async def reads_of_a_narrow_link_go_in_pairs(dut: Any, lanes: int) -> None:
+    """On x1, where a tag comes back every 2 us, two reads go at once, so that one Ack is for both; on x8 none waits."""
+    b = await bench(dut, lanes=lanes, pcie_mhz=62.5 if lanes == 1 else 250)
+    h2c, c2h = await both_rings(b)
+    await c2h.reset()
+    sent: list[int] = []
+
+    def count(tlp: Any) -> None:
+        if tlp.is_nonposted() and tlp.length == 128:
+            sent.append(int(get_sim_time("ns")))
+
+    b.device.on_sent.append(count)
+    await running(h2c, None)
+    await Timer(100 if lanes == 1 else 20, "us")
+    # As many as there are tags went at once.
+    later = sent[TAGS + 2 :]
+    paused = [after - before > 1280 for before, after in itertools.pairwise(later)]
+    cocotb.log.warning("%d of %d reads after a pause", sum(paused), len(paused))
+    if lanes == 1:
+        assert len(paused) >= 8
+        assert all(one != other for one, other in itertools.pairwise(paused)), "not in pairs"
+    else:
+        assert not any(paused)
+    await stop(b)
 
 
 @cocotb.test(timeout_time=800, timeout_unit="us")

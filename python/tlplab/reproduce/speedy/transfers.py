@@ -6,8 +6,8 @@ from tlplab.reproduce import Outcomes, Row, Run
 from tlplab.reproduce.markdown import table
 from tlplab.reproduce.section import Section
 from tlplab.reproduce.speedy.card import GEN1_X8, GEN2_X8, SLOTS, WAYS, Slot
-from tlplab.reproduce.speedy.rows import MIB, calls, goal, judged, load, rate
-from tlplab.result import Result, Utilization
+from tlplab.reproduce.speedy.rows import MIB, calls, goal, load, rate
+from tlplab.result import Result
 
 LEAST, LEAST_MISALIGNED = 0.98, 0.94
 LARGE = "load.core.pages=2MiB"
@@ -87,33 +87,7 @@ def compared(outcomes: Outcomes, run: str, slot: Slot, way: str, least: float, o
     bound, name = slot.bound(way, MIB, read_ns(outcomes[f"idle, {slot.name}"]), offset)
     ours = rate(outcomes[run])
     note = f"{ours:.3f} of {bound:.3f} GB/s, which the {name} has; at least {100 * least:.0f} %"
-    other, busy = beside_tlps(outcomes[run], way), busy_share(outcomes[run], way)
-    if name == "link" and least * bound * (1 - other) <= ours < least * bound:
-        note += (
-            f". Acks, credits and skips, of which the bound has none, take {100 * other:.1f} % of the link, which is busy "
-            f"{100 * busy:.1f} % of the time: descriptors have the rest"
-        )
-        return judged(run, None, 100 * ours / bound, "%", False, note)
     return goal(run, 100 * ours / bound, "%", ours >= least * bound, note)
-
-
-def beside_tlps(result: Result, way: str) -> float:
-    """The share of the link's time, in the direction of the data, that DLLPs and ordered sets have."""
-    used = utilization(result, way)
-    return used["dllp"] + used["ordered_sets"]
-
-
-def busy_share(result: Result, way: str) -> float:
-    """The share of the transfer's time in which the link carries anything in the direction of the data."""
-    whole, moving = result["end_fs"] - result["start_fs"], load(result)["to_fs"] - load(result)["from_fs"]
-    return min(1.0, (1 - utilization(result, way)["idle"]) * whole / moving)
-
-
-def utilization(result: Result, way: str) -> Utilization:
-    """Of the card's link, in the direction of the data."""
-    card = next(link for link in result["links"] if link["name"] == "card")
-    sender = card["upper" if way == "to-card" else "lower"]
-    return next(one["utilization"] for one in card["directions"] if one["from"] == sender)
 
 
 def rows(outcomes: Outcomes) -> list[Row]:
