@@ -51,12 +51,14 @@ class TrnFunction(Endpoint):
         self.changed()
 
 
-def not_enabled(header: list[int]) -> int:
-    """How many bytes at the end of a memory write's data no byte enable covers."""
+def not_enabled(header: list[int]) -> tuple[int, int]:
+    """How many bytes at the begin and at the end of a memory write's data no byte enable covers."""
     if header[0] >> 24 not in (0x40, 0x60):
-        return 0
-    enables = header[1] if header[0] & 0x3FF == 1 else header[1] >> 4
-    return 4 - (enables & 0xF).bit_length()
+        return 0, 0
+    first = header[1] & 0xF
+    last = first if header[0] & 0x3FF == 1 else header[1] >> 4 & 0xF
+    stop = first | 0x10
+    return (stop & -stop).bit_length() - 1, 4 - last.bit_length()
 
 
 def show(dut: Any, function: Any) -> None:
@@ -290,7 +292,7 @@ class TrnDevice(Device):
     def _beat_out(self, before: list[int]) -> tuple[int, int, int, int]:
         """(data, start, end, words that count - 1) that the core shows; `before`: the words of this TLP until now.
 
-        Words past the end of a TLP mean nothing, nor do bytes at the end of a write that it does not enable.
+        Words past the end of a TLP mean nothing, nor do bytes at the begin and the end of a write that it does not enable.
         """
         dut = self.dut
         start, end = int(dut.trn_tsof.value), int(dut.trn_teof.value)
@@ -299,7 +301,11 @@ class TrnDevice(Device):
         if not value.is_resolvable:
             bits = str(value)[: 32 * words]
             header = before or [int(bits[at : at + 32], 2) for at in (0, 32)]
-            bits = bits[: len(bits) - 8 * not_enabled(header)] if end else bits
+            at_begin, at_end = not_enabled(header)
+            payload = 32 * ((4 if header[0] & 1 << 29 else 3) - len(before))
+            if 0 <= payload < len(bits):
+                bits = bits[:payload] + "0" * 8 * at_begin + bits[payload + 8 * at_begin :]
+            bits = bits[: len(bits) - 8 * at_end] if end else bits
             assert set(bits) <= {"0", "1"}, f"unknown bits in a beat: {bits}"
             return int(bits.ljust(32 * self.dws, "0"), 2), start, end, words - 1
         past = 32 * (self.dws - words)

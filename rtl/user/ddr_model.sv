@@ -43,6 +43,10 @@ module ddr_model #(
   localparam int QW = $clog2(QUEUE);
 
   logic [255:0] mem[0:WORDS-1];
+`ifdef __ICARUS__
+  // zeros, as in simulators of two states: an unknown bit that leaves the card is a fault of its logic then
+  initial for (int i = 0; i < WORDS; i++) mem[i] = '0;
+`endif
 
   logic unused;
   assign unused = &{1'b0, mem_wr_addr, mem_rd_addr, win_wr_addr, win_rd_addr};
