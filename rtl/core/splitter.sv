@@ -57,11 +57,12 @@ module splitter #(
 
     if (state == MEASURE) begin : measure
       logic here;  // the request's last byte lies in this block
-      logic [11:0] last;
+      logic [11:0] begun;  // the TLP's first byte in its block
       here = (rest[24:7] & ~{13'd0, mask}) == '0;
-      last = here ? rest[11:0] : {mask, 7'h7f};
-      bytes_m1 <= last - {at[11:7] & mask, at[6:0]};
-      end_byte <= last - {at[11:7] & mask, at[6:2], 2'b00};
+      begun = {at[11:7] & mask, at[6:0]};
+      // To the end of the block it is what `begun` lacks of it: no carry, and `here` decides last.
+      bytes_m1 <= here ? rest[11:0] - begun : {mask, 7'h7f} & ~begun;
+      end_byte <= here ? rest[11:0] - {begun[11:2], 2'b00} : {mask, 7'h7f} & ~{begun[11:2], 2'b00};
       final_one <= here;
       four <= at[63:32] != '0;
     end

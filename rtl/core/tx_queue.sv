@@ -79,9 +79,8 @@ module tx_queue #(
   endfunction
 
   // ---- whose turn it is; changes between TLPs only ----
-  localparam logic [1:0] MWR = 2'd0, POST = 2'd1, STX = 2'd2;
-  logic [1:0] owner;
-  logic midway, valid, last, has_data, room, data_room, word, ending, pushed, waiting;
+  logic stx_turn, post_turn, mwr_turn;  // one of them
+  logic midway, valid, last, has_data, room, data_room, line_room, word, ending, pushed, waiting;
   logic [SHORT-1:0] ready_hdr;
   logic ready_four;
   logic [255:0] data;
@@ -98,58 +97,56 @@ module tx_queue #(
   assign mwr_short = {mwr_lane, 7'b0100000, mwr_dws, 8'd0, mwr_be, mwr_addr, 2'd0};
   assign post_word = {mwr_data[255:64], post_data};
   always_comb begin
-    case (owner)
-      STX: begin
-        valid = stx_valid;
-        last = stx_last;
-        has_data = stx_has_data;
-        data = stx_data;
-      end
-      POST: begin
-        valid = post_valid;
-        last = 1'b1;
-        has_data = 1'b1;
-        data = post_word;
-      end
-      default: begin
-        valid = mwr_valid;
-        last = mwr_last;
-        has_data = 1'b1;
-        data = mwr_data;
-      end
-    endcase
+    if (stx_turn) begin
+      valid = stx_valid;
+      last = stx_last;
+      has_data = stx_has_data;
+      data = stx_data;
+    end else if (post_turn) begin
+      valid = post_valid;
+      last = 1'b1;
+      has_data = 1'b1;
+      data = post_word;
+    end else begin
+      valid = mwr_valid;
+      last = mwr_last;
+      has_data = 1'b1;
+      data = mwr_data;
+    end
   end
-  assign room = data_room && (midway || !waiting || pushed);
+  // a TLP begins when the header before it has its place, or gets it now
+  assign room = data_room && (midway || !waiting || line_room);
   assign word = valid && room;
   assign ending = word && last;
-  assign stx_ready = owner == STX && room;
-  assign post_ready = owner == POST && room;
-  assign mwr_ready = owner == MWR && room;
+  assign stx_ready = stx_turn && room;
+  assign post_ready = post_turn && room;
+  assign mwr_ready = mwr_turn && room;
 
   always_ff @(posedge clk) begin
     if (word && !midway) begin
-      case (owner)
-        STX: ready_hdr <= stx_short;
-        POST: ready_hdr <= post_short;
-        default: ready_hdr <= mwr_short;
-      endcase
-      ready_four <= owner == MWR ? mwr_four : owner == POST && post_four;
+      if (stx_turn) ready_hdr <= stx_short;
+      else if (post_turn) ready_hdr <= post_short;
+      else ready_hdr <= mwr_short;
+      ready_four <= mwr_turn ? mwr_four : post_turn && post_four;
     end
-    if (ending || (!midway && !word))
-      owner <= stx_valid && !(ending && owner == STX) ? STX
-          : post_valid && !(ending && owner == POST) ? POST : MWR;
+    if (ending || (!midway && !word)) begin
+      {stx_turn, post_turn, mwr_turn} <= '0;
+      if (stx_valid && !(ending && stx_turn)) stx_turn <= 1'b1;
+      else if (post_valid && !(ending && post_turn)) post_turn <= 1'b1;
+      else mwr_turn <= 1'b1;
+    end
     if (word) midway <= !last;
     if (pushed) waiting <= 1'b0;
     if (ending) waiting <= 1'b1;
     if (rst) begin
       midway <= 1'b0;
       waiting <= 1'b0;
-      owner <= MWR;
+      {stx_turn, post_turn, mwr_turn} <= 3'b001;
     end
   end
 
   // ---- the line of headers ----
-  logic line_room, line_some, line_valid;
+  logic line_some, line_valid;
   logic [SHORT:0] line_in, line_out;
   assign pushed = waiting && line_room;
   // the address in its place: one DW if the upper one is 0 (nobody looks at the fourth DW then)

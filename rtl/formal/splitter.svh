@@ -1,7 +1,5 @@
 // Proof of the splitter, inside of the module: the TLPs of a request cover every one of its bytes
 // once, in order; none crosses a multiple of the limit (so neither 4 KiB nor MPS/MRRS is violated).
-// Seeded bugs it was tried on, each found: `last` without the final case (`{mask, 7'h7f}` always),
-// `rest` not decremented in PREPARE, `mask` of the address left out of bytes_m1.
 logic [63:0] f_next;  // first byte that no TLP has covered
 logic [24:0] f_left;  // bytes that no TLP has covered
 logic f_begun = 1'b0;

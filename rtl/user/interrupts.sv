@@ -38,15 +38,19 @@ module interrupts (
   logic [2:0] masked;
   logic [15:0] gap, burst;
   logic [5:0] prescale;
-  logic tick;
+  logic tick, new_burst;
 
   assign tick = prescale == '1;
   always_ff @(posedge clk) begin
     prescale <= prescale + 6'd1;
     if (rst) prescale <= '0;
+    new_burst <= 1'b0;
     if (write) begin
       if (at_enable) enabled <= write_data[2:0];
-      if (at_moderation) {burst, gap} <= write_data;
+      if (at_moderation) begin
+        {burst, gap} <= write_data;
+        new_burst <= 1'b1;
+      end
       for (int v = 0; v < 3; v = v + 1) begin
         if (at_mask && mask_vector == v[1:0]) masked[v] <= write_data[0];
       end
@@ -77,8 +81,7 @@ module interrupts (
         if (tick) if (wait_left != '0) wait_left <= wait_left - 16'd1;
         if (raise[c]) wait_left <= gap;
         if (completed[c]) if (count_left != '0) count_left <= count_left - 16'd1;
-        if (write) if (at_moderation) count_left <= write_data[31:16];
-        if (raise[c]) count_left <= burst;
+        if (raise[c] || new_burst) count_left <= burst;
         if (rst || clear) begin
           waiting[c] <= 1'b0;
           wait_left  <= '0;
