@@ -103,6 +103,7 @@ module channel #(
         AT_CONTROL: read_data <= {29'b0, pio, resetting, run};
         AT_STATUS: read_data <= {23'b0, overflow, 3'b0, pio, halted, error};
         AT_PIO_ROOM: read_data <= {{(31 - IW) {1'b0}}, room};
+        5'h00, 5'h01, AT_LOG2, AT_WB_LO, AT_WB_HI: read_data <= 'x;  // kept where all that is only written is
         default: read_data <= '0;
       endcase
     end
