@@ -163,7 +163,7 @@ module tags #(
     end
   endgenerate
   logic [PB-1:0] owner_place;
-  assign look_ready = !due;
+  assign look_ready = !due && !late;
   assign {look_poisoned, look_local, look_left, look_lower} = progress[look_tag[TB-1:0]];
   assign {look_single, look_id, owner_place} = owner[look_tag[TB-1:0]];
   assign look_place = {{(9 - PB) {1'b0}}, owner_place};
@@ -246,8 +246,8 @@ module tags #(
   logic [1:0] step;
   logic [4:0] age, seen_stamp;
   logic seen_live, seen_held, limited, late, old, rested;  // late: for a live tag; old: for a quarantined one
-  assign expire = due && !upd_valid && !fin_valid && !(early_valid && early_tag[TB-1:0] == scan) &&
-                  !(busy_valid && busy_tag[TB-1:0] == scan);
+  // Nothing is looked up in the cycle before, so that what was not on its way then is not now.
+  assign expire = due && !upd_valid && !fin_valid;
   assign release_now = rested;
   logic ended;  // by itself in the meantime
   assign ended = upd_valid && upd_end && upd_tag[TB-1:0] == scan;
@@ -257,7 +257,8 @@ module tags #(
     limited <= timeout_ticks != '0;
     late <= step == MEASURE && age >= 5'd5 && limited;
     old <= step == MEASURE && age >= 5'd17;
-    due <= next_due;
+    due <= next_due && !(early_valid && early_tag[TB-1:0] == scan) &&
+           !(busy_valid && busy_tag[TB-1:0] == scan);
     rested <= old && seen_held;
     if (step == FETCH) begin
       seen_stamp <= stamp[scan];

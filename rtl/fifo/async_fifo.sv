@@ -42,14 +42,14 @@ module async_fifo #(
   logic [AW:0] wr_ptr, wr_gray;
   logic [AW:0] rd_ptr, rd_gray;
   logic [WIDTH-1:0] front;
-  logic push, front_valid;
+  logic push, closed, front_valid;
   // The crossings. The reader's last flip-flops are those of `more`.
   logic [AW:0] rd_gray_caught, rd_gray_seen, wr_gray_caught, wr_gray_seen;
 
   // ---- writer ----
   logic [AW:0] wr_next, wr_next_gray;  // wr_next: wr_ptr + 1, a register of its own
   assign wr_next_gray = wr_next ^ (wr_next >> 1);
-  assign push = wr_valid && wr_ready;
+  assign push = wr_valid && !closed;
   assign wr_some = wr_gray != rd_gray_seen;
 
   always_ff @(posedge wr_clk) begin
@@ -70,17 +70,21 @@ module async_fifo #(
       localparam logic [AW:0] MOST = (AW + 1)'(LIMIT - 1);
       logic [AW:0] rd_ptr_seen, count;
       assign count = wr_ptr - rd_ptr_seen;
+      // two flip-flops: one beside the memory, which is large, and one beside the writer
       always_ff @(posedge wr_clk) begin
         wr_ready <= count < MOST;
+        closed <= count >= MOST;
         rd_ptr_seen <= binary(rd_gray_seen);
         if (wr_rst) begin
           wr_ready <= 1'b0;
+          closed <= 1'b1;
           rd_ptr_seen <= '0;
         end
       end
     end else begin : whole
       // full: the same place, one turn ahead; known a cycle before, so that it is in nobody's way
       logic [AW:0] full;
+      assign closed = !wr_ready;
       assign full = rd_gray_seen ^ {2'b11, {(AW - 1) {1'b0}}};
       always_ff @(posedge wr_clk) begin
         wr_ready <= push ? wr_next_gray != full : wr_gray != full;
@@ -90,7 +94,7 @@ module async_fifo #(
   endgenerate
   always_ff @(posedge wr_clk) begin
     // into a block RAM whenever there is a free place: whether it is a word, the pointer says
-    if (BLOCK != 0 ? wr_ready : push) mem[wr_ptr[AW-1:0]] <= wr_data ^ INVERTED;
+    if (BLOCK != 0 ? !closed : push) mem[wr_ptr[AW-1:0]] <= wr_data ^ INVERTED;
     if (push) begin
       wr_ptr  <= wr_next;
       wr_gray <= wr_next_gray;

@@ -75,11 +75,12 @@ assign f_words = wr_ptr - rd_ptr;
 
 always_comb begin
   assume (!wr_rst && !rd_rst);
-  if (!f_begun) assume (f_base == '0 && (BLOCK == 0 || !front_valid) && !rd_valid && !wr_ready);
+  if (!f_begun) assume (f_base == '0 && (BLOCK == 0 || !front_valid) && !rd_valid && !wr_ready && closed);
   if (!f_wr_first) assert ((f_wr_flips & (f_wr_flips - 1'b1)) == '0);
   if (!f_rd_first) assert ((f_rd_flips & (f_rd_flips - 1'b1)) == '0);
   assert (f_words <= LIMIT);
   if (wr_ready) assert (f_wr < LIMIT);
+  assert (wr_ready == !closed);
   assert (f_rd_seen <= f_rd_crossing && f_rd_crossing <= f_rd && f_rd <= f_seen && f_seen <= f_crossing && f_crossing <= f_wr);
   assert (f_wr <= LIMIT);
   if (!wr_some) assert (f_words == '0);

@@ -126,6 +126,7 @@ always_comb begin
     end
     // what was seen of a tag still holds
     assert (!due || (step == ACT && seen_live));
+    assert (!due || (!f_early && !((f_upd || f_waits) && f_early_tag == scan)));
     assert (!rested || (step == ACT && seen_held));
     if (step != FETCH) begin
       if (seen_live && (due || step != ACT)) assert (live[scan] && {seen_single, seen_id, seen_place} == owner[scan]);
