@@ -89,6 +89,10 @@ module tags #(
   logic [PB+2:0] owner[0:TAGS-1];  // single, id, place
   logic [4:0] stamp[0:TAGS-1];  // epoch of the allocation or of the quarantine's begin
   logic [4:0] epoch;  // counts quarters of the time-out
+`ifdef __ICARUS__
+  // Those of tags that were never used are looked at, too: any will do, but an unknown one makes look_ready unknown.
+  initial for (int t = 0; t < TAGS; t++) stamp[t] = '0;
+`endif
   logic [3:0] entry[0:2*TAGS-1];  // by place: over, error
   logic [2:0] kind[0:2*TAGS-1];  // by place: last, id
 
