@@ -8,7 +8,7 @@ from tlplab.reproduce import Outcomes, Row, Run
 from tlplab.reproduce.curves import Curves
 from tlplab.reproduce.markdown import table
 from tlplab.reproduce.section import Section
-from tlplab.reproduce.speedy.card import GEN1_X1, GEN1_X8, SLOTS, WAYS, Slot
+from tlplab.reproduce.speedy.card import GEN1_X8, SLOTS, WAYS, Slot
 from tlplab.reproduce.speedy.rows import MIB, calls, judged, load, size_of
 
 SIZES = (4, 64, 1024, 4096, 16384, 65536, 262144, MIB, 4 * MIB)
@@ -82,7 +82,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
                     None,
                     share,
                     "%",
-                    share > 95 > below or slot is GEN1_X1,
+                    share > 95 > below,
                     note,
                 )
             )

@@ -5,7 +5,7 @@ use super::results::{LaneResult, kind, new_histogram};
 use super::verify;
 use super::{Direction, Error, MOST_KEPT, PerfConfig, Progress};
 use crate::net::{Loop, Ready, Transport, Wait};
-use nix::sys::resource::{UsageWho, getrusage};
+use nix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 use tlplab_device::DmaError;
@@ -231,10 +231,7 @@ impl<'a> Lane<'a> {
     }
 }
 
-/// Time that this thread was on a processor.
+/// Time that this thread was on a processor. Of `getrusage` it would lack what has been since the last tick.
 fn thread_time() -> Duration {
-    let Ok(usage) = getrusage(UsageWho::RUSAGE_THREAD) else { return Duration::ZERO };
-    let [user, system] = [usage.user_time(), usage.system_time()]
-        .map(|time| Duration::from_micros((time.tv_sec() * 1_000_000 + time.tv_usec()) as u64));
-    user + system
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
