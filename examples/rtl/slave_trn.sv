@@ -40,7 +40,7 @@ module slave_trn #(
         .post_valid(1'b0), .post_addr('0), .post_data('0), .post_two(1'b0), .post_four(1'b0),
         .timeout_ticks('0), .drain(1'b0),
         .user_bus_master(), .user_msix_enable(), .user_msix_mask(), .user_intx_disable(), .user_mps(), .user_mrrs(),
-        .mrd_ready(), .mrd_done_valid(), .mrd_done_id(), .mrd_done_error(), .drd_ready(), .drd_done_valid(),
+        .mrd_ready(), .mrd_done_valid(), .mrd_done_id(), .mrd_done_error(), .drd_ready(), .drd_waits(), .drd_done_valid(),
         .drd_done_id(), .drd_done_error(), .mrd_data_valid(), .mrd_data_addr(), .mrd_data(), .mrd_data_strobe(),
         .mrd_data_id(), .mwr_ready(), .mwr_data_ready(), .mwr_done_valid(), .mwr_done_id(), .mwr_done_error(),
         .post_ready(), .swr_bar(), .srd_bar(), .errors(), .tags_in_use(), .drained(),

@@ -4,7 +4,8 @@
 // With bus mastering off, or once `drain` is set, what is not sent yet ends with an error, by one
 // entry in the tag memory for which nothing is sent. While drain is set nothing is taken, but for what
 // was picked in the cycle before.
-// reserve: the last free tag goes to drd with id 2 only.
+// reserve: the last free tag goes to drd with id 2 only. drd_waits: one with another id waits for a second tag, and
+// may be exchanged for another request.
 // Where tags come back slowly, one by one, TLPs of mrd go in pairs: if none went for PAIR cycles, and one or two before
 // that, the next waits for a second free tag (until 8 PAIR cycles). A narrow link is full then, and its other end, which
 // must acknowledge each of two requests that are further apart than the latency limit of Ack (416 symbols at x1), has one
@@ -31,6 +32,7 @@ module master_read #(
     input  logic [ 9:0] drd_len,
     input  logic [ 1:0] drd_id,
     output logic        drd_ready,
+    output logic        drd_waits,
     input  logic        reserve,
     // to the tag memory
     output logic        alloc_valid,
@@ -83,6 +85,7 @@ module master_read #(
   // Which one goes, and whether, is decided a cycle before: so much hangs on it.
   assign pick = drd_valid && !drain;
   assign allowed = alloc_spare || (pick ? !reserve || drd_id == 2'd2 : !reserve && (!slow || refuse));
+  assign drd_waits = reserve && drd_id != 2'd2 && !alloc_spare;
   assign refuse = !bus_master || drain;
   always_ff @(posedge clk) begin
     alloc_valid <= !rst && alloc_next && (pick || chunk_valid) && allowed && (refuse || np_ready);

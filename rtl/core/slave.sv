@@ -13,7 +13,7 @@
 // * Messages and poisoned writes are dropped, with their data.
 module slave #(
     parameter int NP_DEPTH = 32,
-    parameter int RESERVE  = 20
+    parameter int RESERVE  = 27                // 16 in the FIFO to here, 3 in registers, 4 to come after that, 4 while it crosses
 ) (
     input  logic         clk,
     input  logic         rst,

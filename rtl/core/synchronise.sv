@@ -1,4 +1,4 @@
-// Two flip-flops in front of another clock, for a quasi-static bit.
+// Two flip-flops in front of another clock, for a quasi-static bit that comes from a flip-flop.
 module synchronise (
     input  logic clk,
     input  logic in,

@@ -19,8 +19,8 @@
 //          not over now.
 // done_*   pulses, in the order of the allocations, at those with alloc_last; the error is the
 //          first one of the reads since the last done. single_done_*: of alloc_single.
-// Time-out: timeout_ticks ticks of 2^TICK cycles (0: never; resolution a quarter, at least one tick:
-// a read ends between 1 and 1.25 of it). A quarantine lasts 4 to 4.25 of it (timeout 0: of 65532).
+// Time-out: timeout_ticks ticks of 2^TICK cycles (0: never), of which the last two bits do not count: 4 at least. A
+// read ends between 1 and 1.25 of it after its allocation. A quarantine lasts 4 to 4.25 of it (timeout 0: of 65532).
 // Each tag's time is looked at once in 4 TAGS cycles.
 module tags #(
     parameter int TAGS = 32,
@@ -30,8 +30,8 @@ module tags #(
 ) (
     input  logic        clk,
     input  logic        rst,
-    input  logic        ext_tag,      // tags above 31 may be used
-    input  logic        restart,      // take over ext_tag (only done while no tag is in use)
+    input  logic        ext_tag,      // tags above 31 may be used (once no tag is in use)
+    input  logic        restart,      // all tags as after a reset (only done while none is in use)
     input  logic        alloc_valid,
     output logic        alloc_next,
     output logic        alloc_spare,
@@ -89,10 +89,6 @@ module tags #(
   logic [PB+2:0] owner[0:TAGS-1];  // single, id, place
   logic [4:0] stamp[0:TAGS-1];  // epoch of the allocation or of the quarantine's begin
   logic [4:0] epoch;  // counts quarters of the time-out
-`ifdef __ICARUS__
-  // Those of tags that were never used are looked at, too: any will do, but an unknown one makes look_ready unknown.
-  initial for (int t = 0; t < TAGS; t++) stamp[t] = '0;
-`endif
   logic [3:0] entry[0:2*TAGS-1];  // by place: over, error
   logic [2:0] kind[0:2*TAGS-1];  // by place: last, id
 
@@ -104,16 +100,18 @@ module tags #(
   logic next_valid, load, used_fresh, queue_valid, passed_on, again;
   logic [TB-1:0] queue_tag;
   logic [TB:0] fresh, limit, use_count, queued;
-  assign limit = (ext_tag || TAGS < 32) ? TAGS[TB:0] : 32;
+  logic all, change;  // all tags may be used; that is to change
+  assign change = TAGS > 32 && all != ext_tag;
+  assign limit = (all || TAGS < 32) ? TAGS[TB:0] : 32;
   assign used_fresh = fresh < limit;
   assign alloc_tag = {{(8 - TB) {1'b0}}, next_tag};
   // one write port to each memory: what is under way goes first
   assign alloc_next = !alloc_valid && (next_valid || used_fresh || queue_valid || give) && places_left &&
-                      !next_upd && !next_fin && !next_due;
+                      !next_upd && !next_fin && !next_due && !change;
   assign take = alloc_valid && alloc_error == 3'd0;
   assign placing = alloc_valid && !alloc_single;
 
-  assign again = restart && use_count == '0 && !alloc_valid;  // restart now
+  assign again = (restart || change) && use_count == '0 && !alloc_valid;  // restart now
   assign load = !next_valid || take;
   assign passed_on = !next_valid && !used_fresh && !queue_valid;  // straight from its end
   logic queue_room;
@@ -144,6 +142,7 @@ module tags #(
     if (rst || again) begin
       next_valid <= 1'b0;
       fresh <= '0;
+      all <= ext_tag;
     end
     if (rst) begin
       use_count   <= '0;
@@ -259,7 +258,7 @@ module tags #(
   assign next_due = late && seen_live && !ended;
   always_ff @(posedge clk) begin
     limited <= timeout_ticks != '0;
-    late <= step == MEASURE && age >= 5'd5 && limited;
+    late <= step == MEASURE && seen_live && age >= 5'd5 && limited;
     old <= step == MEASURE && age >= 5'd17;
     due <= next_due && !(early_valid && early_tag[TB-1:0] == scan) &&
            !(busy_valid && busy_tag[TB-1:0] == scan);

@@ -23,7 +23,7 @@ module tlpdma_core #(
     parameter int TAGS = 32,        // 32 .. 256, a power of two; more than 32 need cfg_ext_tag
     parameter int MPS_MAX = 512,    // bytes
     parameter int MRRS_MAX = 512,   // bytes
-    parameter int TX_WORDS = 64     // words queued for transmission at most (latency of slave reads)
+    parameter int TX_WORDS = 64     // words queued for transmission at most (latency of slave reads); MPS_MAX / 16 or more
 ) (
     input  logic         pcie_clk,
     input  logic         pcie_rst,
@@ -95,6 +95,7 @@ module tlpdma_core #(
     input  logic [  1:0] drd_id,
     input  logic         drd_reserve,     // one tag is for drd with id 2 only
     output logic         drd_ready,
+    output logic         drd_waits,       // for a second free tag: another may take its place
     output logic         drd_done_valid,
     output logic [  1:0] drd_done_id,
     output logic [  2:0] drd_done_error,
@@ -167,11 +168,15 @@ module tlpdma_core #(
 
   // ---- configuration ----
   localparam logic [2:0] MPS_TOP = 3'($clog2(MPS_MAX / 128));
+  // A header waits for its last word: the queues of words hold more than the largest payload, in any lane.
+  localparam int MOST_WORDS = MPS_MAX > 512 ? MPS_MAX / 32 : 16;
   localparam logic [2:0] MRRS_TOP = 3'($clog2(MRRS_MAX / 128));
   logic user_ext_tag, pcie_busy, pcie_busy_seen;
+  logic pcie_busy_kept;
+  always_ff @(posedge pcie_clk) pcie_busy_kept <= pcie_busy;
   synchronise busy_crossing (
       .clk(user_clk),
-      .in (pcie_busy),
+      .in (pcie_busy_kept),
       .out(pcie_busy_seen)
   );
   // two registers at the crossing, as in synchronise, but looked at every 16 cycles only: it hardly ever changes
@@ -271,7 +276,7 @@ module tlpdma_core #(
   logic [255:0] stx_data;
   tx_queue #(
       .TAGS(TAGS),
-      .TX_WORDS(TX_WORDS)
+      .TX_WORDS(TX_WORDS > 2 * MOST_WORDS ? TX_WORDS : 2 * MOST_WORDS)
   ) tx_queue (
       .clk(user_clk),
       .rst(user_rst),
@@ -409,7 +414,7 @@ module tlpdma_core #(
   };
   async_fifo #(
       .WIDTH(256),
-      .DEPTH(32)
+      .DEPTH(2 * MOST_WORDS)
   ) request_data (
       .wr_clk(pcie_clk),
       .wr_rst(pcie_reset),
@@ -423,9 +428,11 @@ module tlpdma_core #(
       .rd_ready(req_data_ready),
       .rd_data(req_data)
   );
+  logic np_room_kept;
+  always_ff @(posedge user_clk) np_room_kept <= np_room;
   synchronise room_crossing (
       .clk(pcie_clk),
-      .in (np_room),
+      .in (np_room_kept),
       .out(rx_np_ok)
   );
   logic [1:0] slave_errors;

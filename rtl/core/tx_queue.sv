@@ -66,15 +66,15 @@ module tx_queue #(
   // A header without its constant bits:
   //   [99:97] lane of the first DW
   //   [96] completion  [95] with data  [94:92] TC  [91:90] Attr  [89:80] Length
-  //   [79:64] tag and byte enables, or status and byte count
+  //   [79:64] tag and byte enables, or status, whether the read was a locked one, and byte count
   //   [63:0] address, or the third DW of a completion
   localparam int SHORT = 100;
 
   // A short header without lane, of four DWs or not, as it is sent; `id` is ours as requester or completer
   function automatic logic [127:0] whole(input logic four, input logic [96:0] h, input logic [15:0] id);
     whole = {
-      1'b0, h[95], four, h[96] ? 5'b01010 : 5'b00000, 1'b0, h[94:92], 6'd0, h[91:90], 2'd0,
-      h[89:80], id, h[79:0]
+      1'b0, h[95], four, h[96] ? {4'b0101, h[76]} : 5'b00000, 1'b0, h[94:92], 6'd0, h[91:90], 2'd0,
+      h[89:80], id, h[79:77], h[76] && !h[96], h[75:0]
     };
   endfunction
 
@@ -88,7 +88,7 @@ module tx_queue #(
   logic [255:0] post_word;
   assign stx_short = {
     stx_has_data ? stx_hdr[36:34] : 3'd0, 1'b1, stx_has_data, stx_hdr[118:116], stx_hdr[109:108],
-    stx_hdr[105:96], stx_hdr[79:64], 32'd0, stx_hdr[63:32]
+    stx_hdr[105:96], stx_hdr[79:77], stx_hdr[120], stx_hdr[75:64], 32'd0, stx_hdr[63:32]
   };
   assign post_short = {
     3'd0, 7'b0100000, 8'd0, post_two, !post_two, 8'd0, post_two ? 8'hff : 8'h0f,

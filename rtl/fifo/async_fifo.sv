@@ -1,7 +1,8 @@
 // A FIFO between two clocks, show-ahead on the read side, with an output register.
 //
 // Pointers cross as Gray code through SYNC flip-flops (towards the reader) and 2 (towards the
-// writer). A word is shown SYNC + 1 of the reader's cycles after it was written (SYNC + 2 with
+// writer). The reader's last ones are not the pointer but what is compared with it (`more_if_*`): a comparator
+// stands before them, which takes a part of the period in which the one before may settle. A word is shown SYNC + 1 of the reader's cycles after it was written (SYNC + 2 with
 // BLOCK), so a FIFO of headers whose data lie in another FIFO takes a larger SYNC than that one.
 //
 // DIRECT shows words as they stand in the memory (no block RAM): a cycle sooner, and later in it.

@@ -87,7 +87,7 @@ module usp_tx (
                             four ? head[31:2] : head[63:34], 2'b00};
     assign cc_descriptor = {1'b0, attr, head[118:116], 1'b0, head[95:80], head[47:40],
                             head[63:48], 1'b0, head[110], head[79:77], dws,
-                            3'd0, head[75:64] == 12'd0, head[75:64], 9'd0, head[38:32]};
+                            2'd0, head[120], head[75:64] == 12'd0, head[75:64], 9'd0, head[38:32]};
 
     // ---- beats ------------------------------------------------------------------------------------------------
     logic [255:0] turned, kept, merged;

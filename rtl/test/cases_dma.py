@@ -263,7 +263,8 @@ async def all_tags_are_used(dut: Any, extended: bool) -> None:
     pages = [board.to_card(at, min(4096, board.size - at)) for at in range(0, board.size, 4096)]
     assert await run(h2c, pages) == 0
     assert b.checker.most_tags == tags
-    assert await b.card.read(card.MAX_TAGS) == tags
+    # The register has 8 bits.
+    assert await b.card.read(card.MAX_TAGS) == min(tags, 255)
     b.completions.latency = b.completions.jitter = 0
     await c2h.start()
     await read_back(b, board, c2h)

@@ -74,12 +74,14 @@ async def each_direction_at_its_rate(dut: Any, case: str) -> None:
         # C2H's second batch of descriptors does not come: after 32 pages at most it stands still.
         b.completions.withhold = within(c2h.base + 512, 4096)
     await running(h2c if case not in {"c2h", "c2h stalled"} else None, c2h if case != "h2c" else None)
-    await Timer(4, "us")
+    # Until the first reads of all tags have left the hard IP, which lets one go with two writes of 256 bytes.
+    settling = 4 + 2 * TAGS // 5
+    await Timer(settling, "us")
     if case == "c2h stalled":
         while (await rate.over(1))[1] > 0:
             pass
         await running(h2c, None)
-        await Timer(4, "us")
+        await Timer(settling, "us")
     RATES[case] = await rate.over(20 if long_run() else 10)
     cocotb.log.warning("%s: %.3f GB/s in, %.3f out", case, *RATES[case])
     if case == "h2c":
@@ -88,15 +90,32 @@ async def each_direction_at_its_rate(dut: Any, case: str) -> None:
     if case == "c2h":
         assert RATES[case][1] >= 0.98 * 1.855
     if case == "both":
-        # Read requests take a little of the way out: 24 bytes for 512 that come in.
+        # Read requests take a little of the way out, 24 bytes for 512 that come in, and Acks of these 16 at most.
         assert RATES[case][0] >= 0.97 * RATES["h2c"][0]
-        assert RATES[case][1] >= 0.93 * RATES["c2h"][1]
+        assert RATES[case][1] >= 0.92 * RATES["c2h"][1]
     if case == "h2c stalled":
         assert RATES[case][0] < 0.05
         assert RATES[case][1] >= 0.98 * RATES["c2h"][1], "C2H suffers from a host that does not answer H2C"
     if case == "c2h stalled":
         assert RATES[case][1] == 0
         assert RATES[case][0] >= 0.98 * RATES["h2c"][0], "H2C suffers from a C2H that stands still"
+
+
+@cocotb.test(timeout_time=800, timeout_unit="us")
+async def descriptors_do_not_wait_for_the_other_direction(dut: Any) -> None:
+    """H2C has all tags but one, for data that the host keeps back, and wants descriptors, too: those of C2H come."""
+    b = await bench(dut)
+    h2c, c2h = await both_rings(b)
+    b.completions.withhold = within(LOW + SOURCE, TARGET - SOURCE)
+    await running(h2c, None, TAGS // 8 + 1)
+    await Timer(4, "us")
+    await running(h2c, None, 1)
+    await Timer(1, "us")
+    rate = Rate(b)
+    await running(None, c2h)
+    await Timer(8, "us")
+    assert (await rate.over(6))[1] >= 0.9 * 1.855
+    await stop(b)
 
 
 @cocotb.test(timeout_time=800, timeout_unit="us")

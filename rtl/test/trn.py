@@ -51,14 +51,10 @@ class TrnFunction(Endpoint):
         self.changed()
 
 
-def not_enabled(header: list[int]) -> tuple[int, int]:
-    """How many bytes at the begin and at the end of a memory write's data no byte enable covers."""
-    if header[0] >> 24 not in (0x40, 0x60):
-        return 0, 0
-    first = header[1] & 0xF
-    last = first if header[0] & 0x3FF == 1 else header[1] >> 4 & 0xF
+def not_enabled(first: int, last: int) -> tuple[int, int]:
+    """How many bytes at the begin and at the end of a write's data its byte enables leave out; `last` is 0 for one DW."""
     stop = first | 0x10
-    return (stop & -stop).bit_length() - 1, 4 - last.bit_length()
+    return (stop & -stop).bit_length() - 1, 4 - (last or first).bit_length()
 
 
 def show(dut: Any, function: Any) -> None:
@@ -301,7 +297,8 @@ class TrnDevice(Device):
         if not value.is_resolvable:
             bits = str(value)[: 32 * words]
             header = before or [int(bits[at : at + 32], 2) for at in (0, 32)]
-            at_begin, at_end = not_enabled(header)
+            write = header[0] >> 24 in (0x40, 0x60)
+            at_begin, at_end = not_enabled(header[1] & 0xF, header[1] >> 4 & 0xF) if write else (0, 0)
             payload = 32 * ((4 if header[0] & 1 << 29 else 3) - len(before))
             if 0 <= payload < len(bits):
                 bits = bits[:payload] + "0" * 8 * at_begin + bits[payload + 8 * at_begin :]

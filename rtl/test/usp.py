@@ -12,25 +12,52 @@ from cocotbext.pcie.core.dllp import FcType
 from cocotbext.pcie.core.tlp import Tlp
 from cocotbext.pcie.xilinx.us import UltraScalePlusPcieDevice
 from cocotbext.pcie.xilinx.us.interface import UsPcieTransaction
-from trn import show
+from trn import not_enabled, show
+
+#: DWs of a request's descriptor.
+HEADER = 4
 
 
 class Beat(UsPcieTransaction):  # type: ignore[misc]
-    """What a sink sampled. The model reads whole beats, of which DWs that do not count may be unknown, and so may the last bytes of a TLP."""
+    """What a sink sampled. The model reads whole beats, of which words past the end of a TLP may be unknown.
+
+    So may bytes at the begin and the end of a write that it does not enable; the card says which with every beat.
+    """
+
+    def __init__(self, first: bool) -> None:
+        super().__init__()
+        self.first = first
 
     @property
     def tdata(self) -> Any:
         bits = str(self._tdata)
         lanes = int(self.tkeep).bit_length()
         counted = bits[len(bits) - 32 * lanes :]
-        # Byte enables are on the first beat alone: those bytes are taken as zeros, and what counts is compared with what is expected.
-        known = counted.replace("X", "0", 24) if int(self.tlast) and "X" not in counted[24:] else counted
-        assert set(known) <= {"0", "1"}, f"unknown bits in a beat: {bits}"
-        return int(known or "0", 2)
+        enables = int(self.tuser) & 0xFF
+        if "X" in counted and enables and (lanes > HEADER or not self.first):
+            at_begin, at_end = not_enabled(enables & 0xF, enables >> 4)
+            if self.first:
+                begin = 32 * (lanes - HEADER)
+                counted = counted[: begin - 8 * at_begin] + "0" * 8 * at_begin + counted[begin:]
+            if int(self.tlast):
+                counted = "0" * 8 * at_end + counted[8 * at_end :]
+        assert set(counted) <= {"0", "1"}, f"unknown bits in a beat: {bits}"
+        return int(counted or "0", 2)
 
     @tdata.setter
     def tdata(self, value: Any) -> None:
         self._tdata = value
+
+
+class Beats:
+    """Makes the beats of a sink: the first one of a TLP comes after the last one of another."""
+
+    def __init__(self) -> None:
+        self.before: Beat | None = None
+
+    def __call__(self) -> Beat:
+        self.before = Beat(self.before is None or bool(int(self.before.tlast)))
+        return self.before
 
 
 class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
@@ -66,7 +93,7 @@ class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
             pcie_cq_np_req=dut.pcie_cq_np_req,
             cc_bus=AxiStreamBus.from_prefix(dut, "m_axis_cc"),
         )
-        self.rq_sink._transaction_obj = self.cc_sink._transaction_obj = Beat
+        self.rq_sink._transaction_obj, self.cc_sink._transaction_obj = Beats(), Beats()
         self.upstream_port.max_link_speed = generation
         self.upstream_port.max_link_width = lanes
         function = self.function = self.functions[0]

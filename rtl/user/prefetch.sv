@@ -7,7 +7,8 @@
 // two descriptors and is written in two cycles each.
 //
 // Interface rules: drd_* asks for exactly one read request (the channels cut at its boundaries) and
-// is held while valid && !ready. data_ready does not depend on data_valid.
+// is held while valid && !ready, but for drd_waits: it waits for a tag that the other channel need
+// not wait for, and gives way to it. data_ready does not depend on data_valid.
 module prefetch #(
     parameter int BLOCKS = 4,
     localparam int IW = 5 + $clog2(BLOCKS)
@@ -35,6 +36,7 @@ module prefetch #(
     output logic [     9:0] drd_len,
     output logic            drd_channel,
     input  logic            drd_ready,
+    input  logic            drd_waits,
     input  logic            data_valid,
     input  logic            data_channel,
     input  logic [  IW-2:0] data_pair,      // where, in pairs of descriptors
@@ -59,10 +61,10 @@ module prefetch #(
     if (rst) {turn, half} <= '0;
   end
 
-  // ---- requests: the channel whose turn it is ----
+  // ---- requests: the channel whose turn it is; it stands until its request is taken ----
   logic [31:0] base_lo_mem[0:1];
   logic [31:0] base_hi_mem[0:1];
-  logic wanted;
+  logic wanted, load;
   always_ff @(posedge clk) begin
     if (write) begin
       if (at_base && base_high) base_hi_mem[base_channel] <= base_data;
@@ -70,10 +72,11 @@ module prefetch #(
     end
   end
   assign wanted = turn ? fetch_valid[1] : fetch_valid[0];
-  assign fetch_ready = drd_valid ? 2'b00 : turn ? 2'b10 : 2'b01;
+  assign load = wanted && (!drd_valid || (drd_waits && !drd_ready && drd_channel != turn));
+  assign fetch_ready = {drd_ready && drd_channel, drd_ready && !drd_channel};
 
   always_ff @(posedge clk) begin
-    if (!drd_valid && wanted) begin : ask
+    if (load) begin : ask
       logic [63:4] base;
       logic [15:0] slot;
       base = {base_hi_mem[turn], base_lo_mem[turn][31:4]};

@@ -83,6 +83,7 @@ module registers #(
   logic [2:0] lane;
   logic [14:0] read_word;    // of a read: its 32-byte word in the BAR
   logic from_window, from_registers, clearing;
+  logic closed;              // no word is begun
   logic [11:0] window;
   logic [31:0] read_data;
   logic answering;           // a read was taken and its answer not yet
@@ -99,7 +100,7 @@ module registers #(
   assign win_wr_strobe = swr_strobe;
   logic [7:0] enabled;       // the DWs of which it has a byte
   assign swr_ready = accepts && (!in_window || win_wr_ready);
-  assign srd_ready = state == IDLE && !clearing && !answering && !(swr_valid && !in_window);
+  assign srd_ready = state == IDLE && !closed && !answering && !(swr_valid && !in_window);
   assign win_rd_valid = state == FETCH;
   assign win_rd_addr = {window, read_word, 5'b0};
   assign win_rd_data_ready = state == READ && from_window && lane == 3'd7;
@@ -109,7 +110,7 @@ module registers #(
   always_ff @(posedge clk) begin
     case (state)
       IDLE: begin
-        if (clearing) state <= IDLE;
+        if (closed) state <= IDLE;
         else if (swr_valid && !in_window) begin
           state <= WRITE;
           for (int i = 0; i < 8; i++) enabled[i] <= swr_strobe[4*i+:4] != '0;
@@ -182,12 +183,16 @@ module registers #(
       end
       DRAIN: begin
         // the word at hand is finished first
-        if (drained_seen && state == IDLE) begin
+        if (drained_seen) closed <= 1'b1;
+        if (closed && state == IDLE) begin
           phase <= CLEAR;
           drain <= 1'b0;
         end
       end
-      default: if (step == '1) phase <= RUN;
+      default: if (step == '1) begin
+        phase <= RUN;
+        closed <= 1'b0;
+      end
     endcase
     if (phase == CLEAR) step <= step + 6'd1;
     if (phase == DRAIN) step <= 6'd16;
@@ -197,6 +202,7 @@ module registers #(
     reset_channels <= begin_reset;
     if (rst) begin
       phase <= CLEAR;
+      closed <= 1'b1;
       step <= '0;
       drain <= 1'b0;
       settle <= 1'b0;

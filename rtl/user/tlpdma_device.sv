@@ -69,7 +69,7 @@ module tlpdma_device #(
   logic [255:0] mrd_data;
   logic [1:0] mrd_data_id, mrd_done_id;
   logic [2:0] mrd_done_error;
-  logic drd_valid, drd_ready, drd_done_valid, drd_channel;
+  logic drd_valid, drd_ready, drd_waits, drd_done_valid, drd_channel;
   logic [63:0] drd_addr;
   logic [31:0] drd_local;
   logic [9:0] drd_len;
@@ -323,9 +323,11 @@ module tlpdma_device #(
   end
 
   // the legacy level crosses as any slow signal
+  logic level_kept;
   logic [1:0] intx_seen;
+  always_ff @(posedge user_clk) level_kept <= level && !user_rst;
   always_ff @(posedge pcie_clk) begin
-    intx_seen <= {intx_seen[0], level};
+    intx_seen <= {intx_seen[0], level_kept};
     if (pcie_rst) intx_seen <= '0;
   end
   assign intx = intx_seen[1];
