@@ -16,7 +16,7 @@
 
 static unsigned int timeout_ms = 5000;
 module_param(timeout_ms, uint, 0644);
-MODULE_PARM_DESC(timeout_ms, "longest time without progress of a transfer, in ms (5000)");
+MODULE_PARM_DESC(timeout_ms, "longest time for a piece of a transfer, 4 MiB at most, in ms (5000)");
 
 static unsigned int poll_us;
 module_param(poll_us, uint, 0644);
@@ -86,6 +86,9 @@ static int tlpdma_map(void *context, unsigned int slot, u64 offset, u32 bytes)
 	size_t segment = min_t(size_t, dma_max_mapping_size(dev), TLPDMA_PIECE) & PAGE_MASK;
 	int pinned, error;
 
+	/* A signal ends the transfer here, between two pieces. */
+	if (signal_pending(current))
+		return -ERESTARTSYS;
 	pinned = tlpdma_pin(channel, mapping, address, bytes);
 	if (pinned < 0)
 		return pinned;
@@ -117,7 +120,8 @@ static void tlpdma_spin(struct tlpdma_channel *channel, u32 count)
 	ktime_t end = ktime_add_us(ktime_get(), poll_us);
 
 	while (!tlpdma_ring_done(&channel->ring, count, false) &&
-	       ktime_before(ktime_get(), end) && !need_resched())
+	       ktime_before(ktime_get(), end) && !need_resched() &&
+	       !fatal_signal_pending(current) && !READ_ONCE(channel->card->gone))
 		cpu_relax();
 }
 
@@ -137,9 +141,9 @@ static int tlpdma_wait(void *context, u32 count)
 
 	if (poll_us)
 		tlpdma_spin(channel, count);
-	left = wait_event_interruptible_timeout(channel->done,
-						tlpdma_is_over(channel, count, &done),
-						msecs_to_jiffies(timeout_ms));
+	/* What has begun ends soon: who gave it up at every signal might never get on. */
+	left = wait_event_killable_timeout(channel->done, tlpdma_is_over(channel, count, &done),
+					   msecs_to_jiffies(timeout_ms));
 	if (done > 0)
 		return 0;
 	if (READ_ONCE(card->gone))
@@ -163,14 +167,28 @@ static int tlpdma_wait(void *context, u32 count)
 	return done < 0 ? done : 0;
 }
 
-static void tlpdma_cut_off(void *context)
+bool tlpdma_silence(struct tlpdma_card *card)
+{
+	struct pci_dev *pdev = card->pdev;
+
+	tlpdma_lose(card);
+	if (!pci_device_is_present(pdev))
+		return true;
+	dev_err(&pdev->dev, "the card does not answer or come to rest: cut off from memory until bound anew\n");
+	pci_clear_master(pdev);
+	/* What was in line leaves within this time; the answer to a read is behind it. */
+	usleep_range(1000, 2000);
+	if (!tlpdma_card_is_gone(&card->io))
+		return true;
+	dev_err(&pdev->dev, "the card may still write: what it was given is not given back\n");
+	return false;
+}
+
+static bool tlpdma_cut_off(void *context)
 {
 	struct tlpdma_channel *channel = context;
-	struct tlpdma_card *card = channel->card;
 
-	dev_err(&card->pdev->dev, "the card does not come to rest: cut off from memory until bound anew\n");
-	pci_clear_master(card->pdev);
-	tlpdma_lose(card);
+	return tlpdma_silence(channel->card);
 }
 
 static const struct tlpdma_transfer_ops tlpdma_ops = {

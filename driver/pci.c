@@ -66,6 +66,11 @@ static irqreturn_t tlpdma_shared_interrupt(int irq, void *data)
 	if (status == ~0u || !(status & TLPDMA_IRQ_ALL))
 		return IRQ_NONE;
 	tlpdma_write(&card->io, TLPDMA_IRQ_STATUS, status & TLPDMA_IRQ_ALL);
+	/*
+	 * Whoever is woken may begin a transfer whose interrupt must not be cleared with this one,
+	 * and looks at a record that the level may have overtaken. This answer is behind both.
+	 */
+	tlpdma_read(&card->io, TLPDMA_IRQ_STATUS);
 	for (i = 0; i < 2; i++)
 		if (status & (TLPDMA_IRQ_H2C << i))
 			tlpdma_channel_interrupt(irq, &card->channels[i]);
@@ -223,7 +228,6 @@ static int tlpdma_enable(struct tlpdma_card *card)
 		error = -ENOMEM;
 		goto release;
 	}
-	pci_set_master(pdev);
 	return 0;
 
 release:
@@ -247,6 +251,8 @@ static int tlpdma_start(struct tlpdma_card *card)
 
 	if (error)
 		return error;
+	/* Only now: it has forgotten what it was told before. */
+	pci_set_master(card->pdev);
 	tlpdma_ring_start(&card->channels[0].ring);
 	tlpdma_ring_start(&card->channels[1].ring);
 	return 0;
@@ -302,30 +308,71 @@ put:
 static void tlpdma_remove(struct pci_dev *pdev)
 {
 	struct tlpdma_card *card = pci_get_drvdata(pdev);
+	bool silent;
 
 	tlpdma_device_unregister(card);
-	tlpdma_card_stop(&card->io); /* one that is gone needs none */
+	silent = tlpdma_card_stop(&card->io) == 0;
 	tlpdma_free_interrupts(card);
-	pci_clear_master(pdev); /* even a card that did not stop reaches no freed memory */
-	tlpdma_free_rings(card);
+	if (silent || tlpdma_silence(card))
+		tlpdma_free_rings(card);
 	tlpdma_disable(card);
 	tlpdma_put(card);
 }
 
-/* Tasks are frozen by then, and a frozen task has ended its transfer as after a signal. */
+/* Nothing is under way by then: tasks are frozen, or the channels locked. */
+static int tlpdma_rest(struct tlpdma_card *card)
+{
+	int error = card->gone ? 0 : tlpdma_card_stop(&card->io);
+
+	if (error)
+		tlpdma_lose(card);
+	return error;
+}
+
+static int tlpdma_wake(struct tlpdma_card *card)
+{
+	int error = card->gone ? 0 : tlpdma_start(card);
+
+	if (error)
+		tlpdma_lose(card);
+	return error;
+}
+
 static int tlpdma_suspend(struct device *dev)
 {
-	struct tlpdma_card *card = dev_get_drvdata(dev);
-
-	return card->gone ? 0 : tlpdma_card_stop(&card->io);
+	return tlpdma_rest(dev_get_drvdata(dev));
 }
 
 static int tlpdma_resume(struct device *dev)
 {
-	struct tlpdma_card *card = dev_get_drvdata(dev);
-
-	return card->gone ? 0 : tlpdma_start(card);
+	return tlpdma_wake(dev_get_drvdata(dev));
 }
+
+/* Somebody resets the function: /sys/bus/pci/devices/.../reset. */
+static void tlpdma_reset_prepare(struct pci_dev *pdev)
+{
+	struct tlpdma_card *card = pci_get_drvdata(pdev);
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		mutex_lock_nested(&card->channels[i].lock, i);
+	tlpdma_rest(card);
+}
+
+static void tlpdma_reset_done(struct pci_dev *pdev)
+{
+	struct tlpdma_card *card = pci_get_drvdata(pdev);
+	unsigned int i;
+
+	tlpdma_wake(card);
+	for (i = 0; i < 2; i++)
+		mutex_unlock(&card->channels[i].lock);
+}
+
+static const struct pci_error_handlers tlpdma_errors = {
+	.reset_prepare = tlpdma_reset_prepare,
+	.reset_done = tlpdma_reset_done,
+};
 
 static DEFINE_SIMPLE_DEV_PM_OPS(tlpdma_pm, tlpdma_suspend, tlpdma_resume);
 
@@ -340,6 +387,7 @@ static struct pci_driver tlpdma_driver = {
 	.id_table = tlpdma_ids,
 	.probe = tlpdma_probe,
 	.remove = tlpdma_remove,
+	.err_handler = &tlpdma_errors,
 	.driver.pm = pm_sleep_ptr(&tlpdma_pm),
 };
 

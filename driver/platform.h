@@ -42,13 +42,19 @@ static inline void tlpdma_store(struct tlpdma_io *io, struct tlpdma_memory *memo
 	memcpy(memory->cpu + offset, data, bytes);
 }
 
-/* What is loaded or copied after this was written before the value that it gives. */
+/*
+ * What is loaded or copied after this was written before the value that it gives. Not every
+ * processor loads 64 bits at once: the lower half is never older than the upper one.
+ */
 static inline u64 tlpdma_load(struct tlpdma_io *io, struct tlpdma_memory *memory)
 {
-	u64 value = le64_to_cpu(READ_ONCE(*(__le64 *)memory->cpu));
+	const __le32 *halves = memory->cpu;
+	u32 high = le32_to_cpu(READ_ONCE(halves[1])), low;
 
 	dma_rmb();
-	return value;
+	low = le32_to_cpu(READ_ONCE(halves[0]));
+	dma_rmb();
+	return (u64)high << 32 | low;
 }
 
 /* Lets some 100 us pass. */

@@ -3,6 +3,7 @@
 
 #define GONE 0xffffffffu /* what reads give where no card is */
 #define PAUSES 1000 /* the completions that a reset waits for time out after some milliseconds */
+#define LOST 3 /* reads in a row that give all ones: one alone may be a lost completion */
 
 bool tlpdma_card_is_gone(struct tlpdma_io *io)
 {
@@ -12,12 +13,13 @@ bool tlpdma_card_is_gone(struct tlpdma_io *io)
 /* Waits until a bit that hardware clears is clear. */
 static int wait_clear(struct tlpdma_io *io, u32 offset, u32 bit)
 {
-	unsigned int i;
+	unsigned int i, lost = 0;
 
 	for (i = 0; i < PAUSES; i++) {
 		u32 value = tlpdma_read(io, offset);
 
-		if (value == GONE)
+		lost = value == GONE ? lost + 1 : 0;
+		if (lost == LOST)
 			return -ENODEV;
 		if (!(value & bit))
 			return 0;
@@ -149,9 +151,10 @@ int tlpdma_ring_done(struct tlpdma_ring *ring, u32 count, bool ask)
 		u32 head = tlpdma_read(ring->io, ring->block + TLPDMA_HEAD);
 		u32 status = tlpdma_read(ring->io, ring->block + TLPDMA_CH_STATUS);
 
-		if (status == GONE)
+		if (status != GONE)
+			note(ring, head, status);
+		else if (tlpdma_card_is_gone(ring->io))
 			return -ENODEV;
-		note(ring, head, status);
 	} else {
 		u64 record = tlpdma_load(ring->io, &ring->record);
 
@@ -168,9 +171,15 @@ int tlpdma_ring_reset(struct tlpdma_ring *ring)
 
 	tlpdma_write(ring->io, ring->block + TLPDMA_CH_CONTROL, TLPDMA_CH_RESET);
 	error = wait_clear(ring->io, ring->block + TLPDMA_CH_CONTROL, TLPDMA_CH_RESET);
-	if (!error)
-		tlpdma_ring_start(ring);
-	return error;
+	if (error)
+		return error;
+	/*
+	 * The answer that the reset is over may overtake a last record, which would be taken for
+	 * one of the new ring; the next answer does not.
+	 */
+	tlpdma_read(ring->io, ring->block + TLPDMA_CH_CONTROL);
+	tlpdma_ring_start(ring);
+	return 0;
 }
 
 /* A piece of a transfer that the card works at. */
@@ -214,10 +223,10 @@ s64 tlpdma_transfer(struct tlpdma_ring *ring, const struct tlpdma_transfer_ops *
 		first++;
 	}
 	if (first != next) {
-		/* A card that is gone reaches no memory; one that does not come to rest may. */
-		if (tlpdma_ring_reset(ring) == -ETIMEDOUT)
-			ops->cut_off(context);
-		for (; first != next; first++)
+		/* What does not answer may work all the same. */
+		bool safe = tlpdma_ring_reset(ring) == 0 || ops->cut_off(context);
+
+		for (; safe && first != next; first++)
 			ops->unmap(context, first % 2);
 	}
 	return done ? (s64)done : error;

@@ -99,8 +99,11 @@ struct tlpdma_transfer_ops {
 	void (*unmap)(void *context, unsigned int slot);
 	/* Waits for tlpdma_ring_done(count); 0 or an error, which ends the transfer. */
 	int (*wait)(void *context, u32 count);
-	/* The card does not come to rest: see to it that it reaches no memory. */
-	void (*cut_off)(void *context);
+	/*
+	 * The card does not answer, or does not come to rest: see to it that it reaches no
+	 * memory. If false, that is not certain, and what is mapped is left so for good.
+	 */
+	bool (*cut_off)(void *context);
 };
 
 /*

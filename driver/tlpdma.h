@@ -54,6 +54,11 @@ struct tlpdma_card {
 
 /* The card is gone, or has to be left alone: transfers end, new ones are refused. */
 void tlpdma_lose(struct tlpdma_card *card);
+/*
+ * Cuts a card off from memory that does not answer or come to rest. False: it may reach memory
+ * all the same.
+ */
+bool tlpdma_silence(struct tlpdma_card *card);
 void tlpdma_put(struct tlpdma_card *card);
 
 int tlpdma_device_register(struct tlpdma_card *card);

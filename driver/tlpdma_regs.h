@@ -3,7 +3,7 @@
  * tlpdma: what software and card agree on. Registers in BAR 0, descriptors and write-back records
  * in host memory.
  *
- * Everything is little endian. Counters of descriptors (TAIL, HEAD, FETCHED) run freely over 32
+ * Everything is little endian. Counters of descriptors (TAIL, HEAD) run freely over 32
  * bits; the slot of a descriptor is its count modulo the ring's size.
  */
 #ifndef TLPDMA_REGS_H
@@ -63,7 +63,7 @@
 #define TLPDMA_LOG2		0x08	/* of the descriptors in the ring */
 #define TLPDMA_TAIL		0x0c	/* doorbell */
 #define TLPDMA_HEAD		0x10	/* ro, descriptors done */
-#define TLPDMA_FETCHED		0x14	/* ro */
+#define TLPDMA_FETCHED		0x14	/* ro, modulo 2^17 */
 #define TLPDMA_WB_LO		0x18	/* address of the write-back record; 0: none */
 #define TLPDMA_WB_HI		0x1c
 #define TLPDMA_CH_CONTROL	0x20
@@ -75,7 +75,7 @@
 #define TLPDMA_CH_RESET		0x2	/* reads 1 until done */
 #define TLPDMA_CH_PIO		0x4
 
-/* CH_STATUS and the second half of the write-back record. */
+/* CH_STATUS and, but for PIO_OVERRUN, the second half of the write-back record. */
 #define TLPDMA_CH_ERROR		0x7	/* enum tlpdma_error */
 #define TLPDMA_CH_HALTED	0x8
 #define TLPDMA_CH_PIO_MODE	0x10
@@ -105,7 +105,10 @@ enum tlpdma_error {
 #define TLPDMA_INTERRUPT	0x01000000u	/* raise the channel's interrupt when it is done */
 #define TLPDMA_WRITE_BACK	0x02000000u	/* write the record when it is done */
 
-/* Write-back record: HEAD in [31:0], CH_STATUS in [63:32]. It is in memory before the interrupt. */
+/*
+ * Write-back record: HEAD in [31:0], CH_STATUS in [63:32]. It is in memory before an MSI-X. A
+ * legacy interrupt may overtake it, and so may the answer to one read, but not to the next.
+ */
 #define TLPDMA_RECORD		8
 
 #endif

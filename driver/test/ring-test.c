@@ -29,6 +29,7 @@ struct driver {
 	u64 map_error_at;
 	bool vanish_in_wait;
 	int mapped[2];
+	bool unsafe;		/* it cannot be cut off */
 	unsigned int cuts;
 };
 
@@ -88,9 +89,12 @@ static int wait(void *context, u32 count)
 	return done < 0 ? done : done ? 0 : -ETIMEDOUT;
 }
 
-static void cut_off(void *context)
+static bool cut_off(void *context)
 {
-	((struct driver *)context)->cuts++;
+	struct driver *driver = context;
+
+	driver->cuts++;
+	return !driver->unsafe;
 }
 
 static const struct tlpdma_transfer_ops ops = { map, unmap, wait, cut_off };
@@ -274,7 +278,38 @@ static void ends_without_card(void)
 	open_driver(&driver, 1, TLPDMA_LOG2_TRANSFER);
 	driver.vanish_in_wait = true;
 	CHECK(tlpdma_transfer(&driver.ring, &ops, &driver, 2 * TLPDMA_PIECE) == -ENODEV);
-	CHECK(driver.cuts == 0);
+	CHECK(driver.cuts == 1); /* it may only seem to be gone */
+	close_driver(&driver);
+}
+
+/* A read now and then gives all ones: its completion was lost, and the card is there all the same. */
+static void survives_lost_completions(void)
+{
+	struct driver driver;
+
+	open_driver(&driver, 1, TLPDMA_LOG2_TRANSFER);
+	driver.card.silent = true;
+	for (u32 lost = 0; lost < 6; lost++) {
+		driver.card.lost_at = driver.card.reads + 1 + lost;
+		CHECK(tlpdma_transfer(&driver.ring, &ops, &driver, 10000) == -ETIMEDOUT);
+		CHECK(driver.cuts == 0);
+	}
+	driver.card.silent = false;
+	move(&driver, 3, 5, 100000);
+	close_driver(&driver);
+}
+
+/* A record that the answer to the reset has overtaken is not one of the new ring. */
+static void believes_no_record_from_before(void)
+{
+	struct driver driver;
+
+	open_driver(&driver, 0, TLPDMA_LOG2_TRANSFER);
+	driver.card.late_record = true;
+	driver.card.silent = true;
+	CHECK(tlpdma_transfer(&driver.ring, &ops, &driver, 2 * 4096) == -ETIMEDOUT);
+	CHECK(tlpdma_ring_add(&driver.ring, BUFFER, 0, 4096, 0) == 0);
+	CHECK(tlpdma_ring_done(&driver.ring, 1, false) == 0);
 	close_driver(&driver);
 }
 
@@ -289,6 +324,11 @@ static void cuts_off_what_does_not_rest(void)
 	driver.card.stuck = true;
 	CHECK(tlpdma_transfer(&driver.ring, &ops, &driver, 10000) == -ETIMEDOUT);
 	CHECK(driver.cuts == 1);
+	CHECK(!driver.mapped[0] && !driver.mapped[1]);
+	driver.unsafe = true;
+	CHECK(tlpdma_transfer(&driver.ring, &ops, &driver, 10000) == -ETIMEDOUT);
+	CHECK(driver.mapped[0]); /* the card may still write there */
+	driver.mapped[0] = 0;
 	close_driver(&driver);
 }
 
@@ -317,8 +357,10 @@ int main(void)
 	believes_no_nonsense();
 	halts_and_goes_on();
 	ends_without_card();
+	survives_lost_completions();
+	believes_no_record_from_before();
 	cuts_off_what_does_not_rest();
 	ends_without_memory();
-	puts("ring: 8 tests passed");
+	puts("ring: 10 tests passed");
 	return 0;
 }

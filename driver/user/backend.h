@@ -16,7 +16,6 @@ struct tlpdma_backend {
 /* Each way to reach a card begins with this. */
 struct tlpdma_card {
 	const struct tlpdma_backend *backend;
-	char error[256];
 };
 
 /* Leaves a sentence, as printf() would write it, sets errno, and returns -1. */

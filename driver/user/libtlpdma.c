@@ -8,13 +8,16 @@
 #include <string.h>
 
 static const char simulated_prefix[] = "sim:";
+/* Each direction may have a thread of its own. */
+static _Thread_local char sentence[256];
 
 int tlpdma_fail(struct tlpdma_card *card, int number, const char *format, ...)
 {
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(card->error, sizeof(card->error), format, arguments);
+	(void)card;
+	vsnprintf(sentence, sizeof(sentence), format, arguments);
 	va_end(arguments);
 	errno = number;
 	return -1;
@@ -70,7 +73,8 @@ void tlpdma_close(struct tlpdma_card *card)
 
 const char *tlpdma_error(const struct tlpdma_card *card)
 {
-	return card->error;
+	(void)card;
+	return sentence;
 }
 
 int tlpdma_describe(struct tlpdma_card *card, struct tlpdma_description *description)
@@ -117,21 +121,34 @@ static void summarise(uint64_t *times, size_t runs, struct tlpdma_latency *laten
 	};
 }
 
+/* Moves a doubleword to the card and back; `took` is of one direction, and the word looked at. */
+static int move_word(struct tlpdma_card *card, bool to_card, uint64_t address, uint32_t word, uint64_t *took)
+{
+	uint32_t back = ~word;
+	uint64_t times[3] = { tlpdma_clock(card) };
+
+	if (card->backend->move(card, true, address, &word, sizeof(word)))
+		return -1;
+	times[1] = tlpdma_clock(card);
+	if (card->backend->move(card, false, address, &back, sizeof(back)))
+		return -1;
+	times[2] = tlpdma_clock(card);
+	*took = to_card ? times[1] - times[0] : times[2] - times[1];
+	if (back != word)
+		return tlpdma_fail(card, EIO, "0x%08x went to the card and came back as 0x%08x", word, back);
+	return 0;
+}
+
 int tlpdma_measure_latency(struct tlpdma_card *card, bool to_card, uint64_t address, size_t runs,
 			   struct tlpdma_latency *latency)
 {
 	uint64_t *times = runs ? calloc(runs, sizeof(*times)) : NULL;
-	uint32_t word = 0;
 	int failed = 0;
 
 	if (!times)
 		return tlpdma_fail(card, runs ? ENOMEM : EINVAL, "%zu runs cannot be measured", runs);
-	for (size_t i = 0; i < runs && !failed; i++) {
-		const uint64_t begin = tlpdma_clock(card);
-
-		failed = card->backend->move(card, to_card, address, &word, sizeof(word));
-		times[i] = tlpdma_clock(card) - begin;
-	}
+	for (size_t i = 0; i < runs && !failed; i++)
+		failed = move_word(card, to_card, address, (uint32_t)i * 0x9e3779b9u + 1, &times[i]);
 	if (!failed)
 		summarise(times, runs, latency);
 	free(times);

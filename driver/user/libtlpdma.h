@@ -30,7 +30,7 @@ struct tlpdma_card;
 struct tlpdma_card *tlpdma_open(const char *where, const char *const *set, char *message, size_t size);
 void tlpdma_close(struct tlpdma_card *card);
 
-/* Why the last function that failed did. */
+/* Why the last function that failed in this thread did. */
 const char *tlpdma_error(const struct tlpdma_card *card);
 
 struct tlpdma_description {
@@ -55,7 +55,7 @@ uint64_t tlpdma_clock(struct tlpdma_card *card);
 struct tlpdma_latency {
 	uint64_t runs, min, median, mean, p99, max;
 };
-/* Transfers of one doubleword. */
+/* Transfers of one doubleword, which goes to the card and back each time; -1, EIO: it came back as another. */
 int tlpdma_measure_latency(struct tlpdma_card *card, bool to_card, uint64_t address, size_t runs,
 			   struct tlpdma_latency *latency);
 

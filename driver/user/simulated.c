@@ -40,6 +40,7 @@ struct simulated {
 	u64 *pages;
 	size_t page_count;
 	bool failed;	/* an access was not possible; the machine has said why */
+	bool cut;	/* it did not come to rest, and is not used any more */
 };
 
 static u32 read_register(void *host, u32 offset)
@@ -96,8 +97,8 @@ static void pause_card(void *host)
 	}
 }
 
-/* Copies a part of the transfer between the program's and the simulated machine's memory. */
-static void copy(struct channel *channel, u64 offset, u32 bytes)
+/* Copies a part of the transfer from the program's memory to the simulated machine's, or back. */
+static void copy(struct channel *channel, u64 offset, u32 bytes, bool back)
 {
 	struct simulated *card = channel->owner;
 	const u64 in_page = (uintptr_t)channel->data % TLPLAB_PAGE;
@@ -111,8 +112,8 @@ static void copy(struct channel *channel, u64 offset, u32 bytes)
 
 		if (part > bytes - done)
 			part = bytes - done;
-		error = channel->to_card ? tlplab_machine_store(card->machine, bus, data, part)
-					 : tlplab_machine_load(card->machine, bus, data, part);
+		error = back ? tlplab_machine_load(card->machine, bus, data, part)
+			     : tlplab_machine_store(card->machine, bus, data, part);
 		if (error)
 			card->failed = true;
 		done += part;
@@ -125,8 +126,8 @@ static int map(void *context, unsigned int slot, u64 offset, u32 bytes)
 	const u32 begin = channel->ring.tail;
 	const u64 in_page = (uintptr_t)channel->data % TLPLAB_PAGE;
 
-	if (channel->to_card)
-		copy(channel, offset, bytes);
+	/* From the card, too: what it does not write stays as the program has it. */
+	copy(channel, offset, bytes, false);
 	for (u32 done = 0; done < bytes;) {
 		const u64 at = in_page + offset + done;
 		u32 part = TLPLAB_PAGE - (u32)(at % TLPLAB_PAGE);
@@ -154,7 +155,7 @@ static void unmap(void *context, unsigned int slot)
 	struct channel *channel = context;
 
 	if (!channel->to_card)
-		copy(channel, channel->mapped[slot].offset, channel->mapped[slot].bytes);
+		copy(channel, channel->mapped[slot].offset, channel->mapped[slot].bytes, true);
 }
 
 /* The interrupt handler: counts, and tells a legacy card that it was heard. */
@@ -164,8 +165,11 @@ static void handle_interrupt(struct simulated *card, unsigned int vector)
 
 	if (card->legacy) {
 		status = read_register(card, TLPDMA_IRQ_STATUS) & TLPDMA_IRQ_ALL;
-		if (status)
+		if (status) {
 			write_register(card, TLPDMA_IRQ_STATUS, status);
+			/* As in the driver: the record, which the interrupt may overtake, is before this. */
+			read_register(card, TLPDMA_IRQ_STATUS);
+		}
 	}
 	card->interrupts[0] += !!(status & TLPDMA_IRQ_H2C);
 	card->interrupts[1] += !!(status & TLPDMA_IRQ_C2H);
@@ -202,9 +206,10 @@ static int wait_done(void *context, u32 count)
 }
 
 /* The simulated machine's memory is ours: nobody else suffers. */
-static void cut_off(void *context)
+static bool cut_off(void *context)
 {
-	((struct channel *)context)->owner->failed = true;
+	((struct channel *)context)->owner->cut = true;
+	return true;
 }
 
 static const struct tlpdma_transfer_ops ops = { map, unmap, wait_done, cut_off };
@@ -232,10 +237,10 @@ static int explain(struct simulated *card, struct channel *channel, s64 error)
 {
 	if (card->failed)
 		return tlpdma_fail(&card->card, EIO, "%s", tlplab_machine_error(card->machine));
+	if (card->cut)
+		return tlpdma_fail(&card->card, ENODEV, "the card does not answer or come to rest, and is not used any more");
 	if (error == -EIO)
 		return tlpdma_fail(&card->card, EIO, "the card halted: %s", tlpdma_error_name(channel->halted));
-	if (error == -ENODEV)
-		return tlpdma_fail(&card->card, ENODEV, "the card is gone: its registers read as all ones");
 	return tlpdma_fail(&card->card, (int)-error, "%s", strerror((int)-error));
 }
 
@@ -249,6 +254,8 @@ static int move(struct tlpdma_card *base, bool to_card, uint64_t address, void *
 	if (address > memory || bytes > memory - address)
 		return tlpdma_fail(base, ENOSPC, "the card has no %zu bytes at address 0x%llx, only %llu in all", bytes,
 				   (unsigned long long)address, (unsigned long long)memory);
+	if (card->cut)
+		return explain(card, channel, -ENODEV);
 	while (done < bytes) {
 		s64 moved;
 
@@ -257,7 +264,7 @@ static int move(struct tlpdma_card *base, bool to_card, uint64_t address, void *
 		channel->data = (char *)data + done;
 		channel->local = (u32)(address + done);
 		moved = tlpdma_transfer(&channel->ring, &ops, channel, bytes - done);
-		if (moved < 0 || card->failed)
+		if (moved < 0 || card->failed || card->cut)
 			return explain(card, channel, moved);
 		done += (size_t)moved;
 	}
