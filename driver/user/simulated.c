@@ -237,10 +237,12 @@ static int explain(struct simulated *card, struct channel *channel, s64 error)
 {
 	if (card->failed)
 		return tlpdma_fail(&card->card, EIO, "%s", tlplab_machine_error(card->machine));
-	if (card->cut)
-		return tlpdma_fail(&card->card, ENODEV, "the card does not answer or come to rest, and is not used any more");
 	if (error == -EIO)
 		return tlpdma_fail(&card->card, EIO, "the card halted: %s", tlpdma_error_name(channel->halted));
+	if (error == -ENODEV)
+		return tlpdma_fail(&card->card, ENODEV, "the card is gone: its registers read as all ones");
+	if (card->cut)
+		return tlpdma_fail(&card->card, ENODEV, "the card does not come to rest, and is not used any more");
 	return tlpdma_fail(&card->card, (int)-error, "%s", strerror((int)-error));
 }
 
@@ -255,7 +257,7 @@ static int move(struct tlpdma_card *base, bool to_card, uint64_t address, void *
 		return tlpdma_fail(base, ENOSPC, "the card has no %zu bytes at address 0x%llx, only %llu in all", bytes,
 				   (unsigned long long)address, (unsigned long long)memory);
 	if (card->cut)
-		return explain(card, channel, -ENODEV);
+		return tlpdma_fail(base, ENODEV, "the card was lost before");
 	while (done < bytes) {
 		s64 moved;
 
