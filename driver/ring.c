@@ -173,11 +173,7 @@ int tlpdma_ring_reset(struct tlpdma_ring *ring)
 	error = wait_clear(ring->io, ring->block + TLPDMA_CH_CONTROL, TLPDMA_CH_RESET);
 	if (error)
 		return error;
-	/*
-	 * The answer that the reset is over may overtake a last record, which would be taken for
-	 * one of the new ring; the next answer does not.
-	 */
-	tlpdma_read(ring->io, ring->block + TLPDMA_CH_CONTROL);
+	/* A last record, which would be taken for one of the new ring, was before this answer. */
 	tlpdma_ring_start(ring);
 	return 0;
 }

@@ -106,8 +106,9 @@ enum tlpdma_error {
 #define TLPDMA_WRITE_BACK	0x02000000u	/* write the record when it is done */
 
 /*
- * Write-back record: HEAD in [31:0], CH_STATUS in [63:32]. It is in memory before an MSI-X. A
- * legacy interrupt may overtake it, and so may the answer to one read, but not to the next.
+ * Write-back record: HEAD in [31:0], CH_STATUS in [63:32], aligned to its size. It is in memory
+ * before an MSI-X. A legacy interrupt may overtake it on its way, the answer to a read after that
+ * does not, nor does the answer that a reset has ended.
  */
 #define TLPDMA_RECORD		8
 

@@ -18,23 +18,12 @@ static u32 read_channel(const struct fake_channel *channel, u32 offset)
 	return 0;
 }
 
-/* A record that was in line when its channel was reset. */
-static void land_late_record(struct fake_card *card)
-{
-	const u64 record = htole64(1);
-
-	memcpy(card->host + card->late_to, &record, sizeof(record));
-	card->late_behind = 0;
-}
-
 static u32 fake_read(void *host, u32 offset)
 {
 	struct fake_card *card = host;
 
 	if (card->gone || ++card->reads == card->lost_at)
 		return ~0u;
-	if (card->late_behind && --card->late_behind == 0)
-		land_late_record(card);
 	if (offset >= TLPDMA_CHANNEL(0) && offset < TLPDMA_CHANNEL(FAKE_CHANNELS))
 		return read_channel(&card->channel[(offset - TLPDMA_CHANNEL(0)) / 0x80], offset % 0x80);
 	switch (offset) {
@@ -83,10 +72,6 @@ static void write_channel(struct fake_card *card, struct fake_channel *channel, 
 		break;
 	case TLPDMA_CH_CONTROL:
 		channel->control = value;
-		if (value & TLPDMA_CH_RESET && card->late_record) {
-			card->late_to = channel->record;
-			card->late_behind = 2;
-		}
 		if (value & TLPDMA_CH_RESET && !card->stuck)
 			memset(channel, 0, sizeof(*channel));
 		break;
@@ -101,8 +86,6 @@ static void fake_write(void *host, u32 offset, u32 value)
 
 	if (card->gone)
 		return;
-	if (card->late_behind == 1)
-		land_late_record(card);
 	if (offset >= TLPDMA_CHANNEL(0)) {
 		write_channel(card, &card->channel[(offset - TLPDMA_CHANNEL(0)) / 0x80], offset % 0x80, value);
 		return;

@@ -23,11 +23,8 @@ struct fake_card {
 	bool gone;		/* every read gives all ones, writes go nowhere */
 	bool stuck;		/* resets do not end */
 	bool silent;		/* works off no descriptors */
-	bool late_record;	/* resets overtake a record: the first read after them does, the second does not */
 	u32 lost_at;		/* this read, counted from 1, gives all ones; 0: none */
 	u32 reads;
-	u32 late_behind;	/* answers that the late record is before; 0: there is none */
-	u64 late_to;
 	u32 fail_at;		/* this descriptor of all, counted from 1, halts its channel; 0: none */
 	u32 fail_with;		/* enum tlpdma_error */
 	u32 worked;		/* descriptors */

@@ -167,7 +167,7 @@ static void handle_interrupt(struct simulated *card, unsigned int vector)
 		status = read_register(card, TLPDMA_IRQ_STATUS) & TLPDMA_IRQ_ALL;
 		if (status) {
 			write_register(card, TLPDMA_IRQ_STATUS, status);
-			/* As in the driver: the record, which the interrupt may overtake, is before this. */
+			/* As in the driver: what is cleared is clear before the next transfer. */
 			read_register(card, TLPDMA_IRQ_STATUS);
 		}
 	}

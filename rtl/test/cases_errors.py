@@ -7,10 +7,10 @@ from typing import Any
 import card
 import cocotb
 from bench import HIGH, LOW, ULTRASCALE_PLUS, Bench, bench, long_run
-from card import C2H, CA, H2C, HALTED, MISMATCH, POISONED, TIMED_OUT, UR, Descriptor
-from cocotb.triggers import Timer
+from card import C2H, CA, H2C, HALTED, MISMATCH, POISONED, TIMED_OUT, UR, WRITE_BACK, Descriptor
+from cocotb.triggers import Event, Timer
 from cocotbext.pcie.core.tlp import CplStatus
-from scoreboard import SOURCE, Scoreboard, both_rings, fill, read_back, run, settle
+from scoreboard import SOURCE, TARGET, Scoreboard, both_rings, fill, read_back, run, settle
 from shape import Fault, changed, longer, lost, poisoned, status, twice, with_other_requester, with_other_tag, within
 
 #: Code in the record, bit of ERRORS.
@@ -190,3 +190,26 @@ async def without_bus_master(dut: Any, channel: int) -> None:
     assert await run(ring, descriptors) == 0
     await read_back(b, board, rings[C2H])
     await settle(b, board)
+
+
+@cocotb.test(timeout_time=800, timeout_unit="us")
+async def a_reset_is_behind_its_record(dut: Any) -> None:
+    """When a channel's reset has ended, no record of what was before comes any more: it would be taken for one of the new ring."""
+    b = await bench(dut, lanes=1, pcie_mhz=62.5)
+    h2c, c2h = await both_rings(b)
+    # The way out is full, so that records wait for it.
+    await c2h.submit([Descriptor(LOW + TARGET, 0, 4000) for _ in range(15)])
+    stale, read = b"\xee" * 8, Event()
+    b.device.on_sent.append(lambda tlp: read.set() if tlp.address == LOW + SOURCE else None)
+    for _ in range(8):
+        read.clear()
+        await h2c.submit([Descriptor(LOW + SOURCE, 0, 64, WRITE_BACK)])
+        await read.wait()
+        await Timer(b.random.randint(0, 4000), "ns")
+        await h2c.reset()
+        h2c.memory[h2c.record : h2c.record + 8] = stale
+        await Timer(4, "us")
+        assert h2c.memory[h2c.record : h2c.record + 8] == stale, "a record after the reset"
+        await h2c.start()
+    assert await c2h.finished() == 0
+    await b.finish()

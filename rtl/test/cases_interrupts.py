@@ -11,6 +11,7 @@ from bench import LOW, Bench, bench
 from card import INTERRUPT
 from cocotb.triggers import Timer
 from cocotb.utils import get_sim_time
+from cocotbext.pcie.core.dllp import FcType
 from scoreboard import Scoreboard, both_rings, fill, run, settle
 
 #: The vectors' addresses: in memory of ours, where the writes can be seen.
@@ -102,6 +103,60 @@ async def masked_ones_wait(dut: Any) -> None:
     # The table reads back as it was written.
     entry = [await b.card.read(card.MSIX_TABLE + 16 + 4 * word) for word in range(4)]
     assert entry == [DOOR + 16, 0, 0xCAFE0001, 0]
+    await settle(b, board)
+
+
+@cocotb.test(timeout_time=800, timeout_unit="us")
+async def a_message_is_as_the_table_was(dut: Any) -> None:
+    """A message in line for its turn keeps its address and data while the table changes; the next one is as the table is then."""
+    b = await bench(dut)
+    board = Scoreboard(b, 64 << 10)
+    irq = await with_msix(b)
+    h2c, c2h = await both_rings(b)
+    await fill(board, h2c)
+    await b.card.write(card.IRQ_ENABLE, 0)
+    assert await run(h2c, [board.to_card(0, 64, flags=INTERRUPT)]) == 0
+    # Writes without credits fill the line; then the interrupt is enabled.
+    await c2h.submit([board.from_card(1024 * number, 1000) for number in range(64)])
+    await Timer(1500, "ns")
+    b.device.no_credit = {FcType.P}
+    await Timer(3, "us")
+    await b.card.write(card.IRQ_ENABLE, 7)
+    await Timer(500, "ns")
+    await b.card.write(card.MSIX_TABLE + 12, 1)
+    await b.card.write(card.MSIX_TABLE, DOOR + 16 * 9)
+    await Timer(500, "ns")
+    b.device.no_credit = set()
+    assert await c2h.finished() == 0
+    assert [(vector, data) for vector, data, _ in irq.seen] == [(0, 0xCAFE0000)]
+    await b.card.write(card.MSIX_TABLE + 8, 0xCAFE0009)
+    await b.card.write(card.MSIX_TABLE + 12, 0)
+    assert await run(h2c, [board.to_card(0, 64, flags=INTERRUPT)]) == 0
+    await Timer(2, "us")
+    assert [(vector, data) for vector, data, _ in irq.seen] == [(0, 0xCAFE0000), (9, 0xCAFE0009)]
+    await settle(b, board)
+
+
+@cocotb.test(timeout_time=800, timeout_unit="us")
+async def without_bus_master_messages_wait(dut: Any) -> None:
+    """An interrupt that is due while Bus Master Enable is off is sent when it is on again."""
+    b = await bench(dut)
+    board = Scoreboard(b, 8 << 10)
+    irq = await with_msix(b)
+    h2c, _ = await both_rings(b)
+    await fill(board, h2c)
+    await b.card.write(card.IRQ_ENABLE, 0)
+    assert await run(h2c, [board.to_card(0, 64, flags=INTERRUPT)]) == 0
+    found = b.rc.find_device(b.function.pcie_id)
+    await found.set_master(False)
+    await Timer(500, "ns")
+    await b.card.write(card.IRQ_ENABLE, 7)
+    await Timer(1, "us")
+    assert await b.card.read(card.IRQ_STATUS) == 1
+    assert irq.seen == []
+    await found.set_master()
+    await Timer(1, "us")
+    assert irq.vectors() == [0]
     await settle(b, board)
 
 

@@ -63,6 +63,7 @@ module channel #(
     output logic          record_valid,
     output logic [  36:0] record,         // status bits 4..0, HEAD
     input  logic          record_taken,
+    input  logic          record_sent,    // pulse, later: nothing overtakes it any more
     output logic          completed,      // pulse: a descriptor is done
     output logic          notice,         // pulse: an interrupt is due; its record is posted
     output logic          failed,         // pulse with notice: the channel has halted
@@ -342,14 +343,16 @@ module channel #(
 
   // ---- write-back record, then the interrupt ----
   logic counted_now, told, notify, wb_on, empty, caught_up, want_record, want_notice, want_failed;
-  logic record_due, notice_due;
+  logic record_due, notice_due, sending, sending_notice, sending_failed;
   assign wb_on = wb_lo || wb_hi;
   assign empty = head[16:0] == fetched && caught_up;
   always_ff @(posedge clk) caught_up <= pio || tail[16:0] == fetched;
-  assign record_valid = want_record;
+  // none after the one that is on its way when a reset begins
+  assign record_valid = want_record && !resetting;
   assign record = {pio, halted, error, head};
-  assign notice = want_notice && (!want_record || record_taken);
-  assign failed = want_failed && notice;
+  // an interrupt comes after the record that tells of what it is for
+  assign notice = (want_notice && !want_record) || (sending_notice && record_sent);
+  assign failed = (want_failed && !want_record) || (sending_failed && record_sent);
 
   always_ff @(posedge clk) begin
     if (counted) head <= head + 32'd1;
@@ -358,9 +361,11 @@ module channel #(
     cleared <= 1'b0;
     if (resetting)
       cleared <= cutter == NEXT && !flight_valid && fetches == '0 && fetcher == LOOK && !reset
-          && !cleared && !rst;
+          && !sending && !cleared && !rst;
+    if (record_sent) {sending, sending_notice, sending_failed} <= '0;
+    if (record_taken) {sending, sending_notice, sending_failed} <= {1'b1, want_notice, want_failed};
     if (record_taken) want_record <= 1'b0;
-    if (notice) {want_notice, want_failed} <= '0;
+    if (record_taken || !want_record) {want_notice, want_failed} <= '0;
     if (record_due) want_record <= 1'b1;
     if (notice_due) want_notice <= 1'b1;
     // HEAD shows the descriptor one cycle after it was counted
@@ -386,6 +391,7 @@ module channel #(
       halted <= 1'b0;
       error <= '0;
       {counted_now, record_due, notice_due, want_record, want_notice, want_failed} <= '0;
+      {sending, sending_notice, sending_failed} <= '0;
     end
     if (rst) bytes <= '0;
   end
@@ -393,8 +399,8 @@ module channel #(
   always_ff @(posedge clk) begin
     idle <= 1'b0;
     if (cutter == NEXT && !flight_valid)
-      idle <= fetcher != OFFER && fetches == '0 && !want_record && !want_notice && !counted_now
-          && !record_due && !notice_due && !resetting && (!going || empty);
+      idle <= fetcher != OFFER && fetches == '0 && !want_record && !want_notice && !sending
+          && !counted_now && !record_due && !notice_due && !resetting && (!going || empty);
   end
 
 `ifdef FORMAL

@@ -24,6 +24,7 @@ module interrupts (
     output logic [ 2:0] status,
     output logic [ 3:0] pending,
     // from configuration space
+    input  logic        bus_master,       // without it a message waits: posts would drop it
     input  logic        msix_enable,
     input  logic        msix_mask,
     input  logic        intx_disable,
@@ -106,7 +107,7 @@ module interrupts (
 
   assign send = status & enabled & (msix_enable ? 3'b111 : 3'b000);
   assign pending = {1'b0, send & (masked | {3{msix_mask}})};
-  assign message_valid = (send & ~pending[2:0]) != '0;
+  assign message_valid = (send & ~pending[2:0]) != '0 && bus_master;
   assign message_vector = send[0] && !pending[0] ? 2'd0 : send[1] && !pending[1] ? 2'd1 : 2'd2;
   assign level = (status & enabled) != '0 && !msix_enable && !intx_disable;
   assign idle = waiting == '0 && !message_valid;

@@ -1,8 +1,10 @@
 // Small posted writes: write-back records of both channels and MSI-X messages, one at a time.
 //
 // Addresses (and the messages' data) lie in a small memory: entries 0 to 3 are the MSI-X vectors,
-// 4 and 5 the channels' records. The content of a record is taken in the cycle of `record_taken`;
-// what is taken later is posted later.
+// 4 and 5 the channels' records. The content of a record is taken in the cycle of `record_taken`,
+// address and message in the one after it: what the table is told later is for later ones. A cycle
+// after the write of a record has its place in line, behind which all that is sent then comes,
+// `record_sent` says so.
 //
 // Interface rules: record_valid and message_valid may change until taken; post_* is held while
 // valid && !ready.
@@ -19,6 +21,7 @@ module posts (
     input  logic [ 1:0] record_valid,
     input  logic [73:0] record,
     output logic [ 1:0] record_taken,
+    output logic [ 1:0] record_sent,
     input  logic        message_valid,
     input  logic [ 1:0] message_vector,
     output logic        message_taken,
@@ -60,7 +63,6 @@ module posts (
     if (high_written) four_mem[high_entry] <= four_written;
   end
 
-  assign post_addr = {high_mem[entry], low_mem[entry][31:2], 2'b00};
   assign post_two  = entry[2];
   assign post_data = {27'b0, held};
 
@@ -71,9 +73,14 @@ module posts (
   assign message_taken   = idle && turn == 2'd2 && message_valid;
   always_ff @(posedge clk) begin
     // one is chosen, what lies in memory read, then shown
-    post_four <= four_mem[entry];
-    if (!post_two) held[31:0] <= data_mem[entry[1:0]];
+    if (!idle && !post_valid) begin
+      // a record is aligned to its 8 bytes
+      post_addr <= {high_mem[entry], low_mem[entry][31:3], low_mem[entry][2] && !post_two, 2'b00};
+      post_four <= four_mem[entry];
+      if (!post_two) held[31:0] <= data_mem[entry[1:0]];
+    end
     post_valid <= !idle && !(post_valid && post_ready);
+    record_sent <= {entry[0], !entry[0]} & {2{post_two && post_valid && post_ready}};
     if (idle) begin
       entry <= turn == 2'd2 ? {1'b0, message_vector} : {2'b10, turn[0]};
       held <= turn[0] ? record[73:37] : record[36:0];
@@ -83,6 +90,7 @@ module posts (
     if (rst) begin
       idle <= 1'b1;
       post_valid <= 1'b0;
+      record_sent <= '0;
       turn <= '0;
     end
   end

@@ -142,7 +142,7 @@ module tlpdma_device #(
 
   // ---- channels: 0 host to card, 1 card to host; vectors have channel 0 in the low part ----
   logic [1:0] fetch_valid, fetch_ready, fetch_done, arrived, pio_room, read_turn, piece_valid;
-  logic [1:0] piece_ready, piece_done, record_valid, record_taken, completed, notice, failed;
+  logic [1:0] piece_ready, piece_done, record_valid, record_taken, record_sent, completed, notice, failed;
   logic [1:0] resetting, channel_idle;
   logic [31:0] fetch_slot;
   logic [11:0] fetch_count;
@@ -203,6 +203,7 @@ module tlpdma_device #(
           .record_valid(record_valid[c]),
           .record(record[37*c+:37]),
           .record_taken(record_taken[c]),
+          .record_sent(record_sent[c]),
           .completed(completed[c]),
           .notice(notice[c]),
           .failed(failed[c]),
@@ -297,6 +298,7 @@ module tlpdma_device #(
       .mask_vector(at[3:2]),
       .status(irq_status),
       .pending(irq_pending),
+      .bus_master(user_bus_master),
       .msix_enable(user_msix_enable),
       .msix_mask(user_msix_mask),
       .intx_disable(user_intx_disable),
