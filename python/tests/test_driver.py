@@ -143,6 +143,18 @@ def test_a_card_that_halted_goes_on(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("name", ["tlpdma", "rtl"])
+def test_a_write_that_is_lost_is_seen(name: str, tmp_path: Path) -> None:
+    """The card has sent all, and says so; the eighth write of data or records never arrived."""
+    experiment = tmp_path / "lost.toml"
+    text = f'title = "Lost"\n[device.card]\nunder = "host.rp0"\nlink = "gen1 x8"\nmodel = "{model(name)}"\n'
+    fault = '[[fault]]\nlink = "card"\ndirection = "up"\nof = "MWr"\ntlp = 8\ndamage = "lose"\n'
+    experiment.write_text(text + fault, encoding="utf-8")
+    done = run("--only", "sweep", "--sizes", "4KiB", "--runs", "1", f"sim:{experiment}", status=1)
+    assert re.search(r"4096 bytes went to the card and back: byte \d+ was 0x.. and came back as 0x5a", done.stderr)
+
+
+@pytest.mark.full
 def test_a_card_that_is_pulled_out_is_missed(tmp_path: Path) -> None:
     experiment = tmp_path / "gone.toml"
     text = 'title = "Gone"\n[device.card]\nunder = "host.rp0"\nlink = "gen1 x8"\nmodel = "tlpdma"\n'
