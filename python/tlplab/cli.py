@@ -215,7 +215,9 @@ commands.add_command(bench_command)
     "--captures", metavar="DIR", help="nettlp: where the published captures are.  [default: $TLPLAB_DATA/captures]"
 )
 @click.option(
-    "--no-measure", is_flag=True, help="nettlp: only what is simulated, nothing of captures and this machine."
+    "--no-measure",
+    is_flag=True,
+    help="Only what is simulated: nothing of captures and this machine (nettlp), of area (speedy).",
 )
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
 @click.pass_context
@@ -249,8 +251,10 @@ def reproduce_(
     chosen = reproduce.study(study)
     if not chosen.runs() and context.get_parameter_source("experiments") is ParameterSource.COMMANDLINE:
         raise click.UsageError(f"{study} has no experiments; leave --experiments out")
-    if chosen.beside is None and (captures is not None or no_measure):
-        raise click.UsageError(f"{study} is all simulated: --captures and --no-measure are for nettlp")
+    if captures is not None and study != "nettlp":
+        raise click.UsageError("--captures is for nettlp")
+    if chosen.beside is None and no_measure:
+        raise click.UsageError(f"{study} is all simulated: --no-measure is for nettlp and speedy")
     if captures is not None and not os.path.isdir(captures):
         raise click.UsageError(f"--captures {captures}: there is no such folder")
     place = command.experiments_of(chosen, experiments)

@@ -16,6 +16,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 RTL = ROOT / "rtl"
@@ -26,6 +27,8 @@ FAMILIES = {"xc6v": "Virtex-6", "xc7": "7 series"}
 TOP, PARAMETERS = "tlpdma_trn", {"W": 64}
 #: What is placed: the top with a flip-flop at every port.
 PLACED = "registered_ports"
+#: How the records of its clocks begin.
+ECP5 = "ECP5 45k speed 8: "
 #: The parts as Table 2 has them: what these modules hold, and what is left of the device.
 PARTS = {"tlpdma_core": "core", "trn_shim": "shim, 64 bit", "tlpdma_device": "rings, registers, interrupts"}
 ALL = "all, flattened"
@@ -50,23 +53,33 @@ BRAM36 = {"RAMB36E1": 1.0, "RAMB18E1": 0.5}
 
 @dataclass(frozen=True)
 class Area:
+    """Lookup tables, those of them that are memory (None: not known), flip-flops, block memories of 36 Kbit."""
+
     lut: int
-    lutram: int
+    lutram: int | None
     ff: int
     bram: float
 
+    def units(self) -> dict[str, float | None]:
+        """As records name them."""
+        return {"LUT": self.lut, "LUTRAM": self.lutram, "FF": self.ff, "BRAM36": self.bram}
 
-#: Others, same flow and same way of counting: LUT, of them LUTRAM, FF, BRAM36.
+
+#: Others by Yosys 0.70 and synth_xilinx; whether with -nowidelut is not known.
 VERILOG_PCIE = {
-    "dma_if_pcie, 256 bit, 32 tags": Area(5340, 608, 2851, 0),
-    "AXI-Lite slave": Area(1016, 0, 927, 0),
-    "shim of the hard IP": Area(2755, 0, 5561, 0),
-    "sum, no clock crossing, no ring": Area(9111, 608, 9339, 0),
+    "verilog-pcie: dma_if_pcie, 256 bit, 32 tags": Area(5340, 608, 2851, 0),
+    "verilog-pcie: AXI-Lite slave": Area(1016, 0, 927, 0),
+    "verilog-pcie: shim of the hard IP": Area(2755, 0, 5561, 0),
+    "verilog-pcie: sum, no clock crossing, no ring": Area(9111, 608, 9339, 0),
 }
+SUM = "verilog-pcie: sum, no clock crossing, no ring"
 #: The paper's Table 2, by the vendor's tools: another flow, so a scale, not a comparison.
-PAPER = {"core, as published (ISE)": Area(6419, 0, 5892, 13), "user design, as published (ISE)": Area(6559, 0, 8121, 9)}
-GOAL = Area(6419, 0, 5892, 13)
+CORE = "Table 2: core"
+PAPER = {CORE: Area(6419, None, 5892, 13), "Table 2: user design": Area(6559, None, 8121, 9)}
+GOAL = PAPER[CORE]
 GOAL_MHZ = 150.0
+#: verilog-pcie's dma_if_pcie alone, on the 85k part, with pads, one seed and the placer's own weights.
+VERILOG_PCIE_MHZ = 109.8
 
 
 def sources(others: list[str]) -> list[Path]:
@@ -167,7 +180,8 @@ def clock_name(net: str) -> str:
 
 
 def row(name: str, area: Area) -> str:
-    return f"  {name:<40}{area.lut:>7}{area.lutram:>8}{area.ff:>7}{area.bram:>8g}"
+    lutram = "" if area.lutram is None else area.lutram
+    return f"  {name:<46}{area.lut:>7}{lutram:>8}{area.ff:>7}{area.bram:>8g}"
 
 
 def main() -> None:
@@ -179,108 +193,133 @@ def main() -> None:
     parser.add_argument("--block", help="one module only, by its name: nothing is written")
     parser.add_argument("--no-place", action="store_true", help="without nextpnr, which takes the most of the time")
     parser.add_argument("--seeds", type=int, default=8, metavar="N", help="place with the seeds 1 to N")
+    parser.add_argument("--again", action="store_true", help="run nothing: judge what is written already once more")
     parser.add_argument("--json", type=Path, default=ROOT / "bench" / "rtl-area.json")
     arguments = parser.parse_args()
     if arguments.seeds < 1:
         parser.error(f"--seeds {arguments.seeds}: at least 1")
+    if arguments.again:
+        areas, placed, tree = read(arguments.json)
+        show(areas, placed)
+        write(arguments.json, areas, placed, tree)
+        return
     (ROOT / OUT).mkdir(parents=True, exist_ok=True)
     families = list(FAMILIES) if arguments.family == "all" else [arguments.family]
-    whole = not arguments.block and arguments.family == "all" and not arguments.no_place
-    areas: dict[str, dict[str, Area]] = {}
-    for family in families:
-        runs: list[tuple[str, dict[str, int], list[str]]] = [(TOP, PARAMETERS, list(PARTS)), (TOP, PARAMETERS, [])]
-        if family == "xc6v":
-            runs.append((USP_TOP, {}, []))
-        if arguments.block:
-            runs = [(arguments.block, {}, [])]
-        for top, parameters, kept in runs:
-            began = time.monotonic()
-            print(
-                f"{FAMILIES[family]}: {'the parts of ' if kept else ''}{top} ...", end=" ", file=sys.stderr, flush=True
-            )
-            found = synthesize(arguments.bin, family, top, parameters, kept)
-            print(f"{time.monotonic() - began:.0f} s", file=sys.stderr)
-            names = PARTS if kept else {TOP: ALL, USP_TOP: USP_ALL}
-            named = {names.get(module, module): found[module] for module in kept or [top]}
-            areas.setdefault(family, {}).update(named)
-    placed: dict[int, dict[str, float]] = {}
+    areas = {family: counted(arguments.bin, family, arguments.block) for family in families}
+    placed = {}
     if not arguments.no_place and not arguments.block:
         began = time.monotonic()
         print("ECP5: place and route, four minutes and more a seed ...", file=sys.stderr, flush=True)
         placed = place(arguments.bin, range(1, arguments.seeds + 1))
         print(f"ECP5: {time.monotonic() - began:.0f} s", file=sys.stderr)
+    show(areas, placed)
+    if placed and arguments.family == "all":
+        tree = subprocess.run(["git", "rev-parse", "HEAD:rtl"], cwd=ROOT, capture_output=True, text=True, check=False)
+        write(arguments.json, areas, placed, tree.stdout.strip())
+
+
+def counted(bin_dir: Path, family: str, block: str | None) -> dict[str, Area]:
+    """Of the parts and of all of it, or of one block, in a family."""
+    runs: list[tuple[str, dict[str, int], list[str]]] = [(TOP, PARAMETERS, list(PARTS)), (TOP, PARAMETERS, [])]
+    if family == "xc6v":
+        runs.append((USP_TOP, {}, []))
+    if block:
+        runs = [(block, {}, [])]
+    areas: dict[str, Area] = {}
+    for top, parameters, kept in runs:
+        began = time.monotonic()
+        print(f"{FAMILIES[family]}: {'the parts of ' if kept else ''}{top} ...", end=" ", file=sys.stderr, flush=True)
+        found = synthesize(bin_dir, family, top, parameters, kept)
+        print(f"{time.monotonic() - began:.0f} s", file=sys.stderr)
+        names = PARTS if kept else {TOP: ALL, USP_TOP: USP_ALL}
+        areas.update({names.get(module, module): found[module] for module in kept or [top]})
+    return areas
+
+
+def show(areas: dict[str, dict[str, Area]], placed: dict[int, dict[str, float]]) -> None:
+    """Prints tables."""
     for family, found in areas.items():
         print(f"\n{FAMILIES[family]} (Yosys synth_xilinx -family {family})")
-        print(f"  {'':<40}{'LUT':>7}{'LUTRAM':>8}{'FF':>7}{'BRAM36':>8}")
-        for name, area in found.items():
+        print(f"  {'':<46}{'LUT':>7}{'LUTRAM':>8}{'FF':>7}{'BRAM36':>8}")
+        others = {**VERILOG_PCIE, **PAPER} if family == "xc6v" and ALL in found else {}
+        for name, area in {**found, **others}.items():
             print(row(name, area))
-        if not arguments.block and family == "xc6v":
-            print("  goal for all".ljust(42) + f"{GOAL.lut:>7}{'':>8}{GOAL.ff:>7}{GOAL.bram:>8g}")
-            for name, area in {**VERILOG_PCIE, **PAPER}.items():
-                print(row(name if area in PAPER.values() else f"verilog-pcie {name}", area))
     if placed:
         print("\nECP5, 45k, speed 8 (nextpnr), by the placer's seed")
     for seed, clocks in placed.items():
         print(f"  {seed}: " + ", ".join(f"{name} {mhz:.1f} MHz" for name, mhz in sorted(clocks.items())))
-    if whole:
-        write(arguments.json, areas, placed)
 
 
-def write(path: Path, areas: dict[str, dict[str, Area]], placed: dict[int, dict[str, float]]) -> None:
-    """In the form of the other files in bench/. Of the placements the one counts whose user clock is the fastest."""
-    command = "make rtl-area"
+def record(
+    name: str, unit: str, ours: float | None, peer: tuple[str, float] | None = None, goal: str = "", met: bool = True
+) -> dict[str, Any]:
+    """In the form of the other files in bench/."""
+    peer_name, other = peer or (None, None)
+    ratio = ours / other if ours is not None and other else None
+    return {
+        "name": name, "unit": unit, "ours": ours, "peer": other, "peer_name": peer_name, "ratio": ratio,
+        "command": "make rtl-area", "runs": [], "target": goal or None, "met": met if goal else None, "note": None,
+    }  # fmt: skip
+
+
+def area_records(areas: dict[str, dict[str, Area]]) -> list[dict[str, Any]]:
+    """Ours, of which the whole on Virtex-6 is judged, and the others, which have no `ours`."""
     records = []
-
-    def add(
-        name: str,
-        unit: str,
-        ours: float,
-        peer: tuple[str, float] | None,
-        target: str | None,
-        met: bool | None,
-        note: str | None = None,
-        runs: list[float] | None = None,
-    ) -> None:
-        peer_name, other = peer or (None, None)
-        ratio = ours / other if other else None
-        entry = {"name": name, "unit": unit, "ours": ours, "peer": other, "peer_name": peer_name, "ratio": ratio}
-        records.append({**entry, "command": command, "runs": runs or [], "target": target, "met": met, "note": note})
-
-    peer = VERILOG_PCIE["sum, no clock crossing, no ring"]
+    goals, peers = GOAL.units(), VERILOG_PCIE[SUM].units()
     for family, found in areas.items():
         for block, area in found.items():
-            judged = family == "xc6v" and block == ALL
-            for unit, ours, other, goal in (
-                ("LUT", area.lut, peer.lut, GOAL.lut),
-                ("FF", area.ff, peer.ff, GOAL.ff),
-                ("BRAM36", area.bram, 0, GOAL.bram),
-            ):
-                beside: tuple[str, float] | None = (
-                    ("verilog-pcie, sum of the same parts", other) if judged and other else None
-                )
-                add(
-                    f"{family}: {block}",
-                    unit,
-                    ours,
-                    beside,
-                    f"at most {goal:g}" if judged else None,
-                    ours <= goal if judged else None,
-                )
-    best = max(placed, key=lambda seed: placed[seed]["user_clk"])
+            for unit, ours in area.units().items():
+                if ours is None:
+                    continue
+                goal, peer = (goals[unit], peers[unit]) if (family, block) == ("xc6v", ALL) else (None, None)
+                judged = {} if goal is None else {"goal": f"at most {goal:g}", "met": ours <= goal}
+                records.append(record(f"{family}: {block}", unit, ours, (SUM, peer) if peer else None, **judged))
+    for name, area in {**VERILOG_PCIE, **PAPER}.items():
+        for unit, figure in area.units().items():
+            if figure is not None:
+                records.append(record(name, unit, None, (name, figure)))
+    return records
+
+
+def clock_records(placed: dict[int, dict[str, float]]) -> list[dict[str, Any]]:
+    """Of the placements the one counts whose slower clock is the fastest; both its clocks are judged."""
+    best = max(placed, key=lambda seed: min(placed[seed].values()))
+    records = []
     for clock, mhz in sorted(placed[best].items()):
-        judged = clock == "user_clk"
-        note = f"seed {best} of the placer, the best of {len(placed)}; runs: each"
-        add(
-            f"ECP5 45k speed 8: {clock}",
-            "MHz",
-            mhz,
-            ("verilog-pcie, dma_if_pcie alone", 109.8) if judged else None,
-            f"at least {GOAL_MHZ:g}" if judged else None,
-            mhz >= GOAL_MHZ if judged else None,
-            f"{note}; verilog-pcie's on 85k, with pads, one seed and the placer's own weights" if judged else note,
-            [clocks[clock] for clocks in placed.values()],
+        peer = ("verilog-pcie: dma_if_pcie alone", VERILOG_PCIE_MHZ) if clock == "user_clk" else None
+        one = record(f"{ECP5}{clock}", "MHz", mhz, peer, f"at least {GOAL_MHZ:g}", mhz >= GOAL_MHZ)
+        one["runs"] = [clocks[clock] for clocks in placed.values()]
+        one["note"] = (
+            f"seed {best} of the placer, of {len(placed)} the one whose slower clock is the fastest; runs: each"
         )
+        if peer:
+            one["note"] += "; verilog-pcie's on 85k, with pads, one seed and the placer's own weights"
+        records.append(one)
+    return records
+
+
+def write(path: Path, areas: dict[str, dict[str, Area]], placed: dict[int, dict[str, float]], tree: str | None) -> None:
+    """`tree`: that of rtl/ in git which was measured."""
+    records = [{**one, "rtl": tree} for one in [*area_records(areas), *clock_records(placed)]]
     path.write_text(json.dumps(records, indent=2) + "\n")
+
+
+def read(path: Path) -> tuple[dict[str, dict[str, Area]], dict[int, dict[str, float]], str | None]:
+    """What `write` was given."""
+    units: dict[tuple[str, str], dict[str, float]] = {}
+    placed: dict[int, dict[str, float]] = {}
+    records = json.loads(path.read_text())
+    for one in records:
+        family, _, block = one["name"].partition(": ")
+        if family in FAMILIES:
+            units.setdefault((family, block), {})[one["unit"]] = one["ours"]
+        elif one["name"].startswith(ECP5):
+            for seed, mhz in enumerate(one["runs"], 1):
+                placed.setdefault(seed, {})[one["name"].removeprefix(ECP5)] = mhz
+    areas: dict[str, dict[str, Area]] = {}
+    for (family, block), found in units.items():
+        areas.setdefault(family, {})[block] = Area(found["LUT"], found.get("LUTRAM"), found["FF"], found["BRAM36"])
+    return areas, placed, records[0].get("rtl")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 (* blackbox *)
 module ddr_model #(
     parameter int MIB = 256,
-    parameter int LATENCY = 24,          // cycles from a read's acceptance to its data, 2 or more
+    parameter int LATENCY = 24,          // cycles from a read's acceptance to its data, 3 or more
     parameter int QUEUE = 64,            // DMA reads under way, a power of two
     parameter int REFRESH_EVERY = 1560,  // cycles: 7.8 us at 200 MHz
     parameter int REFRESH_FOR = 52       // cycles: 260 ns

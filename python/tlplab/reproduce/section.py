@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tlplab.reproduce import HEADING, Drawing, Outcomes, Row, Run, Study
+from tlplab.reproduce import HEADING, Drawing, Measure, Outcomes, Row, Run, Study
 from tlplab.reproduce.markdown import table
 
 
@@ -22,7 +22,13 @@ class Section:
 
 
 def made_of(
-    sections: Sequence[Section], *, name: str, title: str, page: str, built: tuple[tuple[str, str], ...] = ()
+    sections: Sequence[Section],
+    *,
+    name: str,
+    title: str,
+    page: str,
+    beside: Measure | None = None,
+    built: tuple[tuple[str, str], ...] = (),
 ) -> Study:
     """A study of these, in their order; `page` is its page, with places for `{rows}` and for the texts, `{sections}`."""
 
@@ -39,5 +45,6 @@ def made_of(
         lambda outcomes: [row for section in sections for row in section.rows(outcomes)],
         written,
         lambda outcomes: [drawing for section in sections for drawing in section.drawings(outcomes)],
-        built=built,
+        beside,
+        built,
     )

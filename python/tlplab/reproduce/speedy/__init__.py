@@ -1,16 +1,25 @@
 """Bittner: Speedy Bus Mastering PCI Express (FPL 2012), on our own DMA core, co-simulated.
 
 The sections: `figure2` (bandwidth against size), `transfers` (what bounds them, and what must cost nothing), `host` (slow reads, descriptors, registers,
-latency), `area` (Table 2). `card` has the links and the closed forms.
+latency); `area` (Table 2) is no simulation. `card` has the links and the closed forms.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from tlplab.reproduce import Beside
 from tlplab.reproduce.section import made_of
 from tlplab.reproduce.speedy import area, figure2, host, transfers
 from tlplab.reproduce.speedy.rows import PAPER
 
-SECTIONS = (figure2.SECTION, transfers.SECTION, host.SECTION, area.SECTION)
+SECTIONS = (figure2.SECTION, transfers.SECTION, host.SECTION)
+
+
+def beside(experiments: Path, folder: str | None, *, quiet: bool) -> list[Beside]:  # noqa: ARG001
+    """What is read from a file."""
+    return [area.beside(experiments)]
+
 
 PAGE = """# Speedy PCIe, built again
 
@@ -34,4 +43,4 @@ are assumed (200 MHz, and the hard IP's for each link).
 
 BUILT = tuple((f"../../out/rtl/tlpdma-trn{bits}.so", "make rtl") for bits in (64, 128))
 
-STUDY = made_of(SECTIONS, name=PAPER, title="Speedy PCIe", page=PAGE, built=BUILT)
+STUDY = made_of(SECTIONS, name=PAPER, title="Speedy PCIe", page=PAGE, beside=beside, built=BUILT)

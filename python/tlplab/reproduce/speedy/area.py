@@ -1,74 +1,95 @@
-"""Table 2: area, as the open flow has it."""
+"""Table 2: area, as the open flow has it, and the clock that it reaches."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from tlplab.reproduce import Outcomes, Row
-from tlplab.reproduce.section import Section
-from tlplab.reproduce.speedy.rows import judged
+from tlplab.reproduce import Beside, Row
+from tlplab.reproduce.markdown import table
+from tlplab.reproduce.speedy.rows import absent, judged
 
-MEASURED = Path("bench") / "rtl-area.json"
-FAMILY, WHOLE = "xc6v", "all, flattened"
-# Table 2, the core alone, in Xilinx's tools.
-PUBLISHED = {"LUT": 6419, "FF": 5892, "BRAM36": 13}
+# From the study's experiments.
+MEASURED = Path("..", "..", "bench", "rtl-area.json")
+TITLE = "Area"
+# Names of records: ours, the paper's core without its user design, others' blocks, clocks.
+VIRTEX6, WHOLE, PUBLISHED, OTHERS, CLOCK = "xc6v: ", "xc6v: all, flattened", "Table 2: core", "verilog-pcie: ", "ECP5"
+UNITS = ("LUT", "LUTRAM", "FF", "BRAM36")
 LEAST_MHZ = 150
 
-
-@dataclass(frozen=True)
-class Measured:
-    """A line of `MEASURED`."""
-
-    name: str
-    unit: str
-    ours: float
-    runs: tuple[float, ...]
+Records = Mapping[str, Mapping[str, Any]]
+"""By name, then by unit."""
 
 
-def measured() -> list[Measured]:
-    """What `make rtl-area` wrote; nothing where it has not run."""
-    if not MEASURED.is_file():
-        return []
-    lines = json.loads(MEASURED.read_text(encoding="utf-8"))
-    return [
-        Measured(str(line["name"]), str(line["unit"]), float(line["ours"]), tuple(map(float, line["runs"])))
-        for line in lines
-    ]
+def beside(experiments: Path) -> Beside:
+    """The rows and tables of what `make rtl-area` wrote."""
+    try:
+        listed = json.loads((experiments / MEASURED).read_text(encoding="utf-8"))
+    except OSError as error:
+        why = (
+            f"bench/rtl-area.json cannot be read ({error.strerror}); `make rtl-area` writes it, in tlplab's own folder"
+        )
+        return Beside(TITLE, [absent("Table 2 and the clock on an ECP5", None, None, "", why)], [], f"Left out: {why}.")
+    records: dict[str, dict[str, Any]] = {}
+    for one in listed:
+        records.setdefault(one["name"], {})[one["unit"]] = one
+    return Beside(TITLE, [*areas(records), *clocks(records)], [], text(records))
 
 
-def rows(_outcomes: Outcomes) -> list[Row]:
+def areas(records: Records) -> list[Row]:
     """The whole of ours beside the paper's core; its user design with the descriptors is apart in Table 2."""
+    note = (
+        "at most; core, rings, registers, interrupts, 64-bit shim and crossings with 32 tags, by Yosys; published: the core "
+        "in Xilinx's tools"
+    )
     listed = []
-    lines = measured()
-    for unit, published in PUBLISHED.items():
-        found = [line.ours for line in lines if (line.name, line.unit) == (f"{FAMILY}: {WHOLE}", unit)]
-        what = "core, rings, registers, interrupts, 64-bit shim and crossings with 32 tags, by Yosys; published: the core in Xilinx's tools"
-        for ours in found:
-            listed.append(
-                judged(f"Table 2, Virtex-6, {unit}", published, ours, "", ours <= published, f"at most; {what}")
-            )
-    for line in lines:
-        if line.name.startswith("ECP5") and "user_clk" in line.name:
-            slowest = min(line.runs, default=line.ours)
-            note = (
-                f"at least {LEAST_MHZ}; 45k, speed 8, nextpnr, the best of {len(line.runs)} placements, of which the worst has {slowest:g}. 256 bits "
-                f"at it are {line.ours * 32 / 1000:.2f} GB/s; Gen2 x8 brings 4. The paper's Virtex-6 runs at 200 MHz"
-            )
-            listed.append(judged("clock of the core, ECP5", None, line.ours, "MHz", line.ours >= LEAST_MHZ, note))
+    for unit, one in records[PUBLISHED].items():
+        published, ours = one["peer"], records[WHOLE][unit]["ours"]
+        listed.append(judged(f"Table 2, Virtex-6, {unit}", published, ours, "", ours <= published, note))
     return listed
 
 
-def text(_outcomes: Outcomes) -> str:
-    """Where the figures come from."""
-    return TEXT
+def clocks(records: Records) -> list[Row]:
+    """Both clocks of one placement."""
+    listed = []
+    for name, units in records.items():
+        if not name.startswith(CLOCK):
+            continue
+        clock, one = name.split()[-1], units["MHz"]
+        ours, runs = one["ours"], one["runs"]
+        note = (
+            f"at least {LEAST_MHZ}; the whole card on a stand-in of a part (45k, speed 8, nextpnr), of {len(runs)} placements "
+            f"the one whose slower clock is the fastest; all: {min(runs):g} to {max(runs):g}. "
+        )
+        if clock == "user_clk":
+            note += (
+                f"256 bits at it are {ours * 32 / 1000:.2f} GB/s; Gen2 x8 brings 4. The paper's Virtex-6 has 200 MHz"
+            )
+        else:
+            note += (
+                "Gen1 x4 needs 125; the 250 of Gen1 x8 and Gen2 are not reached on an ECP5, whose own PCI Express is "
+                "5 GT/s x2 at most"
+            )
+        listed.append(judged(f"{clock} on an ECP5", None, ours, "MHz", ours >= LEAST_MHZ, note))
+    return listed
 
 
-TEXT = """## Area
+def text(records: Records) -> str:
+    """The blocks, ours and others'."""
 
-The rows of Table 2 are those of `bench/rtl-area.json`, which `make rtl-area` writes; the other tables of that command have each block.
-Slices cannot be compared: the open flow does not place for Xilinx's parts.
-"""
+    def cells(name: str) -> list[str]:
+        figures = (records[name].get(unit) for unit in UNITS)
+        known = (None if one is None else one["peer"] if one["ours"] is None else one["ours"] for one in figures)
+        return [name.removeprefix(VIRTEX6), *("–" if figure is None else f"{figure:g}" for figure in known)]
 
-SECTION = Section(rows, text)
+    names = [name for name in records if name.startswith((VIRTEX6, OTHERS, PUBLISHED.split()[0]))]
+    return TEXT.format(blocks=table(("Virtex-6", *UNITS), [cells(name) for name in names]))
+
+
+TEXT = """From `bench/rtl-area.json`, which `make rtl-area` writes; [rtl-tests.md](../rtl-tests.md) says how it is counted.
+LUTRAM is part of LUT; – is what was not recorded. Slices cannot be compared: the open flow does not place for Xilinx's parts.
+verilog-pcie's figures are Yosys', too, of its parts that do the same, perhaps with other options; Table 2's are Xilinx's.
+
+{blocks}"""

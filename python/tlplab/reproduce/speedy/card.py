@@ -8,6 +8,9 @@ from typing import Any
 from tlplab import model
 
 TAGS, MRRS, MPS = 32, 512, 256
+# The hosts of 2006 and 2009 that the paper used have payloads of 128 B on their slots.
+OLD_MPS = 128
+OLD_HOST = f"device.card.mps={OLD_MPS}B"
 USER_HZ = 200e6
 WAYS = ("to-card", "from-card")
 OPERATION = {"to-card": "read", "from-card": "write"}
@@ -43,6 +46,10 @@ class Slot:
         inside = 256 * USER_HZ / 8e9
         return min(model.data_path(payload, bits=self.bits, clock_hz=self.pcie_hz) / 8e9, inside)
 
+    def payload(self, way: str, mps: int, mrrs: int) -> int:
+        """Bytes of a TLP with data: a completion is no longer than its request."""
+        return min(mps, mrrs) if way == "to-card" else mps
+
     def tags(self, latency_ns: float, mrrs: int = MRRS) -> float:
         """GB/s of reads of `mrrs` bytes of which `TAGS` are under way, each for so long: Little's law."""
         found = model.in_flight(
@@ -52,11 +59,21 @@ class Slot:
         assert tags["transfers_per_s"] is not None
         return float(tags["transfers_per_s"]) * mrrs / 1e9
 
-    def bound(self, way: str, size: int, latency_ns: float, offset: int = 0) -> tuple[float, str]:
-        """The smallest of the three in GB/s, and which it is; writes have no tags."""
-        bounds = {"link": self.link(way, size, offset=offset), "data path": self.path()}
+    def bounds(
+        self, way: str, size: int, latency_ns: float, *, mps: int = MPS, mrrs: int = MRRS, offset: int = 0
+    ) -> dict[str, float]:
+        """All three in GB/s; writes have no tags."""
+        bounds = {
+            "link": self.link(way, size, mps=mps, mrrs=mrrs, offset=offset),
+            "data path": self.path(self.payload(way, mps, mrrs)),
+        }
         if way == "to-card":
-            bounds["tags"] = self.tags(latency_ns)
+            bounds["tags"] = self.tags(latency_ns, mrrs)
+        return bounds
+
+    def bound(self, way: str, size: int, latency_ns: float, *, mps: int = MPS, offset: int = 0) -> tuple[float, str]:
+        """The smallest of them, and which it is."""
+        bounds = self.bounds(way, size, latency_ns, mps=mps, offset=offset)
         name = min(bounds, key=bounds.__getitem__)
         return bounds[name], name
 

@@ -20,7 +20,7 @@ def goal(result: str, ours: float, unit: str, good: bool, note: str) -> Row:
     return Row(PAPER, result, None, ours, unit, "reproduced" if good else "not reproducible", note)
 
 
-def absent(result: str, published: float, ours: float | None, unit: str, why: str) -> Row:
+def absent(result: str, published: float | None, ours: float | None, unit: str, why: str) -> Row:
     """What cannot be had here, with a part of it that can."""
     return Row(PAPER, result, published, ours, unit, "not reproducible", why)
 
