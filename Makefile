@@ -161,7 +161,7 @@ STRESS_TRANSFERS ?= 10000000
 STRESS_SEED ?= 1
 STRESS_RECORD ?= out/rtl/stress.json
 .PHONY: rtl-stress
-rtl-stress: rtl ## check the DMA core by 10^7 random transfers with injected faults (an hour)
+rtl-stress: rtl ## check the DMA core by 10^7 random transfers with injected faults (ten minutes of processor time)
 	@$(call TLPDMA,64,64,out/rtl/tlpdma-trn64-tags64.so)
 	@$(call TLPDMA,128,256,out/rtl/tlpdma-trn128-tags256.so)
 	@$(PYTHON) bench/stress.py --transfers $(STRESS_TRANSFERS) --seed $(STRESS_SEED) -o $(STRESS_RECORD)
@@ -228,8 +228,8 @@ bench-scan: build ## measure how long tlplab scan takes for 1000 devices (second
 	$(BIN)/python bench/scan.py
 
 .PHONY: bench-rtl
-bench-rtl: rtl ## measure the co-simulated DMA core's speed (two minutes); writes bench/rtl-speed.json
-	$(PYTHON) bench/cosim.py
+bench-rtl: build rtl ## measure the co-simulated DMA core's speed (minutes); writes bench/rtl-speed.json
+	$(BIN)/python bench/cosim.py
 
 bench/.venv/.run: bench/requirements.txt
 	$(PYTHON) -m venv bench/.venv
