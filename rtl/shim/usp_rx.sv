@@ -3,7 +3,8 @@
 //
 // * `hdr`, `lane` and `dws` are what the owner makes of the descriptor, valid with the first beat: the TLP's
 //   header, the lane where its first payload DW belongs, and how many there are (0: no data).
-// * `discontinue` on any beat makes the TLP a poisoned one.
+// * `discontinue` on any beat makes the TLP a poisoned one, and so does an end that is not where `dws` says. It
+//   has as many words as its header claims all the same, of whatever data.
 // * A header is shown with or after its last word. A TLP that has words left after its last beat takes a cycle
 //   more; none that is aligned to the words (lane 0, 9 beats for 64 DWs) does.
 module usp_rx #(
@@ -13,6 +14,7 @@ module usp_rx #(
     input  logic         rst,
 
     input  logic [255:0] tdata,
+    input  logic [7:0]   tkeep,
     input  logic         tlast,
     input  logic         tvalid,
     output logic         tready,
@@ -31,10 +33,12 @@ module usp_rx #(
 );
     logic         body, flush;               // past the first beat; words are left after the last one
     logic         word_full, hdr_full;
-    logic         stall, take, emit, ends;
+    logic         stall, take, emit, ends, misfit;
     logic [7:0]   words, words_r;              // still to be shown
     logic [2:0]   turn, turn_r;                // lanes that DW 0 of a beat moves up
-    logic [10:0]  span;
+    logic [10:0]  span, size;
+    logic [7:0]   more, more_r;              // beats after this one
+    logic [2:0]   rem, rem_r;                // DWs of the last one, less 1
     logic [255:0] turned, kept, merged;
 
     assign stall  = (word_full && !data_ready) || (hdr_full && !hdr_ready);
@@ -44,9 +48,14 @@ module usp_rx #(
     assign words  = body || flush ? words_r : dws == 11'd0 ? 8'd0 : span[10:3];
     assign turn   = body || flush ? turn_r : lane - 3'(P);
 
+    assign size   = dws + 11'(P - 1);
+    assign more   = body ? more_r : size[10:3];
+    assign rem    = body ? rem_r : size[2:0];
+    assign misfit = tlast && (more != 8'd0 || !tkeep[rem]);
+
     // The first beat shows a word only if its payload does not move down.
     assign emit = !stall && (flush || (tvalid && words != 8'd0 && (body || lane >= 3'(P))));
-    assign ends = !stall && (flush || (tvalid && tlast && (words == 8'd0 || (emit && words == 8'd1))));
+    assign ends = !stall && (flush ? words == 8'd1 : tvalid && tlast && (words == 8'd0 || (emit && words == 8'd1)));
 
     always_comb begin
         turned = tdata;
@@ -61,13 +70,15 @@ module usp_rx #(
         if (take) begin
             kept   <= turned;
             turn_r <= turn;
-            body <= !tlast;
+            more_r <= more - 8'd1;
+            rem_r  <= rem;
+            body   <= !tlast;
             flush  <= tlast && !ends;
         end
-        if (!stall && flush) flush <= 1'b0;
+        if (flush && ends) flush <= 1'b0;
         if (take || emit) words_r <= words - {7'd0, emit};
         if (take && !body) hdr_out <= hdr;
-        if (take && discontinue) hdr_out[tlpdma_pkg::EP_LSB] <= 1'b1;
+        if (take && (discontinue || misfit)) hdr_out[tlpdma_pkg::EP_LSB] <= 1'b1;
         if (emit) data <= merged;
         if (!stall) begin
             word_full <= emit;
@@ -77,7 +88,7 @@ module usp_rx #(
             if (hdr_valid && hdr_ready) hdr_full <= 1'b0;
         end
         if (rst) begin
-            body    <= 1'b0;
+            body      <= 1'b0;
             flush     <= 1'b0;
             word_full <= 1'b0;
             hdr_full  <= 1'b0;

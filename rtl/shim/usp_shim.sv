@@ -38,6 +38,8 @@ module usp_shim #(
     input  logic [5:0]   pcie_rq_seq_num0,
     input  logic         pcie_rq_seq_num_vld0,
     output logic [1:0]   pcie_cq_np_req,
+    input  logic [3:0]   pcie_tfc_nph_av,
+    input  logic         cfg_bus_master,
 
     input  logic         tx_hdr_valid,
     input  logic [127:0] tx_hdr,
@@ -71,20 +73,22 @@ module usp_shim #(
 
     // ---- transmit ------------------------------------------------------------------------------------------
     logic [7:0] rq_be;
-    logic       rq_posted, tx_idle;
+    logic [1:0] rq_mark;
+    logic       tx_idle;
 
     usp_tx tx (
         .clk(pcie_clk), .rst(pcie_rst),
         .hdr_valid(tx_hdr_valid), .hdr(tx_hdr), .hdr_lane(tx_hdr_lane), .hdr_ready(tx_hdr_ready),
         .data(tx_data), .data_ready(tx_data_ready),
-        .np_valid(tx_np_valid), .np_hdr(tx_np_hdr), .np_ready(tx_np_ready),
+        .bus_master(cfg_bus_master),
+        .np_valid(tx_np_valid), .np_hdr(tx_np_hdr), .np_ready(tx_np_ready), .np_credits(pcie_tfc_nph_av),
         .tdata(m_axis_rq_tdata), .tkeep(m_axis_rq_tkeep), .tlast(m_axis_rq_tlast),
-        .rq_tvalid(m_axis_rq_tvalid), .rq_be(rq_be), .rq_posted(rq_posted), .rq_tready(m_axis_rq_tready),
+        .rq_tvalid(m_axis_rq_tvalid), .rq_be(rq_be), .rq_mark(rq_mark), .rq_tready(m_axis_rq_tready),
         .cc_tvalid(m_axis_cc_tvalid), .cc_tready(m_axis_cc_tready),
-        .sent_valid(pcie_rq_seq_num_vld0), .sent_posted(pcie_rq_seq_num0[0]),
+        .sent_valid(pcie_rq_seq_num_vld0), .sent_mark(pcie_rq_seq_num0[1:0]),
         .idle(tx_idle)
     );
-    assign m_axis_rq_tuser = {2'b00, 32'd0, 3'd0, rq_posted, 16'd0, rq_be};
+    assign m_axis_rq_tuser = {2'b00, 32'd0, 2'd0, rq_mark, 16'd0, rq_be};
     assign m_axis_cc_tdata = m_axis_rq_tdata;
     assign m_axis_cc_tkeep = m_axis_rq_tkeep;
     assign m_axis_cc_tlast = m_axis_rq_tlast;
@@ -93,20 +97,26 @@ module usp_shim #(
     // ---- completions: where the data of a read belong is written when it leaves -----------------------------
     logic [2:0]  lanes[0:TAGS-1];
     logic [95:0] rc;
-    logic        rc_idle, rc_has_data;
+    logic        rc_idle, rc_has_data, rc_void;
     always_ff @(posedge pcie_clk) if (tx_np_valid && tx_np_ready) lanes[tx_np_hdr[tlpdma_pkg::TAG_LSB +: TW]] <= tx_np_lane;
 
     logic [2:0] rc_lane;
     assign rc          = s_axis_rc_tdata[95:0];
     assign rc_lane     = rc[4:2] + lanes[rc[64 +: TW]];
-    assign rc_has_data = rc[42:32] != 11'd0;
+    // Error codes 8 (Function Level Reset) and 9 (the hard IP's own time-out): a read is over and only its tag says
+    // which one. As a success without data it is none that the core believes; that ends the read and keeps back its
+    // tag, as its completions may still come.
+    assign rc_void     = rc[15];
+    assign rc_has_data = !rc_void && rc[42:32] != 11'd0;
     usp_rx #(.P(3)) completions (
         .clk(pcie_clk), .rst(pcie_rst),
-        .tdata(s_axis_rc_tdata), .tlast(s_axis_rc_tlast), .tvalid(s_axis_rc_tvalid), .tready(s_axis_rc_tready),
+        .tdata(s_axis_rc_tdata), .tkeep(s_axis_rc_tkeep), .tlast(s_axis_rc_tlast),
+        .tvalid(s_axis_rc_tvalid), .tready(s_axis_rc_tready),
         .discontinue(s_axis_rc_tuser[42]),
         .hdr({1'b0, rc_has_data, 5'b00101, rc[29], 1'b0, rc[91:89], 1'b0, rc[94], 3'b000, rc[46], rc[93:92], 2'b00,
-              rc[41:32], rc[87:72], rc[45:43], 1'b0, rc[27:16], rc[63:48], rc[71:64], 1'b0, rc[6:0], 27'd0, rc_lane, 2'b00}),
-        .lane(rc_lane), .dws(rc[42:32]),
+              rc[41:32], rc[87:72], rc_void ? tlpdma_pkg::CPL_SC : rc[45:43], 1'b0, rc[27:16], rc[63:48], rc[71:64], 1'b0, rc[6:0],
+              27'd0, rc_lane, 2'b00}),
+        .lane(rc_lane), .dws(rc_has_data ? rc[42:32] : 11'd0),
         .hdr_valid(rx_cpl_valid), .hdr_out(rx_cpl_hdr), .hdr_ready(rx_cpl_ready),
         .data_valid(rx_cpl_data_valid), .data(rx_cpl_data), .data_ready(rx_cpl_data_ready),
         .idle(rc_idle)
@@ -144,7 +154,8 @@ module usp_shim #(
     end
     usp_rx #(.P(4)) requests (
         .clk(pcie_clk), .rst(pcie_rst),
-        .tdata(s_axis_cq_tdata), .tlast(s_axis_cq_tlast), .tvalid(s_axis_cq_tvalid), .tready(s_axis_cq_tready),
+        .tdata(s_axis_cq_tdata), .tkeep(s_axis_cq_tkeep), .tlast(s_axis_cq_tlast),
+        .tvalid(s_axis_cq_tvalid), .tready(s_axis_cq_tready),
         .discontinue(s_axis_cq_tuser[41]),
         .hdr({fmt_type, 1'b0, cq[123:121], 1'b0, cq[126], 4'b0000, cq[125:124], 2'b00, cq[73:64],
               cq[95:80], cq[103:96], s_axis_cq_tuser[7:0], cq[63:32], cq[31:2], 2'b00}),
@@ -173,6 +184,6 @@ module usp_shim #(
     assign idle = tx_idle && rc_idle && cq_idle;
 
     logic unused;
-    assign unused = &{1'b0, tx_data_valid, s_axis_rc_tkeep, s_axis_cq_tkeep, s_axis_rc_tuser, s_axis_cq_tuser,
+    assign unused = &{1'b0, tx_data_valid, s_axis_rc_tuser, s_axis_cq_tuser,
                       pcie_rq_seq_num0, rc, cq};
 endmodule

@@ -4,6 +4,12 @@
 // * The queues are those of trn_tx.sv: ordered, and non-posted.
 // * RQ and CC are not ordered with each other in the hard IP, but a completion must not pass posted requests:
 //   it waits until the sequence numbers of all of them have come back. Bit 0 of a sequence number marks them.
+//   Without bus mastering the hard IP drops requests and gives no sequence number back: nothing is waited for
+//   then, and bit 1 tells those that were sent before from those sent after it.
+// * A read that has no credits would hold what is behind it on RQ: it leaves only with credits that are sure.
+//   `np_credits` does not know of the reads of the last 8 cycles, so either there are enough for one in each of
+//   them, or none left in that time.
+// * A completion without success has a whole beat: space for its request, for the hard IP to log.
 // * A beat leaves every cycle, but for one more cycle before a TLP whose first payload DW stands above its
 //   place in the first beat (DW 4 of requests, 3 of completions).
 module usp_tx (
@@ -16,37 +22,43 @@ module usp_tx (
     output logic         hdr_ready,
     input  logic [255:0] data,
     output logic         data_ready,
+    input  logic         bus_master,
     input  logic         np_valid,
     input  logic [127:0] np_hdr,
     output logic         np_ready,
+    input  logic [3:0]   np_credits,           // 15: or more
 
     output logic [255:0] tdata,
     output logic [7:0]   tkeep,
     output logic         tlast,
     output logic         rq_tvalid,
     output logic [7:0]   rq_be,                // last, first
-    output logic         rq_posted,            // sequence number, bit 0
+    output logic [1:0]   rq_mark,              // sequence number, bits 1:0
     input  logic         rq_tready,
     output logic         cc_tvalid,
     input  logic         cc_tready,
     input  logic         sent_valid,           // a sequence number came back
-    input  logic         sent_posted,
+    input  logic [1:0]   sent_mark,
 
     output logic         idle
 );
     // ---- which queue next -------------------------------------------------------------------------------
-    logic         load, busy, np_turn, cpl_head, ord_ok, pick_np, pick;
+    logic         load, busy, np_turn, cpl_head, ord_ok, np_ok, pick_np, pick;
     logic [6:0]   unsent;                      // posted requests whose sequence number is not back
+    logic         mastered, era, sent;         // era: changes when bus mastering goes off
+    logic [3:0]   np_rest;                     // cycles until `np_credits` knows of the last read
 
     assign load     = (!rq_tvalid || rq_tready) && (!cc_tvalid || cc_tready);
     assign cpl_head = hdr[124:121] == 4'b0101;
     assign ord_ok   = hdr_valid && (cpl_head ? unsent == 7'd0 : !unsent[6]);
-    assign pick_np  = np_valid && (np_turn || !ord_ok);
-    assign pick     = load && !busy && (ord_ok || np_valid);
+    assign np_ok    = np_valid && (np_credits > 4'd8 || (np_credits != 4'd0 && np_rest == 4'd0));
+    assign pick_np  = np_ok && (np_turn || !ord_ok);
+    assign pick     = load && !busy && (ord_ok || np_ok);
+    assign sent     = sent_valid && sent_mark == {era, 1'b1} && unsent != 7'd0;
 
     // ---- the TLP under way --------------------------------------------------------------------------------
     logic         primed;                      // the first word is kept already
-    logic         use_np, cpl, has_data, above, step, first, last;
+    logic         use_np, cpl, refused, has_data, above, step, first, last;
     logic [127:0] head;
     logic [10:0]  dws, size, span;
     logic [7:0]   left, left_r, words, words_r;
@@ -56,13 +68,14 @@ module usp_tx (
     assign use_np   = primed ? 1'b0 : pick_np;
     assign head     = use_np ? np_hdr : hdr;
     assign cpl      = cpl_head && !use_np;
+    assign refused  = cpl && head[79:77] != 3'd0;
     assign has_data = head[126];
     assign dws      = has_data ? {head[105:96] == 10'd0, head[105:96]} : 11'd0;
     assign above    = has_data && hdr_lane > (cpl ? 3'd3 : 3'd4);
     assign prime    = pick && above && !primed && !use_np;
     assign first    = !busy || primed;
     assign step     = load && (busy || (pick && !prime));
-    assign size     = dws + (cpl ? 11'd2 : 11'd3);                    // DWs with the descriptor, less 1
+    assign size     = refused ? 11'd7 : dws + (cpl ? 11'd2 : 11'd3);  // DWs with the descriptor, less 1
     assign span     = dws + {8'd0, hdr_lane} + 11'd7;
     assign left     = first ? size[10:3] : left_r;
     assign rem      = first ? size[2:0] : rem_r;
@@ -115,6 +128,7 @@ module usp_tx (
             tdata   <= merged;
             if (first) tdata[95:0] <= cpl ? cc_descriptor : rq_descriptor[95:0];
             if (first && !cpl) tdata[127:96] <= rq_descriptor[127:96];
+            if (first && refused) tdata[255:96] <= '0;
             tkeep   <= last ? 8'hff >> (3'd7 - rem) : 8'hff;
             tlast   <= last;
             primed  <= 1'b0;
@@ -128,9 +142,13 @@ module usp_tx (
             cpl_r     <= cpl;
             np_turn   <= !use_np;
             rq_be     <= head[71:64];
-            rq_posted <= !use_np;
+            rq_mark   <= {era, !use_np && bus_master};
         end
-        unsent <= unsent + {6'd0, step && first && !cpl && !use_np} - {6'd0, sent_valid && sent_posted};
+        if (np_ready) np_rest <= 4'd8;
+        else if (load && np_rest != 4'd0) np_rest <= np_rest - 4'd1;
+        unsent   <= bus_master ? unsent + {6'd0, step && first && !cpl && !use_np} - {6'd0, sent} : 7'd0;
+        era      <= era ^ (mastered && !bus_master);
+        mastered <= bus_master;
         if (rst) begin
             rq_tvalid <= 1'b0;
             cc_tvalid <= 1'b0;
@@ -138,6 +156,9 @@ module usp_tx (
             primed    <= 1'b0;
             np_turn   <= 1'b0;
             unsent    <= 7'd0;
+            np_rest   <= 4'd0;
+            mastered  <= 1'b0;
+            era       <= 1'b0;
         end
     end
 

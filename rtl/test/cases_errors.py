@@ -9,9 +9,12 @@ import cocotb
 from bench import HIGH, LOW, ULTRASCALE_PLUS, Bench, bench, long_run
 from card import C2H, CA, H2C, HALTED, MISMATCH, POISONED, TIMED_OUT, UR, WRITE_BACK, Descriptor
 from cocotb.triggers import Event, Timer
+from cocotb.utils import get_sim_time
+from cocotbext.pcie.core.dllp import FcType
 from cocotbext.pcie.core.tlp import CplStatus
 from scoreboard import SOURCE, TARGET, Scoreboard, both_rings, fill, read_back, run, settle
 from shape import Fault, changed, longer, lost, poisoned, status, twice, with_other_requester, with_other_tag, within
+from usp import USP_FAULTS
 
 #: Code in the record, bit of ERRORS.
 FAULTS: dict[str, tuple[Fault, int, int]] = {
@@ -25,12 +28,17 @@ FAULTS: dict[str, tuple[Fault, int, int]] = {
     "more data than asked for": (longer, MISMATCH, 3),
     "lost": (lost, TIMED_OUT, 4),
 }
-
 SHORT = ["unsupported request", "poisoned", "byte count too large", "lost"]
+if ULTRASCALE_PLUS:
+    FAULTS |= USP_FAULTS
+    SHORT += ["hard IP's time-out", "cut in the middle"]
 
 #: Where the victim's source lies, and the part of local memory that only it writes.
 VICTIM = HIGH + SOURCE + 0x1000
 PART = 0x1800
+
+#: Until all has left that was in line when Bus Master Enable was cleared, the write of the configuration included.
+IN_LINE_NS = 3000
 
 
 async def one_fault(b: Bench, name: str) -> None:
@@ -60,7 +68,7 @@ async def one_fault(b: Bench, name: str) -> None:
     await Timer(1, "us")
     b.completions.fault = None
     await h2c.reset()
-    if fault is lost:
+    if fault is lost or name in USP_FAULTS:
         for tag in b.checker.reads:
             b.device.forget(tag)
         b.checker.reads.clear()
@@ -213,3 +221,37 @@ async def a_reset_is_behind_its_record(dut: Any) -> None:
         await h2c.start()
     assert await c2h.finished() == 0
     await b.finish()
+
+
+@cocotb.test(timeout_time=800, timeout_unit="us")
+@cocotb.parametrize(after_ns=[2000, 5000], late=[False, True])
+async def bus_master_off_in_mid_stream(dut: Any, after_ns: int, late: bool) -> None:
+    """What is in line then is dropped by the hard IP. The host's reads are answered all the same; all is well after a reset."""
+    b = await bench(dut)
+    board = Scoreboard(b, 64 << 10)
+    h2c, c2h = await both_rings(b)
+    await fill(board, h2c)
+    # A read that is dropped ends by its time-out: 2048 cycles.
+    await b.card.write(card.TIMEOUT, 8)
+    found = b.rc.find_device(b.function.pcie_id)
+    descriptors = [board.from_card(1024 * number, 1000) for number in range(64)]
+    await c2h.submit(descriptors)
+    await Timer(after_ns, "ns")
+    if late:
+        # The hard IP is full of writes; those that it keeps leave when mastering is on again.
+        b.device.no_credit = {FcType.P}
+        await Timer(1, "us")
+    b.checker.in_line_until = get_sim_time("ns") + IN_LINE_NS
+    await found.set_master(False)
+    if not late:
+        assert await b.card.read(card.ID) == 0x544C5044
+        await b.card.until(C2H + card.CH_STATUS, 0xF, 6 | HALTED, "refused without bus mastering")
+        await Timer(IN_LINE_NS, "ns")
+    await found.set_master()
+    b.device.no_credit = set()
+    for _ in range(10):
+        assert await b.card.read(card.ID) == 0x544C5044
+    await c2h.reset()
+    await c2h.start()
+    assert await run(c2h, descriptors) == 0
+    await settle(b, board)

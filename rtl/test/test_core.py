@@ -10,7 +10,10 @@ from simulation import simulate
 LONG = bool(os.environ.get("TLPDMA_LONG"))
 MODULES = ["cases_slave", "cases_dma", "cases_errors", "cases_interrupts", "cases_limits"]
 #: What the other hard IPs and the other simulator, which is slower, show together in the short run.
-FEW = {"cases_slave": ["it_is_found", "window_under_back_pressure"], "cases_dma": ["a_small_ring_wraps"]}
+FEW = {
+    "cases_slave": ["it_is_found", "window_under_back_pressure", "what_is_not_supported"],
+    "cases_dma": ["a_small_ring_wraps"],
+}
 
 
 @pytest.mark.parametrize("module", MODULES)

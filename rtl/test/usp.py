@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,13 +10,19 @@ import cocotb
 from cocotb.triggers import FallingEdge, Timer
 from cocotbext.axi import AxiStreamBus
 from cocotbext.pcie.core.dllp import FcType
-from cocotbext.pcie.core.tlp import Tlp
+from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
 from cocotbext.pcie.xilinx.us import UltraScalePlusPcieDevice
-from cocotbext.pcie.xilinx.us.interface import UsPcieTransaction
+from cocotbext.pcie.xilinx.us.interface import UsPcieFrame, UsPcieTransaction
+from cocotbext.pcie.xilinx.us.tlp import ErrorCode, ReqType, Tlp_us
+from shape import Fault
 from trn import not_enabled, show
 
 #: DWs of a request's descriptor.
 HEADER = 4
+#: DWs of a completion's descriptor.
+COMPLETION = 3
+#: Reads for which there still are credits when the root begins to give no more, and ns until the card knows of each.
+LAST_CREDITS, CREDITS_LATE = 12, 24
 
 
 class Beat(UsPcieTransaction):  # type: ignore[misc]
@@ -69,8 +76,12 @@ class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
         self.on_sent: list[Callable[[Tlp], None]] = []
         self.on_received: list[Callable[[Tlp], None]] = []
         self.filter: Callable[[Tlp], None] | None = None
-        #: Classes whose TLPs are held back as if the root had given no credits; on RQ they hold what is behind them, too.
-        self.no_credit: set[FcType] = set()
+        self._no_credit: set[FcType] = set()
+        self.np_credits = 15
+        # Posted requests that were taken and did not leave yet: since which change of Bus Master Enable, 0 without it.
+        self._posts: deque[int] = deque()
+        self._changes = 0
+        dut.pcie_tfc_nph_av.value = 15
         super().__init__(
             # Gen2 x8 or x16, as far as the hard IP's own side goes: 256 bits have 125 or 250 MHz.
             pcie_generation=2,
@@ -94,6 +105,7 @@ class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
             cc_bus=AxiStreamBus.from_prefix(dut, "m_axis_cc"),
         )
         self.rq_sink._transaction_obj, self.cc_sink._transaction_obj = Beats(), Beats()
+        self._watch_sinks()
         self.upstream_port.max_link_speed = generation
         self.upstream_port.max_link_width = lanes
         function = self.function = self.functions[0]
@@ -103,7 +115,9 @@ class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
         write = function.write_config_register
 
         async def write_and_show(reg: int, data: int, mask: int) -> None:
+            enabled = function.bus_master_enable
             await write(reg, data, mask)
+            self._changes += enabled != function.bus_master_enable
             self.show_configuration()
 
         function.write_config_register = write_and_show
@@ -115,9 +129,67 @@ class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
     async def send(self, tlp: Tlp) -> None:
         for see in self.on_sent:
             see(tlp)
-        while tlp.get_fc_type() in self.no_credit:
+        # Reads have had their credits when they came.
+        while tlp.get_fc_type() in self.no_credit - {FcType.NP}:
             await Timer(20, "ns")
         await super().send(tlp)
+        if tlp.is_posted():
+            self._posts.popleft()
+
+    @property
+    def no_credit(self) -> set[FcType]:
+        """Classes for which the root gives no credits. Writes and completions are held back, reads the card must hold."""
+        return self._no_credit
+
+    @no_credit.setter
+    def no_credit(self, kinds: set[FcType]) -> None:
+        if (FcType.NP in kinds) != (FcType.NP in self._no_credit):
+            self._set_np_credits(LAST_CREDITS if FcType.NP in kinds else 15)
+        self._no_credit = set(kinds)
+
+    def more_reads(self, count: int) -> None:
+        """Credits for so many."""
+        self._set_np_credits(self.np_credits + count)
+
+    def _set_np_credits(self, credit: int) -> None:
+        self.np_credits = credit
+
+        async def show_late() -> None:
+            await Timer(CREDITS_LATE, "ns")
+            self.dut.pcie_tfc_nph_av.value = credit
+
+        cocotb.start_soon(show_late())
+
+    def _watch_sinks(self) -> None:
+        """What the model does not look at: reads without credits, requests that it drops, completions that pass others."""
+        requests, completions = self.rq_sink, self.cc_sink
+        take_request, take_completion, next_request = requests._sink_frame, completions._sink_frame, requests.recv
+
+        def request(frame: UsPcieFrame) -> None:
+            if frame.data[2] >> 11 & 0xF != ReqType.MEM_READ:
+                self._posts.append(self._changes if self.function.bus_master_enable else 0)
+            elif FcType.NP in self.no_credit:
+                assert self.np_credits, "a read without credits (pcie_tfc_nph_av)"
+                self._set_np_credits(self.np_credits - 1)
+            take_request(frame)
+
+        def completion(frame: UsPcieFrame) -> None:
+            refused, dws = frame.data[1] >> 11 & 7, frame.data[1] & 0x7FF
+            assert self._changes not in self._posts, "a completion passes a posted request"
+            assert len(frame) == (8 if refused else COMPLETION + dws), f"a completion of {len(frame)} DWs: {frame}"
+            take_completion(frame)
+
+        async def receive() -> UsPcieFrame:
+            frame = await next_request()
+            if not self.function.bus_master_enable:
+                tlp = Tlp(Tlp_us.unpack_us_rq(frame))
+                for see in self.on_sent:
+                    see(tlp)
+                if tlp.is_posted():
+                    self._posts.popleft()
+            return frame
+
+        requests._sink_frame, completions._sink_frame, requests.recv = request, completion, receive
 
     def forget(self, tag: int) -> None:
         """The hard IP's own time-out for a read whose completions do not come."""
@@ -138,6 +210,7 @@ class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
         for end in (self.rq_sink, self.rc_source, self.cq_source, self.cc_sink):
             end.clear()
             end.queue_occupancy_bytes = end.queue_occupancy_frames = 0
+        self._posts.clear()
         self.cq_np_req_count = self.cpld_credit_count = self.rx_buf_cplh_fc_count = self.rx_buf_cpld_fc_count = 0
         self.active_request = [None] * len(self.active_request)
 
@@ -157,9 +230,16 @@ class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
         await super().upstream_recv(tlp)
         self.show_configuration()
 
-    def deliver(self, tlp: Tlp, bar: int = 0) -> None:  # noqa: ARG002
-        """As `TrnDevice.deliver`; this model looks for the BAR itself."""
-        cocotb.start_soon(self._give(tlp))
+    def deliver(self, tlp: Tlp, bar: int = 0) -> None:
+        """As `TrnDevice.deliver`. `tlp.frame`, if there is one, is what the stream brings in its place."""
+        stream = self.rc_source if tlp.is_completion() else self.cq_source
+        frame = getattr(tlp, "frame", None)
+        # The model knows no locked reads, and CQ no poison: an end that is not to be believed is next to it.
+        if frame is None and (tlp.fmt_type == TlpType.MEM_READ_LOCKED_64 or (tlp.ep and not tlp.is_completion())):
+            made = Tlp_us(tlp)
+            made.bar_id, made.discontinue = bar, tlp.ep
+            frame = made.pack_us_cq()
+        cocotb.start_soon(self._give(tlp) if frame is None else stream.send(frame))
 
     @staticmethod
     def credit_classes() -> list[FcType]:
@@ -191,3 +271,53 @@ class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
     @property
     def intx(self) -> bool:
         return bool(self.dut.intx.value)
+
+
+# --- what only this hard IP may do wrong ---------------------------------------------------------------------------------
+
+
+def ended_early(frame: UsPcieFrame, dws: int) -> UsPcieFrame:
+    """One that has only so many DWs."""
+    frame.data, frame.byte_en, frame.parity = frame.data[:dws], frame.byte_en[:dws], frame.parity[:dws]
+    return frame
+
+
+def given_up(code: ErrorCode) -> Fault:
+    """The hard IP's own word that a read is over, in place of its completions. But for the tag it means nothing."""
+    told: set[int] = set()
+
+    def fault(tlp: Tlp) -> list[Tlp]:
+        if tlp.tag in told:
+            return []
+        told.add(tlp.tag)
+        made = Tlp_us(tlp)
+        made.error_code, made.status = code, CplStatus.UR
+        made.set_data(b"")
+        made.length, made.byte_count, made.lower_address = 200, 0x1234, 0x5A8
+        tlp.frame = made.pack_us_rc()
+        return [tlp]
+
+    return fault
+
+
+def cut_short(part: Callable[[int], int], discontinue: bool = True) -> Fault:
+    """The last completion of a read ends before its Dword Count says, after part of its DWs."""
+
+    def fault(tlp: Tlp) -> list[Tlp]:
+        if tlp.byte_count <= 4 * tlp.length - (tlp.lower_address & 3):
+            made = Tlp_us(tlp)
+            made.discontinue = discontinue
+            tlp.frame = ended_early(made.pack_us_rc(), COMPLETION + part(tlp.length))
+        return [tlp]
+
+    return fault
+
+
+#: As `FAULTS` of the cases: what to do, code in the record, bit of ERRORS. 4 is a mismatch, 3 is poison.
+USP_FAULTS: dict[str, tuple[Fault, int, int]] = {
+    "hard IP's time-out": (given_up(ErrorCode.TIMEOUT), 4, 3),
+    "Function Level Reset": (given_up(ErrorCode.FLR), 4, 3),
+    "cut in the middle": (cut_short(lambda dws: dws // 2), 3, 2),
+    "cut in its first beat": (cut_short(lambda _: 2), 3, 2),
+    "cut before its last DW": (cut_short(lambda dws: dws - 1, discontinue=False), 3, 2),
+}

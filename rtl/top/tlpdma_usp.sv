@@ -37,6 +37,7 @@ module tlpdma_usp #(
     input  logic [5:0]   pcie_rq_seq_num0,
     input  logic         pcie_rq_seq_num_vld0,
     output logic [1:0]   pcie_cq_np_req,
+    input  logic [3:0]   pcie_tfc_nph_av,
 
     input  logic [15:0]  cfg_id,
     input  logic [2:0]   cfg_mps,
