@@ -14,11 +14,23 @@ FEW = {
     "cases_slave": ["it_is_found", "window_under_back_pressure", "what_is_not_supported"],
     "cases_dma": ["a_small_ring_wraps"],
 }
+#: What only UltraScale+ asks: credits for reads, dropped requests, completions that the hard IP breaks off.
+ULTRASCALE_PLUS = {
+    "cases_slave": ["a_write_that_ends_early"],
+    "cases_errors": ["bus_master_off_in_mid_stream"],
+    "cases_limits": ["a_class_without_credits", "few_credits_for_reads"],
+}
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_64_bit(module: str) -> None:
     core(64, "verilator", module)
+
+
+@pytest.mark.skipif(LONG, reason="among all cases")
+@pytest.mark.parametrize("module", ULTRASCALE_PLUS)
+def test_ultrascale_plus(module: str) -> None:
+    core(256, "verilator", module, ULTRASCALE_PLUS[module])
 
 
 @pytest.mark.skipif(not LONG, reason="make rtl-test-long")
