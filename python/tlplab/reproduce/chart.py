@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from markdown_it import MarkdownIt
+
 from tlplab.reproduce import Drawing
 
 COLOURS = ("#7a7f87", "#b2452f", "#2f6cb2")
@@ -88,7 +90,7 @@ def text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 1
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page: figures under a heading and a paragraph, each of which may be empty."""
+    """A part of a page: figures under a heading and a text in Markdown, each of which may be empty."""
 
     title: str
     text: str
@@ -97,7 +99,7 @@ class Section:
     def html(self) -> str:
         """The part."""
         heading = f"<h2>{escape(self.title)}</h2>" if self.title else ""
-        words = f"<p>{escape(self.text)}</p>" if self.text else ""
+        words: str = MarkdownIt("commonmark", {"html": False}).enable("table").render(self.text)
         return heading + words + "".join(f"<figure>{drawing.svg()}</figure>" for drawing in self.drawings)
 
 
@@ -112,10 +114,11 @@ def page(title: str, sections: Sequence[Section], heading: tuple[str, ...], line
         "<style>body{font:14px/1.5 sans-serif;max-width:1040px;margin:2em auto;padding:0 1em;color:#222}"
         "figure{display:inline-block;margin:8px;max-width:100%}table{border-collapse:collapse}"
         "td,th{border-bottom:1px solid #ddd;padding:3px 8px;text-align:left;vertical-align:top}"
-        "td:nth-child(n+2):nth-child(-n+5){white-space:nowrap}td:first-child{width:32%}svg{max-width:100%;height:auto}"
+        ".rows{margin-top:2em}.rows td:nth-child(n+2):nth-child(-n+5){white-space:nowrap}.rows td:first-child{width:32%}svg{max-width:100%;height:auto}"
         # On a phone each row is a paragraph: its result, its figures, its note.
-        "@media(max-width:720px){figure{margin:8px 0}tr:first-child{display:none}tr{display:block;padding:8px 0;border-bottom:1px solid #ddd}"
-        "td,td:nth-child(n+2):nth-child(-n+5){display:inline-block;border:0;padding:0 12px 0 0;white-space:normal}"
-        "td:first-child,td:last-child{display:block}td:first-child{font-weight:bold;width:auto}}</style>"
-        f"<h1>{escape(title)}</h1>{figures}<table><tr>{head}</tr>{body}</table></html>\n"
+        "@media(max-width:720px){figure{margin:8px 0}.rows tr:first-child{display:none}"
+        ".rows tr{display:block;padding:8px 0;border-bottom:1px solid #ddd}"
+        ".rows td,.rows td:nth-child(n+2):nth-child(-n+5){display:inline-block;border:0;padding:0 12px 0 0;white-space:normal}"
+        ".rows td:first-child,.rows td:last-child{display:block}.rows td:first-child{font-weight:bold;width:auto}}</style>"
+        f'<h1>{escape(title)}</h1>{figures}<table class="rows"><tr>{head}</tr>{body}</table></html>\n'
     )

@@ -88,7 +88,7 @@ fn nobody_there_is_an_error_of_its_own() {
     let Some(cable) = Cable::lay() else { return };
     let absent = Ipv4Addr::new(10, 77, 0, 9);
     for kind in FRAMES {
-        let transport = cable.at(0, || network(kind, 0).open(&config(absent))).unwrap();
+        let transport = cable.at(0, || patiently(|| network(kind, 0).open(&config(absent)))).unwrap();
         let context = Context::new(config(absent), transport, Wait::Sleep);
         let begin = Instant::now();
         match context.dma_read(BASE, &mut [0; 4]) {

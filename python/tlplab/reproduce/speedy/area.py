@@ -88,7 +88,7 @@ def text(records: Records) -> str:
     return TEXT.format(blocks=table(("Virtex-6", *UNITS), [cells(name) for name in names]))
 
 
-TEXT = """From `bench/rtl-area.json`, which `make rtl-area` writes; [rtl-tests.md](../rtl-tests.md) says how it is counted.
+TEXT = """From `bench/rtl-area.json`, which `make rtl-area` writes; `docs/rtl-tests.md` says how it is counted.
 LUTRAM is part of LUT; – is what was not recorded. Slices cannot be compared: the open flow does not place for Xilinx's parts.
 verilog-pcie's figures are Yosys', too, of its parts that do the same, perhaps with other options; Table 2's are Xilinx's.
 
