@@ -12,8 +12,8 @@ BIN := $(VENV)/bin
 # The demo's experiment and where its report goes.
 EXPERIMENT ?= experiments/quickstart.toml
 REPORT ?= out/$(basename $(notdir $(EXPERIMENT))).html
-# Seconds that each fuzz target runs in `make fuzz-smoke`.
-FUZZ_SECONDS ?= 10
+# Seconds that each fuzz target runs in `make fuzz`.
+FUZZ_SECONDS ?= 60
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE := 1
@@ -81,8 +81,8 @@ install-lib: ## install the C library under PREFIX (/usr/local)
 .PHONY: generate
 generate: $(VENV)/.run ## rebuild the committed files that are generated: the report page (needs Node), the experiment schema, the studies, layouts for C and RTL
 	$(MAKE) build
-	TLPLAB_GENERATE=1 $(CARGO) test --quiet --package tlplab-capi --test layout
-	TLPLAB_GENERATE=1 $(CARGO) test --quiet --package tlplab-bridge --test rtl_package
+	TLPLAB_GENERATE=1 $(CARGO) test --quiet --package tlplab-capi --test library layout
+	TLPLAB_GENERATE=1 $(CARGO) test --quiet --package tlplab-bridge --test bridge rtl_package
 	$(BIN)/tlplab schema -o experiments/schema.json
 	$(BIN)/tlplab schema --markdown -o docs/experiments.md
 	$(BIN)/tlplab dissector -o $(VENV)/dissector >/dev/null && cp $(VENV)/dissector/tlplab_tables.lua dissector/
@@ -136,7 +136,7 @@ rtl-lint: rtl/.venv/.run ## check the RTL with all tools that read it: Verilator
 
 .PHONY: rtl-test
 rtl-test: rtl/.venv/.run ## run the DMA core's tests: cocotb, on Verilator and, where it is installed, Icarus
-	PATH="$(CURDIR)/$(RTL_BIN):$$PATH" $(RTL_BIN)/pytest --quiet -c pyproject.toml rtl/test
+	PATH="$(CURDIR)/$(RTL_BIN):$$PATH" $(RTL_BIN)/pytest --quiet --numprocesses auto -c pyproject.toml rtl/test
 
 .PHONY: rtl-test-long
 rtl-test-long: export TLPDMA_LONG := 1
@@ -168,23 +168,26 @@ rtl-stress: rtl ## check the DMA core by 10^7 random transfers with injected fau
 
 ## --- testing --------------------------------------------------------------------------------------------------------
 
+# The tests of a file share what was set up for them, so they stay in one process.
+PYTEST := --quiet --numprocesses auto --dist loadfile
+
 .PHONY: test
 test: $(VENV)/.dev build ## run the tests: Rust and Python
 	$(CARGO) test --workspace --quiet
-	$(BIN)/pytest --quiet -m "not full"
+	$(BIN)/pytest $(PYTEST) -m "not full"
 	@$(MAKE) --no-print-directory -C driver check
 
 .PHONY: test-full
 test-full: test wheel ## run the tests that need minutes or other programs, too: tshark, Chromium, a wheel, fuzzing
 	.ci/install-peers
 	.ci/driver
-	# Other cases than every day's, and more of them.
-	PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --quiet -p tlplab-wire -p tlplab-transaction -p tlplab-datalink
-	PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --quiet -p tlplab-fabric --test exactly_once
-	$(MAKE) prove PROVE_PROFILE=dev PROVE_READS=100000 PROVE_DATAGRAMS=10000000
+	# Other cases than every day's, and more of them. Of the whole workspace, as `make test` built it: a crate alone is built anew.
+	PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --workspace --quiet --lib --test wire --test transaction --test datalink
+	PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --workspace --quiet --test fabric exactly_once
+	$(MAKE) prove PROVE_PROFILE=test PROVE_READS=50000 PROVE_DATAGRAMS=10000000
 	.ci/install-rtl --system
 	$(MAKE) rtl RTL_PROFILE=
-	$(BIN)/pytest --quiet -m full
+	$(BIN)/pytest $(PYTEST) -m full
 	$(MAKE) rtl-test
 	$(MAKE) rtl-prove
 	$(MAKE) rtl-stress STRESS_TRANSFERS=100000 RTL_PROFILE=
@@ -198,9 +201,9 @@ PROVE_PROFILE ?= release
 
 .PHONY: prove
 prove: ## let NetTLP's ends meet 10^6 reads through a bad network and 10^8 datagrams of junk, at full speed (minutes)
-	TLPLAB_PROXY_READS=$(PROVE_READS) $(CARGO) test --profile $(PROVE_PROFILE) --quiet -p tlplab-bridge --test net proxy -- --nocapture
-	TLPLAB_DATAGRAMS=$(PROVE_DATAGRAMS) $(CARGO) test --profile $(PROVE_PROFILE) --quiet -p tlplab-nettlp --test nettlp junk -- --include-ignored --nocapture
-	TLPLAB_DATAGRAMS=$(PROVE_DATAGRAMS) $(CARGO) test --profile $(PROVE_PROFILE) --quiet -p tlplab-capi --test library junk -- --nocapture
+	TLPLAB_PROXY_READS=$(PROVE_READS) $(CARGO) test --profile $(PROVE_PROFILE) --workspace --quiet --test bridge net::proxy -- --nocapture
+	TLPLAB_DATAGRAMS=$(PROVE_DATAGRAMS) $(CARGO) test --profile $(PROVE_PROFILE) --workspace --quiet --test nettlp junk -- --include-ignored --nocapture
+	TLPLAB_DATAGRAMS=$(PROVE_DATAGRAMS) $(CARGO) test --profile $(PROVE_PROFILE) --workspace --quiet --test library junk -- --nocapture
 
 .PHONY: lint
 lint: $(VENV)/.dev ## check formatting, lints, types, layers, dependencies, freshness of generated files
@@ -231,13 +234,23 @@ bench-scan: build ## measure how long tlplab scan takes for 1000 devices (second
 bench-rtl: build rtl ## measure the co-simulated DMA core's speed (minutes); writes bench/rtl-speed.json
 	$(BIN)/python bench/cosim.py
 
+# With CRATE one of the five, with FILES some of its sources.
+.PHONY: mutants
+mutants: $(VENV)/.run ## change the sans-IO crates in one place at a time: do their own tests notice? (hours; CRATE=wire); writes bench/mutants.json
+	PATH="$(CURDIR)/$(BIN):$$PATH"; command -v cargo-mutants >/dev/null || $(CARGO) install cargo-mutants --version 27.1.0 --locked --root $(VENV); \
+	$(BIN)/python bench/mutants.py $(CRATE) $(FILES:%=--file=%)
+
 bench/.venv/.run: bench/requirements.txt
 	$(PYTHON) -m venv bench/.venv
 	bench/.venv/bin/pip install --quiet --requirement bench/requirements.txt
 	@touch $@
 
 .PHONY: fuzz-smoke
-fuzz-smoke: ## run each fuzz target for FUZZ_SECONDS
+fuzz-smoke: ## run each fuzz target on a fixed sample of inputs
+	FUZZ_SECONDS= .ci/fuzz-smoke
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZ_SECONDS on new inputs
 	FUZZ_SECONDS=$(FUZZ_SECONDS) .ci/fuzz-smoke
 
 .PHONY: clean

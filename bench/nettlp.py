@@ -2,8 +2,8 @@
 
 `tlplab perf` in one namespace reads from `tlplab adapter` in the other; each end is bound to a processor. Beside it, turn by turn, run
 bench/peer/bare.c and bare_xdp.c: the same datagrams in the same pattern, with nothing done to them, which is as fast as this kernel can be.
-With `--library FOLDER`, where the published library was built, its tlpperf reads from the same adapter. Needs root; every figure is the median of
-the turns. Prints a table and writes nettlp.json, a list like that of run.py.
+With `--library FOLDER`, a checkout of the published library (or `TLPLAB_LIBTLP`), its tlpperf is built and reads from the same adapter, with 1, 2 and 4 threads, too.
+Needs root; every figure is the median of the turns. Prints a table and writes nettlp.json, a list like that of run.py.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ PUBLISHED = {256: 54.0, 512: 28.0, 1024: 19.0}
 BARE = "bare datagrams"
 PROGRAMS = ("bare", "bare_xdp")
 LIBRARY = "published library"
+LIBRARY_PROGRAM = "tlpperf"
 # Of the adapter: what is read, and that it looks at everything that comes.
 MEMORY = ["--memory", "16MiB", "--rate", "100000000", "--quiet"]
 Ends = tuple[End, End]
@@ -51,7 +52,11 @@ class Case:
     outstanding: int = 1
     transport: str = "udp"
     spin: bool = False
-    processors: tuple[int, int] = (0, 0)
+    processors: tuple[int | str, int | str] = (0, 0)
+    """Of the reader and of the adapter, as taskset has them."""
+    threads: int = 1
+    library_only: bool = False
+    """Is it measured only beside the published library?"""
     rate: float = 0.0
     """Thousand reads per second that are wanted."""
     p50: float | None = None
@@ -59,7 +64,12 @@ class Case:
     cpu: float | None = None
 
 
+THREADS = (1, 2, 4)
 CASES = [
+    *(
+        Case(f"one outstanding in each of {threads} threads, asleep, UDP sockets, 256 B", 256, threads=threads, processors=("0,1", "0,1"), library_only=True)
+        for threads in THREADS
+    ),
     *(
         Case(f"one outstanding, asleep, one processor, UDP sockets, {length} B", length, rate=rate, p50=15.0 if length == 256 else None, p99=25.0 if length == 256 else None)
         for length, rate in PUBLISHED.items()
@@ -86,7 +96,7 @@ class Figures:
     p99: float | None = None
 
 
-def at(end: End, processor: int, command: list[str]) -> list[str]:
+def at(end: End, processor: int | str, command: list[str]) -> list[str]:
     """A command at one end, bound to a processor."""
     return end.command(["taskset", "-c", str(processor), *command])
 
@@ -126,7 +136,7 @@ def ours(ends: Ends, case: Case, seconds: float) -> tuple[Figures, str]:
     limits = ["--mps", f"{max(case.length, 256)}B", "--mrrs", f"{max(case.length, 512)}B"]
     way = ["--transport", case.transport, "--allow-remote", *limits, *(["--spin"] if case.spin else [])]
     adapter = [*TLPLAB, "adapter", "-l", there.address, "--peer", f"{here.address}=1b:00.0", *MEMORY, *way]
-    perf = [*TLPLAB, "perf", "-l", here.address, "-r", there.address, "-b", "1b:00.0", "-L", f"{case.length}B", "-q", str(case.outstanding), "--json", "-", "--quiet", *way]  # fmt: skip
+    perf = [*TLPLAB, "perf", "-l", here.address, "-r", there.address, "-b", "1b:00.0", "-L", f"{case.length}B", "-N", str(case.threads), "-q", str(case.outstanding), "--json", "-", "--quiet", *way]  # fmt: skip
     with serving(at(there, case.processors[1], adapter)) as process:
         wait_for_adapter(ends, case, adapter)
         before = processor_time(process.pid)
@@ -169,17 +179,37 @@ def bare(ends: Ends, case: Case, folder: str, seconds: float) -> Figures:
     return Figures(report["rate"] / 1e3, report["cpu_us"], spent * 1e6 / max(report["done"], 1))
 
 
+def build_library(checkout: Path, folder: Path) -> Path:
+    """Compiles the published tlpperf into the folder, which it gives back."""
+    sources = [str(checkout / name) for name in ("lib/libtlp.c", f"apps/{LIBRARY_PROGRAM}.c")]
+    command = [
+        "cc",
+        "-O2",
+        "-w",
+        f"-I{checkout / 'include'}",
+        "-o",
+        str(folder / LIBRARY_PROGRAM),
+        *sources,
+        "-lpthread",
+    ]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"bench: --library {checkout}: no checkout of the published library: {done.stderr.strip()}")
+    return folder
+
+
 def library(ends: Ends, case: Case, folder: Path, seconds: float) -> Figures | None:
     """The published library's reads from our adapter; it has one under way, sleeps, and asks for 512 bytes at most."""
     if case.outstanding > 1 or case.spin or case.length > 512:
         return None
     here, there = ends
     adapter = [*TLPLAB, "adapter", "-l", there.address, "--peer", f"{here.address}=1b:00.0", *MEMORY, "--allow-remote"]
-    perf = [str(folder / "tlpperf"), "-r", there.address, "-l", here.address, "-b", "1b:00", "-d", "read", "-a", "0x1000", "-s", "1048576", "-L", str(case.length), "-N", "1", "-t", str(max(2, round(seconds)))]  # fmt: skip
+    perf = [str(folder / LIBRARY_PROGRAM), "-r", there.address, "-l", here.address, "-b", "1b:00", "-d", "read", "-a", "0x1000", "-s", "1048576", "-L", str(case.length), "-N", str(case.threads), "-t", str(max(3, round(seconds) + 1))]  # fmt: skip
     with serving(at(there, case.processors[1], adapter)):
         wait_for_adapter(ends, case, adapter)
         done = subprocess.run(at(here, case.processors[0], perf), check=False, capture_output=True, text=True, timeout=60)  # fmt: skip
-    rates = [float(rate) for rate in re.findall(r"([\d.]+) *tps", done.stdout)]
+    # It tells a rate each second; the first counts from before its threads began, and may be anything.
+    rates = [float(rate) for rate in re.findall(r"([\d.]+) *tps", done.stdout)][1:]
     return Figures(statistics.median(rates) / 1e3, 0, 0) if rates else None
 
 
@@ -200,7 +230,16 @@ class Turns:
         if self.library:
             mine, theirs = (statistics.median(f.rate for f in of) for of in (self.ours, self.library))
             name = f"{case.name}: reads from the same adapter"
-            yield Result(name, "k/s", mine, theirs, LIBRARY, mine / theirs, self.command, [])
+            # Neighbours in time, so that what else the machine did meanwhile is in both.
+            ratios = sorted(a.rate / b.rate for a, b in zip(self.ours, self.library, strict=False))
+            ratio = statistics.median(ratios)
+            said = f"ratios of neighbouring turns from {ratios[0]:.2f} to {ratios[-1]:.2f}"
+            rates = sorted(figures.rate for figures in self.ours)
+            yield Result(
+                name, "k/s", mine, theirs, LIBRARY, ratio, self.command, [rates[0], rates[-1]], "ratio at least 1", ratio >= 1, said
+            )  # fmt: skip
+        if case.library_only:
+            return
         if case.p50:
             yield self.row("p50", "µs", "p50", case.p50)
         if case.p99:
@@ -229,7 +268,8 @@ def measure(ends: Ends, case: Case, programs: str, folder: Path | None, turns: i
     for _ in range(turns):
         figures, done.command = ours(ends, case, seconds)
         done.ours.append(figures)
-        done.bare.append(bare(ends, case, programs, seconds))
+        if not case.library_only:
+            done.bare.append(bare(ends, case, programs, seconds))
         if folder is not None and (found := library(ends, case, folder, seconds)):
             done.library.append(found)
     return done
@@ -241,7 +281,14 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=5, help="turns of each program; the median counts")
     parser.add_argument("--seconds", type=float, default=2.0, help="length of a turn")
     parser.add_argument("--only", metavar="WORD", default="", help="only the cases with WORD in their name")
-    parser.add_argument("--library", type=Path, metavar="FOLDER", help="where the published library was built: tlpperf")
+    known = os.environ.get("TLPLAB_LIBTLP")
+    parser.add_argument(
+        "--library",
+        type=Path,
+        metavar="FOLDER",
+        default=known and Path(known),
+        help="a checkout of the published library; TLPLAB_LIBTLP by default",
+    )
     parser.add_argument("-o", "--output", type=Path, default=HERE / "nettlp.json")
     options = parser.parse_args()
     if os.geteuid() or shutil.which("ip") is None or shutil.which("taskset") is None:
@@ -252,9 +299,10 @@ def main() -> int:
         for program in PROGRAMS:
             source = str(HERE / f"peer/{program}.c")
             subprocess.run(["cc", "-O2", "-o", f"{folder}/{program}", source], check=True)
+        built = None if options.library is None else build_library(options.library, Path(folder))
         for case in CASES:
-            if options.only in case.name:
-                done = measure(ends, case, folder, options.library, options.turns, options.seconds)
+            if options.only in case.name and not (case.library_only and built is None):
+                done = measure(ends, case, folder, built, options.turns, options.seconds)
                 rows = list(done.rows())
                 show(rows)
                 results += rows

@@ -17,7 +17,7 @@ end
 local tables = part("tables") -- names, codes and where fields lie: generated
 local fields = part("fields")(tables)
 local bytes = part("bytes")(tables)
-local conversations = part("conversations")(fields, tables)
+local conversations = part("conversations")(fields, part("numbers")(tables))
 local dissect_tlp = part("tlp")(fields, tables, bytes, conversations)
 local dissect_control = part("control")(fields, tables, bytes)
 local dissect_link = part("link")(fields, tables, bytes)
@@ -98,6 +98,20 @@ end
 
 -- NetTLP ------------------------------------------------------------------------------------------------------------------------
 
+-- Does the checksum behind a TLP of an acknowledged link fit? If not all was captured, nobody knows.
+local function is_whole(tvb)
+	local length = tvb:len()
+	if length < tvb:reported_len() then
+		return length >= 6 + tables.link.numbers
+	end
+	local covered = length - tables.link.check
+	return covered > 6 + tables.link.numbers
+		and tvb(10, 1):uint() == 0
+		and tvb(covered, 4):le_uint() == bytes.crc32(0, covered, function(at)
+			return tvb(at, 1):uint()
+		end)
+end
+
 -- Shows a datagram; gives the text of its line.
 local function dissect_datagram(tvb, pinfo, root)
 	local wrong, channel = frame_problem(tvb), channel_of(pinfo.dst_port, pinfo.src_port)
@@ -110,7 +124,14 @@ local function dissect_datagram(tvb, pinfo, root)
 	elseif not wrong and tvb:len() < 7 then
 		wrong = "the headers were not captured whole"
 	end
+	local sealed = not wrong and tvb(6, 1):uint() == tables.link.mark
+	if sealed and not is_whole(tvb) then
+		wrong = "a damaged TLP on an acknowledged link"
+	end
 	if wrong then
+		if is_tlp_port(pinfo.dst_port) then
+			conversations.sequence_unread(pinfo)
+		end
 		tree:add_proto_expert_info(experts.frame, wrong)
 		return "malformed: " .. wrong
 	end
@@ -121,7 +142,14 @@ local function dissect_datagram(tvb, pinfo, root)
 	end
 	conversations.sequence_seen(pinfo, show("seq"), show("tstamp"))
 	conversations.show_sequence(pinfo, tree)
-	return dissect_tlp(tvb, 6, pinfo, root)
+	if not sealed then
+		return dissect_tlp(tvb, 6, pinfo, root)
+	end
+	for _, name in ipairs({ "sequence", "acknowledged" }) do
+		local value, range = bytes.read(tvb, 6, tables.layouts.numbers[name])
+		tree:add(fields.nettlp[name], range, value)
+	end
+	return dissect_tlp(tvb, 6 + tables.link.numbers, pinfo, root, tables.link.check)
 end
 
 function nettlp.dissector(tvb, pinfo, root)
@@ -138,6 +166,9 @@ function check.dissector(_, pinfo, root)
 		return
 	end
 	if is_tlp_port(port.value) or channel_of(port.value, source_port.value) then
+		if is_tlp_port(port.value) then
+			conversations.sequence_unread(pinfo)
+		end
 		root:add(check):add_proto_expert_info(experts.short)
 		pinfo.cols.protocol = "NetTLP"
 		pinfo.cols.info = "malformed: the frame is shorter than the datagram in it"

@@ -46,13 +46,13 @@ return function(fields, tables, bytes)
 
 	local function read_driver(tvb, tree)
 		local length = tvb:reported_len()
-		if tvb:len() < length or not (length == 2 or length == 4 or length == 8 or length == 192) then
-			return malformed(tree, "a message has 2, 4, 8 or 192 bytes")
+		if tvb:len() < length or not (length == 2 or length == 4 or length == 8 or length == 16 or length == 192) then
+			return malformed(tree, "a message has 2, 4, 8, 16 or 192 bytes")
 		end
 		if length == 4 then
 			local code = tvb(0, 4):le_uint()
 			if not tables.requests[code] then
-				return malformed(tree, "the question is none of 1, 2 and 3")
+				return malformed(tree, "the question is none of 1, 2, 3 and 100")
 			end
 			tree:add(c.operation, "request")
 			tree:add_le(c.code, tvb(0, 4))
@@ -65,6 +65,10 @@ return function(fields, tables, bytes)
 		elseif length == 8 then
 			tree:add_le(c.bar4, tvb(0, 8))
 			return "message reply, BAR4 at " .. bytes.hex(tvb(0, 8):le_uint64())
+		elseif length == 16 then
+			tree:add_le(c.writes, tvb(0, 8))
+			tree:add_le(c.bytes_written, tvb(8, 8))
+			return "message reply, " .. tostring(tvb(0, 8):le_uint64()) .. " writes, " .. tostring(tvb(8, 8):le_uint64()) .. " B"
 		end
 		for vector = 0, length / 12 - 1 do
 			tree:add_le(c.address, tvb(vector * 12, 8)):append_text(string.format(" (vector %d)", vector))

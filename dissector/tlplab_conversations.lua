@@ -1,6 +1,6 @@
--- What belongs together in a capture: requests and their completions, sequence numbers of one adapter. A part of tlplab.lua.
+-- What belongs together in a capture: requests and their completions, sequence numbers of one sender. A part of tlplab.lua.
 
-return function(fields, tables)
+return function(fields, numbers)
 	local floor, t, experts = math.floor, fields.tlp, fields.experts
 	local frame_time = Field.new("frame.time_relative")
 	local frame_comment = Field.new("frame.comment")
@@ -11,12 +11,11 @@ return function(fields, tables)
 	local requests -- by the frame of a completion: frame of the request and the time since
 	local responses -- by the frame of a request: frame of its last completion
 	local unexpected -- frames of completions that answer nothing
-	local clocks -- adapters by direction
-	local notes -- by frame: what is odd about its sequence number
 
 	-- Another file.
 	function conversations.reset()
-		waiting, requests, responses, unexpected, clocks, notes = {}, {}, {}, {}, {}, {}
+		waiting, requests, responses, unexpected = {}, {}, {}, {}
+		numbers.reset()
 	end
 
 	-- Nanoseconds since the first frame.
@@ -86,55 +85,29 @@ return function(fields, tables)
 		end
 	end
 
-	-- Did as much time pass on the adapter's clock as in the capture? Two adapters may have one address.
-	local function could_send(adapter, tstamp, time)
-		local range = 2 ^ 32 * tables.tick_ns
-		local passed = time - adapter.time
-		local apart = math.abs(passed % range - (tstamp - adapter.tstamp) % 2 ^ 32 * tables.tick_ns)
-		return math.min(apart, range - apart) <= 1e6 + passed / 1000
+	function conversations.sequence_seen(pinfo, seq, tstamp)
+		if not pinfo.visited then
+			numbers.seen(way(pinfo.src, pinfo.dst), pinfo.number, seq, tstamp, pinfo.dst_port, now())
+		end
 	end
 
-	function conversations.sequence_seen(pinfo, seq, tstamp)
-		if pinfo.visited or (seq == 0 and tstamp == 0) then
-			return
+	-- A datagram of a TLP whose number cannot be read: it may be any that is missing.
+	function conversations.sequence_unread(pinfo)
+		if not pinfo.visited then
+			numbers.unread(way(pinfo.src, pinfo.dst))
 		end
-		local key, time = way(pinfo.src, pinfo.dst), now()
-		clocks[key] = clocks[key] or {}
-		local nearest, distance
-		for _, adapter in ipairs(clocks[key]) do
-			local later = (tstamp - adapter.tstamp) % 2 ^ 32
-			local other = (adapter.seq - seq) % 65536 < 1024 and later > 0 and later < 2 ^ 31
-			-- An old number with a new time stamp is that of another counter, such as another thread's.
-			if not other and could_send(adapter, tstamp, time) then
-				local ahead = (seq - adapter.seq - 1) % 65536
-				ahead = math.min(ahead, 65536 - ahead)
-				if not distance or ahead < distance then
-					nearest, distance = adapter, ahead
-				end
-			end
-		end
-		if not nearest then
-			if #clocks[key] < 64 then
-				clocks[key][#clocks[key] + 1] = { seq = seq, tstamp = tstamp, time = time }
-			end
-			return
-		end
-		local ahead = (seq - nearest.seq) % 65536
-		if (nearest.seq - seq) % 65536 < 1024 then
-			notes[pinfo.number] = 0
-			return
-		elseif ahead ~= 1 then
-			notes[pinfo.number] = ahead - 1
-		end
-		nearest.seq, nearest.tstamp, nearest.time = seq, tstamp, time
 	end
 
 	function conversations.show_sequence(pinfo, tree)
-		local missing = notes[pinfo.number]
-		if missing == 0 then
+		local what, missing, frame = numbers.at(pinfo.number, pinfo.visited)
+		if what == "again" then
 			tree:add_proto_expert_info(experts.again)
-		elseif missing then
-			tree:add_proto_expert_info(experts.gap, string.format("%d sequence numbers are missing before this one", missing))
+		elseif what == "gap" then
+			local place = frame and "frame " .. frame or "this one"
+			tree:add_proto_expert_info(experts.gap, string.format("%d sequence numbers are missing before %s", missing, place))
+		elseif what == "leap" then
+			local text = "%d sequence numbers are passed over here; that proves no loss: they may be late, or this is another counter"
+			tree:add_proto_expert_info(experts.leap, string.format(text, missing))
 		end
 	end
 

@@ -13,6 +13,8 @@ return function(tables)
 	local n = {
 		seq = ProtoField.uint16("nettlp.seq", "Sequence number"),
 		tstamp = ProtoField.uint32("nettlp.tstamp", "Time stamp (6.4 ns)"),
+		sequence = ProtoField.uint32("nettlp.link.sequence", "Number on the link"),
+		acknowledged = ProtoField.uint32("nettlp.link.acknowledged", "First number not received"),
 	}
 	nettlp.fields = n
 
@@ -24,6 +26,8 @@ return function(tables)
 		data = ProtoField.uint32("nettlp_control.data", "Data", base.HEX),
 		code = ProtoField.uint32("nettlp_control.code", "Question", base.DEC, tables.requests),
 		bar4 = ProtoField.uint64("nettlp_control.bar4", "BAR4 address", base.HEX),
+		writes = ProtoField.uint64("nettlp_control.writes", "Writes"),
+		bytes_written = ProtoField.uint64("nettlp_control.bytes_written", "Bytes written"),
 		device_id = ProtoField.string("nettlp_control.device_id", "Device"),
 		address = ProtoField.uint64("nettlp_control.address", "MSI-X address", base.HEX),
 	}
@@ -103,6 +107,7 @@ return function(tables)
 		crc = ProtoExpert.new("dllp.crc.bad", "The CRC does not match", groups.CHECKSUM, severities.ERROR),
 		unit = ProtoExpert.new("pcie_link.malformed", "Neither a DLLP nor a flit", groups.MALFORMED, severities.ERROR),
 		gap = ProtoExpert.new("nettlp.gap", "Sequence numbers are missing", groups.SEQUENCE, severities.WARN),
+		leap = ProtoExpert.new("nettlp.leap", "Sequence numbers leap", groups.SEQUENCE, severities.NOTE),
 		again = ProtoExpert.new("nettlp.duplicate", "A sequence number that was there already, or is late", groups.SEQUENCE, severities.WARN),
 		frame = ProtoExpert.new("nettlp.malformed", "The frame contradicts itself", groups.MALFORMED, severities.ERROR),
 		control = ProtoExpert.new("nettlp_control.malformed", "No access to the adapter", groups.MALFORMED, severities.ERROR),
@@ -111,7 +116,7 @@ return function(tables)
 	tlp.experts = { experts.tlp, experts.ecrc, experts.refused, experts.poisoned, experts.unexpected }
 	dllp.experts = { experts.dllp, experts.crc }
 	link.experts = { experts.unit }
-	nettlp.experts = { experts.gap, experts.again, experts.frame }
+	nettlp.experts = { experts.gap, experts.leap, experts.again, experts.frame }
 	control.experts = { experts.control }
 	check.experts = { experts.short }
 

@@ -218,10 +218,12 @@ return {
 		[12287] = "message",
 		[20482] = "registers",
 	},
+	link = { mark = 231, numbers = 8, check = 4 },
 	requests = {
 		[1] = "BAR4 address",
 		[2] = "device id",
 		[3] = "MSI-X table",
+		[100] = "writes so far",
 	},
 	registers = {
 		[0x00] = "magic",
@@ -240,6 +242,10 @@ return {
 		nettlp = {
 			seq = { at = 0, bytes = 2, { 0, 16, 1 } },
 			tstamp = { at = 2, bytes = 4, { 16, 32, 1 } },
+		},
+		numbers = {
+			sequence = { at = 1, bytes = 3, { 8, 24, 1 } },
+			acknowledged = { at = 5, bytes = 3, { 40, 24, 1 } },
 		},
 		tlp = {
 			tc = { at = 1, bytes = 1, { 9, 3, 1 } },

@@ -310,16 +310,17 @@ return function(fields, tables, bytes, conversations)
 
 	-- Payload and digest, and whether the bytes are as many as the header says.
 	local function read_rest(x)
-		local start, on_wire = x.at + x.header, x.tvb:reported_len()
+		local start, on_wire, kept = x.at + x.header, x.tvb:reported_len() - x.behind, x.tvb:len()
+		kept = math.min(kept, on_wire)
 		local payload = x.data and x.length * 4 or 0
 		local expected = start + payload + (x.digest and 4 or 0)
-		local there = math.min(payload, math.max(x.tvb:len() - start, 0))
+		local there = math.min(payload, math.max(kept - start, 0))
 		if there > 0 then
 			x.tree:add(t.payload, x.tvb(start, there))
 		end
 		if on_wire ~= expected then
 			problem(x, "Length", string.format("the header says %d bytes, there are %d", expected - x.start, on_wire - x.start))
-		elseif x.digest and x.tvb:len() == expected then
+		elseif x.digest and kept == expected then
 			local range = x.tvb(expected - 4, 4)
 			x.tree:add(t.digest, range)
 			local good = ecrc(x.tvb, x.covered, x.at, expected - 4) == range:le_uint()
@@ -364,10 +365,10 @@ return function(fields, tables, bytes, conversations)
 		x.class = known.class
 	end
 
-	-- Shows the TLP that begins at `start`; gives the text of its line.
-	return function(tvb, start, pinfo, parent)
+	-- Shows the TLP that begins at `start` and has so many bytes behind it that are none of its own; gives the text of its line.
+	return function(tvb, start, pinfo, parent, behind)
 		local tree = parent:add(fields.protocols.tlp, tvb(start))
-		local x = { tvb = tvb, start = start, tree = tree, problems = {}, info = "TLP" }
+		local x = { tvb = tvb, start = start, behind = behind or 0, tree = tree, problems = {}, info = "TLP" }
 		read_prefixes(x)
 		read_header(x)
 		tree:append_text(": " .. x.info)

@@ -9,7 +9,7 @@
 #ifndef TLPDMA_REGS_H
 #define TLPDMA_REGS_H
 
-#define TLPDMA_VENDOR_ID	0x1de5
+#define TLPDMA_VENDOR_ID	0x71ab
 #define TLPDMA_DEVICE_ID	0x7d0a
 
 /* Registers of the card. */

@@ -50,7 +50,7 @@ impl Busy {
 impl Device for Busy {
     fn identity(&self) -> Identity {
         let bars = vec![BarSpec::registers(0, 4096), BarSpec::memory(2, 4096)];
-        Identity { bars, ..Identity::new(0x1DE5, 0x7357, 0xFF_00_00) }
+        Identity { bars, ..Identity::new(0x71AB, 0x7357, 0xFF_00_00) }
     }
 
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {

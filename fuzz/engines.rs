@@ -225,7 +225,7 @@ impl EndpointUnderFire {
                     let end = write.address + write.data.len();
                     assert!(write.address >= 0xB000_0000 && end <= 0xB010_0000, "a write outside the window");
                 }
-                Event::WriteSent { .. } | Event::Other { .. } => {}
+                Event::WriteSent { .. } | Event::Failed { .. } | Event::Other { .. } => {}
             }
         }
     }

@@ -101,7 +101,13 @@ pub(crate) fn flit(bytes: &[u8]) {
 
 /// A UDP payload of the protocols beside the TLPs.
 fn nettlp_apis(bytes: &[u8]) {
-    use datagrams::{config_api, message_api, registers};
+    use datagrams::{config_api, link, message_api, registers};
+    if let Some((numbers, tlp)) = link::open(bytes) {
+        let mut again = bytes.to_vec();
+        again.copy_within(14..14 + tlp.len(), 6);
+        assert_eq!(link::seal(&mut again, 6 + tlp.len(), numbers), Ok(bytes.len()));
+        assert_eq!(again, bytes);
+    }
     if let Ok(access) = config_api::ConfigAccess::parse(bytes) {
         assert_eq!(access.emit(), bytes[..config_api::BYTES]);
     }

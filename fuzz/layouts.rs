@@ -31,7 +31,7 @@ impl Bytes<'_> {
 
 /// Any function: a bridge or an end point, with any of the capabilities. What does not go together is refused later.
 pub(crate) fn any_layout(choices: &mut Bytes<'_>) -> Layout {
-    let identity = Identity { revision: choices.byte(), ..Identity::new(0x1DE5, choices.word(), 0x06_04_00) };
+    let identity = Identity { revision: choices.byte(), ..Identity::new(0x71AB, choices.word(), 0x06_04_00) };
     let port = PortType::ALL[usize::from(choices.below(6))];
     let mut layout = match port {
         PortType::RootPort | PortType::Upstream | PortType::Downstream => {

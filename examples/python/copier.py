@@ -4,7 +4,7 @@ import tlplab as tl
 
 
 class Copier(tl.Device):
-    ids, msix = tl.Ids(0x1DE5, 1), 1
+    ids, msix = tl.Ids(0x71AB, 1), 1
 
     class regs(tl.Bar, size="4KiB"):
         src = tl.Reg64(0x00)

@@ -4,7 +4,7 @@ import tlplab as tl
 
 
 class DescriptorDma(tl.Device):
-    ids = tl.Ids(0x1DE5, 6)
+    ids = tl.Ids(0x71AB, 6)
     bench_slots = 16  # transfers at once, when bandwidth is measured
 
     ring = 0x1_0000_0000  # 16-byte descriptors

@@ -10,11 +10,11 @@ COPIED, FAULT = 1, 2  # causes of an interrupt
 
 
 class Engine(tl.Device):
-    ids = tl.Ids(0x1DE5, 0x10, revision=2, class_code=0x12_00_00, subsystem=(0x1DE5, 0x0042))
+    ids = tl.Ids(0x71AB, 0x10, revision=2, class_code=0x12_00_00, subsystem=(0x71AB, 0x0042))
     msix, msi, intx = 1, 1, True
     capabilities = (
         tl.Vendor(b"tlplab", at=0xA0),
-        tl.SerialNumber(0x1DE5_0000_0000_0001),
+        tl.SerialNumber(0x71AB_0000_0000_0001),
         tl.Ltr(),
         tl.Ats(queue_depth=16),
         tl.ResizableBar({"sram": ("1MiB", "2MiB", "4MiB")}),

@@ -4,7 +4,7 @@ import tlplab as tl
 
 
 class Memory(tl.Device):
-    ids = tl.Ids(0x1DE5, 2, class_code=0x05_00_00)  # memory controller: RAM
+    ids = tl.Ids(0x71AB, 2, class_code=0x05_00_00)  # memory controller: RAM
 
     class ram(tl.Bar, size="64KiB", memory=True):
         pass

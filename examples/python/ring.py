@@ -13,7 +13,7 @@ DONE_OFFSET = 20
 
 
 class Ring(tl.Device):
-    ids, msix = tl.Ids(0x1DE5, 3), 1
+    ids, msix = tl.Ids(0x71AB, 3), 1
 
     class regs(tl.Bar, size="4KiB"):
         base = tl.Reg64(0x00)

@@ -29,7 +29,7 @@ struct Copier {
 impl Device for Copier {
     fn identity(&self) -> Identity {
         let bars = vec![BarSpec::registers(0, 4096)];
-        Identity { bars, msix_vectors: 1, ..Identity::new(0x1DE5, 0x01, 0xFF_00_00) }
+        Identity { bars, msix_vectors: 1, ..Identity::new(0x71AB, 0x01, 0xFF_00_00) }
     }
 
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {

@@ -47,7 +47,7 @@ impl Device for Engine {
     fn identity(&self) -> Identity {
         Identity {
             revision: 2,
-            subsystem: (0x1DE5, 0x0042),
+            subsystem: (0x71AB, 0x0042),
             bars: vec![
                 BarSpec::registers(0, 4096), // 32-bit, reads may have side effects
                 BarSpec::io(1, 16),
@@ -56,7 +56,7 @@ impl Device for Engine {
             msix_vectors: 1,
             msi_vectors: 1,
             intx: true,
-            ..Identity::new(0x1DE5, 0x10, 0x12_00_00)
+            ..Identity::new(0x71AB, 0x10, 0x12_00_00)
         }
     }
 
@@ -73,7 +73,7 @@ impl Device for Engine {
         self.identity()
             .layout() // power management, MSI, PCI Express, MSI-X and AER
             .capability_at(0xA0, Capability::Vendor(b"tlplab".to_vec()))
-            .extended(ExtendedCapability::SerialNumber(0x1DE5_0000_0000_0001))
+            .extended(ExtendedCapability::SerialNumber(0x71AB_0000_0000_0001))
             .extended(ExtendedCapability::Ltr)
             .extended(ExtendedCapability::Ats { queue_depth: 16 })
             .extended(ExtendedCapability::Pasid { width: 20 })

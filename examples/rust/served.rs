@@ -23,7 +23,7 @@ struct Filler {
 impl Device for Filler {
     fn identity(&self) -> Identity {
         let bars = vec![BarSpec::registers(0, 4096)];
-        Identity { bars, msix_vectors: 1, ..Identity::new(0x1DE5, 0x06, 0xFF_00_00) }
+        Identity { bars, msix_vectors: 1, ..Identity::new(0x71AB, 0x06, 0xFF_00_00) }
     }
 
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {

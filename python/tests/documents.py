@@ -19,6 +19,7 @@ def direction(source: str, to: str, payload: float, idle: float, credits: float 
         "payload_bytes": 11_264_000,
         "dllps": {"ack": 900, "nak": 0, "update_fc": 450, "init_fc": 6, "other": 0},
         "replayed": 3,
+        "nullified": 0,
         "replay_timeouts": 1,
         "bad_lcrc": 3,
         "no_room": 0,
@@ -72,6 +73,12 @@ def flow(name: str, behind: str) -> Flow:
             {"cause": 1, "place": f"{name} → sw0", "behind": None, "total_ns": 199_000, "share": 0.079},
             {"cause": 2, "place": f"{name} → sw0", "behind": None, "total_ns": 1_000, "share": 0.001},
         ],
+        "failures": [
+            {
+                "ending": "timeout", "count": 2, "mean_ns": 50_000.0,
+                "attribution": [{"cause": 10, "place": name, "behind": None, "total_ns": 100_000, "share": 1.0}],
+            },
+        ],
     }  # fmt: skip
 
 
@@ -87,7 +94,9 @@ def result() -> Result:
             "trace_hash": "0123456789abcdef",
             "start_fs": 0,
             "end_fs": 200_000_000_000,
-            "stop_reason": "stop time",
+            "stop_reason": "stop-time",
+            "stop_text": "the stop time",
+            "waiting": [],
             "verdict": {
                 "sentence": "The link sw0 → host.rp0 limits the run: it is busy 99.2 % of the time, "
                 "and both devices wait for it.",
@@ -111,6 +120,7 @@ def result() -> Result:
             "flows": [flow("ssd", "nic"), flow("nic", "ssd")],
             "errors": [],
             "outages": [],
+            "problems": [],
             "host": None,
             "measured": [],
             "networks": [],

@@ -46,7 +46,7 @@ def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     compiler = shutil.which(os.environ.get("CC", "cc"))
     assert compiler, "a C compiler, cc or $CC"
     (tmp_path / "dir").mkdir()
-    source, library = ROOT / "crates/bridge/tests/rtl/copier.c", tmp_path / "dir/copier.so"
+    source, library = ROOT / "crates/bridge/tests/bridge/rtl/copier.c", tmp_path / "dir/copier.so"
     options = ["-O1", "-std=gnu11", "-shared", "-fPIC", "-I", str(ROOT / "rtl/include")]
     subprocess.run([compiler, *options, "-o", str(library), str(source)], check=True, timeout=60)
     (tmp_path / "dir/card.toml").write_text(EXPERIMENT, encoding="utf-8")
@@ -62,7 +62,7 @@ def test_a_library_runs(experiment: str, capsys: pytest.CaptureFixture[str]) -> 
     assert re.search(r"card\.write +write → host +\d+ ", table), table
     assert list(Path().rglob("card.fst"))
     assert cli.status(["lspci", experiment]) == 0
-    assert "1de5:0001 end point" in capsys.readouterr().out
+    assert "71ab:0001 end point" in capsys.readouterr().out
     assert cli.status(["check", experiment]) == 0
 
 
@@ -88,7 +88,7 @@ def test_the_example_of_the_page() -> None:
     assert len(commands) == 2
     make = commands[0].replace("make rtl", f"make --no-print-directory rtl RTL_BIN={RTL_BIN} -o rtl/.venv/.run")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    for command, says in [(make, "out/rtl/memory.so"), (commands[1], "1de5:5ca7 end point, Memory controller")]:
+    for command, says in [(make, "out/rtl/memory.so"), (commands[1], "71ab:5ca7 end point, Memory controller")]:
         done = subprocess.run(
             ["bash", "-ec", command],
             cwd=ROOT,

@@ -56,7 +56,7 @@ import tlplab
 
 
 class MyDma(tlplab.Device):
-    ids = tlplab.Ids(0x1DE5, 2)
+    ids = tlplab.Ids(0x71AB, 2)
 
     async def bench_read(self, cx, address, length):
         await cx.dma_read(address, length)

@@ -80,7 +80,7 @@ def write_set(
     folder: Path, host: str, files: dict[str, list[Case]], *, node: str = "local", iommu: str = "off"
 ) -> Path:
     """Measures a simulated machine as pcie-bench would."""
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     (folder / "sys-cpuinfo.txt").write_text("model name\t: Hidden\ncache size\t: 20480 KB\n", encoding="utf-8")
     for name, cases in files.items():
         results = bench.run([replace(case, node=node) for case in cases], host=host, iommu=iommu)
@@ -228,6 +228,115 @@ def test_a_cache_of_any_size_is_calibrated(tmp_path: Path, kib: int, ways: int) 
     assert (cache["ways"], 1 <= cache["ddio_ways"] <= ways) == (ways, True)
     for name in ("Intel Xeon", "Haswell:", "DDR"):
         assert name not in text, "nothing is said of a processor that nobody knows"
+
+
+SLEEPER = """\
+title = "A host that sleeps"
+source = "A test"
+
+[host]
+latency = "100ns"
+line_interval = "14ns"
+memory.latency = "140ns"
+sleep = { after = "430ns", wake = ["0% 0ns", "5% 600ns", "10% 640ns", "60% 640ns", "100% 2us"], doze_after = "270ns", doze = ["0% 0ns", "60% 0ns", "100% 3us"] }
+stall = { every = "1200us", lasts = "800us" }
+"""
+
+
+def test_a_host_that_sleeps_is_recovered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    host = tmp_path / "hidden.toml"
+    host.write_text(SLEEPER, encoding="utf-8")
+    windows, caches = (8 * KIB, 64 * KIB, 256 * KIB), ("cold", "host-warm")
+    reads = {name: [replace(case, count=5000) for case in sweep("lat_rd", interface, caches, windows)]
+             for name, interface in (("lat_dma_details", "dma"), ("lat_cmd_details", "command"))}  # fmt: skip
+    loaded = {"bw_dma_win_sweep_rd_rnd_64": sweep("bw_rd", "dma", caches, windows)}
+    data = write_set(tmp_path / "desk", str(host), {**reads, **loaded})
+    output = tmp_path / "host.toml"
+    assert cli.status(["calibrate", str(data), "-o", str(output), "--quiet"]) == 0, capsys.readouterr().err
+    found = tomllib.loads(output.read_text(encoding="utf-8"))["host"]
+    assert found["memory"]["latency"] != "0ns"
+    assert float(found["memory"]["latency"].removesuffix("ns")) == pytest.approx(140, abs=10), "averages are above 1 us"
+    wake = {rank: float(ns.removesuffix("ns")) for rank, ns in (text.split("% ") for text in found["sleep"]["wake"])}
+    assert wake["50"] == pytest.approx(640, abs=15)
+    assert wake["80"] == pytest.approx(1320, abs=150)
+    assert 300 < float(found["sleep"]["after"].removesuffix("ns")) < 490
+    assert float(found["stall"]["lasts"].removesuffix("us")) == pytest.approx(800, rel=0.05)
+    assert float(found["stall"]["every"].removesuffix("us")) == pytest.approx(1200, rel=0.3)
+    assert "jitter" not in found
+    assert cli.status(["validate", str(data), "--host", str(output), "--json", "-", "--quiet"]) == 0
+    lines = {line["series"]: line for line in json.loads(capsys.readouterr().out)}
+    assert lines["all latency"]["median_error"] < 0.03
+    assert lines["all bandwidth"]["max_error"] < 0.1, "under load it neither sleeps nor stalls"
+
+
+def test_a_fit_that_misses_its_own_data_is_bad(
+    machine: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hidden, far = Path(machine[0]).parent / "hidden.toml", tmp_path / "far.toml"
+    far.write_text(
+        hidden.read_text(encoding="utf-8").replace('latency = "301.0ns"', 'latency = "1500ns"'), encoding="utf-8"
+    )
+    small = (8 * KIB, 64 * KIB)
+    data = write_set(
+        tmp_path / "odd", str(hidden), {"lat_dma_sweep_rd_rnd_64": sweep("lat_rd", "dma", ("cold",), small)}
+    )
+    output = tmp_path / "host.toml"
+    assert cli.status(["calibrate", str(data), "-o", str(output), "--quiet"]) == 0, capsys.readouterr().err
+    assert "This fit is bad" not in output.read_text(encoding="utf-8")
+    # Bandwidths of another machine, which nobody would notice otherwise.
+    write_set(data, str(far), {"bw_dma_win_sweep_rd_rnd_64": sweep("bw_rd", "dma", ("cold",), small)})
+    assert cli.status(["calibrate", str(data), "-o", str(output), "--quiet"]) == 1
+    said = capsys.readouterr().err
+    assert "This fit is bad: odd, bandwidth: off by " in said
+    assert "odd: bw_dma_win_sweep_rd_rnd_64 64 B 8 KiB cold: off by " in said
+    assert "# This fit is bad: odd, bandwidth" in output.read_text(encoding="utf-8"), "the profile says so, too"
+
+
+def test_large_pages_alone_make_a_whole_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = Path(shutil.copytree(T630, tmp_path / f"{T630.name}-iommu"))
+    for path in folder.glob("*.csv"):
+        if path.name not in ("lat_dma_sweep_rd_rnd_64.csv", "lat_dma_sizes.csv"):
+            path.unlink()
+    output = tmp_path / "host.toml"
+    assert cli.status(["calibrate", str(folder), "-o", str(output), "--quiet"]) == 0
+    assert cli.status(["validate", str(folder), "--host", str(output), "--quiet"]) == 0, capsys.readouterr().err
+    text = output.read_text(encoding="utf-8")
+    found = tomllib.loads(text)["host"]
+    assert found["iommu"] == {"mode": "superpages", "walk": "251.0ns", "entries": 119, "interval": "47.1ns"}
+    assert (
+        f"# {folder.name}: not in the data; 46.9 and 47.4 ns were measured (E5-2620 v3 and E5-2637 v3, Haswell servers)"
+        in text
+    )
+
+
+def test_how_soon_walks_follow_is_the_generations_where_only_latencies_are_known(
+    machine: list[str], tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(machine[1], tmp_path / "new-iommu-nosp"))
+    (folder / "bw_dma_win_sweep_rd_rnd_64.csv").unlink()
+    output = tmp_path / "host.toml"
+    assert cli.status(["calibrate", str(folder), "-o", str(output), "--quiet"]) == 0
+    text = output.read_text(encoding="utf-8")
+    found = tomllib.loads(text)["host"]["iommu"]
+    assert float(found["walk"].removesuffix("ns")) == pytest.approx(HIDDEN["iommu"]["walk"], rel=0.05)
+    assert found["interval"] == "47.1ns"
+    assert "# Of page walks the data do not show interval: see [host.iommu] for whose they are." in text
+    assert "not known of this processor; as E5-2620 v3 and E5-2637 v3" in text
+
+
+def test_local_memory_may_be_that_of_a_twin(
+    machine: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    far = Path(shutil.copytree(machine[2], tmp_path / "twin-s0-s1-s1"))
+    output = tmp_path / "host.toml"
+    assert cli.status(["calibrate", str(far), machine[0], "-o", str(output), "--quiet"]) == 0, capsys.readouterr().err
+    text = output.read_text(encoding="utf-8")
+    hop = tomllib.loads(text)["host"]["numa"]["hop"]
+    assert float(hop.removesuffix("ns")) == pytest.approx(HIDDEN["numa"]["hop"], rel=0.05)
+    assert "# Local memory is that of hidden, another machine with the same processor." in text
+    (far / "sys-cpuinfo.txt").write_text("model name\t: Another\n", encoding="utf-8")
+    assert cli.status(["calibrate", str(far), machine[0], "-o", str(output), "--quiet"]) == 2
+    assert "these are different machines: twin, hidden; calibrate one at a time" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("host", [name for name, _ in _core.hosts() if name.startswith("xeon")])

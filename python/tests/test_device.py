@@ -11,7 +11,7 @@ import tlplab as tl
 
 
 class Copier(tl.Device):
-    ids, msix = tl.Ids(0x1DE5, 1), 1
+    ids, msix = tl.Ids(0x71AB, 1), 1
 
     class regs(tl.Bar, size="4KiB"):
         src = tl.Reg64(0x00)
@@ -315,7 +315,7 @@ def test_what_a_handler_may_not_do_is_said() -> None:
 
 def test_what_software_sees_of_a_device() -> None:
     class Board(tl.Device):
-        ids = tl.Ids(0x1DE5, 7, revision=3, class_code=0x12_00_00, subsystem=(0x1234, 0x5678))
+        ids = tl.Ids(0x71AB, 7, revision=3, class_code=0x12_00_00, subsystem=(0x1234, 0x5678))
         msix, msi, intx = 4, 2, True
         capabilities = (
             tl.Vendor(b"own", at=0x80),
@@ -330,7 +330,7 @@ def test_what_software_sees_of_a_device() -> None:
             pass
 
     async def driver(_: tl.Host, dev: Any) -> None:
-        assert await dev.config.read(0, 4) == b"\xe5\x1d\x07\x00"
+        assert await dev.config.read(0, 4) == b"\xab\x71\x07\x00"
         assert await dev.config.read(8, 4) == b"\x03\x00\x00\x12"
         assert await dev.config.read(0x2C, 4) == b"\x34\x12\x78\x56"
         assert (await dev.config.read(0x10, 1))[0] & 1, "I/O"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shutil
 import struct
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ MALFORMED = [
     "nettlp_check.malformed", "pcie_link.malformed", "_ws.malformed",
 ]  # fmt: skip
 OTHERS = [
-    "frame.number", "nettlp.seq", "nettlp.tstamp", "tlp.prefix", "tlp.ecrc", "tlp.response_to", "tlp.latency",
+    "frame.number", "nettlp.seq", "nettlp.tstamp", "nettlp.link.sequence", "nettlp.link.acknowledged", "tlp.prefix", "tlp.ecrc", "tlp.response_to", "tlp.latency",
     "tlp.malformed", "dllp.malformed", "pcie_link.flit.sequence", "tlp.payload", "_ws.lua.error",
 ]  # fmt: skip
 FIELDS = [
@@ -142,6 +143,8 @@ def differences(line: dict[str, Any], frame: dict[str, list[str]]) -> Iterable[s
     wanted |= {ATTRIBUTES[name]: True for name in attributes} | {HINTS[key]: value for key, value in hint.items()}
     wanted |= {DLLP[key]: value for key, value in line.get("dllp", {}).items()}
     wanted |= {"nettlp.seq": line.get("sequence"), "nettlp.tstamp": line.get("timestamp")}
+    wanted |= {"nettlp.link.sequence": line.get("link_sequence")}
+    wanted |= {"nettlp.link.acknowledged": line.get("link_acknowledged")}
     wanted |= {"pcie_link.flit.sequence": line.get("flit", {}).get("sequence"), "tlp.ecrc": line.get("ecrc")}
     wanted |= {"tlp.response_to": line.get("response_to"), "tlp.payload": line.get("data")}
     control = line.get("control", {})
@@ -247,6 +250,23 @@ def test_every_datagram_of_the_vectors(tmp_path: Path) -> None:
     ]
     assert len(frames) >= 5
     compare(pcap(tmp_path / "a.pcap", ETHERNET, frames))
+
+
+def test_every_sealed_datagram_of_the_vectors(tmp_path: Path) -> None:
+    all_of_them = vectors("nettlp.json")["link"]
+    payloads = [bytes.fromhex(vector["bytes"]) for vector in all_of_them]
+    frames = [datagram(payload, 0x3000, source=f"0a01{count:04x}") for count, payload in enumerate(payloads)]
+    # Of the write all but its last bytes were captured: nobody knows whether it was whole.
+    frames.append(datagram(payloads[1][:-6], 0x3005, len(payloads[1]), source="0a020000"))
+    lines = compare(pcap(tmp_path / "a.pcap", ETHERNET, frames), [*(vector["name"] for vector in all_of_them), "cut"])
+    malformed = {frame for frame, line in lines.items() if "malformed" in line}
+    assert malformed == {
+        n + 1 for n, v in enumerate(all_of_them) if v.get("sealed") is False and "without" not in v["name"]
+    }
+    numbers = [
+        (line.get("link_sequence"), line.get("link_acknowledged")) for line in lines.values() if "link_sequence" in line
+    ]
+    assert numbers == [(0x123456, 7), (0xFFFFFF, 0), (0xFFFFFF, 0)]
 
 
 def test_the_datagrams_beside_the_tlps(tmp_path: Path) -> None:
@@ -365,11 +385,84 @@ def test_gaps_in_the_sequence(tmp_path: Path) -> None:
     second = [numbered(n, 0x9000_0000 + 156 * at) for at, n in ((6, 500), (7, 501))]
     thread = [numbered(n, 1_000_000 + 156 * at) for at, n in ((8, 3), (9, 4))]
     capture = pcap(tmp_path / "a.pcap", ETHERNET, [*first, *second, *thread])
-    found = {
-        name: tshark(capture, "-Y", f"nettlp.{name}", "-T", "fields", "-e", "frame.number").split()
-        for name in ("gap", "duplicate")
-    }
-    assert found == {"gap": ["3"], "duplicate": ["4", "5"]}
+    # Before the file has been seen to its end, nobody knows whether what was passed over comes.
+    assert told(capture) == {"gap": [], "leap": ["3"], "duplicate": ["4", "5"]}
+    assert told(capture, "-2") == {"gap": ["3"], "leap": [], "duplicate": ["4", "5"]}
+
+
+def told(capture: Path, *options: str) -> dict[str, list[str]]:
+    """The frames of which something is said about their sequence numbers."""
+    kinds = ("gap", "leap", "duplicate")
+    shown = tshark(
+        capture, *options, "-Y", " || ".join(f"nettlp.{kind}" for kind in kinds), "-T", "fields", "-e", "frame.number",
+        *(part for kind in kinds for part in ("-e", f"nettlp.{kind}")),
+    )  # fmt: skip
+    rows = [line.split("\t") for line in shown.splitlines()]
+    return {kind: [row[0] for row in rows if row[1 + at]] for at, kind in enumerate(kinds)}
+
+
+def captured(path: Path, frames: Iterable[tuple[int, int, int, int]]) -> Path:
+    """Writes of a counting sender: nanoseconds of capture, number, ticks of its clock, port."""
+    write = bytes.fromhex("400000011b00000fa000000001020304")
+    with path.open("wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, ETHERNET))
+        for ns, number, ticks, port in frames:
+            frame, length = datagram(struct.pack(">HI", number & 0xFFFF, ticks & 0xFFFFFFFF) + write, port)
+            file.write(struct.pack("<IIII", *divmod(ns, 10**9), len(frame), length) + frame)
+    return path
+
+
+def busy(seed: int, lost: Callable[[int, int], bool]) -> Iterator[tuple[int, int, int, int]]:
+    """Two threads that count by one clock, which drifts, on a machine that keeps what is captured waiting for up to 0.8 s."""
+    draw = random.Random(seed)
+    now, lag, at, sent, clock = 0, 0, 0, [0, 0], draw.randrange(1 << 32)
+    for _ in range(9000):
+        lane = draw.randrange(2)
+        now += 1 + draw.randrange(20_000)
+        lag = draw.randrange(800_000_000) if draw.randrange(2000) == 0 else max(0, lag - draw.randrange(5000))
+        at = max(at, now + lag)  # what waits is captured in its order
+        if not lost(lane, sent[lane]):
+            yield at, 1 + sent[lane], clock + now * 1007 // 6400, 0x3000 + 16 * lane + draw.randrange(16)
+        sent[lane] += 1
+
+
+def summed_up(capture: Path) -> dict[str, int]:
+    """What `tlplab dump --summary` says of the numbers of the only direction."""
+    command = [sys.executable, "-m", "tlplab", "dump", str(capture), "--summary", "--json", "-"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    (direction,) = json.loads(done.stdout)["directions"]
+    found: dict[str, int] = direction["sequence"]
+    return found
+
+
+CLEAN = {"adapters": 1, "gaps": 0, "missing": 0, "duplicates": 0, "reordered": 0, "unproven": 0}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_busy_machine_has_no_gaps_and_what_is_lost_is_told(seed: int, tmp_path: Path) -> None:
+    whole = captured(tmp_path / "whole.pcap", busy(seed, lambda _lane, _number: False))
+    assert summed_up(whole) == {**CLEAN, "adapters": 2}
+    assert told(whole) == told(whole, "-2") == {"gap": [], "leap": [], "duplicate": []}
+    holes = captured(tmp_path / "holes.pcap", busy(seed, lambda lane, number: number in (900, 901, 1500 + lane)))
+    assert summed_up(holes) == {**CLEAN, "adapters": 2, "gaps": 4, "missing": 6}
+    assert len(told(holes, "-2")["gap"]) == 4
+    # As soon as it is certain, also without the whole file.
+    assert len(told(holes)["gap"]) == len(told(holes)["leap"]) == 4
+
+
+def test_a_great_loss_and_a_new_beginning_are_told_apart(tmp_path: Path) -> None:
+    def run(start: int, numbers: range) -> list[tuple[int, int, int, int]]:
+        at = [start + 10_000 * n for n in range(len(numbers))]
+        return [(ns, number, ns * 10 // 64, 0x3000 + number % 4) for ns, number in zip(at, numbers, strict=True)]
+
+    first, later = run(0, range(1, 3000)), 500_000_000
+    lost = captured(tmp_path / "lost.pcap", [*first, *run(later, range(43_000, 45_000))])
+    assert summed_up(lost) == {**CLEAN, "gaps": 1, "missing": 40_000}
+    assert told(lost, "-2") == {"gap": ["3000"], "leap": [], "duplicate": []}
+    # The same numbers, but nothing shows whether those from 1 to 99 were sent, or 62 636 more.
+    anew = captured(tmp_path / "anew.pcap", [*first, *run(later, range(100, 2000))])
+    assert summed_up(anew) == {**CLEAN, "adapters": 2, "unproven": 1}
+    assert told(anew, "-2") == {"gap": [], "leap": ["3000"], "duplicate": []}
 
 
 def test_wireshark_may_load_every_part_by_itself(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_time_does_not_begin_before_the_device_is_there(capsys: pytest.CaptureFi
     assert "copier never came" in printed.err
     document = json.loads(printed.out)
     assert document["end_fs"] == 0
-    assert document["stop_reason"] == "the time of --seconds"
+    assert document["stop_reason"] == "time-limit"
 
 
 def test_the_copier_of_the_examples_copies_from_another_process(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_the_copier_of_the_examples_copies_from_another_process(tmp_path: Path) 
             process.terminate()
             process.communicate()
     live = json.loads(document.read_text(encoding="utf-8"))
-    assert live["stop_reason"] == "all loads are done"
+    assert live["stop_reason"] == "loads-done"
     simulated = tl.run(COPIER)
 
     def moved(result: Any) -> dict[str, int]:

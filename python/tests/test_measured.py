@@ -402,6 +402,20 @@ def test_a_machine_is_predicted_from_another(
     assert re.search(r"\| one \| bandwidth \|.*\| host: its latencies; device: writes of other \|", predicted)
 
 
+def test_what_cannot_be_predicted_is_named_and_the_others_go_on(
+    machines: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    far = Path(shutil.copytree(machines[0], tmp_path / "one-s0-s1-s1"))
+    sweep = far / "lat_dma_sweep_rd_rnd_64.csv"
+    rows = sweep.read_text(encoding="utf-8").splitlines(keepends=True)
+    sweep.write_text("".join(row for row in rows if "DThrash" not in row), encoding="utf-8")
+    status, out, err = run(capsys, "validate", str(far), *machines, "--predict", "--json", "-", "--quiet")
+    assert status == 0, err
+    assert "one-s0-s1-s1, bandwidth: not predicted: the way to its remote memory is not known" in err
+    hosts = {line["host"] for line in json.loads(out)}
+    assert hosts == {"one", "other", "all"}, "what can be predicted is"
+
+
 def test_one_machine_alone_is_not_predicted(
     machines: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,9 @@ import pytest
 from tlplab import _core, cli
 from tlplab.measured.dataset import read_dataset
 from tlplab.measured.hosts import shipped_for
+from tlplab.measured.pauses import Pauses
 from tlplab.measured.predict import planned
+from tlplab.measured.states import labels_of
 
 DATA = Path(os.environ.get("TLPLAB_DATA", "")) / "pciebench"
 pytestmark = pytest.mark.skipif(
@@ -32,10 +34,20 @@ SHIPPED = {
 def test_every_data_set_is_read_and_has_a_host() -> None:
     folders = sorted(path for path in DATA.iterdir() if path.is_dir())
     sets = [read_dataset(folder) for folder in folders]
-    assert {shipped_for(data) for data in sets} == set(SHIPPED)
-    assert sum(len(data.points()) for data in sets) == 18096
-    kinds = [plan.kind for plan in planned(sets)]
-    assert (kinds.count("bandwidth"), kinds.count("IOMMU")) == (5, 2)
+    servers = [data for data in sets if not data.tailed]
+    assert {shipped_for(data) for data in servers} == set(SHIPPED)
+    assert sum(len(data.points()) for data in servers) == 18096
+    kinds = [plan.kind for plan in planned(servers)]
+    assert (kinds.count("bandwidth"), kinds.count("IOMMU")) == (8, 2)
+
+
+def test_the_desktop_machine_is_asleep_by_its_latencies() -> None:
+    [data] = [one for one in map(read_dataset, DATA.glob("hsw-Xeon-E3-*")) if one.tailed]
+    pauses = Pauses(data, labels_of(data))
+    assert (pauses.asleep, pauses.awake) == ("dma", "command")
+    [plan] = planned([data])
+    assert plan.kind == "halves"
+    assert not {one.name for one in plan.own[0].series} & {one.name for one in plan.data.series}
 
 
 @pytest.mark.full

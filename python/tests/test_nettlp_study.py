@@ -330,7 +330,8 @@ def test_commands_that_fail_say_why_and_leave_nothing_behind(monkeypatch: pytest
 def test_sigterm_takes_the_namespaces_away() -> None:
     with wire_or_skip():
         pass
-    work = "import sys; from pathlib import Path; from tlplab.reproduce.nettlp import beside; beside(Path(sys.argv[1]), None, quiet=True)"
+    work = "import sys; from pathlib import Path; from tlplab.ending import end_in_order; from tlplab.reproduce.nettlp import beside; "
+    work += "end_in_order(); beside(Path(sys.argv[1]), None, quiet=True)"
     command = [sys.executable, "-c", work, str(ROOT / "experiments" / STUDY.folder)]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
 

@@ -1,10 +1,12 @@
-"""What `bench/` keeps of the DMA core: targets are met, and what was compared says of which core it is."""
+"""What `bench/` keeps of the DMA core and of mutants: targets are met, and what was compared says of which sources it is."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -44,3 +46,50 @@ def test_ten_million_transfers_without_a_failure() -> None:
     assert sum(record["libraries"].values()) == record["transfers"]
     assert record["failures"] == []
     assert re.fullmatch("[0-9a-f]{40}", record["rtl"])
+
+
+def mutants() -> ModuleType:
+    """bench/mutants.py, which is a program."""
+    spec = importlib.util.spec_from_file_location("mutants", BENCH / "mutants.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.skipif(not (BENCH / "mutants.json").exists(), reason="what `make mutants` found is not kept yet")
+def test_survivors_are_few_and_each_has_a_reason() -> None:
+    records = read("mutants.json")
+    assert mutants().complaints(records, {}) == []
+    for one in records:
+        assert one["viable"] == one["caught"] + one["timeout"] + one["missed"]
+        assert one["missed"] == len(one["survivors"]), one["file"]
+
+
+def test_the_lines_of_survivors_are_there() -> None:
+    reasons = mutants().read_reasons(BENCH / "mutants.toml")
+    assert reasons
+    for file, change, line in reasons:
+        lines = (BENCH.parent / file).read_text(encoding="utf-8").splitlines()
+        assert line in [text.strip() for text in lines], f"{file}: {change}: not there any more: {line}"
+
+
+def test_a_new_survivor_is_told() -> None:
+    bench = mutants()
+    file, change, line = next(iter(reasons := bench.read_reasons(BENCH / "mutants.toml")))
+    number = [text.strip() for text in (BENCH.parent / file).read_text(encoding="utf-8").splitlines()].index(line)
+    mutant = {"name": f"{file}:{number + 1}:1: {change}", "file": file, "span": {"start": {"line": number + 1}}}
+    outcomes = [
+        {"summary": summary, "scenario": {"Mutant": mutant}} for summary in ["CaughtMutant"] * 19 + ["MissedMutant"]
+    ]
+    known = {(file, change, line): reasons[file, change, line]}
+    [record] = bench.summarize("transaction", outcomes, known)
+    assert (record["viable"], record["caught"], record["missed"]) == (20, 19, 1)
+    assert bench.complaints([record], known) == []
+    [new] = bench.complaints(bench.summarize("transaction", outcomes, {}), {})
+    assert new.startswith(f"{file}:{number + 1}: {change}\n    no test notices")
+    [few] = bench.complaints(bench.summarize("transaction", outcomes[1:] + outcomes[19:], known), known)
+    assert "2 of 20 mutants survive" in few
+    [obsolete] = bench.complaints(bench.summarize("transaction", outcomes[:19], known), known)
+    assert "its reason in bench/mutants.toml is obsolete" in obsolete

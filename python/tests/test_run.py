@@ -179,7 +179,22 @@ def test_a_driver_that_waits_for_ever_is_a_failed_run(capsys: pytest.CaptureFixt
     assert "simulated (nothing has ended since 0s)" in out, "the summary is of the part that ran"
     with pytest.raises(tl.RunError, match="driver of d still waits for irq 3"):
         tl.run("e.toml")
+    assert run(capsys, "e.toml", "--json", "r.json")[0] == 1
+    document = json.loads(Path("r.json").read_text(encoding="utf-8"))
+    assert document["stop_reason"] == "stuck"
+    waits = {"device": "d", "operation": "irq", "what": "irq 3", "place": f"{place}:{line}"}
+    assert document["waiting"] == [waits]
     assert run(capsys, "e.toml", "--set", "stop=5us")[0] == 0, "a stop that was asked for may come meanwhile"
+
+
+def test_a_run_in_which_addresses_run_out_fails_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    reads = str(ROOT / "experiments/nettlp/reads.toml")
+    too_much = ("--set", "device.card.window=1GiB", "--set", "stop=20us", "--set", "warmup=1us")
+    status, _, err = run(capsys, reads, *too_much, "--quiet", "--json", "r.json")
+    assert status == 1
+    assert "Error: card, 03:00.0: no address below 4 GiB is left for BAR 4 of 1 GiB" in err
+    (problem,) = json.loads(Path("r.json").read_text(encoding="utf-8"))["problems"]
+    assert (problem["component"], problem["kind"], problem["exhausted"]) == ("card", "no-address", True)
 
 
 def test_an_override_has_no_line() -> None:
@@ -236,7 +251,7 @@ def test_ctrl_c_keeps_what_was_measured() -> None:
     assert "interrupted: the figures are of the part that ran" in err
     assert "limits the run" in out
     document = json.loads(Path("r.json").read_text(encoding="utf-8"))
-    assert document["stop_reason"] == "interrupt"
+    assert document["stop_reason"] == "interrupted"
     assert document["flows"][0]["transactions"] > 0
 
 

@@ -296,7 +296,7 @@ def test_any_machine_becomes_an_experiment(
         leads_down = function.port in ("root port", "downstream port") and scan.tree.below.get(function.address)
         assert leads_down or f"# {function.address} " in written
     if "[device." in written:
-        run(capsys, "check", str(output))
+        assert cli.status(["check", str(output)]) == 0, (capsys.readouterr(), written)
 
 
 def test_a_bridge_to_a_parallel_bus_becomes_a_bus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

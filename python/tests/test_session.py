@@ -66,7 +66,7 @@ def test_slices_come_to_the_same_time_whatever_an_event_costs(clock: Clock, cost
 def test_ctrl_c_keeps_what_was_measured(clock: Clock) -> None:
     done = session.finish(Machine(clock, 10**9, 1e-6, interrupt=3))
     assert done.interrupted
-    assert done.result()["stopped_by"] == "interrupt"  # type: ignore[typeddict-item]
+    assert done.result()["stopped_by"] == "interrupted"  # type: ignore[typeddict-item]
     assert done.result()["events"] > 0  # type: ignore[typeddict-item]
 
 

@@ -1,7 +1,7 @@
 """The simulator, in Rust: `crates/python`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypedDict, final
+from typing import Any, Literal, Protocol, TypedDict, final
 
 import numpy as np
 import numpy.typing as npt
@@ -131,8 +131,6 @@ class Simulation:
         """Handles at most `events` events. Other Python threads run meanwhile. Raises RunError."""
     def prepare(self, case: str) -> None:
         """Brings the host into the state that a benchmark's case (JSON) begins in. Raises ValueError."""
-    def waiting(self) -> list[str]:
-        """What each driver in Python still waits for; empty when all are done."""
     def lspci(self) -> tuple[str, str]:
         """Goes on until enumeration is over; what it made as JSON, and the text of `lspci -xxxx`. Raises RunError."""
     def finish(self, stopped_by: str | None = None) -> str:
@@ -317,8 +315,9 @@ class Bench:
     """A target that runs benchmarks: `tlplab.bench.running` runs cases on it, from several threads."""
 
     def __init__(
-        self, target: str, host: str, device: str, link: str, host_keys: Sequence[tuple[str, str]] = ()
-    ) -> None:
+        self, target: str, host: str, device: str, link: str, host_keys: Sequence[tuple[str, str]] = (),
+        mps: int | None = None, mrrs: int | None = None,
+    ) -> None:  # fmt: skip
         """The `simulator` or the closed form (`model`) of a host and a device profile. Raises ExperimentError, ValueError."""
     def run(self, case: str) -> str:
         """Runs a case (JSON); what was measured as JSON. Other Python threads run meanwhile. Raises ValueError, RunError."""
@@ -379,7 +378,11 @@ class Dma:
     def write(self, address: int, data: bytes) -> None:
         """Writes; it is over when it was sent. Raises RunError."""
     def flush(self, address: int) -> None:
-        """Waits until what was written before is in memory. Raises RunError."""
+        """Waits until what was written before is in memory; `address` is that of its last byte. Raises RunError."""
+    def flush_by(self, how: Literal["zero", "read", "never"]) -> None:
+        """How `flush`, and long writes, wait: a read of no bytes, one of the last doubleword, or not at all."""
+    def counters(self) -> dict[str, int]:
+        """What the end point has counted."""
     def read_many(self, places: Sequence[tuple[int, int]]) -> list[bytes | str]:
         """Reads several places (address, bytes) at once; where one cannot be read, a text says why."""
 
@@ -427,6 +430,19 @@ class Perf:
         """Ends the measurement; what was measured counts."""
     def progress(self) -> tuple[int, int]:
         """Operations that succeeded so far, and their bytes."""
+
+@final
+class Proxy:
+    """A bad network between a device and its adapter (`tlplab.nettlp.proxy.Plan`), on its UDP ports."""
+
+    def __init__(self, plan: object) -> None:
+        """Raises ValueError for an address that is not here, RunError if a port is taken."""
+    def serve(self, seconds: float) -> None:
+        """Passes datagrams on for so long. Raises RunError."""
+    def counters(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+        """What happened so far to what goes to the device, and to the adapter: name and number of each counter."""
+    def kernel_drops(self) -> int | None:
+        """Datagrams that the kernel dropped before the proxy saw them, if it tells."""
 
 class _Site(Protocol):
     """Where a device is served; see `tlplab.nettlp.serve.Site`."""

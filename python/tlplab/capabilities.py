@@ -1,7 +1,7 @@
 """What a function says of itself in configuration space, piece by piece, besides what every device here has.
 
     class Accelerator(tl.Device):
-        capabilities = (tl.SerialNumber(0x1DE5_0000_0000_0001), tl.Vendor(b"tlplab", at=0x80), tl.Ltr())
+        capabilities = (tl.SerialNumber(0x71AB_0000_0000_0001), tl.Vendor(b"tlplab", at=0x80), tl.Ltr())
 
 A piece is placed where there is room, or `at` an offset: from 0x40 below 0x100, or for the extended ones from 0x100, a
 multiple of 4. What its bits do when software writes them is as specified (PCIe 5.0 §7.6 to §7.9); nothing else follows from

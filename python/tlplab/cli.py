@@ -1,7 +1,7 @@
 """The command line: `tlplab run`, `check`, `lspci`, `scan`, `bench`, `reproduce`, `model`, `measure`, `validate`, `calibrate`, `list`,
-`schema`, and what works with devices behind a network: `adapter`, `device`, `dma`, `cfg`, `perf`, `dump`, `dissector`, `introspect`.
+`schema`, and what works with devices behind a network: `adapter`, `device`, `dma`, `cfg`, `perf`, `proxy`, `dump`, `dissector`, `introspect`.
 
-Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C.
+Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C, 143 for SIGTERM.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from click.core import ParameterSource
 
 from tlplab import _core, catalog, lspci, outline, reproduce, summary
 from tlplab.bench.command import bench_command
+from tlplab.ending import end_in_order, status_of
 from tlplab.errors import BAD_INPUT, FAILED, INTERRUPTED, ExperimentError, RunError
 from tlplab.introspect.command import introspect_group
 from tlplab.measure.command import measure_command
@@ -31,6 +32,7 @@ from tlplab.nettlp.dissector import dissector_command
 from tlplab.nettlp.dma import dma_group
 from tlplab.nettlp.dump import dump_command
 from tlplab.nettlp.perf import perf_command
+from tlplab.nettlp.proxy import proxy_command
 from tlplab.outputs import PAGES, check_ending, check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.reproduce import command
@@ -64,7 +66,7 @@ def commands() -> None:
 
     Describe a topology, devices and a load in a file; run it; see every transaction, what it cost and why.
 
-    Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 after Ctrl-C.
+    Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 after Ctrl-C, 143 after SIGTERM.
 
     \b
     Examples:
@@ -117,9 +119,10 @@ def run(
     if finished.interrupted:
         click.echo("interrupted: the figures are of the part that ran", err=True)
         return INTERRUPTED
-    for wait in finished.waiting:
-        complain(wait)
-    return FAILED if finished.waiting else 0
+    failed = finished.failures()
+    for failure in failed:
+        complain(failure)
+    return FAILED if failed else 0
 
 
 def write_results(
@@ -281,6 +284,7 @@ commands.add_command(adapter_command)
 commands.add_command(dump_command)
 commands.add_command(dissector_command)
 commands.add_command(perf_command)
+commands.add_command(proxy_command)
 commands.add_command(introspect_group)
 commands.add_command(measure_command)
 commands.add_command(measured.validate)
@@ -326,11 +330,12 @@ def schema(output: str, markdown: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line and exits with its status."""
     open_closed_streams()
+    end_in_order()
     result = status(arguments)
     if result == INTERRUPTED:
         # One more Ctrl-C, while Python goes down, would change the status.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.exit(result)
+    sys.exit(status_of(result))
 
 
 def open_closed_streams() -> None:

@@ -1,7 +1,7 @@
 """PCI Express devices written in Python.
 
     class Copier(tl.Device):
-        ids, msix = tl.Ids(0x1DE5, 1), 1
+        ids, msix = tl.Ids(0x71AB, 1), 1
 
         class regs(tl.Bar, size="4KiB"):
             src = tl.Reg64(0x00)
@@ -43,7 +43,7 @@ class CompleterAbort(Exception):  # noqa: N818
 class Device:
     """A function. Subclass it; give it `ids`, ways to interrupt, and BARs as inner classes."""
 
-    ids: ClassVar[Ids] = Ids(0x1DE5, 0)
+    ids: ClassVar[Ids] = Ids(0x71AB, 0)
     msix: ClassVar[int] = 0
     """MSI-X vectors, up to 2048. Their table has a BAR of its own, the last that is free."""
     msi: ClassVar[int] = 0
@@ -176,6 +176,8 @@ class DeviceParty(Party):
             for bar in self.bars.values():
                 bar.clear()
             self.device.reset()
+        else:
+            raise ValueError(f"there is no event {kind!r}")
         return self.take_actions()
 
     async def answer(self, bar: Bar, offset: int, length: int, token: int) -> None:

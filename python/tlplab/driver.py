@@ -167,7 +167,7 @@ class DeviceHandle:
 
     def irq(self, vector: int) -> Operation[None]:
         """Waits for an interrupt; one that came before somebody waited is not lost."""
-        operation: Operation[None] = Operation(f"irq {vector}")
+        operation: Operation[None] = Operation("irq", f"irq {vector}")
         if self._interrupts[vector]:
             self._interrupts[vector] -= 1
             operation.over = True
@@ -220,15 +220,13 @@ class DriverParty(Party):
             self.handle_of.interrupt(*details)
         elif kind == "over":
             self.end(*details)
+        else:
+            raise ValueError(f"there is no event {kind!r}")
         if begun and not self.tasks:
             self.actions.append(("finished",))
         return self.take_actions()
 
-    def waits(self) -> list[str]:
-        """What the driver still waits for, with the place in its file; nothing when it has returned."""
-        name = self.handle_of.name if self.handle_of is not None else "a device"
-        return [
-            f"driver of {name} still waits for {task.waits_for.what} ({task.place})"
-            for task in self.tasks.values()
-            if task.waits_for is not None
-        ]
+    def waits(self) -> list[tuple[str, str, str]]:
+        """What the driver still waits for: its kind, the same for people, and the place in its file; nothing when it has returned."""
+        waiting = [(task.waits_for, task.place) for task in self.tasks.values() if task.waits_for is not None]
+        return [(operation.kind, operation.what, place) for operation, place in waiting]

@@ -171,4 +171,4 @@ def interrupts(function: Function) -> str:
     if mode == "msi-x":
         count = function["msix_vectors"]
         return f"MSI-X, {count} vector{'s' * (count != 1)}"
-    return {"msi": "MSI", "intx": f"INT{function['pin']}"}.get(mode, "no interrupts")
+    return {"msi": "MSI", "intx": f"INT{function['pin']}", "none": "no interrupts"}[mode]

@@ -4,8 +4,8 @@
     >>> from tlplab import model
     >>> grid = model.bandwidth(np.array([64, 256]), generation=[[3], [4]], op="write")
     >>> (grid["bandwidth_bps"] / 1e9).round(2)
-    array([[45.26, 56.89],
-           [90.51, 113.78]])
+    array([[ 45.71,  57.46],
+           [ 91.41, 114.92]])
 
 Numbers may be arrays; they are broadcast against each other. What comes out is a `Grid`: a table with a row for each point,
 which libraries that know Arrow take as it is (`pyarrow.table(grid)`, `polars.DataFrame(grid)`), and numpy by `grid["name"]`.
@@ -33,6 +33,7 @@ COMPAT = (
     "framed-flits",
     "one-skip",
     "loose-cuts",
+    "both-ways",
 )
 """The public model of pcie-bench with all its mistakes, and each of them by name: `docs/studies/pcie-bench.md`."""
 
@@ -54,6 +55,8 @@ class Connection(TypedDict, total=False):
     """64, or 32 below 4 GiB."""
     ecrc: Numbers
     """Whether TLPs end in a digest."""
+    flit: Numbers
+    """Whether the link is in flit mode; generations 6 and 7 always are."""
     offset: Numbers
     """Where a transfer starts in its page of 4 KiB, bytes."""
     requests: str
@@ -65,7 +68,7 @@ class Connection(TypedDict, total=False):
 
 
 DEFAULTS: dict[str, Numbers] = {
-    "offset": 0, "generation": 3, "width": 8, "mps": 256, "mrrs": 512, "rcb": 64, "address_bits": 64, "ecrc": 0,
+    "offset": 0, "generation": 3, "width": 8, "mps": 256, "mrrs": 512, "rcb": 64, "address_bits": 64, "ecrc": 0, "flit": 0,
 }  # fmt: skip
 
 
@@ -147,7 +150,8 @@ def bandwidth(size: Numbers, *, op: str = "write", **connection: Any) -> Grid:
 
     `op` is `read`, `write` or `rdwr` (as many of each); the others are those of `Connection`. Columns, beside those given:
     `bandwidth_bps` (payload, each way), `transfers_per_s`, `up_utilization` and `down_utilization` (part of what TLPs can
-    have that is used), `tlp_bps` (what they can have), `raw_bps` (the link after line coding). Raises ValueError.
+    have that is used), `up_bytes` and `down_bytes` (of the link, for a transfer's TLPs), `tlp_bps` (what TLPs can have while
+    both ways are full), `raw_bps` (the link after line coding). Raises ValueError.
     """
     columns, shape = points(size, connection)
     return Grid(_core.model_bandwidth(op, columns, rules(connection)), shape)

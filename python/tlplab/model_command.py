@@ -27,7 +27,7 @@ OPERATIONS = ("write", "read", "rdwr")
 # The options of the model's numbers.
 OPTIONS = {
     **{name: f"--{name}" for name in ("size", "offset", "mps", "mrrs", "rcb", "ethernet")},
-    "latency_ns": "--latency", "wanted": "--rate", "generation": "the generation of --link", "width": "the width of --link",
+    "latency_ns": "--latency", "wanted": "--rate", "generation": "the generation of --link", "width": "the width of --link", "flit": "flit in --link",
 }  # fmt: skip
 # Bytes of Ethernet's shortest frame, with its check sequence.
 SHORTEST_FRAME = 64
@@ -81,7 +81,8 @@ def shown(count: int) -> tuple[range, str]:
 def headline(grid: Grid) -> str:
     """The link, in a sentence."""
     first = {name: values[0] for name, values in grid.to_numpy().items()}
-    where = f"gen{first['generation']} x{first['width']}, MPS {first['mps']} B, MRRS {first['mrrs']} B"
+    flit = " flit" if first["flit"] else ""
+    where = f"gen{first['generation']} x{first['width']}{flit}, MPS {first['mps']} B, MRRS {first['mrrs']} B"
     raw, tlps = (quantities.rate(float(first[name])) for name in ("raw_bps", "tlp_bps"))
     return f"{where}: {raw} after line coding, {tlps} for TLPs, each way"
 

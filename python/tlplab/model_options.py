@@ -34,7 +34,7 @@ class Unit:
 
 SIZE = Unit("SIZE", _core.size)
 RATE = Unit("RATE", _core.rate)
-# Generations without another mode begin here.
+# From this generation on all links are in flit mode.
 FIRST_OF_FLITS = 6
 TIME_NS = Unit("TIME", lambda text: _core.duration_fs(text) / 1e6)
 
@@ -47,23 +47,20 @@ def sizes_of(_context: click.Context, parameter: click.Parameter, given: Sequenc
         raise click.BadParameter(str(error), param=parameter) from None
 
 
-def link_of(_context: click.Context, parameter: click.Parameter, given: str) -> tuple[int, int]:
-    """`gen3 x8`, `gen6 x16 flit`; from gen6 on links are in flit mode, whether it is said or not."""
+def link_of(_context: click.Context, parameter: click.Parameter, given: str) -> tuple[int, int, bool]:
+    """`gen3 x8`, `gen5 x16 flit`: generation, lanes, flit mode; from gen6 on links are in flit mode, whether it is said or not."""
     match = re.fullmatch(r"\s*gen(\d{1,2})\s+x(\d{1,3})(\s+flit)?\s*", given)
     if match is None:
         raise click.BadParameter(f'{given!r} is not a link such as "gen4 x16"', param=parameter)
-    if match[3] and int(match[1]) < FIRST_OF_FLITS:
-        raise click.BadParameter(
-            f"{given!r}: the closed forms have flit mode from gen6 on; leave flit out", param=parameter
-        )
-    return int(match[1]), int(match[2])
+    generation = int(match[1])
+    return generation, int(match[2]), bool(match[3]) or generation >= FIRST_OF_FLITS
 
 
 def connection_options(command: Command) -> Command:
     """A link and how transfers are cut on it."""
     for decorate in reversed(
         (
-            click.option("--link", metavar="LINK", default="gen3 x8", show_default=True, callback=link_of, help="Generation and lanes; gen6 and gen7 are in flit mode."),
+            click.option("--link", metavar="LINK", default="gen3 x8", show_default=True, callback=link_of, help="Generation and lanes, and flit for flit mode, in which gen6 and gen7 always are: gen5 x16 flit."),
             click.option("--mps", metavar="SIZE", default="256B", show_default=True, callback=SIZE, help="Maximum payload size."),
             click.option("--mrrs", metavar="SIZE", default="512B", show_default=True, callback=SIZE, help="Maximum read request size."),
             click.option("--rcb", metavar="SIZE", default="64B", show_default=True, callback=SIZE, help="Read completion boundary."),
@@ -94,7 +91,13 @@ def output_options(command: Command) -> Command:
 
 def connection(given: dict[str, Any]) -> dict[str, Any]:
     """The options of `connection_options` as `tlplab.model` takes them; they are taken out of `given`."""
-    generation, width = given.pop("link")
+    generation, width, flit = given.pop("link")
     names = ("mps", "mrrs", "rcb", "ecrc", "offset", "requests", "completions", "compat")
     taken = {name: given.pop(name) for name in names}
-    return {"generation": generation, "width": width, "address_bits": int(given.pop("address_bits")), **taken}
+    return {
+        "generation": generation,
+        "width": width,
+        "flit": flit,
+        "address_bits": int(given.pop("address_bits")),
+        **taken,
+    }

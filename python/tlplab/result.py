@@ -6,7 +6,7 @@ shares and utilisations are fractions of 1. A *place* is a link direction, writt
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 SCHEMA = "tlplab/result/1"
 
@@ -59,6 +59,18 @@ class Attribution(TypedDict):
     share: float
 
 
+class Failures(TypedDict):
+    """Transactions of a flow that ended in the same way, which was not well."""
+
+    ending: str
+    """A key of `errors`."""
+    count: int
+    mean_ns: float
+    """Until the requester knew."""
+    attribution: list[Attribution]
+    """On the way of what is last known of each; shares are of the sum of their latencies."""
+
+
 class Flow(TypedDict):
     """The transactions of one load on one device."""
 
@@ -73,6 +85,7 @@ class Flow(TypedDict):
     latency_ns: Latency | None
     histogram: list[dict[str, Any]]
     attribution: list[Attribution]
+    failures: list[Failures]
 
 
 class Calls(TypedDict):
@@ -150,6 +163,7 @@ Direction = TypedDict(
         "payload_bytes": int,
         "dllps": dict[str, int],
         "replayed": int,
+        "nullified": int,
         "replay_timeouts": int,
         "bad_lcrc": int,
         "no_room": int,
@@ -233,6 +247,36 @@ class HostUse(TypedDict):
     iommu: IommuUse | None
 
 
+class Problem(TypedDict):
+    """Something that software which enumerates could not do."""
+
+    function: str
+    component: str | None
+    kind: str
+    """`never-ready`, `no-answer`, `no-address`, `no-bus-number`…"""
+    exhausted: bool
+    """Bus numbers or addresses have run out: the run has failed."""
+    message: str
+
+
+StopReason = Literal[
+    "running", "stop-time", "transactions", "loads-done", "nothing-more", "stuck", "interrupted", "time-limit"
+]
+
+
+class Waiting(TypedDict):
+    """A program of the host that waits."""
+
+    device: str
+    """The device that it drives."""
+    operation: str
+    """What for: `timer`, `mmio_read`, `mmio_write`, `irq`."""
+    what: str
+    """The same, for people."""
+    place: str
+    """Where it says so: `file:line`."""
+
+
 class Result(TypedDict):
     """Everything a run tells."""
 
@@ -245,7 +289,12 @@ class Result(TypedDict):
     trace_hash: str
     start_fs: int
     end_fs: int
-    stop_reason: str
+    stop_reason: StopReason
+    """Why the run ended."""
+    stop_text: str
+    """The same, for people."""
+    waiting: list[Waiting]
+    """Programs that wait for what never comes: the run got nowhere."""
     verdict: Verdict
     flows: list[Flow]
     measured: list[Measured]
@@ -254,6 +303,7 @@ class Result(TypedDict):
     errors: list[Detected]
     reported: list[Reported]
     outages: list[Outage]
+    problems: list[Problem]
     host: HostUse | None
     topology: dict[str, Any]
     links: list[Link]

@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias, cast
 
 from tlplab import _core
@@ -25,7 +25,6 @@ class Running(Protocol):
     """What `finish` needs of a simulation."""
 
     def advance(self, events: int) -> _core.Progress: ...
-    def waiting(self) -> list[str]: ...
     def finish(self, stopped_by: str | None = None) -> str: ...
 
 
@@ -37,12 +36,14 @@ class Finished:
     """The result document, JSON."""
     interrupted: bool
     """Whether it was stopped before its end; the document then tells what was measured until then."""
-    waiting: tuple[str, ...] = ()
-    """Drivers that wait for what never came: nothing could happen any more, and they had not returned."""
 
     def result(self) -> Result:
         """The result document."""
         return cast(Result, json.loads(self.text))
+
+    def failures(self) -> list[str]:
+        """Why the run failed, in lines; none if it did not."""
+        return failures(self.result())
 
 
 def finish(simulation: Running, watch: Watch | None = None) -> Finished:
@@ -63,19 +64,22 @@ def finish(simulation: Running, watch: Watch | None = None) -> Finished:
             events = max(wanted, SMALLEST_SLICE_EVENTS)
     except KeyboardInterrupt:
         interrupted = True
-    waiting = tuple(simulation.waiting())
-    finished = Finished(simulation.finish("interrupt" if interrupted else None), interrupted)
-    # A stop that somebody asked for may come while a driver waits.
-    stuck = waiting and finished.result()["stop_reason"].startswith("nothing ")
-    return replace(finished, waiting=waiting) if stuck else finished
+    return Finished(simulation.finish("interrupted" if interrupted else None), interrupted)
+
+
+def failures(result: Result) -> list[str]:
+    """Why a run failed that came to its end: bus numbers or addresses ran out, or drivers wait for what never comes."""
+    exhausted = [problem["message"] for problem in result["problems"] if problem["exhausted"]]
+    waits = [f"driver of {one['device']} still waits for {one['what']} ({one['place']})" for one in result["waiting"]]
+    return [*exhausted, *waits]
 
 
 def succeed(finished: Finished) -> None:
-    """Raises `KeyboardInterrupt` for a run that was interrupted, `RunError` for one whose drivers wait for ever."""
+    """Raises `KeyboardInterrupt` for a run that was interrupted, `RunError` for one that failed."""
     if finished.interrupted:
         raise KeyboardInterrupt
-    if finished.waiting:
-        raise RunError("; ".join(finished.waiting))
+    if failed := finished.failures():
+        raise RunError("; ".join(failed))
 
 
 def run(

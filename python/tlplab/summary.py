@@ -54,7 +54,7 @@ def show(result: Result, stream: TextIO) -> None:
 def show_headline(console: Console, result: Result) -> None:
     """The title, the sentence that names the limit, the evidence and what would limit next."""
     span = q.time_fs(result["end_fs"] - result["start_fs"])
-    run = f"{span} simulated ({result['stop_reason']}), seed {result['seed']}, trace {result['trace_hash']}"
+    run = f"{span} simulated ({result['stop_text']}), seed {result['seed']}, trace {result['trace_hash']}"
     console.print(Text(result["title"], style="bold"))
     console.print(Text(wrapped(console, run), style="dim"))
     console.print()
@@ -102,7 +102,7 @@ def show_flows(console: Console, flows: list[Flow]) -> None:
         console.print(Text(wrapped(console, f"nothing from {idle}"), style="dim"))
     more(console, len(busy) - FLOWS_SHOWN, "flows")
     for flow in flows:
-        failed = ", ".join(f"{q.count(n)} {ERRORS.get(kind, kind)}" for kind, n in flow["errors"].items() if n)
+        failed = ", ".join(f"{q.count(n)} {ERRORS[kind]}" for kind, n in flow["errors"].items() if n)
         if failed:
             console.print(Text(f"{flow['name']}: {failed}", style="bold red"))
     console.print()
@@ -294,15 +294,20 @@ def show_attribution(console: Console, result: Result) -> None:
         Column("at", name=True), Column("behind", name=True),
     ])  # fmt: skip
     for flow in result["flows"][:FLOWS_SHOWN]:
-        causes = sorted(flow["attribution"], key=lambda part: -part["share"])
-        worth = [part for part in causes[:CAUSES_SHOWN] if part["share"] >= SMALLEST_SHARE]
-        for number, part in enumerate(worth):
-            each = part["total_ns"] / max(flow["transactions"], 1)
-            shown.add(
-                flow["name"] if number == 0 else "", q.percent(part["share"]), q.time(each),
-                result["causes"][part["cause"]], part["place"], part["behind"] or "",
-                ends_section=number == len(worth) - 1,
-            )  # fmt: skip
+        of = [(flow["name"], flow["transactions"], flow["attribution"])]
+        of += [
+            (f"{flow['name']}, {ERRORS[one['ending']]}", one["count"], one["attribution"]) for one in flow["failures"]
+        ]
+        for name, transactions, attribution in of:
+            causes = sorted(attribution, key=lambda part: -part["share"])
+            worth = [part for part in causes[:CAUSES_SHOWN] if part["share"] >= SMALLEST_SHARE]
+            for number, part in enumerate(worth):
+                each = part["total_ns"] / max(transactions, 1)
+                shown.add(
+                    name if number == 0 else "", q.percent(part["share"]), q.time(each),
+                    result["causes"][part["cause"]], part["place"], part["behind"] or "",
+                    ends_section=number == len(worth) - 1,
+                )  # fmt: skip
     if shown.rows:
         shown.print(console)
         console.print()

@@ -17,13 +17,14 @@ Result = TypeVar("Result")
 Action = tuple[Any, ...]
 
 
-# What the kinds of actions are, for people.
+# What can be waited for, in documents and for people.
 WHAT = {
     "timer": "a sleep",
     "mmio_read": "an MMIO read",
     "mmio_write": "an MMIO write",
     "dma_read": "a DMA read",
     "dma_write": "a DMA write",
+    "irq": "an interrupt",
 }
 
 
@@ -34,8 +35,9 @@ class DmaError(RuntimeError):
 class Operation(Generic[Result]):
     """Something under way. Await it for its result; it goes on whether or not somebody waits."""
 
-    def __init__(self, what: str = "an operation") -> None:
-        self.what = what
+    def __init__(self, kind: str, what: str | None = None) -> None:
+        self.kind = kind
+        self.what = WHAT[kind] if what is None else what
         self.over = False
         self.result: Any = None
         self.error: Exception | None = None
@@ -85,7 +87,7 @@ class Party:
         """Starts an operation: an action whose key comes back when it is over."""
         key = self.next_key
         self.next_key += 1
-        operation: Operation[Any] = Operation(WHAT.get(kind, kind))
+        operation: Operation[Any] = Operation(kind)
         self.under_way[key] = operation
         self.actions.append((kind, key, *details))
         return operation

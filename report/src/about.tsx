@@ -9,7 +9,7 @@ export function About({ result }: { result: Result }) {
   const copy = () => void navigator.clipboard.writeText(result.experiment).then(() => setCopied(true), () => setCopied(false));
   const facts: [string, string][] = [
     ["tlplab", result.version], ["seed", String(result.seed)], ["trace hash", result.trace_hash],
-    ["ended at", instant(result.end_fs, result.end_fs / 1000)], ["because of", result.stop_reason], ["result schema", result.schema],
+    ["ended at", instant(result.end_fs, result.end_fs / 1000)], ["because of", result.stop_text ?? result.stop_reason], ["result schema", result.schema],
   ];
   return (
     <Section id="experiment" title="The experiment" hint="The same text and seed give the same trace hash on every machine.">

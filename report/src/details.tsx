@@ -1,6 +1,6 @@
 /** The chosen packet in words, and where its transaction's time went, interval by interval. */
 import { bytes, instant, time } from "./format";
-import { causeColour } from "./palette";
+import { causeColour, ENDINGS } from "./palette";
 import type { Interval, Ladder, Packet, Transaction } from "./result";
 import { Swatch } from "./swatch";
 import { TipRows, tip } from "./tip";
@@ -25,7 +25,7 @@ export function Details({ view, ladder, packet: p }: Props) {
   const d = result.links[p.link]!.directions[p.direction]!;
   const transaction = p.transaction === null ? undefined : ladder.transactions.find((t) => t.id === p.transaction);
   const precise = (fs: number) => instant(fs, 1e3);
-  const flags = [p.bad && "corrupted", p.replay && "sent again"].filter(Boolean).join(", ");
+  const flags = [p.bad && "corrupted", p.replay && "sent again", p.nullified && "nullified"].filter(Boolean).join(", ");
   const facts: [string, preact.ComponentChildren][] = p.class === "bus" ? [
     ["master", d.from],
     ["target", d.to],
@@ -61,7 +61,7 @@ function Waterfall({ view, t, packet }: { view: View; t: Transaction; packet: Pa
   const width = (fs: number) => `${Math.max(0.4, (fs / total) * 100)}%`;
   return (
     <div class="waterfall">
-      <h4>{t.text}<small>{time(t.end_fs - t.start_fs, 5)}</small></h4>
+      <h4>{t.text}{t.ending && t.ending !== "done" && <b class="warn">, {ENDINGS[t.ending]}</b>}<small>{time(t.end_fs - t.start_fs, 5)}</small></h4>
       <div class="whole" aria-hidden="true">
         {t.intervals.map((i, k) => <i key={k} style={{ left: x(i.start_fs), width: width(i.duration_fs), background: causeColour(view.result.causes[i.cause] ?? "") }} />)}
         <b style={{ left: x(packet.start_fs), width: width(packet.arrive_fs - packet.start_fs) }} title="This packet" />

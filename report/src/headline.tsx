@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { flowBytes, flowRate, latencyOf } from "./derive";
 import { linkOfPlace } from "./filter";
 import { bytes, count, digits, ns, percent, plural, rate, time } from "./format";
-import { flowColour } from "./palette";
+import { ENDINGS, flowColour } from "./palette";
 import type { Flow } from "./result";
 import { Swatch } from "./swatch";
 import { shownFlows, type View } from "./view";
@@ -59,9 +59,8 @@ function Gauge(p: { label: string; value: number; figure: string; text: string; 
 }
 
 function errors(f: Flow): string {
-  const { ur, ca, timeout, poisoned, lost, malformed } = f.errors;
-  const named: [number, string][] = [[ur, "unsupported"], [ca, "aborted"], [timeout, "timed out"], [poisoned, "poisoned"], [lost, "lost"], [malformed, "malformed"]];
-  return named.filter(([n]) => n > 0).map(([n, what]) => `${count(n)} ${what}`).join(", ") || "none";
+  const named = (Object.keys(ENDINGS) as (keyof Flow["errors"])[]).filter((how) => f.errors[how] > 0);
+  return named.map((how) => `${count(f.errors[how])} ${ENDINGS[how]}`).join(", ") || "none";
 }
 
 /** With more flows than this, the fastest come first and the rest on request. */

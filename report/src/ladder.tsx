@@ -190,7 +190,7 @@ interface MarkProps {
 }
 
 const colourOf = (p: Packet): string =>
-  p.bad ? "var(--bad)" : p.replay ? "var(--cause-replay)" : p.class === "dllp" ? "var(--part-dllp)" : p.flow === null ? "var(--ink-3)" : flowColour(p.flow);
+  p.bad ? "var(--bad)" : p.replay || p.nullified ? "var(--cause-replay)" : p.class === "dllp" ? "var(--part-dllp)" : p.flow === null ? "var(--ink-3)" : flowColour(p.flow);
 
 function RungMark({ rung, x, gap, unit, view, chosen, related, dim, onClick }: MarkProps) {
   const { packet: p, y } = rung;
@@ -198,8 +198,8 @@ function RungMark({ rung, x, gap, unit, view, chosen, related, dim, onClick }: M
   const way = Math.sign(x1 - x0) || 1;
   const text = fit(p, Math.abs(x1 - x0) || gap);
   const link = view.result.links[p.link]!.directions[p.direction]!;
-  const spoken = `${p.text || p.kind}, ${link.from} to ${link.to}, at ${instant(p.start_fs, unit)}${p.bad ? ", corrupted" : ""}${p.replay ? ", replayed" : ""}`;
-  const state = `${p.class}${chosen ? " chosen" : ""}${related ? " related" : ""}${dim ? " dim" : ""}${p.bad ? " bad" : ""}${p.replay ? " replayed" : ""}`;
+  const spoken = `${p.text || p.kind}, ${link.from} to ${link.to}, at ${instant(p.start_fs, unit)}${p.bad ? ", corrupted" : ""}${p.replay ? ", replayed" : ""}${p.nullified ? ", nullified" : ""}`;
+  const state = `${p.class}${chosen ? " chosen" : ""}${related ? " related" : ""}${dim ? " dim" : ""}${p.bad ? " bad" : ""}${p.replay ? " replayed" : ""}${p.nullified ? " nullified" : ""}`;
   return (
     <g class={`rung ${state}`} id={`packet-${p.id}`} role="option" aria-selected={chosen} aria-label={spoken} style={{ "--colour": colourOf(p) }} onClick={onClick}>
       <rect class="hit" x="0" width={Math.max(x0, x1) + 24} y={rung.top - ROW / 2 - 2} height={ROW} />
@@ -231,7 +231,7 @@ const CHARACTER_PX = 6.5;
 
 /** What fits on the arrow: what it is and, as long as there is room, the address, whose end tells packets apart. */
 function fit(p: Packet, room: number): string {
-  const marks = `${p.replay ? "↻ " : ""}${p.bad ? "✕ " : ""}`;
+  const marks = `${p.replay ? "↻ " : ""}${p.bad ? "✕ " : ""}${p.nullified ? "∅ " : ""}`;
   const most = Math.max(4, Math.floor((room - 24) / CHARACTER_PX) - marks.length);
   const { brief, address } = abridge(p);
   const least = address && `${p.kind} …${address.slice(-Math.max(3, Math.min(address.length, most - p.kind.length - 2)))}`;

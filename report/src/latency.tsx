@@ -1,9 +1,9 @@
 /** How late transactions were, and which causes their time went to, at which place and behind whom. */
 import { useState } from "preact/hooks";
-import { attributionOf, axisOf, latencyOf } from "./derive";
+import { attributionOf, axisOf, latencyOf, type Row } from "./derive";
 import { linkOfPlace } from "./filter";
 import { count, ns, percent } from "./format";
-import { causeColour } from "./palette";
+import { causeColour, ENDINGS } from "./palette";
 import type { Bar, Latency } from "./result";
 import { Empty, Section } from "./section";
 import { Swatch } from "./swatch";
@@ -40,9 +40,13 @@ function OneFlow({ view, flow }: { view: View; flow: number }) {
   const { stats, bars, samples } = latencyOf(view.result, flow, view.filter);
   const used = view.result.causes.map((_, k) => bars.some((b) => b.count > 0 && (b.causes_ns[k] ?? 0) > 0));
   if (!stats || bars.length === 0) {
-    return <Empty>{samples === null ? "No transaction of this flow ended." : "No sampled transaction of this flow falls into the choice."}</Empty>;
+    return <>
+      <Empty>{samples === null ? "No transaction of this flow ended well." : "No sampled transaction of this flow falls into the choice."}</Empty>
+      <FailedTables view={view} flow={flow} />
+    </>;
   }
   return (
+    <>
     <div class="two">
       <figure>
         <Histogram view={view} bars={bars} stats={stats} />
@@ -50,8 +54,10 @@ function OneFlow({ view, flow }: { view: View; flow: number }) {
         <Percentiles stats={stats} />
         {samples !== null && <p class="note">From {count(samples)} sampled transactions that fall into the choice.</p>}
       </figure>
-      <AttributionTable view={view} flow={flow} />
+      <EndedWell view={view} flow={flow} />
     </div>
+    <FailedTables view={view} flow={flow} />
+    </>
   );
 }
 
@@ -127,15 +133,25 @@ function Percentiles({ stats }: { stats: Latency }) {
   return <dl class="percentiles">{named.map(([k, v]) => <div key={k}><dt>{k}</dt><dd>{ns(v)}</dd></div>)}</dl>;
 }
 
-function AttributionTable({ view, flow }: { view: View; flow: number }) {
+/** What became of those that did not end well, and where their time went. */
+function FailedTables({ view, flow }: { view: View; flow: number }) {
+  const { failures = [], name } = view.result.flows[flow]!;
+  return <>{failures.map((f) => <AttributionTable key={f.ending} view={view} rows={[...f.attribution]} title={`${count(f.count)} ${ENDINGS[f.ending]}, ${ns(f.mean_ns)} each: where the time of ${name} went`} />)}</>;
+}
+
+function EndedWell({ view, flow }: { view: View; flow: number }) {
   const { result, filter } = view;
-  const rows = attributionOf(result, result.flows[flow]!, flow, filter);
+  return <AttributionTable view={view} rows={attributionOf(result, result.flows[flow]!, flow, filter)} title={`Where the time of ${result.flows[flow]!.name} went`} ranged />;
+}
+
+function AttributionTable({ view, rows, title, ranged }: { view: View; rows: Row[]; title: string; ranged?: boolean }) {
+  const { result, filter } = view;
   const [all, setAll] = useState(false);
   const shown = all ? rows : rows.slice(0, 12);
   const most = Math.max(1e-12, ...rows.map((r) => r.share));
   return (
     <div class="attribution">
-      <h3>Where the time of {result.flows[flow]!.name} went</h3>
+      <h3>{title}</h3>
       {rows.length === 0 ? <Empty>Nothing is charged to {filter.link === null ? "any cause" : "the chosen link"}.</Empty> : (
         <table>
           <thead><tr><th>Cause</th><th>Place</th><th>Behind</th><th>Share</th></tr></thead>
@@ -157,8 +173,8 @@ function AttributionTable({ view, flow }: { view: View; flow: number }) {
         </table>
       )}
       {rows.length > 12 && <button type="button" class="more" onClick={() => setAll(!all)}>{all ? "Show the largest only" : `Show all ${rows.length}`}</button>}
-      {filter.range && <p class="note">Added up over the sampled transactions under way in the range{rows.some((r) => r.place === null) && "; they tell causes, but neither places nor who was in front"}.</p>}
-      {filter.link !== null && rows.some((r) => r.place !== null) && <p class="note">Shares are of the flow's whole latency; only what is charged to the chosen link is shown.</p>}
+      {ranged && filter.range && <p class="note">Added up over the sampled transactions under way in the range{rows.some((r) => r.place === null) && "; they tell causes, but neither places nor who was in front"}.</p>}
+      {ranged && filter.link !== null && rows.some((r) => r.place !== null) && <p class="note">Shares are of the flow's whole latency; only what is charged to the chosen link is shown.</p>}
     </div>
   );
 }

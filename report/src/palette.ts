@@ -3,11 +3,11 @@
  * are their names. Cool colours are work that must be done, warm ones are waiting, wine and grey are repairs; violet to cyan is the work of
  * a parallel bus.
  */
-import type { Utilization } from "./result";
+import type { Flow, Utilization } from "./result";
 
 export const CAUSES = [
   "processing", "serialisation", "flight", "queueing", "credit wait", "tag wait", "replay buffer wait", "replay", "data link",
-  "completer", "link down", "arbitration", "address", "device select", "wait states", "data phases", "turnaround", "retry",
+  "completer", "link down", "arbitration", "address", "device select", "wait states", "data phases", "turnaround", "retry", "no answer",
 ];
 
 export const causeColour = (name: string): string =>
@@ -26,6 +26,11 @@ export const PART_NAMES: Record<Part, string> = {
   payload: "TLP payload", overhead: "TLP overhead", dllp: "DLLPs", ordered_sets: "ordered sets", replay: "replay", idle: "idle",
 };
 export const partColour = (part: Part): string => `var(--part-${part.replace("_", "-")})`;
+
+/** How transactions end that do not end well. */
+export const ENDINGS: Record<keyof Flow["errors"], string> = {
+  ur: "unsupported", ca: "aborted", timeout: "timed out", poisoned: "poisoned", lost: "lost", malformed: "malformed",
+};
 
 /** The value behind `var(--x)`, for canvases, which know no custom properties. */
 export function resolve(colour: string): string {

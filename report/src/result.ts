@@ -19,7 +19,11 @@ export interface Result {
   trace_hash: string;
   start_fs: number;
   end_fs: number;
-  stop_reason: string;
+  stop_reason: StopReason;
+  /** The same, for people; absent, as `waiting`, in documents of older versions, whose `stop_reason` is a text. */
+  stop_text?: string;
+  /** Programs that wait for what never comes: the run got nowhere. */
+  waiting?: Waiting[];
   verdict: Verdict;
   flows: Flow[];
   /** What programs of the host measured themselves; may be absent. */
@@ -34,6 +38,8 @@ export interface Result {
   reported?: Reported[];
   /** Links that went down. */
   outages?: Outage[];
+  /** What software that enumerates could not do; absent in documents of older versions. */
+  problems?: Problem[];
   /** What the host's cache and IOMMU did; null if it has none. */
   host?: HostUse | null;
   topology: { nodes: Node[] };
@@ -44,6 +50,27 @@ export interface Result {
   samples: Sample[];
   /** Absent or null when the run kept no window of packets. */
   ladder?: Ladder | null;
+}
+
+export interface Problem {
+  function: string;
+  component: string | null;
+  /** `never-ready`, `no-answer`, `no-address`, `no-bus-number`… */
+  kind: string;
+  /** Bus numbers or addresses have run out: the run has failed. */
+  exhausted: boolean;
+  message: string;
+}
+
+export type StopReason =
+  "running" | "stop-time" | "transactions" | "loads-done" | "nothing-more" | "stuck" | "interrupted" | "time-limit";
+
+/** A program of the host that waits: for what (`timer`, `mmio_read`, `mmio_write`, `irq`; in words), and where it says so. */
+export interface Waiting {
+  device: string;
+  operation: string;
+  what: string;
+  place: string;
 }
 
 export interface Verdict {
@@ -175,6 +202,18 @@ export interface Flow {
   latency_ns: Latency | null;
   histogram: Bar[];
   attribution: Attribution[];
+  /** Transactions that did not end well, by how, and where their time went; absent in documents of older versions. */
+  failures?: Failures[];
+}
+
+export interface Failures {
+  /** A key of {@link Flow} `errors`. */
+  ending: keyof Flow["errors"];
+  count: number;
+  /** Until the requester knew. */
+  mean_ns: number;
+  /** On the way of what is last known of each; shares are of the sum of their latencies. */
+  attribution: Attribution[];
 }
 
 export interface Latency {
@@ -256,6 +295,8 @@ export interface Direction {
   payload_bytes: number;
   dllps: { ack: number; nak: number; update_fc: number; init_fc: number; other: number };
   replayed: number;
+  /** TLPs that a switch sent with EDB; absent in documents of older versions. */
+  nullified?: number;
   replay_timeouts: number;
   bad_lcrc: number;
   no_room: number;
@@ -329,6 +370,8 @@ export interface Packet {
   bytes: number;
   replay: boolean;
   bad: boolean;
+  /** It ends with EDB and an inverted LCRC, and its receiver drops it; absent in documents of older versions. */
+  nullified?: boolean;
   /** Of a transaction of a bus: its phases in order, by cause, and how long they last. */
   phases?: [cause: number, duration_fs: number][];
   /** Of a transaction of a bus: what came of it. Null or absent otherwise. */
@@ -341,6 +384,8 @@ export interface Transaction {
   start_fs: number;
   end_fs: number;
   text: string;
+  /** `done`, or a key of {@link Flow} `errors`; absent in documents of older versions, where all ended well. */
+  ending?: "done" | keyof Flow["errors"];
   intervals: Interval[];
 }
 

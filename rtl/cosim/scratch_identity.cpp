@@ -2,7 +2,7 @@
 #include "identity.h"
 
 void tlplab_rtl_identify(tlplab_rtl_identity *identity) {
-    identity->vendor = 0x1DE5;
+    identity->vendor = 0x71AB;
     identity->device = 0x5C7A;
     identity->class_code = 0xFF0000; // unassigned
     identity->intx_pin = 1;

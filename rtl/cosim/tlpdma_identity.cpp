@@ -3,7 +3,7 @@
 #include "identity.h"
 
 void tlplab_rtl_identify(tlplab_rtl_identity *identity) {
-    identity->vendor = 0x1DE5;
+    identity->vendor = 0x71AB;
     identity->device = 0x7D0A;
     identity->class_code = 0x120000; // processing accelerator
     identity->intx_pin = 1;

@@ -19,7 +19,7 @@ async def it_is_found(dut: Any) -> None:
     """The root enumerates it, and its registers say who it is."""
     b = await bench(dut)
     found = b.rc.find_device(b.function.pcie_id)
-    assert (found.vendor_id, found.device_id) == (0x1DE5, 0x7D0A)
+    assert (found.vendor_id, found.device_id) == (0x71AB, 0x7D0A)
     assert b.card.bar0 % (64 << 10) == 0
     assert b.card.bar2 % (1 << 20) == 0
     assert await b.card.read(card.ID) == 0x544C5044

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,15 @@ VERILATOR = ["-Wall", "-Wno-fatal", "-O3", "--output-split", "0", "--x-assign", 
 def design() -> list[Path]:
     """All sources of the design, from the bottom up."""
     return [RTL / name for name in (RTL / "files.f").read_text().split()]
+
+
+@contextlib.contextmanager
+def one_at_a_time(name: str) -> Iterator[None]:
+    """Tests in other processes want the same to be built."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    with (OUT / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def simulate(
@@ -44,15 +54,16 @@ def simulate(
     name = "-".join([top, *(f"{key}{value}" for key, value in parameters.items()), simulator])
     build = OUT / name
     runner = get_runner(simulator)
-    runner.build(
-        sources=sources or design(),
-        hdl_toplevel=top,
-        parameters=parameters,
-        build_dir=build,
-        build_args=VERILATOR if simulator == "verilator" else ["-g2012", "-Wall", "-Wno-timescale"],
-        timescale=("1ns", "1ps"),
-        log_file=build.with_suffix(".build.log"),
-    )
+    with one_at_a_time(name):
+        runner.build(
+            sources=sources or design(),
+            hdl_toplevel=top,
+            parameters=parameters,
+            build_dir=build,
+            build_args=VERILATOR if simulator == "verilator" else ["-g2012", "-Wall", "-Wno-timescale"],
+            timescale=("1ns", "1ps"),
+            log_file=build.with_suffix(".build.log"),
+        )
     log = build / f"{module}.log"
     results = build / f"{module}.xml"
     results.unlink(missing_ok=True)

@@ -141,7 +141,7 @@ def test_what_cannot_be_is_refused(library: Library) -> None:
 
 def test_a_register_is_written_and_read(library: Library) -> None:
     model = library.open("pcie_clock=250000000\n")
-    assert (model.identity.abi, model.identity.vendor, model.identity.device) == (1, 0x1DE5, 0x5C7A)
+    assert (model.identity.abi, model.identity.vendor, model.identity.device) == (1, 0x71AB, 0x5C7A)
     model.all(1000 * NS)
     model.write(0xB6A4)
     model.read(tag=7)

@@ -31,7 +31,7 @@ class TrnFunction(Endpoint):
 
     def __init__(self) -> None:
         super().__init__()
-        self.vendor_id = 0x1DE5
+        self.vendor_id = 0x71AB
         self.device_id = 0x7D0A
         self.class_code = 0x120000
         self.interrupt_pin = 1

@@ -109,7 +109,7 @@ class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
         self.upstream_port.max_link_speed = generation
         self.upstream_port.max_link_width = lanes
         function = self.function = self.functions[0]
-        function.vendor_id, function.device_id, function.class_code = 0x1DE5, 0x7D0A, 0x120000
+        function.vendor_id, function.device_id, function.class_code = 0x71AB, 0x7D0A, 0x120000
         function.configure_bar(0, 64 << 10)
         function.configure_bar(2, 1 << 20, ext=True, prefetch=True)
         write = function.write_config_register

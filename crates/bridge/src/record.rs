@@ -65,7 +65,8 @@ pub struct Tlp<'a> {
     pub repr: &'a Repr,
     /// Its data link sequence number, 12 bits (in flit mode that of its flit).
     pub sequence: u16,
-    /// Its payload, whole DW; `None` in a length-only run.
+    /// Its data: exactly the bytes that travel beside it ([`data_bytes`](tlplab_transaction::data_bytes)), or whole DW; `None` in a
+    /// length-only run.
     pub payload: Option<&'a [u8]>,
     /// The transaction it belongs to.
     pub transaction: Option<u64>,

@@ -42,13 +42,6 @@ pub struct Targets {
     pub scale: perfetto::Scale,
 }
 
-/// What [`Recorder::finish`] tells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// TLPs left out of the capture: NetTLP has no room for their tags of more than ten bits.
-    pub unwritable: u64,
-}
-
 /// Writes captures and traces of a run. Clones share their files.
 #[derive(Clone)]
 pub struct Recorder {
@@ -90,7 +83,7 @@ impl Recorder {
         let mut files = self.lock();
         let Some((_, trace)) = &mut files.trace else { return };
         for level in levels {
-            let counter = trace.counter(&format!("{} of {}", level.name, level.place), "");
+            let counter = trace.counter(&format!("{} of {}", level.of.name(), level.place), "");
             let mut shown = None;
             for (i, &max) in (0..).zip(&level.max) {
                 if shown != Some(max) {
@@ -104,18 +97,13 @@ impl Recorder {
     /// Ends the files and gives them their names.
     ///
     /// # Errors
-    /// The first error of a file, with its path: a disk that filled up during the run, for example.
-    pub fn finish(&self) -> Result<Summary, Error> {
+    /// The first error of a file, with its path: a disk that filled up during the run, or a TLP that a capture cannot hold
+    /// ([`pcapng::Unwritable`]). That file is not left, the others are.
+    pub fn finish(&self) -> Result<(), Error> {
         let mut files = self.lock();
-        let mut summary = Summary::default();
-        if let Some((path, capture)) = files.capture.take() {
-            summary.unwritable = capture.unwritable();
-            commit(&path, capture.finish())?;
-        }
-        if let Some((path, trace)) = files.trace.take() {
-            commit(&path, trace.finish())?;
-        }
-        Ok(summary)
+        let capture = files.capture.take().map_or(Ok(()), |(path, file)| commit(&path, file.finish()));
+        let trace = files.trace.take().map_or(Ok(()), |(path, file)| commit(&path, file.finish()));
+        capture.and(trace)
     }
 
     fn lock(&self) -> MutexGuard<'_, Files> {

@@ -33,6 +33,7 @@ pub(crate) fn of_dma(error: &DmaError) -> Errno {
         DmaError::Completion(error) => of_completion(error),
         DmaError::Request(_) => Errno::EINVAL,
         DmaError::BusMasterDisabled => Errno::EPERM,
+        DmaError::Unacknowledged => Errno::ENOLINK,
     }
 }
 

@@ -196,4 +196,8 @@ impl Transport for Shared {
     fn undeliverable(&mut self) -> Option<(SocketAddrV4, Undeliverable)> {
         self.udp.undeliverable()
     }
+
+    fn dropped(&self) -> Option<u64> {
+        self.udp.dropped()
+    }
 }

@@ -12,6 +12,10 @@ pub enum Header {
     Type1(Type1),
 }
 
+/// Vendor ID of functions that are of no real hardware: bridges and built-in devices here, and examples. Nobody has it: neither the PCI ID
+/// repository (pci.ids of 2026) nor a driver of Linux.
+pub const VENDOR_ID: u16 = 0x71AB;
+
 /// Who made it and what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {

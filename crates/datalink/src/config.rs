@@ -72,11 +72,27 @@ impl Config {
             (AckLatency::Specification, _) if self.flow_control.drops() => {
                 Duration::from_fs(self.replay_timeout().as_fs() / 3)
             }
-            (AckLatency::Specification, LinkMode::NonFlit) => {
+            (AckLatency::Specification, _) => self.latency_limit(),
+        }
+    }
+
+    /// How long a freed credit may wait for its UpdateFC; `None`: until the batch is full.
+    pub fn update_fc_latency(&self) -> Option<Duration> {
+        match self.fc.latency {
+            UpdateFcLatency::Unlimited => None,
+            UpdateFcLatency::Specification => Some(self.latency_limit()),
+            UpdateFcLatency::Fixed(time) => Some(time),
+        }
+    }
+
+    /// The specification's limit for what answers a TLP.
+    fn latency_limit(&self) -> Duration {
+        match self.mode {
+            LinkMode::NonFlit => {
                 let symbols = limits::ack_latency_symbols(self.generation, self.width, self.mps);
                 self.rate().symbol_times(u64::from(symbols))
             }
-            (AckLatency::Specification, LinkMode::Flit) => self.flit_times(limits::FLIT_ACK_FLITS),
+            LinkMode::Flit => self.flit_times(limits::FLIT_ACK_FLITS),
         }
     }
 
@@ -142,8 +158,17 @@ impl Config {
             };
             return wrong("replay.bytes", why);
         }
-        if !(1..=100).contains(&self.fc.batch_percent) {
-            return wrong("fc.batch_percent", "it must be 1 to 100".into());
+        match (self.fc.batch, self.fc.latency) {
+            (CreditBatch::Part(0 | 1), _) => {
+                return wrong(
+                    "fc.batch",
+                    "more than half of a buffer leaves no other batch under way".into(),
+                );
+            }
+            (CreditBatch::Unlimited, UpdateFcLatency::Unlimited) => {
+                return wrong("fc", "neither credits nor time say when an UpdateFC is due".into());
+            }
+            _ => {}
         }
         if self.flow_control.drops() && self.ack.every.is_some() {
             return wrong("ack.every", "without credits only time says when an Ack goes".into());
@@ -300,28 +325,73 @@ pub enum AckLatency {
     Fixed(Duration),
 }
 
-/// When a port returns credits. Each UpdateFC (8 bytes) covers one class of one virtual channel and goes before TLPs.
+/// When a port returns credits. Each UpdateFC (8 bytes) covers one class of one virtual channel and goes before TLPs. It is due at the
+/// first of what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpdateFcPolicy {
-    /// An UpdateFC is due when freed and not yet advertised credits, header or data, reach this part of the initial
-    /// advertisement (rounded up), in percent.
-    pub batch_percent: u8,
-    /// It is due at once if the peer may be blocked: if what was advertised less what arrived is below one TLP of the
-    /// largest size, and something was freed.
+    /// So much of the buffer is free and not yet advertised.
+    pub batch: CreditBatch,
+    /// The first credit that is free and not yet advertised has waited for so long.
+    pub latency: UpdateFcLatency,
+    /// The peer may be blocked: what was advertised less what arrived is below one TLP of the largest size, and something was freed.
     pub unblock: bool,
     /// Every finite class gets one at least this often (the specification: 30 µs, or 120 µs with extended synch).
     /// `None` breaks the rule, which loses nothing on a link that loses nothing.
     pub refresh: Option<Duration>,
 }
 
+/// The freed credits that make an UpdateFC due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CreditBatch {
+    /// Those of any TLP.
+    EachTlp,
+    /// One part in so many, 2 at least, of the headers or the data first advertised, rounded down to whole TLPs: as soon as one more TLP
+    /// like the last would be more than that. So with `n` parts there are always `n` batches under way, however odd the buffer, and more
+    /// buffer never carries less.
+    Part(u8),
+    /// Any number: only time counts. (With batches besides, those that fill none wait for the time, and all others behind them.)
+    Unlimited,
+}
+
+/// How long a freed credit may wait for its UpdateFC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpdateFcLatency {
+    /// As long as the batch takes.
+    Unlimited,
+    /// The specification's guideline, which is the limit of Acks, too (PCIe 3.0 §2.6.1.2, tables 2-39 to 2-41;
+    /// [`limits::ack_latency_symbols`], flit mode: [`limits::FLIT_ACK_FLITS`]).
+    Specification,
+    /// This long.
+    Fixed(Duration),
+}
+
 impl UpdateFcPolicy {
     /// The specification's interval with extended synch.
     pub const EXTENDED_SYNC: Duration = Duration::from_us(120);
+    /// An UpdateFC for each TLP that leaves the buffer: the shortest loop, and the most DLLPs. PLX's switches typically send so many
+    /// (PEX 8532 data book 1.6, §8.4.5.3).
+    pub const EACH_TLP: Self = Self { batch: CreditBatch::EachTlp, ..Self::EIGHTHS };
+    /// When an eighth is free: less than an eighth of what the buffer holds is ever missing from the loop, for a few per mille of the wire.
+    /// Between [`EACH_TLP`](Self::EACH_TLP) and [`QUARTERS`](Self::QUARTERS), as most ports are.
+    pub const EIGHTHS: Self = Self {
+        batch: CreditBatch::Part(8),
+        latency: UpdateFcLatency::Unlimited,
+        unblock: true,
+        refresh: Some(Duration::from_us(30)),
+    };
+    /// When a quarter is free: where Altera's hard IP lets UpdateFCs go before TLPs on a busy wire (IP Compiler for PCI Express User Guide,
+    /// chapter 11, which has [`unblock`](Self::unblock) and the 30 µs, too).
+    pub const QUARTERS: Self = Self { batch: CreditBatch::Part(4), ..Self::EIGHTHS };
+    /// When half is free: the fewest DLLPs, and a loop half as long again.
+    pub const HALVES: Self = Self { batch: CreditBatch::Part(2), ..Self::EIGHTHS };
+    /// Within the specification's guideline, which data books recommend for timers of UpdateFCs (PEX 8532, table 8-5).
+    pub const SPECIFICATION: Self =
+        Self { batch: CreditBatch::Unlimited, latency: UpdateFcLatency::Specification, ..Self::EIGHTHS };
 }
 
 impl Default for UpdateFcPolicy {
     fn default() -> Self {
-        Self { batch_percent: 50, unblock: true, refresh: Some(Duration::from_us(30)) }
+        Self::EIGHTHS
     }
 }
 

@@ -3,7 +3,7 @@
 //! Counters count since initialisation, modulo 2^F, and only differences have meaning; at most 2^F / 2 may be outstanding.
 //! An infinite counter has a mask of 0: every difference is 0, and the same arithmetic says "go" without a branch.
 
-use crate::config::Credits;
+use crate::config::{CreditBatch, Credits};
 use crate::event::CreditKind;
 use tlplab_wire::dllp::Scale;
 
@@ -98,8 +98,14 @@ pub(crate) struct Receive {
     received: u32,
     mask: u32,
     scale: Scale,
-    /// Freed credits that make an UpdateFC due.
-    batch: u32,
+    /// `allocated` when an UpdateFC was last due. Batches begin here and not where the UpdateFC left: while it waits for the wire more is
+    /// freed, and if that were of no batch, the last ones of a full buffer would wait for TLPs that they are to make room for.
+    batch_from: u32,
+    /// Freed credits that make an UpdateFC due are more than `initial / parts` with those of one more TLP.
+    initial: u32,
+    parts: u32,
+    /// Credits of the TLP released last.
+    step: u32,
     /// In the receive buffer: delivered and not released.
     held: u32,
     /// Part of `held` that arrived before the link went down: its release grants nothing.
@@ -113,13 +119,16 @@ impl Receive {
         received: 0,
         mask: 0,
         scale: Scale::Off,
-        batch: u32::MAX,
+        batch_from: 0,
+        initial: 0,
+        parts: 0,
+        step: 0,
         held: 0,
         stale: 0,
     };
 
     /// Advertises `credits` from scratch. What is still held came over a link that is gone.
-    pub(crate) fn advertise(&mut self, kind: CreditKind, credits: Credits, scaled: bool, batch_percent: u8) {
+    pub(crate) fn advertise(&mut self, kind: CreditKind, credits: Credits, scaled: bool, batch: CreditBatch) {
         let held = self.held;
         *self = Self { held, stale: held, ..Self::NONE };
         let (scale, initial) = initial(kind, credits, scaled);
@@ -128,7 +137,13 @@ impl Receive {
             self.mask = mask(kind, scale);
             self.allocated = initial;
             self.granted = initial;
-            self.batch = (initial * u32::from(batch_percent)).div_ceil(100).max(1 << self.scale.shift());
+            self.batch_from = initial;
+            self.initial = initial;
+            self.parts = match batch {
+                CreditBatch::EachTlp => initial,
+                CreditBatch::Part(parts) => parts.into(),
+                CreditBatch::Unlimited => 0,
+            };
         }
     }
     #[inline]
@@ -149,6 +164,9 @@ impl Receive {
     pub(crate) fn release(&mut self, credits: u32) {
         debug_assert!(credits <= self.held, "released {credits} credits of {}", self.held);
         self.held = self.held.saturating_sub(credits);
+        if credits > 0 {
+            self.step = credits;
+        }
         let stale = self.stale.min(credits);
         self.stale -= stale;
         self.allocated = self.allocated.wrapping_add(credits - stale) & self.mask;
@@ -156,9 +174,20 @@ impl Receive {
     /// Is an UpdateFC due? `largest`: credits of the largest TLP, below which the peer may be blocked.
     #[inline]
     pub(crate) const fn wants_update(&self, largest: u32, unblock: bool) -> bool {
-        let freed = self.allocated.wrapping_sub(self.granted) & self.mask;
+        let batch = self.allocated.wrapping_sub(self.batch_from) & self.mask;
         let peer_has = self.granted.wrapping_sub(self.received) & self.mask;
-        freed >= self.batch || (unblock && freed >> self.scale.shift() > 0 && peer_has < largest)
+        self.has_news()
+            && ((batch + self.step) * self.parts > self.initial || (unblock && peer_has < largest))
+    }
+    /// An UpdateFC is due: the next batch begins.
+    #[inline]
+    pub(crate) const fn begin_batch(&mut self) {
+        self.batch_from = self.allocated;
+    }
+    /// Can an UpdateFC say more than the last one?
+    #[inline]
+    pub(crate) const fn has_news(&self) -> bool {
+        (self.allocated.wrapping_sub(self.granted) & self.mask) >> self.scale.shift() > 0
     }
     /// Everything allocated so far, for an UpdateFC: the peer counts it as granted, as far as the scale can say it.
     pub(crate) const fn grant(&mut self) -> u32 {
@@ -243,20 +272,20 @@ mod tests {
     #[test]
     fn overflow_is_seen_and_a_batch_is_half() {
         let mut rx = Receive::NONE;
-        rx.advertise(Header, Credits::Finite(5), false, 50);
+        rx.advertise(Header, Credits::Finite(5), false, CreditBatch::Part(2));
         for _ in 0..5 {
             assert!(rx.receive(1));
         }
         assert!(!rx.receive(1), "six TLPs on five credits");
-        rx.advertise(Header, Credits::Finite(5), false, 50);
+        rx.advertise(Header, Credits::Finite(5), false, CreditBatch::Part(2));
         assert!(rx.receive(1) && rx.receive(1) && rx.receive(1));
         for due in [false, false, false, false, false, false] {
             rx.release(1);
             assert_eq!(rx.wants_update(1, true), due, "releases from before the reset grant nothing");
         }
-        for due in [false, false, true] {
+        for due in [false, true, true] {
             rx.release(1);
-            assert_eq!(rx.wants_update(1, true), due);
+            assert_eq!(rx.wants_update(1, true), due, "two of five are a batch");
         }
         assert_eq!(rx.grant(), 8);
         assert!(!rx.wants_update(1, true));
@@ -265,23 +294,23 @@ mod tests {
     #[test]
     fn a_peer_that_may_be_blocked_hears_at_once() {
         let mut rx = Receive::NONE;
-        rx.advertise(Data, Credits::Finite(40), false, 100);
-        for _ in 0..2 {
+        rx.advertise(Data, Credits::Finite(100), false, CreditBatch::Part(2));
+        for _ in 0..5 {
             assert!(rx.receive(16));
         }
         rx.release(16);
-        assert!(rx.wants_update(16, true) && !rx.wants_update(16, false) && !rx.wants_update(8, true));
+        assert!(rx.wants_update(32, true) && !rx.wants_update(32, false) && !rx.wants_update(16, true));
     }
 
     #[test]
     fn scaled_grants_are_rounded_down_to_the_unit() {
         let mut rx = Receive::NONE;
-        rx.advertise(Data, Credits::Finite(8190), true, 50);
+        rx.advertise(Data, Credits::Finite(8190), true, CreditBatch::Part(2));
         assert_eq!(rx.grant(), 8176);
         assert!(rx.receive(32));
         rx.release(32);
         assert_eq!(rx.grant(), 8208);
-        rx.advertise(Data, Credits::Finite(8190), false, 50);
+        rx.advertise(Data, Credits::Finite(8190), false, CreditBatch::Part(2));
         assert_eq!(rx.grant(), 2047, "capped where the link does not scale");
     }
 }

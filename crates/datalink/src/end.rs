@@ -111,6 +111,9 @@ impl<E: Clone, N: Numbers> End<E, N> {
         if now >= self.control.repeat_at() {
             self.control.handle_repeat();
         }
+        if now >= self.control.flow.update_at() {
+            self.control.flow.handle_update(now);
+        }
         if now >= self.control.flow.refresh_at() {
             self.control.flow.handle_refresh(now);
         }
@@ -125,6 +128,7 @@ impl<E: Clone, N: Numbers> End<E, N> {
         earliest([
             (self.receiver.deadline(), Timer::Ack),
             (self.replay.timer.deadline(), Timer::Replay),
+            (self.control.flow.update_at(), Timer::Update),
             (self.control.flow.refresh_at(), Timer::Refresh),
             (self.control.repeat_at(), Timer::Init),
         ])

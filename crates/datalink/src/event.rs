@@ -266,6 +266,8 @@ pub enum Timer {
     Ack,
     /// REPLAY_TIMER.
     Replay,
+    /// Freed credits have waited for the UpdateFC policy's latency.
+    Update,
     /// The periodic UpdateFC. Pending forever on a link with finite credits, even when all else is quiet.
     Refresh,
     /// InitFC or feature DLLPs are repeated.

@@ -343,8 +343,8 @@ impl<H: Copy> LinkLayer<H> for FlitPort<H> {
         }
     }
 
-    fn release(&mut self, _now: Time, shape: &TlpShape) {
-        self.end.control.flow.release(shape);
+    fn release(&mut self, now: Time, shape: &TlpShape) {
+        self.end.control.flow.release(now, shape);
     }
 
     fn handle_timeout(&mut self, now: Time, events: &mut impl FnMut(Event<H>)) {

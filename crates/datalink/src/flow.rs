@@ -4,7 +4,7 @@ use crate::config::{Config, Credits, UpdateFcPolicy, VcBuffers};
 use crate::credit::{LimitError, Receive, Transmit, initial};
 use crate::event::{Blocked, CreditKind, ProtocolError, TlpShape};
 use CreditKind::{Data, Header};
-use tlplab_units::{FcClass, Time, Vc};
+use tlplab_units::{Duration, FcClass, Time, Vc};
 use tlplab_wire::dllp::{self, FcPhase};
 
 /// Both kinds of credit of one class, as transmitter.
@@ -21,6 +21,8 @@ struct ReceiveClass {
     data: Receive,
     largest: u32,
     last_update: Time,
+    /// When the first credit that is freed and not advertised has waited for the policy's latency.
+    update_by: Time,
 }
 
 /// Credits a transmitter has left; `None` is infinite.
@@ -42,8 +44,11 @@ pub(crate) struct FlowControl {
     due: u32,
     /// No class needs its periodic UpdateFC before this.
     refresh_at: Time,
+    /// The first `update_by` of all classes.
+    update_at: Time,
     scaled: bool,
     policy: UpdateFcPolicy,
+    latency: Option<Duration>,
 }
 
 #[inline]
@@ -57,18 +62,25 @@ fn at(vc: Vc) -> usize {
 }
 
 impl FlowControl {
-    pub(crate) fn new(policy: UpdateFcPolicy) -> Self {
+    pub(crate) fn new(config: &Config) -> Self {
         let tx = TransmitClass { header: Transmit::NONE, data: Transmit::NONE };
-        let rx =
-            ReceiveClass { header: Receive::NONE, data: Receive::NONE, largest: 0, last_update: Time::ZERO };
+        let rx = ReceiveClass {
+            header: Receive::NONE,
+            data: Receive::NONE,
+            largest: 0,
+            last_update: Time::ZERO,
+            update_by: Time::NEVER,
+        };
         Self {
             tx: [[tx; 3]; 8],
             rx: [[rx; 3]; 8],
             ready: 0,
             due: 0,
             refresh_at: Time::NEVER,
+            update_at: Time::NEVER,
             scaled: false,
-            policy,
+            policy: config.fc,
+            latency: config.update_fc_latency(),
         }
     }
 
@@ -77,6 +89,7 @@ impl FlowControl {
         self.ready = 0;
         self.due = 0;
         self.refresh_at = Time::NEVER;
+        self.update_at = Time::NEVER;
         let none = TransmitClass { header: Transmit::NONE, data: Transmit::NONE };
         self.tx = [[none; 3]; 8];
     }
@@ -90,9 +103,10 @@ impl FlowControl {
             for class in FcClass::ALL {
                 let rx = &mut self.rx[vc][class.index()];
                 let buffer = buffers[class.index()];
-                rx.header.advertise(Header, buffer.header, scaled, self.policy.batch_percent);
-                rx.data.advertise(Data, buffer.data, scaled, self.policy.batch_percent);
+                rx.header.advertise(Header, buffer.header, scaled, self.policy.batch);
+                rx.data.advertise(Data, buffer.data, scaled, self.policy.batch);
                 rx.largest = u32::from(config.max_data_credits(class));
+                rx.update_by = Time::NEVER;
             }
         }
     }
@@ -175,10 +189,17 @@ impl FlowControl {
 
     /// A TLP left the receive buffer.
     #[inline]
-    pub(crate) fn release(&mut self, shape: &TlpShape) {
+    pub(crate) fn release(&mut self, now: Time, shape: &TlpShape) {
         let rx = &mut self.rx[at(shape.vc)][shape.class.index()];
         rx.header.release(1);
         rx.data.release(u32::from(shape.data_credits));
+        if let Some(latency) = self.latency
+            && rx.update_by == Time::NEVER
+            && (rx.header.has_news() || rx.data.has_news())
+        {
+            rx.update_by = now + latency;
+            self.update_at = self.update_at.min(rx.update_by);
+        }
         self.check(shape.vc, shape.class);
     }
 
@@ -189,13 +210,20 @@ impl FlowControl {
         let rx = &self.rx[vc][class];
         let unblock = self.policy.unblock;
         if rx.header.wants_update(1, unblock) || rx.data.wants_update(rx.largest, unblock) {
-            self.due |= bit(vc, class);
+            self.owe(vc, class);
         }
+    }
+
+    #[inline]
+    fn owe(&mut self, vc: usize, class: usize) {
+        self.due |= bit(vc, class);
+        self.rx[vc][class].header.begin_batch();
+        self.rx[vc][class].data.begin_batch();
     }
 
     /// Owes the peer an UpdateFC, whatever the policy says: it has not heard that the channel is up.
     pub(crate) fn nudge(&mut self, vc: Vc) {
-        self.due |= bit(at(vc), FcClass::Posted.index());
+        self.owe(at(vc), FcClass::Posted.index());
     }
 
     /// The next UpdateFC that is due.
@@ -209,8 +237,12 @@ impl FlowControl {
         self.due &= !bit(vc, class);
         let rx = &mut self.rx[vc][class];
         rx.last_update = now;
+        let was_due = core::mem::replace(&mut rx.update_by, Time::NEVER);
         let header = (rx.header.scale(), rx.header.grant());
         let data = (rx.data.scale(), rx.data.grant());
+        if was_due != Time::NEVER {
+            self.update_at = self.next_update();
+        }
         Some(dllp::FlowControl::scaled(
             FcPhase::Update,
             FcClass::ALL[class],
@@ -244,6 +276,28 @@ impl FlowControl {
         self.refresh_at
     }
 
+    #[inline]
+    pub(crate) const fn update_at(&self) -> Time {
+        self.update_at
+    }
+
+    /// Credits have waited for the policy's latency: their classes are due.
+    pub(crate) fn handle_update(&mut self, now: Time) {
+        for vc in 0..8 {
+            for class in 0..3 {
+                if self.rx[vc][class].update_by <= now {
+                    self.rx[vc][class].update_by = Time::NEVER;
+                    self.owe(vc, class);
+                }
+            }
+        }
+        self.update_at = self.next_update();
+    }
+
+    fn next_update(&self) -> Time {
+        self.rx.iter().flatten().map(|rx| rx.update_by).min().unwrap_or(Time::NEVER)
+    }
+
     /// The refresh timer expired: every class that has not been told for the interval is due.
     pub(crate) fn handle_refresh(&mut self, now: Time) {
         let Some(interval) = self.policy.refresh else { return };
@@ -251,8 +305,8 @@ impl FlowControl {
             for class in 0..3 {
                 let rx = &mut self.rx[vc][class];
                 if self.ready & 1 << vc != 0 && rx.is_finite() && now >= rx.last_update + interval {
-                    self.due |= bit(vc, class);
                     rx.last_update = now;
+                    self.owe(vc, class);
                 }
             }
         }

@@ -65,7 +65,7 @@ impl LinkControl {
     pub(crate) fn new(config: Config) -> Self {
         let channel = Channel { stage: Stage::Init1, heard: 0, unsent: 0 };
         Self {
-            flow: FlowControl::new(config.fc),
+            flow: FlowControl::new(&config),
             config,
             phase: Phase::Inactive,
             channels: [channel; 8],

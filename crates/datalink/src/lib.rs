@@ -25,10 +25,10 @@
 //! * **Acks.** The latency `L` ([`Config::ack_latency`]) runs from the first TLP that no Ack covers; the Ack then waits for the unit on
 //!   its wire (`W`, from 0 to one TLP time) and covers all that arrived until it starts. So one Ack is sent per
 //!   `floor((L + W) / T) + 1` TLPs, or per `ack.every` if that is fewer. With [`AckLatency::AtOnce`] `L` is 0.
-//! * **UpdateFC.** Of a class with `H` header and `D` data credits and `p` = `fc.batch_percent` / 100, one is sent per
-//!   `min(ceil(H p), ceil(ceil(D p) / d))` TLPs; with `fc.unblock` and little buffer, per `floor((D - largest) / d) + 1` if that is
-//!   fewer, where `largest` is [`Config::max_data_credits`]. Infinite kinds do not count. (Counters are rounded to their
-//!   scale: up for the batch's least size, down for `H` and `D`.)
+//! * **UpdateFC.** Of a class with `H` header and `D` data credits and a batch of one part in `n`, one is sent per
+//!   `max(1, min(floor(H / n), floor(D / n d)))` TLPs; with `fc.unblock` and little buffer, per `floor((D - largest) / d) + 1` if that is
+//!   fewer, where `largest` is [`Config::max_data_credits`]. Infinite kinds do not count. (An UpdateFC says no more than its scale
+//!   can.) With a latency, one per `floor(latency / T) + 1` if that is fewer. [`UpdateFcPolicy`] tells what each named policy costs.
 //! * **Refresh.** A finite class that had no UpdateFC for `fc.refresh` gets one: 8 bytes per idle class and 30 µs.
 //!
 //! In flit mode all of these ride in flits that carry TLPs, and cost nothing while there are such flits.
@@ -56,8 +56,8 @@ pub(crate) mod replay;
 pub(crate) mod sequence;
 
 pub use config::{
-    AckLatency, AckPolicy, ClassBuffer, Config, ConfigError, Credits, FlowControl, ReceiveBuffers,
-    ReplayBuffer, UpdateFcPolicy, VcBuffers,
+    AckLatency, AckPolicy, ClassBuffer, Config, ConfigError, CreditBatch, Credits, FlowControl,
+    ReceiveBuffers, ReplayBuffer, UpdateFcLatency, UpdateFcPolicy, VcBuffers,
 };
 pub use direct::DirectPort;
 pub use drop_replay::DropReplayPort;

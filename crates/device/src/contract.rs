@@ -106,6 +106,12 @@ pub enum DmaError {
     /// The Bus Master Enable bit is clear (PCIe 5.0 §7.5.1.1.3).
     #[error("the function may not issue memory requests: Bus Master Enable is clear")]
     BusMasterDisabled,
+    /// The link that acknowledges TLPs was lost, or could not be set up.
+    #[error(
+        "the adapter does not acknowledge what is sent: it is gone, or it is none of tlplab's (the published card and programs give no \
+         acknowledged link)"
+    )]
+    Unacknowledged,
 }
 
 /// How a device refuses a read.

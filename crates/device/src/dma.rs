@@ -3,6 +3,7 @@
 use crate::contract::{Context, Device, DmaError, Event, OpId};
 use crate::host::{HostContext, HostEvent, HostProgram};
 use crate::identity::{BarSpec, Identity};
+use tlplab_config::VENDOR_ID;
 use tlplab_transaction::Payload;
 
 /// Registers in BAR 0, little-endian.
@@ -84,7 +85,7 @@ impl Device for Dma {
             revision: 1,
             bars: vec![BarSpec::registers(0, 4096)],
             msix_vectors: 1,
-            ..Identity::new(0x1DE5, 0x0001, 0x08_01_80) // DMA controller
+            ..Identity::new(VENDOR_ID, 0x0001, 0x08_01_80) // DMA controller
         }
     }
 

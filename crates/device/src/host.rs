@@ -80,6 +80,8 @@ pub struct DeviceInfo {
     pub id: Bdf,
     /// Vendor and device ID.
     pub ids: (u16, u16),
+    /// The vendor ID of built-in devices in this machine.
+    pub own_vendor: u16,
     /// Base address and size of each BAR.
     pub bars: [Option<(u64, u64)>; 6],
     /// How software lets it interrupt.

@@ -13,7 +13,7 @@
 //! impl Device for Echo {
 //!     fn identity(&self) -> Identity {
 //!         let bars = vec![BarSpec::registers(0, 4096)];
-//!         Identity { bars, ..Identity::new(0x1DE5, 0x99, 0x12_00_00) }
+//!         Identity { bars, ..Identity::new(0x71AB, 0x99, 0x12_00_00) }
 //!     }
 //!     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
 //!         if let Event::MmioRead { offset, bytes, reply, .. } = event {
@@ -90,5 +90,5 @@ pub use storage::{Command, Storage, StorageConfig};
 pub use tlp_device::{Room, TlpDevice, TlpIdentity, TlpOutput, TlpRegisters};
 pub use tlpdma::Tlpdma;
 pub use tlpdma_driver::{TlpdmaDriver, TransferLoad};
-pub use tlplab_config::InterruptMode;
+pub use tlplab_config::{InterruptMode, VENDOR_ID};
 pub use tlplab_transaction::{Bytes, Payload};

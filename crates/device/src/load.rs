@@ -5,6 +5,7 @@ use crate::host::{HostContext, HostEvent, HostProgram};
 use crate::identity::{BarSpec, Identity};
 use crate::issue::{Issue, Target};
 use crate::random::Random;
+use tlplab_config::VENDOR_ID;
 use tlplab_transaction::{Bytes, Payload};
 use tlplab_units::{Duration, Time};
 
@@ -316,7 +317,7 @@ impl Device for Load {
         Identity {
             revision: 1,
             bars: vec![BarSpec::memory(0, 1 << 20)],
-            ..Identity::new(0x1DE5, 0x0010, 0x12_00_00) // processing accelerator
+            ..Identity::new(VENDOR_ID, 0x0010, 0x12_00_00) // processing accelerator
         }
     }
 

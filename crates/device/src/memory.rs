@@ -3,6 +3,7 @@
 use crate::contract::{Context, Device, Event, Refusal};
 use crate::identity::{BarSpec, Identity};
 use crate::pages::Pages;
+use tlplab_config::VENDOR_ID;
 use tlplab_transaction::Payload;
 
 /// A BAR of sparse memory. Answers at once; the time it takes is the completer's. In a length-only run it answers with
@@ -29,7 +30,7 @@ impl Device for Memory {
         Identity {
             revision: 1,
             bars: vec![BarSpec::memory(0, self.size)],
-            ..Identity::new(0x1DE5, 0x0002, 0x05_00_00) // RAM controller
+            ..Identity::new(VENDOR_ID, 0x0002, 0x05_00_00) // RAM controller
         }
     }
 

@@ -4,6 +4,7 @@ use crate::contract::{Context, Device, Event, Refusal};
 use crate::host::{HostContext, HostEvent, HostProgram};
 use crate::identity::Identity;
 use crate::issue::Issue;
+use tlplab_config::VENDOR_ID;
 use tlplab_transaction::{Payload, RequestPolicy};
 use tlplab_units::{Duration, Time};
 
@@ -169,7 +170,7 @@ impl Device for Replay {
         Identity {
             revision: 1,
             bars: vec![],
-            ..Identity::new(0x1DE5, 0x0011, 0x12_00_00) // processing accelerator
+            ..Identity::new(VENDOR_ID, 0x0011, 0x12_00_00) // processing accelerator
         }
     }
 

@@ -7,6 +7,7 @@ use crate::contract::{Context, Device, DmaError, Event, OpId};
 use crate::dma::read_image;
 use crate::identity::{BarSpec, Identity};
 use std::collections::VecDeque;
+use tlplab_config::VENDOR_ID;
 use tlplab_transaction::Payload;
 
 /// Registers in BAR 0, little-endian.
@@ -221,7 +222,7 @@ impl Device for Ring {
             revision: 1,
             bars: vec![BarSpec::registers(0, 4096)],
             msix_vectors: 1,
-            ..Identity::new(0x1DE5, 0x0003, 0x02_80_00) // network controller, other
+            ..Identity::new(VENDOR_ID, 0x0003, 0x02_80_00) // network controller, other
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::host::{DeviceInfo, HostContext, HostEvent, HostProgram};
 use crate::nic::Traffic;
 use crate::simple_nic::regs::{self, Descriptor};
-use crate::simple_nic::{BAR, DEVICE, Frames, RECEIVED, SENT, VENDOR};
+use crate::simple_nic::{BAR, DEVICE, Frames, RECEIVED, SENT};
 use tlplab_transaction::Payload;
 use tlplab_units::Duration;
 
@@ -324,10 +324,13 @@ impl<S: Stack> SimpleNicDriver<S> {
 fn check_ids(info: &DeviceInfo) -> Result<(), String> {
     let (vendor, device) = info.ids;
     // The FPGA card says nothing of the software behind it.
-    if [(VENDOR, DEVICE), (0x3776, 0x8022)].contains(&info.ids) {
+    if [(info.own_vendor, DEVICE), (0x3776, 0x8022)].contains(&info.ids) {
         return Ok(());
     }
-    Err(format!("{} is {vendor:04x}:{device:04x}; this driver is for {VENDOR:04x}:{DEVICE:04x}", info.name))
+    Err(format!(
+        "{} is {vendor:04x}:{device:04x}; this driver is for {:04x}:{DEVICE:04x}",
+        info.name, info.own_vendor
+    ))
 }
 
 impl<S: Stack> HostProgram for SimpleNicDriver<S> {

@@ -13,6 +13,7 @@ use crate::identity::{BarSpec, Identity};
 use crate::pages::Pages;
 use std::collections::VecDeque;
 use tlplab_config::InterruptMode;
+use tlplab_config::VENDOR_ID;
 use tlplab_transaction::Payload;
 use tlplab_units::Duration;
 
@@ -395,7 +396,7 @@ impl Device for Storage {
             msix_vectors: 1,
             msi_vectors: 1,
             intx: true,
-            ..Identity::new(0x1DE5, 0x0004, 0x01_80_00) // mass storage controller, other
+            ..Identity::new(VENDOR_ID, 0x0004, 0x01_80_00) // mass storage controller, other
         }
     }
 

@@ -195,7 +195,7 @@ fn generator(load: &LoadSpec, generate: &Generate, experiment: &Experiment) -> R
             device => Target::Bar { device: device.into(), bar: window_of(experiment, device) },
         },
         window: skipped + generate.window,
-        stride: Some(generate.size.next_multiple_of(generate.align)),
+        stride: Some(generate.size.max(1).next_multiple_of(generate.align)),
         offset: skipped + generate.offset,
         pattern: match generate.pattern {
             Pattern::Sequential => tlplab_device::Pattern::Sequential,

@@ -8,15 +8,14 @@ use tlplab_fabric::config::{
 };
 use tlplab_units::Duration;
 
-/// The mode of a bus, also where its table does not say it.
+/// The mode of a bus, also where its table does not say it. (A word that is none was refused with the table.)
 pub(crate) fn mode(bus: &View<'_>) -> BusMode {
-    let said = bus.text_of("mode");
-    BusMode::ALL.into_iter().find(|mode| said == Some(mode.name())).unwrap_or(BusMode::PciX133)
+    bus.choice("mode").ok().flatten().unwrap_or(BusMode::PciX133)
 }
 
 /// A bus, of its table with all defaults.
 pub(crate) fn config(name: &str, view: &View<'_>, uplink: LinkConfig) -> Result<BusConfig, Error> {
-    let width = if view.text_of("width") == Some("64b") { BusWidth::Bits64 } else { BusWidth::Bits32 };
+    let width = view.choice("width")?.unwrap_or(BusWidth::Bits32);
     let said = view.get("bridge").unwrap_or_else(|| view.clone());
     let node = view.get("bridge").map_or_else(|| crate::tree::Node::table(view.node.at), |b| b.node.clone());
     let filled = said.with(&node).filled(&tables::BRIDGE)?;
@@ -26,28 +25,20 @@ pub(crate) fn config(name: &str, view: &View<'_>, uplink: LinkConfig) -> Result<
         latency: bridge.duration("latency").unwrap_or(Duration::ZERO),
         synchronisation: bridge.duration("synchronisation").unwrap_or(Duration::ZERO),
         overhead: number("overhead") as u16,
-        device_select: device_select(&bridge),
+        device_select: device_select(&bridge)?,
         posted: number("posted") as u16,
         reads: number("reads") as u16,
     };
     Ok(BusConfig { width, bridge, ..BusConfig::new(name, uplink, mode(view)) })
 }
 
-fn device_select(view: &View<'_>) -> DeviceSelect {
-    match view.text_of("devsel") {
-        Some("fast") => DeviceSelect::Fast,
-        Some("slow") => DeviceSelect::Slow,
-        _ => DeviceSelect::Medium,
-    }
+fn device_select(view: &View<'_>) -> Result<DeviceSelect, Error> {
+    Ok(view.choice("devsel")?.unwrap_or(DeviceSelect::Medium))
 }
 
 /// What a device is on its bus; `said` is its table as it stands in the file, `view` with all defaults.
 pub(crate) fn device(said: &View<'_>, view: &View<'_>, mode: BusMode) -> Result<BusDevice, Error> {
-    let completion = match view.text_of("completion") {
-        Some("delayed") => BusCompletion::Delayed,
-        Some("split") => BusCompletion::Split,
-        _ => BusCompletion::Immediate,
-    };
+    let completion = view.choice("completion")?.unwrap_or(BusCompletion::Immediate);
     let wrong = match completion {
         BusCompletion::Delayed if mode.is_pci_x() => {
             Some("on PCI-X a device splits, where one of PCI delays")
@@ -60,7 +51,7 @@ pub(crate) fn device(said: &View<'_>, view: &View<'_>, mode: BusMode) -> Result<
         return Err(said.problem(problem.hint(why)));
     }
     Ok(BusDevice {
-        device_select: device_select(view),
+        device_select: device_select(view)?,
         wait_states: view.integer("wait_states").unwrap_or_default() as u16,
         completion,
         overhead: view.integer("overhead").unwrap_or_default() as u16,

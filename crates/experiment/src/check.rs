@@ -19,10 +19,23 @@ fn walk(sources: &Sources, node: &Node, kind: &Kind, path: &str, found: &mut Fou
         found.push((at, sources.error(at, path, problem)));
     };
     match (kind, &node.value) {
-        (Kind::OneOf(kinds), _) => match form(kinds, node) {
-            Some(kind) => walk(sources, node, kind, path, found),
-            None => refuse(node.at, path, kind.wrong_type(node)),
-        },
+        (Kind::OneOf(kinds), value) => {
+            let possible: Vec<&Kind> = kinds.iter().filter(|kind| kind.takes(value)).collect();
+            match (possible.iter().find(|kind| kind.check_scalar(node).is_ok()), possible.as_slice()) {
+                (Some(kind), _) | (None, [kind]) => walk(sources, node, kind, path, found),
+                (None, []) => refuse(node.at, path, kind.wrong_type(node)),
+                (None, [others @ .., last]) => {
+                    let others: Vec<String> = others.iter().map(|kind| kind.wanted()).collect();
+                    if let Err(problem) = last.check_scalar(node) {
+                        refuse(
+                            node.at,
+                            path,
+                            problem.or_hint(format!("it may be {}, too", others.join(", or "))),
+                        );
+                    }
+                }
+            }
+        }
         (Kind::Table(section), Value::Table(_)) => walk_section(sources, node, section, path, found),
         (Kind::Map { what, of }, Value::Table(table)) => {
             for (name, entry) in table {
@@ -44,12 +57,6 @@ fn walk(sources: &Sources, node: &Node, kind: &Kind, path: &str, found: &mut Fou
             }
         }
     }
-}
-
-/// The form that is meant: the first that takes the value as it is, or the last that takes its type.
-fn form<'k>(kinds: &'k [Kind], node: &Node) -> Option<&'k Kind> {
-    let possible = || kinds.iter().filter(|kind| kind.takes(&node.value));
-    possible().find(|kind| kind.check_scalar(node).is_ok()).or_else(|| possible().next_back())
 }
 
 fn walk_section(sources: &Sources, node: &Node, section: &Section, path: &str, found: &mut Found) {

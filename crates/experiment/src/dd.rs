@@ -1,6 +1,7 @@
 //! Loads with `op = "dd-read"` or `"dd-write"`: blocks between a storage device and the host.
 
 use crate::error::{Error, Problem};
+use crate::load::Operation;
 use crate::models::ModelSpec;
 use crate::tables;
 use crate::topology::DeviceSpec;
@@ -20,7 +21,7 @@ const REQUEST: u64 = 128 << 10;
 
 /// Is this load a dd?
 pub(crate) fn is_dd(view: &View<'_>) -> bool {
-    matches!(view.text_of("op"), Some("dd-read" | "dd-write"))
+    matches!(view.choice("op"), Ok(Some(Operation::Dd { .. })))
 }
 
 /// Reads a dd; `own` is the load as it was written, `view` with its defaults.
@@ -60,7 +61,7 @@ pub(crate) fn read(
     let (cost, ahead, start): (Duration, Duration, Duration) =
         (time("host_cost"), time("host_ahead"), time("start"));
     let page_list = view.boolean("page_list").unwrap_or(false);
-    let write = op.text() == "dd-write";
+    let write = matches!(op.chosen()?, Operation::Dd { write: true });
     Ok(DdLoad {
         write,
         block,

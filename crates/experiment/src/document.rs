@@ -7,11 +7,12 @@ use crate::lspci;
 use crate::models::ModelSpec;
 use crate::network;
 use crate::result::{self, Document};
+use crate::stop::StopReason;
 use crate::verdict::{self, Facts};
 use tlplab_fabric::attribution::{Cause, Interval};
 use tlplab_fabric::config::{Arbitration, BusConfig, Forwarding, PeerToPeer};
-use tlplab_fabric::results::{DirectionResult, LevelResult};
-use tlplab_fabric::{Ending, Fabric, FlowId, FlowStatistics, HostCounters, LinkId, PortId};
+use tlplab_fabric::results::{DirectionResult, Level, LevelResult};
+use tlplab_fabric::{Ending, Fabric, Failures, FlowId, FlowStatistics, HostCounters, LinkId, PortId};
 use tlplab_transaction::CompletionPolicy;
 use tlplab_units::{Duration, LinkMode, Time};
 
@@ -25,8 +26,11 @@ pub(crate) struct Baseline {
 }
 
 impl Baseline {
-    /// Now.
+    /// Now; without a warm-up the start of the run, before what devices began to send at time 0.
     pub(crate) fn take(fabric: &mut Fabric) -> Self {
+        if fabric.warmup() == Time::ZERO {
+            return Self { host: fabric.host_counters(), ..Self::zero(fabric) };
+        }
         let ports: Vec<PortId> = ports(fabric);
         let directions = ports.iter().map(|port| Some(fabric.direction_result(*port))).collect();
         let memory_busy = fabric.memory_busy().unwrap_or(Duration::ZERO);
@@ -61,7 +65,7 @@ pub(crate) fn document(
     experiment: &Experiment,
     baseline: &Baseline,
     ladder: Option<&ladder::Shared>,
-    stop_reason: String,
+    stop_reason: StopReason,
 ) -> Document {
     let span = fabric.now().saturating_since(baseline.at);
     let links = links(fabric, &experiment.fabric.buses, baseline, span);
@@ -75,6 +79,8 @@ pub(crate) fn document(
         start_fs: baseline.at.as_fs(),
         end_fs: fabric.now().as_fs(),
         stop_reason,
+        stop_text: stop_reason.to_string(),
+        waiting: Vec::new(),
         verdict: result::Verdict::default(),
         flows: flows(fabric, span),
         measured: measured(fabric),
@@ -83,6 +89,7 @@ pub(crate) fn document(
         errors: detected(fabric),
         reported: reported(fabric),
         outages: outages(fabric),
+        problems: lspci::problems_so_far(fabric),
         host: host_use(&experiment.fabric.host, &baseline.host, &fabric.host_counters(), span),
         topology: result::Topology { nodes: nodes(fabric, experiment) },
         series: series(fabric, &links),
@@ -104,7 +111,7 @@ pub(crate) fn document(
     };
     document.verdict = verdict::verdict(&document, &facts);
     // Who was not found takes no part.
-    let problems = lspci::problems(fabric).into_iter().map(|problem| problem.message);
+    let problems = document.problems.iter().map(|problem| problem.message.clone());
     document.verdict.limit.evidence.extend(problems);
     document
 }
@@ -226,7 +233,8 @@ fn flows(fabric: &Fabric, span: Duration) -> Vec<result::Flow> {
             },
             latency_ns: latency(statistics),
             histogram: histogram(statistics),
-            attribution: attribution(fabric, statistics),
+            attribution: attribution(fabric, statistics.attribution(), statistics.latency_sum_fs),
+            failures: failures(fabric, statistics),
         }
     };
     fabric.flow_ids().map(flow).collect()
@@ -260,11 +268,25 @@ fn histogram(statistics: &FlowStatistics) -> Vec<result::Bar> {
     statistics.causes.steps().map(bar).collect()
 }
 
-fn attribution(fabric: &Fabric, statistics: &FlowStatistics) -> Vec<result::Attribution> {
+fn failures(fabric: &Fabric, statistics: &FlowStatistics) -> Vec<result::Failures> {
+    let failures = |failures: &Failures| result::Failures {
+        ending: failures.ending.token().into(),
+        count: failures.count,
+        mean_ns: failures.latency_sum_fs as f64 / failures.count.max(1) as f64 / FS_PER_NS,
+        attribution: attribution(fabric, failures.attribution(), failures.latency_sum_fs),
+    };
+    statistics.failed.iter().map(failures).collect()
+}
+
+/// The sums of intervals, the largest first, of latencies that sum to `whole_fs`.
+fn attribution(
+    fabric: &Fabric,
+    intervals: impl Iterator<Item = (Interval, u128)>,
+    whole_fs: u128,
+) -> Vec<result::Attribution> {
     let topology = fabric.topology();
-    let whole = statistics.latency_sum_fs.max(1) as f64;
-    let mut out: Vec<_> = statistics
-        .attribution()
+    let whole = whole_fs.max(1) as f64;
+    let mut out: Vec<_> = intervals
         .map(|(interval, fs)| result::Attribution {
             cause: interval.cause() as usize,
             place: topology.place_name(interval.place),
@@ -321,6 +343,7 @@ fn subtract(now: &mut DirectionResult, before: &DirectionResult) {
         (&mut w.replay, b.replay),
         (&mut w.tlps, b.tlps),
         (&mut w.replayed, b.replayed),
+        (&mut w.nullified, b.nullified),
         (&mut w.acks, b.acks),
         (&mut w.naks, b.naks),
         (&mut w.update_fcs, b.update_fcs),
@@ -372,6 +395,7 @@ fn direction(result: &DirectionResult, raw_bps: f64, span: Duration) -> result::
             other: w.other_dllps,
         },
         replayed: w.replayed,
+        nullified: w.nullified,
         replay_timeouts: result.transmitter.replay_timeouts,
         bad_lcrc: result.receiver.bad_lcrc,
         no_room: w.no_room,
@@ -504,16 +528,16 @@ fn series(fabric: &mut Fabric, links: &[result::Link]) -> result::Series {
 }
 
 fn resource(level: LevelResult, device_link: &dyn Fn(&str) -> Option<usize>) -> result::Resource {
-    let (kind, unit) = match level.name {
-        "tags in use" => ("tags", "tags"),
-        "TLPs queued" => ("buffer", "TLPs"),
-        "TLPs in the replay buffer" => ("replay", "TLPs"),
-        name if name.contains("data") => ("credits", "credits of 16 B"),
-        _ => ("credits", "credits"),
+    let (kind, unit) = match level.of {
+        Level::Tags => ("tags", "tags"),
+        Level::Queue => ("buffer", "TLPs"),
+        Level::ReplayBuffer => ("replay", "TLPs"),
+        Level::Headers(_) => ("credits", "credits"),
+        Level::Data(_) => ("credits", "credits of 16 B"),
     };
-    let name = match kind {
-        "tags" => format!("tags of {}", level.place),
-        _ => format!("{}, {}", level.name, level.place),
+    let name = match level.of {
+        Level::Tags => format!("tags of {}", level.place),
+        of => format!("{}, {}", of.name(), level.place),
     };
     let (link, direction) = match level.link {
         Some((link, direction)) => (Some(LinkId::index(link)), Some(usize::from(direction))),

@@ -54,6 +54,11 @@ impl Problem {
         self.hint = Some(hint.into());
         self
     }
+    /// A hint where there is none.
+    pub(crate) fn or_hint(mut self, hint: String) -> Self {
+        self.hint.get_or_insert(hint);
+        self
+    }
 }
 
 /// A place in one of the files of an experiment.

@@ -14,6 +14,7 @@ use crate::tables;
 use crate::topology::{self, DeviceSpec};
 use crate::tree::{self, Entry, Node, Value};
 use crate::view::View;
+use std::collections::BTreeMap;
 use tlplab_fabric::config::{FabricConfig, Fidelity};
 use tlplab_units::Time;
 
@@ -38,6 +39,8 @@ pub struct Experiment {
     pub ladder: LadderSpec,
     /// Files that the caller has to bring.
     pub files: Vec<NeededFile>,
+    /// Where each component is described, and under no name the whole.
+    places: BTreeMap<String, Error>,
     /// What was read: the file, what it includes, and overrides, each under its name.
     pub source: String,
 }
@@ -105,6 +108,14 @@ pub struct Options {
 pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
 impl Experiment {
+    /// A mistake in a component; in the whole, if there is none of this name.
+    pub(crate) fn mistake(&self, component: &str, message: String, hint: Option<String>) -> Error {
+        let of = component.rsplit_once('.').map_or(component, |(of, _)| of);
+        let found = [component, of, ""].into_iter().find_map(|name| self.places.get(name));
+        let place = found.cloned().expect("the whole has a place");
+        Error { message, hint, ..place }
+    }
+
     /// Reads the experiment at `path`; `read` brings the text of it and of what it includes.
     ///
     /// # Errors
@@ -271,19 +282,25 @@ fn build(
     let files = files(&view, &loads, &topology.specs);
     let fabric = FabricConfig {
         seed: options.seed.or_else(|| view.integer("seed")).unwrap_or(1),
-        fidelity: match view.text_of("fidelity") {
-            Some("length-only") => Fidelity::LengthOnly,
-            _ => Fidelity::Payload,
-        },
+        fidelity: view.choice("fidelity")?.unwrap_or(Fidelity::Payload),
+        vendor: view.text_of("vendor").and_then(hosts::vendor).unwrap_or(tlplab_device::VENDOR_ID),
         warmup,
         host,
         switches: topology.switches,
         buses: topology.buses,
         devices: topology.devices,
     };
+    let mut places = BTreeMap::from([(String::new(), view.key_error(Problem::new("")))]);
+    for table in ["switch", "bus", "device"] {
+        let components = view.get(table);
+        let components = components.iter().flat_map(View::entries);
+        places.extend(
+            components.map(|(name, component)| (name.to_owned(), component.key_error(Problem::new("")))),
+        );
+    }
     let source = source_text(&sources);
     let (devices, reader) = (topology.specs, options.reader);
-    Ok(Experiment { title, stop, fabric, devices, driven, reader, loads, ladder, files, source })
+    Ok(Experiment { title, stop, fabric, devices, driven, reader, loads, ladder, files, places, source })
 }
 
 fn ladder(root: &View<'_>) -> Result<LadderSpec, Error> {
@@ -292,9 +309,13 @@ fn ladder(root: &View<'_>) -> Result<LadderSpec, Error> {
     let node = root.get("ladder").map_or(&empty, |l| l.node);
     let filled = at.with(node).filled(&tables::LADDER)?;
     let view = at.with(&filled);
-    let trigger = match view.text_of("at") {
-        Some("error") => Some(Trigger::Error),
-        _ => view.instant("at").map(Trigger::At),
+    let trigger = match view.get("at") {
+        None => None,
+        Some(word) if word.text() == "error" => Some(Trigger::Error),
+        Some(time) => {
+            let at = view.instant("at").ok_or_else(|| time.error("this is neither \"error\" nor a time"))?;
+            Some(Trigger::At(at))
+        }
     };
     Ok(LadderSpec { trigger, packets: view.integer("packets").unwrap_or_default() as usize })
 }

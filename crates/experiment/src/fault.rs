@@ -1,5 +1,6 @@
 //! Faults: `[[fault]]` tables go to the links they name.
 
+use crate::choices::{Choice, choices};
 use crate::error::{Error, Problem, suggest};
 use crate::tables;
 use crate::topology::Topology;
@@ -10,9 +11,6 @@ use tlplab_fabric::config::{
 };
 use tlplab_units::{LinkMode, Time};
 
-/// The keys of which a fault has exactly one.
-const KINDS: [&str; 5] = ["ber", "tlp", "dllp", "flit", "down"];
-
 /// Names of TLPs and DLLPs that a fault may be limited to.
 pub(crate) const NAMES: [&str; 16] = [
     "MRd", "MWr", "CfgRd0", "CfgWr0", "CfgRd1", "CfgWr1", "IORd", "IOWr", "Msg", "Cpl", "CplD", "Ack", "Nak",
@@ -22,63 +20,71 @@ pub(crate) const NAMES: [&str; 16] = [
 /// The first DLLP in [`NAMES`]; those before it are TLPs.
 const FIRST_DLLP: &str = "Ack";
 
-/// All values of `damage`: on the wire, then what is done to TLPs, then to DLLPs.
-pub(crate) const DAMAGES: [&str; 19] = [
-    "corrupt",
-    "drop",
-    "poison",
-    "ecrc",
-    "type",
-    "length",
-    "payload",
-    "boundary",
-    "tag",
-    "requester",
-    "byte-count",
-    "address",
-    "abort",
-    "refuse",
-    "retry",
-    "lose",
-    "take-back",
-    "overgrant",
-    "unsent",
-];
+/// What is done to a unit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Harm {
+    /// Damage on the wire.
+    Wire(Damage),
+    /// A TLP is changed.
+    Tamper(Tamper),
+    /// A DLLP is.
+    Forge(Forgery),
+}
+
+/// Which directions of a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Directions {
+    /// Towards the root complex.
+    Up,
+    /// Away from it.
+    Down,
+    /// Both.
+    Both,
+}
+
+/// The key that says what a fault is, of which it has exactly one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    Ber,
+    Tlp,
+    Dllp,
+    Flit,
+    Down,
+}
+
+choices! {
+    Harm {
+        "corrupt" => Self::Wire(Damage::Corrupt),
+        "drop" => Self::Wire(Damage::Drop),
+        "poison" => Self::Tamper(Tamper::Poison),
+        "ecrc" => Self::Tamper(Tamper::Ecrc),
+        "type" => Self::Tamper(Tamper::Malform(Malformation::Type)),
+        "length" => Self::Tamper(Tamper::Malform(Malformation::Length)),
+        "payload" => Self::Tamper(Tamper::Malform(Malformation::Payload)),
+        "boundary" => Self::Tamper(Tamper::Malform(Malformation::Boundary)),
+        "tag" => Self::Tamper(Tamper::Tag),
+        "requester" => Self::Tamper(Tamper::Requester),
+        "byte-count" => Self::Tamper(Tamper::ByteCount),
+        "address" => Self::Tamper(Tamper::Address),
+        "abort" => Self::Tamper(Tamper::Refuse(CompletionStatus::CompleterAbort)),
+        "refuse" => Self::Tamper(Tamper::Refuse(CompletionStatus::UnsupportedRequest)),
+        "retry" => Self::Tamper(Tamper::Refuse(CompletionStatus::RetryStatus)),
+        "lose" => Self::Tamper(Tamper::Lose),
+        "take-back" => Self::Forge(Forgery::TakeBack),
+        "overgrant" => Self::Forge(Forgery::Overgrant(16)),
+        "unsent" => Self::Forge(Forgery::AckUnsent),
+    }
+    Directions { "up" => Self::Up, "down" => Self::Down, "both" => Self::Both, }
+    Of {
+        "ber" => Self::Ber, "tlp" => Self::Tlp, "dllp" => Self::Dllp, "flit" => Self::Flit, "down" => Self::Down,
+    }
+}
 
 /// What `damage` says in the tables.
 pub(crate) const DAMAGE_TEXT: &str = "What happens to it. On the wire: a bad CRC (corrupt, the default), or nothing arrives (drop). To a \
     TLP: marked as bad (poison), a wrong digest (ecrc), malformed (type, length, payload larger than MPS, 4 KiB boundary), a completion \
     with a wrong tag, requester or byte count, an address nobody claims, a request that is answered with CA (abort), UR (refuse) or RRS \
     (retry), or lost for good (lose). To a DLLP: an UpdateFC that takes credits back or overgrants them, an Ack of what was unsent.";
-
-fn tamper(damage: &str) -> Option<Tamper> {
-    Some(match damage {
-        "poison" => Tamper::Poison,
-        "ecrc" => Tamper::Ecrc,
-        "type" => Tamper::Malform(Malformation::Type),
-        "length" => Tamper::Malform(Malformation::Length),
-        "payload" => Tamper::Malform(Malformation::Payload),
-        "boundary" => Tamper::Malform(Malformation::Boundary),
-        "tag" => Tamper::Tag,
-        "requester" => Tamper::Requester,
-        "byte-count" => Tamper::ByteCount,
-        "address" => Tamper::Address,
-        "abort" => Tamper::Refuse(CompletionStatus::CompleterAbort),
-        "refuse" => Tamper::Refuse(CompletionStatus::UnsupportedRequest),
-        "retry" => Tamper::Refuse(CompletionStatus::RetryStatus),
-        "lose" => Tamper::Lose,
-        _ => return None,
-    })
-}
-
-fn forgery(damage: &str) -> Option<Forgery> {
-    Some(match damage {
-        "take-back" => Forgery::TakeBack,
-        "overgrant" => Forgery::Overgrant(16),
-        "unsent" => Forgery::AckUnsent,
-        _ => return None,
-    })
-}
 
 /// Adds every fault to its link.
 pub(crate) fn read(root: &View<'_>, topology: &mut Topology) -> Result<(), Error> {
@@ -113,22 +119,21 @@ fn link_of<'t>(topology: &'t mut Topology, name: &str) -> Option<&'t mut LinkCon
 }
 
 fn kind(fault: &View<'_>, mode: LinkMode) -> Result<FaultKind, Error> {
-    let given: Vec<View<'_>> = KINDS.iter().filter_map(|key| fault.get(key)).collect();
-    let [one] = given.as_slice() else {
+    let given: Vec<_> = Of::WORDS.iter().filter_map(|(key, of)| Some((*of, fault.get(key)?))).collect();
+    let [(of, one)] = given.as_slice() else {
         let problem = Problem::new(match given.len() {
             0 => "this fault does nothing",
             _ => "this fault does several things",
         });
         return Err(fault.key_error(problem.hint("say one of ber, tlp, dllp, flit, down")));
     };
-    let key = one.path.rsplit('.').next().unwrap_or_default();
-    if key == "down" {
+    if *of == Of::Down {
         return down(fault);
     }
     if let Some(until) = fault.get("until") {
         return Err(until.key_error(Problem::new("until belongs to down")));
     }
-    if key == "ber" {
+    if *of == Of::Ber {
         for key in ["damage", "of", "count"] {
             if let Some(extra) = fault.get(key) {
                 return Err(extra.key_error(Problem::new(format!("{key} belongs to tlp, dllp and flit"))));
@@ -138,61 +143,63 @@ fn kind(fault: &View<'_>, mode: LinkMode) -> Result<FaultKind, Error> {
         let numerator = (fault.number("ber").unwrap_or(0.0) * 18_446_744_073_709_551_616.0) as u64;
         return Ok(FaultKind::BitErrors { numerator: numerator.max(1) });
     }
-    counted(fault, one, key, mode)
+    counted(fault, one, *of, mode)
 }
 
 /// A fault of the n-th TLP, DLLP or flit.
-fn counted(fault: &View<'_>, one: &View<'_>, key: &str, mode: LinkMode) -> Result<FaultKind, Error> {
+fn counted(fault: &View<'_>, one: &View<'_>, of: Of, mode: LinkMode) -> Result<FaultKind, Error> {
+    let key = one.path.rsplit('.').next().unwrap_or_default();
     let (n, count) = (fault.integer(key).unwrap_or(1), fault.integer("count").unwrap_or(1));
-    let only = only(fault, key)?;
-    let damage = fault.text_of("damage").unwrap_or("corrupt");
+    let only = only(fault, of)?;
+    let harm = fault.choice("damage")?.unwrap_or(Harm::Wire(Damage::Corrupt));
     let wrong = |what: &str| {
         let view = fault.get("damage").unwrap_or_else(|| fault.clone());
-        Err(view.error(format!("\"{damage}\" cannot be done to a {what}")))
+        Err(view.error(format!("\"{}\" cannot be done to a {what}", view.text())))
     };
-    match (tamper(damage), forgery(damage), key) {
-        (Some(how), _, "tlp") => return Ok(FaultKind::Tamper { only, n, count, how }),
-        (Some(_), _, "flit") => return wrong("flit"),
-        (Some(_), _, _) => return wrong("DLLP"),
-        (_, Some(_), "tlp") => return wrong("TLP"),
-        (_, Some(_), "flit") => return wrong("flit"),
-        _ => {}
+    match (harm, of) {
+        (Harm::Tamper(how), Of::Tlp) => return Ok(FaultKind::Tamper { only, n, count, how }),
+        (Harm::Tamper(_), Of::Flit) | (Harm::Forge(_), Of::Flit) => return wrong("flit"),
+        (Harm::Tamper(_), _) => return wrong("DLLP"),
+        (Harm::Forge(_), Of::Tlp) => return wrong("TLP"),
+        (Harm::Forge(_) | Harm::Wire(_), _) => {}
     }
-    let unit = match (key, mode) {
-        ("flit", LinkMode::Flit) => FaultUnit::Flit,
-        ("tlp", LinkMode::NonFlit) => only.map_or(FaultUnit::Tlp, FaultUnit::Called),
-        ("dllp", LinkMode::NonFlit) => only.map_or(FaultUnit::Dllp, FaultUnit::Called),
-        ("flit", _) => {
+    let unit = match (of, mode) {
+        (Of::Flit, LinkMode::Flit) => FaultUnit::Flit,
+        (Of::Tlp, LinkMode::NonFlit) => only.map_or(FaultUnit::Tlp, FaultUnit::Called),
+        (Of::Dllp | Of::Ber | Of::Down, LinkMode::NonFlit) => only.map_or(FaultUnit::Dllp, FaultUnit::Called),
+        (Of::Flit, LinkMode::NonFlit) => {
             let problem = Problem::new("this link is not in flit mode and carries no flits");
             return Err(one.key_error(problem.hint("count tlp or dllp")));
         }
-        ("tlp", _) => {
+        (Of::Tlp, LinkMode::Flit) => {
             let problem = Problem::new("in flit mode CRCs protect flits, not TLPs");
             return Err(one.key_error(problem.hint("count flit")));
         }
-        _ => {
+        (Of::Dllp | Of::Ber | Of::Down, LinkMode::Flit) => {
             let problem = Problem::new("this link is in flit mode and carries no separate DLLPs");
             return Err(one.key_error(problem.hint("count flit or tlp")));
         }
     };
-    if let Some(how) = forgery(damage) {
-        return Ok(FaultKind::Forge { n, count, how });
-    }
-    let damage = if damage == "drop" { Damage::Drop } else { Damage::Corrupt };
-    Ok(FaultKind::Nth { unit, n, count, damage })
+    Ok(match harm {
+        Harm::Forge(how) => FaultKind::Forge { n, count, how },
+        Harm::Wire(damage) => FaultKind::Nth { unit, n, count, damage },
+        Harm::Tamper(how) => FaultKind::Tamper { only, n, count, how },
+    })
 }
 
 /// The name that `of` limits the fault to, which must be one of what is counted.
-fn only(fault: &View<'_>, key: &str) -> Result<Option<&'static str>, Error> {
+fn only(fault: &View<'_>, counted: Of) -> Result<Option<&'static str>, Error> {
     let Some(of) = fault.get("of") else { return Ok(None) };
     let place = NAMES.iter().position(|name| *name == of.text());
+    let place = place.ok_or_else(|| of.problem(crate::keys::no_choice(&NAMES, of.text())))?;
     let dllps = NAMES.iter().position(|name| *name == FIRST_DLLP);
-    let what = if place < dllps { "tlp" } else { "dllp" };
-    if what != key {
+    let (what, is) = if Some(place) < dllps { (Of::Tlp, "tlp") } else { (Of::Dllp, "dllp") };
+    if what != counted {
+        let key = Of::WORDS.iter().find(|(_, of)| *of == counted).map_or("", |(word, _)| word);
         let problem = Problem::new(format!("\"{}\" is no name of a {key}", of.text()));
-        return Err(of.problem(problem.hint(format!("count {what}"))));
+        return Err(of.problem(problem.hint(format!("count {is}"))));
     }
-    Ok(place.map(|place| NAMES[place]))
+    Ok(Some(NAMES[place]))
 }
 
 fn down(fault: &View<'_>) -> Result<FaultKind, Error> {
@@ -213,9 +220,12 @@ fn down(fault: &View<'_>) -> Result<FaultKind, Error> {
 }
 
 fn directions(fault: &View<'_>, kind: &FaultKind) -> Result<Vec<Direction>, Error> {
-    Ok(match (kind, fault.text_of("direction")) {
-        (FaultKind::Down { .. }, _) | (_, Some("up")) => vec![Direction::Up],
-        (_, Some("down")) => vec![Direction::Down],
-        _ => vec![Direction::Up, Direction::Down],
+    if matches!(kind, FaultKind::Down { .. }) {
+        return Ok(vec![Direction::Up]);
+    }
+    Ok(match fault.choice("direction")?.unwrap_or(Directions::Both) {
+        Directions::Up => vec![Direction::Up],
+        Directions::Down => vec![Direction::Down],
+        Directions::Both => vec![Direction::Up, Direction::Down],
     })
 }

@@ -1,10 +1,13 @@
 //! What a host has before its memory: a last-level cache, another node, an IOMMU, jitter.
 
+use crate::choices::choices;
 use crate::error::{Error, Problem};
 use crate::keys::{Section, Word};
-use crate::tables::{CACHE, IOMMU, NUMA};
+use crate::tables::{CACHE, IOMMU, NUMA, SLEEP, STALL};
 use crate::view::View;
-use tlplab_fabric::config::{CacheConfig, HostMemoryError, IommuConfig, JitterConfig, NumaConfig, WHOLE};
+use tlplab_fabric::config::{
+    CacheConfig, HostMemoryError, IommuConfig, JitterConfig, NumaConfig, SleepConfig, StallConfig, WHOLE,
+};
 use tlplab_units::{Duration, quantity};
 
 /// `"99.9% 60ns"`
@@ -13,6 +16,21 @@ pub(crate) static QUANTILE: Word = Word {
     pattern: r"^\s*\d+(\.\d{1,4})?\s*%\s*\d[\d_]*(\.\d+)?\s*(fs|ps|ns|us|ms|s)\s*$",
     check: |text| quantile(text).map(drop),
 };
+
+/// What an IOMMU translates.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pages {
+    /// Nothing: it is off.
+    None,
+    /// Pages of 2 MiB.
+    Large,
+    /// Pages of 4 KiB.
+    Small,
+}
+
+choices! {
+    Pages { "off" => Self::None, "superpages" => Self::Large, "4KiB" => Self::Small, }
+}
 
 /// A rank in millionths and its time.
 fn quantile(text: &str) -> Result<(u32, Duration), Problem> {
@@ -66,12 +84,16 @@ pub(crate) fn numa(host: &View<'_>) -> Result<Option<NumaConfig>, Error> {
 
 /// `host.iommu` of a host; its figures may stand there while it is off.
 pub(crate) fn iommu(host: &View<'_>) -> Result<Option<IommuConfig>, Error> {
-    if host.get("iommu").is_some_and(|iommu| iommu.text_of("mode") == Some("off")) {
+    if let Some(Pages::None) = host.get("iommu").map(|iommu| iommu.choice("mode")).transpose()?.flatten() {
         return Ok(None);
     }
     let Some((view, filled)) = part(host, "iommu", &IOMMU, &["entries", "walk"])? else { return Ok(None) };
     let table = view.with(&filled);
-    let page = if table.text_of("mode") == Some("superpages") { 2 << 20 } else { 4096 };
+    let page = match table.choice("mode")? {
+        Some(Pages::None) => return Ok(None),
+        Some(Pages::Large) => 2 << 20,
+        Some(Pages::Small) | None => 4096,
+    };
     Ok(Some(IommuConfig {
         page,
         entries: table.integer("entries").unwrap_or(1) as u16,
@@ -84,14 +106,41 @@ pub(crate) fn iommu(host: &View<'_>) -> Result<Option<IommuConfig>, Error> {
 /// `host.jitter` of a host.
 pub(crate) fn jitter(host: &View<'_>) -> Result<Option<JitterConfig>, Error> {
     let Some(view) = host.get("jitter") else { return Ok(None) };
-    let list = |key| -> Result<Vec<(u32, Duration)>, Error> {
-        let Some(list) = view.get(key) else { return Ok(Vec::new()) };
-        let quantiles: Vec<_> = list.items().iter().filter_map(|item| quantile(item.text()).ok()).collect();
-        let config = JitterConfig { quantiles, ..JitterConfig::default() };
-        config.check().map_err(|error| list.error(error.to_string()))?;
-        Ok(config.quantiles)
-    };
-    Ok(Some(JitterConfig { quantiles: list("quantiles")?, memory: list("memory")? }))
+    Ok(Some(JitterConfig { quantiles: quantiles(&view, "quantiles")?, memory: quantiles(&view, "memory")? }))
+}
+
+/// `host.sleep` of a host.
+pub(crate) fn sleep(host: &View<'_>) -> Result<Option<SleepConfig>, Error> {
+    let Some((view, _)) = part(host, "sleep", &SLEEP, &["after", "wake"])? else { return Ok(None) };
+    let time = |key| view.duration(key).unwrap_or_default();
+    Ok(Some(SleepConfig {
+        after: time("after"),
+        wake: quantiles(&view, "wake")?,
+        doze_after: time("doze_after"),
+        doze: quantiles(&view, "doze")?,
+    }))
+}
+
+/// `host.stall` of a host.
+pub(crate) fn stall(host: &View<'_>) -> Result<Option<StallConfig>, Error> {
+    let Some((view, _)) = part(host, "stall", &STALL, &["every", "lasts"])? else { return Ok(None) };
+    let time = |key| view.duration(key).unwrap_or_default();
+    let config = StallConfig { every: time("every"), lasts: time("lasts") };
+    config
+        .check()
+        .map_err(|error| view.get("every").unwrap_or_else(|| view.clone()).error(error.to_string()))?;
+    Ok(Some(config))
+}
+
+/// A list of quantiles, which rise.
+fn quantiles(view: &View<'_>, key: &str) -> Result<Vec<(u32, Duration)>, Error> {
+    let Some(list) = view.get(key) else { return Ok(Vec::new()) };
+    let items = list.items();
+    let of = |item: &View<'_>| quantile(item.text()).map_err(|problem| item.problem(problem));
+    let quantiles = items.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+    let config = JitterConfig { quantiles, ..JitterConfig::default() };
+    config.check().map_err(|error| list.error(error.to_string()))?;
+    Ok(config.quantiles)
 }
 
 /// A part of the host that has keys which must be there, and the same with its defaults.

@@ -51,15 +51,28 @@ pub static IDS: Word = Word {
     what: "a vendor and a device ID, such as \"8086:9c90\"",
     pattern: r"^[0-9a-fA-F]{4}:[0-9a-fA-F]{4}$",
     check: |text| match ids(text) {
-        Some(_) => Ok(()),
-        None => Err(Problem::new(format!("\"{text}\" is not {}", IDS.what))),
+        Some((vendor, _)) if vendor != 0xFFFF => Ok(()),
+        _ => Err(Problem::new(format!("\"{text}\" is not {}", IDS.what))),
     },
 };
 
 fn ids(text: &str) -> Option<(u16, u16)> {
     let (vendor, device) = text.split_once(':')?;
-    let id = |text: &str| (text.len() == 4).then(|| u16::from_str_radix(text, 16).ok()).flatten();
-    Some((id(vendor)?, id(device)?))
+    Some((self::vendor(vendor)?, self::vendor(device)?))
+}
+
+/// `vendor = "…"`
+pub static VENDOR: Word = Word {
+    what: "a vendor ID, such as \"8086\"",
+    pattern: r"^[0-9a-fA-F]{4}$",
+    check: |text| match vendor(text) {
+        None | Some(0xFFFF) => Err(Problem::new(format!("\"{text}\" is not {}", VENDOR.what))),
+        Some(_) => Ok(()),
+    },
+};
+
+pub(crate) fn vendor(text: &str) -> Option<u16> {
+    (text.len() == 4).then(|| u16::from_str_radix(text, 16).ok()).flatten()
 }
 
 fn check_profile(name: &str) -> Result<(), Problem> {
@@ -160,6 +173,15 @@ fn stage(host: &View<'_>, key: &str) -> Option<HostStageConfig> {
     })
 }
 
+/// Bits per second of host memory; `None` without a limit.
+fn bandwidth(memory: Option<&View<'_>>) -> Result<Option<u64>, Error> {
+    let Some(said) = memory.and_then(|memory| memory.get("bandwidth")) else { return Ok(None) };
+    if said.text() == "unlimited" {
+        return Ok(None);
+    }
+    quantity::rate(said.text()).map(Some).map_err(|error| said.error(error.to_string()))
+}
+
 /// A resolved table as plain data.
 pub(crate) fn config(host: &View<'_>) -> Result<HostConfig, Error> {
     let default = HostConfig::default();
@@ -172,13 +194,16 @@ pub(crate) fn config(host: &View<'_>) -> Result<HostConfig, Error> {
             latency: of_memory("latency")
                 .and_then(|m| m.duration("latency"))
                 .unwrap_or(default.memory.latency),
-            bandwidth: of_memory("bandwidth").and_then(|m| m.rate("bandwidth")),
+            bandwidth: bandwidth(memory.as_ref())?,
             size: of_memory("size").and_then(|m| m.size("size")).unwrap_or(default.memory.size),
         },
         cache: host_memory::cache(host)?,
         numa: host_memory::numa(host)?,
         iommu: host_memory::iommu(host)?,
         jitter: host_memory::jitter(host)?,
+        sleep: host_memory::sleep(host)?,
+        stall: host_memory::stall(host)?,
+        write_interval: host.duration("write_interval").unwrap_or_default(),
         commit: host.duration("commit").unwrap_or_default(),
         line_interval: host.duration("line_interval"),
         reads: host.integer("reads").map(|n| n as u16),
@@ -186,32 +211,25 @@ pub(crate) fn config(host: &View<'_>) -> Result<HostConfig, Error> {
         memory_bus: stage(host, "memory_bus"),
         bridge: stage(host, "bridge"),
         rcb: host.size("rcb").and_then(|b| Rcb::new(b as u32)).unwrap_or(default.rcb),
-        completions: match host.text_of("completions") {
-            Some("rcb") => CompletionPolicy::Rcb,
-            Some("split-head") => CompletionPolicy::SplitHead,
-            Some("split-ends") => CompletionPolicy::SplitEnds,
-            _ => CompletionPolicy::Max,
+        completions: host.choice("completions")?.unwrap_or(CompletionPolicy::Max),
+        peer_to_peer: match host.get("p2p") {
+            Some(view) => peer_to_peer(view.text()).map_err(|problem| view.problem(problem))?,
+            None => default.peer_to_peer,
         },
-        peer_to_peer: host.text_of("p2p").and_then(|t| peer_to_peer(t).ok()).unwrap_or(default.peer_to_peer),
         tags: host.integer("tags").map_or(default.tags, |n| n as u16),
         completion_timeout: host.duration("completion_timeout").unwrap_or(default.completion_timeout),
         ecrc: host.boolean("ecrc").unwrap_or(default.ecrc),
         error_reporting: host.boolean("error_reporting").unwrap_or(default.error_reporting),
         port_buffer: host.integer("port_buffer").map(|n| n as u16),
-        enumeration: match host.text_of("enumeration") {
-            Some("simulated") => EnumerationTime::Simulated,
-            _ => EnumerationTime::Before,
-        },
-        interrupts: match host.text_of("interrupts") {
-            Some("msi") => InterruptPolicy::Msi,
-            Some("intx") => InterruptPolicy::Intx,
-            _ => InterruptPolicy::MsiX,
-        },
+        enumeration: host.choice("enumeration")?.unwrap_or(EnumerationTime::Before),
+        interrupts: host.choice("interrupts")?.unwrap_or(InterruptPolicy::MsiX),
         root_port_ids: host
             .get("root_ports")
             .iter()
             .flat_map(View::items)
-            .filter_map(|id| ids(id.text()))
-            .collect(),
+            .map(|id| {
+                ids(id.text()).ok_or_else(|| id.error(format!("\"{}\" is not {}", id.text(), IDS.what)))
+            })
+            .collect::<Result<_, _>>()?,
     })
 }

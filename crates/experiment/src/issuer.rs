@@ -1,7 +1,9 @@
 //! A device that issues the requests of its loads: of one as it is, of several side by side, each in streams of its own.
 
 use std::collections::VecDeque;
-use tlplab_device::{Action, BarSpec, Bytes, Context, Device, DeviceInfo, Event, Identity, OpId, Payload};
+use tlplab_device::{
+    Action, BarSpec, Bytes, Context, Device, DeviceInfo, Event, Identity, OpId, Payload, VENDOR_ID,
+};
 use tlplab_transaction::RequestPolicy;
 
 /// One load of an [`Issuer`].
@@ -137,7 +139,7 @@ impl Device for Issuer {
         Identity {
             revision: 1,
             bars: vec![BarSpec::memory(0, self.bar)],
-            ..Identity::new(0x1DE5, 0x0010, 0x12_00_00) // processing accelerator
+            ..Identity::new(VENDOR_ID, 0x0010, 0x12_00_00) // processing accelerator
         }
     }
 

@@ -238,11 +238,16 @@ fn check_choice(words: &[&str], text: &str) -> Result<(), Problem> {
     if words.contains(&text) {
         return Ok(());
     }
+    Err(no_choice(words, text))
+}
+
+/// None of these words.
+pub(crate) fn no_choice(words: &[&str], text: &str) -> Problem {
     let problem = Problem::new(format!("\"{text}\" is not one of {}", quoted(words)));
-    Err(match nearest(text, words.iter().copied()) {
+    match nearest(text, words.iter().copied()) {
         Some(near) => problem.hint(format!("did you mean \"{near}\"?")),
         None => problem,
-    })
+    }
 }
 
 /// The lowest rate that may be said, in bits per second: nothing is slower, and times of transfers stay within what can be counted.

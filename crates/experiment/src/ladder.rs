@@ -86,7 +86,7 @@ impl Probe for Tee {
         }
     }
     fn tlp_in_flit(&mut self, record: &UnitRecord<'_>, tlp: &TlpRecord<'_>) {
-        self.ladder.with(|ladder| ladder.tlp(record, tlp, None, false));
+        self.ladder.with(|ladder| ladder.tlp(record, tlp, result::Packet::default()));
         if let Some(probe) = &mut self.probe {
             probe.tlp_in_flit(record, tlp);
         }
@@ -136,8 +136,14 @@ impl Ladder {
             return;
         }
         match record.content {
-            UnitContent::Tlp { sequence, replay, packet, .. } => {
-                self.tlp(record, &packet, Some(sequence), replay);
+            UnitContent::Tlp { sequence, replay, nullified, packet } => {
+                let framed = result::Packet {
+                    sequence: Some(sequence),
+                    replay,
+                    nullified,
+                    ..result::Packet::default()
+                };
+                self.tlp(record, &packet, framed);
             }
             UnitContent::Dllp(dllp) => {
                 let text = dllp.to_string();
@@ -207,7 +213,8 @@ impl Ladder {
         self.closed || matches!(self.window.trigger, Trigger::At(from) if record.start < from)
     }
 
-    fn tlp(&mut self, record: &UnitRecord<'_>, tlp: &TlpRecord<'_>, sequence: Option<u16>, replay: bool) {
+    /// A TLP; `framed` has what its frame says, which it has outside flits.
+    fn tlp(&mut self, record: &UnitRecord<'_>, tlp: &TlpRecord<'_>, framed: result::Packet) {
         if self.skips(record) {
             return;
         }
@@ -220,9 +227,7 @@ impl Ladder {
             flow: Some(tlp.flow.index()),
             transaction: tlp.transaction,
             tag: Some(tag),
-            sequence,
-            replay,
-            ..result::Packet::default()
+            ..framed
         };
         self.keep(record, packet);
     }
@@ -283,6 +288,7 @@ impl Ladder {
             start_fs: record.start.as_fs(),
             end_fs: record.end.as_fs(),
             text: format!("{what} of {} B at {:#x}", record.bytes, record.address),
+            ending: record.ending.token().into(),
             intervals: Vec::new(),
         });
         self.intervals.push(record.intervals.to_vec());

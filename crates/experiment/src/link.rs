@@ -6,7 +6,9 @@ use crate::stages;
 use crate::tables;
 use crate::tree::{self, Entry, Node, Table, Value};
 use crate::view::View;
-use tlplab_fabric::config::{Buffers, FlowControl, LinkConfig, PortConfig, SkpPolicy, StagesConfig};
+use tlplab_fabric::config::{
+    Buffers, FlowControl, LinkConfig, PortConfig, SkpPolicy, StagesConfig, UpdateFcLatency, UpdateFcPolicy,
+};
 use tlplab_units::{Duration, Generation, LinkMode, Mps, Width};
 
 /// `link = "gen4 x4"`
@@ -136,20 +138,13 @@ pub(crate) fn config(under: &str, link: &View<'_>) -> Result<LinkConfig, Error> 
     let generation = generation_of(generation as i64).map_err(|p| link.problem(p))?;
     let lanes = link.integer("width").ok_or_else(|| missing("width", "width = 4"))?;
     let width = width_of(lanes as i64).map_err(|p| link.problem(p))?;
-    let mode = match link.text_of("mode") {
-        Some("flit") => LinkMode::Flit,
-        _ => LinkMode::NonFlit,
-    };
+    let mode = link.choice("mode")?.unwrap_or(LinkMode::NonFlit);
     if generation.requires_flit_mode() && mode == LinkMode::NonFlit {
         let problem = Problem::new(format!("{generation} exists in flit mode only"))
             .hint(format!("write \"{generation} {width} flit\""));
         return Err(link.problem(problem));
     }
-    let flow_control = match link.text_of("flow_control") {
-        Some("drop-and-replay") => FlowControl::DropAndReplay,
-        Some("drop-and-replay-slipping") => FlowControl::DropAndReplaySlipping,
-        _ => FlowControl::Credits,
-    };
+    let flow_control = link.choice("flow_control")?.unwrap_or(FlowControl::Credits);
     if mode == LinkMode::Flit && flow_control.drops() {
         let at = link.get("flow_control").unwrap_or_else(|| link.clone());
         let problem = Problem::new("a link in flit mode has credits");
@@ -180,10 +175,8 @@ pub(crate) fn config(under: &str, link: &View<'_>) -> Result<LinkConfig, Error> 
 
 fn skp(link: &View<'_>) -> Result<SkpPolicy, Error> {
     let Some(skp) = link.get("skp") else { return Ok(SkpPolicy::Standard) };
-    match skp.node.as_str() {
-        Some("off") => return Ok(SkpPolicy::Off),
-        Some(_) => return Ok(SkpPolicy::Standard),
-        None => {}
+    if skp.node.as_str().is_some() {
+        return skp.chosen();
     }
     skp.require(&tables::SKP, "length")?;
     skp.require(&tables::SKP, "interval")?;
@@ -211,11 +204,20 @@ fn port(port: &View<'_>, generation: Generation, width: Width, upper: bool) -> R
         replay_timer: port.duration("replay_timer"),
         ack_latency: port.duration("ack_latency"),
         ack_every: port.integer("ack_every").map(|n| n as u16),
+        update_fc: update_fc(port)?,
         stages: port.get("stages").map_or_else(
             || Ok(StagesConfig::default()),
             |view| stages::config(&view, generation, width, upper),
         )?,
     })
+}
+
+/// When a port tells of freed credits.
+fn update_fc(port: &View<'_>) -> Result<UpdateFcPolicy, Error> {
+    if let Some(time) = port.duration("update_fc") {
+        return Ok(UpdateFcPolicy { latency: UpdateFcLatency::Fixed(time), ..UpdateFcPolicy::SPECIFICATION });
+    }
+    Ok(port.choice("update_fc")?.unwrap_or_default())
 }
 
 fn buffers(view: &View<'_>) -> Result<Buffers, Error> {

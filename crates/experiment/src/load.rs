@@ -1,5 +1,6 @@
 //! Loads: what devices and the host do.
 
+use crate::choices::choices;
 use crate::dd;
 use crate::error::{Error, Problem, suggest};
 use crate::tables;
@@ -255,10 +256,7 @@ fn read_replay(
             return Err(extra.key_error(problem.hint(format!("remove {key} or replay"))));
         }
     }
-    let timing = match view.text_of("timing") {
-        Some("fast") => Timing::Fast,
-        _ => Timing::Captured,
-    };
+    let timing = view.choice("timing")?.unwrap_or(Timing::Captured);
     if let (Timing::Captured, Some(extra)) = (timing, own.get("outstanding")) {
         let problem = Problem::new("the captured times say what is outstanding");
         return Err(extra.key_error(problem.hint("add timing = \"fast\"")));
@@ -311,7 +309,7 @@ fn generate(
     let size_view = view.require(&tables::LOAD, "size")?;
     let size = view.size("size").unwrap_or_default();
     if size == 0 {
-        return Err(size_view.error("a transaction of 0 B moves nothing"));
+        check_flush(view, &size_view, op)?;
     }
     let align = view.size("align").unwrap_or(1);
     if align == 0 {
@@ -332,14 +330,25 @@ fn generate(
         return Err(at.problem(problem.hint(format!("it takes at least {need} B{after}"))));
     }
     let base = base(view, parties, host, window, next_window)?;
-    let pattern = match view.text_of("pattern") {
-        Some("random") => Pattern::Random,
-        Some("fixed") => Pattern::Fixed,
-        _ => Pattern::Sequential,
-    };
+    let pattern = view.choice("pattern")?.unwrap_or(Pattern::Sequential);
     let (pace, outstanding) = pace(view, op);
     let (warm, remote) = memory_state(view, parties, host)?;
     Ok(Generate { op, size, pace, outstanding, pattern, base, window, align, offset, warm, remote })
+}
+
+/// A transaction of no bytes is a zero-length read, which is over when the writes before it are in memory (PCIe 5.0 §2.2.5).
+fn check_flush(view: &View<'_>, size: &View<'_>, op: Op) -> Result<(), Error> {
+    if !matches!(op, Op::Read | Op::MmioRead) {
+        let problem = Problem::new("a transaction of 0 B moves nothing");
+        return Err(size.problem(problem.hint("only a read may have 0 B: it flushes the writes before it")));
+    }
+    match view.get("rate") {
+        Some(rate) => {
+            let problem = Problem::new("reads of 0 B have no rate in bits");
+            Err(rate.key_error(problem.hint("write outstanding instead")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// What the window in host memory is like before the run: who wrote it last, and is it on the other node?
@@ -363,22 +372,54 @@ fn memory_state(
             );
         }
     }
-    let warm = match view.text_of("cache") {
-        Some("host-warm") => Some(Writer::Processor),
-        Some("device-warm") => Some(Writer::Device),
-        _ => None,
-    };
-    Ok((warm, view.text_of("node") == Some("remote")))
+    let remote = matches!(view.choice("node")?, Some(Node::Remote));
+    Ok((view.choice("cache")?.flatten(), remote))
+}
+
+/// What `op` says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Operation {
+    /// Requests, one like the other.
+    Generate(Op),
+    /// dd on a storage device.
+    Dd { write: bool },
+    /// A transfer by the driver of a DMA card.
+    Transfer { to_card: bool },
+}
+
+/// Where a window of host memory is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Node {
+    /// On the node of the device.
+    Local,
+    /// On the other one.
+    Remote,
+}
+
+choices! {
+    Operation {
+        "read" => Self::Generate(Op::Read),
+        "write" => Self::Generate(Op::Write),
+        "both" => Self::Generate(Op::Both),
+        "mmio-read" => Self::Generate(Op::MmioRead),
+        "mmio-write" => Self::Generate(Op::MmioWrite),
+        "dd-read" => Self::Dd { write: false },
+        "dd-write" => Self::Dd { write: true },
+        "to-card" => Self::Transfer { to_card: true },
+        "from-card" => Self::Transfer { to_card: false },
+    }
+    Pattern { "sequential" => Self::Sequential, "random" => Self::Random, "fixed" => Self::Fixed, }
+    Timing { "captured" => Self::Captured, "fast" => Self::Fast, }
+    Node { "local" => Self::Local, "remote" => Self::Remote, }
 }
 
 fn op(view: &View<'_>, parties: &Parties<'_>) -> Result<Op, Error> {
     let op_view = view.require(&tables::LOAD, "op")?;
-    let op = match op_view.text() {
-        "read" => Op::Read,
-        "write" => Op::Write,
-        "both" => Op::Both,
-        "mmio-read" => Op::MmioRead,
-        _ => Op::MmioWrite,
+    let op = match op_view.chosen()? {
+        Operation::Generate(op) => op,
+        Operation::Dd { .. } | Operation::Transfer { .. } => {
+            return Err(op_view.error("this load has no addresses of its own"));
+        }
     };
     let mmio = matches!(op, Op::MmioRead | Op::MmioWrite);
     let (device, text) = (parties.device, op_view.text());

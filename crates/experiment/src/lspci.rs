@@ -46,7 +46,7 @@ pub struct Function {
     pub component: Option<String>,
     /// Of a downstream port: the component at the other end of its link.
     pub below: Option<String>,
-    /// Vendor ID and device ID, `1de5:0101`.
+    /// Vendor ID and device ID, `71ab:0101`.
     pub ids: String,
     /// Base class, sub-class and programming interface, `060400`.
     pub class: String,
@@ -132,12 +132,19 @@ pub struct Capability {
     pub offset: String,
 }
 
-/// Something that did not work.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Something that software could not do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// Whose.
     pub function: String,
-    /// What, and the component that it concerns.
+    /// The component that it concerns, if that is known: a device, or a port such as `host.rp0`.
+    pub component: Option<String>,
+    /// What: `never-ready`, `no-answer`, `header-type`, `capability-chain`, `bar-size`, `no-address`, `bar-unkept`, `msix-table`,
+    /// `no-bus-number`, `virtual-ids` or `no-virtual-bus`.
+    pub kind: String,
+    /// Bus numbers or addresses have run out: a run in which that happens has failed.
+    pub exhausted: bool,
+    /// The same, for people.
     pub message: String,
 }
 
@@ -282,10 +289,26 @@ fn capability(found: &enumerate::CapabilityFound) -> Capability {
 /// What software could not do, with the names of those it concerns.
 pub(crate) fn problems(fabric: &mut Fabric) -> Vec<Problem> {
     let problems = fabric.hierarchy().map(|hierarchy| hierarchy.problems.clone()).unwrap_or_default();
+    named(fabric, problems)
+}
+
+/// The same since the start of the run: of what has gone since, too.
+pub(crate) fn problems_so_far(fabric: &mut Fabric) -> Vec<Problem> {
+    let problems = fabric.enumeration_problems().to_vec();
+    named(fabric, problems)
+}
+
+fn named(fabric: &mut Fabric, problems: Vec<enumerate::Problem>) -> Vec<Problem> {
     let named = problems.into_iter().map(|problem| {
         let component = names(fabric, problem.function).0;
-        let name = component.map(|name| format!("{name}, ")).unwrap_or_default();
-        Problem { function: problem.function.to_string(), message: format!("{name}{problem}") }
+        let name = component.as_ref().map(|name| format!("{name}, ")).unwrap_or_default();
+        Problem {
+            function: problem.function.to_string(),
+            message: format!("{name}{problem}"),
+            component,
+            kind: problem.kind.token().into(),
+            exhausted: problem.kind.is_exhaustion(),
+        }
     });
     named.collect()
 }

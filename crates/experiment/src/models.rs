@@ -1,6 +1,7 @@
 //! What a device can be: the built-in models with their parameters, and devices from files.
 
 use crate::card;
+use crate::choices::{choice, choices};
 use crate::error::{Error, Problem, suggest};
 use crate::keys::{Extra, Key, Kind, Word};
 use crate::tree::Value;
@@ -72,7 +73,7 @@ pub static MODELS: &[Model] = &[
             bytes("transfer", r#""1500B""#, r#""4KiB""#, "Bytes that a descriptor moves."),
             Key {
                 name: "direction",
-                kind: Kind::Choice(&["receive", "transmit"]),
+                kind: choice::<Way>(),
                 default: r#""receive""#,
                 example: r#""transmit""#,
                 doc: "Does the device write the buffers (receive), or read them?",
@@ -126,7 +127,7 @@ pub static MODELS: &[Model] = &[
             ),
             Key {
                 name: "direction",
-                kind: Kind::Choice(&["receive", "transmit", "loop-back"]),
+                kind: choice::<Ways>(),
                 default: r#""loop-back""#,
                 example: r#""receive""#,
                 doc: "Frames come from the partner, go to it, or come back by a loop-back plug.",
@@ -174,7 +175,7 @@ pub static MODELS: &[Model] = &[
             ),
             Key {
                 name: "direction",
-                kind: Kind::Choice(&["receive", "transmit", "loop-back"]),
+                kind: choice::<Ways>(),
                 default: r#""loop-back""#,
                 example: r#""receive""#,
                 doc: "Frames come from the partner, go to it, or come back by a loop-back plug.",
@@ -440,7 +441,7 @@ pub(crate) fn spec(
             batch: integer("batch"),
             depth: integer("depth"),
             transfer: transfer(device)?,
-            receive: device.text_of("direction") != Some("transmit"),
+            receive: matches!(device.choice("direction")?, Some(Way::Receive) | None),
             interrupt_every: integer("interrupt_every"),
             requests: integer("requests"),
         }),
@@ -451,8 +452,8 @@ pub(crate) fn spec(
         "nic" => ModelSpec::Nic(NicSpec {
             entries: integer("entries"),
             transfer: frame(device)?,
-            sends: device.text_of("direction") != Some("receive"),
-            receives: device.text_of("direction") != Some("transmit"),
+            sends: ways(device)?.sends(),
+            receives: ways(device)?.receives(),
             requests: integer("requests"),
         }),
         "tlpdma" => ModelSpec::Tlpdma { memory: memory(device)? },
@@ -463,12 +464,54 @@ pub(crate) fn spec(
                 moderation: device.instant("moderation").unwrap_or(Time::ZERO) - Time::ZERO,
             },
             transfer: frame(device)?,
-            sends: device.text_of("direction") != Some("receive"),
-            receives: device.text_of("direction") != Some("transmit"),
+            sends: ways(device)?.sends(),
+            receives: ways(device)?.receives(),
             requests: integer("requests"),
         }),
-        _ => ModelSpec::Dma { bar: bar(device, "bar")? },
+        "dma" => ModelSpec::Dma { bar: bar(device, "bar")? },
+        other => {
+            let at = device.get("model").unwrap_or_else(|| device.clone());
+            return Err(at.error(format!("\"{other}\" is not {}", MODEL.what)));
+        }
     })
+}
+
+/// Which way a ring moves its data.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Way {
+    /// To the host.
+    Receive,
+    /// From it.
+    Transmit,
+}
+
+/// Which way a NIC moves frames.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ways {
+    /// To the host.
+    Receive,
+    /// From it.
+    Transmit,
+    /// Both: what is sent comes back.
+    LoopBack,
+}
+
+impl Ways {
+    fn sends(self) -> bool {
+        matches!(self, Self::Transmit | Self::LoopBack)
+    }
+    fn receives(self) -> bool {
+        matches!(self, Self::Receive | Self::LoopBack)
+    }
+}
+
+choices! {
+    Way { "receive" => Self::Receive, "transmit" => Self::Transmit, }
+    Ways { "receive" => Self::Receive, "transmit" => Self::Transmit, "loop-back" => Self::LoopBack, }
+}
+
+fn ways(device: &View<'_>) -> Result<Ways, Error> {
+    Ok(device.choice("direction")?.unwrap_or(Ways::LoopBack))
 }
 
 fn rtl<'a>(

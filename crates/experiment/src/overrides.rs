@@ -23,16 +23,32 @@ pub(crate) fn apply(sources: &mut Sources, root: &mut Node, key: &str, value: &s
             Problem::new("this is no key").hint("write a dotted key such as switch.sw0.link"),
         ))
     } else {
-        set(root, &Kind::Table(&tables::EXPERIMENT), &path, String::new(), node)
+        set(root, &Kind::Table(&tables::EXPERIMENT), &path, String::new(), Given { node, text: value })
     };
     result.map_err(|(key, problem)| sources.error(at, &key, problem))
 }
 
 type Refusal = (String, Problem);
 
-fn set(node: &mut Node, kind: &Kind, path: &[&str], done: String, value: Node) -> Result<(), Refusal> {
+/// A value as TOML reads it, and as it was written.
+struct Given<'a> {
+    node: Node,
+    text: &'a str,
+}
+
+impl Given<'_> {
+    /// The value of a key of this kind: some words, such as the vendor ID 8086, look like numbers.
+    fn of(self, kind: &Kind) -> Node {
+        match (kind, &self.node.value) {
+            (Kind::Word(_), Value::Integer(_) | Value::Float(_)) => Node::string(self.node.at, self.text),
+            _ => self.node,
+        }
+    }
+}
+
+fn set(node: &mut Node, kind: &Kind, path: &[&str], done: String, value: Given<'_>) -> Result<(), Refusal> {
     let Some((&step, rest)) = path.split_first() else {
-        *node = value;
+        *node = value.of(kind);
         return Ok(());
     };
     lengthen(node, kind);
@@ -47,13 +63,13 @@ fn set(node: &mut Node, kind: &Kind, path: &[&str], done: String, value: Node) -
                 Err(_) if open => &Kind::Text,
                 Err(refusal) => return Err(refusal),
             };
-            let at = value.at;
+            let at = value.node.at;
             let entry =
                 table.entry(step.into()).or_insert_with(|| Entry { key_at: at, node: empty(inner, at) });
             set(&mut entry.node, inner, rest, here, value)
         }
         (Some(Kind::Map { what, of }), Value::Table(table)) => {
-            let at = value.at;
+            let at = value.node.at;
             // A whole table may be new (and so may a link's, which exists wherever its component does).
             let may_be_new = rest.is_empty() || *what == "link";
             if !may_be_new && !table.contains_key(step) {

@@ -4,6 +4,8 @@
 //! link direction, written `from → to` as in [`Direction`], or the name of a node. The page's types are in `report/src/result.ts`; a
 //! test holds the two together.
 
+pub use crate::lspci::Problem;
+use crate::stop::StopReason;
 use serde::{Serialize, Serializer};
 use tlplab_fabric::attribution::Cause;
 
@@ -35,8 +37,12 @@ pub struct Document {
     pub start_fs: u64,
     /// Where the run ended.
     pub end_fs: u64,
-    /// Why it ended.
-    pub stop_reason: String,
+    /// Why it ended: `stop-time`, `transactions`, `loads-done`, `nothing-more`, `stuck`, `interrupted`, `time-limit`; or `running`.
+    pub stop_reason: StopReason,
+    /// The same, for people.
+    pub stop_text: String,
+    /// Programs of the host that wait for what never comes: the run got nowhere.
+    pub waiting: Vec<Waiting>,
     /// What limits the run.
     pub verdict: Verdict,
     /// Streams of transactions: loads and programs.
@@ -53,6 +59,9 @@ pub struct Document {
     pub reported: Vec<Reported>,
     /// Links that went down, the warm-up included; of very many the first.
     pub outages: Vec<Outage>,
+    /// What software that enumerates could not do since the start, each once. That a device is not ready is a result; that bus numbers
+    /// or addresses run out makes the run a failed one.
+    pub problems: Vec<Problem>,
     /// What the host's cache and IOMMU did, if it has one.
     pub host: Option<HostUse>,
     /// Components.
@@ -74,6 +83,19 @@ const EXACT: u64 = 1 << 53;
 
 fn exact<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     if *number <= EXACT { serializer.serialize_u64(*number) } else { serializer.collect_str(number) }
+}
+
+/// A program of the host that waits.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Waiting {
+    /// The device that it drives.
+    pub device: String,
+    /// What for: `timer`, `mmio_read`, `mmio_write`, `irq`.
+    pub operation: String,
+    /// The same, for people: `irq 3`.
+    pub what: String,
+    /// Where it says so: `file:line`.
+    pub place: String,
 }
 
 /// What limits the run.
@@ -163,7 +185,22 @@ pub struct Flow {
     pub latency_ns: Option<Latency>,
     /// Distribution of latency.
     pub histogram: Vec<Bar>,
-    /// Where the time went.
+    /// Where the time went of those that ended well.
+    pub attribution: Vec<Attribution>,
+    /// Those that did not end well, by how, and where their time went.
+    pub failures: Vec<Failures>,
+}
+
+/// Transactions of a flow that ended in the same way, which was not well.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Failures {
+    /// How: a key of [`Errors`].
+    pub ending: String,
+    /// How many.
+    pub count: u64,
+    /// Their mean latency, until the requester knew.
+    pub mean_ns: f64,
+    /// Where their time went, on the way of what is last known of each; `share` is of the sum of their latencies.
     pub attribution: Vec<Attribution>,
 }
 
@@ -473,6 +510,8 @@ pub struct Direction {
     pub dllps: Dllps,
     /// TLPs (or flits) that were sent again.
     pub replayed: u64,
+    /// TLPs that a switch sent with EDB and an inverted LCRC, because they turned out to be damaged while it forwarded them.
+    pub nullified: u64,
     /// Replays because the timer ran out.
     pub replay_timeouts: u64,
     /// TLPs that arrived with a bad LCRC.
@@ -660,6 +699,9 @@ pub struct Packet {
     pub replay: bool,
     /// A fault damaged it.
     pub bad: bool,
+    /// A TLP that a switch had begun to forward when it turned out to be damaged: it ends with EDB and an inverted LCRC, and its receiver
+    /// drops it.
+    pub nullified: bool,
     /// Of a transaction of a bus: its phases in order, by the cause that each is charged to, and how long they last.
     pub phases: Vec<(usize, u64)>,
     /// Of a transaction of a bus: `data` (moved by it), `split`, `retry` or `abort`.
@@ -690,11 +732,13 @@ pub struct Transaction {
     pub flow: usize,
     /// When it started.
     pub start_fs: u64,
-    /// When its last byte arrived.
+    /// When its last byte arrived, or it ended otherwise.
     pub end_fs: u64,
     /// What it is, in a line.
     pub text: String,
-    /// Its critical path.
+    /// How it ended: `done`, or a key of [`Errors`].
+    pub ending: String,
+    /// Its critical path; of one that did not end well that of what is last known of it.
     pub intervals: Vec<Interval>,
 }
 

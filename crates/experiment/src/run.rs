@@ -6,7 +6,8 @@ use crate::experiment::Experiment;
 use crate::ladder::{self, Ladder, Tee};
 use crate::lspci;
 use crate::outside::OutsideDevice;
-use crate::result::Document;
+use crate::result::{Document, Waiting};
+use crate::stop::StopReason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::once;
 use tlplab_device::{Event, Frames, Identity, LoadError, Record, ReplayError, TlpDevice};
@@ -84,7 +85,9 @@ pub struct Run {
     ladder: Option<ladder::Shared>,
     /// Counters at the end of the warm-up, from which the document counts.
     baseline: Option<document::Baseline>,
-    stop_reason: Option<String>,
+    stop_reason: StopReason,
+    /// Programs outside that still wait, as somebody outside has told.
+    waiting: Vec<Waiting>,
     /// Someone outside drives a device or a program.
     outside: bool,
     drivers: Vec<String>,
@@ -125,9 +128,6 @@ pub struct Progress {
     /// Someone outside has to act before it can go on; see [`Run::told`].
     pub waits_for_outside: bool,
 }
-
-/// With this and a time begins the reason why a run ended that was getting nowhere.
-pub(crate) const STUCK: &str = "nothing has ended since ";
 
 /// A run without a stop time in which nothing ends for so long is given up.
 const PATIENCE: Duration = Duration::from_ms(200);
@@ -177,7 +177,8 @@ impl Run {
             fabric,
             ladder,
             baseline: None,
-            stop_reason: None,
+            stop_reason: StopReason::Running,
+            waiting: Vec::new(),
             outside,
             drivers,
             told: Told::default(),
@@ -195,7 +196,7 @@ impl Run {
             if self.outside {
                 self.listen();
             }
-            if self.stop_reason.is_some() || !self.told.is_empty() {
+            if self.is_over() || !self.told.is_empty() {
                 break;
             }
             self.step()?;
@@ -211,7 +212,7 @@ impl Run {
     pub fn advance_to(&mut self, until: Time, events: u64) -> Result<Progress, RunError> {
         for _ in 0..events {
             self.listen();
-            if self.stop_reason.is_some() || !self.told.is_empty() {
+            if self.is_over() || !self.told.is_empty() {
                 break;
             }
             self.check_fault()?;
@@ -221,7 +222,7 @@ impl Run {
                 self.begin_counting(next);
             }
             self.stop_reason = self.reason_to_end(Some(next.map_or(until, |next| next.min(until))));
-            if self.stop_reason.is_some() {
+            if self.is_over() {
                 break;
             }
             if !due {
@@ -254,8 +255,8 @@ impl Run {
         self.check_fault()?; // of what was done from outside since the last step
         let next = self.fabric.next_event_until(self.experiment.stop.time.unwrap_or(Time::NEVER));
         self.begin_counting(next);
-        if let Some(reason) = self.reason_to_stop(next) {
-            self.stop_reason = Some(reason);
+        self.stop_reason = self.reason_to_stop(next);
+        if self.is_over() {
             return Ok(());
         }
         self.fabric.step();
@@ -288,36 +289,36 @@ impl Run {
     }
 
     /// Has the run done what it was to do, before something happens at `next`?
-    fn reason_to_end(&mut self, next: Option<Time>) -> Option<String> {
+    fn reason_to_end(&mut self, next: Option<Time>) -> StopReason {
         let stop = self.experiment.stop;
         let ended = self.fabric.transactions_ended();
         if let Some(time) = stop.time
             && next.is_none_or(|next| next > time)
         {
             self.fabric.run_until(time);
-            return Some("the stop time".into());
+            return StopReason::StopTime;
         }
         if stop.transactions.is_some_and(|n| ended >= n) {
-            return Some(format!("{ended} transactions have ended"));
+            return StopReason::Transactions(ended);
         }
         if stop.time.is_none() && self.fabric.is_done() {
-            return Some("all loads are done".into());
+            return StopReason::LoadsDone;
         }
-        None
+        StopReason::Running
     }
 
-    fn reason_to_stop(&mut self, next: Option<Time>) -> Option<String> {
+    fn reason_to_stop(&mut self, next: Option<Time>) -> StopReason {
         let reason = self.reason_to_end(next);
-        if reason.is_some() {
+        if reason != StopReason::Running {
             return reason;
         }
         let (stop, ended) = (self.experiment.stop, self.fabric.transactions_ended());
-        let Some(next) = next else { return Some("nothing more will happen".into()) };
+        let Some(next) = next else { return StopReason::NothingMore };
         if ended != self.last_end.0 {
             self.last_end = (ended, self.fabric.now());
         }
         let stuck = stop.time.is_none() && next.saturating_since(self.last_end.1) > self.patience();
-        stuck.then(|| format!("{STUCK}{}", self.last_end.1))
+        if stuck { StopReason::Stuck(self.last_end.1) } else { StopReason::Running }
     }
 
     /// Longer than any request can wait for its completion.
@@ -348,7 +349,7 @@ impl Run {
             events: self.fabric.events(),
             transactions,
             fraction: fraction.map(|f| f.min(1.0)),
-            done: self.stop_reason.is_some(),
+            done: self.is_over(),
             waits_for_outside: !self.told.is_empty(),
         }
     }
@@ -379,15 +380,41 @@ impl Run {
     }
 
     /// Ends the run here, for this reason.
-    pub fn stop(&mut self, reason: &str) {
-        self.stop_reason.get_or_insert_with(|| reason.into());
+    pub fn stop(&mut self, reason: StopReason) {
+        if !self.is_over() {
+            self.stop_reason = reason;
+        }
+    }
+
+    /// Why it has ended, if it has.
+    pub fn stop_reason(&self) -> StopReason {
+        self.stop_reason
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop_reason != StopReason::Running
+    }
+
+    /// What the programs outside wait for, as whoever drives them knows. The document has it if the run got nowhere: otherwise
+    /// they may have been about to go on.
+    pub fn still_waiting(&mut self, waiting: Vec<Waiting>) {
+        self.waiting = waiting;
     }
 
     /// What the run says, at its end or so far.
     pub fn document(&mut self) -> Document {
-        let reason = self.stop_reason.clone().unwrap_or_else(|| "still running".into());
         let baseline = self.baseline.clone().unwrap_or_else(|| document::Baseline::zero(&self.fabric));
-        document::document(&mut self.fabric, &self.experiment, &baseline, self.ladder.as_ref(), reason)
+        let mut document = document::document(
+            &mut self.fabric,
+            &self.experiment,
+            &baseline,
+            self.ladder.as_ref(),
+            self.stop_reason,
+        );
+        if self.stop_reason.is_deadlock() {
+            document.waiting = self.waiting.clone();
+        }
+        document
     }
 }
 

@@ -21,7 +21,7 @@ pub fn schema() -> Value {
 
 /// The tables of the grammar, which refer to each other by name.
 fn definitions() -> Map<String, Value> {
-    let sections: [&Section; 21] = [
+    let sections: [&Section; 23] = [
         &tables::STOP,
         &tables::HOST,
         &tables::MEMORY,
@@ -30,6 +30,8 @@ fn definitions() -> Map<String, Value> {
         &tables::NUMA,
         &tables::IOMMU,
         &tables::JITTER,
+        &tables::SLEEP,
+        &tables::STALL,
         &tables::LADDER,
         &tables::DEFAULTS,
         &tables::SWITCH,
@@ -148,7 +150,7 @@ fn toml_to_json(text: &str) -> Option<Value> {
 /// Every key with its meaning, as Markdown.
 pub fn reference() -> String {
     let mut out = String::new();
-    let sections: [(&str, &Section); 22] = [
+    let sections: [(&str, &Section); 24] = [
         ("", &tables::EXPERIMENT),
         ("stop", &tables::STOP),
         ("host", &tables::HOST),
@@ -157,6 +159,8 @@ pub fn reference() -> String {
         ("host.numa", &tables::NUMA),
         ("host.iommu", &tables::IOMMU),
         ("host.jitter", &tables::JITTER),
+        ("host.sleep", &tables::SLEEP),
+        ("host.stall", &tables::STALL),
         ("host.io_cache, host.memory_bus, host.bridge", &tables::HOST_STAGE),
         ("ladder", &tables::LADDER),
         ("defaults", &tables::DEFAULTS),

@@ -1,5 +1,6 @@
 //! `[link.NAME.upper.stages]` and `lower.stages`: delays in clocks become times.
 
+use crate::choices::choices;
 use crate::error::{Error, Problem};
 use crate::keys::Word;
 use crate::tree::Value;
@@ -34,14 +35,26 @@ pub(crate) static CLOCK: Word = Word {
 };
 
 /// Time of a thousand clocks: the link brings as many words of the data path, or the frequency says.
-fn thousand_clocks(stages: &View<'_>, generation: Generation, width: Width) -> Duration {
-    let clock = stages.text_of("clock").unwrap_or("link");
-    if let Ok(hertz @ 1..) = quantity::frequency(clock) {
-        return Duration::from_fs(1_000_000_000_000_000_000_u64.div_ceil(hertz));
+fn thousand_clocks(stages: &View<'_>, generation: Generation, width: Width) -> Result<Duration, Error> {
+    if let Some(clock) = stages.get("clock").filter(|clock| clock.text() != "link") {
+        return match quantity::frequency(clock.text()) {
+            Ok(hertz @ 1..) => Ok(Duration::from_fs(1_000_000_000_000_000_000_u64.div_ceil(hertz))),
+            _ => Err(clock.error(format!("\"{}\" is not {}", clock.text(), CLOCK.what))),
+        };
     }
-    let bits: u64 =
-        stages.text_of("data_path").and_then(|word| word.strip_suffix('b')?.parse().ok()).unwrap_or(64);
-    LinkRate::new(generation, width).time_of(1000 * bits / 8)
+    let DataPath(bits) = stages.choice("data_path")?.unwrap_or(DataPath(64));
+    Ok(LinkRate::new(generation, width).time_of(1000 * bits / 8))
+}
+
+/// Bits of a data path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DataPath(u64);
+
+choices! {
+    DataPath {
+        "8b" => Self(8), "16b" => Self(16), "32b" => Self(32), "64b" => Self(64),
+        "128b" => Self(128), "256b" => Self(256), "512b" => Self(512), "1024b" => Self(1024),
+    }
 }
 
 /// The stages of one end of a link; `upper` answers no registers.
@@ -51,7 +64,7 @@ pub(crate) fn config(
     width: Width,
     upper: bool,
 ) -> Result<StagesConfig, Error> {
-    let thousand = u128::from(thousand_clocks(stages, generation, width).as_fs());
+    let thousand = u128::from(thousand_clocks(stages, generation, width)?.as_fs());
     let of_clocks = |millionths: u64| {
         let fs = (u128::from(millionths) * thousand).div_ceil(1_000_000_000);
         u64::try_from(fs).ok().filter(|fs| *fs < LONGEST.as_fs()).map(Duration::from_fs)

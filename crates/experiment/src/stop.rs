@@ -1,9 +1,11 @@
-//! When a run ends.
+//! When a run ends, and why it has ended.
 
 use crate::error::{Error, Problem};
 use crate::load::LoadSpec;
 use crate::tree::{Entry, Node, Table, Value};
 use crate::view::View;
+use serde::{Serialize, Serializer};
+use std::fmt;
 use tlplab_units::Time;
 
 /// When a run ends: at whatever comes first; with neither, when everything that has an end has come to it.
@@ -13,6 +15,82 @@ pub struct Stop {
     pub time: Option<Time>,
     /// When the loads together have finished so many transactions.
     pub transactions: Option<u64>,
+}
+
+/// Why a run has ended, or that it has not. Documents have its [`token`](Self::token); people read what it displays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StopReason {
+    /// It goes on.
+    #[default]
+    Running,
+    /// Its stop time has come.
+    StopTime,
+    /// So many transactions have ended, as many as it was to do or more.
+    Transactions(u64),
+    /// All loads and programs have said that they are done.
+    LoadsDone,
+    /// Nothing will ever happen again, though not all are done.
+    NothingMore,
+    /// Nothing has ended since then, for longer than any request can wait.
+    Stuck(Time),
+    /// Somebody interrupted it.
+    Interrupted,
+    /// The wall-clock time that it was given is over.
+    TimeLimit,
+}
+
+impl StopReason {
+    /// The reasons that somebody outside can give.
+    pub const FROM_OUTSIDE: [Self; 2] = [Self::Interrupted, Self::TimeLimit];
+
+    /// Its name in documents.
+    pub const fn token(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::StopTime => "stop-time",
+            Self::Transactions(_) => "transactions",
+            Self::LoadsDone => "loads-done",
+            Self::NothingMore => "nothing-more",
+            Self::Stuck(_) => "stuck",
+            Self::Interrupted => "interrupted",
+            Self::TimeLimit => "time-limit",
+        }
+    }
+
+    /// Did the run end because it got nowhere, though not all was done? Whoever waited then waits for ever.
+    pub const fn is_deadlock(self) -> bool {
+        match self {
+            Self::NothingMore | Self::Stuck(_) => true,
+            Self::Running
+            | Self::StopTime
+            | Self::Transactions(_)
+            | Self::LoadsDone
+            | Self::Interrupted
+            | Self::TimeLimit => false,
+        }
+    }
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Running => f.write_str("still running"),
+            Self::StopTime => f.write_str("the stop time"),
+            Self::Transactions(1) => f.write_str("1 transaction has ended"),
+            Self::Transactions(count) => write!(f, "{count} transactions have ended"),
+            Self::LoadsDone => f.write_str("all loads are done"),
+            Self::NothingMore => f.write_str("nothing more will happen"),
+            Self::Stuck(since) => write!(f, "nothing has ended since {since}"),
+            Self::Interrupted => f.write_str("interrupt"),
+            Self::TimeLimit => f.write_str("the wall-clock time it was given"),
+        }
+    }
+}
+
+impl Serialize for StopReason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.token())
+    }
 }
 
 /// A `stop` in its long form: a table.

@@ -1,10 +1,17 @@
 //! Every key of an experiment file: the one place that says what there is, what it means and what holds where it is absent.
 
+use crate::choices::{RoundRobin, choice};
 use crate::fault;
 use crate::hosts;
 use crate::keys::{Key, Kind, Section, key};
 use crate::link;
+use crate::load::{self, Pattern};
 use crate::models;
+use crate::transfer;
+use tlplab_device::tlpdma_driver::{PageSize, Verify};
+use tlplab_fabric::Writer;
+use tlplab_fabric::config::{Fidelity, FlowControl, Forwarding, RequestPolicy, SkpPolicy, UpdateFcPolicy};
+use tlplab_units::LinkMode;
 
 mod bus;
 mod host;
@@ -12,7 +19,7 @@ mod stages;
 
 pub(crate) use bus::ONLY_ON_BUS;
 pub use bus::{BRIDGE, BUS};
-pub use host::{CACHE, HOST, HOST_STAGE, IOMMU, JITTER, MEMORY, NUMA, PROFILE_FILE};
+pub use host::{CACHE, HOST, HOST_STAGE, IOMMU, JITTER, MEMORY, NUMA, PROFILE_FILE, SLEEP, STALL};
 pub use stages::STAGES;
 
 const MPS: Kind = Kind::SizeOf { what: "MPS", bytes: &[128, 256, 512, 1024, 2048, 4096] };
@@ -45,10 +52,17 @@ pub static EXPERIMENT: Section = Section {
         key("seed", Kind::Integer { min: 0, max: i64::MAX }, "1", "7", "Seeds every random stream."),
         key(
             "fidelity",
-            Kind::Choice(&["payload", "length-only"]),
+            choice::<Fidelity>(),
             r#""payload""#,
             r#""length-only""#,
             "Do TLPs carry data, or only their length? Both give the same timing; length-only is faster.",
+        ),
+        key(
+            "vendor",
+            Kind::Word(&hosts::VENDOR),
+            r#""71ab""#,
+            r#""1234""#,
+            "Vendor ID of the functions that are no real hardware's: host bridge, root ports, switches and built-in devices. 71ab is nobody's, neither in pci.ids nor in Linux.",
         ),
         key(
             "host",
@@ -214,7 +228,7 @@ pub static SWITCH: Section = Section {
         ),
         key(
             "forwarding",
-            Kind::Choice(&["cut-through", "store-and-forward", "header-checked"]),
+            choice::<Forwarding>(),
             r#""cut-through""#,
             r#""store-and-forward""#,
             "When forwarding starts: after the header, after the LCRC, or after a header with a checksum of its own, of 4 bytes, which is no PCIe: then only what has a good header is forwarded.",
@@ -222,7 +236,7 @@ pub static SWITCH: Section = Section {
         key(
             "arbitration",
             Kind::OneOf(&[
-                Kind::Choice(&["round-robin"]),
+                choice::<RoundRobin>(),
                 Kind::Map { what: "component below", of: &Kind::Integer { min: 1, max: 65_535 } },
             ]),
             r#""round-robin""#,
@@ -288,6 +302,13 @@ pub static DEVICE: Section = Section {
         bus::WAIT_STATES,
         bus::COMPLETION,
         bus::OVERHEAD_OF_DEVICE,
+        key(
+            "cut",
+            choice::<RequestPolicy>(),
+            "",
+            r#""packed""#,
+            "Where its transfers are cut into requests: at multiples of MPS and MRRS, as DMA engines do (aligned), or after so many bytes from wherever they start and at 4 KiB (packed), as NetTLP cards and captured requests are. Absent: as its model does, mostly aligned.",
+        ),
         key("relaxed_ordering", Kind::Boolean, "false", "true", "Sets RO on its memory requests."),
         key("id_based_ordering", Kind::Boolean, "false", "true", "Sets IDO on its memory requests."),
         key(
@@ -309,14 +330,14 @@ pub static LINK: Section = Section {
         key("width", Kind::Width, "", "8", "Lanes: 1, 2, 4, 8, 12, 16 or 32."),
         key(
             "mode",
-            Kind::Choice(&["non-flit", "flit"]),
+            choice::<LinkMode>(),
             r#""non-flit""#,
             r#""flit""#,
             "Framed TLPs, or 256-byte flits (needed from gen6 on).",
         ),
         key(
             "flow_control",
-            Kind::Choice(&["credits", "drop-and-replay", "drop-and-replay-slipping"]),
+            choice::<FlowControl>(),
             r#""credits""#,
             r#""drop-and-replay""#,
             "What finds no room is not sent (credits), or is sent, dropped in silence and sent again when the replay timer expires. Slipping: a replay passes over as many TLPs as Acks take from the replay buffer meanwhile, and over the one before which an Ack goes, as the code of the gem5 model of 2018 does.",
@@ -339,7 +360,7 @@ pub static LINK: Section = Section {
         key("flight", Kind::Time, r#""0s""#, r#""5ns""#, "Propagation along the wire, each way."),
         key(
             "skp",
-            Kind::OneOf(&[Kind::Choice(&["standard", "off"]), Kind::Table(&SKP)]),
+            Kind::OneOf(&[choice::<SkpPolicy>(), Kind::Table(&SKP)]),
             r#""standard""#,
             r#""off""#,
             "SKP ordered sets: the specification's, none, or your own. Links of gen6 and gen7 (1b/1b) carry none in this model, as in published budgets.",
@@ -418,7 +439,7 @@ pub static PORT: Section = Section {
             Kind::Time,
             "",
             r#""100ns""#,
-            "Absent: the specification's limit; with drop-and-replay a third of the replay timer, and at once on an idle wire.",
+            "How long a TLP may wait for its Ack. Absent: the specification's limit, which hard IPs keep to; \"0s\": each is acknowledged as soon as the wire is free; with drop-and-replay a third of the replay timer, and at once on an idle wire.",
         ),
         key(
             "ack_every",
@@ -426,6 +447,13 @@ pub static PORT: Section = Section {
             "",
             "4",
             "Acknowledges after so many TLPs at the latest; absent: by time only.",
+        ),
+        key(
+            "update_fc",
+            Kind::OneOf(&[choice::<UpdateFcPolicy>(), Kind::Time]),
+            r#""eighth""#,
+            r#""specification""#,
+            "When freed credits are told to the peer: with each TLP (as PLX switches), when an eighth, a quarter (Altera hard IP on a busy wire) or a half of the buffer is free, or when the first has waited for the specification's guideline or for this time. At once wherever the peer may be blocked, and every 30 µs.",
         ),
         key(
             "stages",
@@ -459,7 +487,7 @@ pub static FAULT: Section = Section {
         key("link", Kind::Text, "", r#""ssd""#, "The link above this component. Required."),
         key(
             "direction",
-            Kind::Choice(&["up", "down", "both"]),
+            choice::<fault::Directions>(),
             "",
             r#""up""#,
             "Towards the root complex, away from it, or both (the default).",
@@ -476,7 +504,7 @@ pub static FAULT: Section = Section {
             "Only TLPs or DLLPs of this name count. Absent: all.",
         ),
         key("count", COUNT, "", "2", "How many are damaged, from the n-th on. Absent: one."),
-        key("damage", Kind::Choice(&fault::DAMAGES), "", r#""drop""#, fault::DAMAGE_TEXT),
+        key("damage", choice::<fault::Harm>(), "", r#""drop""#, fault::DAMAGE_TEXT),
         key(
             "down",
             Kind::Time,
@@ -509,17 +537,7 @@ pub static LOAD: Section = Section {
         ),
         key(
             "op",
-            Kind::Choice(&[
-                "read",
-                "write",
-                "both",
-                "mmio-read",
-                "mmio-write",
-                "dd-read",
-                "dd-write",
-                "to-card",
-                "from-card",
-            ]),
+            choice::<load::Operation>(),
             "",
             r#""write""#,
             "What a device does by DMA, or the host by MMIO, or to a storage device as dd does with direct IO, or by the driver of a DMA card. Required without replay.",
@@ -555,7 +573,7 @@ pub static LOAD: Section = Section {
         key("start", Kind::Time, r#""0s""#, r#""10us""#, "When it begins."),
         key(
             "pattern",
-            Kind::Choice(&["sequential", "random", "fixed"]),
+            choice::<Pattern>(),
             r#""sequential""#,
             r#""random""#,
             "How addresses follow each other.",
@@ -584,14 +602,14 @@ pub static LOAD: Section = Section {
         ),
         key(
             "cache",
-            Kind::Choice(&["cold", "host-warm", "device-warm"]),
+            choice::<Option<Writer>>(),
             "",
             r#""host-warm""#,
             "Of a host with a cache: who wrote the window before the run, in the order of addresses; cold (the default): nobody.",
         ),
         key(
             "node",
-            Kind::Choice(&["local", "remote"]),
+            choice::<load::Node>(),
             "",
             r#""remote""#,
             "Of a host with another node: where the window is. Default local.",
@@ -605,7 +623,7 @@ pub static LOAD: Section = Section {
         ),
         key(
             "timing",
-            Kind::Choice(&["captured", "fast"]),
+            choice::<load::Timing>(),
             "",
             r#""fast""#,
             "Replay at the captured times (the default), or as fast as the fabric takes them.",
@@ -647,14 +665,14 @@ pub static LOAD: Section = Section {
         ),
         key(
             "pages",
-            Kind::Choice(&["4KiB", "2MiB"]),
+            choice::<PageSize>(),
             "",
             r#""2MiB""#,
             "Of to-card and from-card: of what pages a buffer is; no two neighbours lie side by side, and each is a descriptor. Default 4KiB.",
         ),
         key(
             "descriptors",
-            Kind::Choice(&["ring", "pio"]),
+            choice::<transfer::Fetched>(),
             "",
             r#""pio""#,
             "Of to-card and from-card: the card fetches descriptors from a ring in host memory (the default), or the processor stores each into registers, 4 bytes at a time.",
@@ -675,7 +693,7 @@ pub static LOAD: Section = Section {
         ),
         key(
             "wait",
-            Kind::Choice(&["interrupt", "poll"]),
+            choice::<transfer::Heard>(),
             "",
             r#""poll""#,
             "Of to-card and from-card: software hears of an end by an interrupt (the default), or looks at the record in host memory every 20 ns.",
@@ -696,7 +714,7 @@ pub static LOAD: Section = Section {
         ),
         key(
             "verify",
-            Kind::Choice(&["all", "ends", "none"]),
+            choice::<Verify>(),
             "",
             r#""ends""#,
             "Of to-card and from-card, unless fidelity is length-only: which data are checked, all (the default), or the first and last 32 KiB of each transfer. What comes from the card is put there first, what went to it is read back afterwards; neither is measured.",

@@ -1,6 +1,7 @@
 //! Switches, buses and devices: who is under whom.
 
 use crate::bus;
+use crate::choices::RoundRobin;
 use crate::error::{Error, Problem, suggest};
 use crate::keys::Section;
 use crate::link;
@@ -313,6 +314,9 @@ fn switch(
 ) -> Result<SwitchConfig, Error> {
     let mut weights = Vec::new();
     let arbitration = view.get("arbitration");
+    if let Some(word) = arbitration.as_ref().filter(|view| view.node.as_str().is_some()) {
+        let RoundRobin = word.chosen()?;
+    }
     for (child, weight) in arbitration.iter().flat_map(View::entries) {
         let children = components.iter().filter(|(_, c)| c.under.text() == name).map(|(name, _)| *name);
         if !children.clone().any(|c| c == child) {
@@ -328,11 +332,7 @@ fn switch(
         name: name.into(),
         uplink,
         latency: view.duration("latency").unwrap_or(Duration::ZERO),
-        forwarding: match view.text_of("forwarding") {
-            Some("store-and-forward") => Forwarding::StoreAndForward,
-            Some("header-checked") => Forwarding::HeaderChecked,
-            _ => Forwarding::CutThrough,
-        },
+        forwarding: view.choice("forwarding")?.unwrap_or(Forwarding::CutThrough),
         arbitration: match weights.is_empty() {
             true => Arbitration::RoundRobin,
             false => Arbitration::Weighted(weights),
@@ -365,6 +365,7 @@ fn device(name: &str, view: &View<'_>, link: LinkConfig) -> Result<DeviceConfig,
         completion_timeout,
         relaxed_ordering: view.boolean("relaxed_ordering").unwrap_or(false),
         id_based_ordering: view.boolean("id_based_ordering").unwrap_or(false),
+        cut: view.choice("cut")?,
         posted_writes: view.boolean("posted_writes").unwrap_or(true),
     })
 }

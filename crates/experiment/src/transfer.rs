@@ -1,7 +1,9 @@
 //! Loads with `op = "to-card"` or `"from-card"`: transfers between the host and a card of the kind tlpdma, through its driver.
 
+use crate::choices::choices;
 use crate::dd;
 use crate::error::{Error, Problem};
+use crate::load::Operation;
 use crate::models::ModelSpec;
 use crate::tables;
 use crate::topology::DeviceSpec;
@@ -30,7 +32,7 @@ const ENTRIES: i64 = 65_536;
 
 /// Is this load one of transfers?
 pub(crate) fn is_transfer(view: &View<'_>) -> bool {
-    matches!(view.text_of("op"), Some("to-card" | "from-card"))
+    matches!(view.choice("op"), Ok(Some(Operation::Transfer { .. })))
 }
 
 /// Reads it; `own` is the load as it was written, `view` with its defaults.
@@ -49,25 +51,24 @@ pub(crate) fn read(
     let (start, call_cost, delay, interval): (Duration, Duration, Duration, Duration) =
         (time("start"), time("call_cost"), time("interrupt_delay"), time("store_interval"));
     Ok(TransferLoad {
-        to_card: view.text_of("op") == Some("to-card"),
+        to_card: matches!(view.choice("op")?, Some(Operation::Transfer { to_card: true })),
         bytes,
         count: view.integer("count").unwrap_or(1),
         outstanding: own.integer("outstanding").unwrap_or(1),
         offset: view.size("offset").unwrap_or_default(),
         card_offset: view.size("card_offset").unwrap_or_default(),
-        pages: if view.text_of("pages") == Some("2MiB") { PageSize::Large } else { PageSize::Small },
-        descriptors: match view.text_of("descriptors") {
-            Some("pio") => Descriptors::Pio { interval },
-            _ => Descriptors::Ring { log2: entries(view)? },
+        pages: view.choice("pages")?.unwrap_or(PageSize::Small),
+        descriptors: match view.choice("descriptors")?.unwrap_or(Fetched::FromRing) {
+            Fetched::ByStores => Descriptors::Pio { interval },
+            Fetched::FromRing => Descriptors::Ring { log2: entries(view)? },
         },
-        wait: if view.text_of("wait") == Some("poll") { Wait::Poll } else { Wait::Interrupt { delay } },
+        wait: match view.choice("wait")?.unwrap_or(Heard::ByInterrupt) {
+            Heard::ByLooking => Wait::Poll,
+            Heard::ByInterrupt => Wait::Interrupt { delay },
+        },
         call_cost,
         start,
-        verify: match view.text_of("verify") {
-            Some("ends") => Verify::Ends,
-            Some("none") => Verify::None,
-            _ => Verify::All,
-        },
+        verify: view.choice("verify")?.unwrap_or(Verify::All),
     })
 }
 
@@ -91,13 +92,14 @@ fn check(
             );
         }
     }
-    for (key, needs, is) in [
-        ("interrupt_delay", "interrupt", view.text_of("wait") != Some("poll")),
-        ("store_interval", "pio", view.text_of("descriptors") == Some("pio")),
-        ("entries", "ring", view.text_of("descriptors") != Some("pio")),
+    let interrupts = matches!(view.choice("wait")?, Some(Heard::ByInterrupt) | None);
+    let ring = matches!(view.choice("descriptors")?, Some(Fetched::FromRing) | None);
+    for (key, key_of, needs, is) in [
+        ("interrupt_delay", "wait", "interrupt", interrupts),
+        ("store_interval", "descriptors", "pio", !ring),
+        ("entries", "descriptors", "ring", ring),
     ] {
         if let Some(extra) = own.get(key).filter(|_| !is) {
-            let key_of = if needs == "interrupt" { "wait" } else { "descriptors" };
             let problem = Problem::new(format!("{key} belongs to {key_of} = \"{needs}\""));
             return Err(extra.key_error(problem));
         }
@@ -115,6 +117,31 @@ fn check(
         );
     }
     Ok(())
+}
+
+/// How a card gets its descriptors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fetched {
+    /// It fetches them.
+    FromRing,
+    /// The processor stores them.
+    ByStores,
+}
+
+/// How software hears that a transfer is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Heard {
+    /// By an interrupt.
+    ByInterrupt,
+    /// It looks.
+    ByLooking,
+}
+
+choices! {
+    PageSize { "4KiB" => Self::Small, "2MiB" => Self::Large, }
+    Fetched { "ring" => Self::FromRing, "pio" => Self::ByStores, }
+    Heard { "interrupt" => Self::ByInterrupt, "poll" => Self::ByLooking, }
+    Verify { "all" => Self::All, "ends" => Self::Ends, "none" => Self::None, }
 }
 
 /// log2 of the ring's descriptors.

@@ -1,6 +1,7 @@
 //! Reading a checked tree: every value knows its dotted key, so that what is found later can still be said exactly.
 
 use crate::check;
+use crate::choices::Choice;
 use crate::error::{At, Error, Problem, Sources};
 use crate::keys::{self, Section};
 use crate::tree::{Node, Value, join};
@@ -75,6 +76,15 @@ impl<'a> View<'a> {
     }
     pub(crate) fn text_of(&self, key: &str) -> Option<&'a str> {
         self.get(key)?.node.as_str()
+    }
+    /// What this word stands for.
+    pub(crate) fn chosen<T: Choice>(&self) -> Result<T, Error> {
+        let known = T::WORDS.iter().find(|(word, _)| *word == self.text());
+        known.map(|(_, value)| *value).ok_or_else(|| self.problem(keys::no_choice(T::NAMES, self.text())))
+    }
+    /// What the word under `key` stands for; `None` without the key.
+    pub(crate) fn choice<T: Choice>(&self, key: &str) -> Result<Option<T>, Error> {
+        self.get(key).map(|word| word.chosen()).transpose()
     }
     pub(crate) fn integer(&self, key: &str) -> Option<u64> {
         match self.get(key)?.node.value {

@@ -96,6 +96,7 @@ fn resident() -> Option<u64> {
 
 fn build(run: &Run) -> Result<Fabric, String> {
     let config = FabricConfig {
+        vendor: 0x71AB,
         buses: Vec::new(),
         seed: SEED,
         fidelity: run.fidelity,
@@ -121,6 +122,7 @@ fn build(run: &Run) -> Result<Fabric, String> {
             completion_timeout: Duration::from_ms(10),
             relaxed_ordering: false,
             id_based_ordering: false,
+            cut: None,
             posted_writes: true,
         }],
     };

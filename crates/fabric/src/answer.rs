@@ -53,6 +53,9 @@ impl Fabric {
     /// The node has processed the answer; the request is over.
     pub(crate) fn send_completions(&mut self, egress: PortId, request: TlpHandle) {
         let (completer, source) = self.completer_at(egress, request);
+        if self.ports[egress.index()].node == self.root_node {
+            self.host_answers();
+        }
         let tlp = self.tlps.get_mut(request);
         let (repr, data) = (tlp.repr, std::mem::replace(&mut tlp.payload, Payload::EMPTY));
         match tlp.refusal {

@@ -48,11 +48,13 @@ pub enum Cause {
     Turnaround,
     /// The target on the bus has no room, or no data yet: its master has to come again.
     Retry,
+    /// Nothing more is known of the request: the requester waits for what never comes, or comes too late.
+    NoAnswer,
 }
 
 impl Cause {
     /// How many there are.
-    pub const COUNT: usize = 18;
+    pub const COUNT: usize = 19;
     /// All of them, by discriminant.
     pub const ALL: [Self; Self::COUNT] = [
         Self::Processing,
@@ -73,6 +75,7 @@ impl Cause {
         Self::DataPhase,
         Self::Turnaround,
         Self::Retry,
+        Self::NoAnswer,
     ];
     /// The name that result documents use.
     pub const fn name(self) -> &'static str {
@@ -95,6 +98,7 @@ impl Cause {
             Self::DataPhase => "data phases",
             Self::Turnaround => "turnaround",
             Self::Retry => "retry",
+            Self::NoAnswer => "no answer",
         }
     }
 }
@@ -171,6 +175,20 @@ impl Ledger {
             self.intervals.push(Interval { duration, place, kind });
         }
     }
+    /// Takes back what has been charged beyond `now`: nothing of that will be.
+    pub(crate) fn cut(&mut self, now: Time) {
+        let mut beyond = self.charged.saturating_since(now);
+        self.charged = self.charged.min(now);
+        while !beyond.is_zero()
+            && let Some(last) = self.intervals.last_mut()
+        {
+            let part = beyond.min(last.duration);
+            (last.duration, beyond) = (last.duration - part, beyond - part);
+            if last.duration.is_zero() {
+                self.intervals.pop();
+            }
+        }
+    }
     /// Notes what the egress has done so far: the wait starts.
     pub(crate) fn wait(&mut self, partition: &mut Partition, class: usize, now: Time) {
         debug_assert!(now >= self.charged);
@@ -196,6 +214,13 @@ impl Ledger {
     /// Notes the start of a wait that began earlier, when `snapshot` was taken.
     pub(crate) fn waits_since(&mut self, snapshot: &Snapshot) {
         self.snapshot.0.clone_from(&snapshot.0);
+    }
+    /// Charges what its owner and the `stages` before the requester took until it reached the requester.
+    pub(crate) fn submitted(&mut self, at: Time, stages: [Option<(Place, Duration)>; 2], place: Place) {
+        for (stage, latency) in stages.into_iter().flatten() {
+            self.charge_for(latency, stage, Cause::Processing);
+        }
+        self.charge(at, place, Cause::Processing);
     }
     /// Takes over another TLP's history (a completion its request's).
     pub(crate) fn inherit(&mut self, other: &mut Self) {

@@ -126,6 +126,25 @@ pub enum BuildError {
     Unpaired(String),
 }
 
+impl BuildError {
+    /// The component that it is about, if it is about one.
+    pub fn component(&self) -> Option<&str> {
+        match self {
+            Self::DuplicateName(component) | Self::Loop(component) | Self::Unpaired(component) => {
+                Some(component)
+            }
+            Self::UnknownParent { component, .. }
+            | Self::Bus { bus: component, .. }
+            | Self::PortTaken { second: component, .. }
+            | Self::Function { component, .. }
+            | Self::ConfigSpace { component, .. }
+            | Self::Identity { component, .. }
+            | Self::Port { component, .. } => Some(component),
+            Self::HostMemory(_) | Self::TooLarge(_) => None,
+        }
+    }
+}
+
 /// Collects what a fabric is made of.
 pub struct Builder {
     config: FabricConfig,
@@ -477,14 +496,8 @@ impl Builder {
         let first = &layout.nodes[device];
         let on_bus = self.config.devices.iter().any(|d| d.name == *first && d.bus.is_some());
         let numbers: Vec<u8> = layout.functions[device].iter().map(|f| f.number).collect();
-        let space = config_space::of_device(
-            &*behaviour.device,
-            config,
-            link,
-            &numbers,
-            self.config.host.ecrc,
-            on_bus,
-        )?;
+        let space =
+            config_space::of_device(&*behaviour.device, config, link, &numbers, &self.config, on_bus)?;
         let attributes = Attributes {
             relaxed_ordering: config.relaxed_ordering,
             id_based_ordering: config.id_based_ordering,
@@ -495,6 +508,7 @@ impl Builder {
             tags: tag_config(config.tags),
             mps,
             mrrs: config.mrrs,
+            split: config.cut.unwrap_or_else(|| behaviour.device.request_policy()),
             completion_timeout: Some(config.completion_timeout),
             attributes,
             ..RequesterConfig::new(id)

@@ -6,12 +6,14 @@ mod stages;
 
 pub use bus::{BridgeConfig, BusCompletion, BusConfig, BusDevice, BusMode, BusWidth, DeviceSelect};
 pub use host_memory::{
-    CacheConfig, HostMemoryError, IommuConfig, JitterConfig, LARGEST_CACHE, LINE, NumaConfig, WHOLE,
+    CacheConfig, HostMemoryError, IommuConfig, JitterConfig, LARGEST_CACHE, LINE, NumaConfig, SleepConfig,
+    StallConfig, WHOLE,
 };
 pub use stages::StagesConfig;
 pub use tlplab_config::enumerate::InterruptPolicy;
-pub use tlplab_datalink::FlowControl;
+pub use tlplab_datalink::{CreditBatch, FlowControl, UpdateFcLatency, UpdateFcPolicy};
 use tlplab_transaction::CompletionPolicy;
+pub use tlplab_transaction::RequestPolicy;
 use tlplab_units::{Duration, Generation, LinkMode, LinkRate, Mps, Mrrs, Rcb, Time, Width};
 pub use tlplab_wire::tlp::CompletionStatus;
 
@@ -32,6 +34,8 @@ pub struct FabricConfig {
     pub seed: u64,
     /// Payload-carrying or length-only.
     pub fidelity: Fidelity,
+    /// Vendor ID of the host's and the switches' functions, and of devices whose own is [`VENDOR_ID`](tlplab_config::VENDOR_ID).
+    pub vendor: u16,
     /// Statistics start here; what happens before is simulated but not counted.
     pub warmup: Time,
     /// The host: root ports, memory, policies.
@@ -50,6 +54,7 @@ impl FabricConfig {
         Self {
             seed: 1,
             fidelity: Fidelity::Payload,
+            vendor: tlplab_config::VENDOR_ID,
             warmup: Time::ZERO,
             host: HostConfig::default(),
             switches: Vec::new(),
@@ -84,6 +89,12 @@ pub struct HostConfig {
     pub jitter: Option<JitterConfig>,
     /// From the arrival of a posted write of a device at memory until it is there, for all that must not pass it.
     pub commit: Duration,
+    /// Falls asleep while devices leave it alone. `None`: never.
+    pub sleep: Option<SleepConfig>,
+    /// Is away now and then. `None`: never.
+    pub stall: Option<StallConfig>,
+    /// From one posted write of a device that goes to memory to the next, at least.
+    pub write_interval: Duration,
     /// From one line of the answer to a read to the next, where they reach the root port one by one; completions then carry what is there
     /// when they can go. `None`: all at once.
     pub line_interval: Option<Duration>,
@@ -140,6 +151,9 @@ impl Default for HostConfig {
             iommu: None,
             jitter: None,
             commit: Duration::ZERO,
+            sleep: None,
+            stall: None,
+            write_interval: Duration::ZERO,
             line_interval: None,
             reads: None,
             io_cache: None,
@@ -286,6 +300,8 @@ pub struct DeviceConfig {
     pub relaxed_ordering: bool,
     /// Sets the IDO attribute on its memory requests.
     pub id_based_ordering: bool,
+    /// Where its transfers are cut into requests; `None`: where the model says ([`Device::request_policy`](tlplab_device::Device::request_policy)).
+    pub cut: Option<RequestPolicy>,
     /// Its writes to memory are posted; if not, they are deferrable writes, each of which is completed.
     pub posted_writes: bool,
 }
@@ -305,6 +321,7 @@ impl DeviceConfig {
             completion_timeout: Duration::from_ms(10),
             relaxed_ordering: false,
             id_based_ordering: false,
+            cut: None,
             posted_writes: true,
         }
     }
@@ -419,6 +436,8 @@ pub struct PortConfig {
     pub ack_latency: Option<Duration>,
     /// Ack after so many TLPs even before the timer; `None`: by time only.
     pub ack_every: Option<u16>,
+    /// When freed credits are advertised.
+    pub update_fc: UpdateFcPolicy,
     /// What each layer adds to the way of a TLP.
     pub stages: StagesConfig,
 }

@@ -7,13 +7,11 @@ use crate::ids::PortId;
 use crate::layout::Layout as Numbering;
 use tlplab_config::{
     Aer, Capability, ConfigSpace, ExtendedCapability, Header, Identity, Layout, LinkPart, Msi, Pcie,
-    PortType, PowerManagement, Slot, Type0, Type1,
+    PortType, PowerManagement, Slot, Type0, Type1, VENDOR_ID,
 };
 use tlplab_device::Device;
 use tlplab_units::{Bdf, Generation, Rcb, Time};
 
-/// Vendor ID of the bridges that are made here, as of the built-in devices.
-const VENDOR: u16 = 0x1DE5;
 const HOST_BRIDGE: u16 = 0x0100;
 const ROOT_PORT: u16 = 0x0101;
 const UPSTREAM_PORT: u16 = 0x0110;
@@ -30,11 +28,11 @@ pub(crate) fn of_root(
     config: &FabricConfig,
     ports: &[PortId],
 ) -> Result<Vec<Function>, BuildError> {
-    let bridge = Layout::new(Type0::new(Identity::new(VENDOR, HOST_BRIDGE, HOST_BRIDGE_CLASS)));
+    let bridge = Layout::new(Type0::new(Identity::new(config.vendor, HOST_BRIDGE, HOST_BRIDGE_CLASS)));
     let mut functions = vec![function(&host.name, &bridge, Bdf(0))?];
     for (i, port) in ports.iter().enumerate() {
         let slot = &numbering.ports[port.index()];
-        let (vendor, device) = host.root_port_ids.get(i).copied().unwrap_or((VENDOR, ROOT_PORT));
+        let (vendor, device) = host.root_port_ids.get(i).copied().unwrap_or((config.vendor, ROOT_PORT));
         let link = numbering.link_config(config, slot.link);
         let pcie = Pcie {
             read_boundary_128: host.rcb == Rcb::ALL[1],
@@ -61,7 +59,7 @@ pub(crate) fn of_switch(
     for ((i, port), (device, kind)) in ports.iter().enumerate().zip(kinds) {
         let place = numbering.ports[port.index()].link;
         let pcie = port_of(kind, numbering.link_config(config, place), i, place);
-        let layout = port_layout(Identity::new(VENDOR, device, BRIDGE_CLASS), pcie, config.host.ecrc);
+        let layout = port_layout(Identity::new(config.vendor, device, BRIDGE_CLASS), pcie, config.host.ecrc);
         functions.push(function(&switch.name, &layout, Bdf(0))?);
     }
     if functions.len() > 33 {
@@ -79,21 +77,22 @@ pub(crate) fn of_bridge(
 ) -> Result<Function, BuildError> {
     let place = numbering.ports[port.index()].link;
     let pcie = port_of(PortType::BridgeToPci, numbering.link_config(config, place), 0, place);
-    let layout = port_layout(Identity::new(VENDOR, BUS_BRIDGE, BRIDGE_CLASS), pcie, config.host.ecrc);
+    let layout = port_layout(Identity::new(config.vendor, BUS_BRIDGE, BRIDGE_CLASS), pcie, config.host.ecrc);
     function(&bus.name, &layout, Bdf(0))
 }
 
-/// The space of a device's function, as it shows itself on its link; `numbers` are those of all functions, in ascending order; `ecrc`: TLPs have
-/// end-to-end CRCs.
+/// The space of a device's function, as it shows itself on its link; `numbers` are those of all functions, in ascending order; what is of [`VENDOR_ID`] is of the
+/// fabric's.
 pub(crate) fn of_device(
     device: &dyn Device,
     config: &DeviceConfig,
     link: &LinkConfig,
     numbers: &[u8],
-    ecrc: bool,
+    fabric: &FabricConfig,
     on_bus: bool,
 ) -> Result<ConfigSpace, BuildError> {
     let mut layout = device.layout();
+    let ecrc = fabric.host.ecrc;
     if on_bus {
         // It is not PCI Express, and has 256 bytes of configuration space.
         layout.capabilities.retain(|(_, capability)| !matches!(capability, Capability::Pcie(_)));
@@ -105,6 +104,11 @@ pub(crate) fn of_device(
         }
     }
     if let Header::Type0(header) = &mut layout.header {
+        for vendor in [&mut header.identity.vendor, &mut header.subsystem.0] {
+            if *vendor == VENDOR_ID {
+                *vendor = fabric.vendor;
+            }
+        }
         header.multi_function = numbers.len() > 1;
     }
     if numbers.iter().any(|number| *number > 7) {

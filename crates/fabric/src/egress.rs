@@ -141,6 +141,11 @@ impl Egress {
         })
     }
 
+    /// Everything that waits.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Waiting> {
+        self.sources.iter().flat_map(|source| source.queue.iter())
+    }
+
     /// Removes everything: the link went down.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Waiting> {
         self.waiting = 0;

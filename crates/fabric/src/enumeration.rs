@@ -12,7 +12,9 @@ use crate::sim::{Fabric, Task};
 use crate::topology::NodeInfo;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
-use tlplab_config::enumerate::{Answer, Enumerator, Hierarchy, InterruptPolicy, Request, Settings, Step};
+use tlplab_config::enumerate::{
+    Answer, Enumerator, Hierarchy, InterruptPolicy, Problem, Request, Settings, Step,
+};
 use tlplab_config::{ConfigSpace, InterruptMode};
 use tlplab_device::{DeviceInfo, ECAM, Event, HostAction, HostEvent, OpId, ecam_address};
 use tlplab_transaction::Payload;
@@ -46,6 +48,8 @@ pub(crate) struct Enumeration {
     found: Option<Hierarchy>,
     /// When that was, the first time.
     over: Option<Time>,
+    /// What did not work, each once, also of what is gone since.
+    problems: Vec<Problem>,
     /// By the function that interrupts: which device of those that programs know it is.
     pub(crate) sources: BTreeMap<Bdf, usize>,
     /// By legacy wire at the host: the functions that share it.
@@ -66,6 +70,7 @@ impl Enumeration {
             mrrs: Arc::default(),
             found: None,
             over: None,
+            problems: Vec::new(),
             sources: BTreeMap::new(),
             sharing: Default::default(),
         }
@@ -215,6 +220,12 @@ impl Fabric {
         let functions = hierarchy.functions.iter().map(|function| function.bdf);
         self.enumeration.sources = functions.filter_map(|id| Some((id, self.device_with(id)?))).collect();
         self.enumeration.sharing = sharing_wires(&hierarchy);
+        let known = &mut self.enumeration.problems;
+        for problem in &hierarchy.problems {
+            if !known.contains(problem) {
+                known.push(*problem);
+            }
+        }
         self.enumeration.found = Some(hierarchy);
         self.enumeration.over.get_or_insert(self.now);
         for i in 0..self.nodes.len() {
@@ -244,7 +255,8 @@ impl Fabric {
     }
 
     /// What host programs are told of the devices, in the order of their names, as nodes are.
-    fn describe_devices(&self) -> Vec<DeviceInfo> {
+    fn describe_devices(&mut self) -> Vec<DeviceInfo> {
+        let own_vendor = self.root().functions[0].space.read(0) as u16;
         let end_points = self.nodes.iter().zip(&self.topology.nodes).filter_map(|(node, info)| match node {
             Node::EndPoint(end_point) => Some((end_point.as_ref(), info)),
             _ => None,
@@ -255,6 +267,7 @@ impl Fabric {
                 name: info.name.clone(),
                 id: end_point.function.id,
                 ids: (ids as u16, (ids >> 16) as u16),
+                own_vendor,
                 bars: end_point.bars.map(|bar| bar.map(|bar| (bar.base, bar.size))),
                 interrupts: end_point.function.space.interrupt_mode(),
             }
@@ -291,6 +304,11 @@ impl Fabric {
     /// What software found, once it has; see [`EnumerationTime`](crate::config::EnumerationTime).
     pub fn hierarchy(&self) -> Option<&Hierarchy> {
         self.enumeration.found.as_ref()
+    }
+
+    /// What software could not do since the start, each once.
+    pub fn enumeration_problems(&self) -> &[Problem] {
+        &self.enumeration.problems
     }
 
     /// When enumeration was over and devices and programs could start.

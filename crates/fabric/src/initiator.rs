@@ -162,14 +162,17 @@ impl Fabric {
             return self.submit_register(access);
         }
         let Some((egress, _)) = self.own_egress(node, Route::Memory(address)) else {
-            let flow = self.initiator(node).flow(stream);
-            self.flows[flow.index()].failed(Ending::Unsupported);
+            let (now, flow) = (self.now, self.initiator(node).flow(stream));
+            let transaction = self.transactions.open(node, flow, asked, read, address, bytes);
+            let record = self.transactions.get(transaction);
+            (record.issuing, record.submitted) = (false, now);
+            self.end_transaction(transaction, None, Ending::Unsupported);
             let error = CompletionError::UnsupportedRequest { address };
             return self.operation_over(node, owner, op, read.then_some(Err(error.into())));
         };
         let now = self.now;
         let flow = self.initiator(node).flow(stream);
-        let transaction = self.transactions.open(flow, asked, read, address, bytes);
+        let transaction = self.transactions.open(node, flow, asked, read, address, bytes);
         let record = self.transactions.get(transaction);
         (record.op, record.owner, record.carry, record.submitted) = (op, owner, carry, now);
         record.posted = !read && posts;
@@ -243,10 +246,7 @@ impl Fabric {
                 tlp.transaction = Some(transaction);
                 (tlp.tracked, tlp.awaited, tlp.carry) = (true, record.posted, record.carry);
                 tlp.ledger.open(record.started);
-                for (stage, latency) in stages.into_iter().flatten() {
-                    tlp.ledger.charge_for(latency, stage, Cause::Processing);
-                }
-                tlp.ledger.charge(record.submitted, place, Cause::Processing);
+                tlp.ledger.submitted(record.submitted, stages, place);
                 tlp.ledger.waits_since(&record.snapshot);
                 tlp.last_of_op = outgoing.last_of_op;
                 handle
@@ -331,6 +331,7 @@ impl Fabric {
         let outcome = self.initiator(node).requester.handle_completion(now, &repr, data);
         self.detect_outcome(node, Some((ingress, handle)), &outcome);
         self.outcome(node, Some(handle), outcome);
+        self.tlps.get_mut(handle).tracked = false; // what it brought is accounted for
         self.consume(ingress, handle);
         self.pump_soon(node);
     }
@@ -415,7 +416,7 @@ impl Fabric {
             && let Some(transaction) = tlp.transaction
         {
             self.transactions.get(transaction).ending = ending;
-            self.posted_settled(transaction, None);
+            self.posted_settled(transaction, Some(handle));
         }
     }
 

@@ -70,6 +70,7 @@ mod switch;
 mod timeline;
 mod tlp_device;
 pub mod topology;
+mod trail;
 mod transactions;
 mod transmit;
 
@@ -82,4 +83,4 @@ pub use root::MSI_ADDRESS;
 pub use routing::{BridgeRegisters, Window};
 pub use sample::Sample;
 pub use sim::Fabric;
-pub use transactions::{Bucket, CauseHistogram, Ending, FlowStatistics};
+pub use transactions::{Bucket, CauseHistogram, Ending, Failures, FlowStatistics};

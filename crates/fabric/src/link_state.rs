@@ -137,7 +137,7 @@ impl Fabric {
                 Unit::Tlp(TlpUnit { handle, nullified: true, .. }) => self.drop_tlp(handle),
                 _ if flying.forwarded => self.take(ingress, &flying),
                 // A crossbar keeps nothing until it has arrived, so nobody else will say that it is lost.
-                Unit::Tlp(TlpUnit { handle, .. }) if direct => self.drop_tlp(handle),
+                Unit::Tlp(TlpUnit { handle, .. }) if direct => self.lose_tlp(id, handle),
                 _ => {}
             }
         }
@@ -146,6 +146,7 @@ impl Fabric {
     /// What waits for a link that is down cannot go: posted requests and completions are dropped, requests of others are answered
     /// (PCIe 5.0 §2.9.1).
     fn discard_waiting(&mut self, id: PortId) {
+        self.waits_in_vain(id);
         let waiting = self.ports[id.index()].drain_waiting();
         waiting.into_iter().for_each(|entry| self.discard(id, entry));
         self.discard_lines(id);
@@ -178,7 +179,7 @@ impl Fabric {
                 let at = self.now + self.ports[id.index()].channel.rate().time_of(bytes);
                 self.schedule(at, EventKind::Terminated, u32::from(id.0), entry.tlp.to_event());
             }
-            None => self.drop_tlp(entry.tlp),
+            None => self.lose_tlp(id, entry.tlp),
         }
     }
 

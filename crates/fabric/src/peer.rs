@@ -131,12 +131,21 @@ impl Fabric {
             return;
         }
         let Some(split) = slot.take() else { return };
-        // The critical path goes through the piece that came last.
-        if let Some(completion) = completion {
-            let (request, last) = self.tlps.pair_mut(split.request, completion);
-            if last.tracked && request.tracked {
-                request.ledger.inherit(&mut last.ledger);
-                last.tracked = false;
+        // The critical path goes through the piece that came last, or did not come.
+        match completion {
+            Some(completion) => {
+                let (request, last) = self.tlps.pair_mut(split.request, completion);
+                if last.tracked && request.tracked {
+                    request.ledger.inherit(&mut last.ledger);
+                    last.tracked = false;
+                }
+            }
+            None => {
+                let (now, place) = (self.now, self.place_of(self.root_node));
+                let request = self.tlps.get_mut(split.request);
+                if request.tracked {
+                    request.ledger.charge(now, place, Cause::NoAnswer);
+                }
             }
         }
         let bytes = memory_access(&self.tlps.get(split.request).repr).map_or(0, |a| u64::from(a.bytes));

@@ -130,6 +130,8 @@ pub struct WireCounters {
     pub tlps: u64,
     /// TLPs (or flits) sent again.
     pub replayed: u64,
+    /// TLPs sent with EDB and an inverted LCRC.
+    pub nullified: u64,
     /// Acks.
     pub acks: u64,
     /// Naks.

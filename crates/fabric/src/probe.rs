@@ -88,7 +88,7 @@ pub struct TransactionRecord<'a> {
     pub end: Time,
     /// How it ended.
     pub ending: Ending,
-    /// The critical path of its last byte, in order, without gaps; empty unless it ended well.
+    /// The critical path in order, without gaps: of its last byte, or of what was last known of one that did not end well.
     pub intervals: &'a [Interval],
 }
 

@@ -195,7 +195,7 @@ impl Fabric {
         let read = access.data.is_none();
         let payload = access.data.as_ref().map(|data| Payload::from(lanes.place(data)));
         let flow = self.initiator(node).flow(stream);
-        let transaction = self.transactions.open(flow, asked, read, address, bytes);
+        let transaction = self.transactions.open(node, flow, asked, read, address, bytes);
         let record = self.transactions.get(transaction);
         (record.op, record.owner, record.carry, record.submitted) = (op, owner, true, now);
         record.posted = false;

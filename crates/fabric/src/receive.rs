@@ -69,7 +69,7 @@ impl Fabric {
                 self.unblock(id, None);
                 self.drop_tlp(tlp);
             }
-            Event::Lost(tlp) => self.drop_tlp(tlp),
+            Event::Lost(tlp) => self.lose_tlp(id, tlp),
             Event::CreditsArrived { class, .. } => {
                 self.measure_credits(id, class);
                 self.unblock(id, Some(class));

@@ -36,12 +36,13 @@ impl Fabric {
     pub(crate) fn empty_node(&mut self, lower: PortId) {
         let ports = self.own_ports(self.ports[lower.index()].node).to_vec();
         for &port in &ports {
+            self.waits_in_vain(port);
             let waiting = self.ports[port.index()].drain_waiting();
             self.ports[port.index()].counters.discarded += waiting.len() as u64;
             for entry in waiting {
                 match entry.ingress {
                     Some(ingress) => self.consume(ingress, entry.tlp),
-                    None => self.drop_tlp(entry.tlp),
+                    None => self.lose_tlp(port, entry.tlp),
                 }
             }
         }
@@ -157,7 +158,9 @@ impl Fabric {
                 OperationKind::Interrupt { .. } | OperationKind::Intx { .. } => continue,
             };
             let flow = self.initiator(node).flow(operation.stream);
-            let transaction = self.transactions.open(flow, operation.asked, read, address, bytes);
+            let transaction = self.transactions.open(node, flow, operation.asked, read, address, bytes);
+            let record = self.transactions.get(transaction);
+            (record.issuing, record.submitted) = (false, now);
             self.end_transaction(transaction, None, Ending::Lost);
         }
         self.arm_requester(node);

@@ -33,15 +33,42 @@ pub struct DirectionResult {
     pub replay_buffer_stalls: [Duration; 3],
 }
 
-const HEADER_CREDITS: [&str; 3] =
-    ["posted header credits taken", "non-posted header credits taken", "completion header credits taken"];
-const DATA_CREDITS: [&str; 3] =
-    ["posted data credits taken", "non-posted data credits taken", "completion data credits taken"];
+/// Something of which a run has more or less over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Tags in use.
+    Tags,
+    /// TLPs that wait at an egress.
+    Queue,
+    /// TLPs in the replay buffer.
+    ReplayBuffer,
+    /// Header credits taken.
+    Headers(FcClass),
+    /// Data credits taken, of 16 bytes.
+    Data(FcClass),
+}
+
+impl Level {
+    /// In words: "tags in use".
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tags => "tags in use",
+            Self::Queue => "TLPs queued",
+            Self::ReplayBuffer => "TLPs in the replay buffer",
+            Self::Headers(FcClass::Posted) => "posted header credits taken",
+            Self::Headers(FcClass::NonPosted) => "non-posted header credits taken",
+            Self::Headers(FcClass::Completion) => "completion header credits taken",
+            Self::Data(FcClass::Posted) => "posted data credits taken",
+            Self::Data(FcClass::NonPosted) => "non-posted data credits taken",
+            Self::Data(FcClass::Completion) => "completion data credits taken",
+        }
+    }
+}
 
 /// A level over time.
 pub struct LevelResult {
-    /// What it is a level of: tags in use, posted header credits taken…
-    pub name: &'static str,
+    /// What it is a level of.
+    pub of: Level,
     /// The component or direction.
     pub place: String,
     /// The link and direction, if it belongs to one.
@@ -187,7 +214,7 @@ impl Fabric {
             let crate::node::Node::EndPoint(end_point) = &self.nodes[i] else { continue };
             let capacity = end_point.initiator.requester.config().tags.count();
             let (gauge, place) = (end_point.initiator.tags, self.topology.nodes[i].name.clone());
-            levels.push(self.level("tags in use", place, None, Some(u64::from(capacity)), gauge));
+            levels.push(self.level(Level::Tags, place, None, Some(u64::from(capacity)), gauge));
         }
         for i in 0..self.ports.len() {
             let port = &self.ports[i];
@@ -196,18 +223,18 @@ impl Fabric {
             let s = port.series;
             // A bus has neither credits nor acknowledgements.
             let on_bus = self.topology.links[port.link.index()].bus.is_some();
-            for (credits, names) in [(s.headers, HEADER_CREDITS), (s.data, DATA_CREDITS)] {
-                for (class, name) in FcClass::ALL.into_iter().zip(names) {
+            for class in FcClass::ALL {
+                for (credits, level) in [(s.headers, Level::Headers(class)), (s.data, Level::Data(class))] {
                     let capacity = credits.of[class.index()].map(u64::from);
                     if capacity.is_some() && !on_bus {
                         let gauge = credits.taken[class.index()];
-                        levels.push(self.level(name, place.clone(), link, capacity, gauge));
+                        levels.push(self.level(level, place.clone(), link, capacity, gauge));
                     }
                 }
             }
-            levels.push(self.level("TLPs queued", place.clone(), link, None, s.queue));
+            levels.push(self.level(Level::Queue, place.clone(), link, None, s.queue));
             if !on_bus {
-                levels.push(self.level("TLPs in the replay buffer", place, link, None, s.replay_buffer));
+                levels.push(self.level(Level::ReplayBuffer, place, link, None, s.replay_buffer));
             }
         }
         levels
@@ -231,7 +258,7 @@ impl Fabric {
 
     fn level(
         &self,
-        name: &'static str,
+        of: Level,
         place: String,
         link: Option<(LinkId, u8)>,
         capacity: Option<u64>,
@@ -248,7 +275,7 @@ impl Fabric {
                 sum as f64 / span as f64
             })
             .collect();
-        LevelResult { name, place, link, capacity, mean, max: max[..filled].to_vec() }
+        LevelResult { of, place, link, capacity, mean, max: max[..filled].to_vec() }
     }
 
     /// Header credits left for sending VC0 TLPs of a class at `port`; `None`: infinite.

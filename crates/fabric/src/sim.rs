@@ -1,6 +1,6 @@
 //! The simulator: time, the event loop, and the state that everything shares.
 
-use crate::attribution::Place;
+use crate::attribution::{Ledger, Place};
 use crate::enumeration::Enumeration;
 use crate::error_messages::Report;
 use crate::errors::{ErrorKind, ErrorLog};
@@ -290,8 +290,15 @@ impl Fabric {
 
     /// A place lets go of a TLP.
     pub(crate) fn drop_tlp(&mut self, tlp: TlpHandle) {
-        if let Some(transaction) = self.tlps.release(tlp) {
-            self.posted_lost(transaction);
+        if let Some((transaction, awaited)) = self.tlps.release(tlp) {
+            self.tlp_gone(tlp, transaction, awaited, None);
+        }
+    }
+
+    /// The same of the transmitter `port`, whose link is down.
+    pub(crate) fn lose_tlp(&mut self, port: PortId, tlp: TlpHandle) {
+        if let Some((transaction, awaited)) = self.tlps.release(tlp) {
+            self.tlp_gone(tlp, transaction, awaited, Some(port));
         }
     }
 
@@ -309,21 +316,24 @@ impl Fabric {
         ending: Ending,
     ) {
         let now = self.now;
+        let known = last
+            .map(|tlp| (tlp, self.tlps.get(tlp)))
+            .filter(|(_, tlp)| tlp.tracked && (ending == Ending::Done || tlp.ledger.charged() == now));
+        let known = known.map(|(tlp, _)| tlp);
+        let trail = if known.is_none() { self.trail(transaction) } else { Ledger::default() };
+        let ledger = known.map_or(&trail, |tlp| &self.tlps.get(tlp).ledger);
+        debug_assert_eq!(ledger.charged(), now, "the causes sum to the latency");
         let record = self.transactions.get(transaction);
         let flow = &mut self.flows[record.flow.index()];
         let latency = now - record.started;
-        let ledger = last.filter(|_| ending == Ending::Done).map(|h| &self.tlps.get(h).ledger);
         self.ended += 1;
         if now >= self.warmup {
-            match ledger {
-                Some(ledger) => {
-                    debug_assert_eq!(ledger.charged(), now, "the causes sum to the latency");
-                    let causes = flow.ended(latency, ledger);
-                    let flow = record.flow;
-                    let started = record.started;
-                    self.samples.offer(|| Sample::new(flow, started, latency, causes, ledger));
-                }
-                None => flow.failed(ending),
+            if ending == Ending::Done {
+                let causes = flow.ended(latency, ledger);
+                let (flow, started) = (record.flow, record.started);
+                self.samples.offer(|| Sample::new(flow, started, latency, causes, ledger));
+            } else {
+                flow.failed(ending, latency, ledger);
             }
         }
         if let Some(probe) = &mut self.probe {
@@ -336,7 +346,7 @@ impl Fabric {
                 start: record.started,
                 end: now,
                 ending,
-                intervals: ledger.map_or(&[], |l| l.intervals()),
+                intervals: ledger.intervals(),
             });
         }
         self.transactions.close(transaction);

@@ -7,6 +7,7 @@ use crate::port_buffer::Queue;
 use crate::transactions::TransactionRef;
 use tlplab_datalink::TlpShape;
 use tlplab_transaction::Payload;
+use tlplab_units::FcClass;
 use tlplab_wire::tlp::{CompletionStatus, Repr};
 
 /// A TLP in the slab.
@@ -148,8 +149,9 @@ impl TlpSlab {
         self.get_mut(handle).references += 1;
     }
 
-    /// Drops a reference. Returns the transaction of a posted request that is gone without having arrived.
-    pub(crate) fn release(&mut self, handle: TlpHandle) -> Option<TransactionRef> {
+    /// Drops a reference. Returns the transaction of a TLP that is gone on the critical path, and whether it is a posted request that
+    /// has not arrived. Its ledger stays until its place is taken.
+    pub(crate) fn release(&mut self, handle: TlpHandle) -> Option<(TransactionRef, bool)> {
         let tlp = self.get_mut(handle);
         tlp.references -= 1;
         if tlp.references > 0 {
@@ -157,9 +159,10 @@ impl TlpSlab {
         }
         tlp.payload = Payload::EMPTY;
         tlp.question = 0;
-        let unfinished = tlp.transaction.take().filter(|_| tlp.awaited);
+        let (awaited, on_its_way) = (tlp.awaited, tlp.tracked && tlp.shape.class != FcClass::Posted);
+        let gone = tlp.transaction.take().filter(|_| awaited || on_its_way);
         self.free.push(handle.0);
-        unfinished
+        gone.map(|transaction| (transaction, awaited))
     }
 
     /// Is there a TLP with this handle? Perhaps another than before.

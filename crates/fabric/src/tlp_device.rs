@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 use tlplab_config::InterruptMode;
 use tlplab_config::interrupt::function_masked;
 use tlplab_device::{Room, TlpDevice, TlpOutput, TlpRegisters};
-use tlplab_transaction::{Access, Payload, memory_access, padding_before};
+use tlplab_transaction::{Access, Payload, lay_out, memory_access, padding_before};
 use tlplab_units::{Duration, FcClass, Time};
 use tlplab_wire::tlp::{Attributes, Completion, CompletionStatus, Kind, Packet, Repr, TransactionId};
 
@@ -206,12 +206,9 @@ impl Fabric {
         let attributes = Attributes { digest: false, ..*repr.attributes() };
         let repr = repr.with_attributes(attributes).unwrap_or(*repr);
         let mut data = vec![0; repr.payload_bytes() as usize];
-        if let Some(bytes) = payload.bytes() {
-            let start = padding_before(&repr) as usize;
-            data[start..start + bytes.len()].copy_from_slice(bytes);
-        }
         let mut tlp = vec![0; repr.wire_bytes() as usize];
-        match repr.emit(&mut tlp, &data) {
+        let written = lay_out(&repr, payload.bytes().unwrap_or_default(), &mut data);
+        match written.and_then(|()| repr.emit(&mut tlp, &data)) {
             Ok(bytes) => self.core(node).device.receive(&tlp[..bytes], bar),
             Err(error) => self.fail(node, format!("a TLP for it cannot be written down: {error}")),
         }
@@ -301,6 +298,7 @@ impl Fabric {
         if let Some(transaction) = given.ends {
             self.end_transaction(transaction, tracked, ending);
         }
+        self.tlps.get_mut(handle).tracked = false;
     }
 
     /// A core sends a TLP. What no device may do fails the run, since it is the model's mistake.
@@ -353,7 +351,9 @@ impl Fabric {
             }
             // It was on its way when software took the leave to send it.
             let flow = self.core_flow(node, read);
-            self.flows[flow.index()].failed(Ending::Lost);
+            let (now, bytes) = (self.now, if read { u64::from(access.bytes) } else { data_bytes(&repr) });
+            let transaction = self.transactions.open(node, flow, now, read, access.address, bytes);
+            self.end_transaction(transaction, None, Ending::Lost);
             return Ok(());
         }
         if read && id.tag.value() > if registers.extended_tag { 255 } else { 31 } {
@@ -387,7 +387,7 @@ impl Fabric {
         let handle = self.tlps.insert(repr, payload, flow);
         if read || !is_interrupt(access) {
             let bytes = if read { u64::from(access.bytes) } else { data_bytes(&repr) };
-            let transaction = self.transactions.open(flow, now, read, access.address, bytes);
+            let transaction = self.transactions.open(node, flow, now, read, access.address, bytes);
             let record = self.transactions.get(transaction);
             (record.posted, record.issuing, record.pending) = (!read, false, u32::from(!read));
             let tlp = self.tlps.get_mut(handle);

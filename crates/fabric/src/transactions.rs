@@ -4,18 +4,21 @@
 //! when its last byte has arrived.
 
 use crate::attribution::{Cause, Interval, Ledger, Place, Snapshot};
-use crate::ids::FlowId;
+use crate::ids::{FlowId, NodeId};
 use crate::timeline::{SeriesId, Timeline};
 use hdrhistogram::Histogram;
 use tlplab_device::OpId;
 use tlplab_units::{Duration, Time};
 
-/// Index of a running transaction.
+/// A transaction: its place in the slab, and a number that tells it from others that had or will have this place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TransactionRef(pub(crate) u32);
+pub(crate) struct TransactionRef {
+    index: u32,
+    generation: u32,
+}
 
 /// How a transaction ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ending {
     /// All data arrived.
     Done,
@@ -33,10 +36,27 @@ pub enum Ending {
     Malformed,
 }
 
+impl Ending {
+    /// Its name in documents.
+    pub const fn token(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Unsupported => "ur",
+            Self::Aborted => "ca",
+            Self::Poisoned => "poisoned",
+            Self::TimedOut => "timeout",
+            Self::Lost => "lost",
+            Self::Malformed => "malformed",
+        }
+    }
+}
+
 /// A transaction under way.
 pub(crate) struct Transaction {
     /// Unique in the run.
     pub(crate) number: u64,
+    /// Whose it is.
+    pub(crate) node: NodeId,
     pub(crate) flow: FlowId,
     pub(crate) started: Time,
     pub(crate) bytes: u64,
@@ -59,7 +79,12 @@ pub(crate) struct Transaction {
     pub(crate) owner: u16,
     /// The answer needs its data even in a length-only run.
     pub(crate) carry: bool,
+    /// Where the time went of a TLP of it that is gone and brought nothing.
+    pub(crate) gone: Option<Ledger>,
 }
+
+/// The number of no transaction: of a slot that is free.
+const OVER: u64 = u64::MAX;
 
 /// Transactions under way, in a slab.
 #[derive(Default)]
@@ -73,6 +98,7 @@ impl Transactions {
     /// Opens a transaction; its slot keeps the allocation of its snapshot.
     pub(crate) fn open(
         &mut self,
+        node: NodeId,
         flow: FlowId,
         started: Time,
         read: bool,
@@ -84,6 +110,7 @@ impl Transactions {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Transaction {
                 number,
+                node,
                 flow,
                 started,
                 bytes,
@@ -98,27 +125,31 @@ impl Transactions {
                 op: OpId(0),
                 owner: 0,
                 carry: false,
+                gone: None,
             });
             self.slots.len() as u32 - 1
         });
         let slot = &mut self.slots[index as usize];
         (slot.number, slot.flow, slot.started, slot.bytes) = (number, flow, started, bytes);
         (slot.address, slot.read, slot.pending, slot.issuing) = (address, read, 0, true);
-        slot.ending = Ending::Done;
-        TransactionRef(index)
+        (slot.node, slot.submitted) = (node, started);
+        (slot.ending, slot.posted, slot.gone) = (Ending::Done, false, None);
+        TransactionRef { index, generation: number as u32 }
     }
 
     pub(crate) fn get(&mut self, transaction: TransactionRef) -> &mut Transaction {
-        &mut self.slots[transaction.0 as usize]
+        &mut self.slots[transaction.index as usize]
     }
 
-    /// Its number.
-    pub(crate) fn number(&self, transaction: TransactionRef) -> u64 {
-        self.slots[transaction.0 as usize].number
+    /// Its number, as long as it is under way.
+    pub(crate) fn number(&self, transaction: TransactionRef) -> Option<u64> {
+        let number = self.slots[transaction.index as usize].number;
+        (number != OVER && number as u32 == transaction.generation).then_some(number)
     }
 
     pub(crate) fn close(&mut self, transaction: TransactionRef) {
-        self.free.push(transaction.0);
+        self.slots[transaction.index as usize].number = OVER;
+        self.free.push(transaction.index);
     }
 
     pub(crate) fn live(&self) -> usize {
@@ -180,14 +211,54 @@ impl CauseHistogram {
     }
 }
 
+/// Transactions of a flow that did not end well.
+pub struct Failures {
+    /// How they ended.
+    pub ending: Ending,
+    /// How many.
+    pub count: u64,
+    /// The sum of their latencies in femtoseconds.
+    pub latency_sum_fs: u128,
+    attribution: Totals,
+}
+
+impl Failures {
+    /// As [`FlowStatistics::attribution`].
+    pub fn attribution(&self) -> impl Iterator<Item = (Interval, u128)> {
+        self.attribution.intervals()
+    }
+}
+
+/// Time by place, cause and behind whom.
+struct Totals {
+    fs: Vec<u128>,
+    kinds: usize,
+}
+
+impl Totals {
+    fn new(places: usize, kinds: usize) -> Self {
+        Self { fs: vec![0; places * kinds], kinds }
+    }
+    fn add(&mut self, interval: &Interval) {
+        let index = usize::from(interval.place.0) * self.kinds + usize::from(interval.kind);
+        self.fs[index] += u128::from(interval.duration.as_fs());
+    }
+    fn intervals(&self) -> impl Iterator<Item = (Interval, u128)> {
+        self.fs.iter().enumerate().filter(|(_, fs)| **fs > 0).map(|(i, &fs)| {
+            let (place, kind) = (Place((i / self.kinds) as u16), (i % self.kinds) as u16);
+            (Interval { duration: Duration::ZERO, place, kind }, fs)
+        })
+    }
+}
+
 /// What is known of a flow.
 pub struct FlowStatistics {
     /// Transactions that ended well after the warm-up.
     pub transactions: u64,
     /// Bytes of payload that arrived after the warm-up.
     pub bytes: u64,
-    /// Transactions that ended otherwise.
-    pub failed: Vec<(Ending, u64)>,
+    /// Transactions that ended otherwise after the warm-up, by how.
+    pub failed: Vec<Failures>,
     /// Latency in picoseconds.
     pub latency_ps: Histogram<u64>,
     /// Exact extremes and sum.
@@ -199,8 +270,8 @@ pub struct FlowStatistics {
     /// Latency by cause.
     pub causes: CauseHistogram,
     /// Total time by (place, kind); see [`FlowStatistics::attribution`].
-    attribution: Vec<u128>,
-    kinds: usize,
+    attribution: Totals,
+    places: usize,
     /// Arrival of the last byte counted.
     pub last_arrival: Time,
     pub(crate) series: SeriesId,
@@ -218,8 +289,8 @@ impl FlowStatistics {
             latency_max: Duration::ZERO,
             latency_sum_fs: 0,
             causes: CauseHistogram::new(),
-            attribution: vec![0; places * kinds],
-            kinds,
+            attribution: Totals::new(places, kinds),
+            places,
             last_arrival: Time::ZERO,
             series: timeline.add_series(),
         }
@@ -242,32 +313,35 @@ impl FlowStatistics {
         let mut causes = [Duration::ZERO; Cause::COUNT];
         for interval in ledger.intervals() {
             causes[interval.cause() as usize] += interval.duration;
-            let index = usize::from(interval.place.0) * self.kinds + usize::from(interval.kind);
-            self.attribution[index] += u128::from(interval.duration.as_fs());
+            self.attribution.add(interval);
         }
         self.causes.record(latency, &causes);
         causes
     }
 
-    pub(crate) fn failed(&mut self, ending: Ending) {
-        match self.failed.iter_mut().find(|(e, _)| *e == ending) {
-            Some((_, count)) => *count += 1,
-            None => self.failed.push((ending, 1)),
-        }
+    /// A transaction has ended otherwise; `ledger` is that of the last that is known of it.
+    pub(crate) fn failed(&mut self, ending: Ending, latency: Duration, ledger: &Ledger) {
+        let found = self.failed.iter().position(|failures| failures.ending == ending);
+        let index = found.unwrap_or_else(|| {
+            let attribution = Totals::new(self.places, self.attribution.kinds);
+            self.failed.push(Failures { ending, count: 0, latency_sum_fs: 0, attribution });
+            self.failed.len() - 1
+        });
+        let failures = &mut self.failed[index];
+        failures.count += 1;
+        failures.latency_sum_fs += u128::from(latency.as_fs());
+        ledger.intervals().iter().for_each(|interval| failures.attribution.add(interval));
     }
 
     /// Total time, in femtoseconds, of all transactions' critical paths by place, cause and behind whom. The interval's own
     /// duration is zero.
     pub fn attribution(&self) -> impl Iterator<Item = (Interval, u128)> {
-        self.attribution.iter().enumerate().filter(|(_, fs)| **fs > 0).map(|(i, &fs)| {
-            let (place, kind) = (Place((i / self.kinds) as u16), (i % self.kinds) as u16);
-            (Interval { duration: Duration::ZERO, place, kind }, fs)
-        })
+        self.attribution.intervals()
     }
 
     /// Transactions that ended in some way.
     pub fn count_of(&self, ending: Ending) -> u64 {
-        self.failed.iter().find(|(e, _)| *e == ending).map_or(0, |(_, n)| *n)
+        self.failed.iter().find(|failures| failures.ending == ending).map_or(0, |failures| failures.count)
     }
 }
 

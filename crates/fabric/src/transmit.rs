@@ -55,6 +55,7 @@ impl Fabric {
     /// A TLP that waits joins the queue.
     pub(crate) fn queue_up(&mut self, egress: PortId, source: usize, waiting: Waiting) {
         if self.ports[egress.index()].discards {
+            self.charge_wait(egress, &waiting);
             return self.discard(egress, waiting);
         }
         if self.ports[egress.index()].on_bus {
@@ -229,6 +230,7 @@ impl Fabric {
             Unit::Tlp(tlp) if tlp.replay || tlp.nullified => {
                 port.counters.replay += bytes;
                 port.counters.replayed += u64::from(tlp.replay);
+                port.counters.nullified += u64::from(tlp.nullified);
                 (Partition::slot(Cause::Replay), Some(port.series.replay))
             }
             Unit::Tlp(unit) => {
@@ -314,7 +316,7 @@ impl Fabric {
         let (start, end) = (wire.starts + to_wire, wire.ends + to_wire);
         let tlp_record = |handle: TlpHandle| {
             let tlp = self.tlps.get(handle);
-            let transaction = tlp.transaction.map(|t| self.transactions.number(t));
+            let transaction = tlp.transaction.and_then(|t| self.transactions.number(t));
             TlpRecord { repr: &tlp.repr, payload: tlp.payload.bytes(), flow: tlp.flow, transaction }
         };
         let content = match unit {

@@ -11,7 +11,7 @@ use crate::statistics::{Distribution, Series};
 use crate::target::{MeasureError, Measured, Target};
 use tlplab_device::bench_engine::EngineProfile;
 use tlplab_fabric::config::HostConfig;
-use tlplab_model::{Access, Bytes, Connection, Link, OrderedSets, Party, Span};
+use tlplab_model::{Access, Connection, Cost, Link, OrderedSets, Party, Span, Way};
 use tlplab_transaction::CompletionPolicy;
 use tlplab_units::{Duration, Time};
 
@@ -36,7 +36,10 @@ impl ClosedForm {
         connection.rcb = fabric.host.rcb.bytes().into();
         connection.completions = match fabric.host.completions {
             CompletionPolicy::Rcb => tlplab_model::Completions::Rcb,
-            _ => tlplab_model::Completions::Max,
+            // An end that comes alone is counted with the rest.
+            CompletionPolicy::Max | CompletionPolicy::SplitHead | CompletionPolicy::SplitEnds => {
+                tlplab_model::Completions::Max
+            }
         };
         let flight = seconds(link.flight);
         Self { machine, connection, flight }
@@ -57,22 +60,21 @@ impl ClosedForm {
 
     /// Bytes on the wire of a transfer's writes, of its read requests, and of their completions, each TLP as aligned as the device has it.
     fn bytes(&self, case: &Case) -> [f64; 3] {
+        self.ways(case).map(|way| way.bytes)
+    }
+
+    /// The same with how many they are.
+    fn ways(&self, case: &Case) -> [Way; 3] {
         self.aligned(case, self.machine.device.tlp_alignment)
     }
 
     /// The same with TLPs that take multiples of `alignment`. All TLPs of a transfer are taken as equal.
-    fn aligned(&self, case: &Case, alignment: u64) -> [f64; 3] {
+    fn aligned(&self, case: &Case, alignment: u64) -> [Way; 3] {
         let (span, alignment) = (span_of(case), alignment as f64);
         let cost = |access| self.connection.cost(Party::Device, access, span);
-        let aligned = |bytes: f64, tlps: u64| {
-            let tlps = tlps as f64;
-            (bytes / tlps / alignment).ceil() * alignment * tlps
-        };
-        [
-            aligned(cost(Access::Write).up, self.connection.writes(span)),
-            aligned(cost(Access::Read).up, self.connection.reads(span)),
-            aligned(cost(Access::Read).down, self.connection.completions(span)),
-        ]
+        let aligned =
+            |way: Way| Way { bytes: (way.bytes / way.tlps / alignment).ceil() * alignment * way.tlps, ..way };
+        [aligned(cost(Access::Write).up), aligned(cost(Access::Read).up), aligned(cost(Access::Read).down)]
     }
 
     /// Seconds of an operation in the device, alone, besides what is on the wire.
@@ -126,7 +128,7 @@ impl ClosedForm {
             (Some(cache), _) if written => cache.hit,
             (Some(cache), Cache::HostWarm) if !remote => cache.hit + cache.snoop,
             (Some(cache), Cache::DeviceWarm) => cache.hit,
-            _ => memory.latency,
+            (Some(_), Cache::Cold | Cache::HostWarm | Cache::DeviceThrash) | (None, _) => memory.latency,
         };
         let hop = host.numa.filter(|_| remote && !written).map_or(Duration::ZERO, |numa| numa.hop);
         seconds(latency + hop) + served
@@ -177,23 +179,23 @@ impl ClosedForm {
             Test::BwWr => self.each(case, 0.0, 1.0),
             // While reads wait for their buffer, writes go on.
             Test::BwRdwr => self.each(case, 1.0, 1.0).max(reads()),
-            _ => reads(),
+            Test::BwRd | Test::LatRd | Test::LatWrrd => reads(),
         }
     }
 
     /// Seconds of each of many transfers of so many reads and writes, as link, engine and memory allow.
     fn each(&self, case: &Case, reads: f64, writes: f64) -> f64 {
-        let [write, request, completions] = self.bytes(case);
-        let (up, down) = (reads * request + writes * write, reads * completions);
+        let [write, request, completions] = self.ways(case);
+        let cost = Cost { up: request * reads + write * writes, down: completions * reads };
         let dma = &self.engine().dma;
         let transmission = &dma.transmission;
-        let [write_beats, request_beats, _] = self.aligned(case, transmission.beat);
+        let [write_beats, request_beats, _] = self.aligned(case, transmission.beat).map(|way| way.bytes);
         let beats = (writes * write_beats + reads * request_beats) / transmission.beat as f64
             + writes * dma.writes.idle(0, case.size, case.size) as f64
             + reads * transmission.acks(case.size) as f64;
         let bandwidth = self.host().memory.bandwidth;
         [
-            1.0 / self.connection.rate(Bytes { up, down }),
+            1.0 / self.connection.rate(cost),
             beats * seconds(transmission.beat_time),
             bandwidth.map_or(0.0, |rate| (reads + writes) * (case.size * 8) as f64 / rate as f64),
             reads * seconds(dma.read_occupies(case.device_offset, case.size)),

@@ -32,6 +32,15 @@ pub struct DeviceProfile {
     pub engine: EngineProfile,
 }
 
+impl DeviceProfile {
+    /// Software sets other sizes than the profile has.
+    pub(crate) fn set(&mut self, mps: Mps, mrrs: Mrrs) {
+        (self.mps, self.mrrs) = (mps, mrrs);
+        self.engine.dma.writes.mps = mps.bytes();
+        self.engine.dma.reads.mrrs = mrrs.bytes();
+    }
+}
+
 /// The devices that come with tlplab: name and file.
 pub const PROFILES: &[(&str, &str)] = &[
     ("ideal", include_str!("../profiles/devices/ideal.toml")),

@@ -6,7 +6,7 @@ use crate::preparation::BASE;
 use crate::target::MeasureError;
 use tlplab_experiment::{Experiment, Options};
 use tlplab_fabric::config::{FabricConfig, HostConfig};
-use tlplab_units::LinkRate;
+use tlplab_units::{LinkRate, Mps, Mrrs};
 
 /// What a machine is put together from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,10 @@ pub struct Setup {
     pub device: String,
     /// The link, such as `gen3 x8`.
     pub link: String,
+    /// Max_Payload_Size as software set it, and Max_Read_Request_Size. `None`: as the device's profile says.
+    pub mps: Option<Mps>,
+    /// See `mps`.
+    pub mrrs: Option<Mrrs>,
 }
 
 impl Default for Setup {
@@ -29,6 +33,8 @@ impl Default for Setup {
             host_keys: Vec::new(),
             device: "nfp6000".into(),
             link: "gen3 x8".into(),
+            mps: None,
+            mrrs: None,
         }
     }
 }
@@ -54,6 +60,7 @@ impl Machine {
     /// What is wrong in the setup or in one of its files.
     pub fn new(setup: &Setup, read: &dyn Fn(&str) -> Result<String, String>) -> Result<Self, MeasureError> {
         let mut device = device::profile(&setup.device, read)?;
+        device.set(setup.mps.unwrap_or(device.mps), setup.mrrs.unwrap_or(device.mrrs));
         let text = experiment_of(setup, &device);
         let whole = |path: &str| if path == HERE { Ok(text.clone()) } else { read(path) };
         let set = setup.host_keys.iter().map(|(key, value)| format!("host.{key}={value}")).collect();

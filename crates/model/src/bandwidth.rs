@@ -1,6 +1,6 @@
 //! What a device can move across its link: reads, writes, both.
 
-use crate::connection::{Access, Bytes, Connection, Party};
+use crate::connection::{Access, Connection, Cost, Party, Utilization};
 use crate::cut::Span;
 
 /// What the device does, again and again.
@@ -16,7 +16,7 @@ pub enum Operation {
 
 impl Operation {
     /// What one costs: a read, a write, or one of each.
-    pub fn cost(self, connection: &Connection, transfer: Span) -> Bytes {
+    pub fn cost(self, connection: &Connection, transfer: Span) -> Cost {
         let cost = |access| connection.cost(Party::Device, access, transfer);
         match self {
             Self::Read => cost(Access::Read),
@@ -34,7 +34,9 @@ pub struct Bandwidth {
     /// Transfers per second; of both together, reads per second, and as many writes.
     pub transfers: f64,
     /// Part of what TLPs can have that they use, up and down: 1 in the direction that limits.
-    pub utilization: Bytes,
+    pub utilization: Utilization,
+    /// What a transfer's TLPs cost, up and down.
+    pub cost: Cost,
 }
 
 /// The bandwidth of transfers, of which the device has always enough under way.
@@ -44,6 +46,7 @@ pub fn bandwidth(connection: &Connection, operation: Operation, transfer: Span) 
     Bandwidth {
         payload: transfers * transfer.bytes as f64 * 8.0,
         transfers,
-        utilization: cost * (1.0 / cost.up.max(cost.down)),
+        utilization: connection.utilization(cost, transfers),
+        cost,
     }
 }

@@ -25,6 +25,8 @@ pub struct Mistakes {
     pub one_skip: bool,
     /// Payloads cost their bytes rather than doublewords, transfers begin at a page, and a completion may answer several requests.
     pub loose_cuts: bool,
+    /// Acks and UpdateFCs are taken from both directions, at the rate of their limits, even where nothing comes the other way.
+    pub both_ways: bool,
 }
 
 impl Mistakes {
@@ -37,6 +39,7 @@ impl Mistakes {
         framed_flits: false,
         one_skip: false,
         loose_cuts: false,
+        both_ways: false,
     };
     /// All: the public model.
     pub const PCIE_MODEL: Self = Self {
@@ -47,9 +50,10 @@ impl Mistakes {
         framed_flits: true,
         one_skip: true,
         loose_cuts: true,
+        both_ways: true,
     };
     /// The names of [`Self::named`]: the public model, then each of its mistakes.
-    pub const NAMES: [&str; 8] = [
+    pub const NAMES: [&str; 9] = [
         "pcie-model",
         "dllp-limits",
         "lost-requests",
@@ -58,6 +62,7 @@ impl Mistakes {
         "framed-flits",
         "one-skip",
         "loose-cuts",
+        "both-ways",
     ];
 
     /// These and those of a name.
@@ -71,6 +76,7 @@ impl Mistakes {
             "framed-flits" => Self { framed_flits: true, ..self },
             "one-skip" => Self { one_skip: true, ..self },
             "loose-cuts" => Self { loose_cuts: true, ..self },
+            "both-ways" => Self { both_ways: true, ..self },
             _ => return None,
         })
     }

@@ -6,27 +6,59 @@ use crate::link::{COMPLETION_HEADER, DLLP, FLIT, FRAMING, Link};
 use std::ops::{Add, Mul};
 use tlplab_units::{Mps, Mrrs, Rcb};
 
-/// Bytes on the wire in each direction.
+/// TLPs that cross a link in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Bytes {
-    /// From the device to the host.
-    pub up: f64,
-    /// From the host to the device.
-    pub down: f64,
+pub struct Way {
+    /// How many.
+    pub tlps: f64,
+    /// Their bytes on the wire.
+    pub bytes: f64,
 }
 
-impl Add for Bytes {
+/// What crosses a link in each direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// From the device to the host.
+    pub up: Way,
+    /// From the host to the device.
+    pub down: Way,
+}
+
+impl Add for Way {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self { tlps: self.tlps + other.tlps, bytes: self.bytes + other.bytes }
+    }
+}
+
+impl Mul<f64> for Way {
+    type Output = Self;
+    fn mul(self, factor: f64) -> Self {
+        Self { tlps: self.tlps * factor, bytes: self.bytes * factor }
+    }
+}
+
+impl Add for Cost {
     type Output = Self;
     fn add(self, other: Self) -> Self {
         Self { up: self.up + other.up, down: self.down + other.down }
     }
 }
 
-impl Mul<f64> for Bytes {
+impl Mul<f64> for Cost {
     type Output = Self;
     fn mul(self, factor: f64) -> Self {
         Self { up: self.up * factor, down: self.down * factor }
     }
+}
+
+/// Parts of what each direction of a link has for TLPs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Utilization {
+    /// From the device to the host.
+    pub up: f64,
+    /// From the host to the device.
+    pub down: f64,
 }
 
 /// Who asks for a transfer.
@@ -91,16 +123,28 @@ impl Connection {
         self.mistakes.raw(&self.link)
     }
 
-    /// Bytes per second for TLPs, each way: without ordered sets and, outside flits, without Acks and UpdateFCs as often as the
-    /// specification's limits ask (PCIe 5.0 §3.6.3.1, §2.6.1.2). In flit mode both have a place of their own in each flit.
+    /// Bytes per second for TLPs, each way, while TLPs come the other way without a pause: without ordered sets and, outside flits,
+    /// without the Acks and UpdateFCs that answer those, as often as the specification's limits ask (PCIe 5.0 §3.6.3.1, §2.6.1.2). In
+    /// flit mode both have a place of their own in each flit.
     pub fn capacity(&self) -> f64 {
+        self.room() - self.answers().iter().map(|answers| answers * DLLP).sum::<f64>()
+    }
+
+    /// Bytes per second for TLPs and DLLPs, each way.
+    fn room(&self) -> f64 {
         if self.mistakes.flits(&self.link) {
-            return self.raw() * FLIT.0 / FLIT.1;
+            return self.raw() * self.link.ordered_sets.rest() * FLIT.0 / FLIT.1;
+        }
+        self.raw() * (1.0 - self.mistakes.skips(&self.link))
+    }
+
+    /// The most Acks and UpdateFCs per second that the limits ask for; none that cost anything in flits.
+    fn answers(&self) -> [f64; 2] {
+        if self.mistakes.flits(&self.link) {
+            return [0.0; 2];
         }
         let symbol = self.mistakes.symbol_bytes(&self.link);
-        let limits = self.mistakes.dllp_limits(&self.link, self.mps);
-        let dllps: f64 = limits.into_iter().map(|limit| DLLP / (limit * symbol)).sum();
-        self.raw() * (1.0 - dllps - self.mistakes.skips(&self.link))
+        self.mistakes.dllp_limits(&self.link, self.mps).map(|limit| self.raw() / (limit * symbol))
     }
 
     /// What surrounds the payload of a memory request, in bytes.
@@ -154,25 +198,54 @@ impl Connection {
     }
 
     /// What a transfer costs in each direction.
-    pub fn cost(&self, by: Party, access: Access, transfer: Span) -> Bytes {
+    pub fn cost(&self, by: Party, access: Access, transfer: Span) -> Cost {
+        let way = |tlps: u64, overhead: f64, payload: f64| {
+            let tlps = tlps as f64;
+            Way { tlps, bytes: tlps * overhead + payload }
+        };
         let (there, back) = match access {
             Access::Write => {
-                (self.writes(transfer) as f64 * self.request_overhead() + self.payload(transfer), 0.0)
+                (way(self.writes(transfer), self.request_overhead(), self.payload(transfer)), Way::default())
             }
-            Access::Read => {
-                let completion = self.overhead(COMPLETION_HEADER);
-                let answer = self.completions(transfer) as f64 * completion + self.payload(transfer);
-                (self.reads(transfer) as f64 * self.request_overhead(), answer)
-            }
+            Access::Read => (
+                way(self.reads(transfer), self.request_overhead(), 0.0),
+                way(self.completions(transfer), self.overhead(COMPLETION_HEADER), self.payload(transfer)),
+            ),
         };
         match by {
-            Party::Device => Bytes { up: there, down: back },
-            Party::Host => Bytes { up: back, down: there },
+            Party::Device => Cost { up: there, down: back },
+            Party::Host => Cost { up: back, down: there },
         }
     }
 
     /// How often a second something that costs so much can be done: the fuller direction decides.
-    pub fn rate(&self, cost: Bytes) -> f64 {
-        self.capacity() / cost.up.max(cost.down)
+    pub fn rate(&self, cost: Cost) -> f64 {
+        self.rate_of(cost.up, cost.down).min(self.rate_of(cost.down, cost.up))
+    }
+
+    /// What `way` alone allows, whose DLLPs answer the TLPs that go `back`: one of each kind for each of those, but no more often
+    /// than the limits ask, because one then answers several.
+    fn rate_of(&self, way: Way, back: Way) -> f64 {
+        if self.mistakes.both_ways {
+            return self.capacity() / way.bytes;
+        }
+        // r transfers a second take way · r + ∑ DLLP · min(back · r, limit). To take either of the two for an answer counts as many
+        // as there are, or more; so the largest r of all choices is right. The lowest limit is reached first.
+        let mut limits = self.answers();
+        limits.sort_by(f64::total_cmp);
+        let rate = |at_limit: usize| {
+            let (limited, each) = limits.split_at(at_limit);
+            let room = self.room() - limited.iter().map(|limit| limit * DLLP).sum::<f64>();
+            room / (way.bytes + each.len() as f64 * DLLP * back.tlps)
+        };
+        (0..=limits.len()).map(rate).fold(0.0, f64::max)
+    }
+
+    /// Part of what each direction has for TLPs that they take at a rate that [`Connection::rate`] allows.
+    pub fn utilization(&self, cost: Cost, rate: f64) -> Utilization {
+        Utilization {
+            up: rate / self.rate_of(cost.up, cost.down),
+            down: rate / self.rate_of(cost.down, cost.up),
+        }
     }
 }

@@ -142,7 +142,7 @@ fn holding(
     let count = |does: bool, count: u64| if does { count as f64 } else { 0.0 };
     let reads = count(operation != Operation::Write, connection.reads(transfer));
     let writes = count(operation != Operation::Read, connection.writes(transfer));
-    let cost = |access| connection.cost(Party::Device, access, transfer).up;
+    let cost = |access| connection.cost(Party::Device, access, transfer).up.bytes;
     let request = cost(Access::Read) / connection.reads(transfer) as f64;
     let write = cost(Access::Write) / connection.writes(transfer) as f64;
     let longest = if operation == Operation::Read { request } else { write };
@@ -155,7 +155,9 @@ fn holding(
             let units = count(operation != Operation::Read, connection.write_credits(transfer));
             (units, credit_loop(connection, write, delays))
         }
-        Resource::Replay => (operation.cost(connection, transfer).up, ack_loop(connection, longest, delays)),
+        Resource::Replay => {
+            (operation.cost(connection, transfer).up.bytes, ack_loop(connection, longest, delays))
+        }
     }
 }
 

@@ -28,7 +28,7 @@
 //! let mut connection = Connection::new(link, Mps::new(256).unwrap(), Mrrs::new(512).unwrap());
 //! let one_line = Span::new(0, 64);
 //! let gigabits = |c: &Connection| format!("{:.2}", bandwidth(c, Operation::Write, one_line).payload / 1e9);
-//! assert_eq!(gigabits(&connection), "45.26");
+//! assert_eq!(gigabits(&connection), "45.71");
 //! connection.mistakes = Mistakes::PCIE_MODEL;
 //! assert_eq!(gigabits(&connection), "42.10");
 //! ```
@@ -53,7 +53,7 @@ pub mod saturation;
 
 pub use bandwidth::{Bandwidth, Operation, bandwidth};
 pub use compat::Mistakes;
-pub use connection::{Access, Bytes, Connection, Party};
+pub use connection::{Access, Connection, Cost, Party, Utilization, Way};
 pub use cut::{Completions, Requests, Span};
 pub use data_path::DataPath;
 pub use link::{Link, OrderedSets};

@@ -48,9 +48,9 @@ impl Loopback {
     pub fn latency(&self, bytes: u64) -> Parts {
         let cost = |by, bytes| self.connection.cost(by, Access::Write, Span::new(0, bytes));
         let last = bytes % self.store;
-        let stores = cost(Party::Host, self.store).down * (bytes / self.store) as f64
-            + if last > 0 { cost(Party::Host, last).down } else { 0.0 };
-        let wire = (stores + cost(Party::Device, bytes).up) / self.connection.capacity();
+        let stores = cost(Party::Host, self.store).down.bytes * (bytes / self.store) as f64
+            + if last > 0 { cost(Party::Host, last).down.bytes } else { 0.0 };
+        let wire = (stores + cost(Party::Device, bytes).up.bytes) / self.connection.capacity();
         let frame = (PREAMBLE + (bytes + FCS) as f64) * 8.0 / self.ethernet;
         Parts { pcie: self.pcie + wire, nic: self.nic + frame }
     }

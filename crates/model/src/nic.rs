@@ -1,6 +1,6 @@
 //! NICs as data: the transactions that a packet takes, and what is left of the link for packets.
 
-use crate::connection::{Access, Bytes, Connection, Party};
+use crate::connection::{Access, Connection, Cost, Party, Way};
 use crate::cut::Span;
 
 /// A NIC and its driver.
@@ -60,7 +60,7 @@ pub const NICS: [(&str, &str); 3] = [
 
 impl Nic {
     /// What a packet (without Ethernet's check sequence) costs on the link. Its buffer starts where `packet` does in its page.
-    pub fn cost(&self, connection: &Connection, ways: Ways, packet: Span) -> Bytes {
+    pub fn cost(&self, connection: &Connection, ways: Ways, packet: Span) -> Cost {
         let transmit = || sum(&self.transmit, connection, packet, false);
         let receive = || sum(&self.receive, connection, packet, connection.mistakes.lost_requests);
         match ways {
@@ -77,10 +77,10 @@ impl Nic {
 }
 
 /// `lose`: what went up before the packet does is forgotten, as the public model does.
-fn sum(transactions: &[Transaction], connection: &Connection, packet: Span, lose: bool) -> Bytes {
-    transactions.iter().fold(Bytes::default(), |mut sum, step| {
+fn sum(transactions: &[Transaction], connection: &Connection, packet: Span, lose: bool) -> Cost {
+    transactions.iter().fold(Cost::default(), |mut sum, step| {
         if lose && step.size == Size::Packet && (step.by, step.access) == (Party::Device, Access::Write) {
-            sum.up = 0.0;
+            sum.up = Way::default();
         }
         let moved = match step.size {
             Size::Packet => Span::new((packet.start + step.offset) % 4096, packet.bytes),

@@ -5,7 +5,7 @@ use crate::connection::Connection;
 use crate::cut::{Completions, Requests};
 use crate::link::Link;
 use std::fmt;
-use tlplab_units::{Generation, Mps, Mrrs, Width};
+use tlplab_units::{Generation, LinkMode, Mps, Mrrs, Width};
 
 /// What a transfer and a connection are told by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub struct Numbers {
     pub address_bits: i64,
     /// 0 or 1.
     pub ecrc: i64,
+    /// 0 or 1: flit mode, in which generations 6 and 7 are in any case.
+    pub flit: i64,
 }
 
 /// A number that is out of range.
@@ -54,14 +56,14 @@ const LARGEST: i64 = 1 << 40;
 
 impl Numbers {
     /// The quantities, in the order of [`Self::from_values`].
-    pub const NAMES: [&str; 9] =
-        ["size", "offset", "generation", "width", "mps", "mrrs", "rcb", "address_bits", "ecrc"];
+    pub const NAMES: [&str; 10] =
+        ["size", "offset", "generation", "width", "mps", "mrrs", "rcb", "address_bits", "ecrc", "flit"];
 
     /// In the order of [`Self::NAMES`].
     pub fn from_values(
-        [size, offset, generation, width, mps, mrrs, rcb, address_bits, ecrc]: [i64; 9],
+        [size, offset, generation, width, mps, mrrs, rcb, address_bits, ecrc, flit]: [i64; 10],
     ) -> Self {
-        Self { size, offset, generation, width, mps, mrrs, rcb, address_bits, ecrc }
+        Self { size, offset, generation, width, mps, mrrs, rcb, address_bits, ecrc, flit }
     }
 
     /// Bytes of a transfer.
@@ -86,7 +88,7 @@ impl Numbers {
         let generation = small(self.generation).and_then(Generation::new);
         let width = small(self.width).and_then(Width::new);
         let sizes = "128, 256, 512, 1024, 2048 or 4096 B";
-        let link = Link::new(
+        let mut link = Link::new(
             generation.ok_or(Invalid { name: "generation", given: self.generation, right: "1 to 7" })?,
             width.ok_or(Invalid {
                 name: "width",
@@ -94,6 +96,13 @@ impl Numbers {
                 right: "1, 2, 4, 8, 12, 16 or 32 lanes",
             })?,
         );
+        if either("flit", self.flit, 0, 1, "0 or 1")? && !link.is_flit() {
+            if mistakes.framed_flits {
+                let right = "0 below 64 GT/s in the public model, which has framed flits at 64 and 128 GT/s";
+                return Err(Invalid { name: "flit", given: 1, right });
+            }
+            link.mode = LinkMode::Flit;
+        }
         if mistakes == Mistakes::PCIE_MODEL && self.width == 12 {
             let right = "1, 2, 4, 8, 16 or 32 lanes in the public model";
             return Err(Invalid { name: "width", given: 12, right });

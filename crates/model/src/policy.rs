@@ -12,8 +12,8 @@ pub struct Receiver {
     pub ack_every: Option<f64>,
     /// Buffers for posted, non-posted and completion; `None` if infinite, which need no UpdateFC.
     pub buffers: [Option<Buffer>; 3],
-    /// An UpdateFC is due when this part of the advertised headers or data is free again.
-    pub batch: f64,
+    /// An UpdateFC is due when one part in so many of the advertised headers or data is free again, rounded down to whole TLPs.
+    pub batches: f64,
     /// Every finite class sends an UpdateFC at least this often, in seconds; `None` for never.
     pub refresh: Option<f64>,
 }
@@ -28,7 +28,7 @@ pub struct Buffer {
 }
 
 impl Receiver {
-    /// The specification's limits: Acks as late as allowed, UpdateFC when half is free and every 30 µs, finite buffers of `headers`
+    /// The specification's limits: Acks as late as allowed, UpdateFC when an eighth is free and every 30 µs, finite buffers of `headers`
     /// TLPs and `data` units of 16 bytes for every class that has one.
     pub fn new(link: &Link, mps: Mps, headers: f64, data: f64, infinite_completions: bool) -> Self {
         let buffer = Some(Buffer { headers: Some(headers), data: Some(data) });
@@ -36,7 +36,7 @@ impl Receiver {
             ack_latency: ack_latency_symbols(link.generation, link.width, mps) / link.symbol_rate(),
             ack_every: None,
             buffers: [buffer, buffer, if infinite_completions { None } else { buffer }],
-            batch: 0.5,
+            batches: 8.0,
             refresh: Some(30e-6),
         }
     }
@@ -169,9 +169,9 @@ impl Receiver {
             let refresh = self.refresh.map_or(0.0, |interval| 1.0 / interval);
             let Some(stream) = arrivals.iter().find(|stream| stream.class == class) else { return refresh };
             let units = (stream.payload / 16.0).ceil();
-            let headers = buffer.headers.map_or(f64::INFINITY, |credits| (credits * self.batch).ceil());
+            let headers = buffer.headers.map_or(f64::INFINITY, |credits| (credits / self.batches).floor());
             let data = match buffer.data {
-                Some(credits) if units > 0.0 => ((credits * self.batch).ceil() / units).ceil(),
+                Some(credits) if units > 0.0 => (credits / (self.batches * units)).floor(),
                 _ => f64::INFINITY,
             };
             (stream.rate / headers.min(data).max(1.0)).max(refresh)
@@ -211,7 +211,7 @@ mod tests {
         ] {
             let buffers = [None; 3];
             let receiver =
-                Receiver { ack_latency: latency, ack_every: None, buffers, batch: 0.5, refresh: None };
+                Receiver { ack_latency: latency, ack_every: None, buffers, batches: 2.0, refresh: None };
             let arrivals = Arrivals { rate: 1.0 / gap, group: 1.0, payload: 0.0, class: 1 };
             let wire = Busy { unit, mixed: false, ack: 8.0, step: None };
             let (ours, simulated) = (receiver.acks(&[arrivals], wire), simulate(latency, gap, unit));
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn acks_by_hand() {
         let receiver =
-            Receiver { ack_latency: 655.0, ack_every: None, buffers: [None; 3], batch: 0.5, refresh: None };
+            Receiver { ack_latency: 655.0, ack_every: None, buffers: [None; 3], batches: 2.0, refresh: None };
         let acks = |receiver: Receiver, gap: f64, wire| {
             1.0 / receiver.acks(&[Arrivals { rate: 1.0 / gap, group: 1.0, payload: 0.0, class: 1 }], wire)
         };
@@ -251,11 +251,12 @@ mod tests {
         let buffer = |headers, data| Some(Buffer { headers: Some(headers), data: Some(data) });
         let buffers = [buffer(127.0, 2047.0), buffer(32.0, 8.0), None];
         let receiver =
-            Receiver { ack_latency: 0.0, ack_every: Some(1.0), buffers, batch: 0.5, refresh: Some(1.0) };
+            Receiver { ack_latency: 0.0, ack_every: Some(1.0), buffers, batches: 2.0, refresh: Some(1.0) };
         let arrivals = |class, payload| Arrivals { rate: 6400.0, group: 1.0, payload, class };
-        // 64 headers come before 1024 units of 16 bytes; reads: 16 headers; a refresh for what is unused; nothing if infinite.
-        assert_eq!(receiver.updates(&[arrivals(0, 128.0)]), 100.0 + 1.0);
-        assert_eq!(receiver.updates(&[arrivals(0, 512.0)]), 200.0 + 1.0);
+        // 63 headers come before 1023 units of 16 bytes, and 31 TLPs of 32 units before those; reads: 16 headers; a refresh for what is
+        // unused; nothing if infinite.
+        assert_eq!(receiver.updates(&[arrivals(0, 128.0)]), 6400.0 / 63.0 + 1.0);
+        assert_eq!(receiver.updates(&[arrivals(0, 512.0)]), 6400.0 / 31.0 + 1.0);
         assert_eq!(receiver.updates(&[arrivals(1, 0.0)]), 400.0 + 1.0);
         assert_eq!(receiver.updates(&[arrivals(2, 256.0)]), 2.0);
         assert_eq!(receiver.acks(&[arrivals(0, 128.0)], Busy::IDLE), 6400.0);

@@ -1,18 +1,23 @@
 //! A TLP and its data as the payload of a datagram.
 
-use tlplab_transaction::{Payload, data_bytes, padding_before};
+use tlplab_transaction::{Payload, lay_out};
 use tlplab_wire::nettlp::{HEADER_BYTES, Header};
-use tlplab_wire::tlp::Repr;
+use tlplab_wire::tlp::{Attributes, Repr};
 use tlplab_wire::{Error, Problem, crc};
+
+/// The same TLP with a digest, or without. Whoever asks with one is answered with one: what it protects on the way there it protects on the
+/// way back.
+pub(crate) fn with_digest(repr: Repr, digest: bool) -> Repr {
+    let attributes = Attributes { digest, ..*repr.attributes() };
+    repr.with_attributes(attributes).expect("every TLP may have a digest")
+}
 
 /// Writes NetTLP header and TLP into `buffer`; returns the bytes written. `data` is what the TLP carries: exactly its valid bytes, or
 /// whole doublewords; what is missing, as in a length-only run or in the answer to a flush, is zeros.
 ///
 /// # Errors
-/// A buffer that is too short ([`MAX_DATAGRAM`](crate::MAX_DATAGRAM) is enough for any), a tag of more than ten bits.
-///
-/// # Panics
-/// More data than the TLP carries.
+/// A buffer that is too short ([`MAX_DATAGRAM`](crate::MAX_DATAGRAM) is enough for any), a tag of more than ten bits, more data than the TLP
+/// carries.
 pub fn emit(buffer: &mut [u8], header: Header, repr: &Repr, data: &Payload) -> Result<usize, Error> {
     let len = HEADER_BYTES + repr.wire_bytes() as usize;
     let have = buffer.len();
@@ -24,15 +29,8 @@ pub fn emit(buffer: &mut [u8], header: Header, repr: &Repr, data: &Payload) -> R
     head.copy_from_slice(&header.emit());
     let start = repr.emit_header(tlp)?;
     let end = start + repr.payload_bytes() as usize;
-    let field = &mut tlp[start..end];
-    if !field.is_empty() {
-        let data = data.bytes().unwrap_or_default();
-        let before = if data.len() == data_bytes(repr) as usize { padding_before(repr) as usize } else { 0 };
-        let (padding, rest) = field.split_at_mut(before);
-        let (body, after) = rest.split_at_mut(data.len());
-        padding.fill(0);
-        body.copy_from_slice(data);
-        after.fill(0);
+    if end > start {
+        lay_out(repr, data.bytes().unwrap_or_default(), &mut tlp[start..end])?;
     }
     if repr.attributes().digest {
         let digest = crc::ecrc(&tlp[..end]);

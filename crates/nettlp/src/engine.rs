@@ -4,10 +4,12 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 pub use tlplab_transaction::Undeliverable;
 use tlplab_units::{Duration, Time};
 use tlplab_wire::nettlp::HEADER_BYTES;
+use tlplab_wire::nettlp::link::SEAL_BYTES;
 use tlplab_wire::tlp::emit::MAX_HEADER_BYTES;
 
-/// The longest datagram: NetTLP header, the longest header of a TLP with all prefixes, 4096 bytes of payload, digest.
-pub const MAX_DATAGRAM: usize = HEADER_BYTES + MAX_HEADER_BYTES + 4096 + 4;
+/// The longest datagram: NetTLP header, the longest header of a TLP with all prefixes, 4096 bytes of payload, digest, the seal of an
+/// acknowledged link.
+pub const MAX_DATAGRAM: usize = HEADER_BYTES + MAX_HEADER_BYTES + 4096 + 4 + SEAL_BYTES;
 
 /// A datagram that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,6 +18,7 @@ pub mod datagram;
 mod early;
 pub mod endpoint;
 pub mod engine;
+mod link;
 mod sequence;
 pub mod server;
 

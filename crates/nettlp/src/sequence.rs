@@ -1,15 +1,29 @@
 //! Sequence numbers of datagrams: what is missing, what came twice, what came late.
+//!
+//! An adapter has one count for all that it sends to a device, and so has a device for all that its lanes send ([`Numbering`]).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use tlplab_wire::nettlp::Header;
 
-/// Where headers are remembered, to recognise duplicates: by the low bits of their number, so many of each. Lanes of a peer count by
-/// themselves; sixteen of them in step still have their last 4096 each, one alone its last 65536. At the highest rate that an adapter lets in
-/// that is longer than a tag rests.
-const SETS: usize = 4096;
-const WAYS: usize = 16;
+/// Headers that are remembered, to recognise duplicates: the last 65536 of one count. At the highest rate that an adapter lets in that is longer
+/// than a tag rests.
+const REMEMBERED: usize = 1 << 16;
+/// So many headers with the same low bits of their number are. An adapter has one count, and may begin anew; of lanes that count by themselves, sixteen
+/// of them in step, there are the last 4096 of each.
+const OF_ADAPTER: usize = 2;
+const OF_DEVICE: usize = 16;
 
-/// Numbers further apart than this are not of one count: the sender began anew, or there are several.
+/// Numbers further apart than this may be of several counts: the sender began anew, or programs with one address count by themselves.
 const FAR: u16 = 4096;
+/// Numbers up to this may be the first that is heard of a sender that begins anew: it begins with 1.
+const FRESH: u16 = 64;
+/// A stamp that is behind the latest by less than this is of the same program: a second.
+const SAME_PROGRAM: u32 = (1_000_000_000_000_000 / Header::TICK.as_fs()) as u32;
+/// How far a lane goes on before it tells the others. A fraction of what a number of 16 bits can tell apart.
+const TOLD: u64 = 4096;
+/// Where positions begin, so that there is room before the first.
+const BEGIN: u64 = 1 << 16;
 
 /// What a header says about its datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,79 +38,80 @@ pub(crate) enum Arrival {
     Duplicate,
 }
 
-/// The numbers that have come to one lane from one peer.
+/// What the lanes of a device have in common: the number of the datagram that any of them sent last, and how far any of them has heard the
+/// adapter count. A clone counts by itself from there on.
+#[derive(Debug, Default)]
+pub(crate) struct Numbering(Arc<Numbers>);
+
+#[derive(Debug, Default)]
+struct Numbers {
+    sent: AtomicU16,
+    /// A position; 0 before the first.
+    heard: AtomicU64,
+}
+
+impl Clone for Numbering {
+    fn clone(&self) -> Self {
+        let sent = AtomicU16::new(self.0.sent.load(Ordering::Relaxed));
+        let heard = AtomicU64::new(self.0.heard.load(Ordering::Relaxed));
+        Self(Arc::new(Numbers { sent, heard }))
+    }
+}
+
+impl Numbering {
+    /// The same count, for another lane.
+    pub(crate) fn share(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+
+    /// The number of the next datagram that is sent: 1 is the first.
+    pub(crate) fn next(&self) -> u16 {
+        self.0.sent.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+    }
+
+    /// The position of a number that was heard, next to the highest of which somebody has told.
+    fn position(&self, highest: Option<u64>, number: u16) -> u64 {
+        let told = self.0.heard.load(Ordering::Relaxed);
+        let near = match told.max(highest.unwrap_or(0)) {
+            0 => {
+                let first = BEGIN + u64::from(number);
+                match self.0.heard.compare_exchange(0, first, Ordering::Relaxed, Ordering::Relaxed) {
+                    Ok(_) => return first,
+                    Err(told) => told,
+                }
+            }
+            near => near,
+        };
+        let position = near.saturating_add_signed(i64::from(number.wrapping_sub(near as u16) as i16));
+        if position >= told + TOLD {
+            self.0.heard.fetch_max(position, Ordering::Relaxed);
+        }
+        position
+    }
+}
+
+/// The headers that came lately. Those of numbers that follow each other lie side by side.
 #[derive(Clone, Debug)]
-pub(crate) struct Sequence {
+struct Recent<const WAYS: usize> {
     /// Headers, each with the port that it came to (no port belongs to two lanes); zero is none. As long as nothing is written there, it
     /// takes no memory.
-    recent: Vec<u64>,
+    headers: Vec<u64>,
     /// In each set, the oldest.
     oldest: Vec<u8>,
-    /// Of an adapter there is one count for all lanes, and each lane sees gaps where the others are. A device has a count for each lane.
-    by_lane: bool,
-    pub(crate) seen: Option<Seen>,
 }
 
-/// Where a lane is in its peer's count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
-    /// The first number that came.
-    pub first: u16,
-    /// Numbers from the first to the highest, both included.
-    pub span: u64,
-    /// Datagrams that carried them.
-    pub distinct: u64,
+impl<const WAYS: usize> Default for Recent<WAYS> {
+    fn default() -> Self {
+        Self { headers: vec![0; REMEMBERED], oldest: vec![0; REMEMBERED / WAYS] }
+    }
 }
 
-impl Sequence {
-    /// What comes from an adapter.
-    pub(crate) fn of_adapter() -> Self {
-        Self { recent: vec![0; SETS * WAYS], oldest: vec![0; SETS], by_lane: false, seen: None }
-    }
-
-    /// What comes from a device, of any number of lanes. Only of a single one is it known what is missing.
-    pub(crate) fn of_device() -> Self {
-        Self { by_lane: true, ..Self::of_adapter() }
-    }
-
-    /// Numbers that did not come.
-    pub(crate) fn lost(&self) -> u64 {
-        self.seen.map_or(0, Seen::lost)
-    }
-
-    /// Notes the header of a datagram that came to `port`.
-    pub(crate) fn note(&mut self, port: u16, header: Header) -> Arrival {
-        if header == Header::default() {
-            return Arrival::Uncounted;
-        }
-        if self.remember(port, header) {
-            return Arrival::Duplicate;
-        }
-        let Some(seen) = &mut self.seen else {
-            self.seen = Some(Seen { first: header.sequence, span: 1, distinct: 1 });
-            return Arrival::New;
-        };
-        seen.distinct += 1;
-        let ahead = header.sequence.wrapping_sub(seen.highest()) as i16;
-        if self.by_lane && ahead.unsigned_abs() > FAR {
-            seen.first = header.sequence.wrapping_sub(seen.span as u16);
-            seen.span += 1;
-            return Arrival::New;
-        }
-        match ahead {
-            1.. => {
-                seen.span += ahead as u64;
-                Arrival::New
-            }
-            _ => Arrival::Late,
-        }
-    }
-
+impl<const WAYS: usize> Recent<WAYS> {
     /// Was it there already?
     fn remember(&mut self, port: u16, header: Header) -> bool {
-        let number = usize::from(header.sequence) % SETS;
+        let number = usize::from(header.sequence) % self.oldest.len();
         let entry = u64::from(port) << 48 | u64::from(header.sequence) << 32 | u64::from(header.timestamp);
-        let set = &mut self.recent[number * WAYS..][..WAYS];
+        let set = &mut self.headers[number * WAYS..][..WAYS];
         if set.contains(&entry) {
             return true;
         }
@@ -107,29 +122,112 @@ impl Sequence {
     }
 }
 
-impl Seen {
-    fn highest(self) -> u16 {
-        self.first.wrapping_add((self.span - 1) as u16)
-    }
+/// What has come to one lane of a device from its adapter.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FromAdapter {
+    recent: Recent<OF_ADAPTER>,
+    pub(crate) numbering: Numbering,
+    pub(crate) seen: Option<Seen>,
+}
 
-    /// What two lanes of one device have seen together. The adapter has one count for all, so the lane that is furthest knows best how many
-    /// there were.
+impl FromAdapter {
+    /// Notes the header of a datagram that came to `port`.
+    pub(crate) fn note(&mut self, port: u16, header: Header) -> Arrival {
+        if header == Header::default() {
+            return Arrival::Uncounted;
+        }
+        if self.recent.remember(port, header) {
+            return Arrival::Duplicate;
+        }
+        let highest = self.seen.map(|seen| seen.end - 1);
+        let position = self.numbering.position(highest, header.sequence);
+        let one = Seen { first: position, end: position + 1, distinct: 1 };
+        self.seen = Some(self.seen.map_or(one, |seen| seen.join(one)));
+        if highest.is_none_or(|highest| position > highest) { Arrival::New } else { Arrival::Late }
+    }
+}
+
+/// Which numbers of an adapter's count have come: to a lane, or to several together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Where the first of them is in the count, which goes on where the number on the wire begins at 0 again.
+    first: u64,
+    /// One behind the highest.
+    end: u64,
+    /// Datagrams that carried them.
+    distinct: u64,
+}
+
+impl Seen {
+    /// What two lanes of one device have seen together.
     pub(crate) fn join(self, other: Self) -> Self {
-        let (near, far) = if self.span < other.span { (self, other) } else { (other, self) };
-        // Lanes begin within a few datagrams of each other, before or behind.
-        let begins = i64::from(near.first.wrapping_sub(far.first) as i16);
-        let before = begins.min(0).unsigned_abs();
-        let end = far.span.max(near.span.saturating_add_signed(begins));
         Self {
-            first: far.first.wrapping_sub(before as u16),
-            span: end + before,
-            distinct: far.distinct + near.distinct,
+            first: self.first.min(other.first),
+            end: self.end.max(other.end),
+            distinct: self.distinct + other.distinct,
         }
     }
 
     /// Numbers that did not come.
     pub(crate) fn lost(self) -> u64 {
-        self.span.saturating_sub(self.distinct)
+        (self.end - self.first).saturating_sub(self.distinct)
+    }
+}
+
+/// What has come to an adapter from a device.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FromDevice {
+    recent: Recent<OF_DEVICE>,
+    /// The header with the highest number.
+    highest: Option<Header>,
+    /// Numbers from the first to the highest of each beginning, all included.
+    span: u64,
+    distinct: u64,
+    /// Numbers that were passed over at once by more than [`FAR`]: lost, if there is but one count.
+    leapt: u64,
+    /// It was seen that there are several.
+    several: bool,
+}
+
+impl FromDevice {
+    /// Numbers that did not come. Of programs that count by themselves though they have one address it is not known what is missing.
+    pub(crate) fn lost(&self) -> u64 {
+        self.span.saturating_sub(self.distinct) + if self.several { 0 } else { self.leapt }
+    }
+
+    /// Notes the header of a datagram that came to `port`.
+    pub(crate) fn note(&mut self, port: u16, header: Header) -> Arrival {
+        if header == Header::default() {
+            return Arrival::Uncounted;
+        }
+        if self.recent.remember(port, header) {
+            return Arrival::Duplicate;
+        }
+        self.distinct += 1;
+        let before = self.highest.unwrap_or(Header { sequence: header.sequence.wrapping_sub(1), ..header });
+        let ahead = header.sequence.wrapping_sub(before.sequence) as i16;
+        let behind = before.timestamp.wrapping_sub(header.timestamp);
+        let (far, fresh) = (ahead.unsigned_abs() > FAR, header.sequence <= FRESH);
+        // The same program has sent it before: a lane that waited in between.
+        let older = (1..SAME_PROGRAM).contains(&behind);
+        let gap = match ahead {
+            ..=0 if !far || older => return Arrival::Late,
+            // It begins anew.
+            ..=0 if fresh => 0,
+            1.. if fresh && ahead as u16 > FRESH => 0,
+            ..=0 => {
+                self.several = true;
+                0
+            }
+            1.. if far => {
+                self.leapt += ahead as u64 - 1;
+                0
+            }
+            1.. => ahead as u64 - 1,
+        };
+        self.span += 1 + gap;
+        self.highest = Some(header);
+        Arrival::New
     }
 }
 
@@ -141,11 +239,11 @@ mod tests {
         Header { sequence: sequence as u16, timestamp: 1000 + 700 * sequence }
     }
 
-    /// One lane alone, and sixteen in step, each with the same numbers and time stamps.
+    /// One lane alone, and sixteen in step that count by themselves, each with the same numbers and time stamps.
     #[test]
     fn copies_are_recognised_however_late() {
         for (lanes, behind) in [(1, 1), (1, 1000), (1, 60_000), (2, 1000), (16, 4000)] {
-            let mut sequence = Sequence::of_device();
+            let mut sequence = FromDevice::default();
             for number in 0..100_000 {
                 for lane in 0..lanes {
                     assert_ne!(sequence.note(0x3000 + lane, header(number)), Arrival::Duplicate);
@@ -158,16 +256,85 @@ mod tests {
     }
 
     #[test]
+    fn copies_of_an_adapter_are_recognised_however_late() {
+        let mut sequence = FromAdapter::default();
+        for number in 0..200_000u32 {
+            assert_ne!(sequence.note(0x3000, header(number)), Arrival::Duplicate);
+            if let Some(earlier) = number.checked_sub(60_000) {
+                assert_eq!(sequence.note(0x3000, header(earlier)), Arrival::Duplicate);
+            }
+        }
+    }
+
+    #[test]
     fn a_device_that_begins_anew_has_lost_nothing() {
-        for restart in [10, 5000, 20_000, 50_000, 60_000] {
-            let mut sequence = Sequence::of_device();
+        for restart in [10, 5000, 20_000, 50_000, 60_000, 62_000, 65_400] {
+            let mut sequence = FromDevice::default();
             (1..=restart).for_each(|number| _ = sequence.note(0x3000, header(number)));
-            let again = |number: u32| Header { timestamp: 5 + number, ..header(number) };
+            let again = |number: u32| {
+                let timestamp = header(restart).timestamp + 200_000_000 + number;
+                Header { timestamp, ..header(number) }
+            };
             (1..=20_000).for_each(|number| _ = sequence.note(0x3000, again(number)));
             assert_eq!(sequence.lost(), 0, "after {restart}");
         }
-        let mut sequence = Sequence::of_device();
+        let mut sequence = FromDevice::default();
         (1..=90_000).filter(|n| n % 100 != 7).for_each(|number| _ = sequence.note(0x3000, header(number)));
         assert_eq!(sequence.lost(), 900);
+    }
+
+    /// A socket that is full for a while loses thousands in a row; lanes of one count are heard in any order.
+    #[test]
+    fn what_a_device_has_lost_is_known_however_much_at_once() {
+        let lost = |number: &u32| (20_000..45_000).contains(number) || number % 1000 == 7;
+        // One lane is late always, and very late once.
+        let late = |number: u32| match number {
+            51_200 => 12_800,
+            number if number % 64 == 0 => 640,
+            _ => 0,
+        };
+        let mut came: Vec<u32> = (1..100_000).filter(|number| !lost(number)).collect();
+        came.sort_by_key(|number| number + late(*number));
+        let mut sequence = FromDevice::default();
+        for number in came {
+            assert_ne!(sequence.note(0x3000, header(number)), Arrival::Duplicate);
+        }
+        assert_eq!(sequence.lost(), (1..100_000).filter(lost).count() as u64);
+    }
+
+    /// Programs with one address that count by themselves prove nothing.
+    #[test]
+    fn counts_side_by_side_are_no_losses() {
+        let mut sequence = FromDevice::default();
+        (1..=20_000).for_each(|number| _ = sequence.note(0x3000, header(number)));
+        for number in 1..10_000 {
+            let stamp = header(20_000 + number).timestamp;
+            sequence.note(0x3001, Header { timestamp: stamp + 5, ..header(number) });
+            sequence.note(0x3000, header(20_000 + number));
+        }
+        assert_eq!(sequence.lost(), 0);
+    }
+
+    /// A lane that is heard of rarely, or for the first time after long, knows from the others how far the count is.
+    #[test]
+    fn lanes_that_rest_lose_nothing() {
+        let mut busy = FromAdapter::default();
+        let mut rests = FromAdapter { numbering: busy.numbering.share(), ..FromAdapter::default() };
+        let mut lost = 0;
+        for number in 1..500_000u32 {
+            match number {
+                number if number % 977 == 5 => lost += 1,
+                // For the first time late, then every 65 000 and every 100 000 numbers.
+                number if number > 40_000 && (number % 65_000 == 1 || number % 100_000 == 1) => {
+                    rests.note(0x3001, header(number));
+                }
+                number => _ = busy.note(0x3000, header(number)),
+            }
+        }
+        let all = busy.seen.unwrap().join(rests.seen.unwrap());
+        assert_eq!(all.lost(), lost);
+        // A copy of a lane is of no other's count.
+        let apart = busy.numbering.clone();
+        assert_eq!((busy.numbering.next(), rests.numbering.next(), apart.next()), (1, 2, 1));
     }
 }

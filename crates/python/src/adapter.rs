@@ -82,7 +82,7 @@ impl AdapterService {
 
     /// What it serves and what it has counted, as JSON.
     fn report(&self) -> String {
-        report(self.lock().adapter())
+        report(&self.lock())
     }
 
     /// Ends the capture, if there is one.
@@ -120,7 +120,8 @@ impl Failure {
 }
 
 /// What an adapter serves and has counted, as JSON.
-pub(crate) fn report<H: Host>(adapter: &Adapter<H>) -> String {
+pub(crate) fn report<H: Host>(server: &AdapterServer<H>) -> String {
+    let adapter = server.adapter();
     let devices = adapter.devices().enumerate().map(|(number, device)| {
         let bars = device.bars.iter().enumerate().filter_map(|(bar, window)| {
             let window = (*window)?;
@@ -143,6 +144,7 @@ pub(crate) fn report<H: Host>(adapter: &Adapter<H>) -> String {
         "devices": devices.collect::<Vec<_>>(),
         "foreign": totals.foreign,
         "other_ports": totals.other_ports,
+        "kernel_drops": server.dropped(),
     });
     report.to_string()
 }

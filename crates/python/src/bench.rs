@@ -10,7 +10,7 @@ use tlplab_measure::{
     Case, Clock, ClosedForm, Machine, MeasureError, Recorder, Setup, Simulator, Target, csv, device, json,
     preparation,
 };
-use tlplab_units::Time;
+use tlplab_units::{Mps, Mrrs, Time};
 
 /// A target that runs cases, from several threads if need be.
 #[pyclass(frozen)]
@@ -26,7 +26,8 @@ pub(crate) struct Bench {
 impl Bench {
     /// `target` is "simulator" or "model".
     #[new]
-    #[pyo3(signature = (target, host, device, link, host_keys = Vec::new()))]
+    #[pyo3(signature = (target, host, device, link, host_keys = Vec::new(), mps = None, mrrs = None))]
+    #[allow(clippy::too_many_arguments)] // each is a keyword in Python
     fn new(
         py: Python<'_>,
         target: &str,
@@ -34,8 +35,14 @@ impl Bench {
         device: String,
         link: String,
         host_keys: Vec<(String, String)>,
+        mps: Option<u32>,
+        mrrs: Option<u32>,
     ) -> PyResult<Self> {
-        let setup = Setup { host, host_keys, device, link };
+        let impossible =
+            |key: &str| PyValueError::new_err(format!("{key} is a power of two from 128 to 4096 bytes"));
+        let mps = mps.map(|bytes| Mps::new(bytes).ok_or_else(|| impossible("mps"))).transpose()?;
+        let mrrs = mrrs.map(|bytes| Mrrs::new(bytes).ok_or_else(|| impossible("mrrs"))).transpose()?;
+        let setup = Setup { host, host_keys, device, link, mps, mrrs };
         let machine = Machine::new(&setup, &files::read_text).map_err(|e| refuse(py, e))?;
         let host_has_cache = machine.fabric.host.cache.is_some();
         let target: Box<dyn Target + Send + Sync> = match target {

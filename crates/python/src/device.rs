@@ -1,6 +1,7 @@
 //! A device written in Python: it is told of events, and its actions are carried out by whatever carries it.
 
 use crate::party::{Party, to_bytes, to_payload, unknown};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tlplab_device::{Action, Event, InterruptMode, OpId, Refusal, ReplyToken};
@@ -133,8 +134,11 @@ impl PythonDevice {
             }
             "refuse" => {
                 let (token, status) = details.extract::<(u64, String)>()?;
-                let abort = status == "ca";
-                let refusal = if abort { Refusal::CompleterAbort } else { Refusal::UnsupportedRequest };
+                let refusal = match status.as_str() {
+                    "ca" => Refusal::CompleterAbort,
+                    "ur" => Refusal::UnsupportedRequest,
+                    _ => return Err(PyValueError::new_err(format!("there is no refusal {status:?}"))),
+                };
                 Action::ReplyError { token: ReplyToken(token), refusal }
             }
             "reply" => {

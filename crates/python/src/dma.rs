@@ -4,8 +4,9 @@ use crate::error;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use tlplab_bridge::net::{Apis, Context, Error, Failure, Kind, Network, Wait};
+use tlplab_bridge::net::{Apis, Context, Error, Failure, Flush, Kind, Network, Wait};
 use tlplab_nettlp::EndpointConfig;
 use tlplab_nettlp::endpoint::Retry;
 use tlplab_units::{Bdf, Duration, Mps, Mrrs};
@@ -26,6 +27,8 @@ pub(crate) struct End {
     timeout_ns: u64,
     retries: u8,
     spin: bool,
+    ecrc: bool,
+    acknowledge: bool,
 }
 
 /// An hour: time counts to five.
@@ -72,8 +75,9 @@ impl End {
             mps,
             mrrs,
             completion_timeout: Duration::from_ns(self.timeout_ns),
+            acknowledged: self.acknowledge,
             retry: if self.retries == 0 { Retry::Never } else { Retry::Reads(self.retries) },
-            ..EndpointConfig::new(address(&self.adapter)?, id)
+            ..EndpointConfig::new(address(&self.adapter)?, id).with_digests(self.ecrc)
         })
     }
 }
@@ -95,15 +99,23 @@ pub(crate) fn failed(py: Python<'_>, failure: &Error) -> PyErr {
     error::run_error(py, &failure.to_string())
 }
 
-fn dma_failed(py: Python<'_>, failure: &Failure) -> PyErr {
-    error::run_error(py, &failure.to_string())
-}
-
 /// An end point that reads and writes the memory of the adapter's host.
 #[pyclass(frozen)]
 pub(crate) struct Dma {
     context: Context,
     requester: Bdf,
+}
+
+impl Dma {
+    fn failed(&self, py: Python<'_>, failure: &Failure) -> PyErr {
+        let why = match self.context.counters().undigested {
+            0 => "",
+            _ => {
+                "; answers came without a digest (ECRC), as the published card and programs give them: leave --ecrc out"
+            }
+        };
+        error::run_error(py, &format!("{failure}{why}"))
+    }
 }
 
 #[pymethods]
@@ -126,16 +138,32 @@ impl Dma {
     fn read<'py>(&self, py: Python<'py>, address: u64, bytes: usize) -> PyResult<Bound<'py, PyBytes>> {
         check_size(bytes as u64)?;
         let mut buffer = vec![0; bytes];
-        py.detach(|| self.context.dma_read(address, &mut buffer)).map_err(|e| dma_failed(py, &e))?;
+        py.detach(|| self.context.dma_read(address, &mut buffer)).map_err(|e| self.failed(py, &e))?;
         Ok(PyBytes::new(py, &buffer))
     }
 
     fn write(&self, py: Python<'_>, address: u64, data: Vec<u8>) -> PyResult<()> {
-        py.detach(|| self.context.dma_write(address, &data)).map_err(|e| dma_failed(py, &e))
+        py.detach(|| self.context.dma_write(address, &data)).map_err(|e| self.failed(py, &e))
     }
 
     fn flush(&self, py: Python<'_>, address: u64) -> PyResult<()> {
-        py.detach(|| self.context.flush(address)).map_err(|e| dma_failed(py, &e))
+        py.detach(|| self.context.flush(address)).map_err(|e| self.failed(py, &e))
+    }
+
+    /// How it is found out that writes have arrived: `zero` (a read of no bytes), `read` (of what was written last) or `never`.
+    fn flush_by(&self, how: &str) -> PyResult<()> {
+        self.context.set_flush(match how {
+            "zero" => Flush::ZeroLength,
+            "read" => Flush::Read,
+            "never" => Flush::Never,
+            other => return Err(PyValueError::new_err(format!("{other:?} is none of zero, read, never"))),
+        });
+        Ok(())
+    }
+
+    /// What the end point has counted.
+    fn counters(&self) -> BTreeMap<&'static str, u64> {
+        self.context.counters().rows().into_iter().collect()
     }
 
     /// Reads several places at once; where one cannot be read, a text says why.

@@ -7,6 +7,7 @@ use pyo3::types::{PyBytes, PyTuple};
 use scoped_tls_hkt::scoped_thread_local;
 use std::collections::BTreeMap;
 use tlplab_device::{HostAction, HostEvent, HostMemory, ecam_address, io_address};
+use tlplab_experiment::result::Waiting;
 use tlplab_fabric::Fabric;
 use tlplab_units::Time;
 
@@ -78,9 +79,12 @@ impl PythonDriver {
         self.program
     }
 
-    /// What it waits for, in words.
-    pub(crate) fn waits(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        self.party.object(py).call_method0("waits")?.extract()
+    /// What it still waits for; nothing when it has returned.
+    pub(crate) fn waits(&self, py: Python<'_>) -> PyResult<Vec<Waiting>> {
+        let waits: Vec<(String, String, String)> = self.party.object(py).call_method0("waits")?.extract()?;
+        let waiting =
+            |(operation, what, place)| Waiting { device: self.device.clone(), operation, what, place };
+        Ok(waits.into_iter().map(waiting).collect())
     }
 
     fn attach(&mut self, py: Python<'_>, fabric: &Fabric) -> PyResult<()> {

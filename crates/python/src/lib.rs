@@ -12,7 +12,7 @@
 //! * [`catalog`]: what experiments can name, their schema
 //! * [`model`]: the closed forms over numpy arrays; [`table`]: the columns that come out, as Arrow or numpy
 //! * [`files`]: the files that an experiment names
-//! * [`dma`], [`perf`]: NetTLP: DMA, and how fast it is
+//! * [`dma`], [`perf`]: NetTLP: DMA, and how fast it is; [`proxy`]: a bad network between its ends
 //! * [`probe`]: the functions of this machine, read and timed
 //! * [`adapter`]: the NetTLP adapter in software
 //! * [`error`]: mistakes become Python exceptions
@@ -37,6 +37,7 @@ mod outline;
 mod party;
 mod perf;
 mod probe;
+mod proxy;
 mod registers;
 mod serve;
 mod simulation;
@@ -76,6 +77,8 @@ mod _core {
     use super::perf::Perf;
     #[pymodule_export]
     use super::probe::probe;
+    #[pymodule_export]
+    use super::proxy::Proxy;
     #[pymodule_export]
     use super::registers::registers;
     #[pymodule_export]

@@ -3,7 +3,7 @@
 use crate::adapter::{self, Sockets};
 use crate::device::PythonDevice;
 use crate::driver::PythonDriver;
-use crate::simulation::{load_objects, place, read_traces};
+use crate::simulation::{load_objects, place, read_traces, reason_of};
 use crate::{error, outline};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -144,11 +144,12 @@ impl LiveService {
 
     /// What is served and has been counted, as JSON.
     fn report(&self, py: Python<'_>) -> String {
-        self.with(py, |machine| adapter::report(machine.server.adapter()))
+        self.with(py, |machine| adapter::report(&machine.server))
     }
 
-    /// Ends the capture, if there is one; the result document as JSON.
+    /// Ends the capture, if there is one; the result document as JSON. `stopped_by` is `interrupted` or `time-limit`.
     fn finish(&self, py: Python<'_>, stopped_by: Option<&str>) -> PyResult<String> {
+        let stopped_by = stopped_by.map(reason_of).transpose()?;
         let finished = py.detach(|| self.capture.as_ref().map_or(Ok(()), Capture::finish));
         finished.map_err(|failure| error::file(&failure))?;
         let document = self.with(py, |machine| {

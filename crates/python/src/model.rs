@@ -17,8 +17,8 @@ use tlplab_model::{
 };
 
 /// Arrays of equal length, in the order of `Numbers::NAMES`.
-type Arrays<'py> = [PyReadonlyArray1<'py, i64>; 9];
-type Slices<'a> = [&'a [i64]; 9];
+type Arrays<'py> = [PyReadonlyArray1<'py, i64>; 10];
+type Slices<'a> = [&'a [i64]; 10];
 
 /// What holds for a whole grid: where transfers are cut, and which mistakes are made.
 #[derive(FromPyObject)]
@@ -80,7 +80,7 @@ fn invalid(error: &Invalid) -> PyErr {
 }
 
 fn slices<'a>(arrays: &'a Arrays<'_>) -> PyResult<Slices<'a>> {
-    let mut slices: Slices<'a> = [&[]; 9];
+    let mut slices: Slices<'a> = [&[]; 10];
     for (slice, array) in slices.iter_mut().zip(arrays) {
         *slice = array.as_slice()?;
     }
@@ -118,14 +118,23 @@ fn each<const N: usize>(
 #[pyfunction]
 pub(crate) fn model_bandwidth(py: Python<'_>, op: &str, grid: Arrays<'_>, rules: Rules) -> PyResult<Table> {
     let (operation, rules) = (operation(op)?, rules.read()?);
-    let names =
-        ["bandwidth_bps", "transfers_per_s", "up_utilization", "down_utilization", "tlp_bps", "raw_bps"];
+    let names = [
+        "bandwidth_bps",
+        "transfers_per_s",
+        "up_utilization",
+        "down_utilization",
+        "up_bytes",
+        "down_bytes",
+        "tlp_bps",
+        "raw_bps",
+    ];
     each(py, slices(&grid)?, names, |numbers| {
         let connection = rules.connection(numbers)?;
         let found = bandwidth(&connection, operation, Span::new(numbers.offset()?, numbers.size()?));
         let (up, down) = (found.utilization.up, found.utilization.down);
         let (tlps, raw) = (connection.capacity() * 8.0, connection.raw() * 8.0);
-        Ok([found.payload, found.transfers, up, down, tlps, raw])
+        let (up_bytes, down_bytes) = (found.cost.up.bytes, found.cost.down.bytes);
+        Ok([found.payload, found.transfers, up, down, up_bytes, down_bytes, tlps, raw])
     })
 }
 
@@ -153,7 +162,7 @@ pub(crate) fn model_nic(
         let packets = connection.rate(cost);
         let ethernet = transferred(ethernet_bps, frame, rules.mistakes);
         let line = frames(ethernet_bps, frame, rules.mistakes);
-        Ok([packets * bytes as f64 * 8.0, packets, cost.up, cost.down, ethernet, line])
+        Ok([packets * bytes as f64 * 8.0, packets, cost.up.bytes, cost.down.bytes, ethernet, line])
     })
 }
 
@@ -216,7 +225,7 @@ pub(crate) fn model_data_path(bits: u32, clock: f64, payload: u64, header: u64) 
 pub(crate) fn model_in_flight<'py>(
     py: Python<'py>,
     op: &str,
-    point: [i64; 9],
+    point: [i64; 10],
     wanted: Option<f64>,
     delays: [f64; 3],
     supply: Supply,

@@ -7,7 +7,7 @@ use tlplab_experiment::load::{Op, Pace, Work};
 use tlplab_experiment::{Experiment, Options};
 use tlplab_fabric::config::LinkConfig;
 
-/// Reads an experiment without running it; its outline as JSON.
+/// Reads an experiment without running it, and looks whether there is room for what it describes; its outline as JSON.
 #[pyfunction]
 #[pyo3(signature = (path, *, overrides = Vec::new(), load = None))]
 pub(crate) fn check(
@@ -17,7 +17,12 @@ pub(crate) fn check(
     load: Option<String>,
 ) -> PyResult<String> {
     let options = Options { set: overrides, load, ..Options::default() };
-    Ok(outline(&parse(py, path, None, &options)?).to_string())
+    let experiment = parse(py, path, None, &options)?;
+    let mistakes = py.detach(|| experiment.without_room());
+    if !mistakes.is_empty() {
+        return Err(error::experiment(py, &mistakes));
+    }
+    Ok(outline(&experiment).to_string())
 }
 
 /// Reads an experiment and everything it includes; `text` takes the place of what is at `path`.

@@ -21,6 +21,7 @@ struct Plan {
     pattern: String,
     count: Option<u64>,
     duration_ns: Option<u64>,
+    paced: bool,
     interval_ns: u64,
     verify: bool,
     each: bool,
@@ -61,6 +62,7 @@ impl Perf {
             length: plan.length,
             count: plan.count,
             duration: plan.duration_ns.map(Duration::from_nanos),
+            paced: plan.paced,
             interval: Duration::from_nanos(plan.interval_ns),
             wait: end.wait(),
             verify: plan.verify,
@@ -92,7 +94,11 @@ impl Perf {
         all.set_item("cpu_seconds", report.cpu().as_secs_f64())?;
         all.set_item("errors", report.errors())?;
         all.set_item("wrong", report.wrong())?;
-        all.set_item("missing_bytes", report.missing)?;
+        all.set_item("arrived_bytes", report.arrived)?;
+        let missing = report.missing.as_ref();
+        all.set_item("missing_bytes", missing.map(|missing| missing.bytes))?;
+        all.set_item("missing_ranges", missing.map(|missing| missing.ranges.clone()))?;
+        all.set_item("missing_range_count", missing.map(|missing| missing.range_count))?;
         all.set_item("interrupted", report.interrupted)?;
         let quantile = |q| latency.value_at_quantile(q);
         let summary = PyDict::new(py);
@@ -115,6 +121,7 @@ impl Perf {
         let mut counters = Counters::default();
         report.lanes.iter().for_each(|lane| counters.add(&lane.counters));
         all.set_item("lost", counters.lost())?;
+        all.set_item("kernel_drops", report.kernel_drops())?;
         Ok(all)
     }
 }
@@ -135,6 +142,7 @@ fn describe<'py>(py: Python<'py>, lane: &LaneResult) -> PyResult<Bound<'py, PyDi
     for (name, value) in lane.counters.rows().into_iter().filter(|(name, _)| *name != "lost") {
         counters.set_item(name, value)?;
     }
+    counters.set_item("kernel_drops", lane.kernel_drops)?;
     item.set_item("counters", counters)?;
     Ok(item)
 }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration as Wall, Instant};
 use tlplab_bridge::net::{
-    Apis, Builtin, Done, Error, Loop, Lost, Place, Ready, Serving, Station, Transport, Wait,
+    Apis, Builtin, Done, Drops, Error, Loop, Lost, Place, Ready, Serving, Station, Transport, Wait,
 };
 use tlplab_nettlp::{DevicePort, EndpointConfig};
 use tlplab_units::{Bdf, Duration};
@@ -88,7 +88,7 @@ enum State {
     /// A device in Python that nobody runs.
     Here(Box<Here>),
     /// One that runs; what it has done.
-    Runs(Done),
+    Runs(Box<Done>),
     Ended(Vec<Done>),
 }
 
@@ -98,6 +98,7 @@ struct Here {
     serve: Loop<DevicePort, Box<dyn Transport>>,
     device: PythonDevice,
     lost: Lost,
+    drops: Drops,
 }
 
 #[pymethods]
@@ -123,7 +124,13 @@ impl Server {
             Ok((place, Loop::new(port, transport)))
         });
         let (place, serve) = opened.map_err(|e: Error| failed(py, &e))?;
-        let here = Here { station, serve, device: PythonDevice::new(party), lost: Lost::default() };
+        let here = Here {
+            station,
+            serve,
+            device: PythonDevice::new(party),
+            lost: Lost::default(),
+            drops: Drops::default(),
+        };
         Ok(Self { place, state: Mutex::new(State::Here(Box::new(here))) })
     }
 
@@ -192,8 +199,8 @@ impl State {
     fn done(&self) -> Vec<Done> {
         match self {
             Self::Threads(serving) => serving.done(),
-            Self::Here(here) => vec![Done::of(&here.serve.engine)],
-            Self::Runs(done) => vec![*done],
+            Self::Here(here) => vec![Done::of(&here.serve.engine, here.serve.dropped())],
+            Self::Runs(done) => vec![**done],
             Self::Ended(done) => done.clone(),
         }
     }
@@ -208,7 +215,7 @@ impl Server {
     fn take(&self) -> Option<Box<Here>> {
         let mut state = self.state();
         let State::Here(here) = &*state else { return None };
-        let runs = State::Runs(Done::of(&here.serve.engine));
+        let runs = State::Runs(Box::new(Done::of(&here.serve.engine, here.serve.dropped())));
         match std::mem::replace(&mut *state, runs) {
             State::Here(here) => Some(here),
             _ => None,
@@ -220,7 +227,7 @@ impl Server {
         let mut state = self.state();
         let goes_on = matches!(*state, State::Runs(_));
         if goes_on {
-            *state = State::Runs(done);
+            *state = State::Runs(Box::new(done));
         }
         goes_on
     }
@@ -248,7 +255,8 @@ impl Here {
         let mut ready = Ready::default();
         loop {
             self.tell(py)?;
-            if !wanted(Done::of(&self.serve.engine)) {
+            let drops = self.drops.recent(&self.serve);
+            if !wanted(Done::of(&self.serve.engine, drops)) {
                 return Ok(());
             }
             py.check_signals()?;
@@ -275,7 +283,7 @@ impl Here {
 
     /// Tells the device what it has not heard of, and sends what it does.
     fn tell(&mut self, py: Python<'_>) -> PyResult<()> {
-        let Self { station, serve, device, lost } = self;
+        let Self { station, serve, device, lost, .. } = self;
         let now = serve.now();
         while let Some(event) = serve.engine.take_event() {
             device.tell(py, &mut serve.engine, now, event).map_err(|e| error::party(py, e))?;

@@ -3,7 +3,7 @@
 use crate::device::PythonDevice;
 use crate::driver::{Memory, PythonDriver};
 use crate::{bench, error, files, identity, outline};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use tlplab_bridge::{pcapng, perfetto, recorder, report, rtl};
 use tlplab_experiment::models::ModelSpec;
 use tlplab_experiment::outside::OutsideDevice;
 use tlplab_experiment::run::{Inputs, Run, Told};
-use tlplab_experiment::{Experiment, FileKind, Options, lspci};
+use tlplab_experiment::{Experiment, FileKind, Options, StopReason, lspci};
 use tlplab_fabric::NodeId;
 use tlplab_measure::{machine, preparation};
 
@@ -117,13 +117,6 @@ impl Simulation {
         preparation::prepare(run.fabric(), &host, &case).map_err(|e| bench::refuse(py, e))
     }
 
-    /// What each driver in Python waits for: a line for each, none for those that are done.
-    fn waiting(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let state = self.state()?;
-        let waits = state.drivers.iter().map(|driver| driver.waits(py)).collect::<PyResult<Vec<_>>>()?;
-        Ok(waits.concat())
-    }
-
     /// What software sees once it has enumerated: the document as JSON, and the dump for `lspci -F`.
     fn lspci(&self, py: Python<'_>) -> PyResult<(String, String)> {
         let mut guard = self.state()?;
@@ -132,16 +125,26 @@ impl Simulation {
         Ok((serde_json::to_string(&document).expect("a document has only names for keys"), dump))
     }
 
-    /// Closes the files that were written meanwhile; the result document as JSON.
+    /// Closes the files that were written meanwhile; the result document as JSON. `stopped_by` is `interrupted` or `time-limit`.
     #[pyo3(signature = (stopped_by = None))]
     fn finish(&self, py: Python<'_>, stopped_by: Option<&str>) -> PyResult<String> {
         let mut guard = self.state()?;
         let state = &mut *guard;
         if let Some(reason) = stopped_by {
-            state.run.stop(reason);
+            state.run.stop(reason_of(reason)?);
         }
+        let waits = state.drivers.iter().map(|driver| driver.waits(py)).collect::<PyResult<Vec<_>>>()?;
+        state.run.still_waiting(waits.concat());
         py.detach(|| state.finish()).map_err(|error| error::file(&error))
     }
+}
+
+/// Why somebody outside ends a run, by its token.
+pub(crate) fn reason_of(token: &str) -> PyResult<StopReason> {
+    StopReason::FROM_OUTSIDE.into_iter().find(|reason| reason.token() == token).ok_or_else(|| {
+        let known = StopReason::FROM_OUTSIDE.map(StopReason::token).join(" or ");
+        PyValueError::new_err(format!("a run cannot be ended by {token:?}; it may be {known}"))
+    })
 }
 
 impl Simulation {

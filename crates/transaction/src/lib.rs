@@ -42,7 +42,7 @@ pub use bytes::Bytes;
 pub use completer::{Access, Completer, CompletionTlp, Completions, memory_access};
 pub use error::{CompletionError, Field, RequestError, Undeliverable, Unexpected};
 pub use ordering::{OrderedQueue, OrderingAttributes};
-pub use payload::{Payload, data_bytes, padding_before};
+pub use payload::{Payload, data_bytes, lay_out, padding_before};
 pub use requester::{
     Classes, DEFERRABLE_WRITE_LIMIT, Outcome, Outgoing, PostedMark, Progress, Requester, RequesterConfig,
 };

@@ -138,6 +138,11 @@ impl<E> OrderedQueue<E> {
         found.into_iter().flatten().map(|(_, class, item)| (class, item))
     }
 
+    /// Everything that waits, class by class.
+    pub fn iter(&self) -> impl Iterator<Item = &E> {
+        self.fifos.iter().flatten().map(|entry| &entry.item)
+    }
+
     /// Removes everything (the link went down, the function was reset), class by class.
     pub fn drain(&mut self) -> impl Iterator<Item = E> {
         self.fifos.iter_mut().flat_map(|fifo| fifo.drain(..)).map(|entry| entry.item)

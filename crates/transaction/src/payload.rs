@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use tlplab_wire::tlp::{Kind, Repr};
+use tlplab_wire::{Error, Problem};
 
 /// Data, without padding: exactly the bytes of the transfer, not whole doublewords. A run is either payload-carrying or
 /// length-only; both have the same timing. Cloning and slicing do not copy.
@@ -89,4 +90,21 @@ pub fn padding_before(repr: &Repr) -> u32 {
         }
         _ => 0,
     }
+}
+
+/// Lays data out in `field`, the payload of a TLP as the wire has it. `data` are what travels beside the TLP ([`data_bytes`]), or whole
+/// doublewords; the rest of the field is zeros, as in the answer to a flush.
+///
+/// # Errors
+/// More data than there is room for.
+pub fn lay_out(repr: &Repr, data: &[u8], field: &mut [u8]) -> Result<(), Error> {
+    let before = if data.len() == field.len() { 0 } else { padding_before(repr) as usize };
+    let have = before + data.len();
+    field.fill(0);
+    let Some(room) = field.get_mut(before..have) else {
+        let what = Problem::TooLong { expected: field.len(), have };
+        return Err(Error { field: "Payload", section: "PCIe 5.0 §2.2.2", offset: None, what });
+    };
+    room.copy_from_slice(data);
+    Ok(())
 }

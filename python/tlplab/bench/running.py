@@ -50,10 +50,13 @@ class CoreTarget:
 
     parallel = True
 
-    def __init__(self, name: str, host: str, device: str, link: str, host_keys: Mapping[str, str | int]) -> None:
+    def __init__(
+        self, name: str, host: str, device: str, link: str, host_keys: Mapping[str, str | int],
+        mps: int | None = None, mrrs: int | None = None,
+    ) -> None:  # fmt: skip
         keys = [(key, str(value)) for key, value in host_keys.items()]
         self._host = host
-        self._bench = _core.Bench(name, host, device, link, keys)
+        self._bench = _core.Bench(name, host, device, link, keys, mps, mrrs)
         self.stop = self._bench.stop
         self.done = self._bench.done
 
@@ -77,6 +80,8 @@ def run(
     link: str = "gen3 x8",
     iommu: str | None = None,
     host_keys: Mapping[str, str | int] | None = None,
+    mps: int | None = None,
+    mrrs: int | None = None,
     progress: Callable[[float, int], None] | None = None,
     threads: int | None = None,
 ) -> Results:
@@ -86,7 +91,7 @@ def run(
     `file.py:Class` (see `tlplab.bench.software`), in the simulator. `host` and `device` (`nfp6000`) are names of profiles
     or files that end in `.toml`; a device in Python takes the place of the latter. `iommu` is `off`, `on` (superpages) or
     `nosp` (pages of 4 KiB) instead of what the profile says, `host_keys` are further keys of the host, with values as
-    `--set` takes them. `progress` hears now and then how many cases are done, of how many. Ctrl-C keeps what was measured:
+    `--set` takes them. `mps` and `mrrs`, in bytes, are what software made of the device's profile. `progress` hears now and then how many cases are done, of how many. Ctrl-C keeps what was measured:
     see `Results.interrupted`.
 
     Raises ValueError, ExperimentError or RunError.
@@ -101,7 +106,7 @@ def run(
         if iommu != "off" and not any(key.startswith("iommu.") for key in keys):
             check_iommu(host)
         keys["iommu.mode"] = IOMMU[iommu]
-    return run_on(target_of(target, host, device, link, keys), cases, progress, threads)
+    return run_on(target_of(target, host, device, link, keys, mps, mrrs), cases, progress, threads)
 
 
 def check_iommu(host: str) -> None:
@@ -115,17 +120,20 @@ def check_iommu(host: str) -> None:
 
 
 def target_of(
-    target: str | type[Device], host: str, device: str | None, link: str, keys: Mapping[str, str | int]
-) -> Target:
+    target: str | type[Device], host: str, device: str | None, link: str, keys: Mapping[str, str | int],
+    mps: int | None = None, mrrs: int | None = None,
+) -> Target:  # fmt: skip
     """What runs the cases. Raises ValueError, ExperimentError."""
     if target in TARGETS:
-        return CoreTarget(str(target), host, device or DEVICE, link, keys)
+        return CoreTarget(str(target), host, device or DEVICE, link, keys, mps, mrrs)
     if isinstance(target, str):
         if ".py:" not in target:
             raise ValueError(f"there is no target {target!r}; there are {', '.join(TARGETS)} and FILE.py:CLASS")
         target = software.load(target)
     if device is not None:
         raise ValueError(f"device {device} and a device in Python cannot both be measured; leave one out")
+    if mps is not None or mrrs is not None:
+        raise ValueError("a device in Python has its own mps and mrrs; leave them out")
     return software.SoftwareTarget(target, host=host, link=link, host_keys=keys)
 
 

@@ -1,7 +1,7 @@
 """A device written in Python as a target: it moves the data, and is measured while it does.
 
     class MyDma(tlplab.Device):
-        ids = tlplab.Ids(0x1DE5, 2)
+        ids = tlplab.Ids(0x71AB, 2)
         bench_slots = 16
 
         async def bench_read(self, cx, address, length):

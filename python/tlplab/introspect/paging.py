@@ -194,4 +194,4 @@ def entries(table: bytes) -> Sequence[int]:
 
 def paging_of(machine: str, levels: int) -> Paging:
     """By the names of the command line."""
-    return X86(levels) if machine == "x86-64" else Aarch64(levels)
+    return {"x86-64": X86, "aarch64": Aarch64}[machine](levels)

@@ -8,8 +8,11 @@ A data set is a folder of CSV files from one machine, with what `lspci`, `lstopo
     target    the same cases, simulated
     compare   measured beside simulated: errors per series
     figure    the same as small multiples
-    estimate  parameters of a host, each from the measurement that shows it
+    observe   which measurement shows which parameter of a host
+    pauses    machines that sleep between reads, and stalls
     calibrate the estimates, corrected by the simulator, as a profile
+    leftover  what such a profile leaves off of its own data
+    generation what is known of a processor's generation where the data do not show it
     predict   profiles that never saw what they are compared with
 
 `command` is the command line of it: `tlplab validate` and `tlplab calibrate`.

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
+from tlplab import _core
 from tlplab.bench import Case
 from tlplab.bench.running import IOMMU
 from tlplab.errors import DatasetError
-from tlplab.measured import observe
+from tlplab.measured import generation, observe
 from tlplab.measured.dataset import DataSet
 from tlplab.measured.observe import Observable
-from tlplab.measured.profile import Profile, Quantiles, Value
+from tlplab.measured.pauses import Pauses
+from tlplab.measured.profile import FIXED, Profile, Quantiles, Value
 from tlplab.measured.states import Labels
-from tlplab.measured.target import Target
+from tlplab.measured.target import Outcome, Target
 
 MakeTarget = Callable[[Profile, str], Target]
 """A target with this host, whose IOMMU is set as said (`off`, `on`, `nosp`)."""
@@ -56,6 +58,21 @@ class Fitted:
 
 
 @dataclass(frozen=True)
+class Device:
+    """What a calibration has to know of the device that measured."""
+
+    slots: int
+    """Reads of a line that it keeps under way, for data without latencies."""
+    between_ns: float
+    """From the end of one latency to the beginning of the next."""
+    mps: int
+    alone: Callable[[Sequence[Case]], Mapping[Case, Outcome]]
+    """What it makes of cases on a host that costs nothing."""
+    walks: Mapping[str, Value] = field(default_factory=dict)
+    """Figures of page walks (`iommu.interval`) that are lent where the data do not show them."""
+
+
+@dataclass(frozen=True)
 class Calibration:
     """A profile and how it came about."""
 
@@ -64,17 +81,10 @@ class Calibration:
 
 
 def calibrate(
-    sets: Sequence[tuple[DataSet, Labels]], make_target: MakeTarget, *, slots: int, step: Callable[[int, int], None]
+    sets: Sequence[tuple[DataSet, Labels]], make_target: MakeTarget, device: Device, step: Callable[[int, int], None]
 ) -> Calibration:
-    """Fits a host to data sets of one machine, each in another setting.
-
-    `slots` is how many reads the device keeps under way, for data without latencies; `step` hears how far it is.
-    """
-    base = base_of(sets)
-    profile, observables = start(sets, base, slots)
-    if not observables:
-        raise DatasetError(base.path, None, None, "", "nothing here shows a parameter of the host",
-                           "needed are random 64 B reads in windows of 256 KiB or less: lat_dma_sweep_rd_rnd_64.csv")  # fmt: skip
+    """Fits a host to data sets of one machine, each in another setting; `step` hears how far it is."""
+    profile, observables = start(sets, device)
     simulated: dict[str, float] = {}
     for turn in range(ROUNDS):
         step(turn, ROUNDS)
@@ -96,28 +106,36 @@ def base_of(sets: Sequence[tuple[DataSet, Labels]]) -> DataSet:
     if not local:
         data = sets[0][0]
         raise DatasetError(data.path, None, None, "", "this is of remote memory alone, which does not tell the way from the memory",
-                           "give the same machine's data set of local memory, too")  # fmt: skip
+                           "give the same machine's data set of local memory, too, or one of another machine with the same processor")  # fmt: skip
     return min(local, key=lambda data: ("off", "on", "nosp").index(data.setting.iommu))
 
 
-def start(sets: Sequence[tuple[DataSet, Labels]], base: DataSet, slots: int) -> tuple[Profile, list[Observable]]:
-    """The profile of first guesses, and what will correct it."""
+def start(sets: Sequence[tuple[DataSet, Labels]], device: Device) -> tuple[Profile, list[Observable]]:
+    """The profile of first guesses, and what will correct it. Nothing is simulated but the device alone."""
+    base = base_of(sets)
     labels = next(labels for data, labels in sets if data is base)
     observables = observe.latency_of(base, labels)
     notes: list[str] = []
     if not observables:
-        observables = observe.from_bandwidth(base, labels, slots)
+        observables = observe.from_bandwidth(base, labels, device.slots)
         notes.append("No latency of 64 B reads was given: what is here was taken from bandwidths, by Little's law.")
+    observables += observe.writes_of(base, labels, device.mps, device.alone)
     for data, its_labels in sets:
         if data.setting.node == "remote":
             observables += observe.node_of(base, labels, data, its_labels)
         elif data.setting.iommu == "nosp":
             observables += observe.iommu_of(data, its_labels)
+    if not observables:
+        raise DatasetError(base.path, None, None, "", "nothing here shows a parameter of the host",
+                           "needed are random 64 B reads in windows of 256 KiB or less: lat_dma_sweep_rd_rnd_64.csv")  # fmt: skip
     once = {one.key: one for one in reversed(observables)}
     observables = list(reversed(once.values()))
     names = ", ".join(data.name for data, _ in sets)
+    others = [data.machine_name for data, _ in sets if data.machine_name != base.machine_name]
+    if others:
+        notes.append(f"Local memory is that of {base.machine_name}, another machine with the same processor.")
     profile = Profile(
-        title=f"{processor_of(base)}, as measured ({base.machine_name})",
+        title=f"{processor_of(base)}, as measured ({others[0] if others else base.machine_name})",
         source=f"Measured with pcie-bench; data sets: {names}",
         completions=completions_of(base),
         notes=tuple(notes),
@@ -125,7 +143,18 @@ def start(sets: Sequence[tuple[DataSet, Labels]], base: DataSet, slots: int) -> 
     )
     size = cache_size_of(base, labels)
     ways = ways_of(base, size)
-    if size is not None and ways is not None and any(one.key == "cache.hit" for one in observables):
+    far, near = ([one for one in observables if one.key == key] for key in ("memory.latency", "cache.hit"))
+    if near and not far:
+        # What is nearest is all that is known.
+        observables = [replace(near[0], key="memory.latency"), *observables]
+        profile = replace(
+            profile,
+            notes=(
+                *profile.notes,
+                "No read was cold: memory is as far as warm lines were, and this host has no cache.",
+            ),
+        )
+    if size is not None and ways is not None and near and far:
         profile = profile.with_value("cache.size", size)
         profile = profile.with_value("cache.ways", ways)
         if not any(one.key == "cache.ddio_ways" for one in observables):
@@ -134,12 +163,72 @@ def start(sets: Sequence[tuple[DataSet, Labels]], base: DataSet, slots: int) -> 
         observables = [replace(o, high=ways.number) if o.key == "cache.ddio_ways" else o for o in observables]
     else:
         observables = [one for one in observables if not one.key.startswith("cache.")]
-        unknown = "Neither a sys-cpuinfo.txt nor host-warm reads say how large the cache is: this host has none, and warm lines take what cold ones do."
-        profile = replace(profile, notes=(*profile.notes, unknown))
+        if far:
+            unknown = (
+                "Neither a sys-cpuinfo.txt nor host-warm reads say how large the cache is"
+                if size is None
+                else "No warm read took less than a cold one"
+            )
+            profile = replace(
+                profile,
+                notes=(*profile.notes, f"{unknown}: this host has none, and warm lines take what cold ones do."),
+            )
     for one in observables:
         first = one.bounded(one.first(one.measured(), profile.number))
         profile = profile.with_value(one.key, Value(first, one.unit, one.source))
-    return replace(profile, jitter=jitter_from(base, labels)), observables
+    profile = with_walks(profile, sets, device)
+    return with_pauses(profile, base, labels, device), observables
+
+
+def with_walks(profile: Profile, sets: Sequence[tuple[DataSet, Labels]], device: Device) -> Profile:
+    """The profile of a host with an IOMMU has all figures of page walks: those that no data show are lent, or the generation's."""
+    walking = [data for data, _ in sets if data.setting.iommu != "off"]
+    if not walking:
+        return profile
+    missing = [key for key in generation.WALKS if key not in profile.values]
+    for key in missing:
+        why = f"{', '.join(data.name for data in walking)}: not in the data"
+        profile = profile.with_value(key, device.walks.get(key) or generation.walk(key, walking[0].machine, why))
+    if missing:
+        names = ", ".join(key.removeprefix("iommu.") for key in missing)
+        profile = replace(
+            profile,
+            notes=(*profile.notes, f"Of page walks the data do not show {names}: see [host.iommu] for whose they are."),
+        )
+    return profile
+
+
+def with_pauses(profile: Profile, base: DataSet, labels: Labels, device: Device) -> Profile:
+    """The profile with what varies: jitter, or sleep between requests; and stalls."""
+    pauses = Pauses(base, labels)
+    if stall := pauses.stall(device.between_ns):
+        for key, value in zip(("stall.every", "stall.lasts"), stall, strict=True):
+            profile = profile.with_value(key, value)
+    thresholds = pauses.thresholds(idle_times(device), device.between_ns, write_time(device))
+    if thresholds is None:
+        return replace(profile, tables=jitter_from(base, labels))
+    for key, value in zip(("sleep.doze_after", "sleep.after"), thresholds, strict=True):
+        profile = profile.with_value(key, value)
+    flat: Quantiles = ((0.0, 0.0), (1.0, 0.0))
+    tables = {"sleep.wake": pauses.spread(pauses.asleep) or (flat, "no distribution was given")}
+    if doze := pauses.spread(pauses.awake):
+        tables["sleep.doze"] = doze
+    return replace(profile, tables=tables)
+
+
+def write_time(device: Device) -> float:
+    """By how much a write of 8 B by command before a read of 8 B makes both take longer than the read, in ns."""
+    both, read = (Case(test, 8, interface="command") for test in ("lat_wrrd", "lat_rd"))
+    outcomes = device.alone([both, read])
+    return outcomes[both].average - outcomes[read].average
+
+
+def idle_times(device: Device) -> dict[str, float]:
+    """How long each interface leaves the host alone between two latencies, in ns: what the read takes elsewhere, and what is between."""
+    cases = {interface: Case("lat_rd", 64, interface=interface) for interface in ("command", "dma")}
+    outcomes = device.alone(list(cases.values()))
+    latency = _core.duration_fs(str(FIXED[""]["latency"][0])) / 1e6
+    return {interface: outcomes[case].average + device.between_ns + latency for interface, case in cases.items()}
 
 
 def processor_of(data: DataSet) -> str:
@@ -153,7 +242,7 @@ def cache_size_of(data: DataSet, labels: Labels) -> Value | None:
     if data.machine.cache_size is not None:
         return Value(data.machine.cache_size, "B", "sys-cpuinfo.txt")
     warm = observe.Reader(data, labels).first_of("lat_rd", "host-warm")
-    kept = observe.mostly_kept(warm, lambda point: point.average)
+    kept = observe.mostly_kept(warm, data.typical)
     if kept is None:
         return None
     source = f"what host-warm reads find there; no sys-cpuinfo.txt ({observe.where(warm, data)})"
@@ -183,8 +272,8 @@ def jitter_from(base: DataSet, labels: Labels) -> dict[str, tuple[Quantiles, str
     warm, cold = (observe.jitter_of(base, labels, cache) for cache in ("host-warm", "cold"))
     if warm is None or cold is None:
         known = warm or cold
-        return {"quantiles": known} if known else {}
-    return {"quantiles": warm, "memory": (observe.above_core(cold[0]), cold[1])}
+        return {"jitter.quantiles": known} if known else {}
+    return {"jitter.quantiles": warm, "jitter.memory": (observe.above_core(cold[0]), cold[1])}
 
 
 def simulate(
@@ -199,7 +288,7 @@ def simulate(
         cases: dict[Case, None] = dict.fromkeys(meant(point.case) for one in alike for point in one.points)
         outcomes = make_target(profile, data.setting.iommu).run(list(cases), progress=lambda _, __: None)
         for one in alike:
-            found[one.key] = one.read(lambda point, o=outcomes, m=meant: o[m(point.case)].average)  # type: ignore[misc]
+            found[one.key] = one.simulated(lambda point, o=outcomes, m=meant: o[m(point.case)])  # type: ignore[misc]
     return found
 
 
@@ -230,6 +319,6 @@ def given(profile: Profile, observables: Sequence[Observable]) -> list[Fitted]:
 
 
 def spread(profile: Profile) -> list[Fitted]:
-    """The tables of jitter, by their end."""
-    return [Fitted(f"jitter.{key}", Value(quantiles[-1][1], "ns", why), f"{len(quantiles)} quantiles, the largest", why)
-            for key, (quantiles, why) in profile.jitter.items()]  # fmt: skip
+    """The tables of quantiles, by their end."""
+    return [Fitted(key, Value(profile.quantiles(key)[-1][1], "ns", why), f"{len(quantiles)} quantiles, the largest", why)
+            for key, (quantiles, why) in profile.tables.items() if key not in profile.values]  # fmt: skip

@@ -12,18 +12,19 @@ from pathlib import Path
 
 import click
 
-from tlplab.errors import DatasetError, ExperimentError
+from tlplab.errors import FAILED, DatasetError, ExperimentError, RunError
 from tlplab.measured import hosts
 from tlplab.measured.calibrate import Calibration
 from tlplab.measured.compare import Comparison, Summary, compare, summaries, totals, unique
 from tlplab.measured.dataset import DataSet, read_dataset
 from tlplab.measured.device import DeviceValue, fit_device
+from tlplab.measured.generation import same_processor
 from tlplab.measured.hosts import Card, Fresh
+from tlplab.measured.leftover import miss, verdict
 from tlplab.measured.machine import Setting
 from tlplab.measured.page import page
-from tlplab.measured.predict import Prediction, planned
+from tlplab.measured.predict import Prediction, obstacle, planned
 from tlplab.measured.predict import predict as predict_one
-from tlplab.measured.simulated import Simulated
 from tlplab.measured.target import Target
 from tlplab.outputs import check_outputs, write_text
 from tlplab.plotting import check_ending
@@ -123,7 +124,10 @@ def validate(datasets: Sequence[str], host: str | None, device: str, link: str |
     if predict and not plans:
         raise DatasetError(sets[0].path, None, None, "", "nothing can be predicted",
                            "give data sets of two machines or more, at least one of them with bandwidths and one with latencies")  # fmt: skip
-    predicted = predict_all(plans, card, quiet=quiet)
+    plans = possible(plans, card)
+    if predict and not plans:
+        raise click.exceptions.Exit(FAILED)
+    predicted, failed = predict_all(plans, card, quiet=quiet)
     chosen: dict[str, str] = {}
     fitted = [] if predict and markdown is None else fit_all(sets, host, card, chosen, quiet=quiet)
     found = [one for _, comparisons in predicted for one in comparisons] if predict else fitted
@@ -142,6 +146,21 @@ def validate(datasets: Sequence[str], host: str | None, device: str, link: str |
         write_text(json_file, as_json(lines))
     if not quiet and "-" not in (json_file, markdown):
         show(lines)
+    if failed:
+        raise click.exceptions.Exit(FAILED)
+
+
+def possible(plans: Sequence[Prediction], card: Card) -> list[Prediction]:
+    """The plans that can be carried out; of the others it is said why not, before the first of them takes its minutes."""
+    found = []
+    for plan in plans:
+        with refusing():
+            why = obstacle(plan, card)
+        if why is None:
+            found.append(plan)
+        else:
+            click.echo(f"{plan.data.name}, {plan.kind}: not predicted: {why}", err=True)
+    return found
 
 
 def fit_all(
@@ -155,16 +174,22 @@ def fit_all(
     return found
 
 
-def predict_all(plans: Sequence[Prediction], card: Card, *, quiet: bool) -> list[tuple[Prediction, list[Comparison]]]:
-    """What is planned, beside what was measured."""
-    found = []
+def predict_all(
+    plans: Sequence[Prediction], card: Card, *, quiet: bool
+) -> tuple[list[tuple[Prediction, list[Comparison]]], bool]:
+    """What is planned, beside what was measured, and whether something failed: that is said, and the others go on."""
+    found, failed = [], False
     for plan in plans:
-        with refusing(), Bar(quiet=quiet) as bar:
-            if not quiet:
-                click.echo(f"{plan.data.name}, {plan.kind} predicted: {plan.basis}", err=True)
-            step = partial(follow, bar, f"{plan.data.name}, predicted")
-            found.append((plan, predict_one(plan, card, step)))
-    return found
+        if not quiet:
+            click.echo(f"{plan.data.name}, {plan.kind} predicted: {plan.basis}", err=True)
+        try:
+            with Bar(quiet=quiet) as bar:
+                step = partial(follow, bar, f"{plan.data.name}, predicted")
+                found.append((plan, predict_one(plan, card, step)))
+        except (ValueError, RunError) as error:
+            failed = True
+            click.echo(f"Error: {plan.data.name}, {plan.kind}: not predicted: {error}", err=True)
+    return found, failed
 
 
 def follow(bar: Bar, name: str, done: int, many: int) -> None:
@@ -189,15 +214,14 @@ def validate_one(
     """Compares one data set with its host."""
     labels = card.labels(data)
     target: Target
-    link = card.link_for(data)
     name = host or hosts.shipped_for(data)
     with Bar(quiet=quiet) as bar:
         step = partial(follow, bar, data.name)
         if name is not None:
-            target = Simulated(name, card.device, link, data.setting.iommu if has_iommu(name, data) else None)
+            target = card.on(name, data, data.setting.iommu if has_iommu(name, data) else None)
         else:
             same = [one for one in sets if one.machine_name == data.machine_name]
-            target = Fresh(hosts.fit(same, card, step).profile, card, link, data.setting.iommu)
+            target = Fresh(hosts.fit(same, card, step).profile, card, data, data.setting.iommu)
             name = f"calibrated from {', '.join(one.name for one in same)}"
         chosen[data.name] = name
         if not quiet:
@@ -255,7 +279,10 @@ def calibrate(
     The data sets are of one machine in different settings: IOMMU off, and on with pages of 4 KiB; memory of this node, and
     of the other. Latencies fix the parameters, each the one that it shows; bandwidth is used for what latencies do not
     show (how soon page walks follow each other), or where there is nothing else. The table and the profile's comments say which measurement
-    fixed what, and how well.
+    fixed what, and how well. Of remote memory alone, local memory may be that of another machine with the same processor.
+
+    At the end the host is laid beside its own data. Where it is off by more than 10 % (median over the points), that is said, in the
+    profile, too, and the exit status is 1.
 
     With --fit device the data sets may be of any machines, and what writes take fixes the device profile: that of --device with
     other figures.
@@ -277,16 +304,42 @@ def calibrate(
         if not quiet and "-" not in (output, json_file):
             show_device(values)
         return
-    names = list(dict.fromkeys(data.machine_name for data in sets))
-    if len(names) > 1:
-        raise click.UsageError(f"these are different machines: {', '.join(names)}; calibrate one at a time")
+    check_machines(sets)
+    card = Card(device, link)
     with refusing(), Bar(quiet=quiet) as bar:
-        found = hosts.fit(sets, Card(device, link), partial(follow, bar, f"calibrating {names[0]}"))
-    write_text(output, found.profile.toml())
+        found = hosts.fit(sets, card, partial(follow, bar, f"calibrating {sets[0].machine_name}"))
+        left = [
+            one
+            for data in sets
+            for one in miss(data, found.profile, card, partial(follow, bar, f"checking {data.name}"))
+        ]
+    bad = verdict(left)
+    profile = replace(found.profile, notes=(*found.profile.notes, *bad))
+    write_text(output, profile.toml())
     if json_file is not None:
         write_text(json_file, json.dumps([one.as_json() for one in found.fitted], indent=1, ensure_ascii=False) + "\n")
     if not quiet and "-" not in (output, json_file):
         show_fitted(found)
+    if bad:
+        click.echo("\n".join(["", *bad]), err=True)
+        raise click.exceptions.Exit(FAILED)
+
+
+def check_machines(sets: Sequence[DataSet]) -> None:
+    """The data sets are of one machine; only local memory may be that of another with the same processor, where nobody measured its own."""
+    names = unique(data.machine_name for data in sets)
+    if len(names) == 1:
+        return
+    remote = [data for data in sets if data.setting.node == "remote"]
+    local = [data for data in sets if data.setting.node == "local"]
+    if (
+        not {data.machine_name for data in remote} & {data.machine_name for data in local}
+        and all(same_processor(data.machine, sets[0].machine) for data in sets)
+        and len({data.machine_name for data in remote}) == len({data.machine_name for data in local}) == 1
+    ):
+        return
+    hint = "calibrate one at a time; only where all of a machine's data sets are of remote memory, local memory may be that of another with the same processor"
+    raise click.UsageError(f"these are different machines: {', '.join(names)}; {hint}")
 
 
 def show_device(values: Sequence[DeviceValue]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from statistics import median
 from typing import Literal
 
 from tlplab.bench import Case
@@ -14,6 +16,10 @@ from tlplab.errors import DatasetError
 from tlplab.measured.machine import Machine, Setting, read_machine, setting_of
 from tlplab.measured.table import Record, Table, distributions_by_row, file_of_rows, read_table
 
+# Averages that are so much above medians are those of rare stalls, not of what usually happens.
+TAILED = 0.1
+# What takes longer is a stall, not an access; in ns.
+STALL_NS = 1e5
 Swept = Literal["size", "window", "host offset", "device offset", "nothing"]
 Quantity = Literal["bandwidth", "latency"]
 
@@ -27,6 +33,8 @@ class Point:
     value: float
     """Gb/s (of one direction), or the median in ns."""
     average: float
+    """Of a latency, in ns; otherwise as `value`."""
+    shortest: float
     """Of a latency, in ns; otherwise as `value`."""
 
 
@@ -79,6 +87,22 @@ class Distribution:
         """The latency in ns that `fraction` of the samples do not pass."""
         return next((ns for ns, up_to in self.steps if up_to >= fraction), self.steps[-1][0])
 
+    def without_stalls(self) -> Distribution:
+        """The same of those samples that met no stall."""
+        kept = [step for step in self.steps if step[0] <= STALL_NS]
+        most = kept[-1][1] if kept else 0.0
+        return replace(self, steps=tuple((ns, up_to / most) for ns, up_to in kept)) if most > 0 else self
+
+    def stalls(self) -> tuple[tuple[float, float], ...]:
+        """Of the stalls how long each is, in ns, and its share of all samples."""
+        before = max((up_to for ns, up_to in self.steps if ns <= STALL_NS), default=0.0)
+        found = []
+        for ns, up_to in self.steps:
+            if ns > STALL_NS:
+                found.append((ns, up_to - before))
+                before = up_to
+        return tuple(found)
+
 
 @dataclass(frozen=True)
 class DataSet:
@@ -95,6 +119,16 @@ class DataSet:
     distributions: tuple[Distribution, ...]
     tick: float | None
     """The grid of the latencies, in ns, by their greatest common divisor."""
+
+    @cached_property
+    def tailed(self) -> bool:
+        """Whether averages say nothing of what usually happens, as rare stalls carry them away."""
+        ratios = [p.average / p.value for one in self.series if one.quantity == "latency" for p in one.points]
+        return bool(ratios) and median(ratios) > 1 + TAILED
+
+    def typical(self, point: Point) -> float:
+        """What a point usually is: its average, which is finer than the clock's step, or its median where averages are carried away."""
+        return point.value if self.tailed else point.average
 
     def only(self, quantity: Quantity) -> DataSet:
         """The same with one kind of series; distributions are of latencies."""
@@ -182,8 +216,9 @@ def point_of(record: Record, line: int, node: str) -> Point:
     """A row."""
     if "BW (GB/s)" in record:
         bandwidth = float(record["BW (GB/s)"])
-        return Point(case_of(record, node), line, bandwidth, bandwidth)
-    return Point(case_of(record, node), line, float(record["Med(ns)"]), float(record["Avg(ns)"]))
+        return Point(case_of(record, node), line, bandwidth, bandwidth, bandwidth)
+    median_ns, average, shortest = (float(record[key]) for key in ("Med(ns)", "Avg(ns)", "Min(ns)"))
+    return Point(case_of(record, node), line, median_ns, average, shortest)
 
 
 def series_of(file: str, table: Table, node: str) -> list[Series]:

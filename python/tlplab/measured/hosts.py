@@ -13,10 +13,10 @@ from pathlib import Path
 
 from tlplab import _core
 from tlplab.bench import Case
-from tlplab.measured.calibrate import Calibration, calibrate
+from tlplab.measured.calibrate import Calibration, Device, calibrate, start
 from tlplab.measured.dataset import DataSet
 from tlplab.measured.machine import setting_of
-from tlplab.measured.profile import Profile
+from tlplab.measured.profile import Profile, Value
 from tlplab.measured.simulated import SAMPLES, Simulated
 from tlplab.measured.states import Labels, labels_of
 from tlplab.measured.target import Outcome, Progress
@@ -39,15 +39,31 @@ class Card:
     device: str = DEVICE
     link: str | None = None
 
-    def reads(self) -> int:
-        """Reads of a line that the device keeps under way."""
-        text = dict(_core.bench_devices()).get(self.device) or Path(self.device).read_text(encoding="utf-8")
-        engine = tomllib.loads(text)["dma"]
-        return int(min(engine["slots"], engine["read"]["requests"]))
+    def facts(self, data: DataSet, walks: Mapping[str, Value]) -> Device:
+        """What a calibration has to know of the device that measured `data`; `walks` are lent to it."""
+        profile = tomllib.loads(
+            dict(_core.bench_devices()).get(self.device) or Path(self.device).read_text(encoding="utf-8")
+        )
+        engine = profile["dma"]
+        target = self.on("ideal", data, None)
+        return Device(
+            slots=int(min(engine["slots"], engine["read"]["requests"])),
+            between_ns=_core.duration_fs(profile.get("between", "0ns")) / 1e6,
+            mps=data.machine.max_payload or _core.size(profile["link"]["mps"]),
+            alone=lambda cases: target.run(cases, progress=lambda _, __: None),
+            walks=walks,
+        )
 
     def link_for(self, data: DataSet) -> str:
         """The link of the device that measured `data`."""
         return self.link or data.machine.link or LINK
+
+    def on(self, host: str, data: DataSet, iommu: str | None, samples: int = SAMPLES) -> Simulated:
+        """The device in a host, by name or file, with link and settings as they were when `data` were measured."""
+        machine = data.machine
+        return Simulated(
+            host, self.device, self.link_for(data), iommu, samples, machine.max_payload, machine.max_read_request
+        )
 
     def labels(self, data: DataSet) -> Labels:
         """Which runs were not what they are called."""
@@ -93,11 +109,11 @@ def has_iommu(host: str) -> bool:
 class Fresh:
     """A simulated host that is not in a file yet."""
 
-    def __init__(self, profile: Profile, card: Card, link: str, iommu: str, samples: int = SAMPLES) -> None:
-        """`iommu` is `off`, `on` or `nosp`; a latency is taken from so many samples."""
+    def __init__(self, profile: Profile, card: Card, data: DataSet, iommu: str, samples: int = SAMPLES) -> None:
+        """In the machine of `data`. `iommu` is `off`, `on` or `nosp`; a latency is taken from so many samples."""
         self.profile = profile
         self.card = card
-        self.link = link
+        self.data = data
         self.iommu = iommu
         self.samples = samples
 
@@ -105,9 +121,8 @@ class Fresh:
         """See `Target.run`."""
         with in_a_file(self.profile) as path:
             mode = self.iommu if "iommu.walk" in self.profile.values else None
-            return Simulated(path, self.card.device, self.link, mode, self.samples).run(
-                cases, distributions=distributions, progress=progress
-            )
+            target = self.card.on(path, self.data, mode, self.samples)
+            return target.run(cases, distributions=distributions, progress=progress)
 
 
 @contextmanager
@@ -119,13 +134,23 @@ def in_a_file(profile: Profile) -> Iterator[str]:
         yield str(path)
 
 
-def fit(sets: Sequence[DataSet], card: Card, step: Callable[[int, int], None]) -> Calibration:
-    """A profile from data sets of one machine."""
-    link = card.link_for(sets[0])
+def fit(
+    sets: Sequence[DataSet], card: Card, step: Callable[[int, int], None], walks: Mapping[str, Value] | None = None
+) -> Calibration:
+    """A profile from data sets of one machine; `walks` are figures of page walks that are lent to it."""
     with_labels = [(data, card.labels(data)) for data in sets]
     return calibrate(
         with_labels,
-        lambda profile, iommu: Fresh(profile, card, link, iommu, SAMPLES_OF_FITS),
-        slots=card.reads(),
-        step=step,
+        lambda profile, iommu: Fresh(profile, card, sets[0], iommu, SAMPLES_OF_FITS),
+        card.facts(sets[0], walks or {}),
+        step,
     )
+
+
+def lacks(sets: Sequence[DataSet], card: Card, data: DataSet) -> str | None:
+    """Why a host that is fitted to `sets` could not stand for the machine of `data`; nothing has to be simulated to know that."""
+    profile, _ = start([(one, card.labels(one)) for one in sets], card.facts(sets[0], {}))
+    if data.setting.node == "remote" and "numa.hop" not in profile.values:
+        return ("the way to its remote memory is not known: the latencies lack 64 B reads by DMA in windows of 256 KiB or less, "
+                "cold of local memory and device-thrash of remote memory")  # fmt: skip
+    return None

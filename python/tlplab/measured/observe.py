@@ -7,14 +7,18 @@ An `Observable` is a figure that can be taken from measured and from simulated l
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Literal
 
+from tlplab.bench import Case
 from tlplab.measured.dataset import DataSet, Point
+from tlplab.measured.pauses import Pauses, short_reads
 from tlplab.measured.profile import Quantiles
 from tlplab.measured.states import SMALL, Labels
+from tlplab.measured.target import Outcome
 
 Look = Callable[[Point], float]
 """Gives a point's average in ns (or its bandwidth in Gb/s), measured or simulated."""
@@ -24,6 +28,8 @@ LARGE = 32 * 1024**2
 PAGE = 4096
 # Between such shares of misses a capacity can be read off a curve.
 SHARES = (0.15, 0.97)
+# A host that takes writes so much more slowly than the device sends them is what limits them.
+SLOWER = 1.1
 # Of a long tail of latencies these ranks are kept.
 TAIL = (0.95, 0.96, 0.97, 0.98, 0.985, 0.99, 0.993, 0.996, 0.998, 0.999, 0.9995, 0.9999, 0.99999)
 
@@ -35,7 +41,7 @@ class Observable:
     key: str
     """Of the profile, as in `cache.hit`."""
     unit: str
-    law: Literal["add", "scale"]
+    law: Literal["add", "scale", "fixed"]
     figure: str
     """What is compared, for people, with its unit."""
     source: str
@@ -47,15 +53,23 @@ class Observable:
     """A first guess from the measured figure and the parameters known by then."""
     low: float = 0.0
     high: float = 1e5
+    of: Literal["typical", "shortest"] = "typical"
+    """Of a host that sleeps between requests, only the shortest latencies show what it takes awake."""
 
     def measured(self) -> float:
         """The figure of the data set."""
-        return self.read(lambda point: point.average)
+        return self.read(lambda point: point.shortest if self.of == "shortest" else self.data.typical(point))
+
+    def simulated(self, outcome: Callable[[Point], Outcome]) -> float:
+        """The same figure of a simulated host."""
+        if self.of == "shortest":
+            return self.read(lambda point: outcome(point).shortest)
+        return self.read(lambda point: outcome(point).value if self.data.tailed else outcome(point).average)
 
     def corrected(self, value: float, simulated: float) -> float:
         """A better value of the parameter, given what the simulator makes of this one."""
         measured = self.measured()
-        if self.law == "scale" and simulated <= 0:
+        if self.law == "fixed" or (self.law == "scale" and simulated <= 0):
             return value  # the figure cannot be seen in what was simulated, so that it does not tell anything
         better = value + measured - simulated if self.law == "add" else value * measured / simulated
         return self.bounded(better)
@@ -72,6 +86,8 @@ class Reader:
         """`labels` says which runs are not what they are called."""
         self.data = data
         self.labels = labels
+        pauses = Pauses(data, labels)
+        self.asleep, self.awake = pauses.asleep, pauses.awake
 
     def reads(self, test: str, interface: str, cache: str, size: int = 64) -> list[Point]:
         """Random accesses without offsets, whose label holds, by window."""
@@ -91,8 +107,25 @@ class Reader:
         return sorted(found, key=lambda p: p.case.window)
 
     def first_of(self, test: str, cache: str) -> list[Point]:
-        """The same by whichever interface was measured: the DMA engine, which bandwidths need, else commands."""
-        return self.reads(test, "dma", cache) or self.reads(test, "command", cache)
+        """The same by whichever interface was measured: the DMA engine, which bandwidths need, else commands.
+
+        Of a host that sleeps, by the interface that finds it awake first; and without random accesses of 64 B, short ones of any kind.
+        """
+        order = ("command", "dma") if self.asleep == "dma" else ("dma", "command")
+        for interface in order:
+            if found := self.reads(test, interface, cache):
+                return found
+        return next((found for one in order if (found := self.short(test, one, cache))), [])
+
+    def short(self, test: str, interface: str, cache: str) -> list[Point]:
+        """Accesses of a line or less whose label holds, in whichever order and wherever in their line."""
+        every = [p for one in self.data.series if one.quantity == "latency" for p in one.points]
+        return [p for p in every if (p.case.test, p.case.interface) == (test, interface) and p.case.size <= 64
+                and self.labels.meant(p.case).cache == cache and self.labels.meant(p.case).node == p.case.node]  # fmt: skip
+
+    def of(self, points: Sequence[Point]) -> Literal["typical", "shortest"]:
+        """What of these latencies shows the host awake."""
+        return "shortest" if points and points[0].case.interface == self.asleep else "typical"
 
 
 def small(points: Sequence[Point]) -> list[Point]:
@@ -125,6 +158,14 @@ def capacity(points: Sequence[Point], look: Look) -> float | None:
     return float(median((1 - share * top) * window for window, share in usable))
 
 
+def flip(points: Sequence[Point], look: Look) -> float | None:
+    """How much is kept, in bytes, where medians are all that is known: they turn from hit to miss when half is kept."""
+    low, high = mean(small(points), look), mean(large(points), look)
+    kept = [p.case.window for p in points if look(p) < (low + high) / 2]
+    gone = [p.case.window for p in points if look(p) >= (low + high) / 2]
+    return math.sqrt(max(kept) * min(gone)) / 2 if kept and gone and high > low else None
+
+
 def mostly_kept(points: Sequence[Point], look: Look) -> float | None:
     """The most that is kept of a window, in bytes, among those of which more than half is."""
     if not small(points) or not large(points):
@@ -146,15 +187,15 @@ def latency_of(data: DataSet, labels: Labels) -> list[Observable]:
     """What reads from memory and from the cache take, and how much of the cache devices may fill."""
     reader = Reader(data, labels)
     found: list[Observable] = []
-    cold = small(reader.first_of("lat_rd", "cold"))
+    cold = small(reader.first_of("lat_rd", "cold")) or small(reader.first_of("lat_rd", "device-thrash"))
     if cold:
-        found.append(Observable("memory.latency", "ns", "add", "64 B read, cold, ns", where(cold, data), data, tuple(cold),
-                                lambda look: mean(cold, look), lambda _, __: 100.0))  # fmt: skip
+        found.append(Observable("memory.latency", "ns", "add", f"{name_of(cold)}, cold, ns", where(cold, data), data, tuple(cold),
+                                lambda look: mean(cold, look), lambda _, __: 100.0, of=reader.of(cold)))  # fmt: skip
     device, host = (small(reader.first_of("lat_rd", cache)) for cache in ("device-warm", "host-warm"))
     warm, name = (device, "device-warm") if device else (host, "host-warm")
     if warm:
-        found.append(Observable("cache.hit", "ns", "add", f"64 B read, {name}, ns", where(warm, data), data, tuple(warm),
-                                lambda look: mean(warm, look), lambda _, __: 50.0))  # fmt: skip
+        found.append(Observable("cache.hit", "ns", "add", f"{name_of(warm)}, {name}, ns", where(warm, data), data, tuple(warm),
+                                lambda look: mean(warm, look), lambda _, __: 50.0, of=reader.of(warm)))  # fmt: skip
     both = [
         (h, d) for h in host for d in device if (h.case.window, h.case.interface) == (d.case.window, d.case.interface)
     ]
@@ -177,7 +218,25 @@ def latency_of(data: DataSet, labels: Labels) -> list[Observable]:
                 lambda _, __: 10.0,
             )
         )
-    return found + allocation_of(reader)
+    return found + allocation_of(reader) + sleep_of(reader)
+
+
+def name_of(points: Sequence[Point]) -> str:
+    """What these reads are, for people."""
+    sizes = sorted({p.case.size for p in points})
+    return f"{sizes[0]} B read" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} B read"
+
+
+def sleep_of(reader: Reader) -> list[Observable]:
+    """What a request usually waits for that finds the host asleep."""
+    if reader.asleep is None:
+        return []
+    data = reader.data
+    points = small(reader.reads("lat_rd", reader.asleep, "cold"))
+    points = points or small(short_reads(data, reader.labels, reader.asleep))
+    return [Observable("sleep.wake", "ns", "add", f"{name_of(points)} ({reader.asleep} interface), which find the host asleep, ns", where(points, data),
+                       data, tuple(points), lambda look: mean(points, look),
+                       lambda measured, _: measured - fmean(p.shortest for p in points))]  # fmt: skip
 
 
 def allocation_of(reader: Reader) -> list[Observable]:
@@ -185,9 +244,9 @@ def allocation_of(reader: Reader) -> list[Observable]:
     data = reader.data
     found: list[Observable] = []
     warm = reader.reads("lat_rd", "command", "device-warm") or reader.reads("lat_rd", "dma", "device-warm")
-    if data.setting.iommu == "nosp":
-        return []  # its IO-TLB fades with larger windows, too
-    share = capacity(warm, lambda p: p.average) if small(warm) and large(warm) else None
+    # With pages of 4 KiB the IO-TLB fades with larger windows, too.
+    fades = data.setting.iommu == "nosp"
+    share = capacity(warm, data.typical) if small(warm) and large(warm) and not fades else None
     size = data.machine.cache_size
     if share is not None and size is not None:
         found.append(Observable("cache.ddio_ways", "", "scale", "bytes that devices keep in the cache, MiB", where(warm, data), data, tuple(warm),
@@ -195,13 +254,15 @@ def allocation_of(reader: Reader) -> list[Observable]:
                                 lambda measured, number: measured * 1024**2 / size * number("cache.ways"), low=1))  # fmt: skip
     writes = reader.reads("lat_wrrd", "command", "cold")
     ends = (*small(writes), *large(writes))
+    # A write and a read together take longer than a read, which may be long enough to fall asleep.
+    of: Literal["typical", "shortest"] = "shortest" if reader.asleep else "typical"
     if small(writes):
         found.append(Observable("commit", "ns", "add", "64 B write and read by commands, 256 KiB and less, ns", where(writes, data), data,
-                                tuple(small(writes)), lambda look: mean(small(writes), look), lambda _, __: 50.0))  # fmt: skip
-    if small(writes) and large(writes):
+                                tuple(small(writes)), lambda look: mean(small(writes), look), lambda _, __: 50.0, of=of))  # fmt: skip
+    if small(writes) and large(writes) and not fades:
         found.append(Observable("cache.write_allocate", "ns", "add", "64 B write and read by commands, 32 MiB and more, ns",
                                 where(ends, data), data, tuple(large(writes)), lambda look: mean(large(writes), look),
-                                lambda _, __: 10.0))  # fmt: skip
+                                lambda _, __: 10.0, of=of))  # fmt: skip
     return found
 
 
@@ -212,7 +273,7 @@ def node_of(local: DataSet, local_labels: Labels, remote: DataSet, remote_labels
                  for data, labels, cache in ((local, local_labels, "cold"), (remote, remote_labels, "device-thrash")))  # fmt: skip
     if not near or not far:
         return []
-    gap = mean(near, lambda p: p.average)
+    gap = mean(near, local.typical)
     found = [Observable("numa.hop", "ns", "add", "64 B read, cold, remote less local, ns", where(far, remote), remote, tuple(far),
                         lambda look: mean(far, look) - gap, lambda measured, _: max(measured, 0.0))]  # fmt: skip
     writes = Reader(remote, remote_labels).reads("lat_wrrd", "dma", "cold")
@@ -227,21 +288,45 @@ def node_of(local: DataSet, local_labels: Labels, remote: DataSet, remote_labels
 def iommu_of(data: DataSet, labels: Labels) -> list[Observable]:
     """How many translations are kept, how long a page walk takes, how soon after another one begins."""
     reader = Reader(data, labels)
-    cold = reader.reads("lat_rd", "command", "cold") or reader.reads("lat_rd", "dma", "cold")
+    # Of a host that sleeps, all windows are to find it asleep: where a walk makes the difference, it is not the walk alone that is seen.
+    order = ("dma", "command") if reader.asleep == "dma" else ("command", "dma")
+    cold = reader.reads("lat_rd", order[0], "cold") or reader.reads("lat_rd", order[1], "cold")
     ends = (*small(cold), *large(cold))
-    if not small(cold) or not large(cold) or capacity(cold, lambda p: p.average) is None:
+    share = flip if data.tailed else capacity
+    if not small(cold) or not large(cold) or share(cold, data.typical) is None:
         return []
     found = [
         Observable("iommu.walk", "ns", "add", "64 B read, cold, 32 MiB and more less 256 KiB and less, ns", where(ends, data), data, ends,
                    lambda look: mean(large(cold), look) - mean(small(cold), look), lambda measured, _: max(measured, 0.0)),
-        Observable("iommu.entries", "", "scale", "pages of 4 KiB that are kept", where(cold, data), data, tuple(cold),
-                   lambda look: (capacity(cold, look) or 0.0) / PAGE, lambda measured, _: measured, low=1, high=4096),
+        Observable("iommu.entries", "", "fixed" if data.tailed else "scale", "pages of 4 KiB that are kept", where(cold, data), data, tuple(cold),
+                   lambda look: (share(cold, look) or 0.0) / PAGE, lambda measured, _: measured, low=1, high=4096),
     ]  # fmt: skip
     many = list(large(reader.reads("bw_rd", "dma", "cold")))
     if many:
         found.append(Observable("iommu.interval", "ns", "add", "64 B reads, cold, 32 MiB and more, ns for each", where(many, data), data,
                                 tuple(many), lambda look: 512 / mean(many, look), lambda measured, _: measured))  # fmt: skip
     return found
+
+
+def writes_of(
+    data: DataSet, labels: Labels, mps: int, alone: Callable[[Sequence[Case]], Mapping[Case, Outcome]]
+) -> list[Observable]:
+    """How soon one posted write follows another, where hosts take them more slowly than the device sends them."""
+    points = [p for one in data.series for p in one.points if p.case.test == "bw_wr" and p.case.size % mps == 0 and p.case.window <= SMALL
+              and p.case.host_offset == p.case.device_offset == 0]  # fmt: skip
+    if not points:
+        return []
+
+    def each(look: Look) -> float:
+        return median(mps * 8 / look(p) for p in points)
+
+    cases = {p: replace(labels.meant(p.case), node="local") for p in points}
+    outcomes = alone(list(dict.fromkeys(cases.values())))
+    device = each(lambda p: outcomes[cases[p]].value)
+    if each(data.typical) < SLOWER * device:
+        return []
+    return [Observable("write_interval", "ns", "add", f"writes, for each {mps} B, ns", where(points, data), data, tuple(points), each,
+                       lambda measured, _: measured)]  # fmt: skip
 
 
 def from_bandwidth(data: DataSet, labels: Labels, slots: int) -> list[Observable]:
@@ -273,7 +358,7 @@ def jitter_of(data: DataSet, labels: Labels, cache: str) -> tuple[Quantiles, str
              and d.case.size <= 64 and labels.meant(d.case) == d.case]  # fmt: skip
     if not which or data.tick is None:
         return None
-    chosen = max(which, key=lambda d: d.case.interface == "dma")
+    chosen = max(which, key=lambda d: d.case.interface == "dma").without_stalls()
     tick = data.tick
     grid = [0.0, *(up_to for _, up_to in chosen.steps), 1.0]
     times = [chosen.steps[0][0] - tick, *(ns for ns, _ in chosen.steps), chosen.steps[-1][0] + tick]

@@ -10,6 +10,8 @@ from tlplab import __version__
 Quantiles = tuple[tuple[float, float], ...]
 """(rank from 0 to 1, ns)"""
 
+# From here on a time is written in microseconds.
+LONG_NS = 1e5
 # What no data set of pcie-bench shows, and why it is as it is.
 FIXED: dict[str, dict[str, tuple[str | int, str]]] = {
     "": {
@@ -42,6 +44,8 @@ class Value:
 
     def text(self) -> str:
         """As TOML has it."""
+        if self.unit == "ns" and self.number >= LONG_NS:
+            return f'"{self.number / 1000:.1f}us"'
         if self.unit == "ns":
             return f'"{self.number:.1f}ns"' if self.number else '"0ns"'
         if self.unit == "B":
@@ -52,13 +56,13 @@ class Value:
 
 @dataclass(frozen=True)
 class Profile:
-    """A host: values by key, as in `cache.hit`, and tables of jitter."""
+    """A host: values by key, as in `cache.hit`, and tables of quantiles."""
 
     title: str
     source: str
     values: Mapping[str, Value] = field(default_factory=dict)
-    jitter: Mapping[str, tuple[Quantiles, str]] = field(default_factory=dict)
-    """Quantiles and where they come from, by key of `[host.jitter]`."""
+    tables: Mapping[str, tuple[Quantiles, str]] = field(default_factory=dict)
+    """Quantiles and where they come from, by key, as in `jitter.memory`. Where there is a value of the same key, they are about it."""
     completions: tuple[str, str] = ("split-head", "not known of this processor; as Haswell")
     """How read completions are cut, and how that is known."""
     iommu: str = "off"
@@ -77,7 +81,7 @@ class Profile:
         """The file."""
         lines = [f"# Written by tlplab {__version__}, `tlplab calibrate`. Each value says what fixed it.", *(f"# {note}" for note in self.notes),
                  "", f"title = {quoted(self.title)}", f"source = {quoted(self.source)}"]  # fmt: skip
-        for table in ("", "memory", "cache", "numa", "iommu", "jitter"):
+        for table in ("", "memory", "cache", "numa", "iommu", "jitter", "sleep", "stall"):
             rows = self.rows(table)
             if rows:
                 lines += ["", f"[host.{table}]" if table else "[host]", *aligned(rows)]
@@ -93,14 +97,29 @@ class Profile:
             rows.append((f"completions = {quoted(self.completions[0])}", self.completions[1]))
         if table == "iommu" and any(key.startswith("iommu.") for key in self.values):
             rows.append((f"mode = {quoted(self.iommu)}", "as in the data set"))
-        if table == "jitter":
-            return [(f"{key} = {quantiles_text(quantiles)}", why) for key, (quantiles, why) in self.jitter.items()]
         prefix = f"{table}." if table else ""
         mine = {
-            key.removeprefix(prefix): value for key, value in self.values.items() if key.rpartition(".")[0] == table
+            key.removeprefix(prefix): value
+            for key, value in self.values.items()
+            if key.rpartition(".")[0] == table and key not in self.tables
         }
         rows = [row for row in rows if row[0].split(" = ")[0] not in mine]
-        return rows + [(f"{key} = {value.text()}", value.why) for key, value in mine.items()]
+        rows += [(f"{key} = {value.text()}", value.why) for key, value in mine.items()]
+        return rows + [
+            (f"{key.removeprefix(prefix)} = {quantiles_text(self.quantiles(key))}", self.why(key))
+            for key in self.tables
+            if key.rpartition(".")[0] == table
+        ]
+
+    def quantiles(self, key: str) -> Quantiles:
+        """A table as it holds: about the value of its key, if there is one, and never below 0."""
+        middle = self.number(key)
+        return tuple((rank, max(ns + middle, 0.0)) for rank, ns in self.tables[key][0])
+
+    def why(self, key: str) -> str:
+        """Where a table comes from, and what fixed its middle."""
+        own = self.tables[key][1]
+        return f"{own}; median {self.values[key].number:.1f} ns: {self.values[key].why}" if key in self.values else own
 
 
 def quantiles_text(quantiles: Quantiles) -> str:

@@ -25,12 +25,15 @@ class Simulated:
     iommu: str | None
     samples: int = SAMPLES
     """Of a latency."""
+    mps: int | None = None
+    """As software set it; None for the device profile's, as for the next."""
+    mrrs: int | None = None
 
     def run(self, cases: Sequence[Case], *, distributions: bool = False, progress: Progress) -> Mapping[Case, Outcome]:
         """See `Target.run`."""
         samples = SAMPLES_OF_DISTRIBUTIONS if distributions else self.samples
         counted = [replace(case, count=samples if case.is_latency else transfers(case.size)) for case in cases]
-        results = bench.run(counted, host=self.host, device=self.device, link=self.link, iommu=self.iommu,
+        results = bench.run(counted, host=self.host, device=self.device, link=self.link, iommu=self.iommu, mps=self.mps, mrrs=self.mrrs,
                             progress=lambda done, _: progress(int(done), len(cases)))  # fmt: skip
         if results.interrupted:
             raise KeyboardInterrupt
@@ -47,4 +50,5 @@ def outcome(result: bench.Result, distributions: bool) -> Outcome:
     latency = result.latency
     if latency is None:
         return Outcome(result.gbps, result.gbps)
-    return Outcome(latency.median_ns, latency.average_ns, tuple(latency.cdf()) if distributions else ())
+    steps = tuple(latency.cdf()) if distributions else ()
+    return Outcome(latency.median_ns, latency.average_ns, steps, latency.min_ns)

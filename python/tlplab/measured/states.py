@@ -58,7 +58,7 @@ def labels_of(data: DataSet, interface_gap_ns: float | None = None) -> Labels:
         # What a remote processor warmed is in its own cache, which shortens nothing.
         far = data.setting.node == "remote" and interface not in local
         for cache in ("device-warm",) if far else WARM:
-            differences = [c.average - w.average for w in points for c in points if w.case.interface == interface
+            differences = [data.typical(c) - data.typical(w) for w in points for c in points if w.case.interface == interface
                            and w.case.cache == cache and c.case == replace(w.case, cache="cold")]  # fmt: skip
             if differences and fmean(differences) < NO_DIFFERENCE_NS:
                 found.add((interface, cache))
@@ -67,7 +67,7 @@ def labels_of(data: DataSet, interface_gap_ns: float | None = None) -> Labels:
 
 def local_interfaces(data: DataSet, points: list[Point], interface_gap_ns: float | None) -> frozenset[str]:
     """Whether the command interface's runs were nearer than the DMA engine's, in a data set of remote memory."""
-    by_interface = {which: [p.average for p in points if is_plain(p, which)] for which in ("command", "dma")}
+    by_interface = {which: [data.typical(p) for p in points if is_plain(p, which)] for which in ("command", "dma")}
     if data.setting.node == "local" or interface_gap_ns is None or not all(by_interface.values()):
         return frozenset()
     gap = fmean(by_interface["dma"]) - fmean(by_interface["command"])

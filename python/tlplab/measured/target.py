@@ -19,6 +19,8 @@ class Outcome:
     value: float
     average: float
     steps: tuple[tuple[float, float], ...] = ()
+    shortest: float = 0.0
+    """Of a latency, in ns."""
 
     def quantile(self, fraction: float) -> float:
         """The latency in ns that `fraction` of the samples do not pass."""

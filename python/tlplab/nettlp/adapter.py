@@ -27,13 +27,12 @@ from tlplab.nettlp.end import (
     bdf_of,
     check_interface,
     check_remote,
-    end_in_order,
     limit_of,
     number_of,
     size_of,
     with_options,
 )
-from tlplab.nettlp.live import Served, check_options, serve_experiment, served_of, taps_of
+from tlplab.nettlp.live import DROPPED, Served, check_options, serve_experiment, served_of, taps_of
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Line
 from tlplab.sheet import NOTHING, Column, Sheet
@@ -96,6 +95,7 @@ class Report(TypedDict):
     devices: list[Device]
     foreign: int
     other_ports: int
+    kernel_drops: int | None
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,6 @@ def adapter_command(
       tlplab adapter --peer 127.0.0.1 --peer 127.0.0.3=1c:00.0 --p2p root-complex
       tlplab adapter examples/python/copier.toml --serve copier=127.0.0.1
     """
-    end_in_order()
     check_options(experiment, served, taps)
     check_interface(options["interface"], options["transport"])
     elsewhere = [one.address for one in served] or [peer.address for peer in peers]
@@ -295,7 +294,12 @@ def rates(before: Report, after: Report, seconds: float) -> str:
     def rate(name: str) -> float:
         return (total(after, name) - total(before, name)) / seconds
 
-    bad = sum(total(after, name) for name in WORDS) + after["foreign"] + after["other_ports"]
+    bad = (
+        sum(total(after, name) for name in WORDS)
+        + after["foreign"]
+        + after["other_ports"]
+        + (after["kernel_drops"] or 0)
+    )
     data = 8 * (rate("bytes_read") + rate("bytes_written"))
     parts = [f"{q.significant(rate(name) / 1e3, 3)} k {name}/s" for name in ("reads", "writes")]
     parts += [q.rate(data, 3) if data else "0 b/s", f"{total(after, 'interrupts')} interrupts"]
@@ -342,3 +346,5 @@ def show_counts(console: Console, report: Report, seconds: float) -> None:
         console.print(f"{q.count(report['foreign'])} datagrams came from addresses that are no device's")
     if report["other_ports"]:
         console.print(f"{q.count(report['other_ports'])} datagrams came to ports without a meaning")
+    if report["kernel_drops"]:
+        console.print(f"{q.count(report['kernel_drops'])} datagrams {DROPPED}")

@@ -114,6 +114,8 @@ def sequence(found: dict[str, int]) -> Iterator[str]:
     parts = [f"{found[key]} {word}" for key, word in names.items() if found[key]]
     if found["gaps"]:
         parts[0] += f" in {found['gaps']} gaps"
+    if found["unproven"]:
+        parts.append(f"{found['unproven']} leaps that prove nothing: a loss, or another counter")
     if found["adapters"] > 1:
         parts.append(f"{found['adapters']} adapters with one address")
     yield from field("numbers", parts)

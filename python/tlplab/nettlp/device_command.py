@@ -16,6 +16,7 @@ from tlplab import quantities as q
 from tlplab.errors import INTERRUPTED
 from tlplab.loader import LoadError, load_device
 from tlplab.nettlp.end import (
+    ACKNOWLEDGE,
     ADDRESSES,
     NETWORK,
     PATIENCE,
@@ -28,7 +29,6 @@ from tlplab.nettlp.end import (
     address_of,
     check_interface,
     check_remote,
-    end_in_order,
     mps_option,
     mrrs_option,
     number_of,
@@ -92,6 +92,7 @@ def site_options(*, issues: bool) -> Decorator:
         REQUESTER,
         mps_option("--mps"),
         *NETWORK,
+        ACKNOWLEDGE,
         click.option("--seconds", metavar="N", type=SECONDS, help="End after N seconds instead of at Ctrl-C."),
         click.option("--json", "json_file", metavar="FILE|-", help="Write the counters as JSON at the end."),
         click.option("-S", "--quiet", is_flag=True, help="Print nothing."),
@@ -256,7 +257,6 @@ def serve_builtin(device: Builtin, given: Options) -> int:
 
 def serve_server(name: str, start: Callable[[Site], _core.Server], given: Options) -> int:
     """Serves what `start` starts; says where it is, what passes, and at the end what has passed."""
-    end_in_order()
     json_file, quiet, seconds = given.pop("json_file"), given.pop("quiet"), given.pop("seconds")
     check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs={})
     server = start(site_of(given))
@@ -289,6 +289,7 @@ def site_of(given: Options) -> Site:
         local=local, adapter=adapter, requester=given["requester"], transport=given["transport"],
         interface=given["interface"], first_tag=0, last_tag=TAGS - 1, mps=given["mps"], mrrs=given.get("mrrs", 512),
         timeout_ns=round(given.get("timeout", 50.0) * 1e6), retries=given.get("retry", 0), spin=given["spin"],
+        ecrc=given.get("ecrc", False), acknowledge=given.get("acknowledge", False),
     )  # fmt: skip
     return Site(end, host, given["window"])
 

@@ -11,10 +11,8 @@ from typing import Any
 import click
 
 from tlplab import _core
-from tlplab.errors import RunError
 from tlplab.nettlp.aside import Aside
 from tlplab.nettlp.end import (
-    end_in_order,
     end_of,
     end_options,
     number_of,
@@ -22,6 +20,7 @@ from tlplab.nettlp.end import (
     tags_of,
     writing_end_options,
 )
+from tlplab.nettlp.writing import Flush, Writer
 from tlplab.outputs import check_outputs, whole_file
 from tlplab.progress import Bar
 
@@ -65,7 +64,6 @@ def dma_read(address: int, size: int, output: str | None, tags: tuple[int, int],
     if address + size > 1 << 64:
         raise click.UsageError("--size: the bytes pass the end of the address space")
     check_outputs({"-o": output}, to_stdout={"-o"}, inputs={})
-    end_in_order()
     dma = _core.Dma(end_of(given, tags))
     digits = max(8, len(f"{address + size - 1:x}"))
     with contextlib.ExitStack() as stack:
@@ -90,18 +88,25 @@ def dma_read(address: int, size: int, output: str | None, tags: tuple[int, int],
 @click.option("-i", "--input", "source", metavar="FILE|-", help="Write what FILE holds.")
 @click.option("--no-flush", is_flag=True, help="Do not wait until the data are in memory, or whether anybody is there.")
 @click.option(
+    "--flush",
+    type=click.Choice(["zero", "read"]),
+    default="zero",
+    show_default=True,
+    help="Wait by a read of no bytes, or by one of the last doubleword that was written, where reads have no side effects: for peers that do not answer reads of no bytes, such as the published psmem.",
+)
+@click.option(
     "--verify",
     is_flag=True,
-    help="Read back what was written, and compare: a write that the network loses is not noticed otherwise.",
+    help="Read back what was written, and compare: a write that the network loses is not noticed otherwise. --retry does so, too, and writes again what is not there.",
 )
 @TAG
 @writing_end_options
 def dma_write(
-    address: int, text: str | None, digits: str | None, source: str | None, no_flush: bool, verify: bool,
+    address: int, text: str | None, digits: str | None, source: str | None, no_flush: bool, flush: Flush, verify: bool,
     tags: tuple[int, int], **given: Any
 ) -> None:  # fmt: skip
     """Write to memory, and wait until what arrived is there. Writes are posted: one that the network loses is missed by nobody, unless
-    --verify reads it back.
+    --verify reads it back, --retry writes it again as well, or --acknowledge has tlplab's adapter confirm it.
 
     \b
     Examples:
@@ -114,17 +119,14 @@ def dma_write(
         raise click.UsageError("there is nothing to write: no bytes")
     if address + len(data) > 1 << 64:
         raise click.UsageError("the bytes pass the end of the address space")
-    end_in_order()
-    dma = _core.Dma(end_of(given, tags))
+    tries = given["retry"]
+    how: Flush = "never" if no_flush else flush
+    writer = Writer(_core.Dma(end_of(given, tags)), flush=how, verify=verify or tries > 0, tries=tries)
     with Bar(quiet=False) as bar:
         for start, end in chunks(address, len(data)):
-            part = data[start - address : end - address]
-            Aside(dma.write, start, part).result()
-            if not no_flush:
-                Aside(dma.flush, start).result()
-            if verify:
-                compare(Aside(dma.read, start, len(part)).result(), part, start)
+            writer.write(start, data[start - address : end - address])
             bar.show((end - address) / len(data), f"{(end - address) >> 20} MiB")
+    writer.finish()
 
 
 @dma_group.command("flush")
@@ -138,7 +140,6 @@ def dma_flush(address: int, tags: tuple[int, int], **given: Any) -> None:
     Example:
       tlplab dma flush -a 0x1000
     """
-    end_in_order()
     Aside(_core.Dma(end_of(given, tags)).flush, address).result()
 
 
@@ -167,15 +168,6 @@ def what_to_write(text: str | None, digits: str | None, source: str | None) -> b
         return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     except OSError as error:
         raise click.UsageError(f"--input {source}: {error.strerror}") from None
-
-
-def compare(found: bytes, written: bytes, address: int) -> None:
-    """Raises RunError, with the first place, if memory does not hold what was written."""
-    wrong = [at for at, (a, b) in enumerate(zip(found, written, strict=True)) if a != b]
-    if wrong:
-        raise RunError(
-            f"{len(wrong)} of {len(written)} bytes are not what was written, the first at {address + wrong[0]:#x}"
-        )
 
 
 def rows(address: int, data: bytes, digits: int) -> list[str]:

@@ -15,7 +15,6 @@ import click
 from tlplab import _core
 from tlplab.errors import INTERRUPTED
 from tlplab.nettlp import capture
-from tlplab.nettlp.end import end_in_order
 from tlplab.outputs import check_outputs, whole_file, write_text
 from tlplab.plotting import check_ending, write_figure
 
@@ -80,7 +79,6 @@ def dump_command(
             )
         sum_up(source, filters, json_file, plot)
         return 0
-    end_in_order()
     try:
         dump = _core.Dump(
             source,

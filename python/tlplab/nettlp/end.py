@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import math
 import re
-import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -52,6 +51,10 @@ class End:
     """How often a read that was not answered is issued again."""
     spin: bool = False
     """Ask for datagrams again and again instead of sleeping."""
+    ecrc: bool = False
+    """Digests behind requests, and none but answers with digests."""
+    acknowledge: bool = False
+    """An acknowledged link, as tlplab's own adapter gives it."""
 
 
 class Duration(click.FloatRange):
@@ -154,8 +157,10 @@ NETWORK = (
 )  # fmt: skip
 PATIENCE = (
     click.option("--timeout", metavar="MS", type=TIME_LIMIT, default=50.0, show_default=True, help="Time limit of a request, in milliseconds."),
-    click.option("--retry", metavar="N", type=click.IntRange(0, 255), default=0, show_default=True, help="Ask again for what was not answered, at most N times; only where reads have no side effects."),
+    click.option("--retry", metavar="N", type=click.IntRange(0, 255), default=0, show_default=True, help="Ask again for what was not answered, and write again what reads back as something else, at most N times; only where reads have no side effects."),
+    click.option("--ecrc", is_flag=True, help="Send digests (ECRC), and take only answers with digests: bits that turn on the way are errors then. For tlplab adapter; the card sends none."),
 )  # fmt: skip
+ACKNOWLEDGE = click.option("--acknowledge", is_flag=True, help="Have everything acknowledged, in order, and sent again after a time that follows the round trip: for tlplab adapter, which is the only one that does.")  # fmt: skip
 REQUESTER = click.option("-b", "--requester", metavar="BB:DD.F", callback=bdf_of, help="The ID of the requests, as in 1b:00.0; asked of the adapter by default.")  # fmt: skip
 
 
@@ -194,22 +199,17 @@ def address_options(command: Command) -> Command:
 def end_options(command: Command) -> Command:
     """Everything that an end point needs to know, but for its tags."""
     return with_options(
-        command, (*ADDRESSES, REQUESTER, mps_option("--mps"), mrrs_option("--mrrs", "-m"), *NETWORK, *PATIENCE)
+        command,
+        (*ADDRESSES, REQUESTER, mps_option("--mps"), mrrs_option("--mrrs", "-m"), *NETWORK, *PATIENCE, ACKNOWLEDGE),
     )
 
 
 def writing_end_options(command: Command) -> Command:
     """The same for who writes: there the published programs have -m for the payload size."""
     return with_options(
-        command, (*ADDRESSES, REQUESTER, mps_option("--mps", "-m"), mrrs_option("--mrrs"), *NETWORK, *PATIENCE)
+        command,
+        (*ADDRESSES, REQUESTER, mps_option("--mps", "-m"), mrrs_option("--mrrs"), *NETWORK, *PATIENCE, ACKNOWLEDGE),
     )
-
-
-def end_in_order() -> None:
-    """From now on SIGTERM, and a terminal that is closed, are Ctrl-C: what serves, measures or writes ends in order, and says what it did."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
-        signal.signal(signal.SIGHUP, signal.default_int_handler)
 
 
 def check_interface(interface: str | None, transport: str) -> None:
@@ -236,5 +236,6 @@ def end_of(given: dict[str, Any], tags: tuple[int, int]) -> End:
     check_interface(interface, transport)
     return End(
         local, adapter, given.pop("requester"), transport, interface, *tags, given.pop("mps"), given.pop("mrrs"),
-        round(given.pop("timeout") * 1e6), given.pop("retry"), given.pop("spin"),
+        round(given.pop("timeout") * 1e6), given.pop("retry"), given.pop("spin"), given.pop("ecrc"),
+        given.pop("acknowledge"),
     )  # fmt: skip

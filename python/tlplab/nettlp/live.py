@@ -21,6 +21,8 @@ from tlplab.result import Result
 
 # How often Ctrl-C is looked for.
 SLICE_SECONDS = 0.1
+# Datagrams that …, and nobody has seen.
+DROPPED = "were dropped by the kernel: they came faster than they were read, and the sockets were full"
 # From this lag on, in nanoseconds, the machine is not in real time.
 WORTH_TELLING = 1e6
 # Of a machine that is only memory.
@@ -120,13 +122,17 @@ def serve_experiment(
     except KeyboardInterrupt:
         interrupted = True
     absent = service.absent()
-    text = service.finish(None if ended else "interrupt" if interrupted else "the time of --seconds")
+    text = service.finish(None if ended else "interrupted" if interrupted else "time-limit")
+    report = json.loads(service.report())
+    text = json.dumps({**json.loads(text), "adapter": report}) + "\n"
     if json_file is not None:
         write_text(json_file, text)
     if not quiet:
         out = sys.stderr if json_file == "-" else sys.stdout
         summary.show(cast(Result, json.loads(text)), out)
         show_lag(service)
+        if report["kernel_drops"]:
+            click.echo(f"{report['kernel_drops']} datagrams {DROPPED}", err=True)
     if interrupted:
         return INTERRUPTED
     if absent:

@@ -23,7 +23,6 @@ from tlplab.nettlp.end import (
     TAGS,
     Duration,
     End,
-    end_in_order,
     end_of,
     end_options,
     instead,
@@ -36,6 +35,8 @@ from tlplab.progress import Bar
 
 DEFAULT_SECONDS = 5.0
 MOST_LANES = 16
+# Places that are not as they were written, one by one.
+RANGES_SHOWN = 4
 LATENCIES = ("min", "p50", "p90", "p99", "p99.9", "max")
 
 
@@ -53,6 +54,7 @@ class Plan:
     pattern: str = "seq"
     count: int | None = None
     duration_ns: int | None = None
+    paced: bool = True
     interval_ns: int = 0
     verify: bool = False
     each: bool = False
@@ -141,6 +143,11 @@ class Plan:
     help="Pause after each operation, in milliseconds.",
 )
 @click.option(
+    "--no-pace",
+    is_flag=True,
+    help="Send writes as fast as this end can, also when more of them are sent than arrive.",
+)
+@click.option(
     "--tag",
     type=click.IntRange(0, TAGS - 1),
     default=0,
@@ -176,13 +183,14 @@ class Plan:
 @end_options
 def perf_command(
     direction: str, address: int, size: int, length: int, lanes: int, outstanding: int, split: str, pattern: str,
-    count: int | None, seconds: float | None, interval: float, tag: int, each: bool, verify: bool, seed: int | None,
+    count: int | None, seconds: float | None, interval: float, no_pace: bool, tag: int, each: bool, verify: bool, seed: int | None,
     json_file: str | None, plot: str | None, quiet: bool, **given: Any,
 ) -> int:  # fmt: skip
     """Measure how fast DMA over NetTLP is: rate, latency, processor time at this end.
 
-    Reads are over when their data came, writes when they were sent: they are posted, and more of them may be sent than
-    arrive; --verify tells how much did. Ctrl-C keeps what was measured; again, it waits for nothing.
+    Reads are over when their data came, writes when they were sent: they are posted. So that none overflows the
+    adapter's socket, they wait for a flush after each 32 KiB or 128 TLPs. The rate of writes is that of what arrived, if
+    the adapter counts it. Ctrl-C keeps what was measured; again, it waits for nothing.
 
     \b
     Examples:
@@ -197,13 +205,12 @@ def perf_command(
         raise click.UsageError("--length: at least one byte, and less than 4 GiB")
     if count is None and seconds is None:
         seconds = DEFAULT_SECONDS
-    end_in_order()
     end = end_of(given, (tag, TAGS - 1))
     if end.transport == "xdp" and lanes > 1:
         raise click.UsageError("--transport xdp: an interface has one XDP socket, so one thread (-N 1)")
     plan = Plan(
         direction, address, size, length, lanes, outstanding, split == "diff", pattern, count,
-        None if seconds is None else round(seconds * 1e9), round(interval * 1e6), verify, each,
+        None if seconds is None else round(seconds * 1e9), not no_pace, round(interval * 1e6), verify, each,
         secrets.randbits(64) if seed is None else seed,
     )  # fmt: skip
     try:
@@ -262,9 +269,15 @@ def fraction(plan: Plan, operations: int, elapsed: float) -> float:
 def describe(end: End, plan: Plan, measured: dict[str, Any]) -> dict[str, Any]:
     """What was measured, with what it was measured on, as `--json` writes it."""
     operations, seconds = measured["operations"], measured["seconds"] or float("inf")
+    # Somebody else may have written under the same address.
+    came = None if measured["arrived_bytes"] is None else min(measured["arrived_bytes"], measured["bytes"])
+    measured["arrived_bytes"] = came
     figures = {
-        "operations_per_second": operations / seconds,
-        "bits_per_second": measured["bytes"] * 8 / seconds,
+        "operations_per_second": (operations if came is None else came / plan.length) / seconds,
+        "bits_per_second": (measured["bytes"] if came is None else came) * 8 / seconds,
+        "sent_operations_per_second": operations / seconds,
+        "sent_bits_per_second": measured["bytes"] * 8 / seconds,
+        "arrived_operations": None if came is None else came // plan.length,
         "cpu_ns_per_operation": measured["cpu_seconds"] * 1e9 / operations if operations else None,
     }
     rest = {key: value for key, value in measured.items() if key != "histogram_ns"}
@@ -293,30 +306,64 @@ def lines(report: dict[str, Any]) -> list[str]:
     plan, latency = report["plan"], report["latency_ns"]
     threads = "1 thread" if plan["lanes"] == 1 else f"{plan['lanes']} threads"
     what = f"{plan['direction']}s of {q.size(plan['length'])}, {threads}, {plan['outstanding']} outstanding each"
-    shown = [
-        f"{what}, {report['end']['transport']}",
-        f"  {q.significant(report['operations_per_second'] / 1e3)} k/s   {q.rate(report['bits_per_second'])}"
-        f"   {report['operations']} in {report['seconds']:.2f} s",
-    ]
+    shown = [f"{what}, {report['end']['transport']}", *rates(report)]
     if report["operations"]:
         said = [f"{name} {q.time(latency[name], 3)}" for name in LATENCIES]
         shown += [f"  latency: {'   '.join(said[:3])}", f"           {'   '.join(said[3:])}"]
         shown.append(f"  processor time at this end: {q.time(report['cpu_ns_per_operation'], 3)} each")
     shown += [f"  failed: {count} × {kind}" for kind, count in report["errors"].items()]
+    if report["kernel_drops"]:
+        shown.append(f"  dropped by the kernel at this end: {report['kernel_drops']} datagrams")
     if plan["verify"] and plan["direction"] == "read":
         shown.append(
             f"  data: {'all as written' if not report['wrong'] else str(report['wrong']) + ' reads are WRONG'}"
         )
-    elif report["missing_bytes"] is not None:
-        arrived = "everything arrived" if not report["missing_bytes"] else f"{report['missing_bytes']} B are not there"
-        shown.append(f"  data: {arrived}")
+    elif plan["verify"]:
+        first, *rest = lacking(report) or ["everything arrived"]
+        shown += [f"  data: {first}", *(f"        {line}" for line in rest)]
     return shown
 
 
+def rates(report: dict[str, Any]) -> list[str]:
+    """How fast it was: reads, or writes that arrived and that were sent."""
+
+    def line(before: str, count: int, prefix: str = "") -> str:
+        operations, bits = (report[f"{prefix}{name}_per_second"] for name in ("operations", "bits"))
+        return (
+            f"  {before}{q.significant(operations / 1e3)} k/s   {q.rate(bits)}   {count} in {report['seconds']:.2f} s"
+        )
+
+    if report["plan"]["direction"] == "read":
+        return [line("", report["operations"])]
+    sent = line("sent:    ", report["operations"], "sent_")
+    if report["arrived_operations"] is None:
+        return [sent, "  arrived: not known, this adapter does not count"]
+    return [line("arrived: ", report["arrived_operations"]), sent]
+
+
+def lacking(report: dict[str, Any]) -> list[str]:
+    """What did not arrive of the writes, if anything, and where it is missing."""
+    said = []
+    came, sent = report["arrived_bytes"], report["bytes"]
+    if came is not None and came < sent:
+        lost = report["operations"] - report["arrived_operations"]
+        said.append(f"{lost} of {report['operations']} writes did not arrive ({sent - came} B)")
+    if missing := report["missing_bytes"]:
+        said.append(f"{missing} B in memory are not what was written there last")
+        shown = report["missing_ranges"][:RANGES_SHOWN]
+        said += [f"{begin:#x} to {begin + length - 1:#x}" for begin, length in shown]
+        if more := report["missing_range_count"] - len(shown):
+            said.append(f"and {more} more places")
+    return said
+
+
 def check(report: dict[str, Any]) -> None:
-    """Wrong data are a failure, whatever else was measured; so is a measurement that is mostly of failures."""
+    """Wrong data are a failure, whatever else was measured, and so are verified writes that did not arrive; so is a measurement that is mostly
+    of failures."""
     if report["wrong"]:
         raise RunError(f"{report['wrong']} reads gave data that were never written there")
+    if report["plan"]["verify"] and report["plan"]["direction"] == "write" and (said := lacking(report)):
+        raise RunError("; ".join(said))
     if (failed := sum(report["errors"].values())) > report["operations"]:
         raise RunError(f"{failed} operations failed, and only {report['operations']} succeeded")
 

@@ -50,7 +50,8 @@ class NetTLP:
 
     The adapter tells the rest: the function's ID (`requester`, as in `"1b:00.0"`), where its window begins (`window`), and
     where interrupts go; `host` is asked instead for what the driver on the adapter's host knows. `retries` asks again
-    for reads that were not answered, where they have no side effects.
+    for reads that were not answered, where they have no side effects. `ecrc` sends digests and takes only answers with
+    digests; `acknowledge` has everything acknowledged, and sent again where it is lost: both are for tlplab's own adapter.
     """
 
     local: str = DEVICE_ADDRESS
@@ -65,6 +66,8 @@ class NetTLP:
     timeout_ns: int = 50_000_000
     retries: int = 0
     spin: bool = False
+    ecrc: bool = False
+    acknowledge: bool = False
     allow_remote: bool = False
 
     def site(self) -> Site:
@@ -80,6 +83,7 @@ class NetTLP:
             local=self.local, adapter=self.adapter, requester=requester, transport=self.transport,
             interface=self.interface, first_tag=0, last_tag=TAGS - 1, mps=self.mps, mrrs=self.mrrs,
             timeout_ns=self.timeout_ns, retries=self.retries, spin=self.spin,
+            ecrc=self.ecrc, acknowledge=self.acknowledge,
         )  # fmt: skip
         return Site(end, self.host, self.window)
 

@@ -12,8 +12,14 @@ if TYPE_CHECKING:
     from tlplab.scan.scanned import Scan
     from tlplab.scan.tree import Link
 
-# What a function at the lower end of a link becomes; all others are devices.
-KINDS = {"upstream port": "switch", "PCIe-to-PCI bridge": "bus"}
+# What a function at the lower end of a link becomes; of some a source does not tell what they are.
+KINDS = {
+    "upstream port": "switch",
+    "PCIe-to-PCI bridge": "bus",
+    "end point": "device",
+    "legacy end point": "device",
+    None: "device",
+}
 # Of a bus in PCI-X mode, as the bridge's Secondary Status has it.
 FREQUENCY = re.compile(r"Freq=(66|100|133)MHz")
 DEVICE_SELECT = re.compile(r"DEVSEL=(fast|medium|slow)")
@@ -44,7 +50,7 @@ class Writer:
         """The file."""
         for _, function in self.tree.walk():
             self.place(function)
-        ids = [one or "1de5:0100" for one in self.root_ports]
+        ids = [one or "71ab:0100" for one in self.root_ports]
         head = [
             "# What `tlplab scan` found in " + comment(self.scan.source) + ".",
             "# Links run as they ran then; what they could is beside them. Latencies, buffers and loads are not in any register: the values",
@@ -104,7 +110,10 @@ class Writer:
         if under is None:
             self.leave(function, "what is above it is not here")
             return
-        kind = KINDS.get(function.port or "", "device")
+        if function.port not in KINDS:
+            self.leave(function, f"tlplab has no {function.port}")
+            return
+        kind = KINDS[function.port]
         name = self.named(function)
         lines = [f"[{kind}.{name}]".ljust(26) + f" # {function.address} {comment(who(function))}".rstrip()]
         lines.append(f'under = "{under}"')
@@ -173,7 +182,8 @@ class Writer:
             return None
         if port.address not in self.names:
             self.names[port.address] = f"host.rp{len(self.root_ports)}"
-            self.root_ports.append(port.ids())
+            # A function that does not answer reads as all ones.
+            self.root_ports.append(None if port.vendor == 0xFFFF else port.ids())
         return self.names[port.address]
 
     def named(self, function: Function) -> str:

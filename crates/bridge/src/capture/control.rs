@@ -6,7 +6,7 @@ use std::fmt;
 use tlplab_units::Bdf;
 use tlplab_wire::Error;
 use tlplab_wire::nettlp::config_api::{self, Command, ConfigAccess};
-use tlplab_wire::nettlp::message_api::{self, Message, Request};
+use tlplab_wire::nettlp::message_api::{self, Message, Request, Written};
 use tlplab_wire::nettlp::registers::{self, Operation, Register, RegisterAccess};
 
 /// Which of the interfaces, told by the UDP port at either end.
@@ -62,6 +62,8 @@ pub enum Control {
     DeviceId(Bdf),
     /// The MSI-X table, of which this is the first message.
     MsixTable(Message),
+    /// What was written.
+    Written(Written),
     /// An access to one of the adapter's registers; the reply looks the same.
     Register(RegisterAccess),
 }
@@ -76,6 +78,7 @@ impl Control {
             Channel::Message => match length {
                 2 => message_api::parse_device_id(kept).map(Self::DeviceId),
                 8 => message_api::parse_bar4_base(kept).map(Self::Bar4),
+                message_api::WRITTEN_BYTES => Written::parse(kept).map(Self::Written),
                 message_api::TABLE_BYTES => {
                     message_api::parse_msix_table(kept).map(|[first, ..]| Self::MsixTable(first))
                 }
@@ -120,6 +123,7 @@ impl fmt::Display for Control {
             Self::Ask(request) => f.write_str(request_name(request)),
             Self::Bar4(address) => write!(f, "BAR4 at {address:#x}"),
             Self::DeviceId(id) => write!(f, "device id {id}"),
+            Self::Written(Written { requests, bytes }) => write!(f, "{requests} writes, {bytes} B"),
             Self::MsixTable(Message { address, data }) => {
                 write!(f, "MSI-X table, first addr {address:#x}, data {data:#x}")
             }
@@ -132,6 +136,7 @@ const fn request_name(request: Request) -> &'static str {
         Request::Bar4Base => "BAR4 address",
         Request::DeviceId => "device id",
         Request::MsixTable => "MSI-X table",
+        Request::Written => "writes so far",
     }
 }
 
@@ -159,7 +164,7 @@ pub(crate) mod control_names {
 
     /// Questions to the driver.
     pub(crate) fn requests() -> impl Iterator<Item = (i32, &'static str)> {
-        let all = [Request::Bar4Base, Request::DeviceId, Request::MsixTable];
+        let all = [Request::Bar4Base, Request::DeviceId, Request::MsixTable, Request::Written];
         all.into_iter().map(|request| (request as i32, request_name(request)))
     }
 

@@ -9,6 +9,7 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use tlplab_wire::dllp;
 use tlplab_wire::nettlp::Header;
+use tlplab_wire::nettlp::link::{self, Numbers};
 use tlplab_wire::tlp::{Packet, ParseOptions, Repr};
 
 /// A frame that was read.
@@ -24,6 +25,8 @@ pub struct Decoded<'a> {
     pub names: Option<(&'a str, &'a str)>,
     /// Sender and receiver, of datagrams.
     pub endpoints: Option<Endpoints>,
+    /// The NetTLP header, as far as it could be read, also of what is no TLP behind it.
+    pub header: Option<Header>,
     /// What it is, or why it is nothing.
     pub content: Result<What<'a>, Reason>,
     /// Corrupted, replayed or nullified, as captures of simulated links tell.
@@ -59,6 +62,8 @@ pub struct Tlp<'a> {
     pub payload: &'a [u8],
     /// Does the digest match? `None` without one, or if the end was not captured.
     pub ecrc: Option<bool>,
+    /// Its numbers on an acknowledged link.
+    pub numbers: Option<Numbers>,
 }
 
 impl Decoded<'_> {
@@ -93,19 +98,22 @@ impl fmt::Display for End<'_> {
 /// A frame that cannot be read at all.
 impl From<Problem> for Decoded<'_> {
     fn from(Problem { frame, reason }: Problem) -> Self {
-        let (names, endpoints, flags) = (None, None, Flags::default());
-        Self { frame, fs: 0, digits: 6, names, endpoints, content: Err(reason), flags }
+        let (names, endpoints, header, flags) = (None, None, None, Flags::default());
+        Self { frame, fs: 0, digits: 6, names, endpoints, header, content: Err(reason), flags }
     }
 }
 
 /// Reads a frame.
 pub(super) fn decode<'a>(frame: &Frame<'a>) -> Decoded<'a> {
-    let mut endpoints = None;
+    let (mut endpoints, mut header) = (None, None);
     let content = if frame.link_type == linkunit::LINK_TYPE {
         linkunit::parse(frame.data)
     } else {
         let opened = frame::open(frame.link_type, frame.data, frame.length, frame.check);
         endpoints = opened.endpoints;
+        if let Ok(Content::Tlp { header: read, .. }) = opened.content {
+            header = Some(read);
+        }
         opened.content.and_then(what)
     };
     Decoded {
@@ -114,6 +122,7 @@ pub(super) fn decode<'a>(frame: &Frame<'a>) -> Decoded<'a> {
         digits: frame.digits,
         names: frame.interface.and_then(linkunit::split_name),
         endpoints,
+        header,
         content,
         flags: frame.comment.map(Flags::from_comment).unwrap_or_default(),
     }
@@ -124,6 +133,9 @@ fn what(content: Content<'_>) -> Result<What<'_>, Reason> {
         Content::Other => Ok(What::Other),
         Content::Control { channel, kept, length } => {
             Control::parse(channel, kept, length).map(What::Control).map_err(Reason::Control)
+        }
+        Content::Tlp { header, kept, length } if kept.first() == Some(&link::MARK) => {
+            sealed(header, kept, length).map(What::Tlp)
         }
         Content::Tlp { header, kept, length } => tlp(header, kept, length).map(What::Tlp),
     }
@@ -140,5 +152,16 @@ fn tlp(header: Header, kept: &[u8], length: usize) -> Result<Tlp<'_>, Reason> {
         return Err(Reason::TlpLength { header: states, datagram: length });
     }
     let ecrc = if truncated { None } else { packet.ecrc_matches() };
-    Ok(Tlp { repr, header, payload: packet.payload(), ecrc })
+    Ok(Tlp { repr, header, payload: packet.payload(), ecrc, numbers: None })
+}
+
+/// Reads a sealed TLP: numbers before it, a checksum behind it, which was captured if all was.
+fn sealed(header: Header, kept: &[u8], length: usize) -> Result<Tlp<'_>, Reason> {
+    let inner = length.saturating_sub(link::SEAL_BYTES);
+    let (numbers, tlp_kept) = link::numbers(kept).ok_or(Reason::Seal)?;
+    if inner == 0 || kept.len() == length && !link::is_whole(header, kept) {
+        return Err(Reason::Seal);
+    }
+    let tlp = tlp(header, &tlp_kept[..tlp_kept.len().min(inner)], inner)?;
+    Ok(Tlp { numbers: Some(numbers), ..tlp })
 }

@@ -31,16 +31,22 @@ pub(super) struct Directions {
 impl Directions {
     /// The number of a frame's direction.
     pub(super) fn of(&mut self, decoded: &Decoded<'_>) -> u16 {
-        let (from, to) = decoded.ends();
-        self.key.clear();
-        let _ = write!(self.key, "{from}\n{to}"); // a String takes everything
-        if let Some(&known) = self.numbers.get(&self.key) {
+        if let Some(known) = self.known(decoded) {
             return known;
         }
+        let (from, to) = decoded.ends();
         let number = u16::try_from(self.all.len()).unwrap_or(u16::MAX);
         self.all.push(Direction { from: from.to_string(), to: to.to_string() });
         self.numbers.insert(self.key.clone(), number);
         number
+    }
+
+    /// The same, if it has been seen before.
+    pub(super) fn known(&mut self, decoded: &Decoded<'_>) -> Option<u16> {
+        let (from, to) = decoded.ends();
+        self.key.clear();
+        let _ = write!(self.key, "{from}\n{to}"); // a String takes everything
+        self.numbers.get(&self.key).copied()
     }
 
     /// The number of the way back.

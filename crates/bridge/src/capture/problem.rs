@@ -72,6 +72,8 @@ pub enum Reason {
         /// Length that the datagram leaves.
         datagram: usize,
     },
+    /// The checksum of a TLP on an acknowledged link does not fit, or there is none.
+    Seal,
     /// A DLLP that is not valid.
     Dllp(tlplab_wire::Error),
     /// A unit of a PCIe link with a kind byte that this program does not know.
@@ -128,6 +130,7 @@ impl fmt::Display for Reason {
             Self::TlpLength { header, datagram } => {
                 write!(f, "the TLP header says {header} bytes, the datagram holds {datagram}")
             }
+            Self::Seal => f.write_str("a damaged TLP on an acknowledged link"),
             Self::Dllp(error) => write!(f, "not a DLLP: {error}"),
             Self::UnitKind(kind) => write!(f, "unknown kind {kind:#04x} of link unit"),
         }

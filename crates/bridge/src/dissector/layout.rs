@@ -4,6 +4,7 @@ use std::fmt::Write;
 use tlplab_wire::dllp;
 use tlplab_wire::nettlp::Header;
 use tlplab_wire::nettlp::config_api::ConfigAccess;
+use tlplab_wire::nettlp::link;
 use tlplab_wire::tlp::{ByteEnables, Packet, ParseOptions, Repr};
 
 /// What a codec reads a field as; `None` where it refuses the header.
@@ -17,13 +18,21 @@ const READ_WITH_HINT: &[u8] = &[0x00, 0x01, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
 const WRITE_WITH_HINT: &[u8] = &[0x40, 0x01, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// All kinds; the names of fields are those of the dissector.
-pub(super) const KINDS: [Kind; 13] = [
+pub(super) const KINDS: [Kind; 14] = [
     (
         "nettlp",
         &[0; 6],
         &[
             ("seq", |bytes| value(Header::parse(bytes).ok()?.sequence)),
             ("tstamp", |bytes| value(Header::parse(bytes).ok()?.timestamp)),
+        ],
+    ),
+    (
+        "numbers",
+        &[link::MARK, 0, 0, 0, 0, 0, 0, 0],
+        &[
+            ("sequence", |bytes| value(link::numbers(bytes)?.0.sequence)),
+            ("acknowledged", |bytes| value(link::numbers(bytes)?.0.acknowledged)),
         ],
     ),
     (

@@ -6,7 +6,7 @@ mod layout;
 use crate::capture::control_names;
 use crate::linkunit;
 use std::fmt::{Display, Write};
-use tlplab_wire::nettlp::{Header, is_tlp_port};
+use tlplab_wire::nettlp::{Header, is_tlp_port, link};
 use tlplab_wire::tlp::{
     Code, CompletionStatus, Kind, Message, Packet, ParseOptions, Prefix, Repr, Routing, TransactionId,
 };
@@ -19,13 +19,14 @@ pub fn files() -> Vec<(&'static str, String)> {
 }
 
 /// The first is what Wireshark is told to load; it loads the others.
-const BY_HAND: [(&str, &str); 7] = [
+const BY_HAND: [(&str, &str); 8] = [
     ("tlplab.lua", include_str!("../../../../dissector/tlplab.lua")),
     ("tlplab_bytes.lua", include_str!("../../../../dissector/tlplab_bytes.lua")),
     ("tlplab_control.lua", include_str!("../../../../dissector/tlplab_control.lua")),
     ("tlplab_conversations.lua", include_str!("../../../../dissector/tlplab_conversations.lua")),
     ("tlplab_fields.lua", include_str!("../../../../dissector/tlplab_fields.lua")),
     ("tlplab_link.lua", include_str!("../../../../dissector/tlplab_link.lua")),
+    ("tlplab_numbers.lua", include_str!("../../../../dissector/tlplab_numbers.lua")),
     ("tlplab_tlp.lua", include_str!("../../../../dissector/tlplab_tlp.lua")),
 ];
 
@@ -55,6 +56,8 @@ pub fn tables() -> String {
     let units = [(linkunit::DLLP, "DLLP"), (linkunit::FLIT, "flit")];
     list(&mut lua, "link_units", units.into_iter().map(|(kind, name)| (kind.to_string(), quoted(name))));
     ports(&mut lua);
+    let (mark, before, behind) = (link::MARK, link::NUMBERS_BYTES, link::CHECK_BYTES);
+    put(&mut lua, format_args!("\tlink = {{ mark = {mark}, numbers = {before}, check = {behind} }},"));
     list(
         &mut lua,
         "requests",

@@ -41,6 +41,11 @@ impl<H: Host> AdapterServer<H> {
         &mut self.driven.engine
     }
 
+    /// See [`Transport::dropped`].
+    pub fn dropped(&self) -> Option<u64> {
+        self.driven.dropped()
+    }
+
     /// Serves for as long as `wall`.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::time::{Duration, Instant};
 use tlplab_units::Bdf;
 use tlplab_wire::nettlp::config_api::{self, ConfigAccess};
-use tlplab_wire::nettlp::message_api::{self, Message, Request};
+use tlplab_wire::nettlp::message_api::{self, Message, Request, Written};
 use tlplab_wire::nettlp::registers::{self, Operation, Register, RegisterAccess};
 
 /// How long an answer is waited for before the question is asked again: a datagram may be lost.
@@ -105,6 +105,19 @@ impl Apis {
     /// Nobody answers.
     pub fn msix_table(self) -> Result<[Message; message_api::VECTORS], Error> {
         self.message(Request::MsixTable, |reply| message_api::parse_msix_table(reply).ok())
+    }
+
+    /// What the device here has written to the host's memory since the adapter began; `None` if it does not tell: the card's driver does not.
+    ///
+    /// # Errors
+    /// The question cannot be asked.
+    pub fn written(self) -> Result<Option<Written>, Error> {
+        let request = Request::Written.emit();
+        match self.ask(message_api::PORT, "messages", &request, 2, |reply| Written::parse(reply).ok()) {
+            Ok(written) => Ok(Some(written)),
+            Err(Error::Silent { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn message<R>(self, request: Request, answer: impl Fn(&[u8]) -> Option<R>) -> Result<R, Error> {

@@ -47,6 +47,19 @@ enum Token {
 
 type Outcome = Result<Payload, DmaError>;
 
+/// How it is found out that writes have arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flush {
+    /// By a read of no bytes, which has no side effects (PCIe 5.0 §2.2.5).
+    #[default]
+    ZeroLength,
+    /// By a read of the doubleword that was written last: for peers that do not answer reads of no bytes. Only where a read has no side
+    /// effects.
+    Read,
+    /// Not at all: what is written may be lost, and nobody knows.
+    Never,
+}
+
 struct State {
     driven: Loop<Endpoint<Token>, Box<dyn Transport>>,
     calls: u64,
@@ -60,11 +73,16 @@ struct State {
     driver: Option<Option<Instant>>,
     /// Callers who wait for the one that drives. Rousing nobody is a system call, too.
     sleepers: u64,
+    flush: Flush,
+    /// The link acknowledges what is sent, and holds back what has no room.
+    acknowledged: bool,
 }
 
 /// Bytes of a write that leave before it is asked whether they arrived: posted writes have no acknowledgement, and what does not fit the
 /// adapter's socket is lost.
 const PACE: usize = 32 << 10;
+/// The pause between two such pieces where nothing may ask.
+const PAUSE: Duration = Duration::from_millis(1);
 /// Most passes that look for what came while nobody drove.
 const SETTLING: usize = 1024;
 
@@ -80,6 +98,7 @@ impl Context {
     /// An end point on a transport that has the [ports](EndpointConfig::ports) of `config`.
     pub fn new(config: EndpointConfig, transport: Box<dyn Transport>, wait: Wait) -> Self {
         let poller = transport.poller().clone();
+        let acknowledged = config.acknowledged;
         let driven = Loop::new(Endpoint::new(config), transport);
         let state = State {
             driven,
@@ -89,6 +108,8 @@ impl Context {
             submitted: 0,
             driver: None,
             sleepers: 0,
+            flush: Flush::default(),
+            acknowledged,
         };
         Self { state: Mutex::new(state), changed: Condvar::new(), poller, wait }
     }
@@ -128,15 +149,18 @@ impl Context {
 
     /// Writes to host memory. It is over when it was sent: writes are posted, and nobody says when they arrive, or whether.
     /// [`flush`](Self::flush) waits until those that do have. Of a long one so much is sent at once as the adapter's socket holds, then a
-    /// flush, and so on.
+    /// flush (or a pause, if there is to be [none](Flush::Never)), and so on. On an acknowledged link it is over when it has arrived.
     ///
     /// # Errors
     /// It cannot be sent; a flush within it was not answered.
     pub fn dma_write(&self, address: u64, data: &[u8]) -> Result<(), Failure> {
         let mut at = address;
         for part in data.chunks(PACE) {
-            if at != address {
-                self.flush(at - 1)?;
+            let (flush, acknowledged) = self.paces();
+            match flush {
+                _ if at == address || acknowledged => {}
+                Flush::Never => std::thread::sleep(PAUSE),
+                Flush::ZeroLength | Flush::Read => self.flush(at - 1)?,
             }
             let payload = Payload::from(part);
             self.call(|state, token| state.write(token, at, payload))?;
@@ -145,13 +169,29 @@ impl Context {
         Ok(())
     }
 
-    /// Waits until all writes before are in memory: a read of no bytes, which pushes them ahead (PCIe 5.0 §2.2.5).
+    /// Waits until all writes before are in memory: a read pushes them ahead (PCIe 5.0 §2.2.5), of no bytes unless
+    /// [something else](Self::set_flush) is said. `address` is that of the last byte written.
     ///
     /// # Errors
     /// As [`dma_read`](Self::dma_read).
     pub fn flush(&self, address: u64) -> Result<(), Failure> {
-        self.call(|state, token| state.read(token, address, 0))?;
+        let (address, bytes) = match self.paces().0 {
+            Flush::ZeroLength => (address, 0),
+            Flush::Read => (address & !3, 4),
+            Flush::Never => return Ok(()),
+        };
+        self.call(|state, token| state.read(token, address, bytes))?;
         Ok(())
+    }
+
+    /// How [`flush`](Self::flush), and long writes, find out that writes have arrived from now on.
+    pub fn set_flush(&self, flush: Flush) {
+        self.lock().flush = flush;
+    }
+
+    fn paces(&self) -> (Flush, bool) {
+        let state = self.lock();
+        (state.flush, state.acknowledged)
     }
 
     /// Begins a read; [`next`](Self::next) gives `token` back when it is over. With no bytes it is a flush.
@@ -367,6 +407,7 @@ impl State {
             match event {
                 Event::ReadDone { token, result } => self.done(token, result),
                 Event::WriteSent { token } => self.done(token, Ok(Payload::EMPTY)),
+                Event::Failed { token, error } => self.done(token, Err(error)),
                 // The host has no windows here: it was refused, and counted.
                 Event::HostRead(_) | Event::HostWrite(_) | Event::Other { .. } => {}
             }
@@ -409,6 +450,9 @@ mod tests {
             Err(Error::Setup("broken".into()))
         }
         fn undeliverable(&mut self) -> Option<(SocketAddrV4, Undeliverable)> {
+            None
+        }
+        fn dropped(&self) -> Option<u64> {
             None
         }
     }

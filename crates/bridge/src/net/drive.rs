@@ -79,6 +79,11 @@ impl<E: Engine, T: Transport> Loop<E, T> {
         self.transport.poller()
     }
 
+    /// See [`Transport::dropped`].
+    pub fn dropped(&self) -> Option<u64> {
+        self.transport.dropped()
+    }
+
     /// When the engine has something to do without other input.
     pub fn deadline(&self) -> Option<Instant> {
         self.engine.deadline().map(|time| self.clock.instant(time))
@@ -90,7 +95,27 @@ impl<E: Engine, T: Transport> Loop<E, T> {
     /// # Errors
     /// The transport's.
     pub fn turn(&mut self, ready: Option<&Ready>) -> Result<usize, Error> {
-        let mut came = self.take(ready)?;
+        let came = self.take(ready)?;
+        self.go_on(came)
+    }
+
+    /// A pass that waits for what comes, until then at most. How many datagrams came; none need have, even before then.
+    ///
+    /// # Errors
+    /// The transport's.
+    pub fn wait_turn(&mut self, ready: &mut Ready, until: Option<Instant>) -> Result<usize, Error> {
+        self.inbox.clear();
+        let came = if self.transport.receive_one(until, &mut self.inbox)? {
+            self.hear()
+        } else {
+            self.poller().wait(ready, until)?;
+            self.take(Some(ready))?
+        };
+        self.go_on(came)
+    }
+
+    /// After `came` datagrams went into the engine: what is due, and what is to be sent.
+    fn go_on(&mut self, mut came: usize) -> Result<usize, Error> {
         let mut now = self.now();
         if self.is_due(now) {
             // Perhaps what the engine waits for has come, and it was this thread that did not run.
@@ -108,12 +133,17 @@ impl<E: Engine, T: Transport> Loop<E, T> {
     fn take(&mut self, ready: Option<&Ready>) -> Result<usize, Error> {
         self.inbox.clear();
         self.transport.receive(ready, &mut self.inbox)?;
+        Ok(self.hear())
+    }
+
+    /// The engine hears what is in the inbox.
+    fn hear(&mut self) -> usize {
         let now = self.now();
         for datagram in self.inbox.datagrams() {
             self.engine.handle_datagram(now, datagram);
         }
         self.hear_of_undeliverable(now);
-        Ok(self.inbox.len())
+        self.inbox.len()
     }
 
     fn hear_of_undeliverable(&mut self, now: Time) {

@@ -4,7 +4,7 @@ use super::batch::{BATCH, Batch, Envelope, HEADROOM};
 use arrayvec::ArrayVec;
 use nix::errno::Errno;
 use nix::sys::socket::{
-    ControlMessageOwned, LinkAddr, MsgFlags, MultiHeaders, SockaddrIn, SockaddrLike, recvmmsg, recvmsg,
+    ControlMessageOwned, LinkAddr, MsgFlags, MultiHeaders, SockaddrIn, SockaddrLike, recv, recvmmsg, recvmsg,
     sendmmsg, sendto,
 };
 use nix::{cmsg_space, libc};
@@ -23,6 +23,31 @@ thread_local! {
     static INCOMING: RefCell<MultiHeaders<SockaddrIn>> = RefCell::new(MultiHeaders::preallocate(BATCH, None));
     static FRAMES: RefCell<MultiHeaders<LinkAddr>> = RefCell::new(MultiHeaders::preallocate(BATCH, None));
     static OUTGOING: RefCell<MultiHeaders<SockaddrIn>> = RefCell::new(MultiHeaders::preallocate(BATCH, None));
+}
+
+/// Appends the next datagram to `batch`, which has room, waiting for it as long as the socket's own limit says if `waits`; `peer` sent it, if the socket
+/// hears nobody else.
+pub(super) fn receive_one(
+    fd: RawFd,
+    port: u16,
+    peer: Option<SocketAddrV4>,
+    waits: bool,
+    batch: &mut Batch,
+) -> nix::Result<()> {
+    let (envelopes, mut buffers) = batch.free(HEADROOM);
+    let buffer = buffers.next().unwrap_or_default();
+    let flags = if waits { MsgFlags::empty() } else { MsgFlags::MSG_DONTWAIT };
+    let (len, peer) = match peer {
+        Some(peer) => (recv(fd, buffer, flags)?, peer),
+        None => {
+            let mut slices = [IoSliceMut::new(buffer)];
+            let message = recvmsg::<SockaddrIn>(fd, &mut slices, None, flags)?;
+            let from = message.address.map_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0), Into::into);
+            (message.bytes, from)
+        }
+    };
+    envelopes.push(Envelope { peer, port, start: HEADROOM, len });
+    Ok(())
 }
 
 /// Appends to `batch` what the socket holds, up to `most` datagrams and without waiting. `port` is the socket's. How many came.

@@ -10,6 +10,7 @@ use std::net::Ipv4Addr;
 use std::str::FromStr;
 use tlplab_nettlp::EndpointConfig;
 use tlplab_wire::nettlp::HEADER_BYTES;
+use tlplab_wire::nettlp::link::SEAL_BYTES;
 
 /// The kinds of transport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +56,11 @@ impl Network {
         let ports = config.ports();
         match self.kind {
             Kind::Udp => Ok(Box::new(Udp::open(self.local, ports, Some(config.adapter))?)),
-            _ => self.open_frames(ports.collect(), vec![config.adapter], config.mps.bytes() as usize),
+            _ => {
+                let seal = if config.acknowledged { SEAL_BYTES } else { 0 };
+                let most = config.mps.bytes() as usize + seal;
+                self.open_frames(ports.collect(), vec![config.adapter], most)
+            }
         }
     }
 

@@ -2,7 +2,6 @@
 //! datagrams of all tags. The kernel's IP and UDP layers see what comes, too, and throw it away.
 
 use super::batch::{Batch, Envelope, HEADROOM};
-use super::bypass::bypass_queue;
 use super::error::Error;
 use super::filter;
 use super::frame::HEADERS;
@@ -10,6 +9,7 @@ use super::link::{Link, LinkConfig, LinkCounters, TRIES};
 use super::mmsg;
 use super::neighbour::Interface;
 use super::poller::{Poller, Ready};
+use super::socket_options::{self, bypass_queue};
 use super::transport::Transport;
 use nix::errno::Errno;
 use nix::libc;
@@ -117,6 +117,10 @@ impl Transport for Packet {
 
     fn undeliverable(&mut self) -> Option<(SocketAddrV4, Undeliverable)> {
         self.link.undeliverable.pop_front()
+    }
+
+    fn dropped(&self) -> Option<u64> {
+        socket_options::dropped(self.socket.as_raw_fd()).map(u64::from)
     }
 }
 

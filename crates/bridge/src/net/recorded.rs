@@ -10,7 +10,7 @@ use crate::pcapng::{FrameWriter, RawFrame};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tlplab_nettlp::{MAX_DATAGRAM, Undeliverable};
 
 const ETHERNET: u16 = 1;
@@ -122,6 +122,15 @@ impl<T: Transport> Transport for Recorded<T> {
         Ok(())
     }
 
+    fn receive_one(&mut self, until: Option<Instant>, batch: &mut Batch) -> Result<bool, Error> {
+        let before = batch.len();
+        let waited = self.inner.receive_one(until, batch)?;
+        if batch.len() > before {
+            self.capture.write(self.local, false, batch.iter().skip(before));
+        }
+        Ok(waited)
+    }
+
     fn send(&mut self, batch: &mut Batch) -> Result<(), Error> {
         self.capture.write(self.local, true, batch.iter());
         self.inner.send(batch)
@@ -129,5 +138,9 @@ impl<T: Transport> Transport for Recorded<T> {
 
     fn undeliverable(&mut self) -> Option<(SocketAddrV4, Undeliverable)> {
         self.inner.undeliverable()
+    }
+
+    fn dropped(&self) -> Option<u64> {
+        self.inner.dropped()
     }
 }

@@ -8,9 +8,13 @@ use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 /// What a socket holds until it is read, as far as the system allows.
 const RECEIVE_BUFFER: usize = 1 << 20;
+
+/// How long a call that waits at a socket does so.
+pub(super) const SLICE: Duration = Duration::from_millis(10);
 
 /// A socket for [`Udp::lent`], bound to `number` at `local` and connected to the same port of `peer`.
 ///
@@ -74,6 +78,8 @@ pub(super) fn open_socket(
     if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER).is_err() {
         let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
     }
+    let limited = socket.set_read_timeout(Some(SLICE));
+    limited.map_err(|source| Error::io(format!("limit waits at UDP port {number}"), source))?;
     match peer {
         Some(peer) => {
             let to = SocketAddrV4::new(peer, number);

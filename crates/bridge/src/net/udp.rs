@@ -11,7 +11,8 @@ use super::batch::{BATCH, Batch, Envelope};
 use super::error::Error;
 use super::mmsg;
 use super::poller::{Poller, Ready};
-use super::sockets::{allow_files, open_group, open_socket};
+use super::socket_options;
+use super::sockets::{SLICE, allow_files, open_group, open_socket};
 use super::transport::Transport;
 use arrayvec::ArrayVec;
 use nix::errno::Errno;
@@ -29,8 +30,10 @@ const REMEMBERED: usize = 64;
 struct Port {
     number: u16,
     fd: RawFd,
+    /// How many datagrams may be expected at once: after what came the last time.
+    lately: usize,
     /// Closed with this, unless somebody else owns it.
-    _owned: Option<Socket>,
+    owned: Option<Socket>,
 }
 
 /// UDP sockets, at least one per port.
@@ -88,7 +91,7 @@ impl Udp {
         for number in numbers {
             for socket in open(number)? {
                 poller.watch(&socket, ports.len() as u64)?;
-                ports.push(Port { number, fd: socket.as_raw_fd(), _owned: Some(socket) });
+                ports.push(Port { number, fd: socket.as_raw_fd(), lately: 1, owned: Some(socket) });
             }
         }
         Ok(Self { poller, ports, peer, undeliverable: VecDeque::new(), unsent: 0 })
@@ -107,7 +110,7 @@ impl Udp {
         let mut ports = Vec::new();
         for (number, socket) in sockets {
             poller.watch(socket, ports.len() as u64)?;
-            ports.push(Port { number, fd: socket.as_raw_fd(), _owned: None });
+            ports.push(Port { number, fd: socket.as_raw_fd(), lately: 1, owned: None });
         }
         debug_assert!(ports.is_sorted_by_key(|port| port.number), "they are searched by number");
         Ok(Self { poller, ports, peer: Some(peer), undeliverable: VecDeque::new(), unsent: 0 })
@@ -118,10 +121,27 @@ impl Udp {
         self.unsent
     }
 
-    /// Empties the socket at `place` into `batch`, up to `most` datagrams.
+    /// Takes what the socket at `place` holds into `batch`: as many as have come at once lately, up to `most`. What is left keeps the poller ready.
     fn receive_at(&mut self, place: usize, most: usize, batch: &mut Batch) -> Result<(), Error> {
+        let Port { number, fd, lately, .. } = self.ports[place];
+        let most = most.min(lately);
+        let came = match most {
+            1 if !batch.is_full() => mmsg::receive_one(fd, number, None, false, batch).map(|()| 1),
+            _ => mmsg::receive(fd, number, most, batch),
+        };
+        match came {
+            Ok(came) => {
+                // As many as were wanted: there may be more.
+                self.ports[place].lately = (if came < most { came } else { 2 * lately }).clamp(1, BATCH);
+                Ok(())
+            }
+            Err(error) => self.failed(place, error),
+        }
+    }
+
+    /// A call at the socket at `place` said this.
+    fn failed(&mut self, place: usize, error: Errno) -> Result<(), Error> {
         let Port { number, fd, .. } = self.ports[place];
-        let Err(error) = mmsg::receive(fd, number, most, batch) else { return Ok(()) };
         let fate = Fate::of(error, || format!("receive at UDP port {number}"))?;
         match self.peer {
             Some(peer) => self.remember(SocketAddrV4::new(peer, number), &fate),
@@ -205,7 +225,28 @@ impl Transport for Udp {
         Ok(())
     }
 
+    fn receive_one(&mut self, until: Option<Instant>, batch: &mut Batch) -> Result<bool, Error> {
+        let (Some(peer), [port]) = (self.peer, &self.ports[..]) else { return Ok(false) };
+        // Whoever lends a socket has limits of his own.
+        let limited = port.owned.is_some();
+        if !limited || batch.is_full() || until.is_some_and(|until| until < Instant::now() + SLICE) {
+            return Ok(false);
+        }
+        let from = SocketAddrV4::new(peer, port.number);
+        if let Err(error) = mmsg::receive_one(port.fd, port.number, Some(from), true, batch) {
+            self.failed(0, error)?;
+        }
+        Ok(true)
+    }
+
     fn send(&mut self, batch: &mut Batch) -> Result<(), Error> {
+        if batch.len() == 1 {
+            if let Some(alone) = batch.iter().next() {
+                self.send_from(alone.0.port, &[alone])?;
+            }
+            batch.clear();
+            return Ok(());
+        }
         let all: ArrayVec<(Envelope, &[u8]), BATCH> = batch.iter().collect();
         const { assert!(BATCH <= 64) }
         // One bit each, of those that have been sent.
@@ -231,6 +272,10 @@ impl Transport for Udp {
 
     fn undeliverable(&mut self) -> Option<(SocketAddrV4, Undeliverable)> {
         self.undeliverable.pop_front()
+    }
+
+    fn dropped(&self) -> Option<u64> {
+        self.ports.iter().map(|port| socket_options::dropped(port.fd).map(u64::from)).sum()
     }
 }
 
@@ -353,6 +398,7 @@ mod tests {
             heard |= batch.datagrams().any(|d| *d.from.ip() == works && d.payload == b"heard");
         }
         assert!(heard && came < 20_000, "{came} of 20 001 found room, the last one: {heard}");
+        assert_eq!(udp.dropped(), Some(20_001 - came as u64), "what the kernel dropped");
         // Nobody else may join a port that is shared like this.
         let again = Udp::open_for(local, [0x3000], &[works, floods]).map(drop);
         assert!(matches!(again, Err(Error::InUse { port: 0x3000, .. })), "{again:?}");

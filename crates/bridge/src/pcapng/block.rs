@@ -65,6 +65,11 @@ impl<W: Write> Blocks<W> {
         self.body.clear();
     }
 
+    /// Ends the writing, unless it has ended already.
+    pub(super) fn fail(&mut self, error: impl FnOnce() -> io::Error) {
+        self.failed.get_or_insert_with(error);
+    }
+
     /// Ends the file and gives the sink back, flushed.
     pub(super) fn finish(mut self) -> io::Result<W> {
         match self.failed.take() {

@@ -16,20 +16,25 @@
 //! (length-only runs) is cut behind its header with its true length stated, as snap lengths do it. A comment marks what was
 //! `corrupted` on the wire, sent again (`replay`) or `nullified`; the bytes are those that were sent. Frames also carry the CRC error
 //! flag if they arrived corrupted.
+//!
+//! Nothing is left out: what cannot be written ([`Unwritable`]) ends the capture, as a full disk does.
 
 mod block;
 mod frames;
+mod unwritable;
 
 pub use frames::{FrameWriter, RawFrame};
+pub use unwritable::{Reason, Unwritable};
 
 use crate::linkunit::{DLLP, FLIT, LINK_TYPE, SUFFIX};
 use crate::record::{Content, Flags, Flit, Link, Tlp, Unit};
 use block::{Blocks, NAME_RESOLUTION, PACKET, option, pad};
 use std::io::{self, Write};
+use tlplab_transaction::lay_out;
 use tlplab_units::Time;
 use tlplab_wire::nettlp::{self, Header, Issuer, PortScheme};
 use tlplab_wire::tlp::emit::MAX_HEADER_BYTES;
-use tlplab_wire::{Error, dllp};
+use tlplab_wire::{Error, crc, dllp};
 
 const ETHERNET: u16 = 1;
 /// Digits of a femtosecond, the finest if_tsresol there is a use for.
@@ -62,7 +67,8 @@ impl Default for Settings {
 
 /// Writes a capture while the run goes on; it keeps nothing in memory.
 ///
-/// The first error of the sink ends the writing and is given by [`Writer::finish`], so that the simulation need not care.
+/// The first error of the sink, or the first unit that cannot be written, ends the writing and is given by [`Writer::finish`], so that the
+/// simulation need not care.
 pub struct Writer<W: Write> {
     blocks: Blocks<W>,
     settings: Settings,
@@ -70,11 +76,11 @@ pub struct Writer<W: Write> {
     resolution: u8,
     directions: Vec<Ends>,
     frame: Box<[u8; LARGEST]>,
-    unwritable: u64,
 }
 
-/// A link's direction: the nodes by number and the next NetTLP sequence number.
+/// A link's direction: its name, the nodes by number, and the next NetTLP sequence number.
 struct Ends {
+    name: String,
     from: u32,
     to: u32,
     sequence: u16,
@@ -89,7 +95,6 @@ impl<W: Write> Writer<W> {
             resolution: resolution(settings.horizon),
             directions: Vec::new(),
             frame: Box::new([0; LARGEST]),
-            unwritable: 0,
         };
         let directions = || links.iter().flat_map(|link| [(link, 0), (link, 1)]);
         for (link, direction) in directions() {
@@ -109,7 +114,7 @@ impl<W: Write> Writer<W> {
     pub fn unit(&mut self, unit: &Unit<'_>) {
         let index = usize::from(unit.link) * 2 + usize::from(unit.direction & 1);
         if index >= self.directions.len() {
-            return;
+            return self.stop(&format!("link {}", unit.link), unit, Reason::UnknownLink);
         }
         match &unit.content {
             Content::Tlp(tlp) => self.tlp(index, unit, tlp),
@@ -119,45 +124,42 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// TLPs that could not be written: the NetTLP header has no room for tags of more than ten bits.
-    pub fn unwritable(&self) -> u64 {
-        self.unwritable
-    }
-
     /// Ends the capture and gives the sink back, flushed.
     ///
     /// # Errors
-    /// The first error the sink gave.
+    /// The first error the sink gave, or [`Unwritable`], as the error's source, for the first unit that could not be written.
     pub fn finish(self) -> io::Result<W> {
         self.blocks.finish()
     }
 
+    /// Ends the writing.
+    fn stop(&mut self, place: &str, unit: &Unit<'_>, reason: Reason) {
+        self.blocks.fail(|| {
+            let what = match &unit.content {
+                Content::Tlp(tlp) => tlp.repr.to_string(),
+                Content::Dllp(dllp) => dllp.to_string(),
+                Content::Flit(flit) => format!("flit {}", flit.sequence),
+            };
+            io::Error::other(Unwritable { place: place.into(), time: unit.start, what, reason })
+        });
+    }
+
     fn tlp(&mut self, index: usize, unit: &Unit<'_>, tlp: &Tlp<'_>) {
         let length = ENCAPSULATION + tlp.repr.wire_bytes() as usize;
-        let room = &mut self.frame[ENCAPSULATION..];
-        let whole = tlp.payload.filter(|payload| payload.len() <= self.settings.payload as usize);
-        let kept = match (whole, tlp.payload) {
-            (Some(payload), _) => tlp.repr.emit(room, payload),
-            // Cut: the digest, which covers everything, goes with the end.
-            (None, Some(payload)) => tlp.repr.emit_header(room).map(|header| {
-                let kept = &payload[..self.settings.payload as usize];
-                room[header..header + kept.len()].copy_from_slice(kept);
-                header + kept.len()
-            }),
-            (None, None) => tlp.repr.emit_header(room),
-        };
-        let ends = &mut self.directions[index];
-        let written = kept.and_then(|kept| {
-            encapsulate(&mut self.frame, ends, unit.start, tlp, length)?;
-            Ok(kept)
-        });
-        let Ok(kept) = written else {
-            self.unwritable += 1;
-            return;
-        };
-        ends.sequence = ends.sequence.wrapping_add(1);
-        let interface = index as u32;
-        self.packet(interface, unit, ENCAPSULATION + kept, length);
+        let ends = &self.directions[index];
+        let written = put_tlp(&mut self.frame[ENCAPSULATION..], tlp, self.settings.payload as usize)
+            .and_then(|kept| encapsulate(&mut self.frame, ends, unit.start, tlp, length).map(|()| kept));
+        match written {
+            Ok(kept) => {
+                self.directions[index].sequence = ends.sequence.wrapping_add(1);
+                self.packet(index as u32, unit, ENCAPSULATION + kept, length);
+            }
+            Err(error) => {
+                let wide = tlp.repr.transaction_id().tag.value() > 0x3ff;
+                let place = ends.name.clone();
+                self.stop(&place, unit, if wide { Reason::Tag } else { Reason::Tlp(error) });
+            }
+        }
     }
 
     fn dllp(&mut self, index: usize, unit: &Unit<'_>, repr: &dllp::Repr) {
@@ -187,8 +189,8 @@ impl<W: Write> Writer<W> {
         };
         for link in links {
             let (lower, upper) = (number(&link.lower), number(&link.upper));
-            self.directions.push(Ends { from: lower, to: upper, sequence: 0 });
-            self.directions.push(Ends { from: upper, to: lower, sequence: 0 });
+            let ends = |direction, from, to| Ends { name: link.name(direction), from, to, sequence: 0 };
+            self.directions.extend([ends(0, lower, upper), ends(1, upper, lower)]);
         }
         let body = &mut self.blocks.body;
         for (number, name) in (0..).zip(&nodes) {
@@ -236,6 +238,28 @@ const fn packet_flags(flags: Flags) -> u32 {
 /// 10.0.0.1 for the first node.
 const fn address(node: u32) -> [u8; 4] {
     (0x0a00_0001 + node).to_be_bytes()
+}
+
+/// Writes a TLP with at most `most` bytes of its payload; gives the bytes that were kept.
+fn put_tlp(room: &mut [u8], tlp: &Tlp<'_>, most: usize) -> Result<usize, Error> {
+    let start = tlp.repr.emit_header(room)?;
+    let end = start + tlp.repr.payload_bytes() as usize;
+    let Some(data) = tlp.payload.filter(|_| end > start) else {
+        // Without its payload it is cut: the digest, which covers everything, goes with the end.
+        return Ok(start + if end == start { put_digest(room, tlp, start) } else { 0 });
+    };
+    lay_out(tlp.repr, data, &mut room[start..end])?;
+    Ok(if end - start > most { start + most } else { end + put_digest(room, tlp, end) })
+}
+
+/// Writes the digest behind what it covers, if there is one; gives its bytes.
+fn put_digest(room: &mut [u8], tlp: &Tlp<'_>, end: usize) -> usize {
+    if !tlp.repr.attributes().digest {
+        return 0;
+    }
+    let digest = crc::ecrc(&room[..end]).to_le_bytes();
+    room[end..end + digest.len()].copy_from_slice(&digest);
+    digest.len()
 }
 
 /// Fills in the headers before a TLP; the whole frame takes `length` bytes.

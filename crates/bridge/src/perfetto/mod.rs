@@ -98,7 +98,8 @@ struct Row {
 
 /// Writes a trace while the run goes on; what it keeps in memory does not grow with the run's length.
 ///
-/// The first error of the sink ends the writing and is given by [`Writer::finish`], so that the simulation need not care.
+/// The first error of the sink, or of what it is told, ends the writing and is given by [`Writer::finish`], so that the simulation need not
+/// care.
 pub struct Writer<W: Write> {
     sink: W,
     failed: Option<io::Error>,
@@ -164,18 +165,31 @@ impl<W: Write> Writer<W> {
 
     /// A unit was on a wire. Units of one direction come in the order of their starts.
     pub fn unit(&mut self, unit: &Unit<'_>) {
-        let index = usize::from(unit.link) * 2 + usize::from(unit.direction & 1);
-        let Some(&track) = self.directions.get(index) else { return };
-        self.begin(track, BEGIN, unit);
-        self.end(track, self.scale.ticks(unit.end));
+        if let Some(track) = self.direction(unit) {
+            self.begin(track, BEGIN, unit);
+            self.end(track, self.scale.ticks(unit.end));
+        }
     }
 
     /// A TLP's last byte was in the flit that [`Writer::unit`] was told of before: a mark on the flit.
     pub fn tlp_in_flit(&mut self, unit: &Unit<'_>) {
-        let index = usize::from(unit.link) * 2 + usize::from(unit.direction & 1);
-        if let Some(&track) = self.directions.get(index) {
+        if let Some(track) = self.direction(unit) {
             self.begin(track, INSTANT, unit);
         }
+    }
+
+    /// The track of a unit's direction. Nothing is left out: without one, the writing ends.
+    fn direction(&mut self, unit: &Unit<'_>) -> Option<u64> {
+        let track =
+            self.directions.get(usize::from(unit.link) * 2 + usize::from(unit.direction & 1)).copied();
+        if track.is_none() {
+            self.fail(format_args!("a unit on link {}, which the trace was begun without", unit.link));
+        }
+        track
+    }
+
+    fn fail(&mut self, what: std::fmt::Arguments<'_>) {
+        self.failed.get_or_insert_with(|| io::Error::other(what.to_string()));
     }
 
     fn begin(&mut self, track: u64, kind: u64, unit: &Unit<'_>) {
@@ -226,7 +240,11 @@ impl<W: Write> Writer<W> {
 
     /// A transaction has ended. Transactions come in the order of their ends.
     pub fn transaction(&mut self, transaction: &Transaction<'_>) {
-        let Some(track) = self.row(transaction) else { return };
+        let Some(track) = self.row(transaction) else {
+            let flow = transaction.flow;
+            return self
+                .fail(format_args!("a transaction of flow {flow}, which the trace was begun without"));
+        };
         let name = self.name(transaction.text.split(' ').next().unwrap_or("transaction"));
         let (begin, end) = (self.scale.ticks(transaction.start), self.scale.ticks(transaction.end));
         self.emit(NEEDS_STATE, |p| {

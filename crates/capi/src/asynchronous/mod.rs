@@ -293,6 +293,7 @@ impl State {
             let (token, result) = match event {
                 Event::ReadDone { token, result } => (token, result),
                 Event::WriteSent { token } => (token, Ok(Payload::EMPTY)),
+                Event::Failed { token, error } => (token, Err(error)),
                 // The host has no windows here: it was refused, and counted.
                 Event::HostRead(_) | Event::HostWrite(_) | Event::Other { .. } => continue,
             };

@@ -3,6 +3,7 @@
 mod examples;
 mod headers;
 mod junk;
+mod layout;
 mod programs;
 mod published;
 

@@ -137,8 +137,8 @@ pub(crate) fn compile(source: &str, variant: Variant) -> PathBuf {
     let program = out.join(format!("{stem}-{}", variant.name));
     let mut command = Command::new(variant.compiler());
     command.args(WARNINGS).args(variant.options);
-    command.arg("-I").arg(package.join("include")).arg("-I").arg(package.join("tests/c"));
-    command.arg(package.join("tests/c").join(source)).arg("-o").arg(&program).args(["-x", "none"]);
+    command.arg("-I").arg(package.join("include")).arg("-I").arg(package.join("tests/library/c"));
+    command.arg(package.join("tests/library/c").join(source)).arg("-o").arg(&program).args(["-x", "none"]);
     if variant.is_static {
         command.arg(library_folder().join("libtlp.a")).args(SYSTEM);
     } else {

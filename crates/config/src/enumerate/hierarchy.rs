@@ -185,6 +185,40 @@ pub enum ProblemKind {
     NoVirtualBus,
 }
 
+impl ProblemKind {
+    /// Its name in documents.
+    pub const fn token(self) -> &'static str {
+        match self {
+            Self::NeverReady => "never-ready",
+            Self::NoAnswer => "no-answer",
+            Self::HeaderType(_) => "header-type",
+            Self::CapabilityChain(_) => "capability-chain",
+            Self::BarSize { .. } => "bar-size",
+            Self::NoAddress { .. } => "no-address",
+            Self::BarUnkept { .. } => "bar-unkept",
+            Self::MsixTable => "msix-table",
+            Self::NoBusNumber => "no-bus-number",
+            Self::VirtualIds { .. } => "virtual-ids",
+            Self::NoVirtualBus => "no-virtual-bus",
+        }
+    }
+
+    /// Has something run out of which software has only so much: bus numbers, or addresses?
+    pub const fn is_exhaustion(self) -> bool {
+        match self {
+            Self::NoAddress { .. } | Self::NoBusNumber | Self::NoVirtualBus => true,
+            Self::NeverReady
+            | Self::NoAnswer
+            | Self::HeaderType(_)
+            | Self::CapabilityChain(_)
+            | Self::BarSize { .. }
+            | Self::BarUnkept { .. }
+            | Self::MsixTable
+            | Self::VirtualIds { .. } => false,
+        }
+    }
+}
+
 /// A BAR in a message.
 struct BarName(u8);
 

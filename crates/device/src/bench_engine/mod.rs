@@ -25,6 +25,7 @@ use crate::identity::Identity;
 use reads::Reads;
 use std::iter::Peekable;
 use step::Step;
+use tlplab_config::VENDOR_ID;
 use tlplab_transaction::Payload;
 use tlplab_units::{Duration, Time};
 use transmitter::Transmitter;
@@ -181,7 +182,7 @@ impl BenchEngine {
 
 impl Device for BenchEngine {
     fn identity(&self) -> Identity {
-        Identity::new(0x1DE5, 0x00BE, 0x12_00_00) // processing accelerator
+        Identity::new(VENDOR_ID, 0x00BE, 0x12_00_00) // processing accelerator
     }
 
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {

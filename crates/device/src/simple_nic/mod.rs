@@ -30,11 +30,12 @@ use crate::dma::read_image;
 use crate::identity::{BarSpec, Identity};
 use receive::Receiver;
 use regs::Registers;
+use tlplab_config::VENDOR_ID;
 use tlplab_units::Duration;
 use transmit::Transmitter;
 
 /// Ours.
-pub const VENDOR: u16 = 0x1DE5;
+pub const VENDOR: u16 = VENDOR_ID;
 /// The simple NIC.
 pub const DEVICE: u16 = 0x0004;
 /// The BAR with the registers.

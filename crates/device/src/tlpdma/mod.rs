@@ -265,7 +265,7 @@ fn code(why: &DmaError) -> u32 {
         DmaError::Completion(CompletionError::Poisoned { .. }) => 3,
         DmaError::Completion(CompletionError::Timeout { .. }) => 5,
         DmaError::Completion(_) => 2,
-        DmaError::BusMasterDisabled | DmaError::Request(_) => 6,
+        DmaError::BusMasterDisabled | DmaError::Request(_) | DmaError::Unacknowledged => 6,
     }
 }
 

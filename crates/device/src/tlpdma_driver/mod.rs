@@ -90,11 +90,13 @@ impl TlpdmaDriver {
     fn probe(&mut self, cx: &mut HostContext<'_>) -> Result<(), String> {
         let none = || format!("there is no device {:?} to drive", self.device);
         let (index, info) = cx.device(&self.device).ok_or_else(none)?;
-        if info.ids != regs::IDS {
+        if info.ids != (info.own_vendor, regs::IDS.1) {
             let (vendor, device) = info.ids;
             return Err(format!(
-                "{} is {vendor:04x}:{device:04x}; this driver is for 1de5:7d0a",
-                self.device
+                "{} is {vendor:04x}:{device:04x}; this driver is for {:04x}:{:04x}",
+                self.device,
+                info.own_vendor,
+                regs::IDS.1
             ));
         }
         self.by_pin = info.interrupting()? == InterruptMode::Intx;

@@ -1,10 +1,12 @@
 //! Keys of parallel buses, and of devices on them.
 
 use super::{LINK_KEY, MPS_KEY, UNDER};
+use crate::choices::choice;
 use crate::keys::{Key, Kind, Section, key};
+use tlplab_fabric::config::{BusCompletion, BusMode, BusWidth, DeviceSelect};
 
 /// How fast a target claims a transaction.
-const DEVICE_SELECT: Kind = Kind::Choice(&["fast", "medium", "slow"]);
+const DEVICE_SELECT: Kind = choice::<DeviceSelect>();
 const OVERHEAD: Key = key(
     "overhead",
     Kind::Integer { min: 0, max: 1000 },
@@ -23,14 +25,14 @@ pub static BUS: Section = Section {
         MPS_KEY,
         key(
             "mode",
-            Kind::Choice(&["pci 33", "pci 66", "pci-x 66", "pci-x 100", "pci-x 133"]),
+            choice::<BusMode>(),
             r#""pci-x 133""#,
             r#""pci 33""#,
             "Protocol and clock: conventional PCI or PCI-X at 33⅓, 66⅔, 100 or 133⅓ MHz.",
         ),
         key(
             "width",
-            Kind::Choice(&["32b", "64b"]),
+            choice::<BusWidth>(),
             r#""32b""#,
             r#""64b""#,
             "Data of a clock. Addresses and single doublewords take 32 bits.",
@@ -94,7 +96,7 @@ pub(super) const WAIT_STATES: Key = key(
 );
 pub(super) const COMPLETION: Key = key(
     "completion",
-    Kind::Choice(&["immediate", "delayed", "split"]),
+    choice::<BusCompletion>(),
     r#""immediate""#,
     r#""split""#,
     "On a bus: how it completes reads of its memory: in the same transaction, when the master comes again (PCI), or in one of its own (PCI-X).",

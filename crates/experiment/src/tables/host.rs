@@ -1,9 +1,12 @@
 //! The keys of a host, and of a file that describes one.
 
 use super::{PORT_BUFFER, RCB};
+use crate::choices::choice;
 use crate::host_memory;
 use crate::hosts;
 use crate::keys::{Kind, Section, key};
+use tlplab_fabric::config::{EnumerationTime, InterruptPolicy};
+use tlplab_transaction::CompletionPolicy;
 
 /// `host`
 pub static HOST: Section = Section {
@@ -21,7 +24,7 @@ pub static HOST: Section = Section {
         key("rcb", RCB, "", r#""128B""#, "Read completion boundary (PCIe 5.0 §2.3.1.1)."),
         key(
             "completions",
-            Kind::Choice(&["max", "rcb", "split-head", "split-ends"]),
+            choice::<CompletionPolicy>(),
             "",
             r#""rcb""#,
             "How read completions are cut: as large as MPS allows (max), at every RCB (rcb), or as large as MPS allows but for the part of an RCB at the start of the read (split-head), or at its start and end (split-ends), which comes alone.",
@@ -86,6 +89,27 @@ pub static HOST: Section = Section {
             "How the latency of reads of devices varies.",
         ),
         key(
+            "sleep",
+            Kind::Table(&SLEEP),
+            "",
+            r#"{ after = "430ns", wake = ["0% 640ns", "60% 700ns", "100% 8us"] }"#,
+            "The host saves power while devices read nothing: what the first read after a pause waits for.",
+        ),
+        key(
+            "stall",
+            Kind::Table(&STALL),
+            "",
+            r#"{ every = "4ms", lasts = "2ms" }"#,
+            "Now and then the host answers nothing, as when its package sleeps deeply.",
+        ),
+        key(
+            "write_interval",
+            Kind::Time,
+            r#""0s""#,
+            r#""28ns""#,
+            "From one posted write of a device that goes to memory to the next, at least.",
+        ),
+        key(
             "commit",
             Kind::Time,
             r#""0s""#,
@@ -129,14 +153,14 @@ pub static HOST: Section = Section {
         ),
         key(
             "enumeration",
-            Kind::Choice(&["before", "simulated"]),
+            choice::<EnumerationTime>(),
             "",
             r#""simulated""#,
             "Software numbers buses and assigns addresses before time 0, or from time 0 on by configuration requests over the links.",
         ),
         key(
             "interrupts",
-            Kind::Choice(&["msi-x", "msi", "intx"]),
+            choice::<InterruptPolicy>(),
             "",
             r#""intx""#,
             "How software lets functions interrupt; one that cannot do it that way does it the next.",
@@ -226,7 +250,7 @@ pub static IOMMU: Section = Section {
     keys: &[
         key(
             "mode",
-            Kind::Choice(&["off", "superpages", "4KiB"]),
+            choice::<host_memory::Pages>(),
             r#""4KiB""#,
             r#""superpages""#,
             "Are addresses translated, in pages of 2 MiB or of 4 KiB? Only its time is modelled: addresses stay as they are.",
@@ -274,6 +298,64 @@ pub static JITTER: Section = Section {
             "",
             r#"["0% 0ns", "99% 0ns", "100% 250ns"]"#,
             "The same, for what only those reads take longer that are not all in the cache; once in each 7.8 us, the interval of refresh, from the largest down to the smallest.",
+        ),
+    ],
+};
+
+/// `host.sleep`
+pub static SLEEP: Section = Section {
+    title: "a host that sleeps",
+    extra: None,
+    keys: &[
+        key(
+            "after",
+            Kind::Time,
+            "",
+            r#""430ns""#,
+            "The host sleeps when a pause has lasted so long: since the answer to the last read of a device left, or `host.latency` and `host.memory.latency` after that went on to memory. Posted writes neither wake the host nor wait for it. Required.",
+        ),
+        key(
+            "wake",
+            Kind::List(&Kind::Word(&host_memory::QUANTILE)),
+            "",
+            r#"["0% 640ns", "60% 700ns", "100% 8us"]"#,
+            "What the first read waits for then, at random, by its quantiles; linear between them. Required.",
+        ),
+        key(
+            "doze_after",
+            Kind::Time,
+            r#""0s""#,
+            r#""280ns""#,
+            "Before it sleeps it dozes, when a pause has lasted so long.",
+        ),
+        key(
+            "doze",
+            Kind::List(&Kind::Word(&host_memory::QUANTILE)),
+            "",
+            r#"["0% 0ns", "55% 15ns", "100% 7us"]"#,
+            "What the first read waits for then. Default: nothing.",
+        ),
+    ],
+};
+
+/// `host.stall`
+pub static STALL: Section = Section {
+    title: "a host that stalls",
+    extra: None,
+    keys: &[
+        key(
+            "every",
+            Kind::Time,
+            "",
+            r#""4ms""#,
+            "From the end of one stall until the next is due, on average; between half and one and a half of it, at random. It begins in the next pause between reads, when the host dozes (`host.sleep.doze_after`). Required.",
+        ),
+        key(
+            "lasts",
+            Kind::Time,
+            "",
+            r#""2ms""#,
+            "How long it is; all reads that come meanwhile wait for its end, and what is behind them. Required.",
         ),
     ],
 };

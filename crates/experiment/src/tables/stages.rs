@@ -1,5 +1,6 @@
 //! Keys of the stages at the ends of links.
 
+use crate::choices::choice;
 use crate::keys::{Key, Kind, Section, key};
 use crate::stages;
 
@@ -22,7 +23,7 @@ pub static STAGES: Section = Section {
         ),
         key(
             "data_path",
-            Kind::Choice(&["8b", "16b", "32b", "64b", "128b", "256b", "512b", "1024b"]),
+            choice::<stages::DataPath>(),
             r#""64b""#,
             r#""128b""#,
             "Word that is worked on per clock, where clock is \"link\".",

@@ -14,6 +14,7 @@ mod next;
 mod words;
 
 use crate::result::{Attribution, Direction, Document, Flow, Limit, LimitKind, Verdict};
+use crate::stop::StopReason;
 pub use facts::Facts;
 use tlplab_fabric::attribution::Cause;
 use words::{capital, list, nanoseconds, one_decimal, percent, rate};
@@ -79,7 +80,7 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     let failed: u64 = document.flows.iter().map(failures).sum();
     let also = if failed > 0 { format!("; {failed} transactions failed") } else { String::new() };
     let sentence = if stuck {
-        format!("The run is stuck: {}{also}.", document.stop_reason)
+        format!("The run is stuck: {}{also}.", document.stop_text)
     } else {
         format!("{} {verb} the run: {}{also}.", capital(&limit.resource), limit.because)
     };
@@ -129,7 +130,7 @@ fn nothing(document: &Document, facts: &Facts<'_>) -> Verdict {
 
 /// Did the run end because nothing happened any more?
 fn is_stuck(document: &Document) -> bool {
-    document.stop_reason.starts_with(crate::run::STUCK)
+    matches!(document.stop_reason, StopReason::Stuck(_))
 }
 
 /// The links that went down, with the share of the run, or of its transactions or their latency, that this cost.

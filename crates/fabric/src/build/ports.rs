@@ -148,6 +148,7 @@ fn link_layer(config: &FabricConfig, layout: &Layout, port: usize) -> Result<Lin
         Some(time) => AckLatency::Fixed(time),
     };
     layer.ack.every = policy.ack_every;
+    layer.fc = policy.update_fc;
     layer.replay.tlps = policy.replay_tlps;
     layer.replay.bytes = policy.replay_bytes;
     layer.replay_timer = policy.replay_timer;
@@ -160,7 +161,7 @@ fn link_layer(config: &FabricConfig, layout: &Layout, port: usize) -> Result<Lin
 }
 
 /// What arrives in two microseconds at full rate, and no less than sixteen of the largest TLPs: round trips of several hundred
-/// nanoseconds with credits returned by halves do not slow the link, and a congested switch holds no more than two microseconds' worth.
+/// nanoseconds with credits returned by parts do not slow the link, and a congested switch holds no more than two microseconds' worth.
 /// Stages make round trips longer, and the time with them.
 fn switch_buffers(generation: Generation, width: Width, mps: Mps, stages: Duration) -> ReceiveBuffers {
     let span = u128::from((Duration::from_us(2) + stages).as_fs());

@@ -38,7 +38,7 @@ use crate::queue::EventKind;
 use crate::sim::Fabric;
 use crate::slab::TlpHandle;
 use phases::Rules;
-use tlplab_units::{Duration, FcClass, LinkMode, Time};
+use tlplab_units::{Duration, FcClass, Generation, Time};
 use tlplab_wire::tlp::{Kind, TransactionId};
 use transaction::{Current, Transaction};
 
@@ -182,9 +182,9 @@ pub(crate) fn prepare(config: &mut FabricConfig) -> Result<(), BuildError> {
             device.link = LinkConfig {
                 crossbar: Some(bus.bits_per_second()),
                 mps: uplink.mps,
-                ..LinkConfig::new(&bus.name, uplink.generation, uplink.width)
+                // No generation that has only flits: on a bus there are none.
+                ..LinkConfig::new(&bus.name, uplink.generation.min(Generation::Gen5), uplink.width)
             };
-            device.link.mode = LinkMode::NonFlit;
             if device.bus.is_some_and(|role| role.completion == BusCompletion::Split) && !bus.mode.is_pci_x()
             {
                 return error(

@@ -107,7 +107,7 @@ impl Fabric {
         let (link, direction) = (port.link, port.direction);
         let Some(mut probe) = self.probe.take() else { return };
         let tlp = self.tlps.get(tlp);
-        let transaction = tlp.transaction.map(|t| self.transactions.number(t));
+        let transaction = tlp.transaction.and_then(|t| self.transactions.number(t));
         let packet = TlpRecord { repr: &tlp.repr, payload: tlp.payload.bytes(), flow: tlp.flow, transaction };
         let content = UnitContent::Tlp { sequence: 0, replay: false, nullified: false, packet };
         let bytes = tlp.repr.payload_bytes();

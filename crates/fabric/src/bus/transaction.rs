@@ -126,7 +126,7 @@ impl Fabric {
         let now = self.now;
         let tlp = self.tlps.get(sent.tlp);
         let (repr, flow) = (tlp.repr, tlp.flow);
-        let transaction = tlp.transaction.map(|transaction| self.transactions.number(transaction));
+        let transaction = tlp.transaction.and_then(|transaction| self.transactions.number(transaction));
         let class = sent.shape.class;
         let target = self.claimant_on_bus(node, master, &repr);
         let response = self.response_on_bus(node, target, &repr);

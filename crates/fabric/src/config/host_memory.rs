@@ -64,6 +64,30 @@ pub struct JitterConfig {
     pub memory: Vec<(u32, Duration)>,
 }
 
+/// Saving power while devices read nothing: what the first read after a pause waits for, by quantiles as in [`JitterConfig`].
+/// A pause begins when the last request is served: when its answer leaves, or a latency of the root complex and one of memory after it went
+/// on to memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SleepConfig {
+    /// The host sleeps when a pause has lasted so long.
+    pub after: Duration,
+    /// What the first read waits for then.
+    pub wake: Vec<(u32, Duration)>,
+    /// Before it sleeps it dozes, when a pause has lasted so long.
+    pub doze_after: Duration,
+    /// What the first request waits for then. Empty: nothing.
+    pub doze: Vec<(u32, Duration)>,
+}
+
+/// Times at which the host answers nothing, as when its package sleeps deeply. They begin at random, but only where the host may doze, or without [`SleepConfig`] in any pause between requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StallConfig {
+    /// From the end of one to the next, on average.
+    pub every: Duration,
+    /// How long one is.
+    pub lasts: Duration,
+}
+
 /// The rank of the largest value.
 pub const WHOLE: u32 = 1_000_000;
 
@@ -98,6 +122,9 @@ pub enum HostMemoryError {
     /// Reads would never be served.
     #[error("a host that serves no reads at a time answers none; leave the limit out for no limit")]
     NoReads,
+    /// The host would never answer.
+    #[error("a host that stalls needs time between its stalls: every is not 0")]
+    NoTimeBetween,
     /// Quantiles that are no distribution.
     #[error("quantiles go from 0% to 100%, ranks rise and times do not fall; {0}")]
     Quantiles(String),
@@ -147,6 +174,27 @@ impl JitterConfig {
     pub fn check(&self) -> Result<(), HostMemoryError> {
         check_quantiles(&self.quantiles)?;
         check_quantiles(&self.memory)
+    }
+}
+
+impl SleepConfig {
+    /// Can it be?
+    ///
+    /// # Errors
+    /// What cannot.
+    pub fn check(&self) -> Result<(), HostMemoryError> {
+        check_quantiles(&self.wake)?;
+        check_quantiles(&self.doze)
+    }
+}
+
+impl StallConfig {
+    /// Can it be?
+    ///
+    /// # Errors
+    /// What cannot.
+    pub fn check(&self) -> Result<(), HostMemoryError> {
+        if self.every.is_zero() { Err(HostMemoryError::NoTimeBetween) } else { Ok(()) }
     }
 }
 

@@ -53,6 +53,13 @@ pub(super) struct Translation {
     pub(super) at_once: bool,
 }
 
+impl Translation {
+    /// All of it.
+    pub(super) fn whole(&self) -> Duration {
+        self.queued + self.walked + self.behind
+    }
+}
+
 impl Iommu {
     pub(super) fn new(config: IommuConfig) -> Self {
         let tlb = Associative::new(1, config.entries);

@@ -112,6 +112,7 @@ impl Fabric {
         let (request, complete) = (answer.request, answer.ready_at(answer.bytes.max(1) - 1, pace));
         if completion.last {
             lines.answers.pop_front();
+            self.host_answers();
             let place = self.place_of(self.root_node);
             let tlp = self.tlps.get_mut(request);
             if tlp.tracked {

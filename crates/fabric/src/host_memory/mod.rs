@@ -1,10 +1,10 @@
 //! What stands between a request of a device and host memory on measured hosts.
 //!
 //! ```text
-//! request ── reads at once? ── IOMMU: translation ── (stages) ── node? ── cache, or memory ── jitter ── data
+//! request ── reads at once? ── gate: awake? ── IOMMU: translation ── (stages) ── node? ── cache, or memory ── jitter ── data
 //! ```
 //!
-//! A host may have a limit on the reads that it serves at once, an IOMMU (`iommu`), memory on another node, a last-level cache (`cache`) and
+//! A host may have a limit on the reads that it serves at once, be asleep or stall (`gate`), have an IOMMU (`iommu`), memory on another node, a last-level cache (`cache`) and
 //! latency that varies (`jitter`). A host without any of them has no [`MemorySystem`], and nothing of this runs. How long each of them
 //! takes is known when a request comes to it, so it is put off once and never looked at while it waits. `lines` is about the way
 //! back: the lines of an answer may come one by one.
@@ -13,6 +13,7 @@
 
 mod associative;
 mod cache;
+mod gate;
 mod iommu;
 mod jitter;
 mod lines;
@@ -27,7 +28,9 @@ use crate::sim::Fabric;
 use crate::slab::TlpHandle;
 pub use cache::HitCount;
 use cache::{Cache, Placed};
+use gate::Gate;
 use iommu::Iommu;
+use iommu::Translation;
 pub use iommu::TranslationCount;
 use jitter::{Jitter, Refreshed};
 pub(crate) use lines::Lines;
@@ -40,12 +43,13 @@ use tlplab_units::{Duration, Time};
 use tlplab_wire::tlp::Kind;
 
 /// Names of its places after the host's.
-const NAMES: [&str; 2] = ["iommu", "numa"];
+const NAMES: [&str; 3] = ["iommu", "numa", "gate"];
 
 /// What a host has between its root complex and its memory.
 pub(crate) struct MemorySystem {
     iommu: Option<(Place, Iommu)>,
     numa: Option<(Place, NumaConfig)>,
+    gate: Option<Gate>,
     /// Memory on the other node.
     remote: Vec<Range<u64>>,
     /// Of every read, and of those that go to memory.
@@ -69,6 +73,7 @@ impl MemorySystem {
         let mut places = (first..).map(Place);
         let iommu = host.iommu.and_then(|config| Some((places.next()?, Iommu::new(config))));
         let numa = host.numa.and_then(|config| Some((places.next()?, config)));
+        let gate = places.next().and_then(|place| Gate::new(host, seed, place));
         let jitter = host.jitter.as_ref().map_or((None, None), |config| {
             let stream = |purpose| Random::keyed(seed, &host.name, purpose);
             (
@@ -77,14 +82,33 @@ impl MemorySystem {
             )
         });
         let reads = host.reads.map(|limit| Reads { limit, served: 0, waiting: VecDeque::new() });
-        let has_any = host.cache.is_some() || host.jitter.is_some() || !host.commit.is_zero();
-        (has_any || iommu.is_some() || numa.is_some() || reads.is_some())
-            .then(|| Box::new(Self { iommu, numa, remote: Vec::new(), jitter, commit: host.commit, reads }))
+        let has_any =
+            host.cache.is_some() || host.jitter.is_some() || !host.commit.is_zero() || gate.is_some();
+        (has_any || iommu.is_some() || numa.is_some() || reads.is_some()).then(|| {
+            Box::new(Self { iommu, numa, gate, remote: Vec::new(), jitter, commit: host.commit, reads })
+        })
     }
 
     /// Do requests wait here, so that what must not pass writes has to look for them?
     pub(crate) fn holds_writes(&self) -> bool {
-        self.iommu.is_some()
+        self.iommu.is_some() || self.gate.is_some()
+    }
+
+    /// What a request that comes now waits for before it may go on to memory; `None` if for nothing.
+    fn holds(&mut self, now: Time, posted: bool, address: Option<u64>) -> Option<Held> {
+        if self.gate.is_none() && self.iommu.is_none() {
+            return None;
+        }
+        let gate = self.gate.as_mut().map(|gate| (gate.place, gate.passes(now, posted)));
+        let (opens, at_once) = gate.map_or((now, true), |(_, passes)| passes);
+        let translation = self.iommu.as_mut().map(|(place, iommu)| (*place, iommu.translate(opens, address)));
+        let translated = translation.map_or(Duration::ZERO, |(_, translation)| translation.whole());
+        let at_once = at_once && translation.is_none_or(|(_, translation)| translation.at_once);
+        if let Some(gate) = &mut self.gate {
+            gate.goes_on(opens + translated, posted);
+        }
+        let gate = gate.map(|(place, _)| (place, opens - now));
+        (!at_once).then(|| Held { until: opens + translated, gate, translation })
     }
 
     fn is_remote(&self, address: u64) -> bool {
@@ -92,9 +116,32 @@ impl MemorySystem {
     }
 }
 
+/// What a request waits for before it may go on to memory.
+struct Held {
+    until: Time,
+    gate: Option<(Place, Duration)>,
+    translation: Option<(Place, Translation)>,
+}
+
+impl Held {
+    /// Where the time goes, one after the other.
+    fn charges(&self) -> impl Iterator<Item = (Duration, Place, Cause)> {
+        let gate = self.gate.map(|(place, closed)| (closed, place, Cause::Processing));
+        let translation = self.translation.into_iter().flat_map(|(place, translation)| {
+            [
+                (translation.queued, place, Cause::Queueing),
+                (translation.walked, place, Cause::Processing),
+                (translation.behind, place, Cause::Queueing),
+            ]
+        });
+        gate.into_iter().chain(translation)
+    }
+}
+
 /// Names of its places, in the order of their numbers.
 pub(crate) fn names_of(host: &HostConfig) -> impl Iterator<Item = String> {
-    let present = [host.iommu.is_some(), host.numa.is_some()];
+    let gate = host.sleep.is_some() || host.stall.is_some() || !host.write_interval.is_zero();
+    let present = [host.iommu.is_some(), host.numa.is_some(), gate];
     let named = NAMES.into_iter().zip(present).filter(|(_, present)| *present);
     named.map(|(name, _)| format!("{}.{name}", host.name))
 }
@@ -104,6 +151,8 @@ pub(crate) fn check(host: &HostConfig) -> Result<(), HostMemoryError> {
     host.cache.map_or(Ok(()), |cache| cache.check())?;
     host.iommu.map_or(Ok(()), |iommu| iommu.check())?;
     host.jitter.as_ref().map_or(Ok(()), |jitter| jitter.check())?;
+    host.sleep.as_ref().map_or(Ok(()), |sleep| sleep.check())?;
+    host.stall.map_or(Ok(()), |stall| stall.check())?;
     if host.reads == Some(0) { Err(HostMemoryError::NoReads) } else { Ok(()) }
 }
 
@@ -170,7 +219,16 @@ impl Fabric {
         }
     }
 
-    /// True if a request has to wait for its translation, and then goes on by itself.
+    /// The answer to a request of a device leaves the root complex.
+    pub(crate) fn host_answers(&mut self) {
+        let now = self.now;
+        let gate = self.root().memory_system.as_mut().and_then(|system| system.gate.as_mut());
+        if let Some(gate) = gate {
+            gate.answers(now);
+        }
+    }
+
+    /// True if a request has to wait for the host or its translation, and then goes on by itself.
     fn is_translated(&mut self, ingress: PortId, handle: TlpHandle) -> bool {
         let now = self.now;
         let repr = &self.tlps.get(handle).repr;
@@ -178,18 +236,14 @@ impl Fabric {
         let Some(access) = memory_access(repr) else { return false };
         let address = (!posted || !is_interrupt(access)).then_some(access.address);
         let Some(system) = &mut self.root().memory_system else { return false };
-        let Some((place, iommu)) = &mut system.iommu else { return false };
-        let (place, translation) = (*place, iommu.translate(now, address));
-        if translation.at_once {
-            return false;
-        }
+        let Some(held) = system.holds(now, posted, address) else { return false };
         let tlp = self.tlps.get_mut(handle);
         if tlp.tracked {
-            tlp.ledger.charge_for(translation.queued, place, Cause::Queueing);
-            tlp.ledger.charge_for(translation.walked, place, Cause::Processing);
-            tlp.ledger.charge_for(translation.behind, place, Cause::Queueing);
+            for (duration, place, cause) in held.charges() {
+                tlp.ledger.charge_for(duration, place, cause);
+            }
         }
-        let goes = now + translation.queued + translation.walked + translation.behind;
+        let goes = held.until;
         let data = handle.to_event() | u64::from(ingress.0) << 32;
         self.schedule(goes, EventKind::Translated, self.node_event(self.root_node), data);
         true

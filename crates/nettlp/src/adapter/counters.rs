@@ -28,7 +28,8 @@ pub struct DeviceCounters {
     pub malformed: u64,
     /// Datagrams that came before, by their number, and completions whose data were there: not looked at twice.
     pub duplicates: u64,
-    /// Sequence numbers that never came. The adapter does not know the lanes of a device: of several this is too little, of one it is exact.
+    /// Sequence numbers that never came. The lanes of a device have one count; of programs that count by themselves though they have one
+    /// address this is too little.
     pub lost: u64,
     /// Datagrams beyond the rate limit.
     pub throttled: u64,
@@ -53,6 +54,8 @@ pub struct DeviceCounters {
     pub timeouts: u64,
     /// Datagrams that did not reach it, as the network said.
     pub undeliverable: u64,
+    /// TLPs that were sent to it again on acknowledged links.
+    pub repeated: u64,
 }
 
 /// What an adapter counts of all devices together.
@@ -98,5 +101,6 @@ rows!(
     unexpected,
     failed,
     timeouts,
-    undeliverable
+    undeliverable,
+    repeated
 );

@@ -1,7 +1,7 @@
 //! What leaves for one device: in bounded queues that take turns, under one sequence counter.
 
 use super::port::Errand;
-use crate::datagram::emit;
+use crate::datagram::{emit, with_digest};
 use crate::engine::Outgoing;
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -34,8 +34,8 @@ impl Clock {
 /// An answer to a request of the device.
 #[derive(Debug)]
 pub(super) enum Reply {
-    /// Completions with these data.
-    Data { completions: Completions, data: Payload },
+    /// Completions with these data, and with digests if the request had one.
+    Data { completions: Completions, data: Payload, digest: bool },
     /// One completion without.
     Status(Repr),
 }
@@ -68,6 +68,8 @@ pub(super) struct Egress {
 /// A datagram, and the posted errand that is over with it.
 pub(super) struct Sent {
     pub(super) outgoing: Outgoing,
+    /// It carries a TLP.
+    pub(super) tlp: bool,
     pub(super) done: Option<Errand>,
 }
 
@@ -121,6 +123,13 @@ impl Egress {
         Ok(())
     }
 
+    /// What stands before the next TLP that leaves by another way.
+    pub(super) fn next_header(&mut self, now: Time, clock: Clock) -> Header {
+        let header = Header { sequence: self.sequence, timestamp: clock.ticks(now) };
+        self.sequence = self.sequence.wrapping_add(1);
+        header
+    }
+
     /// The next datagram for the device at `peer`: a queue, or what the host asks of it, has its turn.
     pub(super) fn poll(
         &mut self,
@@ -150,7 +159,7 @@ impl Egress {
             if let Some(outgoing) = outgoing {
                 self.turn = (turn + 1) % turns;
                 self.sequence = self.sequence.wrapping_add(u16::from(turn != 1));
-                return Some(Sent { outgoing, done });
+                return Some(Sent { outgoing, tlp: turn != 1, done });
             }
         }
         None
@@ -170,8 +179,11 @@ impl Egress {
             }
             let (repr, data, last) = match reply {
                 Reply::Status(repr) => (*repr, Payload::EMPTY, true),
-                Reply::Data { completions, data } => match completions.next() {
-                    Some(next) => (next.repr, data.slice(next.offset.into(), next.bytes.into()), next.last),
+                Reply::Data { completions, data, digest } => match completions.next() {
+                    Some(next) => {
+                        let repr = with_digest(next.repr, *digest);
+                        (repr, data.slice(next.offset.into(), next.bytes.into()), next.last)
+                    }
                     None => {
                         self.replies.pop_front();
                         continue;

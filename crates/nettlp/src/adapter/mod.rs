@@ -15,7 +15,7 @@
 //! * [`host`]: what is behind it; [`memory_host`]: one that is only memory
 //! * `function`: what the host sees of a device; `registers`: the card's own
 //! * `requests`: TLPs of devices; `peer`: those for other devices; `services`: what is asked without TLPs
-//! * `port`, `egress`, `limit`: one device, what leaves for it, how much of it is looked at
+//! * `port`, `egress`, `lanes`, `limit`: one device, what leaves for it, its acknowledged links, how much of it is looked at
 //!
 //! Everything that a device sends is untrusted. It can ask for what its own card may do and no more, it cannot make the adapter keep
 //! more than its share, and what it sends wrong is counted at its own expense.
@@ -25,6 +25,7 @@ pub mod counters;
 mod egress;
 mod function;
 pub mod host;
+mod lanes;
 mod limit;
 pub mod memory_host;
 mod peer;
@@ -142,7 +143,8 @@ impl<H: Host> Adapter<H> {
     /// What it has counted of a device.
     pub fn device_counters(&self, device: usize) -> Option<DeviceCounters> {
         let port = self.ports.get(device)?;
-        Some(DeviceCounters { lost: port.arrivals.lost(), ..port.counters })
+        let (lost, repeated) = (port.arrivals.lost(), port.lanes.repeated);
+        Some(DeviceCounters { lost, repeated, ..port.counters })
     }
     /// What it has counted of what concerns no device.
     pub fn counters(&self) -> AdapterCounters {
@@ -249,17 +251,15 @@ impl<H: Host> Engine for Adapter<H> {
         let count = self.ports.len();
         for device in (self.turn..count).chain(0..self.turn) {
             let port = &mut self.ports[device];
-            let Some(sent) = port.egress.poll(now, self.clock, port.peer, &mut port.requester, buffer) else {
-                continue;
-            };
+            let Some((outgoing, done)) = port.poll_transmit(now, self.clock, buffer) else { continue };
             port.counters.sent += 1;
-            match sent.done {
+            match done {
                 Some(Errand::Mmio(token)) => self.host.mmio_done(now, token, Ok(Payload::EMPTY)),
                 Some(Errand::PeerWrite { from }) => port.load[from] -= 1,
                 Some(Errand::Table | Errand::Piece { .. }) | None => {}
             }
             self.turn = (device + 1) % count;
-            return Some(sent.outgoing);
+            return Some(outgoing);
         }
         None
     }
@@ -274,12 +274,16 @@ impl<H: Host> Engine for Adapter<H> {
             while let Some(outcome) = self.ports[device].requester.handle_timeout(now) {
                 self.outcome(now, device, outcome);
             }
+            self.ports[device].lanes.handle_timeout(now);
         }
     }
 
     fn handle_undeliverable(&mut self, now: Time, to: SocketAddrV4, why: Undeliverable) {
         let Some(&device) = self.by_peer.get(to.ip()) else { return };
         self.ports[device].counters.undeliverable += 1;
+        if why == Undeliverable::PortRefused {
+            self.ports[device].lanes.end(to.port());
+        }
         if !HOST_PORTS.contains(&to.port()) {
             return;
         }

@@ -2,13 +2,16 @@
 
 use super::config::{AdapterConfig, DeviceConfig};
 use super::counters::DeviceCounters;
-use super::egress::{Egress, Full, Reply};
+use super::egress::{Clock, Egress, Full, Reply, Sent};
 use super::function::Function;
 use super::host::MmioToken;
+use super::lanes::Lanes;
 use super::limit::Bucket;
 use super::peer::{Passed, Split};
+use crate::datagram::with_digest;
 use crate::early::Early;
-use crate::sequence::Sequence;
+use crate::engine::Outgoing;
+use crate::sequence::FromDevice;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use tlplab_device::Refusal;
@@ -41,8 +44,10 @@ pub(super) struct Port {
     pub(super) counters: DeviceCounters,
     pub(super) bucket: Bucket,
     /// What came from it.
-    pub(super) arrivals: Sequence,
+    pub(super) arrivals: FromDevice,
     pub(super) egress: Egress,
+    /// Its acknowledged links.
+    pub(super) lanes: Lanes,
     /// What the host asks of it.
     pub(super) requester: Requester<Errand>,
     /// What came of its answers before its turn.
@@ -78,9 +83,10 @@ impl Port {
             bdf: device.bdf,
             function,
             counters: DeviceCounters::default(),
-            arrivals: Sequence::of_device(),
+            arrivals: FromDevice::default(),
             bucket: Bucket::new(config.rate),
             egress: Egress::new(config.devices.len(), config.queue),
+            lanes: Lanes::default(),
             requester: Requester::new(requester),
             early: Early::default(),
             passed: BTreeMap::new(),
@@ -116,12 +122,13 @@ impl Port {
             Ok(_) | Err(Refusal::CompleterAbort) => Err(CompletionStatus::CompleterAbort),
             Err(Refusal::UnsupportedRequest) => Err(CompletionStatus::UnsupportedRequest),
         };
+        let digest = request.attributes().digest;
         let reply = match data {
-            Ok(data) => Reply::Data { completions: self.completer.succeed(request), data },
+            Ok(data) => Reply::Data { completions: self.completer.succeed(request), data, digest },
             Err(status) => {
                 self.counters.refused += 1;
                 let Some(completion) = self.completer.refuse(request, status) else { return };
-                Reply::Status(completion)
+                Reply::Status(with_digest(completion, digest))
             }
         };
         self.egress.reply(reply, self.requester.posted_mark());
@@ -137,15 +144,40 @@ impl Port {
     pub(super) fn rebase(&mut self, by: Duration) {
         self.bucket.rebase(by);
         self.requester.rebase(by);
+        self.lanes.rebase(by);
         self.passed.values_mut().for_each(|passed| passed.until = passed.until.earlier(by));
     }
 
     /// What waits: to be sent, to be answered by the host or by the device.
     pub(super) fn backlog(&self) -> usize {
-        self.waiting + self.egress.backlog() + self.requester.queued() + self.requester.in_flight()
+        let asked = self.requester.queued() + self.requester.in_flight();
+        self.waiting + self.egress.backlog() + self.lanes.backlog() + asked
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {
-        self.requester.deadline()
+        [self.requester.deadline(), self.lanes.deadline()].into_iter().flatten().min()
+    }
+
+    /// The next datagram for the device, and the posted errand that is over with it.
+    pub(super) fn poll_transmit(
+        &mut self,
+        now: Time,
+        clock: Clock,
+        buffer: &mut [u8],
+    ) -> Option<(Outgoing, Option<Errand>)> {
+        let Self { lanes, egress, completer, peer, requester, .. } = self;
+        if let Some(outgoing) =
+            lanes.poll(now, *peer, completer.id, buffer, || egress.next_header(now, clock))
+        {
+            return Some((outgoing, None));
+        }
+        if !lanes.have_room() {
+            return None;
+        }
+        let Sent { mut outgoing, tlp, done } = egress.poll(now, clock, *peer, requester, buffer)?;
+        if tlp && let Some(link) = lanes.link(outgoing.from_port) {
+            outgoing.len = link.seal(now, buffer, outgoing.len, outgoing.from_port, None);
+        }
+        Some((outgoing, done))
     }
 }

@@ -7,11 +7,13 @@ use super::port::{Errand, Port};
 use crate::early::Turn;
 use crate::endpoint::Runs;
 use crate::engine::Datagram;
+use crate::link::{Came, Link, message_of};
 use crate::sequence::Arrival;
 use tlplab_device::Refusal;
 use tlplab_transaction::{Access, CompletionError, Outcome, memory_access};
 use tlplab_units::{FcClass, Time};
-use tlplab_wire::nettlp::parse_udp_payload;
+use tlplab_wire::nettlp::link::{Numbers, open};
+use tlplab_wire::nettlp::{Header, parse_udp_payload};
 use tlplab_wire::tlp::{Completion, Kind, Packet, ParseOptions, Repr, Span, TagWidth};
 
 /// Where a request goes.
@@ -40,21 +42,64 @@ impl Request<'_> {
 impl<H: Host> Adapter<H> {
     /// A datagram on a TLP port.
     pub(super) fn tlp(&mut self, now: Time, from: usize, datagram: Datagram<'_>) {
-        let options = ParseOptions { tags: TagWidth::Eight, truncated: false };
-        let parsed = parse_udp_payload(datagram.payload)
-            .and_then(|(header, packet)| Ok((header, Repr::parse_with(&packet, options)?, packet)));
-        let Ok((header, repr, packet)) = parsed else {
+        if let Some((numbers, tlp)) = open(datagram.payload) {
+            return self.sealed(now, from, datagram, numbers, tlp);
+        }
+        let Ok((header, packet)) = parse_udp_payload(datagram.payload) else {
             self.ports[from].counters.malformed += 1;
             return;
         };
-        if packet.ecrc_matches() == Some(false) {
-            self.ports[from].counters.malformed += 1;
+        let Some(repr) = self.parse(from, &packet) else { return };
+        let port = &mut self.ports[from];
+        if port.arrivals.note(datagram.port, header) == Arrival::Duplicate {
+            port.counters.duplicates += 1;
             return;
         }
-        if self.ports[from].arrivals.note(datagram.port, header) == Arrival::Duplicate {
-            self.ports[from].counters.duplicates += 1;
+        if let Some(message) = message_of(&packet, &repr) {
+            port.counters.control += 1;
+            return port.lanes.handle(now, datagram.port, message);
+        }
+        // Another program has taken the place of one that had a link.
+        port.lanes.end(datagram.port);
+        self.carry_out(now, from, repr, packet);
+    }
+
+    /// A TLP on an acknowledged link.
+    fn sealed(&mut self, now: Time, from: usize, datagram: Datagram<'_>, numbers: Numbers, tlp: &[u8]) {
+        let (port, to) = (&mut self.ports[from], datagram.port);
+        let Ok(header) = Header::parse(datagram.payload) else { return };
+        if port.arrivals.note(to, header) == Arrival::Duplicate {
+            port.counters.duplicates += 1;
             return;
         }
+        let Some(link) = port.lanes.link(to) else { return port.lanes.refuse(to, numbers.sequence) };
+        match link.handle_tlp(now, numbers, to, tlp, |()| {}) {
+            Came::InTurn => self.unsealed(now, from, tlp),
+            Came::Early => {}
+            Came::Twice => port.counters.duplicates += 1,
+        }
+        while let Some((_, tlp)) = self.ports[from].lanes.link(to).and_then(Link::take) {
+            self.unsealed(now, from, &tlp);
+        }
+    }
+
+    fn unsealed(&mut self, now: Time, from: usize, tlp: &[u8]) {
+        let packet = Packet::new(tlp);
+        if let Some(repr) = self.parse(from, &packet) {
+            self.carry_out(now, from, repr, packet);
+        }
+    }
+
+    /// What a TLP means, if it is whole.
+    fn parse(&mut self, from: usize, packet: &Packet<'_>) -> Option<Repr> {
+        let options = ParseOptions { tags: TagWidth::Eight, truncated: false };
+        let parsed = Repr::parse_with(packet, options).ok();
+        let whole = parsed.filter(|_| packet.ecrc_matches() != Some(false));
+        self.ports[from].counters.malformed += u64::from(whole.is_none());
+        whole
+    }
+
+    fn carry_out(&mut self, now: Time, from: usize, repr: Repr, packet: Packet<'_>) {
         if repr.payload_bytes() > self.config.mps.bytes() {
             self.ports[from].counters.oversized += 1;
         }

@@ -1,12 +1,13 @@
 //! What a device asks without TLPs: configuration space, the message service of the driver on the host, the card's registers.
 
 use super::Adapter;
+use super::counters::DeviceCounters;
 use super::egress::ServiceReply;
 use super::host::Host;
 use super::port::Port;
 use crate::engine::Datagram;
 use tlplab_wire::nettlp::config_api::{Command, ConfigAccess};
-use tlplab_wire::nettlp::message_api::{Message, Request, VECTORS, emit_msix_table};
+use tlplab_wire::nettlp::message_api::{Message, Request, VECTORS, Written, emit_msix_table};
 use tlplab_wire::nettlp::registers::{Operation, RegisterAccess};
 use tlplab_wire::nettlp::{HEADER_BYTES, config_api, message_api, registers};
 
@@ -67,6 +68,10 @@ fn message(port: &mut Port, payload: &[u8]) -> Answered {
     Some(Some(match Request::parse(payload).ok()? {
         Request::Bar4Base => port.function.bars()[4].map_or(0, |bar| bar.base).to_le_bytes().to_vec(),
         Request::DeviceId => port.bdf.0.to_le_bytes().to_vec(),
+        Request::Written => {
+            let DeviceCounters { writes: requests, bytes_written: bytes, .. } = port.counters;
+            Written { requests, bytes }.emit().to_vec()
+        }
         Request::MsixTable => {
             let mut table = [Message::default(); VECTORS];
             for (vector, message) in (0..).zip(&mut table) {

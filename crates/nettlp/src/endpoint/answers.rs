@@ -1,6 +1,7 @@
 //! The completer half: reads of the host, from their arrival to the last completion.
 
 use super::event::AnswerToken;
+use crate::datagram::with_digest;
 use std::collections::VecDeque;
 use tlplab_device::Refusal;
 use tlplab_transaction::{Completer, CompletionTlp, Completions, Payload, PostedMark};
@@ -105,6 +106,7 @@ enum State {
         completions: Completions,
         next: CompletionTlp,
         data: Payload,
+        digest: bool,
     },
     /// One completion that tells of an error.
     Failed {
@@ -231,14 +233,14 @@ impl Answers {
         let port = slot.port;
         let (repr, data, last) = match &mut slot.state {
             State::Failed { completion } => (*completion, Payload::EMPTY, true),
-            State::Sending { completions, next, data } => {
+            State::Sending { completions, next, data, digest } => {
                 let now = *next;
                 let part = data.slice(now.offset.into(), now.bytes.into());
                 match completions.next() {
                     Some(following) => *next = following,
                     None => debug_assert!(now.last),
                 }
-                (now.repr, part, now.last)
+                (with_digest(now.repr, *digest), part, now.last)
             }
             State::Free | State::Waiting { .. } => unreachable!("only what is answered is ready"),
         };
@@ -278,15 +280,16 @@ impl Answers {
 }
 
 fn finished(completer: &Completer, request: &Repr, refusal: Option<Refusal>, data: Payload) -> State {
+    let digest = request.attributes().digest;
     let status = match refusal {
         None => {
             let mut completions = completer.succeed(request);
             let next = completions.next().expect("a read has a completion");
-            return State::Sending { completions, next, data };
+            return State::Sending { completions, next, data, digest };
         }
         Some(Refusal::UnsupportedRequest) => CompletionStatus::UnsupportedRequest,
         Some(Refusal::CompleterAbort) => CompletionStatus::CompleterAbort,
     };
     let completion = completer.refuse(request, status).expect("a read wants a completion");
-    State::Failed { completion }
+    State::Failed { completion: with_digest(completion, digest) }
 }

@@ -38,6 +38,9 @@ pub struct EndpointConfig {
     pub quarantine: Duration,
     /// Whether reads that were not answered are asked for again.
     pub retry: Retry,
+    /// Set up an acknowledged link with the adapter: every TLP arrives once and in order, or the operation [fails](super::Event::Failed), and a
+    /// write is over when it has arrived. For `tlplab adapter`; the published card and programs give none.
+    pub acknowledged: bool,
     /// The memory that the host may access here. A request that is not wholly inside one of them is answered with UR at once.
     pub windows: Vec<Window>,
 }
@@ -90,8 +93,16 @@ impl EndpointConfig {
             numbered: true,
             quarantine: Duration::from_ms(50),
             retry: Retry::Never,
+            acknowledged: false,
             windows: Vec::new(),
         }
+    }
+
+    /// The same, with a digest (ECRC) behind each request or without; with one, only answers with one are taken. What a digest does not cover
+    /// (PCIe 5.0 §2.7.1) makes an error at worst.
+    #[must_use]
+    pub fn with_digests(self, digest: bool) -> Self {
+        Self { attributes: Attributes { digest, ..self.attributes }, ..self }
     }
 
     /// The share of lane `lane` of `lanes` (at most 16): consecutive tags, every so manieth port for the host's requests.

@@ -38,6 +38,8 @@ pub struct Counters {
     pub malformed_field: u64,
     /// TLPs whose digest (ECRC) does not fit.
     pub malformed_digest: u64,
+    /// Completions without a digest for requests with one, which the peer does not check, then: they are nobody's data.
+    pub undigested: u64,
     /// Completions that contradict their request: the read fails.
     pub mismatched: u64,
     /// Completions for another requester ID, or for a tag with no request.
@@ -58,11 +60,15 @@ pub struct Counters {
     pub retries: u64,
     /// Requests that the network said it could not deliver.
     pub undelivered: u64,
+    /// TLPs that were sent again on an acknowledged link.
+    pub repeated: u64,
+    /// Acknowledged links that were lost, or that the adapter did not give.
+    pub links_lost: u64,
 }
 
 impl Counters {
-    /// Sequence numbers that did not come, or came with a malformed TLP: datagrams that were lost, damaged, or went to somebody else. On a single lane exact; for several lanes of
-    /// one device, [add](Self::add) them up first, since the adapter has one count for all.
+    /// Sequence numbers that did not come, or came with a malformed TLP: datagrams that were lost, damaged, or went to somebody else. Several lanes of
+    /// one device [count together](super::Endpoint::count_with) and are [added](Self::add) up first, since the adapter has one count for all.
     pub fn lost(&self) -> u64 {
         self.sequence.map_or(0, Seen::lost)
     }
@@ -130,6 +136,7 @@ rows!(
     malformed_too_long,
     malformed_field,
     malformed_digest,
+    undigested,
     mismatched,
     unexpected,
     late,
@@ -138,5 +145,7 @@ rows!(
     reordered,
     timeouts,
     retries,
-    undelivered
+    undelivered,
+    repeated,
+    links_lost
 );

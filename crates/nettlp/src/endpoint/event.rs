@@ -15,10 +15,18 @@ pub enum Event<T> {
         /// As many bytes as were asked for.
         result: Result<Payload, DmaError>,
     },
-    /// The last TLP of a write was handed over for sending. Nobody says when it arrives: it is posted.
+    /// The last TLP of a write was handed over for sending. Nobody says when it arrives: it is posted. On an
+    /// [acknowledged](super::EndpointConfig::acknowledged) link it has arrived.
     WriteSent {
         /// As given to [`write`](super::Endpoint::write).
         token: T,
+    },
+    /// The acknowledged link was lost, or the adapter does not give one: nobody knows what became of this read or write.
+    Failed {
+        /// As given to [`read`](super::Endpoint::read) or [`write`](super::Endpoint::write).
+        token: T,
+        /// Why.
+        error: DmaError,
     },
     /// The host reads from a window: to be answered with [`answer`](super::Endpoint::answer).
     HostRead(HostRead),

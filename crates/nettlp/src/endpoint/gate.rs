@@ -2,16 +2,16 @@
 
 use super::counters::Counters;
 use crate::engine::Datagram;
-use crate::sequence::{Arrival, Sequence};
+use crate::sequence::{Arrival, FromAdapter, Numbering};
 use std::net::Ipv4Addr;
-use tlplab_wire::nettlp::parse_udp_payload;
+use tlplab_wire::nettlp::{Header, parse_udp_payload};
 use tlplab_wire::tlp::{Packet, ParseOptions, Repr, TagWidth};
 
 /// Stands before an [`Endpoint`](super::Endpoint), and before programs that want the TLPs as they are.
 #[derive(Clone, Debug)]
 pub struct Gate {
     adapter: Ipv4Addr,
-    arrivals: Sequence,
+    arrivals: FromAdapter,
     /// Except for the sequence numbers.
     pub(super) counters: Counters,
 }
@@ -19,12 +19,17 @@ pub struct Gate {
 impl Gate {
     /// Lets in what comes from `adapter`.
     pub fn new(adapter: Ipv4Addr) -> Self {
-        Self { adapter, arrivals: Sequence::of_adapter(), counters: Counters::default() }
+        Self { adapter, arrivals: FromAdapter::default(), counters: Counters::default() }
     }
 
     /// What has come so far.
     pub fn counters(&self) -> Counters {
         Counters { sequence: self.arrivals.seen, ..self.counters }
+    }
+
+    /// What the lanes of the device have in common.
+    pub(super) fn numbering(&mut self) -> &mut Numbering {
+        &mut self.arrivals.numbering
     }
 
     /// For what whoever stands behind it counts.
@@ -42,6 +47,23 @@ impl Gate {
         let (header, packet) = parse_udp_payload(datagram.payload)
             .map_err(|error| self.counters.count_malformed(&error))
             .ok()?;
+        let (packet, repr) = self.read(packet)?;
+        // Only now: a damaged copy must not make a duplicate of the good one.
+        self.is_first(datagram.port, header).then_some((packet, repr))
+    }
+
+    /// Does a datagram of an acknowledged link come from the adapter, and for the first time?
+    pub(super) fn admit_sealed(&mut self, datagram: Datagram<'_>) -> bool {
+        self.counters.datagrams_in += 1;
+        if *datagram.from.ip() != self.adapter {
+            self.counters.foreign_address += 1;
+            return false;
+        }
+        Header::parse(datagram.payload).is_ok_and(|header| self.is_first(datagram.port, header))
+    }
+
+    /// A TLP, if it is whole.
+    pub(super) fn read<'a>(&mut self, packet: Packet<'a>) -> Option<(Packet<'a>, Repr)> {
         let options = ParseOptions { tags: TagWidth::Eight, ..ParseOptions::default() };
         let repr =
             Repr::parse_with(&packet, options).map_err(|error| self.counters.count_malformed(&error)).ok()?;
@@ -49,15 +71,20 @@ impl Gate {
             self.counters.malformed_digest += 1;
             return None;
         }
-        // Only now: a damaged copy must not make a duplicate of the good one.
-        match self.arrivals.note(datagram.port, header) {
-            Arrival::Uncounted | Arrival::New => {}
-            Arrival::Late => self.counters.reordered += 1,
+        Some((packet, repr))
+    }
+
+    fn is_first(&mut self, port: u16, header: Header) -> bool {
+        match self.arrivals.note(port, header) {
+            Arrival::Uncounted | Arrival::New => true,
+            Arrival::Late => {
+                self.counters.reordered += 1;
+                true
+            }
             Arrival::Duplicate => {
                 self.counters.duplicates += 1;
-                return None;
+                false
             }
         }
-        Some((packet, repr))
     }
 }

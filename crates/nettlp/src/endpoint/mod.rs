@@ -31,22 +31,27 @@ mod config;
 mod counters;
 mod event;
 mod gate;
+mod line;
 
-use crate::datagram::emit;
+use crate::datagram::{emit, with_digest};
 use crate::early::{Early, Turn};
 use crate::engine::{Datagram, Engine, Outgoing};
+use crate::link::{Came, Link, emit_message, message_of};
+use crate::sequence::Numbering;
 pub use crate::sequence::Seen;
 use answers::Answers;
+use line::Line;
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use tlplab_device::{DmaError, Refusal};
 use tlplab_transaction::{
     Classes, Completer, CompletionError, CompletionPolicy, Outcome, Payload, Quarantine, RequestError,
-    Requester, Undeliverable, Unexpected,
+    RequestPolicy, Requester, Undeliverable, Unexpected,
 };
 use tlplab_units::{Bdf, Duration, FcClass, Mps, Mrrs, Tag, Time};
+use tlplab_wire::nettlp::link::{LinkMessage, Numbers, open};
 use tlplab_wire::nettlp::{DEVICE_PORTS, HOST_PORTS, Header};
-use tlplab_wire::tlp::{Completion, CompletionStatus, Kind, Repr, Span, TransactionId};
+use tlplab_wire::tlp::{Completion, CompletionStatus, Kind, Packet, Repr, Span, TransactionId};
 
 pub use answers::{AnswerError, Runs};
 pub use config::{EndpointConfig, Retry, Window};
@@ -66,8 +71,8 @@ pub struct Endpoint<T> {
     early: Early,
     answers: Answers,
     events: VecDeque<Event<T>>,
-    /// Number of the next datagram.
-    sequence: u16,
+    /// The acknowledged link, if there is to be one.
+    line: Option<Line<T>>,
 }
 
 impl<T: Copy> Endpoint<T> {
@@ -80,17 +85,28 @@ impl<T: Copy> Endpoint<T> {
         Self {
             requester: Requester::new(config.requester()),
             gate: Gate::new(config.adapter),
+            line: config.acknowledged.then(Line::new),
             config,
             early: Early::default(),
             answers: Answers::default(),
             events: VecDeque::new(),
-            sequence: 0,
         }
+    }
+
+    /// Becomes another lane of the device that `other` is one of: their datagrams have one count, and what is [lost](Counters::lost) is known of
+    /// all together. Before anything was sent or came.
+    pub fn count_with(&mut self, other: &mut Self) {
+        *self.gate.numbering() = other.gate.numbering().share();
     }
 
     /// How it is set up.
     pub fn config(&self) -> &EndpointConfig {
         &self.config
+    }
+    /// Transfers that are submitted from now on are cut into requests like this.
+    pub fn set_request_policy(&mut self, split: RequestPolicy) {
+        self.config.split = split;
+        self.requester.set_request_policy(split);
     }
     /// Software has given the function another ID or other limits: what is submitted from now on obeys them.
     pub fn reconfigure(&mut self, requester: Bdf, mps: Mps, mrrs: Mrrs) {
@@ -132,7 +148,8 @@ impl<T: Copy> Endpoint<T> {
     }
     /// Has it nothing to send, to wait for, or to tell?
     pub fn is_idle(&self) -> bool {
-        self.requester.is_idle() && self.answers.kept() == 0 && self.events.is_empty()
+        let told = self.line.as_ref().is_none_or(|line| line.under_way() == 0);
+        self.requester.is_idle() && self.answers.kept() == 0 && self.events.is_empty() && told
     }
 
     /// Reads `bytes` of the host's memory; 0 bytes are a flush: the writes before it are done when it is.
@@ -176,7 +193,10 @@ impl<T: Copy> Endpoint<T> {
 
     /// Forgets all operations and all reads of the host (a reset of the function); calls `cancelled` with every operation that was not
     /// over. What is in flight is late when it comes, and events that nobody has polled are gone.
-    pub fn cancel_all(&mut self, now: Time, cancelled: impl FnMut(T)) {
+    pub fn cancel_all(&mut self, now: Time, mut cancelled: impl FnMut(T)) {
+        if let Some(link) = self.line.as_mut().and_then(Line::link) {
+            link.forget().for_each(&mut cancelled);
+        }
         self.requester.cancel_all(now, cancelled);
         self.answers.clear();
         self.early.clear();
@@ -192,6 +212,10 @@ impl<T: Copy> Endpoint<T> {
         let id = completion.id();
         if port != device_port(id.tag) {
             self.gate.counters.wrong_port += 1;
+            return;
+        }
+        if self.config.attributes.digest && !repr.attributes().digest {
+            self.gate.counters.undigested += 1;
             return;
         }
         match self.early.turn(&self.requester, completion, repr, data) {
@@ -308,7 +332,7 @@ impl<T: Copy> Endpoint<T> {
         self.gate.counters.refused += 1;
         let completion = self.completer().refuse(repr, CompletionStatus::UnsupportedRequest);
         if let Some(completion) = completion
-            && !self.answers.refuse(port, completion)
+            && !self.answers.refuse(port, with_digest(completion, repr.attributes().digest))
         {
             self.gate.counters.overload += 1;
         }
@@ -322,31 +346,31 @@ fn device_port(tag: Tag) -> u16 {
 
 impl<T: Copy> Engine for Endpoint<T> {
     fn handle_datagram(&mut self, now: Time, datagram: Datagram<'_>) {
+        if self.line.is_some()
+            && let Some((numbers, tlp)) = open(datagram.payload)
+        {
+            return self.handle_sealed(now, datagram, numbers, tlp);
+        }
         let Some((packet, repr)) = self.gate.admit(datagram) else { return };
-        match repr.kind() {
-            Kind::Completion(completion) => {
-                self.handle_completion(now, datagram.port, *completion, &repr, packet.payload());
-            }
-            _ => {
-                let tag = packet.tag_byte().unwrap_or_default();
-                self.handle_request(now, datagram.port, tag, &repr, packet.payload());
-            }
+        match message_of(&packet, &repr).filter(|_| self.line.is_some()) {
+            Some(message) => self.handle_message(now, message),
+            None => self.handle_tlp(now, datagram.port, &packet, &repr),
         }
     }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut [u8]) -> Option<Outgoing> {
-        let (port, repr, data) = match self.answers.next(|mark| self.requester.has_sent(mark)) {
-            Some(answer) => (answer.port, answer.repr, answer.data),
-            None => self.next_request(now)?,
+        let (port, len) = match self.poll_line(now, buffer) {
+            Some(sent) => sent,
+            None if self.line.as_ref().is_some_and(|line| !line.has_room()) => return None,
+            None => self.poll_tlp(now, buffer)?,
         };
-        let header = self.next_header(now);
-        let len = emit(buffer, header, &repr, &data).expect("a buffer of MAX_DATAGRAM bytes");
         self.gate.counters.datagrams_out += 1;
         Some(Outgoing::same_port(self.config.adapter, port, len))
     }
 
     fn deadline(&self) -> Option<Time> {
-        self.requester.deadline()
+        let line = self.line.as_ref().and_then(Line::deadline);
+        [self.requester.deadline(), line].into_iter().flatten().min()
     }
 
     fn handle_timeout(&mut self, now: Time) {
@@ -355,12 +379,18 @@ impl<T: Copy> Engine for Endpoint<T> {
             self.gate.counters.retries += u64::from(matches!(outcome, Outcome::Again(_)));
             self.conclude(outcome);
         }
+        if self.line.as_mut().is_some_and(|line| !line.handle_timeout(now)) {
+            self.hang_up(now);
+        }
     }
 
     fn handle_undeliverable(&mut self, now: Time, to: SocketAddrV4, why: Undeliverable) {
         let tag = to.port().checked_sub(*DEVICE_PORTS.start()).and_then(Tag::new);
         let Some(tag) = tag.filter(|_| *to.ip() == self.config.adapter) else { return };
         self.gate.counters.undelivered += 1;
+        if self.line.is_some() && why == Undeliverable::PortRefused {
+            return self.hang_up(now);
+        }
         if let Some(outcome) = self.requester.handle_undelivered(now, tag, why) {
             self.conclude(outcome);
         }
@@ -369,21 +399,101 @@ impl<T: Copy> Engine for Endpoint<T> {
     fn rebase(&mut self, by: Duration) {
         self.requester.rebase(by);
         self.answers.rebase(by);
+        self.line.iter_mut().for_each(|line| line.rebase(by));
     }
 }
 
 impl<T: Copy> Endpoint<T> {
-    /// What stands before the next TLP.
-    fn next_header(&mut self, now: Time) -> Header {
-        if !self.config.numbered {
-            return Header::default();
+    fn handle_tlp(&mut self, now: Time, port: u16, packet: &Packet<'_>, repr: &Repr) {
+        match repr.kind() {
+            Kind::Completion(completion) => {
+                self.handle_completion(now, port, *completion, repr, packet.payload());
+            }
+            _ => {
+                let tag = packet.tag_byte().unwrap_or_default();
+                self.handle_request(now, port, tag, repr, packet.payload());
+            }
         }
-        self.sequence = self.sequence.wrapping_add(1);
-        Header { sequence: self.sequence, timestamp: (now.as_fs() / Header::TICK.as_fs()) as u32 }
     }
 
-    /// The next request, with the port that it leaves by.
-    fn next_request(&mut self, now: Time) -> Option<(u16, Repr, Payload)> {
+    /// A TLP of the acknowledged link.
+    fn handle_sealed(&mut self, now: Time, datagram: Datagram<'_>, numbers: Numbers, tlp: &[u8]) {
+        if !self.gate.admit_sealed(datagram) {
+            return;
+        }
+        let Some(link) = self.line.as_mut().and_then(Line::link) else { return };
+        let done = |token| self.events.push_back(Event::WriteSent { token });
+        match link.handle_tlp(now, numbers, datagram.port, tlp, done) {
+            Came::InTurn => self.handle_unsealed(now, datagram.port, tlp),
+            Came::Early => {}
+            Came::Twice => self.gate.counters.duplicates += 1,
+        }
+        while let Some((port, tlp)) = self.line.as_mut().and_then(Line::link).and_then(Link::take) {
+            self.handle_unsealed(now, port, &tlp);
+        }
+    }
+
+    fn handle_unsealed(&mut self, now: Time, port: u16, tlp: &[u8]) {
+        if let Some((packet, repr)) = self.gate.read(Packet::new(tlp)) {
+            self.handle_tlp(now, port, &packet, &repr);
+        }
+    }
+
+    fn handle_message(&mut self, now: Time, message: LinkMessage) {
+        let done = |token| self.events.push_back(Event::WriteSent { token });
+        let lost = self.line.as_mut().is_some_and(|line| !line.handle_message(now, message, done));
+        if lost {
+            self.hang_up(now);
+        }
+    }
+
+    /// The link is lost, or nobody gives one: of nothing that is not over it is known what became of it.
+    fn hang_up(&mut self, now: Time) {
+        let Self { requester, line, events, .. } = self;
+        let error = DmaError::Unacknowledged;
+        let mut failed = |token| events.push_back(Event::Failed { token, error });
+        line.iter_mut().for_each(|line| line.hang_up(&mut failed));
+        requester.cancel_all(now, failed);
+        self.early.clear();
+        self.gate.counters.links_lost += 1;
+    }
+
+    /// What the link has to send beside new TLPs: port and length.
+    fn poll_line(&mut self, now: Time, buffer: &mut [u8]) -> Option<(u16, usize)> {
+        let wanted = self.requester.queued() > 0 || self.answers.kept() > 0;
+        let line = self.line.as_mut()?;
+        if let Some(message) = line.poll(now, wanted, &self.config) {
+            let header = self.next_header(now);
+            let len = emit_message(buffer, header, self.config.requester, message);
+            return Some((device_port(Tag::from(*self.config.tags.start())), len));
+        }
+        let (config, numbering) = (&self.config, self.gate.numbering());
+        let sent = line.link()?.poll_again(now, buffer, || next_header(config, numbering, now))?;
+        self.gate.counters.repeated += 1;
+        Some(sent)
+    }
+
+    /// The next TLP: port and length.
+    fn poll_tlp(&mut self, now: Time, buffer: &mut [u8]) -> Option<(u16, usize)> {
+        let (port, repr, data, over) = match self.answers.next(|mark| self.requester.has_sent(mark)) {
+            Some(answer) => (answer.port, answer.repr, answer.data, None),
+            None => self.next_request(now)?,
+        };
+        let header = self.next_header(now);
+        let len = emit(buffer, header, &repr, &data).expect("a buffer of MAX_DATAGRAM bytes");
+        if let Some(link) = self.line.as_mut().and_then(Line::link) {
+            return Some((port, link.seal(now, buffer, len, port, over)));
+        }
+        self.events.extend(over.map(|token| Event::WriteSent { token }));
+        Some((port, len))
+    }
+
+    fn next_header(&mut self, now: Time) -> Header {
+        next_header(&self.config, self.gate.numbering(), now)
+    }
+
+    /// The next request, with the port that it leaves by, and the write that is over with it.
+    fn next_request(&mut self, now: Time) -> Option<(u16, Repr, Payload, Option<T>)> {
         let request = self.requester.poll_request(now, Classes::ALL)?;
         let mut repr = request.repr;
         let mut tag = repr.transaction_id().tag;
@@ -395,9 +505,16 @@ impl<T: Copy> Endpoint<T> {
             let kind = Kind::MemWrite { id: TransactionId { tag, ..id }, span };
             repr = Repr::from(kind).with_attributes(*repr.attributes()).expect("the attributes that it had");
         }
-        if request.last_of_op && repr.fc_class() == FcClass::Posted {
-            self.events.push_back(Event::WriteSent { token: request.op });
-        }
-        Some((device_port(tag), repr, request.payload.unwrap_or(Payload::EMPTY)))
+        let over = request.last_of_op && repr.fc_class() == FcClass::Posted;
+        let data = request.payload.unwrap_or(Payload::EMPTY);
+        Some((device_port(tag), repr, data, over.then_some(request.op)))
     }
+}
+
+/// What stands before the next TLP.
+fn next_header(config: &EndpointConfig, numbering: &Numbering, now: Time) -> Header {
+    if !config.numbered {
+        return Header::default();
+    }
+    Header { sequence: numbering.next(), timestamp: (now.as_fs() / Header::TICK.as_fs()) as u32 }
 }

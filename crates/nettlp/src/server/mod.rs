@@ -27,8 +27,9 @@ pub struct DeviceServer<D: ?Sized> {
 }
 
 impl<D: Device> DeviceServer<D> {
-    /// The device behind a port. Nothing happens before [`start`](Self::start).
-    pub fn new(device: D, port: DevicePort) -> Self {
+    /// The device behind a port, which cuts its transfers as [it says](Device::request_policy). Nothing happens before [`start`](Self::start).
+    pub fn new(device: D, mut port: DevicePort) -> Self {
+        port.set_request_policy(device.request_policy());
         Self { device, port, actions: Vec::new() }
     }
     /// Gives the device back.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddrV4;
 use tlplab_config::{InterruptMode, MessageWrite, MsiX, MsixMemory, Signal};
 use tlplab_device::{Action, DmaError, Event, OpId, Refusal, ReplyToken};
-use tlplab_transaction::Payload;
+use tlplab_transaction::{Payload, RequestPolicy};
 use tlplab_units::{Duration, Time};
 use tlplab_wire::tlp::Repr;
 
@@ -76,6 +76,16 @@ impl DevicePort {
             finished: false,
             fault: None,
         }
+    }
+
+    /// See [`Endpoint::set_request_policy`].
+    pub(super) fn set_request_policy(&mut self, split: RequestPolicy) {
+        self.endpoint.set_request_policy(split);
+    }
+
+    /// See [`Endpoint::count_with`].
+    pub fn count_with(&mut self, other: &mut Self) {
+        self.endpoint.count_with(&mut other.endpoint);
     }
 
     /// The end point's counters.
@@ -241,7 +251,10 @@ impl DevicePort {
                 Arrived::WriteSent { token: Owner::Device(op) } => {
                     self.events.push_back(Event::DmaWriteAccepted { op });
                 }
-                Arrived::ReadDone { .. } | Arrived::WriteSent { .. } => {}
+                Arrived::Failed { token: Owner::Device(op), error } => {
+                    self.events.push_back(Event::DmaReadDone { op, result: Err(error) });
+                }
+                Arrived::ReadDone { .. } | Arrived::WriteSent { .. } | Arrived::Failed { .. } => {}
                 Arrived::HostRead(read) => {
                     let (bar, offset) = self.bars.locate(read.window, read.address);
                     let reply = ReplyToken(read.token.to_bits());

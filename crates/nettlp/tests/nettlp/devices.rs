@@ -1,6 +1,6 @@
 //! The built-in devices with their drivers, over NetTLP and an adapter: what they do is what they do in the simulated fabric.
 
-#[path = "../../../fabric/tests/bench/mod.rs"]
+#[path = "../../../fabric/tests/fabric/bench/mod.rs"]
 mod bench;
 
 use crate::machine::{Looks, World};

@@ -105,6 +105,10 @@ impl Host {
     fn check_answer(&mut self, completion: &Completion, data: &[u8]) {
         let tag = completion.id().tag.value() as u8;
         let Some(&(address, count)) = self.reads.get(&tag) else { return };
+        // The bit that makes a read a locked one, which nobody here supports, is not covered by the digest.
+        if completion.is_locked() {
+            return;
+        }
         assert_eq!(completion.status(), CompletionStatus::Success);
         assert!(completion.byte_count() <= count.max(1));
         let at = address + u64::from(count - completion.byte_count().min(count));
@@ -185,6 +189,7 @@ impl Node for DeviceNode {
                         if read.bytes == 0 { Payload::EMPTY } else { bytes(read.address, read.bytes.into()) };
                     self.endpoint.answer(read.token, Ok(data)).unwrap();
                 }
+                Event::Failed { .. } => panic!("there is no link"),
                 Event::WriteSent { .. } | Event::HostWrite(_) | Event::Other { .. } => {}
             }
         }

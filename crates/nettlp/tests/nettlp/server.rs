@@ -5,6 +5,7 @@ use tlplab_device::{Action, BarSpec, Context, Device, Event, Identity, Nic, NicC
 use tlplab_nettlp::endpoint::Window;
 use tlplab_nettlp::server::BarMapError;
 use tlplab_nettlp::{BarMap, DevicePort, DeviceServer, EndpointConfig, Engine, Vectors};
+use tlplab_transaction::RequestPolicy;
 use tlplab_units::{Bdf, Duration, Time};
 
 const WINDOW: Window = Window { base: 0x38_0000_0000, size: 1 << 20 };
@@ -16,7 +17,7 @@ struct Notes(Vec<Event>);
 impl Device for Notes {
     fn identity(&self) -> Identity {
         let bars = vec![BarSpec::registers(0, 4096), BarSpec::memory(2, 65536), BarSpec::io(4, 64)];
-        Identity { bars, ..Identity::new(0x1DE5, 0x7357, 0xFF_00_00) }
+        Identity { bars, ..Identity::new(0x71AB, 0x7357, 0xFF_00_00) }
     }
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {
         if let Event::MmioRead { bytes, reply, .. } = event {
@@ -121,6 +122,30 @@ fn interrupts_of_a_table_elsewhere() {
     port.set_vectors(Vectors::Given(vec![none, message]));
     port.act(us(1), Action::Msix { stream: 0, vector: 1 });
     assert_eq!(sent(&mut port, us(1))[0].data, [0x31, 0, 0, 0]);
+}
+
+/// Cuts its transfers without regard to addresses that are multiples of MPS or MRRS.
+struct PackedWriter;
+
+impl Device for PackedWriter {
+    fn identity(&self) -> Identity {
+        Notes::default().identity()
+    }
+    fn request_policy(&self) -> RequestPolicy {
+        RequestPolicy::Packed
+    }
+    fn handle(&mut self, _: &mut Context<'_>, _: Event) {}
+}
+
+#[test]
+fn transfers_are_cut_into_requests_as_the_device_says() {
+    fn lengths(device: impl Device) -> Vec<usize> {
+        let mut server = DeviceServer::new(device, port(Vectors::Given(Vec::new())));
+        server.with_device(us(0), |_, cx| _ = cx.dma_write(0, 0x1_0040, vec![7; 512].into()));
+        sent(&mut server, us(0)).iter().map(|tlp| tlp.data.len()).collect()
+    }
+    assert_eq!(lengths(Notes::default()), [192, 256, 64], "MPS is 256 B");
+    assert_eq!(lengths(PackedWriter), [256, 256]);
 }
 
 #[test]

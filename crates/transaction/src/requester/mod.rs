@@ -187,6 +187,10 @@ impl<T: Copy> Requester<T> {
     pub fn reconfigure(&mut self, id: Bdf, mps: Mps, mrrs: Mrrs) {
         (self.config.id, self.config.mps, self.config.mrrs) = (id, mps, mrrs);
     }
+    /// Operations that are submitted from now on are cut like this.
+    pub fn set_request_policy(&mut self, split: RequestPolicy) {
+        self.config.split = split;
+    }
     /// Requests that leave from now on wait as long as `completion_timeout`, and their tags rest for `quarantine` when they are given up. What
     /// is in flight or rests keeps what it was given, at least.
     pub fn set_time_limits(&mut self, completion_timeout: Duration, quarantine: crate::Quarantine) {

@@ -26,6 +26,9 @@ pub enum Request {
     DeviceId = 2,
     /// The MSI-X table: 16 times address, a `u64`, and data, a `u32`.
     MsixTable = 3,
+    /// What was written to the host's memory since the adapter began: the number of write requests, a `u64`, and their bytes, a `u64`. Only
+    /// tlplab's adapter answers.
+    Written = 100,
 }
 
 /// A message signalled interrupt.
@@ -41,7 +44,7 @@ impl Request {
     /// Reads a request.
     ///
     /// # Errors
-    /// Other than four bytes, other than 1 to 3.
+    /// Other than four bytes, other than 1 to 3 or 100.
     pub const fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let [a, b, c, d] = *bytes else {
             return Err(length("Request", REQUEST_BYTES, bytes.len()));
@@ -50,7 +53,8 @@ impl Request {
             1 => Ok(Self::Bar4Base),
             2 => Ok(Self::DeviceId),
             3 => Ok(Self::MsixTable),
-            other => Err(Error::value("Request", API, other as u32 as u64, "1, 2 or 3").at(0)),
+            100 => Ok(Self::Written),
+            other => Err(Error::value("Request", API, other as u32 as u64, "1, 2, 3 or 100").at(0)),
         }
     }
 
@@ -76,6 +80,38 @@ pub fn parse_bar4_base(bytes: &[u8]) -> Result<u64, Error> {
 pub fn parse_device_id(bytes: &[u8]) -> Result<Bdf, Error> {
     let id = bytes.try_into().map_err(|_| length("Device ID", 2, bytes.len()))?;
     Ok(Bdf(u16::from_le_bytes(id)))
+}
+
+/// Writes of a device that were carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Written {
+    /// Write requests.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Length of the answer to [`Request::Written`].
+pub const WRITTEN_BYTES: usize = 16;
+
+impl Written {
+    /// Reads the answer to [`Request::Written`].
+    ///
+    /// # Errors
+    /// Other than 16 bytes.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let wrong = || length("Written", WRITTEN_BYTES, bytes.len());
+        let ([requests, data], []) = bytes.as_chunks::<8>() else { return Err(wrong()) };
+        Ok(Self { requests: u64::from_le_bytes(*requests), bytes: u64::from_le_bytes(*data) })
+    }
+
+    /// The answer to [`Request::Written`].
+    pub fn emit(self) -> [u8; WRITTEN_BYTES] {
+        let mut bytes = [0; WRITTEN_BYTES];
+        bytes[..8].copy_from_slice(&self.requests.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.bytes.to_le_bytes());
+        bytes
+    }
 }
 
 /// Reads the answer to [`Request::MsixTable`].

@@ -4,9 +4,10 @@
 //! receiver's, tells the tag; how it does so changed twice ([`PortScheme`]).
 //!
 //! Beside the TLPs there are three little protocols by which a device asks the adapter, or its host: [`config_api`], [`message_api`],
-//! [`registers`].
+//! [`registers`]. Two ends that are both tlplab's may have a [`link`] between them, on which TLPs are acknowledged.
 
 pub mod config_api;
+pub mod link;
 pub mod message_api;
 pub mod registers;
 

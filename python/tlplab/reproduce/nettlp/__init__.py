@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tlplab.nettlp.end import end_in_order
 from tlplab.reproduce import HEADING, Beside, Outcomes, Row, Study
 from tlplab.reproduce.markdown import table
 from tlplab.reproduce.nettlp import captures, card, machine, topologies
@@ -22,8 +21,6 @@ def page(outcomes: Outcomes, listed: list[Row]) -> str:
 
 def beside(experiments: Path, folder: str | None, *, quiet: bool) -> list[Beside]:
     """What is not simulated."""
-    # Also who is asked to end takes the namespaces away first.
-    end_in_order()
     return [captures.beside(folder), topologies.beside(experiments), machine.beside(quiet=quiet)]
 
 

@@ -194,6 +194,8 @@ def sizes() -> Iterable[list[str]]:
     )  # fmt: skip
     skip = "`one-skip`: skips of 8b/10b at every rate"
     yield line(skip, "for TLPs, gen5 x16", *both("one-skip", "tlps", generation=5, width=16))
+    ways = "`both-ways`: Acks and UpdateFCs take from each direction, even where nothing comes the other way"
+    yield line(ways, "writes of 256 B", *both("both-ways", "write", size=256))
     cuts = "`loose-cuts`: no partial doublewords"
     yield line(cuts, "writes of 1 B", *both("loose-cuts", "write", size=1))
     cuts = "`loose-cuts`: no 4 KiB crossings"

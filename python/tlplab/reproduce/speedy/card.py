@@ -39,7 +39,7 @@ class Slot:
         """GB/s of payload that the link has for transfers of `size` bytes, if nothing but their TLPs were on it: no Acks, no credits, no skips."""
         operation = "rdwr" if way == "both" else OPERATION[way]
         grid = model.bandwidth(size, op=operation, offset=offset % 4096, **self.connection(mps, mrrs))
-        return float(grid["bandwidth_bps"] * grid["raw_bps"] / grid["tlp_bps"]) / 8e9
+        return float(size * grid["raw_bps"] / max(grid["up_bytes"], grid["down_bytes"])) / 8e9
 
     def path(self, payload: int = MPS) -> float:
         """GB/s that the hard IP's interface carries with headers of 12 B inline, or the core's 256 bits if that is less."""

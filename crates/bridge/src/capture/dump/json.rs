@@ -88,6 +88,10 @@ fn content(line: &mut Map<String, Value>, decoded: &Decoded<'_>, verbose: bool) 
             if verbose && !tlp.payload.is_empty() {
                 line.insert("data".into(), hex(tlp.payload).into());
             }
+            if let Some(numbers) = tlp.numbers {
+                line.insert("link_sequence".into(), numbers.sequence.into());
+                line.insert("link_acknowledged".into(), numbers.acknowledged.into());
+            }
             if let Some(good) = tlp.ecrc {
                 line.insert("ecrc".into(), if good { "good" } else { "bad" }.into());
             }
@@ -243,6 +247,10 @@ fn control(control: &Control) -> Value {
         }
         Control::DeviceId(id) => {
             put("device_id", id.to_string().into());
+        }
+        Control::Written(written) => {
+            put("writes", written.requests.into());
+            put("bytes_written", written.bytes.into());
         }
         Control::MsixTable(first) => {
             put("address", format!("{:#x}", first.address).into());

@@ -59,6 +59,8 @@ impl Loading {
                     let decoded = item.decode();
                     if matches!(decoded.content, Ok(What::Other)) || self.filter.matches(&decoded) {
                         self.summing.frame(&decoded);
+                    } else {
+                        self.summing.left_out(&decoded);
                     }
                 }
             }

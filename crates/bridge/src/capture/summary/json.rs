@@ -64,7 +64,7 @@ fn flow(flow: &Flow) -> Value {
         }).collect::<Vec<_>>(),
         "sequence": {
             "adapters": sequences.adapters, "gaps": sequences.gaps, "missing": sequences.missing,
-            "duplicates": sequences.duplicates, "reordered": sequences.reordered,
+            "duplicates": sequences.duplicates, "reordered": sequences.reordered, "unproven": sequences.unproven,
         },
     })
 }

@@ -27,10 +27,10 @@ use crossing::Crossings;
 use latencies::Latencies;
 use order::InOrder;
 use points::Points;
-use sequence::Clocks;
+use sequence::Counters;
 use std::collections::{BTreeMap, BTreeSet};
 use tlplab_units::{Bdf, Duration, Tag, Time};
-use tlplab_wire::nettlp::Header;
+use tlplab_wire::nettlp::{Header, is_tlp_port};
 use tlplab_wire::tlp::{Completion, CompletionStatus, Kind, Repr};
 
 /// Everything that is said about a capture.
@@ -113,9 +113,18 @@ struct Seen {
 }
 
 enum Unit {
-    Tlp { repr: Repr, header: Header, port: u16 },
+    Tlp {
+        repr: Repr,
+        header: Header,
+        port: u16,
+    },
     Link,
     Control,
+    /// What is not summed up, but has a number.
+    Numbered {
+        header: Header,
+        port: u16,
+    },
 }
 
 /// A capture that is being summed up.
@@ -156,7 +165,7 @@ struct Counts {
     outstanding: Outstanding,
     latency: Latencies,
     ports: BTreeMap<u16, Latencies>,
-    clocks: Clocks,
+    counters: Counters,
 }
 
 /// How many requests wait.
@@ -212,7 +221,7 @@ impl Summing {
             }
             Err(reason) => {
                 self.problems.push(Problem { frame: decoded.frame, reason });
-                return;
+                return self.left_out(decoded);
             }
         };
         let direction = self.directions.of(decoded);
@@ -220,16 +229,50 @@ impl Summing {
             self.flows.resize_with(self.directions.all.len(), Counts::default);
             self.back = (0..).zip(&self.directions.all).map(|(to, _)| self.directions.back(to)).collect();
         }
+        self.push(decoded, direction, unit);
+    }
+
+    /// Takes a frame that is not to be summed up: of a direction that is, its number is not missing.
+    pub fn left_out(&mut self, decoded: &Decoded<'_>) {
+        let Some(direction) = self.directions.known(decoded) else { return };
+        let port = decoded.endpoints.map_or(0, |ends| ends.port);
+        match decoded.header {
+            Some(header) => self.push(decoded, direction, Unit::Numbered { header, port }),
+            None if decoded.content.is_err() && is_tlp_port(port) => {
+                self.flows[usize::from(direction)].counters.unread();
+            }
+            None => {}
+        }
+    }
+
+    fn push(&mut self, decoded: &Decoded<'_>, direction: u16, unit: Unit) {
+        let is_summed_up = !matches!(unit, Unit::Numbered { .. });
         let seen = Seen { frame: decoded.frame, direction, repeated: decoded.flags.any(), unit };
         match self.order.push(decoded.fs, seen) {
             Ok(None) => {}
             Ok(Some((fs, first))) => self.take(fs, &first),
-            Err(_) => self.problems.push(Problem { frame: decoded.frame, reason: Reason::OutOfOrder }),
+            Err(_) => {
+                // It is there all the same.
+                if let Some(header) = decoded.header {
+                    let port = decoded.endpoints.map_or(0, |ends| ends.port);
+                    self.flows[usize::from(direction)].counters.see(header, port, decoded.fs);
+                }
+                if is_summed_up {
+                    self.problems.push(Problem { frame: decoded.frame, reason: Reason::OutOfOrder });
+                }
+            }
         }
     }
 
     /// Takes what is next by time.
     fn take(&mut self, fs: i128, seen: &Seen) {
+        // What was damaged on a simulated link, or sent again, has its number, too.
+        if let Unit::Tlp { header, port, .. } | Unit::Numbered { header, port } = seen.unit {
+            self.flows[usize::from(seen.direction)].counters.see(header, port, fs);
+        }
+        if matches!(seen.unit, Unit::Numbered { .. }) {
+            return;
+        }
         let since = fs - *self.start_fs.get_or_insert(fs);
         let Some(since) = u64::try_from(since).ok().filter(|&fs| fs < u64::MAX) else {
             self.problems.push(Problem { frame: seen.frame, reason: Reason::TooLate });
@@ -239,14 +282,14 @@ impl Summing {
         self.duration = time - Time::ZERO;
         match &seen.unit {
             Unit::Tlp { .. } if seen.repeated => self.repeated += 1,
-            Unit::Tlp { repr, header, port } => {
+            Unit::Tlp { repr, port, .. } => {
                 self.tlps += 1;
-                self.flows[usize::from(seen.direction)].clocks.see(*header, time);
                 let latency = self.tlp(seen.direction, time, *port, repr);
                 self.point(seen.direction, time, repr, latency);
             }
             Unit::Link => self.link_units += 1,
             Unit::Control => self.controls += 1,
+            Unit::Numbered { .. } => {}
         }
     }
 
@@ -360,7 +403,7 @@ impl Counts {
                 .into_iter()
                 .filter_map(|(port, latency)| Some((port, latency.percentiles()?)))
                 .collect(),
-            sequences: self.clocks.finish(),
+            sequences: self.counters.finish(),
         }
     }
 }

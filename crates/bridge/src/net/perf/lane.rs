@@ -1,17 +1,20 @@
 //! One thread of a measurement.
 
+use super::pace::Pace;
 use super::pattern::{Addresses, Content};
 use super::results::{LaneResult, kind, new_histogram};
 use super::verify;
 use super::{Direction, Error, MOST_KEPT, PerfConfig, Progress};
 use crate::net::{Loop, Ready, Transport, Wait};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 use tlplab_device::DmaError;
 use tlplab_nettlp::Endpoint;
 use tlplab_nettlp::endpoint::Event;
-use tlplab_transaction::{CompletionError, Payload};
+use tlplab_transaction::{CompletionError, Payload, RequestError};
 
 /// The end point of a lane on its transport; an operation's token is the number of its slot.
 pub(super) type Driven = Loop<Endpoint<u32>, Box<dyn Transport>>;
@@ -19,11 +22,21 @@ pub(super) type Driven = Loop<Endpoint<u32>, Box<dyn Transport>>;
 /// How long nothing at all may be answered, at the beginning or after a stop.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// A read that flushes is no slot's.
+const FLUSH: u32 = u32::MAX;
+
+/// How often others hear how far it is.
+const TELL: Duration = Duration::from_millis(1);
+
 /// An operation under way, or over and waiting for its next turn.
 #[derive(Clone, Copy)]
 struct Slot {
     address: u64,
     begun: Instant,
+    /// Which of the lane's operations it is.
+    serial: u64,
+    /// Bytes of a write that were given to the end point.
+    given: u32,
 }
 
 pub(super) struct Lane<'a> {
@@ -39,6 +52,13 @@ pub(super) struct Lane<'a> {
     active: usize,
     /// Slots that wait for the interval to pass, in order.
     resting: VecDeque<(Instant, u32)>,
+    pace: Pace,
+    lane: u8,
+    /// Operations that succeeded and that nobody else knows of yet, and when the last were told.
+    untold: u64,
+    told: Instant,
+    /// Operations that have begun.
+    begun_operations: u64,
     /// Operations that may still begin.
     left: u64,
     /// Nothing more begins after this.
@@ -57,6 +77,7 @@ impl<'a> Lane<'a> {
         progress: &'a Progress,
         driven: Driven,
         addresses: Addresses,
+        lane: u8,
     ) -> Self {
         let now = Instant::now();
         let counters = driven.engine.counters();
@@ -67,9 +88,14 @@ impl<'a> Lane<'a> {
             addresses,
             content: config.verify.then_some(Content(config.seed)),
             filler: vec![0xa5; config.length as usize].into(),
-            slots: vec![Slot { address: 0, begun: now }; config.outstanding.into()],
+            slots: vec![Slot { address: 0, begun: now, serial: 0, given: 0 }; config.outstanding.into()],
             active: 0,
             resting: VecDeque::new(),
+            pace: Pace::new(config),
+            lane,
+            untold: 0,
+            told: now,
+            begun_operations: 0,
             left: config.count.unwrap_or(u64::MAX),
             end: None,
             stopped: None,
@@ -77,6 +103,7 @@ impl<'a> Lane<'a> {
             last: now,
             first_error: None,
             result: LaneResult {
+                begun: 0,
                 operations: 0,
                 bytes: 0,
                 elapsed: Duration::ZERO,
@@ -86,12 +113,16 @@ impl<'a> Lane<'a> {
                 latency: new_histogram(),
                 each: Vec::new(),
                 counters,
+                kernel_drops: None,
             },
         }
     }
 
     /// Measures from now on.
     pub(super) fn run(mut self) -> Result<LaneResult, Error> {
+        if self.config.wait == Wait::Sleep {
+            keep_to_a_processor(self.lane);
+        }
         let (begun, cpu) = (Instant::now(), thread_time());
         (self.begun, self.last) = (begun, begun);
         self.end = self.config.duration.map(|duration| begun + duration);
@@ -106,7 +137,8 @@ impl<'a> Lane<'a> {
             if over > 0 {
                 self.driven.transmit()?;
             }
-            if self.active == 0 && self.resting.is_empty() || self.given_up() {
+            let idle = self.active == 0 && self.resting.is_empty() && !self.pace.is_flushing();
+            if idle || self.given_up() {
                 break;
             }
             match self.config.wait {
@@ -115,17 +147,22 @@ impl<'a> Lane<'a> {
                     // A write is over once it was sent: there is nothing to wait for.
                     let at_once = over > 0 && self.config.direction == Direction::Write;
                     let until = if at_once { Some(self.last) } else { self.due() };
-                    self.driven.poller().wait(&mut ready, until)?;
-                    self.driven.turn(Some(&ready))?;
+                    self.driven.wait_turn(&mut ready, until)?;
                 }
             }
         }
-        self.result.elapsed = self.last - begun;
         self.result.cpu = thread_time().saturating_sub(cpu);
-        if self.config.direction == Direction::Write && self.config.verify {
-            verify::flush(&mut self.driven, self.config.region.address)?;
+        // What was sent may still be on its way, and the rate is that of what arrived.
+        if self.config.direction == Direction::Write
+            && !self.given_up()
+            && verify::flush(&mut self.driven, self.config.region.address, &self.progress.stop)?
+        {
+            self.last = Instant::now();
         }
+        self.result.elapsed = self.last - begun;
+        self.result.begun = self.begun_operations;
         self.result.counters = self.driven.engine.counters();
+        self.result.kernel_drops = self.driven.dropped();
         Ok(self.result)
     }
 
@@ -152,28 +189,89 @@ impl<'a> Lane<'a> {
         self.left -= 1;
         self.active += 1;
         let address = self.addresses.next();
-        self.slots[slot as usize] = Slot { address, begun: now };
-        let time = self.driven.now();
-        let length = self.config.length;
-        let begun = match (self.config.direction, self.content) {
-            (Direction::Read, _) => self.driven.engine.read(time, slot, address, length.into()),
-            (Direction::Write, None) => self.driven.engine.write(time, slot, address, self.filler.clone()),
-            (Direction::Write, Some(content)) => {
-                let data = content.at(address, length as usize);
-                self.driven.engine.write(time, slot, address, data.into())
+        self.slots[slot as usize] = Slot { address, begun: now, serial: self.begun_operations, given: 0 };
+        self.begun_operations += 1;
+        match self.config.direction {
+            Direction::Read => {
+                let time = self.driven.now();
+                let begun = self.driven.engine.read(time, slot, address, self.config.length.into());
+                begun.map_err(refused)
             }
+            Direction::Write => self.write(slot),
+        }
+    }
+
+    /// Gives the end point what is left of a write, or as much of it as may be sent before what was sent has been taken.
+    fn write(&mut self, slot: u32) -> Result<(), Error> {
+        let Slot { address, serial, given, .. } = self.slots[slot as usize];
+        let left = self.config.length - given;
+        let Some(bytes) = self.pace.admit(slot, left) else { return self.flush() };
+        self.slots[slot as usize].given += bytes;
+        let at = address + u64::from(given);
+        let data = match self.content {
+            Some(content) => content.of(self.lane, serial).at(at, bytes as usize).into(),
+            None if bytes == self.config.length => self.filler.clone(),
+            None => self.filler.slice(0, bytes.into()),
         };
-        begun.map_err(|error| Error::Setup(error.to_string()))
+        let time = self.driven.now();
+        self.driven.engine.write(time, slot, at, data).map_err(refused)
+    }
+
+    /// Asks whether what was sent has been taken, unless that is asked already.
+    fn flush(&mut self) -> Result<(), Error> {
+        let Some(bytes) = self.pace.begin_flush() else { return Ok(()) };
+        let time = self.driven.now();
+        self.driven.engine.read(time, FLUSH, self.config.region.address, bytes).map_err(refused)
+    }
+
+    /// A flush is over, and those who waited for it go on.
+    fn flushed(&mut self, result: Result<Payload, DmaError>) -> Result<(), Error> {
+        match result {
+            Ok(_) => self.pace.take_answer(),
+            // The reason is told, and what is sent from now on is paced by the time limits.
+            Err(error) => {
+                if !self.pace.tolerate() {
+                    return Err(Error::Setup(format!(
+                        "nobody says whether writes arrive: {error}; --no-pace sends them all the same"
+                    )));
+                }
+                *self.result.errors.entry(kind(&error)).or_default() += 1;
+            }
+        }
+        for slot in self.pace.end_flush() {
+            self.write(slot)?;
+        }
+        Ok(())
+    }
+
+    /// Others see how far it is: not after each operation, since lanes on several processors would wait for each other.
+    fn tell(&mut self, now: Instant) {
+        if self.untold > 0 && now - self.told >= TELL {
+            self.progress.add(self.untold, self.untold * u64::from(self.config.length));
+            (self.untold, self.told) = (0, now);
+        }
     }
 
     /// Takes what is over and begins what comes next; how many were over.
     fn collect(&mut self) -> Result<usize, Error> {
         let now = Instant::now();
+        self.tell(now);
         let mut over = 0;
         while let Some(event) = self.driven.engine.poll_event() {
             let (slot, result) = match event {
+                Event::ReadDone { token: FLUSH, result } => {
+                    over += 1;
+                    self.flushed(result)?;
+                    continue;
+                }
+                Event::WriteSent { token } if self.slots[token as usize].given < self.config.length => {
+                    over += 1;
+                    self.write(token)?;
+                    continue;
+                }
                 Event::ReadDone { token, result } => (token, result),
                 Event::WriteSent { token } => (token, Ok(Payload::EMPTY)),
+                Event::Failed { token, error } => (token, Err(error)),
                 Event::HostRead(_) | Event::HostWrite(_) | Event::Other { .. } => continue,
             };
             over += 1;
@@ -208,7 +306,7 @@ impl<'a> Lane<'a> {
                 if self.config.each && self.result.each.len() < MOST_KEPT {
                     self.result.each.push(nanoseconds);
                 }
-                self.progress.add(length);
+                self.untold += 1;
                 if let (Some(content), Some(bytes)) = (self.content, data.bytes())
                     && !content.is(slot.address, bytes)
                 {
@@ -229,6 +327,26 @@ impl<'a> Lane<'a> {
         }
         Ok(())
     }
+}
+
+/// Keeps this thread to one of the processors that it may use, as the published tlpperf does: threads that sleep and wake each other by turns are
+/// moved about otherwise, and to wake a processor that rests takes longer than a read. Threads for which no processor of their own is left go where
+/// there is room: two that are kept to one processor wait for each other. Where that may not be, nothing is lost but speed.
+fn keep_to_a_processor(lane: u8) {
+    let this = Pid::from_raw(0);
+    let Ok(allowed) = sched_getaffinity(this) else { return };
+    let processors: Vec<usize> =
+        (0..CpuSet::count()).filter(|processor| allowed.is_set(*processor) == Ok(true)).collect();
+    let mut own = CpuSet::new();
+    if let Some(processor) = processors.get(usize::from(lane))
+        && own.set(*processor).is_ok()
+    {
+        let _ = sched_setaffinity(this, &own);
+    }
+}
+
+fn refused(error: RequestError) -> Error {
+    Error::Setup(error.to_string())
 }
 
 /// Time that this thread was on a processor. Of `getrusage` it would lack what has been since the last tick.

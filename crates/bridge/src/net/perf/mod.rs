@@ -2,13 +2,16 @@
 //! own and so many operations under way.
 //!
 //! [`Perf::run`] measures; [`Perf::progress`] and [`Perf::stop`] serve other threads meanwhile. What was measured until a stop counts.
-//! With verification the region is filled before reads are measured, and read back after writes were.
+//! With verification the region is filled before reads are measured, and read back after writes were. Of writes an adapter that counts them
+//! tells how many arrived.
 
 mod lane;
+mod pace;
 mod pattern;
 mod results;
 mod verify;
 
+use super::apis::Apis;
 use super::drive::{Loop, Stop, Wait};
 use super::error::Error;
 use super::open::Network;
@@ -19,9 +22,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tlplab_device::random::Random;
 use tlplab_nettlp::{Endpoint, EndpointConfig};
+use tlplab_wire::nettlp::message_api::Written;
 
 pub use pattern::{Content, Pattern, Region};
-pub use results::{LaneResult, Report};
+pub use results::{LaneResult, MOST_RANGES, Missing, Report};
 
 /// Reads or writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,6 +68,8 @@ pub struct PerfConfig {
     pub count: Option<u64>,
     /// How long; until it is stopped if `None`.
     pub duration: Option<Duration>,
+    /// Do writes wait, now and then, until what was sent has been taken? Otherwise more of them may be sent than the adapter's socket holds.
+    pub paced: bool,
     /// Pause after every operation.
     pub interval: Duration,
     /// How to wait.
@@ -118,6 +124,12 @@ impl PerfConfig {
         }
     }
 
+    /// Where a lane goes.
+    fn addresses(&self, lane: u8) -> Addresses {
+        let random = Random::keyed(self.seed, &format!("lane {lane}"), "addresses");
+        Addresses::new(self.pattern, self.region(lane), self.length.into(), random)
+    }
+
     fn region(&self, lane: u8) -> Region {
         if self.divided { self.region.part(lane.into(), self.lanes.into()) } else { self.region }
     }
@@ -147,8 +159,8 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    fn add(&self, bytes: u64) {
-        self.operations.fetch_add(1, Ordering::Relaxed);
+    fn add(&self, operations: u64, bytes: u64) {
+        self.operations.fetch_add(operations, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 }
@@ -186,10 +198,14 @@ impl Perf {
     pub fn run(&self) -> Result<Report, Error> {
         let Self { config, progress } = self;
         let mut lanes = (0..config.lanes).map(|lane| self.open(lane)).collect::<Result<Vec<_>, _>>()?;
+        if let [first, others @ ..] = &mut lanes[..] {
+            others.iter_mut().for_each(|other| other.engine.count_with(&mut first.engine));
+        }
         let content = config.verify.then_some(Content(config.seed));
         if let (Direction::Read, Some(content)) = (config.direction, content) {
             verify::fill(&mut lanes[0], config.region, content, &progress.stop)?;
         }
+        let before = self.written()?;
         let together = Barrier::new(lanes.len());
         let results = std::thread::scope(|scope| {
             let running: Vec<_> = (0..config.lanes)
@@ -197,10 +213,7 @@ impl Perf {
                 .map(|(number, driven)| {
                     let together = &together;
                     scope.spawn(move || {
-                        let random = Random::keyed(config.seed, &format!("lane {number}"), "addresses");
-                        let region = config.region(number);
-                        let addresses = Addresses::new(config.pattern, region, config.length.into(), random);
-                        let lane = Lane::new(config, progress, driven, addresses);
+                        let lane = Lane::new(config, progress, driven, config.addresses(number), number);
                         together.wait();
                         let result = lane.run();
                         if result.is_err() {
@@ -215,11 +228,12 @@ impl Perf {
         })?;
         let elapsed = results.iter().map(|lane| lane.elapsed).max().unwrap_or_default();
         let interrupted = progress.stop.is_stopped();
+        let arrived = self.arrived(before)?;
         let missing = match (config.direction, content) {
             (Direction::Write, Some(content)) => Some(self.read_back(&results, content)?),
             _ => None,
         };
-        Ok(Report { lanes: results, elapsed, interrupted, missing })
+        Ok(Report { lanes: results, elapsed, interrupted, arrived, missing })
     }
 
     fn open(&self, lane: u8) -> Result<Driven, Error> {
@@ -228,19 +242,64 @@ impl Perf {
         Ok(Loop::new(Endpoint::new(endpoint), transport))
     }
 
-    /// How many bytes of what the lanes wrote are not in memory.
-    fn read_back(&self, results: &[LaneResult], content: Content) -> Result<u64, Error> {
+    /// What the adapter says that this device has written, if writes are measured and it tells.
+    fn written(&self) -> Result<Option<Written>, Error> {
+        let PerfConfig { direction, network, endpoint, .. } = &self.config;
+        match direction {
+            Direction::Read => Ok(None),
+            Direction::Write => Apis { local: network.local, adapter: endpoint.adapter }.written(),
+        }
+    }
+
+    /// Bytes that it has taken since.
+    fn arrived(&self, before: Option<Written>) -> Result<Option<u64>, Error> {
+        let Some(before) = before else { return Ok(None) };
+        // One that began anew meanwhile does not know.
+        Ok(self.written()?.and_then(|after| after.bytes.checked_sub(before.bytes)))
+    }
+
+    /// What the lanes wrote and is not in memory.
+    fn read_back(&self, results: &[LaneResult], content: Content) -> Result<Missing, Error> {
         let config = &self.config;
         let mut reader = self.open(0)?;
-        let mut written = verify::Written::new(config.region);
-        for (number, lane) in (0..config.lanes).zip(results) {
-            let random = Random::keyed(config.seed, &format!("lane {number}"), "addresses");
-            let region = config.region(number);
-            let mut addresses = Addresses::new(config.pattern, region, config.length.into(), random);
-            for _ in 0..lane.operations {
-                written.mark(addresses.next(), config.length);
-            }
+        let lanes = (0..config.lanes).zip(results);
+        let written: Vec<_> = lanes
+            .map(|(number, lane)| {
+                verify::Written::new(config, number, &mut config.addresses(number), lane.begun)
+            })
+            .collect();
+        verify::missing(&mut reader, config.region, &written, content, &self.progress.stop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::Kind;
+    use std::net::Ipv4Addr;
+    use tlplab_units::Bdf;
+
+    /// Of tests: a lane that writes.
+    pub(super) fn config() -> PerfConfig {
+        PerfConfig {
+            network: Network { kind: Kind::Udp, local: Ipv4Addr::LOCALHOST, interface: None },
+            endpoint: EndpointConfig::new(Ipv4Addr::LOCALHOST, Bdf(0)),
+            lanes: 1,
+            outstanding: 1,
+            tags: None,
+            direction: Direction::Write,
+            region: Region { address: 0, bytes: 4096 },
+            divided: false,
+            pattern: Pattern::Seq,
+            length: 256,
+            count: None,
+            duration: None,
+            paced: true,
+            interval: Duration::ZERO,
+            wait: Wait::Sleep,
+            verify: true,
+            each: false,
+            seed: 1,
         }
-        verify::missing(&mut reader, &written, content)
     }
 }

@@ -16,6 +16,8 @@ pub enum Pattern {
     Random,
 }
 
+const PAGE: u64 = 4096;
+
 /// Memory of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
@@ -30,6 +32,30 @@ impl Region {
     pub(super) fn part(self, part: u64, parts: u64) -> Self {
         let bytes = self.bytes / parts;
         Self { address: self.address + part * bytes, bytes }
+    }
+}
+
+impl Pattern {
+    /// From one possible beginning of an operation to the next, in bytes, and the first.
+    fn grid(self, region: Region, length: u64) -> (u64, u64) {
+        match self {
+            Self::Fix => (u64::MAX, region.address),
+            Self::Seq => (length, region.address),
+            Self::Seq512 => (512, region.address),
+            Self::Random => (PAGE, region.address - region.address % PAGE),
+        }
+    }
+
+    /// Which of the beginnings this address is, or is behind.
+    pub(super) fn place(self, region: Region, length: u64, address: u64) -> usize {
+        let (step, first) = self.grid(region, length);
+        (address.saturating_sub(first) / step) as usize
+    }
+
+    /// The beginning with that number.
+    pub(super) fn beginning(self, region: Region, length: u64, place: usize) -> u64 {
+        let (step, first) = self.grid(region, length);
+        (first + place as u64 * if place == 0 { 0 } else { step }).max(region.address)
     }
 }
 
@@ -48,7 +74,6 @@ impl Addresses {
     }
 
     pub(super) fn next(&mut self) -> u64 {
-        const PAGE: u64 = 4096;
         let Self { region, length, .. } = *self;
         let last = region.address + (region.bytes - length);
         let step = match self.pattern {
@@ -80,6 +105,13 @@ impl Content {
         let z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
         (z ^ z >> 31).to_le_bytes()
+    }
+
+    /// What a lane writes by this one of its operations: different data wherever it goes on its next lap.
+    #[must_use]
+    pub fn of(self, lane: u8, serial: u64) -> Self {
+        let operation = (u64::from(lane) << 56 | serial).wrapping_add(1);
+        Self(self.0 ^ operation.wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
     /// What stands in `bytes` bytes from `address` on.

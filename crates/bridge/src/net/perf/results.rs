@@ -21,12 +21,15 @@ pub(super) fn kind(error: &DmaError) -> &'static str {
             _ => "malformed completion",
         },
         DmaError::Request(_) | DmaError::BusMasterDisabled => "not sent",
+        DmaError::Unacknowledged => "not acknowledged",
     }
 }
 
 /// What one lane did.
 #[derive(Clone, Debug)]
 pub struct LaneResult {
+    /// Operations that began.
+    pub begun: u64,
     /// Operations that succeeded.
     pub operations: u64,
     /// Their bytes.
@@ -45,6 +48,8 @@ pub struct LaneResult {
     pub each: Vec<u64>,
     /// What the end point saw.
     pub counters: Counters,
+    /// Datagrams that came and that the kernel dropped: see [`Transport::dropped`](crate::net::Transport::dropped).
+    pub kernel_drops: Option<u64>,
 }
 
 /// What all lanes did.
@@ -56,8 +61,45 @@ pub struct Report {
     pub elapsed: Duration,
     /// It was stopped before it was over.
     pub interrupted: bool,
-    /// Bytes that were written and are not in the host's memory: they were lost on the way. Only with verification of writes.
-    pub missing: Option<u64>,
+    /// Bytes of writes that arrived, as the adapter counts them; `None` if it does not tell, and of reads.
+    pub arrived: Option<u64>,
+    /// What was written last and is not in the host's memory: it was lost on the way. Only with verification of writes.
+    pub missing: Option<Missing>,
+}
+
+/// What is not in memory though it was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// Bytes.
+    pub bytes: u64,
+    /// Where: first byte and length of the first [`MOST_RANGES`].
+    pub ranges: Vec<(u64, u64)>,
+    /// How many ranges there are.
+    pub range_count: u64,
+    /// Behind the last one.
+    end: u64,
+}
+
+/// Ranges that are told one by one.
+pub const MOST_RANGES: usize = 100;
+
+impl Missing {
+    /// Adds bytes behind all that were added before.
+    pub(super) fn add(&mut self, address: u64, bytes: u64) {
+        self.bytes += bytes;
+        let adjoins = self.end == address && self.range_count > 0;
+        self.end = address + bytes;
+        if !adjoins {
+            self.range_count += 1;
+            if self.ranges.len() < MOST_RANGES {
+                self.ranges.push((address, bytes));
+            }
+        } else if self.range_count as usize == self.ranges.len()
+            && let Some((_, length)) = self.ranges.last_mut()
+        {
+            *length += bytes;
+        }
+    }
 }
 
 impl Report {
@@ -76,6 +118,10 @@ impl Report {
     /// Processor time of all lanes.
     pub fn cpu(&self) -> Duration {
         self.lanes.iter().map(|lane| lane.cpu).sum()
+    }
+    /// Datagrams that the kernel dropped at any lane.
+    pub fn kernel_drops(&self) -> Option<u64> {
+        self.lanes.iter().map(|lane| lane.kernel_drops).sum()
     }
     /// Latencies of all lanes.
     pub fn latency(&self) -> Histogram<u64> {

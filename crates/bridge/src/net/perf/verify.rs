@@ -1,11 +1,16 @@
 //! Memory filled before reads are measured, and read back after writes were.
 
+use super::PerfConfig;
 use super::lane::Driven;
-use super::pattern::{Content, Region};
+use super::pattern::{Addresses, Content, Pattern, Region};
+use super::results::Missing;
 use crate::net::{Error, Ready, Stop};
+use std::time::{Duration, Instant};
 use tlplab_nettlp::endpoint::Event;
 use tlplab_transaction::Payload;
 
+/// How long an answer may take after a stop.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// So much is written before it is read back: little enough that all of it arrives now and then even on a bad network.
 const BLOCK: u64 = 4 << 10;
 /// How often a block is written, before the memory is given up.
@@ -24,7 +29,7 @@ pub(super) fn fill(driven: &mut Driven, region: Region, content: Content, stop: 
             let now = driven.now();
             let written = driven.engine.write(now, 0, address, data.clone());
             written.map_err(|error| Error::Setup(error.to_string()))?;
-            match read(driven, address, bytes)? {
+            match read(driven, address, bytes, stop)? {
                 Ok(back) if back == data => there = true,
                 Ok(_) => {}
                 Err(error) => said = error,
@@ -43,26 +48,50 @@ pub(super) fn fill(driven: &mut Driven, region: Region, content: Content, stop: 
 }
 
 /// Reads and waits: what the requests say is the inner result.
-fn read(driven: &mut Driven, address: u64, bytes: u64) -> Result<Result<Payload, String>, Error> {
+fn read(
+    driven: &mut Driven,
+    address: u64,
+    bytes: u64,
+    stop: &Stop,
+) -> Result<Result<Payload, String>, Error> {
     let now = driven.now();
     driven.engine.read(now, 1, address, bytes).map_err(|error| Error::Setup(error.to_string()))?;
     driven.transmit()?;
     let mut ready = Ready::default();
+    // Whoever has stopped it does not wait for answers that do not come.
+    let mut given_up = None;
+    stop.wakes(driven.poller());
     loop {
         while let Some(event) = driven.engine.poll_event() {
             if let Event::ReadDone { token: 1, result } = event {
                 return Ok(result.map_err(|error| error.to_string()));
             }
         }
-        driven.poller().wait(&mut ready, driven.deadline())?;
+        if stop.is_stopped() {
+            let end = *given_up.get_or_insert_with(|| Instant::now() + PATIENCE);
+            if Instant::now() >= end {
+                return Ok(Err("it was stopped before there was an answer".into()));
+            }
+        }
+        let until = [driven.deadline(), given_up].into_iter().flatten().min();
+        driven.poller().wait(&mut ready, until)?;
         driven.turn(Some(&ready))?;
     }
 }
 
 /// Waits until what this end point wrote has been taken: only its own reads stay behind its writes, those of another lane come to
-/// another socket. Whether the flush itself succeeds does not matter, what is missing is found out later.
-pub(super) fn flush(driven: &mut Driven, address: u64) -> Result<(), Error> {
-    read(driven, address, 0).map(drop)
+/// another socket. Was it answered? It may be lost itself; what is missing is found out later.
+pub(super) fn flush(driven: &mut Driven, address: u64, stop: &Stop) -> Result<bool, Error> {
+    // The second reads a byte: the published memory answers no read without any.
+    for bytes in [0, 1, 1] {
+        if read(driven, address, bytes, stop)?.is_ok() {
+            return Ok(true);
+        }
+        if stop.is_stopped() {
+            break;
+        }
+    }
+    Ok(false)
 }
 
 fn blocks(region: Region) -> impl Iterator<Item = (u64, u64)> {
@@ -70,69 +99,162 @@ fn blocks(region: Region) -> impl Iterator<Item = (u64, u64)> {
     (region.address..end).step_by(BLOCK as usize).map(move |address| (address, BLOCK.min(end - address)))
 }
 
-/// Which bytes of a region were written.
+/// What a lane has written: at each place where its operations begin, the last of them.
 pub(super) struct Written {
+    lane: u8,
     region: Region,
-    bits: Vec<u64>,
+    pattern: Pattern,
+    length: u64,
+    /// Number of the operation, from 1 on; 0 is none.
+    last: Vec<u64>,
 }
 
 impl Written {
-    pub(super) fn new(region: Region) -> Self {
-        Self { region, bits: vec![0; region.bytes.div_ceil(64) as usize] }
-    }
-
-    pub(super) fn mark(&mut self, address: u64, bytes: u32) {
-        let (mut from, to) =
-            (address - self.region.address, address - self.region.address + u64::from(bytes));
-        while from < to {
-            let (word, bit) = ((from / 64) as usize, from % 64);
-            let count = (64 - bit).min(to - from);
-            let ones = if count == 64 { u64::MAX } else { (1 << count) - 1 };
-            self.bits[word] |= ones << bit;
-            from += count;
+    /// The first `count` operations of a lane, at these addresses.
+    pub(super) fn new(config: &PerfConfig, lane: u8, addresses: &mut Addresses, count: u64) -> Self {
+        let (region, pattern, length) = (config.region(lane), config.pattern, u64::from(config.length));
+        let places = 1 + pattern.place(region, length, region.address + region.bytes - length);
+        let mut last = vec![0; places];
+        for serial in 1..=count {
+            last[pattern.place(region, length, addresses.next())] = serial;
         }
+        Self { lane, region, pattern, length, last }
     }
 
-    fn has(&self, address: u64) -> bool {
-        let at = address - self.region.address;
-        self.bits[(at / 64) as usize] >> (at % 64) & 1 == 1
+    /// What the lane wrote last to the bytes from `address` on, and which of them it wrote at all.
+    fn paint(&self, content: Content, address: u64, painted: &mut [Option<u8>]) {
+        let Self { region, pattern, length, .. } = *self;
+        painted.fill(None);
+        let end = address + painted.len() as u64;
+        if end <= region.address || address >= region.address + region.bytes {
+            return;
+        }
+        let place = |address| pattern.place(region, length, address).min(self.last.len() - 1);
+        let mut writers: Vec<(u64, usize)> = (place(address.saturating_sub(length - 1))..=place(end - 1))
+            .map(|place| (self.last[place], place))
+            .filter(|(serial, _)| *serial > 0)
+            .collect();
+        // Where they overlap, the later one stands.
+        writers.sort_unstable();
+        for (serial, place) in writers {
+            let begin = pattern.beginning(region, length, place);
+            let (from, to) = (begin.max(address), (begin + length).min(end));
+            if from < to {
+                let data = content.of(self.lane, serial - 1).at(from, (to - from) as usize);
+                let places = &mut painted[(from - address) as usize..][..data.len()];
+                places.iter_mut().zip(data).for_each(|(place, byte)| *place = Some(byte));
+            }
+        }
     }
 }
 
-/// How many written bytes are not `content` in memory.
-pub(super) fn missing(driven: &mut Driven, written: &Written, content: Content) -> Result<u64, Error> {
-    let mut missing = 0;
-    for (address, bytes) in blocks(written.region) {
-        if !(address..address + bytes).any(|at| written.has(at)) {
+/// What the lanes wrote last and is not in memory. Where several of them wrote, any of them may have been the last.
+pub(super) fn missing(
+    driven: &mut Driven,
+    region: Region,
+    written: &[Written],
+    content: Content,
+    stop: &Stop,
+) -> Result<Missing, Error> {
+    let mut missing = Missing::default();
+    let mut painted = vec![vec![None; BLOCK as usize]; written.len()];
+    for (address, bytes) in blocks(region) {
+        painted.iter_mut().for_each(|of_lane| of_lane.resize(bytes as usize, None));
+        written.iter().zip(&mut painted).for_each(|(lane, of_lane)| lane.paint(content, address, of_lane));
+        if !painted.iter().flatten().any(Option::is_some) {
             continue;
         }
-        let mut tries = 0;
-        let data = loop {
-            match read(driven, address, bytes)? {
-                Ok(data) => break data,
-                // A read is lost as easily as a write.
-                Err(_) if tries < TRIES => tries += 1,
-                Err(said) => return Err(Error::Setup(format!("cannot read back what was written: {said}"))),
-            }
-        };
-        let expected = content.at(address, bytes as usize);
-        let pairs = data.bytes().unwrap_or_default().iter().zip(expected).zip(address..);
-        missing += pairs.filter(|((is, should), at)| *is != should && written.has(*at)).count() as u64;
+        let data = read_patiently(driven, address, bytes, stop)?;
+        compare(address, data.bytes().unwrap_or_default(), &painted, &mut missing);
     }
     Ok(missing)
+}
+
+/// Compares word by word: of a wrong word some bytes are right by chance.
+fn compare(address: u64, data: &[u8], painted: &[Vec<Option<u8>>], missing: &mut Missing) {
+    let is_written = |at: usize| painted.iter().any(|lane| lane[at].is_some());
+    let is_right = |at: usize| painted.iter().any(|lane| lane[at] == Some(data[at]));
+    let mut at = 0;
+    while at < data.len() {
+        let end = (at + 8 - (address + at as u64) as usize % 8).min(data.len());
+        if (at..end).any(|at| is_written(at) && !is_right(at)) {
+            (at..end).filter(|at| is_written(*at)).for_each(|at| missing.add(address + at as u64, 1));
+        }
+        at = end;
+    }
+}
+
+/// A read is lost as easily as a write.
+fn read_patiently(driven: &mut Driven, address: u64, bytes: u64, stop: &Stop) -> Result<Payload, Error> {
+    let mut tries = 0;
+    loop {
+        match read(driven, address, bytes, stop)? {
+            Ok(data) => return Ok(data),
+            Err(_) if tries < TRIES && !stop.is_stopped() => tries += 1,
+            Err(said) => return Err(Error::Setup(format!("cannot read back what was written: {said}"))),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tlplab_device::random::Random;
+
+    const CONTENT: Content = Content(5);
+
+    /// The same, written one operation after the other into an image of the memory.
+    fn image(config: &PerfConfig, count: u64) -> (Vec<u8>, Vec<bool>, Written) {
+        let addresses = || {
+            let random = Random::keyed(1, "lane 0", "addresses");
+            Addresses::new(config.pattern, config.region, config.length.into(), random)
+        };
+        let (mut bytes, mut known) = (vec![0; 0x8000], vec![false; 0x8000]);
+        let mut each = addresses();
+        for serial in 0..count {
+            let at = each.next();
+            let data = CONTENT.of(0, serial).at(at, config.length as usize);
+            bytes[at as usize..][..data.len()].copy_from_slice(&data);
+            known[at as usize..][..data.len()].fill(true);
+        }
+        (bytes, known, Written::new(config, 0, &mut addresses(), count))
+    }
 
     #[test]
-    fn written_bytes_are_marked() {
-        let region = Region { address: 0x1003, bytes: 300 };
-        let mut written = Written::new(region);
-        written.mark(0x1003, 1);
-        written.mark(0x1003 + 60, 140);
-        let marked: Vec<u64> = (0..300).filter(|at| written.has(0x1003 + at)).collect();
-        assert_eq!(marked, std::iter::once(0).chain(60..200).collect::<Vec<_>>());
+    fn the_last_lap_is_known_whatever_the_pattern() {
+        let region = Region { address: 0x1003, bytes: 0x5301 };
+        for pattern in [Pattern::Fix, Pattern::Seq, Pattern::Seq512, Pattern::Random] {
+            for (length, count) in [(256, 3), (256, 200), (700, 100), (5000, 17)] {
+                let config = PerfConfig { pattern, region, length, ..crate::net::perf::tests::config() };
+                let (bytes, known, written) = image(&config, count);
+                for (address, size) in [(0x1003, 4096), (0x2003, 4096), (0x6003, 0x301), (0, 0x8000)] {
+                    let mut painted = vec![None; size];
+                    written.paint(CONTENT, address as u64, &mut painted);
+                    let right = (address..address + size).map(|at| known[at].then_some(bytes[at]));
+                    assert!(right.eq(painted), "{pattern:?}, {count} times {length} B, at {address:#x}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_stale_lap_is_missing_and_told_where() {
+        let region = Region { address: 0x1000, bytes: 0x1000 };
+        let config = PerfConfig { region, length: 256, ..crate::net::perf::tests::config() };
+        let (mut bytes, _, written) = image(&config, 40);
+        // The third lap had 8 of 16 operations. One of them, and one of the second lap, are as the lap before left them.
+        let stale = |bytes: &mut Vec<u8>, place: usize, serial| {
+            let at = 0x1000 + 256 * place;
+            bytes[at..at + 256].copy_from_slice(&CONTENT.of(0, serial).at(at as u64, 256));
+        };
+        stale(&mut bytes, 3, 16 + 3);
+        stale(&mut bytes, 4, 16 + 4);
+        stale(&mut bytes, 12, 12);
+        let mut painted = vec![vec![None; 0x1000]];
+        written.paint(CONTENT, 0x1000, &mut painted[0]);
+        let mut missing = Missing::default();
+        compare(0x1000, &bytes[0x1000..0x2000], &painted, &mut missing);
+        assert_eq!((missing.bytes, missing.range_count), (768, 2));
+        assert_eq!(missing.ranges, [(0x1300, 512), (0x1c00, 256)]);
     }
 }

@@ -21,13 +21,15 @@ use std::time::{Duration, Instant};
 use tlplab_device::simple_nic::FRAMES;
 use tlplab_device::{Device, Event};
 use tlplab_nettlp::endpoint::Counters;
-use tlplab_nettlp::{DevicePort, DeviceServer, EndpointConfig, Vectors};
+use tlplab_nettlp::{DevicePort, DeviceServer, EndpointConfig, Engine, Vectors};
 use tlplab_units::Bdf;
 
 /// How often an adapter whose interrupts are nowhere is asked for them again.
 const AGAIN: Duration = Duration::from_secs(1);
 /// How often threads are looked after.
 const GLANCE: Duration = Duration::from_millis(20);
+/// How long what the kernel has dropped is taken to be the same.
+const DROPS_AGAIN: Duration = Duration::from_millis(100);
 /// The number under which a TAP interface is waited for; ports have 16 bits.
 const TAP: u64 = 1 << 32;
 
@@ -115,15 +117,18 @@ pub struct Done {
     pub interrupts: u64,
     /// Interrupts that had nowhere to go.
     pub dropped_interrupts: u64,
+    /// Datagrams that the kernel dropped: see [`Transport::dropped`].
+    pub kernel_drops: Option<u64>,
 }
 
 impl Done {
     /// Of a port.
-    pub fn of(port: &DevicePort) -> Self {
+    pub fn of(port: &DevicePort, kernel_drops: Option<u64>) -> Self {
         Self {
             counters: port.counters(),
             interrupts: port.interrupts(),
             dropped_interrupts: port.dropped_interrupts(),
+            kernel_drops,
         }
     }
 
@@ -136,7 +141,25 @@ impl Done {
             sum.dropped_interrupts += lane.dropped_interrupts;
         }
         let own = [("interrupts", sum.interrupts), ("dropped_interrupts", sum.dropped_interrupts)];
-        sum.counters.rows().into_iter().chain(own).collect()
+        let drops = lanes.iter().map(|lane| lane.kernel_drops).sum::<Option<u64>>();
+        sum.counters.rows().into_iter().chain(own).chain(drops.map(|drops| ("kernel_drops", drops))).collect()
+    }
+}
+
+/// What the kernel dropped. It is asked for each socket, so not at every pass.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Drops {
+    asked: Option<Instant>,
+    known: Option<u64>,
+}
+
+impl Drops {
+    /// How many there are now, or were a moment ago.
+    pub fn recent<E: Engine, T: Transport>(&mut self, serve: &Loop<E, T>) -> Option<u64> {
+        if self.asked.is_none_or(|asked| asked.elapsed() >= DROPS_AGAIN) {
+            *self = Self { asked: Some(Instant::now()), known: serve.dropped() };
+        }
+        self.known
     }
 }
 
@@ -166,8 +189,13 @@ impl Serving {
         let place = Place::find(station, &lanes[0].layout())?;
         let done: Arc<[Mutex<Done>]> = lanes.iter().map(|_| Mutex::default()).collect();
         let mut serving = Self { stop: Stop::default(), threads: Vec::new(), done: Arc::clone(&done) };
-        for (number, (device, transport)) in (0..count).zip(lanes.into_iter().zip(transports)) {
-            let server = DeviceServer::new(device, station.port(&place, number, count));
+        let mut ports: Vec<DevicePort> = (0..count).map(|lane| station.port(&place, lane, count)).collect();
+        if let [first, others @ ..] = &mut ports[..] {
+            others.iter_mut().for_each(|other| other.count_with(first));
+        }
+        let parts = lanes.into_iter().zip(transports).zip(ports);
+        for (number, ((device, transport), port)) in (0..count).zip(parts) {
+            let server = DeviceServer::new(device, port);
             let lane =
                 Lane { station: station.clone(), serve: Loop::new(server, transport), tap: tap.take() };
             let (stop, done) = (serving.stop.clone(), Arc::clone(&done));
@@ -238,19 +266,26 @@ impl<D: Device> Lane<D> {
         }
         let now = serve.now();
         serve.engine.start(now);
-        let mut lost = Lost::default();
-        serve.run(station.wait, stop, |serve, _| {
+        let (mut lost, mut drops) = (Lost::default(), Drops::default());
+        let tell = |port: &DevicePort, drops| {
+            *done.lock().unwrap_or_else(PoisonError::into_inner) = Done::of(port, drops);
+        };
+        let ended = serve.run(station.wait, stop, |serve, _| {
             if let Some(tap) = &mut tap {
                 plug(tap, serve)?;
             }
+            let dropped = drops.recent(serve);
             let port = serve.engine.port_mut();
             station.refresh(port, &mut lost);
-            *done.lock().unwrap_or_else(PoisonError::into_inner) = Done::of(port);
+            tell(port, dropped);
             match port.fault() {
                 Some(why) => Err(Error::Setup(why.to_owned())),
                 None => Ok(()),
             }
-        })
+        });
+        let dropped = serve.dropped();
+        tell(serve.engine.port_mut(), dropped);
+        ended
     }
 }
 

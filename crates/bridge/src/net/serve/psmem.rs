@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
-use tlplab_device::{BarSpec, Context, Device, Event, Identity, Payload, Refusal, ReplyToken};
+use tlplab_device::{BarSpec, Context, Device, Event, Identity, Payload, Refusal, ReplyToken, VENDOR_ID};
 use tlplab_units::Duration;
 
 const PAGE: usize = 4096;
@@ -107,7 +107,7 @@ fn frame(bytes: u16) -> Vec<u8> {
 impl Device for Psmem {
     fn identity(&self) -> Identity {
         let bars = vec![BarSpec::memory(4, self.size())];
-        Identity { bars, ..Identity::new(0x1DE5, 0x0005, 0x05_00_00) } // RAM controller
+        Identity { bars, ..Identity::new(VENDOR_ID, 0x0005, 0x05_00_00) } // RAM controller
     }
 
     fn handle(&mut self, cx: &mut Context<'_>, event: Event) {

@@ -122,6 +122,10 @@ impl Transport for Xdp {
     fn undeliverable(&mut self) -> Option<(SocketAddrV4, Undeliverable)> {
         self.link.undeliverable.pop_front()
     }
+
+    fn dropped(&self) -> Option<u64> {
+        self.rings.dropped()
+    }
 }
 
 /// Frames that come by another queue than the first would not be heard.

@@ -161,7 +161,7 @@ impl Rings {
             tx_metadata_len: 0,
         };
         set_option(&fd, libc::XDP_UMEM_REG, &region)?;
-        let offsets = ring_offsets(&fd)?;
+        let offsets: libc::xdp_mmap_offsets = option(&fd, libc::XDP_MMAP_OFFSETS)?;
         let [of_receive, of_send] = [libc::XDP_PGOFF_RX_RING, libc::XDP_PGOFF_TX_RING];
         let [of_fill, of_completion] =
             [libc::XDP_UMEM_PGOFF_FILL_RING, libc::XDP_UMEM_PGOFF_COMPLETION_RING].map(|at| at as i64);
@@ -233,6 +233,12 @@ impl Rings {
         }
         Ok(self.send.pending() == 0)
     }
+
+    /// Frames for us for which a ring had no room or no chunk was free (`XDP_STATISTICS`, since Linux 5.9).
+    pub(super) fn dropped(&self) -> Option<u64> {
+        let counted: libc::xdp_statistics = option(&self.fd, libc::XDP_STATISTICS).ok()?;
+        Some(counted.rx_dropped + counted.rx_ring_full)
+    }
 }
 
 fn set_option<T>(fd: &OwnedFd, option: c_int, value: &T) -> nix::Result<()> {
@@ -244,20 +250,19 @@ fn set_option<T>(fd: &OwnedFd, option: c_int, value: &T) -> nix::Result<()> {
     Errno::result(status).map(drop)
 }
 
-fn ring_offsets(fd: &OwnedFd) -> nix::Result<libc::xdp_mmap_offsets> {
+/// What the kernel tells: one of its structures, which hold numbers only.
+trait Told {}
+impl Told for libc::xdp_mmap_offsets {}
+impl Told for libc::xdp_statistics {}
+
+fn option<T: Told>(fd: &OwnedFd, option: c_int) -> nix::Result<T> {
     // SAFETY: numbers only.
-    let mut offsets: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
-    let mut size = size_of_val(&offsets) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `size` bytes into `offsets`.
+    let mut told: T = unsafe { std::mem::zeroed() };
+    let mut size = size_of_val(&told) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `size` bytes into `told`.
     let status = unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            libc::SOL_XDP,
-            libc::XDP_MMAP_OFFSETS,
-            (&raw mut offsets).cast(),
-            &raw mut size,
-        )
+        libc::getsockopt(fd.as_raw_fd(), libc::SOL_XDP, option, (&raw mut told).cast(), &raw mut size)
     };
     Errno::result(status)?;
-    Ok(offsets)
+    Ok(told)
 }

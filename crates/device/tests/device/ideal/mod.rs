@@ -104,6 +104,7 @@ impl Ideal {
             name: name.into(),
             id: Bdf(index as u16 + 1),
             ids,
+            own_vendor: tlplab_device::VENDOR_ID,
             bars,
             interrupts: InterruptMode::Disabled,
         });

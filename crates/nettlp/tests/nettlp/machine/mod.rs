@@ -206,8 +206,14 @@ impl<D: Device> World<D> {
         for (bar, window) in bars.bars().iter().filter(|(bar, _)| *bar < 6) {
             places[usize::from(*bar)] = Some((window.base, window.size));
         }
-        let info =
-            DeviceInfo { name: name.into(), id: ID, ids, bars: places, interrupts: InterruptMode::MsiX };
+        let info = DeviceInfo {
+            name: name.into(),
+            id: ID,
+            ids,
+            own_vendor: tlplab_device::VENDOR_ID,
+            bars: places,
+            interrupts: InterruptMode::MsiX,
+        };
         adapter.host_mut().infos.push(info);
         adapter.host_mut().bars = served.bars;
         let port = DevicePort::new(EndpointConfig::new(HOST, ID), bars, vectors);

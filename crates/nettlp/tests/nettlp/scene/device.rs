@@ -159,7 +159,7 @@ impl Node for TestDevice {
                         Err(_) => self.failed += 1,
                     }
                 }
-                Event::WriteSent { .. } | Event::Other { .. } => {}
+                Event::WriteSent { .. } | Event::Failed { .. } | Event::Other { .. } => {}
             }
         }
         while self.operations > 0 && self.waiting < self.at_once {

@@ -1,0 +1,35 @@
+//! Why a unit is not in a capture.
+
+use tlplab_units::Time;
+use tlplab_wire::Error;
+
+/// The first unit that a capture cannot hold.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} on {place} at {time}: {reason}")]
+pub struct Unwritable {
+    /// The link and direction, `ssd → sw0`.
+    pub place: String,
+    /// When its first symbol left.
+    pub time: Time,
+    /// What it was.
+    pub what: String,
+    /// What is in the way.
+    #[source]
+    pub reason: Reason,
+}
+
+/// What is in the way of a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// Its tag has more than ten bits, as only headers of flit mode have, which NetTLP does not know.
+    #[error(
+        "the header that NetTLP carries has ten bits for the tag; a device with `tags` of 768 or fewer can be captured"
+    )]
+    Tag,
+    /// Its data are not those that its header tells of.
+    #[error(transparent)]
+    Tlp(Error),
+    /// The capture was begun without its link.
+    #[error("the capture was begun without this link")]
+    UnknownLink,
+}

@@ -1,0 +1,274 @@
+//! Every key of the tables has an effect: none is documented and then forgotten.
+
+use tlplab_experiment::keys::Section;
+use tlplab_experiment::{Experiment, Options, models, tables};
+
+const BASE: &str = r#"
+title = "Base"
+stop = { time = "1ms" }
+[switch.sw0]
+under = "host.rp0"
+link = "gen4 x4"
+[device.dma]
+under = "sw0"
+link = { generation = 4, width = 4 }
+[device.ssd]
+under = "sw0"
+link = "gen4 x4"
+model = "dma"
+[device.nic]
+under = "host.rp1"
+link = "gen6 x4 flit"
+model = "memory"
+[device.ring]
+under = "host.rp2"
+link = "gen4 x4"
+model = "ring"
+[device.copier]
+under = "host.rp3"
+link = "gen4 x4"
+model = "copier"
+[device.storage]
+under = "host.rp4"
+link = "gen4 x4"
+model = "storage"
+[device.ethernet]
+under = "host.rp7"
+link = "gen4 x4"
+model = "nic"
+[device.nettlp-card]
+under = "host.rp9"
+link = "gen4 x4"
+model = "nettlp-card"
+[device.simple-nic]
+under = "host.rp8"
+link = "gen4 x4"
+model = "simple-nic"
+[device.tlpdma]
+under = "host.rp10"
+link = "gen2 x4"
+model = "tlpdma"
+[bus.pci]
+under = "host.rp11"
+link = "gen1 x8"
+[device.target]
+under = "pci"
+model = "memory"
+[link.ssd.upper.buffers]
+posted_headers = 1
+[[fault]]
+link = "sw0"
+tlp = 9
+damage = "poison"
+[[fault]]
+link = "sw0"
+down = "1us"
+[load]
+ssd = { op = "read", size = "64B" }
+trace = { device = "ssd", replay = "t.csv", timing = "captured" }
+"#;
+
+/// The tables of the grammar and where one of each is in [`BASE`].
+fn places() -> Vec<(&'static str, &'static Section)> {
+    vec![
+        ("", &tables::EXPERIMENT),
+        ("stop", &tables::STOP),
+        ("host", &tables::HOST),
+        ("host.memory", &tables::MEMORY),
+        ("ladder", &tables::LADDER),
+        ("defaults", &tables::DEFAULTS),
+        ("defaults.link", &tables::LINK),
+        ("switch.sw0", &tables::SWITCH),
+        ("bus.pci", &tables::BUS),
+        ("bus.pci.bridge", &tables::BRIDGE),
+        ("device.ssd", &tables::DEVICE),
+        ("link.ssd", &tables::LINK),
+        ("host.cache", &tables::CACHE),
+        ("host.numa", &tables::NUMA),
+        ("host.iommu", &tables::IOMMU),
+        ("host.jitter", &tables::JITTER),
+        ("host.sleep", &tables::SLEEP),
+        ("host.stall", &tables::STALL),
+        ("host.io_cache", &tables::HOST_STAGE),
+        ("host.memory_bus", &tables::HOST_STAGE),
+        ("host.bridge", &tables::HOST_STAGE),
+        ("link.ssd.skp", &tables::SKP),
+        ("link.ssd.upper", &tables::PORT),
+        ("link.ssd.lower", &tables::PORT),
+        ("link.ssd.upper.buffers", &tables::BUFFERS),
+        ("link.ssd.lower.stages", &tables::STAGES),
+        ("fault.0", &tables::FAULT),
+        ("load.ssd", &tables::LOAD),
+    ]
+}
+
+/// What the examples need, or where they stand instead, so that they can be tried. A path that ends in a point is that of a table.
+const COMPANIONS: &[(&str, &[&str])] = &[
+    ("host.cache.", &["host.cache={ size = \"10MiB\", ways = 16, ddio_ways = 1, hit = \"1ns\" }"]),
+    ("host.numa.", &["host.numa={ hop = \"1ns\" }"]),
+    ("host.iommu.", &["host.iommu={ entries = 1, walk = \"1ns\" }"]),
+    ("host.sleep.", &["host.sleep={ after = \"1ns\", wake = [\"0% 1ns\", \"100% 2ns\"] }"]),
+    ("host.stall.", &["host.stall={ every = \"1s\", lasts = \"1ns\" }"]),
+    ("link.ssd.generation", &["device.ssd.link={ width = 4 }"]),
+    ("link.ssd.width", &["device.ssd.link={ generation = 4 }"]),
+    ("defaults.link.generation", &["device.ssd.link={ width = 4 }"]),
+    ("defaults.link.width", &["device.ssd.link={ generation = 4 }"]),
+    ("link.ssd.lower.stages.", &["link.ssd.lower.stages={ tx_physical = 3 }"]),
+    ("link.ssd.skp.length", &["link.ssd.skp={ interval = 1538 }"]),
+    ("link.ssd.skp.interval", &["link.ssd.skp={ length = 5 }"]),
+    ("switch.sw0.arbitration", &["device.nic.under=sw0", "device.nic.mrrs=128B"]),
+    ("switch.sw0.under", &["device.nic.under=host.rp5", "switch.sw0.under=host.rp6"]),
+    ("bus.pci.under", &["device.nic.under=host.rp5", "switch.sw0.under=host.rp6"]),
+    ("device.ssd.under", &["device.nic.under=host.rp5", "switch.sw0.under=host.rp6"]),
+    ("device.ssd.link", &["device.ssd.link=gen3 x1"]),
+    ("switch.sw0.link", &["switch.sw0.link=gen3 x1"]),
+    ("fault.0.ber", &["fault=[{ link = \"sw0\" }]"]),
+    ("fault.0.tlp", &["fault=[{ link = \"sw0\" }]"]),
+    ("fault.0.dllp", &["fault=[{ link = \"sw0\" }]"]),
+    ("fault.0.flit", &["fault=[{ link = \"nic\" }]"]),
+    ("fault.0.down", &["fault=[{ link = \"sw0\" }]"]),
+    ("fault.0.until", &["fault=[{ link = \"sw0\", down = \"5us\" }]"]),
+    ("device.ssd.model", &["load.ssd.device=dma", "load.trace.device=dma"]),
+    ("load.ssd.cache", &["host.cache={ size = \"10MiB\", ways = 16, ddio_ways = 1, hit = \"1ns\" }"]),
+    ("load.ssd.node", &["host.numa={ hop = \"1ns\" }"]),
+    ("load.ssd.device", &["load.ssd.device=dma"]),
+    ("load.ssd.replay", &["load.ssd={}"]),
+    ("load.ssd.timing", &["load.ssd={ replay = \"x.csv\" }"]),
+    ("load.ssd.request", DD),
+    ("load.ssd.host_cost", DD),
+    ("load.ssd.host_ahead", DD),
+    ("load.ssd.page_list", DD),
+    ("load.ssd.card_offset", TRANSFER),
+    ("load.ssd.pages", TRANSFER),
+    ("load.ssd.descriptors", TRANSFER),
+    ("load.ssd.entries", TRANSFER),
+    ("load.ssd.wait", TRANSFER),
+    ("load.ssd.interrupt_delay", TRANSFER),
+    ("load.ssd.call_cost", TRANSFER),
+    ("load.ssd.verify", TRANSFER),
+    (
+        "load.ssd.store_interval",
+        &[
+            "load.ssd={ device = \"host\", target = \"tlpdma\", op = \"to-card\", size = \"1MiB\", descriptors = \"pio\" }",
+        ],
+    ),
+    ("defaults.link.skp", &["switch.sw0.latency=1ns"]),
+    ("defaults.link.flow_control", &["device.nic.link=gen3 x4"]),
+];
+
+const DD: &[&str] =
+    &["load.ssd={ device = \"host\", target = \"storage\", op = \"dd-read\", size = \"1MiB\" }"];
+
+const TRANSFER: &[&str] =
+    &["load.ssd={ device = \"host\", target = \"tlpdma\", op = \"to-card\", size = \"1MiB\" }"];
+
+/// Keys of devices that only one on a bus can have.
+const ON_BUS: [&str; 4] = ["devsel", "wait_states", "completion", "overhead"];
+
+fn path_of(place: &str, key: &str) -> String {
+    match place {
+        "" => key.to_owned(),
+        "device.ssd" if ON_BUS.contains(&key) => format!("device.target.{key}"),
+        _ => format!("{place}.{key}"),
+    }
+}
+
+/// Keys without an example to try: tables of names, and files.
+const NOT_HERE: [&str; 1] = ["include"];
+
+fn read(sets: &[String]) -> Result<String, String> {
+    let read = |path: &str| match path {
+        "t.toml" => Ok(BASE.to_owned()),
+        _ => Err("no such file".to_owned()),
+    };
+    let options = Options { set: sets.to_vec(), ..Options::default() };
+    let e = Experiment::parse_with(&read, "t.toml", &options).map_err(|e| e.to_string())?;
+    Ok(format!("{:?} {:?} {:?} {:?} {:?} {:?}", e.title, e.stop, e.fabric, e.devices, e.loads, e.ladder))
+}
+
+fn companions(path: &str) -> Vec<String> {
+    let found =
+        COMPANIONS.iter().find(|(key, _)| *key == path || key.ends_with('.') && path.starts_with(key));
+    found.map_or(Vec::new(), |(_, sets)| sets.iter().map(|s| (*s).to_owned()).collect())
+}
+
+#[test]
+fn every_key_has_an_effect() {
+    let mut failures = Vec::new();
+    for (place, section) in places() {
+        for key in section.keys.iter().filter(|k| !k.example.is_empty() && !NOT_HERE.contains(&k.name)) {
+            let path = path_of(place, key.name);
+            let mut sets = companions(&path);
+            let before = read(&sets);
+            sets.push(format!("{path}={}", key.example));
+            match (before, read(&sets)) {
+                (before, Ok(after)) if before.as_ref() == Ok(&after) => {
+                    failures.push(format!("{path} = {} changes nothing", key.example));
+                }
+                (_, Ok(_)) => {}
+                (_, Err(message)) => failures.push(format!("{path} = {}: {message}", key.example)),
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+fn every_parameter_of_a_model_has_an_effect() {
+    for model in models::MODELS {
+        let device = match model.name {
+            "memory" => "nic",
+            "nic" => "ethernet",
+            name => name,
+        };
+        for key in model.keys {
+            let sets = [format!("device.{device}.{}={}", key.name, key.example)];
+            assert_ne!(read(&[]).unwrap(), read(&sets).unwrap(), "{}: {}", model.name, key.name);
+        }
+    }
+}
+
+#[test]
+fn defaults_say_what_holds_where_a_key_is_absent() {
+    for (place, section) in places() {
+        // In layers that lie upon others, and in buffers, a default is not the same as nothing.
+        if place.contains("link") || place == "host" {
+            continue;
+        }
+        for key in section.keys.iter().filter(|k| !k.default.is_empty()) {
+            let path = path_of(place, key.name);
+            if key.name == "timing" {
+                continue;
+            }
+            let without = companions(&path);
+            let with = [without.clone(), vec![format!("{path}={}", key.default)]].concat();
+            assert_eq!(read(&without), read(&with), "{path}");
+        }
+    }
+}
+
+#[test]
+fn the_schema_knows_every_key() {
+    let schema = tlplab_experiment::schema::schema();
+    let text = schema.to_string();
+    for (_, section) in places() {
+        for key in section.keys {
+            assert!(text.contains(&format!("\"{}\":", key.name)), "{}", key.name);
+            assert!(text.contains(&serde_json::to_string(key.doc).unwrap()), "{}", key.doc);
+        }
+    }
+    assert_eq!(schema["definitions"]["switch"]["additionalProperties"], false);
+    let link = &schema["definitions"]["switch"]["properties"]["link"]["anyOf"][1]["allOf"][0]["$ref"];
+    assert_eq!(link, "#/definitions/link");
+    let mut refs = text.split("#/definitions/").skip(1).map(|rest| rest.split('"').next().unwrap());
+    assert!(refs.all(|name| schema["definitions"][name].is_object()));
+    assert_eq!(schema["required"], serde_json::json!(["title"]));
+}
+
+#[test]
+fn the_reference_knows_every_key() {
+    let text = tlplab_experiment::schema::reference();
+    for key in places().iter().flat_map(|(_, section)| section.keys) {
+        assert!(text.contains(&format!("| `{}` |", key.name)), "{}", key.name);
+    }
+}

@@ -1,0 +1,31 @@
+//! The tests of tlplab-experiment, in one program.
+//!
+//! * [`buses`]: Parallel buses with what else a machine does: interrupts, and a link above that goes down and comes back.
+//! * [`differential`]: The experiments of `experiments/differential`: what a checksum of the header's own brings, and what posted writes do to a register read.
+//! * [`document`]: The result document and the page's types say the same.
+//! * [`failures`]: Transactions that do not end well say where their time went; a TLP that is nullified says so.
+//! * [`keys`]: Every key of the tables has an effect: none is documented and then forgotten.
+//! * [`mistakes`]: Every mistake has its message: file, line, key, what is wrong, what would be right.
+//! * [`nettlp`]: The model `nettlp-card` in the experiments that come with tlplab.
+//! * [`nic`]: The models `nic` and `simple-nic` in a run.
+//! * [`reading`]: What experiments mean once they are read.
+//! * [`room`]: Numbers and addresses that do not suffice: what the file alone shows, and what a run says.
+//! * [`runs`]: The experiments of the repository run, and give the figures that were computed by hand.
+//! * [`stages`]: Stages of links: named delays that make TLPs later, are charged to their names, and change nothing else.
+//! * [`storage`]: A storage device and dd on the fabric.
+//! * [`transfers`]: The DMA card and its driver on the fabric.
+
+mod buses;
+mod differential;
+mod document;
+mod failures;
+mod keys;
+mod mistakes;
+mod nettlp;
+mod nic;
+mod reading;
+mod room;
+mod runs;
+mod stages;
+mod storage;
+mod transfers;

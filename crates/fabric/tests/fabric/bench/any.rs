@@ -1,0 +1,774 @@
+//! Random fabrics with random work, for property tests.
+
+use super::mover::{Base, Move, Moved, Mover, bytes_at};
+use super::{Bench, Watch, link, ns};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use std::sync::{Arc, Mutex};
+use tlplab_device::Memory;
+use tlplab_fabric::config::*;
+use tlplab_fabric::{Ending, Fabric, FlowId};
+use tlplab_transaction::CompletionPolicy;
+use tlplab_units::{Duration, FcClass, Generation, LinkMode, Mps, Mrrs, Rcb, Time, Width};
+
+/// So many cases, the same in every run; `PROPTEST_CASES` and `PROPTEST_RNG_SEED` ask for others.
+pub fn cases(usual: u32) -> ProptestConfig {
+    let given = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok());
+    let mut config =
+        ProptestConfig { failure_persistence: None, max_shrink_iters: 600, ..ProptestConfig::default() };
+    config.cases = given.unwrap_or(usual);
+    if config.rng_seed == RngSeed::Random {
+        config.rng_seed = RngSeed::Fixed(1);
+    }
+    config
+}
+
+#[derive(Clone, Debug)]
+pub struct AnyLink {
+    generation: u8,
+    flit: bool,
+    width: Width,
+    mps: Mps,
+    flight: u64,
+    trained: bool,
+    skp: SkpPolicy,
+    flow_control: FlowControl,
+    upper: AnyPort,
+    lower: AnyPort,
+    pub faults: Vec<Fault>,
+}
+
+#[derive(Clone, Debug)]
+struct AnyPort {
+    /// Headers and spare data credits beyond the largest TLP.
+    buffers: Option<(u32, u32)>,
+    infinite_completions: bool,
+    replay_tlps: Option<u32>,
+    replay_spare: Option<u32>,
+    ack: Option<u64>,
+    ack_every: Option<u16>,
+}
+
+#[derive(Clone, Debug)]
+pub struct AnySwitch {
+    parent: usize,
+    link: AnyLink,
+    latency: u64,
+    forwarding: Forwarding,
+    weights: Option<u16>,
+    port_buffer: Option<u16>,
+}
+
+#[derive(Clone, Debug)]
+pub struct AnyDevice {
+    parent: usize,
+    link: AnyLink,
+    mrrs: Mrrs,
+    tags: u16,
+    latency: u64,
+    /// Which peer, if any, its work goes to.
+    peer: Option<usize>,
+    outstanding: usize,
+    moves: Vec<(bool, u16, u16)>,
+    ordering: (bool, bool),
+    posted_writes: bool,
+}
+
+/// What a host has before its memory.
+#[derive(Clone, Debug)]
+struct BeforeMemory {
+    cache: Option<CacheConfig>,
+    numa: Option<NumaConfig>,
+    iommu: Option<IommuConfig>,
+    jitter: Option<JitterConfig>,
+    commit: u64,
+    line_interval: Option<u64>,
+    reads: Option<u16>,
+}
+
+#[derive(Clone, Debug)]
+pub struct AnyFabric {
+    root_ports: usize,
+    pub switches: Vec<AnySwitch>,
+    pub devices: Vec<AnyDevice>,
+    host_latency: u64,
+    memory: (u64, Option<u64>),
+    /// I/O cache, memory bus, bridge.
+    stages: [Option<HostStageConfig>; 3],
+    before_memory: BeforeMemory,
+    rcb: Rcb,
+    completions: CompletionPolicy,
+    peer_to_peer: PeerToPeer,
+    mmio: Vec<(bool, u16, u16)>,
+    port_buffer: Option<u16>,
+    /// The second device is a function of the first, on its link.
+    pub second_function: bool,
+}
+
+fn port() -> impl Strategy<Value = AnyPort> {
+    (
+        prop::option::weighted(0.5, (1u32..5, 0u32..20)),
+        any::<bool>(),
+        prop::option::weighted(0.3, 1u32..5),
+        prop::option::weighted(0.2, 0u32..600),
+        prop::option::weighted(0.3, 0u64..300),
+        prop::option::weighted(0.2, 1u16..4),
+    )
+        .prop_map(|(buffers, infinite_completions, replay_tlps, replay_spare, ack, ack_every)| AnyPort {
+            buffers,
+            infinite_completions,
+            replay_tlps,
+            replay_spare,
+            ack,
+            ack_every,
+        })
+}
+
+fn skp() -> impl Strategy<Value = SkpPolicy> {
+    prop_oneof![
+        3 => Just(SkpPolicy::Standard),
+        1 => Just(SkpPolicy::Off),
+        1 => Just(SkpPolicy::Custom { length: 4, interval: 100 }),
+    ]
+}
+
+fn any_link() -> impl Strategy<Value = AnyLink> {
+    (
+        1u8..=7,
+        prop::bool::weighted(0.2),
+        prop::sample::select(&Width::ALL[..]),
+        prop::sample::select(Mps::ALL),
+        prop_oneof![Just(0u64), 1u64..400],
+        prop::bool::weighted(0.7),
+        skp(),
+        port(),
+        port(),
+    )
+        .prop_map(|(generation, flit, width, mps, flight, trained, skp, upper, lower)| AnyLink {
+            generation,
+            flit,
+            width,
+            mps,
+            flight,
+            trained,
+            skp,
+            flow_control: FlowControl::Credits,
+            upper,
+            lower,
+            faults: Vec::new(),
+        })
+}
+
+fn moves(most: usize) -> impl Strategy<Value = Vec<(bool, u16, u16)>> {
+    prop::collection::vec((any::<bool>(), 0u16..9000, 0u16..3000), 1..most)
+}
+
+fn any_switch() -> impl Strategy<Value = AnySwitch> {
+    (any::<usize>(), any_link(), 0u64..200, any::<bool>(), prop::option::of(2u16..5)).prop_map(
+        |(parent, link, latency, cut, weights)| AnySwitch {
+            parent,
+            link,
+            latency,
+            forwarding: if cut { Forwarding::CutThrough } else { Forwarding::StoreAndForward },
+            weights,
+            port_buffer: None,
+        },
+    )
+}
+
+fn any_device() -> impl Strategy<Value = AnyDevice> {
+    (
+        any::<usize>(),
+        any_link(),
+        prop::sample::select(Mrrs::ALL),
+        prop_oneof![Just(1u16), 2u16..40, Just(300u16)],
+        0u64..100,
+        prop::option::weighted(0.4, any::<usize>()),
+        1usize..12,
+        moves(16),
+        any::<(bool, bool)>(),
+    )
+        .prop_map(|(parent, link, mrrs, tags, latency, peer, outstanding, moves, ordering)| AnyDevice {
+            parent,
+            link,
+            mrrs,
+            tags,
+            latency,
+            peer,
+            outstanding,
+            moves,
+            ordering,
+            posted_writes: true,
+        })
+}
+
+fn any_stage() -> impl Strategy<Value = Option<HostStageConfig>> {
+    let rate = prop::option::of(2_000_000_000u64..200_000_000_000);
+    prop::option::weighted(0.3, (0u64..200, rate, prop::option::of(1u16..20))).prop_map(|stage| {
+        stage.map(|(latency, rate, entries)| HostStageConfig { latency: ns(latency), rate, entries })
+    })
+}
+
+fn before_memory() -> impl Strategy<Value = BeforeMemory> {
+    let cache = (1u64..20, 2u16..5, 0u64..60, 0u64..60).prop_map(|(sets, ways, hit, more)| CacheConfig {
+        size: sets * u64::from(ways) * LINE,
+        ways,
+        ddio_ways: ways - 1,
+        hit: ns(hit),
+        snoop: ns(more / 2),
+        write_allocate: ns(more),
+    });
+    let iommu = (1u16..6, 0u64..400, 1u16..4).prop_map(|(entries, walk, walkers)| IommuConfig {
+        page: 4096,
+        entries,
+        walk: ns(walk),
+        walkers: (walkers > 1).then_some(walkers),
+        interval: ns(walk / 5),
+    });
+    let jitter = (0u64..20, 20u64..500).prop_map(|(least, most)| JitterConfig {
+        quantiles: vec![(0, ns(least)), (WHOLE, ns(most))],
+        memory: if most % 2 == 0 { Vec::new() } else { vec![(0, ns(0)), (WHOLE, ns(most))] },
+    });
+    let numa = (0u64..200)
+        .prop_map(|hop| NumaConfig { hop: ns(hop), write_allocate: (hop % 2 == 0).then(|| ns(hop / 2)) });
+    let some = 0.25;
+    (
+        prop::option::weighted(some, cache),
+        prop::option::weighted(some, numa),
+        prop::option::weighted(some, iommu),
+        prop::option::weighted(some, jitter),
+        prop_oneof![3 => Just(0), 1 => 1u64..200],
+        prop::option::weighted(some, 0u64..40),
+        prop::option::weighted(some, 1u16..20),
+    )
+        .prop_map(|(cache, numa, iommu, jitter, commit, line_interval, reads)| BeforeMemory {
+            cache,
+            numa,
+            iommu,
+            jitter,
+            commit,
+            line_interval,
+            reads,
+        })
+}
+
+pub fn any_fabric() -> impl Strategy<Value = AnyFabric> {
+    (
+        1usize..=4,
+        prop::collection::vec(any_switch(), 0..4),
+        prop::collection::vec(any_device(), 1..=8),
+        0u64..300,
+        (
+            (0u64..200, prop::option::of(2_000_000_000u64..200_000_000_000)),
+            [any_stage(), any_stage(), any_stage()],
+            before_memory(),
+        ),
+        prop::sample::select(Rcb::ALL),
+        prop::sample::select(vec![
+            CompletionPolicy::Rcb,
+            CompletionPolicy::Max,
+            CompletionPolicy::SplitHead,
+            CompletionPolicy::SplitEnds,
+        ]),
+        prop_oneof![Just(PeerToPeer::Forward), Just(PeerToPeer::Split(128)), Just(PeerToPeer::Split(64))],
+        moves(10),
+    )
+        .prop_map(
+            |(
+                root_ports,
+                switches,
+                devices,
+                host_latency,
+                (memory, stages, before_memory),
+                rcb,
+                completions,
+                peer_to_peer,
+                mmio,
+            )| {
+                AnyFabric {
+                    root_ports,
+                    switches,
+                    devices,
+                    host_latency,
+                    memory,
+                    stages,
+                    before_memory,
+                    rcb,
+                    completions,
+                    peer_to_peer,
+                    mmio,
+                    port_buffer: None,
+                    second_function: false,
+                }
+            },
+        )
+}
+
+/// Links that drop and replay wherever they are not in flit mode, ports with room for few TLPs, and writes that are completed.
+pub fn any_drop_replay() -> impl Strategy<Value = AnyFabric> {
+    let room = || prop::option::weighted(0.8, 1u16..8);
+    let each = (prop::bool::weighted(0.8), room(), any::<bool>());
+    (any_fabric(), prop::collection::vec(each, 12), room()).prop_map(|(mut fabric, each, host_room)| {
+        fabric.port_buffer = host_room;
+        // Non-posted requests in both directions of one link may wait for each other's responses for ever: without credits
+        // there is nothing that prevents it. So the host does nothing, and the devices leave each other alone.
+        fabric.mmio.clear();
+        fabric.devices.iter_mut().for_each(|device| device.peer = None);
+        let links = fabric.switches.iter_mut().map(|s| &mut s.link);
+        for (link, (drops, _, slips)) in
+            links.chain(fabric.devices.iter_mut().map(|d| &mut d.link)).zip(&each)
+        {
+            if *drops && !link.flit && !is_flit(link.generation) {
+                let slipping = FlowControl::DropAndReplaySlipping;
+                link.flow_control = if *slips { slipping } else { FlowControl::DropAndReplay };
+                (link.upper.ack_every, link.lower.ack_every) = (None, None);
+            }
+        }
+        for (switch, (_, room, _)) in fabric.switches.iter_mut().zip(&each) {
+            switch.port_buffer = *room;
+        }
+        for (device, (_, _, posted)) in fabric.devices.iter_mut().zip(&each) {
+            device.posted_writes = *posted;
+        }
+        fabric
+    })
+}
+
+/// The n-th unit of some kind hit, or bit errors, on any link.
+pub fn any_faults() -> impl Strategy<Value = Vec<(usize, Fault)>> {
+    let direction = prop_oneof![Just(Direction::Up), Just(Direction::Down)];
+    let unit = prop_oneof![
+        3 => Just(FaultUnit::Tlp),
+        2 => Just(FaultUnit::Dllp),
+        2 => Just(FaultUnit::Flit)
+    ];
+    let damage = prop_oneof![Just(Damage::Corrupt), Just(Damage::Drop)];
+    let kind = prop_oneof![
+        6 => (unit, 1u64..30, damage).prop_map(|(unit, n, damage)| FaultKind::Nth { unit, n, count: 1, damage }),
+        // Up to one bit in 10^5: one TLP of 280 B in 45.
+        1 => (1u64..=10).prop_map(|e| FaultKind::BitErrors { numerator: u64::MAX / 1_000_000 * e }),
+    ];
+    let fault = (direction, kind).prop_map(|(direction, kind)| Fault { direction, kind });
+    prop::collection::vec((any::<usize>(), fault), 1..12)
+}
+
+impl AnyPort {
+    fn config(&self, mps: Mps) -> PortConfig {
+        let largest = mps.bytes() / 16;
+        let buffers = self.buffers.map(|(headers, spare)| Buffers {
+            posted_headers: headers,
+            posted_data: largest + spare,
+            non_posted_headers: headers.div_ceil(2),
+            non_posted_data: 8 + spare,
+            completion_headers: if self.infinite_completions { 0 } else { headers },
+            completion_data: if self.infinite_completions { 0 } else { largest + spare },
+        });
+        PortConfig {
+            buffers,
+            replay_tlps: self.replay_tlps,
+            replay_bytes: self.replay_spare.map(|spare| (mps.bytes() + 36 + spare).max(256)),
+            replay_timer: None,
+            ack_latency: self.ack.map(ns),
+            ack_every: self.ack_every,
+            ..PortConfig::default()
+        }
+    }
+}
+
+impl AnyLink {
+    fn config(&self, under: &str) -> LinkConfig {
+        let mut config = link(under, self.generation, self.width.lanes());
+        if self.flit {
+            config.mode = LinkMode::Flit;
+        }
+        config.mps = self.mps;
+        config.flight = ns(self.flight);
+        config.trained = self.trained;
+        (config.skp, config.flow_control) = (self.skp, self.flow_control);
+        (config.upper, config.lower) = (self.upper.config(self.mps), self.lower.config(self.mps));
+        config.faults = self.faults.clone();
+        config
+    }
+}
+
+/// Where the work of device or program `i` in host memory happens: reads find `bytes_at` here…
+pub const READ_BASE: u64 = 0x1_0000_0000;
+/// … and writes leave it here, every worker in a region of its own.
+pub const WRITE_BASE: u64 = 0x2_0000_0000;
+const REGION: u64 = 1 << 20;
+
+/// A fabric made of an `AnyFabric`, and what its workers report.
+pub struct Built {
+    pub fabric: Fabric,
+    pub watch: Watch,
+    pub workers: Vec<Arc<Mutex<Moved>>>,
+    /// For each of them: the device, unless it is a program on the host, and the peer that it works with; of a device with two functions
+    /// function 0, which has the link.
+    pub places: Vec<(Option<String>, Option<String>)>,
+    /// Writes to host memory: (address, bytes).
+    pub writes: Vec<(u64, u64)>,
+    /// Transactions to expect, and their bytes.
+    pub expected: (u64, u64),
+}
+
+impl AnyFabric {
+    /// Distributes faults over all links.
+    pub fn with_faults(mut self, faults: &[(usize, Fault)]) -> Self {
+        let mut links: Vec<&mut AnyLink> = self.switches.iter_mut().map(|s| &mut s.link).collect();
+        links.extend(self.devices.iter_mut().map(|d| &mut d.link));
+        for (at, fault) in faults {
+            let count = links.len();
+            links[at % count].faults.push(fault.clone());
+        }
+        self
+    }
+
+    pub fn links(&self) -> usize {
+        self.switches.len() + self.devices.len()
+    }
+
+    /// Names of parents: every root port has one link; switches are at most three deep.
+    fn bench(&self) -> (Bench, Vec<(usize, String)>) {
+        let mut bench = Bench::new();
+        bench.config.host = HostConfig {
+            latency: ns(self.host_latency),
+            memory: MemoryConfig {
+                latency: ns(self.memory.0),
+                bandwidth: self.memory.1,
+                ..MemoryConfig::default()
+            },
+            io_cache: self.stages[0],
+            memory_bus: self.stages[1],
+            bridge: self.stages[2],
+            cache: self.before_memory.cache,
+            numa: self.before_memory.numa,
+            iommu: self.before_memory.iommu,
+            jitter: self.before_memory.jitter.clone(),
+            commit: ns(self.before_memory.commit),
+            line_interval: self.before_memory.line_interval.map(ns),
+            reads: self.before_memory.reads,
+            rcb: self.rcb,
+            completions: self.completions,
+            peer_to_peer: self.peer_to_peer,
+            completion_timeout: Duration::from_ms(500),
+            port_buffer: self.port_buffer,
+            ..HostConfig::default()
+        };
+        let mut free: Vec<_> = (0..self.root_ports).map(|i| format!("host.rp{i}")).collect();
+        // Possible parents with their depth and root port.
+        let mut switches: Vec<(String, usize, String)> = Vec::new();
+        for (i, switch) in self.switches.iter().enumerate() {
+            let deep: Vec<_> = switches.iter().filter(|(_, depth, _)| *depth < 3).cloned().collect();
+            let count = free.len() + deep.len();
+            let pick = switch.parent % count;
+            let (under, depth, top) = if pick < free.len() {
+                let port = free.remove(pick);
+                (port.clone(), 1, port)
+            } else {
+                let (name, depth, top) = deep[pick - free.len()].clone();
+                (name, depth + 1, top)
+            };
+            let name = format!("sw{i}");
+            bench.config.switches.push(SwitchConfig {
+                name: name.clone(),
+                uplink: switch.link.config(&under),
+                latency: ns(switch.latency),
+                forwarding: switch.forwarding,
+                arbitration: switch.weights.map_or(Arbitration::RoundRobin, |weight| {
+                    Arbitration::Weighted(vec![("dev0".into(), weight), (under, 2), ("sw2".into(), weight)])
+                }),
+                port_buffer: switch.port_buffer,
+            });
+            switches.push((name, depth, top));
+        }
+        let mut tops = Vec::new();
+        for (i, device) in self.devices.iter().enumerate() {
+            let function = self.second_function && i == 1;
+            let count = free.len() + switches.len();
+            if count == 0 && !function {
+                break;
+            }
+            let pick = device.parent % count.max(1);
+            let (under, top) = if let Some((_, top)) = tops.first().filter(|_| function).cloned() {
+                ("of dev0".into(), top)
+            } else if pick < free.len() {
+                let port = free.remove(pick);
+                (port.clone(), port)
+            } else {
+                let (name, _, top) = &switches[pick - free.len()];
+                (name.clone(), top.clone())
+            };
+            bench.config.devices.push(DeviceConfig {
+                bus: None,
+                name: format!("dev{i}"),
+                link: device.link.config(&under),
+                function_of: function.then(|| FunctionOf { device: "dev0".into(), number: 1 }),
+                ready: Duration::ZERO,
+                mrrs: device.mrrs,
+                tags: device.tags,
+                latency: ns(device.latency),
+                completion_timeout: Duration::from_ms(500),
+                relaxed_ordering: device.ordering.0,
+                id_based_ordering: device.ordering.1,
+                cut: None,
+                posted_writes: device.posted_writes,
+            });
+            if function {
+                bench.config.devices[i].link.faults.clear();
+            }
+            tops.push((i, top));
+        }
+        (bench, tops)
+    }
+
+    /// The smallest MPS below each root port is the same for both.
+    fn same_payload_limit(&self, bench: &Bench, tops: &[(usize, String)], a: &str, b: &str) -> bool {
+        let _ = tops;
+        let top_of = |mut under: String| {
+            while let Some(switch) = bench.config.switches.iter().find(|s| s.name == under) {
+                under = switch.uplink.under.clone();
+            }
+            under
+        };
+        let least = |top: &str| {
+            let switches = bench.config.switches.iter().map(|s| &s.uplink);
+            let devices = bench.config.devices.iter().map(|d| &d.link);
+            switches.chain(devices).filter(|l| top_of(l.under.clone()) == top).map(|l| l.mps).min()
+        };
+        least(a) == least(b)
+    }
+
+    pub fn build(&self) -> Built {
+        self.build_with(|_| {})
+    }
+
+    pub fn build_with(&self, change: impl FnOnce(&mut FabricConfig)) -> Built {
+        let (mut bench, tops) = self.bench();
+        let (mut workers, mut writes, mut expected) = (Vec::new(), Vec::new(), (0, 0));
+        let mut places = Vec::new();
+        let count = tops.len();
+        for (i, (number, top)) in tops.iter().enumerate() {
+            let device = &self.devices[*number];
+            let name = format!("dev{number}");
+            // The last device is a memory, so that there is something to aim at.
+            if i + 1 == count && count > 1 {
+                bench.behaviour(&name, Box::new(Memory::new(1 << 20)), false);
+                continue;
+            }
+            let memory_top = &tops[count - 1].1;
+            let reachable = count > 1
+                && (top == memory_top
+                    || self.peer_to_peer != PeerToPeer::Forward
+                    || self.same_payload_limit(&bench, &tops, top, memory_top));
+            let peer = device.peer.filter(|_| reachable).map(|_| format!("dev{}", tops[count - 1].0));
+            let (base, moves) = plan(i as u64, &device.moves, peer.as_deref(), &mut writes);
+            expected.0 += moves.len() as u64;
+            expected.1 += moves.iter().map(bytes_of).sum::<u64>();
+            let (mover, moved) = Mover::new(base, device.outstanding, moves);
+            bench.behaviour(&name, Box::new(mover), true);
+            workers.push(moved);
+            places.push((Some(name), peer));
+        }
+        if count > 1 {
+            let memory = format!("dev{}", tops[count - 1].0);
+            let (base, moves) = plan(9, &self.mmio, Some(&memory), &mut writes);
+            expected.0 += moves.len() as u64;
+            expected.1 += moves.iter().map(bytes_of).sum::<u64>();
+            let (mover, moved) = Mover::new(base, 4, moves);
+            bench.finishing_program(Box::new(mover));
+            workers.push(moved);
+            places.push((None, Some(memory)));
+        }
+        for name in places.iter_mut().flat_map(|(own, peer)| [own, peer]).flatten() {
+            let device = bench.config.devices.iter().find(|device| device.name == *name);
+            if let Some(of) = device.and_then(|device| device.function_of.as_ref()) {
+                name.clone_from(&of.device);
+            }
+        }
+        change(&mut bench.config);
+        let watch = Watch::transactions_only();
+        let mut fabric = bench.build_watched(watch.probe());
+        fabric.host_memory().write(READ_BASE, &bytes_at(READ_BASE, 16 << 10));
+        fabric.place_remote(READ_BASE + (4 << 10), 8 << 10);
+        fabric.place_remote(WRITE_BASE + REGION, 2 * REGION);
+        Built { fabric, watch, workers, places, writes, expected }
+    }
+
+    /// The same fabric without any work.
+    pub fn idle(&self) -> Fabric {
+        let (mut bench, tops) = self.bench();
+        for (number, _) in tops {
+            bench.behaviour(&format!("dev{number}"), Box::new(Memory::new(1 << 20)), false);
+        }
+        bench.config.devices.iter_mut().for_each(|d| d.link.faults.clear());
+        bench.config.switches.iter_mut().for_each(|s| s.uplink.faults.clear());
+        let mut fabric = bench.build();
+        fabric.run_until(Time::ZERO + Duration::from_us(100));
+        fabric
+    }
+}
+
+fn bytes_of(step: &Move) -> u64 {
+    match step {
+        Move::Read { bytes, .. } | Move::Write { bytes, .. } => *bytes,
+    }
+}
+
+/// Reads and writes of host memory, or of a peer: there, what is read was written before by the same worker.
+fn plan(
+    worker: u64,
+    moves: &[(bool, u16, u16)],
+    peer: Option<&str>,
+    writes: &mut Vec<(u64, u64)>,
+) -> (Base, Vec<Move>) {
+    let (mut plan, region) = (Vec::new(), worker * REGION);
+    for &(write, at, bytes) in moves {
+        let (at, bytes) = (u64::from(at), u64::from(bytes));
+        match peer {
+            Some(_) => {
+                let at = at + worker * (1 << 14);
+                plan.extend([Move::Write { at, bytes }, Move::Read { at, bytes }]);
+            }
+            None if write => {
+                let at = WRITE_BASE - READ_BASE + region + at;
+                plan.push(Move::Write { at, bytes });
+                writes.push((READ_BASE + at, bytes));
+            }
+            None => plan.push(Move::Read { at, bytes }),
+        }
+    }
+    let base = peer.map_or(Base::Address(READ_BASE), |peer| Base::Bar(peer.into(), 0));
+    (base, plan)
+}
+
+impl Built {
+    /// Runs until all work is done, then until the fabric is quiet.
+    pub fn run(&mut self, limit: Duration) {
+        let end = Time::ZERO + limit;
+        while self.fabric.run_events(100_000, end) {}
+        self.rest(Duration::from_us(200));
+    }
+
+    /// Nothing new is asked for, and no fault has struck for so long: what is struck late is reported late.
+    pub fn rest(&mut self, time: Duration) {
+        loop {
+            let before = self.fabric.tlp_hops();
+            self.fabric.run_until(self.fabric.now() + time);
+            if self.fabric.tlp_hops() == before {
+                return;
+            }
+        }
+    }
+
+    /// Everything arrived exactly once, with the right bytes.
+    pub fn check_complete(&mut self) {
+        let Self { fabric, watch, workers, writes, expected, .. } = self;
+        assert_eq!(fabric.fault(), None);
+        assert!(fabric.is_done(), "still {} transactions under way", fabric.transactions_live());
+        for worker in workers.iter() {
+            let moved = worker.lock().unwrap();
+            assert!(moved.failed.is_empty(), "{:?}", moved.failed);
+            assert!(moved.wrong.is_empty(), "wrong data: {:?}", moved.wrong);
+            assert_eq!(moved.started, moved.read + moved.accepted);
+        }
+        let transactions = watch.transactions();
+        assert_eq!(transactions.len() as u64, expected.0);
+        assert!(transactions.iter().all(|t| t.ending == Ending::Done));
+        let flows = || fabric.flow_ids().map(|id| fabric.flow_results(id));
+        assert_eq!(flows().map(|f| f.transactions).sum::<u64>(), expected.0);
+        assert_eq!(flows().map(|f| f.bytes).sum::<u64>(), expected.1, "bytes that arrived");
+        assert_eq!((fabric.unexpected_completions(), fabric.refused()), (0, 0));
+        // Each region holds what was written, and nothing else.
+        for worker in 0..10 {
+            let start = WRITE_BASE + worker * REGION;
+            let mut found = vec![0; 12_500];
+            fabric.host_memory().read(start, &mut found);
+            let mut right = vec![0; found.len()];
+            for &(address, bytes) in writes.iter().filter(|(a, _)| (start..start + REGION).contains(a)) {
+                let at = (address - start) as usize;
+                right[at..at + bytes as usize].copy_from_slice(&bytes_at(address, bytes));
+            }
+            assert!(found == right, "host memory of worker {worker}");
+        }
+    }
+
+    /// Whatever was hit was sent again.
+    pub fn check_replays(&mut self) {
+        let ports: Vec<_> = self.fabric.topology().links.iter().flat_map(|l| l.ports).collect();
+        let counters = ports.into_iter().map(|port| self.fabric.direction_result(port).wire);
+        let replayed: u64 = counters.map(|wire| wire.replayed).sum();
+        let hit = self.watch.seen().hit;
+        assert!(replayed >= hit.min(1), "{hit} hit, {replayed} sent again");
+    }
+
+    /// Links went down: all that was started has ended in some way, and what is said to be right is right.
+    pub fn check_accounted(&mut self) {
+        let Self { fabric, watch, workers, writes, expected, .. } = self;
+        assert_eq!(fabric.fault(), None);
+        assert!(fabric.is_done(), "still {} transactions under way", fabric.transactions_live());
+        for worker in workers.iter() {
+            let moved = worker.lock().unwrap();
+            let ended = moved.read + moved.accepted + moved.failed.len() as u64 + moved.cancelled;
+            assert_eq!(moved.started, ended);
+            // What a peer returns may never have been written.
+            let wrong = moved.wrong.iter().filter(|(address, _)| *address < WRITE_BASE);
+            assert_eq!(wrong.count(), 0, "wrong data: {:?}", moved.wrong);
+        }
+        // Software's own, which configures what comes back, are not the workers'.
+        let works = |id: &FlowId| fabric.topology().flows[id.index()].operation != "configuration";
+        let transactions = watch.transactions().into_iter().filter(|t| works(&t.flow));
+        assert_eq!(transactions.count() as u64, expected.0, "transactions that ended");
+        let flows = || fabric.flow_ids().filter(works).map(|id| fabric.flow_results(id));
+        let done = flows().map(|f| f.transactions).sum::<u64>();
+        let failed = flows().flat_map(|f| &f.failed).map(|failures| failures.count).sum::<u64>();
+        assert_eq!(done + failed, expected.0);
+        assert!(flows().map(|f| f.bytes).sum::<u64>() <= expected.1, "nothing arrives twice");
+        for &(address, bytes) in writes.iter() {
+            let mut found = vec![0; bytes as usize];
+            fabric.host_memory().read(address, &mut found);
+            let right = bytes_at(address, bytes);
+            assert!(found.iter().zip(&right).all(|(found, right)| *found == 0 || found == right));
+        }
+    }
+
+    /// Nothing is left anywhere: no TLP, no transaction, and all credits are where they were.
+    pub fn check_quiet(&mut self, idle: &Fabric) {
+        let fabric = &mut self.fabric;
+        assert_eq!(fabric.protocol_errors().collect::<Vec<_>>(), []);
+        assert_eq!((fabric.transactions_live(), fabric.tlps_live()), (0, 0), "transactions, TLPs");
+        let ports: Vec<_> = fabric.topology().links.iter().flat_map(|l| l.ports).collect();
+        for port in ports {
+            assert!(fabric.is_active(port));
+            assert_eq!(
+                fabric.replay_buffer(port),
+                0,
+                "replay buffer of {}",
+                fabric.topology().direction_name(port)
+            );
+            for class in FcClass::ALL {
+                let (left, all) = (fabric.credits_left(port, class), idle.credits_left(port, class));
+                let data = (fabric.data_credits_left(port, class), idle.data_credits_left(port, class));
+                for ((left, all), unscaled) in [((left, all), 127), (data, 2047)] {
+                    // Scaled credits are returned in units of 4 or 16: what is short of one is kept back.
+                    let unit = all.map_or(1, |all| {
+                        if all <= unscaled {
+                            1
+                        } else if all <= 4 * unscaled {
+                            4
+                        } else {
+                            16
+                        }
+                    });
+                    let back = left.zip(all).is_none_or(|(left, all)| left <= all && left + unit > all);
+                    let name = fabric.topology().direction_name(port);
+                    assert!(back && left.is_some() == all.is_some(), "{name} {class:?}: {left:?} of {all:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Is this generation a flit mode one?
+pub fn is_flit(generation: u8) -> bool {
+    Generation::new(generation).is_some_and(|g| g.requires_flit_mode())
+}

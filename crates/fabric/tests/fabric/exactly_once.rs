@@ -1,0 +1,41 @@
+//! Random fabrics under random loads: whatever is asked for arrives exactly once, every credit comes back, and the causes of every
+//! latency sum to it.
+
+use crate::bench::any::{any_drop_replay, any_fabric, any_faults};
+use proptest::prelude::*;
+use tlplab_units::Duration;
+
+proptest! {
+    #![proptest_config(crate::bench::any::cases(96))]
+
+    #[test]
+    fn everything_arrives_exactly_once(any in any_fabric()) {
+        let mut built = any.build();
+        built.run(Duration::from_ms(100));
+        built.check_complete();
+        built.check_quiet(&any.idle());
+        built.watch.check_attribution(&built.fabric);
+    }
+
+    #[test]
+    fn faults_delay_but_lose_nothing(any in any_fabric(), faults in any_faults()) {
+        let any = any.with_faults(&faults);
+        let mut built = any.build();
+        built.run(Duration::from_ms(400));
+        built.check_complete();
+        built.check_replays();
+        built.check_quiet(&any.idle());
+        built.watch.check_attribution(&built.fabric);
+    }
+
+    #[test]
+    fn what_is_dropped_comes_again(any in any_drop_replay(), faults in prop::option::of(any_faults())) {
+        let any = any.with_faults(&faults.unwrap_or_default());
+        let mut built = any.build();
+        built.run(Duration::from_ms(400));
+        built.check_complete();
+        built.check_replays();
+        built.check_quiet(&any.idle());
+        built.watch.check_attribution(&built.fabric);
+    }
+}

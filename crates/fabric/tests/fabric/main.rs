@@ -1,0 +1,52 @@
+//! The tests of tlplab-fabric, in one program.
+//!
+//! * [`address_space`]: Whatever the tree and whatever BARs its functions have: each has a place of its own, and what is written there is read there.
+//! * [`ari`]: Devices with more than eight functions: what would be the device number is part of the function's (ARI).
+//! * [`bounds`]: What limits a flow: memory, tags, credits, arbitration; and what goes over the wire while it does. Computed by hand first.
+//! * [`bus_traffic`]: Parallel buses under load: everything arrives once, nobody starves, and the same run is the same again.
+//! * [`buses`]: Parallel buses below a bridge: how long reads take, by mode, device select, wait states and kind of completion.
+//! * [`config_requests`]: What a host can do to functions through configuration space, once they are enumerated: read and write registers of any width, and
+//! * [`determinism`]: The same experiment and seed give the same trace: whatever the order of declaration, the thread, the profile, the fidelity.
+//! * [`drop_and_replay`]: Links without credits, after the gem5 model of Alian et al. (2018): what a full port drops, the replay timer sends again.
+//! * [`enumeration`]: Enumeration over the links: the same software and the same outcome as before time 0, by requests that are seen, in time, and whatever
+//! * [`error_reporting`]: What software learns of each error (PCIe 5.0 §6.2): a program on the host reads the registers over the links, and the messages are
+//! * [`errors`]: Every error that a fault can provoke is detected where the specification says, once, and nothing is left in limbo.
+//! * [`exactly_once`]: Random fabrics under random loads: whatever is asked for arrives exactly once, every credit comes back, and the causes of every
+//! * [`host_memory`]: What a measured host has before its memory: figures that arithmetic says.
+//! * [`host_path`]: The stages between the root complex, memory and the processor: times that arithmetic says, and nothing lost or out of order.
+//! * [`hotplug`]: Links that go down and come up again under traffic, with whatever is below them: every transaction is accounted for once, software
+//! * [`intx`]: Legacy interrupts: messages that raise and lower wires, turned and joined on their way, levels at the host.
+//! * [`known_answers`]: Figures computed by hand first.
+//! * [`links_down`]: Links that retrain, and links that go down for good. Those that come up again are in `hotplug`.
+//! * [`models`]: Devices and their drivers, end to end: data, doorbells, interrupts.
+//! * [`monotone`]: More buffer never carries less, and a longer way never more: one flow, whatever its TLPs, buffers, policy and link.
+//! * [`ordering`]: The ordering rules across a fabric (PCIe 5.0 §2.4).
+//! * [`refusals`]: Requests that nobody claims, answers that come too late, and what a root complex does between its ports.
+//! * [`saturation`]: Saturated writes, reads and both, over every generation, width and MPS, against the closed forms of `tlplab-model`, which share no
+//! * [`switching`]: What switches add to the latency of one TLP, computed by hand first. Gen1 carries a byte in 4 ns per lane. A write of 64 B below
+
+mod address_space;
+mod ari;
+mod bench;
+mod bounds;
+mod bus_traffic;
+mod buses;
+mod config_requests;
+mod determinism;
+mod drop_and_replay;
+mod enumeration;
+mod error_reporting;
+mod errors;
+mod exactly_once;
+mod host_memory;
+mod host_path;
+mod hotplug;
+mod intx;
+mod known_answers;
+mod links_down;
+mod models;
+mod monotone;
+mod ordering;
+mod refusals;
+mod saturation;
+mod switching;

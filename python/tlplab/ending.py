@@ -1,0 +1,30 @@
+"""How a command ends that somebody asks to end: in order, with what it did told and its files whole."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+
+from tlplab.errors import INTERRUPTED
+
+# A shell's number for a command that a signal ended is this and the signal's.
+SIGNALLED = 128
+
+_asked: list[int] = []
+
+
+def end_in_order() -> None:
+    """From now on SIGTERM, and a terminal that is closed, are Ctrl-C but for the exit status: what serves, measures or writes says what it did."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        signal.signal(signal.SIGHUP, _interrupt)
+
+
+def status_of(result: int) -> int:
+    """The exit status of a command that ended with `result`: an interrupted one tells the signal, 130 for Ctrl-C, 143 for SIGTERM."""
+    return SIGNALLED + _asked[0] if result == INTERRUPTED and _asked else result
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    _asked.append(number)
+    raise KeyboardInterrupt
