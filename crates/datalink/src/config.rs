@@ -347,7 +347,8 @@ pub enum CreditBatch {
     EachTlp,
     /// One part in so many, 2 at least, of the headers or the data first advertised, rounded down to whole TLPs: as soon as one more TLP
     /// like the last would be more than that. So with `n` parts there are always `n` batches under way, however odd the buffer, and more
-    /// buffer never carries less.
+    /// buffer never carries less, if `n` is 4 or more. With halves a buffer that is a little larger than another window of the flow, such as
+    /// its tags, can carry less than one of the same size.
     Part(u8),
     /// Any number: only time counts. (With batches besides, those that fill none wait for the time, and all others behind them.)
     Unlimited,

@@ -453,7 +453,7 @@ pub static PORT: Section = Section {
             Kind::OneOf(&[choice::<UpdateFcPolicy>(), Kind::Time]),
             r#""eighth""#,
             r#""specification""#,
-            "When freed credits are told to the peer: with each TLP (as PLX switches), when an eighth, a quarter (Altera hard IP on a busy wire) or a half of the buffer is free, or when the first has waited for the specification's guideline or for this time. At once wherever the peer may be blocked, and every 30 µs.",
+            "When freed credits are told to the peer: with each TLP (as PLX switches), when an eighth, a quarter (Altera hard IP on a busy wire) or a half of the buffer is free, or when the first has waited for the specification's guideline or for this time. At once wherever the peer may be blocked, and every 30 µs. With more buffer never less is carried by each, eighth and quarter; by half, and by a time, a credit more may fall out of step with tags or bursts, and half the buffer, or so much time, is what it can cost.",
         ),
         key(
             "stages",
