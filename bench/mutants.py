@@ -58,7 +58,8 @@ def run(crate: str, files: list[str], jobs: int, out: Path) -> tuple[list[dict[s
     command += ["--output", str(out), "--colors", "never"] + [f"--file={file}" for file in files]
     out.mkdir(parents=True, exist_ok=True)
     # A failing property is all that is asked, not its smallest case.
-    environment = dict(os.environ, PROPTEST_MAX_SHRINK_ITERS="0", RUST_BACKTRACE="0")
+    # Without optimisation some properties need more stack than threads of tests get.
+    environment = dict(os.environ, PROPTEST_MAX_SHRINK_ITERS="0", RUST_BACKTRACE="0", RUST_MIN_STACK=str(64 << 20))
     try:
         status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     except KeyboardInterrupt:

@@ -269,6 +269,18 @@ mod tests {
         assert!(!Transmit::NONE.admits(1));
     }
 
+    /// A TLP without data between two with data does not make the next batch one TLP longer.
+    #[test]
+    fn what_frees_nothing_is_no_step() {
+        let mut rx = Receive::NONE;
+        rx.advertise(Data, Credits::Finite(8), false, CreditBatch::Part(2));
+        assert!(rx.receive(3) && rx.receive(0));
+        rx.release(3);
+        assert!(rx.wants_update(1, false), "another 3 would be more than half");
+        rx.release(0);
+        assert!(rx.wants_update(1, false));
+    }
+
     #[test]
     fn overflow_is_seen_and_a_batch_is_half() {
         let mut rx = Receive::NONE;

@@ -102,6 +102,7 @@ fn a_timeout_sends_the_whole_buffer_again_and_again() {
     let timeouts = pair.ends[0].counters().replay_timeouts;
     // More than the four attempts that REPLAY_NUM counts, and no retraining.
     assert_eq!((timeouts, pair.ends[0].counters().retrains), (6, 0), "{log:#?}");
+    assert_eq!(pair.ends[0].counters().replays, 6);
     assert_eq!(log.iter().filter(|line| line.ends_with("Acked(1)") || line.ends_with("Acked(2)")).count(), 2);
     pair.expect_silence();
 }
@@ -126,6 +127,7 @@ fn a_lost_ack_is_repeated_for_the_duplicate() {
         "3.256us A - Acked(7)",
     ]);
     pair.expect_silence();
+    assert_eq!((pair.ends[1].counters().acks_sent, pair.ends[0].counters().acks_received), (2, 1));
 }
 
 /// TLPs 1 to 4; the first is dropped, so all four go again at 3.48 us: 3 us after the Ack of the last. The first copy's Ack, at 3.624 us,
@@ -173,5 +175,33 @@ fn timers_are_those_of_the_formula() {
         assert_eq!(config.ack_latency(), Duration::from_ns(5));
         config.mode = LinkMode::Flit;
         assert_eq!(config.check().unwrap_err().field, "flow_control");
+    }
+}
+
+/// TLPs 1 to 4 are dropped and go again. TLP 9 of the peer arrives while the copy of TLP 1 is on the wire. A replay that slips passes over
+/// the TLP before which its Ack goes, 2, and over one more, because the peer's Ack takes TLP 1 away.
+#[test]
+fn a_replay_that_slips_passes_over_one_tlp_for_each_ack() {
+    for (flow_control, after_ack) in [
+        (FlowControl::DropAndReplay, "TLP 2 seq 1 again"),
+        (FlowControl::DropAndReplaySlipping, "TLP 4 seq 3 again"),
+    ] {
+        let config = Config { flow_control, ..lossy(4) };
+        let mut pair = Pair::up(config.clone(), config).logged();
+        let mut count = 0;
+        pair.faults = Box::new(move |side, _| {
+            count += u32::from(side == 0);
+            if side == 0 && count <= 4 { Fate::Drop } else { GOOD }
+        });
+        (1..=4).for_each(|handle| pair.send(0, handle, write(8)));
+        pair.run_until(ns(3_050));
+        pair.send(1, 9, write(8));
+        pair.run_until(ns(20_000));
+        let log = pair.take_log();
+        let ack = log.iter().position(|line| line.contains("A Ack, seq 0")).expect("TLP 9 is acknowledged");
+        assert!(log[..ack].iter().any(|line| line.ends_with("TLP 1 seq 0 again")));
+        let next = log[ack..].iter().find(|line| line.contains("A TLP")).expect("the replay goes on");
+        assert!(next.ends_with(after_ack), "{flow_control:?}: {log:#?}");
+        pair.expect_silence();
     }
 }

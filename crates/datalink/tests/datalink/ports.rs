@@ -4,7 +4,7 @@ use crate::pair::{Pair, read, slow, write};
 use tlplab_datalink::{
     AckLatency, Blocked, ClassBuffer, Config, Counters, CreditBatch, Credits, Discard, Engine, Event,
     FlitAck, FlitTlp, FlitUnit, FlowControl, Integrity, LinkLayer, Occupancy, ProtocolError, ReceiveBuffers,
-    Timer, TlpShape, TlpUnit, Unit, UpdateFcLatency, VcBuffers,
+    Timer, TlpShape, TlpUnit, Unit, UpdateFcLatency, UpdateFcPolicy, VcBuffers,
     dllp::{self, FcPhase, FeatureBits, Sequence},
 };
 use tlplab_units::{Duration, FcClass, Generation, LinkMode, Mps, Time, Vc, Width};
@@ -687,5 +687,67 @@ fn a_tlp_brings_the_link_up() {
         let events = hand(&mut end, &first, Integrity::Good);
         assert_eq!((events.first(), events.last()), (Some(&Event::Up), Some(&Event::Deliver(7))));
         assert!(end.is_active());
+    }
+}
+
+/// Of 32 headers: an UpdateFC after each, when 4, 8 or 16 are free, or when the first has waited.
+#[test]
+fn named_policies_say_when_an_update_is_due() {
+    let after = |policy: UpdateFcPolicy, released: usize| {
+        let mut config = kind(FlowControl::Credits);
+        config.receive = buffers(ClassBuffer { header: Credits::Finite(32), data: Credits::Infinite });
+        config.fc = UpdateFcPolicy { refresh: None, ..policy };
+        config.ack.latency = AckLatency::Fixed(Duration::from_ms(1));
+        let mut end = up(config);
+        for handle in 0..20 {
+            hand(&mut end, &Unit::Tlp(tlp(handle, handle as u16)), Integrity::Good);
+        }
+        (0..released).for_each(|_| end.release(NOW, &write(8)));
+        let now = end.poll_transmit(NOW).is_some();
+        (now, end.deadline().is_some_and(|(_, timer)| timer == Timer::Update))
+    };
+    let batches = [
+        (UpdateFcPolicy::EACH_TLP, 1),
+        (UpdateFcPolicy::EIGHTHS, 4),
+        (UpdateFcPolicy::QUARTERS, 8),
+        (UpdateFcPolicy::HALVES, 16),
+    ];
+    for (policy, batch) in batches {
+        assert_eq!(after(policy, batch - 1), (false, false), "{policy:?}");
+        assert_eq!(after(policy, batch), (true, false), "{policy:?}");
+    }
+    assert_eq!(after(UpdateFcPolicy::SPECIFICATION, 20), (false, true));
+}
+
+/// An UpdateFC that leaves early for another reason takes the timer of its class along.
+#[test]
+fn an_early_update_ends_the_wait() {
+    let mut config = kind(FlowControl::Credits);
+    config.receive = buffers(ClassBuffer { header: Credits::Finite(2), data: Credits::Infinite });
+    config.fc = UpdateFcPolicy { refresh: None, ..UpdateFcPolicy::SPECIFICATION };
+    config.ack.latency = AckLatency::Fixed(Duration::from_ms(1));
+    let mut end = up(config);
+    hand(&mut end, &Unit::Tlp(tlp(0, 0)), Integrity::Good);
+    end.release(NOW, &write(8));
+    assert!(matches!(end.deadline(), Some((_, Timer::Update))));
+    hand(&mut end, &Unit::Tlp(tlp(1, 1)), Integrity::Good);
+    assert!(end.poll_transmit(NOW).is_some(), "the peer has no header left");
+    assert!(!matches!(end.deadline(), Some((_, Timer::Update))));
+}
+
+/// A peer that acknowledges what is still being sent leaves nothing to time.
+#[test]
+fn an_ack_before_the_last_symbol_leaves_no_timer() {
+    for flow_control in [FlowControl::Credits, FlowControl::DropAndReplay] {
+        let mut config = kind(flow_control);
+        config.fc.refresh = None;
+        let mut end = up(config);
+        end.send(NOW, 0, write(8));
+        assert!(matches!(end.poll_transmit(NOW), Some(Unit::Tlp(_))));
+        assert_eq!(hand(&mut end, &ack(4095), Integrity::Good), []);
+        assert_eq!(end.deadline(), None, "{flow_control:?}: it is being sent");
+        assert_eq!(hand(&mut end, &ack(0), Integrity::Good), [Event::Acked(0)]);
+        end.transmitted(NOW);
+        assert_eq!(end.deadline(), None, "{flow_control:?}");
     }
 }

@@ -188,6 +188,7 @@ fn by_hand() {
     queue.pop(Completion);
     push(&mut queue, Completion, true, None, "relaxed");
     assert_eq!(names(&queue), ["second write", "relaxed"]);
+    assert_eq!(queue.iter().count(), 4);
     assert_eq!(queue.drain().count(), 4);
     assert!(queue.is_empty());
 }

@@ -143,6 +143,24 @@ fn data_come_bare_or_padded() {
     }
 }
 
+/// A payload field of two doublewords for 5 bytes at 0x1042: the bytes alone get their padding, whole doublewords lie as they are, and what is
+/// longer is refused.
+#[test]
+fn data_are_laid_out_as_the_wire_has_them() {
+    let mut requester = requester(1);
+    requester.write(Time::ZERO, 0, "write", 0x1042, Payload::Length(5)).unwrap();
+    let repr = poll(&mut requester).repr;
+    let laid_out = |data: &[u8]| {
+        let mut field = [0xee; 8];
+        lay_out(&repr, data, &mut field).map(|()| field)
+    };
+    assert_eq!(laid_out(&[1, 2, 3, 4, 5]), Ok([0, 0, 1, 2, 3, 4, 5, 0]));
+    assert_eq!(laid_out(&[1, 2, 3, 4, 5, 6, 7, 8]), Ok([1, 2, 3, 4, 5, 6, 7, 8]));
+    assert_eq!(laid_out(&[]), Ok([0; 8]));
+    assert!(laid_out(&[1; 7]).is_err(), "two of padding and 7");
+    assert!(laid_out(&[1; 9]).is_err());
+}
+
 /// What the answer to a request that reads no memory must look like.
 #[test]
 fn answers_of_one_completion() {
@@ -433,6 +451,11 @@ fn software_changes_limits() {
     requester.read(Time::ZERO, 0, "read", 0, 2048).unwrap();
     requester.write_deferrable(Time::ZERO, 0, "deferrable", 0, Payload::Length(256)).unwrap();
     assert_eq!(bytes(&mut requester), [128, 128, 256, 256, 1024, 1024, 128, 128].map(|bytes| (id, bytes)));
+    requester.set_request_policy(RequestPolicy::Packed);
+    requester.write(Time::ZERO, 0, "packed", 64, Payload::Length(512)).unwrap();
+    requester.set_request_policy(RequestPolicy::Aligned);
+    requester.write(Time::ZERO, 0, "aligned", 64, Payload::Length(512)).unwrap();
+    assert_eq!(bytes(&mut requester), [256, 256, 192, 256, 64].map(|bytes| (id, bytes)));
     // Another time limit holds from now on, for tags that rest as well.
     let mut requester = self::requester(1);
     requester.set_time_limits(Duration::from_us(3), Quarantine::For(Duration::from_us(4)));

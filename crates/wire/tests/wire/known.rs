@@ -6,7 +6,7 @@ use tlplab_wire::tlp::{
     AtomicOp, Attributes, ByteEnables, CfgTarget, Code, Completion, CompletionStatus, DwLength, Hint, Kind,
     Latency, Message, Pasid, Prefix, Prefixes, ProcessingHint, Repr, Routing, Span, TransactionId,
 };
-use tlplab_wire::{dllp, nettlp};
+use tlplab_wire::{crc, dllp, nettlp};
 
 fn id() -> TransactionId {
     TransactionId::new(Bdf::new(1, 0, 0).unwrap(), Tag::from(9))
@@ -237,4 +237,18 @@ fn nettlp_clock_wraps() {
     let before = nettlp::Header { sequence: 0, timestamp: u32::MAX };
     let after = nettlp::Header { sequence: 1, timestamp: 4 };
     assert_eq!(after.since(before).as_fs(), 5 * 6_400_000);
+}
+
+/// A byte at a time, as programs in other languages do with the tables: the check values of both CRCs over "123456789" (CRC-32/ISO-HDLC; the
+/// DLLP's polynomial 100Bh, PCIe 5.0 §3.5.1, complemented).
+#[test]
+fn tables_of_the_crcs() {
+    let data = b"123456789";
+    let long =
+        data.iter().fold(u32::MAX, |crc, byte| crc >> 8 ^ crc::table_32()[usize::from(crc as u8 ^ byte)]);
+    assert_eq!(!long, 0xcbf4_3926);
+    let short = data[..4]
+        .iter()
+        .fold(u16::MAX, |crc, byte| crc >> 8 ^ crc::table_16()[usize::from(crc as u8 ^ byte)]);
+    assert_eq!(!short, crc::dllp([b'1', b'2', b'3', b'4']));
 }

@@ -422,6 +422,11 @@ fn nettlp_link_messages() {
         let message = Message::new(TransactionId::default(), code, routing, content, 4).unwrap();
         assert!(!LinkMessage::is(&message), "{code:?}");
     }
+    let asked = Reset { sequence: 1 }.message(Bdf(0x1b00));
+    assert_eq!(asked.id().requester, Bdf(0x1b00));
+    let lane = nettlp::link::Lane { epoch: 1, first_tag: 7, last_tag: 7, host_ports: 1, sequence: 0 };
+    let one = Connect(lane);
+    assert_eq!(LinkMessage::parse(&one.message(Bdf(0)), &one.payload()), Ok(one), "a lane of one tag");
 }
 
 #[test]
