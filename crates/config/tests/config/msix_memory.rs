@@ -29,7 +29,7 @@ fn table_and_pending_bits_have_their_places() {
     ] {
         assert_eq!(memory.claims(bar, offset), claimed, "BAR {bar}, {offset:#x}");
     }
-    let mut header = Type0::new(Identity::new(0x1DE5, 1, 0xFF_00_00));
+    let mut header = Type0::new(Identity::new(VENDOR_ID, 1, 0xFF_00_00));
     assert_eq!(MsixMemory::of(&ConfigSpace::new(&Layout::new(header.clone())).unwrap()), None);
     (header.bars[2], header.bars[4]) = (Some(Bar::memory32(1 << 13)), Some(Bar::memory32(1 << 12)));
     let space = ConfigSpace::new(&Layout::new(header).capability_at(0x40, PLACE)).unwrap();
