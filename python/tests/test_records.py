@@ -58,7 +58,6 @@ def mutants() -> ModuleType:
     return module
 
 
-@pytest.mark.skipif(not (BENCH / "mutants.json").exists(), reason="what `make mutants` found is not kept yet")
 def test_survivors_are_few_and_each_has_a_reason() -> None:
     records = read("mutants.json")
     assert mutants().complaints(records, {}) == []
