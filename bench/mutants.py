@@ -24,6 +24,7 @@ else:
 ROOT = Path(__file__).resolve().parent.parent
 CRATES = ("transaction", "datalink", "wire", "nettlp", "config")
 LEAST_CAUGHT = 0.95
+CASES = "32"
 # Who made them, what the crate's tests said; a test that never ends notices, too.
 OUTCOMES = {
     "CaughtMutant": "caught",
@@ -57,9 +58,15 @@ def run(crate: str, files: list[str], jobs: int, out: Path) -> tuple[list[dict[s
     command = ["cargo", "mutants", "--package", f"tlplab-{crate}", "--no-shuffle", "--jobs", str(jobs)]
     command += ["--output", str(out), "--colors", "never"] + [f"--file={file}" for file in files]
     out.mkdir(parents=True, exist_ok=True)
-    # A failing property is all that is asked, not its smallest case.
-    # Without optimisation some properties need more stack than threads of tests get.
-    environment = dict(os.environ, PROPTEST_MAX_SHRINK_ITERS="0", RUST_BACKTRACE="0", RUST_MIN_STACK=str(64 << 20))
+    # A failing property is all that is asked, not its smallest case; fewer cases only make the measure stricter.
+    # With little optimisation some properties need more stack than threads of tests get.
+    environment = dict(os.environ, PROPTEST_CASES=CASES, PROPTEST_MAX_SHRINK_ITERS="0", RUST_BACKTRACE="0")
+    environment["RUST_MIN_STACK"] = str(64 << 20)
+    target = subprocess.run(
+        ["rustc", "--print", "host-tuple"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    runner = f"CARGO_TARGET_{target.upper().replace('-', '_')}_RUNNER"
+    environment[runner] = f"{sys.executable} {ROOT / 'bench' / 'first_failure.py'}"
     try:
         status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     except KeyboardInterrupt:

@@ -24,8 +24,8 @@ from tlplab.nettlp.end import (
     SECONDS,
     TAGS,
     Decorator,
-    Duration,
     End,
+    Quantity,
     address_of,
     check_interface,
     check_remote,
@@ -112,7 +112,7 @@ def site_options(*, issues: bool) -> Decorator:
     "-m",
     "--delay",
     metavar="US",
-    type=Duration(1e6),
+    type=Quantity("microseconds", 1e6),
     default=0.0,
     help="Microseconds from a read to its answer.",
 )

@@ -57,23 +57,27 @@ class End:
     """An acknowledged link, as tlplab's own adapter gives it."""
 
 
-class Duration(click.FloatRange):
-    """A time; `FloatRange` alone takes NaN for a number within."""
+class Quantity(click.FloatRange):
+    """A plain number of a unit."""
 
-    def __init__(self, most: float, *, least: float = 0.0, above: bool = False) -> None:
+    def __init__(self, unit: str, most: float, *, least: float = 0.0, above: bool = False) -> None:
         super().__init__(min=least, max=most, min_open=above)
+        self.unit = unit
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number; fails with the sentence of click."""
-        number = float(super().convert(value, param, ctx))
+        """The number; fails with click's sentence where it is out of range."""
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
         if math.isnan(number):
-            self.fail(f"{value!r} is not a time.", param, ctx)
-        return number
+            self.fail(f"{value!r} is not a number of {self.unit}, as in 20.", param, ctx)
+        return float(super().convert(number, param, ctx))
 
 
-SECONDS = Duration(DAY, above=True)
-# Milliseconds that a request may take.
-TIME_LIMIT = Duration(3.6e6, least=0.001)
+SECONDS = Quantity("seconds", DAY, above=True)
+# How long a request may take.
+TIME_LIMIT = Quantity("milliseconds", 3.6e6, least=0.001)
 
 
 def address_of(_context: click.Context, parameter: click.Parameter, given: str | None) -> str | None:

@@ -21,8 +21,8 @@ from tlplab.nettlp.end import (
     DAY,
     SECONDS,
     TAGS,
-    Duration,
     End,
+    Quantity,
     end_of,
     end_options,
     instead,
@@ -137,7 +137,7 @@ class Plan:
 @click.option(
     "-i",
     "--interval",
-    type=Duration(DAY * 1e3),
+    type=Quantity("milliseconds", DAY * 1e3),
     default=0.0,
     metavar="MS",
     help="Pause after each operation, in milliseconds.",

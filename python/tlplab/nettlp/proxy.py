@@ -21,7 +21,7 @@ from tlplab.nettlp.end import (
     DEVICE_ADDRESS,
     SECONDS,
     Decorator,
-    Duration,
+    Quantity,
     address_of,
     check_remote,
 )
@@ -55,7 +55,7 @@ class Plan:
     seed: int = 0
 
 
-class Share(Duration):
+class Share(Quantity):
     """A share of the datagrams in per cent: `1`, or `1%`."""
 
     name = "percent"
@@ -67,7 +67,7 @@ class Share(Duration):
 
 def share(name: str, says: str) -> Decorator:
     """An option for what happens to a share of the datagrams."""
-    return click.option(name, metavar="PERCENT", type=Share(100.0), default=0.0, help=says)
+    return click.option(name, metavar="PERCENT", type=Share("per cent", 100.0), default=0.0, help=says)
 
 
 @click.command("proxy")
