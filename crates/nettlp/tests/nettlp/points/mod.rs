@@ -3,6 +3,7 @@
 mod datagrams;
 mod host;
 mod reads;
+mod state;
 
 use crate::raw::*;
 use std::net::{Ipv4Addr, SocketAddrV4};
