@@ -142,10 +142,12 @@ rtl-test: rtl/.venv/.run ## run the DMA core's tests: cocotb, on Verilator and, 
 rtl-test-long: export TLPDMA_LONG := 1
 rtl-test-long: rtl-test ## run more of them: all cases behind each hard IP on both simulators (an hour)
 
+# 3: each third of the bugs.
+BUGS_EVERY ?= 1
 .PHONY: rtl-prove
 rtl-prove: rtl/.venv/.run ## prove the core's splitter, tags, FIFOs and rings, and that seeded bugs break each proof (minutes)
 	PATH="$(CURDIR)/$(RTL_BIN):$$PATH" rtl/formal/run
-	PATH="$(CURDIR)/$(RTL_BIN):$$PATH" rtl/formal/run --bugs
+	PATH="$(CURDIR)/$(RTL_BIN):$$PATH" rtl/formal/run --bugs --every $(BUGS_EVERY)
 
 .PHONY: rtl-area
 rtl-area: rtl/.venv/.run ## the core's area and clock by Yosys and nextpnr (minutes); writes bench/rtl-area.json
@@ -178,18 +180,26 @@ test: $(VENV)/.dev build ## run the tests: Rust and Python
 	@$(MAKE) --no-print-directory -C driver check
 
 .PHONY: test-full
-test-full: test wheel ## run the tests that need minutes or other programs, too: tshark, Chromium, a wheel, fuzzing
+test-full: test test-more test-beside ## run the tests that need minutes or other programs, too: tshark, Chromium, a wheel, RTL, fuzzing
+
+.PHONY: test-more
+test-more: wheel rtl/.venv/.run
 	.ci/install-peers
 	.ci/driver
 	# Other cases than every day's, and more of them. Of the whole workspace, as `make test` built it: a crate alone is built anew.
 	PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --workspace --quiet --lib --test wire --test transaction --test datalink
 	PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --workspace --quiet --test fabric exactly_once
 	$(MAKE) prove PROVE_PROFILE=test PROVE_READS=50000 PROVE_DATAGRAMS=10000000
-	.ci/install-rtl --system
 	$(MAKE) rtl RTL_PROFILE=
 	$(BIN)/pytest $(PYTEST) -m full
+
+# What takes nothing that the other tests build, and so may run beside them.
+.PHONY: test-beside
+test-beside:
+	.ci/install-rtl --system
+	$(MAKE) rtl RTL_PROFILE=
 	$(MAKE) rtl-test
-	$(MAKE) rtl-prove
+	$(MAKE) rtl-prove BUGS_EVERY=3
 	$(MAKE) rtl-stress STRESS_TRANSFERS=100000 RTL_PROFILE=
 	$(MAKE) fuzz-smoke
 	if command -v npm >/dev/null; then cd report && npm ci --silent && npm run check && npm test; else echo "skipped: the page's own tests need Node"; fi
