@@ -40,6 +40,8 @@ LIBRARY = "published library"
 LIBRARY_PROGRAM = "tlpperf"
 # Of the adapter: what is read, and that it looks at everything that comes.
 MEMORY = ["--memory", "16MiB", "--rate", "100000000", "--quiet"]
+# What both programs read, one address behind the other.
+REGION = ["-a", "0x1000", "-s", "1048576"]
 Ends = tuple[End, End]
 
 
@@ -136,7 +138,7 @@ def ours(ends: Ends, case: Case, seconds: float) -> tuple[Figures, str]:
     limits = ["--mps", f"{max(case.length, 256)}B", "--mrrs", f"{max(case.length, 512)}B"]
     way = ["--transport", case.transport, "--allow-remote", *limits, *(["--spin"] if case.spin else [])]
     adapter = [*TLPLAB, "adapter", "-l", there.address, "--peer", f"{here.address}=1b:00.0", *MEMORY, *way]
-    perf = [*TLPLAB, "perf", "-l", here.address, "-r", there.address, "-b", "1b:00.0", "-L", f"{case.length}B", "-N", str(case.threads), "-q", str(case.outstanding), "--json", "-", "--quiet", *way]  # fmt: skip
+    perf = [*TLPLAB, "perf", "-l", here.address, "-r", there.address, "-b", "1b:00.0", *REGION, "-L", f"{case.length}B", "-N", str(case.threads), "-q", str(case.outstanding), "--json", "-", "--quiet", *way]  # fmt: skip
     with serving(at(there, case.processors[1], adapter)) as process:
         wait_for_adapter(ends, case, adapter)
         before = processor_time(process.pid)
@@ -204,7 +206,7 @@ def library(ends: Ends, case: Case, folder: Path, seconds: float) -> Figures | N
         return None
     here, there = ends
     adapter = [*TLPLAB, "adapter", "-l", there.address, "--peer", f"{here.address}=1b:00.0", *MEMORY, "--allow-remote"]
-    perf = [str(folder / LIBRARY_PROGRAM), "-r", there.address, "-l", here.address, "-b", "1b:00", "-d", "read", "-a", "0x1000", "-s", "1048576", "-L", str(case.length), "-N", str(case.threads), "-t", str(max(3, round(seconds) + 1))]  # fmt: skip
+    perf = [str(folder / LIBRARY_PROGRAM), "-r", there.address, "-l", here.address, "-b", "1b:00", "-d", "read", *REGION, "-L", str(case.length), "-N", str(case.threads), "-t", str(max(3, round(seconds) + 1))]  # fmt: skip
     with serving(at(there, case.processors[1], adapter)):
         wait_for_adapter(ends, case, adapter)
         done = subprocess.run(at(here, case.processors[0], perf), check=False, capture_output=True, text=True, timeout=60)  # fmt: skip
