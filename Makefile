@@ -195,13 +195,18 @@ test-more: wheel rtl/.venv/.run
 
 # What takes nothing that the other tests build, and so may run beside them.
 .PHONY: test-beside
-test-beside:
+test-beside: test-rtl fuzz-smoke test-page
+
+.PHONY: test-rtl
+test-rtl:
 	.ci/install-rtl --system
 	$(MAKE) rtl RTL_PROFILE=
 	$(MAKE) rtl-test
 	$(MAKE) rtl-prove BUGS_EVERY=3
 	$(MAKE) rtl-stress STRESS_TRANSFERS=100000 RTL_PROFILE=
-	$(MAKE) fuzz-smoke
+
+.PHONY: test-page
+test-page:
 	if command -v npm >/dev/null; then cd report && npm ci --silent && npm run check && npm test; else echo "skipped: the page's own tests need Node"; fi
 
 # How much `make prove` does: reads through a network that loses, doubles, reorders and cuts; datagrams of junk.
