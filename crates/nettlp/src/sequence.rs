@@ -20,6 +20,8 @@ const FAR: u16 = 4096;
 const FRESH: u16 = 64;
 /// A stamp that is behind the latest by less than this is of the same program: a second.
 const SAME_PROGRAM: u32 = (1_000_000_000_000_000 / Header::TICK.as_fs()) as u32;
+/// No program counts as far as a number of 16 bits can tell in less: ten milliseconds.
+const ROUND: u32 = SAME_PROGRAM / 100;
 /// How far a lane goes on before it tells the others. A fraction of what a number of 16 bits can tell apart.
 const TOLD: u64 = 4096;
 /// Where positions begin, so that there is room before the first.
@@ -182,6 +184,8 @@ pub(crate) struct FromDevice {
     highest: Option<Header>,
     /// Numbers from the first to the highest of each beginning, all included.
     span: u64,
+    /// From the first number of this beginning to the highest.
+    extent: u64,
     distinct: u64,
     /// Numbers that were passed over at once by more than [`FAR`]: lost, if there is but one count.
     leapt: u64,
@@ -208,13 +212,19 @@ impl FromDevice {
         let ahead = header.sequence.wrapping_sub(before.sequence) as i16;
         let behind = before.timestamp.wrapping_sub(header.timestamp);
         let (far, fresh) = (ahead.unsigned_abs() > FAR, header.sequence <= FRESH);
-        // The same program has sent it before: a lane that waited in between.
+        // The same program has sent it before: a lane that waited in between, by a round of the numbers perhaps.
         let older = (1..SAME_PROGRAM).contains(&behind);
+        let rounds_older = (ROUND..SAME_PROGRAM).contains(&behind);
+        // Whoever begins anew takes longer for it, or has another clock, than a count that only begins a round.
+        let afresh = fresh && header.timestamp.wrapping_sub(before.timestamp) >= ROUND;
+        let begins = self.highest.is_none() || afresh && (ahead <= 0 || ahead as u16 > FRESH);
         let gap = match ahead {
-            ..=0 if !far || older => return Arrival::Late,
-            // It begins anew.
-            ..=0 if fresh => 0,
-            1.. if fresh && ahead as u16 > FRESH => 0,
+            ..=0 if !far || older => {
+                self.begin_with(before.sequence, header.sequence);
+                return Arrival::Late;
+            }
+            1.. if rounds_older => return Arrival::Late,
+            _ if begins => 0,
             ..=0 => {
                 self.several = true;
                 0
@@ -226,8 +236,18 @@ impl FromDevice {
             1.. => ahead as u64 - 1,
         };
         self.span += 1 + gap;
+        self.extent = if begins { 0 } else { self.extent + u64::from(ahead.unsigned_abs()) };
         self.highest = Some(header);
         Arrival::New
+    }
+
+    /// The first number that was heard need not be the first that was sent.
+    fn begin_with(&mut self, highest: u16, number: u16) {
+        let back = u64::from(highest.saturating_sub(number));
+        if back > self.extent {
+            self.span += back - self.extent;
+            self.extent = back;
+        }
     }
 }
 
@@ -300,6 +320,42 @@ mod tests {
             assert_ne!(sequence.note(0x3000, header(number)), Arrival::Duplicate);
         }
         assert_eq!(sequence.lost(), (1..100_000).filter(lost).count() as u64);
+    }
+
+    /// Sockets that are full hold more datagrams than 16 bits tell apart, and an adapter reads some of one, then some of the next.
+    #[test]
+    fn what_full_sockets_have_lost_is_known() {
+        for (sockets, room, ticks) in
+            [(1, 400, 312), (2, 400, 312), (64, 40, 200), (256, 300, 312), (256, 600, 160)]
+        {
+            let mut held = vec![std::collections::VecDeque::new(); sockets];
+            let (mut sequence, mut reads) = (FromDevice::default(), 0);
+            let (mut came, mut first, mut last) = (0u64, u32::MAX, 0);
+            let mut hear = |held: &mut Vec<std::collections::VecDeque<u32>>, socket: usize| {
+                for _ in 0..32 {
+                    let Some(number) = held[socket].pop_front() else { return };
+                    let header = Header { sequence: number as u16, timestamp: 1000 + ticks * number };
+                    assert_ne!(sequence.note(0x3000 + socket as u16, header), Arrival::Duplicate);
+                    (came, first, last) = (came + 1, first.min(number), last.max(number));
+                }
+            };
+            for number in 1..700_000u32 {
+                // The lanes take turns at their ports, in no order that counts.
+                let socket = number.wrapping_mul(0x9E37_79B1) as usize % sockets;
+                if held[socket].len() < room {
+                    held[socket].push_back(number);
+                }
+                // Two thirds as fast as they come.
+                if number % 48 == 0 {
+                    hear(&mut held, reads % sockets);
+                    reads += 1;
+                }
+            }
+            (0..sockets).for_each(|socket| (0..room).for_each(|_| hear(&mut held, socket)));
+            let lost = u64::from(last - first) + 1 - came;
+            assert!(lost > 0, "{sockets} sockets");
+            assert_eq!(sequence.lost(), lost, "{sockets} sockets with room for {room}");
+        }
     }
 
     /// Programs with one address that count by themselves prove nothing.
