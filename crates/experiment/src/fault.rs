@@ -157,7 +157,10 @@ fn counted(fault: &View<'_>, one: &View<'_>, of: Of, mode: LinkMode) -> Result<F
         Err(view.error(format!("\"{}\" cannot be done to a {what}", view.text())))
     };
     match (harm, of) {
-        (Harm::Tamper(how), Of::Tlp) => return Ok(FaultKind::Tamper { only, n, count, how }),
+        (Harm::Tamper(how), Of::Tlp) => match only {
+            Some(name) if !can_be_done(how, name) => return wrong(&format!("TLP named {name}")),
+            _ => return Ok(FaultKind::Tamper { only, n, count, how }),
+        },
         (Harm::Tamper(_), Of::Flit) | (Harm::Forge(_), Of::Flit) => return wrong("flit"),
         (Harm::Tamper(_), _) => return wrong("DLLP"),
         (Harm::Forge(_), Of::Tlp) => return wrong("TLP"),
@@ -185,6 +188,21 @@ fn counted(fault: &View<'_>, one: &View<'_>, of: Of, mode: LinkMode) -> Result<F
         Harm::Wire(damage) => FaultKind::Nth { unit, n, count, damage },
         Harm::Tamper(how) => FaultKind::Tamper { only, n, count, how },
     })
+}
+
+/// Does any TLP of this name have what is changed?
+fn can_be_done(how: Tamper, name: &str) -> bool {
+    let completion = matches!(name, "Cpl" | "CplD");
+    match how {
+        Tamper::Poison | Tamper::Malform(Malformation::Length | Malformation::Payload) => {
+            matches!(name, "MWr" | "CfgWr0" | "CfgWr1" | "IOWr" | "CplD")
+        }
+        Tamper::Malform(Malformation::Boundary) | Tamper::Address => matches!(name, "MRd" | "MWr"),
+        Tamper::Refuse(CompletionStatus::RetryStatus) => name.starts_with("Cfg"),
+        Tamper::Refuse(_) => !completion && name != "Msg",
+        Tamper::Tag | Tamper::Requester | Tamper::ByteCount => completion,
+        Tamper::Malform(Malformation::Type) | Tamper::Ecrc | Tamper::Lose => true,
+    }
 }
 
 /// The name that `of` limits the fault to, which must be one of what is counted.

@@ -22,6 +22,11 @@ pub(crate) fn apply(sources: &mut Sources, root: &mut Node, key: &str, value: &s
             key.to_owned(),
             Problem::new("this is no key").hint("write a dotted key such as switch.sw0.link"),
         ))
+    } else if path == ["include"] {
+        Err((
+            key.to_owned(),
+            Problem::new("files are included before keys are set").hint("write it in the experiment"),
+        ))
     } else {
         set(root, &Kind::Table(&tables::EXPERIMENT), &path, String::new(), Given { node, text: value })
     };

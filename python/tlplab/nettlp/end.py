@@ -161,7 +161,7 @@ NETWORK = (
 )  # fmt: skip
 PATIENCE = (
     click.option("--timeout", metavar="MS", type=TIME_LIMIT, default=50.0, show_default=True, help="Time limit of a request, in milliseconds."),
-    click.option("--retry", metavar="N", type=click.IntRange(0, 255), default=0, show_default=True, help="Ask again for what was not answered, and write again what reads back as something else, at most N times; only where reads have no side effects."),
+    click.option("--retry", metavar="N", type=click.IntRange(0, 255), default=0, show_default=True, help="Ask again for what was not answered, at most N times; dma write writes again, too, what reads back as something else. Only where reads have no side effects."),
     click.option("--ecrc", is_flag=True, help="Send digests (ECRC), and take only answers with digests: bits that turn on the way are errors then. For tlplab adapter; the card sends none."),
 )  # fmt: skip
 ACKNOWLEDGE = click.option("--acknowledge", is_flag=True, help="Have everything acknowledged, in order, and sent again after a time that follows the round trip: for tlplab adapter, which is the only one that does.")  # fmt: skip

@@ -108,7 +108,7 @@ class Writer:
             raise error from None
         self.how = "read"
         click.echo(
-            "The peer does not answer reads of no bytes: the last doubleword that was written is read instead.",
+            "A read of no bytes was not answered, and another read was: from here on the last doubleword that was written is read instead.",
             err=True,
         )
 

@@ -17,6 +17,7 @@ use crate::result::{Attribution, Direction, Document, Flow, Limit, LimitKind, Ve
 use crate::stop::StopReason;
 pub use facts::Facts;
 use tlplab_fabric::attribution::Cause;
+use tlplab_units::Time;
 use words::{capital, list, nanoseconds, one_decimal, percent, rate};
 
 /// From this share of time on, a resource counts as always busy. A saturated wire is idle only for less than a symbol per TLP.
@@ -102,12 +103,20 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
 /// Nothing was carried.
 fn nothing(document: &Document, facts: &Facts<'_>) -> Verdict {
     let failed: u64 = document.flows.iter().map(failures).sum();
+    let well: u64 = document.flows.iter().map(|flow| flow.transactions).sum();
     let copies = wires(document).filter(|c| c.kind == LimitKind::Replay);
     let copies = copies.max_by(|a, b| a.replays.total_cmp(&b.replays));
     let found = downs(document, facts).into_iter().max_by(|a, b| a.used.total_cmp(&b.used)).or(copies);
     let sentence = match (failed, &found) {
         (0, None) if !facts.enumerated => {
             "No transaction ended: enumeration was not over when the run stopped.".to_owned()
+        }
+        (0, None) if well > 0 => {
+            format!("Nothing limits the run: {well} transactions ended, none with data.")
+        }
+        (0, None) if document.end_fs < facts.fabric.warmup.as_fs() => {
+            let (end, warmup) = (Time::from_fs(document.end_fs), facts.fabric.warmup);
+            format!("Nothing was measured: the run was over at {end}, and statistics begin at {warmup}.")
         }
         (0, None) => "Nothing limits the run: no transaction ended.".to_owned(),
         (0, Some(why)) => format!("No transaction ended: {}, {}.", why.resource, why.because),

@@ -182,6 +182,11 @@ const CASES: &[(&str, &str)] = &[
     ("[load]", "[[fault]]\nlink = \"nic\"\nber = 2.0\n[load]"),
     ("[load]", "[[fault]]\nlink = \"nic\"\nflit = 5\n[load]"),
     ("[load]", "[[fault]]\nlink = \"nic\"\ntlp = 0\n[load]"),
+    ("[load]", "[[fault]]\nlink = \"nic\"\ntlp = 5\nof = \"CplD\"\ndamage = \"abort\"\n[load]"),
+    ("[load]", "[[fault]]\nlink = \"nic\"\ntlp = 5\nof = \"MRd\"\ndamage = \"poison\"\n[load]"),
+    ("[load]", "[[fault]]\nlink = \"nic\"\ntlp = 5\nof = \"MRd\"\ndamage = \"byte-count\"\n[load]"),
+    ("[load]", "[[fault]]\nlink = \"nic\"\ntlp = 5\nof = \"MWr\"\ndamage = \"retry\"\n[load]"),
+    ("[load]", "[[fault]]\nlink = \"nic\"\ntlp = 5\nof = \"CfgRd0\"\ndamage = \"address\"\n[load]"),
     ("[load]", "[[fault]]\nlink = \"nic\"\ndown = \"20us\"\nuntil = \"10us\"\n[load]"),
     ("host = \"ideal\"", "include = [\"gone.toml\"]"),
     ("host = \"ideal\"", "include = [\"t.toml\"]"),
@@ -201,6 +206,7 @@ const SETS: &[&str] = &[
     "a..b=1",
     "fault.0.tlp=1",
     "host.latncy=5ns",
+    "include=gone.toml",
 ];
 
 /// Every case and its message, as one text.

@@ -207,6 +207,17 @@ fn few_tags_limit_reads() {
     );
 }
 
+/// Transactions that carry nothing have ended all the same; statistics that never began are not a run that did nothing.
+#[test]
+fn a_verdict_without_data_says_which_of_two_it_is() {
+    let flushes = ["load.dev.size=0B", "load.dev.count=10"];
+    let sentence = |sets: &[&str]| go("read-200.toml", sets).verdict.sentence;
+    assert_eq!(sentence(&flushes), "Nothing limits the run: 10 transactions ended, none with data.");
+    let late = sentence(&["load.dev.count=10", "warmup=1s"]);
+    assert!(late.starts_with("Nothing was measured: the run was over at "), "{late}");
+    assert!(late.ends_with(", and statistics begin at 1s."), "{late}");
+}
+
 #[test]
 fn captured_requests_of_a_nic_are_all_served() {
     let e = experiment("x520-replay.toml", &[]);

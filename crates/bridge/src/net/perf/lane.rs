@@ -121,7 +121,7 @@ impl<'a> Lane<'a> {
     /// Measures from now on.
     pub(super) fn run(mut self) -> Result<LaneResult, Error> {
         if self.config.wait == Wait::Sleep {
-            keep_to_a_processor(self.lane);
+            keep_to_a_processor(self.lane, self.config.lanes);
         }
         let (begun, cpu) = (Instant::now(), thread_time());
         (self.begun, self.last) = (begun, begun);
@@ -330,13 +330,16 @@ impl<'a> Lane<'a> {
 }
 
 /// Keeps this thread to one of the processors that it may use, as the published tlpperf does: threads that sleep and wake each other by turns are
-/// moved about otherwise, and to wake a processor that rests takes longer than a read. Threads for which no processor of their own is left go where
-/// there is room: two that are kept to one processor wait for each other. Where that may not be, nothing is lost but speed.
-fn keep_to_a_processor(lane: u8) {
+/// moved about otherwise, and to wake a processor that rests takes longer than a read. With more lanes than processors none rests, and each goes
+/// where there is room: two that are kept to one processor wait for each other. Where that may not be, nothing is lost but speed.
+fn keep_to_a_processor(lane: u8, lanes: u8) {
     let this = Pid::from_raw(0);
     let Ok(allowed) = sched_getaffinity(this) else { return };
     let processors: Vec<usize> =
         (0..CpuSet::count()).filter(|processor| allowed.is_set(*processor) == Ok(true)).collect();
+    if usize::from(lanes) > processors.len() {
+        return;
+    }
     let mut own = CpuSet::new();
     if let Some(processor) = processors.get(usize::from(lane))
         && own.set(*processor).is_ok()
