@@ -180,8 +180,10 @@ impl Seen {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FromDevice {
     recent: Recent<OF_DEVICE>,
-    /// The header with the highest number.
-    highest: Option<Header>,
+    /// The highest number.
+    highest: Option<u16>,
+    /// The latest time stamp. A lane that had to wait between its look at the clock and its numbers stamps high numbers early.
+    latest: u32,
     /// Numbers from the first to the highest of each beginning, all included.
     span: u64,
     /// From the first number of this beginning to the highest.
@@ -209,19 +211,24 @@ impl FromDevice {
             return Arrival::Duplicate;
         }
         self.distinct += 1;
-        let before = self.highest.unwrap_or(Header { sequence: header.sequence.wrapping_sub(1), ..header });
-        let ahead = header.sequence.wrapping_sub(before.sequence) as i16;
-        let behind = before.timestamp.wrapping_sub(header.timestamp);
-        let (far, fresh) = (ahead.unsigned_abs() > FAR, header.sequence <= FRESH);
+        let highest = self.highest.unwrap_or(header.sequence.wrapping_sub(1));
+        let ahead = header.sequence.wrapping_sub(highest) as i16;
+        let far = ahead.unsigned_abs() > FAR;
+        let (behind, later) =
+            (self.latest.wrapping_sub(header.timestamp), header.timestamp.wrapping_sub(self.latest));
         // The same program has sent it before: a lane that waited in between, by a round of the numbers perhaps.
-        let older = (1..SAME_PROGRAM).contains(&behind);
+        let older = behind < SAME_PROGRAM;
         let rounds_older = (ROUND..SAME_PROGRAM).contains(&behind);
-        // Whoever begins anew takes longer for it, or has another clock, than a count that only begins a round.
-        let afresh = fresh && behind >= ROUND && behind.wrapping_neg() >= ROUND;
-        let begins = self.highest.is_none() || afresh && (ahead <= 0 || ahead as u16 > FRESH);
+        // Whoever begins anew takes longer for it than a count that only begins a round.
+        let at_once = older || later < ROUND;
+        let fresh = header.sequence <= FRESH && !at_once && (ahead <= 0 || ahead as u16 > FRESH);
+        let begins = self.highest.is_none() || fresh;
+        if !older || self.highest.is_none() {
+            self.latest = header.timestamp;
+        }
         let gap = match ahead {
-            ..=0 if !far || older => {
-                self.begin_with(before.sequence, header.sequence);
+            ..=0 if !far || at_once => {
+                self.begin_with(highest, header.sequence);
                 return Arrival::Late;
             }
             1.. if rounds_older => return Arrival::Late,
@@ -238,7 +245,7 @@ impl FromDevice {
         };
         self.span += 1 + gap;
         self.extent = if begins { 0 } else { self.extent + u64::from(ahead.unsigned_abs()) };
-        self.highest = Some(header);
+        self.highest = Some(header.sequence);
         Arrival::New
     }
 
@@ -321,6 +328,18 @@ mod tests {
             assert_ne!(sequence.note(0x3000, header(number)), Arrival::Duplicate);
         }
         assert_eq!(sequence.lost(), (1..100_000).filter(lost).count() as u64);
+    }
+
+    /// One socket may be read far ahead of another.
+    #[test]
+    fn what_was_passed_over_and_comes_late_is_not_lost() {
+        let mut sequence = FromDevice::default();
+        let ahead = (100..6_000).filter(|number| number % 2 == 1);
+        (1..100)
+            .chain(6_000..9_000)
+            .chain(ahead)
+            .for_each(|number| _ = sequence.note(0x3000, header(number)));
+        assert_eq!(sequence.lost(), 2_950, "every other of 5 900");
     }
 
     /// Sockets that are full hold more datagrams than 16 bits tell apart, and an adapter reads some of one, then some of the next.
