@@ -356,7 +356,10 @@ mod tests {
             let mut hear = |held: &mut Vec<std::collections::VecDeque<u32>>, socket: usize| {
                 for _ in 0..32 {
                     let Some(number) = held[socket].pop_front() else { return };
-                    let header = Header { sequence: number as u16, timestamp: 1000 + ticks * number };
+                    // Some lanes waited for 30 ms between their look at the clock and their numbers.
+                    let waited = if number % 4096 < 64 { 4_700_000 } else { 0 };
+                    let timestamp = (ticks * number).wrapping_sub(waited);
+                    let header = Header { sequence: number as u16, timestamp };
                     assert_ne!(sequence.note(0x3000 + socket as u16, header), Arrival::Duplicate);
                     (came, first, last) = (came + 1, first.min(number), last.max(number));
                 }
@@ -376,7 +379,12 @@ mod tests {
             (0..sockets).for_each(|socket| (0..room).for_each(|_| hear(&mut held, socket)));
             let lost = u64::from(last - first) + 1 - came;
             assert!(lost > 0, "{sockets} sockets");
-            assert_eq!(sequence.lost(), lost, "{sockets} sockets with room for {room}, {rest} at rest");
+            // Of what such a lane sends last it is not known that it was not before.
+            let told = sequence.lost();
+            assert!(
+                (lost - 64..=lost).contains(&told),
+                "{told} of {lost}: {sockets} sockets for {room}, {rest} at rest"
+            );
         }
     }
 
