@@ -591,6 +591,8 @@ fn a_channel_needs_both_ends() {
             expected.extend(["UpdateFC-P, vc 1, hdr 4, data 32", "UpdateFC-NP, vc 1, hdr 4, data 8"]);
         }
         assert_eq!(refreshed(&mut end), expected);
+        // A channel that is not there is not due for ever.
+        assert!(end.deadline().is_some_and(|(at, _)| at > us(30)), "{:?}", end.deadline());
     }
 }
 

@@ -7,7 +7,7 @@ use tlplab_wire::nettlp::registers::{Operation, Register, RegisterAccess};
 use tlplab_wire::nettlp::{self, Header, Issuer, PortScheme};
 use tlplab_wire::tlp::{
     AtomicOp, Attributes, CfgTarget, Code, Completion, CompletionStatus, DwLength, Kind, Message, Packet,
-    Pasid, Repr, Routing, Span, TransactionId,
+    Pasid, Prefix, Repr, Routing, Span, TransactionId,
 };
 use tlplab_wire::{dllp, flit};
 
@@ -82,6 +82,7 @@ fn a_completion_holds_no_more_than_remains() {
         (0, 1, 4, 4, true),
         (0, 1, 5, 4, false),
         (1, 1, 3, 3, true),
+        (1, 2, 4, 4, true),
         (3, 2, 5, 5, true),
         (3, 2, 4, 4, true),
         (0, 2, 9, 8, false),
@@ -89,6 +90,47 @@ fn a_completion_holds_no_more_than_remains() {
         let length = DwLength::new(dw).unwrap();
         let completion = Completion::with_data(Bdf(0), ID, remain, lower, length).unwrap();
         assert_eq!((completion.data_bytes(), completion.is_last()), (valid, last), "{completion:?}");
+    }
+}
+
+/// Messages that the specification defines have neither RO nor NS, each by itself.
+#[test]
+fn defined_messages_have_no_ordering_attributes() {
+    let message = Repr::message(Bdf(0x1B00), Code::AssertIntA).unwrap();
+    let plain = *message.attributes();
+    for attributes in [
+        Attributes { relaxed_ordering: true, ..plain },
+        Attributes { no_snoop: true, ..plain },
+        Attributes { relaxed_ordering: true, no_snoop: true, ..plain },
+    ] {
+        assert!(message.with_attributes(attributes).is_err(), "{attributes:?}");
+    }
+}
+
+/// The highest tag of ten bits can be written; the next needs a flit.
+#[test]
+fn tags_end_with_ten_bits() {
+    let emit = |tag: u16| {
+        let id = TransactionId::new(Bdf(0x1B00), Tag::new(tag).unwrap());
+        Repr::mem_read(id, 0x1000, 4).unwrap().emit(&mut [0; 64], &[])
+    };
+    assert_eq!((emit(0x3FF).is_ok(), emit(0x400).is_ok()), (true, false));
+}
+
+/// Each prefix is what its four bytes say.
+#[test]
+fn prefixes_of_vendors_and_processes() {
+    let body = [1, 2, 3];
+    let all = [
+        (Prefix::VendorLocal { second: false, body }, [0x8E, 1, 2, 3]),
+        (Prefix::VendorLocal { second: true, body }, [0x8F, 1, 2, 3]),
+        (Prefix::VendorEndToEnd { second: false, body }, [0x9E, 1, 2, 3]),
+        (Prefix::VendorEndToEnd { second: true, body }, [0x9F, 1, 2, 3]),
+        (Prefix::Pasid(Pasid::new(0xA_BCDE, true, false).unwrap()), [0x91, 0x2A, 0xBC, 0xDE]),
+        (Prefix::Pasid(Pasid::new(0xF_FFFF, false, true).unwrap()), [0x91, 0x1F, 0xFF, 0xFF]),
+    ];
+    for (prefix, bytes) in all {
+        assert_eq!((prefix.bytes(), Prefix::from_bytes(bytes)), (bytes, Ok(prefix)));
     }
 }
 
