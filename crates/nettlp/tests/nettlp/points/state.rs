@@ -101,3 +101,21 @@ fn lanes_number_together() {
     }
     assert_eq!(numbers, [1, 2, 3, 4]);
 }
+
+/// A request of the host at another port than its tag's, at one that this lane does not answer, or beyond what may wait, is counted once and not taken.
+#[test]
+fn host_requests_that_are_not_taken_are_counted() {
+    let host_writes = |device: &mut Device, port: u16, tag: u8| {
+        deliver(device, us(1), port, &host_request(tag, 0x8000, 1, 0x0F, Some(&[1; 4])));
+    };
+    let mut device = Device::new(EndpointConfig { host_ports: 0b10, ..with_window(0x8000, 0x1000) });
+    for (port, tag) in [(0x4002, 1), (0x4001, 2), (0x4002, 2)] {
+        host_writes(&mut device, port, tag);
+    }
+    assert_eq!((device.counters().wrong_port, device.counters().host_writes), (3, 0));
+    for _ in 0..4098 {
+        host_writes(&mut device, 0x4001, 1);
+    }
+    let counters = device.counters();
+    assert_eq!((counters.wrong_port, counters.host_writes, counters.overload), (3, 4096, 2));
+}
