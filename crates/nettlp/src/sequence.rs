@@ -227,11 +227,12 @@ impl FromDevice {
             self.latest = header.timestamp;
         }
         let gap = match ahead {
-            ..=0 if !far || at_once => {
+            ..=0 if !far => {
                 self.begin_with(highest, header.sequence);
                 return Arrival::Late;
             }
-            1.. if rounds_older => return Arrival::Late,
+            ..=0 if older => return Arrival::Late,
+            1.. if rounds_older || far && older => return Arrival::Late,
             _ if begins => 0,
             ..=0 => {
                 self.several = true;
@@ -393,12 +394,17 @@ mod tests {
     fn counts_side_by_side_are_no_losses() {
         let mut sequence = FromDevice::default();
         (1..=20_000).for_each(|number| _ = sequence.note(0x3000, header(number)));
-        for number in 1..10_000 {
-            let stamp = header(20_000 + number).timestamp;
-            sequence.note(0x3001, Header { timestamp: stamp + 5, ..header(number) });
-            sequence.note(0x3000, header(20_000 + number));
-        }
-        assert_eq!(sequence.lost(), 0);
+        let beside = |sequence: &mut FromDevice, first: u32| {
+            for number in first..first + 10_000 {
+                let stamp = header(20_000 + number).timestamp;
+                sequence.note(0x3001, Header { timestamp: stamp + 5, ..header(number) });
+                sequence.note(0x3000, header(20_000 + number));
+                assert_eq!(sequence.lost(), 0, "{number}");
+            }
+        };
+        beside(&mut sequence, 1);
+        // An adapter that hears of them when they have been going on for long.
+        beside(&mut FromDevice::default(), 7_000);
     }
 
     /// A lane that is heard of rarely, or for the first time after long, knows from the others how far the count is.
