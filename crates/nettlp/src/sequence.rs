@@ -343,6 +343,17 @@ mod tests {
         assert_eq!(sequence.lost(), 2_950, "every other of 5 900");
     }
 
+    /// A lane that waits between its look at the clock and its numbers is of the same count as the others.
+    #[test]
+    fn high_numbers_with_an_early_stamp_are_no_other_count() {
+        let mut sequence = FromDevice::default();
+        let early = |number| Header { timestamp: header(990).timestamp, ..header(number) };
+        let sent = (1..1_000).map(header).chain((7_000..7_064).map(early));
+        let sent = sent.chain((1_000..7_000).chain(7_064..8_000).chain(18_000..19_000).map(header));
+        sent.for_each(|header| _ = sequence.note(0x3000, header));
+        assert_eq!(sequence.lost(), 10_000);
+    }
+
     /// Sockets that are full hold more datagrams than 16 bits tell apart, and an adapter reads some of one, then some of the next.
     #[test]
     fn what_full_sockets_have_lost_is_known() {
