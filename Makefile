@@ -182,9 +182,11 @@ test: $(VENV)/.dev build ## run the tests: Rust and Python
 .PHONY: test-full
 test-full: test test-more test-beside ## run the tests that need minutes or other programs, too: tshark, Chromium, a wheel, RTL, fuzzing
 
+# What needs minutes, or programs that `make test` does without.
 .PHONY: test-more
 test-more: wheel rtl/.venv/.run
 	.ci/install-peers
+	.ci/install-rtl --system
 	.ci/driver
 	# Other cases than every day's, and more of them. Of the whole workspace, as `make test` built it: a crate alone is built anew.
 	PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --workspace --quiet --lib --test wire --test transaction --test datalink
