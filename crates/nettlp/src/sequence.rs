@@ -182,6 +182,8 @@ pub(crate) struct FromDevice {
     recent: Recent<OF_DEVICE>,
     /// The highest number.
     highest: Option<u16>,
+    /// The last of the first numbers that was heard out of turn.
+    fresh: Option<Fresh>,
     /// The latest time stamp. A lane that had to wait between its look at the clock and its numbers stamps high numbers early.
     latest: u32,
     /// Numbers from the first to the highest of each beginning, all included.
@@ -193,6 +195,14 @@ pub(crate) struct FromDevice {
     leapt: u64,
     /// It was seen that there are several.
     several: bool,
+}
+
+/// First numbers that were heard out of turn.
+#[derive(Clone, Copy, Debug)]
+struct Fresh {
+    last: u16,
+    /// Nothing was heard for longer before them than a count needs to begin a round.
+    paused: bool,
 }
 
 impl FromDevice {
@@ -214,25 +224,34 @@ impl FromDevice {
         let highest = self.highest.unwrap_or(header.sequence.wrapping_sub(1));
         let ahead = header.sequence.wrapping_sub(highest) as i16;
         let far = ahead.unsigned_abs() > FAR;
-        let (behind, later) =
-            (self.latest.wrapping_sub(header.timestamp), header.timestamp.wrapping_sub(self.latest));
         // The same program has sent it before: a lane that waited in between, by a round of the numbers perhaps.
-        let older = behind < SAME_PROGRAM;
-        let rounds_older = (ROUND..SAME_PROGRAM).contains(&behind);
-        // Whoever begins anew takes longer for it than a count that only begins a round.
-        let at_once = older || later < ROUND;
-        let fresh = header.sequence <= FRESH && !at_once && (ahead <= 0 || ahead as u16 > FRESH);
-        let begins = self.highest.is_none() || fresh;
-        if !older || self.highest.is_none() {
+        let behind = self.latest.wrapping_sub(header.timestamp);
+        let older = self.highest.is_some() && behind < SAME_PROGRAM;
+        let paused = !older && behind.wrapping_neg() >= ROUND;
+        if !older {
             self.latest = header.timestamp;
         }
+        // Of the first numbers it is not known whether they begin a round, or are of a program that begins anew, or of another that has
+        // little to say: what follows them tells.
+        let first = self.highest.is_none();
+        let before = self.fresh.filter(|fresh| header.sequence.wrapping_sub(fresh.last) <= FRESH);
+        if !first && header.sequence <= FRESH && !(1..=FRESH as i16).contains(&ahead) {
+            if !far {
+                self.begin_with(highest, header.sequence);
+            }
+            let paused = paused || before.is_some_and(|before| before.paused);
+            self.fresh = Some(Fresh { last: header.sequence, paused });
+            return Arrival::Late;
+        }
+        let follows = before.is_some_and(|before| far || before.paused && ahead as u16 > FRESH);
+        let begins = first || follows || far && highest <= FRESH;
         let gap = match ahead {
             ..=0 if !far => {
                 self.begin_with(highest, header.sequence);
                 return Arrival::Late;
             }
             ..=0 if older => return Arrival::Late,
-            1.. if rounds_older || far && older => return Arrival::Late,
+            1.. if older && (far || behind >= ROUND) => return Arrival::Late,
             _ if begins => 0,
             ..=0 => {
                 self.several = true;
@@ -244,8 +263,15 @@ impl FromDevice {
             }
             1.. => ahead as u64 - 1,
         };
+        if begins {
+            self.fresh = None;
+        }
         self.span += 1 + gap;
-        self.extent = if begins { 0 } else { self.extent + u64::from(ahead.unsigned_abs()) };
+        self.extent = match (first, begins) {
+            (true, _) => 0,
+            (false, true) => header.sequence.into(),
+            (false, false) => self.extent + u64::from(ahead.unsigned_abs()),
+        };
         self.highest = Some(header.sequence);
         Arrival::New
     }
@@ -415,8 +441,12 @@ mod tests {
                 for ((port, number), later) in pair.into_iter().zip([0, 5]) {
                     sequence.note(port, Header { timestamp: stamp + later, ..header(number) });
                 }
-                // Of one pair alone it is not seen that there are two counts.
-                assert!(number == first || sequence.lost() == 0, "{} at {number}", sequence.lost());
+                // Of one pair alone, and of first numbers, it is not seen that there are two counts.
+                assert!(
+                    number <= first + u32::from(FRESH) || sequence.lost() == 0,
+                    "{} at {number}",
+                    sequence.lost()
+                );
             }
         };
         beside(&mut sequence, 1, false);
