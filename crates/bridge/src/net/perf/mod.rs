@@ -198,9 +198,9 @@ impl Perf {
     pub fn run(&self) -> Result<Report, Error> {
         let Self { config, progress } = self;
         let mut lanes = (0..config.lanes).map(|lane| self.open(lane)).collect::<Result<Vec<_>, _>>()?;
-        if let [first, others @ ..] = &mut lanes[..] {
-            others.iter_mut().for_each(|other| other.engine.count_with(&mut first.engine));
-        }
+        // All that the device sends has one count, also what is read back in the end.
+        let mut count = Endpoint::new(config.lane(0)?);
+        lanes.iter_mut().for_each(|lane| lane.engine.count_with(&mut count));
         let content = config.verify.then_some(Content(config.seed));
         if let (Direction::Read, Some(content)) = (config.direction, content) {
             verify::fill(&mut lanes[0], config.region, content, &progress.stop)?;
@@ -230,7 +230,7 @@ impl Perf {
         let interrupted = progress.stop.is_stopped();
         let arrived = self.arrived(before)?;
         let missing = match (config.direction, content) {
-            (Direction::Write, Some(content)) => Some(self.read_back(&results, content)?),
+            (Direction::Write, Some(content)) => Some(self.read_back(&results, content, &mut count)?),
             _ => None,
         };
         Ok(Report { lanes: results, elapsed, interrupted, arrived, missing })
@@ -259,9 +259,15 @@ impl Perf {
     }
 
     /// What the lanes wrote and is not in memory.
-    fn read_back(&self, results: &[LaneResult], content: Content) -> Result<Missing, Error> {
+    fn read_back(
+        &self,
+        results: &[LaneResult],
+        content: Content,
+        count: &mut Endpoint<u32>,
+    ) -> Result<Missing, Error> {
         let config = &self.config;
         let mut reader = self.open(0)?;
+        reader.engine.count_with(count);
         let lanes = (0..config.lanes).zip(results);
         let written: Vec<_> = lanes
             .map(|(number, lane)| {
