@@ -22,7 +22,7 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
-CRATES = ("transaction", "datalink", "wire", "nettlp", "config")
+CRATES = ("transaction", "datalink", "wire", "nettlp", "cfgspace")
 LEAST_CAUGHT = 0.95
 CASES = "32"
 # Who made them, what the crate's tests said; a test that never ends notices, too.

@@ -1,7 +1,7 @@
 //! What each bit of a function's configuration space may do, written down from the specification (PCIe 5.0 §7.5 to §7.9, §9.3),
-//! without a look at how `tlplab_config` does it.
+//! without a look at how `tlplab_cfgspace` does it.
 
-use tlplab_config::*;
+use tlplab_cfgspace::*;
 
 /// The bits of a dword that something can change. All others are read-only or reserved.
 #[derive(Clone, Copy, Debug, Default)]

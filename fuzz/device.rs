@@ -3,7 +3,7 @@
 use super::letter::{Choices, Letter};
 use super::{LOCAL, LONG, STRANGER, advance, datagram, drain};
 use std::net::SocketAddrV4;
-use tlplab_config::MessageWrite;
+use tlplab_cfgspace::MessageWrite;
 use tlplab_device::{BarSpec, Context, Device, Event, Identity, OpId, Refusal, ReplyToken};
 use tlplab_nettlp::endpoint::{EndpointConfig, Window};
 use tlplab_nettlp::{BarMap, DevicePort, DeviceServer, Engine, MAX_DATAGRAM, Undeliverable, Vectors};

@@ -1,6 +1,6 @@
 //! Bytes as a source of choices, and any function made of them.
 
-use tlplab_config::*;
+use tlplab_cfgspace::*;
 use tlplab_units::{Generation, Mps, Width};
 
 /// Bytes that are used up; zeros behind them.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::process::ExitCode;
 use tlplab_bridge::recorder::{Recorder, Targets};
-use tlplab_config::{
+use tlplab_cfgspace::{
     Bar, Capability, ExtendedCapability, InterruptMode, Layout, Resizable, ResizableBar, SrIov,
 };
 use tlplab_device::{
@@ -262,7 +262,7 @@ fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tlplab_config::ConfigSpace;
+    use tlplab_cfgspace::ConfigSpace;
     use tlplab_device::Action;
 
     /// Tells the engine one thing; what it does about it.

@@ -1,9 +1,9 @@
 #![no_main]
 
-#[path = "../config.rs"]
+#[path = "../cfgspace.rs"]
 #[allow(dead_code)]
-mod config;
+mod cfgspace;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    config::enumerate(bytes);
+    cfgspace::enumerate(bytes);
 });

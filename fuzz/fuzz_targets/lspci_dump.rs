@@ -1,7 +1,7 @@
 #![no_main]
 
-#[path = "../config.rs"]
+#[path = "../cfgspace.rs"]
 #[allow(dead_code)]
-mod config;
+mod cfgspace;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| config::lspci_dump(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| cfgspace::lspci_dump(bytes));

@@ -235,8 +235,8 @@ fn unknown(name: &str) -> DeviceInfo {
         name: name.into(),
         id: tlplab_units::Bdf(0),
         ids: (0xFFFF, 0xFFFF),
-        own_vendor: tlplab_config::VENDOR_ID,
+        own_vendor: tlplab_cfgspace::VENDOR_ID,
         bars: [None; 6],
-        interrupts: tlplab_config::InterruptMode::Disabled,
+        interrupts: tlplab_cfgspace::InterruptMode::Disabled,
     }
 }

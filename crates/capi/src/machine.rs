@@ -5,7 +5,7 @@ use std::path::Path;
 
 use nix::errno::Errno;
 use tlplab_bridge::machine::{Machine, MachineError};
-use tlplab_config::InterruptMode;
+use tlplab_cfgspace::InterruptMode;
 use tlplab_experiment::Options;
 use tlplab_units::Duration;
 

@@ -4,7 +4,7 @@
 //! obey them:
 //!
 //! ```
-//! use tlplab_config::*;
+//! use tlplab_cfgspace::*;
 //! use tlplab_units::{Generation, Width};
 //! let mut header = Type0::new(Identity::new(0x8086, 0x10D3, 0x02_00_00));
 //! header.bars[0] = Some(Bar::memory32(128 * 1024));

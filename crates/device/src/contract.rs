@@ -7,7 +7,7 @@
 use crate::host::DeviceInfo;
 use crate::identity::Identity;
 use crate::nettlp_card::statistics::NetworkStatistics;
-use tlplab_config::{InterruptMode, Layout};
+use tlplab_cfgspace::{InterruptMode, Layout};
 use tlplab_transaction::{CompletionError, Payload, RequestError, RequestPolicy};
 use tlplab_units::{Duration, Time};
 

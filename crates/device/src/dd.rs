@@ -4,7 +4,7 @@
 use crate::contract::{DmaError, OpId};
 use crate::host::{HostContext, HostEvent, HostProgram, Measured};
 use crate::storage::{Command, SECTOR, regs, unwritten};
-use tlplab_config::InterruptMode;
+use tlplab_cfgspace::InterruptMode;
 use tlplab_transaction::Payload;
 use tlplab_units::{Duration, Time};
 

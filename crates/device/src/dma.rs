@@ -3,7 +3,7 @@
 use crate::contract::{Context, Device, DmaError, Event, OpId};
 use crate::host::{HostContext, HostEvent, HostProgram};
 use crate::identity::{BarSpec, Identity};
-use tlplab_config::VENDOR_ID;
+use tlplab_cfgspace::VENDOR_ID;
 use tlplab_transaction::Payload;
 
 /// Registers in BAR 0, little-endian.

@@ -1,7 +1,7 @@
 //! The host's side of the contract: drivers and benchmarks that run on the simulated processor.
 
 use crate::contract::{DmaError, OpId};
-use tlplab_config::InterruptMode;
+use tlplab_cfgspace::InterruptMode;
 use tlplab_transaction::Payload;
 use tlplab_units::{Bdf, Duration, Time};
 

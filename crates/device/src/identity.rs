@@ -1,6 +1,6 @@
 //! What a function is: its IDs, BARs and interrupts, and the configuration space that says so.
 
-use tlplab_config::{
+use tlplab_cfgspace::{
     self as config, Aer, Bar, BarKind, Layout, LinkPart, Msi, MsiX, Pcie, PortType, PowerManagement, Type0,
 };
 use tlplab_units::{Generation, Width};

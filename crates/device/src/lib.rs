@@ -90,5 +90,5 @@ pub use storage::{Command, Storage, StorageConfig};
 pub use tlp_device::{Room, TlpDevice, TlpIdentity, TlpOutput, TlpRegisters};
 pub use tlpdma::Tlpdma;
 pub use tlpdma_driver::{TlpdmaDriver, TransferLoad};
-pub use tlplab_config::{InterruptMode, VENDOR_ID};
+pub use tlplab_cfgspace::{InterruptMode, VENDOR_ID};
 pub use tlplab_transaction::{Bytes, Payload};

@@ -5,7 +5,7 @@ use crate::host::{HostContext, HostEvent, HostProgram};
 use crate::identity::{BarSpec, Identity};
 use crate::issue::{Issue, Target};
 use crate::random::Random;
-use tlplab_config::VENDOR_ID;
+use tlplab_cfgspace::VENDOR_ID;
 use tlplab_transaction::{Bytes, Payload};
 use tlplab_units::{Duration, Time};
 

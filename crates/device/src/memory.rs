@@ -3,7 +3,7 @@
 use crate::contract::{Context, Device, Event, Refusal};
 use crate::identity::{BarSpec, Identity};
 use crate::pages::Pages;
-use tlplab_config::VENDOR_ID;
+use tlplab_cfgspace::VENDOR_ID;
 use tlplab_transaction::Payload;
 
 /// A BAR of sparse memory. Answers at once; the time it takes is the completer's. In a length-only run it answers with

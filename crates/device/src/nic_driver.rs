@@ -5,7 +5,7 @@ use crate::host::{HostContext, HostEvent, HostProgram};
 use crate::nic::regs::{self, cause, ctrl, eerd, extcnf, mdic, rctl, status, tctl};
 use crate::nic::{DEVICE, VENDOR};
 use std::collections::VecDeque;
-use tlplab_config::InterruptMode;
+use tlplab_cfgspace::InterruptMode;
 use tlplab_transaction::Payload;
 use tlplab_units::{Duration, Time};
 

@@ -4,7 +4,7 @@ use crate::contract::{Context, Device, Event, Refusal};
 use crate::host::{HostContext, HostEvent, HostProgram};
 use crate::identity::Identity;
 use crate::issue::Issue;
-use tlplab_config::VENDOR_ID;
+use tlplab_cfgspace::VENDOR_ID;
 use tlplab_transaction::{Payload, RequestPolicy};
 use tlplab_units::{Duration, Time};
 

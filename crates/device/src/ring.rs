@@ -7,7 +7,7 @@ use crate::contract::{Context, Device, DmaError, Event, OpId};
 use crate::dma::read_image;
 use crate::identity::{BarSpec, Identity};
 use std::collections::VecDeque;
-use tlplab_config::VENDOR_ID;
+use tlplab_cfgspace::VENDOR_ID;
 use tlplab_transaction::Payload;
 
 /// Registers in BAR 0, little-endian.

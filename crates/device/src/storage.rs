@@ -12,8 +12,8 @@ use crate::dma::read_image;
 use crate::identity::{BarSpec, Identity};
 use crate::pages::Pages;
 use std::collections::VecDeque;
-use tlplab_config::InterruptMode;
-use tlplab_config::VENDOR_ID;
+use tlplab_cfgspace::InterruptMode;
+use tlplab_cfgspace::VENDOR_ID;
 use tlplab_transaction::Payload;
 use tlplab_units::Duration;
 

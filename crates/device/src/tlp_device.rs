@@ -6,7 +6,7 @@
 //! Such a device has clocks: it is [run](TlpDevice::run) up to an instant, and what it puts out has a time of its own.
 
 use crate::identity::{BarSpec, Identity, IdentityError};
-use tlplab_config::{Capability, Layout, MsiX};
+use tlplab_cfgspace::{Capability, Layout, MsiX};
 use tlplab_units::{Bdf, FcClass, Mps, Mrrs, Time};
 
 /// A function at the level of TLPs.
@@ -48,7 +48,7 @@ impl TlpIdentity {
     /// Its configuration space.
     pub fn layout(&self) -> Layout {
         let mut layout = self.function.layout();
-        if let tlplab_config::Header::Type0(header) = &mut layout.header {
+        if let tlplab_cfgspace::Header::Type0(header) = &mut layout.header {
             header.interrupt_pin = self.intx_pin;
         }
         if let Some(msix) = self.msix {

@@ -6,9 +6,9 @@
 use crate::run::{Run, RunError};
 use core::ops::RangeInclusive;
 use serde::Serialize;
-use tlplab_config::enumerate::{Hierarchy, Windows};
-use tlplab_config::lspci::{class_name, dump};
-use tlplab_config::{BarKind, ConfigSpace, InterruptMode, PortType, enumerate};
+use tlplab_cfgspace::enumerate::{Hierarchy, Windows};
+use tlplab_cfgspace::lspci::{class_name, dump};
+use tlplab_cfgspace::{BarKind, ConfigSpace, InterruptMode, PortType, enumerate};
 use tlplab_fabric::Fabric;
 use tlplab_fabric::config::EnumerationTime;
 use tlplab_units::{Bdf, Generation, Time, Width};

@@ -1,6 +1,6 @@
 //! Devices that are driven from outside: what they say of themselves.
 
-use tlplab_config::{Capability, ConfigSpace, ExtendedCapability, Layout};
+use tlplab_cfgspace::{Capability, ConfigSpace, ExtendedCapability, Layout};
 use tlplab_device::{Context, Device, Event, Identity};
 
 /// Stands in the fabric for a device that somebody outside drives.

@@ -9,7 +9,7 @@ use crate::models::ModelSpec;
 use crate::outside::OutsideDevice;
 use crate::run::{Inputs, RunError};
 use crate::topology::DeviceSpec;
-use tlplab_config::enumerate::ProblemKind;
+use tlplab_cfgspace::enumerate::ProblemKind;
 use tlplab_device::Identity;
 use tlplab_fabric::Builder;
 use tlplab_fabric::config::EnumerationTime;

@@ -5,7 +5,7 @@ use crate::config::{BusConfig, DeviceConfig, FabricConfig, HostConfig, LinkConfi
 use crate::function::Function;
 use crate::ids::PortId;
 use crate::layout::Layout as Numbering;
-use tlplab_config::{
+use tlplab_cfgspace::{
     Aer, Capability, ConfigSpace, ExtendedCapability, Header, Identity, Layout, LinkPart, Msi, Pcie,
     PortType, PowerManagement, Slot, Type0, Type1, VENDOR_ID,
 };

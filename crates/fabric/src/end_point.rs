@@ -8,7 +8,7 @@ use crate::queue::EventKind;
 use crate::sim::{Fabric, Task};
 use crate::slab::TlpHandle;
 use crate::tlp_device::Core;
-use tlplab_config::{BarKind, BarWindow, InterruptMode};
+use tlplab_cfgspace::{BarKind, BarWindow, InterruptMode};
 use tlplab_device::{Action, Context, Device, DmaError, Event, OpId, Refusal, ReplyToken};
 use tlplab_transaction::{Access, Completer, Payload, memory_access};
 use tlplab_units::{Duration, FcClass, Mrrs};

@@ -1,4 +1,4 @@
-//! Enumeration: the software of `tlplab_config` finds the functions and configures them, either before time 0 or, as configuration
+//! Enumeration: the software of `tlplab_cfgspace` finds the functions and configures them, either before time 0 or, as configuration
 //! requests over the links, in simulated time. Devices and programs start when it is over. What changes later is found in simulated time,
 //! slot by slot (`hot_plug`).
 
@@ -12,10 +12,10 @@ use crate::sim::{Fabric, Task};
 use crate::topology::NodeInfo;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
-use tlplab_config::enumerate::{
+use tlplab_cfgspace::enumerate::{
     Answer, Enumerator, Hierarchy, InterruptPolicy, Problem, Request, Settings, Step,
 };
-use tlplab_config::{ConfigSpace, InterruptMode};
+use tlplab_cfgspace::{ConfigSpace, InterruptMode};
 use tlplab_device::{DeviceInfo, ECAM, Event, HostAction, HostEvent, OpId, ecam_address};
 use tlplab_transaction::Payload;
 use tlplab_units::{Bdf, Mrrs, Time};

@@ -1,6 +1,6 @@
 //! How software learns of an error (PCIe 5.0 §6.2): the function that detects it sets its status bits and logs the header; if it is
 //! enabled to, it sends a message to the root complex, which every bridge on the way may stop; the root port logs what arrives and raises
-//! its interrupt. What the registers say decides everything: [`tlplab_config::error`].
+//! its interrupt. What the registers say decides everything: [`tlplab_cfgspace::error`].
 //!
 //! A message is a TLP like others and can be lost like them. A function has at most one of each severity on its way: what happens until
 //! that has arrived is in its registers only. So messages whose own way makes errors cannot go on for ever, nor fill a queue.
@@ -12,9 +12,9 @@ use crate::ids::{FlowId, NodeId, PortId};
 use crate::node::Node;
 use crate::sim::{Fabric, Task};
 use crate::slab::{Tlp, TlpHandle, shape_of};
-use tlplab_config::error::{self, FailedCompletion};
-use tlplab_config::interrupt::raise;
-use tlplab_config::{ErrorKind, ErrorMessage, InterruptMode, Signal};
+use tlplab_cfgspace::error::{self, FailedCompletion};
+use tlplab_cfgspace::interrupt::raise;
+use tlplab_cfgspace::{ErrorKind, ErrorMessage, InterruptMode, Signal};
 use tlplab_datalink::Integrity;
 use tlplab_transaction::Payload;
 use tlplab_units::{Bdf, Time};

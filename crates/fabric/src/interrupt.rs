@@ -3,8 +3,8 @@
 use crate::ids::NodeId;
 use crate::initiator::{Operation, OperationKind};
 use crate::sim::Fabric;
-use tlplab_config::interrupt::{raise, take_pending};
-use tlplab_config::{InterruptMode, MessageWrite, Signal};
+use tlplab_cfgspace::interrupt::{raise, take_pending};
+use tlplab_cfgspace::{InterruptMode, MessageWrite, Signal};
 use tlplab_transaction::Payload;
 
 impl Fabric {

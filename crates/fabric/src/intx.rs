@@ -9,7 +9,7 @@ use crate::node::Node;
 use crate::queue::EventKind;
 use crate::sim::Fabric;
 use crate::slab::{TlpHandle, shape_of};
-use tlplab_config::ConfigSpace;
+use tlplab_cfgspace::ConfigSpace;
 use tlplab_transaction::Payload;
 use tlplab_units::{Bdf, Duration};
 use tlplab_wire::tlp::{Kind, Message, Repr, message::Code};

@@ -12,7 +12,7 @@ use crate::sim::{Fabric, Task};
 use crate::slab::TlpHandle;
 use crate::switch::Switch;
 use crate::transactions::Ending;
-use tlplab_config::Reset;
+use tlplab_cfgspace::Reset;
 use tlplab_units::{Bdf, FcClass};
 
 impl Fabric {

@@ -1,7 +1,7 @@
 //! Where a TLP goes: decided by bridge registers only, however they were set.
 
 use std::ops::RangeInclusive;
-use tlplab_config::ConfigSpace;
+use tlplab_cfgspace::ConfigSpace;
 use tlplab_units::Bdf;
 use tlplab_wire::tlp::{Kind, Repr, message::Routing};
 

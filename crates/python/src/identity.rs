@@ -3,7 +3,7 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use tlplab_config::{Capability, ExtendedCapability, Resizable, ResizableBar};
+use tlplab_cfgspace::{Capability, ExtendedCapability, Resizable, ResizableBar};
 use tlplab_device::{BarSpec, Identity};
 use tlplab_experiment::outside::OutsideDevice;
 

@@ -2,8 +2,8 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tlplab_config::facts::{Express, Facts, Found, Link, port_name};
-use tlplab_config::lspci::class_name;
+use tlplab_cfgspace::facts::{Express, Facts, Found, Link, port_name};
+use tlplab_cfgspace::lspci::class_name;
 
 /// What the registers of a function say that were dumped; what the dump does not hold is not there.
 #[pyfunction]

@@ -7,7 +7,7 @@ mod abi;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use tlplab_config::MsiX;
+use tlplab_cfgspace::MsiX;
 use tlplab_device::{BarSpec, Identity, Room, TlpDevice, TlpIdentity, TlpOutput, TlpRegisters};
 use tlplab_experiment::models::{ModelSpec, RtlSpec};
 use tlplab_experiment::{Error, Experiment};
@@ -110,7 +110,7 @@ fn identity(said: &abi::Identity) -> Result<TlpIdentity, String> {
     let extended_tags = said.extended_tags != 0;
     let identity = TlpIdentity { function, intx_pin: said.intx_pin, msix, max_payload, extended_tags };
     identity.check().map_err(|error| wrong(error.to_string()))?;
-    tlplab_config::ConfigSpace::new(&identity.layout()).map_err(|error| wrong(error.to_string()))?;
+    tlplab_cfgspace::ConfigSpace::new(&identity.layout()).map_err(|error| wrong(error.to_string()))?;
     Ok(identity)
 }
 

@@ -1,7 +1,7 @@
 //! Random functions and random accesses, with the oracle and the entry points of the fuzz targets.
 
-#[path = "../../../../fuzz/config.rs"]
-mod config;
+#[path = "../../../../fuzz/cfgspace.rs"]
+mod cfgspace;
 
 use proptest::prelude::*;
 
@@ -13,17 +13,17 @@ proptest! {
     /// A write changes what is RW or RW1C in the specification, and nothing else; a reset what that kind of reset reaches.
     #[test]
     fn writes_and_resets_obey_the_specification(bytes in any_bytes()) {
-        config::config_writes(&bytes);
+        cfgspace::config_writes(&bytes);
     }
 
     #[test]
     fn any_dump_is_read_or_refused(bytes in any_bytes()) {
-        config::lspci_dump(&bytes);
+        cfgspace::lspci_dump(&bytes);
     }
 
     #[test]
     fn any_answers_can_be_enumerated(bytes in any_bytes()) {
-        config::enumerate(&bytes);
+        cfgspace::enumerate(&bytes);
     }
 }
 
@@ -37,8 +37,8 @@ fn the_random_cases_reach_something() {
         };
         (0..1000).scan(seed, |state, _| next(state)).collect()
     };
-    let written = (0..100).filter(|seed| config::config_writes(&bytes(*seed)) > 50).count();
+    let written = (0..100).filter(|seed| cfgspace::config_writes(&bytes(*seed)) > 50).count();
     assert!(written > 50, "{written} of 100 functions could be made");
-    let found: usize = (0..100).map(|seed| config::enumerate(&bytes(seed))).sum();
+    let found: usize = (0..100).map(|seed| cfgspace::enumerate(&bytes(seed))).sum();
     assert!(found > 100, "{found} functions were found in 100 enumerations");
 }

@@ -1,7 +1,7 @@
 //! Errors: what each kind sets, who is told, and what bridges and root ports make of the message.
 
-use tlplab_config::error::{FailedCompletion, forward, log_at_root, receive_completion, report};
-use tlplab_config::{
+use tlplab_cfgspace::error::{FailedCompletion, forward, log_at_root, receive_completion, report};
+use tlplab_cfgspace::{
     Aer, ConfigSpace, ErrorKind, ErrorMessage, Identity, Layout, LinkPart, Pcie, PortType, Type0, Type1,
 };
 use tlplab_units::{Bdf, Generation, Width};

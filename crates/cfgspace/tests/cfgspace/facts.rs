@@ -1,8 +1,8 @@
 //! What dumped registers say: as much as the views of the whole space, no more than was dumped, whatever the bytes.
 
 use proptest::prelude::*;
-use tlplab_config::facts::{Facts, port_name};
-use tlplab_config::*;
+use tlplab_cfgspace::facts::{Facts, port_name};
+use tlplab_cfgspace::*;
 use tlplab_units::{Generation, Width};
 
 fn end_point(lanes: u8, relaxed: bool) -> ConfigSpace {

@@ -1,8 +1,8 @@
 //! Interrupts: which way they go, and that what is masked is remembered.
 
 use proptest::prelude::*;
-use tlplab_config::interrupt::{raise, take_pending};
-use tlplab_config::*;
+use tlplab_cfgspace::interrupt::{raise, take_pending};
+use tlplab_cfgspace::*;
 
 const MSI: u16 = 0x40;
 const MSIX: u16 = 0x60;

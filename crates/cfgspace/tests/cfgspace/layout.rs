@@ -1,6 +1,6 @@
 //! Layouts that cannot be are refused, with what is wrong and where.
 
-use tlplab_config::{Bar, Capability, ConfigSpace, Identity, Layout, MsiX, Type0};
+use tlplab_cfgspace::{Bar, Capability, ConfigSpace, Identity, Layout, MsiX, Type0};
 
 fn board(bars: [Option<Bar>; 6]) -> Layout {
     Layout::new(Type0 { bars, ..Type0::new(Identity::new(0x71AB, 1, 0xFF_00_00)) })

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use std::io::Write;
 use std::process::{Command, Stdio};
-use tlplab_config::lspci::{dump, parse};
-use tlplab_config::*;
+use tlplab_cfgspace::lspci::{dump, parse};
+use tlplab_cfgspace::*;
 use tlplab_units::{Bdf, Generation, Mps, Width};
 
 fn link(generation: Generation, lanes: u8) -> LinkPart {

@@ -1,4 +1,4 @@
-//! The tests of tlplab-config, in one program.
+//! The tests of tlplab-cfgspace, in one program.
 //!
 //! * [`bits`]: Random functions and random accesses, with the oracle and the entry points of the fuzz targets.
 //! * [`enumeration`]: Enumeration on machines in memory.

@@ -1,6 +1,6 @@
 //! The MSI-X table and its pending bits, as software reaches them through BARs (PCIe 5.0 §7.7.2.5).
 
-use tlplab_config::*;
+use tlplab_cfgspace::*;
 
 const PLACE: MsiX = MsiX { vectors: 70, table: (2, 0x1000), pending: (4, 0x800) };
 

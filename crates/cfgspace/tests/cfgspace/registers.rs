@@ -1,6 +1,6 @@
 //! Registers that do something: sizes of BARs, requests in control registers, and what hardware shows of links and slots.
 
-use tlplab_config::*;
+use tlplab_cfgspace::*;
 use tlplab_units::{Generation, Width};
 
 const PCIE: u16 = 0x40;

@@ -25,7 +25,7 @@ use crate::identity::Identity;
 use reads::Reads;
 use std::iter::Peekable;
 use step::Step;
-use tlplab_config::VENDOR_ID;
+use tlplab_cfgspace::VENDOR_ID;
 use tlplab_transaction::Payload;
 use tlplab_units::{Duration, Time};
 use transmitter::Transmitter;

@@ -29,7 +29,7 @@ use ethernet::{Cores, Wire};
 use software::{Operations, Work};
 use statistics::NetworkStatistics;
 use std::collections::BTreeMap;
-use tlplab_config::{Layout, MsiX};
+use tlplab_cfgspace::{Layout, MsiX};
 use tlplab_transaction::{Payload, RequestPolicy};
 use tlplab_units::{Duration, Time};
 

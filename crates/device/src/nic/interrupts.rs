@@ -8,7 +8,7 @@ use super::registers::Registers;
 use super::regs::{self, cause, ctrl_ext};
 use super::{WRITES, timer};
 use crate::contract::Context;
-use tlplab_config::InterruptMode;
+use tlplab_cfgspace::InterruptMode;
 use tlplab_units::{Duration, Time};
 
 /// MSI-X vectors.

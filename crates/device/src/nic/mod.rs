@@ -56,7 +56,7 @@ use registers::Registers;
 use regs::ctrl;
 use statistics::Statistics;
 use std::collections::VecDeque;
-use tlplab_config::{Aer, Layout, LinkPart, Msi, MsiX, Pcie, PcieVersion, PortType, PowerManagement};
+use tlplab_cfgspace::{Aer, Layout, LinkPart, Msi, MsiX, Pcie, PcieVersion, PortType, PowerManagement};
 use tlplab_units::{Duration, Generation, Time, Width};
 use transmit::{Outgoing, Transmitter};
 

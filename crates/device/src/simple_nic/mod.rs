@@ -30,7 +30,7 @@ use crate::dma::read_image;
 use crate::identity::{BarSpec, Identity};
 use receive::Receiver;
 use regs::Registers;
-use tlplab_config::VENDOR_ID;
+use tlplab_cfgspace::VENDOR_ID;
 use tlplab_units::Duration;
 use transmit::Transmitter;
 

@@ -16,7 +16,7 @@ use crate::identity::{BarSpec, Identity};
 use crate::pages::Pages;
 use channel::{Channel, News, Piece};
 use regs::{Descriptor, ch};
-use tlplab_config::InterruptMode;
+use tlplab_cfgspace::InterruptMode;
 use tlplab_transaction::{CompletionError, Payload};
 
 /// Pieces of 4 KiB that each channel has under way: of reads as many as 256 tags of 512 B can carry, of writes no more than it takes to

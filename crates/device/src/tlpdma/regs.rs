@@ -1,7 +1,7 @@
 //! The registers of tlpdma in BAR 0, and what lies in host memory: descriptors and write-back records. All little-endian.
 
 /// Vendor and device ID.
-pub const IDS: (u16, u16) = (tlplab_config::VENDOR_ID, 0x7D0A);
+pub const IDS: (u16, u16) = (tlplab_cfgspace::VENDOR_ID, 0x7D0A);
 /// The BAR of the registers, and its size.
 pub const BAR: (u8, u64) = (0, 64 << 10);
 /// The BAR of the window into the card's memory, and its size.

@@ -20,7 +20,7 @@ use crate::tlpdma::regs::{self, Descriptor, Record, ch};
 use buffer::Buffer;
 use run::{Alarm, Place, Run, Wiring, Work};
 use std::collections::VecDeque;
-use tlplab_config::InterruptMode;
+use tlplab_cfgspace::InterruptMode;
 use tlplab_units::Duration;
 
 /// The timer after which a shared interrupt is looked into. Those of runs are channel and alarm.

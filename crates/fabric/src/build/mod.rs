@@ -35,7 +35,7 @@ use crate::tlp_device::Core;
 use crate::topology::{FlowInfo, LinkInfo, NodeInfo, NodeKind, PortInfo, Topology};
 use crate::transactions::{FlowStatistics, Transactions};
 use std::collections::{BTreeMap, VecDeque};
-use tlplab_config::LayoutError;
+use tlplab_cfgspace::LayoutError;
 use tlplab_device::{
     Context, Device, DeviceInfo, Event, HostProgram, HostRam, Identity, IdentityError, Random, TlpDevice,
     TlpIdentity,
@@ -589,7 +589,7 @@ impl Device for Shown {
     fn identity(&self) -> Identity {
         self.0.function.clone()
     }
-    fn layout(&self) -> tlplab_config::Layout {
+    fn layout(&self) -> tlplab_cfgspace::Layout {
         self.0.layout()
     }
     fn handle(&mut self, _: &mut Context<'_>, _: Event) {}

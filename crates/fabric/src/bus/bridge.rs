@@ -14,7 +14,7 @@ use crate::port_buffer::ends_its_request;
 use crate::routing::{BridgeRegisters, Route, claims, registers_of, route_of};
 use crate::sim::Fabric;
 use crate::slab::TlpHandle;
-use tlplab_config::Reset;
+use tlplab_cfgspace::Reset;
 use tlplab_units::{Bdf, Duration, FcClass, Tag};
 use tlplab_wire::tlp::{CfgTarget, CompletionStatus, Kind, TransactionId};
 

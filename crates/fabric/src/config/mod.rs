@@ -10,7 +10,7 @@ pub use host_memory::{
     StallConfig, WHOLE,
 };
 pub use stages::StagesConfig;
-pub use tlplab_config::enumerate::InterruptPolicy;
+pub use tlplab_cfgspace::enumerate::InterruptPolicy;
 pub use tlplab_datalink::{CreditBatch, FlowControl, UpdateFcLatency, UpdateFcPolicy};
 use tlplab_transaction::CompletionPolicy;
 pub use tlplab_transaction::RequestPolicy;
@@ -34,7 +34,7 @@ pub struct FabricConfig {
     pub seed: u64,
     /// Payload-carrying or length-only.
     pub fidelity: Fidelity,
-    /// Vendor ID of the host's and the switches' functions, and of devices whose own is [`VENDOR_ID`](tlplab_config::VENDOR_ID).
+    /// Vendor ID of the host's and the switches' functions, and of devices whose own is [`VENDOR_ID`](tlplab_cfgspace::VENDOR_ID).
     pub vendor: u16,
     /// Statistics start here; what happens before is simulated but not counted.
     pub warmup: Time,
@@ -54,7 +54,7 @@ impl FabricConfig {
         Self {
             seed: 1,
             fidelity: Fidelity::Payload,
-            vendor: tlplab_config::VENDOR_ID,
+            vendor: tlplab_cfgspace::VENDOR_ID,
             warmup: Time::ZERO,
             host: HostConfig::default(),
             switches: Vec::new(),

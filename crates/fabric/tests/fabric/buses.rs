@@ -3,7 +3,7 @@
 use crate::bench::script::{Card, Heard, Place, Script, Step, read};
 use crate::bench::{Bench, Watch, link, ns};
 use std::sync::{Arc, Mutex};
-use tlplab_config::PortType;
+use tlplab_cfgspace::PortType;
 use tlplab_fabric::Fabric;
 use tlplab_fabric::attribution::Cause;
 use tlplab_fabric::config::*;

@@ -7,7 +7,7 @@ use crate::bench::script::{
 };
 use crate::bench::{Bench, Watch, ns};
 use std::sync::{Arc, Mutex};
-use tlplab_config::ConfigSpace;
+use tlplab_cfgspace::ConfigSpace;
 use tlplab_device::{Device, DmaError, Identity};
 use tlplab_fabric::config::*;
 use tlplab_fabric::errors::ErrorKind;

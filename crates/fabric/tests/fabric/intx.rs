@@ -5,7 +5,7 @@ use crate::bench::{Bench, Watch, ns};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use tlplab_config::enumerate::InterruptPolicy;
+use tlplab_cfgspace::enumerate::InterruptPolicy;
 use tlplab_device::{
     BarSpec, Context, Device, Event, HostContext, HostEvent, HostProgram, Identity, Payload, ecam_address,
 };

@@ -6,7 +6,7 @@
 
 use super::{Clock, Kind, Samples, Target};
 use crate::target::MeasureError;
-use tlplab_config::{BarKind, enumerate::Function};
+use tlplab_cfgspace::{BarKind, enumerate::Function};
 use tlplab_device::{HostAction, HostEvent, Random, ecam_address};
 use tlplab_experiment::Experiment;
 use tlplab_experiment::run::{Inputs, Run};

@@ -2,7 +2,7 @@
 
 use super::limit::RateLimit;
 use std::net::Ipv4Addr;
-use tlplab_config::LayoutError;
+use tlplab_cfgspace::LayoutError;
 use tlplab_device::{Identity, IdentityError};
 use tlplab_units::{Bdf, Duration, Mps, Mrrs, Rcb};
 

@@ -2,7 +2,7 @@
 
 use super::config::{AdapterError, FunctionKind, MsixHome};
 use super::registers::{BAR0_BYTES, Registers};
-use tlplab_config::{
+use tlplab_cfgspace::{
     Aer, Bar, BarKind, BarWindow, ConfigSpace, Identity, Layout, LinkPart, MsiX, MsixMemory, Pcie, PortType,
     PowerManagement, Type0,
 };

@@ -42,7 +42,7 @@ use port::{Errand, Port};
 use registers::Registers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddrV4};
-use tlplab_config::BarWindow;
+use tlplab_cfgspace::BarWindow;
 use tlplab_device::DmaError;
 use tlplab_transaction::{CompletionError, Payload};
 use tlplab_units::{Bdf, Duration, Tag, Time};

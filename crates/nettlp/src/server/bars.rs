@@ -1,7 +1,7 @@
 //! Where a device's BARs are in the address space of the host.
 
 use crate::endpoint::Window;
-use tlplab_config::{Bar, Header, Layout};
+use tlplab_cfgspace::{Bar, Header, Layout};
 
 /// Stands for the last 4 KiB of the card's window where the MSI-X table is there, and not a BAR of the device's.
 pub(super) const TABLE: u8 = 6;

@@ -6,7 +6,7 @@ use crate::endpoint::{AnswerError, AnswerToken, Counters, Endpoint, EndpointConf
 use crate::engine::{Datagram, Engine, Outgoing, Undeliverable};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddrV4;
-use tlplab_config::{InterruptMode, MessageWrite, MsiX, MsixMemory, Signal};
+use tlplab_cfgspace::{InterruptMode, MessageWrite, MsiX, MsixMemory, Signal};
 use tlplab_device::{Action, DmaError, Event, OpId, Refusal, ReplyToken};
 use tlplab_transaction::{Payload, RequestPolicy};
 use tlplab_units::{Duration, Time};

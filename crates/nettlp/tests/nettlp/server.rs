@@ -114,11 +114,11 @@ fn a_table_that_the_port_holds() {
 
 #[test]
 fn interrupts_of_a_table_elsewhere() {
-    let none = tlplab_config::MessageWrite { address: 0, data: 0 };
+    let none = tlplab_cfgspace::MessageWrite { address: 0, data: 0 };
     let mut port = port(Vectors::Given(vec![none; 2]));
     port.act(us(1), Action::Msix { stream: 0, vector: 1 });
     assert_eq!((port.interrupts(), port.dropped_interrupts()), (0, 1), "nobody has said where to");
-    let message = tlplab_config::MessageWrite { address: 0xFEE0_0000, data: 0x31 };
+    let message = tlplab_cfgspace::MessageWrite { address: 0xFEE0_0000, data: 0x31 };
     port.set_vectors(Vectors::Given(vec![none, message]));
     port.act(us(1), Action::Msix { stream: 0, vector: 1 });
     assert_eq!(sent(&mut port, us(1))[0].data, [0x31, 0, 0, 0]);

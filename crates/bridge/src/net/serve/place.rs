@@ -2,7 +2,7 @@
 
 use super::Station;
 use crate::net::{Apis, Error};
-use tlplab_config::{BarKind, Capability, Header, Layout, MessageWrite};
+use tlplab_cfgspace::{BarKind, Capability, Header, Layout, MessageWrite};
 use tlplab_nettlp::endpoint::Window;
 use tlplab_nettlp::server::{BarMap, Vectors};
 use tlplab_units::Bdf;

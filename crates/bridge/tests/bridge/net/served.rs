@@ -47,7 +47,7 @@ fn device(local: Ipv4Addr, adapter: Ipv4Addr, device: impl Device, stop: &Stop) 
     config.tags = 0..=31;
     let table = apis.msix_table().expect("an answer");
     let vectors =
-        table.iter().map(|entry| tlplab_config::MessageWrite { address: entry.address, data: entry.data });
+        table.iter().map(|entry| tlplab_cfgspace::MessageWrite { address: entry.address, data: entry.data });
     let port =
         DevicePort::new(config.clone(), BarMap::own(&layout, bases), Vectors::Given(vectors.collect()));
     let transport = Udp::open(local, config.ports(), Some(adapter)).expect("ports");

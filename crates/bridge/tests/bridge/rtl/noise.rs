@@ -2,7 +2,7 @@
 
 use super::flow;
 use super::script::{Script, copy};
-use tlplab_config::MsiX;
+use tlplab_cfgspace::MsiX;
 use tlplab_device::{BarSpec, Identity, Random, Room, TlpDevice, TlpIdentity, TlpOutput, TlpRegisters};
 use tlplab_fabric::Builder;
 use tlplab_fabric::config::{DeviceConfig, FabricConfig, LinkConfig};

@@ -1,8 +1,8 @@
 //! A machine in memory, whose bridges route by their registers only, and what must hold for it after enumeration.
 
 use std::collections::BTreeMap;
-use tlplab_config::enumerate::{Answer, BarFound, Enumerator, Function, Hierarchy, Request, Step};
-use tlplab_config::*;
+use tlplab_cfgspace::enumerate::{Answer, BarFound, Enumerator, Function, Hierarchy, Request, Step};
+use tlplab_cfgspace::*;
 use tlplab_units::{Bdf, Generation, Mps, Width};
 
 /// A function, what is below it, and what is odd about it.

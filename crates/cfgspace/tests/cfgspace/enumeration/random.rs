@@ -3,10 +3,10 @@
 use super::machine::{Bus, Machine, Node, all_bars, link};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use tlplab_config::enumerate::{
+use tlplab_cfgspace::enumerate::{
     Answer, Enumerator, Function, Hierarchy, InterruptPolicy, ProblemKind, Request, Settings, Step,
 };
-use tlplab_config::*;
+use tlplab_cfgspace::*;
 use tlplab_units::{Bdf, Mps};
 
 /// What may be at the end of a link.

@@ -2,8 +2,8 @@
 
 use super::machine::{Machine, Node, end_point, port};
 use std::collections::BTreeMap;
-use tlplab_config::enumerate::{Answer, Enumerator, Hierarchy, Request, Settings, Step};
-use tlplab_config::*;
+use tlplab_cfgspace::enumerate::{Answer, Enumerator, Hierarchy, Request, Settings, Step};
+use tlplab_cfgspace::*;
 use tlplab_units::{Bdf, Generation, Mps, Width};
 
 /// The link below a slot goes up or down, as its port sees it; `true`: that is a new reason to interrupt.

@@ -1,8 +1,8 @@
 //! Enumeration of one small machine, step by step what must come of it.
 
 use super::machine::{Machine, Node, end_point, port};
-use tlplab_config::enumerate::{Enumerator, Hierarchy, ProblemKind, Settings};
-use tlplab_config::*;
+use tlplab_cfgspace::enumerate::{Enumerator, Hierarchy, ProblemKind, Settings};
+use tlplab_cfgspace::*;
 use tlplab_units::{Duration, Mps};
 
 /// Two root ports: a device; and a switch with a device, a slow device, and an empty slot.

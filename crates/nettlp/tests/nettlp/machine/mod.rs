@@ -3,7 +3,7 @@
 use crate::network::{Impairment, Network, Node};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
-use tlplab_config::{BarWindow, InterruptMode, MessageWrite};
+use tlplab_cfgspace::{BarWindow, InterruptMode, MessageWrite};
 use tlplab_device::*;
 use tlplab_nettlp::adapter::host::*;
 use tlplab_nettlp::adapter::{DeviceConfig, FunctionKind, MsixHome};

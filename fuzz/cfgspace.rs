@@ -1,4 +1,4 @@
-//! What the fuzz targets `config_writes`, `lspci_dump` and `enumerate`, and the tests of `tlplab-config`, feed bytes to: whatever they
+//! What the fuzz targets `config_writes`, `lspci_dump` and `enumerate`, and the tests of `tlplab-cfgspace`, feed bytes to: whatever they
 //! are, nothing panics, and what must hold does.
 
 #[path = "bits.rs"]
@@ -9,10 +9,10 @@ mod layouts;
 use bits::Bits;
 use layouts::{Bytes, any_layout};
 use std::collections::BTreeMap;
-use tlplab_config::enumerate::{Answer, Enumerator, Hierarchy, InterruptPolicy, Request, Settings, Step};
-use tlplab_config::error::{ErrorKind, FailedCompletion, log_at_root, receive_completion, report};
-use tlplab_config::interrupt::{raise, take_pending};
-use tlplab_config::*;
+use tlplab_cfgspace::enumerate::{Answer, Enumerator, Hierarchy, InterruptPolicy, Request, Settings, Step};
+use tlplab_cfgspace::error::{ErrorKind, FailedCompletion, log_at_root, receive_completion, report};
+use tlplab_cfgspace::interrupt::{raise, take_pending};
+use tlplab_cfgspace::*;
 use tlplab_units::Bdf;
 
 /// Any function, and any accesses to it: a write changes what it may, and nothing else. Returns the number of writes that it saw.
