@@ -1,4 +1,4 @@
-"""The closed forms from Python: grids, files, the command line. The figures themselves are tested in crates/model."""
+"""The closed forms from Python: grids, files, the command line. The figures themselves are tested in crates/analytic."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from tlplab import ExperimentError, _core, model
+from tlplab.analytic.options import sizes_of
 from tlplab.cli import status
-from tlplab.model_options import sizes_of
 
 PLAIN = click.Option(["--size"])
 
@@ -243,7 +243,7 @@ def test_a_data_path_loses_what_headers_take_of_its_words() -> None:
 
 
 def test_no_two_lines_of_a_plot_look_alike() -> None:
-    from tlplab.model_plot import figure
+    from tlplab.analytic.plot import figure
 
     points = np.arange(3.0)
     drawn = figure("many", "x", "y", [(str(number), points, points * number) for number in range(20)])

@@ -18,13 +18,13 @@ import click
 from click.core import ParameterSource
 
 from tlplab import _core, catalog, lspci, outline, reproduce, summary
+from tlplab.analytic.command import model_group
 from tlplab.bench.command import bench_command
 from tlplab.ending import end_in_order, status_of
 from tlplab.errors import BAD_INPUT, FAILED, INTERRUPTED, ExperimentError, RunError
 from tlplab.introspect.command import introspect_group
 from tlplab.measure.command import measure_command
 from tlplab.measured import command as measured
-from tlplab.model_command import model_group
 from tlplab.nettlp.adapter import adapter_command
 from tlplab.nettlp.cfg import cfg_group
 from tlplab.nettlp.device_command import device_group

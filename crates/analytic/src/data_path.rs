@@ -3,7 +3,7 @@
 /// A path of so many bits that moves one word in each cycle.
 ///
 /// ```
-/// use tlplab_model::DataPath;
+/// use tlplab_analytic::DataPath;
 /// // The 64-bit interface of Virtex-5 and Virtex-6: 34 beats for 256 B behind a header of 12 B.
 /// let trn = DataPath { bits: 64, clock: 250e6 };
 /// assert_eq!(format!("{:.3} GB/s", trn.beats(256, 12) / 8e9), "1.882 GB/s");

@@ -19,7 +19,7 @@
 //! * [`compat`]: the mistakes of the public model, to be made on request
 //!
 //! ```
-//! use tlplab_model::*;
+//! use tlplab_analytic::*;
 //! use tlplab_units::{Generation, Mps, Mrrs, Width};
 //! let link = Link::new(Generation::Gen3, Width::new(8).unwrap());
 //! let writes = link.capacity() * 256.0 / link.tlp(16.0, 256.0) * 8.0;

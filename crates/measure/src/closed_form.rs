@@ -9,9 +9,9 @@ use crate::case::{Cache, Case, Interface, LINE, Node, Test};
 use crate::machine::Machine;
 use crate::statistics::{Distribution, Series};
 use crate::target::{MeasureError, Measured, Target};
+use tlplab_analytic::{Access, Connection, Cost, Link, OrderedSets, Party, Span, Way};
 use tlplab_device::bench_engine::EngineProfile;
 use tlplab_fabric::config::HostConfig;
-use tlplab_model::{Access, Connection, Cost, Link, OrderedSets, Party, Span, Way};
 use tlplab_transaction::CompletionPolicy;
 use tlplab_units::{Duration, Time};
 
@@ -35,10 +35,10 @@ impl ClosedForm {
         let mut connection = Connection::new(form, machine.device.mps, machine.device.mrrs);
         connection.rcb = fabric.host.rcb.bytes().into();
         connection.completions = match fabric.host.completions {
-            CompletionPolicy::Rcb => tlplab_model::Completions::Rcb,
+            CompletionPolicy::Rcb => tlplab_analytic::Completions::Rcb,
             // An end that comes alone is counted with the rest.
             CompletionPolicy::Max | CompletionPolicy::SplitHead | CompletionPolicy::SplitEnds => {
-                tlplab_model::Completions::Max
+                tlplab_analytic::Completions::Max
             }
         };
         let flight = seconds(link.flight);

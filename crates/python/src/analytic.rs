@@ -6,12 +6,12 @@ use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tlplab_model::ethernet::{frames, packet, transferred};
-use tlplab_model::in_flight::{Delays, Limit, Supply};
-use tlplab_model::loopback::Loopback;
-use tlplab_model::nettlp::NetTlp;
-use tlplab_model::numbers::Invalid;
-use tlplab_model::{
+use tlplab_analytic::ethernet::{frames, packet, transferred};
+use tlplab_analytic::in_flight::{Delays, Limit, Supply};
+use tlplab_analytic::loopback::Loopback;
+use tlplab_analytic::nettlp::NetTlp;
+use tlplab_analytic::numbers::Invalid;
+use tlplab_analytic::{
     Completions, Connection, Mistakes, NICS, Nic, Numbers, Operation, Requests, Span, Ways, bandwidth,
     in_flight,
 };
@@ -216,7 +216,7 @@ pub(crate) fn model_nettlp(
 /// What a data path carries of TLPs, in bits per second: each in words of its own, and packed.
 #[pyfunction]
 pub(crate) fn model_data_path(bits: u32, clock: f64, payload: u64, header: u64) -> (f64, f64) {
-    let path = tlplab_model::DataPath { bits, clock };
+    let path = tlplab_analytic::DataPath { bits, clock };
     (path.beats(payload, header), path.packed(payload, header))
 }
 

@@ -37,8 +37,8 @@ pub(crate) fn build(py: Python<'_>, path: &str, failure: &RunError) -> PyErr {
 }
 
 /// A mistake in a NIC's file.
-pub(crate) fn nic(py: Python<'_>, mistake: &tlplab_model::nic_file::Mistake) -> PyErr {
-    let tlplab_model::nic_file::Mistake { file, line, column, key, message } = mistake.clone();
+pub(crate) fn nic(py: Python<'_>, mistake: &tlplab_analytic::nic_file::Mistake) -> PyErr {
+    let tlplab_analytic::nic_file::Mistake { file, line, column, key, message } = mistake.clone();
     experiment(py, &[Error { file, line, column, key, message, hint: None }])
 }
 

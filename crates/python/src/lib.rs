@@ -10,7 +10,7 @@
 //! * [`serve`]: devices behind an adapter
 //! * [`registers`]: what the registers of a real machine's function say
 //! * [`catalog`]: what experiments can name, their schema
-//! * [`model`]: the closed forms over numpy arrays; [`table`]: the columns that come out, as Arrow or numpy
+//! * [`analytic`]: the closed forms over numpy arrays; [`table`]: the columns that come out, as Arrow or numpy
 //! * [`files`]: the files that an experiment names
 //! * [`dma`], [`perf`]: NetTLP: DMA, and how fast it is; [`proxy`]: a bad network between its ends
 //! * [`probe`]: the functions of this machine, read and timed
@@ -21,6 +21,7 @@
 //! [`driver`] turn the fabric's events into tuples and tuples into actions. [`identity`] is what a device says of itself.
 
 mod adapter;
+mod analytic;
 mod bench;
 mod capture;
 mod catalog;
@@ -32,7 +33,6 @@ mod error;
 mod files;
 mod identity;
 mod live;
-mod model;
 mod outline;
 mod party;
 mod perf;
@@ -51,6 +51,11 @@ mod _core {
     #[pymodule_export]
     use super::adapter::AdapterService;
     #[pymodule_export]
+    use super::analytic::{
+        model_bandwidth, model_data_path, model_in_flight, model_loopback, model_nettlp, model_nic,
+        nic_title, nics,
+    };
+    #[pymodule_export]
     use super::bench::{Bench, BenchRecorder, bench_columns, bench_devices, check_case};
     #[pymodule_export]
     use super::capture::{CaptureReader, Dump, dissector, dump_filters};
@@ -66,11 +71,6 @@ mod _core {
     use super::identity::check_device;
     #[pymodule_export]
     use super::live::LiveService;
-    #[pymodule_export]
-    use super::model::{
-        model_bandwidth, model_data_path, model_in_flight, model_loopback, model_nettlp, model_nic,
-        nic_title, nics,
-    };
     #[pymodule_export]
     use super::outline::check;
     #[pymodule_export]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tlplab import _core, quantities
+from tlplab.analytic.options import RATE, SIZE, TIME_NS, connection, connection_options, output_options, sizes_of
 from tlplab.errors import ExperimentError
-from tlplab.model_options import RATE, SIZE, TIME_NS, connection, connection_options, output_options, sizes_of
 from tlplab.outputs import check_outputs, write_text
 from tlplab.plotting import check_ending
 from tlplab.sheet import Column, Sheet
@@ -145,14 +145,14 @@ def bw(
     write_rows(rows, json_file, output)
     first = next(iter(grids.values()))
     if plot is not None:
-        from tlplab import model_plot
+        from tlplab.analytic import plot as drawing
 
         # Between the sizes asked for is the saw-tooth: the curve has them all.
         step = -(-(max(sizes) - min(sizes) + 1) // CURVE_POINTS)
         between = sorted({*range(min(sizes), max(sizes), step), *sizes})
         curves = {op: model.bandwidth(between, op=op, **connection({**given})) for op in grids}
         lines = [(LABELS[op], curve["size"], curve["bandwidth_bps"] / 1e9) for op, curve in curves.items()]
-        model_plot.draw(plot, headline(first), "transfer, bytes", lines)
+        drawing.draw(plot, headline(first), "transfer, bytes", lines)
     if json_file == "-":
         return
     console = console_for(sys.stdout)
@@ -273,11 +273,11 @@ def nic(
     titles = {name: _core.nic_title(name, text) for name, text in texts.items()}
     title = f"gen{options['generation']} x{options['width']} and {quantities.rate(ethernet)} Ethernet, {WAYS[ways]}"
     if plot is not None:
-        from tlplab import model_plot
+        from tlplab.analytic import plot as drawing
 
         lines = [(titles[name], grid["size"], grid["bandwidth_bps"] / 1e9) for name, grid in grids.items()]
         lines.append(("Ethernet", first["size"], first["ethernet_bps"] / 1e9))
-        model_plot.draw(plot, title, "frame, bytes", lines)
+        drawing.draw(plot, title, "frame, bytes", lines)
     if json_file == "-":
         return
     console = console_for(sys.stdout)
@@ -472,12 +472,12 @@ def nettlp(
     if plot is not None:
         import numpy as np
 
-        from tlplab import model_plot
+        from tlplab.analytic import plot as drawing
 
         lines = [
             (way, np.array(sizes), np.array([row[f"{way}_bps"] for row in rows]) / 1e9) for way in ("write", "read")
         ]
-        model_plot.draw(plot, title, "transfer, bytes", lines)
+        drawing.draw(plot, title, "transfer, bytes", lines)
     if json_file == "-":
         return
     console = console_for(sys.stdout)

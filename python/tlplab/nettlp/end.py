@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from tlplab.model_options import SIZE
+from tlplab.analytic.options import SIZE
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 # What `click.option` gives.

@@ -8,7 +8,7 @@ from typing import Literal
 
 import matplotlib
 
-from tlplab.model_plot import Line, figure
+from tlplab.analytic.plot import Line, figure
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 //! The closed forms against arithmetic by hand, the specification's tables, and a small simulation of the Ack rule alone.
 
-use tlplab_model::*;
+use tlplab_analytic::*;
 use tlplab_units::{Generation, LinkMode, Mps, Width};
 
 fn link(generation: u8, lanes: u8) -> Link {

@@ -1,4 +1,4 @@
-//! The tests of tlplab-model, in one program.
+//! The tests of tlplab-analytic, in one program.
 //!
 //! * [`budgets`]: The closed forms against arithmetic by hand, the specification's tables, and a small simulation of the Ack rule alone.
 //! * [`nics`]: The NICs of pcie-bench's Figure 1: where they meet 40 Gb/s Ethernet, and what a NIC's file may hold; Little's law and Figure 2.

@@ -1,9 +1,9 @@
 //! The NICs of pcie-bench's Figure 1: where they meet 40 Gb/s Ethernet, and what a NIC's file may hold; Little's law and Figure 2.
 
-use tlplab_model::ethernet::{FCS, frames, packet};
-use tlplab_model::in_flight::{Delays, Limit, Resource, in_flight};
-use tlplab_model::loopback::Loopback;
-use tlplab_model::*;
+use tlplab_analytic::ethernet::{FCS, frames, packet};
+use tlplab_analytic::in_flight::{Delays, Limit, Resource, in_flight};
+use tlplab_analytic::loopback::Loopback;
+use tlplab_analytic::*;
 use tlplab_units::{Generation, Mps, Mrrs, Width};
 
 fn gen3_x8(mistakes: Mistakes) -> Connection {

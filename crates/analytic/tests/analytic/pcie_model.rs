@@ -1,7 +1,7 @@
 //! With all its mistakes the model gives the public pcie-model's numbers.
 
-use tlplab_model::ethernet::{frames, packet, transferred};
-use tlplab_model::*;
+use tlplab_analytic::ethernet::{frames, packet, transferred};
+use tlplab_analytic::*;
 use tlplab_units::{Generation, Mps, Mrrs, Width};
 
 fn public(generation: u8, lanes: u8, mps: u32, mrrs: u32) -> Connection {

@@ -1,6 +1,6 @@
 //! Transfers of any size from any place, against the transaction layer's own cutting and arithmetic by hand.
 
-use tlplab_model::*;
+use tlplab_analytic::*;
 use tlplab_transaction::split::{CompletionPolicy, RequestPolicy, split_completion, split_request};
 use tlplab_units::{Generation, LinkMode, Mps, Mrrs, Rcb, Width};
 

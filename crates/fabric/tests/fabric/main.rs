@@ -22,7 +22,7 @@
 //! * [`monotone`]: More buffer never carries less, and a longer way never more: one flow, whatever its TLPs, buffers, policy and link.
 //! * [`ordering`]: The ordering rules across a fabric (PCIe 5.0 §2.4).
 //! * [`refusals`]: Requests that nobody claims, answers that come too late, and what a root complex does between its ports.
-//! * [`saturation`]: Saturated writes, reads and both, over every generation, width and MPS, against the closed forms of `tlplab-model`, which share no
+//! * [`saturation`]: Saturated writes, reads and both, over every generation, width and MPS, against the closed forms of `tlplab-analytic`, which share no
 //! * [`switching`]: What switches add to the latency of one TLP, computed by hand first. Gen1 carries a byte in 4 ns per lane. A write of 64 B below
 
 mod address_space;

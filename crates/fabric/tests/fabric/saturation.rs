@@ -1,12 +1,12 @@
-//! Saturated writes, reads and both, over every generation, width and MPS, against the closed forms of `tlplab-model`, which share no
+//! Saturated writes, reads and both, over every generation, width and MPS, against the closed forms of `tlplab-analytic`, which share no
 //! code with the simulator: they know the specification and the policy parameters (Ack latency, credit batches, ordered sets) only.
 
 use crate::bench::Bench;
-use tlplab_device::{LoadConfig, LoadOp};
-use tlplab_fabric::config::Fidelity;
-use tlplab_model::{
+use tlplab_analytic::{
     Connection, Link, Operation, Receiver, Setup, Span, Throughput, Traffic, Turnaround, bandwidth,
 };
+use tlplab_device::{LoadConfig, LoadOp};
+use tlplab_fabric::config::Fidelity;
 use tlplab_units::{Duration, Generation, LinkMode, Mps, Mrrs, Time, Width};
 
 /// Bytes of a DMA read; completions are cut at the smaller of this and MPS.

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tlplab.model_plot import Line
+from tlplab.analytic.plot import Line
 from tlplab.reproduce import Drawing, Outcomes, Row
 from tlplab.reproduce.curves import Curves
 from tlplab.reproduce.differential.machine import RUN, TARGETS, minima

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tlplab.model_plot import Line
+from tlplab.analytic.plot import Line
 from tlplab.nettlp.cable import NoNamespacesError
 from tlplab.progress import Bar
 from tlplab.reproduce import Beside, Row

@@ -22,7 +22,7 @@ ETHERNET = 40e9
 
 @dataclass(frozen=True)
 class Nic:
-    """The loop-back NIC: `crates/model/src/loopback.rs`. Its link is gen3 x8, the host stores 64 B at once."""
+    """The loop-back NIC: `crates/analytic/src/loopback.rs`. Its link is gen3 x8, the host stores 64 B at once."""
 
     pcie_ns: float
     """What host, root complex and PCIe core take for any packet; fitted."""

@@ -1,0 +1,1 @@
+"""`tlplab model`: the closed forms of `tlplab.model` on the command line."""
