@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tlplab import cli
-from tlplab.measure import table
-from tlplab.measure.document import address_of
+from tlplab.bench.differential import table
+from tlplab.bench.differential.document import address_of
 
 BRIDGE, NVME = 0x060400, 0x010802
 PCI = Path("/sys/bus/pci/devices")

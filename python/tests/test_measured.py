@@ -15,15 +15,15 @@ import pytest
 
 from tlplab import cli
 from tlplab.bench import Case
+from tlplab.bench.calibration.command import show
+from tlplab.bench.calibration.compare import Summary, compare, quantile, summaries, summarise
+from tlplab.bench.calibration.dataset import DataSet, read_dataset
+from tlplab.bench.calibration.hosts import has_iommu
+from tlplab.bench.calibration.machine import Setting, setting_of
+from tlplab.bench.calibration.observe import capacity, jitter_of
+from tlplab.bench.calibration.states import Labels, labels_of
+from tlplab.bench.calibration.target import Outcome, Progress
 from tlplab.errors import DatasetError
-from tlplab.measured.command import show
-from tlplab.measured.compare import Summary, compare, quantile, summaries, summarise
-from tlplab.measured.dataset import DataSet, read_dataset
-from tlplab.measured.hosts import has_iommu
-from tlplab.measured.machine import Setting, setting_of
-from tlplab.measured.observe import capacity, jitter_of
-from tlplab.measured.states import Labels, labels_of
-from tlplab.measured.target import Outcome, Progress
 
 T630 = Path(__file__).parent / "data" / "pciebench" / "hsw-Xeon-E5-2620v3_dell-t630"
 TICK = 16 / 1.2

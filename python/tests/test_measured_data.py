@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tlplab import _core, cli
-from tlplab.measured.dataset import read_dataset
-from tlplab.measured.hosts import shipped_for
-from tlplab.measured.pauses import Pauses
-from tlplab.measured.predict import planned
-from tlplab.measured.states import labels_of
+from tlplab.bench.calibration.dataset import read_dataset
+from tlplab.bench.calibration.hosts import shipped_for
+from tlplab.bench.calibration.pauses import Pauses
+from tlplab.bench.calibration.predict import planned
+from tlplab.bench.calibration.states import labels_of
 
 DATA = Path(os.environ.get("TLPLAB_DATA", "")) / "pciebench"
 pytestmark = pytest.mark.skipif(

@@ -412,7 +412,7 @@ def measure_on(
     """
 
 def probe(request: object, progress: Callable[[float], None]) -> str:
-    """Reads the functions of this machine and times it: `tlplab/differential/1` (`tlplab.measure.command.Request`).
+    """Reads the functions of this machine and times it: `tlplab/differential/1` (`tlplab.bench.differential.command.Request`).
 
     After Ctrl-C what there is until then, with `interrupted`. Raises ValueError for what is asked for and is not there, RunError
     where nothing can be measured.

@@ -19,12 +19,12 @@ from click.core import ParameterSource
 
 from tlplab import _core, catalog, lspci, outline, reproduce, summary
 from tlplab.analytic.command import model_group
+from tlplab.bench.calibration import command as calibration
 from tlplab.bench.command import bench_command
+from tlplab.bench.differential.command import measure_command
 from tlplab.ending import end_in_order, status_of
 from tlplab.errors import BAD_INPUT, FAILED, INTERRUPTED, ExperimentError, RunError
 from tlplab.introspect.command import introspect_group
-from tlplab.measure.command import measure_command
-from tlplab.measured import command as measured
 from tlplab.nettlp.adapter import adapter_command
 from tlplab.nettlp.cfg import cfg_group
 from tlplab.nettlp.device_command import device_group
@@ -287,8 +287,8 @@ commands.add_command(perf_command)
 commands.add_command(proxy_command)
 commands.add_command(introspect_group)
 commands.add_command(measure_command)
-commands.add_command(measured.validate)
-commands.add_command(measured.calibrate)
+commands.add_command(calibration.validate)
+commands.add_command(calibration.calibrate)
 
 
 @commands.command("list")

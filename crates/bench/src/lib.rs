@@ -1,14 +1,14 @@
 //! Methods over any target: the benchmarks of pcie-bench (Neugebauer et al., SIGCOMM 2018), and the differential method.
 //!
 //! ```
-//! use tlplab_measure::{Case, Machine, Setup, Simulator, Target, Test};
+//! use tlplab_bench::{Case, Machine, Setup, Simulator, Target, Test};
 //!
 //! let setup = Setup { host: "server".into(), device: "ideal".into(), ..Setup::default() };
 //! let machine = Machine::new(&setup, &|path| Err(format!("{path} is not here")))?;
 //! let simulator = Simulator::new(machine);
 //! let measured = simulator.run(&Case::new(Test::LatRd, 64), &mut |_fraction| true)?;
 //! assert!((400..450).contains(&measured.latency.quantile(500).unwrap()), "nanoseconds");
-//! # Ok::<(), tlplab_measure::MeasureError>(())
+//! # Ok::<(), tlplab_bench::MeasureError>(())
 //! ```
 //!
 //! **The way of the data.** A [`Case`] says what is measured ([`case`]); a [`Target`] runs it ([`target`]), from the state that the host is brought into

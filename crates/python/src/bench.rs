@@ -5,11 +5,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tlplab_device::bench_engine::Operations;
-use tlplab_measure::{
+use tlplab_bench::{
     Case, Clock, ClosedForm, Machine, MeasureError, Recorder, Setup, Simulator, Target, csv, device, json,
     preparation,
 };
+use tlplab_device::bench_engine::Operations;
 use tlplab_units::{Mps, Mrrs, Time};
 
 /// A target that runs cases, from several threads if need be.

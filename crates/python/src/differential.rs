@@ -3,9 +3,9 @@
 use crate::watching::Watch;
 use crate::{error, outline};
 use pyo3::prelude::*;
+use tlplab_bench::differential::simulator::{Sampling, sample};
+use tlplab_bench::differential::{attribute, document};
 use tlplab_experiment::Options;
-use tlplab_measure::differential::simulator::{Sampling, sample};
-use tlplab_measure::differential::{attribute, document};
 use tlplab_units::Duration;
 
 /// A step of the simulated processor's counter, as the paper's has.

@@ -9,13 +9,13 @@ use pyo3::types::{PyDict, PyTuple};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
+use tlplab_bench::{machine, preparation};
 use tlplab_bridge::{pcapng, perfetto, recorder, report, rtl};
 use tlplab_experiment::models::ModelSpec;
 use tlplab_experiment::outside::OutsideDevice;
 use tlplab_experiment::run::{Inputs, Run, Told};
 use tlplab_experiment::{Experiment, FileKind, Options, StopReason, lspci};
 use tlplab_fabric::NodeId;
-use tlplab_measure::{machine, preparation};
 
 /// How far a run is.
 #[pyclass(frozen, get_all)]

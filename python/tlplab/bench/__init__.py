@@ -7,7 +7,7 @@
         print(result.case.size, result.gbps)
 
 `case` says what is measured, `running` measures it, `result` is what came out, `table` and `plots` show it; `command`
-is `tlplab bench`.
+is `tlplab bench`. `calibration` has the data sets of measured machines and fits hosts to them; `differential` is `tlplab measure`.
 """
 
 from tlplab.bench.case import Case

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
+from tlplab.bench.calibration.table import Table, distributions_by_row, file_of_rows, read_table
 from tlplab.bench.case import Case
 from tlplab.bench.sweep import Sweep
 from tlplab.errors import DatasetError
-from tlplab.measured.table import Table, distributions_by_row, file_of_rows, read_table
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 //! The closed form and the simulator share nothing but their inputs; on hosts where nothing varies they agree.
 
-use tlplab_measure::{Case, ClosedForm, Interface, Machine, Setup, Simulator, Target, Test};
+use tlplab_bench::{Case, ClosedForm, Interface, Machine, Setup, Simulator, Target, Test};
 
 /// Latencies within a tick and 1 %; bandwidths within 3 %, of reads and writes in turn and of the NFP-6000, whose
 /// reads wait for their buffer and hold up the writes between them, within 5.5 %: the closed form lets those writes go on, and knows nothing of

@@ -1,6 +1,6 @@
 //! Rows are those of the published data sets, to the last byte; device profiles say what was measured of the devices.
 
-use tlplab_measure::{
+use tlplab_bench::{
     Cache, Case, Clock, Distribution, Interface, Measured, Pattern, Series, Test, csv, device,
 };
 use tlplab_units::Duration;

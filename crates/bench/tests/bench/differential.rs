@@ -1,11 +1,11 @@
 //! The differential method on simulated topologies: what it recovers is what was configured, and it says what it cannot tell.
 
 use std::fmt::Write;
+use tlplab_bench::differential::simulator::{Sampled, Sampling, sample};
+use tlplab_bench::differential::{LinkLatency, Verdict, attribute};
 use tlplab_device::Random;
 use tlplab_experiment::{Experiment, Options};
 use tlplab_fabric::config::{FabricConfig, Forwarding, LinkConfig, PortConfig, StagesConfig};
-use tlplab_measure::differential::simulator::{Sampled, Sampling, sample};
-use tlplab_measure::differential::{LinkLatency, Verdict, attribute};
 use tlplab_units::{Duration, LinkMode, LinkRate};
 
 const STEP: Duration = Duration::from_ns(3);

@@ -1,4 +1,4 @@
-//! The tests of tlplab-measure, in one program.
+//! The tests of tlplab-bench, in one program.
 //!
 //! * [`agreement`]: The closed form and the simulator share nothing but their inputs; on hosts where nothing varies they agree.
 //! * [`data_sets`]: Rows are those of the published data sets, to the last byte; device profiles say what was measured of the devices.

@@ -1,7 +1,7 @@
 //! The NFP-6000 in an Xeon E5-2620 v3, against what pcie-bench measured there (data set hsw-Xeon-E5-2620v3_dell-t630, host-warm window of
 //! 8 KiB): time per transfer in nanoseconds, which is size over published bandwidth.
 
-use tlplab_measure::{Cache, Case, Machine, Pattern, Setup, Simulator, Target, Test};
+use tlplab_bench::{Cache, Case, Machine, Pattern, Setup, Simulator, Target, Test};
 
 /// Nanoseconds per transfer.
 fn each(case: &Case) -> f64 {

@@ -1,6 +1,6 @@
 //! The simulator as a target.
 
-use tlplab_measure::{Case, Machine, MeasureError, Measured, Setup, Simulator, Target, Test, csv, device};
+use tlplab_bench::{Case, Machine, MeasureError, Measured, Setup, Simulator, Target, Test, csv, device};
 
 fn simulator(host: &str, device: &str) -> Simulator {
     let setup = Setup { host: host.into(), device: device.into(), ..Setup::default() };
@@ -35,7 +35,7 @@ fn reads_in_flight_limit_small_reads() {
 
 #[test]
 fn the_same_case_gives_the_same_measurement() {
-    let case = Case { pattern: tlplab_measure::Pattern::Random, ..Case::new(Test::BwRdwr, 300) };
+    let case = Case { pattern: tlplab_bench::Pattern::Random, ..Case::new(Test::BwRdwr, 300) };
     let (first, again) = (simulator("server", "nfp6000"), simulator("server", "nfp6000"));
     run(&first, &Case::new(Test::BwWr, 64));
     assert_eq!(run(&first, &case), run(&again, &case));
@@ -68,25 +68,24 @@ fn mistakes_are_told() {
     assert!(message.contains("link \"gen3\": \"gen3\" is not a link such as"), "{message}");
     let message = refuse(Setup { device: "mine.toml".into(), ..Setup::default() });
     assert_eq!(message, "cannot read \"mine.toml\": there is no such file");
-    let message =
-        tlplab_measure::device::parse("mine.toml", "title = \"x\"\nsource = \"y\"\nbetween = \"5\"")
-            .unwrap_err()
-            .to_string();
+    let message = tlplab_bench::device::parse("mine.toml", "title = \"x\"\nsource = \"y\"\nbetween = \"5\"")
+        .unwrap_err()
+        .to_string();
     assert!(message.starts_with("device profile mine.toml:3: \"5\" is not a time"), "{message}");
-    let (_, ideal) = tlplab_measure::device::PROFILES[0];
+    let (_, ideal) = tlplab_bench::device::PROFILES[0];
     for key in ["mps", "mrrs"] {
         let spoilt = ideal.lines().map(|line| {
             let spoil = line.starts_with(&format!("{key} ="));
             if spoil { format!("{key} = \"300B\"\n") } else { format!("{line}\n") }
         });
-        let message = tlplab_measure::device::parse("x.toml", &spoilt.collect::<String>()).unwrap_err();
+        let message = tlplab_bench::device::parse("x.toml", &spoilt.collect::<String>()).unwrap_err();
         let right =
             format!("device profile x.toml: link.{key} is 300; it is a power of two from 128 B to 4096 B");
         assert_eq!(message.to_string(), right);
     }
     let message = refuse(Setup { host: "/bin/ls".into(), ..Setup::default() });
     assert!(message.contains("files end in .toml; host profiles are ideal"), "{message}");
-    let case = Case { interface: tlplab_measure::Interface::Command, ..Case::new(Test::LatRd, 65) };
+    let case = Case { interface: tlplab_bench::Interface::Command, ..Case::new(Test::LatRd, 65) };
     let error = simulator("server", "nfp6000").run(&case, &mut |_| true).unwrap_err();
     assert!(matches!(error, MeasureError::Case(_)), "{error}");
 }

@@ -5,7 +5,7 @@ use super::plan::{Plan, Target};
 use super::sampling::Collected;
 use super::surroundings;
 use serde_json::{Value, json};
-use tlplab_measure::differential::{self, Clock, Kind, Verdict, attribute};
+use tlplab_bench::differential::{self, Clock, Kind, Verdict, attribute};
 
 /// The document. `core` is where it was measured, and `kernel` what the system calls itself.
 pub fn document(plan: &Plan, clock: &Calibration, collected: &Collected, core: usize, kernel: &str) -> Value {

@@ -3,7 +3,7 @@
 use super::Failure;
 use super::access::Access;
 use std::time::{Duration, Instant};
-use tlplab_measure::differential::Samples;
+use tlplab_bench::differential::Samples;
 
 /// When to stop.
 #[derive(Clone, Copy, Debug)]

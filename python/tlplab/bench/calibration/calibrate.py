@@ -10,15 +10,15 @@ from typing import Any
 
 from tlplab import _core
 from tlplab.bench import Case
+from tlplab.bench.calibration import generation, observe
+from tlplab.bench.calibration.dataset import DataSet
+from tlplab.bench.calibration.observe import Observable
+from tlplab.bench.calibration.pauses import Pauses
+from tlplab.bench.calibration.profile import FIXED, Profile, Quantiles, Value
+from tlplab.bench.calibration.states import Labels
+from tlplab.bench.calibration.target import Outcome, Target
 from tlplab.bench.running import IOMMU
 from tlplab.errors import DatasetError
-from tlplab.measured import generation, observe
-from tlplab.measured.dataset import DataSet
-from tlplab.measured.observe import Observable
-from tlplab.measured.pauses import Pauses
-from tlplab.measured.profile import FIXED, Profile, Quantiles, Value
-from tlplab.measured.states import Labels
-from tlplab.measured.target import Outcome, Target
 
 MakeTarget = Callable[[Profile, str], Target]
 """A target with this host, whose IOMMU is set as said (`off`, `on`, `nosp`)."""

@@ -12,20 +12,20 @@ from pathlib import Path
 
 import click
 
+from tlplab.bench.calibration import hosts
+from tlplab.bench.calibration.calibrate import Calibration
+from tlplab.bench.calibration.compare import Comparison, Summary, compare, summaries, totals, unique
+from tlplab.bench.calibration.dataset import DataSet, read_dataset
+from tlplab.bench.calibration.device import DeviceValue, fit_device
+from tlplab.bench.calibration.generation import same_processor
+from tlplab.bench.calibration.hosts import Card, Fresh
+from tlplab.bench.calibration.leftover import miss, verdict
+from tlplab.bench.calibration.machine import Setting
+from tlplab.bench.calibration.page import page
+from tlplab.bench.calibration.predict import Prediction, obstacle, planned
+from tlplab.bench.calibration.predict import predict as predict_one
+from tlplab.bench.calibration.target import Target
 from tlplab.errors import FAILED, DatasetError, ExperimentError, RunError
-from tlplab.measured import hosts
-from tlplab.measured.calibrate import Calibration
-from tlplab.measured.compare import Comparison, Summary, compare, summaries, totals, unique
-from tlplab.measured.dataset import DataSet, read_dataset
-from tlplab.measured.device import DeviceValue, fit_device
-from tlplab.measured.generation import same_processor
-from tlplab.measured.hosts import Card, Fresh
-from tlplab.measured.leftover import miss, verdict
-from tlplab.measured.machine import Setting
-from tlplab.measured.page import page
-from tlplab.measured.predict import Prediction, obstacle, planned
-from tlplab.measured.predict import predict as predict_one
-from tlplab.measured.target import Target
 from tlplab.outputs import check_outputs, write_text
 from tlplab.plotting import check_ending
 from tlplab.progress import Bar
@@ -134,7 +134,7 @@ def validate(datasets: Sequence[str], host: str | None, device: str, link: str |
     for data in sets:
         of_set = [one for one in found if one.host == data.name]
         if data.path in plots and of_set:
-            from tlplab.measured.figure import write_figure
+            from tlplab.bench.calibration.figure import write_figure
 
             write_figure(plots[data.path], of_set, data.name)
     lines = summaries(found)

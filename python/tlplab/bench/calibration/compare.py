@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tlplab.bench import Case
-from tlplab.measured.dataset import DataSet
-from tlplab.measured.states import Labels
-from tlplab.measured.target import Outcome, Progress, Target
+from tlplab.bench.calibration.dataset import DataSet
+from tlplab.bench.calibration.states import Labels
+from tlplab.bench.calibration.target import Outcome, Progress, Target
 
 Kind = Literal["bandwidth", "latency", "distribution"]
 # At which distributions are compared.

@@ -11,10 +11,10 @@ from statistics import median
 from typing import Literal
 
 from tlplab.bench import Case
+from tlplab.bench.calibration.machine import Machine, Setting, read_machine, setting_of
+from tlplab.bench.calibration.table import Record, Table, distributions_by_row, file_of_rows, read_table
 from tlplab.bench.sweep import bytes_text
 from tlplab.errors import DatasetError
-from tlplab.measured.machine import Machine, Setting, read_machine, setting_of
-from tlplab.measured.table import Record, Table, distributions_by_row, file_of_rows, read_table
 
 # Averages that are so much above medians are those of rare stalls, not of what usually happens.
 TAILED = 0.1

@@ -15,9 +15,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tlplab import _core
+from tlplab.bench.calibration.dataset import DataSet, Point
+from tlplab.bench.calibration.simulated import Simulated
 from tlplab.errors import DatasetError
-from tlplab.measured.dataset import DataSet, Point
-from tlplab.measured.simulated import Simulated
 
 # The grain of the engine: DMAs of so many bytes more take another piece.
 PIECE = 128

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tlplab import plotting
-from tlplab.measured.compare import Comparison
+from tlplab.bench.calibration.compare import Comparison
 from tlplab.plotting import COLOURS
 
 COLUMNS = 5

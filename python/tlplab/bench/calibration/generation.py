@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tlplab.measured.machine import Machine
-from tlplab.measured.profile import Value
+from tlplab.bench.calibration.machine import Machine
+from tlplab.bench.calibration.profile import Value
 
 # Figures of page walks on the measured machines of pcie-bench: two Haswell servers, with pages of 4 KiB.
 WALKS = {

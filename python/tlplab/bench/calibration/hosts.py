@@ -13,13 +13,13 @@ from pathlib import Path
 
 from tlplab import _core
 from tlplab.bench import Case
-from tlplab.measured.calibrate import Calibration, Device, calibrate, start
-from tlplab.measured.dataset import DataSet
-from tlplab.measured.machine import setting_of
-from tlplab.measured.profile import Profile, Value
-from tlplab.measured.simulated import SAMPLES, Simulated
-from tlplab.measured.states import Labels, labels_of
-from tlplab.measured.target import Outcome, Progress
+from tlplab.bench.calibration.calibrate import Calibration, Device, calibrate, start
+from tlplab.bench.calibration.dataset import DataSet
+from tlplab.bench.calibration.machine import setting_of
+from tlplab.bench.calibration.profile import Profile, Value
+from tlplab.bench.calibration.simulated import SAMPLES, Simulated
+from tlplab.bench.calibration.states import Labels, labels_of
+from tlplab.bench.calibration.target import Outcome, Progress
 
 if sys.version_info >= (3, 11):
     import tomllib

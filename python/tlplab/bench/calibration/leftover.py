@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tlplab.measured.compare import Comparison, compare, summarise, totals
-from tlplab.measured.dataset import DataSet, Series
-from tlplab.measured.hosts import Card, Fresh
-from tlplab.measured.profile import Profile
-from tlplab.measured.target import Progress
+from tlplab.bench.calibration.compare import Comparison, compare, summarise, totals
+from tlplab.bench.calibration.dataset import DataSet, Series
+from tlplab.bench.calibration.hosts import Card, Fresh
+from tlplab.bench.calibration.profile import Profile
+from tlplab.bench.calibration.target import Progress
 
 # A host that is further off than that, over the points of a kind, is a bad fit.
 BAD = 0.1

@@ -14,11 +14,11 @@ from statistics import fmean, median
 from typing import Literal
 
 from tlplab.bench import Case
-from tlplab.measured.dataset import DataSet, Point
-from tlplab.measured.pauses import Pauses, short_reads
-from tlplab.measured.profile import Quantiles
-from tlplab.measured.states import SMALL, Labels
-from tlplab.measured.target import Outcome
+from tlplab.bench.calibration.dataset import DataSet, Point
+from tlplab.bench.calibration.pauses import Pauses, short_reads
+from tlplab.bench.calibration.profile import Quantiles
+from tlplab.bench.calibration.states import SMALL, Labels
+from tlplab.bench.calibration.target import Outcome
 
 Look = Callable[[Point], float]
 """Gives a point's average in ns (or its bandwidth in Gb/s), measured or simulated."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tlplab.measured.compare import Comparison, Summary, summarise, totals, unique
-from tlplab.measured.dataset import DataSet
-from tlplab.measured.predict import Prediction
+from tlplab.bench.calibration.compare import Comparison, Summary, summarise, totals, unique
+from tlplab.bench.calibration.dataset import DataSet
+from tlplab.bench.calibration.predict import Prediction
 from tlplab.reproduce.markdown import table
 
 # A series is met whose 95th percentile is no further off.

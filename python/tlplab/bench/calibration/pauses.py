@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from tlplab.measured.dataset import DataSet, Distribution, Point
-from tlplab.measured.profile import Quantiles, Value
-from tlplab.measured.states import SMALL, Labels
+from tlplab.bench.calibration.dataset import DataSet, Distribution, Point
+from tlplab.bench.calibration.profile import Quantiles, Value
+from tlplab.bench.calibration.states import SMALL, Labels
 
 # A median that is so much above the shortest latency is not the same event.
 ASLEEP = 0.25

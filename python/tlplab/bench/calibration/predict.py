@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tlplab.bench.calibration.compare import Comparison, compare, unique
+from tlplab.bench.calibration.dataset import DataSet
+from tlplab.bench.calibration.device import as_file, fit_device
+from tlplab.bench.calibration.generation import same_processor
+from tlplab.bench.calibration.hosts import Card, Fresh, fit, lacks
+from tlplab.bench.calibration.profile import Profile, Value
+from tlplab.bench.calibration.target import Progress
 from tlplab.errors import DatasetError
-from tlplab.measured.compare import Comparison, compare, unique
-from tlplab.measured.dataset import DataSet
-from tlplab.measured.device import as_file, fit_device
-from tlplab.measured.generation import same_processor
-from tlplab.measured.hosts import Card, Fresh, fit, lacks
-from tlplab.measured.profile import Profile, Value
-from tlplab.measured.target import Progress
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tlplab import bench
 from tlplab.bench import Case
-from tlplab.measured.target import Outcome, Progress
+from tlplab.bench.calibration.target import Outcome, Progress
 
 # A median moves by far less than a tick with so many samples; a quantile of 99.9 % needs more.
 SAMPLES = 500

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from tlplab.bench import Case
-from tlplab.measured.dataset import DataSet, Point
+from tlplab.bench.calibration.dataset import DataSet, Point
 
 WARM = ("host-warm", "device-warm")
 # Windows that any last-level cache holds, and all of whose pages an IO-TLB reaches.

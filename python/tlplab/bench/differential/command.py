@@ -11,9 +11,9 @@ from typing import Any, cast
 import click
 
 from tlplab import _core, outline
+from tlplab.bench.differential import table
+from tlplab.bench.differential.document import Document, member
 from tlplab.errors import INTERRUPTED
-from tlplab.measure import table
-from tlplab.measure.document import Document, member
 from tlplab.outputs import check_outputs, write_text
 from tlplab.plotting import check_ending
 from tlplab.progress import Bar
@@ -154,7 +154,7 @@ def measure_command(
         whole = document if simulated is None else {**document, "simulated": simulated}
         write_text(json_file, json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
     if plot is not None:
-        from tlplab.measure.plot import draw
+        from tlplab.bench.differential.plot import draw
 
         draw(plot, document, simulated)
     if not quiet and json_file != "-":

@@ -1,4 +1,4 @@
-"""`tlplab/differential/1`, as `crates/measure/src/differential/document.rs` writes it."""
+"""`tlplab/differential/1`, as `crates/bench/src/differential/document.rs` writes it."""
 
 from __future__ import annotations
 

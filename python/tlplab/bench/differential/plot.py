@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from tlplab.measure.document import Document, Target, address_of, machine_of
-from tlplab.measure.table import by_far_end, heading
+from tlplab.bench.differential.document import Document, Target, address_of, machine_of
+from tlplab.bench.differential.table import by_far_end, heading
 from tlplab.plotting import COLOURS, write_figure
 
 if TYPE_CHECKING:

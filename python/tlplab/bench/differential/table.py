@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from tlplab import quantities as q
-from tlplab.measure.document import Document, Link, address_of, depth_of, machine_of, member
+from tlplab.bench.differential.document import Document, Link, address_of, depth_of, machine_of, member
 from tlplab.sheet import NOTHING, Column, Sheet
 from tlplab.summary import console_for
 
