@@ -82,7 +82,7 @@ install-lib: ## install the C library under PREFIX (/usr/local)
 generate: $(VENV)/.run ## rebuild the committed files that are generated: the report page (needs Node), the experiment schema, the studies, layouts for C and RTL
 	$(MAKE) build
 	TLPLAB_GENERATE=1 $(CARGO) test --quiet --package tlplab-capi --test library layout
-	TLPLAB_GENERATE=1 $(CARGO) test --quiet --package tlplab-bridge --test bridge rtl_package
+	TLPLAB_GENERATE=1 $(CARGO) test --quiet --package tlplab-cosim --test cosim rtl_package
 	$(BIN)/tlplab schema -o experiments/schema.json
 	$(BIN)/tlplab schema --markdown -o docs/experiments.md
 	$(BIN)/tlplab dissector -o $(VENV)/dissector >/dev/null && cp $(VENV)/dissector/tlplab_tables.lua dissector/
@@ -218,7 +218,7 @@ PROVE_PROFILE ?= release
 
 .PHONY: prove
 prove: ## let NetTLP's ends meet 10^6 reads through a bad network and 10^8 datagrams of junk, at full speed (minutes)
-	TLPLAB_PROXY_READS=$(PROVE_READS) $(CARGO) test --profile $(PROVE_PROFILE) --workspace --quiet --test bridge net::proxy -- --nocapture
+	TLPLAB_PROXY_READS=$(PROVE_READS) $(CARGO) test --profile $(PROVE_PROFILE) --workspace --quiet --test netio proxy:: -- --nocapture
 	TLPLAB_DATAGRAMS=$(PROVE_DATAGRAMS) $(CARGO) test --profile $(PROVE_PROFILE) --workspace --quiet --test nettlp junk -- --include-ignored --nocapture
 	TLPLAB_DATAGRAMS=$(PROVE_DATAGRAMS) $(CARGO) test --profile $(PROVE_PROFILE) --workspace --quiet --test library junk -- --nocapture
 

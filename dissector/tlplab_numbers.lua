@@ -1,5 +1,5 @@
 -- The running numbers of adapters: which are missing for certain. The rule is that of `tlplab dump --summary` (its reasons are in
--- crates/bridge/src/capture/summary/sequence): numbers decide, stamps by their order, and time only after a great leap. A part of tlplab.lua.
+-- crates/capture/src/summary/sequence): numbers decide, stamps by their order, and time only after a great leap. A part of tlplab.lua.
 
 return function(tables)
 	local floor, abs = math.floor, math.abs

@@ -1,9 +1,9 @@
-//! What the fuzz target `capture` and the tests of `tlplab-bridge` feed bytes to: whatever they are, nothing panics, and every frame
+//! What the fuzz target `capture` and the tests of `tlplab-capture` feed bytes to: whatever they are, nothing panics, and every frame
 //! is a record, a problem that says something, or other traffic.
 
 use std::io::Cursor;
-use tlplab_bridge::capture::dump::{Dump, Filter, Loading, Options, TimeStyle};
-use tlplab_bridge::capture::{self, Capture, Format};
+use tlplab_capture::dump::{Dump, Filter, Loading, Options, TimeStyle};
+use tlplab_capture::{self as capture, Capture, Format};
 
 /// Bytes of a capture file.
 pub(crate) fn capture(bytes: &[u8]) {

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::process::ExitCode;
-use tlplab_bridge::recorder::{Recorder, Targets};
 use tlplab_cfgspace::{
     Bar, Capability, ExtendedCapability, InterruptMode, Layout, Resizable, ResizableBar, SrIov,
 };
@@ -16,6 +15,7 @@ use tlplab_fabric::Builder;
 use tlplab_fabric::config::{
     DeviceConfig, FabricConfig, FunctionOf, HostConfig, InterruptPolicy, LinkConfig,
 };
+use tlplab_trace::recorder::{Recorder, Targets};
 use tlplab_units::{Duration, Generation, Time, Width};
 
 /// Registers in BAR 0.

@@ -5,8 +5,8 @@ use std::error::Error;
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use tlplab_bridge::net::{Serving, Station};
 use tlplab_device::{BarSpec, Context, Device, Event, Identity, Payload};
+use tlplab_netio::{Serving, Station};
 
 /// Offsets of the registers in BAR 0. A write of a length to `GO` fills.
 const ADDRESS: u64 = 0x00;
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
 /// Another device writes the registers, and reads what was written to the host's memory.
 #[test]
 fn it_fills_the_memory_of_a_host() {
-    use tlplab_bridge::net::{AdapterServer, Context, Kind, Network, Wait, adapter_ports};
+    use tlplab_netio::{AdapterServer, Context, Kind, Network, Wait, adapter_ports};
     use tlplab_nettlp::adapter::MemoryHost;
     use tlplab_nettlp::{Adapter, AdapterConfig, DeviceConfig, EndpointConfig};
     use tlplab_units::Bdf;

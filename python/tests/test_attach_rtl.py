@@ -46,7 +46,7 @@ def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     compiler = shutil.which(os.environ.get("CC", "cc"))
     assert compiler, "a C compiler, cc or $CC"
     (tmp_path / "dir").mkdir()
-    source, library = ROOT / "crates/bridge/tests/bridge/rtl/copier.c", tmp_path / "dir/copier.so"
+    source, library = ROOT / "crates/cosim/tests/cosim/rtl/copier.c", tmp_path / "dir/copier.so"
     options = ["-O1", "-std=gnu11", "-shared", "-fPIC", "-I", str(ROOT / "rtl/include")]
     subprocess.run([compiler, *options, "-o", str(library), str(source)], check=True, timeout=60)
     (tmp_path / "dir/card.toml").write_text(EXPERIMENT, encoding="utf-8")

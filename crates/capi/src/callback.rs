@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use tlplab_bridge::net::{Batch, Poller, Ready, Transport, Udp};
+use tlplab_netio::{Batch, Poller, Ready, Transport, Udp};
 use tlplab_nettlp::endpoint::Runs;
 use tlplab_nettlp::{Datagram, MAX_DATAGRAM, datagram};
 use tlplab_transaction::Payload;

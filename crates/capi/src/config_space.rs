@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{MsgFlags, SockaddrIn, getpeername, recv, send};
-use tlplab_bridge::net;
 use tlplab_wire::nettlp::config_api::{ConfigAccess, LIBRARY_PORT, PORT};
 
 use crate::context::{at, borrow};
@@ -43,7 +42,7 @@ fn access(socket: RawFd) -> Arc<Mutex<()>> {
 impl NettlpPcieCfg {
     fn open(&self, port: u16) -> Result<std::os::fd::OwnedFd> {
         let (local, remote) = (Ipv4Addr::from(self.local_addr), Ipv4Addr::from(self.remote_addr));
-        net::connected_socket(local, port, remote).map_err(|error| errno::of_transport(&error))
+        tlplab_netio::connected_socket(local, port, remote).map_err(|error| errno::of_transport(&error))
     }
 
     fn socket(&self) -> Result<BorrowedFd<'_>> {

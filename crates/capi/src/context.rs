@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use nix::errno::Errno;
 use nix::sys::stat::fstat;
-use tlplab_bridge::net::{self, Udp, Wait};
+use tlplab_netio::{Udp, Wait};
 use tlplab_nettlp::EndpointConfig;
 use tlplab_nettlp::endpoint::{Counters, Gate};
 use tlplab_units::{Bdf, Duration, Mps, Mrrs};
@@ -82,7 +82,7 @@ pub(crate) struct Context {
 #[derive(Default)]
 struct Engines {
     at_work: Option<Issuer>,
-    by_tag: BTreeMap<u8, net::Context>,
+    by_tag: BTreeMap<u8, tlplab_netio::Context>,
 }
 
 /// All contexts by the number of their socket. A program that closes a socket without telling us leaves its entry behind, until the
@@ -129,7 +129,7 @@ impl Context {
     pub(crate) fn with_dma<R>(
         &self,
         issuer: Issuer,
-        operate: impl FnOnce(&net::Context) -> Result<R>,
+        operate: impl FnOnce(&tlplab_netio::Context) -> Result<R>,
     ) -> Result<R> {
         loop {
             let engines = self.dma.read().map_err(|_| Errno::ENOTRECOVERABLE)?;
@@ -157,7 +157,7 @@ impl Context {
         Ok(())
     }
 
-    fn make_engine(&self, issuer: Issuer) -> std::result::Result<net::Context, net::Error> {
+    fn make_engine(&self, issuer: Issuer) -> std::result::Result<tlplab_netio::Context, tlplab_netio::Error> {
         let Issuer { requester, tag } = issuer;
         // One tag; requests as long as may be, for the program says how long they are. A tag whose read was given up rests as long as
         // its answer has already been late.
@@ -175,7 +175,7 @@ impl Context {
         let port = DEVICE_PORTS.start() + u16::from(tag);
         let udp = Udp::lent([(port, self.socket())], self.remote)?;
         let transport = Shared::new(udp, self.traffic.clone(), port, self.remote);
-        Ok(net::Context::new(config, Box::new(transport), Wait::Sleep))
+        Ok(tlplab_netio::Context::new(config, Box::new(transport), Wait::Sleep))
     }
 
     fn set_timeout(&self, timeout_ms: u32) -> Result<()> {
@@ -235,7 +235,7 @@ pub unsafe extern "C" fn nettlp_init(nettlp: *mut Nettlp) -> c_int {
             _ => return Err(Errno::EINVAL),
         };
         let local = Ipv4Addr::from(nettlp.local_addr);
-        let socket = net::connected_socket(local, port, nettlp.remote());
+        let socket = tlplab_netio::connected_socket(local, port, nettlp.remote());
         let socket = socket.map_err(|error| errno::of_transport(&error))?;
         nettlp.sockfd = socket.into_raw_fd();
         nettlp.port = port;

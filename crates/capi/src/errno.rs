@@ -3,7 +3,6 @@
 use std::ffi::{CStr, c_char, c_int};
 
 use nix::errno::Errno;
-use tlplab_bridge::net;
 use tlplab_device::DmaError;
 use tlplab_transaction::{CompletionError, Undeliverable};
 
@@ -62,22 +61,22 @@ pub(crate) fn of_io(error: &std::io::Error) -> Errno {
 }
 
 /// Why there is no way for datagrams.
-pub(crate) fn of_transport(error: &net::Error) -> Errno {
+pub(crate) fn of_transport(error: &tlplab_netio::Error) -> Errno {
     match error {
-        net::Error::Io { source, .. } => of_io(source),
-        net::Error::InUse { .. } => Errno::EADDRINUSE,
-        net::Error::NotLocal { .. } => Errno::EADDRNOTAVAIL,
-        net::Error::Privilege { .. } => Errno::EPERM,
-        net::Error::Silent { refused: true, .. } => Errno::ECONNREFUSED,
-        net::Error::Silent { refused: false, .. } => Errno::ETIME,
-        net::Error::Setup(_) => Errno::EINVAL,
+        tlplab_netio::Error::Io { source, .. } => of_io(source),
+        tlplab_netio::Error::InUse { .. } => Errno::EADDRINUSE,
+        tlplab_netio::Error::NotLocal { .. } => Errno::EADDRNOTAVAIL,
+        tlplab_netio::Error::Privilege { .. } => Errno::EPERM,
+        tlplab_netio::Error::Silent { refused: true, .. } => Errno::ECONNREFUSED,
+        tlplab_netio::Error::Silent { refused: false, .. } => Errno::ETIME,
+        tlplab_netio::Error::Setup(_) => Errno::EINVAL,
     }
 }
 
-pub(crate) fn of_failure(failure: &net::Failure) -> Errno {
+pub(crate) fn of_failure(failure: &tlplab_netio::Failure) -> Errno {
     match failure {
-        net::Failure::Dma(error) => of_dma(error),
-        net::Failure::Transport(error) => of_transport(error),
+        tlplab_netio::Failure::Dma(error) => of_dma(error),
+        tlplab_netio::Failure::Transport(error) => of_transport(error),
     }
 }
 

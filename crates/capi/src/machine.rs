@@ -4,8 +4,8 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::path::Path;
 
 use nix::errno::Errno;
-use tlplab_bridge::machine::{Machine, MachineError};
 use tlplab_cfgspace::InterruptMode;
+use tlplab_cosim::machine::{Machine, MachineError};
 use tlplab_experiment::Options;
 use tlplab_units::Duration;
 

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::net::Ipv4Addr;
 
 use nix::errno::Errno;
-use tlplab_bridge::net::Apis;
+use tlplab_netio::Apis;
 
 use crate::context::local_towards;
 use crate::errno;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::SystemTime;
 
 use nix::errno::Errno;
-use tlplab_bridge::net::{Batch, send_connected};
+use tlplab_netio::{Batch, send_connected};
 use tlplab_nettlp::{Outgoing, datagram};
 use tlplab_transaction::{Completer, CompletionPolicy, Payload};
 use tlplab_units::{Bdf, Mps, Rcb};

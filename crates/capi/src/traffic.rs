@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tlplab_bridge::net::{Batch, Error, Poller, Ready, Transport, Udp};
+use tlplab_netio::{Batch, Error, Poller, Ready, Transport, Udp};
 use tlplab_nettlp::{Outgoing, Undeliverable};
 use tlplab_units::Bdf;
 use tlplab_wire::nettlp::{DEVICE_PORTS, parse_udp_payload};

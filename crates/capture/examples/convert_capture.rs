@@ -4,8 +4,8 @@
 //! what the capture holds. The tables in `experiments/traces` were made with it.
 
 use std::process::ExitCode;
-use tlplab_bridge::capture::{self, table};
-use tlplab_bridge::output;
+use tlplab_capture::{self as capture, table};
+use tlplab_trace::output;
 
 fn main() -> ExitCode {
     match convert() {

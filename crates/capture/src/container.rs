@@ -3,7 +3,6 @@
 use super::decode::{Decoded, decode};
 use super::problem::Reason;
 use super::{Format, Problem};
-use crate::Error;
 use pcap_parser::pcapng::{
     parse_enhancedpacketblock_be, parse_enhancedpacketblock_le, parse_interfacedescriptionblock_be,
     parse_interfacedescriptionblock_le,
@@ -11,6 +10,7 @@ use pcap_parser::pcapng::{
 use pcap_parser::{OptionCode, PcapHeader, PcapNGOption, parse_pcap_header};
 use std::io::{self, Read};
 use std::path::Path;
+use tlplab_trace::Error;
 
 const FS_PER_SECOND: i128 = 1_000_000_000_000_000;
 /// A record that claims more is damage: snap lengths end at 256 KiB.

@@ -4,9 +4,10 @@ use super::container::Frame;
 use super::control::Control;
 use super::frame::{self, Content, Endpoints};
 use super::{Problem, Reason};
-use crate::linkunit::{self, Flags};
+use crate::link_layer;
 use std::fmt;
 use std::net::Ipv4Addr;
+use tlplab_trace::linkunit::{Flags, LINK_TYPE};
 use tlplab_wire::dllp;
 use tlplab_wire::nettlp::Header;
 use tlplab_wire::nettlp::link::{self, Numbers};
@@ -106,8 +107,8 @@ impl From<Problem> for Decoded<'_> {
 /// Reads a frame.
 pub(super) fn decode<'a>(frame: &Frame<'a>) -> Decoded<'a> {
     let (mut endpoints, mut header) = (None, None);
-    let content = if frame.link_type == linkunit::LINK_TYPE {
-        linkunit::parse(frame.data)
+    let content = if frame.link_type == LINK_TYPE {
+        link_layer::parse(frame.data)
     } else {
         let opened = frame::open(frame.link_type, frame.data, frame.length, frame.check);
         endpoints = opened.endpoints;
@@ -120,7 +121,7 @@ pub(super) fn decode<'a>(frame: &Frame<'a>) -> Decoded<'a> {
         frame: frame.number,
         fs: frame.fs,
         digits: frame.digits,
-        names: frame.interface.and_then(linkunit::split_name),
+        names: frame.interface.and_then(link_layer::split_name),
         endpoints,
         header,
         content,

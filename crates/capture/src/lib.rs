@@ -1,7 +1,7 @@
 //! Captures: what happened on real links, and on simulated ones.
 //!
 //! [`read`] takes pcap (microseconds or nanoseconds, either byte order), pcapng (any resolution, also what
-//! [`crate::pcapng::Writer`] writes) and the [trace table](table), and gives a [`Capture`]: every TLP with its time and
+//! [`tlplab_trace::pcapng::Writer`] writes) and the [trace table](table), and gives a [`Capture`]: every TLP with its time and
 //! direction, and for every frame that is none the reason. [`requests`] takes from it what a workload replays,
 //! [`Statistics`] what the requester got in reply, [`mod@summary`] all that is to be said about it. [`dump`] shows frames as lines.
 //!
@@ -14,8 +14,10 @@ mod container;
 mod control;
 mod decode;
 mod direction;
+pub mod dissector;
 pub mod dump;
 mod frame;
+mod link_layer;
 mod matching;
 mod problem;
 mod requests;
@@ -30,12 +32,12 @@ pub use frame::Endpoints;
 pub use problem::{Problem, Reason};
 pub use requests::{Latencies, Operation, Statistics, TraceRequest, busiest_direction, requests, statistics};
 
-use crate::Error;
-use crate::linkunit::Flags;
 use container::{Reader, Stop};
 use direction::Directions;
 use std::io::Read;
 use std::path::Path;
+use tlplab_trace::Error;
+use tlplab_trace::linkunit::Flags;
 use tlplab_units::Time;
 use tlplab_wire::dllp;
 use tlplab_wire::nettlp::Header;

@@ -11,9 +11,9 @@
 //! `0x`. Attributes are `RO`, `IDO` and `NS`, joined by `+`; the column may be left out. Lines that begin with `#` are comments; one of them may name the source.
 
 use super::{Capture, Direction, Format, Record, TraceRequest, Unit};
-use crate::Error;
-use crate::linkunit::Flags;
 use std::io::{self, Write};
+use tlplab_trace::Error;
+use tlplab_trace::linkunit::Flags;
 use tlplab_units::{Bdf, Tag, Time};
 use tlplab_wire::nettlp::Header;
 use tlplab_wire::tlp::{Attributes, Repr, TransactionId};

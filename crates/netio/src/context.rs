@@ -432,7 +432,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::Batch;
+    use crate::Batch;
     use std::net::{Ipv4Addr, SocketAddrV4};
     use tlplab_nettlp::Undeliverable;
 

@@ -17,6 +17,7 @@
 //! * [`perf`]: how fast it is; [`Proxy`]: a bad network on purpose
 //! * [`AdapterServer`]: an adapter on its ports
 //! * [`Capture`] and [`Recorded`]: what passes, in a file
+//! * [`memory_image`]: files that are the contents of memory
 
 mod adapter;
 mod apis;
@@ -29,6 +30,7 @@ mod filter;
 mod frame;
 mod link;
 mod live_fabric;
+pub mod memory_image;
 mod mmsg;
 mod neighbour;
 mod open;

@@ -1,10 +1,10 @@
 //! Files that are the contents of memory.
 
-use crate::Error;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use tlplab_nettlp::adapter::MemoryHost;
+use tlplab_trace::Error;
 
 /// What is read at once.
 const PIECE: usize = 1 << 20;

@@ -5,13 +5,13 @@ use super::error::Error;
 use super::frame::{HEADERS, Way, write};
 use super::poller::{Poller, Ready};
 use super::transport::Transport;
-use crate::output::Output;
-use crate::pcapng::{FrameWriter, RawFrame};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tlplab_nettlp::{MAX_DATAGRAM, Undeliverable};
+use tlplab_trace::output::Output;
+use tlplab_trace::pcapng::{FrameWriter, RawFrame};
 
 const ETHERNET: u16 = 1;
 
@@ -37,7 +37,7 @@ impl Capture {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn create(path: &Path) -> Result<Self, crate::Error> {
+    pub fn create(path: &Path) -> Result<Self, tlplab_trace::Error> {
         let writer = Some(FrameWriter::new(Output::create(path)?));
         let frame = Vec::with_capacity(HEADERS + MAX_DATAGRAM);
         Ok(Self { path: path.into(), file: Arc::new(Mutex::new(File { writer, frame })) })
@@ -47,9 +47,9 @@ impl Capture {
     ///
     /// # Errors
     /// It could not be written.
-    pub fn finish(&self) -> Result<(), crate::Error> {
+    pub fn finish(&self) -> Result<(), tlplab_trace::Error> {
         let Some(writer) = self.lock().writer.take() else { return Ok(()) };
-        writer.finish().map_err(|error| crate::Error::io(&self.path, "write", error))?.commit()
+        writer.finish().map_err(|error| tlplab_trace::Error::io(&self.path, "write", error))?.commit()
     }
 
     fn lock(&self) -> MutexGuard<'_, File> {

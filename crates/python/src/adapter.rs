@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tlplab_bridge::memory_image;
-use tlplab_bridge::net::{self, AdapterServer, Capture, Network, Recorded, Wait, adapter_ports};
+use tlplab_netio::memory_image;
+use tlplab_netio::{AdapterServer, Capture, Network, Recorded, Wait, adapter_ports};
 use tlplab_nettlp::adapter::{
     Adapter, AdapterConfig, AdapterError, DeviceConfig, FunctionKind, Host, MemoryHost, MsixHome, PeerToPeer,
     RateLimit,
@@ -95,12 +95,12 @@ impl AdapterService {
 /// Why there is no adapter.
 enum Failure {
     Adapter(AdapterError),
-    Network(net::Error),
-    File(tlplab_bridge::Error),
+    Network(tlplab_netio::Error),
+    File(tlplab_trace::Error),
 }
 
-impl From<tlplab_bridge::Error> for Failure {
-    fn from(error: tlplab_bridge::Error) -> Self {
+impl From<tlplab_trace::Error> for Failure {
+    fn from(error: tlplab_trace::Error) -> Self {
         Self::File(error)
     }
 }
@@ -110,9 +110,9 @@ impl Failure {
     fn raise(self, py: Python<'_>) -> PyErr {
         match self {
             Self::Adapter(failure) => PyValueError::new_err(failure.to_string()),
-            Self::Network(failure @ (net::Error::NotLocal { .. } | net::Error::Setup(_))) => {
-                PyValueError::new_err(failure.to_string())
-            }
+            Self::Network(
+                failure @ (tlplab_netio::Error::NotLocal { .. } | tlplab_netio::Error::Setup(_)),
+            ) => PyValueError::new_err(failure.to_string()),
             Self::Network(failure) => error::run_error(py, &failure.to_string()),
             Self::File(failure) => error::input(&failure),
         }

@@ -5,9 +5,9 @@ use crate::table::{Columns, Table};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use tlplab_bridge::capture::dump::{self, Filter, Loading, Options, TimeStyle};
-use tlplab_bridge::capture::summary::Summary;
-use tlplab_bridge::capture::summary::points::Points;
+use tlplab_capture::dump::{self, Filter, Loading, Options, TimeStyle};
+use tlplab_capture::summary::Summary;
+use tlplab_capture::summary::points::Points;
 
 /// A capture on its way to lines.
 #[pyclass(frozen, module = "tlplab._core")]
@@ -146,7 +146,7 @@ pub(crate) fn dump_filters() -> Vec<(&'static str, &'static str)> {
 /// The files of the Wireshark dissector: names and texts.
 #[pyfunction]
 pub(crate) fn dissector() -> Vec<(&'static str, String)> {
-    tlplab_bridge::dissector::files()
+    tlplab_capture::dissector::files()
 }
 
 fn finished() -> PyErr {

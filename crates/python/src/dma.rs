@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use tlplab_bridge::net::{Apis, Context, Error, Failure, Flush, Kind, Network, Wait};
+use tlplab_netio::{Apis, Context, Error, Failure, Flush, Kind, Network, Wait};
 use tlplab_nettlp::EndpointConfig;
 use tlplab_nettlp::endpoint::Retry;
 use tlplab_units::{Bdf, Duration, Mps, Mrrs};

@@ -68,13 +68,13 @@ pub(crate) fn run_error(py: Python<'_>, message: &str) -> PyErr {
 }
 
 /// A file that could not be read or written.
-pub(crate) fn file(error: &tlplab_bridge::Error) -> PyErr {
+pub(crate) fn file(error: &tlplab_trace::Error) -> PyErr {
     PyOSError::new_err(error.to_string())
 }
 
 /// A file that the user named: that it is not there, or is not what it should be, is the user's mistake, anything else the system's.
-pub(crate) fn input(error: &tlplab_bridge::Error) -> PyErr {
-    use tlplab_bridge::Error::{Content, Io};
+pub(crate) fn input(error: &tlplab_trace::Error) -> PyErr {
+    use tlplab_trace::Error::{Content, Io};
     let mistaken = match error {
         Content { .. } => true,
         Io { source, .. } => {

@@ -7,8 +7,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use tlplab_bridge::{capture, output};
 use tlplab_device::Record;
+use tlplab_trace::output;
 
 /// The text of a file, or in words why it cannot be had.
 pub(crate) fn read_text(path: &str) -> Result<String, String> {
@@ -23,7 +23,7 @@ pub(crate) fn read_text(path: &str) -> Result<String, String> {
 
 /// The requests of a captured trace, or in words why they cannot be had.
 pub(crate) fn read_trace(path: &str) -> Result<Vec<Record>, String> {
-    capture::read_trace(path).map_err(|failure| failure.to_string())
+    tlplab_capture::read_trace(path).map_err(|failure| failure.to_string())
 }
 
 /// A file that takes its name when it is committed.

@@ -12,14 +12,14 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tlplab_bridge::net::{
-    AdapterServer, Capture, End, Error, LiveFabric, Loop, ResidentFailure, Residents, Tap, Transport,
-};
-use tlplab_bridge::rtl;
+use tlplab_cosim::rtl;
 use tlplab_device::{Event, Frames, HostEvent};
 use tlplab_experiment::Options;
 use tlplab_experiment::run::{Inputs, Run};
 use tlplab_fabric::{Fabric, NodeId};
+use tlplab_netio::{
+    AdapterServer, Capture, End, Error, LiveFabric, Loop, ResidentFailure, Residents, Tap, Transport,
+};
 use tlplab_nettlp::Adapter;
 use tlplab_units::Time;
 

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::time::Duration;
-use tlplab_bridge::net::perf::{self, Direction, LaneResult, Pattern, PerfConfig, Region};
+use tlplab_netio::perf::{self, Direction, LaneResult, Pattern, PerfConfig, Region};
 use tlplab_nettlp::endpoint::Counters;
 
 /// What is measured: an object of Python with these attributes (`tlplab.nettlp.perf.Plan`).

@@ -6,12 +6,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::path::Path;
 use std::time::Duration;
-use tlplab_bridge::probe::clock::Calibration;
-use tlplab_bridge::probe::core::Pinned;
-use tlplab_bridge::probe::document::document;
-use tlplab_bridge::probe::plan::Plan;
-use tlplab_bridge::probe::sampling::{Budget, sample};
-use tlplab_bridge::probe::{Failure, sysfs};
+use tlplab_hostprobe::clock::Calibration;
+use tlplab_hostprobe::core::Pinned;
+use tlplab_hostprobe::document::document;
+use tlplab_hostprobe::plan::Plan;
+use tlplab_hostprobe::sampling::{Budget, sample};
+use tlplab_hostprobe::{Failure, sysfs};
 
 /// What `tlplab measure` reads, and how often.
 #[derive(FromPyObject)]

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tlplab_bridge::net::{self, Error, Impairment, ProxyAddresses, ProxyCounters, adapter_ports};
+use tlplab_netio::{Error, Impairment, ProxyAddresses, ProxyCounters, adapter_ports};
 
 /// Where the proxy stands and what it does: an object of Python with these attributes (`tlplab.nettlp.proxy.Plan`).
 #[derive(FromPyObject)]
@@ -26,7 +26,7 @@ struct Plan {
 /// A proxy on its ports.
 #[pyclass(frozen)]
 pub(crate) struct Proxy {
-    proxy: Mutex<net::Proxy>,
+    proxy: Mutex<tlplab_netio::Proxy>,
 }
 
 #[pymethods]
@@ -43,7 +43,7 @@ impl Proxy {
             adapter: address(&plan.adapter)?,
         };
         let ports: Vec<u16> = adapter_ports().collect();
-        let opened = py.detach(|| net::Proxy::open(addresses, &ports, impairment, plan.seed));
+        let opened = py.detach(|| tlplab_netio::Proxy::open(addresses, &ports, impairment, plan.seed));
         let proxy = opened.map_err(|failure| match failure {
             Error::NotLocal { .. } => PyValueError::new_err(failure.to_string()),
             _ => failed(py, &failure),

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration as Wall, Instant};
-use tlplab_bridge::net::{
+use tlplab_netio::{
     Apis, Builtin, Done, Drops, Error, Loop, Lost, Place, Ready, Serving, Station, Transport, Wait,
 };
 use tlplab_nettlp::{DevicePort, EndpointConfig};

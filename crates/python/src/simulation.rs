@@ -10,12 +10,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 use tlplab_bench::{machine, preparation};
-use tlplab_bridge::{pcapng, perfetto, recorder, report, rtl};
+use tlplab_cosim::rtl;
 use tlplab_experiment::models::ModelSpec;
 use tlplab_experiment::outside::OutsideDevice;
 use tlplab_experiment::run::{Inputs, Run, Told};
 use tlplab_experiment::{Experiment, FileKind, Options, StopReason, lspci};
 use tlplab_fabric::NodeId;
+use tlplab_trace::{pcapng, perfetto, recorder, report};
 
 /// How far a run is.
 #[pyclass(frozen, get_all)]
@@ -172,7 +173,7 @@ impl State {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<String, tlplab_bridge::Error> {
+    fn finish(&mut self) -> Result<String, tlplab_trace::Error> {
         let document = self.run.document();
         if let Some(recorder) = &self.recorder {
             let fabric = self.run.fabric();

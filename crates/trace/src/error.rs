@@ -31,16 +31,18 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn io(path: &Path, action: &'static str, source: io::Error) -> Self {
+    /// What the operating system refused: `action` on the file at `path`.
+    pub fn io(path: &Path, action: &'static str, source: io::Error) -> Self {
         Self::Io { path: display(path), action, source }
     }
 
-    pub(crate) fn content(place: String, problem: impl Into<String>, wanted: impl Into<String>) -> Self {
+    /// Content that is not what is expected, at a place in a file that is not named yet.
+    pub fn content(place: String, problem: impl Into<String>, wanted: impl Into<String>) -> Self {
         Self::Content { path: "input".into(), place, problem: problem.into(), wanted: wanted.into() }
     }
 
     /// The same error, about the file at `path`.
-    pub(crate) fn in_file(self, at: &Path) -> Self {
+    pub fn in_file(self, at: &Path) -> Self {
         match self {
             Self::Io { action, source, .. } => Self::Io { path: display(at), action, source },
             Self::Content { place, problem, wanted, .. } => {

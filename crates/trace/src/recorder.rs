@@ -3,7 +3,7 @@
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let config = tlplab_fabric::config::FabricConfig::new();
-//! use tlplab_bridge::recorder::{Recorder, Targets};
+//! use tlplab_trace::recorder::{Recorder, Targets};
 //! let recorder = Recorder::create(Targets { pcapng: Some("run.pcapng".into()), ..Targets::default() })?;
 //! let mut builder = tlplab_fabric::Builder::new(config);
 //! builder.probe(recorder.probe());

@@ -13,7 +13,7 @@
 //! * [`document`]: all of it as JSON, `tlplab/differential/1`
 //! * [`simulator`]: a simulated processor reads
 //!
-//! What reads the machine at hand is elsewhere (`tlplab-bridge`, `probe`).
+//! What reads the machine at hand is elsewhere (`tlplab-hostprobe`).
 
 pub mod attribution;
 pub mod document;

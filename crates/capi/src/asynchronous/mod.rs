@@ -18,7 +18,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use tlplab_bridge::net::{Loop, Poller, Ready, Udp};
+use tlplab_netio::{Loop, Poller, Ready, Udp};
 use tlplab_nettlp::endpoint::{Event, Retry};
 use tlplab_nettlp::{Endpoint, EndpointConfig};
 use tlplab_transaction::Payload;

@@ -10,8 +10,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::programs::{ADDRESS, C, compile, run_on};
-use tlplab_bridge::net::{Loop, Ready, Udp, adapter_ports};
 use tlplab_device::DmaError;
+use tlplab_netio::{Loop, Ready, Udp, adapter_ports};
 use tlplab_nettlp::adapter::host::MmioAccess;
 use tlplab_nettlp::adapter::{Adapter, AdapterConfig, DeviceConfig, MemoryHost};
 use tlplab_transaction::{CompletionError, Payload};

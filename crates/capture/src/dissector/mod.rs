@@ -3,9 +3,9 @@
 
 mod layout;
 
-use crate::capture::control_names;
-use crate::linkunit;
+use crate::control_names;
 use std::fmt::{Display, Write};
+use tlplab_trace::linkunit;
 use tlplab_wire::nettlp::{Header, is_tlp_port, link};
 use tlplab_wire::tlp::{
     Code, CompletionStatus, Kind, Message, Packet, ParseOptions, Prefix, Repr, Routing, TransactionId,

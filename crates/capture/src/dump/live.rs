@@ -1,7 +1,6 @@
 //! Frames as they pass an interface.
 
 use super::super::container::{Frame, Item};
-use crate::Error;
 use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
 use nix::libc;
@@ -17,6 +16,7 @@ use std::io::{self, IoSliceMut};
 use std::mem::offset_of;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
+use tlplab_trace::Error;
 
 const FS_PER_NS: i128 = 1_000_000;
 /// What the kernel holds until it is read.

@@ -1,13 +1,13 @@
 //! A capture read in steps, to be summed up.
 
 use super::{Filter, called};
-use crate::Error;
-use crate::capture::container::Reader;
-use crate::capture::decode::What;
-use crate::capture::open;
-use crate::capture::summary::{Summary, Summing, points::Points};
+use crate::container::Reader;
+use crate::decode::What;
+use crate::open;
+use crate::summary::{Summary, Summing, points::Points};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use tlplab_trace::Error;
 
 /// Frames that one step reads.
 const STEP: usize = 100_000;

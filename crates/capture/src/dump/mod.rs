@@ -16,13 +16,13 @@ pub use stamp::TimeStyle;
 
 use super::container::{Item, Reader};
 use super::decode::{Decoded, What};
-use crate::Error;
-use crate::output::Output;
-use crate::pcapng::{FrameWriter, RawFrame};
 use live::Live;
 use stamp::Stamps;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use tlplab_trace::Error;
+use tlplab_trace::output::Output;
+use tlplab_trace::pcapng::{FrameWriter, RawFrame};
 
 /// What is shown, and how.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 mod fuzz;
 use crate::support::{Pcap, Pcapng, READ, frame, id};
 use proptest::prelude::*;
-use tlplab_bridge::capture::{self, Capture, Format, Operation, Reason, Unit};
+use tlplab_capture::{self as capture, Capture, Format, Operation, Reason, Unit};
 use tlplab_units::{Duration, Time};
 use tlplab_wire::tlp::Repr;
 

@@ -2,7 +2,7 @@
 
 use crate::support::{Pcap, Pcapng, READ, frame};
 use std::fs;
-use tlplab_bridge::capture::dump::{Counts, Dump, Filter, Options, TimeStyle};
+use tlplab_capture::dump::{Counts, Dump, Filter, Options, TimeStyle};
 use tlplab_wire::dllp;
 
 const COMPLETION: [u8; 16] = [0x4a, 0, 0x20, 1, 0x1b, 0, 0, 4, 0x19, 0, 2, 0, 0xde, 0xad, 0xbe, 0xef];

@@ -3,9 +3,9 @@
 use crate::support::id;
 use std::path::Path;
 use std::process::Command;
-use tlplab_bridge::capture::{self, Unit as Read};
-use tlplab_bridge::pcapng::{Settings, Writer};
-use tlplab_bridge::record::{Content, Flags, Flit, Link, Tlp, Unit};
+use tlplab_capture::{self as capture, Unit as Read};
+use tlplab_trace::pcapng::{Settings, Writer};
+use tlplab_trace::record::{Content, Flags, Flit, Link, Tlp, Unit};
 use tlplab_units::{FcClass, Tag, Time, Vc};
 use tlplab_wire::dllp::{self, FcPhase, FlowControl, Sequence};
 use tlplab_wire::tlp::{Attributes, Repr, TransactionId};

@@ -1,9 +1,9 @@
 //! The captures of the NetTLP paper (https://github.com/NetTLP/captured), where `TLPLAB_DATA` names a folder with them in `captures`.
 
 use std::path::PathBuf;
-use tlplab_bridge::capture::dump::{Filter, Loading};
-use tlplab_bridge::capture::summary::{Flow, Pieces, Summary};
-use tlplab_bridge::capture::{self, Capture, Operation};
+use tlplab_capture::dump::{Filter, Loading};
+use tlplab_capture::summary::{Flow, Pieces, Summary};
+use tlplab_capture::{self as capture, Capture, Operation};
 use tlplab_units::Duration;
 
 fn captures() -> Option<PathBuf> {

@@ -1,8 +1,7 @@
 //! A run of the fabric, recorded and read back; a captured trace, replayed.
 
 use std::path::Path;
-use tlplab_bridge::capture::{self, Capture, Unit};
-use tlplab_bridge::recorder::{Recorder, Targets};
+use tlplab_capture::{self as capture, Capture, Unit};
 use tlplab_device::{Device, Load, LoadConfig, LoadOp, Relocation, Replay, ReplayPace, Target};
 use tlplab_fabric::config::{
     Arbitration, DeviceConfig, FabricConfig, Fidelity, FlowControl, Forwarding, HostConfig, LinkConfig,
@@ -10,6 +9,7 @@ use tlplab_fabric::config::{
 };
 use tlplab_fabric::topology::FlowInfo;
 use tlplab_fabric::{Builder, Fabric};
+use tlplab_trace::recorder::{Recorder, Targets};
 use tlplab_units::{Duration, Generation, LinkMode, Mps, Mrrs, Time, Width};
 
 fn link(under: &str, mode: LinkMode) -> LinkConfig {

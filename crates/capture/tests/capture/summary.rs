@@ -2,10 +2,10 @@
 
 use crate::support::{Pcap, frame};
 use std::net::Ipv4Addr;
-use tlplab_bridge::capture::Operation;
-use tlplab_bridge::capture::dump::{Filter, Loading};
-use tlplab_bridge::capture::summary::points::Points;
-use tlplab_bridge::capture::summary::{Pieces, Sequences, Summary};
+use tlplab_capture::Operation;
+use tlplab_capture::dump::{Filter, Loading};
+use tlplab_capture::summary::points::Points;
+use tlplab_capture::summary::{Pieces, Sequences, Summary};
 use tlplab_units::{Bdf, Duration, Tag};
 use tlplab_wire::tlp::{CompletionStatus, Repr, TransactionId};
 

@@ -1,7 +1,7 @@
 //! The trace table, and the traces that come with the project.
 
 use crate::support::{Pcap, READ, frame};
-use tlplab_bridge::capture::{self, Capture, Format, Operation, TraceRequest, table};
+use tlplab_capture::{self as capture, Capture, Format, Operation, TraceRequest, table};
 use tlplab_units::Time;
 
 const HEAD: &str =

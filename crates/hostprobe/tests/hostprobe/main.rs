@@ -5,12 +5,12 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tlplab_bridge::probe::Failure;
-use tlplab_bridge::probe::access::{Access, Reading};
-use tlplab_bridge::probe::clock::Calibration;
-use tlplab_bridge::probe::document::document;
-use tlplab_bridge::probe::plan::Plan;
-use tlplab_bridge::probe::sampling::{Budget, Collected, sample};
+use tlplab_hostprobe::Failure;
+use tlplab_hostprobe::access::{Access, Reading};
+use tlplab_hostprobe::clock::Calibration;
+use tlplab_hostprobe::document::document;
+use tlplab_hostprobe::plan::Plan;
+use tlplab_hostprobe::sampling::{Budget, Collected, sample};
 
 /// What `/sys` holds of a machine.
 struct Machine {

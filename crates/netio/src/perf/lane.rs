@@ -5,7 +5,7 @@ use super::pattern::{Addresses, Content};
 use super::results::{LaneResult, kind, new_histogram};
 use super::verify;
 use super::{Direction, Error, MOST_KEPT, PerfConfig, Progress};
-use crate::net::{Loop, Ready, Transport, Wait};
+use crate::{Loop, Ready, Transport, Wait};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;

@@ -281,7 +281,7 @@ impl Perf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::Kind;
+    use crate::Kind;
     use std::net::Ipv4Addr;
     use tlplab_units::Bdf;
 

@@ -3,7 +3,7 @@
 use super::{Direction, PerfConfig};
 use std::collections::VecDeque;
 
-/// Most bytes between two flushes, as in [`Context::dma_write`](crate::net::Context::dma_write).
+/// Most bytes between two flushes, as in [`Context::dma_write`](crate::Context::dma_write).
 const BYTES: u32 = 32 << 10;
 /// Most requests: the kernel counts more for a small datagram than its bytes.
 const REQUESTS: u32 = 128;

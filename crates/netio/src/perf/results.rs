@@ -48,7 +48,7 @@ pub struct LaneResult {
     pub each: Vec<u64>,
     /// What the end point saw.
     pub counters: Counters,
-    /// Datagrams that came and that the kernel dropped: see [`Transport::dropped`](crate::net::Transport::dropped).
+    /// Datagrams that came and that the kernel dropped: see [`Transport::dropped`](crate::Transport::dropped).
     pub kernel_drops: Option<u64>,
 }
 

@@ -4,7 +4,7 @@ use super::PerfConfig;
 use super::lane::Driven;
 use super::pattern::{Addresses, Content, Pattern, Region};
 use super::results::Missing;
-use crate::net::{Error, Ready, Stop};
+use crate::{Error, Ready, Stop};
 use std::time::{Duration, Instant};
 use tlplab_nettlp::endpoint::Event;
 use tlplab_transaction::Payload;
@@ -225,7 +225,7 @@ mod tests {
         let region = Region { address: 0x1003, bytes: 0x5301 };
         for pattern in [Pattern::Fix, Pattern::Seq, Pattern::Seq512, Pattern::Random] {
             for (length, count) in [(256, 3), (256, 200), (700, 100), (5000, 17)] {
-                let config = PerfConfig { pattern, region, length, ..crate::net::perf::tests::config() };
+                let config = PerfConfig { pattern, region, length, ..crate::perf::tests::config() };
                 let (bytes, known, written) = image(&config, count);
                 for (address, size) in [(0x1003, 4096), (0x2003, 4096), (0x6003, 0x301), (0, 0x8000)] {
                     let mut painted = vec![None; size];
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn a_stale_lap_is_missing_and_told_where() {
         let region = Region { address: 0x1000, bytes: 0x1000 };
-        let config = PerfConfig { region, length: 256, ..crate::net::perf::tests::config() };
+        let config = PerfConfig { region, length: 256, ..crate::perf::tests::config() };
         let (mut bytes, _, written) = image(&config, 40);
         // The third lap had 8 of 16 operations. One of them, and one of the second lap, are as the lap before left them.
         let stale = |bytes: &mut Vec<u8>, place: usize, serial| {

@@ -1,7 +1,7 @@
 //! The built-in devices, by name.
 
 use super::{Place, Psmem, Serving, Station};
-use crate::net::{Error, Tap};
+use crate::{Error, Tap};
 use tlplab_device::{
     Cable, CablePort, Dma, Memory, Ring, RingConfig, SimpleNic, SimpleNicConfig, Storage, StorageConfig,
 };

@@ -1,7 +1,7 @@
 //! Where a device is in the host of its adapter: asked of the adapter, or said.
 
 use super::Station;
-use crate::net::{Apis, Error};
+use crate::{Apis, Error};
 use tlplab_cfgspace::{BarKind, Capability, Header, Layout, MessageWrite};
 use tlplab_nettlp::endpoint::Window;
 use tlplab_nettlp::server::{BarMap, Vectors};

@@ -3,11 +3,9 @@
 use super::memory::Served;
 use std::net::Ipv4Addr;
 use std::time::Duration as Wall;
-use tlplab_bridge::net::perf::{Direction, Pattern, Perf, PerfConfig, Region, Report};
-use tlplab_bridge::net::{
-    Context, Failure, Impairment, Kind, Network, Proxy, ProxyAddresses, Stop, Udp, Wait,
-};
 use tlplab_device::DmaError;
+use tlplab_netio::perf::{Direction, Pattern, Perf, PerfConfig, Region, Report};
+use tlplab_netio::{Context, Failure, Impairment, Kind, Network, Proxy, ProxyAddresses, Stop, Udp, Wait};
 use tlplab_nettlp::adapter::{AdapterConfig, DeviceConfig, MemoryHost};
 use tlplab_nettlp::endpoint::Retry;
 use tlplab_nettlp::{Adapter, EndpointConfig};

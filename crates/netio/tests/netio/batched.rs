@@ -4,7 +4,7 @@
 use nix::libc;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
-use tlplab_bridge::net::{Batch, Transport, Udp};
+use tlplab_netio::{Batch, Transport, Udp};
 use tlplab_nettlp::Outgoing;
 
 /// More than go by one call of a loop that takes them one by one.

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tlplab_bridge::net::{AdapterServer, Context, Kind, Network, Wait, adapter_ports};
+use tlplab_netio::{AdapterServer, Context, Kind, Network, Wait, adapter_ports};
 use tlplab_nettlp::adapter::{Adapter, AdapterConfig, DeviceConfig, MemoryHost};
 use tlplab_nettlp::{Endpoint, EndpointConfig, Engine};
 use tlplab_units::{Bdf, Time};

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
-use tlplab_bridge::net::{Stop, Transport, Udp, Wait, drive};
+use tlplab_netio::{Stop, Transport, Udp, Wait, drive};
 use tlplab_nettlp::datagram::emit;
 use tlplab_nettlp::{Datagram, Engine, Outgoing, Undeliverable};
 use tlplab_transaction::{Completer, CompletionPolicy, Payload, memory_access, padding_before};

@@ -3,8 +3,8 @@
 use super::memory::{BASE, SIZE, Served};
 use std::net::Ipv4Addr;
 use std::time::Duration;
-use tlplab_bridge::net::perf::{Direction, Pattern, Perf, PerfConfig, Region};
-use tlplab_bridge::net::{Kind, Network, Wait};
+use tlplab_netio::perf::{Direction, Pattern, Perf, PerfConfig, Region};
+use tlplab_netio::{Kind, Network, Wait};
 use tlplab_nettlp::EndpointConfig;
 use tlplab_units::Bdf;
 

@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as Wall;
-use tlplab_bridge::net::perf::{Direction, Pattern, Perf, PerfConfig, Region, Report};
-use tlplab_bridge::net::{
+use tlplab_netio::perf::{Direction, Pattern, Perf, PerfConfig, Region, Report};
+use tlplab_netio::{
     Impairment, Kind, Network, Proxy, ProxyAddresses, ProxyCounters, Stop, Udp, Wait, adapter_ports,
 };
 use tlplab_nettlp::adapter::{AdapterConfig, DeviceConfig, MemoryHost};

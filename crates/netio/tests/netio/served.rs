@@ -3,10 +3,10 @@
 use std::net::Ipv4Addr;
 use std::thread;
 use std::time::{Duration, Instant};
-use tlplab_bridge::net::{Apis, End, Lag, LiveFabric, Loop, ServeError, Stop, Udp, Wait, drive};
 use tlplab_device::{Device, Dma, Refusal};
 use tlplab_experiment::run::{Inputs, Run};
 use tlplab_experiment::{Experiment, Options};
+use tlplab_netio::{Apis, End, Lag, LiveFabric, Loop, ServeError, Stop, Udp, Wait, drive};
 use tlplab_nettlp::EndpointConfig;
 use tlplab_nettlp::adapter::Adapter;
 use tlplab_nettlp::adapter::host::{Answer, Host, HostRead, HostReadId};

@@ -3,9 +3,9 @@
 use std::net::{Ipv4Addr, UdpSocket};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use tlplab_bridge::net::{Lost, Station};
 use tlplab_cfgspace::MessageWrite;
 use tlplab_device::Action;
+use tlplab_netio::{Lost, Station};
 use tlplab_nettlp::{BarMap, DevicePort, EndpointConfig, Vectors};
 use tlplab_units::{Bdf, Time};
 use tlplab_wire::nettlp::message_api::{self, Message};

@@ -1,13 +1,16 @@
 //! The Perfetto writer: decoded with a reader of our own, and by Perfetto's own Python package where it is installed.
 
-use crate::support::id;
 use std::collections::BTreeMap;
 use std::process::Command;
-use tlplab_bridge::perfetto::{Scale, Writer};
-use tlplab_bridge::record::{Content, Flags, Flit, Interval, Link, Tlp, Transaction, Unit};
-use tlplab_units::{Duration, Time};
+use tlplab_trace::perfetto::{Scale, Writer};
+use tlplab_trace::record::{Content, Flags, Flit, Interval, Link, Tlp, Transaction, Unit};
+use tlplab_units::{Bdf, Duration, Tag, Time};
 use tlplab_wire::dllp::{self, Sequence};
-use tlplab_wire::tlp::Repr;
+use tlplab_wire::tlp::{Repr, TransactionId};
+
+fn id(tag: u8) -> TransactionId {
+    TransactionId::new(Bdf::new(0x19, 0, 0).unwrap(), Tag::from(tag))
+}
 
 const fn ns(ns: u64) -> Time {
     Time::from_fs(ns * 1_000_000)

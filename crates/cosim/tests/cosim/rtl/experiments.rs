@@ -2,7 +2,7 @@
 
 use super::{compile, library};
 use std::path::Path;
-use tlplab_bridge::rtl;
+use tlplab_cosim::rtl;
 use tlplab_experiment::run::{Inputs, Run};
 use tlplab_experiment::{Experiment, lspci};
 

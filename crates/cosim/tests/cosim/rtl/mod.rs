@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use tlplab_bridge::rtl::RtlDevice;
+use tlplab_cosim::rtl::RtlDevice;
 use tlplab_device::{Device, Dma, DmaDriver, HostProgram};
 use tlplab_experiment::models::RtlSpec;
 use tlplab_fabric::config::{DeviceConfig, FabricConfig, LinkConfig};
@@ -22,7 +22,7 @@ use tlplab_units::{Duration, Generation, Time, Width};
 /// The stand-in, compiled.
 fn library() -> &'static str {
     static LIBRARY: OnceLock<String> = OnceLock::new();
-    LIBRARY.get_or_init(|| compile("copier", &here("tests/bridge/rtl/copier.c")))
+    LIBRARY.get_or_init(|| compile("copier", &here("tests/cosim/rtl/copier.c")))
 }
 
 /// A source file as a library.

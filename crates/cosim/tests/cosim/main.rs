@@ -1,0 +1,7 @@
+//! The tests of tlplab-cosim, in one program.
+//!
+//! * [`rtl`]: Devices made of RTL, by a stand-in in C (`copier.c`): it has the registers of the built-in copier, so that its driver, which checks every
+//! * [`rtl_package`]: `rtl/tlpdma_pkg.sv` is what `wire` says: each position in it is found by setting the bits of a header alone and looking which of them
+
+mod rtl;
+mod rtl_package;
