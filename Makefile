@@ -81,7 +81,7 @@ install-lib: ## install the C library under PREFIX (/usr/local)
 .PHONY: generate
 generate: $(VENV)/.run ## rebuild the committed files that are generated: the report page (needs Node), the experiment schema, the studies, layouts for C and RTL
 	$(MAKE) build
-	TLPLAB_GENERATE=1 $(CARGO) test --quiet --package tlplab-capi --test library layout
+	TLPLAB_GENERATE=1 $(CARGO) test --quiet --package tlplab-capi --test library tlp_layout_header
 	TLPLAB_GENERATE=1 $(CARGO) test --quiet --package tlplab-cosim --test cosim rtl_package
 	$(BIN)/tlplab schema -o experiments/schema.json
 	$(BIN)/tlplab schema --markdown -o docs/experiments.md

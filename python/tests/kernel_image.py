@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tlplab.introspect.layout import Layout, ListHead, Mm, Task, as_profile
+from tlplab.introspect.structures import Layout, ListHead, Mm, Task, as_profile
 
 MIB = 1 << 20
 SIZE = 64 * MIB

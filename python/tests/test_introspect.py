@@ -46,11 +46,11 @@ from tlplab.errors import RunError
 from tlplab.introspect.btf import read_btf
 from tlplab.introspect.code import dump_code
 from tlplab.introspect.kernel import Kernel, Known, find_kernel
-from tlplab.introspect.layout import layout_from_btf
 from tlplab.introspect.pages import Space, follow, frames_between, mapped
 from tlplab.introspect.paging import X86, Aarch64, Rights
 from tlplab.introspect.processes import GONE, list_processes
 from tlplab.introspect.source import Unreadable
+from tlplab.introspect.structures import layout_from_btf
 from tlplab.nettlp.end import End
 from tlplab.nettlp.loopback import own_address
 

@@ -17,8 +17,8 @@ from kernel_image import LAYOUT, write_profile, write_symbols
 from tlplab.errors import ExperimentError
 from tlplab.introspect import elf
 from tlplab.introspect.btf import Btf, Member, read_btf
-from tlplab.introspect.layout import as_profile, layout_from_btf, read_profile
 from tlplab.introspect.source import Image, Range, Unreadable
+from tlplab.introspect.structures import as_profile, layout_from_btf, read_profile
 from tlplab.introspect.symbols import find_symbols
 
 LIVE = Path("/sys/kernel/btf/vmlinux")

@@ -23,11 +23,11 @@ import pytest
 from tlplab.introspect.btf import read_btf
 from tlplab.introspect.code import address_space, dump_code
 from tlplab.introspect.kernel import Kernel, Known, find_kernel
-from tlplab.introspect.layout import layout_from_btf
 from tlplab.introspect.pages import follow
 from tlplab.introspect.paging import X86
 from tlplab.introspect.processes import list_processes
 from tlplab.introspect.source import Image
+from tlplab.introspect.structures import layout_from_btf
 
 pytestmark = pytest.mark.full
 

@@ -1,6 +1,6 @@
 //! NetTLP: what Ethernet carries of the data of TLPs, each of which is a UDP datagram (Kuga et al., NSDI 2020).
 
-use tlplab_units::NETTLP_OVERHEAD;
+use tlplab_wire::nettlp::ETHERNET_OVERHEAD;
 
 /// Header of a completion.
 const COMPLETION: u64 = 12;
@@ -30,13 +30,13 @@ impl NetTlp {
         let (whole, rest) = (bytes / self.mrrs, bytes % self.mrrs);
         let completions = whole * self.on_the_wire(self.mrrs, self.mps, COMPLETION)
             + if rest > 0 { self.on_the_wire(rest, self.mps, COMPLETION) } else { 0 };
-        let requests = bytes.div_ceil(self.mrrs) * (NETTLP_OVERHEAD + self.header);
+        let requests = bytes.div_ceil(self.mrrs) * (ETHERNET_OVERHEAD + self.header);
         self.ethernet * bytes as f64 / completions.max(requests) as f64
     }
 
     /// Bytes that data take in TLPs of up to `limit` bytes of payload.
     fn on_the_wire(&self, bytes: u64, limit: u64, header: u64) -> u64 {
-        bytes.div_ceil(limit) * (NETTLP_OVERHEAD + header) + bytes.next_multiple_of(4)
+        bytes.div_ceil(limit) * (ETHERNET_OVERHEAD + header) + bytes.next_multiple_of(4)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::host::DeviceInfo;
 use crate::identity::Identity;
-use crate::nettlp_card::statistics::NetworkStatistics;
+use crate::network::NetworkStatistics;
 use tlplab_cfgspace::{InterruptMode, Layout};
 use tlplab_transaction::{CompletionError, Payload, RequestError, RequestPolicy};
 use tlplab_units::{Duration, Time};
@@ -46,6 +46,9 @@ pub struct OpId(pub u64);
 /// A read that waits for its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReplyToken(pub u64);
+
+/// A stream of a device: what it is called, and what its operations do (`read`, `write`). A device's stand in the order of their numbers.
+pub type Stream = (&'static str, &'static str);
 
 /// What a device is told.
 #[derive(Clone, Debug)]

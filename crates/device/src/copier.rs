@@ -1,10 +1,13 @@
 //! `dma`: a copier. Write source, destination and length; it reads, writes, counts and interrupts.
 
-use crate::contract::{Context, Device, DmaError, Event, OpId};
+use crate::contract::{Context, Device, DmaError, Event, OpId, Stream};
 use crate::host::{HostContext, HostEvent, HostProgram};
 use crate::identity::{BarSpec, Identity};
 use tlplab_cfgspace::VENDOR_ID;
 use tlplab_transaction::Payload;
+
+/// Its only stream.
+pub const STREAMS: &[Stream] = &[("copy", "copy")];
 
 /// Registers in BAR 0, little-endian.
 pub mod regs {

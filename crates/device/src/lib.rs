@@ -29,66 +29,64 @@
 //! ```
 //!
 //! * [`contract`]: devices; [`tlp_device`]: devices that speak TLPs themselves; [`identity`]: what they are; [`host`]: host programs
+//! * [`network`]: what a device counts of the network behind it
 //! * [`memory`]: a BAR of memory; [`pages`]: the sparse memory behind it, and behind the host's
-//! * [`bench_engine`]: a device that measures its host
-//! * [`dma`]: a copier and its driver; [`ring`] and [`ring_driver`]: a descriptor ring and its driver
-//! * [`nic`] and [`nic_driver`]: an Ethernet controller like the 82574, and its driver
-//! * [`nettlp_card`]: a card that carries TLPs over Ethernet to software on another machine
-//! * [`simple_nic`] and [`simple_nic_driver`]: the Ethernet controller of NetTLP, and its driver; frames come from the simulation or from outside
-//! * [`tlpdma`] and [`tlpdma_driver`]: the DMA card of `rtl/`, without its clocks, and the program that drives and measures either
-//! * [`storage`] and [`dd`]: a block device, and the program that reads and writes it
-//! * [`load`]: the load generator; [`replay`]: a captured trace again. Both run as devices and on the host.
 //! * [`random`]: random numbers keyed by a component's name
+//!
+//! Built in, each with its driver:
+//! * [`bench_engine`]: a device that measures its host
+//! * [`copier`]: copies memory of the host; [`ring`]: a descriptor ring
+//! * [`nic`]: an Ethernet controller like the 82574
+//! * [`nettlp_card`]: a card that carries TLPs over Ethernet to software on another machine
+//! * [`simple_nic`]: the Ethernet controller of NetTLP; frames come from the simulation or from outside
+//! * [`tlpdma`]: the DMA card of `rtl/`, without its clocks, and the program that drives and measures either
+//! * [`storage`]: a block device, and the program that reads and writes it
+//! * [`load`]: the load generator, and a captured trace again. Both run as devices and on the host.
 
 pub mod bench_engine;
 pub mod contract;
-pub mod dd;
-pub mod dma;
+pub mod copier;
 pub mod host;
 pub mod identity;
-mod issue;
 pub mod load;
 pub mod memory;
 pub mod nettlp_card;
+pub mod network;
 pub mod nic;
-pub mod nic_driver;
 pub mod pages;
 pub mod random;
-pub mod replay;
 pub mod ring;
-pub mod ring_driver;
 pub mod simple_nic;
-pub mod simple_nic_driver;
 pub mod storage;
 pub mod tlp_device;
 pub mod tlpdma;
-pub mod tlpdma_driver;
 
 pub use bench_engine::{BenchEngine, EngineProfile};
 pub use contract::{Action, Context, Device, DmaError, Event, OpId, Refusal, ReplyToken};
-pub use dd::{Dd, DdLoad};
-pub use dma::{Dma, DmaDriver};
+pub use copier::{Dma, DmaDriver};
 pub use host::{
     Calls, DeviceInfo, ECAM, HostAction, HostContext, HostEvent, HostMemory, HostProgram, IO_SPACE, Measured,
     OutOfMemory, ecam_address, io_address,
 };
 pub use identity::{BarSpec, Identity, IdentityError};
-pub use issue::Target;
+pub use load::issue::Target;
+pub use load::replay::{Record, Relocation, Replay, ReplayError, ReplayPace};
 pub use load::{Load, LoadConfig, LoadError, LoadOp, Pattern};
 pub use memory::Memory;
-pub use nettlp_card::{CardConfig, NettlpCard, statistics::NetworkStatistics};
+pub use nettlp_card::{CardConfig, NettlpCard};
+pub use network::NetworkStatistics;
+pub use nic::driver::{NicDriver, NicLoad};
 pub use nic::{Cable, Nic, NicConfig, Traffic};
-pub use nic_driver::{NicDriver, NicLoad};
 pub use pages::{HostRam, Pages};
 pub use random::Random;
-pub use replay::{Record, Relocation, Replay, ReplayError, ReplayPace};
+pub use ring::driver::{RingDriver, RingLoad};
 pub use ring::{Descriptor, Ring, RingConfig};
-pub use ring_driver::{RingDriver, RingLoad};
+pub use simple_nic::driver::{FrameLoad, SimpleNicDriver, SimpleNicRings};
 pub use simple_nic::{CablePort, Frames, SimpleNic, SimpleNicConfig};
-pub use simple_nic_driver::{FrameLoad, SimpleNicDriver, SimpleNicRings};
+pub use storage::dd::{Dd, DdLoad};
 pub use storage::{Command, Storage, StorageConfig};
 pub use tlp_device::{Room, TlpDevice, TlpIdentity, TlpOutput, TlpRegisters};
 pub use tlpdma::Tlpdma;
-pub use tlpdma_driver::{TlpdmaDriver, TransferLoad};
+pub use tlpdma::driver::{TlpdmaDriver, TransferLoad};
 pub use tlplab_cfgspace::{InterruptMode, VENDOR_ID};
 pub use tlplab_transaction::{Bytes, Payload};

@@ -1,4 +1,4 @@
-//! What a card and its software counted.
+//! What a device with a network behind it counts of it.
 
 use hdrhistogram::Histogram;
 use tlplab_units::Duration;
@@ -42,7 +42,7 @@ pub struct NetworkStatistics {
 }
 
 impl NetworkStatistics {
-    pub(super) fn new(cores: u16) -> Self {
+    pub(crate) fn new(cores: u16) -> Self {
         Self {
             to_software: Direction::default(),
             to_card: Direction::default(),
@@ -57,7 +57,7 @@ impl NetworkStatistics {
     }
 
     /// A read is over.
-    pub(super) fn read(&mut self, took: Duration, well: bool) {
+    pub(crate) fn read(&mut self, took: Duration, well: bool) {
         if !well {
             self.failed_reads += 1;
             return;

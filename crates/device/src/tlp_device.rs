@@ -5,9 +5,13 @@
 //!
 //! Such a device has clocks: it is [run](TlpDevice::run) up to an instant, and what it puts out has a time of its own.
 
+use crate::contract::Stream;
 use crate::identity::{BarSpec, Identity, IdentityError};
 use tlplab_cfgspace::{Capability, Layout, MsiX};
 use tlplab_units::{Bdf, FcClass, Mps, Mrrs, Time};
+
+/// The streams of such a device: what it reads, and what it writes.
+pub const STREAMS: &[Stream] = &[("read", "read"), ("write", "write")];
 
 /// A function at the level of TLPs.
 pub trait TlpDevice: Send {

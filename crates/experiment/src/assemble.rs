@@ -1,15 +1,16 @@
 //! The devices and programs of an experiment, as objects for the builder of a fabric.
 
+use crate::device_models::{ModelSpec, NicSpec, RingSpec, SimpleNicSpec};
 use crate::experiment::Experiment;
 use crate::issuer::{Issuer, Part};
 use crate::load::{Generate, LoadSpec, Op, Pace, Pattern, Timing, Work};
-use crate::models::{ModelSpec, NicSpec, RingSpec, SimpleNicSpec};
 use crate::run::{Inputs, RunError};
+use tlplab_device::contract::Stream;
 use tlplab_device::{
     Cable, CablePort, CardConfig, Dd, Device, Dma, DmaDriver, FrameLoad, HostProgram, Load, LoadConfig,
     LoadOp, Memory, NettlpCard, Nic, NicConfig, NicDriver, NicLoad, Record, Relocation, Replay, ReplayPace,
     Ring, RingConfig, RingDriver, RingLoad, SimpleNic, SimpleNicConfig, SimpleNicDriver, Storage, Target,
-    Tlpdma, TlpdmaDriver, Traffic,
+    Tlpdma, TlpdmaDriver, Traffic, copier, nic, ring, simple_nic, storage, tlp_device, tlpdma,
 };
 use tlplab_fabric::topology::FlowInfo;
 use tlplab_fabric::{Builder, Fabric};
@@ -17,6 +18,14 @@ use tlplab_units::Time;
 
 pub(crate) fn flow(name: &str, owner: &str, operation: &str, target: &str) -> FlowInfo {
     FlowInfo { name: name.into(), owner: owner.into(), operation: operation.into(), target: target.into() }
+}
+
+/// The flows of a device to the host, one for each of its streams; that of a device with one has the device's name.
+fn flows_of_device(name: &str, streams: &[Stream]) -> Vec<FlowInfo> {
+    match streams {
+        [(_, operation)] => vec![flow(name, name, operation, "host")],
+        _ => streams.iter().map(|(stream, op)| flow(&format!("{name}.{stream}"), name, op, "host")).collect(),
+    }
 }
 
 /// The flows of a load, one for each of its streams.
@@ -59,46 +68,31 @@ pub(crate) fn add_devices(
                 builder.device(name, Box::new(Memory::new(*bar)), Vec::new(), false);
             }
             ModelSpec::Copier { .. } => {
-                let flows = vec![flow(name, name, "copy", "host")];
+                let flows = flows_of_device(name, copier::STREAMS);
                 builder.device(name, Box::new(Dma::new()), flows, false);
             }
             ModelSpec::Ring(ring) => {
                 let config = RingConfig { batch: ring.batch, depth: ring.depth };
-                let part = |what: &str, op: &str| flow(&format!("{name}.{what}"), name, op, "host");
-                let flows = vec![part("fetch", "read"), part("transmit", "read"), part("receive", "write")];
+                let flows = flows_of_device(name, ring::STREAMS);
                 builder.device(name, Box::new(Ring::new(config)), flows, false);
             }
             ModelSpec::Storage(config) => {
-                let part = |what: &str, op: &str| flow(&format!("{name}.{what}"), name, op, "host");
-                let flows = vec![
-                    part("commands", "read"),
-                    part("from_host", "read"),
-                    part("to_host", "write"),
-                    part("status", "write"),
-                ];
+                let flows = flows_of_device(name, storage::STREAMS);
                 builder.device(name, Box::new(Storage::new(*config)), flows, false);
             }
             ModelSpec::Tlpdma { memory } => {
-                let part = |what: &str, op: &str| flow(&format!("{name}.{what}"), name, op, "host");
-                let flows = vec![
-                    part("fetch", "read"),
-                    part("to_card", "read"),
-                    part("from_card", "write"),
-                    part("status", "write"),
-                ];
+                let flows = flows_of_device(name, tlpdma::STREAMS);
                 builder.device(name, Box::new(Tlpdma::new(*memory)), flows, false);
             }
             ModelSpec::Nic(nic) => {
-                let part = |what: &str, op: &str| flow(&format!("{name}.{what}"), name, op, "host");
-                let flows = vec![part("fetch", "read"), part("transmit", "read"), part("receive", "write")];
+                let flows = flows_of_device(name, nic::STREAMS);
                 let count = Some(nic.requests.into());
                 let cable = cable(nic.sends, nic.receives, nic.transfer, count);
                 let config = NicConfig { cable, ..NicConfig::default() };
                 builder.device(name, Box::new(Nic::new(config)), flows, false);
             }
             ModelSpec::SimpleNic(nic) => {
-                let part = |what: &str, op: &str| flow(&format!("{name}.{what}"), name, op, "host");
-                let flows = vec![part("fetch", "read"), part("transmit", "read"), part("receive", "write")];
+                let flows = flows_of_device(name, simple_nic::STREAMS);
                 // The partner sends until as many have arrived as are wanted.
                 let port = CablePort::new(cable(nic.sends, nic.receives, nic.transfer, None));
                 let device = SimpleNic::new(SimpleNicConfig::default(), port);
@@ -106,8 +100,7 @@ pub(crate) fn add_devices(
             }
             ModelSpec::Rtl(_) => {
                 let core = inputs.cores.remove(name).ok_or_else(|| RunError::NoDevice(name.clone()))?;
-                let part = |op: &str| flow(&format!("{name}.{op}"), name, op, "host");
-                builder.tlp_device(name, core, vec![part("read"), part("write")]);
+                builder.tlp_device(name, core, flows_of_device(name, tlp_device::STREAMS));
             }
             ModelSpec::Python { .. } => {
                 let device = inputs.outside.get(name).ok_or_else(|| RunError::NoDevice(name.clone()))?;

@@ -1,8 +1,8 @@
 //! The keys of the model `nettlp-card`.
 
+use crate::device_models;
 use crate::error::Error;
 use crate::keys::{Key, Kind, key};
-use crate::models;
 use crate::view::View;
 use tlplab_device::CardConfig;
 use tlplab_units::{Duration, Time};
@@ -74,7 +74,7 @@ pub(crate) fn config(device: &View<'_>) -> Result<CardConfig, Error> {
         wake: duration("wake"),
         queue: integer("queue") as u32,
         timeout: duration("timeout"),
-        bar: models::bar(device, "window")?,
+        bar: device_models::bar(device, "window")?,
         mps: 0,
         mrrs: 0,
         from: Time::ZERO,

@@ -1,8 +1,8 @@
 //! Loads with `op = "dd-read"` or `"dd-write"`: blocks between a storage device and the host.
 
+use crate::device_models::ModelSpec;
 use crate::error::{Error, Problem};
 use crate::load::Operation;
-use crate::models::ModelSpec;
 use crate::tables;
 use crate::topology::DeviceSpec;
 use crate::transfer;

@@ -1,10 +1,10 @@
 //! What a fabric knows at the end of a run, as a [`Document`].
 
+use crate::device_models::ModelSpec;
 use crate::experiment::Experiment;
 use crate::host_use::host_use;
 use crate::ladder;
 use crate::lspci;
-use crate::models::ModelSpec;
 use crate::network;
 use crate::result::{self, Document};
 use crate::stop::StopReason;

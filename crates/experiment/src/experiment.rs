@@ -1,13 +1,13 @@
 //! From the text of an experiment to plain data.
 
 use crate::check;
+use crate::device_models::ModelSpec;
 use crate::error::{At, Error, Problem, Sources};
 use crate::fault;
 use crate::hosts;
 use crate::keys::{Kind, Section};
 use crate::ladder::Trigger;
 use crate::load::{self, LoadSpec, Work};
-use crate::models::ModelSpec;
 use crate::overrides;
 use crate::stop::{self, Stop};
 use crate::tables;

@@ -20,7 +20,7 @@
 //!
 //! **The way in.** [`Experiment::parse`] reads TOML that keeps the place of every value (`tree`), merges includes, load files and
 //! `--set` overrides, checks it against [`tables`] and turns it into plain data: links ([`link`]), the host ([`hosts`]), switches and
-//! devices ([`topology`], [`models`]), faults, loads ([`load`]), the end ([`stop`]). [`tables`] is the one place that says which keys
+//! devices ([`topology`], [`device_models`]), faults, loads ([`load`]), the end ([`stop`]). [`tables`] is the one place that says which keys
 //! there are; unknown keys and their nearest neighbours, defaults, the JSON Schema and the reference of keys ([`schema`]) come from it.
 //! Every mistake is an [`Error`] with file, line, key, what is wrong and what would be right. Nothing here opens a file: the
 //! caller brings the text of included files, and the contents of [`Experiment::files`].
@@ -41,6 +41,7 @@ mod card;
 mod check;
 mod choices;
 mod dd;
+pub mod device_models;
 mod document;
 pub mod error;
 pub mod experiment;
@@ -54,7 +55,6 @@ pub mod ladder;
 pub mod link;
 pub mod load;
 pub mod lspci;
-pub mod models;
 mod network;
 pub mod outside;
 mod overrides;

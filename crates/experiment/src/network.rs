@@ -3,7 +3,7 @@
 use crate::document::{FS_PER_NS, FS_PER_S};
 use crate::result::{Latency, Network, NetworkDirection};
 use tlplab_device::NetworkStatistics;
-use tlplab_device::nettlp_card::statistics::Direction;
+use tlplab_device::network::Direction;
 use tlplab_fabric::Fabric;
 use tlplab_units::Duration;
 

@@ -2,10 +2,10 @@
 //! that another file holds is known only where it is.
 
 use crate::assemble::add_devices;
+use crate::device_models::ModelSpec;
 use crate::error::Error;
 use crate::experiment::Experiment;
 use crate::lspci::{self, Problem};
-use crate::models::ModelSpec;
 use crate::outside::OutsideDevice;
 use crate::run::{Inputs, RunError};
 use crate::topology::DeviceSpec;

@@ -1,7 +1,7 @@
 //! The JSON Schema of an experiment file, for editors; and the reference of its keys.
 
+use crate::device_models::MODELS;
 use crate::keys::{Key, Kind, Section};
-use crate::models::MODELS;
 use crate::tables;
 use serde_json::{Map, Value, json};
 

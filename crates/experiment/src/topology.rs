@@ -2,10 +2,10 @@
 
 use crate::bus;
 use crate::choices::RoundRobin;
+use crate::device_models::{self, ModelSpec, PythonObject};
 use crate::error::{Error, Problem, suggest};
 use crate::keys::Section;
 use crate::link;
-use crate::models::{self, ModelSpec, PythonObject};
 use crate::tables;
 use crate::view::View;
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,8 +81,9 @@ pub(crate) fn read(root: &View<'_>, join: &dyn Fn(&View<'_>, &str) -> String) ->
 
 fn spec(name: &str, view: &View<'_>, join: &dyn Fn(&View<'_>, &str) -> String) -> Result<DeviceSpec, Error> {
     let said = view.get("model").unwrap_or_else(|| view.clone());
-    let model = models::spec(view, tables::DEVICE.keys, &|at, path| join(at.unwrap_or(&said), path))?;
-    let driver = view.get("driver").and_then(|d| models::python_object(d.text(), |path| join(&d, path)));
+    let model = device_models::spec(view, tables::DEVICE.keys, &|at, path| join(at.unwrap_or(&said), path))?;
+    let driver =
+        view.get("driver").and_then(|d| device_models::python_object(d.text(), |path| join(&d, path)));
     Ok(DeviceSpec { name: name.to_owned(), model, driver })
 }
 

@@ -2,14 +2,14 @@
 
 use crate::choices::choices;
 use crate::dd;
+use crate::device_models::ModelSpec;
 use crate::error::{Error, Problem};
 use crate::load::Operation;
-use crate::models::ModelSpec;
 use crate::tables;
 use crate::topology::DeviceSpec;
 use crate::view::View;
 use tlplab_device::TransferLoad;
-use tlplab_device::tlpdma_driver::{Descriptors, PageSize, Verify, Wait};
+use tlplab_device::tlpdma::driver::{Descriptors, PageSize, Verify, Wait};
 use tlplab_units::{Duration, Time};
 
 /// Keys of a load that only transfers have.

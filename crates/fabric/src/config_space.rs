@@ -4,7 +4,7 @@ use crate::build::BuildError;
 use crate::config::{BusConfig, DeviceConfig, FabricConfig, HostConfig, LinkConfig, SwitchConfig};
 use crate::function::Function;
 use crate::ids::PortId;
-use crate::layout::Layout as Numbering;
+use crate::numbering::Numbering;
 use tlplab_cfgspace::{
     Aer, Capability, ConfigSpace, ExtendedCapability, Header, Identity, Layout, LinkPart, Msi, Pcie,
     PortType, PowerManagement, Slot, Type0, Type1, VENDOR_ID,

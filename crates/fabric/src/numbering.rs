@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use tlplab_units::Mps;
 
 /// The numbering of a fabric.
-pub(crate) struct Layout {
+pub(crate) struct Numbering {
     /// Names of nodes, sorted.
     pub(crate) nodes: Vec<String>,
     kinds: Vec<NodeKind>,
@@ -46,7 +46,7 @@ pub(crate) struct LinkSlot {
     pub(crate) mps: Mps,
 }
 
-impl Layout {
+impl Numbering {
     pub(crate) fn of(config: &FabricConfig) -> Result<Self, BuildError> {
         let mut kinds = BTreeMap::from([(config.host.name.clone(), NodeKind::Root)]);
         let switches = config.switches.iter().map(|s| (&s.name, NodeKind::Switch));
@@ -61,11 +61,11 @@ impl Layout {
         let root = nodes.iter().position(|n| *n == config.host.name).expect("inserted above");
         let kinds: Vec<_> = kinds.into_values().collect();
         let functions = functions(config, &nodes)?;
-        let mut layout = Self { nodes, kinds, functions, root, ports: Vec::new(), links: Vec::new() };
-        let children = layout.children(config)?;
-        layout.number(config, &children);
-        layout.limit_payload(config)?;
-        Ok(layout)
+        let mut numbering = Self { nodes, kinds, functions, root, ports: Vec::new(), links: Vec::new() };
+        let children = numbering.children(config)?;
+        numbering.number(config, &children);
+        numbering.limit_payload(config)?;
+        Ok(numbering)
     }
 
     pub(crate) fn kind(&self, node: usize) -> NodeKind {

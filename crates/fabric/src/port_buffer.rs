@@ -13,8 +13,8 @@ use crate::channel::InFlight;
 use crate::config::FabricConfig;
 use crate::egress::Waiting;
 use crate::ids::PortId;
-use crate::layout::Layout;
 use crate::node::Node;
+use crate::numbering::Numbering;
 use crate::routing::route_of;
 use crate::sim::Fabric;
 use crate::slab::TlpHandle;
@@ -45,16 +45,16 @@ pub(crate) struct PortBuffers {
 }
 
 impl PortBuffers {
-    pub(crate) fn new(config: &FabricConfig, layout: &Layout) -> Self {
+    pub(crate) fn new(config: &FabricConfig, numbering: &Numbering) -> Self {
         let room = |limit: Option<u16>, refuses| Room {
             limit: limit.unwrap_or(u16::MAX),
             refuses: refuses && limit.is_some(),
             requests: 0,
             unanswered: 0,
         };
-        let ports = layout.ports.iter().map(|slot| {
-            let drops = layout.link_config(config, slot.link).flow_control.drops();
-            room(layout.port_buffer(config, slot.node), drops)
+        let ports = numbering.ports.iter().map(|slot| {
+            let drops = numbering.link_config(config, slot.link).flow_control.drops();
+            room(numbering.port_buffer(config, slot.node), drops)
         });
         let rooms: Vec<_> = ports.chain([room(config.host.port_buffer, false)]).collect();
         Self { in_use: rooms.iter().any(|room| room.refuses), rooms }

@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tlplab_experiment::{
-    hosts as experiment_hosts, models as experiment_models, schema as experiment_schema,
+    device_models as experiment_models, hosts as experiment_hosts, schema as experiment_schema,
 };
 use tlplab_units::quantity;
 

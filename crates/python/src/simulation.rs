@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 use tlplab_bench::{machine, preparation};
 use tlplab_cosim::rtl;
-use tlplab_experiment::models::ModelSpec;
+use tlplab_experiment::device_models::ModelSpec;
 use tlplab_experiment::outside::OutsideDevice;
 use tlplab_experiment::run::{Inputs, Run, Told};
 use tlplab_experiment::{Experiment, FileKind, Options, StopReason, lspci};

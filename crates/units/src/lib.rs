@@ -5,7 +5,7 @@
 //! `"1.5us"`) are read as exact decimals by [`quantity`].
 //!
 //! * [`time`]: [`Time`], [`Duration`]
-//! * [`link`]: [`Generation`], [`Width`], [`LinkMode`], [`LinkRate`], [`NETTLP_OVERHEAD`]
+//! * [`link`]: [`Generation`], [`Width`], [`LinkMode`], [`LinkRate`]
 //! * [`id`]: [`Bdf`], [`Tag`], [`TrafficClass`], [`Vc`], [`FcClass`]
 //! * [`size`]: [`Mps`], [`Mrrs`], [`Rcb`]
 //! * [`quantity`]: parsing and printing with units
@@ -19,7 +19,7 @@ pub mod size;
 pub mod time;
 
 pub use id::{Bdf, FcClass, Tag, TrafficClass, Vc};
-pub use link::{Generation, LinkMode, LinkRate, NETTLP_OVERHEAD, Width};
+pub use link::{Generation, LinkMode, LinkRate, Width};
 pub use quantity::QuantityError;
 pub use size::{Mps, Mrrs, Rcb};
 pub use time::{Duration, Time};

@@ -3,10 +3,6 @@
 use crate::time::Duration;
 use core::fmt;
 
-/// Bytes that a TLP in a NetTLP datagram takes on Ethernet beside its own: Ethernet 14, IPv4 20, UDP 8, NetTLP 6 and frame check sequence 4,
-/// then preamble 8 and inter-frame gap 12.
-pub const NETTLP_OVERHEAD: u64 = 52 + 20;
-
 /// A link's data rate: PCIe generation 1 to 7 (2.5 to 128 GT/s).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Generation {

@@ -18,12 +18,12 @@ from tlplab.errors import FAILED, RunError
 from tlplab.introspect import btf
 from tlplab.introspect.code import PAGE, Dump, address_space, described_code, dump_code
 from tlplab.introspect.kernel import Kernel
-from tlplab.introspect.layout import as_profile, layout_from_btf
 from tlplab.introspect.options import Target, target_options
 from tlplab.introspect.pages import Mapping, Space, Way, follow, mapped
 from tlplab.introspect.paging import Paging
 from tlplab.introspect.processes import Process, Walk, described, list_processes
 from tlplab.introspect.source import Source, Unreadable
+from tlplab.introspect.structures import as_profile, layout_from_btf
 from tlplab.nettlp.end import number_of
 from tlplab.outputs import check_outputs, write_bytes, write_text
 from tlplab.sheet import Column, Sheet

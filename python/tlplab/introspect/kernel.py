@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tlplab.errors import RunError
-from tlplab.introspect.layout import COMM_BYTES, Layout
 from tlplab.introspect.source import Source, Unreadable
+from tlplab.introspect.structures import COMM_BYTES, Layout
 
 IMAGE_STEP = 2 << 20
 DIRECT_MAP_STEP = 1 << 30

@@ -16,9 +16,9 @@ from tlplab.analytic.options import SIZE
 from tlplab.introspect import btf
 from tlplab.introspect.adapter import AdapterMemory
 from tlplab.introspect.kernel import Kernel, Known, find_kernel
-from tlplab.introspect.layout import Layout, layout_from_btf, read_profile
 from tlplab.introspect.paging import Paging, paging_of
 from tlplab.introspect.source import Image, Source, Watched, split_address
+from tlplab.introspect.structures import Layout, layout_from_btf, read_profile
 from tlplab.introspect.symbols import find_symbols
 from tlplab.nettlp.end import End, end_of, end_options, number_of, tags_of
 from tlplab.progress import Bar

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tlplab.introspect.kernel import KERNEL_HALF, Kernel
-from tlplab.introspect.layout import COMM_BYTES, Task
 from tlplab.introspect.source import Unreadable
+from tlplab.introspect.structures import COMM_BYTES, Task
 
 # The kernel's own limit on process ids, PID_MAX_LIMIT.
 LARGEST_PID = 1 << 22

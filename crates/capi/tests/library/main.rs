@@ -3,9 +3,9 @@
 mod examples;
 mod headers;
 mod junk;
-mod layout;
 mod programs;
 mod published;
+mod tlp_layout_header;
 
 use programs::{ADDRESS, C, CPP, SHARED, THREAD, compile, run_on};
 use std::path::Path;

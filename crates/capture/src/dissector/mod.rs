@@ -1,7 +1,7 @@
 //! The Wireshark dissector: its logic is written by hand, in `dissector`; names, codes, the places of fields and the tables of CRCs come
 //! from `tlplab_wire`.
 
-mod layout;
+mod fields;
 
 use crate::control_names;
 use std::fmt::{Display, Write};
@@ -75,10 +75,10 @@ pub fn tables() -> String {
 /// Where fields lie, by the kind of header.
 fn layouts(lua: &mut String) {
     put(lua, "\tlayouts = {");
-    for (kind, header, fields) in layout::KINDS {
+    for (kind, header, fields) in fields::KINDS {
         put(lua, format_args!("\t\t{kind} = {{"));
         for (name, codec) in fields {
-            put(lua, format_args!("\t\t\t{name} = {},", layout::in_lua(header, *codec)));
+            put(lua, format_args!("\t\t\t{name} = {},", fields::in_lua(header, *codec)));
         }
         put(lua, "\t\t},");
     }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use tlplab_cfgspace::MsiX;
 use tlplab_device::{BarSpec, Identity, Room, TlpDevice, TlpIdentity, TlpOutput, TlpRegisters};
-use tlplab_experiment::models::{ModelSpec, RtlSpec};
+use tlplab_experiment::device_models::{ModelSpec, RtlSpec};
 use tlplab_experiment::{Error, Experiment};
 use tlplab_units::{Mps, Time};
 

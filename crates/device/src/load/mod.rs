@@ -1,9 +1,13 @@
 //! The load generator: reads, writes or both, as a device (DMA, peer-to-peer) or on the host (MMIO).
+//! [`replay`] issues a captured trace again instead.
+
+pub(crate) mod issue;
+pub mod replay;
 
 use crate::contract::{Context, Device, Event};
 use crate::host::{HostContext, HostEvent, HostProgram};
 use crate::identity::{BarSpec, Identity};
-use crate::issue::{Issue, Target};
+use crate::load::issue::{Issue, Target};
 use crate::random::Random;
 use tlplab_cfgspace::VENDOR_ID;
 use tlplab_transaction::{Bytes, Payload};

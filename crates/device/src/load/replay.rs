@@ -3,7 +3,7 @@
 use crate::contract::{Context, Device, Event, Refusal};
 use crate::host::{HostContext, HostEvent, HostProgram};
 use crate::identity::Identity;
-use crate::issue::Issue;
+use crate::load::issue::Issue;
 use tlplab_cfgspace::VENDOR_ID;
 use tlplab_transaction::{Payload, RequestPolicy};
 use tlplab_units::{Duration, Time};

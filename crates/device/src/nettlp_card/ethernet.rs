@@ -1,7 +1,8 @@
 //! The Ethernet link between card and software, and the software's processors.
 
-use super::statistics::Direction;
-use tlplab_units::{Duration, LinkRate, NETTLP_OVERHEAD, Time};
+use crate::network::Direction;
+use tlplab_units::{Duration, LinkRate, Time};
+use tlplab_wire::nettlp::ETHERNET_OVERHEAD;
 
 /// One direction of the link: a wire, and the buffer before it.
 #[derive(Clone, Debug)]
@@ -22,7 +23,7 @@ impl Wire {
     /// When the last bit of a TLP of `tlp` bytes, `data` of them payload, arrives that wants to leave now; `None` if the buffer has no room
     /// for it.
     pub(super) fn send(&mut self, now: Time, tlp: u64, data: u64, counts: bool) -> Option<Time> {
-        let time = self.rate.time_of(tlp + NETTLP_OVERHEAD);
+        let time = self.rate.time_of(tlp + ETHERNET_OVERHEAD);
         let admitted = self.room_at(now, tlp) <= now;
         if counts {
             self.count.datagrams += u64::from(admitted);
@@ -39,7 +40,7 @@ impl Wire {
 
     /// When the buffer has room for a TLP of `tlp` bytes. An idle wire takes any.
     pub(super) fn room_at(&self, now: Time, tlp: u64) -> Time {
-        let wanted = self.rate.time_of(tlp + NETTLP_OVERHEAD);
+        let wanted = self.rate.time_of(tlp + ETHERNET_OVERHEAD);
         let excess = (self.free_at.saturating_since(now) + wanted).saturating_sub(self.room.max(wanted));
         now + excess
     }

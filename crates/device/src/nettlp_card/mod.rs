@@ -16,18 +16,17 @@
 //!
 //! * [`ethernet`]: the wire with its buffer, and the processors
 //! * [`software`]: operations of the software, request by request
-//! * [`statistics`]: what is counted
+//! * [`network`](crate::network): what is counted
 
 pub mod ethernet;
 mod software;
-pub mod statistics;
 
 use crate::contract::{Action, Context, Device, DmaError, Event, OpId, Refusal, ReplyToken};
 use crate::host::DeviceInfo;
 use crate::identity::{BarSpec, Identity};
+use crate::network::NetworkStatistics;
 use ethernet::{Cores, Wire};
 use software::{Operations, Work};
-use statistics::NetworkStatistics;
 use std::collections::BTreeMap;
 use tlplab_cfgspace::{Layout, MsiX};
 use tlplab_transaction::{Payload, RequestPolicy};

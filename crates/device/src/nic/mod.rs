@@ -12,6 +12,7 @@
 //! * the line's side: [`ethernet`] has frames, the cable and its other end; `link` is negotiation, and frames that leave and come;
 //!   `filter` knows which are taken; [`offload`] is checksums and segments
 //! * `statistics`: counters that a read clears
+//! * the host's side: [`driver`]
 //!
 //! The way of a frame that is sent: a write of the tail reaches `access`, which has `transmit` fetch descriptors and then data; when the
 //! data are there it makes frames, `link` puts them on the line at their time, the descriptor is written back, and `interrupts` tells.
@@ -29,6 +30,7 @@
 //! * In a length-only run, all that depends on bytes: every frame is taken, and no checksum is looked at.
 
 mod access;
+pub mod driver;
 pub mod ethernet;
 mod filter;
 mod interrupts;
@@ -46,7 +48,7 @@ mod transmit;
 pub use ethernet::{Cable, Traffic};
 pub use interrupts::VECTORS;
 
-use crate::contract::{Context, Device, Event};
+use crate::contract::{Context, Device, Event, Stream};
 use crate::identity::{BarSpec, Identity};
 use interrupts::Interrupts;
 use nvm::Nvm;
@@ -73,6 +75,8 @@ const FETCH: u16 = 0;
 const TRANSMIT: u16 = 1;
 /// Stream of all that is written, and of the interrupts that must stay behind it.
 const WRITES: u16 = 2;
+/// Its streams.
+pub const STREAMS: &[Stream] = &[("fetch", "read"), ("transmit", "read"), ("receive", "write")];
 
 /// What a timer is for.
 mod timer {

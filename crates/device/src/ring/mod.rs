@@ -1,10 +1,12 @@
 //! `ring`: a device with a descriptor ring in host memory, as NICs and SSDs have.
 //!
 //! The driver writes descriptors and rings the doorbell with its tail index; the device fetches descriptors in batches, moves the data
-//! they name, writes its head index back to host memory, and interrupts. [`RingDriver`](crate::ring_driver::RingDriver) is the other side.
+//! they name, writes its head index back to host memory, and interrupts. [`RingDriver`](driver::RingDriver) is the other side.
 
-use crate::contract::{Context, Device, DmaError, Event, OpId};
-use crate::dma::read_image;
+pub mod driver;
+
+use crate::contract::{Context, Device, DmaError, Event, OpId, Stream};
+use crate::copier::read_image;
 use crate::identity::{BarSpec, Identity};
 use std::collections::VecDeque;
 use tlplab_cfgspace::VENDOR_ID;
@@ -82,6 +84,8 @@ const FETCH: u16 = 0;
 const TRANSMIT: u16 = 1;
 /// Received data and what must stay behind them: the head's write-back and the interrupt.
 const RECEIVE: u16 = 2;
+/// Its streams.
+pub const STREAMS: &[Stream] = &[("fetch", "read"), ("transmit", "read"), ("receive", "write")];
 
 #[derive(Clone, Copy, Debug)]
 struct UnderWay {

@@ -15,6 +15,7 @@
 //! A ring of size 0 is the published one: every doorbell names one descriptor, and every frame interrupts. Otherwise a doorbell says how
 //! many descriptors were ever posted, modulo 2^32, so that a doorbell that is lost is made good by the next one.
 
+pub mod driver;
 pub mod frames;
 pub mod port;
 mod queue;
@@ -25,8 +26,8 @@ mod transmit;
 pub use frames::{FRAMES, Frames};
 pub use port::{CablePort, Port};
 
-use crate::contract::{Context, Device, Event};
-use crate::dma::read_image;
+use crate::contract::{Context, Device, Event, Stream};
+use crate::copier::read_image;
 use crate::identity::{BarSpec, Identity};
 use receive::Receiver;
 use regs::Registers;
@@ -51,6 +52,8 @@ const FETCH: u16 = 0;
 const TRANSMIT: u16 = 1;
 /// Stream of all that is written, and of the interrupts that must stay behind it.
 const WRITES: u16 = 2;
+/// Its streams.
+pub const STREAMS: &[Stream] = &[("fetch", "read"), ("transmit", "read"), ("receive", "write")];
 
 /// Timers below this number are the port's.
 const MODERATION: u64 = 1 << 32;

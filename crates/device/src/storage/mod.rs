@@ -5,10 +5,12 @@
 //! it is the other way round. At most `sectors_in_flight` sectors are anywhere between the beginning of their access and the end of
 //! their DMA. With 1, as in a plain IDE disk, a sector begins when the last write of the one before was accepted: posted writes, when it
 //! was sent; non-posted ones, when it was answered. When a command's sectors are done the device writes its status word, and once that is
-//! accepted, interrupts. [`Dd`](crate::dd::Dd) is the other side.
+//! accepted, interrupts. [`Dd`](crate::storage::dd::Dd) is the other side.
 
-use crate::contract::{Context, Device, DmaError, Event, OpId};
-use crate::dma::read_image;
+pub mod dd;
+
+use crate::contract::{Context, Device, DmaError, Event, OpId, Stream};
+use crate::copier::read_image;
 use crate::identity::{BarSpec, Identity};
 use crate::pages::Pages;
 use std::collections::VecDeque;
@@ -121,6 +123,9 @@ const FROM_HOST: u16 = 1;
 const TO_HOST: u16 = 2;
 /// Status words and interrupts. They begin when the sectors were accepted, so they stay behind them.
 const STATUS: u16 = 3;
+/// Its streams.
+pub const STREAMS: &[Stream] =
+    &[("commands", "read"), ("from_host", "read"), ("to_host", "write"), ("status", "write")];
 /// Commands fetched and not done, at most: the one that is worked off, and the next.
 const COMMANDS: usize = 2;
 

@@ -1,17 +1,18 @@
 //! `tlpdma`: the DMA card of `rtl/`, at the level of transactions: the same registers, rings, records and interrupts, without its clocks.
 //!
 //! Experiments that drive the core run on it where no simulator of RTL is installed, its driver
-//! ([`TlpdmaDriver`](crate::tlpdma_driver::TlpdmaDriver)) is tested against it, and what the RTL takes longer is the RTL's.
+//! ([`TlpdmaDriver`](crate::tlpdma::driver::TlpdmaDriver)) is tested against it, and what the RTL takes longer is the RTL's.
 //! Its memory answers at once. Interrupt moderation is remembered and not done; the counters of errors are not there.
 //!
 //! * [`regs`]: registers, descriptors, records
 //! * `channel`: one direction
 
 mod channel;
+pub mod driver;
 pub mod regs;
 
-use crate::contract::{Context, Device, DmaError, Event, OpId};
-use crate::dma::read_image;
+use crate::contract::{Context, Device, DmaError, Event, OpId, Stream};
+use crate::copier::read_image;
 use crate::identity::{BarSpec, Identity};
 use crate::pages::Pages;
 use channel::{Channel, News, Piece};
@@ -34,6 +35,9 @@ const TO_CARD: u16 = 1;
 const FROM_CARD: u16 = 2;
 /// Record and interrupt of the other channel.
 const STATUS: u16 = 3;
+/// Its streams.
+pub const STREAMS: &[Stream] =
+    &[("fetch", "read"), ("to_card", "read"), ("from_card", "write"), ("status", "write")];
 
 /// The card.
 #[derive(Clone, Debug)]

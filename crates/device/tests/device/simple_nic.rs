@@ -2,9 +2,9 @@
 
 use crate::ideal::Ideal;
 use proptest::prelude::*;
+use tlplab_device::simple_nic::driver::Stack;
 use tlplab_device::simple_nic::regs::{self, Descriptor};
 use tlplab_device::simple_nic::{BAR, FRAMES, Port};
-use tlplab_device::simple_nic_driver::Stack;
 use tlplab_device::*;
 use tlplab_units::{Duration, Time};
 

@@ -1,7 +1,7 @@
 //! The storage device and dd on an ideal driver.
 
 use crate::ideal::Ideal;
-use tlplab_device::dd::written;
+use tlplab_device::storage::dd::written;
 use tlplab_device::storage::{SECTOR, regs};
 use tlplab_device::*;
 use tlplab_units::{Duration, Time};

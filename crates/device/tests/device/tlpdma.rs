@@ -1,8 +1,8 @@
 //! The model of the DMA card and its driver, each the other's judge, on an ideal driver.
 
 use crate::ideal::Ideal;
+use tlplab_device::tlpdma::driver::{Descriptors, PageSize, Verify, Wait};
 use tlplab_device::tlpdma::regs::{self, Descriptor, Record, ch};
-use tlplab_device::tlpdma_driver::{Descriptors, PageSize, Verify, Wait};
 use tlplab_device::*;
 use tlplab_units::{Duration, Time};
 

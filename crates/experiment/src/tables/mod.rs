@@ -1,14 +1,14 @@
 //! Every key of an experiment file: the one place that says what there is, what it means and what holds where it is absent.
 
 use crate::choices::{RoundRobin, choice};
+use crate::device_models;
 use crate::fault;
 use crate::hosts;
 use crate::keys::{Key, Kind, Section, key};
 use crate::link;
 use crate::load::{self, Pattern};
-use crate::models;
 use crate::transfer;
-use tlplab_device::tlpdma_driver::{PageSize, Verify};
+use tlplab_device::tlpdma::driver::{PageSize, Verify};
 use tlplab_fabric::Writer;
 use tlplab_fabric::config::{Fidelity, FlowControl, Forwarding, RequestPolicy, SkpPolicy, UpdateFcPolicy};
 use tlplab_units::LinkMode;
@@ -250,21 +250,21 @@ pub static SWITCH: Section = Section {
 /// A device.
 pub static DEVICE: Section = Section {
     title: "a device",
-    extra: Some(models::keys_of),
+    extra: Some(device_models::keys_of),
     keys: &[
         UNDER,
         LINK_KEY,
         MPS_KEY,
         key(
             "model",
-            Kind::Word(&models::MODEL),
+            Kind::Word(&device_models::MODEL),
             r#""dma""#,
             r#""memory""#,
             "What it is: a built-in model, file.py:Class, or rtl:FILE.so, whose further keys are its parameters and `waveform`, a file for an FST.",
         ),
         key(
             "driver",
-            Kind::Word(&models::DRIVER),
+            Kind::Word(&device_models::DRIVER),
             "",
             r#""copier.py:driver""#,
             "The host's side: a program of the host that uses the device, file.py:function. Takes the place of the model's own driver.",

@@ -3,7 +3,7 @@
 use super::Candidate;
 use super::facts::Facts;
 use super::words::{nanoseconds, percent};
-use crate::models::ModelSpec;
+use crate::device_models::ModelSpec;
 use crate::result::{Document, LimitKind};
 use tlplab_device::nic::ethernet::Speed;
 

@@ -1,7 +1,7 @@
 //! Every key of the tables has an effect: none is documented and then forgotten.
 
 use tlplab_experiment::keys::Section;
-use tlplab_experiment::{Experiment, Options, models, tables};
+use tlplab_experiment::{Experiment, Options, device_models, tables};
 
 const BASE: &str = r#"
 title = "Base"
@@ -215,7 +215,7 @@ fn every_key_has_an_effect() {
 
 #[test]
 fn every_parameter_of_a_model_has_an_effect() {
-    for model in models::MODELS {
+    for model in device_models::MODELS {
         let device = match model.name {
             "memory" => "nic",
             "nic" => "ethernet",

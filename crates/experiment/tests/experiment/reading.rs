@@ -1,8 +1,8 @@
 //! What experiments mean once they are read.
 
 use std::collections::BTreeMap;
+use tlplab_experiment::device_models::ModelSpec;
 use tlplab_experiment::load::{Generate, Op, Pace, Pattern, Timing, Work};
-use tlplab_experiment::models::ModelSpec;
 use tlplab_experiment::stop::Stop;
 use tlplab_experiment::{Experiment, FileKind, Options, hosts};
 use tlplab_fabric::config::*;

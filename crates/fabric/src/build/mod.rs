@@ -17,10 +17,10 @@ use crate::host_path::{self, HostPath};
 use crate::ids::{FlowId, LinkId, NodeId, PortId};
 use crate::initiator::Initiator;
 use crate::intx::WireController;
-use crate::layout::Layout;
 use crate::link_state::{DOWN, UP};
 use crate::memory::MemoryServer;
 use crate::node::Node;
+use crate::numbering::Numbering;
 use crate::port_buffer::PortBuffers;
 use crate::probe::{Probe, TraceHash};
 use crate::processor::RegisterAccesses;
@@ -259,12 +259,12 @@ impl Builder {
         }
         host_memory::check(&self.config.host)?;
         bus::prepare(&mut self.config)?;
-        let layout = Layout::of(&self.config)?;
-        let mut fabric = self.empty_fabric(&layout)?;
-        self.add_nodes(&layout, &mut fabric)?;
+        let numbering = Numbering::of(&self.config)?;
+        let mut fabric = self.empty_fabric(&numbering)?;
+        self.add_nodes(&numbering, &mut fabric)?;
         fabric.show_trained_links();
         fabric.start_buses();
-        self.start_links(&layout, &mut fabric);
+        self.start_links(&numbering, &mut fabric);
         match self.config.host.enumeration {
             EnumerationTime::Before => fabric.enumerate_before(),
             EnumerationTime::Simulated => fabric.enumerate_in_time(),
@@ -276,16 +276,16 @@ impl Builder {
         Ok(fabric)
     }
 
-    fn empty_fabric(&mut self, layout: &Layout) -> Result<Fabric, BuildError> {
+    fn empty_fabric(&mut self, numbering: &Numbering) -> Result<Fabric, BuildError> {
         let config = &self.config;
         let mut host_stages = host_path::names_of(&config.host);
         host_stages.extend(host_memory::names_of(&config.host));
         let mut topology = Topology { host_stages, ..Topology::default() };
-        for (i, name) in layout.nodes.iter().enumerate() {
-            let kind = layout.kind(i);
+        for (i, name) in numbering.nodes.iter().enumerate() {
+            let kind = numbering.kind(i);
             topology.nodes.push(NodeInfo { name: name.clone(), kind, id: Bdf(0) });
         }
-        for slot in &layout.ports {
+        for slot in &numbering.ports {
             topology.ports.push(PortInfo {
                 name: slot.name.clone(),
                 node: NodeId(slot.node as u16),
@@ -294,8 +294,8 @@ impl Builder {
                 bridge: None,
             });
         }
-        for (i, link) in layout.links.iter().enumerate() {
-            let c = layout.link_config(config, i);
+        for (i, link) in numbering.links.iter().enumerate() {
+            let c = numbering.link_config(config, i);
             let bus = config.buses.iter().find(|bus| bus.name == c.under);
             topology.links.push(LinkInfo {
                 name: link.name.clone(),
@@ -311,19 +311,19 @@ impl Builder {
         }
         let mut timeline = Timeline::new();
         let mut ports = Vec::new();
-        for (i, slot) in layout.ports.iter().enumerate() {
-            ports.push(ports::make_port(config, layout, i, slot, &mut timeline)?);
+        for (i, slot) in numbering.ports.iter().enumerate() {
+            ports.push(ports::make_port(config, numbering, i, slot, &mut timeline)?);
         }
-        ports::establish(config, layout, &mut ports)?;
+        ports::establish(config, numbering, &mut ports)?;
         Ok(Fabric {
             now: Time::ZERO,
             queue: EventQueue::default(),
             tlps: Default::default(),
             transactions: Transactions::default(),
-            port_buffers: PortBuffers::new(config, layout),
+            port_buffers: PortBuffers::new(config, numbering),
             ports,
             nodes: Vec::new(),
-            root_node: NodeId(layout.root as u16),
+            root_node: NodeId(numbering.root as u16),
             topology,
             device_infos: Vec::new(),
             enumeration: Enumeration::new(&config.host),
@@ -356,33 +356,33 @@ impl Builder {
         })
     }
 
-    fn add_nodes(&mut self, layout: &Layout, fabric: &mut Fabric) -> Result<(), BuildError> {
-        for (i, name) in layout.nodes.iter().enumerate() {
-            let ports: Vec<_> = layout.ports_of(i).map(|p| PortId(p as u16)).collect();
-            let node = match layout.kind(i) {
-                NodeKind::Root => Node::Root(Box::new(self.make_root(layout, ports, fabric)?)),
+    fn add_nodes(&mut self, numbering: &Numbering, fabric: &mut Fabric) -> Result<(), BuildError> {
+        for (i, name) in numbering.nodes.iter().enumerate() {
+            let ports: Vec<_> = numbering.ports_of(i).map(|p| PortId(p as u16)).collect();
+            let node = match numbering.kind(i) {
+                NodeKind::Root => Node::Root(Box::new(self.make_root(numbering, ports, fabric)?)),
                 NodeKind::Switch => {
                     let switch = self.config.switches.iter().find(|s| s.name == *name).expect("laid out");
                     let (latency, forwarding) = (switch.latency, switch.forwarding);
-                    let functions = config_space::of_switch(switch, layout, &self.config, &ports)?;
+                    let functions = config_space::of_switch(switch, numbering, &self.config, &ports)?;
                     let bridges = vec![BridgeRegisters::RESET; ports.len()];
                     Node::Switch(Switch { latency, forwarding, ports, functions, bridges, id: Bdf(0) })
                 }
                 NodeKind::Bridge => {
                     let bus = self.config.buses.iter().find(|b| b.name == *name).expect("laid out");
-                    let function = config_space::of_bridge(bus, layout, &self.config, ports[0])?;
-                    let on_bus = Bus::new(bus, &bus::members(&self.config, layout, &ports));
+                    let function = config_space::of_bridge(bus, numbering, &self.config, ports[0])?;
+                    let on_bus = Bus::new(bus, &bus::members(&self.config, numbering, &ports));
                     Node::Bridge(Box::new(Bridge::new(bus, ports, function, on_bus)))
                 }
                 NodeKind::EndPoint => {
                     let device = self.config.devices.iter().find(|d| d.name == *name).expect("laid out");
                     let device = device.clone();
-                    Node::EndPoint(Box::new(self.make_end_point(i, &device, layout, fabric)?))
+                    Node::EndPoint(Box::new(self.make_end_point(i, &device, numbering, fabric)?))
                 }
             };
             fabric.nodes.push(node);
         }
-        fabric.add_stages(|link| layout.link_config(&self.config, link));
+        fabric.add_stages(|link| numbering.link_config(&self.config, link));
         for i in 0..fabric.ports.len() {
             let peer = fabric.ports[i].peer;
             let forwarding = |port| match fabric.node_of(port) {
@@ -406,13 +406,13 @@ impl Builder {
 
     fn make_root(
         &mut self,
-        layout: &Layout,
+        numbering: &Numbering,
         ports: Vec<PortId>,
         fabric: &mut Fabric,
     ) -> Result<Root, BuildError> {
         let host = self.config.host.clone();
         let id = Bdf(0);
-        let mps = layout.links.iter().map(|l| l.mps).min().unwrap_or(Mps::ALL[0]);
+        let mps = numbering.links.iter().map(|l| l.mps).min().unwrap_or(Mps::ALL[0]);
         let requester = RequesterConfig {
             tags: tag_config(
                 host.tags.min(host.bridge.and_then(|bridge| bridge.entries).unwrap_or(u16::MAX)),
@@ -430,7 +430,11 @@ impl Builder {
             flows.extend(infos.into_iter().map(|info| add_flow(fabric, info)));
             let streams = (first, flows.len() as u16 - first);
             if behaviour.finishes {
-                fabric.workers.push(Worker { node: NodeId(layout.root as u16), owner: i, finished: false });
+                fabric.workers.push(Worker {
+                    node: NodeId(numbering.root as u16),
+                    owner: i,
+                    finished: false,
+                });
             }
             programs.push(Program { program: behaviour.program, next_op: 0, streams });
         }
@@ -451,11 +455,11 @@ impl Builder {
         }
         let tags = fabric.timeline.add_gauge();
         let peer_split = crate::peer::Splitter::new(stream);
-        let places = (layout.ports.len() + layout.nodes.len()) as u16;
+        let places = (numbering.ports.len() + numbering.nodes.len()) as u16;
         let stages = host_path::names_of(&host).len() as u16;
         Ok(Root {
             latency: host.latency,
-            functions: config_space::of_root(&host, layout, &self.config, &ports)?,
+            functions: config_space::of_root(&host, numbering, &self.config, &ports)?,
             bridges: vec![BridgeRegisters::RESET; ports.len()],
             ports,
             registers: RegisterAccesses::default(),
@@ -482,20 +486,20 @@ impl Builder {
         &mut self,
         node: usize,
         config: &DeviceConfig,
-        layout: &Layout,
+        numbering: &Numbering,
         fabric: &mut Fabric,
     ) -> Result<EndPoint, BuildError> {
         let behaviour = self.devices.remove(&config.name).expect("checked before");
         let id = Bdf(0);
-        let (device, source) = layout.function(node);
-        let port = layout.ports_of(device).next().expect("function 0 has a port");
-        let link = layout.link_config(&self.config, layout.ports[port].link);
-        let mps = layout.links[layout.ports[port].link].mps;
+        let (device, source) = numbering.function(node);
+        let port = numbering.ports_of(device).next().expect("function 0 has a port");
+        let link = numbering.link_config(&self.config, numbering.ports[port].link);
+        let mps = numbering.links[numbering.ports[port].link].mps;
         let functions: Vec<_> =
-            layout.functions[node].iter().map(|f| (f.number, NodeId(f.node as u16))).collect();
-        let first = &layout.nodes[device];
+            numbering.functions[node].iter().map(|f| (f.number, NodeId(f.node as u16))).collect();
+        let first = &numbering.nodes[device];
         let on_bus = self.config.devices.iter().any(|d| d.name == *first && d.bus.is_some());
-        let numbers: Vec<u8> = layout.functions[device].iter().map(|f| f.number).collect();
+        let numbers: Vec<u8> = numbering.functions[device].iter().map(|f| f.number).collect();
         let space =
             config_space::of_device(&*behaviour.device, config, link, &numbers, &self.config, on_bus)?;
         let attributes = Attributes {
@@ -558,9 +562,9 @@ impl Builder {
         })
     }
 
-    fn start_links(&mut self, layout: &Layout, fabric: &mut Fabric) {
-        for (i, link) in layout.links.iter().enumerate() {
-            let config = layout.link_config(&self.config, i);
+    fn start_links(&mut self, numbering: &Numbering, fabric: &mut Fabric) {
+        for (i, link) in numbering.links.iter().enumerate() {
+            let config = numbering.link_config(&self.config, i);
             let lower = PortId(link.lower as u16);
             if !config.trained {
                 fabric.link_up(lower);

@@ -9,7 +9,7 @@ use crate::fault::{Faults, Tampering};
 use crate::host_memory::Lines;
 use crate::ids::{LinkId, NodeId, PortId};
 use crate::intx::Wires;
-use crate::layout::{Layout, PortSlot};
+use crate::numbering::{Numbering, PortSlot};
 use crate::port::{Port, PortSeries, WireCounters};
 use crate::stages;
 use crate::timeline::Timeline;
@@ -22,20 +22,20 @@ use tlplab_units::{Duration, Generation, LinkRate, Mps, Time, Width};
 
 pub(super) fn make_port(
     config: &FabricConfig,
-    layout: &Layout,
+    numbering: &Numbering,
     index: usize,
     slot: &PortSlot,
     timeline: &mut Timeline,
 ) -> Result<Port, BuildError> {
-    let link = &layout.links[slot.link];
-    let c = layout.link_config(config, slot.link);
+    let link = &numbering.links[slot.link];
+    let c = numbering.link_config(config, slot.link);
     let direction = if slot.direction == 0 { Direction::Up } else { Direction::Down };
     let purpose = if slot.direction == 0 { "errors up" } else { "errors down" };
     let of_direction = || c.faults.iter().filter(|f| f.direction == direction);
     let faults = Faults::new(of_direction(), &Random::keyed(config.seed, &link.name, purpose));
     let (rate, skp) = (c.rate(), if c.crossbar.is_some() { SkpPolicy::Off } else { c.skp });
-    let engine = Engine::new(link_layer(config, layout, index)?);
-    let weights = layout.sources(config, slot.node);
+    let engine = Engine::new(link_layer(config, numbering, index)?);
+    let weights = numbering.sources(config, slot.node);
     Ok(Port {
         node: NodeId(slot.node as u16),
         index: slot.index,
@@ -59,12 +59,12 @@ pub(super) fn make_port(
         checks_digests: config.host.ecrc,
         missing: false,
         egress: Egress::new(weights.into_iter()),
-        lines: Lines::of(&config.host, layout.kind(slot.node)),
+        lines: Lines::of(&config.host, numbering.kind(slot.node)),
         partition: Partition::new(),
         transmitting: false,
         transmits_until: Time::ZERO,
-        on_bus: on_bus(config, layout, index),
-        wire_up: c.trained && !on_bus(config, layout, index),
+        on_bus: on_bus(config, numbering, index),
+        wire_up: c.trained && !on_bus(config, numbering, index),
         recovering: false,
         recovery_ends: Time::ZERO,
         wires_below: Wires::NONE,
@@ -83,21 +83,21 @@ pub(super) fn make_port(
 }
 
 /// Is it a port of a parallel bus?
-fn on_bus(config: &FabricConfig, layout: &Layout, port: usize) -> bool {
-    let under = &layout.link_config(config, layout.ports[port].link).under;
+fn on_bus(config: &FabricConfig, numbering: &Numbering, port: usize) -> bool {
+    let under = &numbering.link_config(config, numbering.ports[port].link).under;
     config.buses.iter().any(|bus| bus.name == *under)
 }
 
 /// Links that were trained before the run begins have exchanged their credits already.
 pub(super) fn establish(
     config: &FabricConfig,
-    layout: &Layout,
+    numbering: &Numbering,
     ports: &mut [Port],
 ) -> Result<(), BuildError> {
-    for (i, link) in layout.links.iter().enumerate() {
-        if layout.link_config(config, i).trained {
+    for (i, link) in numbering.links.iter().enumerate() {
+        if numbering.link_config(config, i).trained {
             let (lower, upper) =
-                (link_layer(config, layout, link.lower)?, link_layer(config, layout, link.upper)?);
+                (link_layer(config, numbering, link.lower)?, link_layer(config, numbering, link.upper)?);
             (ports[link.lower].engine, ports[link.upper].engine) = Engine::established(lower, upper);
         }
     }
@@ -114,10 +114,14 @@ pub(super) fn establish(
     Ok(())
 }
 
-fn link_layer(config: &FabricConfig, layout: &Layout, port: usize) -> Result<LinkLayerConfig, BuildError> {
-    let slot = &layout.ports[port];
-    let link = &layout.links[slot.link];
-    let c: &LinkConfig = layout.link_config(config, slot.link);
+fn link_layer(
+    config: &FabricConfig,
+    numbering: &Numbering,
+    port: usize,
+) -> Result<LinkLayerConfig, BuildError> {
+    let slot = &numbering.ports[port];
+    let link = &numbering.links[slot.link];
+    let c: &LinkConfig = numbering.link_config(config, slot.link);
     let (policy, end): (&PortConfig, _) =
         if slot.direction == 0 { (&c.lower, "lower") } else { (&c.upper, "upper") };
     let mut layer = LinkLayerConfig::new(c.generation, c.width, link.mps);
@@ -133,10 +137,10 @@ fn link_layer(config: &FabricConfig, layout: &Layout, port: usize) -> Result<Lin
             });
         }
     }
-    let kind = layout.kind(slot.node);
+    let kind = numbering.kind(slot.node);
     let switch = matches!(kind, NodeKind::Switch | NodeKind::Bridge);
     let later = stages::acknowledged_later(c);
-    layer.receive = match (policy.buffers, layout.port_buffer(config, slot.node)) {
+    layer.receive = match (policy.buffers, numbering.port_buffer(config, slot.node)) {
         (Some(buffers), _) => receive_buffers(buffers),
         (None, Some(tlps)) => port_buffer(tlps, link.mps, kind),
         _ if switch => switch_buffers(c.generation, c.width, link.mps, later + policy.stages.rx_transaction),

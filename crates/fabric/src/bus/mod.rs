@@ -30,8 +30,8 @@ use crate::build::BuildError;
 use crate::config::{BusCompletion, BusConfig, BusDevice, FabricConfig, LinkConfig};
 use crate::egress::Waiting;
 use crate::ids::{NodeId, PortId};
-use crate::layout::Layout;
 use crate::node::Node;
+use crate::numbering::Numbering;
 use crate::port::Port;
 use crate::port_buffer::ends_its_request;
 use crate::queue::EventKind;
@@ -208,9 +208,13 @@ pub(crate) fn prepare(config: &mut FabricConfig) -> Result<(), BuildError> {
 }
 
 /// The ports that the members of a bus send from: of the bridge the first, then each device's.
-pub(crate) fn members(config: &FabricConfig, layout: &Layout, bridge: &[PortId]) -> Vec<(PortId, BusDevice)> {
+pub(crate) fn members(
+    config: &FabricConfig,
+    numbering: &Numbering,
+    bridge: &[PortId],
+) -> Vec<(PortId, BusDevice)> {
     let device = |port: &PortId| {
-        let link = &layout.links[layout.ports[port.index()].link];
+        let link = &numbering.links[numbering.ports[port.index()].link];
         let role =
             config.devices.iter().find(|device| device.name == link.name).and_then(|device| device.bus);
         (PortId(link.lower as u16), role.unwrap_or_default())

@@ -18,6 +18,10 @@ use tlplab_units::Duration;
 /// Bytes before the TLP.
 pub const HEADER_BYTES: usize = 6;
 
+/// Bytes that a TLP in a NetTLP datagram takes on Ethernet beside its own: Ethernet 14, IPv4 20, UDP 8, NetTLP 6 and frame check sequence 4,
+/// then preamble 8 and inter-frame gap 12.
+pub const ETHERNET_OVERHEAD: u64 = 52 + 20;
+
 /// Ports of what the device issued: the first plus the tag.
 pub const DEVICE_PORTS: RangeInclusive<u16> = 0x3000..=0x30FF;
 

@@ -1,5 +1,5 @@
 /*
- * A copier like the built-in one (crates/device/src/dma.rs: the same registers), but at the level of TLPs and with a clock: it stands
+ * A copier like the built-in one (crates/device/src/copier.rs: the same registers), but at the level of TLPs and with a clock: it stands
  * for RTL where no Verilator is. It does one thing at an edge: takes a TLP, or sends one. Its MSI-X table is at 0x800 of BAR 0.
  *
  * `mistake` makes it do what no device may; `idle=0` keeps it from telling that it is idle; `intx=1` gives it a wire instead of MSI-X;

@@ -13,7 +13,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use tlplab_cosim::rtl::RtlDevice;
 use tlplab_device::{Device, Dma, DmaDriver, HostProgram};
-use tlplab_experiment::models::RtlSpec;
+use tlplab_experiment::device_models::RtlSpec;
 use tlplab_fabric::config::{DeviceConfig, FabricConfig, LinkConfig};
 use tlplab_fabric::topology::FlowInfo;
 use tlplab_fabric::{Builder, Fabric};
