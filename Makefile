@@ -86,12 +86,12 @@ generate: $(VENV)/.run ## rebuild the committed files that are generated: the re
 	$(BIN)/tlplab schema -o experiments/schema.json
 	$(BIN)/tlplab schema --markdown -o docs/experiments.md
 	$(BIN)/tlplab dissector -o $(VENV)/dissector >/dev/null && cp $(VENV)/dissector/tlplab_tables.lua dissector/
-	$(BIN)/tlplab reproduce differential --quiet --markdown docs/studies/differential.md
-	$(BIN)/tlplab reproduce gem5 --quiet --markdown docs/studies/gem5.md
-	$(BIN)/tlplab reproduce nettlp --quiet --no-measure --markdown docs/studies/nettlp.md
-	$(BIN)/tlplab reproduce pcie-bench --quiet --markdown docs/studies/pcie-bench.md
-	if [ -e out/rtl/tlpdma-trn128.so ]; then $(BIN)/tlplab reproduce speedy --quiet --markdown docs/studies/speedy.md; else echo "skipped: docs/studies/speedy.md needs make rtl"; fi
-	if [ -d "$${TLPLAB_DATA:-}/pciebench" ]; then LC_ALL=C; $(BIN)/tlplab validate --quiet --markdown docs/studies/pcie-bench-hosts.md "$$TLPLAB_DATA"/pciebench/*/; else echo "skipped: docs/studies/pcie-bench-hosts.md needs TLPLAB_DATA"; fi
+	$(BIN)/tlplab reproduce differential --quiet --markdown studies/differential/README.md
+	$(BIN)/tlplab reproduce gem5 --quiet --markdown studies/gem5/README.md
+	$(BIN)/tlplab reproduce nettlp --quiet --no-measure --markdown studies/nettlp/README.md
+	$(BIN)/tlplab reproduce pcie-bench --quiet --markdown studies/pcie_bench/README.md
+	if [ -e out/rtl/tlpdma-trn128.so ]; then $(BIN)/tlplab reproduce speedy --quiet --markdown studies/speedy/README.md; else echo "skipped: studies/speedy/README.md needs make rtl"; fi
+	if [ -d "$${TLPLAB_DATA:-}/pciebench" ]; then LC_ALL=C; $(BIN)/tlplab validate --quiet --markdown studies/pcie_bench/hosts.md "$$TLPLAB_DATA"/pciebench/*/; else echo "skipped: studies/pcie_bench/hosts.md needs TLPLAB_DATA"; fi
 	cd report && npm ci --silent && npm run --silent build
 
 ## --- the RTL ---------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ LIBRARIES = {64: "out/rtl/tlpdma-trn64.so", 128: "out/rtl/tlpdma-trn128.so"}
 USER_CLOCK = 200e6
 GOAL = 1e6  # cycles per CPU second
 SHORT, LONG = 1_000, 60_000  # transfers; the difference of two runs has no start in it
-EXPERIMENTS = {64: "experiments/speedy/gen1-x8.toml", 128: "experiments/speedy/gen2-x8.toml"}
+EXPERIMENTS = {64: "studies/speedy/gen1-x8.toml", 128: "studies/speedy/gen2-x8.toml"}
 FEW, MANY = 4, 64  # transfers of an experiment, 1 MiB each
 
 

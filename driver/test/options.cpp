@@ -33,7 +33,7 @@ Sizes are numbers with B, KiB, MiB or GiB, or without a unit.
 Examples:
   tlpdma-test /dev/tlpdma0
   tlpdma-test --sizes 4:1MiB --offset 3 --csv sweep.csv /dev/tlpdma0
-  tlpdma-test --only latency sim:experiments/speedy/card.toml
+  tlpdma-test --only latency sim:studies/speedy/card.toml
   tlpdma-test --set 'device.card.link="gen1 x4"' sim:card.toml#card
 
 It exits with 0 if all data were right, 1 if not or if the card failed, 2 if

@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from studies.differential import STUDY, fits, machine, parameters
+from studies.differential.published import TABLE_4, TSC_STEP_NS
 from tlplab.reproduce import Outcomes, command
-from tlplab.reproduce.differential import STUDY, fits, machine, parameters
-from tlplab.reproduce.differential.published import TABLE_4, TSC_STEP_NS
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
 def outcomes() -> Outcomes:
-    return command.outcomes_of(STUDY, ROOT / "experiments" / STUDY.folder, quiet=True)
+    return command.outcomes_of(STUDY, ROOT / "studies" / STUDY.folder, quiet=True)
 
 
 def test_differences_are_multiples_of_the_counters_step() -> None:
@@ -61,6 +61,6 @@ def test_the_simulated_machine_has_the_published_links(outcomes: Outcomes) -> No
 
 
 def test_the_page_is_what_the_command_writes(outcomes: Outcomes) -> None:
-    written = (ROOT / "docs/studies/differential.md").read_text(encoding="utf-8")
+    written = (ROOT / "studies/differential/README.md").read_text(encoding="utf-8")
     assert written == STUDY.page(outcomes, STUDY.rows(outcomes))
     assert all(drawing.svg().startswith("<svg") for drawing in STUDY.charts(outcomes))

@@ -21,7 +21,10 @@ else:
 ROOT = Path(__file__).resolve().parents[2]
 # What has no title is there to be included.
 EXPERIMENTS = sorted(
-    path for path in ROOT.glob("experiments/**/*.toml") if "title" in tomllib.loads(path.read_text(encoding="utf-8"))
+    path
+    for folder in ("experiments", "studies")
+    for path in ROOT.glob(f"{folder}/**/*.toml")
+    if "title" in tomllib.loads(path.read_text(encoding="utf-8"))
 )
 
 

@@ -56,7 +56,7 @@ def test_the_page_of_the_hosts_is_what_validate_writes(tmp_path: Path) -> None:
     folders = sorted(f"{path}/" for path in DATA.iterdir() if path.is_dir())
     page = tmp_path / "page.md"
     assert cli.status(["validate", *folders, "--markdown", str(page), "--quiet"]) == 0
-    written = (ROOT / "docs/studies/pcie-bench-hosts.md").read_text(encoding="utf-8")
+    written = (ROOT / "studies/pcie_bench/hosts.md").read_text(encoding="utf-8")
     assert page.read_text(encoding="utf-8") == written, "run `make generate`"
 
 

@@ -21,7 +21,7 @@ from privilege import lacking
 from said import said_by
 
 ROOT = Path(__file__).resolve().parents[2]
-EXPERIMENT = ROOT / "experiments/nettlp/simple-nic.toml"
+EXPERIMENT = ROOT / "studies/nettlp/simple-nic.toml"
 TRAFFIC = Path(__file__).with_name("traffic.py")
 TLPLAB = [sys.executable, "-m", "tlplab"]
 # Where a host on which nobody says otherwise takes message signalled interrupts.

@@ -16,16 +16,16 @@ from typing import Any
 import pytest
 from privilege import lacking
 
+from studies.nettlp import STUDY, captures, card, machine, topologies
+from studies.nettlp import wire as wire_module
+from studies.nettlp.rows import compared, ranged, teeth
+from studies.nettlp.wire import ADAPTER, SOFTWARE, CommandError, Wire, laid
 from tlplab import _core
 from tlplab.cli import status
 from tlplab.nettlp import capture
 from tlplab.nettlp.cable import NoNamespacesError
 from tlplab.nettlp.perf import deviation
 from tlplab.reproduce import Beside, Outcomes, Row, command
-from tlplab.reproduce.nettlp import STUDY, captures, card, machine, topologies
-from tlplab.reproduce.nettlp import wire as wire_module
-from tlplab.reproduce.nettlp.rows import compared, ranged, teeth
-from tlplab.reproduce.nettlp.wire import ADAPTER, SOFTWARE, CommandError, Wire, laid
 
 ROOT = Path(__file__).resolve().parents[2]
 # Ethernet, and nothing in it.
@@ -35,7 +35,7 @@ CAPTURES = Path(os.environ.get("TLPLAB_DATA", "/nonexistent")) / "captures"
 
 @pytest.fixture(scope="module")
 def outcomes() -> Outcomes:
-    return command.outcomes_of(STUDY, ROOT / "experiments" / STUDY.folder, quiet=True)
+    return command.outcomes_of(STUDY, ROOT / "studies" / STUDY.folder, quiet=True)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
 
 
 def test_the_page_is_what_the_runs_give(outcomes: Outcomes, rows: list[Row]) -> None:
-    written = (ROOT / "docs/studies/nettlp.md").read_text(encoding="utf-8")
+    written = (ROOT / "studies/nettlp/README.md").read_text(encoding="utf-8")
     assert written == STUDY.page(outcomes, rows), "run `make generate`"
 
 
@@ -137,7 +137,7 @@ def test_captures_of_something_else_make_rows_that_say_so(content: bytes, tmp_pa
 
 @pytest.fixture(scope="module")
 def ours() -> Beside:
-    return topologies.beside(ROOT / "experiments" / STUDY.folder)
+    return topologies.beside(ROOT / "studies" / STUDY.folder)
 
 
 def test_our_own_devices_give_the_figures_of_captures(ours: Beside) -> None:
@@ -330,10 +330,10 @@ def test_commands_that_fail_say_why_and_leave_nothing_behind(monkeypatch: pytest
 def test_sigterm_takes_the_namespaces_away() -> None:
     with wire_or_skip():
         pass
-    work = "import sys; from pathlib import Path; from tlplab.ending import end_in_order; from tlplab.reproduce.nettlp import beside; "
+    work = "import sys; from pathlib import Path; from tlplab.ending import end_in_order; from studies.nettlp import beside; "
     work += "end_in_order(); beside(Path(sys.argv[1]), None, quiet=True)"
-    command = [sys.executable, "-c", work, str(ROOT / "experiments" / STUDY.folder)]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    command = [sys.executable, "-c", work, str(ROOT / "studies" / STUDY.folder)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, cwd=ROOT)
 
     def there() -> bool:
         listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout

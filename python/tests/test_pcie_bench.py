@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from studies.pcie_bench import STUDY
+from studies.pcie_bench.bandwidth import MENDED, PUBLIC, crossing
+from studies.pcie_bench.latency import SIZES, fitted
 from tlplab import model
 from tlplab.cli import status
 from tlplab.reproduce import Row, command
-from tlplab.reproduce.pcie_bench import STUDY
-from tlplab.reproduce.pcie_bench.bandwidth import MENDED, PUBLIC, crossing
-from tlplab.reproduce.pcie_bench.latency import SIZES, fitted
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTCOMES = command.outcomes_of(STUDY, ROOT, quiet=True)
@@ -24,7 +24,7 @@ def rows() -> list[Row]:
 
 
 def test_the_page_is_what_the_calculation_gives(rows: list[Row]) -> None:
-    written = (ROOT / "docs/studies/pcie-bench.md").read_text(encoding="utf-8")
+    written = (ROOT / "studies/pcie_bench/README.md").read_text(encoding="utf-8")
     assert written == STUDY.page(OUTCOMES, rows), "run `make generate`"
 
 

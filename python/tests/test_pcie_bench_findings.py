@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from studies.pcie_bench import hosts
 from tlplab.reproduce import Row
-from tlplab.reproduce.pcie_bench import hosts
 
 # What does not come out, and is explained in its note; all else is reproduced.
 EXPLAINED = {

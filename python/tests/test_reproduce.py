@@ -14,9 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tlplab.cli import status
-from tlplab.reproduce import STUDIES, Outcomes, Row, command, study
-from tlplab.reproduce.gem5 import (
+from studies.gem5 import (
     FIRST_RESPONSE_NS,
     ONE_BY_ONE_NS,
     STUDY,
@@ -27,13 +25,15 @@ from tlplab.reproduce.gem5 import (
     read_ns,
     seen_ns,
 )
+from tlplab.cli import status
+from tlplab.reproduce import STUDIES, Outcomes, Row, command, study
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
 def outcomes() -> Outcomes:
-    return command.outcomes_of(STUDY, ROOT / "experiments" / STUDY.folder, quiet=True)
+    return command.outcomes_of(STUDY, ROOT / "studies" / STUDY.folder, quiet=True)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def rows(outcomes: Outcomes) -> list[Row]:
 
 
 def test_the_page_is_what_the_runs_give(outcomes: Outcomes, rows: list[Row]) -> None:
-    written = (ROOT / "docs/studies/gem5.md").read_text(encoding="utf-8")
+    written = (ROOT / "studies/gem5/README.md").read_text(encoding="utf-8")
     assert written == STUDY.page(outcomes, rows), "run `make generate`"
 
 
@@ -123,7 +123,7 @@ def test_the_command_prints_the_rows_as_json(
     outcomes: Outcomes, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "outcomes_of", lambda *_, **__: outcomes)  # half a minute of runs
-    assert status(["reproduce", "gem5", "--experiments", str(ROOT / "experiments"), "--json", "-"]) == 0
+    assert status(["reproduce", "gem5", "--experiments", str(ROOT / "studies"), "--json", "-"]) == 0
     printed = json.loads(capsys.readouterr().out)
     keys = {"paper", "result", "published", "ours", "unit", "relative_error", "verdict", "note"}
     assert all(set(row) == keys for row in printed)
@@ -145,13 +145,12 @@ def test_bad_input_is_a_usage_error(arguments: list[str]) -> None:
 
 def test_every_experiment_of_a_study_is_there() -> None:
     for name in STUDIES:
-        place = command.experiments_of(study(name), str(ROOT / "experiments"))
-        assert place.is_dir() or not study(name).runs()
+        assert command.experiments_of(study(name, ROOT / "studies"), str(ROOT / "studies")).is_dir()
 
 
 def test_who_interrupts_twice_does_not_wait() -> None:
     """Once for the runs, and once more for the processes that they were given to."""
-    command = [sys.executable, "-m", "tlplab", "reproduce", "gem5", "--experiments", str(ROOT / "experiments")]
+    command = [sys.executable, "-m", "tlplab", "reproduce", "gem5", "--experiments", str(ROOT / "studies")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     try:

@@ -188,7 +188,7 @@ def test_a_driver_that_waits_for_ever_is_a_failed_run(capsys: pytest.CaptureFixt
 
 
 def test_a_run_in_which_addresses_run_out_fails_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    reads = str(ROOT / "experiments/nettlp/reads.toml")
+    reads = str(ROOT / "studies/nettlp/reads.toml")
     too_much = ("--set", "device.card.window=1GiB", "--set", "stop=20us", "--set", "warmup=1us")
     status, _, err = run(capsys, reads, *too_much, "--quiet", "--json", "r.json")
     assert status == 1

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from privilege import lacking
 
+from studies.speedy import STUDY, area
+from studies.speedy.card import GEN1_X1, GEN1_X8, GEN2_X8, WAYS
+from studies.speedy.rows import load, rate
 from tlplab import outline
 from tlplab.cli import status
 from tlplab.reproduce import Beside, Outcomes, Row, command
-from tlplab.reproduce.speedy import STUDY, area
-from tlplab.reproduce.speedy.card import GEN1_X1, GEN1_X8, GEN2_X8, WAYS
-from tlplab.reproduce.speedy.rows import load, rate
 from tlplab.session import run
 
 # What misses its threshold, or differs from what is published, for the reason in its note. All else that misses is a
@@ -40,7 +40,7 @@ AREA = {
 # How rows begin that are percentages of a bound.
 FRACTIONS = ("aligned", "2 MiB pages", "behind", "Gen1", "Gen2", "both", "reads of")
 ROOT = Path(__file__).resolve().parents[2]
-PLACE = ROOT / "experiments" / STUDY.folder
+PLACE = ROOT / "studies" / STUDY.folder
 
 
 def test_the_bounds_are_what_can_be_calculated_by_hand() -> None:
@@ -136,7 +136,7 @@ def rows(outcomes: Outcomes, more: list[Beside]) -> list[Row]:
 
 @pytest.mark.full
 def test_the_page_is_what_the_runs_give(outcomes: Outcomes, rows: list[Row], more: list[Beside]) -> None:
-    written = (ROOT / "docs/studies/speedy.md").read_text(encoding="utf-8")
+    written = (ROOT / "studies/speedy/README.md").read_text(encoding="utf-8")
     assert written == command.texts(STUDY, outcomes, rows, more), "run `make generate` after `make rtl`"
 
 

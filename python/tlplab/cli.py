@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
-from click.core import ParameterSource
 
 from tlplab import _core, catalog, lspci, outline, reproduce, summary
 from tlplab.analytic.command import model_group
@@ -209,11 +208,15 @@ commands.add_command(bench_command)
 @commands.command("reproduce")
 @click.argument("study", metavar="STUDY", type=click.Choice(sorted(reproduce.STUDIES)))
 @click.option(
-    "--experiments", metavar="DIR", default="experiments", show_default=True, help="Where the studies' experiments are."
+    "--experiments",
+    metavar="DIR",
+    default="studies",
+    show_default=True,
+    help="Where the studies are, with their experiments.",
 )
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the rows; - is the standard output.")
 @click.option("--report", metavar="FILE.html", help="Write one self-contained page with the paper's figures as plots.")
-@click.option("--markdown", metavar="FILE|-", help="Write the study's page, as in docs/studies.")
+@click.option("--markdown", metavar="FILE|-", help="Write the study's page, as its README.md is.")
 @click.option(
     "--captures", metavar="DIR", help="nettlp: where the published captures are.  [default: $TLPLAB_DATA/captures]"
 )
@@ -223,9 +226,7 @@ commands.add_command(bench_command)
     help="Only what is simulated: nothing of captures and this machine (nettlp), of area (speedy).",
 )
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
-@click.pass_context
 def reproduce_(
-    context: click.Context,
     study: str,
     experiments: str,
     json_file: str | None,
@@ -251,9 +252,7 @@ def reproduce_(
     )
     if report is not None:
         check_ending("--report", report, PAGES)
-    chosen = reproduce.study(study)
-    if not chosen.runs() and context.get_parameter_source("experiments") is ParameterSource.COMMANDLINE:
-        raise click.UsageError(f"{study} has no experiments; leave --experiments out")
+    chosen = command.find_study(study, experiments)
     if captures is not None and study != "nettlp":
         raise click.UsageError("--captures is for nettlp")
     if chosen.beside is None and no_measure:

@@ -35,7 +35,7 @@ COMPAT = (
     "loose-cuts",
     "both-ways",
 )
-"""The public model of pcie-bench with all its mistakes, and each of them by name: `docs/studies/pcie-bench.md`."""
+"""The public model of pcie-bench with all its mistakes, and each of them by name: `studies/pcie_bench/README.md`."""
 
 
 class Connection(TypedDict, total=False):

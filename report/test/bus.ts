@@ -1,5 +1,5 @@
 /**
- * An invented run with a bus. Its ladder is that of experiments/differential/bus-read.toml: a doubleword read over PCI-X at once, over
+ * An invented run with a bus. Its ladder is that of studies/differential/bus-read.toml: a doubleword read over PCI-X at once, over
  * PCI-X split, and over PCI Express (Figure 4 of Miller et al., ANCS 2009).
  */
 import { mock } from "./mock";

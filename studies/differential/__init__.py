@@ -6,8 +6,8 @@ The sections: `machine` (table 4 on a simulated machine, with `parameters`), `sp
 
 from __future__ import annotations
 
-from tlplab.reproduce.differential import machine, model, modern, proposals, spread
-from tlplab.reproduce.differential.rows import PAPER
+from studies.differential import machine, model, modern, proposals, spread
+from studies.differential.rows import PAPER
 from tlplab.reproduce.section import made_of
 
 SECTIONS = (machine.SECTION, spread.SECTION, model.SECTION, proposals.SECTION, modern.SECTION)
@@ -16,8 +16,8 @@ PAGE = """# Differential latency, 2009, measured again
 
 Miller, Watts and Moore time reads of single double words, take the minimum at each bridge and end point, and have each link's latency from differences
 ("Motivating Future Interconnects: A Differential Measurement Analysis of PCI Latency"). Here the same method reads a simulated machine that is put
-together as theirs; [differential.md](../differential.md) has the method, which also measures the machine you sit at. This page is
-written by the command that runs it: `tlplab reproduce differential --markdown docs/studies/differential.md`.
+together as theirs; [differential.md](../../docs/differential.md) has the method, which also measures the machine you sit at. This page is
+written by the command that runs it: `tlplab reproduce differential --markdown studies/differential/README.md`.
 
 ## Published and ours
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tlplab.reproduce.differential.published import BY_NAME, TABLE_4, Link
+from studies.differential.published import BY_NAME, TABLE_4, Link
 
 EXPRESS = tuple(link for link in TABLE_4 if link.bus == "PCI Express")
 

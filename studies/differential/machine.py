@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from studies.differential.parameters import PARAMETERS, fitted, left_out
+from studies.differential.published import BY_NAME, TABLE_4, Link
+from studies.differential.rows import nanoseconds
 from tlplab.reproduce import Outcomes, Row, Run
-from tlplab.reproduce.differential.parameters import PARAMETERS, fitted, left_out
-from tlplab.reproduce.differential.published import BY_NAME, TABLE_4, Link
-from tlplab.reproduce.differential.rows import nanoseconds
 from tlplab.reproduce.markdown import table
 from tlplab.reproduce.section import Section
 
@@ -107,7 +107,7 @@ def text(_: Outcomes) -> str:
 
 TEXT = f"""## The machine of Table 4
 
-`experiments/differential/machine.toml` has the paper's chipset, hub, cards and buses, each card in a slot of its own. One simulated processor reads one
+`studies/differential/machine.toml` has the paper's chipset, hub, cards and buses, each card in a slot of its own. One simulated processor reads one
 double word after the other, {SAMPLES} of each register, with a counter of 3 ns steps; the minima's differences are the rows above. What is published
 is taken as it is: clocks of bus transactions by device select, the FPGA's pipeline of table 5, its 5 clocks of logic, bytes on the wire. The rest are
 {{count}} parameters for {{rows}} rows, none of them negative, fitted to all rows together; clocks of state machines are then made whole, which moves the

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from studies.differential.fits import CLASSES, least_squares, left_out
+from studies.differential.published import BY_NAME, HANDLING_NS, INFINIBAND, TABLE_5
+from studies.differential.rows import judged, nanoseconds
 from tlplab.reproduce import Outcomes, Row
-from tlplab.reproduce.differential.fits import CLASSES, least_squares, left_out
-from tlplab.reproduce.differential.published import BY_NAME, HANDLING_NS, INFINIBAND, TABLE_5
-from tlplab.reproduce.differential.rows import judged, nanoseconds
 from tlplab.reproduce.markdown import table
 from tlplab.reproduce.section import Section
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from studies.differential.rows import PAPER
 from tlplab.reproduce import Outcomes, Row, Run
-from tlplab.reproduce.differential.rows import PAPER
 from tlplab.reproduce.markdown import table
 from tlplab.reproduce.section import Section
 
@@ -80,7 +80,7 @@ def text(outcomes: Outcomes) -> str:
 
 TEXT = """## What a link still pays
 
-The paper's pipeline is of 2009. What would it cost today? `experiments/differential/modern.toml` has the FPGA's stages, in clocks, at both ends of links
+The paper's pipeline is of 2009. What would it cost today? `studies/differential/modern.toml` has the FPGA's stages, in clocks, at both ends of links
 of each generation, with the clock that 32 bits of each lane (gen6: 64) make, and the transceivers of table 5 as they were. That is an assumption, not a measurement
 of any of today's chips; change the stages to those of yours. There is no user logic and no host behind the link. Nanoseconds, of a read of one doubleword:
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tlplab.reproduce.differential.published import HANDLING_NS, TABLE_4, TABLE_5, Link
+from studies.differential.published import HANDLING_NS, TABLE_4, TABLE_5, Link
 
 PARAMETERS = {
     "ports of the chipset, there and back": "ns",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from studies.differential.rows import judged
 from tlplab.reproduce import Outcomes, Row, Run
-from tlplab.reproduce.differential.rows import judged
 from tlplab.reproduce.markdown import table
 from tlplab.reproduce.section import Section
 from tlplab.result import Latency
@@ -77,13 +77,13 @@ TEXT = """## What would be faster, and what is slower
 A switch that forwards before it has seen the LCRC sends on what may be bad; one that waits pays for the payload once more. With
 `forwarding = "header-checked"` the header has a checksum of its own behind it, 4 bytes on each framed link of the switch, as section 6.1
 proposes: what is routed is known to be good, and a payload that turns out bad is marked as such at its end. One write through three
-switches, all links Gen1 x4 (`experiments/differential/header-checksum.toml`), in ns:
+switches, all links Gen1 x4 (`studies/differential/header-checksum.toml`), in ns:
 
 {forwarding}
 
 With cut-through, every damaged TLP goes on and is nullified; with a checked header, those whose header is good.
 
-Single reads never meet what other traffic does to credits. In `experiments/differential/starvation.toml` the processor writes to a card at half of the
+Single reads never meet what other traffic does to credits. In `studies/differential/starvation.toml` the processor writes to a card at half of the
 link's rate and reads a register of it meanwhile; the card needs 400 ns for a write:
 
 {starved}"""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from studies.differential.published import TSC_STEP_NS
 from tlplab.reproduce import Row, Verdict
-from tlplab.reproduce.differential.published import TSC_STEP_NS
 
 PAPER = "differential"
 

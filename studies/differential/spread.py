@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import numpy as np
 
+from studies.differential.machine import RUN, TARGETS, minima
+from studies.differential.published import TABLE_2, TABLE_3
+from studies.differential.rows import absent, judged
 from tlplab.analytic.plot import Line
 from tlplab.reproduce import Drawing, Outcomes, Row
 from tlplab.reproduce.curves import Curves
-from tlplab.reproduce.differential.machine import RUN, TARGETS, minima
-from tlplab.reproduce.differential.published import TABLE_2, TABLE_3
-from tlplab.reproduce.differential.rows import absent, judged
 from tlplab.reproduce.section import Section
 
 CROSSINGS = (

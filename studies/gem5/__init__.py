@@ -268,7 +268,7 @@ def saturation(outcomes: Outcomes) -> list[Row]:
 
 
 def page(outcomes: Outcomes, listed: list[Row]) -> str:
-    """docs/studies/gem5.md."""
+    """studies/gem5/README.md."""
     sweeps = []
     titles = {
         "block": "dd's block, MiB (switch 150 ns)",
@@ -315,7 +315,7 @@ PAGE = """# The gem5 PCI-Express model of 2018, run again
 Alian, Srinivasan and Kim put root complex, switch and links into gem5 and measured `dd` on them ("Simulating PCI-Express Interconnect for
 Future System Exploration", IISWC 2018). Here their experiments run on this fabric, in their mode: no credits, a full port drops what arrives,
 the replay timer sends it again, every write waits for a response. This page is written by the runs:
-`tlplab reproduce gem5 --markdown docs/studies/gem5.md`.
+`tlplab reproduce gem5 --markdown studies/gem5/README.md`.
 
 ## Published and ours
 
@@ -326,7 +326,7 @@ comes out as the paper describes it.
 
 ## Where the parameters come from
 
-One set holds for all of it. `experiments/gem5/model.toml`, `disk.toml` and `dd.toml` mark each parameter as stated by the paper, as found in the code and
+One set holds for all of it. `studies/gem5/model.toml`, `disk.toml` and `dd.toml` mark each parameter as stated by the paper, as found in the code and
 configuration that its authors released (github.com/Krishnaps/Gem5-PCI-Express), or as fitted. Found there, and not in the paper: a cache line, and so
 a payload, of 128 B; the cycles of I/O cache and memory bus, 115 ns for a line there and back (statistics of a run that lies beside
 the code say 113 ns); the 30 ns of the NIC's registers; and that the disk reads the address of each page before its sector. Two are fitted:
@@ -377,7 +377,7 @@ First the paper's mode, then timeouts without the slips ("as written"), then cre
 ## What is missing
 
 The bars of the physical machine (an Intel P3700 behind a Gen2 x1 slot) and of figure 9 are not in the paper's text; nor is a figure for its baseline,
-devices on a crossbar, which `experiments/gem5/crossbar.toml` runs. Blocks of
+devices on a crossbar, which `studies/gem5/crossbar.toml` runs. Blocks of
 64 to 512 MiB are run with the switch at 150 ns, all else with 8 MiB: dd's rate does not depend on the block's size.
 """
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from studies.nettlp import captures, card, machine, topologies
 from tlplab.reproduce import HEADING, Beside, Outcomes, Row, Study
 from tlplab.reproduce.markdown import table
-from tlplab.reproduce.nettlp import captures, card, machine, topologies
 
 
 def page(outcomes: Outcomes, listed: list[Row]) -> str:
-    """docs/studies/nettlp.md."""
+    """studies/nettlp/README.md."""
     return PAGE.format(rows=table(HEADING, [row.cells() for row in listed]), text=card.text(outcomes).strip())
 
 
@@ -30,7 +30,7 @@ Kuga and others put software behind PCI Express: an FPGA card carries TLPs in UD
 for PCIe Devices in Software Interacting with Hardware", NSDI 2020). Their measurements are repeated in four ways:
 
 * on a model of the card in the simulator, which gives the same figures everywhere: this page, as written by
-  `tlplab reproduce nettlp --no-measure --markdown docs/studies/nettlp.md`;
+  `tlplab reproduce nettlp --no-measure --markdown studies/nettlp/README.md`;
 * from the captures that were published: `tlplab reproduce nettlp --captures DIR`;
 * from captures of tlplab's own adapter and devices, in the two topologies of Figure 12, which are made meanwhile on the loopback interface;
 * on the machine at hand, between two network namespaces, which needs root: `tlplab reproduce nettlp`. What comes out depends on the machine and is not kept

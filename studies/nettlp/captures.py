@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from studies.nettlp.pictures import Lines, Tags
+from studies.nettlp.rows import PAPER, absent
 from tlplab.nettlp import capture
 from tlplab.reproduce import Beside, Drawing, Row
-from tlplab.reproduce.nettlp.pictures import Lines, Tags
-from tlplab.reproduce.nettlp.rows import PAPER, absent
 
 ENDINGS = (".pcap", ".pcapng")
 # Figure 13: what is between the devices, its capture, how many reads of which size are behind it.

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from studies.nettlp.rows import compared, fitted, ranged, shape, teeth
 from tlplab.reproduce import Outcomes, Row, Run
 from tlplab.reproduce.curves import Curves
 from tlplab.reproduce.markdown import table
-from tlplab.reproduce.nettlp.rows import compared, fitted, ranged, shape, teeth
 from tlplab.result import Result
 
 CORES = (1, 2, 4, 8, 12, 16)
@@ -157,7 +157,7 @@ TEXT = """## The card as a model
 
 `model = "nettlp-card"` is the card in the fabric: a Gen2 x4 end point, a 10 Gb/s Ethernet link with a buffer of 64 KiB, and software on
 processors that take their time for every datagram. Around a TLP are 52 B of headers and frame check sequence, and 20 B of preamble and gap; so
-writes of 256 B leave 10 · 256 / (12 + 256 + 72) = 7.53 Gb/s (`experiments/nettlp/formula.toml`). Three constants stand for the software: 2.5 µs to send a
+writes of 256 B leave 10 · 256 / (12 + 256 + 72) = 7.53 Gb/s (`studies/nettlp/formula.toml`). Three constants stand for the software: 2.5 µs to send a
 datagram, 2.5 µs to receive one, 6 µs until a sleeping thread has woken. They were chosen so that one core reads 256 B as often as the paper's does; for
 `psmem` the last is 11.4 µs, fitted to 256 B of Table 2. All else follows:
 
@@ -167,7 +167,7 @@ The software has no jitter here, so there are no tails (of figure 9: p99 below 2
 those are measured, not modelled.
 
 Nothing holds posted writes back: of what a host writes to the card as fast as Gen2 x4 carries it, {lost:.0f} % are lost where Ethernet cannot keep up
-(`experiments/nettlp/overflow.toml`). The paper did not measure that.
+(`studies/nettlp/overflow.toml`). The paper did not measure that.
 """
 
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from studies.nettlp.card import MEDIANS, MRRS, PUBLISHED_SINGLE, TABLE_2, timed
+from studies.nettlp.rows import absent, bounded, compared, ranged, shape, teeth
+from studies.nettlp.wire import ADAPTER, BAR4, MEMORY, SOFTWARE, CommandError, laid
 from tlplab.analytic.plot import Line
 from tlplab.nettlp.cable import NoNamespacesError
 from tlplab.progress import Bar
 from tlplab.reproduce import Beside, Row
 from tlplab.reproduce.curves import Curves
-from tlplab.reproduce.nettlp.card import MEDIANS, MRRS, PUBLISHED_SINGLE, TABLE_2, timed
-from tlplab.reproduce.nettlp.rows import absent, bounded, compared, ranged, shape, teeth
-from tlplab.reproduce.nettlp.wire import ADAPTER, BAR4, MEMORY, SOFTWARE, CommandError, laid
 
 SECONDS, BRIEFLY, ROUNDS = "0.5", "0.2", 3
 LANES = (1, 2, 4)

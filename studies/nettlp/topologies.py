@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
 
+from studies.nettlp.captures import PASSAGES, PING, TAGS, Source
+from studies.nettlp.rows import absent
 from tlplab import _core
 from tlplab.errors import ExperimentError, RunError
 from tlplab.nettlp.end import End
 from tlplab.nettlp.loopback import own_address
 from tlplab.nettlp.serve import Builtin, Site
 from tlplab.reproduce import Beside
-from tlplab.reproduce.nettlp.captures import PASSAGES, PING, TAGS, Source
-from tlplab.reproduce.nettlp.rows import absent
 
 EXPERIMENT = "simple-nic.toml"
 MEMORY = 1 << 20

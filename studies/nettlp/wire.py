@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import tlplab
 from tlplab.nettlp.cable import End, cable
 
 SOFTWARE, MEMORY, ADAPTER = "10.77.0.1", "10.77.0.3", "10.77.0.2"
@@ -92,7 +93,7 @@ def ended(process: subprocess.Popen[bytes]) -> None:
 
 def environment() -> dict[str, str]:
     """Where the commands find this tlplab."""
-    here = str(Path(__file__).resolve().parents[3])
+    here = str(Path(tlplab.__file__).resolve().parents[1])
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))}
 
 

@@ -5,8 +5,8 @@ The study is made of sections, each in a module of its own: `bandwidth` (Figure 
 
 from __future__ import annotations
 
-from tlplab.reproduce.pcie_bench import bandwidth, hosts, latency
-from tlplab.reproduce.pcie_bench.section import PAPER
+from studies.pcie_bench import bandwidth, hosts, latency
+from studies.pcie_bench.section import PAPER
 from tlplab.reproduce.section import made_of
 
 SECTIONS = (bandwidth.SECTION, latency.SECTION, hosts.SECTION)
@@ -16,7 +16,7 @@ PAGE = """# pcie-bench, 2018, calculated again
 Neugebauer and others modelled what PCIe leaves of a link for a NIC, and measured hosts ("Understanding PCIe performance for end host
 networking", SIGCOMM 2018). Their model is public (github.com/pcie-bench/pcie-model). Here it is calculated twice: with the public model's
 mistakes (`--compat pcie-model`), and without. This page is written by the command that does it:
-`tlplab reproduce pcie-bench --markdown docs/studies/pcie-bench.md`.
+`tlplab reproduce pcie-bench --markdown studies/pcie_bench/README.md`.
 
 ## Published and ours
 

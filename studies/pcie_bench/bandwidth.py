@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from studies.pcie_bench.section import compared, judged
 from tlplab import model
 from tlplab.reproduce import Outcomes, Row
 from tlplab.reproduce.curves import Curves
 from tlplab.reproduce.markdown import table
-from tlplab.reproduce.pcie_bench.section import compared, judged
 from tlplab.reproduce.section import Section
 
 PUBLIC = "pcie-model"

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from studies.pcie_bench.section import judged
 from tlplab import bench, model
 from tlplab.bench import Case
 from tlplab.reproduce import Outcomes, Row
-from tlplab.reproduce.pcie_bench.section import judged
 from tlplab.reproduce.section import Section
 
 TICK = 16 / 1.2
@@ -284,7 +284,7 @@ TEXT = """## The measured hosts
 
 The paper's benchmarks run in the fabric on profiles of four of its machines, which `tlplab calibrate` made from their data sets (`tlplab list
 hosts`), with the device that measured them. Medians of latencies are on the device's clock: 16 cycles of 1.2 GHz, 13.3 ns. What of every
-data set comes out, point by point, fitted and predicted, is in [another page](pcie-bench-hosts.md).
+data set comes out, point by point, fitted and predicted, is in [another page](hosts.md).
 """
 
 SECTION = Section(rows, text)

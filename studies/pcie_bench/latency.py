@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from studies.pcie_bench.section import compared, judged
 from tlplab import model
 from tlplab.reproduce import Outcomes, Row
 from tlplab.reproduce.curves import Curves
 from tlplab.reproduce.markdown import table
-from tlplab.reproduce.pcie_bench.section import compared, judged
 from tlplab.reproduce.section import Section
 
 # "The round trip latency for a 128B payload is around 1000 ns with PCIe contributing around 900 ns."

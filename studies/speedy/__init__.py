@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from studies.speedy import area, figure2, host, transfers
+from studies.speedy.rows import PAPER
 from tlplab.reproduce import Beside
 from tlplab.reproduce.section import made_of
-from tlplab.reproduce.speedy import area, figure2, host, transfers
-from tlplab.reproduce.speedy.rows import PAPER
 
 SECTIONS = (figure2.SECTION, transfers.SECTION, host.SECTION)
 
@@ -26,7 +26,7 @@ PAGE = """# Speedy PCIe, built again
 Bittner's Speedy PCIe core moves data between an FPGA's memory and a host's at the full speed of Gen1 x8 ("Speedy bus mastering PCI Express"). Its
 source is gone. `rtl/` has a core after the paper, with the same structure and none of its code. Here that core, clock by clock, is the
 card of a simulated host, with link, root complex and memory in time; its driver is a program of that host. This page is written by the command that
-runs it, after `make rtl`: `tlplab reproduce speedy --markdown docs/studies/speedy.md`.
+runs it, after `make rtl`: `tlplab reproduce speedy --markdown studies/speedy/README.md`.
 
 ## Published and ours
 

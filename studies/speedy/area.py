@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from studies.speedy.rows import absent, judged
 from tlplab.reproduce import Beside, Row
 from tlplab.reproduce.markdown import table
-from tlplab.reproduce.speedy.rows import absent, judged
 
 # From the study's experiments.
 MEASURED = Path("..", "..", "bench", "rtl-area.json")

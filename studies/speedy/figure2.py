@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tlplab.reproduce import Outcomes, Row, Run
-from tlplab.reproduce.curves import Curves
-from tlplab.reproduce.markdown import table
-from tlplab.reproduce.section import Section
-from tlplab.reproduce.speedy.card import (
+from studies.speedy.card import (
     GEN1_X4,
     GEN1_X8,
     GEN2_X4,
@@ -19,7 +15,11 @@ from tlplab.reproduce.speedy.card import (
     WAYS,
     Slot,
 )
-from tlplab.reproduce.speedy.rows import MIB, calls, judged, load, size_of
+from studies.speedy.rows import MIB, calls, judged, load, size_of
+from tlplab.reproduce import Outcomes, Row, Run
+from tlplab.reproduce.curves import Curves
+from tlplab.reproduce.markdown import table
+from tlplab.reproduce.section import Section
 
 SIZES = (4, 64, 1024, 4096, 16384, 65536, 262144, MIB, 4 * MIB)
 FULL, LARGEST = MIB, SIZES[-1]

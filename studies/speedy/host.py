@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from studies.speedy.card import GEN1_X1, GEN1_X4, GEN1_X8, GEN2_X8, TAGS, USER_HZ, WAYS
+from studies.speedy.rows import MIB, absent, calls, goal, judged, load, rate
+from studies.speedy.transfers import LEAST, mean_read_ns, read_ns
 from tlplab.reproduce import Outcomes, Row, Run
 from tlplab.reproduce.markdown import table
 from tlplab.reproduce.section import Section
-from tlplab.reproduce.speedy.card import GEN1_X1, GEN1_X4, GEN1_X8, GEN2_X8, TAGS, USER_HZ, WAYS
-from tlplab.reproduce.speedy.rows import MIB, absent, calls, goal, judged, load, rate
-from tlplab.reproduce.speedy.transfers import LEAST, mean_read_ns, read_ns
 from tlplab.result import Result
 
 GIB = 1 << 30

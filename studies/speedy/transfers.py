@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from studies.speedy.card import GEN1_X8, GEN2_X8, MPS, OLD_HOST, OLD_MPS, SLOTS, WAYS, Slot
+from studies.speedy.rows import MIB, calls, goal, judged, load, rate
 from tlplab.reproduce import Outcomes, Row, Run
 from tlplab.reproduce.markdown import table
 from tlplab.reproduce.section import Section
-from tlplab.reproduce.speedy.card import GEN1_X8, GEN2_X8, MPS, OLD_HOST, OLD_MPS, SLOTS, WAYS, Slot
-from tlplab.reproduce.speedy.rows import MIB, calls, goal, judged, load, rate
 from tlplab.result import Result
 
 LEAST, LEAST_MISALIGNED = 0.98, 0.94

@@ -69,7 +69,7 @@ def connection_options(command: Command) -> Command:
             click.option("--offset", metavar="SIZE", default="0B", show_default=True, callback=SIZE, help="Where transfers start in a page of 4 KiB."),
             click.option("--requests", type=click.Choice(["aligned", "packed"]), default="aligned", show_default=True, help="Requests are cut at multiples of MPS and MRRS, or when full."),
             click.option("--completions", type=click.Choice(["max", "rcb"]), default="max", show_default=True, help="Completions are cut as late as possible, or at every boundary."),
-            click.option("--compat", metavar="NAME", multiple=True, help="pcie-model: make all mistakes of the public model; or one by its name, see docs/studies/pcie-bench.md. May be given again."),
+            click.option("--compat", metavar="NAME", multiple=True, help="pcie-model: make all mistakes of the public model; or one by its name, see studies/pcie_bench/README.md. May be given again."),
         )
     ):  # fmt: skip
         command = decorate(command)

@@ -1,14 +1,17 @@
 """Published systems, run again: `tlplab reproduce`.
 
 A study is a list of runs (an experiment file and overrides) and a function that turns what came out of them into rows: what was
-published, what we get, and a verdict. `STUDIES` names them; each has a module of its own here.
+published, what we get, and a verdict. `STUDIES` names them; each has a folder of its own in `studies`, which is no part of the package,
+but of tlplab's repository, as the experiments are.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -99,7 +102,7 @@ class Study:
     runs: Callable[[], list[Run]]
     rows: Callable[[Outcomes], list[Row]]
     page: Callable[[Outcomes, list[Row]], str]
-    """The page under docs/studies, in Markdown."""
+    """Its README.md, in Markdown."""
     charts: Callable[[Outcomes], Sequence[Drawing]]
     """The paper's figures, ours."""
     beside: Measure | None = None
@@ -108,17 +111,19 @@ class Study:
     """What has to be made before it runs, relative to its folder, and what makes it."""
 
 
-STUDIES = {
-    "differential": "tlplab.reproduce.differential",
-    "gem5": "tlplab.reproduce.gem5",
-    "nettlp": "tlplab.reproduce.nettlp",
-    "pcie-bench": "tlplab.reproduce.pcie_bench",
-    "speedy": "tlplab.reproduce.speedy",
-}
-"""The modules of the studies, by name: only the one that is asked for is imported."""
+STUDIES = ("differential", "gem5", "nettlp", "pcie-bench", "speedy")
 
 
-def study(name: str) -> Study:
-    """One of `STUDIES`."""
-    found: Study = import_module(STUDIES[name]).STUDY
+def study(name: str, folder: Path) -> Study:
+    """One of `STUDIES`, which are in `folder`. `FileNotFoundError`: it is not."""
+    module = name.replace("-", "_")
+    if not (code := folder / module / "__init__.py").is_file():
+        raise FileNotFoundError(code)
+    if "studies" not in sys.modules:
+        spec = spec_from_file_location("studies", folder / "__init__.py", submodule_search_locations=[str(folder)])
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules["studies"] = package = module_from_spec(spec)
+        spec.loader.exec_module(package)
+    found: Study = import_module(f"studies.{module}").STUDY
     return found

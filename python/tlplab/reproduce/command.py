@@ -17,10 +17,19 @@ import click
 from tlplab import _core
 from tlplab.progress import Bar
 from tlplab.reproduce import HEADING, Beside, Outcomes, Row, Run, Study, chart
+from tlplab.reproduce import study as load_study
 from tlplab.result import Result
 from tlplab.session import run
 from tlplab.sheet import Column, Sheet
 from tlplab.summary import console_for
+
+
+def find_study(name: str, folder: str) -> Study:
+    """The study; a usage error if it is not in the folder of studies."""
+    try:
+        return load_study(name, Path(folder))
+    except FileNotFoundError as missing:
+        raise absent(missing.args[0]) from None
 
 
 def experiments_of(study: Study, folder: str) -> Path:
@@ -28,10 +37,15 @@ def experiments_of(study: Study, folder: str) -> Path:
     place = Path(folder) / study.folder
     missing = sorted({one.experiment for one in study.runs() if not (place / one.experiment).is_file()})
     if missing:
-        raise click.UsageError(
-            f"{place / missing[0]} is not there; run this in tlplab's own folder, or say where it is with --experiments"
-        )
+        raise absent(place / missing[0])
     return place
+
+
+def absent(file: Path) -> click.UsageError:
+    """A file of the studies is not where they were said to be."""
+    return click.UsageError(
+        f"{file} is not there; run this in tlplab's own folder, or say where the studies are with --experiments"
+    )
 
 
 def check_built(study: Study, place: Path) -> None:

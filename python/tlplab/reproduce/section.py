@@ -40,7 +40,7 @@ def made_of(
     return Study(
         name,
         title,
-        name,
+        name.replace("-", "_"),
         lambda: [run for section in sections for run in section.runs()],
         lambda outcomes: [row for section in sections for row in section.rows(outcomes)],
         written,

@@ -1,4 +1,4 @@
-//! The experiments of `experiments/differential`: what a checksum of the header's own brings, and what posted writes do to a register read.
+//! The experiments of `studies/differential`: what a checksum of the header's own brings, and what posted writes do to a register read.
 #![allow(clippy::disallowed_methods, reason = "tests read the experiments from their files")]
 
 use tlplab_experiment::result::{Document, Flow};
@@ -7,7 +7,7 @@ use tlplab_experiment::{Experiment, Options};
 
 fn go(name: &str, sets: &[String]) -> Document {
     let read = |path: &str| std::fs::read_to_string(path).map_err(|e| e.to_string());
-    let path = format!("{}/../../experiments/differential/{name}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../../studies/differential/{name}", env!("CARGO_MANIFEST_DIR"));
     let options = Options { set: sets.to_vec(), ..Options::default() };
     let experiment = Experiment::parse_with(&read, &path, &options).unwrap_or_else(|e| panic!("{e}"));
     run(experiment, Inputs::default()).unwrap()

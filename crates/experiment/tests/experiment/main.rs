@@ -1,7 +1,7 @@
 //! The tests of tlplab-experiment, in one program.
 //!
 //! * [`buses`]: Parallel buses with what else a machine does: interrupts, and a link above that goes down and comes back.
-//! * [`differential`]: The experiments of `experiments/differential`: what a checksum of the header's own brings, and what posted writes do to a register read.
+//! * [`differential`]: The experiments of `studies/differential`: what a checksum of the header's own brings, and what posted writes do to a register read.
 //! * [`document`]: The result document and the page's types say the same.
 //! * [`failures`]: Transactions that do not end well say where their time went; a TLP that is nullified says so.
 //! * [`keys`]: Every key of the tables has an effect: none is documented and then forgotten.

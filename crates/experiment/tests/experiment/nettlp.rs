@@ -5,7 +5,7 @@ use tlplab_experiment::run::{Inputs, run};
 use tlplab_experiment::{Experiment, Options};
 
 fn ran(name: &str, overrides: &[&str]) -> Document {
-    let path = format!("{}/../../experiments/nettlp/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../../studies/nettlp/{name}.toml", env!("CARGO_MANIFEST_DIR"));
     #[allow(clippy::disallowed_methods, reason = "the experiment is a file")]
     let text = std::fs::read_to_string(&path).expect("it is there");
     let read = |_: &str| Ok(text.clone());

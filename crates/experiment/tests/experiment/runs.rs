@@ -136,7 +136,7 @@ fn saturated_writes_fill_gen3_x8() {
 
 #[test]
 fn a_bus_that_is_always_busy_limits_with_all_its_ways_together() {
-    let document = go("differential/bus-dma.toml", &[]);
+    let document = go("../studies/differential/bus-dma.toml", &[]);
     let limit = &document.verdict.limit;
     assert_eq!((limit.resource.as_str(), limit.kind), ("bus pci", LimitKind::Bus));
     assert!(limit.evidence[0].starts_with("pci is busy 99."), "{:?}", limit.evidence);
@@ -152,7 +152,7 @@ fn a_bus_that_is_always_busy_limits_with_all_its_ways_together() {
 
 #[test]
 fn a_load_of_the_host_does_not_keep_the_idle_flow_of_a_device_of_its_name() {
-    let document = go("differential/bus-read.toml", &[]);
+    let document = go("../studies/differential/bus-read.toml", &[]);
     let names: Vec<&str> = document.flows.iter().map(|f| f.name.as_str()).collect();
     assert_eq!(names, ["pcie", "pcix-immediate", "pcix-split"]);
     assert!(document.ladder.is_some_and(|l| l.packets.iter().any(|p| p.outcome.as_deref() == Some("split"))));

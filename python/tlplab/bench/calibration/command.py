@@ -90,7 +90,7 @@ def refusing() -> Iterator[None]:
 @click.option(
     "--markdown",
     metavar="FILE|-",
-    help="Write a page like docs/studies/pcie-bench-hosts.md: fitted and, of several machines, predicted.",
+    help="Write a page like studies/pcie_bench/hosts.md: fitted and, of several machines, predicted.",
 )
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
 def validate(datasets: Sequence[str], host: str | None, device: str, link: str | None, iommu: str | None, predict: bool,

@@ -1,4 +1,4 @@
-"""The page of docs/studies about measured hosts: how well they come out, fitted and predicted."""
+"""The page of studies/pcie_bench about measured hosts: how well they come out, fitted and predicted."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ PAGE = """# The hosts of pcie-bench, simulated
 The data sets of pcie-bench (Neugebauer and others, SIGCOMM 2018) say what DMA takes on real machines: bandwidth by size, offset and window,
 latency by size, offset, window and cache state, and distributions of latency. Here every point of {machines} in {settings} is simulated
 and laid beside what was measured. This page is written by the command that does it:
-`tlplab validate --markdown docs/studies/pcie-bench-hosts.md DATASET...`.
+`tlplab validate --markdown studies/pcie_bench/hosts.md DATASET...`.
 
 The relative error of a bandwidth, of a median latency, or of a quantile of a distribution is given as its median, 95th percentile and maximum over
 the points. *Within a tick*: the share of latencies that are not further off than one step of the device's timestamps{tick}.
