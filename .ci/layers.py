@@ -1,8 +1,9 @@
-"""Checks that crates depend on each other only along the arrows of docs/architecture.md.
+"""Checks that crates depend on each other only along the arrows of docs/architecture.md, and so do the modules of some.
 
 An arrow `a ← b` lets b depend on a, and on whatever a may depend on. Tests may also use what stands beside their crate, such
-as closed forms to compare with, but nothing that stands above it. The arrows are read from the line that says
-"Arrows point one way", so that the picture and the check cannot disagree.
+as closed forms to compare with, but nothing that stands above it. The arrows are read from the paragraph that says
+"Arrows point one way", and those of a crate's modules from one that says "Inside `crate` arrows point one way", so that the
+picture and the check cannot disagree. Modules in one group may use each other.
 """
 
 from __future__ import annotations
@@ -17,16 +18,28 @@ ROOT = Path(__file__).resolve().parent.parent
 PREFIX = "tlplab-"
 
 
+INSIDE = re.compile(r"Inside `(\w+)` arrows point one way")
+
+
+def paragraphs_of(text: str) -> list[str]:
+    return re.split(r"\n\s*\n", text)
+
+
 def read_arrows(text: str) -> dict[str, set[str]]:
     """For each room, the rooms it may depend on, transitively, from the text of docs/architecture.md."""
-    paragraphs = [p for p in re.split(r"\n\s*\n", text) if p.startswith("Arrows point one way")]
+    paragraphs = [p for p in paragraphs_of(text) if p.startswith("Arrows point one way")]
     if len(paragraphs) != 1:
         raise SystemExit(
             'docs/architecture.md: expected one paragraph that starts with "Arrows point one way", '
             f"found {len(paragraphs)}"
         )
+    return arrows_of(paragraphs[0])
+
+
+def arrows_of(paragraph: str) -> dict[str, set[str]]:
+    """For each room that a paragraph names, the rooms it may depend on, transitively."""
     direct: dict[str, set[str]] = {}
-    for chain in re.findall(r"`([^`]*←[^`]*)`", paragraphs[0]):
+    for chain in re.findall(r"`([^`]*←[^`]*)`", paragraph):
         below: set[str] = set()
         for group in chain.split("←"):
             rooms = {room.strip() for room in group.split(",")}
@@ -80,16 +93,42 @@ def violations(allowed: dict[str, set[str]], built: dict[str, set[str]], tested:
     return found
 
 
+def violations_inside(text: str, root: Path = ROOT) -> list[str]:
+    """One sentence for each use of a module against the arrows of its crate, and for each module that they do not mention."""
+    found = []
+    for paragraph in paragraphs_of(text):
+        if (start := INSIDE.match(paragraph)) is None:
+            continue
+        crate = start.group(1)
+        source = root / "crates" / crate / "src"
+        groups = [set(re.split(r",\s*", group)) for group in re.findall(r"`([^`]*←[^`]*)`", paragraph)[0].split(" ← ")]
+        allowed = arrows_of(paragraph)
+        for file in sorted(source.rglob("*.rs")):
+            module = file.relative_to(source).parts[0].removesuffix(".rs")
+            if module == "lib":
+                continue
+            if module not in allowed:
+                found.append(f"crates/{crate}: docs/architecture.md has no arrow for its module {module}")
+                continue
+            beside = next(group for group in groups if module in group)
+            for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+                used = set() if line.lstrip().startswith("//") else set(re.findall(r"\bcrate::([a-z]\w*)", line))
+                for other in sorted(used - allowed[module] - beside):
+                    found.append(f"{file.relative_to(root)}:{number}: {module} uses {other}, against the arrows")
+    return found
+
+
 def main() -> int:
     """The exit status: 0 when every dependency follows an arrow."""
     out = subprocess.run(
         ["cargo", "metadata", "--no-deps", "--format-version", "1", "--locked"],
         cwd=ROOT, check=True, capture_output=True, text=True,
     ).stdout  # fmt: skip
-    allowed = read_arrows((ROOT / "docs/architecture.md").read_text(encoding="utf-8"))
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    allowed = read_arrows(text)
     metadata = json.loads(out)
     built, tested = (read_dependencies(metadata, tests=tests) for tests in (False, True))
-    found = violations(allowed, built, tested)
+    found = violations(allowed, built, tested) + violations_inside(text)
     for sentence in found:
         print(sentence, file=sys.stderr)
     return 1 if found else 0

@@ -69,6 +69,23 @@ def test_a_page_without_arrows_is_an_error() -> None:
         layers.read_arrows("nothing here")
 
 
+def test_modules_use_each_other_along_the_arrows_of_their_crate(tmp_path: Path) -> None:
+    source = tmp_path / "crates/room/src"
+    (source / "upper").mkdir(parents=True)
+    (source / "lib.rs").write_text("use crate::upper::X;\n")
+    (source / "lower.rs").write_text("use crate::beside::X;\n// As crate::upper does.\n")
+    (source / "beside.rs").write_text("use crate::lower::Y;\n")
+    (source / "upper/mod.rs").write_text("use crate::lower::Y;\n")
+    arrows = "Before.\n\nInside `room` arrows point one way: `lower, beside ← upper`.\n"
+    assert layers.violations_inside(arrows, tmp_path) == []
+    (source / "lower.rs").write_text("\nuse crate::upper::X;\n")
+    (source / "new.rs").write_text("")
+    assert layers.violations_inside(arrows, tmp_path) == [
+        "crates/room/src/lower.rs:2: lower uses upper, against the arrows",
+        "crates/room: docs/architecture.md has no arrow for its module new",
+    ]
+
+
 def test_the_real_arrows_are_read() -> None:
     allowed = layers.read_arrows((ROOT / "docs/architecture.md").read_text(encoding="utf-8"))
     assert allowed["units"] == set()
