@@ -227,9 +227,11 @@ impl Header {
         block.writable(header::COMMAND, command::WRITABLE);
         block.clearable(header::STATUS, status::CLEARABLE);
         block.logged(header::STATUS, status::INTERRUPT);
-        block.set(header::CLASS, identity.class << 8 | u32::from(identity.revision));
+        block.set_field(header::CLASS, 0, identity.revision);
+        block.set_field(header::CLASS, 8, identity.class);
         block.writable(header::HEADER_TYPE, 0xFFu32); // cache line size: a legacy of PCI
-        block.set(header::HEADER_TYPE + 2, kind | u8::from(multi) << 7);
+        block.set_field(header::HEADER_TYPE + 2, 0, kind);
+        block.set_field(header::HEADER_TYPE + 2, 7, multi);
         block.writable(header::INTERRUPT, 0xFFu32);
         block.set(header::INTERRUPT + 1, pin);
         match self {
@@ -313,6 +315,7 @@ fn place_rom(block: &mut Block<'_>, at: u16, size: Option<u64>) -> Result<(), La
     let Some(size) = size else { return Ok(()) };
     let right = size.is_power_of_two() && (1 << 11..=1 << 24).contains(&size);
     block.require(right, "expansion ROM size", size, "a power of two from 2 KiB to 16 MiB")?;
-    block.writable(at, !(size as u32 - 1) | 1);
+    block.writable(at, !(size as u32 - 1));
+    block.writable(at, 1u32); // Enable
     Ok(())
 }

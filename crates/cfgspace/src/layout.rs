@@ -121,7 +121,8 @@ impl Layout {
             previous = Some(base);
             space.positions.note_extended(capability.id(), Span { start: base, bytes });
             let mut block = Block { space, base, name };
-            block.set(0, u32::from(capability.id()) | u32::from(capability.version()) << 16);
+            block.set_field(0, 0, capability.id());
+            block.set_field(0, 16, capability.version());
             capability.place(&mut block)?;
         }
         Ok(())
@@ -306,8 +307,12 @@ impl Block<'_> {
     /// The value after a reset.
     pub(crate) fn set(&mut self, offset: u16, value: impl Into<u32>) {
         let (offset, shift) = self.place(offset);
-        let value = self.space.read(offset) | value.into() << shift;
-        self.space.store(offset, value);
+        let bits = value.into() << shift;
+        self.space.update32(offset, bits, bits);
+    }
+    /// The value of a field after a reset; `bit` is its lowest.
+    pub(crate) fn set_field(&mut self, offset: u16, bit: u32, value: impl Into<u32>) {
+        self.set(offset, value.into() << bit);
     }
     /// Bits that software writes.
     pub(crate) fn writable(&mut self, offset: u16, mask: impl Into<u32>) {

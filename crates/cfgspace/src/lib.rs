@@ -42,6 +42,8 @@ pub mod extended;
 pub mod facts;
 pub mod hardware;
 pub mod header;
+#[cfg(test)]
+mod images;
 pub mod interrupt;
 pub mod layout;
 pub mod lspci;

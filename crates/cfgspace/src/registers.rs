@@ -89,6 +89,8 @@ pub(crate) mod id {
 pub(crate) mod power {
     pub(crate) const BYTES: u16 = 8;
     pub(crate) const CONTROL: u16 = 4;
+    pub(crate) const PME_ENABLE: u16 = 1 << 8;
+    pub(crate) const PME_STATUS: u16 = 1 << 15;
 }
 
 /// MSI; the offsets of data, mask and pending depend on the width of the address.
@@ -104,6 +106,7 @@ pub(crate) mod msix {
     pub(crate) const BYTES: u16 = 12;
     pub(crate) const ENABLE: u32 = 1 << 31;
     pub(crate) const FUNCTION_MASK: u32 = 1 << 30;
+    pub(crate) const WRITABLE: u32 = ENABLE | FUNCTION_MASK;
     pub(crate) const TABLE: u16 = 4;
     pub(crate) const PENDING: u16 = 8;
 }
@@ -161,6 +164,7 @@ pub(crate) mod sriov {
     pub(crate) const ENABLE: u16 = 1 << 0;
     pub(crate) const MEMORY_ENABLE: u16 = 1 << 3;
     pub(crate) const ARI_HIERARCHY: u16 = 1 << 4;
+    pub(crate) const WRITABLE: u16 = ENABLE | MEMORY_ENABLE | ARI_HIERARCHY;
     /// InitialVFs, with TotalVFs behind.
     pub(crate) const INITIAL: u16 = 0x0C;
     /// NumVFs.

@@ -30,7 +30,7 @@ impl Msi {
         let right = self.vectors.is_power_of_two() && self.vectors <= 32;
         block.require(right, "vectors", self.vectors, "1, 2, 4, 8, 16 or 32")?;
         block.set(2, (self.vectors.trailing_zeros() as u16) << 1);
-        block.writable(2, 1u16 | 0b111 << 4);
+        block.writable(2, 0b0111_0001u16); // MSI Enable, Multiple Message Enable
         block.writable(msi::ADDRESS, !0b11u32);
         let mut data = msi::ADDRESS + 4;
         if self.wide {
@@ -86,11 +86,12 @@ impl MsiX {
         let right = (1..=2048).contains(&self.vectors);
         block.require(right, "vectors", self.vectors, "1 to 2048")?;
         block.set(2, self.vectors - 1);
-        block.writable(0, msix::ENABLE | msix::FUNCTION_MASK);
+        block.writable(0, msix::WRITABLE);
         for (at, (bar, offset)) in [(msix::TABLE, self.table), (msix::PENDING, self.pending)] {
             block.require(bar < 6, "BAR", bar, "0 to 5")?;
             block.require(offset.is_multiple_of(8), "offset", offset, "a multiple of 8")?;
-            block.set(at, offset | u32::from(bar));
+            block.set(at, offset);
+            block.set(at, bar);
         }
         Ok(())
     }

@@ -167,10 +167,10 @@ impl Pcie {
             self.port as u8,
             "below a root port (4) or a downstream port (6)",
         )?;
-        let version = if self.version == PcieVersion::V1 { 1 } else { 2u16 };
-        let slot = u16::from(self.slot.is_some()) << 8;
-        let vector = u16::from(self.interrupt_vector & 0x1F) << 9;
-        block.set(pcie::CAPABILITIES, version | (self.port as u16) << 4 | slot | vector);
+        block.set_field(pcie::CAPABILITIES, 0, if self.version == PcieVersion::V1 { 1 } else { 2u16 });
+        block.set_field(pcie::CAPABILITIES, 4, self.port as u16);
+        block.set_field(pcie::CAPABILITIES, 8, self.slot.is_some());
+        block.set_field(pcie::CAPABILITIES, 9, self.interrupt_vector & 0x1F);
         self.place_device(block);
         if let Some(link) = self.link {
             self.place_link(block, link);
@@ -188,53 +188,64 @@ impl Pcie {
     }
 
     fn place_device(self, block: &mut Block<'_>) {
-        let role_based_errors = 1u32 << 15;
-        let flr = u32::from(self.function_level_reset) << 28;
-        let largest = self.mps.bytes().trailing_zeros() - 7;
-        let tag = u32::from(self.extended_tag) << 5;
-        block.set(pcie::DEVICE_CAPABILITIES, largest | tag | role_based_errors | flr);
+        let role_based_errors = true;
+        block.set_field(pcie::DEVICE_CAPABILITIES, 0, self.mps.bytes().trailing_zeros() - 7);
+        block.set_field(pcie::DEVICE_CAPABILITIES, 5, self.extended_tag);
+        block.set_field(pcie::DEVICE_CAPABILITIES, 15, role_based_errors);
+        block.set_field(pcie::DEVICE_CAPABILITIES, 28, self.function_level_reset);
         // Relaxed ordering and no-snoop are permitted, read requests have 512 bytes.
-        block.set(pcie::DEVICE_CONTROL, 1u16 << 4 | 1 << 11 | 2 << 12);
-        block.writable(pcie::DEVICE_CONTROL, 0x78FFu16 | u16::from(self.extended_tag) << 8);
+        block.set_field(pcie::DEVICE_CONTROL, 4, true);
+        block.set_field(pcie::DEVICE_CONTROL, 11, true);
+        block.set_field(pcie::DEVICE_CONTROL, 12, 2u16);
+        block.writable(pcie::DEVICE_CONTROL, 0x78FFu16);
+        block.writable(pcie::DEVICE_CONTROL, u16::from(self.extended_tag) << 8);
         block.kept(pcie::DEVICE_CONTROL, 0x00E0u16);
         block.clearable(pcie::DEVICE_STATUS, 0b1111u16);
     }
 
     fn place_link(self, block: &mut Block<'_>, link: LinkPart) {
         let downstream = self.port.is_downstream();
-        let port = u32::from(link.port) << 24;
-        let reports = if downstream { pcie::DLL_ACTIVE_REPORTING } else { 0 };
-        let surprise = u32::from(downstream && link.surprise_down_reporting) << 19;
-        let aspm_optional = 1u32 << 22;
-        let width = u32::from(link.width.lanes()) << 4;
-        let speed = u32::from(link.speed.number());
-        block.set(pcie::LINK_CAPABILITIES, speed | width | surprise | reports | aspm_optional | port);
+        let (aspm_optional, common_clock) = (true, true);
+        let (speed, width) = (link.speed.number(), link.width.lanes());
+        block.set_field(pcie::LINK_CAPABILITIES, 0, speed);
+        block.set_field(pcie::LINK_CAPABILITIES, 4, width);
+        block.set_field(pcie::LINK_CAPABILITIES, 19, downstream && link.surprise_down_reporting);
+        block.set(pcie::LINK_CAPABILITIES, if downstream { pcie::DLL_ACTIVE_REPORTING } else { 0 });
+        block.set_field(pcie::LINK_CAPABILITIES, 22, aspm_optional);
+        block.set_field(pcie::LINK_CAPABILITIES, 24, link.port);
         // End points and bridges to other buses are told the boundary of their root complex (§7.5.3.7).
         let told = self.port.ends_path() || self.port == PortType::BridgeToPci;
-        let (disable, boundary) = (u16::from(downstream) << 4, u16::from(told) << 3);
-        block.writable(pcie::LINK_CONTROL, 0x00C3 | disable | boundary);
+        block.writable(pcie::LINK_CONTROL, 0x00C3u16);
+        block.writable(pcie::LINK_CONTROL, u16::from(downstream) << 4);
+        block.writable(pcie::LINK_CONTROL, u16::from(told) << 3);
         if self.port == PortType::RootPort && self.read_boundary_128 {
             block.set(pcie::LINK_CONTROL, pcie::READ_BOUNDARY_128);
         }
         block.kept(pcie::LINK_CONTROL, 0x00CBu16);
         // Until the link trains the registers show what it would be at best; they are hardware's.
-        block.set(pcie::LINK_STATUS, speed as u16 | width as u16 | 1 << 12);
+        block.set_field(pcie::LINK_STATUS, 0, speed);
+        block.set_field(pcie::LINK_STATUS, 4, width);
+        block.set_field(pcie::LINK_STATUS, 12, common_clock);
     }
 
     fn place_second(self, block: &mut Block<'_>) {
-        let timeouts = 0x1Fu32; // all ranges, and it can be switched off
-        let ari = u32::from(self.ari_forwarding) << 5;
-        let ltr = u32::from(self.ltr) << 11;
-        let completer = if self.ten_bit_completer { pcie::TEN_BIT_COMPLETER } else { 0 };
-        let requester = if self.ten_bit_requester { pcie::TEN_BIT_REQUESTER } else { 0 };
-        let tags = completer | requester;
-        block.set(pcie::DEVICE_CAPABILITIES_2, timeouts | ari | ltr | tags);
-        let control = 0x1Fu16 | 0x0300 | u16::from(self.ari_forwarding) << 5;
-        let tags = if self.ten_bit_requester { pcie::TEN_BIT_ENABLE } else { 0 };
-        block.writable(pcie::DEVICE_CONTROL_2, control | u16::from(self.ltr) << 10 | tags);
+        let timeouts = 0x1Fu8; // all ranges, and it can be switched off
+        block.set_field(pcie::DEVICE_CAPABILITIES_2, 0, timeouts);
+        block.set_field(pcie::DEVICE_CAPABILITIES_2, 5, self.ari_forwarding);
+        block.set_field(pcie::DEVICE_CAPABILITIES_2, 11, self.ltr);
+        block.writable(pcie::DEVICE_CONTROL_2, 0x031Fu16);
+        block.writable(pcie::DEVICE_CONTROL_2, u16::from(self.ari_forwarding) << 5);
+        block.writable(pcie::DEVICE_CONTROL_2, u16::from(self.ltr) << 10);
+        if self.ten_bit_completer {
+            block.set(pcie::DEVICE_CAPABILITIES_2, pcie::TEN_BIT_COMPLETER);
+        }
+        if self.ten_bit_requester {
+            block.set(pcie::DEVICE_CAPABILITIES_2, pcie::TEN_BIT_REQUESTER);
+            block.writable(pcie::DEVICE_CONTROL_2, pcie::TEN_BIT_ENABLE);
+        }
         if let Some(link) = self.link {
             let speeds = (1u32 << link.speed.number()) - 1;
-            block.set(pcie::LINK_CAPABILITIES_2, speeds << 1);
+            block.set_field(pcie::LINK_CAPABILITIES_2, 1, speeds);
             block.set(pcie::LINK_CONTROL_2, u16::from(link.speed.number()));
             block.writable(pcie::LINK_CONTROL_2, 0x002Fu16);
             block.sticky(pcie::LINK_CONTROL_2, 0x002Fu16);
@@ -244,17 +255,22 @@ impl Pcie {
 
 fn place_slot(block: &mut Block<'_>, slot: Slot) -> Result<(), LayoutError> {
     block.require(slot.number < 1 << 13, "slot number", slot.number, "at most 8191")?;
-    let hot_plug = u32::from(slot.surprise) << 5 | u32::from(slot.hot_plug) << 6;
-    let power = u32::from(slot.power_limit) << 7;
     // No Command Completed Support: what is written to Slot Control takes effect at once.
-    let at_once = 1u32 << 18;
-    block.set(pcie::SLOT_CAPABILITIES, hot_plug | power | at_once | u32::from(slot.number) << 19);
+    let at_once = true;
+    block.set_field(pcie::SLOT_CAPABILITIES, 5, slot.surprise);
+    block.set_field(pcie::SLOT_CAPABILITIES, 6, slot.hot_plug);
+    block.set_field(pcie::SLOT_CAPABILITIES, 7, slot.power_limit);
+    block.set_field(pcie::SLOT_CAPABILITIES, 18, at_once);
+    block.set_field(pcie::SLOT_CAPABILITIES, 19, slot.number);
     let indicators_off = 0b1111u16 << 6;
     block.set(pcie::SLOT_CONTROL, indicators_off);
     if slot.hot_plug {
-        let enables = pcie::PRESENCE_CHANGED | pcie::HOT_PLUG_INTERRUPT | pcie::DLL_CHANGED_ENABLE;
-        block.writable(pcie::SLOT_CONTROL, enables);
-        block.clearable(pcie::SLOT_STATUS, pcie::PRESENCE_CHANGED | pcie::DLL_CHANGED);
+        for enable in [pcie::PRESENCE_CHANGED, pcie::HOT_PLUG_INTERRUPT, pcie::DLL_CHANGED_ENABLE] {
+            block.writable(pcie::SLOT_CONTROL, enable);
+        }
+        for event in [pcie::PRESENCE_CHANGED, pcie::DLL_CHANGED] {
+            block.clearable(pcie::SLOT_STATUS, event);
+        }
     }
     Ok(())
 }

@@ -16,16 +16,20 @@ pub struct PowerManagement {
 
 impl PowerManagement {
     pub(crate) fn place(self, block: &mut Block<'_>) {
-        let states = u16::from(self.d1) << 9 | u16::from(self.d2) << 10;
-        block.set(2, 3 | states | u16::from(self.wakes_from & 0x1F) << 11);
+        let version = 3u8;
+        block.set_field(2, 0, version);
+        block.set_field(2, 9, self.d1);
+        block.set_field(2, 10, self.d2);
+        block.set_field(2, 11, self.wakes_from & 0x1F);
         // No_Soft_Reset: the function keeps its registers on the way from D3hot to D0.
-        block.set(power::CONTROL, 1u16 << 3);
+        block.set_field(power::CONTROL, 3, true);
         block.writable(power::CONTROL, 0b11u16);
         if self.wakes_from != 0 {
-            block.writable(power::CONTROL, 1u16 << 8);
-            block.clearable(power::CONTROL, 1u16 << 15);
+            block.writable(power::CONTROL, power::PME_ENABLE);
+            block.clearable(power::CONTROL, power::PME_STATUS);
             if self.wakes_from & 0x10 != 0 {
-                block.sticky(power::CONTROL, 1u16 << 8 | 1 << 15);
+                block.sticky(power::CONTROL, power::PME_ENABLE);
+                block.sticky(power::CONTROL, power::PME_STATUS);
             }
         }
     }

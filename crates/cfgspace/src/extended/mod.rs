@@ -134,13 +134,15 @@ impl ExtendedCapability {
             Self::SrIov(sriov) => return sriov.place(block),
             Self::Ats { queue_depth } => {
                 block.require((1..=32).contains(queue_depth), "queue depth", *queue_depth, "1 to 32")?;
-                let page_aligned = 1u16 << 5;
-                block.set(4, u16::from(*queue_depth % 32) | page_aligned);
+                let page_aligned = true;
+                block.set_field(4, 0, *queue_depth % 32);
+                block.set_field(4, 5, page_aligned);
                 block.writable(6, 0x801Fu16);
             }
             Self::Pasid { width } => {
                 block.require(*width <= 20, "width", *width, "at most 20 bits")?;
-                block.set(4, 0b110u16 | u16::from(*width) << 8);
+                block.set(4, 0b110u16);
+                block.set_field(4, 8, *width);
                 block.writable(6, 0b111u16);
             }
             Self::Ltr => block.writable(4, 0x1FFF_1FFFu32),
@@ -148,7 +150,9 @@ impl ExtendedCapability {
             Self::SecondaryPcie { lanes } => place_secondary(block, *lanes),
             Self::VendorSpecific { id, revision, bytes } => {
                 block.require(*revision < 16, "revision", *revision, "at most 15")?;
-                block.set(4, u32::from(*id) | u32::from(*revision) << 16 | (8 + bytes.len() as u32) << 20);
+                block.set_field(4, 0, *id);
+                block.set_field(4, 16, *revision);
+                block.set_field(4, 20, 8 + bytes.len() as u32);
                 for (at, byte) in (8..).zip(bytes) {
                     block.set(at, *byte);
                 }

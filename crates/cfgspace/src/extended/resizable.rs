@@ -52,7 +52,9 @@ impl ResizableBar {
             block.require(bar < 6, "BAR", bar, "0 to 5")?;
             block.require(size < 28 && sizes >> size & 1 == 1, "size", size, "one of its sizes")?;
             block.set(at, sizes << 4);
-            block.set(at + 4, u32::from(bar) | (count as u32) << 5 | u32::from(size) << 8);
+            block.set_field(at + 4, 0, bar);
+            block.set_field(at + 4, 5, count as u32);
+            block.set_field(at + 4, 8, size);
             block.writable(at + 4, 0x3F00u32);
         }
         Ok(())

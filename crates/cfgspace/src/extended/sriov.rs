@@ -23,7 +23,7 @@ pub struct SrIov {
 impl SrIov {
     pub(crate) fn place(self, block: &mut Block<'_>) -> Result<(), LayoutError> {
         block.require(self.total > 0, "total functions", self.total, "at least 1")?;
-        block.writable(sriov::CONTROL, sriov::ENABLE | sriov::MEMORY_ENABLE | sriov::ARI_HIERARCHY);
+        block.writable(sriov::CONTROL, sriov::WRITABLE);
         block.set(sriov::INITIAL, self.total);
         block.set(sriov::INITIAL + 2, self.total);
         block.writable(sriov::COUNT, 0xFFFFu16);
