@@ -29,12 +29,35 @@ pub fn emit(buffer: &mut [u8], header: Header, repr: &Repr, data: &Payload) -> R
     head.copy_from_slice(&header.emit());
     let start = repr.emit_header(tlp)?;
     let end = start + repr.payload_bytes() as usize;
-    if end > start {
-        lay_out(repr, data.bytes().unwrap_or_default(), &mut tlp[start..end])?;
-    }
+    lay_out(repr, data.bytes().unwrap_or_default(), &mut tlp[start..end])?;
     if repr.attributes().digest {
         let digest = crc::ecrc(&tlp[..end]);
         tlp[end..].copy_from_slice(&digest.to_le_bytes());
     }
     Ok(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MAX_DATAGRAM;
+    use tlplab_units::Bdf;
+    use tlplab_wire::tlp::TransactionId;
+
+    #[test]
+    fn data_are_no_more_than_the_tlp_carries() {
+        let id = TransactionId::new(Bdf(0x1B00), 7u8.into());
+        let (read, write) = (Repr::mem_read(id, 0x1000, 4).unwrap(), Repr::mem_write(id, 0x1000, 4).unwrap());
+        let mut buffer = [0; MAX_DATAGRAM];
+        let mut written =
+            |repr, bytes: &[u8]| emit(&mut buffer, Header::default(), repr, &Payload::from(bytes)).ok();
+        assert_eq!((written(&read, &[]), written(&read, &[1; 4])), (Some(18), None));
+        assert_eq!((written(&write, &[1; 4]), written(&write, &[1; 8])), (Some(22), None));
+    }
+
+    /// NetTLP 6, four DW of header behind five prefixes, 4 KiB, a digest, the seal of 12.
+    #[test]
+    fn the_longest_datagram() {
+        assert_eq!(MAX_DATAGRAM, 6 + 36 + 4096 + 4 + 12);
+    }
 }

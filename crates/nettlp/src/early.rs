@@ -90,3 +90,36 @@ impl Early {
         self.held.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tlplab_units::Bdf;
+    use tlplab_wire::tlp::Kind;
+
+    /// After a reset a tag is another request's, which what was kept must not answer.
+    #[test]
+    fn what_is_forgotten_answers_nothing() {
+        let id = TransactionId::new(Bdf(0x1B00), 7u8.into());
+        let repr = Repr::completion_with_data(Bdf(0), id, 64, 0x40, 64).unwrap();
+        let Kind::Completion(completion) = *repr.kind() else { panic!("{repr:?}") };
+        let mut early = Early::default();
+        assert!(early.hold(completion, &repr, &[1; 64]));
+        assert!(!early.hold(completion, &repr, &[1; 64]), "it is kept");
+        assert!(early.clone().take(id.tag, 64).is_some());
+        early.clear();
+        assert_eq!(early.take(id.tag, 64), None);
+    }
+
+    #[test]
+    fn no_more_than_64_are_kept() {
+        let mut early = Early::default();
+        let held = (0..=64u8).filter(|tag| {
+            let id = TransactionId::new(Bdf(0x1B00), (*tag).into());
+            let repr = Repr::completion_with_data(Bdf(0), id, 64, 0x40, 64).unwrap();
+            let Kind::Completion(completion) = *repr.kind() else { panic!("{repr:?}") };
+            early.hold(completion, &repr, &[])
+        });
+        assert_eq!(held.count(), 64);
+    }
+}

@@ -477,4 +477,89 @@ mod tests {
         let apart = busy.numbering.clone();
         assert_eq!((busy.numbering.next(), rests.numbering.next(), apart.next()), (1, 2, 1));
     }
+
+    /// What 16 ways share is told apart by number, stamp and port.
+    #[test]
+    fn headers_differ_in_number_stamp_or_port() {
+        let mut sequence = FromDevice::default();
+        let one = Header { sequence: 5, timestamp: 1000 };
+        assert_eq!(sequence.note(0x3000, one), Arrival::New);
+        for (port, other) in [
+            (0x3000, Header { sequence: 5 + 4096, ..one }),
+            (0x3000, Header { timestamp: 1001, ..one }),
+            (0x3001, one),
+        ] {
+            assert_ne!(sequence.note(port, other), Arrival::Duplicate);
+            assert_eq!(sequence.note(port, other), Arrival::Duplicate);
+        }
+    }
+
+    #[test]
+    fn the_first_that_is_heard_need_not_be_the_first() {
+        // Of an adapter, and its number wraps: 65530 to 5.
+        let mut adapter = FromAdapter::default();
+        assert_eq!(adapter.note(0x3000, header(65_541)), Arrival::New);
+        assert_eq!(adapter.note(0x3000, header(65_530)), Arrival::Late);
+        assert_eq!(adapter.seen.unwrap().lost(), 10);
+        // The same number with another stamp is not above it.
+        assert_eq!(adapter.note(0x3000, Header { timestamp: 1, ..header(65_541) }), Arrival::Late);
+        // Of a device: one of the first numbers, and any other.
+        for (first, late, lost) in [(100, 5, 94), (1000, 900, 99)] {
+            let mut sequence = FromDevice::default();
+            (first..first + 10).for_each(|number| _ = sequence.note(0x3000, header(number)));
+            assert_eq!(sequence.note(0x3000, header(late)), Arrival::Late);
+            assert_eq!(sequence.lost(), lost);
+        }
+    }
+
+    /// A gap of 4095 is one of its count; what is further may be of another, and if there is another, it is.
+    #[test]
+    fn gaps_that_are_not_far_count_also_where_there_are_several_counts() {
+        for (gap, lost, with_another) in [(4095, 4095, 4095), (4096, 4096, 0)] {
+            let mut sequence = FromDevice::default();
+            (100..200).for_each(|number| _ = sequence.note(0x3000, header(number)));
+            sequence.note(0x3000, header(200 + gap));
+            assert_eq!(sequence.lost(), lost);
+            let other = Header { sequence: 60_000, ..header(201 + gap) };
+            sequence.note(0x3001, other);
+            assert_eq!(sequence.lost(), with_another);
+        }
+    }
+
+    /// A stamp that is a second behind is another program's.
+    #[test]
+    fn an_early_stamp_is_of_the_same_program_for_a_second() {
+        for (behind, lost) in [(SAME_PROGRAM - 1, 0), (SAME_PROGRAM, 9_799)] {
+            let mut sequence = FromDevice::default();
+            let at =
+                |number: u16, behind: u32| Header { sequence: number, timestamp: 1_000_000_000 - behind };
+            (100..=200).for_each(|number| _ = sequence.note(0x3000, at(number, 0)));
+            sequence.note(0x3000, at(10_000, behind));
+            assert_eq!(sequence.lost(), lost, "{behind}");
+        }
+    }
+
+    /// First numbers that were heard out of turn after a pause begin anew, unless what follows is in turn: 64 ahead is.
+    /// 11 to 73 are missing then, and 10 came twice.
+    #[test]
+    fn a_first_number_out_of_turn_begins_nothing_if_the_count_goes_on() {
+        let mut sequence = FromDevice::default();
+        (1..=10).for_each(|number| _ = sequence.note(0x3000, header(number)));
+        let later = |number: u32, more: u32| {
+            let timestamp = header(10).timestamp + 2 * ROUND + more;
+            Header { timestamp, ..header(number) }
+        };
+        assert_eq!(sequence.note(0x3000, later(10, 0)), Arrival::Late);
+        assert_eq!(sequence.note(0x3000, later(74, 1)), Arrival::New);
+        assert_eq!(sequence.lost(), 62);
+    }
+
+    #[test]
+    fn a_clone_counts_by_itself_from_there_on() {
+        let lane = Numbering::default();
+        let shared = lane.share();
+        assert_eq!((lane.next(), shared.next()), (1, 2));
+        let apart = lane.clone();
+        assert_eq!((lane.next(), apart.next(), apart.next(), shared.next()), (3, 3, 4, 4));
+    }
 }

@@ -183,3 +183,155 @@ fn is_posted(tlp: &[u8]) -> bool {
     let packet = Packet::new(tlp);
     matches!(packet.fmt_type(), Some(0x40 | 0x60 | 0x30..=0x37 | 0x70..=0x77))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tlplab_wire::nettlp::link::open;
+    use tlplab_wire::tlp::{AtomicOp, CfgTarget, Code, TransactionId};
+
+    const ID: Bdf = Bdf(0x1B00);
+
+    fn us(n: u64) -> Time {
+        Time::ZERO + Duration::from_us(n)
+    }
+
+    fn id() -> TransactionId {
+        TransactionId::new(ID, 7u8.into())
+    }
+
+    fn datagram(repr: &Repr) -> Vec<u8> {
+        let mut buffer = vec![0; crate::MAX_DATAGRAM];
+        let len = emit(&mut buffer, Header::default(), repr, &Payload::EMPTY).unwrap();
+        buffer.truncate(len);
+        buffer
+    }
+
+    /// Sends a TLP by port 0x3007; its datagram.
+    fn send(link: &mut Link<u32>, now: Time, repr: &Repr, token: u32) -> Vec<u8> {
+        let mut buffer = datagram(repr);
+        let len = buffer.len();
+        buffer.resize(crate::MAX_DATAGRAM, 0);
+        let sealed = link.seal(now, &mut buffer, len, 0x3007, Some(token));
+        buffer.truncate(sealed);
+        buffer
+    }
+
+    /// A datagram comes; what became of it, and what is over with it.
+    fn come(link: &mut Link<u32>, now: Time, datagram: &[u8]) -> (Came, Vec<u32>) {
+        let (numbers, tlp) = open(datagram).unwrap();
+        let mut over = Vec::new();
+        (link.handle_tlp(now, numbers, 0x3007, tlp, |token| over.push(token)), over)
+    }
+
+    /// Two ends, with numbers that are about to wrap.
+    fn ends() -> (Link<u32>, Link<u32>) {
+        (Link::new(us(0), 9, NUMBERS - 1, NUMBERS + 5), Link::new(us(0), 9, 5, NUMBERS - 1))
+    }
+
+    #[test]
+    fn nobody_answers_posted_tlps() {
+        let memory = [Repr::mem_read, Repr::mem_write, Repr::deferrable_mem_write];
+        let [read, write, deferrable] = memory.map(|make| make(id(), 0x1000, 4).unwrap());
+        let [_, far_write, _] = memory.map(|make| make(id(), 0x1_0000_0000, 4).unwrap());
+        let register = CfgTarget::new(ID, 0, 0xF, false).unwrap();
+        for (repr, posted) in [
+            (read, false),
+            (write, true),
+            (far_write, true),
+            (deferrable, false),
+            (Repr::msi(ID, 0xFEE0_0000).unwrap(), true),
+            (Repr::message(ID, Code::PmPme).unwrap(), true),
+            (Repr::io_write(id(), 0x10, 4).unwrap(), false),
+            (Repr::cfg_write(id(), register), false),
+            (Repr::atomic(id(), AtomicOp::Swap, 0x1000, 4).unwrap(), false),
+        ] {
+            assert_eq!(is_posted(&datagram(&repr)[HEADER_BYTES..]), posted, "{repr:?}");
+        }
+        assert!(!is_posted(&[]));
+    }
+
+    #[test]
+    fn a_tlp_and_its_repetition_between_two_ends() {
+        let (mut device, mut adapter) = ends();
+        let read = Repr::mem_read(id(), 0x1000, 4).unwrap();
+        let first = send(&mut device, us(0), &read, 0);
+        let second = send(&mut device, us(1), &read, 1);
+        assert_eq!((device.under_way(), device.kept()), (2, 2));
+        assert!(device.holds(NUMBERS - 1) && device.holds(0) && !device.holds(1));
+        assert_eq!(come(&mut adapter, us(10), &second), (Came::Early, vec![]));
+        assert_eq!((adapter.under_way(), adapter.kept(), adapter.take()), (0, 1, None));
+        let ack = LinkMessage::Ack { epoch: 9, acknowledged: NUMBERS - 1, beyond: 1 };
+        assert_eq!(adapter.poll_ack(us(10)), Some(ack), "of a gap at once");
+        assert_eq!(adapter.poll_ack(us(10)), None);
+        // The round trip took 19 µs: the first one is old enough to be lost at 24.
+        device.handle_ack(us(20), NUMBERS - 1, 1, |_| panic!("nothing is over"));
+        assert_eq!(device.deadline(), Some(us(1000)));
+        let mut buffer = vec![0; crate::MAX_DATAGRAM];
+        assert_eq!(device.poll_again(us(30), &mut buffer, Header::default), None);
+        device.handle_ack(us(30), NUMBERS - 1, 1, |_| panic!("nothing is over"));
+        let header = Header { sequence: 77, timestamp: 88 };
+        let (port, len) = device.poll_again(us(30), &mut buffer, || header).unwrap();
+        assert_eq!((port, Header::parse(&buffer)), (0x3007, Ok(header)));
+        assert_eq!(open(&buffer[..len]).unwrap().1, open(&first).unwrap().1, "the same TLP");
+        assert_eq!(come(&mut adapter, us(40), &buffer[..len]), (Came::InTurn, vec![]));
+        let kept = adapter.take().map(|(port, tlp)| (port, tlp.to_vec()));
+        assert_eq!(kept, Some((0x3007, open(&second).unwrap().1.to_vec())));
+        assert_eq!(come(&mut adapter, us(41), &first), (Came::Twice, vec![]));
+        // A TLP takes the acknowledgement along.
+        let write = Repr::mem_write(id(), 0x2000, 4).unwrap();
+        let theirs = send(&mut adapter, us(50), &write, 2);
+        assert_eq!(adapter.poll_ack(us(1000)), None);
+        assert_eq!(come(&mut device, us(60), &theirs), (Came::InTurn, vec![0, 1]));
+        assert_eq!(device.under_way(), 0);
+        let ack = LinkMessage::Ack { epoch: 9, acknowledged: 6, beyond: 0 };
+        assert_eq!(device.poll_ack(us(60)), Some(ack), "nothing else answers a write");
+        assert_eq!(adapter.forget().collect::<Vec<_>>(), [2]);
+        assert_eq!((adapter.forget().count(), adapter.under_way()), (0, 1));
+    }
+
+    #[test]
+    fn a_link_has_room_and_time_of_its_own() {
+        let (mut device, _) = ends();
+        let read = Repr::mem_read(id(), 0x1000, 4).unwrap();
+        (0..128).for_each(|token| {
+            assert!(device.has_room());
+            send(&mut device, us(5000), &read, token);
+        });
+        assert!(!device.has_room());
+        assert_eq!(device.deadline(), Some(us(25_000)));
+        device.rebase(Duration::from_us(1000));
+        assert_eq!(device.deadline(), Some(us(24_000)));
+        device.handle_timeout(us(24_000));
+        let mut buffer = vec![0; crate::MAX_DATAGRAM];
+        assert!(device.poll_again(us(24_000), &mut buffer, Header::default).is_some());
+        assert!(!device.is_alone(us(2_003_999)) && device.is_alone(us(2_004_000)));
+    }
+
+    /// A message whose digest is wrong, or that has none, is none.
+    #[test]
+    fn a_message_is_whole() {
+        let message = LinkMessage::Reset { sequence: 5 };
+        let mut buffer = vec![0; crate::MAX_DATAGRAM];
+        let len = emit_message(&mut buffer, Header::default(), ID, message);
+        let read = |tlp: &[u8]| {
+            let packet = Packet::new(tlp);
+            let repr = Repr::parse(&packet).unwrap();
+            message_of(&packet, &repr)
+        };
+        let tlp = &mut buffer[HEADER_BYTES..len];
+        assert_eq!(read(tlp), Some(message));
+        let end = tlp.len() - 1;
+        for (damaged, part) in [(end, "digest"), (end - 5, "payload")] {
+            tlp[damaged] ^= 1;
+            assert_eq!(read(tlp), None, "{part}");
+            tlp[damaged] ^= 1;
+        }
+        let other = with_digest(Repr::message(ID, Code::PmPme).unwrap(), true);
+        assert_eq!(read(&datagram(&other)[HEADER_BYTES..]), None, "another message");
+        let bare = Repr::from(Kind::Message(message.message(ID)));
+        let payload = Payload::from(&message.payload()[..]);
+        let len = emit(&mut buffer, Header::default(), &bare, &payload).unwrap();
+        assert_eq!(read(&buffer[HEADER_BYTES..len]), None, "no digest");
+    }
+}

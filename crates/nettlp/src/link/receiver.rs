@@ -122,3 +122,108 @@ impl Receiver {
         self.since = self.since.earlier(by);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: u32 = NUMBERS - 3;
+
+    fn us(n: u64) -> Time {
+        Time::ZERO + Duration::from_us(n)
+    }
+
+    fn number(place: u32) -> u32 {
+        (FIRST + place) % NUMBERS
+    }
+
+    /// Notes TLPs that are answered, at `at` µs.
+    fn note(receiver: &mut Receiver, at: u64, place: u32) -> Turn {
+        receiver.note(us(at), number(place), 0x3000 + place as u16, &[place as u8], false)
+    }
+
+    /// Numbers that wrap, from the first to behind all that is sent at a time, and before it.
+    #[test]
+    fn a_number_is_in_turn_early_twice_or_beyond() {
+        let mut receiver = Receiver::new(FIRST);
+        assert_eq!(note(&mut receiver, 0, 0), Turn::Now);
+        assert_eq!((receiver.missing(), receiver.beyond(), receiver.kept()), (number(1), 0, 0));
+        for (place, turn) in [
+            (0, Turn::Twice),
+            (3, Turn::Early),
+            (3, Turn::Twice),
+            (2, Turn::Early),
+            (65, Turn::Early),
+            (66, Turn::Early),
+            (256, Turn::Early),
+            (257, Turn::Beyond),
+            (NUMBERS / 2, Turn::Beyond),
+            (NUMBERS / 2 + 1, Turn::Twice),
+        ] {
+            assert_eq!(note(&mut receiver, 0, place), turn, "{place}");
+        }
+        // Of those behind the missing one: the first and second, and the last of 64 that are told.
+        assert_eq!((receiver.missing(), receiver.beyond(), receiver.kept()), (number(1), 1 << 63 | 0b11, 5));
+        assert_eq!(receiver.take(), None);
+        assert_eq!(note(&mut receiver, 0, 1), Turn::Now);
+        for place in [2u8, 3] {
+            assert_eq!(receiver.take(), Some((0x3000 + u16::from(place), [place].into())));
+        }
+        assert_eq!(receiver.take(), None);
+        assert_eq!((receiver.missing(), receiver.kept()), (number(4), 3));
+    }
+
+    #[test]
+    fn an_acknowledgement_waits_for_a_tlp_that_takes_it_along() {
+        let mut receiver = Receiver::new(FIRST);
+        assert_eq!((receiver.deadline(), receiver.is_due(us(1000))), (None, false));
+        note(&mut receiver, 10, 0);
+        note(&mut receiver, 50, 1);
+        assert_eq!(receiver.deadline(), Some(us(110)), "100 µs behind the first");
+        assert!(!receiver.is_due(us(109)) && receiver.is_due(us(110)));
+        receiver.told();
+        assert_eq!(receiver.deadline(), None);
+        // Another first one.
+        note(&mut receiver, 200, 2);
+        assert_eq!(receiver.deadline(), Some(us(300)));
+        receiver.rebase(Duration::from_us(150));
+        assert_eq!(receiver.deadline(), Some(us(150)));
+        receiver.told_all();
+        // No more than 32 are told at once.
+        (3..34).for_each(|place| _ = note(&mut receiver, 300, place));
+        assert_eq!(receiver.deadline(), Some(us(400)));
+        note(&mut receiver, 301, 34);
+        assert_eq!(receiver.deadline(), Some(us(300)));
+        assert!(receiver.is_due(us(300)));
+    }
+
+    #[test]
+    fn a_gap_a_repetition_and_a_posted_tlp_are_told_at_once() {
+        let due = |prepare: &dyn Fn(&mut Receiver)| {
+            let mut receiver = Receiver::new(FIRST);
+            prepare(&mut receiver);
+            receiver.is_due(us(1))
+        };
+        assert!(!due(&|receiver| _ = note(receiver, 1, 0)));
+        assert!(due(&|receiver| _ = receiver.note(us(1), number(0), 0x3000, &[], true)));
+        assert!(due(&|receiver| _ = note(receiver, 1, 1)));
+        assert!(due(&|receiver| {
+            note(receiver, 1, 0);
+            note(receiver, 1, 0);
+        }));
+        // In turn, and a later one is there already.
+        assert!(due(&|receiver| {
+            note(receiver, 1, 1);
+            receiver.told_all();
+            note(receiver, 1, 0);
+        }));
+        // A TLP tells nothing of a gap, an acknowledgement does.
+        let mut receiver = Receiver::new(FIRST);
+        note(&mut receiver, 1, 1);
+        receiver.told();
+        assert!(receiver.is_due(us(1)));
+        assert_eq!(receiver.deadline(), Some(us(1)));
+        receiver.told_all();
+        assert!(!receiver.is_due(us(1)));
+    }
+}

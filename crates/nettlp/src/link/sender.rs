@@ -178,3 +178,192 @@ impl<T: Copy> Sender<T> {
         self.under_way.iter_mut().for_each(|entry| entry.sent = entry.sent.earlier(by));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: u32 = NUMBERS - 2;
+
+    fn us(n: u64) -> Time {
+        Time::ZERO + Duration::from_us(n)
+    }
+
+    fn number(place: u32) -> u32 {
+        (FIRST + place) % NUMBERS
+    }
+
+    /// A sender with `count` TLPs of 100 bytes under way, which left at `at` µs.
+    fn sender(at: u64, count: u32) -> Sender<u32> {
+        let mut sender = Sender::new(Time::ZERO, FIRST);
+        keep(&mut sender, at, count);
+        sender
+    }
+
+    fn keep(sender: &mut Sender<u32>, at: u64, count: u32) {
+        let before = distance(FIRST, sender.next());
+        (before..before + count)
+            .for_each(|token| sender.keep(us(at), 0x3000 + token as u16, &[token as u8; 100], Some(token)));
+    }
+
+    /// What is over with an acknowledgement of all before `place`, and of those behind it that `beyond` names.
+    fn acknowledge(sender: &mut Sender<u32>, at: u64, place: u32, beyond: u64) -> Vec<u32> {
+        let mut over = Vec::new();
+        sender.acknowledged(us(at), number(place), beyond, |token| over.push(token));
+        over
+    }
+
+    /// The places of what is sent again, at `at` µs.
+    fn again(sender: &mut Sender<u32>, at: u64) -> Vec<u32> {
+        std::iter::from_fn(|| {
+            let (sequence, port, datagram) = sender.again(us(at))?;
+            let place = distance(FIRST, sequence);
+            assert_eq!((port, datagram), (0x3000 + place as u16, &[place as u8; 100][..]));
+            Some(place)
+        })
+        .collect()
+    }
+
+    #[test]
+    fn the_window_is_128_tlps_and_32_kib() {
+        let mut full = sender(0, 127);
+        assert!(full.has_room());
+        keep(&mut full, 0, 1);
+        assert!(!full.has_room());
+        assert_eq!(acknowledge(&mut full, 1, 1, 0), [0]);
+        assert!(full.has_room());
+        let mut large = Sender::new(Time::ZERO, FIRST);
+        large.keep(us(0), 0x3000, &vec![0; (32 << 10) - 1], Some(0));
+        assert!(large.has_room());
+        large.keep(us(0), 0x3000, &[0], Some(1));
+        assert!(!large.has_room());
+        acknowledge(&mut large, 1, 2, 0);
+        assert!(large.has_room());
+        large.keep(us(0), 0x3000, &vec![0; 32 << 10], Some(2));
+        assert!(!large.has_room(), "what was acknowledged is no longer counted");
+    }
+
+    #[test]
+    fn numbers_wrap_and_old_acknowledgements_say_nothing() {
+        let mut sender = sender(0, 5);
+        assert_eq!((sender.next(), sender.under_way()), (3, 5));
+        assert!(sender.holds(number(0)) && sender.holds(number(4)));
+        assert!(!sender.holds(number(5)) && !sender.holds(number(0).wrapping_sub(1)));
+        assert_eq!(acknowledge(&mut sender, 1, 3, 0), [0, 1, 2]);
+        assert_eq!(acknowledge(&mut sender, 1, 2, 0), []);
+        assert_eq!(acknowledge(&mut sender, 1, 6, 0), [], "nothing was sent beyond");
+        assert!(!sender.holds(number(2)) && sender.holds(number(3)));
+        assert_eq!(acknowledge(&mut sender, 1, 5, 0), [3, 4]);
+        assert!(!sender.holds(number(5)));
+    }
+
+    #[test]
+    fn what_is_overtaken_and_old_is_sent_again() {
+        // Before anything is known, 25 ms are old.
+        let mut sender = sender(0, 4);
+        assert_eq!(acknowledge(&mut sender, 24_999, 0, 0b001), []);
+        // From here on a round trip is known to take 25 ms, and one of 31 ms is old.
+        assert_eq!(again(&mut sender, 24_999), []);
+        assert_eq!(acknowledge(&mut sender, 31_248, 0, 0b001), []);
+        assert_eq!(again(&mut sender, 31_248), []);
+        assert_eq!(acknowledge(&mut sender, 31_249, 0, 0b001), []);
+        assert_eq!(again(&mut sender, 31_249), [0]);
+        // 3 took 33 ms: round trips take 26 ms now, and 32.5 ms are old. 0 left a moment ago.
+        assert_eq!(acknowledge(&mut sender, 33_000, 0, 0b101), []);
+        assert_eq!(again(&mut sender, 33_000), [2]);
+        assert_eq!(again(&mut sender, 33_000), []);
+        // What has come meanwhile is not sent again.
+        assert_eq!(acknowledge(&mut sender, 99_000, 0, 0b110), []);
+        assert_eq!(again(&mut sender, 99_000), [0]);
+        assert_eq!(acknowledge(&mut sender, 99_000, 4, 0), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn what_many_have_overtaken_is_sent_again_at_once_but_once() {
+        let mut sender = sender(0, 18);
+        assert_eq!(acknowledge(&mut sender, 10, 0, 0x7FFF << 1), []);
+        assert_eq!(again(&mut sender, 10), [], "15 came before it");
+        assert_eq!(acknowledge(&mut sender, 10, 0, 0xFFFF << 1), []);
+        assert_eq!(again(&mut sender, 10), [0, 1], "16 came before both");
+        assert_eq!(acknowledge(&mut sender, 10, 0, 0xFFFF << 1), []);
+        assert_eq!(again(&mut sender, 10), []);
+        // Nothing has come behind the last.
+        let mut last = self::sender(0, 2);
+        assert_eq!(acknowledge(&mut last, 50_000, 1, 0), [0]);
+        assert_eq!(acknowledge(&mut last, 90_000, 1, 0b10), []);
+        assert_eq!(again(&mut last, 90_000), []);
+    }
+
+    #[test]
+    fn after_a_wait_in_vain_each_acknowledgement_lets_one_more_follow() {
+        let mut sender = sender(0, 5);
+        assert_eq!(sender.deadline(), Some(us(20_000)));
+        sender.handle_timeout(us(19_999));
+        assert_eq!(again(&mut sender, 19_999), []);
+        sender.handle_timeout(us(20_000));
+        assert_eq!(again(&mut sender, 20_000), [0]);
+        assert_eq!(sender.deadline(), Some(us(60_000)), "twice as long");
+        // 5 leaves behind it: it was not sent before the wait.
+        keep(&mut sender, 20_000, 1);
+        assert_eq!(acknowledge(&mut sender, 20_100, 1, 0), [0]);
+        assert_eq!(again(&mut sender, 20_100), [1]);
+        // 2 came the first time.
+        assert_eq!(acknowledge(&mut sender, 20_200, 1, 0b1), []);
+        assert_eq!(acknowledge(&mut sender, 20_200, 2, 0), [1]);
+        assert_eq!(again(&mut sender, 20_200), []);
+        assert_eq!(acknowledge(&mut sender, 20_300, 4, 0), [2, 3]);
+        assert_eq!(again(&mut sender, 20_300), [4]);
+        assert_eq!(acknowledge(&mut sender, 20_400, 5, 0), [4]);
+        assert_eq!(again(&mut sender, 20_400), []);
+        // Nothing is suspect any more.
+        keep(&mut sender, 20_400, 1);
+        assert_eq!(acknowledge(&mut sender, 20_500, 6, 0), [5]);
+        assert_eq!(again(&mut sender, 20_500), []);
+    }
+
+    #[test]
+    fn what_was_sent_twice_or_had_to_wait_measures_nothing() {
+        // Acknowledged in turn after 8 ms: RFC 6298 waits 8 + 4 · 4 ms.
+        let mut plain = sender(0, 1);
+        acknowledge(&mut plain, 8_000, 1, 0);
+        keep(&mut plain, 8_000, 1);
+        assert_eq!(plain.deadline(), Some(us(32_000)));
+        // After it was sent twice: as before, nothing is known.
+        let mut twice = sender(0, 2);
+        twice.handle_timeout(us(20_000));
+        assert_eq!(again(&mut twice, 20_000), [0]);
+        acknowledge(&mut twice, 28_000, 1, 0);
+        assert_eq!(twice.deadline(), Some(us(20_000)), "1 left at 0; the wait is 20 ms again");
+        // One that waited for it measures nothing, either.
+        let mut behind = sender(0, 2);
+        behind.handle_timeout(us(20_000));
+        assert_eq!(again(&mut behind, 20_000), [0]);
+        acknowledge(&mut behind, 28_000, 2, 0);
+        keep(&mut behind, 28_000, 1);
+        assert_eq!(behind.deadline(), Some(us(48_000)));
+        // The last of those beyond a gap measures, once: 8 ms.
+        let mut gap = sender(0, 3);
+        acknowledge(&mut gap, 8_000, 0, 0b11);
+        assert_eq!(gap.deadline(), Some(us(24_000)));
+        acknowledge(&mut gap, 80_000, 0, 0b11);
+        assert_eq!(gap.deadline(), Some(us(24_000)));
+        // It was measured when it came, not when the gap closed.
+        acknowledge(&mut gap, 80_000, 3, 0);
+        keep(&mut gap, 80_000, 1);
+        assert_eq!(gap.deadline(), Some(us(104_000)));
+    }
+
+    #[test]
+    fn a_peer_that_acknowledges_nothing_for_two_seconds_is_gone() {
+        let mut sender = sender(500, 2);
+        assert!(!sender.is_alone(us(2_000_499)) && sender.is_alone(us(2_000_500)));
+        acknowledge(&mut sender, 1_000, 1, 0);
+        assert!(!sender.is_alone(us(2_000_999)) && sender.is_alone(us(2_001_000)));
+        sender.rebase(Duration::from_us(1_000));
+        assert!(!sender.is_alone(us(1_999_999)) && sender.is_alone(us(2_000_000)));
+        acknowledge(&mut sender, 1_000, 2, 0);
+        assert!(!sender.is_alone(us(9_000_000)), "nobody owes anything");
+        keep(&mut sender, 5_000_000, 1);
+        assert!(!sender.is_alone(us(6_999_999)) && sender.is_alone(us(7_000_000)));
+    }
+}
