@@ -70,9 +70,9 @@ impl Access {
         let (enables, value) = (0b11 << (offset & 2), u32::from(value) << (8 * (offset & 2)));
         self.ask(Request::Write { function, offset: offset & 0xFFC, enables, value }).await;
     }
-    pub(super) async fn write8(&self, function: Bdf, offset: u16, value: u8) {
-        let (enables, value) = (1 << (offset & 3), u32::from(value) << (8 * (offset & 3)));
-        self.ask(Request::Write { function, offset: offset & 0xFFC, enables, value }).await;
+    /// Writes the lowest byte of a dword.
+    pub(super) async fn write_low_byte(&self, function: Bdf, offset: u16, value: u8) {
+        self.ask(Request::Write { function, offset, enables: 1, value: value.into() }).await;
     }
     pub(super) async fn write_memory(&self, address: u64, value: u32) {
         self.ask(Request::WriteMemory { address, value }).await;

@@ -36,7 +36,7 @@ pub(super) async fn program(
         suit_completer(access, function, found.completer(function)).await;
         report_errors(access, settings, function).await;
         if let Some((_, wire)) = function.intx {
-            access.write8(function.bdf, header::INTERRUPT, wire).await;
+            access.write_low_byte(function.bdf, header::INTERRUPT, wire).await;
         }
         enable(access, settings, function).await;
         let (mode, intx_disable) = interrupts(access, settings, found, index).await;

@@ -1,0 +1,333 @@
+//! What enumeration leaves in the registers of one machine, worked out by hand; and the words for what it could not do.
+
+use super::machine::{Machine, Node, link};
+use std::sync::Arc;
+use tlplab_cfgspace::enumerate::{
+    Enumerator, Function, Hierarchy, InterruptPolicy, Problem, ProblemKind, Request, Settings, Step,
+};
+use tlplab_cfgspace::error::{self, ErrorKind};
+use tlplab_cfgspace::*;
+use tlplab_units::{Bdf, Duration, Mps, Mrrs};
+
+pub(crate) const PCIE: u16 = 0x40;
+const OTHER: u16 = 0x80;
+
+pub(crate) fn bridge(kind: PortType, change: impl Fn(&mut Type1, &mut Pcie)) -> Layout {
+    let mut header = Type1::new(Identity::new(0x71AB, 0x14, 0x06_04_00));
+    let mut pcie = Pcie { mps: Mps::ALL[3], ..Pcie::new(kind, link()) };
+    header.io = Some(IoWindow::Bits32);
+    change(&mut header, &mut pcie);
+    Layout::new(header).capability_at(PCIE, pcie)
+}
+
+pub(crate) fn same(_: &mut Type1, _: &mut Pcie) {}
+
+pub(crate) fn card(bars: &[(usize, Bar)], mps: Mps) -> Layout {
+    let mut header = Type0 { interrupt_pin: 1, ..Type0::new(Identity::new(0x71AB, 1, 0xFF_00_00)) };
+    bars.iter().for_each(|(index, bar)| header.bars[*index] = Some(*bar));
+    Layout::new(header).capability_at(PCIE, Pcie { mps, ..Pcie::new(PortType::EndPoint, link()) })
+}
+
+/// A root port, a switch, and two cards; everything has seen an error.
+fn machine() -> Machine {
+    let table = MsiX { vectors: 2, table: (0, 0x100), pending: (0, 0x800) };
+    let a = card(
+        &[(0, Bar::memory32(1 << 20)), (1, Bar::io(32)), (2, Bar::memory64(1 << 33).prefetchable())],
+        Mps::ALL[1],
+    );
+    let a = a.capability_at(OTHER, table).extended(Aer { root: false, ecrc: true });
+    let b = card(&[(0, Bar::memory32(2 << 20)), (5, Bar::io(32))], Mps::ALL[2]);
+    let b = b.capability_at(OTHER, Msi { vectors: 4, wide: true, masking: false });
+    let root = bridge(PortType::RootPort, |_, pcie| pcie.read_boundary_128 = true);
+    let root = root.extended(Aer { root: true, ecrc: true });
+    let erring = |layout: &Layout| {
+        let mut node = Node::new(layout);
+        error::report(&mut node.space, ErrorKind::UnsupportedRequest { posted: true }, Some([7; 16]));
+        error::report(&mut node.space, ErrorKind::BadTlp, None);
+        assert_ne!(node.space.read(PCIE + 0x08) >> 16, 0);
+        // What firmware has set besides: ASPM and the common clock, a range of timeouts, 8 bits of tag.
+        for (register, value) in [(0x08, 0x2910), (0x10, 0x0043), (0x28, 0x0005)] {
+            node.space.write(PCIE + register, 0b11, value);
+        }
+        node
+    };
+    let below = bridge(PortType::Downstream, same);
+    let switch = erring(&bridge(PortType::Upstream, same))
+        .with(0, erring(&below).with(0, erring(&a)))
+        .with(1, erring(&below).with(0, erring(&b)));
+    Machine::new([((1, 0), erring(&root).with(0, switch))])
+}
+
+pub(crate) fn settings() -> Settings {
+    Settings {
+        memory: (0xC120_0000, 0xE000_0000),
+        high_memory: (0x123_4000_0000, 0x200_0000_0000),
+        io: (0x1_F000, 0x3_0000),
+        mrrs: Arc::new(|_| Mrrs::ALL[4]),
+        ecrc: true,
+        ..Settings::default()
+    }
+}
+
+pub(crate) fn at<'a>(found: &'a Hierarchy, name: &str) -> &'a Function {
+    found.functions.iter().find(|function| function.bdf.to_string() == name).expect(name)
+}
+
+pub(crate) fn check(machine: &mut Machine, found: &Hierarchy, name: &str, registers: &[(u16, u32)]) {
+    let space = &machine.node(at(found, name).bdf).unwrap().space;
+    for (offset, expected) in registers {
+        let read = space.read(*offset);
+        assert_eq!(read, *expected, "{name}, {offset:#x}: {read:#x}, not {expected:#x}");
+    }
+}
+
+#[test]
+fn registers_of_a_switch_and_two_cards() {
+    let mut machine = machine();
+    let found = machine.run(Enumerator::new(settings()));
+    assert_eq!(found.problems, []);
+    // B's 2 MiB come first, then A's 1 MiB; A's 8 GiB are aligned; I/O goes beyond 128 KiB.
+    let windows_of_both = [
+        (0x1C, 0x0000_01F1),
+        (0x20, 0xC140_C120),
+        (0x24, 0xFFF1_0001),
+        (0x28, 0x0000_0124),
+        (0x2C, 0x0000_0125),
+        (0x30, 0x0002_0001),
+    ];
+    for name in ["00:01.0", "01:00.0"] {
+        check(&mut machine, &found, name, &windows_of_both);
+    }
+    // 256 B for all; requests of 2 KiB, errors reported, 8 bits of tag, relaxed ordering and no snoop. No error is left.
+    for name in ["00:01.0", "01:00.0", "02:00.0", "02:01.0", "03:00.0", "04:00.0"] {
+        check(&mut machine, &found, name, &[(PCIE + 0x08, 0x0000_493F)]);
+    }
+    let bridges = [
+        ("00:01.0", 0x0004_0100),
+        ("01:00.0", 0x0004_0201),
+        ("02:00.0", 0x0003_0302),
+        ("02:01.0", 0x0004_0402),
+    ];
+    for (name, buses) in bridges {
+        check(&mut machine, &found, name, &[(0x04, 0x0010_0107), (0x18, buses), (0x3C, 0x0002_0000)]);
+    }
+    check(
+        &mut machine,
+        &found,
+        "02:00.0",
+        &[
+            (0x1C, 0x0000_F1F1),
+            (0x20, 0xC140_C140),
+            (0x24, 0xFFF1_0001),
+            (0x28, 0x0000_0124),
+            (0x2C, 0x0000_0125),
+            (0x30, 0x0001_0001),
+        ],
+    );
+    // Nothing prefetchable: closed.
+    check(
+        &mut machine,
+        &found,
+        "02:01.0",
+        &[
+            (0x1C, 0x0000_0101),
+            (0x20, 0xC130_C120),
+            (0x24, 0x0001_FFF1),
+            (0x28, 0),
+            (0x2C, 0),
+            (0x30, 0x0002_0002),
+        ],
+    );
+    // The root port adds and checks ECRC, and interrupts for all errors. The pointer stays at the error that was seen.
+    check(
+        &mut machine,
+        &found,
+        "00:01.0",
+        &[(0x104, 0), (0x110, 0), (0x118, 0x0000_01F4), (0x12C, 0x0000_0007), (0x130, 0)],
+    );
+    check(
+        &mut machine,
+        &found,
+        "03:00.0",
+        &[
+            (0x04, 0x0010_0507),
+            (0x10, 0xC140_0000),
+            (0x14, 0x0001_F001),
+            (0x18, 0x0000_000C),
+            (0x1C, 0x0000_0124),
+            // INTA, which is B on the root complex: device 1 on bus 0.
+            (0x3C, 0x0000_0101),
+            // The root port's boundary; ten bits of tag.
+            (PCIE + 0x10, 0x1043_004B),
+            (PCIE + 0x28, 0x0000_1005),
+            (OTHER, 0x8001_0011),
+            (0x104, 0),
+            (0x110, 0),
+            (0x118, 0x0000_01F4),
+        ],
+    );
+    let table: Vec<u32> = (0..8).map(|dword| machine.memory[&(0xC140_0100 + 4 * dword)]).collect();
+    assert_eq!(table, [0xFEE0_3000, 0, 0, 0, 0xFEE0_3000, 0, 1, 0]);
+    check(
+        &mut machine,
+        &found,
+        "04:00.0",
+        &[
+            (0x04, 0x0010_0507),
+            (0x10, 0xC120_0000),
+            (0x24, 0x0002_0001),
+            // Device 1 on the switch's bus as well.
+            (0x3C, 0x0000_0102),
+            // All four vectors.
+            (OTHER, 0x00A5_0005),
+            (OTHER + 4, 0xFEE0_4000),
+            (OTHER + 8, 0),
+            (OTHER + 12, 0),
+        ],
+    );
+    let children = |parent: &str| -> Vec<String> {
+        found.children(Some(at(&found, parent).bdf)).map(|function| function.bdf.to_string()).collect()
+    };
+    assert_eq!(children("01:00.0"), ["02:00.0", "02:01.0"]);
+    assert_eq!(found.children(None).count(), 1);
+    assert_eq!(at(&found, "03:00.0").class, 0xFF_00_00);
+}
+
+#[test]
+fn interrupts_by_wires_and_errors_that_nobody_reports() {
+    let mut machine = machine();
+    let settings =
+        Settings { interrupts: InterruptPolicy::Intx, error_reporting: false, ecrc: false, ..settings() };
+    let found = machine.run(Enumerator::new(settings));
+    for name in ["03:00.0", "04:00.0"] {
+        assert_eq!(at(&found, name).interrupts, InterruptMode::Intx);
+        check(&mut machine, &found, name, &[(0x04, 0x0010_0007), (PCIE + 0x08, 0x0000_4930)]);
+    }
+    check(
+        &mut machine,
+        &found,
+        "00:01.0",
+        &[(0x04, 0x0010_0007), (0x3C, 0), (0x118, 0x0000_00B4), (0x12C, 0)],
+    );
+}
+
+/// What a bridge cannot forward has no address, or goes where other memory does.
+#[test]
+fn bridges_that_forward_less() {
+    let bars = [(0, Bar::memory32(4096)), (1, Bar::io(32)), (2, Bar::memory64(1 << 20).prefetchable())];
+    let switch = |port: &Layout| {
+        let card = Node::new(&card(&bars, Mps::ALL[0]));
+        Node::new(&bridge(PortType::Upstream, same)).with(0, Node::new(port).with(0, card))
+    };
+    let root = |below| Node::new(&bridge(PortType::RootPort, same)).with(0, below);
+    let less = bridge(PortType::Downstream, |header, _| (header.io, header.prefetchable) = (None, false));
+    let all = bridge(PortType::Downstream, same);
+    let mut machine = Machine::new([((1, 0), root(switch(&less))), ((2, 0), root(switch(&all)))]);
+    let found = machine.run(Enumerator::new(settings()));
+    let addresses =
+        |name: &str| -> Vec<Option<u64>> { at(&found, name).bars.iter().map(|bar| bar.address).collect() };
+    // The second card's 1 MiB is high; both cards' 4 KiB, and the first one's 1 MiB, are in windows of 1 MiB.
+    assert_eq!(addresses("03:00.0"), [Some(0xC130_0000), None, Some(0xC120_0000)]);
+    assert_eq!(addresses("06:00.0"), [Some(0xC140_0000), Some(0x1_F000), Some(0x123_4000_0000)]);
+    check(
+        &mut machine,
+        &found,
+        "02:00.0",
+        &[(0x1C, 0), (0x20, 0xC130_C120), (0x24, 0), (0x28, 0), (0x2C, 0), (0x30, 0)],
+    );
+    // Nothing of I/O is below the first root port.
+    check(&mut machine, &found, "00:01.0", &[(0x1C, 0x0000_01F1), (0x30, 0)]);
+    assert_eq!(at(&found, "00:01.0").bridge.as_ref().unwrap().io, None);
+    check(&mut machine, &found, "03:00.0", &[(0x04, 0x0010_0106), (0x14, 0x0000_0001)]);
+}
+
+#[test]
+fn it_waits_for_what_settles_and_for_what_is_not_ready() {
+    let settings = Settings { settle: Duration::from_ms(7), ..settings() };
+    let Step::Ask(first) = Enumerator::new(settings).step(None) else { panic!("it has not begun") };
+    assert_eq!(first, Request::Wait(Duration::from_ms(7)));
+}
+
+#[test]
+fn problems_have_a_name_and_say_where_and_what() {
+    let function = Bdf::new(3, 0, 1).unwrap();
+    for (kind, token, exhaustion, text) in [
+        (ProblemKind::NeverReady, "never-ready", false, "was not ready in time; left out"),
+        (ProblemKind::NoAnswer, "no-answer", false, "did not answer; left out"),
+        (
+            ProblemKind::HeaderType(2),
+            "header-type",
+            false,
+            "has header type 0x02, which should be 0 or 1; left out",
+        ),
+        (
+            ProblemKind::CapabilityChain(0x44),
+            "capability-chain",
+            false,
+            "has a broken chain of capabilities at 0x44; the rest of it is left out",
+        ),
+        (
+            ProblemKind::BarSize { index: 6, mask: 0x30 },
+            "bar-size",
+            false,
+            "BAR 6 reads 0x30 after ones were written, which is no size; left out",
+        ),
+        (
+            ProblemKind::NoAddress { index: 7, size: 1536, low_memory: true },
+            "no-address",
+            true,
+            "no address below 4 GiB is left for VF BAR 0 of 1536 bytes; that space stays off",
+        ),
+        (
+            ProblemKind::NoAddress { index: 2, size: 3 << 40, low_memory: false },
+            "no-address",
+            true,
+            "no address is left for BAR 2 of 3 TiB; that space stays off",
+        ),
+        (
+            ProblemKind::NoAddress { index: 0, size: 1 << 52, low_memory: false },
+            "no-address",
+            true,
+            "no address is left for BAR 0 of 4096 TiB; that space stays off",
+        ),
+        (
+            ProblemKind::NoAddress { index: 0, size: 64 << 20, low_memory: false },
+            "no-address",
+            true,
+            "no address is left for BAR 0 of 64 MiB; that space stays off",
+        ),
+        (
+            ProblemKind::BarUnkept { index: 0, found: 0x1000 },
+            "bar-unkept",
+            false,
+            "BAR 0 reads 0x1000, not the address that was written; that space stays off",
+        ),
+        (
+            ProblemKind::MsixTable,
+            "msix-table",
+            false,
+            "the table of MSI-X is not within a BAR; it interrupts by other means",
+        ),
+        (
+            ProblemKind::NoBusNumber,
+            "no-bus-number",
+            true,
+            "no bus number is left for what is below; left out",
+        ),
+        (
+            ProblemKind::VirtualIds { offset: 1, stride: 0 },
+            "virtual-ids",
+            false,
+            "virtual functions at offset 1 with stride 0 have no IDs of their own; left out",
+        ),
+        (
+            ProblemKind::NoVirtualBus,
+            "no-virtual-bus",
+            true,
+            "no bus number is left for all its virtual functions; they are left out",
+        ),
+    ] {
+        assert_eq!((kind.token(), kind.is_exhaustion()), (token, exhaustion));
+        assert_eq!(Problem { function, kind }.to_string(), format!("03:00.1: {text}"));
+    }
+}
