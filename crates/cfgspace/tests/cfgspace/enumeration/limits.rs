@@ -28,7 +28,8 @@ fn chains_of_capabilities_end_where_they_are_broken() {
         .extended_at(0x200, ExtendedCapability::SerialNumber(7));
     let (pcie, aer, serial) = ((0x10, false, 0x40), (0x01, true, 0x100), (0x03, true, 0x200));
     let chain = ProblemKind::CapabilityChain;
-    let cases: [(&[(u16, u32)], &[_], &[ProblemKind]); 8] = [
+    type Broken = &'static [(u16, u32)];
+    let cases: [(Broken, &[_], &[ProblemKind]); 8] = [
         (&[], &[pcie, aer, serial], &[]),
         // The two lowest bits of the pointer are reserved.
         (&[(0x34, 0x43)], &[pcie, aer, serial], &[]),
