@@ -22,19 +22,17 @@ impl ConfigSpace {
     pub fn set_link(&mut self, link: LinkState) {
         let Some(span) = self.positions.pcie else { return };
         let downstream = self.is_downstream_port();
-        let speed_and_width = u16::from(link.speed.number()) | u16::from(link.width.lanes()) << 4;
-        self.update16(span.start + pcie::LINK_STATUS, 0x3FF, speed_and_width);
+        let status = span.start + pcie::LINK_STATUS;
+        self.update16(status, 0x00F, link.speed.number().into());
+        self.update16(status, 0x3F0, u16::from(link.width.lanes()) << 4);
         if !downstream {
             return; // the other bits are reserved in an upstream port
         }
         let training = if link.training { pcie::LINK_TRAINING } else { 0 };
         let active = if link.active { pcie::DLL_ACTIVE } else { 0 };
         let was = self.pcie_register(pcie::LINK_STATUS) as u16 & pcie::DLL_ACTIVE;
-        self.update16(
-            span.start + pcie::LINK_STATUS,
-            pcie::LINK_TRAINING | pcie::DLL_ACTIVE,
-            training | active,
-        );
+        self.update16(status, pcie::LINK_TRAINING, training);
+        self.update16(status, pcie::DLL_ACTIVE, active);
         if was != active {
             self.slot_event(pcie::DLL_CHANGED);
         }

@@ -1,7 +1,7 @@
 //! What dumped registers say: as much as the views of the whole space, no more than was dumped, whatever the bytes.
 
 use proptest::prelude::*;
-use tlplab_cfgspace::facts::{Facts, port_name};
+use tlplab_cfgspace::facts::{Express, Facts, Found, Link, port_name};
 use tlplab_cfgspace::*;
 use tlplab_units::{Generation, Width};
 
@@ -108,6 +108,181 @@ fn a_chain_in_circles_ends() {
     bytes[0x100..0x104].copy_from_slice(&0x1001_0001_u32.to_le_bytes());
     let facts = Facts::new(&bytes).unwrap();
     assert_eq!((facts.capabilities.len(), facts.extended.len()), (2, 1));
+}
+
+/// The bytes of a function with capabilities at 50h (PCI Express), 40h (power management) and 100h.
+fn dumped(express: &[(usize, u32)]) -> [u8; 4096] {
+    let mut bytes = [0; 4096];
+    (bytes[0x06], bytes[0x34], bytes[0x40], bytes[0x41], bytes[0x50]) = (0x10, 0x43, 0x01, 0x50, 0x10);
+    for (offset, value) in express {
+        bytes[0x50 + offset..][..4].copy_from_slice(&value.to_le_bytes());
+    }
+    bytes
+}
+
+/// Fields by hand (PCIe 5.0 §7.5.3), each bit on in one image and off in another.
+#[test]
+fn what_the_pci_express_capability_says() {
+    let downstream = dumped(&[
+        (0x00, 0x0162_0010),
+        (0x04, 0x0000_8022),
+        (0x08, 0x00A5_5130),
+        (0x0C, 0x0010_0904),
+        (0x10, 0x4883_0019),
+        (0x28, 0x0000_1000),
+        (0x30, 0x0000_0033),
+    ]);
+    let link = Link {
+        speed_possible: 4,
+        width_possible: 16,
+        aspm_supported: 2,
+        aspm: 1,
+        rcb: None,
+        disabled: true,
+        speed: 3,
+        width: 8,
+        training: true,
+        active: Some(false),
+        bandwidth_changed: true,
+        autonomous_changed: false,
+        target_speed: Some(3),
+    };
+    let express = Express {
+        offset: 0x50,
+        version: 2,
+        kind: 6,
+        slot: Some(true),
+        mps_supported: Some(512),
+        mps: Some(256),
+        mrrs: Some(4096),
+        extended_tags_supported: true,
+        extended_tags: true,
+        relaxed_ordering: true,
+        no_snoop: false,
+        ten_bit_tags: Some(true),
+        detected: 5,
+        link: Some(link),
+    };
+    assert_eq!(Facts::new(&downstream).unwrap().express(), Some(express));
+    let root = dumped(&[
+        (0x00, 0x0042_0010),
+        (0x04, 0x0000_8005),
+        (0x08, 0x000A_0800),
+        (0x0C, 0x0010_0012),
+        (0x10, 0xA011_0008),
+        (0x28, 0x0000_EFFF),
+        (0x30, 0x0000_FFF2),
+    ]);
+    let link = Link {
+        speed_possible: 2,
+        width_possible: 1,
+        aspm_supported: 0,
+        aspm: 0,
+        rcb: Some(128),
+        disabled: false,
+        speed: 1,
+        width: 1,
+        training: false,
+        active: Some(true),
+        bandwidth_changed: false,
+        autonomous_changed: true,
+        target_speed: Some(2),
+    };
+    let express = Express {
+        kind: 4,
+        slot: Some(false),
+        mps_supported: Some(4096),
+        mps: Some(128),
+        mrrs: Some(128),
+        extended_tags_supported: false,
+        extended_tags: false,
+        relaxed_ordering: false,
+        no_snoop: true,
+        ten_bit_tags: Some(false),
+        detected: 10,
+        link: Some(link),
+        ..express
+    };
+    assert_eq!(Facts::new(&root).unwrap().express(), Some(express));
+    // Of version 1: what follows is another's. Sizes of 8 KiB and 16 KiB are reserved.
+    let old = dumped(&[
+        (0x00, 0x0001_0010),
+        (0x04, 0x0000_0006),
+        (0x08, 0x0000_60E0),
+        (0x0C, 0x0000_0FF1),
+        (0x10, 0x23F1_0002),
+        (0x28, u32::MAX),
+        (0x30, u32::MAX),
+    ]);
+    let link = Link {
+        speed_possible: 1,
+        width_possible: 63,
+        aspm_supported: 3,
+        aspm: 2,
+        rcb: Some(64),
+        disabled: false,
+        speed: 1,
+        width: 63,
+        training: false,
+        active: None,
+        bandwidth_changed: false,
+        autonomous_changed: false,
+        target_speed: None,
+    };
+    let express = Express {
+        version: 1,
+        kind: 0,
+        slot: None,
+        mps_supported: None,
+        mps: None,
+        mrrs: None,
+        no_snoop: false,
+        ten_bit_tags: None,
+        detected: 0,
+        link: Some(link),
+        ..express
+    };
+    assert_eq!(Facts::new(&old).unwrap().express(), Some(express));
+    let integrated = dumped(&[(0x00, 0x0092_0010)]);
+    assert_eq!(Facts::new(&integrated).unwrap().express().unwrap().link, None);
+}
+
+#[test]
+fn what_headers_chains_and_errors_say() {
+    let mut bytes = dumped(&[]);
+    // D2; a bridge of several functions, buses 1 to 3; errors; a version and a place with bits on both sides.
+    (bytes[0x44], bytes[0x0E]) = (0xFE, 0x81);
+    bytes[0x18..0x1C].copy_from_slice(&[1, 2, 3, 0xFF]);
+    bytes[0x100..0x104].copy_from_slice(&0x5542_0001_u32.to_le_bytes());
+    bytes[0x104..0x108].copy_from_slice(&0x0010_0020_u32.to_le_bytes());
+    bytes[0x110..0x114].copy_from_slice(&0x0000_2041_u32.to_le_bytes());
+    bytes[0x554..0x558].copy_from_slice(&0x00FA_BEEF_u32.to_le_bytes());
+    let facts = Facts::new(&bytes).unwrap();
+    assert_eq!((facts.power_state(), facts.header_type(), facts.buses()), (Some(2), 1, Some([1, 2, 3])));
+    assert_eq!(facts.errors(), Some((0x0010_0020, 0x2041)));
+    let found = |id, version, offset| Found { id, version, offset };
+    assert_eq!(facts.capabilities, [found(0x01, 0, 0x40), found(0x10, 0, 0x50)]);
+    assert_eq!(facts.extended, [found(0x01, 2, 0x100), found(0xBEEF, 10, 0x554)]);
+    // All ones end a chain as zeros do.
+    for end in [0, u32::MAX] {
+        let mut ended = bytes;
+        ended[0x554..0x558].copy_from_slice(&end.to_le_bytes());
+        let facts = Facts::new(&ended).unwrap();
+        assert_eq!((facts.extended.len(), facts.extended_known), (1, true));
+    }
+    // Without its bit in the status register a pointer is none.
+    let mut none = bytes;
+    none[0x06] = 0xEF;
+    let facts = Facts::new(&none).unwrap();
+    assert_eq!((facts.capabilities.len(), facts.capabilities_known, facts.express()), (0, true, None));
+    // A CardBus bridge has the pointer elsewhere; an end point has no buses.
+    let mut cardbus = bytes;
+    (cardbus[0x0E], cardbus[0x34], cardbus[0x14]) = (0x02, 0, 0x50);
+    let facts = Facts::new(&cardbus).unwrap();
+    assert_eq!((facts.header_type(), facts.buses(), facts.capabilities.len()), (2, Some([1, 2, 3]), 1));
+    let mut end_point = bytes;
+    end_point[0x0E] = 0x80;
+    assert_eq!(Facts::new(&end_point).unwrap().buses(), None);
 }
 
 proptest! {

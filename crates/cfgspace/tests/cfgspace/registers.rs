@@ -141,3 +141,63 @@ fn a_resizable_bar_is_one_that_is_there() {
         assert_eq!(with(bar, sizes), Err(complaint.to_owned()));
     }
 }
+
+/// An event of a slot interrupts if it, and interrupts at all, are enabled; a slot without hot plug has no events.
+#[test]
+fn events_of_a_slot_interrupt() {
+    let port = |slot| {
+        let header = Type1::new(Identity::new(0x71AB, 2, 0x06_04_00));
+        let pcie = Pcie { slot, ..Pcie::new(PortType::RootPort, link()) };
+        ConfigSpace::new(&Layout::new(header).capability_at(PCIE, pcie)).unwrap()
+    };
+    let slot = |hot_plug| Some(Slot { hot_plug, ..Slot::default() });
+    let up = LinkState { speed: Generation::Gen4, width: Width::ALL[0], active: true, training: true };
+    let (presence, link_change, interrupt) = (1 << 3, 1 << 12, 1 << 5);
+    for (enabled, card, link_up, expected) in [
+        (presence | link_change | interrupt, false, false, false),
+        (presence | link_change | interrupt, true, false, true),
+        (presence | link_change | interrupt, false, true, true),
+        (presence | link_change, true, true, false),
+        (presence | interrupt, false, true, false),
+        (presence | interrupt, true, false, true),
+        (link_change | interrupt, true, false, false),
+        (link_change | interrupt, false, true, true),
+        (interrupt, true, true, false),
+    ] {
+        let mut space = port(slot(true));
+        space.write(PCIE + 0x18, 0b11, enabled);
+        space.set_presence(card);
+        if link_up {
+            space.set_link(up);
+        }
+        assert_eq!(space.slot_interrupt(), expected, "{enabled:#x} {card} {link_up}");
+        let events = u32::from(card) << 3 | u32::from(card) << 6 | u32::from(link_up) << 8;
+        assert_eq!(space.read(PCIE + 0x18) >> 16, events);
+        // What is there already is no event.
+        space.write(PCIE + 0x18, 0b1100, 0x0108 << 16);
+        space.set_presence(card);
+        if link_up {
+            space.set_link(up);
+        }
+        assert!(!space.slot_interrupt());
+    }
+    for slot in [slot(false), None] {
+        let mut space = port(slot);
+        space.write(PCIE + 0x18, 0b11, presence | link_change | interrupt);
+        space.set_presence(true);
+        space.set_link(up);
+        assert!(!space.slot_interrupt());
+        assert_eq!(space.read(PCIE + 0x18) >> 16, u32::from(slot.is_some()) << 6, "presence alone");
+        // Gen4 x1, training, active.
+        assert_eq!(space.read(PCIE + 0x10) >> 16, 0x3814);
+        space.set_link(LinkState { active: false, training: false, ..up });
+        assert_eq!(space.read(PCIE + 0x10) >> 16, 0x1014);
+    }
+    let mut card = ConfigSpace::new(
+        &Layout::new(Type0::new(Identity::new(0x71AB, 1, 0)))
+            .capability_at(PCIE, Pcie::new(PortType::EndPoint, link())),
+    )
+    .unwrap();
+    card.set_link(up);
+    assert_eq!(card.read(PCIE + 0x10) >> 16, 0x1014, "an end point reports neither");
+}
