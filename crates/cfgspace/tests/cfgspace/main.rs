@@ -8,6 +8,7 @@
 //! * [`layout`]: Layouts that cannot be are refused, with what is wrong and where.
 //! * [`lspci`]: The dumps, judged by the real `lspci` (pciutils) where it is installed.
 //! * [`msix_memory`]: The MSI-X table and its pending bits, as software reaches them through BARs.
+//! * [`views`]: What registers mean: each bit that software can write, on and off.
 //! * [`registers`]: Registers that do something: sizes of BARs, requests in control registers, and what hardware shows of links and slots.
 
 mod bits;
@@ -19,3 +20,4 @@ mod layout;
 mod lspci;
 mod msix_memory;
 mod registers;
+mod views;
