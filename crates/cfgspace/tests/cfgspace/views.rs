@@ -33,7 +33,8 @@ fn bridge(change: impl FnOnce(&mut Type1)) -> ConfigSpace {
 fn the_command_register() {
     let mut space = end_point([None; 6]);
     assert_eq!(space.command(), Command::default());
-    let cases: [(u32, fn(&mut Command)); 6] = [
+    type Change = fn(&mut Command);
+    let cases: [(u32, Change); 6] = [
         (0x001, |command| command.io = true),
         (0x002, |command| command.memory = true),
         (0x004, |command| command.bus_master = true),
@@ -193,7 +194,8 @@ fn the_pci_express_registers() {
         hot_plug_interrupt: false,
     };
     assert_eq!(write([0; 6]), off);
-    let cases: [([u32; 6], fn(&mut PcieView)); 14] = [
+    type Change = fn(&mut PcieView);
+    let cases: [([u32; 6], Change); 14] = [
         ([0x0040, 0, 0, 0, 0, 0], |view| view.mps = Mps::ALL[2]),
         ([0x00E0, 0, 0, 0, 0, 0], |view| view.mps = Mps::ALL[5]),
         ([0x5000, 0, 0, 0, 0, 0], |view| view.mrrs = Mrrs::ALL[5]),
