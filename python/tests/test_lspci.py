@@ -27,11 +27,11 @@ SEEN = {
     "before time 0": ("enumeration.toml", "host.enumeration=before"),
     "gen1 x1": ("latency.toml",),
     "two root ports": ("peer-to-peer.toml",),
-    "a bus of PCI-X": ("differential/bus-read.toml",),
-    "a bus of PCI": ("differential/bus-dma.toml",),
+    "a bus of PCI-X": ("../studies/differential/bus-read.toml",),
+    "a bus of PCI": ("../studies/differential/bus-dma.toml",),
     "flit mode": ("quickstart.toml", "switch.sw0.link=gen6 x16 flit", "device.ssd.link=gen6 x2 flit"),
     "a small payload": ("quickstart.toml", "device.ssd.mps=128B", "device.nic.mrrs=4096B"),
-    "IDs of another vendor": ("gem5/dd.toml",),
+    "IDs of another vendor": ("../studies/gem5/dd.toml",),
 }
 RATES = {"2.5": 1, "5": 2, "8": 3, "16": 4, "32": 5, "64": 6, "128": 7}
 PORTS = {

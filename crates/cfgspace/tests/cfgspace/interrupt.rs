@@ -248,3 +248,43 @@ proptest! {
         prop_assert_eq!(wanted, [false; 8]);
     }
 }
+
+/// Where data, masks and the upper half of the address are depends on what the capability has; behind it is another's.
+#[test]
+fn msi_of_each_shape() {
+    for (wide, masking) in [(false, false), (false, true), (true, false), (true, true)] {
+        let part = Msi { vectors: 4, wide, masking };
+        let bytes = if wide { 0x10 } else { 0x0C } + if masking { 8 } else { 0 };
+        let layout = Layout::new(Type0::new(Identity::new(0x71AB, 1, 0)))
+            .capability_at(0x80, part)
+            .capability_at(0x80 + bytes, Capability::Vendor(vec![0xFF; 21]));
+        let mut space = ConfigSpace::new(&layout).unwrap();
+        let data = if wide { 0x8C } else { 0x88 };
+        space.write(0x04, 0b11, 0x4);
+        space.write(0x84, 0xF, 0xFEE0_1000);
+        if wide {
+            space.write(0x88, 0xF, 0x0000_0012);
+        }
+        space.write(data, 0b11, 0xABCF);
+        space.write(0x80, 0b1100, 0x0021 << 16); // enabled, four vectors
+        let address = if wide { 0x12_FEE0_1000 } else { 0xFEE0_1000 };
+        for vector in 0..4 {
+            let message = MessageWrite { address, data: 0xABCC + u32::from(vector) };
+            assert_eq!(raise(&mut space, None, vector), Signal::Write(message), "{part:?}");
+        }
+        // Two vectors: the others are folded onto them.
+        space.write(0x80, 0b1100, 0x0011 << 16);
+        let message = MessageWrite { address, data: 0xABCF };
+        assert_eq!(raise(&mut space, None, 3), Signal::Write(message));
+        assert_eq!(take_pending(&mut space, None), None);
+        if masking {
+            space.write(data + 4, 0xF, 0b10);
+            assert_eq!(raise(&mut space, None, 3), Signal::Pending);
+            assert_eq!(space.read(data + 8), 0b10);
+            assert_eq!(take_pending(&mut space, None), None, "it is masked");
+            space.write(data + 4, 0xF, 0);
+            assert_eq!(take_pending(&mut space, None), Some(message));
+            assert_eq!((take_pending(&mut space, None), space.read(data + 8)), (None, 0));
+        }
+    }
+}
