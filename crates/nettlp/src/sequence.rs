@@ -554,6 +554,17 @@ mod tests {
         assert_eq!(sequence.lost(), 62);
     }
 
+    /// A gap that is larger than how far a lane goes on before it tells the others.
+    #[test]
+    fn a_lane_that_rests_knows_of_a_gap() {
+        let mut busy = FromAdapter::default();
+        let mut rests = FromAdapter { numbering: busy.numbering.share(), ..FromAdapter::default() };
+        let came = (1..20_000).chain(25_000..60_000);
+        came.for_each(|number| _ = busy.note(0x3000, header(number)));
+        rests.note(0x3001, header(60_000));
+        assert_eq!(busy.seen.unwrap().join(rests.seen.unwrap()).lost(), 5_000);
+    }
+
     #[test]
     fn a_clone_counts_by_itself_from_there_on() {
         let lane = Numbering::default();

@@ -342,3 +342,41 @@ fn the_root_port_interrupts_when_there_is_a_new_reason() {
     assert!(!log_at_root(&mut downstream, Fatal, source));
     assert_eq!(downstream.read(ROOT_STATUS), 0);
 }
+
+/// The names of PCIe 5.0 §6.2.7, and the codes of §2.2.8.3.
+#[test]
+fn errors_and_messages_have_the_names_of_the_specification() {
+    let names = [
+        (ErrorKind::DataLinkProtocol, "Data Link Protocol Error"),
+        (ErrorKind::SurpriseDown, "Surprise Down"),
+        (ErrorKind::Poisoned { handled: true }, "Poisoned TLP Received"),
+        (ErrorKind::FlowControlProtocol, "Flow Control Protocol Error"),
+        (ErrorKind::CompletionTimeout, "Completion Timeout"),
+        (ErrorKind::CompleterAbort { posted: true }, "Completer Abort"),
+        (ErrorKind::UnexpectedCompletion, "Unexpected Completion"),
+        (ErrorKind::ReceiverOverflow, "Receiver Overflow"),
+        (ErrorKind::Malformed, "Malformed TLP"),
+        (ErrorKind::Ecrc, "ECRC Error"),
+        (ErrorKind::UnsupportedRequest { posted: false }, "Unsupported Request"),
+        (ErrorKind::AcsViolation, "ACS Violation"),
+        (ErrorKind::UncorrectableInternal, "Uncorrectable Internal Error"),
+        (ErrorKind::Receiver, "Receiver Error"),
+        (ErrorKind::BadTlp, "Bad TLP"),
+        (ErrorKind::BadDllp, "Bad DLLP"),
+        (ErrorKind::ReplayNumRollover, "REPLAY_NUM Rollover"),
+        (ErrorKind::ReplayTimer, "Replay Timer Timeout"),
+        (ErrorKind::CorrectedInternal, "Corrected Internal Error"),
+        (ErrorKind::HeaderLogOverflow, "Header Log Overflow"),
+    ];
+    for (kind, name) in names {
+        assert_eq!(kind.name(), name);
+    }
+    for (message, name, code) in
+        [(Correctable, "ERR_COR", 0x30), (NonFatal, "ERR_NONFATAL", 0x31), (Fatal, "ERR_FATAL", 0x33)]
+    {
+        assert_eq!((message.name(), message.code()), (name, code));
+    }
+    let codes: Vec<u8> = (0..=u8::MAX).filter(|code| ErrorMessage::from_code(*code).is_some()).collect();
+    assert_eq!(codes, [0x30, 0x31, 0x33]);
+    assert!(codes.iter().all(|code| ErrorMessage::from_code(*code).unwrap().code() == *code));
+}

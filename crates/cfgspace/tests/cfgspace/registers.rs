@@ -201,3 +201,61 @@ fn events_of_a_slot_interrupt() {
     card.set_link(up);
     assert_eq!(card.read(PCIE + 0x10) >> 16, 0x1014, "an end point reports neither");
 }
+
+/// Bits of status that software clears are nothing to look at, and neither is a write that changes nothing.
+#[test]
+fn status_is_no_control() {
+    let mut header = Type0 { interrupt_pin: 1, ..Type0::new(Identity::new(0x71AB, 2, 0)) };
+    header.bars[0] = Some(Bar::memory32(1 << 12));
+    let layout = Layout::new(header)
+        .capability_at(PCIE, Pcie::new(PortType::EndPoint, link()))
+        .capability_at(0xD0, Msi { vectors: 1, wide: false, masking: false })
+        .capability_at(0xE0, PowerManagement::default())
+        .extended(Aer::default())
+        .extended(SrIov { total: 1, first_offset: 1, stride: 1, device: 1, bars: [None; 6] });
+    let mut card = ConfigSpace::new(&layout).unwrap();
+    error::report(&mut card, ErrorKind::Poisoned { handled: false }, None);
+    for (register, enables) in [(0x04, 0b1100), (PCIE + 0x08, 0b1100), (0x104, 0b1111)] {
+        let before = card.read(register);
+        let written = card.write(register, enables, u32::MAX);
+        assert_ne!(card.read(register), before, "{register:#x} had something to clear");
+        assert!(!written.any(), "{register:#x}: {written:?}");
+    }
+    // The interrupt line is software's own; the rest is as it was.
+    assert!(!card.write(0x3C, 0b1, 0x5A).any());
+    for register in [
+        0x04,
+        0x10,
+        0x30,
+        PCIE + 0x08,
+        PCIE + 0x10,
+        PCIE + 0x28,
+        PCIE + 0x30,
+        0xD0,
+        0xD4,
+        0xE4,
+        0x108,
+        0x150,
+        0x158,
+    ] {
+        let same = card.read(register) & 0x0000_FFFF;
+        assert!(!card.write(register, 0b11, same).any(), "{register:#x}");
+    }
+    assert!(card.write(0x10, 0xF, 0x1000).bars);
+    let port = Type1 { rom: Some(1 << 11), ..Type1::new(Identity::new(0x71AB, 2, 0x06_04_00)) };
+    let slot = Slot { hot_plug: true, ..Slot::default() };
+    let layout = Layout::new(port)
+        .capability_at(PCIE, Pcie { slot: Some(slot), ..Pcie::new(PortType::RootPort, link()) })
+        .extended(Aer { root: true, ecrc: false });
+    let mut port = ConfigSpace::new(&layout).unwrap();
+    for register in [0x10, 0x18, 0x1C, 0x20, 0x38, 0x3C, PCIE + 0x18, PCIE + 0x1C, PCIE + 0x20, 0x12C, 0x130]
+    {
+        let same = port.read(register);
+        assert!(!port.write(register, 0xF, same).any(), "{register:#x}");
+    }
+    // The masks of errors are nobody's; the commands of the root are.
+    assert!(!port.write(0x108, 0xF, u32::MAX).any());
+    assert!(port.write(0x12C, 0xF, 7).root);
+    assert!(port.write(0x38, 0xF, 0x1000).bars);
+    assert!(port.write(0x20, 0xF, 0x0010_0010).bridge);
+}
