@@ -162,6 +162,7 @@ fn a_bridge_without_a_bus_number_forwards_nothing() {
         (0x30, 0),
     ];
     check(&mut machine, &found, "00:02.0", &closed);
+    assert_eq!(at(&found, "00:02.0").bridge, None, "nothing goes through it");
 }
 
 #[test]
