@@ -137,6 +137,19 @@ pub enum HostEvent {
         /// Its vector.
         vector: u16,
     },
+    /// A message signalled interrupt as it was written, where software is outside and has itself told functions what to write.
+    Message {
+        /// Where it was written.
+        address: u64,
+        /// What.
+        data: u32,
+    },
+    /// A legacy interrupt, where software is outside: a level that devices share, told of again every two microseconds until all have
+    /// lowered it.
+    Wire {
+        /// 0 to 3 for INTA to INTD, as it arrives at the interrupt controller.
+        wire: u8,
+    },
     /// A time that was asked for has come.
     Timer {
         /// As given to [`HostContext::timer`].

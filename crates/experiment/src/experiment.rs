@@ -4,6 +4,7 @@ use crate::check;
 use crate::device_models::ModelSpec;
 use crate::error::{At, Error, Problem, Sources};
 use crate::fault;
+use crate::guest::{self, GuestSpec};
 use crate::hosts;
 use crate::keys::{Kind, Section};
 use crate::ladder::Trigger;
@@ -33,6 +34,10 @@ pub struct Experiment {
     pub driven: Option<String>,
     /// A program that is outside reads registers; see [`Options::reader`].
     pub reader: bool,
+    /// The Linux that is the host's software, if one is to be.
+    pub guest: Option<GuestSpec>,
+    /// It is, in this run; see [`Options::guest`].
+    pub guest_runs: bool,
     /// What devices and the host do, sorted by name.
     pub loads: Vec<LoadSpec>,
     /// Which packets the report shows one by one.
@@ -76,6 +81,8 @@ pub enum FileKind {
     Python,
     /// A library with a device made of RTL.
     Rtl,
+    /// The script of a guest, or a file for it.
+    Guest,
 }
 
 impl NeededFile {
@@ -102,6 +109,8 @@ pub struct Options {
     pub driven: Option<String>,
     /// Somebody outside reads registers, as one more program of the host; it is enough to happen.
     pub reader: bool,
+    /// A guest is the host's software: nobody else enumerates, drives devices or makes loads, and the guest is enough to happen.
+    pub guest: bool,
 }
 
 /// Gives the text of a file, or the reason why it cannot be had.
@@ -267,19 +276,25 @@ fn build(
         let from = sources.name(at.node.at.file);
         join_path(if from == "--set" { path } else { from }, file)
     };
-    let host = view.get("host").map(|h| hosts::config(&h)).transpose()?.unwrap_or_default();
+    let mut host = view.get("host").map(|h| hosts::config(&h)).transpose()?.unwrap_or_default();
     let mut topology = topology::read(&view, &join)?;
     fault::read(&view, &mut topology)?;
     let mut loads = load::read(&view, &host, &topology.specs, &join)?;
     let warmup = view.instant("warmup").unwrap_or(Time::ZERO);
     let stop = stop::read(&view, &loads, warmup)?;
+    let guest = guest::read(&view, &join)?;
+    let guest = if options.guest { Some(guest.unwrap_or_default()) } else { guest };
+    if options.guest {
+        loads.clear();
+        guest::take_over(&mut host, guest.as_ref().expect("it runs"));
+    }
     let driven = options.driven.clone();
     loads.retain(|load| load.device != "host" || driven.as_ref() != Some(&load.target));
-    if driven.is_none() && !options.reader {
+    if driven.is_none() && !options.reader && guest.is_none() {
         check_something_happens(&view, &loads, &topology.specs)?;
     }
     let ladder = ladder(&view)?;
-    let files = files(&view, &loads, &topology.specs);
+    let files = files(&view, &loads, &topology.specs, guest.as_ref());
     let fabric = FabricConfig {
         seed: options.seed.or_else(|| view.integer("seed")).unwrap_or(1),
         fidelity: view.choice("fidelity")?.unwrap_or(Fidelity::Payload),
@@ -300,7 +315,22 @@ fn build(
     }
     let source = source_text(&sources);
     let (devices, reader) = (topology.specs, options.reader);
-    Ok(Experiment { title, stop, fabric, devices, driven, reader, loads, ladder, files, places, source })
+    let guest_runs = options.guest;
+    Ok(Experiment {
+        title,
+        stop,
+        fabric,
+        devices,
+        driven,
+        reader,
+        guest,
+        guest_runs,
+        loads,
+        ladder,
+        files,
+        places,
+        source,
+    })
 }
 
 fn ladder(root: &View<'_>) -> Result<LadderSpec, Error> {
@@ -344,7 +374,12 @@ fn check_something_happens(root: &View<'_>, loads: &[LoadSpec], devices: &[Devic
     Err(root.key_error(Problem::new("nothing happens: there is no load").hint(hint)))
 }
 
-fn files(root: &View<'_>, loads: &[LoadSpec], devices: &[DeviceSpec]) -> Vec<NeededFile> {
+fn files(
+    root: &View<'_>,
+    loads: &[LoadSpec],
+    devices: &[DeviceSpec],
+    guest: Option<&GuestSpec>,
+) -> Vec<NeededFile> {
     let needed = |table: &str, name: &str, key: &'static str, path: &str, kind| {
         let view = root.get(table)?.get(name)?.get(key)?;
         let named_by = (name.to_owned(), key);
@@ -365,7 +400,14 @@ fn files(root: &View<'_>, loads: &[LoadSpec], devices: &[DeviceSpec]) -> Vec<Nee
         let object = device.driver.as_ref()?;
         needed("device", &device.name, "driver", &object.file, FileKind::Python)
     });
-    traces.chain(models).chain(drivers).collect()
+    let of_guest = |key: &'static str, path: &str| {
+        let place = root.get("guest")?.get(key)?.error("");
+        let named_by = ("guest".to_owned(), key);
+        Some(NeededFile { path: path.to_owned(), kind: FileKind::Guest, named_by, place })
+    };
+    let script = guest.and_then(|guest| of_guest("run", guest.run.as_ref()?));
+    let for_guest = guest.iter().flat_map(|guest| &guest.files).filter_map(|path| of_guest("files", path));
+    traces.chain(models).chain(drivers).chain(script).chain(for_guest).collect()
 }
 
 /// One file as it is; several with a comment line before each.

@@ -231,5 +231,6 @@ pub(crate) fn config(host: &View<'_>) -> Result<HostConfig, Error> {
                 ids(id.text()).ok_or_else(|| id.error(format!("\"{}\" is not {}", id.text(), IDS.what)))
             })
             .collect::<Result<_, _>>()?,
+        addresses: default.addresses,
     })
 }

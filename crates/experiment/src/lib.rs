@@ -46,6 +46,7 @@ mod document;
 pub mod error;
 pub mod experiment;
 mod fault;
+pub mod guest;
 mod host_memory;
 mod host_use;
 pub mod hosts;

@@ -157,6 +157,7 @@ pub fn lspci(run: &mut Run) -> Result<(Document, String), RunError> {
     let enumeration = match run.experiment().fabric.host.enumeration {
         EnumerationTime::Before => "before",
         EnumerationTime::Simulated => "simulated",
+        EnumerationTime::Outside => "outside",
     };
     let title = run.experiment().title.clone();
     let fabric = run.fabric();

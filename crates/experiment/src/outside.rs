@@ -1,7 +1,10 @@
-//! Devices that are driven from outside: what they say of themselves.
+//! Devices and programs that are driven from outside: what devices say of themselves, and who tells both what happens.
 
+use std::error::Error;
 use tlplab_cfgspace::{Capability, ConfigSpace, ExtendedCapability, Layout};
-use tlplab_device::{Context, Device, Event, Identity};
+use tlplab_device::{Context, Device, Event, HostEvent, Identity};
+use tlplab_fabric::{Fabric, NodeId};
+use tlplab_units::Time;
 
 /// Stands in the fabric for a device that somebody outside drives.
 #[derive(Clone, Debug)]
@@ -47,4 +50,50 @@ impl Device for OutsideDevice {
     }
 
     fn handle(&mut self, _: &mut Context<'_>, _: Event) {}
+}
+
+/// Devices and programs of the simulated machine that are neither built in nor served: in Python, say.
+pub trait Residents: Send {
+    /// A device is told something; it acts with [`Fabric::inject`].
+    ///
+    /// # Errors
+    /// What it failed with.
+    fn tell_device(
+        &mut self,
+        fabric: &mut Fabric,
+        now: Time,
+        node: NodeId,
+        event: Event,
+    ) -> Result<(), ResidentFailure>;
+
+    /// A program of the host, by its number in [`Run::drivers`](crate::run::Run::drivers), is told something; it acts with [`Fabric::inject_host`].
+    ///
+    /// # Errors
+    /// What it failed with.
+    fn tell_program(
+        &mut self,
+        fabric: &mut Fabric,
+        now: Time,
+        program: usize,
+        event: HostEvent,
+    ) -> Result<(), ResidentFailure>;
+}
+
+/// What a resident failed with.
+pub type ResidentFailure = Box<dyn Error + Send + Sync>;
+
+/// A machine all of whose residents are built in or served.
+impl Residents for () {
+    fn tell_device(&mut self, _: &mut Fabric, _: Time, _: NodeId, _: Event) -> Result<(), ResidentFailure> {
+        Ok(())
+    }
+    fn tell_program(
+        &mut self,
+        _: &mut Fabric,
+        _: Time,
+        _: usize,
+        _: HostEvent,
+    ) -> Result<(), ResidentFailure> {
+        Ok(())
+    }
 }

@@ -10,7 +10,7 @@ use crate::result::{Document, Waiting};
 use crate::stop::StopReason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::once;
-use tlplab_device::{Event, Frames, Identity, LoadError, Record, ReplayError, TlpDevice};
+use tlplab_device::{Event, Frames, HostMemory, Identity, LoadError, Record, ReplayError, TlpDevice};
 use tlplab_fabric::{BuildError, Builder, Fabric, Probe};
 use tlplab_units::{Duration, Time};
 
@@ -27,6 +27,8 @@ pub struct Inputs {
     pub frames: BTreeMap<String, Frames>,
     /// Devices that somebody outside drives in place of the model that the experiment names.
     pub served: BTreeSet<String>,
+    /// The memory of the guest that is the host's software.
+    pub memory: Option<Box<dyn HostMemory + Send>>,
     /// Another observer: a capture, a trace.
     pub probe: Option<Box<dyn Probe>>,
     /// Keep no window of packets: faster.
@@ -143,26 +145,10 @@ impl Run {
         let served = inputs.served.iter();
         let served: BTreeMap<_, _> =
             served.filter_map(|name| Some((name.clone(), builder.drive_from_outside(name)?))).collect();
-        let mut drivers = vec![String::new(); add_host_loads(&mut builder, &experiment)?];
-        drivers.extend(add_builtin_drivers(&mut builder, &experiment, &inputs));
-        let programs = drivers.len();
-        for device in experiment
-            .devices
-            .iter()
-            .filter(|d| d.driver.is_some() || experiment.driven.as_ref() == Some(&d.name))
-        {
-            builder.outside_program(vec![flow(
-                &format!("{}.driver", device.name),
-                "host",
-                "mmio",
-                &device.name,
-            )]);
-            drivers.push(device.name.clone());
+        if let Some(memory) = inputs.memory.take() {
+            builder.memory(memory);
         }
-        if experiment.reader {
-            builder.outside_program(vec![flow("reader", "host", "mmio-read", "")]);
-            drivers.push(String::new());
-        }
+        let (drivers, programs) = add_programs(&mut builder, &experiment, &inputs)?;
         let ladder = (!inputs.no_ladder).then(|| ladder::Shared::new(Ladder::window(&experiment)));
         match (&ladder, inputs.probe.take()) {
             (Some(ladder), probe) => builder.probe(Box::new(Tee { ladder: ladder.clone(), probe })),
@@ -416,6 +402,33 @@ impl Run {
         }
         document
     }
+}
+
+/// Adds the programs of the host. The device that each drives, as [`Run::drivers`] tells, and how many are not outside.
+fn add_programs(
+    builder: &mut Builder,
+    experiment: &Experiment,
+    inputs: &Inputs,
+) -> Result<(Vec<String>, usize), RunError> {
+    if experiment.guest_runs {
+        let parts = [("guest.config", "config"), ("guest.read", "mmio-read"), ("guest.write", "mmio-write")];
+        builder.outside_program(parts.map(|(name, operation)| flow(name, "host", operation, "")).into());
+        return Ok((vec![String::new()], 0));
+    }
+    let mut drivers = vec![String::new(); add_host_loads(builder, experiment)?];
+    drivers.extend(add_builtin_drivers(builder, experiment, inputs));
+    let programs = drivers.len();
+    let driven = |name: &str| experiment.driven.as_deref() == Some(name);
+    for device in experiment.devices.iter().filter(|d| d.driver.is_some() || driven(&d.name)) {
+        let name = format!("{}.driver", device.name);
+        builder.outside_program(vec![flow(&name, "host", "mmio", &device.name)]);
+        drivers.push(device.name.clone());
+    }
+    if experiment.reader {
+        builder.outside_program(vec![flow("reader", "host", "mmio-read", "")]);
+        drivers.push(String::new());
+    }
+    Ok((drivers, programs))
 }
 
 /// Runs an experiment to its end.

@@ -2,7 +2,7 @@
 //! requests over the links, in simulated time. Devices and programs start when it is over. What changes later is found in simulated time,
 //! slot by slot (`hot_plug`).
 
-use crate::config::HostConfig;
+use crate::config::{EnumerationTime, HostConfig};
 use crate::config_request::{FunctionAt, dword};
 use crate::end_point::EndPoint;
 use crate::ids::NodeId;
@@ -38,6 +38,8 @@ pub(crate) struct Enumeration {
     pub(crate) stream: u16,
     /// How it lets functions interrupt.
     pub(crate) interrupts: InterruptPolicy,
+    /// It is not tlplab's, but outside.
+    pub(crate) outside: bool,
     /// It has errors reported.
     pub(crate) error_reporting: bool,
     /// It has end-to-end CRCs used.
@@ -65,6 +67,7 @@ impl Enumeration {
             program: None,
             stream: 0,
             interrupts: host.interrupts,
+            outside: host.enumeration == EnumerationTime::Outside,
             error_reporting: host.error_reporting,
             ecrc: host.ecrc,
             mrrs: Arc::default(),
@@ -154,7 +157,10 @@ impl Fabric {
             HostEvent::MmioReadDone { result: Err(_), .. } => Answer::Failed,
             HostEvent::MmioWriteAccepted { .. } | HostEvent::Timer { .. } => Answer::Done,
             HostEvent::PortInterrupt { port, .. } => return self.slot_interrupted(port),
-            HostEvent::Start | HostEvent::Interrupt { .. } => return,
+            HostEvent::Start
+            | HostEvent::Interrupt { .. }
+            | HostEvent::Message { .. }
+            | HostEvent::Wire { .. } => return,
         };
         self.enumeration_goes_on(Some(answer));
     }
@@ -232,18 +238,23 @@ impl Fabric {
             self.start_if_configured(NodeId(i as u16));
         }
         if first {
-            for program in 0..self.root().programs.len() {
-                self.agenda.push_back(Task::TellHost { program, event: HostEvent::Start });
-            }
+            self.start_programs();
         }
         let served = self.enumeration.serving.take();
         self.note_configured(served);
         self.next_job();
     }
 
+    /// Host programs may act.
+    pub(crate) fn start_programs(&mut self) {
+        self.tell_programs(&HostEvent::Start);
+    }
+
     /// A device may act as soon as software lets it master the bus.
     pub(crate) fn start_if_configured(&mut self, node: NodeId) {
-        if self.enumeration.found.is_none() || self.enumeration.running.is_some() {
+        let enumeration = &self.enumeration;
+        let at_work = enumeration.found.is_none() || enumeration.running.is_some();
+        if at_work && !enumeration.outside {
             return;
         }
         if let Node::EndPoint(end_point) = &mut self.nodes[node.index()]

@@ -253,7 +253,10 @@ impl Fabric {
 
     /// The port by which a node's requests for an address leave; the first if none claims it any more.
     fn port_towards(&self, node: NodeId, address: u64) -> Option<PortId> {
-        let register = Register::at(address).filter(|_| node == self.root_node);
+        let register = match &self.nodes[node.index()] {
+            Node::Root(root) => Register::at(address, &root.addresses),
+            _ => None,
+        };
         let route = register.map_or(Route::Memory(address), Register::route);
         let claiming = self.own_egress(node, route).map(|(port, _)| port);
         claiming.or_else(|| self.own_ports(node).first().copied())

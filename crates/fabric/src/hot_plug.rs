@@ -113,8 +113,7 @@ impl Fabric {
     pub(crate) fn send_port_message(&mut self, at: FunctionAt, message: MessageWrite) {
         let Node::Switch(switch) = &self.nodes[at.node.index()] else {
             self.interrupts += 1;
-            let id = self.function(at).id;
-            return self.interrupted(id, message.data as u16);
+            return self.message_came(message.address, message.data);
         };
         if !switch.bridges[0].upstream {
             return; // what goes up over the switch's bus needs its upstream port's Bus Master Enable

@@ -156,7 +156,7 @@ impl Fabric {
         };
         let posts = self.posts_writes(node);
         if node == self.root_node
-            && let Some(register) = Register::at(address)
+            && let Some(register) = Register::at(address, &self.root().addresses)
         {
             let access = RegisterAccess { owner, stream, asked, op, address, register, bytes, data };
             return self.submit_register(access);

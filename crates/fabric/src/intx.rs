@@ -10,6 +10,7 @@ use crate::queue::EventKind;
 use crate::sim::Fabric;
 use crate::slab::{TlpHandle, shape_of};
 use tlplab_cfgspace::ConfigSpace;
+use tlplab_device::HostEvent;
 use tlplab_transaction::Payload;
 use tlplab_units::{Bdf, Duration};
 use tlplab_wire::tlp::{Kind, Message, Repr, message::Code};
@@ -240,8 +241,12 @@ impl Fabric {
             return;
         }
         let raised = controller.raised[usize::from(wire)];
-        let sharing = self.enumeration.sharing[usize::from(wire)].clone();
-        sharing.into_iter().for_each(|function| self.interrupted(function, 0));
+        if self.enumeration.outside {
+            self.tell_programs(&HostEvent::Wire { wire });
+        } else {
+            let sharing = self.enumeration.sharing[usize::from(wire)].clone();
+            sharing.into_iter().for_each(|function| self.interrupted(function, 0));
+        }
         let at = self.node_event(self.root_node);
         let data = u64::from(wire) | u64::from(raised) << 8;
         self.schedule(self.now + HANDLER, EventKind::HandlerOver, at, data);

@@ -1,6 +1,7 @@
 //! The processor's accesses to registers in configuration and I/O space: it sees both as memory, and the root complex makes
 //! configuration and I/O requests of what it reads and writes there (ECAM, PCIe 5.0 §7.2.2).
 
+use crate::config::AddressMap;
 use crate::config_request::{ConfigWay, dword, way_down};
 use crate::initiator::{Ticket, ending_of};
 use crate::queue::EventKind;
@@ -9,11 +10,14 @@ use crate::sim::Fabric;
 use crate::slab::TlpHandle;
 use crate::transactions::{Ending, TransactionRef};
 use std::collections::VecDeque;
-use tlplab_device::{DmaError, ECAM, IO_SPACE, OpId};
+use tlplab_device::{DmaError, ECAM, OpId};
 use tlplab_transaction::{CompletionError, Payload};
 use tlplab_units::{Bdf, FcClass, Tag, Time};
 use tlplab_wire::tlp::{CfgTarget, Repr, TransactionId};
 
+/// 4 KiB for each of 65 536 functions.
+const ECAM_BYTES: u64 = 1 << 28;
+const IO_BYTES: u64 = 1 << 16;
 /// What a read of configuration space gives where nobody answers.
 const ALL_ONES: [u8; 4] = [0xFF; 4];
 /// What a read of the vendor ID gives while the device is not ready, with CRS Software Visibility (PCIe 5.0 §2.3.2).
@@ -28,17 +32,13 @@ pub(crate) enum Register {
 
 impl Register {
     /// The register at an address of the processor; `None` where there is memory, or a device's.
-    pub(crate) fn at(address: u64) -> Option<Self> {
-        match address {
-            ECAM..IO_SPACE => {
-                let (function, offset) = ((address - ECAM) >> 12, address & 0xFFF);
-                Some(Self::Config { function: Bdf(function as u16), offset: offset as u16 })
-            }
-            _ if (IO_SPACE..IO_SPACE + 0x1_0000).contains(&address) => {
-                Some(Self::Io((address - IO_SPACE) as u32))
-            }
-            _ => None,
+    pub(crate) fn at(address: u64, map: &AddressMap) -> Option<Self> {
+        if let Some(place) = address.checked_sub(ECAM).filter(|place| *place < ECAM_BYTES) {
+            let (function, offset) = (place >> 12, place & 0xFFF);
+            return Some(Self::Config { function: Bdf(function as u16), offset: offset as u16 });
         }
+        let port = address.checked_sub(map.io?).filter(|port| *port < IO_BYTES)?;
+        Some(Self::Io(port as u32))
     }
 
     pub(crate) fn route(self) -> Route {

@@ -1,6 +1,6 @@
 //! The root complex: root ports, host memory, the processor and its programs.
 
-use crate::config::PeerToPeer;
+use crate::config::{AddressMap, PeerToPeer};
 use crate::egress::Waiting;
 use crate::enumeration::MMIO_LOW;
 use crate::function::Function;
@@ -24,7 +24,6 @@ use tlplab_wire::tlp::{CompletionStatus, Kind};
 
 /// Where message signalled interrupts are written to: the interrupt controller's range of x86 machines.
 pub const MSI_ADDRESS: u64 = 0xFEE0_0000;
-const MSI_RANGE: u64 = 0x10_0000;
 
 pub(crate) struct Root {
     pub(crate) latency: Duration,
@@ -45,6 +44,7 @@ pub(crate) struct Root {
     pub(crate) peer_to_peer: PeerToPeer,
     pub(crate) splitter: Splitter,
     pub(crate) controller: WireController,
+    pub(crate) addresses: AddressMap,
 }
 
 /// A host program and its part of the processor.
@@ -59,6 +59,11 @@ pub(crate) struct Program {
 impl Root {
     pub(crate) fn port_for(&self, route: Route) -> Option<usize> {
         self.bridges.iter().position(|bridge| claims(bridge, route))
+    }
+
+    /// Is it the interrupt controller that a write goes to?
+    pub(crate) fn is_interrupt(&self, access: Access) -> bool {
+        self.addresses.interrupts.contains(&access.address)
     }
 
     /// Is all of the access in memory (outside the interrupt range and within its size)?
@@ -79,11 +84,6 @@ pub(crate) fn message(function: Bdf, vector: u16) -> (u64, u32) {
 /// The function and vector of a [`message`].
 fn source_of(address: u64, data: u32) -> (Bdf, u16) {
     (Bdf(((address - MSI_ADDRESS) / 16) as u16), data as u16)
-}
-
-/// Is it the interrupt controller that a write goes to?
-pub(crate) fn is_interrupt(access: Access) -> bool {
-    (MSI_ADDRESS..MSI_ADDRESS + MSI_RANGE).contains(&access.address)
 }
 
 impl Fabric {
@@ -128,7 +128,7 @@ impl Fabric {
             _ => return self.root_refuses(ingress, handle),
         };
         let write = matches!(repr.kind(), Kind::MemWrite { .. });
-        let interrupt = write && is_interrupt(access);
+        let interrupt = write && self.root().is_interrupt(access);
         if !interrupt && !self.root().holds(access) {
             return self.root_refuses(ingress, handle);
         }
@@ -154,7 +154,7 @@ impl Fabric {
         let Some(access) = memory_access(&repr) else { return };
         let write = matches!(repr.kind(), Kind::MemWrite { .. });
         self.leaves_queue(handle);
-        if write && is_interrupt(access) {
+        if write && self.root().is_interrupt(access) {
             return self.when_written(ingress, handle);
         }
         let (now, at) = (self.now, self.node_event(self.root_node));
@@ -246,10 +246,11 @@ impl Fabric {
 
     /// Memory takes the data of a posted write, or is done with the writes before an interrupt or a completion.
     pub(crate) fn memory_accepts(&mut self, handle: TlpHandle, ingress: PortId) {
-        let tlp = self.tlps.get(handle);
-        if memory_access(&tlp.repr).is_none_or(is_interrupt) {
+        let access = memory_access(&self.tlps.get(handle).repr);
+        if access.is_none_or(|access| self.root().is_interrupt(access)) {
             return self.processor_takes(ingress, handle);
         }
+        let tlp = self.tlps.get(handle);
         if let (Some(access), Some(data)) = (memory_access(&tlp.repr), tlp.payload.bytes()) {
             let data = data.to_vec();
             self.root().memory.ram.write(access.address, &data);
@@ -302,7 +303,15 @@ impl Fabric {
         let word = u32::from_le_bytes(word);
         self.interrupts += 1;
         self.consume(ingress, handle);
-        let (source, vector) = source_of(address, word);
+        self.message_came(address, word);
+    }
+
+    /// A message signalled interrupt has reached the interrupt controller.
+    pub(crate) fn message_came(&mut self, address: u64, data: u32) {
+        if self.enumeration.outside {
+            return self.tell_programs(&HostEvent::Message { address, data });
+        }
+        let (source, vector) = source_of(address, data);
         self.interrupted(source, vector);
     }
 
@@ -312,6 +321,11 @@ impl Fabric {
             Some(&device) => HostEvent::Interrupt { device, vector },
             None => HostEvent::PortInterrupt { port: source, vector },
         };
+        self.tell_programs(&event);
+    }
+
+    /// Every program of the host hears of something.
+    pub(crate) fn tell_programs(&mut self, event: &HostEvent) {
         for program in 0..self.root().programs.len() {
             self.agenda.push_back(Task::TellHost { program, event: event.clone() });
         }

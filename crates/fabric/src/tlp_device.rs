@@ -10,7 +10,6 @@ use crate::ids::{FlowId, NodeId, PortId};
 use crate::initiator::data_bytes;
 use crate::node::Node;
 use crate::queue::EventKind;
-use crate::root::is_interrupt;
 use crate::sim::Fabric;
 use crate::slab::{TlpHandle, shape_of};
 use crate::transactions::{Ending, TransactionRef};
@@ -385,7 +384,7 @@ impl Fabric {
         let flow = self.core_flow(node, read);
         let (port, source) = (self.end_point(node).port, self.end_point(node).source);
         let handle = self.tlps.insert(repr, payload, flow);
-        if read || !is_interrupt(access) {
+        if read || !self.root().is_interrupt(access) {
             let bytes = if read { u64::from(access.bytes) } else { data_bytes(&repr) };
             let transaction = self.transactions.open(node, flow, now, read, access.address, bytes);
             let record = self.transactions.get(transaction);

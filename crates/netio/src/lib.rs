@@ -55,7 +55,7 @@ pub use context::{Completion, Context, Failure, Flush};
 pub use drive::{Loop, Stop, Wait, drive};
 pub use error::Error;
 pub use link::{LinkConfig, LinkCounters};
-pub use live_fabric::{End, LIFETIME, Lag, LiveFabric, ResidentFailure, Residents, ServeError};
+pub use live_fabric::{End, LIFETIME, Lag, LiveFabric, ServeError};
 pub use open::{Kind, Network};
 pub use packet::Packet;
 pub use poller::{Poller, Ready};

@@ -10,15 +10,15 @@
 //! a machine lives for [`LIFETIME`] and then ends, and says so.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::error::Error;
 use std::net::Ipv4Addr;
 use tlplab_device::simple_nic::FRAMES;
 use tlplab_device::{
-    Action, DeviceInfo, DmaError, Event, HostAction, HostEvent, Identity, OpId, Payload, Refusal, ReplyToken,
+    Action, DeviceInfo, DmaError, Event, HostAction, Identity, OpId, Payload, Refusal, ReplyToken,
 };
+use tlplab_experiment::outside::{ResidentFailure, Residents};
 use tlplab_experiment::run::{Run, RunError, Told};
+use tlplab_fabric::NodeId;
 use tlplab_fabric::config::Fidelity;
-use tlplab_fabric::{Fabric, NodeId};
 use tlplab_nettlp::adapter::host::{
     Answer, Host, HostInterrupt, HostOutput, HostRead, HostReadId, HostWrite, MmioAccess, MmioToken,
 };
@@ -34,52 +34,6 @@ const GRACE: Duration = Duration::from_ms(200);
 const EVENTS: u64 = 20_000;
 /// A machine in which nothing is under way looks at its timers no more often.
 const IDLE: Duration = Duration::from_us(200);
-
-/// Devices and programs of the simulated machine that are neither built in nor served.
-pub trait Residents: Send {
-    /// A device is told something; it acts with [`Fabric::inject`].
-    ///
-    /// # Errors
-    /// What it failed with.
-    fn tell_device(
-        &mut self,
-        fabric: &mut Fabric,
-        now: Time,
-        node: NodeId,
-        event: Event,
-    ) -> Result<(), ResidentFailure>;
-
-    /// A program of the host, by its number in [`Run::drivers`], is told something; it acts with [`Fabric::inject_host`].
-    ///
-    /// # Errors
-    /// What it failed with.
-    fn tell_program(
-        &mut self,
-        fabric: &mut Fabric,
-        now: Time,
-        program: usize,
-        event: HostEvent,
-    ) -> Result<(), ResidentFailure>;
-}
-
-/// What a resident failed with.
-pub type ResidentFailure = Box<dyn Error + Send + Sync>;
-
-/// A machine all of whose residents are built in or served.
-impl Residents for () {
-    fn tell_device(&mut self, _: &mut Fabric, _: Time, _: NodeId, _: Event) -> Result<(), ResidentFailure> {
-        Ok(())
-    }
-    fn tell_program(
-        &mut self,
-        _: &mut Fabric,
-        _: Time,
-        _: usize,
-        _: HostEvent,
-    ) -> Result<(), ResidentFailure> {
-        Ok(())
-    }
-}
 
 /// Why an experiment cannot be served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

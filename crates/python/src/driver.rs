@@ -120,7 +120,7 @@ impl PythonDriver {
             HostEvent::Interrupt { device, vector } => {
                 (Some(device) == self.index).then(|| ("interrupt", vector).into_pyobject(py)).transpose()?
             }
-            HostEvent::PortInterrupt { .. } => None,
+            HostEvent::PortInterrupt { .. } | HostEvent::Message { .. } | HostEvent::Wire { .. } => None,
             HostEvent::Timer { id } => Some(("over", id, py.None(), py.None()).into_pyobject(py)?),
         };
         let Some(event) = event else { return Ok(()) };

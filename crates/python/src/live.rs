@@ -1,9 +1,8 @@
 //! An experiment behind an adapter: its devices are elsewhere, its programs, in Python too, are here.
 
 use crate::adapter::{self, Sockets};
-use crate::device::PythonDevice;
-use crate::driver::PythonDriver;
-use crate::simulation::{load_objects, place, read_traces, reason_of};
+use crate::residents::{PythonResidents, load_objects};
+use crate::simulation::{read_traces, reason_of};
 use crate::{error, outline};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -13,54 +12,11 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tlplab_cosim::rtl;
-use tlplab_device::{Event, Frames, HostEvent};
+use tlplab_device::Frames;
 use tlplab_experiment::Options;
 use tlplab_experiment::run::{Inputs, Run};
-use tlplab_fabric::{Fabric, NodeId};
-use tlplab_netio::{
-    AdapterServer, Capture, End, Error, LiveFabric, Loop, ResidentFailure, Residents, Tap, Transport,
-};
+use tlplab_netio::{AdapterServer, Capture, End, Error, LiveFabric, Loop, Tap, Transport};
 use tlplab_nettlp::Adapter;
-use tlplab_units::Time;
-
-/// Devices and drivers in Python.
-struct PythonResidents {
-    devices: Vec<(NodeId, PythonDevice)>,
-    drivers: Vec<PythonDriver>,
-}
-
-impl Residents for PythonResidents {
-    fn tell_device(
-        &mut self,
-        fabric: &mut Fabric,
-        now: Time,
-        node: NodeId,
-        event: Event,
-    ) -> Result<(), ResidentFailure> {
-        let Some((_, device)) = self.devices.iter_mut().find(|(place, _)| *place == node) else {
-            return Ok(());
-        };
-        let mut carrier = (fabric, node);
-        Python::attach(|py| {
-            device.tell(py, &mut carrier, now, event).map_err(|cause| error::party(py, cause))
-        })?;
-        Ok(())
-    }
-
-    fn tell_program(
-        &mut self,
-        fabric: &mut Fabric,
-        now: Time,
-        program: usize,
-        event: HostEvent,
-    ) -> Result<(), ResidentFailure> {
-        let Some(driver) = self.drivers.iter_mut().find(|driver| driver.program() == program) else {
-            return Ok(());
-        };
-        Python::attach(|py| driver.tell(py, fabric, now, event).map_err(|cause| error::party(py, cause)))?;
-        Ok(())
-    }
-}
 
 /// A simulated machine behind an adapter.
 #[pyclass(frozen)]
@@ -195,14 +151,13 @@ fn machine(
     let experiment = outline::parse(py, path, None, options)?;
     let mut inputs = Inputs { traces: read_traces(py, &experiment)?, frames, ..Inputs::default() };
     inputs.cores = rtl::load(&experiment).map_err(|mistake| error::experiment(py, &[mistake]))?;
-    let mut parties = load_objects(py, &experiment, None)?;
+    let parties = load_objects(py, &experiment, None)?;
     let identities = parties.iter().filter_map(|(name, party)| Some((name.clone(), party.identity()?)));
     inputs.outside = identities.collect::<BTreeMap<_, _>>();
     inputs.served = served.iter().cloned().collect();
     let mut run = py.detach(|| Run::new(experiment, inputs)).map_err(|e| error::build(py, path, &e))?;
-    let (mut devices, drivers) = place(py, &mut run, std::mem::take(&mut parties));
+    let mut residents = PythonResidents::place(py, &mut run, parties);
     let elsewhere: Vec<_> = served.iter().filter_map(|name| run.fabric().node(name)).collect();
-    devices.retain(|(node, _)| !elsewhere.contains(node));
-    let residents = Box::new(PythonResidents { devices, drivers });
-    LiveFabric::new(run, served, residents).map_err(|why| PyValueError::new_err(why.to_string()))
+    residents.devices.retain(|(node, _)| !elsewhere.contains(node));
+    LiveFabric::new(run, served, Box::new(residents)).map_err(|why| PyValueError::new_err(why.to_string()))
 }

@@ -1,21 +1,18 @@
 //! A run, as Python steps it.
 
-use crate::device::PythonDevice;
-use crate::driver::{Memory, PythonDriver};
-use crate::{bench, error, files, identity, outline};
+use crate::guest;
+use crate::residents::{self, PythonResidents, load_objects};
+use crate::{bench, error, files, outline};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 use tlplab_bench::{machine, preparation};
-use tlplab_cosim::rtl;
-use tlplab_experiment::device_models::ModelSpec;
-use tlplab_experiment::outside::OutsideDevice;
-use tlplab_experiment::run::{Inputs, Run, Told};
+use tlplab_cosim::{rtl, uml};
+use tlplab_experiment::run::{Inputs, Run};
 use tlplab_experiment::{Experiment, FileKind, Options, StopReason, lspci};
-use tlplab_fabric::NodeId;
 use tlplab_trace::{pcapng, perfetto, recorder, report};
 
 /// How far a run is.
@@ -37,30 +34,15 @@ pub(crate) struct Simulation {
 struct State {
     run: Run,
     recorder: Option<recorder::Recorder>,
-    devices: Vec<(NodeId, PythonDevice)>,
-    drivers: Vec<PythonDriver>,
-}
-
-/// The `DeviceParty` and `DriverParty` objects of a device, and what it says of itself.
-#[derive(Default)]
-pub(crate) struct Objects {
-    device: Option<Py<PyAny>>,
-    identity: Option<OutsideDevice>,
-    driver: Option<Py<PyAny>>,
-}
-
-impl Objects {
-    /// What the device says of itself, if it is in Python.
-    pub(crate) fn identity(&self) -> Option<OutsideDevice> {
-        self.identity.clone()
-    }
+    residents: PythonResidents,
+    guest: Option<uml::Session>,
 }
 
 #[pymethods]
 impl Simulation {
     #[new]
     #[pyo3(signature = (path, *, text = None, objects = None, overrides = Vec::new(), load = None, seed = None,
-        trace = None, pcap = None))]
+        trace = None, pcap = None, guest = None))]
     #[allow(clippy::too_many_arguments)] // each is a keyword in Python
     fn new(
         py: Python<'_>,
@@ -72,19 +54,23 @@ impl Simulation {
         seed: Option<u64>,
         trace: Option<PathBuf>,
         pcap: Option<PathBuf>,
+        guest: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let options = Options { set: overrides, load, seed, ..Options::default() };
+        let options = Options { set: overrides, load, seed, guest: guest.is_some(), ..Options::default() };
         let experiment = outline::parse(py, path, text, &options)?;
+        let guest = guest.map(|given| guest::Start::read(given, &experiment)).transpose()?;
         let mut inputs = Inputs { traces: read_traces(py, &experiment)?, ..Inputs::default() };
         inputs.cores = rtl::load(&experiment).map_err(|mistake| error::experiment(py, &[mistake]))?;
         let parties = load_objects(py, &experiment, objects)?;
         let identities = parties.iter().filter_map(|(name, party)| Some((name.clone(), party.identity()?)));
         inputs.outside = identities.collect();
+        inputs.memory = guest.as_ref().map(guest::Start::memory);
         let recorder = record(&experiment, trace, pcap)?;
         inputs.probe = recorder.as_ref().map(recorder::Recorder::probe);
         let mut run = py.detach(|| Run::new(experiment, inputs)).map_err(|e| error::build(py, path, &e))?;
-        let (devices, drivers) = place(py, &mut run, parties);
-        Ok(Self { state: Mutex::new(State { run, recorder, devices, drivers }) })
+        let residents = PythonResidents::place(py, &mut run, parties);
+        let guest = guest.map(guest::Start::start).transpose()?;
+        Ok(Self { state: Mutex::new(State { run, recorder, residents, guest }) })
     }
 
     /// Goes on for at most `events` events.
@@ -105,8 +91,17 @@ impl Simulation {
                 });
             }
             let told = state.run.told();
-            state.tell(py, told)?;
+            state.residents.tell(&mut state.run, told).map_err(residents::into_python)?;
         }
+    }
+
+    /// Lets the guest and its machine go on for a while. What it printed, each piece with its simulated time in femtoseconds; how far
+    /// simulated time is; and how the guest has ended, if it has: what happened, and the exit status of its script.
+    fn advance_guest(&self, py: Python<'_>) -> PyResult<guest::Heard> {
+        let mut guard = self.state()?;
+        let State { run, residents, guest, .. } = &mut *guard;
+        let guest = guest.as_mut().ok_or_else(|| PyValueError::new_err("this run has no guest"))?;
+        guest::advance(py, guest, run, residents)
     }
 
     /// Brings the host into the state that a benchmark's case begins in.
@@ -134,8 +129,7 @@ impl Simulation {
         if let Some(reason) = stopped_by {
             state.run.stop(reason_of(reason)?);
         }
-        let waits = state.drivers.iter().map(|driver| driver.waits(py)).collect::<PyResult<Vec<_>>>()?;
-        state.run.still_waiting(waits.concat());
+        state.run.still_waiting(state.residents.waits(py)?);
         py.detach(|| state.finish()).map_err(|error| error::file(&error))
     }
 }
@@ -157,22 +151,6 @@ impl Simulation {
 }
 
 impl State {
-    fn tell(&mut self, py: Python<'_>, told: Told) -> PyResult<()> {
-        for (now, node, event) in told.devices {
-            if let Some((_, device)) = self.devices.iter_mut().find(|(place, _)| *place == node) {
-                device
-                    .tell(py, &mut (self.run.fabric(), node), now, event)
-                    .map_err(|e| error::party(py, e))?;
-            }
-        }
-        for (now, program, event) in told.programs {
-            if let Some(driver) = self.drivers.iter_mut().find(|driver| driver.program() == program) {
-                driver.tell(py, self.run.fabric(), now, event).map_err(|e| error::party(py, e))?;
-            }
-        }
-        Ok(())
-    }
-
     fn finish(&mut self) -> Result<String, tlplab_trace::Error> {
         let document = self.run.document();
         if let Some(recorder) = &self.recorder {
@@ -200,49 +178,6 @@ pub(crate) fn read_traces(
     Ok(traces)
 }
 
-/// The Python objects of each device: those given, or those that its files hold.
-pub(crate) fn load_objects(
-    py: Python<'_>,
-    experiment: &Experiment,
-    given: Option<&Bound<'_, PyDict>>,
-) -> PyResult<BTreeMap<String, Objects>> {
-    let loader = py.import("tlplab.loader")?;
-    let refuse = |device: &str, key: &str, failure: PyErr| {
-        let place = experiment.files.iter().find(|file| file.is_named_by(device, key));
-        match place {
-            Some(file) => error::experiment(py, &[file.missing(&failure.value(py).to_string())]),
-            None => failure,
-        }
-    };
-    let mut parties = BTreeMap::new();
-    for spec in &experiment.devices {
-        let mut objects = Objects::default();
-        if let Some(pair) = given.map(|given| given.get_item(&spec.name)).transpose()?.flatten() {
-            let pair = pair.cast::<PyTuple>()?;
-            let device = loader.call_method1("carry", (pair.get_item(0)?,))?;
-            objects.identity = Some(identity::of(&device)?);
-            objects.device = Some(device.unbind());
-            if spec.driver.is_some() {
-                objects.driver = Some(loader.call_method1("drive", (pair.get_item(1)?, Memory))?.unbind());
-            }
-        } else {
-            if let ModelSpec::Python { object, parameters } = &spec.model {
-                let parameters = serde_json::json!(parameters).to_string();
-                let loaded = loader.call_method1("load_device", (&object.file, &object.name, parameters));
-                let device = loaded.map_err(|e| refuse(&spec.name, "model", e))?;
-                objects.identity = Some(identity::of(&device).map_err(|e| refuse(&spec.name, "model", e))?);
-                objects.device = Some(device.unbind());
-            }
-            if let Some(driver) = &spec.driver {
-                let loaded = loader.call_method1("load_driver", (&driver.file, &driver.name, Memory));
-                objects.driver = Some(loaded.map_err(|e| refuse(&spec.name, "driver", e))?.unbind());
-            }
-        }
-        parties.insert(spec.name.clone(), objects);
-    }
-    Ok(parties)
-}
-
 fn record(
     experiment: &Experiment,
     trace: Option<PathBuf>,
@@ -258,30 +193,6 @@ fn record(
         scale: perfetto::Scale::default(),
     };
     recorder::Recorder::create(targets).map(Some).map_err(|error| error::file(&error))
-}
-
-/// Gives each party its place in the fabric.
-pub(crate) fn place(
-    py: Python<'_>,
-    run: &mut Run,
-    parties: BTreeMap<String, Objects>,
-) -> (Vec<(NodeId, PythonDevice)>, Vec<PythonDriver>) {
-    let programs = run.drivers().to_vec();
-    let (mut devices, mut drivers) = (Vec::new(), Vec::new());
-    for (name, objects) in parties {
-        if let Some(object) = objects.driver
-            && let Some(program) = programs.iter().position(|device| *device == name)
-        {
-            let device = objects.device.as_ref().and_then(|party| party.getattr(py, "device").ok());
-            drivers.push(PythonDriver::new(object, program, &name, device));
-        }
-        if let Some(object) = objects.device
-            && let Some(node) = run.fabric().node(&name)
-        {
-            devices.push((node, PythonDevice::new(object)));
-        }
-    }
-    (devices, drivers)
 }
 
 /// Writes the page that shows a result document.

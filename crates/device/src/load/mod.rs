@@ -354,7 +354,10 @@ impl HostProgram for Load {
             HostEvent::MmioReadDone { result, .. } => self.over(cx, false, result.is_err()),
             HostEvent::MmioWriteAccepted { .. } => self.over(cx, true, false),
             HostEvent::Timer { id } => self.tick(cx, id),
-            HostEvent::Interrupt { .. } | HostEvent::PortInterrupt { .. } => {}
+            HostEvent::Interrupt { .. }
+            | HostEvent::PortInterrupt { .. }
+            | HostEvent::Message { .. }
+            | HostEvent::Wire { .. } => {}
         }
     }
 }

@@ -199,7 +199,10 @@ impl HostProgram for Replay {
             HostEvent::MmioReadDone { result, .. } => self.over(cx, result.is_err()),
             HostEvent::MmioWriteAccepted { .. } => self.over(cx, false),
             HostEvent::Timer { .. } => self.advance(cx),
-            HostEvent::Interrupt { .. } | HostEvent::PortInterrupt { .. } => {}
+            HostEvent::Interrupt { .. }
+            | HostEvent::PortInterrupt { .. }
+            | HostEvent::Message { .. }
+            | HostEvent::Wire { .. } => {}
         }
     }
 }

@@ -14,11 +14,13 @@ use tlplab_fabric::config::{Fidelity, FlowControl, Forwarding, RequestPolicy, Sk
 use tlplab_units::LinkMode;
 
 mod bus;
+mod guest;
 mod host;
 mod stages;
 
 pub(crate) use bus::ONLY_ON_BUS;
 pub use bus::{BRIDGE, BUS};
+pub use guest::{CPU, GUEST};
 pub use host::{CACHE, HOST, HOST_STAGE, IOMMU, JITTER, MEMORY, NUMA, PROFILE_FILE, SLEEP, STALL};
 pub use stages::STAGES;
 
@@ -70,6 +72,13 @@ pub static EXPERIMENT: Section = Section {
             r#""ideal""#,
             r#""server""#,
             "The host: the name of a profile, or a table.",
+        ),
+        key(
+            "guest",
+            Kind::Table(&GUEST),
+            "",
+            r#"{ memory = "128MiB", run = "nvme.sh" }"#,
+            "An unmodified Linux is the host's software, in simulated time; such an experiment is run by tlplab guest uml.",
         ),
         key(
             "include",

@@ -37,8 +37,8 @@ use crate::transactions::{FlowStatistics, Transactions};
 use std::collections::{BTreeMap, VecDeque};
 use tlplab_cfgspace::LayoutError;
 use tlplab_device::{
-    Context, Device, DeviceInfo, Event, HostProgram, HostRam, Identity, IdentityError, Random, TlpDevice,
-    TlpIdentity,
+    Context, Device, DeviceInfo, Event, HostMemory, HostProgram, HostRam, Identity, IdentityError, Random,
+    TlpDevice, TlpIdentity,
 };
 use tlplab_transaction::{Completer, Requester, RequesterConfig, TagBits, TagConfig};
 use tlplab_units::{Bdf, Mps, Mrrs, Rcb, Time};
@@ -151,6 +151,7 @@ pub struct Builder {
     devices: BTreeMap<String, Behaviour>,
     programs: Vec<(HostBehaviour, Vec<FlowInfo>)>,
     probe: Option<Box<dyn Probe>>,
+    memory: Option<Box<dyn HostMemory + Send>>,
 }
 
 struct Behaviour {
@@ -169,7 +170,7 @@ struct HostBehaviour {
 impl Builder {
     /// A fabric of this configuration, whose devices follow.
     pub fn new(config: FabricConfig) -> Self {
-        Self { config, devices: BTreeMap::new(), programs: Vec::new(), probe: None }
+        Self { config, devices: BTreeMap::new(), programs: Vec::new(), probe: None, memory: None }
     }
 
     /// What the device `name` does. `flows` are its streams, from 0; the last serves all further streams, and one is made if there
@@ -232,6 +233,12 @@ impl Builder {
         self
     }
 
+    /// The contents of host memory are somebody else's, such as a guest's.
+    pub fn memory(&mut self, memory: Box<dyn HostMemory + Send>) -> &mut Self {
+        self.memory = Some(memory);
+        self
+    }
+
     /// Who watches.
     pub fn probe(&mut self, probe: Box<dyn Probe>) -> &mut Self {
         self.probe = Some(probe);
@@ -268,6 +275,7 @@ impl Builder {
         match self.config.host.enumeration {
             EnumerationTime::Before => fabric.enumerate_before(),
             EnumerationTime::Simulated => fabric.enumerate_in_time(),
+            EnumerationTime::Outside => fabric.start_programs(),
         }
         if let Some(probe) = &mut fabric.probe {
             probe.begin(&fabric.topology);
@@ -438,7 +446,12 @@ impl Builder {
             }
             programs.push(Program { program: behaviour.program, next_op: 0, streams });
         }
-        if host.enumeration == EnumerationTime::Simulated || may_go_down(&self.config) {
+        let enumerates = match host.enumeration {
+            EnumerationTime::Simulated => true,
+            EnumerationTime::Before => may_go_down(&self.config),
+            EnumerationTime::Outside => false,
+        };
+        if enumerates {
             let name = format!("{}.enumeration", host.name);
             let infos = some_flow(Vec::new(), &host.name, &name, "configuration", "device");
             fabric.enumeration.program = Some(programs.len());
@@ -457,6 +470,8 @@ impl Builder {
         let peer_split = crate::peer::Splitter::new(stream);
         let places = (numbering.ports.len() + numbering.nodes.len()) as u16;
         let stages = host_path::names_of(&host).len() as u16;
+        let own = || Box::new(HostRam::new(0x10_0000, 0xBFF0_0000));
+        let memory = self.memory.take().unwrap_or_else(|| own());
         Ok(Root {
             latency: host.latency,
             functions: config_space::of_root(&host, numbering, &self.config, &ports)?,
@@ -464,9 +479,10 @@ impl Builder {
             ports,
             registers: RegisterAccesses::default(),
             completer: Completer { id, rcb: host.rcb, mps, policy: host.completions },
-            memory: CachedMemory::new(&host, Box::new(HostRam::new(0x10_0000, 0xBFF0_0000))),
+            memory: CachedMemory::new(&host, memory),
             memory_system: MemorySystem::new(&host, self.config.seed, places + stages),
             path: HostPath::new(&host, places),
+            addresses: host.addresses,
             server: MemoryServer::new(host.memory),
             initiator: Initiator {
                 requester: Requester::new(requester),

@@ -4,14 +4,17 @@ mod bus;
 mod host_memory;
 mod stages;
 
+use crate::root::MSI_ADDRESS;
 pub use bus::{BridgeConfig, BusCompletion, BusConfig, BusDevice, BusMode, BusWidth, DeviceSelect};
 pub use host_memory::{
     CacheConfig, HostMemoryError, IommuConfig, JitterConfig, LARGEST_CACHE, LINE, NumaConfig, SleepConfig,
     StallConfig, WHOLE,
 };
 pub use stages::StagesConfig;
+use std::ops::Range;
 pub use tlplab_cfgspace::enumerate::InterruptPolicy;
 pub use tlplab_datalink::{CreditBatch, FlowControl, UpdateFcLatency, UpdateFcPolicy};
+use tlplab_device::IO_SPACE;
 use tlplab_transaction::CompletionPolicy;
 pub use tlplab_transaction::RequestPolicy;
 use tlplab_units::{Duration, Generation, LinkMode, LinkRate, Mps, Mrrs, Rcb, Time, Width};
@@ -128,9 +131,27 @@ pub struct HostConfig {
     pub interrupts: InterruptPolicy,
     /// Vendor and device ID of the root ports, in their order; further ones have tlplab's.
     pub root_port_ids: Vec<(u16, u16)>,
+    /// What is at addresses that are neither memory nor a device's.
+    pub addresses: AddressMap,
 }
 
-/// When enumeration happens. It is the same software either way.
+/// What is at addresses that are neither memory nor a device's. Configuration space is at [`ECAM`](tlplab_device::ECAM).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressMap {
+    /// Where the processor sees the 64 KiB of I/O space; `None`: nowhere.
+    pub io: Option<u64>,
+    /// Writes of devices to here are message signalled interrupts.
+    pub interrupts: Range<u64>,
+}
+
+impl Default for AddressMap {
+    /// I/O space at [`IO_SPACE`], interrupts at the controller's range of x86 machines.
+    fn default() -> Self {
+        Self { io: Some(IO_SPACE), interrupts: MSI_ADDRESS..MSI_ADDRESS + 0x10_0000 }
+    }
+}
+
+/// When enumeration happens, and whose it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EnumerationTime {
     /// It happened before time 0, as if by firmware: devices and programs start configured.
@@ -138,6 +159,10 @@ pub enum EnumerationTime {
     Before,
     /// It runs from time 0 as configuration requests over the links; devices and programs start when it is over.
     Simulated,
+    /// Software that is outside, such as a guest's kernel, does it when it likes: host programs start at time 0, and a device when it may
+    /// master the bus. Interrupts are told as they come, by [`HostEvent::Message`](tlplab_device::HostEvent::Message) and
+    /// [`HostEvent::Wire`](tlplab_device::HostEvent::Wire).
+    Outside,
 }
 
 impl Default for HostConfig {
@@ -170,6 +195,7 @@ impl Default for HostConfig {
             enumeration: EnumerationTime::Before,
             interrupts: InterruptPolicy::MsiX,
             root_port_ids: Vec::new(),
+            addresses: AddressMap::default(),
         }
     }
 }

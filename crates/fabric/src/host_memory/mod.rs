@@ -23,7 +23,7 @@ use crate::attribution::{Cause, Place};
 use crate::config::{HostConfig, HostMemoryError, NumaConfig};
 use crate::ids::PortId;
 use crate::queue::EventKind;
-use crate::root::{Root, is_interrupt};
+use crate::root::Root;
 use crate::sim::Fabric;
 use crate::slab::TlpHandle;
 pub use cache::HitCount;
@@ -234,8 +234,9 @@ impl Fabric {
         let repr = &self.tlps.get(handle).repr;
         let posted = matches!(repr.kind(), Kind::MemWrite { .. });
         let Some(access) = memory_access(repr) else { return false };
-        let address = (!posted || !is_interrupt(access)).then_some(access.address);
-        let Some(system) = &mut self.root().memory_system else { return false };
+        let root = self.root();
+        let address = (!posted || !root.is_interrupt(access)).then_some(access.address);
+        let Some(system) = &mut root.memory_system else { return false };
         let Some(held) = system.holds(now, posted, address) else { return false };
         let tlp = self.tlps.get_mut(handle);
         if tlp.tracked {

@@ -99,6 +99,8 @@ impl HostProgram for Handler {
                 }
             }
             HostEvent::PortInterrupt { .. }
+            | HostEvent::Message { .. }
+            | HostEvent::Wire { .. }
             | HostEvent::MmioReadDone { .. }
             | HostEvent::MmioWriteAccepted { .. } => {}
         }

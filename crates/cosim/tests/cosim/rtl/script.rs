@@ -72,7 +72,7 @@ impl HostProgram for Script {
                 }
                 self.interrupts -= 1;
             }
-            HostEvent::PortInterrupt { .. } => return,
+            HostEvent::PortInterrupt { .. } | HostEvent::Message { .. } | HostEvent::Wire { .. } => return,
             HostEvent::Start | HostEvent::MmioWriteAccepted { .. } | HostEvent::Timer { .. } => {}
         }
         self.go_on(cx);

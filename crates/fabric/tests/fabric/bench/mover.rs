@@ -236,7 +236,10 @@ impl HostProgram for Mover {
             HostEvent::Interrupt { device, vector } => {
                 self.moved.lock().unwrap().interrupts.push((device, vector));
             }
-            HostEvent::Timer { .. } | HostEvent::PortInterrupt { .. } => {}
+            HostEvent::Timer { .. }
+            | HostEvent::PortInterrupt { .. }
+            | HostEvent::Message { .. }
+            | HostEvent::Wire { .. } => {}
         }
     }
 }

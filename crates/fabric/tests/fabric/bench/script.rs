@@ -106,6 +106,7 @@ impl HostProgram for Script {
                 heard.interrupts.push((device, vector));
                 return;
             }
+            HostEvent::Message { .. } | HostEvent::Wire { .. } => return,
             HostEvent::PortInterrupt { port, .. } => {
                 heard.ports.push(port);
                 return;

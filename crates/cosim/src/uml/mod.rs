@@ -1,0 +1,380 @@
+//! Linux in virtual time: a user-mode kernel whose PCI hierarchy, memory and clock are a fabric's.
+//!
+//! ```text
+//! guest's process ─PCI accesses, bells─▶ tlplab_uml::Guest ─Machine─▶ FabricMachine ─HostAction─▶ Run, Fabric
+//!        ▲  ▲     ◀──interrupts──────────        │                        ◀────────HostEvent──────
+//!        │  └───── leave to run ────────────── calendar: simulated time
+//!        └──────── its memory ◀── SharedMemory ◀─── DMA of devices ───────────────────────────────
+//! ```
+//!
+//! A [`Session`] starts the kernel (`process`), carries the messages of its two sockets (`sockets`) to the protocol engine, and lets the
+//! [`Run`](tlplab_experiment::run::Run) go on as far as the guest's clock. While the guest runs, simulated time stands still; so the order of all that happens, and
+//! what comes out, is the same in every run.
+
+mod machine;
+mod memory;
+mod process;
+mod sockets;
+
+use machine::{FabricMachine, Stop};
+pub use memory::SharedMemory;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use process::GuestProcess;
+use sockets::{drain, is_end, read_device_message, read_exactly};
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use tlplab_experiment::outside::{ResidentFailure, Residents};
+use tlplab_experiment::run::{Run, RunError};
+use tlplab_uml::vhost::Header;
+use tlplab_uml::{Failure, Guest, Interrupt, Output, ProtocolError};
+use tlplab_units::Time;
+
+/// Messages between two returns of [`Session::go_on`].
+const MESSAGES: u32 = 4096;
+/// What a program in the guest sends to all to tell its exit status: these bits, and the status below them.
+const STATUS: u64 = 0x746C_7000;
+
+/// How a guest is started.
+#[derive(Clone, Debug)]
+pub struct GuestConfig {
+    /// The user-mode kernel.
+    pub kernel: PathBuf,
+    /// The initramfs that it boots.
+    pub initrd: PathBuf,
+    /// A library that is loaded into the kernel's process before all others.
+    pub preload: Option<PathBuf>,
+    /// Bytes of memory.
+    pub memory: u64,
+    /// What a system call takes, in nanoseconds.
+    pub syscall_ns: u64,
+    /// What an interrupt takes, in nanoseconds.
+    pub interrupt_ns: u64,
+    /// The folder that guest and host share.
+    pub share: Option<PathBuf>,
+    /// Further words of the kernel's command line.
+    pub arguments: Vec<String>,
+    /// The guest's console is our terminal.
+    pub interactive: bool,
+}
+
+/// Why a guest cannot be, or cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum GuestError {
+    /// It could not be started.
+    #[error("the guest cannot be started: {what}: {source}")]
+    Start {
+        /// What failed.
+        what: &'static str,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It ended before it connected.
+    #[error(
+        "the guest's kernel ended before it asked for its devices: {0}; is it a user-mode kernel with linux/patches?"
+    )]
+    Stillborn(String),
+    /// It does not keep to its protocols.
+    #[error("the guest's kernel said what was not expected: {0}")]
+    Protocol(#[from] ProtocolError),
+    /// A socket or pipe failed.
+    #[error("the connection to the guest failed: {0}")]
+    Connection(#[from] io::Error),
+    /// Its memory cannot be shared.
+    #[error("the guest's memory cannot be mapped: {0}")]
+    Memory(nix::Error),
+    /// A device was told an address that the guest does not share.
+    #[error(
+        "a device accessed {bytes} B at {address:#x}, where the guest's kernel has its own code and data, which it does not share: its \
+         driver has given the device an address that is not from the DMA API"
+    )]
+    Unshared {
+        /// The address.
+        address: u64,
+        /// Length of the access.
+        bytes: usize,
+    },
+    /// It sleeps for ever.
+    #[error(
+        "at {0} the guest sleeps for ever: no timer of its kernel is set and no device has anything to do"
+    )]
+    Asleep(Time),
+    /// The run failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A device of the run failed.
+    #[error("{0}")]
+    Resident(ResidentFailure),
+    /// An access of the guest can never end.
+    #[error("at {0} nothing more will happen, and an access of the guest is not over")]
+    Stuck(Time),
+}
+
+/// How a guest has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GuestEnd {
+    /// Its kernel has powered off; with the status that its script told, if it told one.
+    PoweredOff(Option<u8>),
+    /// Its kernel ended otherwise: a panic, a signal.
+    Died(String),
+    /// The run was over first, and took the guest's power.
+    RunOver,
+}
+
+/// A guest under way.
+pub struct Session {
+    process: GuestProcess,
+    guest: Guest,
+    memory: SharedMemory,
+    interrupts: VecDeque<Interrupt>,
+    calendar: Option<UnixStream>,
+    device: Option<UnixStream>,
+    back: Option<UnixStream>,
+    /// What came with the last message of the device.
+    descriptors: Vec<OwnedFd>,
+    console: Vec<(Time, Vec<u8>)>,
+    status: Option<u8>,
+    end: Option<GuestEnd>,
+}
+
+/// Where something is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Calendar,
+    Back,
+    Device,
+    Console,
+    NewCalendar,
+    NewDevice,
+}
+
+impl Session {
+    /// Starts a guest in `folder`, new and empty, which goes with it. `memory` is what the run has as
+    /// [`Inputs::memory`](tlplab_experiment::run::Inputs::memory).
+    ///
+    /// # Errors
+    /// [`GuestError::Start`]
+    pub fn start(config: &GuestConfig, folder: PathBuf, memory: SharedMemory) -> Result<Self, GuestError> {
+        Ok(Self {
+            process: GuestProcess::start(config, folder)?,
+            guest: Guest::new(),
+            memory,
+            interrupts: VecDeque::new(),
+            calendar: None,
+            device: None,
+            back: None,
+            descriptors: Vec::new(),
+            console: Vec::new(),
+            status: None,
+            end: None,
+        })
+    }
+
+    /// Goes on for a while: at most `patience` milliseconds without a message, or some thousand messages. How the guest has ended, if it
+    /// has.
+    ///
+    /// # Errors
+    /// [`GuestError`]
+    pub fn go_on(
+        &mut self,
+        run: &mut Run,
+        residents: &mut dyn Residents,
+        patience: u16,
+    ) -> Result<Option<GuestEnd>, GuestError> {
+        for _ in 0..MESSAGES {
+            if self.end.is_some() {
+                break;
+            }
+            if let Err(stop) = self.exchange(run, residents, patience) {
+                match stop {
+                    Pause::Quiet => break,
+                    Pause::Gone => self.end = Some(self.last_words(run)?),
+                    Pause::Over => {
+                        self.hear_console(run)?;
+                        self.process.end()?;
+                        self.end = Some(GuestEnd::RunOver);
+                    }
+                    Pause::Failed(error) => {
+                        self.hear_console(run)?;
+                        return Err(error);
+                    }
+                }
+            }
+            if let Some((address, bytes)) = self.memory.missed() {
+                return Err(GuestError::Unshared { address, bytes });
+            }
+        }
+        Ok(self.end.clone())
+    }
+
+    /// What the guest has printed since the last call, with the simulated time of each piece.
+    pub fn take_console(&mut self) -> Vec<(Time, Vec<u8>)> {
+        std::mem::take(&mut self.console)
+    }
+
+    /// Lets the guest run, or time pass, or hears one message.
+    fn exchange(&mut self, run: &mut Run, residents: &mut dyn Residents, patience: u16) -> Result<(), Pause> {
+        self.send()?;
+        if self.guest.waits() {
+            self.hear_console(run)?;
+            let mut machine = FabricMachine { run, residents, interrupts: &mut self.interrupts };
+            self.guest.advance(&mut machine, &mut self.memory).map_err(|failure| pause(failure, run))?;
+            return Ok(());
+        }
+        let Some(source) = self.ready(patience)? else {
+            return match self.process.ended()? {
+                Some(status) if self.calendar.is_none() => {
+                    Err(GuestError::Stillborn(process::in_words(status)).into())
+                }
+                Some(_) => Err(Pause::Gone),
+                None => Err(Pause::Quiet),
+            };
+        };
+        self.hear(source, run, residents)
+    }
+
+    fn hear(&mut self, source: Source, run: &mut Run, residents: &mut dyn Residents) -> Result<(), Pause> {
+        let accept = |listener: &UnixListener| listener.accept().map(|(stream, _)| Some(stream));
+        match source {
+            Source::NewCalendar => self.calendar = accept(&self.process.calendar)?,
+            Source::NewDevice => self.device = accept(&self.process.device)?,
+            Source::Console => self.hear_console(run)?,
+            Source::Calendar => {
+                let message = self.calendar.as_mut().map(read_exactly).transpose()?.flatten();
+                let message = message.ok_or(Pause::Gone)?;
+                let mut machine = FabricMachine { run, residents, interrupts: &mut self.interrupts };
+                self.guest.handle_calendar(&mut machine, &message)?;
+            }
+            Source::Back => {
+                let answer = self.back.as_mut().map(read_exactly).transpose()?.flatten();
+                self.guest.handle_call_answer(&answer.ok_or(Pause::Gone)?)?;
+            }
+            Source::Device => {
+                let message = self.device.as_mut().map(read_device_message).transpose()?.flatten();
+                let message = message.ok_or(Pause::Gone)?;
+                let header = Header::parse(&message.header)?;
+                self.descriptors = message.descriptors;
+                let count = self.descriptors.len();
+                let mut machine = FabricMachine { run, residents, interrupts: &mut self.interrupts };
+                let handled =
+                    self.guest.handle_device(&mut machine, &mut self.memory, header, &message.payload, count);
+                handled.map_err(|failure| pause(failure, run))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what is to be sent.
+    fn send(&mut self) -> Result<(), Pause> {
+        while let Some(output) = self.guest.poll_output() {
+            let (stream, bytes) = match output {
+                Output::Calendar(bytes) => (&mut self.calendar, bytes.to_vec()),
+                Output::Device(bytes) => (&mut self.device, bytes),
+                Output::Call(bytes) => (&mut self.back, bytes),
+                Output::BackChannel => {
+                    self.back = self.descriptors.pop().map(UnixStream::from);
+                    continue;
+                }
+                Output::Map(regions) => {
+                    self.memory.map(&regions, &self.descriptors).map_err(GuestError::Memory)?;
+                    continue;
+                }
+                Output::Broadcast(number) => {
+                    if number & !0xFF == STATUS {
+                        self.status = Some(number as u8);
+                    }
+                    continue;
+                }
+            };
+            let Some(stream) = stream else { return Err(Pause::Gone) };
+            match stream.write_all(&bytes) {
+                Err(error) if is_end(&error) => return Err(Pause::Gone),
+                sent => sent?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The first place where something is to be read; `None` if there is none for so long.
+    fn ready(&self, patience: u16) -> io::Result<Option<Source>> {
+        let process = &self.process;
+        let streams = [
+            (Source::Calendar, self.calendar.as_ref()),
+            (Source::Back, self.back.as_ref()),
+            (Source::Device, self.device.as_ref()),
+        ];
+        let mut places: Vec<_> =
+            streams.into_iter().filter_map(|(source, stream)| Some((source, stream?.as_fd()))).collect();
+        if self.calendar.is_none() {
+            places.push((Source::NewCalendar, process.calendar.as_fd()));
+        }
+        if self.device.is_none() {
+            places.push((Source::NewDevice, process.device.as_fd()));
+        }
+        places.extend(process.console.as_ref().map(|console| (Source::Console, console.as_fd())));
+        let mut polled: Vec<_> =
+            places.iter().map(|(_, place)| PollFd::new(*place, PollFlags::POLLIN)).collect();
+        match poll(&mut polled, PollTimeout::from(patience)) {
+            Ok(_) | Err(nix::Error::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // A console whose writer is gone has nothing to read, and says so for ever.
+        let something = |(place, polled): &(&(Source, _), &PollFd<'_>)| {
+            let flags = polled.revents().unwrap_or(PollFlags::empty());
+            if place.0 == Source::Console { flags.contains(PollFlags::POLLIN) } else { !flags.is_empty() }
+        };
+        Ok(places.iter().zip(&polled).find(something).map(|(place, _)| place.0))
+    }
+
+    fn hear_console(&mut self, run: &mut Run) -> io::Result<()> {
+        let Some(pipe) = &mut self.process.console else { return Ok(()) };
+        let mut bytes = Vec::new();
+        drain(pipe, &mut bytes)?;
+        if !bytes.is_empty() {
+            self.console.push((run.fabric().now(), bytes));
+        }
+        Ok(())
+    }
+
+    /// The guest has closed its sockets.
+    fn last_words(&mut self, run: &mut Run) -> Result<GuestEnd, GuestError> {
+        let status = self.process.wait_a_while()?;
+        self.hear_console(run)?;
+        Ok(match status {
+            Some(status) if status.success() => GuestEnd::PoweredOff(self.status),
+            Some(status) => GuestEnd::Died(process::in_words(status)),
+            None => GuestEnd::Died("it closed its sockets and did not end".into()),
+        })
+    }
+}
+
+/// Why the exchange of messages pauses.
+enum Pause {
+    /// There was none for a while.
+    Quiet,
+    /// The guest has closed a socket.
+    Gone,
+    /// The run is over.
+    Over,
+    /// It cannot go on.
+    Failed(GuestError),
+}
+
+impl<E: Into<GuestError>> From<E> for Pause {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+fn pause(failure: Failure<Stop>, run: &mut Run) -> Pause {
+    match failure {
+        Failure::Protocol(error) => error.into(),
+        Failure::Asleep => GuestError::Asleep(run.fabric().now()).into(),
+        Failure::Machine(Stop::Over) => Pause::Over,
+        Failure::Machine(Stop::Run(error)) => error.into(),
+        Failure::Machine(Stop::Resident(failure)) => GuestError::Resident(failure).into(),
+        Failure::Machine(Stop::Stuck(at)) => GuestError::Stuck(at).into(),
+    }
+}

@@ -1,0 +1,137 @@
+//! The guest's process: how it is started, and that nothing of it is left.
+
+use super::{GuestConfig, GuestError};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::poll;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+/// Names of the sockets in the folder that the guest is started in. They are on its command line, which must be the same in every run.
+const DEVICE: &str = "pci";
+const CALENDAR: &str = "time";
+
+/// How often a process that has closed its sockets is looked at until it has ended, and how many milliseconds lie between.
+const LOOKS: u32 = 500;
+const BETWEEN_LOOKS: u8 = 10;
+
+/// A guest's process, its folder and the sockets that it will connect to. Dropped, it takes all of them with it.
+pub(super) struct GuestProcess {
+    child: Child,
+    folder: PathBuf,
+    pub(super) device: UnixListener,
+    pub(super) calendar: UnixListener,
+    /// What it prints; `None`: on our own terminal.
+    pub(super) console: Option<File>,
+}
+
+impl GuestProcess {
+    /// Starts the kernel in `folder`, which is new and empty.
+    pub(super) fn start(config: &GuestConfig, folder: PathBuf) -> Result<Self, GuestError> {
+        let at = |what: &'static str| move |source: io::Error| GuestError::Start { what, source };
+        let device = UnixListener::bind(folder.join(DEVICE)).map_err(at("its socket for PCI"))?;
+        let calendar = UnixListener::bind(folder.join(CALENDAR)).map_err(at("its socket for time"))?;
+        let mut command = Command::new(&config.kernel);
+        command.current_dir(&folder).args(arguments(config)).env_clear();
+        // Where user-mode Linux makes the file that its memory is.
+        command.env("TMPDIR", &folder).env("HOME", "/root").env("PATH", "/usr/bin:/bin").env("TERM", "linux");
+        if let Some(library) = &config.preload {
+            command.env("LD_PRELOAD", library);
+        }
+        if config.interactive {
+            command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
+        } else {
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+            // Ctrl-C at our terminal is ours to handle.
+            command.process_group(0);
+        }
+        let mut child = command.spawn().map_err(at("its kernel"))?;
+        let console = child.stdout.take().map(|pipe| File::from(OwnedFd::from(pipe)));
+        let process = Self { child, folder, device, calendar, console };
+        if let Some(console) = &process.console {
+            let flags = fcntl(console, FcntlArg::F_SETFL(OFlag::O_NONBLOCK));
+            flags.map_err(|error| at("its console")(error.into()))?;
+        }
+        Ok(process)
+    }
+
+    /// How it has ended, if it has.
+    pub(super) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+
+    /// How it has ended, once it is seen to end: a moment after it closed its sockets. `None`: it does not.
+    pub(super) fn wait_a_while(&mut self) -> io::Result<Option<ExitStatus>> {
+        for _ in 0..LOOKS {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(Some(status));
+            }
+            let _ = poll(&mut [], BETWEEN_LOOKS);
+        }
+        self.end()?;
+        Ok(None)
+    }
+
+    /// Ends it, and waits until it has.
+    pub(super) fn end(&mut self) -> io::Result<ExitStatus> {
+        if let Some(status) = self.child.try_wait()? {
+            return Ok(status);
+        }
+        self.kill();
+        self.child.wait()
+    }
+
+    /// Ends it and all processes that it has started.
+    fn kill(&mut self) {
+        let group = Pid::from_raw(self.child.id() as i32);
+        // An interactive guest is in our own group; it ends its processes itself.
+        if killpg(group, Signal::SIGKILL).is_err() {
+            let _ = self.child.kill();
+        }
+    }
+}
+
+impl Drop for GuestProcess {
+    fn drop(&mut self) {
+        let _ = self.end();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The kernel's command line. It is a function of the configuration alone: it goes into the guest's random numbers.
+fn arguments(config: &GuestConfig) -> Vec<String> {
+    let mut all = vec![
+        format!("mem={}", config.memory),
+        format!("initrd={}", config.initrd.display()),
+        "con=null".into(),
+        "con0=fd:0,fd:1".into(),
+        format!("virtio_uml.device={DEVICE}:1234"),
+        format!("time-travel=ext:{CALENDAR}"),
+        "seccomp=on".into(),
+        "norandmaps".into(),
+        "um_pci_tunnel".into(),
+    ];
+    let costs = [("um_syscall_ns", config.syscall_ns), ("um_interrupt_ns", config.interrupt_ns)];
+    all.extend(costs.iter().filter(|(_, ns)| *ns > 0).map(|(name, ns)| format!("{name}={ns}")));
+    if let Some(share) = &config.share {
+        all.push(format!("hostfs={}", share.display()));
+        all.push("tlplab.share".into());
+    }
+    all.extend(config.arguments.iter().cloned());
+    all
+}
+
+/// How a process has ended, in words.
+pub(super) fn in_words(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("it exited with status {code}"),
+        (None, Some(signal)) => format!("it was ended by signal {signal}"),
+        (None, None) => "it ended".into(),
+    }
+}

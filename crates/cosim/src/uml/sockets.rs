@@ -1,0 +1,86 @@
+//! Messages with descriptors over Unix sockets, and pipes that are read as far as there is something.
+
+use nix::errno::Errno;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use std::fs::File;
+use std::io::{self, ErrorKind, IoSliceMut, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use tlplab_uml::vhost;
+
+/// Descriptors that come with a message at most.
+const DESCRIPTORS: usize = 8;
+
+/// Reads exactly `N` bytes; `None` at the end of the stream.
+pub(super) fn read_exactly<const N: usize>(stream: &mut impl Read) -> io::Result<Option<[u8; N]>> {
+    let mut bytes = [0; N];
+    match stream.read_exact(&mut bytes) {
+        Ok(()) => Ok(Some(bytes)),
+        Err(error) if is_end(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A guest that is gone closes its sockets, or leaves what was sent to it unread.
+pub(super) fn is_end(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
+}
+
+/// A vhost-user message: the bytes of its header, its payload, and what descriptors came along.
+pub(super) struct DeviceMessage {
+    pub(super) header: [u8; vhost::HEADER],
+    pub(super) payload: Vec<u8>,
+    pub(super) descriptors: Vec<OwnedFd>,
+}
+
+/// Reads a message of the device's socket; `None` at the end of the stream.
+pub(super) fn read_device_message(stream: &mut UnixStream) -> io::Result<Option<DeviceMessage>> {
+    let mut header = [0; vhost::HEADER];
+    let mut descriptors = Vec::new();
+    let received = {
+        let mut parts = [IoSliceMut::new(&mut header)];
+        let mut space = nix::cmsg_space!([i32; DESCRIPTORS]);
+        let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+        let received = loop {
+            match recvmsg::<()>(stream.as_raw_fd(), &mut parts, Some(&mut space), flags) {
+                Err(Errno::EINTR) => {}
+                Err(Errno::ECONNRESET) => return Ok(None),
+                received => break received?,
+            }
+        };
+        for message in received.cmsgs()? {
+            if let ControlMessageOwned::ScmRights(numbers) = message {
+                descriptors.extend(numbers.into_iter().map(own));
+            }
+        }
+        received.bytes
+    };
+    if received == 0 {
+        return Ok(None);
+    }
+    stream.read_exact(&mut header[received..])?;
+    let size = u32::from_le_bytes([header[8], header[9], header[10], header[11]]).min(vhost::LARGEST);
+    let mut payload = vec![0; size as usize];
+    stream.read_exact(&mut payload)?;
+    Ok(Some(DeviceMessage { header, payload, descriptors }))
+}
+
+#[allow(unsafe_code)]
+fn own(number: i32) -> OwnedFd {
+    // SAFETY: the system has just made this descriptor for us, and nobody else knows of it.
+    unsafe { OwnedFd::from_raw_fd(number) }
+}
+
+/// Appends what is in a pipe that does not block.
+pub(super) fn drain(pipe: &mut File, into: &mut Vec<u8>) -> io::Result<()> {
+    let mut chunk = [0; 4096];
+    loop {
+        match pipe.read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(count) => into.extend_from_slice(&chunk[..count]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `[guest]`: an unmodified Linux is the host's software.
+
+use crate::error::{Error, Problem};
+use crate::view::View;
+use tlplab_fabric::config::{AddressMap, EnumerationTime, HostConfig};
+use tlplab_units::{Duration, Time};
+
+/// Where the kernel for user mode has a device write its message signalled interrupts (`arch/um/drivers/virt-pci.c`).
+const MESSAGES: u64 = 0xA_0000;
+const PAGE: u64 = 4096;
+/// Memory of a guest at most: its BARs lie at 3.75 GiB, and the hole for them begins here.
+const LARGEST_MEMORY: u64 = 2 << 30;
+/// The kernel and its initramfs need about so much.
+const LEAST_MEMORY: u64 = 64 << 20;
+
+/// A Linux guest, as plain data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuestSpec {
+    /// Bytes of its memory.
+    pub memory: u64,
+    /// The script that it runs, relative to the one that names it; `None`: a shell.
+    pub run: Option<String>,
+    /// Files that it finds in /tlplab.
+    pub files: Vec<String>,
+    /// What every system call takes.
+    pub syscall: Duration,
+    /// What every interrupt takes until its handler begins.
+    pub interrupt: Duration,
+}
+
+impl Default for GuestSpec {
+    fn default() -> Self {
+        let none = Duration::ZERO;
+        Self { memory: 128 << 20, run: None, files: Vec::new(), syscall: none, interrupt: none }
+    }
+}
+
+/// The guest that an experiment describes.
+pub(crate) fn read(
+    root: &View<'_>,
+    join: &dyn Fn(&View<'_>, &str) -> String,
+) -> Result<Option<GuestSpec>, Error> {
+    let Some(guest) = root.get("guest") else { return Ok(None) };
+    let default = GuestSpec::default();
+    let memory = guest.size("memory").unwrap_or(default.memory);
+    if !(LEAST_MEMORY..=LARGEST_MEMORY).contains(&memory) || !memory.is_multiple_of(PAGE) {
+        let at = guest.get("memory").unwrap_or_else(|| guest.clone());
+        let problem = Problem::new(format!("a guest cannot have {memory} B of memory"));
+        return Err(at.problem(problem.hint("it is from 64MiB to 2GiB, in whole pages of 4 KiB")));
+    }
+    let cpu = guest.get("cpu");
+    let cost = |key: &str| cpu.as_ref().and_then(|cpu| cpu.instant(key)).unwrap_or(Time::ZERO) - Time::ZERO;
+    Ok(Some(GuestSpec {
+        memory,
+        run: guest.get("run").map(|script| join(&script, script.text())),
+        files: guest.get("files").iter().flat_map(View::items).map(|file| join(&file, file.text())).collect(),
+        syscall: cost("syscall"),
+        interrupt: cost("interrupt"),
+    }))
+}
+
+/// The host of a guest: its memory is the guest's, and all software is its.
+pub(crate) fn take_over(host: &mut HostConfig, guest: &GuestSpec) {
+    host.enumeration = EnumerationTime::Outside;
+    host.addresses = AddressMap { io: None, interrupts: MESSAGES..MESSAGES + 4 };
+    host.memory.size = guest.memory;
+}

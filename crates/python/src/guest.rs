@@ -1,0 +1,86 @@
+//! A Linux guest as the software of a run's host.
+
+use crate::error;
+use crate::residents::{self, PythonResidents};
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+use tlplab_cosim::uml::{GuestConfig, GuestEnd, GuestError, Session, SharedMemory};
+use tlplab_device::HostMemory;
+use tlplab_experiment::Experiment;
+use tlplab_experiment::run::Run;
+use tlplab_units::Duration;
+
+/// Milliseconds without a message after which Python looks for Ctrl-C.
+const PATIENCE: u16 = 100;
+const FS_PER_NS: u64 = 1_000_000;
+
+/// What the guest printed, when it is, and how it has ended, if it has.
+pub(crate) type Heard = (Vec<(u64, Vec<u8>)>, u64, Option<(String, Option<u8>)>);
+
+/// A guest that is about to start.
+pub(crate) struct Start {
+    config: GuestConfig,
+    folder: PathBuf,
+    memory: SharedMemory,
+}
+
+impl Start {
+    /// What Python gives, and what the experiment says of it.
+    pub(crate) fn read(given: &Bound<'_, PyDict>, experiment: &Experiment) -> PyResult<Self> {
+        let path = |key: &str| -> PyResult<Option<PathBuf>> {
+            given.get_item(key)?.map(|value| value.extract()).transpose()
+        };
+        let needed = |key: &str| path(key)?.ok_or_else(|| error::run_error(given.py(), &format!("no {key}")));
+        let spec = experiment.guest.clone().unwrap_or_default();
+        let ns = |duration: Duration| duration.as_fs().div_ceil(FS_PER_NS);
+        let arguments = given.get_item("arguments")?.map(|value| value.extract()).transpose()?;
+        let interactive = given.get_item("interactive")?.map(|value| value.extract()).transpose()?;
+        let config = GuestConfig {
+            kernel: needed("kernel")?,
+            initrd: needed("initrd")?,
+            preload: path("preload")?,
+            memory: spec.memory,
+            syscall_ns: ns(spec.syscall),
+            interrupt_ns: ns(spec.interrupt),
+            share: path("share")?,
+            arguments: arguments.unwrap_or_default(),
+            interactive: interactive.unwrap_or_default(),
+        };
+        Ok(Self { config, folder: needed("folder")?, memory: SharedMemory::new() })
+    }
+
+    /// Its memory, as the run needs it.
+    pub(crate) fn memory(&self) -> Box<dyn HostMemory + Send> {
+        Box::new(self.memory.clone())
+    }
+
+    /// Starts it.
+    pub(crate) fn start(self) -> PyResult<Session> {
+        Session::start(&self.config, self.folder, self.memory)
+            .map_err(|error| PyOSError::new_err(error.to_string()))
+    }
+}
+
+/// Lets a guest and its machine go on for a while.
+pub(crate) fn advance(
+    py: Python<'_>,
+    guest: &mut Session,
+    run: &mut Run,
+    residents: &mut PythonResidents,
+) -> PyResult<Heard> {
+    let end = py.detach(|| guest.go_on(run, residents, PATIENCE));
+    let console = guest.take_console().into_iter().map(|(time, bytes)| (time.as_fs(), bytes)).collect();
+    let end = end.map_err(|failure| match failure {
+        GuestError::Resident(failure) => residents::into_python(failure),
+        GuestError::Run(failure) => error::run(py, &failure),
+        other => error::run_error(py, &other.to_string()),
+    })?;
+    let end = end.map(|end| match end {
+        GuestEnd::PoweredOff(status) => ("powered off".to_owned(), status),
+        GuestEnd::Died(how) => (format!("died: {how}"), None),
+        GuestEnd::RunOver => ("lost its power: the run was over".to_owned(), None),
+    });
+    Ok((console, run.fabric().now().as_fs(), end))
+}

@@ -1,0 +1,321 @@
+//! The other end of a guest's sockets: a device that carries its PCI accesses, and the calendar that owns its clock.
+//!
+//! The guest's processor takes no time. It stands still while it waits for an access, and when it asks the calendar to wait; at all other
+//! times the machine stands still. So there is one order of all that happens, and it is the same in every run.
+//!
+//! - A command is carried out when its bell rings: the machine goes on until the access is over, the calendar sets the guest's clock to that
+//!   time (rounded up to its nanosecond), and only then is the bell answered. A timer of the guest that was due meanwhile comes late, as on
+//!   a processor that waits for a device.
+//! - While the guest waits for a time, the machine goes on to it. An interrupt ends that: it is put into the queue of interrupts, the guest
+//!   is told, asks for leave to run at once, and gets it.
+
+use crate::calendar::{self, Operation};
+use crate::error::ProtocolError;
+use crate::machine::{GuestMemory, Machine};
+use crate::pcidev::{self, Access};
+use crate::vhost::{self, Header, Region, Request};
+use crate::virtqueue::{Queue, Rings};
+use std::collections::VecDeque;
+use tlplab_units::Time;
+
+/// The time of day when every guest begins: 1 January 2026, in nanoseconds since 1970. The same in every run.
+pub const START_OF_TIME: u64 = 1_767_225_600_000_000_000;
+/// The queue of commands, and that of interrupts.
+const COMMANDS: usize = 0;
+const INTERRUPTS: usize = 1;
+const FS_PER_NS: u64 = 1_000_000;
+/// Bytes that an interrupt needs in a buffer.
+const LONGEST_INTERRUPT: u64 = pcidev::HEADER as u64 + 4;
+/// The guest wants to wait for ever.
+const FOR_EVER: u64 = i64::MAX as u64;
+
+/// What is to be sent to the guest, or done for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A message on the calendar's socket.
+    Calendar([u8; calendar::BYTES]),
+    /// A message on the socket of the device.
+    Device(Vec<u8>),
+    /// A message on the back channel, which the guest answers with [`CALL_ANSWER`](vhost::CALL_ANSWER) bytes.
+    Call(Vec<u8>),
+    /// The descriptor that came along is the back channel.
+    BackChannel,
+    /// The guest shares its memory: map the descriptors that came along.
+    Map(Vec<Region>),
+    /// A program in the guest has sent a number to all.
+    Broadcast(u64),
+}
+
+/// Why a guest cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure<E> {
+    /// It does not keep to its protocols.
+    #[error(transparent)]
+    Protocol(#[from] ProtocolError),
+    /// Its machine cannot go on.
+    #[error("{0}")]
+    Machine(E),
+    /// It waits for ever, and nothing will wake it.
+    #[error("the guest sleeps for ever: no timer of its kernel is set and no device has anything to do")]
+    Asleep,
+}
+
+/// What the guest does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It runs: it will say something.
+    Running,
+    /// It waits for the time that it has requested.
+    Waiting,
+    /// It was told of interrupts while it waited, and will answer.
+    Called,
+}
+
+/// A guest, as its devices and its clock see it.
+#[derive(Debug)]
+pub struct Guest {
+    state: State,
+    /// When it wants to run, in nanoseconds.
+    requested: u64,
+    rings: [Rings; 2],
+    queues: [Option<Queue>; 2],
+    outputs: VecDeque<Output>,
+    /// Our own messages on the calendar's socket.
+    sequence: u32,
+    /// The answer to a bell, until the guest has heard what time it is: it reads the sockets in any order.
+    held: Option<Vec<u8>>,
+}
+
+impl Default for Guest {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Guest {
+    /// A guest that has not begun.
+    pub fn new() -> Self {
+        Self {
+            state: State::Running,
+            requested: 0,
+            rings: [Rings::default(); 2],
+            queues: [None; 2],
+            outputs: VecDeque::new(),
+            sequence: 0,
+            held: None,
+        }
+    }
+
+    /// What is to be sent next, in this order.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// Does the guest stand still until [`advance`](Self::advance)?
+    pub fn waits(&self) -> bool {
+        self.state == State::Waiting
+    }
+
+    /// A message of the guest on the calendar's socket.
+    ///
+    /// # Errors
+    /// [`ProtocolError`]
+    pub fn handle_calendar<M: Machine>(
+        &mut self,
+        machine: &mut M,
+        bytes: &[u8; calendar::BYTES],
+    ) -> Result<(), ProtocolError> {
+        let message = calendar::Message::parse(bytes)?;
+        let now = nanoseconds(machine.now());
+        let mut answer = 0;
+        match message.operation {
+            Operation::Ack => {
+                if message.sequence == self.sequence {
+                    self.outputs.extend(self.held.take().map(Output::Device));
+                }
+                return Ok(());
+            }
+            Operation::Start | Operation::Update => {}
+            Operation::Request => self.requested = message.time,
+            Operation::Get => answer = now,
+            Operation::GetTimeOfDay => answer = START_OF_TIME,
+            Operation::Broadcast => self.outputs.push_back(Output::Broadcast(message.time)),
+            Operation::Wait if self.state == State::Running => self.state = State::Waiting,
+            Operation::Wait => return Err(ProtocolError::OutOfTurn("it waits", "it waits already")),
+            Operation::Run | Operation::FreeUntil => {
+                return Err(ProtocolError::OutOfTurn("it gives leave to run", "it is the guest"));
+            }
+        }
+        self.outputs.push_back(Output::Calendar(message.ack(answer).emit()));
+        Ok(())
+    }
+
+    /// A message of the guest on the socket of the device. `descriptors` is how many came along.
+    ///
+    /// # Errors
+    /// [`Failure`]
+    pub fn handle_device<M: Machine>(
+        &mut self,
+        machine: &mut M,
+        memory: &mut dyn GuestMemory,
+        header: Header,
+        payload: &[u8],
+        descriptors: usize,
+    ) -> Result<(), Failure<M::Error>> {
+        let request = Request::parse(header, payload)?;
+        if descriptors < request.descriptors() {
+            return Err(ProtocolError::NoDescriptor(header.request).into());
+        }
+        let mut answer = header.wants_reply.then_some(0);
+        let mut stalled = false;
+        match request {
+            Request::GetFeatures => answer = Some(vhost::FEATURES),
+            Request::GetProtocolFeatures => answer = Some(vhost::PROTOCOL_FEATURES),
+            Request::SetFeatures(_) | Request::SetProtocolFeatures(_) => {}
+            Request::SetOwner => {}
+            Request::SetBackChannel => self.outputs.push_back(Output::BackChannel),
+            Request::SetMemory(regions) => self.outputs.push_back(Output::Map(regions)),
+            Request::SetQueueSize(queue, size) => {
+                let fits = u16::try_from(size).ok().filter(|size| size.is_power_of_two());
+                self.rings(queue)?.size = fits.ok_or(ProtocolError::QueueSize { queue, size })?;
+            }
+            Request::SetQueueAddresses(queue, [descriptors, available, used]) => {
+                let rings = self.rings(queue)?;
+                *rings = Rings { descriptors, available, used, ..*rings };
+            }
+            Request::SetQueueBase(queue, _) => drop(self.rings(queue)?),
+            Request::EnableQueue(queue, enabled) => {
+                let rings = *self.rings(queue)?;
+                self.queues[queue as usize] = enabled.then(|| Queue::new(rings));
+            }
+            Request::Kick(queue) if queue as usize == COMMANDS => {
+                stalled = self.carry_out(machine, memory)?
+            }
+            // Buffers for interrupts are taken when there is one.
+            Request::Kick(queue) => drop(self.rings(queue)?),
+        }
+        let answer = answer.map(|number| vhost::answer(header.request, number));
+        if stalled {
+            self.held = answer;
+        } else {
+            self.outputs.extend(answer.map(Output::Device));
+        }
+        Ok(())
+    }
+
+    fn rings(&mut self, queue: u32) -> Result<&mut Rings, ProtocolError> {
+        self.rings.get_mut(queue as usize).ok_or(ProtocolError::Queue(queue))
+    }
+
+    /// Carries out what is in the queue of commands, one after the other. Has it taken time?
+    fn carry_out<M: Machine>(
+        &mut self,
+        machine: &mut M,
+        memory: &mut dyn GuestMemory,
+    ) -> Result<bool, Failure<M::Error>> {
+        let mut queue = self.queues[COMMANDS].ok_or(ProtocolError::QueueNotReady(COMMANDS as u32))?;
+        let begun = machine.now();
+        while let Some(buffer) = queue.take(memory)? {
+            let access = Access::parse(&buffer.sent, buffer.room())?;
+            let data = machine.access(&access).map_err(Failure::Machine)?;
+            queue.give_back(memory, &buffer, &data)?;
+        }
+        self.queues[COMMANDS] = Some(queue);
+        let stalled = machine.now() > begun;
+        if stalled {
+            self.run(machine)?;
+        }
+        Ok(stalled)
+    }
+
+    /// Goes on to the time that the guest waits for, or to the next interrupt, and lets the guest run.
+    ///
+    /// # Errors
+    /// [`Failure`]
+    pub fn advance<M: Machine>(
+        &mut self,
+        machine: &mut M,
+        memory: &mut dyn GuestMemory,
+    ) -> Result<(), Failure<M::Error>> {
+        let until = if self.requested >= FOR_EVER { Time::NEVER } else { time_of(self.requested) };
+        let mut delivered = self.deliver(machine, memory)?;
+        if !delivered && machine.now() < until {
+            machine.advance(until).map_err(Failure::Machine)?;
+            self.round_up(machine)?;
+            delivered = self.deliver(machine, memory)?;
+        }
+        if delivered {
+            self.state = State::Called;
+        } else if machine.now() >= until {
+            self.run(machine)?;
+        } else if until == Time::NEVER {
+            return Err(Failure::Asleep);
+        }
+        Ok(())
+    }
+
+    /// The guest has answered a call: it has asked for leave to run at once.
+    ///
+    /// # Errors
+    /// [`ProtocolError`]
+    pub fn handle_call_answer(&mut self, answer: &[u8; vhost::CALL_ANSWER]) -> Result<(), ProtocolError> {
+        if self.state != State::Called || !vhost::is_taken(answer) {
+            return Err(ProtocolError::OutOfTurn("an answer on the back channel", "nothing was asked there"));
+        }
+        self.state = State::Waiting;
+        Ok(())
+    }
+
+    /// Puts interrupts that have come into buffers of the guest, and calls it. What finds no buffer comes when the guest next waits.
+    fn deliver<M: Machine>(
+        &mut self,
+        machine: &mut M,
+        memory: &mut dyn GuestMemory,
+    ) -> Result<bool, ProtocolError> {
+        let Some(mut queue) = self.queues[INTERRUPTS] else { return Ok(false) };
+        let mut delivered = false;
+        while let Some(interrupt) = machine.interrupts().front().copied() {
+            let Some(buffer) = queue.take(memory)? else { break };
+            machine.interrupts().pop_front();
+            if buffer.room() < LONGEST_INTERRUPT {
+                return Err(ProtocolError::InterruptBuffer(buffer.room() as u32));
+            }
+            queue.give_back(memory, &buffer, &pcidev::emit_interrupt(interrupt))?;
+            delivered = true;
+        }
+        self.queues[INTERRUPTS] = Some(queue);
+        if delivered {
+            self.outputs.push_back(Output::Call(vhost::call(INTERRUPTS as u32)));
+        }
+        Ok(delivered)
+    }
+
+    /// The guest's clock has whole nanoseconds: the machine goes on to the next.
+    fn round_up<M: Machine>(&mut self, machine: &mut M) -> Result<(), Failure<M::Error>> {
+        // An interrupt may stop it on the way; there is no more than one nanosecond to go.
+        while !machine.now().as_fs().is_multiple_of(FS_PER_NS) {
+            let until = time_of(machine.now().as_fs().div_ceil(FS_PER_NS));
+            machine.advance(until).map_err(Failure::Machine)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the guest run: it is this time now.
+    fn run<M: Machine>(&mut self, machine: &mut M) -> Result<(), Failure<M::Error>> {
+        self.round_up(machine)?;
+        self.sequence = self.sequence.wrapping_add(1);
+        let time = nanoseconds(machine.now());
+        let run = calendar::Message { operation: Operation::Run, sequence: self.sequence, time };
+        self.outputs.push_back(Output::Calendar(run.emit()));
+        self.state = State::Running;
+        Ok(())
+    }
+}
+
+fn nanoseconds(time: Time) -> u64 {
+    time.as_fs().div_ceil(FS_PER_NS)
+}
+
+fn time_of(nanoseconds: u64) -> Time {
+    Time::from_fs(nanoseconds.saturating_mul(FS_PER_NS))
+}
