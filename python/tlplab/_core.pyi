@@ -121,11 +121,17 @@ class Simulation:
         seed: int | None = None,
         trace: str | None = None,
         pcap: str | None = None,
+        guest: Mapping[str, object] | None = None,
     ) -> None:
         """Reads and checks the experiment; opens the trace and the capture. Raises ExperimentError, OSError.
 
         `text` takes the place of the file's; `objects` are a device and its driver, by the device's name, which take
-        the place of what the experiment names.
+        the place of what the experiment names. `guest` starts a user-mode Linux as the host's software: paths `kernel`
+        and `folder` (which holds its `initramfs` and nothing else, and goes with it), and perhaps `share`, `arguments` and `interactive`.
+        """
+    def advance_guest(self) -> tuple[list[tuple[int, bytes]], int, tuple[str, int | None] | None]:
+        """Lets the guest and its machine go on for a while. What it printed, each piece with its simulated time in fs; how far
+        simulated time is, in fs; how the guest has ended, if it has, and its script's exit status. Raises RunError.
         """
     def advance(self, events: int) -> Progress:
         """Handles at most `events` events. Other Python threads run meanwhile. Raises RunError."""
@@ -133,7 +139,9 @@ class Simulation:
         """Brings the host into the state that a benchmark's case (JSON) begins in. Raises ValueError."""
     def lspci(self) -> tuple[str, str]:
         """Goes on until enumeration is over; what it made as JSON, and the text of `lspci -xxxx`. Raises RunError."""
-    def finish(self, stopped_by: str | None = None) -> str:
+    def finish(
+        self, stopped_by: str | None = None, guest: tuple[str, str, str, str, int | None] | None = None
+    ) -> str:
         """Closes the trace and the capture, and returns the result document as JSON. Raises RunError, OSError."""
 
 def check(path: str, *, overrides: Sequence[str] = (), load: str | None = None) -> str:

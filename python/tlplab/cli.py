@@ -1,4 +1,4 @@
-"""The command line: `tlplab run`, `check`, `lspci`, `scan`, `bench`, `reproduce`, `model`, `measure`, `validate`, `calibrate`, `list`,
+"""The command line: `tlplab run`, `check`, `lspci`, `scan`, `bench`, `reproduce`, `model`, `guest`, `measure`, `validate`, `calibrate`, `list`,
 `schema`, and what works with devices behind a network: `adapter`, `device`, `dma`, `cfg`, `perf`, `proxy`, `dump`, `dissector`, `introspect`.
 
 Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C, 143 for SIGTERM.
@@ -16,13 +16,14 @@ from typing import Any, TypeVar
 
 import click
 
-from tlplab import _core, catalog, lspci, outline, reproduce, summary
+from tlplab import _core, catalog, lspci, outline, reproduce
 from tlplab.analytic.command import model_group
 from tlplab.bench.calibration import command as calibration
 from tlplab.bench.command import bench_command
 from tlplab.bench.differential.command import measure_command
 from tlplab.ending import end_in_order, status_of
 from tlplab.errors import BAD_INPUT, FAILED, INTERRUPTED, ExperimentError, RunError
+from tlplab.guest.command import guest_group
 from tlplab.introspect.command import introspect_group
 from tlplab.nettlp.adapter import adapter_command
 from tlplab.nettlp.cfg import cfg_group
@@ -32,11 +33,11 @@ from tlplab.nettlp.dma import dma_group
 from tlplab.nettlp.dump import dump_command
 from tlplab.nettlp.perf import perf_command
 from tlplab.nettlp.proxy import proxy_command
-from tlplab.outputs import PAGES, check_ending, check_outputs, write_text
+from tlplab.outputs import PAGES, check_ending, check_outputs, write_results, write_text
 from tlplab.progress import Bar
 from tlplab.reproduce import command
 from tlplab.scan.command import scan_command
-from tlplab.session import Finished, finish, succeed
+from tlplab.session import finish, succeed
 
 # A file that is no experiment at all would fill the screen.
 MISTAKES_SHOWN = 10
@@ -124,20 +125,6 @@ def run(
     return FAILED if failed else 0
 
 
-def write_results(
-    finished: Finished, json_file: str | None, report: str | None, output: str | None, *, quiet: bool
-) -> None:
-    """Writes the files that were asked for, then the summary unless the standard output is taken."""
-    if json_file is not None:
-        write_text(json_file, finished.text if finished.text.endswith("\n") else finished.text + "\n")
-    if report is not None:
-        _core.write_report(report, finished.text)
-    if output is not None:
-        write_text(output, summary.as_text(finished.result()))
-    elif not quiet and json_file != "-":
-        summary.show(finished.result(), sys.stdout)
-
-
 @commands.command()
 @experiment_options
 def check(experiment: str, overrides: Sequence[str], load: str | None) -> None:
@@ -203,6 +190,7 @@ def lspci_command(
 
 
 commands.add_command(bench_command)
+commands.add_command(guest_group)
 
 
 @commands.command("reproduce")

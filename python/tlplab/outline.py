@@ -32,12 +32,20 @@ class Load(TypedDict):
     work: str
 
 
+class Guest(TypedDict):
+    """A Linux guest: the script that it runs and the files that it finds, with the experiment's folder."""
+
+    run: str | None
+    files: list[str]
+
+
 class Outline(TypedDict):
     """An experiment in short."""
 
     title: str
     seed: int
     host: str
+    guest: Guest | None
     components: list[Component]
     loads: list[Load]
     files: list[str]

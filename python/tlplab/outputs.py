@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from tlplab import _core
+from tlplab import _core, summary
+from tlplab.session import Finished
 
 PAGES = (".html", ".htm")
 
@@ -81,3 +82,17 @@ def whole_file(path: str) -> Iterator[_core.Output]:
         file.commit()
     finally:
         file.drop()
+
+
+def write_results(
+    finished: Finished, json_file: str | None, report: str | None, output: str | None, *, quiet: bool
+) -> None:
+    """Writes the files that were asked for, then the summary unless the standard output is taken."""
+    if json_file is not None:
+        write_text(json_file, finished.text if finished.text.endswith("\n") else finished.text + "\n")
+    if report is not None:
+        _core.write_report(report, finished.text)
+    if output is not None:
+        write_text(output, summary.as_text(finished.result()))
+    elif not quiet and json_file != "-":
+        summary.show(finished.result(), sys.stdout)

@@ -264,6 +264,21 @@ StopReason = Literal[
 ]
 
 
+class Guest(TypedDict):
+    """The Linux guest that was the host's software."""
+
+    kernel: str
+    """SHA-256 of its kernel."""
+    initramfs: str
+    """SHA-256 of the initial file system that it booted."""
+    console: str
+    """SHA-256 of what it printed."""
+    end: str
+    """How it ended: `powered off`, `died: …`, `lost its power: …`, `running`."""
+    status: int | None
+    """The exit status of its script."""
+
+
 class Waiting(TypedDict):
     """A program of the host that waits."""
 
@@ -294,6 +309,7 @@ class Result(TypedDict):
     stop_text: str
     """The same, for people."""
     waiting: list[Waiting]
+    guest: Guest | None
     """Programs that wait for what never comes: the run got nowhere."""
     verdict: Verdict
     flows: list[Flow]

@@ -24,6 +24,8 @@ export interface Result {
   stop_text?: string;
   /** Programs that wait for what never comes: the run got nowhere. */
   waiting?: Waiting[];
+  /** The Linux that was the host's software. */
+  guest?: Guest | null;
   verdict: Verdict;
   flows: Flow[];
   /** What programs of the host measured themselves; may be absent. */
@@ -64,6 +66,15 @@ export interface Problem {
 
 export type StopReason =
   "running" | "stop-time" | "transactions" | "loads-done" | "nothing-more" | "stuck" | "interrupted" | "time-limit";
+
+/** A Linux guest: SHA-256 of its kernel, its initial file system and what it printed; how it ended; the exit status of its script. */
+export interface Guest {
+  kernel: string;
+  initramfs: string;
+  console: string;
+  end: string;
+  status: number | null;
+}
 
 /** A program of the host that waits: for what (`timer`, `mmio_read`, `mmio_write`, `irq`; in words), and where it says so. */
 export interface Waiting {

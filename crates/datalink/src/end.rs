@@ -123,6 +123,17 @@ impl<E: Clone, N: Numbers> End<E, N> {
         }
     }
 
+    /// Does it wait for nothing but the next refresh of its peer's credits?
+    pub(crate) fn is_resting(&self) -> bool {
+        let others = [
+            self.receiver.deadline(),
+            self.replay.timer.deadline(),
+            self.control.flow.update_at(),
+            self.control.repeat_at(),
+        ];
+        !self.sending && others.iter().all(|deadline| *deadline == Time::NEVER)
+    }
+
     #[inline]
     pub(crate) fn deadline(&self) -> Option<(Time, Timer)> {
         earliest([

@@ -56,7 +56,7 @@ impl<H: Copy> Entry<H> for Content<H> {
 /// One end of a link in flit mode. See [`LinkLayer`] for how it is driven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlitPort<H> {
-    end: End<Content<H>, FlitNumbers>,
+    pub(crate) end: End<Content<H>, FlitNumbers>,
     staged: VecDeque<Staged<H>>,
     staged_bytes: u32,
 }

@@ -313,6 +313,22 @@ impl FlowControl {
         self.refresh_at = self.next_refresh();
     }
 
+    /// Nothing was sent for a long time: moves the refreshes that were due before `until` there, each by whole intervals. How many there
+    /// would have been.
+    pub(crate) fn skip_refreshes(&mut self, until: Time) -> u64 {
+        let Some(interval) = self.policy.refresh else { return 0 };
+        let ready = self.ready;
+        let open = self.rx.iter_mut().enumerate().filter(|(vc, _)| ready & 1 << vc != 0);
+        let mut skipped = 0;
+        for rx in open.flat_map(|(_, classes)| classes).filter(|rx| rx.is_finite()) {
+            let missed = (until - rx.last_update).as_fs() / interval.as_fs();
+            rx.last_update += interval * missed;
+            skipped += missed;
+        }
+        self.refresh_at = self.next_refresh();
+        skipped
+    }
+
     fn next_refresh(&self) -> Time {
         let Some(interval) = self.policy.refresh else { return Time::NEVER };
         (0..8)

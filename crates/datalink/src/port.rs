@@ -17,7 +17,7 @@ use tlplab_wire::dllp::{self, Sequence};
 /// One end of a non-flit link. See [`LinkLayer`] for how it is driven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port<H> {
-    end: End<Kept<H>, TlpNumbers>,
+    pub(crate) end: End<Kept<H>, TlpNumbers>,
     nullified: Nullified<H>,
 }
 

@@ -81,6 +81,7 @@ pub(crate) fn document(
         stop_reason,
         stop_text: stop_reason.to_string(),
         waiting: Vec::new(),
+        guest: None,
         verdict: result::Verdict::default(),
         flows: flows(fabric, span),
         measured: measured(fabric),

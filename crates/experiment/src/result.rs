@@ -17,6 +17,21 @@ pub fn cause_names() -> Vec<String> {
     Cause::ALL.iter().map(|cause| cause.name().to_owned()).collect()
 }
 
+/// A Linux guest, and how it ended. The same kernel, initial file system, experiment and seed give the same run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Guest {
+    /// SHA-256 of its kernel, hexadecimal.
+    pub kernel: String,
+    /// SHA-256 of the initial file system that it booted, with its script and files, hexadecimal.
+    pub initramfs: String,
+    /// SHA-256 of what it printed, hexadecimal.
+    pub console: String,
+    /// How it ended: `powered off`, `died: …`, `lost its power: …`; `running` if somebody interrupted it.
+    pub end: String,
+    /// The exit status of its script.
+    pub status: Option<u8>,
+}
+
 /// The whole document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Document {
@@ -37,12 +52,15 @@ pub struct Document {
     pub start_fs: u64,
     /// Where the run ended.
     pub end_fs: u64,
-    /// Why it ended: `stop-time`, `transactions`, `loads-done`, `nothing-more`, `stuck`, `interrupted`, `time-limit`; or `running`.
+    /// Why it ended: `stop-time`, `transactions`, `loads-done`, `nothing-more`, `stuck`, `guest-off`, `interrupted`,
+    /// `time-limit`; or `running`.
     pub stop_reason: StopReason,
     /// The same, for people.
     pub stop_text: String,
     /// Programs of the host that wait for what never comes: the run got nowhere.
     pub waiting: Vec<Waiting>,
+    /// The Linux that was the host's software, if one was.
+    pub guest: Option<Guest>,
     /// What limits the run.
     pub verdict: Verdict,
     /// Streams of transactions: loads and programs.

@@ -6,7 +6,7 @@ use crate::experiment::Experiment;
 use crate::ladder::{self, Ladder, Tee};
 use crate::lspci;
 use crate::outside::OutsideDevice;
-use crate::result::{Document, Waiting};
+use crate::result::{self, Document, Waiting};
 use crate::stop::StopReason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::once;
@@ -90,6 +90,7 @@ pub struct Run {
     stop_reason: StopReason,
     /// Programs outside that still wait, as somebody outside has told.
     waiting: Vec<Waiting>,
+    guest: Option<result::Guest>,
     /// Someone outside drives a device or a program.
     outside: bool,
     drivers: Vec<String>,
@@ -165,6 +166,7 @@ impl Run {
             baseline: None,
             stop_reason: StopReason::Running,
             waiting: Vec::new(),
+            guest: None,
             outside,
             drivers,
             told: Told::default(),
@@ -387,6 +389,11 @@ impl Run {
         self.waiting = waiting;
     }
 
+    /// What became of the guest, as whoever runs it knows; for the document.
+    pub fn guest_ended(&mut self, guest: result::Guest) {
+        self.guest = Some(guest);
+    }
+
     /// What the run says, at its end or so far.
     pub fn document(&mut self) -> Document {
         let baseline = self.baseline.clone().unwrap_or_else(|| document::Baseline::zero(&self.fabric));
@@ -397,6 +404,7 @@ impl Run {
             self.ladder.as_ref(),
             self.stop_reason,
         );
+        document.guest = self.guest.clone();
         if self.stop_reason.is_deadlock() {
             document.waiting = self.waiting.clone();
         }

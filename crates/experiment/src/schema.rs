@@ -21,7 +21,7 @@ pub fn schema() -> Value {
 
 /// The tables of the grammar, which refer to each other by name.
 fn definitions() -> Map<String, Value> {
-    let sections: [&Section; 23] = [
+    let sections: [&Section; 25] = [
         &tables::STOP,
         &tables::HOST,
         &tables::MEMORY,
@@ -32,6 +32,8 @@ fn definitions() -> Map<String, Value> {
         &tables::JITTER,
         &tables::SLEEP,
         &tables::STALL,
+        &tables::GUEST,
+        &tables::CPU,
         &tables::LADDER,
         &tables::DEFAULTS,
         &tables::SWITCH,
@@ -150,9 +152,11 @@ fn toml_to_json(text: &str) -> Option<Value> {
 /// Every key with its meaning, as Markdown.
 pub fn reference() -> String {
     let mut out = String::new();
-    let sections: [(&str, &Section); 24] = [
+    let sections: [(&str, &Section); 26] = [
         ("", &tables::EXPERIMENT),
         ("stop", &tables::STOP),
+        ("guest", &tables::GUEST),
+        ("guest.cpu", &tables::CPU),
         ("host", &tables::HOST),
         ("host.memory", &tables::MEMORY),
         ("host.cache", &tables::CACHE),

@@ -33,6 +33,8 @@ pub enum StopReason {
     NothingMore,
     /// Nothing has ended since then, for longer than any request can wait.
     Stuck(Time),
+    /// The guest that was the host's software has powered off, or died.
+    GuestOff,
     /// Somebody interrupted it.
     Interrupted,
     /// The wall-clock time that it was given is over.
@@ -41,7 +43,7 @@ pub enum StopReason {
 
 impl StopReason {
     /// The reasons that somebody outside can give.
-    pub const FROM_OUTSIDE: [Self; 2] = [Self::Interrupted, Self::TimeLimit];
+    pub const FROM_OUTSIDE: [Self; 3] = [Self::Interrupted, Self::TimeLimit, Self::GuestOff];
 
     /// Its name in documents.
     pub const fn token(self) -> &'static str {
@@ -52,6 +54,7 @@ impl StopReason {
             Self::LoadsDone => "loads-done",
             Self::NothingMore => "nothing-more",
             Self::Stuck(_) => "stuck",
+            Self::GuestOff => "guest-off",
             Self::Interrupted => "interrupted",
             Self::TimeLimit => "time-limit",
         }
@@ -65,6 +68,7 @@ impl StopReason {
             | Self::StopTime
             | Self::Transactions(_)
             | Self::LoadsDone
+            | Self::GuestOff
             | Self::Interrupted
             | Self::TimeLimit => false,
         }
@@ -81,6 +85,7 @@ impl fmt::Display for StopReason {
             Self::LoadsDone => f.write_str("all loads are done"),
             Self::NothingMore => f.write_str("nothing more will happen"),
             Self::Stuck(since) => write!(f, "nothing has ended since {since}"),
+            Self::GuestOff => f.write_str("the guest is off"),
             Self::Interrupted => f.write_str("interrupt"),
             Self::TimeLimit => f.write_str("the wall-clock time it was given"),
         }

@@ -84,6 +84,11 @@ impl<H> Channel<H> {
         self.in_flight.front_mut()
     }
 
+    /// Is nothing on its way?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.in_flight.is_empty()
+    }
+
     pub(crate) fn arrive(&mut self, now: Time) -> Option<InFlight<H>> {
         // A link that went down took what was in flight with it; its arrival events find nothing or something later.
         if self.in_flight.front()?.arrives == now { self.in_flight.pop_front() } else { None }

@@ -20,7 +20,7 @@
 //! `error_messages` reports, `link_state` and `reset` take links and functions down. `host_memory` (cache,
 //! IOMMU, another node) and `host_path` (stages) lie between root complex and memory.
 //!
-//! `stages` are named delays at the ends of links. `attribution` explains how every instant of a transaction gets its cause, `queue` how events are ordered, `timeline` and
+//! `idle` leaves out what idle links tell each other, for those who wait long. `stages` are named delays at the ends of links. `attribution` explains how every instant of a transaction gets its cause, `queue` how events are ordered, `timeline` and
 //! `transactions` how statistics stay bounded.
 
 mod answer;
@@ -42,6 +42,7 @@ mod function;
 mod host_memory;
 mod host_path;
 pub mod hot_plug;
+mod idle;
 mod ids;
 mod initiator;
 mod interrupt;

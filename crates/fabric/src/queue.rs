@@ -127,6 +127,29 @@ impl EventQueue {
         self.events.iter_mut().skip(usize::from(self.popped))
     }
 
+    /// Removes the deadlines of data link layers; all else keeps its place.
+    pub(crate) fn remove_link_timers(&mut self) {
+        self.close();
+        let events = std::mem::take(&mut self.events);
+        let keys = std::mem::replace(&mut self.keys, vec![NEVER; 4]);
+        let mut kept: Vec<_> = keys.into_iter().zip(events).collect();
+        kept.retain(|(_, event)| event.kind != EventKind::LinkTimer);
+        // What is in order is a heap.
+        kept.sort_unstable_by_key(|(key, _)| *key);
+        let (keys, events): (Vec<_>, Vec<_>) = kept.into_iter().unzip();
+        self.events = events;
+        self.keys.splice(0..0, keys);
+        self.keys.push(NEVER);
+    }
+
+    /// The time of the first event that is no deadline of a data link layer.
+    pub(crate) fn next_time_but_link_timers(&mut self) -> Option<Time> {
+        self.close();
+        let others =
+            self.keys.iter().zip(&self.events).filter(|(_, event)| event.kind != EventKind::LinkTimer);
+        others.map(|(key, _)| *key).min().map(time_of)
+    }
+
     pub(crate) fn next_time(&mut self) -> Option<Time> {
         self.close();
         self.events.first().map(|_| time_of(self.keys[0]))

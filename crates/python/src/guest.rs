@@ -14,10 +14,15 @@ use tlplab_units::Duration;
 
 /// Milliseconds without a message after which Python looks for Ctrl-C.
 const PATIENCE: u16 = 100;
+/// What Python has put into the guest's folder.
+const INITRAMFS: &str = "initramfs";
 const FS_PER_NS: u64 = 1_000_000;
 
 /// What the guest printed, when it is, and how it has ended, if it has.
 pub(crate) type Heard = (Vec<(u64, Vec<u8>)>, u64, Option<(String, Option<u8>)>);
+
+/// What became of a guest: SHA-256 of its kernel, of its initial file system and of its console; how it ended; its script's status.
+pub(crate) type Ended = (String, String, String, String, Option<u8>);
 
 /// A guest that is about to start.
 pub(crate) struct Start {
@@ -39,8 +44,8 @@ impl Start {
         let interactive = given.get_item("interactive")?.map(|value| value.extract()).transpose()?;
         let config = GuestConfig {
             kernel: needed("kernel")?,
-            initrd: needed("initrd")?,
-            preload: path("preload")?,
+            initramfs: INITRAMFS.into(),
+            seed: experiment.fabric.seed,
             memory: spec.memory,
             syscall_ns: ns(spec.syscall),
             interrupt_ns: ns(spec.interrupt),

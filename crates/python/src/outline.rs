@@ -3,8 +3,9 @@
 use crate::{error, files};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
+use std::path::Path;
 use tlplab_experiment::load::{Op, Pace, Work};
-use tlplab_experiment::{Experiment, Options};
+use tlplab_experiment::{Experiment, FileKind, Options};
 use tlplab_fabric::config::LinkConfig;
 
 /// Reads an experiment without running it, and looks whether there is room for what it describes; its outline as JSON.
@@ -18,7 +19,10 @@ pub(crate) fn check(
 ) -> PyResult<String> {
     let options = Options { set: overrides, load, ..Options::default() };
     let experiment = parse(py, path, None, &options)?;
-    let mistakes = py.detach(|| experiment.without_room());
+    let for_guest = experiment.files.iter().filter(|file| file.kind == FileKind::Guest);
+    let absent = for_guest.filter(|file| !Path::new(&file.path).is_file());
+    let mut mistakes: Vec<_> = absent.map(|file| file.missing("there is no such file")).collect();
+    mistakes.extend(py.detach(|| experiment.without_room()));
     if !mistakes.is_empty() {
         return Err(error::experiment(py, &mistakes));
     }
@@ -62,6 +66,7 @@ fn outline(experiment: &Experiment) -> Value {
         "host": fabric.host.name,
         "components": switches.chain(buses).chain(devices).collect::<Vec<_>>(),
         "loads": loads.collect::<Vec<_>>(),
+        "guest": experiment.guest.as_ref().map(|guest| json!({ "run": guest.run, "files": guest.files })),
         "files": experiment.files.iter().map(|file| &file.path).collect::<Vec<_>>(),
     })
 }

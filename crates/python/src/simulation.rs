@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard};
 use tlplab_bench::{machine, preparation};
 use tlplab_cosim::{rtl, uml};
 use tlplab_experiment::run::{Inputs, Run};
-use tlplab_experiment::{Experiment, FileKind, Options, StopReason, lspci};
+use tlplab_experiment::{Experiment, FileKind, Options, StopReason, lspci, result};
 use tlplab_trace::{pcapng, perfetto, recorder, report};
 
 /// How far a run is.
@@ -122,12 +122,21 @@ impl Simulation {
     }
 
     /// Closes the files that were written meanwhile; the result document as JSON. `stopped_by` is `interrupted` or `time-limit`.
-    #[pyo3(signature = (stopped_by = None))]
-    fn finish(&self, py: Python<'_>, stopped_by: Option<&str>) -> PyResult<String> {
+    /// `guest` is what became of the guest: SHA-256 of kernel, of initial file system and of console; how it ended; its script's status.
+    #[pyo3(signature = (stopped_by = None, guest = None))]
+    fn finish(
+        &self,
+        py: Python<'_>,
+        stopped_by: Option<&str>,
+        guest: Option<guest::Ended>,
+    ) -> PyResult<String> {
         let mut guard = self.state()?;
         let state = &mut *guard;
         if let Some(reason) = stopped_by {
             state.run.stop(reason_of(reason)?);
+        }
+        if let Some((kernel, initramfs, console, end, status)) = guest {
+            state.run.guest_ended(result::Guest { kernel, initramfs, console, end, status });
         }
         state.run.still_waiting(state.residents.waits(py)?);
         py.detach(|| state.finish()).map_err(|error| error::file(&error))

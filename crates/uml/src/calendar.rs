@@ -24,7 +24,7 @@ pub enum Operation {
     Run,
     /// The calendar lets the guest pass time by itself until then. Never sent here: events of the fabric may come at any time.
     FreeUntil,
-    /// The guest asks for the time of day when it began, in nanoseconds since 1970.
+    /// The guest asks for the time of day, in nanoseconds since 1970.
     GetTimeOfDay,
     /// A number for all; the guest's come from programs that write to `/sys/kernel/um-ext-time/bc-message`.
     Broadcast,

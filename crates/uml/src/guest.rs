@@ -138,7 +138,8 @@ impl Guest {
             Operation::Start | Operation::Update => {}
             Operation::Request => self.requested = message.time,
             Operation::Get => answer = now,
-            Operation::GetTimeOfDay => answer = START_OF_TIME,
+            // The kernel takes it for the present, not for its beginning.
+            Operation::GetTimeOfDay => answer = START_OF_TIME + now,
             Operation::Broadcast => self.outputs.push_back(Output::Broadcast(message.time)),
             Operation::Wait if self.state == State::Running => self.state = State::Waiting,
             Operation::Wait => return Err(ProtocolError::OutOfTurn("it waits", "it waits already")),

@@ -113,6 +113,11 @@ impl Machine for FabricMachine<'_> {
     fn advance(&mut self, until: Time) -> Result<(), Stop> {
         let before = self.interrupts.len();
         loop {
+            let fabric = self.run.fabric();
+            fabric.skip_idle(until);
+            if until == Time::NEVER && fabric.is_idle() && fabric.next_event_when_idle().is_none() {
+                return Ok(());
+            }
             let Some(next) = self.run.fabric().next_event_until(until) else {
                 if until != Time::NEVER {
                     self.go_on(until, None)?;

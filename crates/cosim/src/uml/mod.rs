@@ -42,10 +42,10 @@ const STATUS: u64 = 0x746C_7000;
 pub struct GuestConfig {
     /// The user-mode kernel.
     pub kernel: PathBuf,
-    /// The initramfs that it boots.
-    pub initrd: PathBuf,
-    /// A library that is loaded into the kernel's process before all others.
-    pub preload: Option<PathBuf>,
+    /// The initramfs that it boots, in the folder that it is started in.
+    pub initramfs: String,
+    /// Seeds its random numbers.
+    pub seed: u64,
     /// Bytes of memory.
     pub memory: u64,
     /// What a system call takes, in nanoseconds.
@@ -151,7 +151,7 @@ enum Source {
 }
 
 impl Session {
-    /// Starts a guest in `folder`, new and empty, which goes with it. `memory` is what the run has as
+    /// Starts a guest in `folder`, which holds its initramfs and goes with it. `memory` is what the run has as
     /// [`Inputs::memory`](tlplab_experiment::run::Inputs::memory).
     ///
     /// # Errors
@@ -236,6 +236,10 @@ impl Session {
     }
 
     fn hear(&mut self, source: Source, run: &mut Run, residents: &mut dyn Residents) -> Result<(), Pause> {
+        if matches!(source, Source::Calendar | Source::Device) {
+            // What it printed before it said this.
+            self.hear_console(run)?;
+        }
         let accept = |listener: &UnixListener| listener.accept().map(|(stream, _)| Some(stream));
         match source {
             Source::NewCalendar => self.calendar = accept(&self.process.calendar)?,

@@ -32,7 +32,7 @@ pub(super) struct GuestProcess {
 }
 
 impl GuestProcess {
-    /// Starts the kernel in `folder`, which is new and empty.
+    /// Starts the kernel in `folder`, which holds its initramfs and nothing else.
     pub(super) fn start(config: &GuestConfig, folder: PathBuf) -> Result<Self, GuestError> {
         let at = |what: &'static str| move |source: io::Error| GuestError::Start { what, source };
         let device = UnixListener::bind(folder.join(DEVICE)).map_err(at("its socket for PCI"))?;
@@ -41,13 +41,11 @@ impl GuestProcess {
         command.current_dir(&folder).args(arguments(config)).env_clear();
         // Where user-mode Linux makes the file that its memory is.
         command.env("TMPDIR", &folder).env("HOME", "/root").env("PATH", "/usr/bin:/bin").env("TERM", "linux");
-        if let Some(library) = &config.preload {
-            command.env("LD_PRELOAD", library);
-        }
         if config.interactive {
             command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
         } else {
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+            // The console reads from what can be waited for; nothing ever comes.
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
             // Ctrl-C at our terminal is ours to handle.
             command.process_group(0);
         }
@@ -108,7 +106,8 @@ impl Drop for GuestProcess {
 fn arguments(config: &GuestConfig) -> Vec<String> {
     let mut all = vec![
         format!("mem={}", config.memory),
-        format!("initrd={}", config.initrd.display()),
+        format!("initrd={}", config.initramfs),
+        format!("um_random_seed={}", config.seed),
         "con=null".into(),
         "con0=fd:0,fd:1".into(),
         format!("virtio_uml.device={DEVICE}:1234"),
@@ -116,6 +115,11 @@ fn arguments(config: &GuestConfig) -> Vec<String> {
         "seccomp=on".into(),
         "norandmaps".into(),
         "um_pci_tunnel".into(),
+        // Otherwise the name of its own folder is random, and it prints it.
+        "umid=guest".into(),
+        "uml_dir=.".into(),
+        // There is no I/O space: no use in asking for some below each slot.
+        "pci=hpiosize=0".into(),
     ];
     let costs = [("um_syscall_ns", config.syscall_ns), ("um_interrupt_ns", config.interrupt_ns)];
     all.extend(costs.iter().filter(|(_, ns)| *ns > 0).map(|(name, ns)| format!("{name}={ns}")));

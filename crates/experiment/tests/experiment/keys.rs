@@ -75,6 +75,8 @@ fn places() -> Vec<(&'static str, &'static Section)> {
         ("stop", &tables::STOP),
         ("host", &tables::HOST),
         ("host.memory", &tables::MEMORY),
+        ("guest", &tables::GUEST),
+        ("guest.cpu", &tables::CPU),
         ("ladder", &tables::LADDER),
         ("defaults", &tables::DEFAULTS),
         ("defaults.link", &tables::LINK),
@@ -183,7 +185,8 @@ fn read(sets: &[String]) -> Result<String, String> {
     };
     let options = Options { set: sets.to_vec(), ..Options::default() };
     let e = Experiment::parse_with(&read, "t.toml", &options).map_err(|e| e.to_string())?;
-    Ok(format!("{:?} {:?} {:?} {:?} {:?} {:?}", e.title, e.stop, e.fabric, e.devices, e.loads, e.ladder))
+    let all = (&e.title, &e.stop, &e.fabric, &e.devices, &e.guest, &e.loads, &e.ladder);
+    Ok(format!("{all:?}"))
 }
 
 fn companions(path: &str) -> Vec<String> {

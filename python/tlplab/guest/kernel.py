@@ -1,0 +1,54 @@
+"""The user-mode kernel and the initial file system that `make linux` builds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel and the initial file system that goes with it."""
+
+    path: Path
+    """The kernel, a program."""
+    initramfs: Path
+    """An archive for its initial file system."""
+    sha256: str
+    """Of the kernel."""
+
+
+def built() -> Path:
+    """Where `make linux` leaves the latest result."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tlplab/linux/current"
+
+
+def find(folder: str | None) -> Kernel:
+    """The kernel in `folder`, or the one that was built last. Raises `click.UsageError`."""
+    place = built() if folder is None else Path(folder)
+    if not (place / MANIFEST).is_file():
+        if folder is None:
+            raise click.UsageError("the guest's kernel is not built; build it with `make linux` (10 minutes), or name a folder with --linux")
+        raise click.UsageError(f"--linux {folder}: there is no {MANIFEST}; name a folder that `make linux` has made")
+    manifest = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
+    files = {}
+    for part in ("kernel", "initramfs"):
+        file = place / manifest[part]["file"]
+        # Without the right file a run would be of something else than its result says.
+        if not file.is_file() or digest(file.read_bytes()) != manifest[part]["sha256"]:
+            raise click.UsageError(f"{file}: this is not what {MANIFEST} says; build it again with `make linux`")
+        files[part] = file
+    return Kernel(files["kernel"], files["initramfs"], manifest["kernel"]["sha256"])
+
+
+def digest(data: bytes) -> str:
+    """SHA-256, hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
