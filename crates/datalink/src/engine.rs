@@ -70,16 +70,16 @@ impl<H: Copy> Engine<H> {
     /// Does it wait for nothing but the next refresh of its peer's credits?
     pub fn is_resting(&self) -> bool {
         match self {
-            Self::NonFlit(port) => port.end.is_resting(),
-            Self::Flit(port) => port.end.is_resting(),
+            Self::NonFlit(port) => port.is_resting(),
+            Self::Flit(port) => port.is_resting(),
             Self::DropReplay(_) | Self::Direct(_) => self.deadline().is_none(),
         }
     }
     /// Of a port that [rests](Self::is_resting): leaves out the refreshes that were due before `until`. How many those are.
     pub fn skip_refreshes(&mut self, until: Time) -> u64 {
         match self {
-            Self::NonFlit(port) => port.end.control.flow.skip_refreshes(until),
-            Self::Flit(port) => port.end.control.flow.skip_refreshes(until),
+            Self::NonFlit(port) => port.skip_refreshes(until),
+            Self::Flit(port) => port.skip_refreshes(until),
             Self::DropReplay(_) | Self::Direct(_) => 0,
         }
     }

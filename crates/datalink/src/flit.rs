@@ -56,7 +56,7 @@ impl<H: Copy> Entry<H> for Content<H> {
 /// One end of a link in flit mode. See [`LinkLayer`] for how it is driven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlitPort<H> {
-    pub(crate) end: End<Content<H>, FlitNumbers>,
+    end: End<Content<H>, FlitNumbers>,
     staged: VecDeque<Staged<H>>,
     staged_bytes: u32,
 }
@@ -83,6 +83,12 @@ impl<H: Copy> FlitPort<H> {
     /// Flits in the replay buffer; TLPs that wait for a flit are not in it yet.
     pub fn replay_occupancy(&self) -> Occupancy {
         self.end.replay.occupancy()
+    }
+    pub(crate) fn is_resting(&self) -> bool {
+        self.end.is_resting()
+    }
+    pub(crate) fn skip_refreshes(&mut self, until: Time) -> u64 {
+        self.end.control.flow.skip_refreshes(until)
     }
     /// What happened so far.
     pub fn counters(&self) -> &Counters {

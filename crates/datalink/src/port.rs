@@ -17,7 +17,7 @@ use tlplab_wire::dllp::{self, Sequence};
 /// One end of a non-flit link. See [`LinkLayer`] for how it is driven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port<H> {
-    pub(crate) end: End<Kept<H>, TlpNumbers>,
+    end: End<Kept<H>, TlpNumbers>,
     nullified: Nullified<H>,
 }
 
@@ -51,6 +51,12 @@ impl<H: Copy> Port<H> {
     /// What the replay buffer holds.
     pub fn replay_occupancy(&self) -> Occupancy {
         self.end.replay.occupancy()
+    }
+    pub(crate) fn is_resting(&self) -> bool {
+        self.end.is_resting()
+    }
+    pub(crate) fn skip_refreshes(&mut self, until: Time) -> u64 {
+        self.end.control.flow.skip_refreshes(until)
     }
     /// What happened so far.
     pub fn counters(&self) -> &Counters {
