@@ -76,6 +76,8 @@ pub enum FileKind {
     Python,
     /// A library with a device made of RTL.
     Rtl,
+    /// The data of a storage device.
+    Medium,
 }
 
 impl NeededFile {
@@ -359,6 +361,9 @@ fn files(root: &View<'_>, loads: &[LoadSpec], devices: &[DeviceSpec]) -> Vec<Nee
             needed("device", &device.name, "model", &object.file, FileKind::Python)
         }
         ModelSpec::Rtl(rtl) => needed("device", &device.name, "model", &rtl.file, FileKind::Rtl),
+        ModelSpec::Nvme(nvme) => {
+            needed("device", &device.name, "file", nvme.file.as_ref()?, FileKind::Medium)
+        }
         _ => None,
     });
     let drivers = devices.iter().filter_map(|device| {
