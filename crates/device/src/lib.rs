@@ -40,6 +40,7 @@
 //! * [`nettlp_card`]: a card that carries TLPs over Ethernet to software on another machine
 //! * [`simple_nic`]: the Ethernet controller of NetTLP; frames come from the simulation or from outside
 //! * [`tlpdma`]: the DMA card of `rtl/`, without its clocks, and the program that drives and measures either
+//! * [`nvme`]: a controller of NVM Express, as the drivers of operating systems know it
 //! * [`storage`]: a block device, and the program that reads and writes it
 //! * [`load`]: the load generator, and a captured trace again. Both run as devices and on the host.
 
@@ -53,6 +54,7 @@ pub mod memory;
 pub mod nettlp_card;
 pub mod network;
 pub mod nic;
+pub mod nvme;
 pub mod pages;
 pub mod random;
 pub mod ring;
@@ -77,6 +79,7 @@ pub use nettlp_card::{CardConfig, NettlpCard};
 pub use network::NetworkStatistics;
 pub use nic::driver::{NicDriver, NicLoad};
 pub use nic::{Cable, Nic, NicConfig, Traffic};
+pub use nvme::{Medium, MediumError, NamespaceConfig, Nvme, NvmeConfig, SparseMedium};
 pub use pages::{HostRam, Pages};
 pub use random::Random;
 pub use ring::driver::{RingDriver, RingLoad};

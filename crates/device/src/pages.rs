@@ -33,6 +33,21 @@ impl Pages {
         }
     }
 
+    /// Makes `bytes` from `address` on read as zero. Whole pages are gone.
+    pub fn clear(&mut self, address: u64, bytes: u64) {
+        let end = address.saturating_add(bytes);
+        let (first, last) = (address.next_multiple_of(PAGE).min(end), (end - end % PAGE).max(address));
+        for edge in [address..first, last.max(first)..end] {
+            let start = edge.start - edge.start % PAGE;
+            if let Some(page) = self.0.get_mut(&start).filter(|_| !edge.is_empty()) {
+                page[(edge.start - start) as usize..(edge.end - start) as usize].fill(0);
+            }
+        }
+        while let Some((&start, _)) = self.0.range(first..last.max(first)).next() {
+            self.0.remove(&start);
+        }
+    }
+
     /// Was any page of this range ever written?
     pub fn holds(&self, address: u64, bytes: u64) -> bool {
         let first = address - address % PAGE;
@@ -103,6 +118,23 @@ mod tests {
         assert!(pages.holds(0, 1) && pages.holds(12_999, 1) && !pages.holds(16_384, 1 << 20));
         pages.read(u64::MAX - 1, &mut out[..2]);
         assert_eq!(out[..2], [0, 0]);
+    }
+
+    #[test]
+    fn what_is_cleared_is_zero_and_nothing_else() {
+        for (at, bytes) in [(0, 16_384), (10, 5), (4000, 200), (4096, 4096), (100, 9000), (8191, 2), (5, 0)] {
+            let mut pages = Pages::new();
+            pages.write(0, &[7; 16_384]);
+            pages.clear(at, bytes);
+            let mut out = vec![0; 16_384];
+            pages.read(0, &mut out);
+            let cleared = |byte: usize| (at..at + bytes).contains(&(byte as u64));
+            assert!(out.iter().enumerate().all(|(byte, value)| *value == if cleared(byte) { 0 } else { 7 }));
+        }
+        let mut pages = Pages::new();
+        pages.write(4096, &[7; 4096]);
+        pages.clear(0, 1 << 40);
+        assert!(!pages.holds(0, 1 << 20));
     }
 
     #[test]

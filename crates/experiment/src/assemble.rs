@@ -4,13 +4,15 @@ use crate::device_models::{ModelSpec, NicSpec, RingSpec, SimpleNicSpec};
 use crate::experiment::Experiment;
 use crate::issuer::{Issuer, Part};
 use crate::load::{Generate, LoadSpec, Op, Pace, Pattern, Timing, Work};
+use crate::nvme::{NvmeSpec, serial};
 use crate::run::{Inputs, RunError};
 use tlplab_device::contract::Stream;
 use tlplab_device::{
     Cable, CablePort, CardConfig, Dd, Device, Dma, DmaDriver, FrameLoad, HostProgram, Load, LoadConfig,
-    LoadOp, Memory, NettlpCard, Nic, NicConfig, NicDriver, NicLoad, Record, Relocation, Replay, ReplayPace,
-    Ring, RingConfig, RingDriver, RingLoad, SimpleNic, SimpleNicConfig, SimpleNicDriver, Storage, Target,
-    Tlpdma, TlpdmaDriver, Traffic, copier, nic, ring, simple_nic, storage, tlp_device, tlpdma,
+    LoadOp, Memory, NettlpCard, Nic, NicConfig, NicDriver, NicLoad, Nvme, NvmeConfig, Record, Relocation,
+    Replay, ReplayPace, Ring, RingConfig, RingDriver, RingLoad, SimpleNic, SimpleNicConfig, SimpleNicDriver,
+    Storage, Target, Tlpdma, TlpdmaDriver, Traffic, copier, nic, nvme, ring, simple_nic, storage, tlp_device,
+    tlpdma,
 };
 use tlplab_fabric::topology::FlowInfo;
 use tlplab_fabric::{Builder, Fabric};
@@ -80,6 +82,10 @@ pub(crate) fn add_devices(
                 let flows = flows_of_device(name, storage::STREAMS);
                 builder.device(name, Box::new(Storage::new(*config)), flows, false);
             }
+            ModelSpec::Nvme(spec) => {
+                let device = nvme_device(inputs, name, spec)?;
+                builder.device(name, Box::new(device), flows_of_device(name, nvme::STREAMS), false);
+            }
             ModelSpec::Tlpdma { memory } => {
                 let flows = flows_of_device(name, tlpdma::STREAMS);
                 builder.device(name, Box::new(Tlpdma::new(*memory)), flows, false);
@@ -110,6 +116,19 @@ pub(crate) fn add_devices(
         }
     }
     Ok(())
+}
+
+/// A controller with the medium that was brought, or, if it names no file, with one in memory.
+fn nvme_device(inputs: &mut Inputs, name: &str, spec: &NvmeSpec) -> Result<Nvme, RunError> {
+    let config = NvmeConfig { serial: serial(name), ..spec.config.clone() };
+    let media = match (inputs.media.remove(name), &spec.file) {
+        (Some(medium), _) => vec![medium],
+        (None, Some(file)) => {
+            return Err(RunError::NoMedium { device: name.into(), file: file.clone() });
+        }
+        (None, None) => config.sparse_media(),
+    };
+    Ok(Nvme::new(config, media))
 }
 
 /// What issues the loads of a device, their flows, and whether they end.

@@ -4,6 +4,7 @@ use crate::card;
 use crate::choices::{choice, choices};
 use crate::error::{Error, Problem, suggest};
 use crate::keys::{Extra, Key, Kind, Word};
+use crate::nvme::{self, NvmeSpec};
 use crate::tree::Value;
 use crate::view::View;
 use std::collections::BTreeMap;
@@ -109,6 +110,11 @@ pub static MODELS: &[Model] = &[
         ],
     },
     Model {
+        name: "nvme",
+        doc: "A controller of NVM Express 1.4 with a namespace, as the drivers of operating systems know it; it waits for one",
+        keys: nvme::KEYS,
+    },
+    Model {
         name: "nic",
         doc: "A gigabit Ethernet controller like the 82574L, with its driver on the host and a partner on its cable",
         keys: &[
@@ -195,7 +201,7 @@ pub static MODELS: &[Model] = &[
 /// `model = "…"`
 pub static MODEL: Word = Word {
     what: "a model such as \"dma\", \"mydev.py:Copier\" or \"rtl:core.so\"",
-    pattern: r"^(dma|memory|copier|ring|storage|nic|tlpdma|nettlp-card|simple-nic|rtl:.+\.so|.+\.py:[A-Za-z_][A-Za-z0-9_]*)$",
+    pattern: r"^(dma|memory|copier|ring|storage|nvme|nic|tlpdma|nettlp-card|simple-nic|rtl:.+\.so|.+\.py:[A-Za-z_][A-Za-z0-9_]*)$",
     check: check_model,
 };
 
@@ -271,6 +277,8 @@ pub enum ModelSpec {
     Ring(RingSpec),
     /// `storage`
     Storage(StorageConfig),
+    /// `nvme`
+    Nvme(NvmeSpec),
     /// `nic`, with its driver
     Nic(NicSpec),
     /// `tlpdma`
@@ -371,6 +379,7 @@ impl ModelSpec {
             Self::Copier { .. } => "copier",
             Self::Ring(_) => "ring",
             Self::Storage(_) => "storage",
+            Self::Nvme(_) => "nvme",
             Self::Nic(_) => "nic",
             Self::Tlpdma { .. } => "tlpdma",
             Self::Card(_) => "nettlp-card",
@@ -389,7 +398,7 @@ impl ModelSpec {
     }
     /// Does nothing happen without a load that aims at it?
     pub fn waits_for_a_load(&self) -> bool {
-        matches!(self, Self::Memory { .. } | Self::Storage(_) | Self::Tlpdma { .. })
+        matches!(self, Self::Memory { .. } | Self::Storage(_) | Self::Nvme(_) | Self::Tlpdma { .. })
     }
     /// Bytes of that BAR, where the model has a say in it.
     pub fn bar(&self) -> Option<u64> {
@@ -401,6 +410,7 @@ impl ModelSpec {
             Self::Copier { .. }
             | Self::Ring(_)
             | Self::Storage(_)
+            | Self::Nvme(_)
             | Self::SimpleNic(_)
             | Self::Rtl(_)
             | Self::Python { .. } => None,
@@ -449,6 +459,7 @@ pub(crate) fn spec(
             access: device.instant("access").unwrap_or(Time::ZERO) - Time::ZERO,
             sectors_in_flight: integer("sectors_in_flight"),
         }),
+        "nvme" => ModelSpec::Nvme(nvme::spec(device, join)?),
         "nic" => ModelSpec::Nic(NicSpec {
             entries: integer("entries"),
             transfer: frame(device)?,

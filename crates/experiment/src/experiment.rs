@@ -83,6 +83,8 @@ pub enum FileKind {
     Rtl,
     /// The script of a guest, or a file for it.
     Guest,
+    /// The data of a storage device.
+    Medium,
 }
 
 impl NeededFile {
@@ -394,6 +396,9 @@ fn files(
             needed("device", &device.name, "model", &object.file, FileKind::Python)
         }
         ModelSpec::Rtl(rtl) => needed("device", &device.name, "model", &rtl.file, FileKind::Rtl),
+        ModelSpec::Nvme(nvme) => {
+            needed("device", &device.name, "file", nvme.file.as_ref()?, FileKind::Medium)
+        }
         _ => None,
     });
     let drivers = devices.iter().filter_map(|device| {

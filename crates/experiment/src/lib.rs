@@ -57,6 +57,7 @@ pub mod link;
 pub mod load;
 pub mod lspci;
 mod network;
+pub mod nvme;
 pub mod outside;
 mod overrides;
 pub mod result;

@@ -10,7 +10,7 @@ use crate::result::{self, Document, Waiting};
 use crate::stop::StopReason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::once;
-use tlplab_device::{Event, Frames, HostMemory, Identity, LoadError, Record, ReplayError, TlpDevice};
+use tlplab_device::{Event, Frames, HostMemory, Identity, LoadError, Medium, Record, ReplayError, TlpDevice};
 use tlplab_fabric::{BuildError, Builder, Fabric, Probe};
 use tlplab_units::{Duration, Time};
 
@@ -25,6 +25,9 @@ pub struct Inputs {
     pub cores: BTreeMap<String, Box<dyn TlpDevice>>,
     /// Who has the frames of the driver of a `simple-nic`, by the device's name, instead of a load.
     pub frames: BTreeMap<String, Frames>,
+    /// What holds the data of an `nvme`, by the device's name; one whose experiment names a file needs it, others may be given one. It has
+    /// to have room for [`NvmeSpec::config`](crate::nvme::NvmeSpec)'s namespace.
+    pub media: BTreeMap<String, Box<dyn Medium>>,
     /// Devices that somebody outside drives in place of the model that the experiment names.
     pub served: BTreeSet<String>,
     /// The memory of the guest that is the host's software.
@@ -67,6 +70,16 @@ pub enum RunError {
     /// A device from a file was not brought.
     #[error("device {0}: nobody drives it; the file that the model names was not loaded")]
     NoDevice(String),
+    /// The data of a device were not brought.
+    #[error(
+        "device {device}: the data in \"{file}\" are not there; whoever runs the experiment has to open the file, and this one does not"
+    )]
+    NoMedium {
+        /// The device.
+        device: String,
+        /// The file.
+        file: String,
+    },
     /// The fabric cannot be.
     #[error(transparent)]
     Build(#[from] BuildError),

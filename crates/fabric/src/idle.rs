@@ -3,6 +3,7 @@
 
 use crate::queue::EventKind;
 use crate::sim::Fabric;
+use tlplab_datalink::LinkLayer;
 use tlplab_units::{Duration, Time};
 
 /// A shorter stretch is not worth looking for.

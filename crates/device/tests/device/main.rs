@@ -7,6 +7,7 @@ mod ideal;
 mod loads;
 mod nettlp_card;
 mod nic;
+mod nvme;
 mod simple_nic;
 mod storage;
 mod tlpdma;

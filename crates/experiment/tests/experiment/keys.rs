@@ -32,6 +32,10 @@ model = "copier"
 under = "host.rp4"
 link = "gen4 x4"
 model = "storage"
+[device.nvme]
+under = "host.rp12"
+link = "gen4 x4"
+model = "nvme"
 [device.ethernet]
 under = "host.rp7"
 link = "gen4 x4"

@@ -8,6 +8,7 @@
 //! * [`mistakes`]: Every mistake has its message: file, line, key, what is wrong, what would be right.
 //! * [`nettlp`]: The model `nettlp-card` in the experiments that come with tlplab.
 //! * [`nic`]: The models `nic` and `simple-nic` in a run.
+//! * [`nvme`]: The model `nvme`: its keys, its data, and what software finds of it.
 //! * [`reading`]: What experiments mean once they are read.
 //! * [`room`]: Numbers and addresses that do not suffice: what the file alone shows, and what a run says.
 //! * [`runs`]: The experiments of the repository run, and give the figures that were computed by hand.
@@ -23,6 +24,7 @@ mod keys;
 mod mistakes;
 mod nettlp;
 mod nic;
+mod nvme;
 mod reading;
 mod room;
 mod runs;

@@ -20,6 +20,7 @@
 //! * [`links_down`]: Links that retrain, and links that go down for good. Those that come up again are in `hotplug`.
 //! * [`models`]: Devices and their drivers, end to end: data, doorbells, interrupts.
 //! * [`monotone`]: More buffer never carries less, and a longer way never more: one flow, whatever its TLPs, buffers, policy and link.
+//! * [`nvme`]: The NVMe controller on the fabric, with a driver that writes a drive and reads it back, by each way to interrupt.
 //! * [`ordering`]: The ordering rules across a fabric (PCIe 5.0 §2.4).
 //! * [`refusals`]: Requests that nobody claims, answers that come too late, and what a root complex does between its ports.
 //! * [`saturation`]: Saturated writes, reads and both, over every generation, width and MPS, against the closed forms of `tlplab-analytic`, which share no
@@ -46,6 +47,7 @@ mod known_answers;
 mod links_down;
 mod models;
 mod monotone;
+mod nvme;
 mod ordering;
 mod refusals;
 mod saturation;
