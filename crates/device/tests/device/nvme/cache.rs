@@ -109,6 +109,33 @@ fn a_shutdown_flushes_and_a_reset_loses_nothing() {
     assert_eq!(bench.bytes(at + 32 + 16 * 7, 1), [0], "it was a safe one");
 }
 
+/// Pages on one channel are programmed one after the other, and the flush waits for the last.
+#[test]
+fn a_flush_waits_for_all_and_a_reset_in_it_changes_nothing() {
+    let (mut bench, medium, at) = bench(NvmeConfig { cache: 64 << 10, ..small() });
+    let fill = |bench: &mut Bench, value| {
+        for page in 0..5 {
+            let entry = write(bench, at, page * 32, 1, value);
+            assert_eq!(bench.command(1, entry).status, 0);
+        }
+    };
+    let there = |value| (0..5).filter(|page| medium.content(page * 4 * 4096, 512) == [value; 512]).count();
+    fill(&mut bench, 1);
+    let start = bench.now;
+    assert_eq!(bench.command(1, Entry::new(0).namespace(1)).status, 0);
+    assert_eq!(there(1), 5);
+    assert!((45_000..48_000).contains(&(bench.now - start).as_ns()), "five times 9 us");
+    fill(&mut bench, 2);
+    bench.submit(1, Entry::new(0).namespace(1));
+    bench.run_for(Duration::from_us(15));
+    bench.reset();
+    assert_eq!(there(2), 1);
+    bench.enable();
+    bench.create(1, 16, 1);
+    assert_eq!(bench.command(1, Entry::new(0).namespace(1)).status, 0);
+    assert_eq!(there(2), 5);
+}
+
 #[test]
 fn a_full_cache_makes_room_and_a_patient_one_empties_itself() {
     let (mut bench, medium, at) = bench(NvmeConfig { cache: 8 << 10, ..small() });

@@ -112,8 +112,9 @@ fn prps_with_impossible_offsets_are_refused() {
     let at = bench.alloc(1 << 20);
     let list = bench.alloc(2 * PAGE);
     bench.ram.write(list, &[at, at + 4096, at + 8192 + 8].map(u64::to_le_bytes).concat());
-    // At the end of a page the list goes on elsewhere, at the beginning of a page.
-    bench.ram.write(list + 4088, &(list + 8).to_le_bytes());
+    // At the end of a page the list goes on elsewhere, at the beginning of a page; what stands after that would be fine.
+    bench.ram.write(list + 4088, &(list + PAGE + 8).to_le_bytes());
+    bench.ram.write(list + PAGE + 8, &[at, at + 4096, at + 8192].map(u64::to_le_bytes).concat());
     for (blocks, first, second) in
         [(1, at + 2, 0), (16, at, at + 4096 + 512), (32, at, list), (32, at, list + 4), (32, at, list + 4088)]
     {
