@@ -108,7 +108,8 @@ pub(crate) fn document(
         devices: &experiment.devices,
         fabric: &experiment.fabric,
         memory_busy: busy,
-        enumerated: fabric.hierarchy().is_some(),
+        enumerated: experiment.guest_runs || fabric.hierarchy().is_some(),
+        guest: experiment.guest_runs,
     };
     document.verdict = verdict::verdict(&document, &facts);
     // Who was not found takes no part.

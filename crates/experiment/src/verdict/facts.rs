@@ -24,6 +24,8 @@ pub struct Facts<'a> {
     pub memory_busy: Option<f64>,
     /// Enumeration is over.
     pub enumerated: bool,
+    /// A Linux guest was the host's software: what it waited for beside the fabric, such as its own timers, nobody else knows.
+    pub guest: bool,
 }
 
 impl Facts<'_> {

@@ -66,6 +66,7 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     let limit = match (down.cloned().or_else(|| network::wire(document)), candidates.first()) {
         (Some(found), _) => found,
         (None, Some(first)) if first.used >= SATURATED => first.clone(),
+        _ if facts.guest => guest(candidates.first()),
         _ => host::reads(document, &flows, facts)
             .or_else(|| waits(document, &flows))
             .or_else(|| cable::limit(document, facts))
@@ -74,7 +75,7 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
     };
     // What would have been carried over a link that was down, when not one transaction ended, or when none ends any more, nobody knows.
     let stuck = is_stuck(document);
-    let unknown = stuck || !downs.is_empty() || flows.iter().all(|f| f.transactions == 0);
+    let unknown = stuck || facts.guest || !downs.is_empty() || flows.iter().all(|f| f.transactions == 0);
     let next = if unknown { None } else { next::next(document, &flows, facts, &limit, &candidates) };
     let several = ["tags", "credits", "replays", "page walks", "reads"];
     let verb = if several.iter().any(|many| limit.resource.starts_with(many)) { "limit" } else { "limits" };
@@ -378,6 +379,22 @@ fn tags_because(document: &Document, device: &str) -> String {
             None => "reads wait for them".into(),
         },
         None => "reads wait for them".into(),
+    }
+}
+
+/// Nothing is busy all the time, and a guest's software issues one thing after the other.
+fn guest(busiest: Option<&Candidate>) -> Candidate {
+    let evidence =
+        busiest.map(|one| format!("{} is busy for {} of the run", one.resource, percent(one.used)));
+    Candidate {
+        resource: "the pace of the guest's software".into(),
+        kind: LimitKind::Rate,
+        used: 1.0,
+        links: Vec::new(),
+        place: None,
+        replays: 0.0,
+        because: "nothing below it is busy all the time".into(),
+        evidence: evidence.into_iter().collect(),
     }
 }
 
