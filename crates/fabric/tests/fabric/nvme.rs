@@ -162,7 +162,9 @@ impl HostProgram for Driver {
                 self.reap(cx, 0);
                 self.reap(cx, 1);
             }
-            HostEvent::MmioWriteAccepted { .. }
+            HostEvent::Message { .. }
+            | HostEvent::Wire { .. }
+            | HostEvent::MmioWriteAccepted { .. }
             | HostEvent::PortInterrupt { .. }
             | HostEvent::Timer { .. } => {}
         }
