@@ -1,0 +1,178 @@
+"""`linux/build`: builds the guest's kernel and initial file system, or finds them in the cache."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from . import debian, initramfs, kernel
+from .report import Problem, fail, need_space, phase, run, told
+
+LINUX = Path(__file__).resolve().parent.parent
+ROOT = LINUX.parent
+# Each program that the build runs, and the Debian package it is in.
+TOOLS = {
+    "apt-get": "apt",
+    "bc": "bc",
+    "bison": "bison",
+    "dpkg-deb": "dpkg",
+    "flex": "flex",
+    "gcc": "gcc",
+    "make": "make",
+    "patch": "patch",
+    "perl": "perl",
+    "readelf": "binutils",
+    "tar": "tar",
+    "xz": "xz-utils",
+}
+SPACE_GB = 4.0
+MODULES = (LINUX / "modules", ROOT / "driver")
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="linux/build", description="Builds the Linux guest for virtual time: linux/README.md."
+    )
+    parser.add_argument("--source", type=Path, metavar="TARBALL", help="a kernel's source, instead of Debian's package")
+    parser.add_argument("--sha256", metavar="HASH", help="what the tarball's SHA-256 must be")
+    parser.add_argument("--where", action="store_true", help="print the folder of the result, if it is there, and stop")
+    parser.add_argument("--compress", action="store_true", help="compress the initial file system: smaller, boots slower")
+    parser.add_argument("--rebuild", action="store_true", help="build even if the result is in the cache")
+    chosen = parser.parse_args()
+    if chosen.sha256 and not chosen.source:
+        parser.error("--sha256 is for --source")
+    return chosen
+
+
+def cache() -> Path:
+    """Where results and packages are kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tlplab/linux"
+
+
+def check_machine() -> None:
+    """UML is for x86-64, and our packages too."""
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        raise Problem(
+            f"the guest needs Linux on x86-64, this is {platform.system()} on {platform.machine()}; use QEMU there"
+        )
+
+
+def check_tools() -> None:
+    """Installs the missing tools where this machine lets us, as .ci/install-peers does."""
+    missing = debian.lacking(TOOLS)
+    if not missing:
+        return
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        with phase(f"installing {' '.join(missing)}"):
+            quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+            for command in (["update"], ["install", "--no-install-recommends", *missing]):
+                subprocess.run(["apt-get", "-qq", *command], env=quiet, capture_output=True, check=False)
+        missing = debian.lacking(TOOLS)
+    if missing:
+        raise Problem(f"missing: {' '.join(missing)}; on Debian, as root: apt-get install {' '.join(missing)}")
+
+
+def inputs() -> dict[str, str]:
+    """The hash of each file of ours that the result depends on."""
+    files = [LINUX / "init", LINUX / "kernel.config", *LINUX.glob("patches/*.patch"), *LINUX.glob("builder/*.py")]
+    for folder in MODULES:
+        files += [path for path in folder.iterdir() if path.suffix in (".c", ".h") or path.name == "Kbuild"]
+    return {str(path.relative_to(ROOT)): debian.sha256(path) for path in sorted(files)}
+
+
+def key(ours: dict[str, str], chosen: argparse.Namespace) -> str:
+    """What the result is called in the cache."""
+    source = debian.sha256(chosen.source) if chosen.source else kernel.SHA256
+    compiler = run(["gcc", "--version"]).splitlines()[0]
+    content = json.dumps([ours, source, compiler, chosen.compress], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def build(result: Path, ours: dict[str, str], chosen: argparse.Namespace) -> None:
+    """Builds everything beside its place, and moves it there when it is whole."""
+    work = result.with_suffix(".partial")
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    need_space(work, SPACE_GB)
+    archive = debian.Archive(cache() / "debian")
+    with phase("fetching Debian's lists of packages"):
+        archive.update()
+    with phase("fetching the kernel's source", "170 MB"):
+        source = kernel.named(chosen.source) if chosen.source else kernel.pinned(archive, lambda s: print(f"linux: {s}", file=sys.stderr))
+    if chosen.sha256 and source.sha256 != chosen.sha256.lower():
+        raise Problem(f"{source.path} has the SHA-256 {source.sha256}, not {chosen.sha256}")
+    with phase("fetching the guest's programs", "20 MB"):
+        packages = archive.with_libraries(initramfs.PACKAGES)
+    tree = work / "build"
+    with phase("unpacking and patching", "30 s"):
+        kernel.unpack(source, tree)
+        kernel.patch(tree, sorted(LINUX.glob("patches/*.patch")))
+    with phase("configuring", "20 s"):
+        kernel.configure(tree, LINUX / "kernel.config")
+    seconds = kernel.FILES * kernel.SECONDS_EACH / (os.cpu_count() or 1)
+    with phase("compiling the kernel", f"{max(seconds / 60, 1):.0f} min"):
+        kernel.compile_all(tree, work / "build.log")
+    shutil.copy2(tree / "linux", work / "linux")
+    config = debian.sha256(tree / ".config")
+    kernel.prune(tree)
+    with phase("building the modules"):
+        modules = [
+            module
+            for folder in MODULES
+            for module in kernel.build_module(tree, kernel.copy_sources(folder, work / "modules" / folder.name))
+        ]
+    with phase("assembling the initial file system"):
+        name = "initramfs.cpio.gz" if chosen.compress else "initramfs.cpio"
+        content = initramfs.assemble(packages, LINUX / "init", modules, work / "root")
+        (work / name).write_bytes(gzip.compress(content, mtime=0) if chosen.compress else content)
+        shutil.rmtree(work / "root")
+    manifest = {
+        "kernel": {"file": "linux", "sha256": debian.sha256(work / "linux")},
+        "initramfs": {"file": name, "sha256": debian.sha256(work / name), "bytes": (work / name).stat().st_size},
+        "source": {"name": source.name, "sha256": source.sha256},
+        "config": {"file": "build/.config", "sha256": config},
+        "compiler": run(["gcc", "--version"]).splitlines()[0],
+        "modules": {module.name: debian.sha256(module) for module in modules},
+        "packages": [dict(zip(("name", "version"), debian.named(p)), sha256=debian.sha256(p)) for p in packages],
+        "inputs": ours,
+    }
+    (work / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    shutil.rmtree(result, ignore_errors=True)
+    work.rename(result)
+
+
+def main() -> int:
+    """The exit status: 0, or 2 and a sentence."""
+    chosen = arguments()
+    try:
+        check_machine()
+        if chosen.source and not chosen.source.is_file():
+            raise Problem(f"--source {chosen.source}: there is no such file")
+        check_tools()
+        ours = inputs()
+        result = cache() / key(ours, chosen)
+        if chosen.rebuild or not (result / "manifest.json").exists():
+            if chosen.where:
+                raise Problem("the guest is not built yet: make linux")
+            build(result, ours, chosen)
+        print(result)
+    except Problem as problem:
+        return fail(str(problem))
+    except OSError as problem:
+        return fail(told(problem))
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
