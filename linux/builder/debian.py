@@ -13,7 +13,7 @@ import urllib.parse
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from .report import Problem, run
+from .report import BuildError, run
 
 RELEASE = "trixie"
 MIRROR = "http://deb.debian.org/debian"
@@ -68,7 +68,7 @@ class Archive:
     def update(self) -> None:
         """Fetches the lists of packages."""
         if not KEYRING.exists():
-            raise Problem(f"{KEYRING} is missing, which holds Debian's keys; install debian-archive-keyring")
+            raise BuildError(f"{KEYRING} is missing, which holds Debian's keys; install debian-archive-keyring")
         for part in ("state/lists/partial", "cache/archives/partial", "packages"):
             (self.folder / part).mkdir(parents=True, exist_ok=True)
         lines = [f"deb [signed-by={KEYRING}] {MIRROR} {suite} main" for suite in (RELEASE, f"{RELEASE}-backports")]
@@ -81,7 +81,7 @@ class Archive:
         )
         if done.returncode:
             said = [line for line in done.stderr.splitlines() if line.startswith(("E:", "W:"))]
-            raise Problem(
+            raise BuildError(
                 f"Debian's lists of packages cannot be had from {MIRROR}; is there a network? "
                 f"apt-get says: {said[0][3:] if said else done.stderr.strip()}"
             )
@@ -104,7 +104,8 @@ class Archive:
 
     def with_libraries(self, packages: Iterable[str]) -> list[Path]:
         """Packages and the libraries that they depend on, and nothing else that they would drag in."""
-        waiting, files = set(packages), {}
+        waiting = set(packages)
+        files: dict[str, Path] = {}
         while waiting:
             names = sorted(waiting)
             files.update(zip(names, self.download(names), strict=True))
@@ -134,7 +135,7 @@ def unpack(package: Path, root: Path) -> None:
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE) as packed:
         run(["tar", "-x", "--no-same-owner", "--keep-directory-symlink", "-C", root], stdin=packed.stdout)
     if packed.returncode:
-        raise Problem(f"{package} is no package, or is damaged; remove it and try again")
+        raise BuildError(f"{package} is no package, or is damaged; remove it and try again")
 
 
 def lacking(tools: dict[str, str]) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from . import debian
 from .cpio import archive
-from .report import Problem, run
+from .report import BuildError, run
 
 PACKAGES = ("busybox-static", "e2fsprogs", "ethtool", "fio", "iperf3", "nvme-cli", "pci.ids", "pciutils")
 PROGRAMS = {
@@ -27,7 +27,14 @@ FILES = ("etc/mke2fs.conf", "usr/share/misc/pci.ids")
 LIBRARIES = ("usr/lib/x86_64-linux-gnu", "usr/lib64")
 LOADER = "usr/lib64/ld-linux-x86-64.so.2"
 # By its own choice fio reads the processor's cycle counter, which knows nothing of virtual time.
-FIO = "#!/bin/sh\n# fio's own clock is the host's.\nexec /usr/lib/tlplab/fio --clocksource=clock_gettime \"$@\"\n"
+FIO = """#!/bin/sh
+# fio's own clock is the host's.
+LD_PRELOAD=/usr/lib/tlplab/fio_clock.so exec /usr/lib/tlplab/fio --clocksource=clock_gettime "$@"
+"""
+SHARED = ("gcc", "-shared", "-fPIC", "-nostdlib", "-fno-builtin", "-O1", "-s", "-Wl,--build-id=none")
+# libkmod, which lspci loads, complains without its indices; these have nothing in them.
+INDICES = ("dep", "alias", "symbols", "builtin", "builtin.alias")
+EMPTY_INDEX = bytes.fromhex("b007f457 00020001 00000000")
 
 
 def needed(path: Path) -> list[str]:
@@ -54,8 +61,7 @@ def stand_ins(program: Path, where: Path) -> None:
             encoding="utf-8",
         )
         options = [f"-Wl,--version-script={script}"] if versions else []
-        plain = ["-Wl,--build-id=none", f"-Wl,-soname,{soname}", *options]
-        run(["gcc", "-shared", "-nostdlib", "-fno-builtin", "-O1", "-s", *plain, "-o", where / soname, source])
+        run([*SHARED, f"-Wl,-soname,{soname}", *options, "-o", where / soname, source])
         source.unlink()
         script.unlink()
 
@@ -65,7 +71,7 @@ def find(name: str, folders: Iterable[Path]) -> Path:
     for folder in folders:
         if (folder / name).exists():
             return (folder / name).resolve()
-    raise Problem(f"{name} is in none of the packages for the guest; add the package that has it to linux/builder")
+    raise BuildError(f"{name} is in none of the packages for the guest; add the package that has it to linux/builder")
 
 
 def closure(programs: Iterable[Path], folders: list[Path]) -> dict[str, Path]:
@@ -85,11 +91,6 @@ def trimmed(ids: str) -> str:
     return re.sub(r"(?m)^\t\t[0-9a-f]{4} [0-9a-f]{4}  .*\n|^#.*\n|^\n", "", ids)
 
 
-def applets(busybox: Path) -> list[str]:
-    """Where busybox's own programs go."""
-    return run([busybox, "--list-full"]).split()
-
-
 def copy(source: Path, to: Path, executable: bool) -> None:
     """Copies a file's content."""
     to.parent.mkdir(parents=True, exist_ok=True)
@@ -97,17 +98,9 @@ def copy(source: Path, to: Path, executable: bool) -> None:
     to.chmod(0o755 if executable else 0o644)
 
 
-def assemble(packages: list[Path], init: Path, modules: Iterable[Path], work: Path) -> bytes:
-    """The archive, from packages, init and modules; `work` is an empty folder."""
-    full, root, stubs = work / "packages", work / "root", work / "stand-ins"
-    stubs.mkdir(parents=True)
-    for package in packages:
-        debian.unpack(package, full)
+def add_programs(full: Path, root: Path, stubs: Path) -> None:
+    """Copies programs, the libraries they load, and their files."""
     stand_ins(full / "usr/bin/fio", stubs)
-    for name in ("dev", "lib/modules-tlplab", "proc", "root", "share", "sys", "tlplab", "tmp", "usr/bin", "usr/sbin"):
-        (root / name).mkdir(parents=True, exist_ok=True)
-    for name in ("bin", "sbin"):
-        (root / name).symlink_to(f"usr/{name}")
     for program in PROGRAMS:
         copy(full / program, root / program, executable=True)
     libraries = closure([full / name for name in PROGRAMS], [*(full / name for name in LIBRARIES), stubs])
@@ -120,17 +113,45 @@ def assemble(packages: list[Path], init: Path, modules: Iterable[Path], work: Pa
         (root / name).symlink_to(target)
     ids = root / "usr/share/misc/pci.ids"
     ids.write_text(trimmed(ids.read_text(encoding="utf-8")), encoding="utf-8")
-    (root / "usr/lib/tlplab").mkdir(parents=True)
-    (root / "usr/bin/fio").rename(root / "usr/lib/tlplab/fio")
+
+
+def wrap_fio(root: Path, source: Path) -> None:
+    """Puts a script before fio, which sees that it uses the guest's clock."""
+    place = root / "usr/lib/tlplab"
+    place.mkdir(parents=True)
+    (root / "usr/bin/fio").rename(place / "fio")
     (root / "usr/bin/fio").write_text(FIO, encoding="utf-8")
     (root / "usr/bin/fio").chmod(0o755)
+    run([*SHARED, "-o", place / "fio_clock.so", source])
+
+
+def add_busybox(full: Path, root: Path) -> None:
+    """Adds busybox, under the names that nothing else has."""
     copy(full / "usr/bin/busybox", root / "usr/bin/busybox", executable=True)
-    for applet in applets(full / "usr/bin/busybox"):
+    for applet in run([full / "usr/bin/busybox", "--list-full"]).split():
         place = root / applet
         if not place.exists() and not place.is_symlink():
             place.parent.mkdir(parents=True, exist_ok=True)
             place.symlink_to("/bin/busybox")
-    copy(init, root / "init", executable=True)
+
+
+def assemble(packages: list[Path], ours: Path, release: str, modules: Iterable[Path], work: Path) -> bytes:
+    """The archive, from packages, our files and modules for a kernel's release; `work` is an empty folder."""
+    full, root, stubs = work / "packages", work / "root", work / "stand-ins"
+    stubs.mkdir(parents=True)
+    for package in packages:
+        debian.unpack(package, full)
+    for name in ("dev", "lib/modules-tlplab", "proc", "root", "share", "sys", "tlplab", "tmp", "usr/bin", "usr/sbin"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    for name in ("bin", "sbin"):
+        (root / name).symlink_to(f"usr/{name}")
+    add_programs(full, root, stubs)
+    wrap_fio(root, ours / "fio_clock.c")
+    add_busybox(full, root)
+    copy(ours / "init", root / "init", executable=True)
     for module in modules:
         copy(module, root / "lib/modules-tlplab" / module.name, executable=False)
+    (root / "lib/modules" / release).mkdir(parents=True)
+    for index in INDICES:
+        (root / "lib/modules" / release / f"modules.{index}.bin").write_bytes(EMPTY_INDEX)
     return archive(root)

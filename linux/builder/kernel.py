@@ -6,14 +6,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import debian
-from .report import Problem, run
+from .report import BuildError, run, say
 
 # The Debian package that is taken, and what is taken when it is gone: the newest of these series, for which the patches are made.
 PACKAGE, VERSION = "linux-source-7.3", "7.3.4-1~bpo13+1"
@@ -54,26 +52,28 @@ class Source:
     """In a Debian package, not a tarball."""
 
 
-def pinned(archive: debian.Archive, say: Callable[[str], None]) -> Source:
+def pinned(archive: debian.Archive) -> Source:
     """The pinned package, or the newest that the patches are for."""
     for package, versions in ((name, archive.versions(name)) for name in SERIES):
         if package == PACKAGE and VERSION in versions:
             path = archive.download([f"{PACKAGE}={VERSION}"])[0]
             found = debian.sha256(path)
             if found != SHA256:
-                raise Problem(f"{path} has the SHA-256 {found}, not {SHA256}; remove it and try again")
+                raise BuildError(f"{path} has the SHA-256 {found}, not {SHA256}; remove it and try again")
             return Source(path, f"{PACKAGE} {VERSION}", found, packed=True)
         if versions:
             say(f"{PACKAGE} {VERSION} is gone from the archive; {package} {versions[0]} is taken")
             path = archive.download([f"{package}={versions[0]}"])[0]
             return Source(path, f"{package} {versions[0]}", debian.sha256(path), packed=True)
-    raise Problem(f"Debian's archive has none of {', '.join(SERIES)}; name a tarball of Linux 7.2 or 7.3 with --source")
+    raise BuildError(
+        f"Debian's archive has none of {', '.join(SERIES)}; name a tarball of Linux 7.2 or 7.3 with --source"
+    )
 
 
 def named(path: Path) -> Source:
     """A tarball that the user names."""
     if not path.is_file():
-        raise Problem(f"--source {path}: there is no such file")
+        raise BuildError(f"--source {path}: there is no such file")
     return Source(path.resolve(), path.name, debian.sha256(path), packed=path.suffix == ".deb")
 
 
@@ -91,13 +91,13 @@ def unpack(source: Source, to: Path) -> None:
         ):
             done = subprocess.run(["tar", "-xO", member], stdin=packed.stdout, stdout=file, stderr=subprocess.PIPE)
         if done.returncode or packed.returncode:
-            raise Problem(f"{source.path} holds no {member}, or is damaged; remove it and try again")
+            raise BuildError(f"{source.path} holds no {member}, or is damaged; remove it and try again")
     try:
         run(["tar", "-xf", tarball, "-C", to, "--strip-components=1", *exclude])
-    except Problem as problem:
-        raise Problem(f"{source.path} is no tarball of a kernel's source, or is damaged: {problem}") from None
+    except BuildError as problem:
+        raise BuildError(f"{source.path} is no tarball of a kernel's source, or is damaged: {problem}") from None
     if not (to / "arch/um/kernel/time.c").exists():
-        raise Problem(f"{source.path} is no kernel's source: it has no arch/um/kernel/time.c")
+        raise BuildError(f"{source.path} is no kernel's source: it has no arch/um/kernel/time.c")
     if source.packed:
         tarball.unlink()
 
@@ -114,7 +114,7 @@ def patch(tree: Path, patches: list[Path]) -> None:
                 check=False,
             )
         if done.returncode:
-            raise Problem(f"{one.name} does not apply to this source; the patches are for Linux 7.2 and 7.3")
+            raise BuildError(f"{one.name} does not apply to this source; the patches are for Linux 7.2 and 7.3")
 
 
 def make(tree: Path, *goals: str) -> list[str]:
@@ -131,7 +131,7 @@ def environment() -> dict[str, str]:
 def wanted(config: str) -> dict[str, str]:
     """The options that a fragment sets; those it unsets have the value n."""
     set_to = dict(re.findall(r"(?m)^(CONFIG_\w+)=(.*)$", config))
-    return {**set_to, **{name: "n" for name in re.findall(r"(?m)^# (CONFIG_\w+) is not set$", config)}}
+    return {**set_to, **dict.fromkeys(re.findall(r"(?m)^# (CONFIG_\w+) is not set$", config), "n")}
 
 
 def configure(tree: Path, fragment: Path) -> None:
@@ -145,7 +145,7 @@ def configure(tree: Path, fragment: Path) -> None:
     got = wanted(config.read_text(encoding="utf-8"))
     lost = [f"{name}={value}" for name, value in wanted(text).items() if got.get(name, "n") != value]
     if lost:
-        raise Problem(f"{fragment.name}: this kernel does not take {', '.join(lost)}")
+        raise BuildError(f"{fragment.name}: this kernel does not take {', '.join(lost)}")
 
 
 def compile_all(tree: Path, log: Path) -> None:
@@ -168,26 +168,33 @@ def compile_all(tree: Path, log: Path) -> None:
                 said = now
                 left = (now - start) * max(FILES / max(done, 1) - 1, 0)
                 share = min(done / FILES, 0.99)
-                print(f"linux:   {share:.0%} compiled, about {left:.0f} s left", file=sys.stderr, flush=True)
+                say(f"  {share:.0%} compiled, about {left:.0f} s left")
     if process.returncode:
         text = log.read_text(encoding="utf-8")
         errors = [line for line in text.splitlines() if "error" in line or "No space" in line]
         if "No space left on device" in text:
-            raise Problem("the disk is full; make room or name another folder with XDG_CACHE_HOME")
-        raise Problem(f"the kernel does not compile: {errors[0] if errors else 'make failed'}; all of it is in {log}")
+            raise BuildError("the disk is full; make room or name another folder with XDG_CACHE_HOME")
+        raise BuildError(
+            f"the kernel does not compile: {errors[0] if errors else 'make failed'}; all of it is in {log}"
+        )
+
+
+def release(tree: Path) -> str:
+    """What `uname -r` says in the guest."""
+    return (tree / "include/config/kernel.release").read_text(encoding="utf-8").strip()
 
 
 def build_module(tree: Path, folder: Path) -> list[Path]:
     """Builds the modules of a folder with a Kbuild, which is a copy."""
     done = subprocess.run(
         make(tree, "-s", f"M={folder.resolve()}", "modules"),
-        env={**environment(), "KBUILD_MODPOST_WARN": ""},
+        env=environment(),
         capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode:
-        raise Problem(f"the modules in {folder} do not compile:\n{done.stdout}{done.stderr}")
+        raise BuildError(f"the modules in {folder} do not compile:\n{done.stdout}{done.stderr}")
     return sorted(folder.glob("*.ko"))
 
 

@@ -12,17 +12,22 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-class Problem(Exception):
+class BuildError(Exception):
     """What is wrong and what to do, for the user."""
+
+
+def say(sentence: str) -> None:
+    """Tells the user; what other programs read, the folder of the result, is on the other stream."""
+    print(f"linux: {sentence}", file=sys.stderr, flush=True)
 
 
 @contextmanager
 def phase(what: str, estimate: str = "") -> Iterator[None]:
     """Says what begins, and how long it took."""
-    print(f"linux: {what}{f' (about {estimate})' if estimate else ''}", file=sys.stderr, flush=True)
+    say(f"{what}{f' (about {estimate})' if estimate else ''}")
     start = time.monotonic()
     yield
-    print(f"linux: {what}: {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
+    say(f"{what}: {time.monotonic() - start:.1f} s")
 
 
 def run(command: Sequence[str | Path], **options: object) -> str:
@@ -30,7 +35,7 @@ def run(command: Sequence[str | Path], **options: object) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload]
     if done.returncode:
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise Problem(f"{Path(command[0]).name} failed: {said[-1] if said else f'status {done.returncode}'}")
+        raise BuildError(f"{Path(command[0]).name} failed: {said[-1] if said else f'status {done.returncode}'}")
     output: str = done.stdout
     return output
 
@@ -39,7 +44,7 @@ def need_space(folder: Path, gigabytes: float) -> None:
     """A full disk shows as odd failures of other programs, so it is looked for first."""
     free = shutil.disk_usage(folder).free / 1e9
     if free < gigabytes:
-        raise Problem(
+        raise BuildError(
             f"{folder} has {free:.1f} GB free, the build takes {gigabytes} GB; "
             "make room or name another folder with XDG_CACHE_HOME"
         )
@@ -54,5 +59,5 @@ def told(problem: OSError) -> str:
 
 def fail(sentence: str) -> int:
     """The exit status after a problem."""
-    print(f"linux: {sentence}", file=sys.stderr)
+    say(sentence)
     return 2
