@@ -168,6 +168,12 @@ rtl-stress: rtl ## check the DMA core by 10^7 random transfers with injected fau
 	@$(call TLPDMA,128,256,out/rtl/tlpdma-trn128-tags256.so)
 	@$(PYTHON) bench/stress.py --transfers $(STRESS_TRANSFERS) --seed $(STRESS_SEED) -o $(STRESS_RECORD)
 
+## --- the Linux guest ------------------------------------------------------------------------------------------------
+
+.PHONY: linux
+linux: ## build the Linux guest for virtual time, kernel and initial file system (minutes, once): linux/README.md
+	@PYTHON=$(PYTHON) linux/build
+
 ## --- testing --------------------------------------------------------------------------------------------------------
 
 # The tests of a file share what was set up for them, so they stay in one process.

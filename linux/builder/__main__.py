@@ -87,7 +87,13 @@ def check_tools() -> None:
 
 def inputs() -> dict[str, str]:
     """The hash of each file of ours that the result depends on."""
-    files = [LINUX / "init", LINUX / "fio_clock.c", LINUX / "kernel.config", *LINUX.glob("patches/*.patch"), *LINUX.glob("builder/*.py")]
+    files = [
+        LINUX / "init",
+        LINUX / "fio_clock.c",
+        LINUX / "kernel.config",
+        *LINUX.glob("patches/*.patch"),
+        *LINUX.glob("builder/*.py"),
+    ]
     for folder in MODULES:
         files += [path for path in folder.iterdir() if path.suffix in (".c", ".h") or path.name == "Kbuild"]
     return {str(path.relative_to(ROOT)): debian.sha256(path) for path in sorted(files)}
@@ -141,12 +147,15 @@ def build(result: Path, ours: dict[str, str], chosen: argparse.Namespace) -> Non
     """Builds what is not in the cache."""
     cache().mkdir(parents=True, exist_ok=True)
     archive = debian.Archive(cache() / "debian")
+    if chosen.source:
+        source = kernel.named(chosen.source)
+        if chosen.sha256 and source.sha256 != chosen.sha256.lower():
+            raise BuildError(f"{source.path} has the SHA-256 {source.sha256}, not {chosen.sha256}")
     with phase("fetching Debian's lists of packages"):
         archive.update()
-    with phase("fetching the kernel's source", "170 MB"):
-        source = kernel.named(chosen.source) if chosen.source else kernel.pinned(archive)
-    if chosen.sha256 and source.sha256 != chosen.sha256.lower():
-        raise BuildError(f"{source.path} has the SHA-256 {source.sha256}, not {chosen.sha256}")
+    if not chosen.source:
+        with phase("fetching the kernel's source", "170 MB"):
+            source = kernel.pinned(archive)
     with phase("fetching the guest's programs", "15 MB"):
         packages = archive.with_libraries(initramfs.PACKAGES)
     built = cache() / name_of_kernel(ours, source.sha256)
@@ -187,11 +196,9 @@ def main() -> int:
     chosen = arguments()
     try:
         check_machine()
-        if chosen.source and not chosen.source.is_file():
-            raise BuildError(f"--source {chosen.source}: there is no such file")
+        source = kernel.named(chosen.source).sha256 if chosen.source else kernel.SHA256
         check_tools()
         ours = inputs()
-        source = debian.sha256(chosen.source) if chosen.source else kernel.SHA256
         result = cache() / named(ours, source, compiler(), chosen.compress)
         if chosen.rebuild or not (result / "manifest.json").exists():
             if chosen.where:

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import tarfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +75,12 @@ def named(path: Path) -> Source:
     """A tarball that the user names."""
     if not path.is_file():
         raise BuildError(f"--source {path}: there is no such file")
+    if path.suffix != ".deb":
+        try:
+            with tarfile.open(path) as tarball:
+                tarball.next()
+        except tarfile.TarError:
+            raise BuildError(f"{path} is no tarball, or is damaged") from None
     return Source(path.resolve(), path.name, debian.sha256(path), packed=path.suffix == ".deb")
 
 
@@ -95,7 +102,7 @@ def unpack(source: Source, to: Path) -> None:
     try:
         run(["tar", "-xf", tarball, "-C", to, "--strip-components=1", *exclude])
     except BuildError as problem:
-        raise BuildError(f"{source.path} is no tarball of a kernel's source, or is damaged: {problem}") from None
+        raise BuildError(f"{source.path} cannot be unpacked: {problem}") from None
     if not (to / "arch/um/kernel/time.c").exists():
         raise BuildError(f"{source.path} is no kernel's source: it has no arch/um/kernel/time.c")
     if source.packed:

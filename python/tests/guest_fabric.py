@@ -14,8 +14,9 @@ import socket
 import struct
 import subprocess
 import threading
-from collections.abc import Callable
 from pathlib import Path
+
+from linux.builder import cpio
 
 ACK, START, REQUEST, WAIT, GET, UPDATE, RUN, FREE_UNTIL, GET_TOD, BROADCAST = range(10)
 CFG_READ, CFG_WRITE, MMIO_READ, MMIO_WRITE, MMIO_MEMSET = range(1, 6)
@@ -35,9 +36,11 @@ class Clock:
     """The controller: it lets the guest run to the time it asks for, and nothing else has events."""
 
     def __init__(self, path: Path) -> None:
+        """Listens; `serve` accepts the guest."""
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(path))
         self.listener.listen(1)
+        self.guest = self.listener
         self.now = 0
         self.request = FOREVER
         self.waiting = False
@@ -88,21 +91,24 @@ class Memory:
     """The guest's memory."""
 
     def __init__(self, fd: int, size: int, offset: int, address: int) -> None:
+        """Maps it; guest addresses begin at `address`."""
         self.bytes = mmap.mmap(fd, size + offset)
         self.shift = offset - address
 
     def read(self, address: int, size: int) -> bytes:
+        """Reads at a guest address."""
         return self.bytes[address + self.shift : address + self.shift + size]
 
     def write(self, address: int, data: bytes) -> None:
+        """Writes at a guest address."""
         self.bytes[address + self.shift : address + self.shift + len(data)] = data
 
 
 class Function:
     """00:01.0, an endpoint of no class that Linux knows, with one BAR of 64 KiB whose bytes are their offsets."""
 
-    def __init__(self, latency: Callable[[int], int]) -> None:
-        """`latency` gives the nanoseconds of a read at an offset of the BAR."""
+    def __init__(self, latency: int) -> None:
+        """A read of the BAR takes `latency` nanoseconds."""
         self.latency = latency
         self.config = bytearray(4096)
         struct.pack_into("<HHHHI", self.config, 0, 0x1DE5, 0x0001, 0, 0, 0xFF000000)
@@ -124,7 +130,7 @@ class Function:
             return b""
         at = address % BAR_SIZE
         if op == MMIO_READ:
-            clock.run(clock.now + self.latency(at))
+            clock.run(clock.now + self.latency)
             return bytes((at + n) & 0xFF for n in range(size))
         self.written.append((at, data if op == MMIO_WRITE else data[:1] * size))
         return b""
@@ -134,11 +140,12 @@ class Carrier:
     """The vhost-user device that carries the messages."""
 
     def __init__(self, path: Path, clock: Clock, function: Function) -> None:
+        """Listens; `serve` accepts the guest."""
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(path))
         self.listener.listen(1)
         self.clock, self.function = clock, function
-        self.guest: socket.socket | None = None
+        self.guest = self.listener
         self.ring = [[0, 0, 0], [0, 0, 0]]
         self.length = [0, 0]
         self.seen = 0
@@ -169,7 +176,6 @@ class Carrier:
 
     def serve(self) -> bool:
         """Takes a message of vhost-user; False at the end."""
-        assert self.guest is not None
         head, control, _, _ = self.guest.recvmsg(12, socket.CMSG_SPACE(32))
         if len(head) < 12:
             return False
@@ -201,39 +207,45 @@ class Carrier:
 
 
 def serve(clock: Clock, carrier: Carrier) -> None:
-    """Both sockets, until the guest ends."""
+    """Both sockets, until the guest ends. It talks to the clock before it knows of the device."""
     clock.guest, _ = clock.listener.accept()
-    # The guest talks to the clock before it knows of the device.
-    while carrier.guest is None:
-        ready, _, _ = select.select([clock.guest, carrier.listener], [], [])
-        if carrier.listener in ready:
-            carrier.guest, _ = carrier.listener.accept()
-        elif not clock.serve():
-            return
     while True:
         ready, _, _ = select.select([clock.guest, carrier.guest], [], [])
-        if not (clock if clock.guest in ready else carrier).serve():
+        if clock.guest in ready:
+            if not clock.serve():
+                return
+        elif carrier.guest is carrier.listener:
+            carrier.guest, _ = carrier.listener.accept()
+        elif not carrier.serve():
             return
 
 
-def boot(guest: Path, folder: Path, function: Function, *options: str, initrd: Path) -> tuple[str, Clock]:
-    """Boots the guest in an empty folder; what it said, and the clock."""
+def boot(guest: Path, folder: Path, function: Function, script: str, *options: str) -> tuple[str, Clock]:
+    """Boots the guest in an empty folder, where it runs a script; what it said, and the clock."""
+    own = folder / "own"
+    (own / "tlplab").mkdir(parents=True)
+    (own / "tlplab/run").write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    (own / "tlplab/run").chmod(0o755)
+    # The kernel unpacks archives that follow each other.
+    (folder / "initrd").write_bytes((guest / "initramfs.cpio").read_bytes() + cpio.archive(own, {}))
     clock = Clock(folder / "clock")
     carrier = Carrier(folder / "device", clock, function)
     threading.Thread(target=serve, args=(clock, carrier), daemon=True).start()
     command = [
         str(guest / "linux"),
         "mem=128M",
-        f"initrd={initrd}",
+        "initrd=initrd",
         "con=null",
-        "con0=null,fd:1",
+        "con0=fd:0,fd:1",
         "virtio_uml.device=device:1234",
         "time-travel=ext:clock",
         "um_pci_tunnel",
+        "um_random_seed=1",
         "seccomp=on",
         "norandmaps",
+        "quiet",
         *options,
     ]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, stdin=subprocess.PIPE)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100, stdin=subprocess.PIPE)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout, clock
