@@ -144,7 +144,7 @@ static int measure_function(struct pci_dev *pdev)
 
 static void publish(struct pci_dev *pdev)
 {
-	pci_info(pdev, "%u reads of %u bytes at 0x%lx of BAR %u: %llu ns; each min %llu, median %llu, max %llu ns\n",
+	pci_info(pdev, "%u reads of %u bytes at 0x%lx of BAR %u: %llu ns; min %llu, median %llu, max %llu\n",
 		 count, width, offset, bar, sum, least, median, most);
 	folder = debugfs_create_dir("mmio_latency", NULL);
 	debugfs_create_file("each_ns", 0444, folder, NULL, &each_fops);
