@@ -10,6 +10,7 @@
 #include <linux/debugfs.h>
 #include <linux/io.h>
 #include <linux/ktime.h>
+#include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/overflow.h>
 #include <linux/pci.h>
@@ -160,7 +161,7 @@ static int __init mmio_latency_init(void)
 	struct pci_dev *pdev;
 	int err;
 
-	if (!count || count > COUNT_MAX || !(width == 1 || width == 2 || width == 4 || width == 8)) {
+	if (!count || count > COUNT_MAX || !is_power_of_2(width) || width > 8) {
 		pr_err("mmio_latency: width is 1, 2, 4 or 8, count 1 to %u\n", COUNT_MAX);
 		return -EINVAL;
 	}
