@@ -35,7 +35,7 @@ TOOLS = {
     "tar": "tar",
     "xz": "xz-utils",
 }
-SPACE_GB = 4.0
+SPACE_GB = 2.0
 MODULES = (LINUX / "modules", ROOT / "driver")
 
 
