@@ -18,6 +18,11 @@ from .report import BuildError, run
 RELEASE = "trixie"
 MIRROR = "http://deb.debian.org/debian"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+# Since 3.16 iperf3 has threads that wait for each other without a system call, in which no virtual time passes. Debian 12's is older.
+OLDER = "bookworm"
+FROM_OLDER = {"iperf3", "libiperf0"}
+# Its library is in libssl3t64, too, which the newer programs bring.
+REPLACED = {"libssl3"}
 # Packages with libraries of storage clusters and networks that fio can use, 60 MB that no test here needs, with the names of the
 # library and of its functions. initramfs.py stands in for them.
 LEFT_OUT = {
@@ -71,7 +76,9 @@ class Archive:
             raise BuildError(f"{KEYRING} is missing, which holds Debian's keys; install debian-archive-keyring")
         for part in ("state/lists/partial", "cache/archives/partial", "packages"):
             (self.folder / part).mkdir(parents=True, exist_ok=True)
-        lines = [f"deb [signed-by={KEYRING}] {MIRROR} {suite} main" for suite in (RELEASE, f"{RELEASE}-backports")]
+        lines = [
+            f"deb [signed-by={KEYRING}] {MIRROR} {suite} main" for suite in (RELEASE, f"{RELEASE}-backports", OLDER)
+        ]
         (self.folder / "sources.list").write_text("\n".join(lines) + "\n", encoding="utf-8")
         done = subprocess.run(
             ["apt-get", *self.options, "-qq", "-o", "APT::Update::Error-Mode=any", "update"],
@@ -92,11 +99,11 @@ class Archive:
         return [line.split("|")[1].strip() for line in lines]
 
     def download(self, packages: Sequence[str]) -> list[Path]:
-        """Fetches packages, NAME or NAME=VERSION, that are not here already; their files."""
+        """Fetches packages, NAME, NAME=VERSION or NAME/RELEASE, that are not here already; their files."""
         lines = run(["apt-get", *self.options, "-qq", "--print-uris", "download", *packages]).splitlines()
         # In apt's order, not in ours.
         files = {name.split("_")[0]: self.packages / name for name in (line.split()[1] for line in lines)}
-        paths = [files[package.split("=")[0]] for package in packages]
+        paths = [files[re.split("[=/]", package)[0]] for package in packages]
         missing = [package for package, path in zip(packages, paths, strict=True) if not path.exists()]
         if missing:
             run(["apt-get", *self.options, "-qq", "download", *missing], cwd=self.packages)
@@ -108,7 +115,8 @@ class Archive:
         files: dict[str, Path] = {}
         while waiting:
             names = sorted(waiting)
-            files.update(zip(names, self.download(names), strict=True))
+            wanted = [f"{name}/{OLDER}" if name in FROM_OLDER else name for name in names]
+            files.update(zip(names, self.download(wanted), strict=True))
             waiting = {library for name in names for library in libraries_of(files[name])} - files.keys()
         return sorted(files.values())
 
@@ -117,7 +125,7 @@ def libraries_of(package: Path) -> set[str]:
     """The libraries that a package depends on, as packages."""
     fields = run(["dpkg-deb", "-f", package, "Depends", "Pre-Depends"])
     names = re.findall(r"(?:[:,] )([a-z0-9][a-z0-9.+-]+)", fields)
-    return {name for name in names if name.startswith(("lib", "zlib")) and name not in LEFT_OUT}
+    return {name for name in names if name.startswith(("lib", "zlib")) and name not in LEFT_OUT.keys() | REPLACED}
 
 
 def named(path: Path) -> tuple[str, str]:
