@@ -168,6 +168,12 @@ rtl-stress: rtl ## check the DMA core by 10^7 random transfers with injected fau
 	@$(call TLPDMA,128,256,out/rtl/tlpdma-trn128-tags256.so)
 	@$(PYTHON) bench/stress.py --transfers $(STRESS_TRANSFERS) --seed $(STRESS_SEED) -o $(STRESS_RECORD)
 
+## --- the Linux guest ------------------------------------------------------------------------------------------------
+
+.PHONY: linux
+linux: ## build the Linux guest for virtual time, kernel and initial file system (minutes, once): linux/README.md
+	@PYTHON=$(PYTHON) linux/build
+
 ## --- testing --------------------------------------------------------------------------------------------------------
 
 # The tests of a file share what was set up for them, so they stay in one process.
@@ -193,6 +199,7 @@ test-more: wheel rtl/.venv/.run
 	PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --workspace --quiet --test fabric exactly_once
 	$(MAKE) prove PROVE_PROFILE=test PROVE_READS=50000 PROVE_DATAGRAMS=10000000
 	$(MAKE) rtl RTL_PROFILE=
+	$(MAKE) linux || { echo "skipped: the Linux guest cannot be built"; [ -z "$${TLPLAB_STRICT-}" ]; }
 	$(BIN)/pytest $(PYTEST) -m full
 
 # What takes nothing that the other tests build, and so may run beside them.

@@ -1,0 +1,1 @@
+"""The Linux guest for virtual time: README.md."""

@@ -1,0 +1,1 @@
+"""Builds the guest's kernel and its initial file system; linux/README.md."""

@@ -1,0 +1,218 @@
+"""`linux/build`: builds the guest's kernel and initial file system, or finds them in the cache."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from . import debian, initramfs, kernel
+from .report import BuildError, fail, need_space, phase, run, told
+
+LINUX = Path(__file__).resolve().parent.parent
+ROOT = LINUX.parent
+# Each program that the build runs, and the Debian package it is in.
+TOOLS = {
+    "apt-get": "apt",
+    "bc": "bc",
+    "bison": "bison",
+    "dpkg-deb": "dpkg",
+    "flex": "flex",
+    "gcc": "gcc",
+    "make": "make",
+    "patch": "patch",
+    "perl": "perl",
+    "readelf": "binutils",
+    "tar": "tar",
+    "xz": "xz-utils",
+}
+SPACE_GB = 2.0
+MODULES = (LINUX / "modules", ROOT / "driver")
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="linux/build", description="Builds the Linux guest for virtual time: linux/README.md."
+    )
+    parser.add_argument("--source", type=Path, metavar="TARBALL", help="a kernel's source, instead of Debian's package")
+    parser.add_argument("--sha256", metavar="HASH", help="what the tarball's SHA-256 must be")
+    parser.add_argument("--where", action="store_true", help="print the folder of the result, if it is there, and stop")
+    parser.add_argument(
+        "--compress", action="store_true", help="compress the initial file system: smaller, boots slower"
+    )
+    parser.add_argument("--rebuild", action="store_true", help="build even if the result is in the cache")
+    chosen = parser.parse_args()
+    if chosen.sha256 and not chosen.source:
+        parser.error("--sha256 is for --source")
+    return chosen
+
+
+def cache() -> Path:
+    """Where results and packages are kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tlplab/linux"
+
+
+def check_machine() -> None:
+    """UML is for x86-64, and our packages too."""
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        raise BuildError(
+            f"the guest needs Linux on x86-64, this is {platform.system()} on {platform.machine()}; use QEMU there"
+        )
+
+
+def check_tools() -> None:
+    """Installs the missing tools where this machine lets us, as .ci/install-peers does."""
+    missing = debian.lacking(TOOLS)
+    if not missing:
+        return
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        with phase(f"installing {' '.join(missing)}"):
+            quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+            for command in (["update"], ["install", "--no-install-recommends", *missing]):
+                subprocess.run(["apt-get", "-qq", *command], env=quiet, capture_output=True, check=False)
+        missing = debian.lacking(TOOLS)
+    if missing:
+        raise BuildError(f"missing: {' '.join(missing)}; on Debian, as root: apt-get install {' '.join(missing)}")
+
+
+def inputs() -> dict[str, str]:
+    """The hash of each file of ours that the result depends on."""
+    files = [
+        LINUX / "init",
+        LINUX / "fio_clock.c",
+        LINUX / "kernel.config",
+        *LINUX.glob("patches/*.patch"),
+        *LINUX.glob("builder/*.py"),
+    ]
+    for folder in MODULES:
+        files += [path for path in folder.iterdir() if path.suffix in (".c", ".h") or path.name == "Kbuild"]
+    return {str(path.relative_to(ROOT)): debian.sha256(path) for path in sorted(files)}
+
+
+def compiler() -> str:
+    """Which compiler builds the kernel."""
+    return run(["gcc", "--version"]).splitlines()[0]
+
+
+def named(*content: object) -> str:
+    """The name in the cache of what depends on this."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def name_of_kernel(ours: dict[str, str], source: str) -> str:
+    """The kernel depends on less than the whole, and takes most of the time."""
+    parts = ("linux/patches/", "linux/kernel.config", "linux/builder/kernel.py")
+    return f"kernel-{named({file: hash for file, hash in ours.items() if file.startswith(parts)}, source, compiler())}"
+
+
+@contextmanager
+def made(folder: Path) -> Iterator[Path]:
+    """A folder beside its place, which is moved there when it is whole."""
+    work = folder.with_name(f"{folder.name}.partial")
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    yield work
+    shutil.rmtree(folder, ignore_errors=True)
+    work.rename(folder)
+
+
+def build_kernel(folder: Path, source: kernel.Source) -> None:
+    """Builds the kernel and what modules are built against."""
+    need_space(folder.parent, SPACE_GB)
+    with made(folder) as work:
+        tree = work / "build"
+        with phase("unpacking and patching", "30 s"):
+            kernel.unpack(source, tree)
+            kernel.patch(tree, sorted(LINUX.glob("patches/*.patch")))
+        with phase("configuring", "20 s"):
+            kernel.configure(tree, LINUX / "kernel.config")
+        minutes = kernel.FILES * kernel.SECONDS_EACH / (os.cpu_count() or 1) / 60
+        with phase("compiling the kernel", f"{max(minutes, 1):.0f} min"):
+            kernel.compile_all(tree, folder.parent / "build.log")
+        shutil.copy2(tree / "linux", work / "linux")
+        kernel.prune(tree)
+
+
+def build(result: Path, ours: dict[str, str], chosen: argparse.Namespace) -> None:
+    """Builds what is not in the cache."""
+    cache().mkdir(parents=True, exist_ok=True)
+    archive = debian.Archive(cache() / "debian")
+    if chosen.source:
+        source = kernel.named(chosen.source)
+        if chosen.sha256 and source.sha256 != chosen.sha256.lower():
+            raise BuildError(f"{source.path} has the SHA-256 {source.sha256}, not {chosen.sha256}")
+    with phase("fetching Debian's lists of packages"):
+        archive.update()
+    if not chosen.source:
+        with phase("fetching the kernel's source", "170 MB"):
+            source = kernel.pinned(archive)
+    with phase("fetching the guest's programs", "15 MB"):
+        packages = archive.with_libraries(initramfs.PACKAGES)
+    built = cache() / name_of_kernel(ours, source.sha256)
+    if chosen.rebuild or not built.exists():
+        build_kernel(built, source)
+    with made(result) as work:
+        shutil.copy2(built / "linux", work / "linux")
+        (work / "build").symlink_to(Path("..", built.name, "build"))
+        with phase("building the modules"):
+            modules = [
+                module
+                for folder in MODULES
+                for module in kernel.build_module(built / "build", kernel.copy_sources(folder, work / folder.name))
+            ]
+        with phase("assembling the initial file system"):
+            content = initramfs.assemble(packages, LINUX, kernel.release(built / "build"), modules, work / "unpacked")
+            name = "initramfs.cpio.gz" if chosen.compress else "initramfs.cpio"
+            (work / name).write_bytes(gzip.compress(content, mtime=0) if chosen.compress else content)
+        manifest = {
+            "kernel": {"file": "linux", "sha256": debian.sha256(work / "linux")},
+            "initramfs": {"file": name, "sha256": debian.sha256(work / name), "bytes": (work / name).stat().st_size},
+            "source": {"name": source.name, "sha256": source.sha256},
+            "config": {"file": "build/.config", "sha256": debian.sha256(work / "build/.config")},
+            "compiler": compiler(),
+            "modules": {module.name: debian.sha256(module) for module in modules},
+            "packages": [
+                dict(zip(("name", "version"), debian.named(p), strict=True), sha256=debian.sha256(p)) for p in packages
+            ],
+            "inputs": ours,
+        }
+        (work / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        for left in ("unpacked", *(folder.name for folder in MODULES)):
+            shutil.rmtree(work / left)
+
+
+def main() -> int:
+    """The exit status: 0, or 2 and a sentence."""
+    chosen = arguments()
+    try:
+        check_machine()
+        source = kernel.named(chosen.source).sha256 if chosen.source else kernel.SHA256
+        check_tools()
+        ours = inputs()
+        result = cache() / named(ours, source, compiler(), chosen.compress)
+        if chosen.rebuild or not (result / "manifest.json").exists():
+            if chosen.where:
+                raise BuildError("the guest is not built yet: make linux")
+            build(result, ours, chosen)
+        print(result)
+    except BuildError as problem:
+        return fail(str(problem))
+    except OSError as problem:
+        return fail(told(problem))
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
