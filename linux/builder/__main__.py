@@ -191,6 +191,15 @@ def build(result: Path, ours: dict[str, str], chosen: argparse.Namespace) -> Non
             shutil.rmtree(work / left)
 
 
+def point_to(result: Path) -> None:
+    """Makes `result` the one that `tlplab guest` takes."""
+    link = cache() / "current"
+    fresh = link.with_name("current.partial")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(result.name)
+    fresh.replace(link)
+
+
 def main() -> int:
     """The exit status: 0, or 2 and a sentence."""
     chosen = arguments()
@@ -204,6 +213,8 @@ def main() -> int:
             if chosen.where:
                 raise BuildError("the guest is not built yet: make linux")
             build(result, ours, chosen)
+        if not chosen.where:
+            point_to(result)
         print(result)
     except BuildError as problem:
         return fail(str(problem))

@@ -127,6 +127,13 @@ impl Experiment {
         Error { message, hint, ..place }
     }
 
+    /// Its host's software is a guest, which does not run here: what is to be said to who runs it all the same.
+    pub fn lacks_guest(&self) -> Option<Error> {
+        let lacks = self.guest.is_some() && !self.guest_runs;
+        let hint = || Some("boot it: tlplab guest uml, or look at it with tlplab check or lspci".to_owned());
+        lacks.then(|| self.mistake("guest", "the software of this host is a Linux guest".into(), hint()))
+    }
+
     /// Reads the experiment at `path`; `read` brings the text of it and of what it includes.
     ///
     /// # Errors
@@ -308,6 +315,7 @@ fn build(
         devices: topology.devices,
     };
     let mut places = BTreeMap::from([(String::new(), view.key_error(Problem::new("")))]);
+    places.extend(view.get("guest").map(|guest| ("guest".to_owned(), guest.key_error(Problem::new("")))));
     for table in ["switch", "bus", "device"] {
         let components = view.get(table);
         let components = components.iter().flat_map(View::entries);

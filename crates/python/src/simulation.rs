@@ -78,6 +78,9 @@ impl Simulation {
     fn advance(&self, py: Python<'_>, events: u64) -> PyResult<Progress> {
         let mut guard = self.state()?;
         let state = &mut *guard;
+        if let Some(mistake) = state.run.experiment().lacks_guest() {
+            return Err(error::experiment(py, &[mistake]));
+        }
         let begun = state.run.progress().events;
         loop {
             let left = events.saturating_sub(state.run.progress().events - begun);
