@@ -1,0 +1,217 @@
+"""`tlplab guest uml`: an unmodified Linux on the fabric, its time, its devices, and how it ends."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from guest import NVME, ROOT, command, flow, needs_guest, processes, run
+
+pytestmark = pytest.mark.full
+LOAD = "insmod /lib/modules-tlplab/mmio_latency.ko device=0000:03:00.0 bar=0 offset=0x1c count=1000"
+# Registers of a function that Linux writes or that change by themselves: from, bytes.
+KERNEL_WRITES = "command, status, cache line size, interrupt line, BARs and windows, control of capabilities"
+
+
+@pytest.fixture(autouse=True)
+def _kernel() -> None:
+    needs_guest()
+
+
+def test_nvme_driver_probes_writes_and_reads_back(tmp_path: Path) -> None:
+    guest = run(tmp_path)
+    assert guest.status == 0, guest.errors
+    assert guest.said("1 MiB written and read back")
+    assert guest.result["guest"]["end"] == "powered off"
+    assert guest.result["guest"]["status"] == 0
+    assert guest.result["stop_reason"] == "guest-off"
+    assert flow(guest, "nvme0.to_host")["bytes"] >= 1 << 20
+    assert flow(guest, "nvme0.from_host")["bytes"] >= 1 << 20
+    assert guest.stamps == sorted(guest.stamps)
+
+
+@pytest.mark.parametrize("interrupts", ["msi", "intx"])
+def test_nvme_driver_by_other_interrupts(tmp_path: Path, interrupts: str) -> None:
+    guest = run(tmp_path, "--set", f"device.nvme0.interrupts={interrupts}")
+    assert guest.status == 0, guest.errors
+    assert guest.said("1 MiB written and read back")
+
+
+def test_dmesg_has_no_warning(tmp_path: Path) -> None:
+    # Each line of the raw log begins with its level; 4 is a warning.
+    guest = run(tmp_path, "--run", "dmesg -r")
+    levels = [(int(found[1]) & 7, line) for line in guest.console if (found := re.match(r"<(\d+)>", line))]
+    assert len(levels) > 50
+    # What the kernel says of its own processor is no warning.
+    assert [line for level, line in levels if level <= 4 and "BogoMIPS" not in line] == []
+
+
+def test_same_experiment_and_seed_give_the_same_run(tmp_path: Path) -> None:
+    script = "cat /proc/sys/kernel/random/boot_id; head -c 64 /dev/urandom | md5sum; sh /tlplab/again; lspci -vv"
+    again = tmp_path / "again"
+    again.write_bytes((ROOT / "experiments/linux/nvme.sh").read_bytes())
+    options = ("--run", script, "--set", f'guest.files=["{again}"]')
+    first, second, other = run(tmp_path, *options), run(tmp_path, *options), run(tmp_path, *options, "--seed", "2")
+    assert first.console == second.console
+    assert first.stamps == second.stamps
+    assert first.result == second.result
+    assert first.result["guest"]["console"] != other.result["guest"]["console"]
+
+
+def test_register_read_takes_what_the_fabric_says(tmp_path: Path) -> None:
+    guest = run(
+        tmp_path, "--run", f"{LOAD}; dmesg | tail -1; cat /sys/kernel/debug/mmio_latency/each_ns | sort | uniq -c"
+    )
+    assert guest.status == 0, guest.errors
+    truth = flow(guest, "guest.read")["latency_ns"]
+    counted = [line.split() for line in guest.console if re.fullmatch(r"\s*\d+ \d+", line)]
+    seen = {int(ns): int(times) for times, ns in counted}
+    assert sum(seen.values()) == 1000
+    # The guest's clock has whole nanoseconds, and ordered sets delay some reads.
+    assert min(seen) == math.ceil(truth["min"])
+    assert max(seen) <= math.ceil(truth["max"])
+    mean = sum(ns * times for ns, times in seen.items()) / 1000
+    assert truth["mean"] <= mean < truth["mean"] + 1
+
+
+def test_register_read_follows_the_switch(tmp_path: Path) -> None:
+    def least(latency: str) -> int:
+        script = f"{LOAD}; echo least=$(cat /sys/kernel/debug/mmio_latency/min_ns)"
+        return int(run(tmp_path, "--run", script, "--set", f"switch.sw0.latency={latency}").value("least"))
+
+    assert least("250ns") - least("150ns") == 200
+
+
+def test_processor_costs_what_is_stated(tmp_path: Path) -> None:
+    def took(cost: str) -> float:
+        """Microseconds between two lines of the guest's script."""
+        guest = run(tmp_path, "--run", "echo from; echo to", "--set", f"guest.cpu.syscall={cost}")
+        begun, ended = (guest.stamps[guest.console.index(line)] for line in ("from", "to"))
+        return ended - begun
+
+    assert took("0ns") == 0
+    # The shell makes at least the system call that prints.
+    assert took("10us") >= 10
+
+
+def test_script_that_fails_fails_the_command(tmp_path: Path) -> None:
+    guest = run(tmp_path, "--run", "exit 3")
+    assert (guest.status, guest.result["guest"]["status"]) == (1, 3)
+    assert "the guest's script ended with status 3" in guest.errors
+
+
+def test_kernel_panic_is_told(tmp_path: Path) -> None:
+    guest = run(tmp_path, "--run", "echo c >/proc/sysrq-trigger; kill -9 1; exec /nowhere")
+    assert guest.status == 1
+    assert "Traceback" not in guest.errors
+
+
+def test_share_takes_files_in_and_out(tmp_path: Path) -> None:
+    share = tmp_path / "share"
+    share.mkdir()
+    (share / "in").write_text("from the host\n")
+    guest = run(tmp_path, "--share", share, "--run", "cat /share/in; echo from the guest >/share/out")
+    assert guest.status == 0, guest.errors
+    assert guest.said("from the host")
+    assert (share / "out").read_text() == "from the guest\n"
+
+
+def test_power_cut_loses_what_was_not_flushed(tmp_path: Path) -> None:
+    disk = f'device.nvme0.file="{tmp_path}/disk.img"'
+    options = ("--set", disk, "--set", "device.nvme0.cache=16MiB", "--set", "device.nvme0.destage=0s")
+    write = (
+        "set -e; mkfs.ext4 -q /dev/nvme0n1; mkdir /tmp/m; mount /dev/nvme0n1 /tmp/m; head -c 100000 /dev/zero | tr '\\0' a >/tmp/m/kept;"
+        " sync; head -c 4000000 /dev/zero | tr '\\0' b >/tmp/m/lost; echo SYNCED; dd if=/tmp/m/lost of=/tmp/m/direct bs=64k oflag=direct;"
+        " while :; do usleep 1000; done"
+    )
+    cut = run(tmp_path, *options, "--run", write, "--set", "stop=400ms")
+    assert cut.status == 0, cut.errors
+    assert cut.said("SYNCED")
+    assert cut.result["guest"]["end"].startswith("lost its power")
+    read = "set -e; fsck.ext4 -p /dev/nvme0n1; mkdir /tmp/m; mount /dev/nvme0n1 /tmp/m; tr -d a </tmp/m/kept | wc -c; wc -c </tmp/m/kept; ls /tmp/m"
+    after = run(tmp_path, *options, "--run", read)
+    assert after.status == 0, after.errors + "\n".join(after.console[-20:])
+    assert after.said("100000")
+
+
+def test_sleeping_guest_costs_nothing(tmp_path: Path) -> None:
+    short, begun = run(tmp_path, "--run", "sleep 1"), time.perf_counter()
+    long = run(tmp_path, "--run", "sleep 3601")
+    assert long.status == short.status == 0
+    assert long.result["end_fs"] - short.result["end_fs"] == pytest.approx(3600e15, rel=1e-6)
+    assert time.perf_counter() - begun < 60
+
+
+def test_lspci_in_the_guest_is_that_of_tlplab(tmp_path: Path) -> None:
+    guest = run(tmp_path, "--run", "lspci -nn")
+    shown = subprocess.run(
+        [sys.executable, "-m", "tlplab", "lspci", NVME, "-x"], capture_output=True, text=True, check=True
+    ).stdout
+    ours = re.findall(r"^([0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]) .*\n00: (\w\w) (\w\w) (\w\w) (\w\w)", shown, re.M)
+    for bdf, a, b, c, d in ours:
+        assert any(line.startswith(bdf) and f"[{b}{a}:{d}{c}]" in line for line in guest.console)
+    assert len(ours) == 5
+
+
+def test_capture_has_every_tlp(tmp_path: Path) -> None:
+    capture = tmp_path / "guest.pcapng"
+    guest = run(tmp_path, "--pcap", capture)
+    dump = subprocess.run(
+        [sys.executable, "-m", "tlplab", "dump", capture, "--summary"], capture_output=True, text=True, check=False
+    )
+    assert dump.returncode == 0, dump.stderr
+    sent = sum(direction["tlps"] for link in guest.result["links"] for direction in link["directions"])
+    assert f"{sent:,}" in dump.stdout or str(sent) in dump.stdout.replace(",", "").replace(" ", ""), dump.stdout
+
+
+def test_run_says_who_boots_the_guest() -> None:
+    done = subprocess.run([sys.executable, "-m", "tlplab", "run", NVME], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "tlplab guest uml" in done.stderr
+
+
+def test_killed_command_leaves_no_guest(tmp_path: Path) -> None:
+    before = processes()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        child = subprocess.Popen(
+            command(NVME, "--run", "while :; do :; done"),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=tmp_path,
+        )
+        deadline = time.monotonic() + 60
+        while processes() == before and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert processes() != before
+        child.send_signal(number)
+        child.wait(60)
+        while processes() != before and time.monotonic() < deadline + 60:
+            time.sleep(0.1)
+        assert processes() == before
+
+
+def test_killed_guest_is_told(tmp_path: Path) -> None:
+    before = processes()
+    child = subprocess.Popen(
+        command(NVME, "--run", "while :; do :; done"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    deadline = time.monotonic() + 60
+    while not (new := processes() - before) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    for one in new:
+        os.kill(int(one.split()[0]), signal.SIGKILL)
+    _, errors = child.communicate(timeout=60)
+    assert child.returncode == 1
+    assert "died: it was ended by signal 9" in errors
+    assert processes() == before
