@@ -16,8 +16,6 @@ from guest import NVME, ROOT, command, flow, needs_guest, processes, run
 
 pytestmark = pytest.mark.full
 LOAD = "insmod /lib/modules-tlplab/mmio_latency.ko device=0000:03:00.0 bar=0 offset=0x1c count=1000"
-# Registers of a function that Linux writes or that change by themselves: from, bytes.
-KERNEL_WRITES = "command, status, cache line size, interrupt line, BARs and windows, control of capabilities"
 
 
 @pytest.fixture(autouse=True)
@@ -149,15 +147,56 @@ def test_sleeping_guest_costs_nothing(tmp_path: Path) -> None:
     assert time.perf_counter() - begun < 60
 
 
-def test_lspci_in_the_guest_is_that_of_tlplab(tmp_path: Path) -> None:
-    guest = run(tmp_path, "--run", "lspci -nn")
+def registers(text: str) -> dict[str, bytes]:
+    """The configuration space of each function, from what `lspci -xxxx` prints."""
+    spaces: dict[str, bytearray] = {}
+    for line in text.splitlines():
+        if found := re.match(r"([0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]) ", line):
+            spaces[found[1]] = bytearray()
+        elif found := re.match(r"[0-9a-f]{2,3}:((?: [0-9a-f]{2}){16})", line):
+            spaces[list(spaces)[-1]] += bytes.fromhex(found[1].replace(" ", ""))
+    return {bdf: bytes(space) for bdf, space in spaces.items()}
+
+
+def capabilities(space: bytes) -> dict[tuple[str, int], int]:
+    """Where each capability is: ("", ID) or ("extended", ID)."""
+    found, at = {}, space[0x34]
+    while at:
+        found["", space[at]] = at
+        at = space[at + 1]
+    at = 0x100
+    while at and (head := int.from_bytes(space[at : at + 4], "little")):
+        found["extended", head & 0xFFFF] = at
+        at = head >> 20
+    return found
+
+
+# Registers that software writes, or that follow from what it wrote: by capability, from, bytes.
+WRITTEN = {
+    ("", 0x01): [(4, 4)],  # power management: control and status
+    ("", 0x05): [(2, 2), (4, 20)],  # MSI: control, address, data, mask
+    ("", 0x10): [(8, 4), (16, 4), (24, 4), (28, 8), (40, 4), (48, 4)],  # PCI Express: each control and status
+    ("", 0x11): [(2, 2)],  # MSI-X: control
+    ("extended", 0x01): [(4, 0x44)],  # errors: status, mask, severity, log, root port
+}
+HEADER_WRITTEN = [(4, 4), (12, 2), (0x10, 0x18), (0x28, 8), (0x30, 4), (0x3C, 1), (0x3E, 2)]
+
+
+def test_lspci_in_the_guest_is_that_of_tlplab_but_for_what_linux_writes(tmp_path: Path) -> None:
+    guest = registers("\n".join(run(tmp_path, "--run", "lspci -xxxx").console))
     shown = subprocess.run(
         [sys.executable, "-m", "tlplab", "lspci", NVME, "-x"], capture_output=True, text=True, check=True
-    ).stdout
-    ours = re.findall(r"^([0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]) .*\n00: (\w\w) (\w\w) (\w\w) (\w\w)", shown, re.M)
-    for bdf, a, b, c, d in ours:
-        assert any(line.startswith(bdf) and f"[{b}{a}:{d}{c}]" in line for line in guest.console)
+    )
+    ours = registers(shown.stdout)
+    assert list(guest) == list(ours)
     assert len(ours) == 5
+    for bdf, space in ours.items():
+        assert len(guest[bdf]) in (256, 4096)
+        written = {at + n for at, bytes_ in HEADER_WRITTEN for n in range(bytes_)}
+        for name, start in capabilities(space).items():
+            written |= {start + at + n for at, bytes_ in WRITTEN.get(name, []) for n in range(bytes_)}
+        differ = [at for at, (a, b) in enumerate(zip(space, guest[bdf], strict=False)) if a != b and at not in written]
+        assert differ == [], f"{bdf}: {[hex(at) for at in differ]}"
 
 
 def test_capture_has_every_tlp(tmp_path: Path) -> None:
