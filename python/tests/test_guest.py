@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
+import pty
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -180,6 +183,43 @@ WRITTEN = {
     ("extended", 0x01): [(4, 0x44)],  # errors: status, mask, severity, log, root port
 }
 HEADER_WRITTEN = [(4, 4), (12, 2), (0x10, 0x18), (0x28, 8), (0x30, 4), (0x3C, 1), (0x3E, 2)]
+
+
+def test_sleep_beyond_the_end_of_simulated_time_is_told(tmp_path: Path) -> None:
+    guest = run(tmp_path, "--run", "sleep 20000")
+    assert guest.status == 1
+    assert "beyond the end of simulated time, which is 5.1 hours" in guest.errors
+
+
+def test_shell_answers_keys_and_keeps_the_pace_of_the_wall_clock(tmp_path: Path) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        os.execv(sys.executable, command(NVME, "--shell"))
+    printed = b""
+
+    def hear(text: bytes) -> None:
+        nonlocal printed
+        deadline = time.monotonic() + 60
+        while text not in printed and time.monotonic() < deadline:
+            if select.select([terminal], [], [], 0.2)[0]:
+                with contextlib.suppress(OSError):
+                    printed += os.read(terminal, 4096)
+        assert text in printed, printed[-2000:]
+        printed = printed.split(text, 1)[1]
+
+    hear(b"~ # ")
+    begun = time.monotonic()
+    os.write(terminal, b"echo $((6 * 7)) is said; sleep 1; echo aw''ake\n")
+    hear(b"42 is said")
+    hear(b"awake")
+    assert time.monotonic() - begun >= 0.9
+    os.write(terminal, b"exit\n")
+    hear(b"the guest is off")
+    with contextlib.suppress(OSError):
+        while os.read(terminal, 4096):
+            pass
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
 def test_lspci_in_the_guest_is_that_of_tlplab_but_for_what_linux_writes(tmp_path: Path) -> None:
