@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -77,14 +77,12 @@ def flow(guest: Guest, name: str) -> dict[str, Any]:
     return next(one for one in guest.result["flows"] if one["name"] == name)
 
 
-def processes() -> set[str]:
-    """The command lines of all user-mode kernels of this machine that tlplab has started."""
-    found = set()
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = place.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if b"um_pci_tunnel" in words:
-            found.add(f"{place.parent.name} {os.fsdecode(words[0])}")
+def kernels_of(command: int) -> list[int]:
+    """The processes of user-mode kernels that the command with this process ID has started."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parent = int((place / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            if parent == command and b"um_pci_tunnel" in (place / "cmdline").read_bytes():
+                found.append(int(place.name))
     return found

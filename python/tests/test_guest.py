@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import math
 import os
 import pty
@@ -15,7 +17,7 @@ import time
 from pathlib import Path
 
 import pytest
-from guest import NVME, ROOT, command, flow, needs_guest, processes, run
+from guest import NVME, ROOT, command, flow, kernels_of, needs_guest, run
 
 pytestmark = pytest.mark.full
 LOAD = "insmod /lib/modules-tlplab/mmio_latency.ko device=0000:03:00.0 bar=0 offset=0x1c count=1000"
@@ -256,41 +258,63 @@ def test_run_says_who_boots_the_guest() -> None:
     assert "tlplab guest uml" in done.stderr
 
 
-def test_killed_command_leaves_no_guest(tmp_path: Path) -> None:
-    before = processes()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-        child = subprocess.Popen(
-            command(NVME, "--run", "while :; do :; done"),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd=tmp_path,
-        )
-        deadline = time.monotonic() + 60
-        while processes() == before and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert processes() != before
-        child.send_signal(number)
-        child.wait(60)
-        while processes() != before and time.monotonic() < deadline + 60:
-            time.sleep(0.1)
-        assert processes() == before
+def start_endless(folder: Path) -> tuple[subprocess.Popen[str], list[int]]:
+    """A command whose guest never ends, once the guest has enumerated; and the processes of its kernel."""
+    child = subprocess.Popen(
+        command(NVME, "--run", "while :; do :; done"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder
+    )  # fmt: skip
+    assert child.stdout
+    assert any("Run /init" in line for line in child.stdout)
+    kernels = kernels_of(child.pid)
+    assert kernels
+    return child, kernels
+
+
+def wait_until_gone(processes: list[int]) -> None:
+    """Fails if one of the processes is there for longer than a while."""
+    deadline = time.monotonic() + 60
+    while any(Path(f"/proc/{process}").exists() for process in processes):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_killed_command_leaves_no_guest(tmp_path: Path, number: signal.Signals) -> None:
+    child, kernels = start_endless(tmp_path)
+    child.send_signal(number)
+    _, errors = child.communicate(timeout=60)
+    assert child.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
+    assert "Traceback" not in errors
+    wait_until_gone(kernels)
 
 
 def test_killed_guest_is_told(tmp_path: Path) -> None:
-    before = processes()
-    child = subprocess.Popen(
-        command(NVME, "--run", "while :; do :; done"),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-    )
-    deadline = time.monotonic() + 60
-    while not (new := processes() - before) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    for one in new:
-        os.kill(int(one.split()[0]), signal.SIGKILL)
+    child, kernels = start_endless(tmp_path)
+    for kernel in kernels:
+        os.kill(kernel, signal.SIGKILL)
     _, errors = child.communicate(timeout=60)
     assert child.returncode == 1
     assert "died: it was ended by signal 9" in errors
-    assert processes() == before
+    wait_until_gone(kernels)
+
+
+def test_kernel_that_is_none_is_told(tmp_path: Path) -> None:
+    for name, script in (("quits", "#!/bin/sh\nexit 3\n"), ("no program", "nonsense")):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "linux").write_text(script)
+        (folder / "linux").chmod(0o755)
+        (folder / "initramfs.cpio").write_bytes(b"")
+        files = {
+            part: {"file": file, "sha256": hashlib.sha256((folder / file).read_bytes()).hexdigest()}
+            for part, file in (("kernel", "linux"), ("initramfs", "initramfs.cpio"))
+        }
+        (folder / "manifest.json").write_text(json.dumps(files))
+        guest = run(tmp_path, "--linux", folder)
+        assert guest.status == 1
+        assert "guest" in guest.errors
+        assert "Traceback" not in guest.errors
+    (folder / "linux").write_text("other")
+    guest = run(tmp_path, "--linux", folder)
+    assert guest.status == 2
+    assert "not what manifest.json says" in guest.errors
