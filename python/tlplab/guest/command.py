@@ -88,6 +88,8 @@ def uml(
     described = outline.read(experiment, overrides=overrides)["guest"] or outline.Guest(run=None, files=[])
     found = kernel.find(folder)
     files = {Path(file).name: Path(file).read_bytes() for file in described["files"]}
+    if len(files) < len(described["files"]) or SCRIPT in files:
+        raise click.UsageError(f"guest.files: each needs a name of its own in /tlplab, and {SCRIPT} is the script's")
     if not shell:
         files[SCRIPT] = script_of(script, described["run"])
     silent = quiet or json_file == "-"
