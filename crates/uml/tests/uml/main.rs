@@ -9,9 +9,11 @@
 mod accesses;
 mod dialogue;
 mod interrupts;
+mod kernel;
 mod memory;
 mod mistakes;
 mod parsers;
+mod properties;
 mod ring;
 mod script;
 mod start_up;
