@@ -9,6 +9,7 @@
 mod accesses;
 mod dialogue;
 mod interrupts;
+mod junk;
 mod kernel;
 mod memory;
 mod mistakes;
