@@ -83,6 +83,26 @@ fn a_port_whose_credits_wait_does_not_rest() {
     assert_eq!(rests(&pair), [true, true]);
 }
 
+/// Three headers of eight: no batch, and no reason to hurry. The next refresh tells of them.
+#[test]
+fn a_port_with_credits_to_tell_of_does_not_rest() {
+    let mut config = slow();
+    config.fc.batch = CreditBatch::Unlimited;
+    config.fc.latency = UpdateFcLatency::Unlimited;
+    let mut pair = Pair::up(config.clone(), config);
+    pair.send(0, 1, write(64));
+    pair.run_until(at(10));
+    assert_eq!(rests(&pair), [true, true]);
+    pair.release(1, write(64));
+    pair.run_until(at(20));
+    assert_eq!(rests(&pair), [true, false]);
+    let left = |pair: &Pair| pair.ends[0].credits(Vc::ZERO, FcClass::Posted).header;
+    assert_eq!(left(&pair), Some(7));
+    pair.run_until(at(35));
+    assert_eq!(left(&pair), Some(8));
+    assert_eq!(rests(&pair), [true, true]);
+}
+
 /// Its peer is silent: it will say again what it has.
 #[test]
 fn a_link_that_is_not_up_yet_does_not_rest() {
