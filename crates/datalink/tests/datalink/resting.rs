@@ -83,11 +83,11 @@ fn a_port_whose_credits_wait_does_not_rest() {
     assert_eq!(rests(&pair), [true, true]);
 }
 
-/// Three headers of eight: no batch, and no reason to hurry. The next refresh tells of them.
+/// One header of eight: no batch, and no reason to hurry. The next refresh tells of them.
 #[test]
 fn a_port_with_credits_to_tell_of_does_not_rest() {
     let mut config = slow();
-    config.fc.batch = CreditBatch::Unlimited;
+    config.fc.batch = CreditBatch::Part(2);
     config.fc.latency = UpdateFcLatency::Unlimited;
     let mut pair = Pair::up(config.clone(), config);
     pair.send(0, 1, write(64));
