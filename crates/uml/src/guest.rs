@@ -190,7 +190,8 @@ impl Guest {
             Request::SetQueueBase(queue, _) => drop(self.rings(queue)?),
             Request::EnableQueue(queue, enabled) => {
                 let rings = *self.rings(queue)?;
-                self.queues[queue as usize] = enabled.then(|| Queue::new(rings));
+                let ready = enabled && rings.size > 0;
+                self.queues[queue as usize] = ready.then(|| Queue::new(rings));
             }
             Request::Kick(queue) if queue as usize == COMMANDS => {
                 stalled = self.carry_out(machine, memory)?
