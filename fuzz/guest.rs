@@ -146,7 +146,7 @@ impl GuestUnderFire {
         let what = choices.byte();
         let result = match what {
             _ if self.guest.waits() && what & 7 != 0 => {
-                self.guest.advance(&mut self.machine, &mut self.memory)
+                self.guest.advance(&mut self.machine, &mut self.memory, Time::NEVER)
             }
             0..=39 => self.say_to_calendar(choices),
             40..=42 => self.say_to_device(choices),
@@ -154,7 +154,7 @@ impl GuestUnderFire {
                 let queue = choices.byte() & 1;
                 self.set_up(queue.into(), choices)
             }
-            60..=149 => self.offer(choices),
+            60..=129 => self.offer(choices),
             130..=149 => self.bell(u64::from(choices.byte()).saturating_sub(250)),
             160..=163 => {
                 let at = BASE + u64::from(choices.half()) % (BYTES as u64 - 8);

@@ -257,9 +257,6 @@ impl Guest {
         limit: Time,
     ) -> Result<(), Failure<M::Error>> {
         let wanted = self.wanted();
-        if wanted == Time::NEVER && self.requested < FOR_EVER {
-            return Err(Failure::EndOfTime);
-        }
         let until = wanted.min(limit);
         let mut delivered = self.deliver(machine, memory)?;
         if !delivered && machine.now() < until {
@@ -272,7 +269,8 @@ impl Guest {
         } else if machine.now() >= wanted {
             self.run(machine)?;
         } else if until == Time::NEVER {
-            return Err(Failure::Asleep);
+            let beyond = self.requested < FOR_EVER;
+            return Err(if beyond { Failure::EndOfTime } else { Failure::Asleep });
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use crate::ring::{Part, Ring};
 use crate::script::{Broken, Script};
 use tlplab_uml::vhost::{self, Header, Region};
 use tlplab_uml::{Failure, Guest, Output, ProtocolError};
+use tlplab_units::Time;
 
 pub(crate) const REPLY_WANTED: u32 = 1 | 1 << 3;
 pub(crate) const NO_REPLY: u32 = 1;
@@ -202,7 +203,7 @@ impl Dialogue {
     }
 
     pub(crate) fn advance(&mut self) -> Result<(), Failure<Broken>> {
-        self.guest.advance(&mut self.machine, &mut self.memory)
+        self.guest.advance(&mut self.machine, &mut self.memory, Time::NEVER)
     }
 
     /// The kernel answers a call.

@@ -345,7 +345,9 @@ pub(crate) fn run(program: &[Step], mut machine: Script, buffers: u16, order: &C
                 stirs = true;
             }
             if engine.waits() {
-                engine.advance(&mut machine, &mut between.borrow_mut().memory).expect("it goes on");
+                engine
+                    .advance(&mut machine, &mut between.borrow_mut().memory, Time::NEVER)
+                    .expect("it goes on");
                 continue;
             }
             let mut able = Vec::new();

@@ -55,10 +55,16 @@ fn leaves_to_run_are_numbered() {
 #[test]
 fn a_kernel_that_sleeps_for_ever_is_asleep() {
     // What the kernel says when it has no timer, and times that the simulator does not have.
-    for until in [i64::MAX as u64, u64::MAX, 1 << 62, u64::MAX / 1_000_000 + 1] {
+    let (for_ever, beyond) = (Failure::Asleep, Failure::EndOfTime);
+    for (until, failure) in [
+        (i64::MAX as u64, for_ever),
+        (u64::MAX, for_ever),
+        (1 << 62, beyond),
+        (u64::MAX / 1_000_000 + 1, beyond),
+    ] {
         let mut d = Dialogue::up(Script::default());
         d.sleep(until);
-        assert_eq!(d.advance(), Err(Failure::Asleep));
+        assert_eq!(d.advance(), Err(failure));
         assert_eq!(d.machine.now(), Time::ZERO);
         assert_eq!(d.said(), []);
     }
