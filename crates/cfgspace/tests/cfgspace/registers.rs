@@ -259,3 +259,14 @@ fn status_is_no_control() {
     assert!(port.write(0x38, 0xF, 0x1000).bars);
     assert!(port.write(0x20, 0xF, 0x0010_0010).bridge);
 }
+
+/// The first register of a capability is its own, whatever ends right before it.
+#[test]
+fn capabilities_that_touch_are_told_apart() {
+    let layout = Layout::new(Type0::new(Identity::new(0x71AB, 1, 0)))
+        .capability_at(PCIE, Pcie::new(PortType::EndPoint, link()))
+        .capability_at(PCIE + 0x3C, Msi { vectors: 1, wide: false, masking: false });
+    let mut space = ConfigSpace::new(&layout).unwrap();
+    let interrupts = Written { interrupts: true, ..Written::default() };
+    assert_eq!(space.write(PCIE + 0x3C, 0b1100, 0x0001_0000), interrupts);
+}
