@@ -387,7 +387,8 @@ fn errors_and_messages_have_the_names_of_the_specification() {
 fn requests_down_a_link_end_in_the_secondary_status() {
     for kind in [PortType::RootPort, PortType::Downstream] {
         // Parity Error Response Enable of Bridge Control, among other bits, and that of the other side.
-        for (control, command, parity) in [(0x0002, 0x40, false), (0x0001, 0x00, true), (0x005F, 0x40, true)] {
+        for (control, command, parity) in [(0x0002, 0x40, false), (0x0001, 0x00, true), (0x005F, 0x40, true)]
+        {
             let cases = [
                 (FailedCompletion::UnsupportedRequest, 1 << 13),
                 (FailedCompletion::CompleterAbort, 1 << 12),
