@@ -258,3 +258,20 @@ fn a_card_that_comes_later_has_the_buses_of_its_slot_and_lowers_payloads() {
     check(&mut machine, &found, "00:01.0", &[(PCIE + 0x08, 0x0000_491F)]);
     check(&mut machine, &found, "01:00.0", &[(PCIE + 0x08, 0x0000_491F)]);
 }
+
+#[test]
+fn a_slot_keeps_nothing_that_its_bridge_does_not_forward() {
+    let windows = |prefetchable| {
+        let slot = Slot { number: 7, hot_plug: true, ..Slot::default() };
+        let port = bridge(PortType::RootPort, move |header, pcie| {
+            (header.prefetchable, pcie.slot) = (prefetchable, Some(slot));
+        });
+        let (found, problems) = enumerate(&mut Machine::new([((1, 0), Node::new(&port))]), settings());
+        assert_eq!(problems, []);
+        let windows = at(&found, "00:01.0").bridge.clone().unwrap();
+        (windows.memory, windows.prefetchable)
+    };
+    let memory = Some(0xC120_0000..=0xC13F_FFFF);
+    assert_eq!(windows(true), (memory.clone(), Some(0x123_4000_0000..=0x123_401F_FFFF)));
+    assert_eq!(windows(false), (memory, None));
+}
