@@ -2,7 +2,7 @@
 
 use super::machine::{Machine, Node};
 use super::registers::{PCIE, at, bridge, card, check, same, settings};
-use tlplab_cfgspace::enumerate::{Enumerator, Hierarchy, ProblemKind, Request, Settings, Step};
+use tlplab_cfgspace::enumerate::{Answer, Enumerator, Hierarchy, ProblemKind, Request, Settings, Step};
 use tlplab_cfgspace::*;
 use tlplab_units::{Duration, Mps};
 
@@ -274,4 +274,47 @@ fn a_slot_keeps_nothing_that_its_bridge_does_not_forward() {
     let memory = Some(0xC120_0000..=0xC13F_FFFF);
     assert_eq!(windows(true), (memory.clone(), Some(0x123_4000_0000..=0x123_401F_FFFF)));
     assert_eq!(windows(false), (memory, None));
+}
+
+/// The slot's bit stands beside the interrupt vector of the port, which may be any.
+#[test]
+fn slots_are_found_whatever_the_vector_of_their_port() {
+    for interrupt_vector in [0, 1, 0x1F] {
+        for hot_plug in [None, Some(false), Some(true)] {
+            let port = bridge(PortType::RootPort, move |_, pcie| {
+                pcie.interrupt_vector = interrupt_vector;
+                pcie.slot = hot_plug.map(|hot_plug| Slot { hot_plug, ..Slot::default() });
+            });
+            let (found, _) = enumerate(&mut Machine::new([((1, 0), Node::new(&port))]), settings());
+            let windows = at(&found, "00:01.0").bridge.as_ref().unwrap();
+            assert_eq!(windows.hot_plug, hot_plug == Some(true), "vector {interrupt_vector}, {hot_plug:?}");
+        }
+    }
+}
+
+/// Offset and stride may depend on the number of virtual functions (PCIe 5.0 §9.3.3.9, §9.3.3.10): they are read with all of them there.
+#[test]
+fn ids_of_virtual_functions_are_those_of_all() {
+    let mut machine = Machine::new([((1, 0), root(with_virtual(3, 1, 1)))]);
+    let mut software = Enumerator::new(settings());
+    let mut answer = None;
+    let found = loop {
+        let request = match software.step(answer) {
+            Step::Ask(request) => request,
+            Step::Done(found) => break found,
+        };
+        let mut value = machine.answer(request);
+        if let Request::Read { function, offset: 0x114 } = request
+            && let Some(node) = machine.node(function).filter(|_| function.bus() == 1)
+            && node.space.read(0x110) & 0xFFFF == 3
+        {
+            value = Answer::Value(0x0004_0010);
+        }
+        answer = Some(value);
+    };
+    let functions = at(&found, "01:00.0").virtual_functions.as_ref().unwrap();
+    assert_eq!(
+        (functions.first.to_string(), functions.last.to_string()),
+        ("01:02.0".into(), "01:03.0".into())
+    );
 }
