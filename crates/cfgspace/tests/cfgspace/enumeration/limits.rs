@@ -145,10 +145,12 @@ fn what_is_left_of_addresses_is_used() {
 fn a_bridge_without_a_bus_number_forwards_nothing() {
     let slot = Slot { number: 7, hot_plug: true, ..Slot::default() };
     let greedy = bridge(PortType::RootPort, |_, pcie| pcie.slot = Some(slot));
-    let mut machine = Machine::new([
-        ((1, 0), Node::new(&greedy)),
-        ((2, 0), root(Node::new(&card(&[(0, Bar::memory32(4096))], Mps::ALL[0])))),
-    ]);
+    let mut second = root(Node::new(&card(&[(0, Bar::memory32(4096))], Mps::ALL[0])));
+    // Firmware has left limits far up, by which windows would be open whatever their lower halves say.
+    for register in [0x2C, 0x30] {
+        second.space.write(register, 0xF, 0x0001_0000);
+    }
+    let mut machine = Machine::new([((1, 0), Node::new(&greedy)), ((2, 0), second)]);
     let (found, problems) = enumerate(&mut machine, Settings { hot_plug_buses: 255, ..settings() });
     assert_eq!(problems, [("00:02.0".to_owned(), ProblemKind::NoBusNumber)]);
     assert_eq!(names(&found), ["00:01.0", "00:02.0"]);
@@ -317,4 +319,23 @@ fn ids_of_virtual_functions_are_those_of_all() {
         (functions.first.to_string(), functions.last.to_string()),
         ("01:02.0".into(), "01:03.0".into())
     );
+}
+
+#[test]
+fn problems_go_with_what_had_them() {
+    let broken = || {
+        let mut node = Node::new(&card(&[], Mps::ALL[0]));
+        node.broken.insert(0x0C, 0x007E_0000);
+        root(node)
+    };
+    let mut machine = Machine::new([((1, 0), broken()), ((2, 0), broken())]);
+    let (found, problems) = enumerate(&mut machine, settings());
+    let [first, second] = ["01:00.0", "02:00.0"].map(|name| (name.to_owned(), ProblemKind::HeaderType(0x7E)));
+    assert_eq!(problems, [first, second.clone()]);
+    let above = at(&found, "00:01.0").bdf;
+    machine.node(above).unwrap().below.clear();
+    let found = machine.run(Enumerator::rescan(settings(), found, above));
+    let left: Vec<_> =
+        found.problems.iter().map(|problem| (problem.function.to_string(), problem.kind)).collect();
+    assert_eq!(left, [second]);
 }
