@@ -1,19 +1,19 @@
 //! What software makes of functions that say odd things, and of too few numbers and addresses.
 
-use super::machine::{Machine, Node, link};
+use super::machine::{Machine, Node};
 use super::registers::{PCIE, at, bridge, card, check, same, settings};
-use tlplab_cfgspace::enumerate::{
-    Answer, Enumerator, Hierarchy, InterruptPolicy, ProblemKind, Request, Settings, Step,
-};
-use tlplab_cfgspace::error::log_at_root;
+use tlplab_cfgspace::enumerate::{Answer, Enumerator, Hierarchy, ProblemKind, Request, Settings, Step};
 use tlplab_cfgspace::*;
-use tlplab_units::{Bdf, Duration, Mps};
+use tlplab_units::{Duration, Mps};
 
-fn root(below: Node) -> Node {
+pub(super) fn root(below: Node) -> Node {
     Node::new(&bridge(PortType::RootPort, same)).with(0, below)
 }
 
-fn enumerate(machine: &mut Machine, settings: Settings) -> (Hierarchy, Vec<(String, ProblemKind)>) {
+pub(super) fn enumerate(
+    machine: &mut Machine,
+    settings: Settings,
+) -> (Hierarchy, Vec<(String, ProblemKind)>) {
     let found = machine.run(Enumerator::new(settings));
     let problems =
         found.problems.iter().map(|problem| (problem.function.to_string(), problem.kind)).collect();
@@ -282,7 +282,7 @@ fn a_slot_keeps_nothing_that_its_bridge_does_not_forward() {
 }
 
 /// Enumerates, with somebody who sees each request and its answer, and may change the answer.
-fn watch(
+pub(super) fn watch(
     machine: &mut Machine,
     settings: Settings,
     mut see: impl FnMut(&mut Machine, Request, Answer) -> Answer,
@@ -351,68 +351,4 @@ fn problems_go_with_what_had_them() {
     let left: Vec<_> =
         found.problems.iter().map(|problem| (problem.function.to_string(), problem.kind)).collect();
     assert_eq!(left, [second]);
-}
-
-/// Firmware may have told an end point of its root port already, and switched ECRC on: that stays.
-#[test]
-fn what_is_on_already_stays_on() {
-    let port = bridge(PortType::RootPort, |_, pcie| pcie.read_boundary_128 = true);
-    let mut end = Node::new(&card(&[], Mps::ALL[0]).extended(Aer { root: false, ecrc: true }));
-    for (register, value) in [(PCIE + 0x10, 0x0008), (PCIE + 0x28, 0x1000), (0x118, 0x0140)] {
-        end.space.write(register, 0b11, value);
-    }
-    let mut machine = Machine::new([((1, 0), Node::new(&port).with(0, end))]);
-    let (found, _) = enumerate(&mut machine, settings());
-    check(
-        &mut machine,
-        &found,
-        "01:00.0",
-        &[(PCIE + 0x10, 0x1043_0008), (PCIE + 0x28, 0x1000), (0x118, 0x01E0)],
-    );
-}
-
-/// Behind a structure of version 1 is another's register where Device Control 2 would be: here, an address of MSI.
-#[test]
-fn ten_bits_of_tag_are_switched_on_nowhere_else() {
-    let header = Type0::new(Identity::new(0x71AB, 1, 0xFF_00_00));
-    let pcie = Pcie { version: PcieVersion::V1, ..Pcie::new(PortType::EndPoint, link()) };
-    let end = Layout::new(header)
-        .capability_at(PCIE, pcie)
-        .capability_at(PCIE + 0x24, Msi { vectors: 1, wide: false, masking: false });
-    let mut machine = Machine::new([((1, 0), root(Node::new(&end)))]);
-    let (found, _) = enumerate(&mut machine, Settings { interrupts: InterruptPolicy::Intx, ..settings() });
-    check(&mut machine, &found, "01:00.0", &[(PCIE + 0x28, 0)]);
-}
-
-/// ECRC is switched on as far as a function has it, and registers of a root port are written in a root port (PCIe 5.0 §7.8.4.7, §7.8.4.9).
-#[test]
-fn advanced_error_reporting_is_set_up_as_far_as_it_is_there() {
-    let aer = |root| Aer { root, ecrc: false };
-    let header = Type0::new(Identity::new(0x71AB, 1, 0xFF_00_00));
-    let part =
-        Layout::new(header).capability_at(PCIE, Pcie::new(PortType::RcIntegrated, None)).extended(aer(false));
-    let mut port = Node::new(&bridge(PortType::RootPort, same).extended(aer(true)));
-    log_at_root(&mut port.space, ErrorMessage::Fatal, Bdf(0x0100));
-    log_at_root(&mut port.space, ErrorMessage::Correctable, Bdf(0x0100));
-    assert_ne!(port.space.read(0x130), 0);
-    let mut end = Node::new(&card(&[], Mps::ALL[0]).extended(aer(false)));
-    // It can add digests, and check none.
-    end.broken.insert(0x118, 0x20);
-    let mut machine = Machine::new([((1, 0), port.with(0, end)), ((2, 0), Node::new(&part))]);
-    let mut written = Vec::new();
-    let found = watch(&mut machine, settings(), |_, request, answer| {
-        if let Request::Write { function, offset: offset @ 0x118..0x138, value, .. } = request {
-            written.push((function.to_string(), offset, value));
-        }
-        answer
-    });
-    let expected = [
-        ("00:01.0", 0x118, 0),
-        ("00:01.0", 0x130, u32::MAX),
-        ("00:01.0", 0x12C, 0b111),
-        ("01:00.0", 0x118, 0x60),
-        ("00:02.0", 0x118, 0),
-    ];
-    assert_eq!(written, expected.map(|(name, offset, value)| (name.to_owned(), offset, value)));
-    check(&mut machine, &found, "00:01.0", &[(0x130, 0)]);
 }
