@@ -252,6 +252,16 @@ fn the_pci_express_registers() {
         !view.hot_plug_interrupt && !view.retry_visibility && !view.ari_forwarding && view.target_speed == 0
     );
     assert_eq!((view.completion_timeout, view.tag_bits), (Some(us(50_000)), 5));
+    // A downstream port's ends before Root Control; behind it, where that would be, is MSI-X, whose ID has the bit of retry visibility.
+    let header = Type1 {
+        bars: [Some(Bar::memory32(1 << 12)), None],
+        ..Type1::new(Identity::new(0x71AB, 2, 0x06_04_00))
+    };
+    let old = Pcie { version: PcieVersion::V1, ..Pcie::new(PortType::Downstream, link()) };
+    let layout = Layout::new(header)
+        .capability_at(PCIE, old)
+        .capability_at(PCIE + 0x1C, MsiX { vectors: 1, table: (0, 0), pending: (0, 0x800) });
+    assert!(!ConfigSpace::new(&layout).unwrap().pcie().unwrap().retry_visibility);
     let none = ConfigSpace::new(&Layout::new(Type0::new(Identity::new(0x71AB, 1, 0)))).unwrap();
     assert_eq!((none.pcie(), none.link(), none.power_state()), (None, None, PowerState::D0));
 }
