@@ -267,6 +267,28 @@ fn the_pci_express_registers() {
 }
 
 #[test]
+fn sizes_that_firmware_leaves_change_nothing_else() {
+    for (mps, mrrs, written) in [(0, 0, 0x0000), (1, 2, 0x2020), (2, 5, 0x5040), (5, 1, 0x10A0)] {
+        let mut space = end_point([None; 6]);
+        space.write(PCIE + 0x08, 0b11, 0x7FFF);
+        let before = *space.bytes();
+        space.set_request_sizes(Mps::ALL[mps], Mrrs::ALL[mrrs]);
+        let view = space.pcie().unwrap();
+        assert_eq!((view.mps, view.mrrs), (Mps::ALL[mps], Mrrs::ALL[mrrs]));
+        let at = usize::from(PCIE) + 8;
+        let mut expected = before;
+        let control = u16::from_le_bytes([before[at], before[at + 1]]) & !0x70E0 | written;
+        expected[at..at + 2].copy_from_slice(&control.to_le_bytes());
+        assert_eq!(*space.bytes(), expected);
+    }
+    // A function without the capability has none.
+    let mut plain = ConfigSpace::new(&Layout::new(Type0::new(Identity::new(1, 2, 3)))).unwrap();
+    let before = *plain.bytes();
+    plain.set_request_sizes(Mps::ALL[1], Mrrs::ALL[1]);
+    assert_eq!(*plain.bytes(), before);
+}
+
+#[test]
 fn power_states_and_virtual_functions() {
     let mut space = end_point([None; 6]);
     for (bits, state) in
