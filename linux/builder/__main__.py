@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import gzip
 import hashlib
 import json
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from . import debian, initramfs, kernel, programs
-from .report import BuildError, fail, need_space, phase, run, told
+from .report import BuildError, fail, need_space, phase, run, say, told
 
 LINUX = Path(__file__).resolve().parent.parent
 ROOT = LINUX.parent
@@ -198,6 +199,19 @@ def build(result: Path, ours: dict[str, str], chosen: argparse.Namespace) -> Non
             shutil.rmtree(work / left)
 
 
+@contextmanager
+def alone() -> Iterator[None]:
+    """One build at a time: a second one waits, and finds what it wants."""
+    cache().mkdir(parents=True, exist_ok=True)
+    with (cache() / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another build is under way; waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def point_to(result: Path) -> None:
     """Makes `result` the one that `tlplab guest` takes."""
     link = cache() / "current"
@@ -216,10 +230,12 @@ def main() -> int:
         check_tools()
         ours = inputs()
         result = cache() / named(ours, source, compiler(), chosen.compress)
+        if chosen.where and not (result / "manifest.json").exists():
+            raise BuildError("the guest is not built yet: make linux")
         if chosen.rebuild or not (result / "manifest.json").exists():
-            if chosen.where:
-                raise BuildError("the guest is not built yet: make linux")
-            build(result, ours, chosen)
+            with alone():
+                if chosen.rebuild or not (result / "manifest.json").exists():
+                    build(result, ours, chosen)
         if not chosen.where:
             point_to(result)
         print(result)

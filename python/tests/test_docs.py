@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from guest import needs_guest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "studies").rglob("*.md"))]
@@ -127,6 +128,8 @@ def first_missing(shown: list[str], output: str) -> str | None:
 
 def check_session(place: str, block: str, folder: Path) -> None:
     """Runs the commands of a block, each of which must print what is shown."""
+    if "tlplab guest" in block:
+        needs_guest()
     # CI runs those, and what they run.
     steps = [step for step in read_steps(block) if not step.command.startswith(("make", "cargo"))]
     results = run_session(steps, folder)

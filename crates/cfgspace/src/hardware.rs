@@ -1,8 +1,8 @@
 //! What a function's hardware changes in its registers.
 
-use crate::registers::{header, pcie, status};
+use crate::registers::{exponent, header, pcie, status};
 use crate::space::ConfigSpace;
-use tlplab_units::{Generation, Width};
+use tlplab_units::{Generation, Mps, Mrrs, Width};
 
 /// How a link is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,13 @@ impl ConfigSpace {
         if was != is {
             self.slot_event(pcie::PRESENCE_CHANGED);
         }
+    }
+
+    /// Max_Payload_Size and Max_Read_Request_Size as firmware leaves them to whoever boots next (PCIe 5.0 §7.5.3.4).
+    pub fn set_request_sizes(&mut self, mps: Mps, mrrs: Mrrs) {
+        let Some(span) = self.positions.pcie else { return };
+        let sizes = exponent(mps.bytes()) << 5 | exponent(mrrs.bytes()) << 12;
+        self.update16(span.start + pcie::DEVICE_CONTROL, 0x70E0, sizes);
     }
 
     /// Records an event of the slot (PCIe 5.0 §6.7.3.4).

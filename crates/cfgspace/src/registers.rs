@@ -200,3 +200,8 @@ pub(crate) mod aer {
     /// With the log of TLP prefixes.
     pub(crate) const BYTES: u16 = 0x48;
 }
+
+/// A size as in Device Control: 0 for 128 bytes, 1 for 256.
+pub(crate) fn exponent(bytes: u32) -> u16 {
+    bytes.trailing_zeros() as u16 - 7
+}

@@ -59,6 +59,11 @@ impl Experiment {
         let elsewhere =
             |device: &DeviceSpec| matches!(device.model, ModelSpec::Python { .. } | ModelSpec::Rtl(_));
         bare.devices.retain(|device| !elsewhere(device));
+        for device in &mut bare.devices {
+            if let ModelSpec::Nvme(nvme) = &mut device.model {
+                nvme.file = None; // which data it has does not matter
+            }
+        }
         let mut builder = Builder::new(bare.fabric.clone());
         add_devices(&mut builder, &bare, &mut Inputs::default())?;
         for device in self.devices.iter().filter(|device| elsewhere(device)) {

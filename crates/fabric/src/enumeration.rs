@@ -5,7 +5,7 @@
 use crate::config::{EnumerationTime, HostConfig};
 use crate::config_request::{FunctionAt, dword};
 use crate::end_point::EndPoint;
-use crate::ids::NodeId;
+use crate::ids::{NodeId, PortId};
 use crate::node::Node;
 use crate::root::message;
 use crate::sim::{Fabric, Task};
@@ -23,6 +23,9 @@ use tlplab_wire::tlp::CfgTarget;
 
 /// Below 4 GiB, base addresses come from here on; host memory has a hole there.
 pub(crate) const MMIO_LOW: u64 = 0xC000_0000;
+
+/// Max_Read_Request_Size after a reset (PCIe 5.0 §7.5.3.4).
+const DEFAULT_MRRS: Mrrs = Mrrs::ALL[2];
 
 /// What software knows of the functions, and what it is doing about them.
 pub(crate) struct Enumeration {
@@ -245,6 +248,34 @@ impl Fabric {
         self.next_job();
     }
 
+    /// As firmware hands a machine over to software that is outside: functions may send payloads as large as all of their hierarchy take, and
+    /// ask for as much at once as their configuration says. All else is as after a reset.
+    pub(crate) fn hand_over(&mut self) {
+        let links = &self.topology.links;
+        let mps = |port: &PortId| links[self.ports[port.index()].link.index()].mps;
+        let mut sized = Vec::new();
+        for (node, ports) in
+            (0..self.nodes.len()).map(|i| NodeId(i as u16)).map(|id| (id, self.own_ports(id)))
+        {
+            match &self.nodes[node.index()] {
+                Node::EndPoint(end_point) => sized.push((node, 0, mps(&end_point.port), end_point.mrrs)),
+                Node::Switch(_) => {
+                    sized.extend(ports.iter().enumerate().map(|(i, port)| (node, i, mps(port), DEFAULT_MRRS)))
+                }
+                Node::Root(_) => sized
+                    .extend(ports.iter().enumerate().map(|(i, port)| (node, i + 1, mps(port), DEFAULT_MRRS))),
+                Node::Bridge(_) => sized.extend(ports.first().map(|port| (node, 0, mps(port), DEFAULT_MRRS))),
+            }
+        }
+        for (node, index, mps, mrrs) in sized {
+            self.function(FunctionAt { node, index }).space.set_request_sizes(mps, mrrs);
+            if let Node::EndPoint(_) = &self.nodes[node.index()] {
+                self.limits_changed(node);
+            }
+        }
+        self.start_programs();
+    }
+
     /// Host programs may act.
     pub(crate) fn start_programs(&mut self) {
         self.tell_programs(&HostEvent::Start);
@@ -303,7 +334,7 @@ impl Fabric {
             message: Arc::new(message),
             mrrs: Arc::new(move |function| {
                 let limits = limits.lock().unwrap_or_else(PoisonError::into_inner);
-                limits.get(&function.bdf).copied().unwrap_or(Mrrs::ALL[2])
+                limits.get(&function.bdf).copied().unwrap_or(DEFAULT_MRRS)
             }),
             // What comes is what went: nothing else is plugged in.
             hot_plug_buses: 0,

@@ -151,7 +151,7 @@ impl Fabric {
     }
 
     /// ID and limits of an end point's requester and completer follow its registers.
-    fn limits_changed(&mut self, node: NodeId) {
+    pub(crate) fn limits_changed(&mut self, node: NodeId) {
         let end_point = self.end_point(node);
         let id = end_point.function.id;
         let (mps, mrrs) = match end_point.function.space.pcie() {

@@ -55,6 +55,9 @@ pub enum Failure<E> {
     /// Its machine cannot go on.
     #[error("{0}")]
     Machine(E),
+    /// It waits for longer than the clock of its machine can tell.
+    #[error("the guest sleeps beyond the end of simulated time, which is 5.1 hours")]
+    EndOfTime,
     /// It waits for ever, and nothing will wake it.
     #[error("the guest sleeps for ever: no timer of its kernel is set and no device has anything to do")]
     Asleep,
@@ -229,7 +232,20 @@ impl Guest {
         Ok(stalled)
     }
 
-    /// Goes on to the time that the guest waits for, or to the next interrupt, and lets the guest run.
+    /// When the guest that [waits](Self::waits) wants to run.
+    pub fn wanted(&self) -> Time {
+        if self.requested >= FOR_EVER { Time::NEVER } else { time_of(self.requested) }
+    }
+
+    /// Has the guest that [waits](Self::waits) run at once, to look at what came by another way, as the keys of its console do.
+    pub fn wake(&mut self) {
+        if self.state == State::Waiting && self.queues[INTERRUPTS].is_some() {
+            self.outputs.push_back(Output::Call(vhost::call(INTERRUPTS as u32)));
+            self.state = State::Called;
+        }
+    }
+
+    /// Goes on to the time that the guest waits for, or to the next interrupt, and lets the guest run; but no further than `limit`.
     ///
     /// # Errors
     /// [`Failure`]
@@ -237,8 +253,13 @@ impl Guest {
         &mut self,
         machine: &mut M,
         memory: &mut dyn GuestMemory,
+        limit: Time,
     ) -> Result<(), Failure<M::Error>> {
-        let until = if self.requested >= FOR_EVER { Time::NEVER } else { time_of(self.requested) };
+        let wanted = self.wanted();
+        if wanted == Time::NEVER && self.requested < FOR_EVER {
+            return Err(Failure::EndOfTime);
+        }
+        let until = wanted.min(limit);
         let mut delivered = self.deliver(machine, memory)?;
         if !delivered && machine.now() < until {
             machine.advance(until).map_err(Failure::Machine)?;
@@ -247,7 +268,7 @@ impl Guest {
         }
         if delivered {
             self.state = State::Called;
-        } else if machine.now() >= until {
+        } else if machine.now() >= wanted {
             self.run(machine)?;
         } else if until == Time::NEVER {
             return Err(Failure::Asleep);

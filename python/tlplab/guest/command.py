@@ -35,15 +35,22 @@ def guest_group() -> None:
 
 @guest_group.command("uml")
 @click.argument("experiment", metavar="EXPERIMENT.toml")
-@click.option("--run", "script", metavar="SCRIPT", help="Run SCRIPT, a file or a command line, instead of the experiment's.")
+@click.option(
+    "--run", "script", metavar="SCRIPT", help="Run SCRIPT, a file or a command line, instead of the experiment's."
+)
 @click.option("--shell", is_flag=True, help="Give a shell on this terminal instead.")
 @click.option("--share", metavar="DIR", help="Let the guest read and write DIR, as /share.")
 @click.option("--linux", "folder", metavar="DIR", help="The kernel in DIR, instead of what `make linux` built last.")
 @click.option(
-    "--set", "overrides", metavar="KEY=VALUE", multiple=True,
+    "--set",
+    "overrides",
+    metavar="KEY=VALUE",
+    multiple=True,
     help="Override one key, as in --set switch.sw0.link='gen4 x8'. May be given again.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the random streams, and the guest's.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the random streams, and the guest's."
+)
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the result document; - is the standard output.")
 @click.option("--report", metavar="FILE.html", help="Write one self-contained page that shows the run.")
 @click.option("--trace", metavar="FILE", help="Write a trace that opens in Perfetto (ui.perfetto.dev).")
@@ -78,12 +85,13 @@ def uml(
         raise click.UsageError("--run and --shell: give one of them")
     if share is not None and not Path(share).is_dir():
         raise click.UsageError(f"--share {share}: there is no such folder")
-    described = outline.read(experiment, overrides=overrides)["guest"]
+    described = outline.read(experiment, overrides=overrides)["guest"] or outline.Guest(run=None, files=[])
     found = kernel.find(folder)
-    files = {Path(file).name: Path(file).read_bytes() for file in (described or {}).get("files", [])}
-    of_experiment = (described or {}).get("run")
+    files = {Path(file).name: Path(file).read_bytes() for file in described["files"]}
+    if len(files) < len(described["files"]) or SCRIPT in files:
+        raise click.UsageError(f"guest.files: each needs a name of its own in /tlplab, and {SCRIPT} is the script's")
     if not shell:
-        files[SCRIPT] = script_of(script, (described or {}).get("run"))
+        files[SCRIPT] = script_of(script, described["run"])
     silent = quiet or json_file == "-"
     line = Line(quiet=silent or shell)
 
@@ -112,7 +120,9 @@ def script_of(given: str | None, of_experiment: str | None) -> bytes:
         return f"#!/bin/sh\n{given}\n".encode()
     file = given or of_experiment
     if file is None:
-        raise click.UsageError("the experiment names no script (guest.run); give one with --run, or a shell with --shell")
+        raise click.UsageError(
+            "the experiment names no script (guest.run); give one with --run, or a shell with --shell"
+        )
     text = Path(file).read_bytes()
     return text if text.startswith(SHEBANG) else b"#!/bin/sh\n" + text
 

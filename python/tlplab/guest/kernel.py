@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 
-
 MANIFEST = "manifest.json"
 
 
@@ -36,7 +35,9 @@ def find(folder: str | None) -> Kernel:
     place = built() if folder is None else Path(folder)
     if not (place / MANIFEST).is_file():
         if folder is None:
-            raise click.UsageError("the guest's kernel is not built; build it with `make linux` (10 minutes), or name a folder with --linux")
+            raise click.UsageError(
+                "the guest's kernel is not built; build it with `make linux` (10 minutes), or name a folder with --linux"
+            )
         raise click.UsageError(f"--linux {folder}: there is no {MANIFEST}; name a folder that `make linux` has made")
     manifest = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
     files = {}

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import termios
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -88,7 +91,26 @@ def run(
     if share is not None:
         guest["share"] = share
     simulation = _core.Simulation(experiment, overrides=overrides, seed=seed, trace=trace, pcap=pcap, guest=guest)
-    console = Console(show)
+    with terminal_kept(interactive):
+        return _run(simulation, kernel, digest(initramfs), Console(show), watch)
+
+
+@contextmanager
+def terminal_kept(interactive: bool) -> Iterator[None]:
+    """An interactive guest sets the terminal to its liking; afterwards it is as it was."""
+    if not interactive or not sys.stdin.isatty():
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def _run(
+    simulation: _core.Simulation, kernel: Kernel, initramfs: str, console: Console, watch: Callable[[int], None]
+) -> Ended:
     end, status, interrupted = RUNNING, None, False
     try:
         while end == RUNNING:
@@ -101,6 +123,6 @@ def run(
     except KeyboardInterrupt:
         interrupted = True
     console.end()
-    guest_result = (kernel.sha256, digest(initramfs), console.hash.hexdigest(), end, status)
+    guest_result = (kernel.sha256, initramfs, console.hash.hexdigest(), end, status)
     text = simulation.finish("interrupted" if interrupted else "guest-off", guest_result)
     return Ended(Finished(text, interrupted), end, status, console.last)

@@ -5,7 +5,7 @@ use super::examine::second_capabilities;
 use super::hierarchy::{Completer, Function, Hierarchy, ProblemKind, Windows};
 use super::{InterruptPolicy, MpsPolicy, Settings, slot};
 use crate::interrupt::InterruptMode;
-use crate::registers::{aer, bridge_control, command, header, id, msi, msix, pcie};
+use crate::registers::{aer, bridge_control, command, exponent, header, id, msi, msix, pcie};
 use core::ops::RangeInclusive;
 use tlplab_units::{Bdf, Mps};
 
@@ -189,11 +189,6 @@ async fn lower_payload(access: &Access, function: &Function) {
     let old = access.read16(function.bdf, at + pcie::DEVICE_CONTROL).await;
     let size = exponent(function.mps.bytes()) << 5;
     access.write16(function.bdf, at + pcie::DEVICE_CONTROL, old & !0x00E0 | size).await;
-}
-
-/// As in Device Control: 0 for 128 bytes, 1 for 256.
-fn exponent(bytes: u32) -> u16 {
-    bytes.trailing_zeros() as u16 - 7
 }
 
 /// Forgets the errors that looking for functions has made, so that the first to come is logged; a root port interrupts for all kinds.

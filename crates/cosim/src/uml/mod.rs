@@ -30,10 +30,13 @@ use tlplab_experiment::outside::{ResidentFailure, Residents};
 use tlplab_experiment::run::{Run, RunError};
 use tlplab_uml::vhost::Header;
 use tlplab_uml::{Failure, Guest, Interrupt, Output, ProtocolError};
-use tlplab_units::Time;
+use tlplab_units::{Duration, Time};
 
 /// Messages between two returns of [`Session::go_on`].
 const MESSAGES: u32 = 4096;
+/// Of an interactive guest: it sleeps for so long at once at most, and does not sleep for less.
+const PACE: Duration = Duration::from_ms(20);
+const SHORTEST_PAUSE: Duration = Duration::from_ms(1);
 /// What a program in the guest sends to all to tell its exit status: these bits, and the status below them.
 const STATUS: u64 = 0x746C_7000;
 
@@ -96,6 +99,9 @@ pub enum GuestError {
         /// Length of the access.
         bytes: usize,
     },
+    /// It sleeps for longer than simulated time lasts.
+    #[error("the guest sleeps beyond the end of simulated time, which is 5.1 hours")]
+    EndOfTime,
     /// It sleeps for ever.
     #[error(
         "at {0} the guest sleeps for ever: no timer of its kernel is set and no device has anything to do"
@@ -137,6 +143,10 @@ pub struct Session {
     console: Vec<(Time, Vec<u8>)>,
     status: Option<u8>,
     end: Option<GuestEnd>,
+    /// Its console is our terminal.
+    interactive: bool,
+    /// A key has just woken it.
+    woken: bool,
 }
 
 /// Where something is to be read.
@@ -169,6 +179,8 @@ impl Session {
             console: Vec::new(),
             status: None,
             end: None,
+            interactive: config.interactive,
+            woken: false,
         })
     }
 
@@ -219,8 +231,12 @@ impl Session {
         self.send()?;
         if self.guest.waits() {
             self.hear_console(run)?;
-            let mut machine = FabricMachine { run, residents, interrupts: &mut self.interrupts };
-            self.guest.advance(&mut machine, &mut self.memory).map_err(|failure| pause(failure, run))?;
+            let limit = if self.interactive { self.keep_pace(run)? } else { Time::NEVER };
+            if self.guest.waits() {
+                let mut machine = FabricMachine { run, residents, interrupts: &mut self.interrupts };
+                let advanced = self.guest.advance(&mut machine, &mut self.memory, limit);
+                advanced.map_err(|failure| pause(failure, run))?;
+            }
             return Ok(());
         }
         let Some(source) = self.ready(patience)? else {
@@ -268,6 +284,27 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// A person at the console sleeps, too: simulated time goes no faster than theirs, and a key wakes the guest. How far it may go.
+    fn keep_pace(&mut self, run: &mut Run) -> io::Result<Time> {
+        let now = run.fabric().now();
+        let pause = self.guest.wanted().saturating_since(now).min(PACE);
+        if pause < SHORTEST_PAUSE {
+            return Ok(now + pause);
+        }
+        let stdin = io::stdin();
+        // One that was not read since it woke the guest will not be read by waking it again.
+        let watched = if std::mem::take(&mut self.woken) { PollFlags::empty() } else { PollFlags::POLLIN };
+        let mut keys = [PollFd::new(stdin.as_fd(), watched)];
+        let milliseconds = (pause.as_fs() / SHORTEST_PAUSE.as_fs()) as u16;
+        let ready = poll(&mut keys, PollTimeout::from(milliseconds)).unwrap_or(0);
+        if ready > 0 && keys[0].revents().is_some_and(|flags| flags.contains(PollFlags::POLLIN)) {
+            self.woken = true;
+            self.guest.wake();
+            return Ok(now);
+        }
+        Ok(now + pause)
     }
 
     /// Sends what is to be sent.
@@ -375,6 +412,7 @@ impl<E: Into<GuestError>> From<E> for Pause {
 fn pause(failure: Failure<Stop>, run: &mut Run) -> Pause {
     match failure {
         Failure::Protocol(error) => error.into(),
+        Failure::EndOfTime => GuestError::EndOfTime.into(),
         Failure::Asleep => GuestError::Asleep(run.fabric().now()).into(),
         Failure::Machine(Stop::Over) => Pause::Over,
         Failure::Machine(Stop::Run(error)) => error.into(),

@@ -8,6 +8,7 @@ use nix::unistd::Pid;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
@@ -16,6 +17,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 /// Names of the sockets in the folder that the guest is started in. They are on its command line, which must be the same in every run.
 const DEVICE: &str = "pci";
 const CALENDAR: &str = "time";
+/// A link there to the folder that host and guest share.
+const SHARE: &str = "share";
 
 /// How often a process that has closed its sockets is looked at until it has ended, and how many milliseconds lie between.
 const LOOKS: u32 = 500;
@@ -37,6 +40,9 @@ impl GuestProcess {
         let at = |what: &'static str| move |source: io::Error| GuestError::Start { what, source };
         let device = UnixListener::bind(folder.join(DEVICE)).map_err(at("its socket for PCI"))?;
         let calendar = UnixListener::bind(folder.join(CALENDAR)).map_err(at("its socket for time"))?;
+        if let Some(share) = &config.share {
+            symlink(share, folder.join(SHARE)).map_err(at("a link to the shared folder"))?;
+        }
         let mut command = Command::new(&config.kernel);
         command.current_dir(&folder).args(arguments(config)).env_clear();
         // Where user-mode Linux makes the file that its memory is.
@@ -49,6 +55,7 @@ impl GuestProcess {
             // Ctrl-C at our terminal is ours to handle.
             command.process_group(0);
         }
+        end_with_parent(&mut command);
         let mut child = command.spawn().map_err(at("its kernel"))?;
         let console = child.stdout.take().map(|pipe| File::from(OwnedFd::from(pipe)));
         let process = Self { child, folder, device, calendar, console };
@@ -102,6 +109,19 @@ impl Drop for GuestProcess {
     }
 }
 
+/// A guest that computes looks at no socket, and would not notice that nobody is there any more.
+#[allow(unsafe_code)]
+fn end_with_parent(command: &mut Command) {
+    let parent = nix::unistd::getpid();
+    let ask = move || {
+        nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+        // The parent may be gone already.
+        if nix::unistd::getppid() == parent { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+    };
+    // SAFETY: between fork and exec this makes two system calls, and takes no lock and no memory.
+    unsafe { command.pre_exec(ask) };
+}
+
 /// The kernel's command line. It is a function of the configuration alone: it goes into the guest's random numbers.
 fn arguments(config: &GuestConfig) -> Vec<String> {
     let mut all = vec![
@@ -123,8 +143,8 @@ fn arguments(config: &GuestConfig) -> Vec<String> {
     ];
     let costs = [("um_syscall_ns", config.syscall_ns), ("um_interrupt_ns", config.interrupt_ns)];
     all.extend(costs.iter().filter(|(_, ns)| *ns > 0).map(|(name, ns)| format!("{name}={ns}")));
-    if let Some(share) = &config.share {
-        all.push(format!("hostfs={}", share.display()));
+    if config.share.is_some() {
+        all.push(format!("hostfs={SHARE}"));
         all.push("tlplab.share".into());
     }
     all.extend(config.arguments.iter().cloned());

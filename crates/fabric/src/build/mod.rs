@@ -275,7 +275,7 @@ impl Builder {
         match self.config.host.enumeration {
             EnumerationTime::Before => fabric.enumerate_before(),
             EnumerationTime::Simulated => fabric.enumerate_in_time(),
-            EnumerationTime::Outside => fabric.start_programs(),
+            EnumerationTime::Outside => fabric.hand_over(),
         }
         if let Some(probe) = &mut fabric.probe {
             probe.begin(&fabric.topology);
