@@ -35,5 +35,10 @@ def sources(linux: Path, driver: Path) -> list[Path]:
     return [
         driver / "Makefile",
         *linux.glob("programs/*.c"),
-        *(path for folder in ("test", "user") for path in (driver / folder).iterdir() if path.suffix in (".c", ".cpp", ".h", ".hpp")),
+        *(
+            path
+            for folder in ("test", "user")
+            for path in (driver / folder).iterdir()
+            if path.suffix in (".c", ".cpp", ".h", ".hpp")
+        ),
     ]
