@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import debian, initramfs, kernel
+from . import debian, initramfs, kernel, programs
 from .report import BuildError, fail, need_space, phase, run, say, told
 
 LINUX = Path(__file__).resolve().parent.parent
@@ -28,6 +28,7 @@ TOOLS = {
     "bison": "bison",
     "dpkg-deb": "dpkg",
     "flex": "flex",
+    "g++": "g++",
     "gcc": "gcc",
     "make": "make",
     "patch": "patch",
@@ -37,7 +38,8 @@ TOOLS = {
     "xz": "xz-utils",
 }
 SPACE_GB = 2.0
-MODULES = (LINUX / "modules", ROOT / "driver")
+DRIVER = ROOT / "driver"
+MODULES = (LINUX / "modules", DRIVER)
 
 
 def arguments() -> argparse.Namespace:
@@ -94,6 +96,7 @@ def inputs() -> dict[str, str]:
         LINUX / "kernel.config",
         *LINUX.glob("patches/*.patch"),
         *LINUX.glob("builder/*.py"),
+        *programs.sources(LINUX, DRIVER),
     ]
     for folder in MODULES:
         files += [path for path in folder.iterdir() if path.suffix in (".c", ".h") or path.name == "Kbuild"]
@@ -171,8 +174,11 @@ def build(result: Path, ours: dict[str, str], chosen: argparse.Namespace) -> Non
                 for folder in MODULES
                 for module in kernel.build_module(built / "build", kernel.copy_sources(folder, work / folder.name))
             ]
+        with phase("building the programs"):
+            ours_built = programs.build_all(LINUX, DRIVER, work / "programs")
         with phase("assembling the initial file system"):
-            content = initramfs.assemble(packages, LINUX, kernel.release(built / "build"), modules, work / "unpacked")
+            release = kernel.release(built / "build")
+            content = initramfs.assemble(packages, LINUX, release, modules, ours_built, work / "unpacked")
             name = "initramfs.cpio.gz" if chosen.compress else "initramfs.cpio"
             (work / name).write_bytes(gzip.compress(content, mtime=0) if chosen.compress else content)
         manifest = {
@@ -182,13 +188,14 @@ def build(result: Path, ours: dict[str, str], chosen: argparse.Namespace) -> Non
             "config": {"file": "build/.config", "sha256": debian.sha256(work / "build/.config")},
             "compiler": compiler(),
             "modules": {module.name: debian.sha256(module) for module in modules},
+            "programs": {program.name: debian.sha256(program) for program in ours_built},
             "packages": [
                 dict(zip(("name", "version"), debian.named(p), strict=True), sha256=debian.sha256(p)) for p in packages
             ],
             "inputs": ours,
         }
         (work / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-        for left in ("unpacked", *(folder.name for folder in MODULES)):
+        for left in ("unpacked", "programs", *(folder.name for folder in MODULES)):
             shutil.rmtree(work / left)
 
 

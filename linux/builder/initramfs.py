@@ -1,4 +1,4 @@
-"""The guest's initial file system: the programs, the libraries that they load, our modules, and init."""
+"""The guest's initial file system: the programs, the libraries that they load, our programs and modules, and init."""
 
 from __future__ import annotations
 
@@ -135,8 +135,10 @@ def add_busybox(full: Path, root: Path) -> None:
             place.symlink_to("/bin/busybox")
 
 
-def assemble(packages: list[Path], ours: Path, release: str, modules: Iterable[Path], work: Path) -> bytes:
-    """The archive, from packages, our files and modules for a kernel's release; `work` is an empty folder."""
+def assemble(
+    packages: list[Path], ours: Path, release: str, modules: Iterable[Path], programs: Iterable[Path], work: Path
+) -> bytes:
+    """The archive, from packages, our files and programs and modules for a kernel's release; `work` is an empty folder."""
     full, root, stubs = work / "packages", work / "root", work / "stand-ins"
     stubs.mkdir(parents=True)
     for package in packages:
@@ -147,6 +149,8 @@ def assemble(packages: list[Path], ours: Path, release: str, modules: Iterable[P
         (root / name).symlink_to(f"usr/{name}")
     add_programs(full, root, stubs)
     wrap_fio(root, ours / "fio_clock.c")
+    for program in programs:
+        copy(program, root / "usr/bin" / program.name, executable=True)
     add_busybox(full, root)
     copy(ours / "init", root / "init", executable=True)
     for module in modules:

@@ -32,6 +32,10 @@ static unsigned long offset;
 module_param(offset, ulong, 0444);
 MODULE_PARM_DESC(offset, "of the register in the BAR, in bytes (0)");
 
+static bool config;
+module_param(config, bool, 0444);
+MODULE_PARM_DESC(config, "read 4 bytes of configuration space, at offset, instead of a BAR (false)");
+
 static unsigned int width = 4;
 module_param(width, uint, 0444);
 MODULE_PARM_DESC(width, "of the register in bytes: 1, 2, 4 or 8 (4)");
@@ -54,8 +58,14 @@ static int each_show(struct seq_file *file, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(each);
 
-static u64 read_register(void __iomem *at)
+static u64 read_register(struct pci_dev *pdev, void __iomem *at)
 {
+	u32 dword = 0;
+
+	if (config) {
+		pci_read_config_dword(pdev, offset, &dword);
+		return dword;
+	}
 	switch (width) {
 	case 1:
 		return readb(at);
@@ -68,7 +78,7 @@ static u64 read_register(void __iomem *at)
 	}
 }
 
-static void measure(void __iomem *at)
+static void measure(struct pci_dev *pdev, void __iomem *at)
 {
 	unsigned long flags;
 	unsigned int i;
@@ -79,7 +89,7 @@ static void measure(void __iomem *at)
 		/* No interrupt is measured; nor is the clock, free then in virtual time. */
 		local_irq_save(flags);
 		start = ktime_get_ns();
-		value = read_register(at);
+		value = read_register(pdev, at);
 		each[i] = ktime_get_ns() - start;
 		local_irq_restore(flags);
 		sum += each[i];
@@ -123,6 +133,14 @@ static int measure_function(struct pci_dev *pdev)
 	void __iomem *mapped;
 	int err;
 
+	if (config) {
+		if (offset % 4 || offset >= pdev->cfg_size) {
+			pci_err(pdev, "mmio_latency: no register at 0x%lx\n", offset);
+			return -EINVAL;
+		}
+		measure(pdev, NULL);
+		return 0;
+	}
 	if (bar > 5 || !(pci_resource_flags(pdev, bar) & IORESOURCE_MEM) ||
 	    offset % width || offset >= pci_resource_len(pdev, bar)) {
 		pci_err(pdev, "mmio_latency: no register at 0x%lx of BAR %u\n", offset, bar);
@@ -134,7 +152,7 @@ static int measure_function(struct pci_dev *pdev)
 	/* The BAR may be larger than what can be mapped. */
 	mapped = pci_iomap_range(pdev, bar, page, PAGE_SIZE);
 	if (mapped) {
-		measure(mapped + offset - page);
+		measure(pdev, mapped + offset - page);
 		pci_iounmap(pdev, mapped);
 	} else {
 		err = -ENOMEM;
@@ -145,8 +163,12 @@ static int measure_function(struct pci_dev *pdev)
 
 static void publish(struct pci_dev *pdev)
 {
-	pci_info(pdev, "%u reads of %u bytes at 0x%lx of BAR %u: %llu ns; min %llu, median %llu, max %llu\n",
-		 count, width, offset, bar, sum, least, median, most);
+	char what[16] = "configuration";
+
+	if (!config)
+		snprintf(what, sizeof(what), "BAR %u", bar);
+	pci_info(pdev, "%u reads of %u bytes at 0x%lx of %s: %llu ns; min %llu, median %llu, max %llu\n",
+		 count, config ? 4 : width, offset, what, sum, least, median, most);
 	folder = debugfs_create_dir("mmio_latency", NULL);
 	debugfs_create_file("each_ns", 0444, folder, NULL, &each_fops);
 	debugfs_create_u64("sum_ns", 0444, folder, &sum);

@@ -16,7 +16,7 @@ import guest_fabric
 import pytest
 from privilege import lacking
 
-from linux.builder import cpio, debian, initramfs, kernel, report
+from linux.builder import cpio, debian, initramfs, kernel, programs, report
 
 ROOT = Path(__file__).resolve().parents[2]
 PATCHES = sorted((ROOT / "linux/patches").glob("*.patch"))
@@ -133,6 +133,7 @@ def test_the_manifest_tells_what_is_there(guest: Path) -> None:
         assert manifest[part]["sha256"] == debian.sha256(guest / manifest[part]["file"])
     assert manifest["initramfs"]["bytes"] < 40e6
     assert {"tlpdma.ko", "mmio_latency.ko"} <= manifest["modules"].keys()
+    assert {"config-latency", "tlpdma-test", "tlpdma-device-test"} == manifest["programs"].keys()
     assert {"busybox-static", "fio", "libc6"} <= {package["name"] for package in manifest["packages"]}
     for file, digest in manifest["inputs"].items():
         assert debian.sha256(ROOT / file) == digest
@@ -144,8 +145,16 @@ def test_the_initial_file_system_is_the_same_each_time(guest: Path, tmp_path: Pa
     wanted = {(p["name"], p["version"]) for p in json.loads((guest / "manifest.json").read_text())["packages"]}
     packages = [package for package in packages if debian.named(package) in wanted]
     release = kernel.release(guest / "build")
-    both = [initramfs.assemble(packages, ROOT / "linux", release, [], tmp_path / name) for name in ("a", "b")]
+    both = [initramfs.assemble(packages, ROOT / "linux", release, [], [], tmp_path / name) for name in ("a", "b")]
     assert both[0] == both[1]
+
+
+@pytest.mark.full
+def test_our_programs_are_the_same_each_time(tmp_path: Path) -> None:
+    """And need no library of the guest."""
+    both = [programs.build_all(ROOT / "linux", ROOT / "driver", tmp_path / name) for name in ("a", "b")]
+    assert [path.read_bytes() for path in both[0]] == [path.read_bytes() for path in both[1]]
+    assert [initramfs.needed(path) for path in both[0]] == [[]] * len(both[0])
 
 
 @pytest.mark.full

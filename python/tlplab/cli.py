@@ -213,6 +213,9 @@ commands.add_command(guest_group)
     is_flag=True,
     help="Only what is simulated: nothing of captures and this machine (nettlp), of area (speedy).",
 )
+@click.option(
+    "--guest", is_flag=True, help="Run it under Linux, with the real driver, instead (speedy); after `make linux`."
+)
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
 def reproduce_(
     study: str,
@@ -222,6 +225,7 @@ def reproduce_(
     markdown: str | None,
     captures: str | None,
     no_measure: bool,
+    guest: bool,
     quiet: bool,
 ) -> None:
     """Run the experiments of a published system again and lay them beside what was published.
@@ -234,6 +238,7 @@ def reproduce_(
       tlplab reproduce gem5 --json out/gem5.json
       tlplab reproduce pcie-bench --report out/pcie-bench.html
       tlplab reproduce nettlp --no-measure
+      tlplab reproduce speedy --guest
     """
     check_outputs(
         {"--json": json_file, "--report": report, "--markdown": markdown}, to_stdout={"--json", "--markdown"}, inputs={}
@@ -247,6 +252,19 @@ def reproduce_(
         raise click.UsageError(f"{study} is all simulated: --no-measure is for nettlp and speedy")
     if captures is not None and not os.path.isdir(captures):
         raise click.UsageError(f"--captures {captures}: there is no such folder")
+    if guest:
+        if captures is not None or no_measure:
+            raise click.UsageError("--captures and --no-measure are not for --guest")
+        under = command.by_guest(chosen, experiments, quiet=quiet)
+        if json_file is not None:
+            write_text(json_file, command.as_json(under.rows))
+        if report is not None:
+            write_text(report, command.guest_report(chosen, under))
+        if markdown is not None:
+            write_text(markdown, under.page)
+        if not quiet and "-" not in (json_file, markdown):
+            command.show(under.rows)
+        return
     place = command.experiments_of(chosen, experiments)
     command.check_built(chosen, place)
     outcomes = command.outcomes_of(chosen, place, quiet=quiet)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from studies.speedy import area, figure2, host, transfers
+from studies.speedy import area, figure2, guest, host, transfers
 from studies.speedy.rows import PAPER
 from tlplab.reproduce import Beside
 from tlplab.reproduce.section import made_of
@@ -43,4 +43,6 @@ are assumed (200 MHz, and the hard IP's for each link).
 
 BUILT = tuple((f"../../out/rtl/tlpdma-trn{bits}.so", "make rtl") for bits in (64, 128))
 
-STUDY = made_of(SECTIONS, name=PAPER, title="Speedy PCIe", page=PAGE, beside=beside, built=BUILT)
+STUDY = made_of(
+    SECTIONS, name=PAPER, title="Speedy PCIe", page=PAGE, beside=beside, built=BUILT, under_linux=guest.under_linux
+)

@@ -85,6 +85,22 @@ class Beside:
     """What a page says of it, a paragraph."""
 
 
+@dataclass(frozen=True)
+class ByGuest:
+    """What came out where a Linux guest was the host's software."""
+
+    rows: list[Row]
+    page: str
+    """A page of its own, in Markdown."""
+    drawings: Sequence[Drawing] = ()
+
+
+class UnderLinux(Protocol):
+    """Runs a study's experiments under Linux (`tlplab reproduce --guest`); `kernel.find` says where that is."""
+
+    def __call__(self, experiments: Path, *, quiet: bool) -> ByGuest: ...
+
+
 class Measure(Protocol):
     """Measures, with the study's experiments, and reads the captures in a folder."""
 
@@ -108,7 +124,9 @@ class Study:
     beside: Measure | None = None
     """What it has beside simulations."""
     built: tuple[tuple[str, str], ...] = ()
-    """What has to be made before it runs, relative to its folder, and what makes it."""
+    """What has to be made before it runs, relative to its folder, and what makes it; not for `under_linux`."""
+    under_linux: UnderLinux | None = None
+    """The study with a Linux guest instead, if it has that."""
 
 
 STUDIES = ("differential", "gem5", "nettlp", "pcie-bench", "speedy")

@@ -15,13 +15,17 @@ from typing import cast
 import click
 
 from tlplab import _core
+from tlplab.guest import kernel
 from tlplab.progress import Bar
-from tlplab.reproduce import HEADING, Beside, Outcomes, Row, Run, Study, chart
+from tlplab.reproduce import HEADING, Beside, ByGuest, Outcomes, Row, Run, Study, chart
 from tlplab.reproduce import study as load_study
 from tlplab.result import Result
 from tlplab.session import run
 from tlplab.sheet import Column, Sheet
 from tlplab.summary import console_for
+
+# The studies that `--guest` is for.
+WITH_GUEST = ("speedy",)
 
 
 def find_study(name: str, folder: str) -> Study:
@@ -91,6 +95,14 @@ def outcomes_of(study: Study, place: Path, *, quiet: bool) -> dict[str, Result]:
     return found
 
 
+def by_guest(study: Study, folder: str, *, quiet: bool) -> ByGuest:
+    """Runs the study under Linux; a usage error if it has no such part, or there is no kernel."""
+    if study.under_linux is None:
+        raise click.UsageError(f"{study.name} does not run under Linux: --guest is for {' and '.join(WITH_GUEST)}")
+    kernel.find(None)
+    return study.under_linux(Path(folder) / study.folder, quiet=quiet)
+
+
 def end_at_once() -> None:
     """A process that simulates has nothing to bring in order."""
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -122,6 +134,12 @@ def report(study: Study, outcomes: Outcomes, rows: list[Row], more: Sequence[Bes
     sections = [chart.Section("Simulated" if more else "", "", study.charts(outcomes))]
     sections += [chart.Section(one.title, one.text, one.drawings) for one in more]
     return chart.page(study.title, sections, HEADING, [row.cells() for row in rows])
+
+
+def guest_report(study: Study, under: ByGuest) -> str:
+    """The page of `--report` with `--guest`."""
+    sections = [chart.Section("", "", under.drawings)] if under.drawings else []
+    return chart.page(f"{study.title}, under Linux", sections, HEADING, [row.cells() for row in under.rows])
 
 
 def texts(study: Study, outcomes: Outcomes, rows: list[Row], more: Sequence[Beside] = ()) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tlplab.reproduce import HEADING, Drawing, Measure, Outcomes, Row, Run, Study
+from tlplab.reproduce import HEADING, Drawing, Measure, Outcomes, Row, Run, Study, UnderLinux
 from tlplab.reproduce.markdown import table
 
 
@@ -29,6 +29,7 @@ def made_of(
     page: str,
     beside: Measure | None = None,
     built: tuple[tuple[str, str], ...] = (),
+    under_linux: UnderLinux | None = None,
 ) -> Study:
     """A study of these, in their order; `page` is its page, with places for `{rows}` and for the texts, `{sections}`."""
 
@@ -47,4 +48,5 @@ def made_of(
         lambda outcomes: [drawing for section in sections for drawing in section.drawings(outcomes)],
         beside,
         built,
+        under_linux,
     )

@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * What /dev/tlpdmaN promises (docs/tlpdma-driver.md), tried on a loaded driver: ends of the memory, bad buffers, O_NONBLOCK
+ * and poll(), signals and kills in mid-transfer, and, as root, the function being unbound, removed, reset and put to sleep
+ * under a transfer. What is in the card's memory is lost.
+ */
+#define _GNU_SOURCE
+#include "../tlpdma_ioctl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MIB (1u << 20)
+/* 24 MiB take Gen1 x8 some 13 ms; the driver has six pieces to make of them. */
+#define LONG (24 * MIB)
+#define PIECE (4 * MIB)
+#define PAGE 4096u
+#define PATH 600
+
+static char device[PATH], function[PATH], address[32];
+
+static void fail(int line, const char *format, ...)
+{
+	va_list arguments;
+
+	fprintf(stderr, "device-test: line %d: ", line);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+#define CHECK(condition, ...) do { if (!(condition)) fail(__LINE__, __VA_ARGS__); } while (0)
+
+/* A call gives this, or -1 and this error. */
+#define GIVES(call, wanted) do { \
+	long long got_ = (call), wanted_ = (wanted); \
+	CHECK(got_ == wanted_, #call " gives %lld (%s), not %lld", got_, got_ < 0 ? strerror(errno) : "", wanted_); \
+} while (0)
+#define FAILS(call, error) do { \
+	long long got_; \
+	errno = 0; \
+	got_ = (call); \
+	CHECK(got_ == -1 && errno == (error), #call " gives %lld (%s), not %s", got_, strerror(errno), strerror(error)); \
+} while (0)
+
+static int open_card(int flags)
+{
+	int file = open(device, O_RDWR | O_CLOEXEC | flags);
+
+	CHECK(file >= 0, "%s: %s", device, strerror(errno));
+	return file;
+}
+
+static struct tlpdma_info info_of(int file)
+{
+	struct tlpdma_info info;
+
+	GIVES(ioctl(file, TLPDMA_IOC_INFO, &info), 0);
+	return info;
+}
+
+static off_t size_of(int file)
+{
+	return (off_t)info_of(file).memory_mib << 20;
+}
+
+static unsigned char *buffer_of(size_t bytes)
+{
+	unsigned char *buffer = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(buffer != MAP_FAILED, "%zu bytes: %s", bytes, strerror(errno));
+	return buffer;
+}
+
+static void fill(unsigned char *data, size_t bytes, unsigned int seed)
+{
+	for (size_t i = 0; i < bytes; i++)
+		data[i] = (unsigned char)((i * 2654435761u >> 13) + seed + i);
+}
+
+static void pause_us(long us)
+{
+	struct timespec time = { us / 1000000, us % 1000000 * 1000 };
+
+	nanosleep(&time, NULL);
+}
+
+/* Data go to the card and come back. */
+static void check_works(int file)
+{
+	static unsigned int seed;
+	const size_t bytes = 5 * MIB + 3;
+	unsigned char *sent = buffer_of(bytes + PAGE), *back = buffer_of(bytes + PAGE);
+
+	fill(sent, bytes + PAGE, ++seed);
+	GIVES(pwrite(file, sent + 5, bytes, 4099), bytes);
+	GIVES(pread(file, back + 18, bytes, 4099), bytes);
+	CHECK(!memcmp(sent + 5, back + 18, bytes), "what came back differs");
+	munmap(sent, bytes + PAGE);
+	munmap(back, bytes + PAGE);
+}
+
+/* A thread with one long transfer. */
+struct transfer {
+	pthread_t thread;
+	int file;
+	bool to_card;
+	unsigned char *data;
+	ssize_t moved;
+	int error;
+	bool over;
+};
+
+static void *move(void *given)
+{
+	struct transfer *transfer = given;
+
+	transfer->moved = transfer->to_card ? pwrite(transfer->file, transfer->data, LONG, 0)
+					    : pread(transfer->file, transfer->data, LONG, 0);
+	transfer->error = errno;
+	__atomic_store_n(&transfer->over, true, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+/* Begins a transfer, and returns when it is under way. */
+static void begin(struct transfer *transfer, int file, bool to_card)
+{
+	*transfer = (struct transfer){ .file = file, .to_card = to_card, .data = buffer_of(LONG) };
+	fill(transfer->data, LONG, 9);
+	GIVES(pthread_create(&transfer->thread, NULL, move, transfer), 0);
+	pause_us(2000);
+	CHECK(!__atomic_load_n(&transfer->over, __ATOMIC_SEQ_CST), "a long transfer gave %zd at once (%s)", transfer->moved,
+	      transfer->moved < 0 ? strerror(transfer->error) : "short");
+}
+
+static ssize_t end(struct transfer *transfer)
+{
+	GIVES(pthread_join(transfer->thread, NULL), 0);
+	munmap(transfer->data, LONG);
+	errno = transfer->error;
+	return transfer->moved;
+}
+
+static void test_data(void)
+{
+	int file = open_card(0);
+
+	check_works(file);
+	close(file);
+}
+
+static void test_ends(void)
+{
+	int file = open_card(0);
+	const off_t size = size_of(file);
+	char data[8] = "abcdefg", back[8] = "";
+
+	GIVES(pread(file, back, 8, size), 0);
+	GIVES(pread(file, back, 8, size + 12345), 0);
+	FAILS(pwrite(file, data, 8, size), ENOSPC);
+	FAILS(pwrite(file, data, 8, (off_t)1 << 40), ENOSPC);
+	GIVES(pwrite(file, data, 0, size), 0);
+	GIVES(pread(file, back, 0, 0), 0);
+	GIVES(pwrite(file, data, 8, size - 4), 4);
+	GIVES(pread(file, back, 8, size - 4), 4);
+	CHECK(!memcmp(back, "abcd\0\0\0", 8), "the last bytes of the memory differ");
+	GIVES(lseek(file, 0, SEEK_END), size);
+	FAILS(write(file, data, 1), ENOSPC);
+	GIVES(lseek(file, -1, SEEK_CUR), size - 1);
+	GIVES(write(file, data, 8), 1);
+	GIVES(lseek(file, 0, SEEK_CUR), size);
+	GIVES(read(file, back, 8), 0);
+	FAILS(lseek(file, 1, SEEK_END), EINVAL);
+	FAILS(lseek(file, -1, SEEK_SET), EINVAL);
+	FAILS(pread(file, back, 8, -1), EINVAL);
+	close(file);
+}
+
+static void test_buffers(void)
+{
+	int file = open_card(0);
+	unsigned char *buffer = buffer_of(4 * PAGE);
+
+	memset(buffer, 'x', 4 * PAGE);
+	GIVES(munmap(buffer + 2 * PAGE, PAGE), 0);
+	GIVES(pwrite(file, buffer + 100, 4 * PAGE - 100, 0), 2 * PAGE - 100);
+	FAILS(pwrite(file, buffer + 2 * PAGE, 8, 0), EFAULT);
+	FAILS(pread(file, buffer + 2 * PAGE, 8, 0), EFAULT);
+	GIVES(mprotect(buffer + 3 * PAGE, PAGE, PROT_READ), 0);
+	FAILS(pread(file, buffer + 3 * PAGE, 8, 0), EFAULT);
+	GIVES(pwrite(file, buffer + 3 * PAGE, 8, 0), 8);
+	FAILS(ioctl(file, TLPDMA_IOC_INFO, NULL), EFAULT);
+	FAILS(ioctl(file, _IO(0xda, 77)), ENOTTY);
+	munmap(buffer, 4 * PAGE);
+	check_works(file);
+	close(file);
+}
+
+static short ready(int file, int timeout_ms)
+{
+	struct pollfd one = { .fd = file, .events = POLLIN | POLLOUT };
+
+	CHECK(poll(&one, 1, timeout_ms) >= 0, "poll: %s", strerror(errno));
+	return one.revents;
+}
+
+static void test_nonblock(void)
+{
+	int file = open_card(0), eager = open_card(O_NONBLOCK);
+	struct pollfd out = { .fd = eager, .events = POLLOUT };
+	struct transfer transfer;
+	char word[4] = "";
+
+	GIVES(ready(eager, 0), POLLIN | POLLOUT);
+	begin(&transfer, file, true);
+	FAILS(pwrite(eager, word, 4, 0), EAGAIN);
+	GIVES(pread(eager, word, 4, 100 * MIB), 4);
+	GIVES(ready(eager, 0), POLLIN);
+	GIVES(poll(&out, 1, 0), 0);
+	GIVES(poll(&out, 1, 1000), 1);
+	GIVES(out.revents, POLLOUT);
+	GIVES(pwrite(eager, word, 4, 0), 4);
+	GIVES(end(&transfer), LONG);
+	begin(&transfer, file, false);
+	FAILS(pread(eager, word, 4, 0), EAGAIN);
+	GIVES(ready(eager, 0), POLLOUT);
+	/* Without O_NONBLOCK it is the next. */
+	GIVES(pread(file, word, 4, 0), 4);
+	GIVES(end(&transfer), LONG);
+	close(file);
+	close(eager);
+}
+
+static void test_both(void)
+{
+	struct transfer to, from;
+	int file = open_card(0);
+
+	begin(&to, file, true);
+	begin(&from, file, false);
+	CHECK(!__atomic_load_n(&to.over, __ATOMIC_SEQ_CST), "the second direction waited for the first");
+	GIVES(end(&to), LONG);
+	GIVES(end(&from), LONG);
+	check_works(file);
+	close(file);
+}
+
+static void nothing(int number)
+{
+	(void)number;
+}
+
+static void test_signals(void)
+{
+	struct sigaction action = { .sa_handler = nothing };
+	int file = open_card(0);
+
+	for (int again = 0; again < 2; again++) {
+		for (int to_card = 0; to_card < 2; to_card++) {
+			struct transfer transfer;
+			ssize_t moved;
+
+			action.sa_flags = again ? SA_RESTART : 0;
+			GIVES(sigaction(SIGUSR1, &action, NULL), 0);
+			begin(&transfer, file, to_card);
+			GIVES(pthread_kill(transfer.thread, SIGUSR1), 0);
+			moved = end(&transfer);
+			CHECK(moved > 0 && moved < LONG && moved % PIECE == 0, "a signal left %zd bytes of %u moved (%s)",
+			      moved, LONG, strerror(errno));
+		}
+	}
+	check_works(file);
+	close(file);
+}
+
+static void test_kills(void)
+{
+	static const int numbers[] = { SIGKILL, SIGINT, SIGTERM };
+
+	for (int i = 0; i < 6; i++) {
+		const int number = numbers[i / 2];
+		int file = open_card(0), status;
+		pid_t child = fork();
+
+		CHECK(child >= 0, "fork: %s", strerror(errno));
+		if (!child) {
+			struct transfer transfer;
+
+			begin(&transfer, file, i % 2);
+			end(&transfer);
+			_exit(0);
+		}
+		pause_us(4000);
+		GIVES(kill(child, number), 0);
+		GIVES(waitpid(child, &status, 0), child);
+		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == number, "the child ended with 0x%x", status);
+		check_works(file);
+		close(file);
+	}
+}
+
+/* Writes to a file of sysfs; false, and errno, if that is refused. */
+static bool tell(const char *path, const char *text)
+{
+	int file = open(path, O_WRONLY | O_CLOEXEC);
+	const bool told = file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text);
+	const int error = errno;
+
+	if (file >= 0)
+		close(file);
+	errno = error;
+	return told;
+}
+
+static void must_tell(const char *path, const char *text)
+{
+	CHECK(tell(path, text), "%s: %s", path, strerror(errno));
+}
+
+static const char *in_function(const char *name)
+{
+	static char path[2 * PATH];
+
+	snprintf(path, sizeof(path), "%s/%s", function, name);
+	return path;
+}
+
+static void check_gone(int file)
+{
+	char word[4] = "";
+	struct tlpdma_info info;
+
+	FAILS(pwrite(file, word, 4, 0), ENODEV);
+	FAILS(pread(file, word, 4, 0), ENODEV);
+	FAILS(ioctl(file, TLPDMA_IOC_INFO, &info), ENODEV);
+	CHECK(ready(file, 1000) & POLLHUP, "poll() does not tell that the card is gone");
+	FAILS(open(device, O_RDWR), ENOENT);
+}
+
+/* A transfer that the card's going away ended. */
+static void check_ended(ssize_t moved)
+{
+	CHECK((moved > 0 && moved < LONG) || (moved < 0 && errno == ENODEV), "a transfer without a card gave %zd (%s)", moved,
+	      moved < 0 ? strerror(errno) : "");
+}
+
+static void test_unbind(void)
+{
+	for (int to_card = 0; to_card < 2; to_card++) {
+		int file = open_card(0);
+		struct transfer transfer;
+
+		begin(&transfer, file, to_card);
+		must_tell("/sys/bus/pci/drivers/tlpdma/unbind", address);
+		check_ended(end(&transfer));
+		check_gone(file);
+		close(file);
+		must_tell("/sys/bus/pci/drivers/tlpdma/bind", address);
+		file = open_card(0);
+		check_works(file);
+		close(file);
+	}
+}
+
+static void test_remove(void)
+{
+	char rescan[PATH];
+
+	/* Its bus alone: looking for functions on other buses can be reported as errors of theirs. */
+	snprintf(rescan, sizeof(rescan), "/sys/class/pci_bus/%.7s/rescan", address);
+	for (int to_card = 0; to_card < 2; to_card++) {
+		int file = open_card(0);
+		struct transfer transfer;
+
+		begin(&transfer, file, to_card);
+		must_tell(in_function("remove"), "1");
+		check_ended(end(&transfer));
+		check_gone(file);
+		close(file);
+		must_tell(rescan, "1");
+		file = open_card(0);
+		check_works(file);
+		close(file);
+	}
+}
+
+static void test_reset(void)
+{
+	char methods[128] = "";
+	FILE *file_of_methods = fopen(in_function("reset_method"), "re");
+
+	CHECK(file_of_methods && fgets(methods, sizeof(methods), file_of_methods), "the function has no way to be reset");
+	fclose(file_of_methods);
+	for (char *method = strtok(methods, " \n"); method; method = strtok(NULL, " \n")) {
+		int file = open_card(0);
+		struct transfer transfer;
+
+		printf("    by %s\n", method);
+		must_tell(in_function("reset_method"), method);
+		begin(&transfer, file, true);
+		must_tell(in_function("reset"), "1");
+		/* It waits for a transfer, or the transfer goes on after it. */
+		GIVES(end(&transfer), LONG);
+		check_works(file);
+		close(file);
+	}
+	must_tell(in_function("reset_method"), "default");
+}
+
+static void test_sleep(void)
+{
+	int file = open_card(0);
+
+	for (int to_card = 0; to_card < 2; to_card++) {
+		struct transfer transfer;
+		ssize_t moved;
+
+		begin(&transfer, file, to_card);
+		must_tell("/sys/class/rtc/rtc0/wakealarm", "+2");
+		must_tell("/sys/power/state", "mem");
+		moved = end(&transfer);
+		CHECK(moved > 0 && moved % PIECE == 0, "going to sleep ended a transfer with %zd (%s)", moved, strerror(errno));
+		check_works(file);
+	}
+	close(file);
+}
+
+static const struct test {
+	const char *name, *what;
+	void (*run)(void);
+	const char *needs; /* a file */
+} tests[] = {
+	{ "data", "what is sent comes back", test_data, NULL },
+	{ "ends", "the end of the memory, file positions", test_ends, NULL },
+	{ "buffers", "memory that is not there, or not to be written", test_buffers, NULL },
+	{ "nonblock", "O_NONBLOCK and poll()", test_nonblock, NULL },
+	{ "both", "both directions at once", test_both, NULL },
+	{ "signals", "a signal in mid-transfer", test_signals, NULL },
+	{ "kills", "the program is killed in mid-transfer", test_kills, NULL },
+	{ "unbind", "the driver is unbound in mid-transfer", test_unbind, "/sys/bus/pci/drivers/tlpdma/unbind" },
+	{ "remove", "the function is removed in mid-transfer", test_remove, "/sys/bus/pci/rescan" },
+	{ "reset", "the function is reset in mid-transfer", test_reset, "/sys/bus/pci/rescan" },
+	{ "sleep", "the machine sleeps in mid-transfer", test_sleep, "/sys/power/state" },
+};
+
+/* Where the function is in sysfs, and its address. */
+static void find_function(void)
+{
+	char path[PATH], *end;
+
+	snprintf(path, sizeof(path), "/sys/class/misc/%s/device", strrchr(device, '/') + 1);
+	if (!realpath(path, function))
+		return;
+	end = strrchr(function, '/');
+	snprintf(address, sizeof(address), "%s", end ? end + 1 : "");
+}
+
+static bool wanted(const char *name, int count, char **names)
+{
+	for (int i = 0; i < count; i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return count == 0;
+}
+
+int main(int count, char **arguments)
+{
+	if (count < 2 || arguments[1][0] != '/') {
+		fprintf(stderr, "usage: device-test /dev/tlpdmaN [TEST...]\nTests, all unless named:\n");
+		for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+			fprintf(stderr, "  %-10s%s\n", tests[i].name, tests[i].what);
+		return 2;
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	snprintf(device, sizeof(device), "%s", arguments[1]);
+	find_function();
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+		const struct test *test = &tests[i];
+
+		if (!wanted(test->name, count - 2, arguments + 2))
+			continue;
+		if (test->needs && access(test->needs, W_OK)) {
+			printf("  skipped: %s: %s: %s\n", test->what, test->needs, strerror(errno));
+			continue;
+		}
+		printf("  %s\n", test->what);
+		test->run();
+	}
+	return 0;
+}
