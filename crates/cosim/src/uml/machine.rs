@@ -6,7 +6,7 @@ use tlplab_experiment::outside::{ResidentFailure, Residents};
 use tlplab_experiment::run::{Run, RunError};
 use tlplab_uml::pcidev::Access;
 use tlplab_uml::{Interrupt, Machine};
-use tlplab_units::Time;
+use tlplab_units::{Duration, Time};
 
 /// The host program that stands for the guest's processor.
 const PROGRAM: usize = 0;
@@ -14,6 +14,9 @@ const PROGRAM: usize = 0;
 const CONFIG: u16 = 0;
 const READ: u16 = 1;
 const WRITE: u16 = 2;
+
+/// Simulated time between two looks whether nothing but refreshes happens.
+const LOOK: Duration = Duration::from_us(100);
 
 /// Why a machine stands still for good.
 #[derive(Debug, thiserror::Error)]
@@ -122,7 +125,9 @@ impl Machine for FabricMachine<'_> {
                 }
                 return Ok(());
             };
-            self.go_on(if until == Time::NEVER { next } else { until }, None)?;
+            // Once what is under way is over, the rest may be idle.
+            let soon = self.now() + LOOK;
+            self.go_on(if until == Time::NEVER { next } else { soon.max(next).min(until) }, None)?;
             if self.interrupts.len() > before || self.now() >= until {
                 return Ok(());
             }

@@ -12,6 +12,8 @@
 //! what comes out, is the same in every run.
 
 mod machine;
+#[cfg(test)]
+mod machine_tests;
 mod memory;
 mod process;
 mod sockets;
