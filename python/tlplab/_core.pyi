@@ -139,9 +139,7 @@ class Simulation:
         """Brings the host into the state that a benchmark's case (JSON) begins in. Raises ValueError."""
     def lspci(self) -> tuple[str, str]:
         """Goes on until enumeration is over; what it made as JSON, and the text of `lspci -xxxx`. Raises RunError."""
-    def finish(
-        self, stopped_by: str | None = None, guest: tuple[str, str, str, str, int | None] | None = None
-    ) -> str:
+    def finish(self, stopped_by: str | None = None, guest: tuple[str, str, str, str, int | None] | None = None) -> str:
         """Closes the trace and the capture, and returns the result document as JSON. Raises RunError, OSError."""
 
 def check(path: str, *, overrides: Sequence[str] = (), load: str | None = None) -> str:

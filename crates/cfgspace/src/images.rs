@@ -312,6 +312,18 @@ fn extended_capabilities() {
             (0x14, 0x0001_0018, 0, 0, 0, 0, 0),
         ],
     );
+    // 16 take 32.
+    let lanes = extended(ExtendedCapability::SecondaryPcie { lanes: 16 }).extended(ExtendedCapability::Ltr);
+    check(
+        &lanes,
+        0x100,
+        &[
+            (0x00, 0x12C1_0019, 0, 0, 0, 0, 0),
+            (0x08, 0, 0, 0x0000_FFFF, 0, 0xFFFF_FFFF, 0),
+            (0x28, 0x7F7F_7F7F, 0, 0, 0, 0, 0),
+            (0x2C, 0x0001_0018, 0, 0, 0, 0, 0),
+        ],
+    );
     let own = ExtendedCapability::VendorSpecific { id: 0xABCD, revision: 15, bytes: vec![1, 2, 3, 4, 5] };
     check(
         &extended(own).extended(ExtendedCapability::Ltr),

@@ -171,13 +171,14 @@ impl MsiRegisters {
     fn fold(&self, vector: u16) -> u16 {
         vector & ((1 << self.enabled()) - 1)
     }
+    /// The message of a vector. One that waits may be of a time when there were more.
     fn message(&self, space: &ConfigSpace, vector: u16) -> MessageWrite {
         let wide = self.control & msi::WIDE != 0;
         let high = if wide { u64::from(space.read(self.start + 8)) << 32 } else { 0 };
         let base = u32::from(space.read16(self.data)) & !((1 << self.enabled()) - 1);
         MessageWrite {
             address: high | u64::from(space.read(self.start + msi::ADDRESS)),
-            data: base | u32::from(vector),
+            data: base | u32::from(self.fold(vector)),
         }
     }
 }

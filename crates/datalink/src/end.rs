@@ -123,7 +123,7 @@ impl<E: Clone, N: Numbers> End<E, N> {
         }
     }
 
-    /// Does it wait for nothing but the next refresh of its peer's credits?
+    /// Does it wait for nothing but the next refresh of its peer's credits, which tells the peer nothing new?
     pub(crate) fn is_resting(&self) -> bool {
         let others = [
             self.receiver.deadline(),
@@ -131,7 +131,9 @@ impl<E: Clone, N: Numbers> End<E, N> {
             self.control.flow.update_at(),
             self.control.repeat_at(),
         ];
-        !self.sending && others.iter().all(|deadline| *deadline == Time::NEVER)
+        !self.sending
+            && !self.control.flow.has_news()
+            && others.iter().all(|deadline| *deadline == Time::NEVER)
     }
 
     #[inline]

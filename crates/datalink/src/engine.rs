@@ -67,7 +67,8 @@ impl<H: Copy> Engine<H> {
     pub fn replay_occupancy(&self) -> Occupancy {
         each!(self, port => port.replay_occupancy())
     }
-    /// Does it wait for nothing but the next refresh of its peer's credits?
+    /// Does it wait for nothing but the next refresh of its peer's credits, which tells the peer nothing new? What it has to send at once,
+    /// and what is on the wire, its owner knows.
     pub fn is_resting(&self) -> bool {
         match self {
             Self::NonFlit(port) => port.is_resting(),

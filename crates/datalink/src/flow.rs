@@ -313,6 +313,13 @@ impl FlowControl {
         self.refresh_at = self.next_refresh();
     }
 
+    /// Will an UpdateFC tell the peer of credits that it does not know of?
+    pub(crate) fn has_news(&self) -> bool {
+        let news = |rx: &ReceiveClass| rx.header.has_news() || rx.data.has_news();
+        let open = self.rx.iter().enumerate().filter(|(vc, _)| self.ready & 1 << vc != 0);
+        self.due != 0 || self.policy.refresh.is_some() && open.flat_map(|(_, classes)| classes).any(news)
+    }
+
     /// Nothing was sent for a long time: moves the refreshes that were due before `until` there, each by whole intervals. How many there
     /// would have been.
     pub(crate) fn skip_refreshes(&mut self, until: Time) -> u64 {

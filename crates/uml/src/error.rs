@@ -62,6 +62,11 @@ pub enum ProtocolError {
     /// A chain of descriptors that has no end, or an index outside of its table.
     #[error("virtqueue: descriptor {0} is outside of its table, or its chain has no end")]
     Chain(u16),
+    /// More than any access has in one buffer.
+    #[error(
+        "virtqueue: the buffer that begins with descriptor {0} has more than 32 MiB; no access is so long"
+    )]
+    Buffer(u16),
     /// The available index is further ahead than the queue is long.
     #[error("virtqueue: {0} buffers are said to be new in a queue of {1}")]
     Available(u16, u16),

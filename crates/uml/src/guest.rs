@@ -190,7 +190,8 @@ impl Guest {
             Request::SetQueueBase(queue, _) => drop(self.rings(queue)?),
             Request::EnableQueue(queue, enabled) => {
                 let rings = *self.rings(queue)?;
-                self.queues[queue as usize] = enabled.then(|| Queue::new(rings));
+                let ready = enabled && rings.size > 0;
+                self.queues[queue as usize] = ready.then(|| Queue::new(rings));
             }
             Request::Kick(queue) if queue as usize == COMMANDS => {
                 stalled = self.carry_out(machine, memory)?
@@ -256,9 +257,6 @@ impl Guest {
         limit: Time,
     ) -> Result<(), Failure<M::Error>> {
         let wanted = self.wanted();
-        if wanted == Time::NEVER && self.requested < FOR_EVER {
-            return Err(Failure::EndOfTime);
-        }
         let until = wanted.min(limit);
         let mut delivered = self.deliver(machine, memory)?;
         if !delivered && machine.now() < until {
@@ -271,7 +269,8 @@ impl Guest {
         } else if machine.now() >= wanted {
             self.run(machine)?;
         } else if until == Time::NEVER {
-            return Err(Failure::Asleep);
+            let beyond = self.requested < FOR_EVER;
+            return Err(if beyond { Failure::EndOfTime } else { Failure::Asleep });
         }
         Ok(())
     }

@@ -24,8 +24,8 @@ pub trait Machine {
     /// Simulated time.
     fn now(&mut self) -> Time;
 
-    /// Goes on to `until`; returns earlier, with the time where it stopped, when there is
-    /// another interrupt, or when nothing will ever happen again.
+    /// Goes on to `until`; returns earlier, with the time where it stopped, when there is another interrupt, or when `until` is
+    /// [`Time::NEVER`] and nothing will ever happen again.
     ///
     /// # Errors
     /// The machine's.

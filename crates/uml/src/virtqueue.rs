@@ -6,8 +6,8 @@ use crate::machine::GuestMemory;
 const DESCRIPTOR: u64 = 16;
 const NEXT: u16 = 1;
 const WRITABLE: u16 = 2;
-/// Bytes of a part that a guest fills at most: no access is longer.
-const LONGEST_PART: u32 = 32 << 20;
+/// Bytes that a guest sends in one buffer at most: no access is longer.
+const LONGEST: usize = 32 << 20;
 
 /// Where a queue is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Queue {
     /// # Errors
     /// [`ProtocolError`]: rings that cannot be.
     pub fn take(&mut self, memory: &dyn GuestMemory) -> Result<Option<Buffer>, ProtocolError> {
-        let offered = half_word(memory, self.rings.available + 2)?;
+        let offered = half_word(memory, at(self.rings.available, 2))?;
         let ahead = offered.wrapping_sub(self.next);
         if ahead > self.rings.size {
             return Err(ProtocolError::Available(ahead, self.rings.size));
@@ -70,7 +70,7 @@ impl Queue {
             return Ok(None);
         }
         let slot = u64::from(self.next % self.rings.size);
-        let head = half_word(memory, self.rings.available + 4 + 2 * slot)?;
+        let head = half_word(memory, at(self.rings.available, 4 + 2 * slot))?;
         let buffer = self.follow(memory, head)?;
         self.next = self.next.wrapping_add(1);
         Ok(Some(buffer))
@@ -84,15 +84,15 @@ impl Queue {
             if index >= self.rings.size {
                 break;
             }
-            let at = self.rings.descriptors + DESCRIPTOR * u64::from(index);
-            let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = bytes::<16>(memory, at)?;
+            let place = at(self.rings.descriptors, DESCRIPTOR * u64::from(index));
+            let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = bytes::<16>(memory, place)?;
             let address = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
             let length = u32::from_le_bytes([i, j, k, l]);
             let (flags, next) = (u16::from_le_bytes([m, n]), u16::from_le_bytes([o, p]));
             if flags & WRITABLE != 0 {
                 buffer.room.push((address, length));
-            } else if length > LONGEST_PART {
-                return Err(ProtocolError::Memory { address, bytes: length.into() });
+            } else if length as usize > LONGEST - buffer.sent.len() {
+                return Err(ProtocolError::Buffer(head));
             } else {
                 let begun = buffer.sent.len();
                 buffer.sent.resize(begun + length as usize, 0);
@@ -127,10 +127,15 @@ impl Queue {
         let mut entry = [0; 8];
         entry[..2].copy_from_slice(&buffer.head.to_le_bytes());
         entry[4..].copy_from_slice(&filled.to_le_bytes());
-        write(memory, self.rings.used + 4 + 8 * slot, &entry)?;
+        write(memory, at(self.rings.used, 4 + 8 * slot), &entry)?;
         self.given_back = self.given_back.wrapping_add(1);
-        write(memory, self.rings.used + 2, &self.given_back.to_le_bytes())
+        write(memory, at(self.rings.used, 2), &self.given_back.to_le_bytes())
     }
+}
+
+/// A place in a ring, which the guest may have put at the end of all addresses: nothing is there.
+fn at(ring: u64, offset: u64) -> u64 {
+    ring.saturating_add(offset)
 }
 
 fn read(memory: &dyn GuestMemory, address: u64, out: &mut [u8]) -> Result<(), ProtocolError> {

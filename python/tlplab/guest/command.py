@@ -83,8 +83,8 @@ def uml(
     )
     if shell and script is not None:
         raise click.UsageError("--run and --shell: give one of them")
-    if share is not None and not Path(share).is_dir():
-        raise click.UsageError(f"--share {share}: there is no such folder")
+    if share is not None:
+        check_share(Path(share))
     described = outline.read(experiment, overrides=overrides)["guest"] or outline.Guest(run=None, files=[])
     found = kernel.find(folder)
     files = {Path(file).name: Path(file).read_bytes() for file in described["files"]}
@@ -112,6 +112,16 @@ def uml(
         return INTERRUPTED
     fail_if_failed(ended, silent=silent)
     return 0
+
+
+def check_share(folder: Path) -> None:
+    """Refuses a folder that cannot be on the kernel's command line. Raises `click.UsageError`."""
+    if not folder.is_dir():
+        raise click.UsageError(f"--share {folder}: there is no such folder")
+    if any(character.isspace() or character in ',"' for character in str(folder.resolve())):
+        raise click.UsageError(
+            f"--share {folder}: the kernel takes no path with spaces, commas or quotes; give it another name"
+        )
 
 
 def script_of(given: str | None, of_experiment: str | None) -> bytes:

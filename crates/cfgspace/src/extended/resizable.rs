@@ -49,7 +49,6 @@ impl ResizableBar {
         block.require((1..=6).contains(&count), "BARs", count as u64, "1 to 6")?;
         for (at, resizable) in (4..).step_by(8).zip(&self.bars) {
             let Resizable { bar, sizes, size } = *resizable;
-            block.require(bar < 6, "BAR", bar, "0 to 5")?;
             block.require(size < 28 && sizes >> size & 1 == 1, "size", size, "one of its sizes")?;
             block.set(at, sizes << 4);
             block.set_field(at + 4, 0, bar);

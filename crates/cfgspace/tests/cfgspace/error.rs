@@ -380,3 +380,28 @@ fn errors_and_messages_have_the_names_of_the_specification() {
     assert_eq!(codes, [0x30, 0x31, 0x33]);
     assert!(codes.iter().all(|code| ErrorMessage::from_code(*code).unwrap().code() == *code));
 }
+
+/// A port above a link shows in its secondary status how requests down that link have ended, and data parity if Bridge Control says so
+/// (PCIe 5.0 §7.5.1.3.7, §7.5.1.3.13).
+#[test]
+fn requests_down_a_link_end_in_the_secondary_status() {
+    for kind in [PortType::RootPort, PortType::Downstream] {
+        // Parity Error Response Enable of Bridge Control, among other bits, and that of the other side.
+        for (control, command, parity) in [(0x0002, 0x40, false), (0x0001, 0x00, true), (0x005F, 0x40, true)]
+        {
+            let cases = [
+                (FailedCompletion::UnsupportedRequest, 1 << 13),
+                (FailedCompletion::CompleterAbort, 1 << 12),
+                (FailedCompletion::Poisoned, u32::from(parity) << 8),
+            ];
+            for (completion, expected) in cases {
+                let mut port = port(kind);
+                port.write(0x3C, 0b1100, control << 16);
+                port.write(0x04, 0b11, command);
+                receive_completion(&mut port, completion);
+                assert_eq!(port.read(0x1C) >> 16, expected, "{kind:?}, {completion:?}, {control:#x}");
+                assert_eq!(port.read(0x04) >> 16 & 0xF900, 0, "the primary side has seen nothing");
+            }
+        }
+    }
+}

@@ -244,7 +244,11 @@ fn what_the_pci_express_capability_says() {
     };
     assert_eq!(Facts::new(&old).unwrap().express(), Some(express));
     let integrated = dumped(&[(0x00, 0x0092_0010)]);
-    assert_eq!(Facts::new(&integrated).unwrap().express().unwrap().link, None);
+    let express = Facts::new(&integrated).unwrap().express().unwrap();
+    assert_eq!(express.link, None);
+    // Device Control is all zeros: reads of 128 bytes, and nothing is on.
+    assert_eq!((express.mps, express.mrrs), (Some(128), Some(128)));
+    assert!(!express.no_snoop && !express.relaxed_ordering && !express.extended_tags);
 }
 
 #[test]

@@ -288,3 +288,17 @@ fn msi_of_each_shape() {
         }
     }
 }
+
+/// A function changes no more of the data than the vectors that it was given need (PCIe 5.0 §7.7.1.2), whatever waits from before.
+#[test]
+fn a_vector_that_waits_folds_when_there_are_fewer() {
+    let (mut space, _) = function();
+    enable_msi(&mut space, 3);
+    space.write(MSI + 12, 0b11, 0x4560);
+    space.write(MSI + 16, 0xF, 0xFF);
+    assert_eq!(raise(&mut space, None, 6), Signal::Pending);
+    space.write(MSI, 0b1100, 1 << 16 | 1 << 20); // two vectors
+    space.write(MSI + 16, 0xF, 0);
+    assert_eq!(take_pending(&mut space, None).map(|message| message.data), Some(0x4560));
+    assert_eq!(take_pending(&mut space, None), None);
+}

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use std::io::Write;
 use std::process::{Command, Stdio};
-use tlplab_cfgspace::lspci::{dump, parse};
+use tlplab_cfgspace::lspci::{class_name, dump, parse};
 use tlplab_cfgspace::*;
 use tlplab_units::{Bdf, Generation, Mps, Width};
 
@@ -179,6 +179,51 @@ fn a_dump_is_read_back() {
     assert_eq!((other[0].domain, other[0].bdf.to_string()), (1, "02:03.4".to_owned()));
     for (text, line) in [("00: 01\n", 1), ("00:01.0 x\n10: 01\n", 2), ("00:01.0 x\n00: 01 zz\n", 2)] {
         assert_eq!(parse(text).map_err(|error| error.line), Err(line), "{text:?}");
+    }
+}
+
+/// The names of the PCI ID repository; of a sub-class that has none here, that of its base class.
+#[test]
+fn classes_have_the_names_that_lspci_gives_them() {
+    for (class, name) in [
+        (0x01_06_01, "SATA controller"),
+        (0x01_08_02, "Non-Volatile memory controller"),
+        (0x01_80_00, "Mass storage controller"),
+        (0x01_07_00, "Mass storage controller"),
+        (0x02_00_00, "Ethernet controller"),
+        (0x02_80_00, "Network controller"),
+        (0x03_00_00, "Display controller"),
+        (0x05_00_00, "RAM memory"),
+        (0x05_80_00, "Memory controller"),
+        (0x05_01_00, "Memory controller"),
+        (0x06_00_00, "Host bridge"),
+        (0x06_04_00, "PCI bridge"),
+        (0x06_80_00, "Bridge"),
+        (0x08_80_00, "System peripheral"),
+        (0x0B_40_00, "Processor"),
+        (0x0C_03_30, "Serial bus controller"),
+        (0x12_00_00, "Processing accelerators"),
+        (0xFF_00_00, "Unassigned class"),
+    ] {
+        assert_eq!(class_name(class), name, "{class:06x}");
+    }
+    let card = Type0::new(Identity::new(0x71AB, 0x1234, 0x02_00_00));
+    let card = ConfigSpace::new(&Layout::new(card)).unwrap();
+    let text = dump([(Bdf(0x0100), card.bytes())]);
+    assert_eq!(text.lines().next(), Some("01:00.0 Ethernet controller: Device 71ab:1234"));
+}
+
+#[test]
+fn numbers_of_a_dump_have_their_digits() {
+    for byte in ["1", "001", "+1", "", "0x"] {
+        let expected = if byte.is_empty() { Ok(1) } else { Err(2) };
+        let read = parse(&format!("00:01.0 x\n00: {byte}\n"));
+        assert_eq!(read.map(|found| found.len()).map_err(|error| error.line), expected, "{byte:?}");
+    }
+    // What is no address begins no function.
+    for address in ["0:01.0", "000:01.0", "+0:01.0", "00:1.0", "00:+1.0", "00:01.00", "00:01.+", "1:00:01.0"]
+    {
+        assert_eq!(parse(&format!("{address} x\n")), Ok(vec![]), "{address:?}");
     }
 }
 

@@ -69,3 +69,12 @@ fn pending_bits_are_read_and_not_written() {
     memory.write(4, 0x800, &[0xFF; 16]);
     assert_eq!(memory.read(4, 0x800, 16), bits);
 }
+
+#[test]
+fn a_table_begins_where_its_bar_does() {
+    let mut memory = MsixMemory::new(MsiX { vectors: 2, table: (0, 0), pending: (0, 0x800) });
+    let entry: [u8; 16] = [0x00, 0x10, 0xE0, 0xFE, 1, 0, 0, 0, 0x21, 0x43, 0, 0, 0, 0, 0, 0];
+    memory.write(0, 0, &entry);
+    assert_eq!(memory.read(0, 0, 16), entry);
+    assert_eq!(memory.read(0, 1, 3), entry[1..4]);
+}

@@ -259,3 +259,26 @@ fn status_is_no_control() {
     assert!(port.write(0x38, 0xF, 0x1000).bars);
     assert!(port.write(0x20, 0xF, 0x0010_0010).bridge);
 }
+
+/// The first register of a capability is its own, whatever ends right before it.
+#[test]
+fn capabilities_that_touch_are_told_apart() {
+    let layout = Layout::new(Type0::new(Identity::new(0x71AB, 1, 0)))
+        .capability_at(PCIE, Pcie::new(PortType::EndPoint, link()))
+        .capability_at(PCIE + 0x3C, Msi { vectors: 1, wide: false, masking: false });
+    let mut space = ConfigSpace::new(&layout).unwrap();
+    let interrupts = Written { interrupts: true, ..Written::default() };
+    assert_eq!(space.write(PCIE + 0x3C, 0b1100, 0x0001_0000), interrupts);
+}
+
+/// What is the numbers and windows of a bridge is base addresses of an end point.
+#[test]
+fn every_base_address_of_an_end_point_is_told_as_one() {
+    let bars = [Some(Bar::memory32(4096)); 6];
+    let header = Type0 { bars, rom: Some(1 << 11), ..Type0::new(Identity::new(0x71AB, 1, 0)) };
+    let card = ConfigSpace::new(&Layout::new(header)).unwrap();
+    for register in (0x10..0x28).step_by(4).chain([0x30]) {
+        let bars = Written { bars: true, ..Written::default() };
+        assert_eq!(card.clone().write(register, 0xF, 0x8000_0000), bars, "{register:#x}");
+    }
+}

@@ -252,8 +252,40 @@ fn the_pci_express_registers() {
         !view.hot_plug_interrupt && !view.retry_visibility && !view.ari_forwarding && view.target_speed == 0
     );
     assert_eq!((view.completion_timeout, view.tag_bits), (Some(us(50_000)), 5));
+    // A downstream port's ends before Root Control; behind it, where that would be, is MSI-X, whose ID has the bit of retry visibility.
+    let header = Type1 {
+        bars: [Some(Bar::memory32(1 << 12)), None],
+        ..Type1::new(Identity::new(0x71AB, 2, 0x06_04_00))
+    };
+    let old = Pcie { version: PcieVersion::V1, ..Pcie::new(PortType::Downstream, link()) };
+    let layout = Layout::new(header)
+        .capability_at(PCIE, old)
+        .capability_at(PCIE + 0x1C, MsiX { vectors: 1, table: (0, 0), pending: (0, 0x800) });
+    assert!(!ConfigSpace::new(&layout).unwrap().pcie().unwrap().retry_visibility);
     let none = ConfigSpace::new(&Layout::new(Type0::new(Identity::new(0x71AB, 1, 0)))).unwrap();
     assert_eq!((none.pcie(), none.link(), none.power_state()), (None, None, PowerState::D0));
+}
+
+#[test]
+fn sizes_that_firmware_leaves_change_nothing_else() {
+    for (mps, mrrs, written) in [(0, 0, 0x0000), (1, 2, 0x2020), (2, 5, 0x5040), (5, 1, 0x10A0)] {
+        let mut space = end_point([None; 6]);
+        space.write(PCIE + 0x08, 0b11, 0x7FFF);
+        let before = *space.bytes();
+        space.set_request_sizes(Mps::ALL[mps], Mrrs::ALL[mrrs]);
+        let view = space.pcie().unwrap();
+        assert_eq!((view.mps, view.mrrs), (Mps::ALL[mps], Mrrs::ALL[mrrs]));
+        let at = usize::from(PCIE) + 8;
+        let mut expected = before;
+        let control = u16::from_le_bytes([before[at], before[at + 1]]) & !0x70E0 | written;
+        expected[at..at + 2].copy_from_slice(&control.to_le_bytes());
+        assert_eq!(*space.bytes(), expected);
+    }
+    // A function without the capability has none.
+    let mut plain = ConfigSpace::new(&Layout::new(Type0::new(Identity::new(1, 2, 3)))).unwrap();
+    let before = *plain.bytes();
+    plain.set_request_sizes(Mps::ALL[1], Mrrs::ALL[1]);
+    assert_eq!(*plain.bytes(), before);
 }
 
 #[test]

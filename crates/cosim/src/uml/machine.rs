@@ -61,11 +61,9 @@ impl FabricMachine<'_> {
                 }
                 HostEvent::MmioWriteAccepted { op } if Some(op) == awaited => ended = Some(None),
                 HostEvent::Message { data, .. } => self.interrupts.push_back(Interrupt::Message { data }),
-                HostEvent::Wire { .. } => {
-                    // It is a level: more than one that waits says no more than one.
-                    if !self.interrupts.contains(&Interrupt::Wire) {
-                        self.interrupts.push_back(Interrupt::Wire);
-                    }
+                // It is a level: more than one that waits says no more than one.
+                HostEvent::Wire { .. } if !self.interrupts.contains(&Interrupt::Wire) => {
+                    self.interrupts.push_back(Interrupt::Wire);
                 }
                 _ => {}
             }

@@ -8,7 +8,6 @@ use nix::unistd::Pid;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
@@ -17,8 +16,6 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 /// Names of the sockets in the folder that the guest is started in. They are on its command line, which must be the same in every run.
 const DEVICE: &str = "pci";
 const CALENDAR: &str = "time";
-/// A link there to the folder that host and guest share.
-const SHARE: &str = "share";
 
 /// How often a process that has closed its sockets is looked at until it has ended, and how many milliseconds lie between.
 const LOOKS: u32 = 500;
@@ -40,9 +37,6 @@ impl GuestProcess {
         let at = |what: &'static str| move |source: io::Error| GuestError::Start { what, source };
         let device = UnixListener::bind(folder.join(DEVICE)).map_err(at("its socket for PCI"))?;
         let calendar = UnixListener::bind(folder.join(CALENDAR)).map_err(at("its socket for time"))?;
-        if let Some(share) = &config.share {
-            symlink(share, folder.join(SHARE)).map_err(at("a link to the shared folder"))?;
-        }
         let mut command = Command::new(&config.kernel);
         command.current_dir(&folder).args(arguments(config)).env_clear();
         // Where user-mode Linux makes the file that its memory is.
@@ -143,8 +137,8 @@ fn arguments(config: &GuestConfig) -> Vec<String> {
     ];
     let costs = [("um_syscall_ns", config.syscall_ns), ("um_interrupt_ns", config.interrupt_ns)];
     all.extend(costs.iter().filter(|(_, ns)| *ns > 0).map(|(name, ns)| format!("{name}={ns}")));
-    if config.share.is_some() {
-        all.push(format!("hostfs={SHARE}"));
+    if let Some(share) = &config.share {
+        all.push(format!("hostfs={}", share.display()));
         all.push("tlplab.share".into());
     }
     all.extend(config.arguments.iter().cloned());

@@ -6,6 +6,7 @@
 //! * [`flit`]: Conversations of two ports in flit mode. Gen6 x16: a flit takes 2 ns; a lone acknowledgement waits 16 of them, 32 ns.
 //! * [`ports`]: One end of a link of each kind, by itself: what it makes of every unit, what it counts.
 //! * [`properties`]: Two ports and a channel that loses, damages and delays, for any schedule, any buffers, either mode: every TLP is delivered
+//! * [`resting`]: Ports that rest, and refreshes that are left out: what comes after is as if they had been sent.
 
 mod cost;
 mod dialogue;
@@ -14,3 +15,4 @@ mod flit;
 mod pair;
 mod ports;
 mod properties;
+mod resting;

@@ -45,6 +45,7 @@ fn our_types() -> Fields {
     let pairs: Vec<(&str, BTreeSet<String>)> = vec![
         ("Result", keys(Document::default())),
         ("Verdict", keys(Verdict::default())),
+        ("Guest", keys(Guest::default())),
         ("Waiting", keys(Waiting::default())),
         ("Problem", keys(Problem::default())),
         ("Flow", keys(Flow::default())),

@@ -110,6 +110,7 @@ fn places() -> Vec<(&'static str, &'static Section)> {
 
 /// What the examples need, or where they stand instead, so that they can be tried. A path that ends in a point is that of a table.
 const COMPANIONS: &[(&str, &[&str])] = &[
+    ("guest.", &["guest.run=\"x.sh\""]),
     ("host.cache.", &["host.cache={ size = \"10MiB\", ways = 16, ddio_ways = 1, hit = \"1ns\" }"]),
     ("host.numa.", &["host.numa={ hop = \"1ns\" }"]),
     ("host.iommu.", &["host.iommu={ entries = 1, walk = \"1ns\" }"]),

@@ -15,6 +15,7 @@
 //! * [`host_memory`]: What a measured host has before its memory: figures that arithmetic says.
 //! * [`host_path`]: The stages between the root complex, memory and the processor: times that arithmetic says, and nothing lost or out of order.
 //! * [`hotplug`]: Links that go down and come up again under traffic, with whatever is below them: every transaction is accounted for once, software
+//! * [`idle`]: Idle stretches are left out: what comes after is as if every refresh of credits had been sent.
 //! * [`intx`]: Legacy interrupts: messages that raise and lower wires, turned and joined on their way, levels at the host.
 //! * [`known_answers`]: Figures computed by hand first.
 //! * [`links_down`]: Links that retrain, and links that go down for good. Those that come up again are in `hotplug`.
@@ -42,6 +43,7 @@ mod exactly_once;
 mod host_memory;
 mod host_path;
 mod hotplug;
+mod idle;
 mod intx;
 mod known_answers;
 mod links_down;

@@ -2,15 +2,18 @@
 
 use super::machine::{Machine, Node};
 use super::registers::{PCIE, at, bridge, card, check, same, settings};
-use tlplab_cfgspace::enumerate::{Enumerator, Hierarchy, ProblemKind, Request, Settings, Step};
+use tlplab_cfgspace::enumerate::{Answer, Enumerator, Hierarchy, ProblemKind, Request, Settings, Step};
 use tlplab_cfgspace::*;
 use tlplab_units::{Duration, Mps};
 
-fn root(below: Node) -> Node {
+pub(super) fn root(below: Node) -> Node {
     Node::new(&bridge(PortType::RootPort, same)).with(0, below)
 }
 
-fn enumerate(machine: &mut Machine, settings: Settings) -> (Hierarchy, Vec<(String, ProblemKind)>) {
+pub(super) fn enumerate(
+    machine: &mut Machine,
+    settings: Settings,
+) -> (Hierarchy, Vec<(String, ProblemKind)>) {
     let found = machine.run(Enumerator::new(settings));
     let problems =
         found.problems.iter().map(|problem| (problem.function.to_string(), problem.kind)).collect();
@@ -145,10 +148,12 @@ fn what_is_left_of_addresses_is_used() {
 fn a_bridge_without_a_bus_number_forwards_nothing() {
     let slot = Slot { number: 7, hot_plug: true, ..Slot::default() };
     let greedy = bridge(PortType::RootPort, |_, pcie| pcie.slot = Some(slot));
-    let mut machine = Machine::new([
-        ((1, 0), Node::new(&greedy)),
-        ((2, 0), root(Node::new(&card(&[(0, Bar::memory32(4096))], Mps::ALL[0])))),
-    ]);
+    let mut second = root(Node::new(&card(&[(0, Bar::memory32(4096))], Mps::ALL[0])));
+    // Firmware has left limits far up, by which windows would be open whatever their lower halves say.
+    for register in [0x2C, 0x30] {
+        second.space.write(register, 0xF, 0x0001_0000);
+    }
+    let mut machine = Machine::new([((1, 0), Node::new(&greedy)), ((2, 0), second)]);
     let (found, problems) = enumerate(&mut machine, Settings { hot_plug_buses: 255, ..settings() });
     assert_eq!(problems, [("00:02.0".to_owned(), ProblemKind::NoBusNumber)]);
     assert_eq!(names(&found), ["00:01.0", "00:02.0"]);
@@ -257,4 +262,93 @@ fn a_card_that_comes_later_has_the_buses_of_its_slot_and_lowers_payloads() {
     assert_eq!(kinds, [ProblemKind::NoVirtualBus]);
     check(&mut machine, &found, "00:01.0", &[(PCIE + 0x08, 0x0000_491F)]);
     check(&mut machine, &found, "01:00.0", &[(PCIE + 0x08, 0x0000_491F)]);
+}
+
+#[test]
+fn a_slot_keeps_nothing_that_its_bridge_does_not_forward() {
+    let windows = |prefetchable| {
+        let slot = Slot { number: 7, hot_plug: true, ..Slot::default() };
+        let port = bridge(PortType::RootPort, move |header, pcie| {
+            (header.prefetchable, pcie.slot) = (prefetchable, Some(slot));
+        });
+        let (found, problems) = enumerate(&mut Machine::new([((1, 0), Node::new(&port))]), settings());
+        assert_eq!(problems, []);
+        let windows = at(&found, "00:01.0").bridge.clone().unwrap();
+        (windows.memory, windows.prefetchable)
+    };
+    let memory = Some(0xC120_0000..=0xC13F_FFFF);
+    assert_eq!(windows(true), (memory.clone(), Some(0x123_4000_0000..=0x123_401F_FFFF)));
+    assert_eq!(windows(false), (memory, None));
+}
+
+/// Enumerates, with somebody who sees each request and its answer, and may change the answer.
+pub(super) fn watch(
+    machine: &mut Machine,
+    settings: Settings,
+    mut see: impl FnMut(&mut Machine, Request, Answer) -> Answer,
+) -> Hierarchy {
+    let (mut software, mut answer) = (Enumerator::new(settings), None);
+    loop {
+        let request = match software.step(answer) {
+            Step::Ask(request) => request,
+            Step::Done(found) => return found,
+        };
+        let value = machine.answer(request);
+        answer = Some(see(machine, request, value));
+    }
+}
+
+/// The slot's bit stands beside the interrupt vector of the port, which may be any.
+#[test]
+fn slots_are_found_whatever_the_vector_of_their_port() {
+    for interrupt_vector in [0, 1, 0x1F] {
+        for hot_plug in [None, Some(false), Some(true)] {
+            let port = bridge(PortType::RootPort, move |_, pcie| {
+                pcie.interrupt_vector = interrupt_vector;
+                pcie.slot = hot_plug.map(|hot_plug| Slot { hot_plug, ..Slot::default() });
+            });
+            let (found, _) = enumerate(&mut Machine::new([((1, 0), Node::new(&port))]), settings());
+            let windows = at(&found, "00:01.0").bridge.as_ref().unwrap();
+            assert_eq!(windows.hot_plug, hot_plug == Some(true), "vector {interrupt_vector}, {hot_plug:?}");
+        }
+    }
+}
+
+/// Offset and stride may depend on the number of virtual functions (PCIe 5.0 §9.3.3.9, §9.3.3.10): they are read with all of them there.
+#[test]
+fn ids_of_virtual_functions_are_those_of_all() {
+    let mut machine = Machine::new([((1, 0), root(with_virtual(3, 1, 1)))]);
+    let found = watch(&mut machine, settings(), |machine, request, value| {
+        if let Request::Read { function, offset: 0x114 } = request
+            && let Some(node) = machine.node(function).filter(|_| function.bus() == 1)
+            && node.space.read(0x110) & 0xFFFF == 3
+        {
+            return Answer::Value(0x0004_0010);
+        }
+        value
+    });
+    let functions = at(&found, "01:00.0").virtual_functions.as_ref().unwrap();
+    assert_eq!(
+        (functions.first.to_string(), functions.last.to_string()),
+        ("01:02.0".into(), "01:03.0".into())
+    );
+}
+
+#[test]
+fn problems_go_with_what_had_them() {
+    let broken = || {
+        let mut node = Node::new(&card(&[], Mps::ALL[0]));
+        node.broken.insert(0x0C, 0x007E_0000);
+        root(node)
+    };
+    let mut machine = Machine::new([((1, 0), broken()), ((2, 0), broken())]);
+    let (found, problems) = enumerate(&mut machine, settings());
+    let [first, second] = ["01:00.0", "02:00.0"].map(|name| (name.to_owned(), ProblemKind::HeaderType(0x7E)));
+    assert_eq!(problems, [first, second.clone()]);
+    let above = at(&found, "00:01.0").bdf;
+    machine.node(above).unwrap().below.clear();
+    let found = machine.run(Enumerator::rescan(settings(), found, above));
+    let left: Vec<_> =
+        found.problems.iter().map(|problem| (problem.function.to_string(), problem.kind)).collect();
+    assert_eq!(left, [second]);
 }

@@ -78,7 +78,8 @@ impl Machine {
         route(&mut self.bus_0, 0, bdf)
     }
 
-    fn answer(&mut self, request: Request) -> Answer {
+    /// What comes of one request.
+    pub(crate) fn answer(&mut self, request: Request) -> Answer {
         match request {
             Request::Read { function, offset } => {
                 Answer::Value(self.node(function).map_or(u32::MAX, |node| node.read(offset)))

@@ -6,3 +6,4 @@ mod random;
 mod registers;
 mod slots;
 mod small;
+mod writes;
