@@ -18,6 +18,9 @@ static unsigned int timeout_ms = 5000;
 module_param(timeout_ms, uint, 0644);
 MODULE_PARM_DESC(timeout_ms, "longest time for a piece of a transfer, 4 MiB at most, in ms (5000)");
 
+/* Error recovery resets a link and may wait for the card behind it. */
+#define TLPDMA_RECOVERY	msecs_to_jiffies(60000)
+
 static unsigned int poll_us;
 module_param(poll_us, uint, 0644);
 MODULE_PARM_DESC(poll_us, "look for the end of a transfer for so long before sleeping until the interrupt, in us (0)");
@@ -114,6 +117,12 @@ unpin:
 	return error;
 }
 
+/* The card is gone, or out of reach: there is nothing more to wait for. */
+static bool tlpdma_is_cut_short(struct tlpdma_card *card)
+{
+	return READ_ONCE(card->gone) || READ_ONCE(card->recovery) != TLPDMA_RUNS;
+}
+
 /* Looks for a while, without sleeping. */
 static void tlpdma_spin(struct tlpdma_channel *channel, u32 count)
 {
@@ -121,7 +130,7 @@ static void tlpdma_spin(struct tlpdma_channel *channel, u32 count)
 
 	while (!tlpdma_ring_done(&channel->ring, count, false) &&
 	       ktime_before(ktime_get(), end) && !need_resched() &&
-	       !fatal_signal_pending(current) && !READ_ONCE(channel->card->gone))
+	       !fatal_signal_pending(current) && !tlpdma_is_cut_short(channel->card))
 		cpu_relax();
 }
 
@@ -129,7 +138,7 @@ static void tlpdma_spin(struct tlpdma_channel *channel, u32 count)
 static bool tlpdma_is_over(struct tlpdma_channel *channel, u32 count, int *done)
 {
 	*done = tlpdma_ring_done(&channel->ring, count, false);
-	return *done || READ_ONCE(channel->card->gone);
+	return *done || tlpdma_is_cut_short(channel->card);
 }
 
 static int tlpdma_wait(void *context, u32 count)
@@ -148,6 +157,8 @@ static int tlpdma_wait(void *context, u32 count)
 		return 0;
 	if (READ_ONCE(card->gone))
 		return -ENODEV;
+	if (READ_ONCE(card->recovery) != TLPDMA_RUNS)
+		return -EIO;
 	if (left < 0)
 		return left;
 	if (!done) {
@@ -187,8 +198,12 @@ bool tlpdma_silence(struct tlpdma_card *card)
 static bool tlpdma_cut_off(void *context)
 {
 	struct tlpdma_channel *channel = context;
+	struct tlpdma_card *card = channel->card;
 
-	return tlpdma_silence(channel->card);
+	if (READ_ONCE(card->recovery) != TLPDMA_RUNS)
+		wait_event_timeout(card->changed, READ_ONCE(card->gone) ||
+				   READ_ONCE(card->recovery) == TLPDMA_RESTARTS, TLPDMA_RECOVERY);
+	return READ_ONCE(card->recovery) == TLPDMA_RESTARTS || tlpdma_silence(card);
 }
 
 static const struct tlpdma_transfer_ops tlpdma_ops = {
@@ -223,6 +238,8 @@ static ssize_t tlpdma_move(struct file *file, unsigned long buffer, size_t bytes
 	}
 	if (READ_ONCE(card->gone)) {
 		moved = -ENODEV;
+	} else if (READ_ONCE(card->recovery) != TLPDMA_RUNS) {
+		moved = -EIO;
 	} else {
 		channel->buffer = buffer;
 		channel->local = position;
@@ -346,6 +363,15 @@ void tlpdma_lose(struct tlpdma_card *card)
 	for (i = 0; i < 2; i++)
 		wake_up(&card->channels[i].done);
 	wake_up(&card->changed);
+}
+
+void tlpdma_freeze(struct tlpdma_card *card)
+{
+	unsigned int i;
+
+	WRITE_ONCE(card->recovery, TLPDMA_FROZEN);
+	for (i = 0; i < 2; i++)
+		wake_up(&card->channels[i].done);
 }
 
 int tlpdma_device_register(struct tlpdma_card *card)

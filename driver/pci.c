@@ -278,6 +278,8 @@ static int tlpdma_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 			TLPDMA_VERSION_MAJOR, error);
 		goto free_interrupts;
 	}
+	/* For a reset of the link. */
+	pci_save_state(pdev);
 	pci_set_drvdata(pdev, card);
 	error = tlpdma_device_register(card);
 	if (error)
@@ -366,7 +368,58 @@ static void tlpdma_reset_done(struct pci_dev *pdev)
 		mutex_unlock(&card->channels[i].lock);
 }
 
+/*
+ * Error recovery: an error that is not fatal leaves the card as it is, and its channels halt if
+ * it is theirs. After a fatal one the link is reset, and the card with it.
+ */
+static pci_ers_result_t tlpdma_error_detected(struct pci_dev *pdev, pci_channel_state_t state)
+{
+	struct tlpdma_card *card = pci_get_drvdata(pdev);
+
+	if (state == pci_channel_io_normal)
+		return PCI_ERS_RESULT_CAN_RECOVER;
+	if (state == pci_channel_io_perm_failure) {
+		tlpdma_lose(card);
+		return PCI_ERS_RESULT_DISCONNECT;
+	}
+	tlpdma_freeze(card);
+	return PCI_ERS_RESULT_NEED_RESET;
+}
+
+static pci_ers_result_t tlpdma_slot_reset(struct pci_dev *pdev)
+{
+	struct tlpdma_card *card = pci_get_drvdata(pdev);
+
+	pci_restore_state(pdev);
+	pci_save_state(pdev);
+	if (!tlpdma_card_is_gone(&card->io))
+		return PCI_ERS_RESULT_RECOVERED;
+	tlpdma_lose(card);
+	return PCI_ERS_RESULT_DISCONNECT;
+}
+
+static void tlpdma_error_resume(struct pci_dev *pdev)
+{
+	struct tlpdma_card *card = pci_get_drvdata(pdev);
+	unsigned int i;
+
+	if (card->recovery == TLPDMA_RUNS)
+		return;
+	WRITE_ONCE(card->recovery, TLPDMA_RESTARTS);
+	wake_up(&card->changed);
+	for (i = 0; i < 2; i++)
+		mutex_lock_nested(&card->channels[i].lock, i);
+	tlpdma_wake(card);
+	WRITE_ONCE(card->recovery, TLPDMA_RUNS);
+	for (i = 0; i < 2; i++)
+		mutex_unlock(&card->channels[i].lock);
+	wake_up(&card->changed);
+}
+
 static const struct pci_error_handlers tlpdma_errors = {
+	.error_detected = tlpdma_error_detected,
+	.slot_reset = tlpdma_slot_reset,
+	.resume = tlpdma_error_resume,
 	.reset_prepare = tlpdma_reset_prepare,
 	.reset_done = tlpdma_reset_done,
 };

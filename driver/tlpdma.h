@@ -36,6 +36,13 @@ struct tlpdma_channel {
 	atomic64_t interrupts;
 };
 
+/* What the bus's error recovery is at; while it is at something, no transfer begins. */
+enum tlpdma_recovery {
+	TLPDMA_RUNS,
+	TLPDMA_FROZEN,	/* the card may be unreachable until it has been reset */
+	TLPDMA_RESTARTS, /* it was reset: what was under way is not any more */
+};
+
 struct tlpdma_card {
 	/* Of the driver, while the card is there, and of open files. */
 	struct kref references;
@@ -47,6 +54,7 @@ struct tlpdma_card {
 	u32 vectors;
 	/* Set once: no transfer begins from then on, and those under way end. */
 	bool gone;
+	enum tlpdma_recovery recovery;
 	/* A channel became idle, or the card is gone: for poll(). */
 	wait_queue_head_t changed;
 	struct tlpdma_channel channels[2];
@@ -54,6 +62,8 @@ struct tlpdma_card {
 
 /* The card is gone, or has to be left alone: transfers end, new ones are refused. */
 void tlpdma_lose(struct tlpdma_card *card);
+/* The bus's error recovery begins: transfers end when the card has been reset. */
+void tlpdma_freeze(struct tlpdma_card *card);
 /*
  * Cuts a card off from memory that does not answer or come to rest. False: it may reach memory
  * all the same.

@@ -138,12 +138,17 @@ static void *move(void *given)
 	return NULL;
 }
 
-/* Begins a transfer, and returns when it is under way. */
-static void begin(struct transfer *transfer, int file, bool to_card)
+static void start(struct transfer *transfer, int file, bool to_card)
 {
 	*transfer = (struct transfer){ .file = file, .to_card = to_card, .data = buffer_of(LONG) };
 	fill(transfer->data, LONG, 9);
 	GIVES(pthread_create(&transfer->thread, NULL, move, transfer), 0);
+}
+
+/* Begins a transfer, and returns when it is under way. */
+static void begin(struct transfer *transfer, int file, bool to_card)
+{
+	start(transfer, file, to_card);
 	pause_us(2000);
 	CHECK(!__atomic_load_n(&transfer->over, __ATOMIC_SEQ_CST), "a long transfer gave %zd at once (%s)", transfer->moved,
 	      transfer->moved < 0 ? strerror(transfer->error) : "short");
@@ -441,22 +446,58 @@ static void test_sleep(void)
 	close(file);
 }
 
+/* Somebody takes the card out while it moves data both ways, and puts one back. */
+static void test_pulled(void)
+{
+	int file = open_card(0), errors[2];
+	struct transfer to, from;
+	ssize_t moved[2];
+	char word[4];
+
+	do {
+		start(&to, file, true);
+		start(&from, file, false);
+		moved[0] = end(&to);
+		errors[0] = errno;
+		moved[1] = end(&from);
+		errors[1] = errno;
+	} while (moved[0] == LONG && moved[1] == LONG);
+	for (int i = 0; i < 2; i++)
+		CHECK(moved[i] > 0 || errors[i] == ENODEV || errors[i] == EIO, "without a card a transfer gave %zd (%s)",
+		      moved[i], strerror(errors[i]));
+	/* The card in the slot is another, or error recovery has made this one work again. */
+	for (int ms = 0; ms < 60000; ms++) {
+		if (pread(file, word, 4, 0) == 4)
+			break;
+		CHECK(errno == EIO || errno == ENODEV, "without a card a read gives %s", strerror(errno));
+		if (errno == ENODEV && access(device, F_OK) == 0) {
+			close(file);
+			file = open_card(0);
+		}
+		pause_us(1000);
+	}
+	check_works(file);
+	close(file);
+}
+
 static const struct test {
 	const char *name, *what;
 	void (*run)(void);
 	const char *needs; /* a file */
+	bool only_named;
 } tests[] = {
-	{ "data", "what is sent comes back", test_data, NULL },
-	{ "ends", "the end of the memory, file positions", test_ends, NULL },
-	{ "buffers", "memory that is not there, or not to be written", test_buffers, NULL },
-	{ "nonblock", "O_NONBLOCK and poll()", test_nonblock, NULL },
-	{ "both", "both directions at once", test_both, NULL },
-	{ "signals", "a signal in mid-transfer", test_signals, NULL },
-	{ "kills", "the program is killed in mid-transfer", test_kills, NULL },
-	{ "unbind", "the driver is unbound in mid-transfer", test_unbind, "/sys/bus/pci/drivers/tlpdma/unbind" },
-	{ "remove", "the function is removed in mid-transfer", test_remove, "/sys/bus/pci/rescan" },
-	{ "reset", "the function is reset in mid-transfer", test_reset, "/sys/bus/pci/rescan" },
-	{ "sleep", "the machine sleeps in mid-transfer", test_sleep, "/sys/power/state" },
+	{ "data", "what is sent comes back", test_data, NULL, false },
+	{ "ends", "the end of the memory, file positions", test_ends, NULL, false },
+	{ "buffers", "memory that is not there, or not to be written", test_buffers, NULL, false },
+	{ "nonblock", "O_NONBLOCK and poll()", test_nonblock, NULL, false },
+	{ "both", "both directions at once", test_both, NULL, false },
+	{ "signals", "a signal in mid-transfer", test_signals, NULL, false },
+	{ "kills", "the program is killed in mid-transfer", test_kills, NULL, false },
+	{ "unbind", "the driver is unbound in mid-transfer", test_unbind, "/sys/bus/pci/drivers/tlpdma/unbind", false },
+	{ "remove", "the function is removed in mid-transfer", test_remove, "/sys/bus/pci/rescan", false },
+	{ "reset", "the function is reset in mid-transfer", test_reset, "/sys/bus/pci/rescan", false },
+	{ "sleep", "the machine sleeps in mid-transfer", test_sleep, "/sys/power/state", false },
+	{ "pulled", "the card is pulled out in mid-transfer and put back", test_pulled, NULL, true },
 };
 
 /* Where the function is in sysfs, and its address. */
@@ -471,29 +512,42 @@ static void find_function(void)
 	snprintf(address, sizeof(address), "%s", end ? end + 1 : "");
 }
 
-static bool wanted(const char *name, int count, char **names)
+static bool wanted(const struct test *test, int count, char **names)
 {
 	for (int i = 0; i < count; i++)
-		if (!strcmp(name, names[i]))
+		if (!strcmp(test->name, names[i]))
 			return true;
-	return count == 0;
+	return count == 0 && !test->only_named;
+}
+
+static bool is_test(const char *name)
+{
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+		if (!strcmp(name, tests[i].name))
+			return true;
+	return false;
 }
 
 int main(int count, char **arguments)
 {
 	if (count < 2 || arguments[1][0] != '/') {
-		fprintf(stderr, "usage: device-test /dev/tlpdmaN [TEST...]\nTests, all unless named:\n");
+		fprintf(stderr, "usage: device-test /dev/tlpdmaN [TEST...]\nTests, all but the last unless named:\n");
 		for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 			fprintf(stderr, "  %-10s%s\n", tests[i].name, tests[i].what);
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (int i = 2; i < count; i++)
+		if (!is_test(arguments[i])) {
+			fprintf(stderr, "device-test: there is no test %s\n", arguments[i]);
+			return 2;
+		}
 	snprintf(device, sizeof(device), "%s", arguments[1]);
 	find_function();
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
 		const struct test *test = &tests[i];
 
-		if (!wanted(test->name, count - 2, arguments + 2))
+		if (!wanted(test, count - 2, arguments + 2))
 			continue;
 		if (test->needs && access(test->needs, W_OK)) {
 			printf("  skipped: %s: %s: %s\n", test->what, test->needs, strerror(errno));

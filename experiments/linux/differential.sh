@@ -2,7 +2,6 @@
 set -e
 kernel() {
   insmod /lib/modules-tlplab/mmio_latency.ko count=500 "$@"
-  dmesg | tail -n 1 | sed 's/^.*\] //'
   rmmod mmio_latency
 }
 

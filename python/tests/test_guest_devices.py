@@ -66,6 +66,37 @@ def test_the_driver_with_other_parameters(tmp_path: Path, parameters: str) -> No
 
 
 @pytest.mark.full
+def test_the_driver_recovers_from_a_link_that_goes_down(tmp_path: Path) -> None:
+    """In mid-transfer; AER resets the link, and the driver starts the card anew."""
+    needs_guest()
+    fault = 'fault=[{link = "card", down = "9ms", until = "13ms"}]'
+    script = f"{DRIVER}; tlpdma-device-test /dev/tlpdma0 pulled && rmmod tlpdma"
+    guest = run(tmp_path, "--set", fault, "--run", script, experiment=DMA)
+    assert guest.status == 0, "\n".join(guest.console[-30:])
+    assert guest.said("AER: device recovery successful")
+    # Not after the driver's own timeout.
+    assert guest.stamps[-1] < 1e6
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ('{link = "card", direction = "down", of = "CplD", tlp = 100, damage = "poison"}', "poisoned data"),
+        ('{link = "card", direction = "up", of = "MRd", tlp = 5, damage = "refuse"}', "unsupported request"),
+    ],
+)
+def test_an_error_of_the_bus_is_one_of_the_program(tmp_path: Path, fault: str, told: str) -> None:
+    needs_guest()
+    write = "head -c 9000000 /dev/zero | tr '\\0' x >/tmp/big; dd if=/tmp/big of=/dev/tlpdma0 bs=9000000 count=1"
+    script = f"{DRIVER}; {write}; tlpdma-device-test /dev/tlpdma0 data && rmmod tlpdma"
+    guest = run(tmp_path, "--set", f"fault=[{fault}]", "--run", script, experiment=DMA)
+    assert guest.status == 0, "\n".join(guest.console[-30:])
+    assert guest.said(f"to card: {told}")
+    assert guest.said("error writing '/dev/tlpdma0': Input/output error")
+
+
+@pytest.mark.full
 def test_a_transfer_takes_what_the_link_does(tmp_path: Path) -> None:
     needs_guest()
     share = tmp_path / "share"

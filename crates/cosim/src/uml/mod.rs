@@ -92,8 +92,9 @@ pub enum GuestError {
     Memory(nix::Error),
     /// A device was told an address that the guest does not share.
     #[error(
-        "a device accessed {bytes} B at {address:#x}, where the guest's kernel has its own code and data, which it does not share: its \
-         driver has given the device an address that is not from the DMA API"
+        "a device accessed {bytes} B at {address:#x}, which the guest does not share: there are its kernel's own code and data, and the page of \
+         zeros of programs' memory that was never written; a driver gave an address that is not from the DMA API, or a program a buffer \
+         that it had not touched"
     )]
     Unshared {
         /// The address.

@@ -93,3 +93,21 @@ fn a_slot_is_served_when_it_interrupts_and_everything_fits_again() {
         assert!(matches!(software.step(Some(Answer::Value(status))), Step::Done(_)));
     }
 }
+
+/// A card may be in its slot, and its link down: nobody asks it anything.
+#[test]
+fn a_card_is_there_when_its_link_is_up() {
+    let slot = Slot { number: 7, hot_plug: true, ..Slot::default() };
+    let device = end_point(&[(0, Bar::memory32(1 << 17))], Mps::ALL[2]);
+    let root = Node::new(&port(PortType::RootPort, Some(slot))).with(0, Node::new(&device));
+    let mut machine = Machine::new([((1, 0), root)]);
+    let full = machine.run(Enumerator::new(Settings::default()));
+    let slot = full.functions[0].bdf;
+    link_state(&mut machine, slot, true);
+    link_state(&mut machine, slot, false);
+    let down = machine.run(Enumerator::serve_slot(Settings::default(), full, slot));
+    assert_eq!(down.functions.len(), 1);
+    assert!(link_state(&mut machine, slot, true));
+    let up = machine.run(Enumerator::serve_slot(Settings::default(), down, slot));
+    assert_eq!(up.functions.len(), 2);
+}

@@ -115,3 +115,53 @@ fn the_message_of_msi_is_written_where_the_capability_has_it() {
         );
     }
 }
+
+/// Root ports show software who is not ready (RRS Software Visibility, PCIe 5.0 §7.5.3.12); others have no such register.
+#[test]
+fn root_ports_let_software_see_who_is_not_ready() {
+    let below = Node::new(&bridge(PortType::Downstream, same)).with(0, Node::new(&card(&[], Mps::ALL[0])));
+    let switch = Node::new(&bridge(PortType::Upstream, same)).with(0, below);
+    let mut machine = Machine::new([((1, 0), root(switch))]);
+    let mut written = Vec::new();
+    let found = watch(&mut machine, settings(), |_, request, answer| {
+        if let Request::Write { function, offset, .. } = request
+            && offset == PCIE + 0x1C
+        {
+            written.push(function.to_string());
+        }
+        answer
+    });
+    check(&mut machine, &found, "00:01.0", &[(PCIE + 0x1C, 0x0001_0010)]);
+    assert_eq!(written, ["00:01.0"]);
+    assert_eq!(at(&found, "03:00.0").ids, (0x71AB, 1));
+    assert_eq!(at(&found, "00:01.0").ids, (0x71AB, 0x14));
+}
+
+/// What has happened in a slot before it was looked into is past, and what happens later interrupts, whoever has enabled that before.
+#[test]
+fn a_slot_is_watched_from_a_clean_start() {
+    for enabled in [0, 0x1028] {
+        let slot = Slot { number: 7, hot_plug: true, ..Slot::default() };
+        let mut port = Node::new(&bridge(PortType::RootPort, |_, pcie| pcie.slot = Some(slot)));
+        port.space.write(PCIE + 0x18, 0b11, enabled);
+        port.space.set_presence(true);
+        assert_eq!(port.space.slot_interrupt(), enabled != 0);
+        let mut machine = Machine::new([((1, 0), port)]);
+        let mut written = Vec::new();
+        let found = watch(&mut machine, settings(), |_, request, answer| {
+            if let Request::Write { offset, enables: 0b11, value, .. } = request
+                && offset == PCIE + 0x18
+            {
+                written.push(value);
+            }
+            answer
+        });
+        // A card is there; the indicators are off, as they were.
+        check(&mut machine, &found, "00:01.0", &[(PCIE + 0x18, 0x0040_13E8)]);
+        assert_eq!(written, [0x13E8]);
+        let space = &mut machine.node(at(&found, "00:01.0").bdf).unwrap().space;
+        assert!(!space.slot_interrupt());
+        space.set_presence(false);
+        assert!(space.slot_interrupt());
+    }
+}
