@@ -364,10 +364,8 @@ impl Session {
             Ok(_) | Err(nix::Error::EINTR) => {}
             Err(error) => return Err(error.into()),
         }
-        // A console whose writer is gone has nothing to read, and says so for ever.
-        let something = |(place, polled): &(&(Source, _), &PollFd<'_>)| {
-            let flags = polled.revents().unwrap_or(PollFlags::empty());
-            if place.0 == Source::Console { flags.contains(PollFlags::POLLIN) } else { !flags.is_empty() }
+        let something = |(_, polled): &(&(Source, _), &PollFd<'_>)| {
+            !polled.revents().unwrap_or(PollFlags::empty()).is_empty()
         };
         Ok(places.iter().zip(&polled).find(something).map(|(place, _)| place.0))
     }
@@ -375,7 +373,10 @@ impl Session {
     fn hear_console(&mut self, run: &mut Run) -> io::Result<()> {
         let Some(pipe) = &mut self.process.console else { return Ok(()) };
         let mut bytes = Vec::new();
-        drain(pipe, &mut bytes)?;
+        if drain(pipe, &mut bytes)? {
+            // Whoever polls it would be told of its end for ever.
+            self.process.console = None;
+        }
         if !bytes.is_empty() {
             self.console.push((run.fabric().now(), bytes));
         }

@@ -34,6 +34,14 @@ pub(super) struct GuestProcess {
 impl GuestProcess {
     /// Starts the kernel in `folder`, which holds its initramfs and nothing else.
     pub(super) fn start(config: &GuestConfig, folder: PathBuf) -> Result<Self, GuestError> {
+        let started = Self::start_in(config, folder.clone());
+        if started.is_err() {
+            let _ = std::fs::remove_dir_all(&folder);
+        }
+        started
+    }
+
+    fn start_in(config: &GuestConfig, folder: PathBuf) -> Result<Self, GuestError> {
         let at = |what: &'static str| move |source: io::Error| GuestError::Start { what, source };
         let device = UnixListener::bind(folder.join(DEVICE)).map_err(at("its socket for PCI"))?;
         let calendar = UnixListener::bind(folder.join(CALENDAR)).map_err(at("its socket for time"))?;

@@ -71,14 +71,14 @@ fn own(number: i32) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(number) }
 }
 
-/// Appends what is in a pipe that does not block.
-pub(super) fn drain(pipe: &mut File, into: &mut Vec<u8>) -> io::Result<()> {
+/// Appends what is in a pipe that does not block. Is it at its end?
+pub(super) fn drain(pipe: &mut File, into: &mut Vec<u8>) -> io::Result<bool> {
     let mut chunk = [0; 4096];
     loop {
         match pipe.read(&mut chunk) {
-            Ok(0) => return Ok(()),
+            Ok(0) => return Ok(true),
             Ok(count) => into.extend_from_slice(&chunk[..count]),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
