@@ -4,6 +4,7 @@
 //! * [`differential`]: The experiments of `studies/differential`: what a checksum of the header's own brings, and what posted writes do to a register read.
 //! * [`document`]: The result document and the page's types say the same.
 //! * [`failures`]: Transactions that do not end well say where their time went; a TLP that is nullified says so.
+//! * [`guest`]: `[guest]`: what is read, what a run by a guest is, and what is said of it.
 //! * [`keys`]: Every key of the tables has an effect: none is documented and then forgotten.
 //! * [`mistakes`]: Every mistake has its message: file, line, key, what is wrong, what would be right.
 //! * [`nettlp`]: The model `nettlp-card` in the experiments that come with tlplab.
@@ -20,6 +21,7 @@ mod buses;
 mod differential;
 mod document;
 mod failures;
+mod guest;
 mod keys;
 mod mistakes;
 mod nettlp;

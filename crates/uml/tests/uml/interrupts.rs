@@ -3,7 +3,7 @@
 use crate::dialogue::{Dialogue, GET, REQUEST, Said};
 use crate::ring::Part;
 use crate::script::Script;
-use tlplab_uml::Interrupt;
+use tlplab_uml::{Interrupt, Machine};
 use tlplab_units::{Duration, Time};
 
 const CALL: Said = Said::Call { queue: 1 };
@@ -38,6 +38,7 @@ fn an_interrupt_ends_a_wait() {
     d.sleep(1000);
     d.advance().expect("an interrupt");
     assert_eq!(d.said(), [CALL]);
+    assert_eq!(d.machine.now(), Time::from_fs(3_000_000), "the clock has whole nanoseconds");
     assert_eq!(d.taken_interrupts(), [written(0xBEEF)]);
     hears_the_call(&mut d, 3);
     d.advance().expect("leave");
@@ -186,4 +187,34 @@ fn an_interrupt_before_its_queue_waits() {
     d.advance().expect("an interrupt");
     assert_eq!(d.said(), [CALL]);
     assert_eq!(d.taken_interrupts(), [written(3)]);
+}
+
+/// Somebody has pressed a key: the kernel is called without an interrupt, runs, and sleeps on.
+#[test]
+fn a_kernel_that_waits_is_woken() {
+    let mut d = Dialogue::up(Script::default());
+    d.guest.wake();
+    assert_eq!(d.said(), [], "it runs");
+    d.machine.advance(Time::from_fs(7_000_000)).expect("time passes");
+    d.sleep(1000);
+    d.guest.wake();
+    d.guest.wake();
+    assert_eq!(d.said(), [CALL]);
+    assert!(d.taken_interrupts().is_empty());
+    hears_the_call(&mut d, 7);
+    d.advance().expect("leave");
+    assert_eq!(d.said(), [Said::Run { sequence: 1, time: 7 }]);
+    d.sleep(1000);
+    d.advance().expect("time passes");
+    assert_eq!(d.said(), [Said::Run { sequence: 2, time: 1000 }]);
+}
+
+/// Nobody would hear it.
+#[test]
+fn a_kernel_without_a_queue_of_interrupts_is_not_woken() {
+    let mut d = Dialogue::bare(Script::default());
+    d.sleep(1000);
+    d.guest.wake();
+    assert_eq!(d.said(), []);
+    assert!(d.guest.waits());
 }

@@ -5,7 +5,8 @@ use crate::memory::{BASE, BYTES};
 use crate::ring::Part;
 use crate::script::{Broken, Script};
 use tlplab_uml::vhost::{self, Header};
-use tlplab_uml::{Failure, Interrupt, ProtocolError};
+use tlplab_uml::virtqueue::{Queue, Rings};
+use tlplab_uml::{Failure, GuestMemory, Interrupt, ProtocolError};
 use tlplab_units::Time;
 
 fn up() -> Dialogue {
@@ -170,6 +171,25 @@ fn rings_outside_of_the_memory() {
             assert!(matches!(error, Err(Failure::Protocol(ProtocolError::Memory { .. }))), "{error:?}");
         }
     }
+}
+
+/// Of a guest whose memory begins at 0, too: addresses do not begin again there.
+#[test]
+fn rings_at_the_end_of_all_addresses() {
+    struct Zeros;
+    impl GuestMemory for Zeros {
+        fn read(&self, address: u64, out: &mut [u8]) -> bool {
+            out.fill(0);
+            address < 0x1000
+        }
+        fn write(&mut self, _: u64, _: &[u8]) -> bool {
+            false
+        }
+    }
+    let rings = Rings { size: 16, descriptors: 0, available: u64::MAX - 1, used: 0x100 };
+    let error = Queue::new(rings).take(&Zeros);
+    assert_eq!(error, Err(ProtocolError::Memory { address: u64::MAX, bytes: 2 }));
+    assert_eq!(Queue::new(Rings { available: 0, ..rings }).take(&Zeros), Ok(None));
 }
 
 #[test]

@@ -92,3 +92,24 @@ fn a_machine_that_cannot_go_on_is_told() {
     assert_eq!(d.bell(0), Err(Failure::Machine(Broken)));
     assert_eq!(d.done(), None);
 }
+
+/// As far as the wall clock has come.
+#[test]
+fn a_machine_goes_no_further_than_its_limit() {
+    let mut d = Dialogue::up(Script::default());
+    d.sleep(1000);
+    assert_eq!(d.guest.wanted(), Time::from_fs(1_000_000_000));
+    for limit in [300, 300, 999] {
+        let limit = Time::from_fs(limit * 1_000_000);
+        d.guest.advance(&mut d.machine, &mut d.memory, limit).expect("it goes on");
+        assert_eq!((d.machine.now(), d.guest.waits()), (limit, true));
+        assert_eq!(d.said(), []);
+    }
+    d.guest.advance(&mut d.machine, &mut d.memory, Time::from_fs(5_000_000_000)).expect("it goes on");
+    assert_eq!(d.said(), [Said::Run { sequence: 1, time: 1000 }]);
+    d.sleep(u64::MAX);
+    assert_eq!(d.guest.wanted(), Time::NEVER);
+    // Who sleeps for ever may yet be woken.
+    d.guest.advance(&mut d.machine, &mut d.memory, Time::from_fs(2_000_000_000)).expect("it goes on");
+    assert_eq!(d.machine.now(), Time::from_fs(2_000_000_000));
+}
