@@ -137,9 +137,9 @@ fn kernel() {
             std::thread::sleep(WallTime::from_secs(600));
         }
         "hang" => {
-            let child = Command::new("sleep").arg("600").spawn().expect("a process");
+            let mut child = Command::new("sleep").arg("600").spawn().expect("a process");
             println!("children {} {}", std::process::id(), child.id());
-            std::thread::sleep(WallTime::from_secs(600));
+            child.wait().expect("it sleeps");
         }
         other => panic!("there is no role {other}"),
     }
