@@ -11,8 +11,10 @@ from . import debian
 from .cpio import archive
 from .report import BuildError, run
 
-PACKAGES = ("busybox-static", "e2fsprogs", "ethtool", "fio", "iperf3", "nvme-cli", "pci.ids", "pciutils")
+PACKAGES = ("busybox-static", "coreutils", "e2fsprogs", "ethtool", "fio", "iperf3", "nvme-cli", "pci.ids", "pciutils")
 PROGRAMS = {
+    # That of busybox, as Debian builds it, does not say what it measured.
+    "usr/bin/dd",
     "usr/bin/lspci",
     "usr/bin/setpci",
     "usr/bin/iperf3",

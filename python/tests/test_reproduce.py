@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from studies.gem5 import (
+from studies.gem5 import STUDY
+from studies.gem5.figures import (
     FIRST_RESPONSE_NS,
     ONE_BY_ONE_NS,
-    STUDY,
     SWEEPS,
     TABLE_2,
     UNLISTED,

@@ -35,7 +35,7 @@ from tlplab.nettlp.perf import perf_command
 from tlplab.nettlp.proxy import proxy_command
 from tlplab.outputs import PAGES, check_ending, check_outputs, write_results, write_text
 from tlplab.progress import Bar
-from tlplab.reproduce import command
+from tlplab.reproduce import command, in_guest
 from tlplab.scan.command import scan_command
 from tlplab.session import finish, succeed
 
@@ -214,7 +214,13 @@ commands.add_command(guest_group)
     help="Only what is simulated: nothing of captures and this machine (nettlp), of area (speedy).",
 )
 @click.option(
-    "--guest", is_flag=True, help="Run it under Linux, with the real driver, instead (speedy); after `make linux`."
+    "--guest", is_flag=True, help="Run it under Linux, with real drivers, instead (gem5, speedy); after `make linux`."
+)
+@click.option(
+    "--block",
+    type=in_guest.Block(),
+    metavar="SIZE",
+    help="gem5 --guest: the largest block that dd reads, 512MiB at most.  [default: 64MiB]",
 )
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
 def reproduce_(
@@ -226,6 +232,7 @@ def reproduce_(
     captures: str | None,
     no_measure: bool,
     guest: bool,
+    block: int | None,
     quiet: bool,
 ) -> None:
     """Run the experiments of a published system again and lay them beside what was published.
@@ -239,6 +246,7 @@ def reproduce_(
       tlplab reproduce pcie-bench --report out/pcie-bench.html
       tlplab reproduce nettlp --no-measure
       tlplab reproduce speedy --guest
+      tlplab reproduce gem5 --guest --block 512MiB
     """
     check_outputs(
         {"--json": json_file, "--report": report, "--markdown": markdown}, to_stdout={"--json", "--markdown"}, inputs={}
@@ -252,10 +260,12 @@ def reproduce_(
         raise click.UsageError(f"{study} is all simulated: --no-measure is for nettlp and speedy")
     if captures is not None and not os.path.isdir(captures):
         raise click.UsageError(f"--captures {captures}: there is no such folder")
+    if block is not None and not guest:
+        raise click.UsageError("--block is for --guest")
     if guest:
         if captures is not None or no_measure:
             raise click.UsageError("--captures and --no-measure are not for --guest")
-        under = command.by_guest(chosen, experiments, quiet=quiet)
+        under = command.by_guest(chosen, experiments, block, quiet=quiet)
         if json_file is not None:
             write_text(json_file, command.as_json(under.rows))
         if report is not None:

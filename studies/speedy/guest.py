@@ -123,7 +123,7 @@ def without_linux(place: Path, slot: Slot, way: str, size: int) -> Result:
     return one_run(str(place), Run(f"{slot.name}, {way}, {size}", HARNESS, overrides))
 
 
-def under_linux(experiments: Path, *, quiet: bool) -> ByGuest:
+def under_linux(experiments: Path, _block: int | None, /, *, quiet: bool) -> ByGuest:
     """All of it."""
     found: dict[str, Found] = {}
     # What each part takes, more or less, for the bar.

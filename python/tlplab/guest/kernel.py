@@ -32,7 +32,8 @@ def built() -> Path:
 
 def find(folder: str | None) -> Kernel:
     """The kernel in `folder`, or the one that was built last. Raises `click.UsageError`."""
-    place = built() if folder is None else Path(folder)
+    # What is built meanwhile is for the next run.
+    place = (built() if folder is None else Path(folder)).resolve()
     if not (place / MANIFEST).is_file():
         if folder is None:
             raise click.UsageError(

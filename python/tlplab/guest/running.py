@@ -79,12 +79,14 @@ def run(
     interactive: bool = False,
     trace: str | None = None,
     pcap: str | None = None,
+    within: str | None = None,
 ) -> Ended:
     """Boots the guest of `experiment` with `files` in /tlplab, and goes on until it is off, or until Ctrl-C.
 
-    `show` is called with each line of its console, `watch` with simulated time in femtoseconds now and then.
+    `show` is called with each line of its console, `watch` with simulated time in femtoseconds now and then. `within` is a folder for what the
+    guest needs while it runs, if not that of all temporary files.
     """
-    folder = tempfile.mkdtemp(prefix="tlplab-guest-")
+    folder = tempfile.mkdtemp(prefix="tlplab-guest-", dir=within)
     initramfs = kernel.initramfs.read_bytes() + archive(files)
     (Path(folder) / "initramfs").write_bytes(initramfs)
     guest: dict[str, object] = {"kernel": str(kernel.path), "folder": folder, "interactive": interactive}

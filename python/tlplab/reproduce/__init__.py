@@ -96,9 +96,12 @@ class ByGuest:
 
 
 class UnderLinux(Protocol):
-    """Runs a study's experiments under Linux (`tlplab reproduce --guest`); `kernel.find` says where that is."""
+    """Runs a study's experiments under Linux (`tlplab reproduce --guest`); `kernel.find` says where that is.
 
-    def __call__(self, experiments: Path, *, quiet: bool) -> ByGuest: ...
+    The second argument is the bytes of the largest block (`--block`), if it is given and the study `has_block`.
+    """
+
+    def __call__(self, experiments: Path, block: int | None, /, *, quiet: bool) -> ByGuest: ...
 
 
 class Measure(Protocol):
@@ -127,6 +130,8 @@ class Study:
     """What has to be made before it runs, relative to its folder, and what makes it; not for `under_linux`."""
     under_linux: UnderLinux | None = None
     """The study with a Linux guest instead, if it has that."""
+    has_block: bool = False
+    """Whether a guest reads blocks, whose size can be said."""
 
 
 STUDIES = ("differential", "gem5", "nettlp", "pcie-bench", "speedy")

@@ -7,10 +7,11 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Protocol, TypeVar, cast
 
 import click
 
@@ -25,7 +26,18 @@ from tlplab.sheet import Column, Sheet
 from tlplab.summary import console_for
 
 # The studies that `--guest` is for.
-WITH_GUEST = ("speedy",)
+WITH_GUEST = ("gem5", "speedy")
+
+
+class Named(Protocol):
+    """Something to do that has a name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+Task = TypeVar("Task", bound=Named)
+Done = TypeVar("Done")
 
 
 def find_study(name: str, folder: str) -> Study:
@@ -74,17 +86,21 @@ def one_run(place: str, one: Run) -> Result:
 
 def outcomes_of(study: Study, place: Path, *, quiet: bool) -> dict[str, Result]:
     """Runs the study."""
-    listed = study.runs()
-    found: dict[str, Result] = {}
-    if not listed:
+    return side_by_side(partial(one_run, str(place)), study.runs(), "runs", quiet=quiet)
+
+
+def side_by_side(do: Callable[[Task], Done], tasks: Sequence[Task], what: str, *, quiet: bool) -> dict[str, Done]:
+    """Does the tasks, each in a process, on all processors; what came of each, by its name. `what` they are, for the progress bar."""
+    found: dict[str, Done] = {}
+    if not tasks:
         return found
-    pool = ProcessPoolExecutor(min(len(listed), os.cpu_count() or 1), initializer=end_at_once)
+    pool = ProcessPoolExecutor(min(len(tasks), os.cpu_count() or 1), initializer=end_at_once)
     try:
         with Bar(quiet=quiet) as bar:
-            under_way = {pool.submit(one_run, str(place), one): one for one in listed}
+            under_way = {pool.submit(do, one): one for one in tasks}
             for future in as_completed(under_way):
                 found[under_way[future].name] = future.result()
-                bar.show(len(found) / len(listed), f"{len(found)} of {len(listed)} runs")
+                bar.show(len(found) / len(tasks), f"{len(found)} of {len(tasks)} {what}")
     except BaseException:
         # Nobody waits for what is under way, and what has ended is not in the way of Python's own end.
         for worker in multiprocessing.active_children():
@@ -95,12 +111,14 @@ def outcomes_of(study: Study, place: Path, *, quiet: bool) -> dict[str, Result]:
     return found
 
 
-def by_guest(study: Study, folder: str, *, quiet: bool) -> ByGuest:
+def by_guest(study: Study, folder: str, block: int | None = None, *, quiet: bool) -> ByGuest:
     """Runs the study under Linux; a usage error if it has no such part, or there is no kernel."""
     if study.under_linux is None:
         raise click.UsageError(f"{study.name} does not run under Linux: --guest is for {' and '.join(WITH_GUEST)}")
+    if block is not None and not study.has_block:
+        raise click.UsageError(f"{study.name} reads no blocks: --block is for gem5")
     kernel.find(None)
-    return study.under_linux(Path(folder) / study.folder, quiet=quiet)
+    return study.under_linux(experiments_of(study, folder), block, quiet=quiet)
 
 
 def end_at_once() -> None:
