@@ -102,7 +102,7 @@ def run_session(steps: list[Step], folder: Path) -> list[tuple[int, str]]:
         start_new_session=True,
     )
     try:
-        printed, _ = shell.communicate(timeout=120)
+        printed, _ = shell.communicate(timeout=600)
     finally:
         # What a block has left behind it would hold the addresses of the next one, and the pipe.
         with contextlib.suppress(ProcessLookupError):
