@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import signal
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import click
@@ -186,3 +191,47 @@ def test_the_command_shows_what_it_is_for() -> None:
     )
     assert "--guest" in told.stdout
     assert "--block SIZE" in told.stdout
+
+
+@pytest.mark.full
+def test_who_interrupts_leaves_no_guest_and_no_folder() -> None:
+    needs_guest()
+    # A socket's path is short, and that of pytest's folders is not.
+    with tempfile.TemporaryDirectory() as folder:
+        interrupted(Path(folder))
+
+
+def interrupted(within: Path) -> None:
+    """Boots a guest with its files in the folder, and interrupts it."""
+    script = (
+        "from pathlib import Path; from studies.gem5 import guest; from tlplab.guest import kernel; from tlplab.reproduce.in_guest import boot_all;"
+        f"boot_all(Path({str(PLACE)!r}), kernel.find(None), [one for one in guest.runs(64 << 20) if one.name == 'block 64'], quiet=True)"
+    )
+    environment = {**os.environ, "TMPDIR": str(within), "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        cwd=ROOT,
+    )
+    try:
+        until = time.monotonic() + 60
+        while not (begun := list(within.glob("tlplab-guests-*/*/pci"))):
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < until, "no guest begins"
+            time.sleep(0.05)
+        time.sleep(1)
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert "KeyboardInterrupt" in errors
+    assert not begun[0].exists()
+    assert not list(within.glob("tlplab-guests-*"))
+    time.sleep(1)
+    folders = [os.readlink(place) for place in Path("/proc").glob("[0-9]*/cwd") if os.access(place, os.R_OK)]
+    assert not [folder for folder in folders if folder.startswith(str(within))]
