@@ -92,6 +92,7 @@ def inputs() -> dict[str, str]:
     """The hash of each file of ours that the result depends on."""
     files = [
         LINUX / "init",
+        LINUX / "fstab",
         LINUX / "fio_clock.c",
         LINUX / "kernel.config",
         *LINUX.glob("patches/*.patch"),

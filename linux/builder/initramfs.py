@@ -155,6 +155,7 @@ def assemble(
         copy(program, root / "usr/bin" / program.name, executable=True)
     add_busybox(full, root)
     copy(ours / "init", root / "init", executable=True)
+    copy(ours / "fstab", root / "etc/fstab", executable=False)
     for module in modules:
         copy(module, root / "lib/modules-tlplab" / module.name, executable=False)
     (root / "lib/modules" / release).mkdir(parents=True)

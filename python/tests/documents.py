@@ -17,7 +17,7 @@ def direction(source: str, to: str, payload: float, idle: float, credits: float 
         "utilization": {**share, "overhead": 1 - sum(share.values())},  # type: ignore[typeddict-item]
         "tlps": 44_000,
         "payload_bytes": 11_264_000,
-        "dllps": {"ack": 900, "nak": 0, "update_fc": 450, "init_fc": 6, "other": 0},
+        "dllps": {"ack": 900, "nak": 0, "update_fc": 450, "init_fc": 6, "other": 0, "worked_out": 0},
         "replayed": 3,
         "nullified": 0,
         "replay_timeouts": 1,

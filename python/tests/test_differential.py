@@ -9,14 +9,14 @@ import pytest
 
 from studies.differential import STUDY, fits, machine, parameters
 from studies.differential.published import TABLE_4, TSC_STEP_NS
-from tlplab.reproduce import Outcomes, command
+from tlplab.reproduce import Outcomes, running
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
 def outcomes() -> Outcomes:
-    return command.outcomes_of(STUDY, ROOT / "studies" / STUDY.folder, quiet=True)
+    return running.outcomes_of(STUDY, ROOT / "studies" / STUDY.folder, quiet=True)
 
 
 def test_differences_are_multiples_of_the_counters_step() -> None:

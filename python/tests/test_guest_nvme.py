@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,32 @@ def test_fio_verifies_what_it_wrote(tmp_path: Path, cache: str) -> None:
     # Fields of the terse output: version; fio's own; job; group; error.
     fields = next(line for line in guest.console if line.startswith("3;")).split(";")
     assert fields[2:5] == ["v", "0", "0"]
+
+
+UNTOUCHED = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void)
+{
+  int drive = open("/dev/nvme0n1", O_WRONLY | O_DIRECT);
+  void *never_written = mmap(0, 65536, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return drive < 0 || write(drive, never_written, 65536) != 65536;
+}
+"""
+
+
+def test_drive_reads_memory_that_a_program_never_wrote(tmp_path: Path) -> None:
+    (tmp_path / "untouched.c").write_text(UNTOUCHED)
+    subprocess.run(["gcc", "-static", "-o", tmp_path / "untouched", tmp_path / "untouched.c"], check=True)
+    script = (
+        "set -e; head -c 131072 /dev/zero | tr '\\0' x >/tmp/x; dd if=/tmp/x of=/dev/nvme0n1 bs=128k oflag=direct 2>/dev/null; /tlplab/untouched;"
+        " echo x=$(dd if=/dev/nvme0n1 bs=128k count=1 iflag=direct 2>/dev/null | tr -cd x | wc -c)"
+    )
+    guest = run(tmp_path, "--set", f'guest.files=["{tmp_path}/untouched"]', "--run", script)
+    assert guest.status == 0, guest.errors
+    assert guest.value("x") == "65536"
 
 
 def test_nvme_cli_reads_the_logs(tmp_path: Path) -> None:

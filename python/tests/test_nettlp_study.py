@@ -25,7 +25,7 @@ from tlplab.cli import status
 from tlplab.nettlp import capture
 from tlplab.nettlp.cable import NoNamespacesError
 from tlplab.nettlp.perf import deviation
-from tlplab.reproduce import Beside, Outcomes, Row, command
+from tlplab.reproduce import Beside, Outcomes, Row, running
 
 ROOT = Path(__file__).resolve().parents[2]
 # Ethernet, and nothing in it.
@@ -35,7 +35,7 @@ CAPTURES = Path(os.environ.get("TLPLAB_DATA", "/nonexistent")) / "captures"
 
 @pytest.fixture(scope="module")
 def outcomes() -> Outcomes:
-    return command.outcomes_of(STUDY, ROOT / "studies" / STUDY.folder, quiet=True)
+    return running.outcomes_of(STUDY, ROOT / "studies" / STUDY.folder, quiet=True)
 
 
 @pytest.fixture(scope="module")
@@ -374,8 +374,8 @@ def test_what_cannot_be_captured_here_is_told(tmp_path: Path) -> None:
 
 
 def test_the_page_has_a_part_for_each_source(outcomes: Outcomes, rows: list[Row], ours: Beside) -> None:
-    page = command.report(STUDY, outcomes, rows, [ours])
+    page = running.report(STUDY, outcomes, rows, [ours])
     assert page.count("<h2>") == 2
     assert page.count("<figure><svg") == len(STUDY.charts(outcomes)) + len(ours.drawings)
     assert "Figure 13, ours: by way of a root complex" in page
-    assert ours.text in command.texts(STUDY, outcomes, rows, [ours])
+    assert ours.text in running.texts(STUDY, outcomes, rows, [ours])

@@ -12,10 +12,10 @@ from studies.pcie_bench.bandwidth import MENDED, PUBLIC, crossing
 from studies.pcie_bench.latency import SIZES, fitted
 from tlplab import model
 from tlplab.cli import status
-from tlplab.reproduce import Row, command
+from tlplab.reproduce import Row, running
 
 ROOT = Path(__file__).resolve().parents[2]
-OUTCOMES = command.outcomes_of(STUDY, ROOT, quiet=True)
+OUTCOMES = running.outcomes_of(STUDY, ROOT, quiet=True)
 
 
 @pytest.fixture(scope="module")

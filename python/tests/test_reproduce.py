@@ -26,14 +26,14 @@ from studies.gem5.figures import (
     seen_ns,
 )
 from tlplab.cli import status
-from tlplab.reproduce import STUDIES, Outcomes, Row, command, study
+from tlplab.reproduce import STUDIES, Outcomes, Row, running, study
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
 def outcomes() -> Outcomes:
-    return command.outcomes_of(STUDY, ROOT / "studies" / STUDY.folder, quiet=True)
+    return running.outcomes_of(STUDY, ROOT / "studies" / STUDY.folder, quiet=True)
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_every_row_has_a_verdict_that_its_note_explains(rows: list[Row]) -> None
 def test_the_command_prints_the_rows_as_json(
     outcomes: Outcomes, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "outcomes_of", lambda *_, **__: outcomes)  # half a minute of runs
+    monkeypatch.setattr(running, "outcomes_of", lambda *_, **__: outcomes)  # half a minute of runs
     assert status(["reproduce", "gem5", "--experiments", str(ROOT / "studies"), "--json", "-"]) == 0
     printed = json.loads(capsys.readouterr().out)
     keys = {"paper", "result", "published", "ours", "unit", "relative_error", "verdict", "note"}
@@ -145,7 +145,7 @@ def test_bad_input_is_a_usage_error(arguments: list[str]) -> None:
 
 def test_every_experiment_of_a_study_is_there() -> None:
     for name in STUDIES:
-        assert command.experiments_of(study(name, ROOT / "studies"), str(ROOT / "studies")).is_dir()
+        assert running.experiments_of(study(name, ROOT / "studies"), str(ROOT / "studies")).is_dir()
 
 
 def test_who_interrupts_twice_does_not_wait() -> None:

@@ -14,7 +14,7 @@ from studies.speedy.card import GEN1_X1, GEN1_X8, GEN2_X8, WAYS
 from studies.speedy.rows import load, rate
 from tlplab import outline
 from tlplab.cli import status
-from tlplab.reproduce import Beside, Outcomes, Row, command
+from tlplab.reproduce import Beside, Outcomes, Row, running
 from tlplab.session import run
 
 # What misses its threshold, or differs from what is published, for the reason in its note. All else that misses is a
@@ -120,7 +120,7 @@ def outcomes() -> Outcomes:
     for made, how in STUDY.built:
         if not (PLACE / made).is_file():
             lacking(f"{made} is not there; `{how}` makes it")
-    return command.outcomes_of(STUDY, PLACE, quiet=True)
+    return running.outcomes_of(STUDY, PLACE, quiet=True)
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ def rows(outcomes: Outcomes, more: list[Beside]) -> list[Row]:
 @pytest.mark.full
 def test_the_page_is_what_the_runs_give(outcomes: Outcomes, rows: list[Row], more: list[Beside]) -> None:
     written = (ROOT / "studies/speedy/README.md").read_text(encoding="utf-8")
-    assert written == command.texts(STUDY, outcomes, rows, more), "run `make generate` after `make rtl`"
+    assert written == running.texts(STUDY, outcomes, rows, more), "run `make generate` after `make rtl`"
 
 
 @pytest.mark.full

@@ -12,37 +12,60 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, TypeVar
 
 import click
 
-from tlplab import _core, catalog, lspci, outline, reproduce
-from tlplab.analytic.command import model_group
-from tlplab.bench.calibration import command as calibration
-from tlplab.bench.command import bench_command
-from tlplab.bench.differential.command import measure_command
+from tlplab import _core, catalog, lspci, outline
 from tlplab.ending import end_in_order, status_of
 from tlplab.errors import BAD_INPUT, FAILED, INTERRUPTED, ExperimentError, RunError
-from tlplab.guest.command import guest_group
-from tlplab.introspect.command import introspect_group
-from tlplab.nettlp.adapter import adapter_command
-from tlplab.nettlp.cfg import cfg_group
-from tlplab.nettlp.device_command import device_group
-from tlplab.nettlp.dissector import dissector_command
-from tlplab.nettlp.dma import dma_group
-from tlplab.nettlp.dump import dump_command
-from tlplab.nettlp.perf import perf_command
-from tlplab.nettlp.proxy import proxy_command
-from tlplab.outputs import PAGES, check_ending, check_outputs, write_results, write_text
+from tlplab.outputs import check_outputs, write_results, write_text
 from tlplab.progress import Bar
-from tlplab.reproduce import command, in_guest
-from tlplab.scan.command import scan_command
 from tlplab.session import finish, succeed
 
 # A file that is no experiment at all would fill the screen.
 MISTAKES_SHOWN = 10
 
+# Commands in modules of their own, which take a while to import: each is imported when it is asked for.
+ELSEWHERE = {
+    "adapter": "tlplab.nettlp.adapter:adapter_command",
+    "bench": "tlplab.bench.command:bench_command",
+    "calibrate": "tlplab.bench.calibration.command:calibrate",
+    "cfg": "tlplab.nettlp.cfg:cfg_group",
+    "device": "tlplab.nettlp.device_command:device_group",
+    "dissector": "tlplab.nettlp.dissector:dissector_command",
+    "dma": "tlplab.nettlp.dma:dma_group",
+    "dump": "tlplab.nettlp.dump:dump_command",
+    "guest": "tlplab.guest.command:guest_group",
+    "introspect": "tlplab.introspect.command:introspect_group",
+    "measure": "tlplab.bench.differential.command:measure_command",
+    "model": "tlplab.analytic.command:model_group",
+    "perf": "tlplab.nettlp.perf:perf_command",
+    "proxy": "tlplab.nettlp.proxy:proxy_command",
+    "reproduce": "tlplab.reproduce.command:reproduce_command",
+    "scan": "tlplab.scan.command:scan_command",
+    "validate": "tlplab.bench.calibration.command:validate",
+}
+
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Commands(click.Group):
+    """The commands of this module, and those of `ELSEWHERE`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands, in alphabetical order."""
+        return sorted([*super().list_commands(ctx), *ELSEWHERE])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, if there is one."""
+        if cmd_name in ELSEWHERE:
+            module, name = ELSEWHERE[cmd_name].split(":")
+            found = getattr(import_module(module), name)
+            assert isinstance(found, click.Command)
+            return found
+        return super().get_command(ctx, cmd_name)
 
 
 def experiment_options(command: Command) -> Command:
@@ -59,7 +82,7 @@ def experiment_options(command: Command) -> Command:
     return command
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(_core.__version__, prog_name="tlplab")
 def commands() -> None:
     """A laboratory for PCI Express.
@@ -187,123 +210,6 @@ def lspci_command(
         write_text(json_file, seen + "\n")
     if "-" not in (output, json_file):
         lspci.show(json.loads(seen), sys.stdout)
-
-
-commands.add_command(bench_command)
-commands.add_command(guest_group)
-
-
-@commands.command("reproduce")
-@click.argument("study", metavar="STUDY", type=click.Choice(sorted(reproduce.STUDIES)))
-@click.option(
-    "--experiments",
-    metavar="DIR",
-    default="studies",
-    show_default=True,
-    help="Where the studies are, with their experiments.",
-)
-@click.option("--json", "json_file", metavar="FILE|-", help="Write the rows; - is the standard output.")
-@click.option("--report", metavar="FILE.html", help="Write one self-contained page with the paper's figures as plots.")
-@click.option("--markdown", metavar="FILE|-", help="Write the study's page, as its README.md is.")
-@click.option(
-    "--captures", metavar="DIR", help="nettlp: where the published captures are.  [default: $TLPLAB_DATA/captures]"
-)
-@click.option(
-    "--no-measure",
-    is_flag=True,
-    help="Only what is simulated: nothing of captures and this machine (nettlp), of area (speedy).",
-)
-@click.option(
-    "--guest", is_flag=True, help="Run it under Linux, with real drivers, instead (gem5, speedy); after `make linux`."
-)
-@click.option(
-    "--block",
-    type=in_guest.Block(),
-    metavar="SIZE",
-    help="gem5 --guest: the largest block that dd reads, 512MiB at most.  [default: 64MiB]",
-)
-@click.option("--quiet", is_flag=True, help="No table, no progress bar.")
-def reproduce_(
-    study: str,
-    experiments: str,
-    json_file: str | None,
-    report: str | None,
-    markdown: str | None,
-    captures: str | None,
-    no_measure: bool,
-    guest: bool,
-    block: int | None,
-    quiet: bool,
-) -> None:
-    """Run the experiments of a published system again and lay them beside what was published.
-
-    \b
-    Studies: differential, gem5, nettlp, pcie-bench, speedy (after `make rtl`).
-
-    \b
-    Examples:
-      tlplab reproduce gem5 --json out/gem5.json
-      tlplab reproduce pcie-bench --report out/pcie-bench.html
-      tlplab reproduce nettlp --no-measure
-      tlplab reproduce speedy --guest
-      tlplab reproduce gem5 --guest --block 512MiB
-    """
-    check_outputs(
-        {"--json": json_file, "--report": report, "--markdown": markdown}, to_stdout={"--json", "--markdown"}, inputs={}
-    )
-    if report is not None:
-        check_ending("--report", report, PAGES)
-    chosen = command.find_study(study, experiments)
-    if captures is not None and study != "nettlp":
-        raise click.UsageError("--captures is for nettlp")
-    if chosen.beside is None and no_measure:
-        raise click.UsageError(f"{study} is all simulated: --no-measure is for nettlp and speedy")
-    if captures is not None and not os.path.isdir(captures):
-        raise click.UsageError(f"--captures {captures}: there is no such folder")
-    if block is not None and not guest:
-        raise click.UsageError("--block is for --guest")
-    if guest:
-        if captures is not None or no_measure:
-            raise click.UsageError("--captures and --no-measure are not for --guest")
-        under = command.by_guest(chosen, experiments, block, quiet=quiet)
-        if json_file is not None:
-            write_text(json_file, command.as_json(under.rows))
-        if report is not None:
-            write_text(report, command.guest_report(chosen, under))
-        if markdown is not None:
-            write_text(markdown, under.page)
-        if not quiet and "-" not in (json_file, markdown):
-            command.show(under.rows)
-        return
-    place = command.experiments_of(chosen, experiments)
-    command.check_built(chosen, place)
-    outcomes = command.outcomes_of(chosen, place, quiet=quiet)
-    more = [] if chosen.beside is None or no_measure else chosen.beside(place, captures, quiet=quiet)
-    rows = [*chosen.rows(outcomes), *(row for one in more for row in one.rows)]
-    if json_file is not None:
-        write_text(json_file, command.as_json(rows))
-    if report is not None:
-        write_text(report, command.report(chosen, outcomes, rows, more))
-    if markdown is not None:
-        write_text(markdown, command.texts(chosen, outcomes, rows, more))
-    if not quiet and "-" not in (json_file, markdown):
-        command.show(rows)
-
-
-commands.add_command(scan_command)
-commands.add_command(model_group)
-commands.add_command(cfg_group)
-commands.add_command(device_group)
-commands.add_command(dma_group)
-commands.add_command(adapter_command)
-commands.add_command(dump_command)
-commands.add_command(dissector_command)
-commands.add_command(perf_command)
-commands.add_command(proxy_command)
-commands.add_command(introspect_group)
-commands.add_command(measure_command)
-commands.add_command(calibration.validate)
-commands.add_command(calibration.calibrate)
 
 
 @commands.command("list")

@@ -304,7 +304,7 @@ export interface Direction {
   utilization: Utilization;
   tlps: number;
   payload_bytes: number;
-  dllps: { ack: number; nak: number; update_fc: number; init_fc: number; other: number };
+  dllps: { ack: number; nak: number; update_fc: number; worked_out: number; init_fc: number; other: number };
   replayed: number;
   /** TLPs that a switch sent with EDB; absent in documents of older versions. */
   nullified?: number;

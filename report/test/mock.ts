@@ -135,7 +135,7 @@ function link(name: string, upper: string, generation: number, width: number, i:
   const raw = gts * 1e9 * width * (generation < 3 ? 0.8 : generation < 6 ? 128 / 130 : 1);
   const direction = (from: string, to: string, n: number): Direction => ({
     from, to, interface: n, utilization: { payload: 0, overhead: 0, dllp: 0, ordered_sets: 0, replay: 0, idle: 1 }, tlps: 0, payload_bytes: 0,
-    dllps: { ack: 0, nak: 0, update_fc: 0, init_fc: 6, other: 0 }, replayed: 0, replay_timeouts: 0, bad_lcrc: 0, no_room: 0,
+    dllps: { ack: 0, nak: 0, update_fc: 0, init_fc: 6, other: 0, worked_out: 0 }, replayed: 0, replay_timeouts: 0, bad_lcrc: 0, no_room: 0,
     stalls: { credits: 0, tags: 0, replay_buffer: 0 },
   });
   return {
@@ -155,7 +155,7 @@ function meanUse(d: Result["series"]["directions"][number], bins: number, load: 
 function fillCounts(d: Direction, load: number, l: Link, stall: number): void {
   d.payload_bytes = Math.round((d.utilization.payload * l.raw_bps * END) / 8e15);
   d.tlps = Math.round(d.payload_bytes / 240);
-  d.dllps = { ack: Math.round(d.tlps / 5), nak: load > 0.5 ? 3 : 0, update_fc: Math.round(d.tlps / 9), init_fc: 6, other: 0 };
+  d.dllps = { ack: Math.round(d.tlps / 5), nak: load > 0.5 ? 3 : 0, update_fc: Math.round(d.tlps / 9), init_fc: 6, other: 0, worked_out: 0 };
   d.replayed = load > 0.5 ? 41 : 0;
   d.bad_lcrc = load > 0.5 ? 3 : 0;
   d.stalls = { credits: stall * 0.2, tags: 0, replay_buffer: stall * 0.01 };

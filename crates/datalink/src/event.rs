@@ -7,8 +7,6 @@ use tlplab_wire::dllp;
 
 /// Framing, sequence number and LCRC of every non-flit TLP, in bytes, at every rate.
 pub const TLP_FRAMING: u32 = 8;
-/// A DLLP with its CRC and framing, in bytes.
-pub const DLLP_BYTES: u32 = 8;
 /// A flit: 236 bytes of TLPs, 6 of DLP, 8 of CRC, 6 of FEC.
 pub const FLIT_BYTES: u32 = 256;
 /// TLP bytes of a flit.
@@ -46,7 +44,7 @@ impl<H> Unit<H> {
     pub const fn wire_bytes(&self) -> u32 {
         match self {
             Self::Tlp(tlp) => tlp.shape.bytes + TLP_FRAMING,
-            Self::Dllp(_) => DLLP_BYTES,
+            Self::Dllp(_) => dllp::WIRE_BYTES,
             Self::Flit(_) => FLIT_BYTES,
         }
     }

@@ -127,13 +127,12 @@ impl Fabric {
     /// Who answers a request at a port, and which source of its egress queues that is.
     fn completer_at(&self, port: PortId, request: TlpHandle) -> (Completer, usize) {
         let repr = &self.tlps.get(request).repr;
-        let Port { node, index, link, .. } = self.ports[port.index()];
+        let Port { node, index, max_payload, .. } = self.ports[port.index()];
         match &self.nodes[self.function_for(node, repr).index()] {
             Node::EndPoint(end_point) => (end_point.completer, end_point.source),
             Node::Root(root) => {
                 // Payloads are limited by the hierarchy behind the root port.
-                let mps = self.topology.links[link.index()].mps;
-                (Completer { mps, ..root.completer }, root.ports.len())
+                (Completer { mps: max_payload, ..root.completer }, root.ports.len())
             }
             Node::Bridge(bridge) => {
                 let id = bridge.function.id;

@@ -130,7 +130,7 @@ impl Fabric {
     /// Must the transaction layer of `port` drop this TLP as soon as it has it?
     pub(crate) fn is_stopped(&self, port: PortId, tlp: TlpHandle) -> bool {
         let tlp = self.tlps.get(tlp);
-        tlp.repr.payload_dw() > self.ports[port.index()].max_payload_dw
+        tlp.repr.payload_dw() > self.ports[port.index()].max_payload.bytes() / 4
             || matches!(tlp.flaw, Some(Flaw::Malformed(_) | Flaw::Lost))
     }
 

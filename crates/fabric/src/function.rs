@@ -114,6 +114,9 @@ impl Fabric {
     /// Software has written registers of a function.
     pub(crate) fn config_changed(&mut self, at: FunctionAt, written: Written) {
         let registers = registers_of(&self.function(at).space);
+        if written.device_control {
+            self.payload_limit_changed(at);
+        }
         match &mut self.nodes[at.node.index()] {
             Node::Root(root) if at.index > 0 => {
                 root.bridges[at.index - 1] = registers;
@@ -147,6 +150,32 @@ impl Fabric {
         }
         if written.interrupts {
             self.wires_changed(at);
+        }
+    }
+
+    /// What a port takes, and what the root complex puts into a completion behind it, follow Max_Payload_Size (PCIe 5.0 §2.2.2). Where
+    /// the functions of a device differ, its port takes what one of them does.
+    fn payload_limit_changed(&mut self, at: FunctionAt) {
+        let limit = |node: NodeId| match &self.nodes[node.index()] {
+            Node::EndPoint(end_point) => end_point.function.space.pcie().map(|pcie| pcie.mps),
+            Node::Root(root) => root.functions[at.index].space.pcie().map(|pcie| pcie.mps),
+            Node::Switch(switch) => switch.functions[at.index].space.pcie().map(|pcie| pcie.mps),
+            Node::Bridge(bridge) => bridge.function.space.pcie().map(|pcie| pcie.mps),
+        };
+        let (port, mps) = match &self.nodes[at.node.index()] {
+            Node::EndPoint(end_point) => {
+                let of_device = self.nodes.iter().enumerate().filter_map(|(i, node)| match node {
+                    Node::EndPoint(other) if other.port == end_point.port => limit(NodeId(i as u16)),
+                    _ => None,
+                });
+                (Some(&end_point.port), of_device.max())
+            }
+            Node::Root(root) => (at.index.checked_sub(1).and_then(|i| root.ports.get(i)), limit(at.node)),
+            Node::Switch(switch) => (switch.ports.get(at.index), limit(at.node)),
+            Node::Bridge(bridge) => (bridge.ports.first(), limit(at.node)),
+        };
+        if let (Some(port), Some(mps)) = (port, mps) {
+            self.ports[port.index()].max_payload = mps;
         }
     }
 

@@ -4,15 +4,16 @@
 use crate::queue::EventKind;
 use crate::sim::Fabric;
 use tlplab_datalink::LinkLayer;
-use tlplab_units::{Duration, Time};
+use tlplab_units::{Duration, LinkMode, Time};
+use tlplab_wire::dllp;
 
 /// A shorter stretch is not worth looking for.
 const WORTH: Duration = Duration::from_us(60);
 
 impl Fabric {
     /// If nothing is under way, moves the clock on to `until`, or to the first event that is more than a refresh, leaving out the refreshes
-    /// before it: they are neither sent nor counted as sent, but [`skipped_refreshes`](Self::skipped_refreshes) tells how many there
-    /// would have been. What comes after is as if each had been sent at its time and had disturbed nobody.
+    /// before it: no probe sees them, but they are counted as sent, and as worked out. What comes after is as if each had been sent at its
+    /// time and had disturbed nobody.
     pub fn skip_idle(&mut self, until: Time) {
         if !self.is_idle() {
             return;
@@ -25,7 +26,12 @@ impl Fabric {
         self.queue.remove_link_timers();
         for index in 0..self.ports.len() {
             let port = &mut self.ports[index];
-            self.skipped_refreshes += port.engine.skip_refreshes(until);
+            let refreshes = port.engine.skip_refreshes(until);
+            port.counters.update_fcs += refreshes;
+            port.counters.worked_out += refreshes;
+            if port.mode == LinkMode::NonFlit {
+                port.counters.dllp += refreshes * u64::from(dllp::WIRE_BYTES);
+            }
             (port.timer, port.later_timer) = (Time::NEVER, Time::NEVER);
             if let Some((due, _)) = port.engine.deadline() {
                 port.timer = due;
@@ -57,6 +63,6 @@ impl Fabric {
 
     /// UpdateFCs that [`skip_idle`](Self::skip_idle) has left out.
     pub fn skipped_refreshes(&self) -> u64 {
-        self.skipped_refreshes
+        self.ports.iter().map(|port| port.counters.worked_out).sum()
     }
 }

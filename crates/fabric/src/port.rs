@@ -12,7 +12,7 @@ use crate::stages::Stages;
 use crate::timeline::{Gauge, SeriesId, Timeline};
 use tlplab_datalink::{Engine, TlpShape};
 use tlplab_device::Random;
-use tlplab_units::{Duration, LinkMode, Time};
+use tlplab_units::{Duration, LinkMode, Mps, Time};
 
 pub(crate) struct Port {
     pub(crate) node: NodeId,
@@ -37,8 +37,8 @@ pub(crate) struct Port {
     pub(crate) channel: Channel<TlpHandle>,
     /// Faults in what it sends.
     pub(crate) tampering: Tampering,
-    /// Max_Payload_Size as receiver.
-    pub(crate) max_payload_dw: u32,
+    /// Max_Payload_Size: what it takes as a receiver, and how long the root complex makes completions.
+    pub(crate) max_payload: Mps,
     /// What ends behind it is checked against its digest, and what is made there gets one.
     pub(crate) checks_digests: bool,
     /// A TLP was found bad or missing, and has not come since: more of that is no news.
@@ -138,6 +138,8 @@ pub struct WireCounters {
     pub naks: u64,
     /// UpdateFCs.
     pub update_fcs: u64,
+    /// Those of the UpdateFCs that were worked out ([`Fabric::skip_idle`](crate::Fabric::skip_idle)): no probe has seen them.
+    pub worked_out: u64,
     /// InitFC1 and InitFC2.
     pub init_fcs: u64,
     /// Other DLLPs.

@@ -63,7 +63,6 @@ pub struct Fabric {
     pub(crate) unexpected: u64,
     pub(crate) interrupts: u64,
     pub(crate) messages: u64,
-    pub(crate) skipped_refreshes: u64,
     // Allocations that live from event to event.
     pub(crate) link_events: Vec<LinkEvent<TlpHandle>>,
     pub(crate) actions: Vec<Action>,

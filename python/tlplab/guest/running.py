@@ -124,7 +124,8 @@ def _run(
                 end, status = over
     except KeyboardInterrupt:
         interrupted = True
-    console.end()
+    finally:
+        console.end()
     guest_result = (kernel.sha256, initramfs, console.hash.hexdigest(), end, status)
     text = simulation.finish("interrupted" if interrupted else "guest-off", guest_result)
     return Ended(Finished(text, interrupted), end, status, console.last)

@@ -92,9 +92,8 @@ pub enum GuestError {
     Memory(nix::Error),
     /// A device was told an address that the guest does not share.
     #[error(
-        "a device accessed {bytes} B at {address:#x}, which the guest does not share: there are its kernel's own code and data, and the page of \
-         zeros of programs' memory that was never written; a driver gave an address that is not from the DMA API, or a program a buffer \
-         that it had not touched"
+        "a device accessed {bytes} B at {address:#x}, which the guest does not share: there are its kernel's own code and data; a driver gave \
+         an address that is not from the DMA API"
     )]
     Unshared {
         /// The address.
@@ -146,6 +145,8 @@ pub struct Session {
     console: Vec<(Time, Vec<u8>)>,
     status: Option<u8>,
     end: Option<GuestEnd>,
+    /// Why it cannot go on, while the console has words from before.
+    failure: Option<GuestError>,
     /// Its console is our terminal.
     interactive: bool,
     /// A key has just woken it.
@@ -182,6 +183,7 @@ impl Session {
             console: Vec::new(),
             status: None,
             end: None,
+            failure: None,
             interactive: config.interactive,
             woken: false,
         })
@@ -191,8 +193,29 @@ impl Session {
     /// has.
     ///
     /// # Errors
-    /// [`GuestError`]
+    /// [`GuestError`]; where the guest printed something before it failed, the next call tells the error, so that its words can be taken first.
     pub fn go_on(
+        &mut self,
+        run: &mut Run,
+        residents: &mut dyn Residents,
+        patience: u16,
+    ) -> Result<Option<GuestEnd>, GuestError> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        let gone_on = self.exchange_many(run, residents, patience);
+        if let Err(failure) = gone_on {
+            self.hear_console(run)?;
+            if self.console.is_empty() {
+                return Err(failure);
+            }
+            self.failure = Some(failure);
+            return Ok(None);
+        }
+        gone_on
+    }
+
+    fn exchange_many(
         &mut self,
         run: &mut Run,
         residents: &mut dyn Residents,
@@ -211,10 +234,7 @@ impl Session {
                         self.process.end()?;
                         self.end = Some(GuestEnd::RunOver);
                     }
-                    Pause::Failed(error) => {
-                        self.hear_console(run)?;
-                        return Err(error);
-                    }
+                    Pause::Failed(error) => return Err(error),
                 }
             }
             if let Some((address, bytes)) = self.memory.missed() {

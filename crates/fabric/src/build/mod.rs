@@ -358,7 +358,6 @@ impl Builder {
             unexpected: 0,
             interrupts: 0,
             messages: 0,
-            skipped_refreshes: 0,
             link_events: Vec::new(),
             actions: Vec::new(),
             host_actions: Vec::new(),

@@ -55,7 +55,7 @@ pub(super) fn make_port(
         stages: None,
         channel: Channel::new(rate, c.generation.encoding(), c.flight, skp, faults),
         tampering: Tampering::new(of_direction()),
-        max_payload_dw: link.mps.bytes() / 4,
+        max_payload: link.mps,
         checks_digests: config.host.ecrc,
         missing: false,
         egress: Egress::new(weights.into_iter()),

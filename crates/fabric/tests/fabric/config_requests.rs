@@ -286,7 +286,8 @@ fn a_function_level_reset_ends_all_that_was_under_way() {
             doorbell(BUSY),
             Step::Wait(Duration::from_us(10)),
             read(Place::Config("card", control), 2),
-            config(control, &[0, 0x80]),
+            // Max_Payload_Size is in the other byte.
+            config(control + 1, &[0xA8]),
             Step::Wait(Duration::from_us(100)), // the time that it may need (PCIe 5.0 §6.6.2), shortened
             bar(0x10),
             read(Place::Config("card", COMMAND), 2),
@@ -369,4 +370,53 @@ fn functions_of_a_device_are_told_apart_by_their_ids() {
         fabric.host_memory().read(address + COPY, &mut copy);
         assert_eq!(copy, original, "{id}");
     }
+}
+
+const ROOT_PORT: Bdf = Bdf(0x0008);
+const ABOVE_CARD: Bdf = Bdf(0x0200);
+
+/// Where a function's Device Control is, once it is configured.
+fn device_control(at: Bdf) -> u16 {
+    let (bench, ..) = bench(InterruptPolicy::MsiX, Vec::new());
+    let (mut fabric, _) = finish(bench);
+    let (_, space) = fabric.config_spaces().into_iter().find(|(id, _)| *id == at).expect("it is there");
+    let mut offset = space.read(0x34) as u16 & 0xFC;
+    while space.read(offset) as u8 != 0x10 {
+        offset = (space.read(offset) >> 8) as u16 & 0xFC;
+    }
+    offset + 8
+}
+
+/// Max_Payload_Size 128 bytes, reads of 512.
+const PAYLOAD_128: [u8; 2] = 0x2810u16.to_le_bytes();
+
+/// PCIe 5.0 §2.2.2: the payload of a TLP does not exceed the transmitter's Max_Payload_Size.
+#[test]
+fn completions_of_the_root_complex_follow_max_payload_size_of_the_root_port() {
+    let longest = |steps: Vec<Step>| {
+        let (fabric, watch, _, lived) =
+            run(InterruptPolicy::MsiX, steps.into_iter().chain([doorbell(0x10_0000)]).collect());
+        assert_eq!(lived.copied.len(), 1);
+        let down = watch.tlps(&fabric, "card", 1);
+        down.iter().map(|(_, repr)| repr.payload_dw() * 4).max()
+    };
+    assert_eq!(longest(vec![]), Some(256));
+    let less = write(Place::Function(ROOT_PORT, device_control(ROOT_PORT)), &PAYLOAD_128);
+    assert_eq!(longest(vec![less]), Some(128));
+}
+
+/// A receiver takes no payload above its own Max_Payload_Size: the TLP is malformed.
+#[test]
+fn a_port_refuses_payloads_above_its_max_payload_size() {
+    let less = write(Place::Function(ABOVE_CARD, device_control(ABOVE_CARD)), &PAYLOAD_128);
+    let (bench, _, lived) = bench(InterruptPolicy::MsiX, vec![less, doorbell(0x10_0000)]);
+    let mut fabric = bench.build();
+    fabric.host_memory().write(0x10_0000, &bytes_at(0x10_0000, COPY_BYTES));
+    fabric.run_until(Time::ZERO + Duration::from_ms(1));
+    let errors: Vec<_> = fabric.errors().map(|error| (error.kind, error.count)).collect();
+    assert_eq!(errors, [(ErrorKind::Malformed, 2)], "two writes of 256 bytes");
+    let mut copy = [0; COPY_BYTES as usize];
+    fabric.host_memory().read(0x10_0000 + COPY, &mut copy);
+    assert_eq!(copy, [0; COPY_BYTES as usize]);
+    assert!(!lived.lock().unwrap().copied.is_empty(), "the card has seen nothing of it");
 }

@@ -161,6 +161,12 @@ fn updates(fabric: &mut Fabric) -> u64 {
     ports(fabric).into_iter().map(|port| fabric.direction_result(port).transmitter.update_fcs_sent).sum()
 }
 
+/// UpdateFCs, and bytes of all DLLPs, that went over the wires or were worked out.
+fn dllps(fabric: &mut Fabric) -> (u64, u64) {
+    let wires: Vec<_> = ports(fabric).into_iter().map(|port| fabric.direction_result(port).wire).collect();
+    (wires.iter().map(|wire| wire.update_fcs).sum(), wires.iter().map(|wire| wire.dllp).sum())
+}
+
 fn tlps(fabric: &mut Fabric) -> Vec<u64> {
     ports(fabric).into_iter().map(|port| fabric.direction_result(port).receiver.tlps_received).collect()
 }
@@ -208,6 +214,12 @@ proptest! {
         let expected = updates(&mut all);
         // Each stretch ends with a remainder: before the second bout, and after it.
         prop_assert!((sent + skipped).abs_diff(expected) <= 3 * 3 * ports, "{sent} + {skipped} of {expected}");
+        // They are counted as if they had been sent, in number and in bytes (flits have room for them in any case).
+        let (counted, bytes) = dllps(&mut some);
+        prop_assert_eq!(counted, sent + skipped);
+        let (all_counted, all_bytes) = dllps(&mut all);
+        let flits = chain.links.iter().any(|(generation, _)| *generation == 6);
+        prop_assert!(flits || bytes.abs_diff(all_bytes) <= 8 * counted.abs_diff(all_counted), "{bytes} of {all_bytes} B");
     }
 
     /// Fabrics of all kinds rest for a minute, once their work is done.
