@@ -9,7 +9,7 @@ use crate::identity::Identity;
 use crate::network::NetworkStatistics;
 use tlplab_cfgspace::{InterruptMode, Layout};
 use tlplab_transaction::{CompletionError, Payload, RequestError, RequestPolicy};
-use tlplab_units::{Duration, Time};
+use tlplab_units::{Duration, Mps, Mrrs, Time};
 
 /// A PCI Express function.
 pub trait Device: Send {
@@ -202,6 +202,7 @@ pub struct Context<'a> {
     now: Time,
     length_only: bool,
     interrupts: InterruptMode,
+    request_sizes: (Mps, Mrrs),
     peers: &'a [DeviceInfo],
     next_op: &'a mut u64,
     actions: &'a mut Vec<Action>,
@@ -210,7 +211,8 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     /// For drivers: `peers` are the devices that `peer` can find (empty if there are none), `next_op` counts the operations of this
     /// device, `actions` (reused between calls) receives what it does. Interrupts go by MSI-X until
-    /// [`with_interrupts`](Self::with_interrupts) says otherwise.
+    /// [`with_interrupts`](Self::with_interrupts) says otherwise, payloads have 256 bytes and reads ask for 512 until
+    /// [`with_request_sizes`](Self::with_request_sizes) does.
     pub fn new(
         now: Time,
         length_only: bool,
@@ -218,7 +220,8 @@ impl<'a> Context<'a> {
         next_op: &'a mut u64,
         actions: &'a mut Vec<Action>,
     ) -> Self {
-        Self { now, length_only, interrupts: InterruptMode::MsiX, peers, next_op, actions }
+        let request_sizes = (Mps::ALL[1], Mrrs::ALL[2]);
+        Self { now, length_only, interrupts: InterruptMode::MsiX, request_sizes, peers, next_op, actions }
     }
 
     /// For drivers: how software lets this function interrupt.
@@ -226,6 +229,18 @@ impl<'a> Context<'a> {
     pub fn with_interrupts(mut self, mode: InterruptMode) -> Self {
         self.interrupts = mode;
         self
+    }
+
+    /// For drivers: Max_Payload_Size and Max_Read_Request_Size in Device Control.
+    #[must_use]
+    pub fn with_request_sizes(mut self, mps: Mps, mrrs: Mrrs) -> Self {
+        self.request_sizes = (mps, mrrs);
+        self
+    }
+
+    /// Max_Payload_Size and Max_Read_Request_Size that software has set. The fabric cuts transfers accordingly; a device only shows them.
+    pub fn request_sizes(&self) -> (Mps, Mrrs) {
+        self.request_sizes
     }
 
     /// How software lets this function interrupt, as its configuration space is now.

@@ -10,7 +10,7 @@ use crate::slab::TlpHandle;
 use crate::tlp_device::Core;
 use tlplab_cfgspace::{BarKind, BarWindow, InterruptMode};
 use tlplab_device::{Action, Context, Device, DmaError, Event, OpId, Refusal, ReplyToken};
-use tlplab_transaction::{Access, Completer, Payload, memory_access};
+use tlplab_transaction::{Access, Completer, Payload, memory_access, RequesterConfig};
 use tlplab_units::{Duration, FcClass, Mrrs};
 use tlplab_wire::tlp::{CompletionStatus, IoPort, Kind, Repr};
 
@@ -158,9 +158,11 @@ impl Fabric {
         };
         let mut next_op = end_point.next_op;
         let mode = end_point.interrupt_mode;
+        let RequesterConfig { mps, mrrs, .. } = *end_point.initiator.requester.config();
         let mut actions = std::mem::take(&mut self.actions);
         let mut cx = Context::new(self.now, self.length_only, &self.device_infos, &mut next_op, &mut actions)
-            .with_interrupts(mode);
+            .with_interrupts(mode)
+            .with_request_sizes(mps, mrrs);
         device.handle(&mut cx, event);
         let end_point = self.end_point(node);
         end_point.device = Some(device);

@@ -26,8 +26,8 @@ const DEPTH: [usize; 2] = [32, 2];
 /// Femtoseconds of a cycle that `CYCLES` counts: 200 MHz.
 const CYCLE_FS: u64 = 5_000_000;
 
-/// 32 tags, payloads of 256 B, read requests of 512 B, 4 vectors: what the RTL says on a usual host. How its requests are cut is the fabric's.
-const CONFIG: u32 = 4 << 16 | 2 << 12 | 1 << 8 | 5;
+/// 32 tags and 4 vectors, as the RTL has.
+const CONFIG: u32 = 4 << 16 | 5;
 
 const FETCH: u16 = 0;
 const TO_CARD: u16 = 1;
@@ -87,7 +87,11 @@ impl Tlpdma {
             regs::VERSION => regs::VERSION_VALUE,
             regs::CONTROL => self.control,
             regs::STATUS => u32::from(idle) | 2 | u32::from(msi_x) << 2,
-            regs::CONFIG => CONFIG,
+            regs::CONFIG => {
+                let (mps, mrrs) = cx.request_sizes();
+                let code = |bytes: u32| bytes.ilog2() - 7;
+                CONFIG | code(mrrs.bytes()) << 12 | code(mps.bytes()) << 8
+            }
             regs::IRQ_STATUS => self.irq_status,
             regs::IRQ_ENABLE => self.irq_enable,
             regs::IRQ_MODERATION => self.irq_moderation,
