@@ -18,7 +18,7 @@ const GO: u64 = 0x10;
 const DONE: u64 = 0x14;
 
 #[derive(Default)]
-struct Copier {
+pub struct Copier {
     src: u64,
     dst: u64,
     done: u64,

@@ -12,6 +12,8 @@ from pathlib import Path
 import click
 import pytest
 from guest import ROOT, Guest, flow, needs_guest, run
+from libraries import copier_in_c
+from privilege import lacking
 
 from studies.speedy import guest as speedy
 from studies.speedy.card import GEN1_X8, WAYS
@@ -52,6 +54,32 @@ def test_the_driver_keeps_its_promises(tmp_path: Path) -> None:
     assert guest.said("the kernel has nothing to complain about")
     assert sum("Every byte came back as it was sent." in line for line in guest.console) == 3
     assert not guest.said("skipped:")
+
+
+@pytest.mark.full
+def test_the_core_in_rtl_is_driven_as_its_model_is(tmp_path: Path) -> None:
+    needs_guest()
+    core = ROOT / "out/rtl/tlpdma-trn64.so"
+    if not core.is_file():
+        lacking("the DMA core is not built: make rtl")
+    script = f"dmesg -c >/dev/null; {DRIVER}; dmesg -r; tlpdma-test --runs 1 --latency-runs 3 --sizes 4:64KiB --offset 3 /dev/tlpdma0 && rmmod tlpdma && echo gone"
+    told = {}
+    for model in ("tlpdma", f"rtl:{core}"):
+        guest = run(tmp_path, "--set", f"device.card.model={model}", "--run", script, experiment=DMA)
+        assert guest.status == 0, "\n".join([guest.errors, *guest.console[-30:]])
+        assert guest.said("Every byte came back as it was sent.")
+        assert guest.said("gone")
+        assert warnings(guest) == []
+        told[model] = next(line for line in guest.console if "/dev/tlpdma0: 256 MiB" in line)
+    assert len({line.split("tlpdma0: ")[1] for line in told.values()}) == 1, told
+
+
+@pytest.mark.full
+def test_the_card_shows_payload_and_read_request_size_as_they_are(tmp_path: Path) -> None:
+    needs_guest()
+    sizes = ("--set", "device.card.mps=128B", "--set", "device.card.mrrs=256B")
+    guest = run(tmp_path, *sizes, "--run", f"{DRIVER}; dmesg | grep /dev/tlpdma0:", experiment=DMA)
+    assert guest.said("payload 128, read request 256 bytes"), guest.console[-5:]
 
 
 @pytest.mark.full
@@ -117,9 +145,11 @@ def test_a_transfer_takes_what_the_link_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_device_in_python_has_a_driver(tmp_path: Path) -> None:
+@pytest.mark.parametrize("language", ["python", "c"])
+def test_a_device_in_python_or_c_has_a_driver(tmp_path: Path, language: str) -> None:
     needs_guest()
-    guest = run(tmp_path, experiment=COPIER)
+    model = [] if language == "python" else ["--set", f"device.copier.model=lib:{copier_in_c(tmp_path)}"]
+    guest = run(tmp_path, *model, experiment=COPIER)
     assert guest.status == 0, "\n".join([guest.errors, *guest.console[-30:]])
     assert guest.said("a page went through the device")
     assert guest.said("01:00.0 Unassigned class [ff00]: Device 71ab:0001")

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from libraries import copier_in_c
 from said import said_by
 
 import tlplab as tl
@@ -166,17 +167,20 @@ def test_a_handler_that_fails_is_named_with_its_place(lab: Lab) -> None:
     assert "test_nettlp_device.py" in str(raised.value), frames
 
 
-def test_a_driver_on_a_simulated_machine_and_its_device_elsewhere() -> None:
-    """The driver in Python checks what the device in Python did; its experiment ends when it returns."""
+@pytest.mark.parametrize("language", ["python", "c"])
+def test_a_driver_on_a_simulated_machine_and_its_device_elsewhere(language: str, tmp_path: Path) -> None:
+    """The driver in Python checks what the device did; its experiment ends when it returns."""
     lab = Lab()
-    experiment = str(ROOT / "examples/python/copier.toml")
+    experiment = str(ROOT / f"examples/{language}/copier.toml")
+    device = f"{COPIER}:Copier" if language == "python" else f"lib:{copier_in_c(tmp_path)}"
+    model = f"device.copier.model={device}"
     adapter = subprocess.Popen(
-        [*TLPLAB, "adapter", experiment, "--serve", f"copier={lab.device}", "-l", lab.adapter, "--json", "-", "--seconds", "40"],
+        [*TLPLAB, "adapter", experiment, "--set", model, "--serve", f"copier={lab.device}", "-l", lab.adapter, "--json", "-", "--seconds", "40"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert adapter.stderr is not None
     assert "waiting for copier" in said_by(adapter.stderr)
-    with running("device", f"{COPIER}:Copier", *lab.ends):
+    with running("device", device, *lab.ends):
         out, err = adapter.communicate(timeout=60)
     assert adapter.returncode == 0, err
     assert json.loads(out)["stop_reason"] == "loads-done", err
@@ -185,7 +189,8 @@ def test_a_driver_on_a_simulated_machine_and_its_device_elsewhere() -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        (["nobody"], 2, "there are copier, memory, nic, psmem, ring, storage, and FILE.py:CLASS"),
+        (["nobody"], 2, "there are copier, memory, nic, psmem, ring, storage, FILE.py:CLASS and lib:FILE.so"),
+        (["lib:none.so"], 2, "there is no such file"),
         (["psmem", "--size", "3KiB"], 2, "a power of two"),
         (["psmem", "-s", "20B"], 2, "60B to 2KiB"),
         (["psmem", "-l", "10.0.0.1"], 2, "--allow-remote"),

@@ -468,6 +468,9 @@ class Server:
     def builtin(site: _Site, device: object) -> Server:
         """Serves a built-in device (`tlplab.nettlp.serve.Builtin`) with threads. Raises RunError, ValueError."""
     @staticmethod
+    def library(site: _Site, path: str, parameters: dict[str, str]) -> Server:
+        """Serves a device from a library (tlplab_device.h) with a thread. Raises RunError, ValueError."""
+    @staticmethod
     def python(site: _Site, party: object) -> Server:
         """Serves a `tlplab.device.DeviceParty`, which runs within `run`. Raises RunError, ValueError."""
     @property

@@ -12,9 +12,9 @@ from tlplab.errors import RunError
 from tlplab.guest import kernel
 from tlplab.reproduce import HEADING, ByGuest, Outcomes, Row
 from tlplab.reproduce.chart import Chart
-from tlplab.reproduce.running import one_run, side_by_side
 from tlplab.reproduce.in_guest import GuestOutcomes, GuestRun, Told, boot_all
 from tlplab.reproduce.markdown import table
+from tlplab.reproduce.running import one_run, side_by_side
 
 from . import figures
 from .figures import (

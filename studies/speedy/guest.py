@@ -22,9 +22,9 @@ from tlplab.guest.initramfs import SCRIPT
 from tlplab.guest.running import Ended, run
 from tlplab.progress import Bar
 from tlplab.reproduce import HEADING, ByGuest, Row, Run
-from tlplab.reproduce.running import one_run
 from tlplab.reproduce.curves import Curves
 from tlplab.reproduce.markdown import table
+from tlplab.reproduce.running import one_run
 from tlplab.result import Result
 
 GUEST, HARNESS = "guest.toml", "harness.toml"

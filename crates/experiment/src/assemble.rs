@@ -104,6 +104,10 @@ pub(crate) fn add_devices(
                 let device = SimpleNic::new(SimpleNicConfig::default(), port);
                 builder.device(name, Box::new(device), flows, false);
             }
+            ModelSpec::Library(_) => {
+                let device = inputs.devices.remove(name).ok_or_else(|| RunError::NoDevice(name.clone()))?;
+                builder.device(name, device, vec![flow(name, name, "dma", "host")], false);
+            }
             ModelSpec::Rtl(_) => {
                 let core = inputs.cores.remove(name).ok_or_else(|| RunError::NoDevice(name.clone()))?;
                 builder.tlp_device(name, core, flows_of_device(name, tlp_device::STREAMS));

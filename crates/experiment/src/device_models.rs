@@ -200,8 +200,8 @@ pub static MODELS: &[Model] = &[
 
 /// `model = "…"`
 pub static MODEL: Word = Word {
-    what: "a model such as \"dma\", \"mydev.py:Copier\" or \"rtl:core.so\"",
-    pattern: r"^(dma|memory|copier|ring|storage|nvme|nic|tlpdma|nettlp-card|simple-nic|rtl:.+\.so|.+\.py:[A-Za-z_][A-Za-z0-9_]*)$",
+    what: "a model such as \"dma\", \"mydev.py:Copier\", \"lib:mydev.so\" or \"rtl:core.so\"",
+    pattern: r"^(dma|memory|copier|ring|storage|nvme|nic|tlpdma|nettlp-card|simple-nic|lib:.+\.so|rtl:.+\.so|.+\.py:[A-Za-z_][A-Za-z0-9_]*)$",
     check: check_model,
 };
 
@@ -218,12 +218,20 @@ pub static DRIVER: Word = Word {
 
 fn check_model(text: &str) -> Result<(), Problem> {
     let names = MODELS.iter().map(|m| m.name);
-    if names.clone().any(|n| n == text) || python_name(text).is_some() || library(text).is_some() {
+    if names.clone().any(|n| n == text)
+        || python_name(text).is_some()
+        || library(text).is_some()
+        || core(text).is_some()
+    {
         return Ok(());
     }
-    if text.starts_with("rtl:") {
-        let hint = "a device made of RTL is written rtl:FILE.so";
-        return Err(Problem::new(format!("\"{text}\" is not a model")).hint(hint));
+    for (prefix, hint) in [
+        ("lib:", "a device from a library is written lib:FILE.so"),
+        ("rtl:", "a device made of RTL is written rtl:FILE.so"),
+    ] {
+        if text.starts_with(prefix) {
+            return Err(Problem::new(format!("\"{text}\" is not a model")).hint(hint));
+        }
     }
     if text.contains(':') || text.ends_with(".py") {
         let hint = "a device in Python is written file.py:Class";
@@ -240,8 +248,13 @@ fn python_name(text: &str) -> Option<(&str, &str)> {
     (file.ends_with(".py") && file.len() > 3 && starts && rest).then_some((file, name))
 }
 
-/// `rtl:file.so` as the file.
+/// `lib:file.so` as the file.
 fn library(text: &str) -> Option<&str> {
+    text.strip_prefix("lib:").filter(|file| file.ends_with(".so") && file.len() > 3)
+}
+
+/// `rtl:file.so` as the file.
+fn core(text: &str) -> Option<&str> {
     text.strip_prefix("rtl:").filter(|file| file.ends_with(".so") && file.len() > 3)
 }
 
@@ -290,6 +303,8 @@ pub enum ModelSpec {
     Card(CardConfig),
     /// `simple-nic`, with its driver
     SimpleNic(SimpleNicSpec),
+    /// `lib:file.so`
+    Library(LibrarySpec),
     /// `rtl:file.so`
     Rtl(RtlSpec),
     /// `file.py:Class`
@@ -350,6 +365,15 @@ pub struct SimpleNicSpec {
     pub requests: u32,
 }
 
+/// A device from a library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LibrarySpec {
+    /// The library, relative to the one that names it.
+    pub file: String,
+    /// Every other key of the device, as text; booleans are 0 and 1.
+    pub parameters: BTreeMap<String, String>,
+}
+
 /// A device made of RTL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RtlSpec {
@@ -384,6 +408,7 @@ impl ModelSpec {
             Self::Tlpdma { .. } => "tlpdma",
             Self::Card(_) => "nettlp-card",
             Self::SimpleNic(_) => "simple-nic",
+            Self::Library(_) => "lib",
             Self::Rtl(_) => "rtl",
             Self::Python { object, .. } => &object.name,
         }
@@ -412,6 +437,7 @@ impl ModelSpec {
             | Self::Storage(_)
             | Self::Nvme(_)
             | Self::SimpleNic(_)
+            | Self::Library(_)
             | Self::Rtl(_)
             | Self::Python { .. } => None,
         }
@@ -430,9 +456,14 @@ pub(crate) fn spec(
     join: &dyn Fn(Option<&View<'_>>, &str) -> String,
 ) -> Result<ModelSpec, Error> {
     let text = device.text_of("model").unwrap_or_default();
+    let further = || device.entries().filter(|(name, _)| own_keys.iter().all(|key| key.name != *name));
     if let Some(file) = library(text) {
-        let parameters = device.entries().filter(|(name, _)| own_keys.iter().all(|key| key.name != *name));
-        return rtl(join(None, file), parameters, join);
+        let parameters = further().map(|(name, view)| Ok((name.to_owned(), parameter(&view)?)));
+        let parameters = parameters.collect::<Result<_, Error>>()?;
+        return Ok(ModelSpec::Library(LibrarySpec { file: join(None, file), parameters }));
+    }
+    if let Some(file) = core(text) {
+        return rtl(join(None, file), further(), join);
     }
     if let Some(object) = python_object(text, |path| join(None, path)) {
         let parameters = device
@@ -537,20 +568,26 @@ fn rtl<'a>(
                 spec.waveform = Some(join(Some(&view), text));
                 continue;
             }
-            Value::String(text) if !text.contains('\n') => {
-                hertz(text).map_or(text.clone(), |n| n.to_string())
-            }
-            Value::Integer(n) => n.to_string(),
-            Value::Float(x) => x.to_string(),
-            Value::Boolean(b) => u8::from(*b).to_string(),
-            _ => {
-                let problem = Problem::new("this cannot be a parameter of RTL");
-                return Err(view.problem(problem.hint("it is a number, a line of text, true or false")));
-            }
+            Value::String(text) if let Some(hertz) = hertz(text) => hertz.to_string(),
+            _ => parameter(&view)?,
         };
         spec.parameters.insert(name.to_owned(), text);
     }
     Ok(ModelSpec::Rtl(spec))
+}
+
+/// The parameter of a library as it is told of it.
+fn parameter(view: &View<'_>) -> Result<String, Error> {
+    Ok(match &view.node.value {
+        Value::String(text) if !text.contains('\n') => text.clone(),
+        Value::Integer(n) => n.to_string(),
+        Value::Float(x) => x.to_string(),
+        Value::Boolean(b) => u8::from(*b).to_string(),
+        _ => {
+            let problem = Problem::new("this cannot be a parameter of a library");
+            return Err(view.problem(problem.hint("it is a number, a line of text, true or false")));
+        }
+    })
 }
 
 /// `62.5MHz` in whole hertz; `None` for what is no frequency.

@@ -79,6 +79,8 @@ pub enum FileKind {
     Trace,
     /// A device or a driver in Python.
     Python,
+    /// A library with a device.
+    Library,
     /// A library with a device made of RTL.
     Rtl,
     /// The script of a guest, or a file for it.
@@ -402,6 +404,9 @@ fn files(
     let models = devices.iter().filter_map(|device| match &device.model {
         ModelSpec::Python { object, .. } => {
             needed("device", &device.name, "model", &object.file, FileKind::Python)
+        }
+        ModelSpec::Library(library) => {
+            needed("device", &device.name, "model", &library.file, FileKind::Library)
         }
         ModelSpec::Rtl(rtl) => needed("device", &device.name, "model", &rtl.file, FileKind::Rtl),
         ModelSpec::Nvme(nvme) => {

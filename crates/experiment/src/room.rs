@@ -56,8 +56,9 @@ impl Experiment {
         let mut bare = self.clone();
         bare.loads.clear();
         bare.fabric.host.enumeration = EnumerationTime::Before;
-        let elsewhere =
-            |device: &DeviceSpec| matches!(device.model, ModelSpec::Python { .. } | ModelSpec::Rtl(_));
+        let elsewhere = |device: &DeviceSpec| {
+            matches!(device.model, ModelSpec::Python { .. } | ModelSpec::Library(_) | ModelSpec::Rtl(_))
+        };
         bare.devices.retain(|device| !elsewhere(device));
         for device in &mut bare.devices {
             if let ModelSpec::Nvme(nvme) = &mut device.model {

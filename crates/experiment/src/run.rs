@@ -10,7 +10,9 @@ use crate::result::{self, Document, Waiting};
 use crate::stop::StopReason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::once;
-use tlplab_device::{Event, Frames, HostMemory, Identity, LoadError, Medium, Record, ReplayError, TlpDevice};
+use tlplab_device::{
+    Device, Event, Frames, HostMemory, Identity, LoadError, Medium, Record, ReplayError, TlpDevice,
+};
 use tlplab_fabric::{BuildError, Builder, Fabric, Probe};
 use tlplab_units::{Duration, Time};
 
@@ -21,6 +23,8 @@ pub struct Inputs {
     pub traces: BTreeMap<String, Vec<Record>>,
     /// What devices from files say of themselves, by the device's name. They are driven from outside; see [`Run::fabric`].
     pub outside: BTreeMap<String, OutsideDevice>,
+    /// The devices from libraries, by their names.
+    pub devices: BTreeMap<String, Box<dyn Device>>,
     /// The devices made of RTL, by their names.
     pub cores: BTreeMap<String, Box<dyn TlpDevice>>,
     /// Who has the frames of the driver of a `simple-nic`, by the device's name, instead of a load.

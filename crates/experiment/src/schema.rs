@@ -127,7 +127,7 @@ fn device(table: &Section) -> Value {
     }
     forms.push(json!({
         "required": ["model"],
-        "properties": { "model": { "type": "string", "pattern": r"^(.+\.py:[A-Za-z_][A-Za-z0-9_]*|rtl:.+\.so)$" } }
+        "properties": { "model": { "type": "string", "pattern": r"^(.+\.py:[A-Za-z_][A-Za-z0-9_]*|(lib|rtl):.+\.so)$" } }
     }));
     out["required"] = json!(["under"]);
     let under = |pattern: &str| json!({ "properties": { "under": { "pattern": pattern } } });

@@ -106,7 +106,10 @@ fn check(
     }
     let spec = devices.iter().find(|d| d.name == target);
     let card = |spec: &&DeviceSpec| {
-        matches!(spec.model, ModelSpec::Tlpdma { .. } | ModelSpec::Python { .. } | ModelSpec::Rtl(_))
+        matches!(
+            spec.model,
+            ModelSpec::Tlpdma { .. } | ModelSpec::Python { .. } | ModelSpec::Library(_) | ModelSpec::Rtl(_)
+        )
     };
     if let Some(other) = spec.filter(|spec| !card(spec)) {
         let problem =

@@ -10,7 +10,7 @@ use crate::slab::TlpHandle;
 use crate::tlp_device::Core;
 use tlplab_cfgspace::{BarKind, BarWindow, InterruptMode};
 use tlplab_device::{Action, Context, Device, DmaError, Event, OpId, Refusal, ReplyToken};
-use tlplab_transaction::{Access, Completer, Payload, memory_access, RequesterConfig};
+use tlplab_transaction::{Access, Completer, Payload, RequesterConfig, memory_access};
 use tlplab_units::{Duration, FcClass, Mrrs};
 use tlplab_wire::tlp::{CompletionStatus, IoPort, Kind, Repr};
 

@@ -11,7 +11,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tlplab_cosim::{medium, rtl};
+use tlplab_cosim::{library, medium, rtl};
 use tlplab_device::Frames;
 use tlplab_experiment::Options;
 use tlplab_experiment::run::{Inputs, Run};
@@ -150,6 +150,7 @@ fn machine(
 ) -> PyResult<LiveFabric> {
     let experiment = outline::parse(py, path, None, options)?;
     let mut inputs = Inputs { traces: read_traces(py, &experiment)?, frames, ..Inputs::default() };
+    inputs.devices = library::load(&experiment).map_err(|mistake| error::experiment(py, &[mistake]))?;
     inputs.cores = rtl::load(&experiment).map_err(|mistake| error::experiment(py, &[mistake]))?;
     inputs.media = medium::open_all(&experiment).map_err(|mistake| error::experiment(py, &[mistake]))?;
     let parties = load_objects(py, &experiment, None)?;

@@ -5,8 +5,11 @@ use crate::dma::{End, address, failed};
 use crate::{error, identity};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration as Wall, Instant};
+use tlplab_device_library::LibraryDevice;
 use tlplab_netio::{
     Apis, Builtin, Done, Drops, Error, Loop, Lost, Place, Ready, Serving, Station, Transport, Wait,
 };
@@ -108,6 +111,22 @@ impl Server {
     fn builtin(py: Python<'_>, site: Site, device: Wanted) -> PyResult<Self> {
         let (station, device) = (site.station()?, device.builtin()?);
         let (place, serving) = py.detach(|| device.serve(&station)).map_err(|e| failed(py, &e))?;
+        Ok(Self { place, state: Mutex::new(State::Threads(serving)) })
+    }
+
+    /// Serves a device from a library.
+    #[staticmethod]
+    fn library(
+        py: Python<'_>,
+        site: Site,
+        path: PathBuf,
+        parameters: BTreeMap<String, String>,
+    ) -> PyResult<Self> {
+        let station = site.station()?;
+        let device = LibraryDevice::open(&path, &parameters)
+            .map_err(|why| PyValueError::new_err(format!("{}: {why}", path.display())))?;
+        let started = py.detach(|| Serving::start(&station, vec![device], None));
+        let (place, serving) = started.map_err(|e| failed(py, &e))?;
         Ok(Self { place, state: Mutex::new(State::Threads(serving)) })
     }
 

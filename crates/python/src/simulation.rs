@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 use tlplab_bench::{machine, preparation};
-use tlplab_cosim::{medium, rtl, uml};
+use tlplab_cosim::{library, medium, rtl, uml};
 use tlplab_experiment::run::{Inputs, Run};
 use tlplab_experiment::{Experiment, FileKind, Options, StopReason, lspci, result};
 use tlplab_trace::{pcapng, perfetto, recorder, report};
@@ -60,6 +60,7 @@ impl Simulation {
         let experiment = outline::parse(py, path, text, &options)?;
         let guest = guest.map(|given| guest::Start::read(given, &experiment)).transpose()?;
         let mut inputs = Inputs { traces: read_traces(py, &experiment)?, ..Inputs::default() };
+        inputs.devices = library::load(&experiment).map_err(|mistake| error::experiment(py, &[mistake]))?;
         inputs.cores = rtl::load(&experiment).map_err(|mistake| error::experiment(py, &[mistake]))?;
         inputs.media = medium::open_all(&experiment).map_err(|mistake| error::experiment(py, &[mistake]))?;
         let parties = load_objects(py, &experiment, objects)?;

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -51,12 +52,14 @@ Options = dict[str, Any]
 
 
 class Devices(click.Group):
-    """The built-in devices, and whatever a Python file holds."""
+    """The built-in devices, and whatever a Python file or a library holds."""
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """A device by its name, or by `FILE.py:CLASS`."""
+        """A device by its name, by `FILE.py:CLASS`, or by `lib:FILE.so`."""
         known = super().get_command(ctx, name)
-        return known if known is not None or ":" not in name else python_command(name)
+        if known is not None or ":" not in name:
+            return known
+        return library_command(name) if name.startswith("lib:") else python_command(name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -64,11 +67,13 @@ class Devices(click.Group):
         """Says what there is, if there is no such device."""
         if self.get_command(ctx, args[0]) is None:
             names = ", ".join(self.list_commands(ctx))
-            raise click.UsageError(f"there is no device {args[0]!r}; there are {names}, and FILE.py:CLASS", ctx)
+            raise click.UsageError(
+                f"there is no device {args[0]!r}; there are {names}, FILE.py:CLASS and lib:FILE.so", ctx
+            )
         return super().resolve_command(ctx, args)
 
 
-@click.group("device", cls=Devices, subcommand_metavar="NAME|FILE.py:CLASS [OPTIONS]")
+@click.group("device", cls=Devices, subcommand_metavar="NAME|FILE.py:CLASS|lib:FILE.so [OPTIONS]")
 def device_group() -> None:
     """Serve a device in software behind a NetTLP adapter, until Ctrl-C.
 
@@ -230,6 +235,34 @@ def python_command(name: str) -> click.Command:
         return serve_server(wanted, lambda site: _core.Server.python(site, party), given)
 
     return command
+
+
+def library_command(name: str) -> click.Command:
+    """Serves the device `lib:FILE.so`."""
+
+    @click.command(name, help=f"The device {name}: a library as `model` in an experiment takes it.")
+    @site_options(issues=True)
+    @click.option(
+        "--set", "parameters", metavar="KEY=VALUE", multiple=True, help="A parameter, as a further key of the device."
+    )
+    def command(*, parameters: tuple[str, ...], **given: Any) -> int:
+        pairs = {key: told(value) for key, value in map(parameter, parameters)}
+        path = name.removeprefix("lib:")
+
+        def start(site: Site) -> _core.Server:
+            try:
+                return _core.Server.library(site, path, pairs)
+            except ValueError as error:
+                raise click.UsageError(str(error)) from error
+
+        return serve_server(Path(path).stem, start, given)
+
+    return command
+
+
+def told(value: Any) -> str:
+    """A parameter as a library reads it."""
+    return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def parameter(text: str) -> tuple[str, Any]:

@@ -4,6 +4,7 @@
 
 mod abi;
 
+use crate::library::unusable;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,18 +23,8 @@ pub fn load(experiment: &Experiment) -> Result<BTreeMap<String, Box<dyn TlpDevic
     let mut cores: BTreeMap<String, Box<dyn TlpDevice>> = BTreeMap::new();
     for device in &experiment.devices {
         let ModelSpec::Rtl(spec) = &device.model else { continue };
-        let core = RtlDevice::open(spec).map_err(|why| {
-            let named = experiment.files.iter().find(|file| file.is_named_by(&device.name, "model"));
-            let nowhere = || Error {
-                file: spec.file.clone(),
-                line: 0,
-                column: 0,
-                key: String::new(),
-                message: why.clone(),
-                hint: None,
-            };
-            named.map_or_else(nowhere, |file| file.missing(&why))
-        })?;
+        let core =
+            RtlDevice::open(spec).map_err(|why| unusable(experiment, &device.name, &spec.file, why))?;
         cores.insert(device.name.clone(), Box::new(core));
     }
     Ok(cores)

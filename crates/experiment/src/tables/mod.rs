@@ -269,7 +269,7 @@ pub static DEVICE: Section = Section {
             Kind::Word(&device_models::MODEL),
             r#""dma""#,
             r#""memory""#,
-            "What it is: a built-in model, file.py:Class, or rtl:FILE.so, whose further keys are its parameters and `waveform`, a file for an FST.",
+            "What it is: a built-in model, file.py:Class, lib:FILE.so, or rtl:FILE.so, whose further keys are its parameters and `waveform`, a file for an FST.",
         ),
         key(
             "driver",
