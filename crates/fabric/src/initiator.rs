@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 use tlplab_device::{DmaError, OpId};
 use tlplab_transaction::{Classes, CompletionError, Outcome, Outgoing, Payload, Progress, Requester};
 use tlplab_units::{FcClass, LinkMode, Time};
+use tlplab_wire::tlp::{Attributes, Repr, TransactionId};
 
 /// Whom a request of a requester belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,9 +197,15 @@ impl Fabric {
         let now = self.now;
         let initiator = self.initiator(node);
         let ticket = Ticket::Interrupt(initiator.flow(stream));
-        // The address is within 32 bits and the data are a doubleword, so this cannot be refused.
-        let _ = initiator.requester.write(now, stream, ticket, address, Payload::from(data));
-        self.pump_soon(node);
+        // Neither RO nor No Snoop is set in a message signalled interrupt (PCIe 5.0 §2.2.6.4, §2.2.6.5).
+        let own = initiator.requester.config().attributes;
+        let attributes = Attributes { relaxed_ordering: false, no_snoop: false, ..own };
+        let template = Repr::mem_write(TransactionId::default(), address, 4);
+        if let Ok(template) = template.and_then(|repr| repr.with_attributes(attributes)) {
+            // Its data are a doubleword, so this cannot be refused.
+            let _ = initiator.requester.request(now, stream, ticket, template, Some(Payload::from(data)));
+            self.pump_soon(node);
+        }
     }
 
     /// Makes TLPs of operations while the egress has room and tags are free.

@@ -318,7 +318,13 @@ pub static DEVICE: Section = Section {
             r#""packed""#,
             "Where its transfers are cut into requests: at multiples of MPS and MRRS, as DMA engines do (aligned), or after so many bytes from wherever they start and at 4 KiB (packed), as NetTLP cards and captured requests are. Absent: as its model does, mostly aligned.",
         ),
-        key("relaxed_ordering", Kind::Boolean, "false", "true", "Sets RO on its memory requests."),
+        key(
+            "relaxed_ordering",
+            Kind::Boolean,
+            "false",
+            "true",
+            "Sets RO on its memory requests but interrupts: also on writes that tell that others are done, which no device of this kind should do.",
+        ),
         key("id_based_ordering", Kind::Boolean, "false", "true", "Sets IDO on its memory requests."),
         key(
             "posted_writes",

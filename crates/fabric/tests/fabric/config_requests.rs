@@ -420,3 +420,24 @@ fn a_port_refuses_payloads_above_its_max_payload_size() {
     assert_eq!(copy, [0; COPY_BYTES as usize]);
     assert!(!lived.lock().unwrap().copied.is_empty(), "the card has seen nothing of it");
 }
+
+/// PCIe 5.0 §2.2.6.4: Relaxed Ordering is clear in a message signalled interrupt.
+#[test]
+fn interrupts_of_a_device_with_relaxed_ordering_are_ordered() {
+    let (mut bench, heard, _) = bench(InterruptPolicy::MsiX, vec![doorbell(0x10_0000)]);
+    bench.config.devices[0].relaxed_ordering = true;
+    let (fabric, watch) = finish(bench);
+    assert_eq!(heard.lock().unwrap().interrupts.len(), 1);
+    let up = watch.tlps(&fabric, "card", 0);
+    let relaxed = |interrupt: bool| {
+        let requests = up.iter().filter(|(_, repr)| {
+            let address = memory_access(repr).filter(|_| !matches!(repr.kind(), Kind::Completion(_)));
+            address.is_some_and(|access| {
+                (access.address >= MSI_ADDRESS && access.address < MSI_ADDRESS + (1 << 20)) == interrupt
+            })
+        });
+        requests.map(|(_, repr)| repr.attributes().relaxed_ordering).collect::<Vec<_>>()
+    };
+    assert_eq!(relaxed(true), [false]);
+    assert_eq!(relaxed(false), [true; 3], "a read and two writes");
+}
