@@ -191,12 +191,13 @@ test-full: test test-more test-beside ## run the tests that need minutes or othe
 # What needs minutes, or programs that `make test` does without.
 .PHONY: test-more
 test-more: wheel rtl/.venv/.run
-	.ci/install-peers
+	.ci/install-peers tshark chromium lspci valgrind
 	.ci/install-rtl --system
 	.ci/driver
 	# Other cases than every day's, and more of them. Of the whole workspace, as `make test` built it: a crate alone is built anew.
 	PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --workspace --quiet --lib --test wire --test transaction --test datalink
 	PROPTEST_CASES=1000 PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-2} $(CARGO) test --workspace --quiet --test fabric exactly_once
+	if command -v valgrind >/dev/null; then $(MAKE) check-instructions; else echo "skipped: instructions per hop are counted by valgrind"; fi
 	$(MAKE) prove PROVE_PROFILE=test PROVE_READS=50000 PROVE_DATAGRAMS=10000000
 	$(MAKE) rtl RTL_PROFILE=
 	$(MAKE) linux || { echo "skipped: the Linux guest cannot be built"; [ -z "$${TLPLAB_STRICT-}" ]; }
@@ -245,6 +246,14 @@ lint: $(VENV)/.dev ## check formatting, lints, types, layers, dependencies, fres
 bench: bench/.venv/.run ## measure speed and memory beside a peer (five minutes); writes bench/results.json
 	.ci/install-peers iverilog valgrind
 	bench/.venv/bin/python bench/run.py
+
+.PHONY: check-instructions
+check-instructions: ## count instructions per hop by callgrind; fails if they are more than 1 % above bench/instructions.json
+	$(PYTHON) bench/instructions.py
+
+.PHONY: bench-guest
+bench-guest: build linux ## measure what a Linux guest takes, and whether 100 runs are the same (five minutes, a quiet machine); writes bench/guest.json
+	$(BIN)/python bench/guest.py
 
 .PHONY: bench-nettlp
 bench-nettlp: build ## measure NetTLP between two namespaces beside the kernel's own limit (three minutes, root); writes bench/nettlp.json

@@ -20,7 +20,8 @@ export function Headline({ view }: { view: View }) {
           {limit.evidence.length > 0 && <ul class="evidence">{limit.evidence.map((e) => <li key={e}>{e}</li>)}</ul>}
         </div>
         <aside class="gauges">
-          {limit.kind !== "none" && (
+          {/* A latency, and the pace of software, are not full to some part. */}
+          {limit.kind !== "none" && limit.kind !== "latency" && (
             <Gauge label="Limits now" value={limit.utilization} figure={percent(limit.utilization)} text={`${limit.resource}, in use`} tone="hot" />
           )}
           {next && <Gauge label={`Would limit next: ${next.resource}`} value={1 / (1 + next.headroom)} figure={next.headroom < 1 ? `+${digits(next.headroom * 100)}\u202f%` : `×${digits(1 + next.headroom)}`} text={next.text || `${next.resource} has this headroom`} tone="cool" />}

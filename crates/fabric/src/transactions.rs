@@ -7,6 +7,7 @@ use crate::attribution::{Cause, Interval, Ledger, Place, Snapshot};
 use crate::ids::{FlowId, NodeId};
 use crate::timeline::{SeriesId, Timeline};
 use hdrhistogram::Histogram;
+use std::collections::VecDeque;
 use tlplab_device::OpId;
 use tlplab_units::{Duration, Time};
 
@@ -160,7 +161,9 @@ impl Transactions {
 /// Latencies in steps of a 32nd of an octave (about 2 %), each with the sum of its causes.
 #[derive(Clone)]
 pub struct CauseHistogram {
-    buckets: Vec<Bucket>,
+    /// The number of the first bucket: what is below the shortest latency has none.
+    first: usize,
+    buckets: VecDeque<Bucket>,
 }
 
 /// A step of a [`CauseHistogram`].
@@ -174,7 +177,7 @@ pub struct Bucket {
 
 impl CauseHistogram {
     fn new() -> Self {
-        Self { buckets: Vec::new() }
+        Self { first: 0, buckets: VecDeque::new() }
     }
 
     /// 32 steps per octave above 32 fs: the step's number.
@@ -192,6 +195,14 @@ impl CauseHistogram {
 
     fn record(&mut self, latency: Duration, causes: &[Duration; Cause::COUNT]) {
         let index = Self::index(latency);
+        if self.buckets.is_empty() {
+            self.first = index;
+        }
+        while index < self.first {
+            self.buckets.push_front(Bucket::default());
+            self.first -= 1;
+        }
+        let index = index - self.first;
         if index >= self.buckets.len() {
             self.buckets.resize(index + 1, Bucket::default());
         }
@@ -204,7 +215,7 @@ impl CauseHistogram {
 
     /// The steps that hold something: from, up to, contents.
     pub fn steps(&self) -> impl Iterator<Item = (Duration, Duration, &Bucket)> {
-        self.buckets.iter().enumerate().filter(|(_, b)| b.count > 0).map(|(i, b)| {
+        (self.first..).zip(&self.buckets).filter(|(_, b)| b.count > 0).map(|(i, b)| {
             let (from, to) = Self::range(i);
             (from, to, b)
         })
@@ -229,24 +240,26 @@ impl Failures {
     }
 }
 
-/// Time by place, cause and behind whom.
+/// Time by place, cause and behind whom. A flow comes to few of all places: only those have a row.
 struct Totals {
-    fs: Vec<u128>,
+    rows: Vec<Option<Box<[u128]>>>,
     kinds: usize,
 }
 
 impl Totals {
     fn new(places: usize, kinds: usize) -> Self {
-        Self { fs: vec![0; places * kinds], kinds }
+        Self { rows: vec![None; places], kinds }
     }
     fn add(&mut self, interval: &Interval) {
-        let index = usize::from(interval.place.0) * self.kinds + usize::from(interval.kind);
-        self.fs[index] += u128::from(interval.duration.as_fs());
+        let row = &mut self.rows[usize::from(interval.place.0)];
+        let row = row.get_or_insert_with(|| vec![0; self.kinds].into());
+        row[usize::from(interval.kind)] += u128::from(interval.duration.as_fs());
     }
     fn intervals(&self) -> impl Iterator<Item = (Interval, u128)> {
-        self.fs.iter().enumerate().filter(|(_, fs)| **fs > 0).map(|(i, &fs)| {
-            let (place, kind) = (Place((i / self.kinds) as u16), (i % self.kinds) as u16);
-            (Interval { duration: Duration::ZERO, place, kind }, fs)
+        let rows = (0..).map(Place).zip(&self.rows);
+        rows.flat_map(|(place, row)| row.iter().map(move |row| (place, row))).flat_map(|(place, row)| {
+            let kinds = (0..).zip(row).filter(|(_, fs)| **fs > 0);
+            kinds.map(move |(kind, &fs)| (Interval { duration: Duration::ZERO, place, kind }, fs))
         })
     }
 }
@@ -284,7 +297,7 @@ impl FlowStatistics {
             transactions: 0,
             bytes: 0,
             failed: Vec::new(),
-            latency_ps: Histogram::new_with_bounds(1, 1 << 50, 3).expect("valid bounds"),
+            latency_ps: Histogram::new(3).expect("three digits are possible"),
             latency_min: Duration::MAX,
             latency_max: Duration::ZERO,
             latency_sum_fs: 0,
@@ -306,7 +319,8 @@ impl FlowStatistics {
     /// A transaction has ended well; `ledger` is that of its last byte.
     pub(crate) fn ended(&mut self, latency: Duration, ledger: &Ledger) -> [Duration; Cause::COUNT] {
         self.transactions += 1;
-        self.latency_ps.saturating_record((latency.as_fs() / 1000).max(1));
+        // No longer than time lasts, 2^64 fs; the histogram grows as far as it has to.
+        self.latency_ps.record((latency.as_fs() / 1000).max(1)).expect("it grows");
         self.latency_min = self.latency_min.min(latency);
         self.latency_max = self.latency_max.max(latency);
         self.latency_sum_fs += u128::from(latency.as_fs());

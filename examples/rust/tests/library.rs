@@ -14,12 +14,12 @@ use tlplab_device_library::LibraryDevice;
 use tlplab_transaction::{CompletionError, Payload};
 use tlplab_units::{Duration, Tag, Time};
 
-/// The example `copier_library`, built.
+/// The example `copier_library`, built as `cargo test --workspace` has built it.
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let built = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--example", "copier_library"])
+            .args(["build", "--quiet", "--profile", "test", "--workspace", "--example", "copier_library"])
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .status();
         assert!(built.expect("cargo").success());

@@ -34,7 +34,7 @@ pub(super) fn walks(document: &Document) -> Option<Candidate> {
         iommu.walks,
         nanoseconds(iommu.waited_ns / iommu.walks.max(1) as f64)
     )];
-    evidence.extend(waiters(document, &place));
+    evidence.extend(waiters(&document.flows.iter().collect::<Vec<_>>(), &place));
     Some(Candidate {
         resource: "page walks of host".into(),
         kind: LimitKind::Memory,
@@ -66,6 +66,6 @@ pub(super) fn reads(document: &Document, flows: &[&Flow], facts: &Facts<'_>) -> 
             "{limit} are served at once, and others wait {} of their time for that",
             percent(share)
         ),
-        evidence: waiters(document, "host"),
+        evidence: waiters(&document.flows.iter().collect::<Vec<_>>(), "host"),
     })
 }

@@ -16,6 +16,7 @@ mod words;
 use crate::result::{Attribution, Direction, Document, Flow, Limit, LimitKind, Verdict};
 use crate::stop::StopReason;
 pub use facts::Facts;
+use std::collections::{BTreeMap, BTreeSet};
 use tlplab_fabric::attribution::Cause;
 use tlplab_units::Time;
 use words::{capital, list, nanoseconds, one_decimal, percent, rate};
@@ -50,16 +51,20 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
         return nothing(document, facts);
     }
     let host = facts.memory_busy.map(host::memory).into_iter().chain(host::walks(document));
-    let mut candidates: Vec<Candidate> = wires(document).chain(bus::buses(document)).chain(host).collect();
-    candidates.sort_by(|a, b| {
-        let queued = |c: &Candidate| match c.kind {
+    // Of several that are always busy, the one that flows wait at.
+    let rank = |c: Candidate| {
+        let queued = || match c.kind {
             LimitKind::Bus => bus::waiting(document, &c.links),
             _ => waiting_at(document, c.place.as_ref().unwrap_or(&c.resource)),
         };
-        // Of several that are always busy, the one that flows wait at.
-        let key = |c: &Candidate| if c.used >= SATURATED { (1, queued(c)) } else { (0, c.used) };
-        key(b).partial_cmp(&key(a)).expect("fractions are numbers").then(a.resource.cmp(&b.resource))
+        (if c.used >= SATURATED { (1, queued()) } else { (0, c.used) }, c)
+    };
+    let mut ranked: Vec<((u8, f64), Candidate)> =
+        wires(document).chain(bus::buses(document)).chain(host).map(rank).collect();
+    ranked.sort_by(|(a, one), (b, other)| {
+        b.partial_cmp(a).expect("fractions are numbers").then(one.resource.cmp(&other.resource))
     });
+    let candidates: Vec<Candidate> = ranked.into_iter().map(|(_, candidate)| candidate).collect();
     let downs = downs(document, facts);
     let down = downs.iter().filter(|down| down.used >= MAJOR).max_by(|a, b| a.used.total_cmp(&b.used));
     // What a network cannot carry is lost, so nothing before it waits.
@@ -207,9 +212,10 @@ fn failures(flow: &Flow) -> u64 {
 
 /// Every direction of every link, but not the ways of a bus: they have it together.
 fn wires(document: &Document) -> impl Iterator<Item = Candidate> + '_ {
+    let queueing = queueing(document);
     let links = document.links.iter().enumerate().filter(|(_, link)| link.bus.is_none());
-    links.flat_map(move |(index, link)| {
-        link.directions.iter().map(move |direction| {
+    links.flat_map(|(index, link)| link.directions.iter().map(move |direction| (index, link, direction))).map(
+        move |(index, link, direction)| {
             let u = &direction.utilization;
             let place = format!("{} → {}", direction.from, direction.to);
             let used = 1.0 - u.idle;
@@ -227,8 +233,9 @@ fn wires(document: &Document) -> impl Iterator<Item = Candidate> + '_ {
                 .collect();
             let mut evidence =
                 vec![format!("{place} is busy {} of the time: {}", percent(used), parts.join(", "))];
-            evidence.extend(waiters(document, &place));
-            let queue = match waiting_flows(document, &place).as_slice() {
+            let queued = queueing.get(place.as_str()).map_or(&[][..], Vec::as_slice);
+            evidence.extend(waiters(queued, &place));
+            let queue = match waiting_flows(queued, &place).as_slice() {
                 [] => String::new(),
                 [one] => format!(", and {one} queues for it"),
                 names => format!(", and {} queue for it", list(names)),
@@ -254,8 +261,8 @@ fn wires(document: &Document) -> impl Iterator<Item = Candidate> + '_ {
                 because,
                 evidence,
             }
-        })
-    })
+        },
+    )
 }
 
 fn replays_because(direction: &Direction) -> String {
@@ -388,7 +395,7 @@ fn guest(busiest: Option<&Candidate>) -> Candidate {
         busiest.map(|one| format!("{} is busy for {} of the run", one.resource, percent(one.used)));
     Candidate {
         resource: "the pace of the guest's software".into(),
-        kind: LimitKind::Rate,
+        kind: LimitKind::Latency,
         used: 1.0,
         links: Vec::new(),
         place: None,
@@ -453,19 +460,39 @@ fn own_loads(document: &Document, flows: &[&Flow], facts: &Facts<'_>) -> Candida
 /// From this share of its latency on, a flow is said to queue at a place.
 const QUEUES: f64 = 0.05;
 
-fn waiting_flows<'d>(document: &'d Document, place: &str) -> Vec<&'d str> {
+fn waiting_flows<'d>(flows: &[&'d Flow], place: &str) -> Vec<&'d str> {
     let here = |a: &&Attribution| a.place == place && a.cause == Cause::Queueing as usize;
-    let share = |f: &&Flow| f.attribution.iter().filter(here).map(|a| a.share).sum::<f64>() >= QUEUES;
-    document.flows.iter().filter(share).map(|f| f.name.as_str()).collect()
+    let share = |f: &&&Flow| f.attribution.iter().filter(here).map(|a| a.share).sum::<f64>() >= QUEUES;
+    flows.iter().filter(share).map(|f| f.name.as_str()).collect()
 }
 
-/// Who waits at a place, and behind whom.
-fn waiters(document: &Document, place: &str) -> Vec<String> {
-    let mut out = Vec::new();
+/// The flows that queue at each place.
+fn queueing(document: &Document) -> BTreeMap<&str, Vec<&Flow>> {
+    let mut places: BTreeMap<&str, Vec<&Flow>> = BTreeMap::new();
     for flow in &document.flows {
+        let queued = flow.attribution.iter().filter(|a| a.cause == Cause::Queueing as usize);
+        for place in queued.map(|a| a.place.as_str()).collect::<BTreeSet<_>>() {
+            places.entry(place).or_default().push(flow);
+        }
+    }
+    places
+}
+
+/// Flows of a place whose waiting is told one by one.
+const WAITERS: usize = 8;
+
+/// Who waits at a place, and behind whom.
+fn waiters(flows: &[&Flow], place: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut others = 0;
+    for flow in flows {
         let here = |a: &&Attribution| a.place == place && a.cause == Cause::Queueing as usize;
         let share: f64 = flow.attribution.iter().filter(here).map(|a| a.share).sum();
         if share < QUEUES {
+            continue;
+        }
+        if out.len() == WAITERS {
+            others += 1;
             continue;
         }
         let behind: Vec<String> = flow
@@ -477,6 +504,9 @@ fn waiters(document: &Document, place: &str) -> Vec<String> {
             .collect();
         let detail = if behind.is_empty() { String::new() } else { format!(" ({})", behind.join(", ")) };
         out.push(format!("{} spends {} of its latency queueing there{detail}", flow.name, percent(share)));
+    }
+    if others > 0 {
+        out.push(format!("{others} more flows queue there"));
     }
     out
 }

@@ -7,6 +7,7 @@ use super::Candidate;
 use super::facts::{Facts, bare_latency, links_of};
 use super::words::{list, nanoseconds, percent, rate};
 use crate::result::{Document, Flow, LimitKind, Next};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Less headroom than this is none.
 const NONE: f64 = 0.005;
@@ -86,11 +87,13 @@ fn wires(
         // A wider link is wider in both directions; a link without errors is as wide as before.
         replays(c).is_some() || c.resource != limit.resource && (c.links.is_empty() || c.links != limit.links)
     });
+    let crossed: BTreeMap<&str, BTreeSet<&str>> =
+        flows.iter().map(|flow| (flow.name.as_str(), links_of(document, flow))).collect();
     let mut found = Vec::new();
     for candidate in others {
-        let names = || candidate.links.iter().map(|index| document.links[*index].name.as_str());
         let crosses = |flow: &Flow| {
-            candidate.links.is_empty() || names().any(|name| links_of(document, flow).contains(name))
+            let mut names = candidate.links.iter().map(|index| document.links[*index].name.as_str());
+            candidate.links.is_empty() || names.any(|name| crossed[flow.name.as_str()].contains(name))
         };
         let all: f64 = flows.iter().filter(|f| crosses(f)).map(|f| f.bytes as f64).sum();
         let parts = growing.iter().filter(|(f, _)| crosses(f));

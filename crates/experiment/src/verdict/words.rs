@@ -20,10 +20,16 @@ pub(super) fn rate(bps: f64) -> String {
     }
 }
 
+/// Names that a sentence can hold; of more the first are told, and how many others there are.
+const NAMES: usize = 8;
+
 pub(super) fn list(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [one] => (*one).to_owned(),
+        many if many.len() > NAMES => {
+            format!("{} and {} others", many[..NAMES - 2].join(", "), many.len() - (NAMES - 2))
+        }
         [head @ .., last] => format!("{} and {last}", head.join(", ")),
     }
 }
