@@ -16,6 +16,7 @@ mod machine;
 mod machine_tests;
 mod memory;
 mod process;
+mod processor;
 mod sockets;
 
 use machine::{FabricMachine, Stop};

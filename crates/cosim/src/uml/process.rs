@@ -1,5 +1,6 @@
 //! The guest's process: how it is started, and that nothing of it is left.
 
+use super::processor::OneProcessor;
 use super::{GuestConfig, GuestError};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::poll;
@@ -29,6 +30,7 @@ pub(super) struct GuestProcess {
     pub(super) calendar: UnixListener,
     /// What it prints; `None`: on our own terminal.
     pub(super) console: Option<File>,
+    _processor: Option<OneProcessor>,
 }
 
 impl GuestProcess {
@@ -58,9 +60,10 @@ impl GuestProcess {
             command.process_group(0);
         }
         end_with_parent(&mut command);
+        let processor = OneProcessor::stay();
         let mut child = command.spawn().map_err(at("its kernel"))?;
         let console = child.stdout.take().map(|pipe| File::from(OwnedFd::from(pipe)));
-        let process = Self { child, folder, device, calendar, console };
+        let process = Self { child, folder, device, calendar, console, _processor: processor };
         if let Some(console) = &process.console {
             let flags = fcntl(console, FcntlArg::F_SETFL(OFlag::O_NONBLOCK));
             flags.map_err(|error| at("its console")(error.into()))?;
