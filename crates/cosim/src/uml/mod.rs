@@ -254,7 +254,6 @@ impl Session {
     fn exchange(&mut self, run: &mut Run, residents: &mut dyn Residents, patience: u16) -> Result<(), Pause> {
         self.send()?;
         if self.guest.waits() {
-            self.hear_console(run)?;
             let limit = if self.interactive { self.keep_pace(run)? } else { Time::NEVER };
             if self.guest.waits() {
                 let mut machine = FabricMachine { run, residents, interrupts: &mut self.interrupts };
@@ -263,7 +262,7 @@ impl Session {
             }
             return Ok(());
         }
-        let Some(source) = self.ready(patience)? else {
+        let Some((source, printed)) = self.ready(patience)? else {
             return match self.process.ended()? {
                 Some(status) if self.calendar.is_none() => {
                     Err(GuestError::Stillborn(process::in_words(status)).into())
@@ -272,19 +271,19 @@ impl Session {
                 None => Err(Pause::Quiet),
             };
         };
+        if printed {
+            // Before it said this.
+            self.hear_console(run)?;
+        }
         self.hear(source, run, residents)
     }
 
     fn hear(&mut self, source: Source, run: &mut Run, residents: &mut dyn Residents) -> Result<(), Pause> {
-        if matches!(source, Source::Calendar | Source::Device) {
-            // What it printed before it said this.
-            self.hear_console(run)?;
-        }
         let accept = |listener: &UnixListener| listener.accept().map(|(stream, _)| Some(stream));
         match source {
             Source::NewCalendar => self.calendar = accept(&self.process.calendar)?,
             Source::NewDevice => self.device = accept(&self.process.device)?,
-            Source::Console => self.hear_console(run)?,
+            Source::Console => {} // heard before all else
             Source::Calendar => {
                 let message = self.calendar.as_mut().map(read_exactly).transpose()?.flatten();
                 let message = message.ok_or(Pause::Gone)?;
@@ -362,8 +361,8 @@ impl Session {
         Ok(())
     }
 
-    /// The first place where something is to be read; `None` if there is none for so long.
-    fn ready(&self, patience: u16) -> io::Result<Option<Source>> {
+    /// The first place where something is to be read, and whether the console is one of them; `None` if there is none for so long.
+    fn ready(&self, patience: u16) -> io::Result<Option<(Source, bool)>> {
         let process = &self.process;
         let streams = [
             (Source::Calendar, self.calendar.as_ref()),
@@ -385,10 +384,12 @@ impl Session {
             Ok(_) | Err(nix::Error::EINTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let something = |(_, polled): &(&(Source, _), &PollFd<'_>)| {
-            !polled.revents().unwrap_or(PollFlags::empty()).is_empty()
-        };
-        Ok(places.iter().zip(&polled).find(something).map(|(place, _)| place.0))
+        let something = |polled: &PollFd<'_>| !polled.revents().unwrap_or(PollFlags::empty()).is_empty();
+        let mut ready =
+            places.iter().zip(&polled).filter(|(_, polled)| something(polled)).map(|(place, _)| place.0);
+        let first = ready.next();
+        Ok(first
+            .map(|source| (source, source == Source::Console || ready.any(|other| other == Source::Console))))
     }
 
     fn hear_console(&mut self, run: &mut Run) -> io::Result<()> {
