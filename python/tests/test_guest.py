@@ -110,6 +110,33 @@ def test_script_that_fails_fails_the_command(tmp_path: Path) -> None:
     assert "the guest's script ended with status 3" in guest.errors
 
 
+BROKEN = """
+import tlplab as tl
+
+class Broken(tl.Device):
+    ids, msix = tl.Ids(0x71AB, 1), 1
+
+    class regs(tl.Bar, size="4KiB"):
+        done = tl.Reg32(0x14)
+
+    @regs.done.on_read
+    def fail(self, cx):
+        raise KeyError("no such copy")
+"""
+
+
+def test_last_words_of_the_console_come_before_the_error_of_a_device(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN)
+    script = "echo one; printf two; insmod /lib/modules-tlplab/copier.ko; echo three"
+    model = f"device.copier.model={tmp_path}/broken.py:Broken"
+    guest = run(tmp_path, "--set", model, "--run", script, experiment=ROOT / "experiments/linux/copier.toml")
+    assert guest.status == 1
+    assert guest.said("one")
+    assert guest.console[-1].startswith("two") or guest.said("two")
+    assert not guest.said("three")
+    assert "no such copy" in guest.errors
+
+
 def test_kernel_panic_is_told(tmp_path: Path) -> None:
     guest = run(tmp_path, "--run", "echo c >/proc/sysrq-trigger; kill -9 1; exec /nowhere")
     assert guest.status == 1
@@ -150,6 +177,15 @@ def test_sleeping_guest_costs_nothing(tmp_path: Path) -> None:
     assert long.status == short.status == 0
     assert long.result["end_fs"] - short.result["end_fs"] == pytest.approx(3600e15, rel=1e-6)
     assert time.perf_counter() - begun < 60
+    # Every 30 us an UpdateFC for each of one to three classes with finite credits, on the wire for 8 bytes: worked out.
+    for link in long.result["links"]:
+        for direction in link["directions"]:
+            refreshes = direction["dllps"]["worked_out"]
+            classes = refreshes / (3601 / 30e-6)
+            assert round(classes) in (1, 2, 3)
+            assert classes == pytest.approx(round(classes), rel=1e-3)
+            assert direction["dllps"]["update_fc"] > refreshes
+            assert direction["utilization"]["dllp"] == pytest.approx(8 * 8 * classes / 30e-6 / link["raw_bps"], rel=0.01)
 
 
 def registers(text: str) -> dict[str, bytes]:

@@ -289,7 +289,7 @@ fn build(
     };
     let mut host = view.get("host").map(|h| hosts::config(&h)).transpose()?.unwrap_or_default();
     let mut topology = topology::read(&view, &join)?;
-    fault::read(&view, &mut topology)?;
+    fault::read(&view, host.ecrc, &mut topology)?;
     let mut loads = load::read(&view, &host, &topology.specs, &join)?;
     let warmup = view.instant("warmup").unwrap_or(Time::ZERO);
     let stop = stop::read(&view, &loads, warmup)?;

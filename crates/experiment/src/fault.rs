@@ -86,8 +86,8 @@ pub(crate) const DAMAGE_TEXT: &str = "What happens to it. On the wire: a bad CRC
     with a wrong tag, requester or byte count, an address nobody claims, a request that is answered with CA (abort), UR (refuse) or RRS \
     (retry), or lost for good (lose). To a DLLP: an UpdateFC that takes credits back or overgrants them, an Ack of what was unsent.";
 
-/// Adds every fault to its link.
-pub(crate) fn read(root: &View<'_>, topology: &mut Topology) -> Result<(), Error> {
+/// Adds every fault to its link; `digests`: TLPs have one.
+pub(crate) fn read(root: &View<'_>, digests: bool, topology: &mut Topology) -> Result<(), Error> {
     for fault in root.get("fault").iter().flat_map(View::items) {
         let name = fault.require(&tables::FAULT, "link")?;
         let Some(link) = link_of(topology, name.text()) else {
@@ -103,6 +103,11 @@ pub(crate) fn read(root: &View<'_>, topology: &mut Topology) -> Result<(), Error
             return Err(name.problem(problem.hint(hint)));
         };
         let kind = kind(&fault, link.mode)?;
+        if !digests && matches!(kind, FaultKind::Tamper { how: Tamper::Ecrc, .. }) {
+            let problem =
+                Problem::new("no TLP has a digest (ECRC) that could be wrong").hint("set host.ecrc = true");
+            return Err(fault.get("damage").unwrap_or_else(|| fault.clone()).problem(problem));
+        }
         for direction in directions(&fault, &kind)? {
             link.faults.push(Fault { direction, kind });
         }
