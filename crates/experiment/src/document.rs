@@ -505,7 +505,7 @@ fn series(fabric: &mut Fabric, links: &[result::Link]) -> result::Series {
     let span = |bin: usize| (now - bin as u64 * width.as_fs()).min(width.as_fs()).max(1) as f64;
     let flows = fabric
         .flow_ids()
-        .map(|flow| result::FlowSeries { flow: flow.index(), bytes: fabric.flow_series(flow).to_vec() })
+        .map(|flow| result::FlowSeries { flow: flow.index(), bytes: fabric.flow_series(flow) })
         .collect();
     let mut directions = Vec::new();
     for (link, info) in fabric.topology().links.iter().enumerate() {

@@ -196,14 +196,14 @@ impl Fabric {
     }
 
     /// Bytes of a flow that arrived in each bin.
-    pub fn flow_series(&self, flow: FlowId) -> &[u64] {
-        &self.timeline.bins(self.flows[flow.index()].series)[..self.bins().1]
+    pub fn flow_series(&self, flow: FlowId) -> Vec<u64> {
+        self.timeline.bins(self.flows[flow.index()].series)[..self.bins().1].to_vec()
     }
 
     /// Femtoseconds of wire time in each bin for payload, TLP overhead, DLLPs, and what was sent again.
-    pub fn direction_series(&self, port: PortId) -> [&[u64]; 4] {
+    pub fn direction_series(&self, port: PortId) -> [Vec<u64>; 4] {
         let s = &self.ports[port.index()].series;
-        [s.payload, s.overhead, s.dllp, s.replay].map(|id| &self.timeline.bins(id)[..self.bins().1])
+        [s.payload, s.overhead, s.dllp, s.replay].map(|id| self.timeline.bins(id)[..self.bins().1].to_vec())
     }
 
     /// Tags in use, credits left, queue lengths and replay buffers over time.

@@ -1,5 +1,6 @@
 //! Series over time in a fixed number of bins that double in width as the run goes on: memory does not grow with the run.
 
+use std::borrow::Cow;
 use tlplab_units::{Duration, Time};
 
 /// Number of bins of every series.
@@ -12,10 +13,16 @@ pub(crate) struct Timeline {
     series: Vec<Series>,
 }
 
+/// A series is brought to the width of the bins when something is added to it: most of a large fabric are seldom or never.
 struct Series {
-    bins: Box<[u64; BINS]>,
+    /// None until something is added.
+    bins: Box<[u64]>,
+    /// A bin of it is `2^shift` femtoseconds wide; [`EMPTY`] until something is added.
+    shift: u32,
     merge: Merge,
 }
+
+const EMPTY: u32 = u32::MAX;
 
 /// What two bins become when they are joined.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,7 +63,7 @@ impl Timeline {
     }
 
     fn add(&mut self, merge: Merge) -> SeriesId {
-        self.series.push(Series { bins: Box::new([0; BINS]), merge });
+        self.series.push(Series { bins: Box::default(), shift: EMPTY, merge });
         SeriesId(self.series.len() as u32 - 1)
     }
 
@@ -64,38 +71,46 @@ impl Timeline {
         Duration::from_fs(1 << self.shift)
     }
 
-    pub(crate) fn bins(&self, series: SeriesId) -> &[u64; BINS] {
-        &self.series[series.0 as usize].bins
+    /// What a series has in each bin.
+    pub(crate) fn bins(&self, series: SeriesId) -> Cow<'_, [u64]> {
+        let series = &self.series[series.0 as usize];
+        if series.shift == self.shift {
+            return Cow::Borrowed(&series.bins);
+        }
+        let mut bins = vec![0; BINS];
+        bins[..series.bins.len()].copy_from_slice(&series.bins);
+        if series.shift != EMPTY {
+            widen(&mut bins, series.merge, self.shift - series.shift);
+        }
+        Cow::Owned(bins)
     }
 
     /// Sums of a series and peaks of a gauge's maximum.
-    pub(crate) fn gauge_bins(&self, gauge: &Gauge) -> (&[u64; BINS], &[u64; BINS]) {
+    pub(crate) fn gauge_bins(&self, gauge: &Gauge) -> (Cow<'_, [u64]>, Cow<'_, [u64]>) {
         (self.bins(gauge.integral), self.bins(gauge.maximum))
     }
 
     fn bin(&mut self, time: Time) -> usize {
         while time.as_fs() >> self.shift >= BINS as u64 {
-            self.halve();
+            self.shift += 1;
         }
         (time.as_fs() >> self.shift) as usize
     }
 
-    #[cold]
-    fn halve(&mut self) {
-        self.shift += 1;
-        for Series { bins, merge } in &mut self.series {
-            for i in 0..BINS / 2 {
-                let (a, b) = (bins[2 * i], bins[2 * i + 1]);
-                bins[i] = if *merge == Merge::Sum { a + b } else { a.max(b) };
-            }
-            bins[BINS / 2..].fill(0);
+    /// The bins of a series, to be added to.
+    #[inline]
+    fn filled(&mut self, series: SeriesId) -> &mut [u64] {
+        let (series, shift) = (&mut self.series[series.0 as usize], self.shift);
+        if series.shift != shift {
+            series.catch_up(shift);
         }
+        &mut series.bins
     }
 
     /// Adds `amount` to the bin of `time`.
     pub(crate) fn count(&mut self, series: SeriesId, time: Time, amount: u64) {
         let bin = self.bin(time);
-        self.series[series.0 as usize].bins[bin] += amount;
+        self.filled(series)[bin] += amount;
     }
 
     /// Adds the time from `from` to `to`, times `weight`, to the bins it lies in.
@@ -105,14 +120,15 @@ impl Timeline {
         }
         let last = self.bin(Time::from_fs(to.as_fs() - 1));
         let first = (from.as_fs() >> self.shift) as usize;
-        let bins = &mut self.series[series.0 as usize].bins;
+        let shift = self.shift;
+        let bins = self.filled(series);
         if first == last {
             bins[first] += (to - from).as_fs() * weight;
             return;
         }
         for (bin, sum) in bins.iter_mut().enumerate().take(last + 1).skip(first) {
-            let start = ((bin as u64) << self.shift).max(from.as_fs());
-            let end = ((bin as u64 + 1) << self.shift).min(to.as_fs());
+            let start = ((bin as u64) << shift).max(from.as_fs());
+            let end = ((bin as u64 + 1) << shift).min(to.as_fs());
             *sum += (end - start) * weight;
         }
     }
@@ -141,7 +157,7 @@ impl Timeline {
             return;
         }
         // The gauge's own bin is over: what it gathered goes to the series.
-        self.series[gauge.integral.0 as usize].bins[home] += std::mem::take(&mut gauge.sum);
+        self.filled(gauge.integral)[home] += std::mem::take(&mut gauge.sum);
         self.raise(gauge.maximum, home, gauge.peak);
         self.add_span(gauge.integral, gauge.since, now, gauge.level);
         for later in home..=bin {
@@ -154,14 +170,39 @@ impl Timeline {
     pub(crate) fn flush(&mut self, gauge: &mut Gauge, now: Time) {
         self.settle(gauge, now);
         let bin = self.bin(now);
-        self.series[gauge.integral.0 as usize].bins[bin] += std::mem::take(&mut gauge.sum);
+        self.filled(gauge.integral)[bin] += std::mem::take(&mut gauge.sum);
         self.raise(gauge.maximum, bin, gauge.peak);
     }
 
     fn raise(&mut self, series: SeriesId, bin: usize, level: u64) {
-        let peak = &mut self.series[series.0 as usize].bins[bin];
+        let peak = &mut self.filled(series)[bin];
         *peak = level.max(*peak);
     }
+}
+
+impl Series {
+    #[cold]
+    fn catch_up(&mut self, shift: u32) {
+        if self.shift == EMPTY {
+            self.bins = vec![0; BINS].into();
+        } else {
+            widen(&mut self.bins, self.merge, shift - self.shift);
+        }
+        self.shift = shift;
+    }
+}
+
+/// Makes bins `2^doublings` times as wide.
+fn widen(bins: &mut [u64], merge: Merge, doublings: u32) {
+    let joined = 1usize.checked_shl(doublings).unwrap_or(BINS).min(BINS);
+    for bin in 0..BINS / joined {
+        let parts = &bins[bin * joined..(bin + 1) * joined];
+        bins[bin] = match merge {
+            Merge::Sum => parts.iter().sum(),
+            Merge::Maximum => parts.iter().copied().max().unwrap_or(0),
+        };
+    }
+    bins[BINS / joined..].fill(0);
 }
 
 #[cfg(test)]
@@ -185,5 +226,37 @@ mod tests {
         timeline.flush(&mut gauge, Time::from_fs(10_000 * 7_000_001));
         let (integral, _) = timeline.gauge_bins(&gauge);
         assert_eq!(integral.iter().sum::<u64>(), 3333 * 3 * 7_000_001);
+    }
+
+    /// Two series get the same; one is looked at each time, the other at the end, when its bins have doubled in width many times.
+    #[test]
+    fn series_that_is_read_late_has_what_one_has_that_is_read_often() {
+        let mut timeline = Timeline::new();
+        let [often, late, never] = [(); 3].map(|()| timeline.add_series());
+        let (mut one, mut other) = (timeline.add_gauge(), timeline.add_gauge());
+        for i in 0..60u64 {
+            let now = Time::from_fs((1 << 20) + i * i * i * 7_777_777);
+            timeline.count(often, now, 3);
+            // Touched only here, it is a doubling or more behind.
+            if i % 20 == 0 {
+                timeline.count(late, now, 3);
+            }
+            timeline.set(&mut one, now, i % 5);
+            timeline.set(&mut other, now, i % 5);
+            let _ = timeline.gauge_bins(&one);
+        }
+        let end = Time::from_fs(1 << 41);
+        timeline.flush(&mut one, end);
+        timeline.flush(&mut other, end);
+        let width = timeline.bin_width().as_fs();
+        let mut expected = vec![0; BINS];
+        for i in (0..60u64).step_by(20) {
+            expected[(((1 << 20) + i * i * i * 7_777_777) / width) as usize] += 3;
+        }
+        assert_eq!(*timeline.bins(late), expected[..]);
+        assert_eq!(timeline.bins(often).iter().sum::<u64>(), 180);
+        assert!(timeline.bins(never).iter().all(|sum| *sum == 0));
+        assert_eq!(timeline.gauge_bins(&one), timeline.gauge_bins(&other));
+        assert_eq!(timeline.gauge_bins(&one).1.iter().copied().max(), Some(4));
     }
 }
