@@ -8,8 +8,9 @@
 //! * [`LibraryDevice`]: a [`Device`](tlplab_device::Device) that a library has made
 //! * [`export_device!`]: makes a library of a device in Rust
 //!
-//! [`interface`] is the header in Rust; `load` and `export` call through it, and are all that is unsafe here.
+//! [`dynamic`] is what libraries of RTL need, too. [`interface`] is the header in Rust; `load` and `export` call through it, and are all that is unsafe here.
 
+pub mod dynamic;
 pub mod export;
 pub mod interface;
 mod load;

@@ -7,6 +7,7 @@
     reason = "a library in C is called by pointers; every block says what the header promises"
 )]
 
+use crate::dynamic;
 use crate::interface::{self, ABI, ERROR_MAX, code, interrupts, kind};
 use libloading::Library;
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use tlplab_cfgspace::InterruptMode;
-use tlplab_device::{BarSpec, Context, Device, DmaError, Event, Identity, Refusal, ReplyToken};
+use tlplab_device::{Context, Device, DmaError, Event, Identity, Refusal, ReplyToken};
 use tlplab_transaction::{CompletionError, Payload};
 use tlplab_units::{Duration, Time};
 
@@ -60,7 +61,9 @@ impl LibraryDevice {
         let device = unsafe {
             (functions.open)(ABI, lines.as_ptr(), &raw mut said, error.as_mut_ptr().cast::<c_char>())
         };
-        let Some(device) = NonNull::new(device) else { return Err(text(&error)) };
+        let Some(device) = NonNull::new(device) else {
+            return Err(dynamic::message(&error, "it does not say why"));
+        };
         let device = Self { functions, device, identity: identity(&said) };
         if said.abi != ABI {
             return Err(format!(
@@ -77,60 +80,29 @@ impl LibraryDevice {
 
 impl Functions {
     fn load(path: &Path) -> Result<Self, String> {
-        // A name without a folder would be looked for among the system's libraries.
-        let path = std::path::absolute(path).map_err(|error| error.to_string())?;
-        // SAFETY: loading runs the library's initialisers. Whoever names it wants that, as with a program.
-        let library = unsafe { Library::new(&path) }.map_err(|error| {
-            // Its own text is only where it was; why is below.
-            std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
-        })?;
+        const OTHERWISE: &str = "device that was built with tlplab_device.h, or by export_device!";
+        let library = dynamic::open(path)?;
         // SAFETY: the symbols have these types, if the library was built with the header, which `open` tells by the version.
         unsafe {
             Ok(Self {
-                open: symbol(&library, "tlplab_device_open")?,
-                handle: symbol(&library, "tlplab_device_handle")?,
-                close: symbol(&library, "tlplab_device_close")?,
+                open: dynamic::symbol(&library, "tlplab_device_open", OTHERWISE)?,
+                handle: dynamic::symbol(&library, "tlplab_device_handle", OTHERWISE)?,
+                close: dynamic::symbol(&library, "tlplab_device_close", OTHERWISE)?,
                 _library: library,
             })
         }
     }
 }
 
-/// The function of that name.
-///
-/// # Safety
-/// It has the type that is asked for.
-unsafe fn symbol<T: Copy>(library: &Library, name: &str) -> Result<T, String> {
-    // SAFETY: as the caller says.
-    let found = unsafe { library.get::<T>(name) };
-    found.map(|symbol| *symbol).map_err(|_| {
-        format!("it has no {name}: it is no device that was built with tlplab_device.h, or by export_device!")
-    })
-}
-
-fn text(message: &[u8; ERROR_MAX]) -> String {
-    let message = CStr::from_bytes_until_nul(message).map_or(&message[..], CStr::to_bytes);
-    let text = String::from_utf8_lossy(message).trim().to_owned();
-    if text.is_empty() { "it does not say why".into() } else { text }
-}
-
 /// What a library says of its function.
 fn identity(said: &interface::Identity) -> Identity {
-    let subsystem = match (said.subsystem_vendor, said.subsystem_device) {
-        (0, 0) => (said.vendor, said.device),
-        both => both,
-    };
-    let bars = (0u8..).zip(&said.bars).filter(|(_, bar)| bar.size > 0).map(|(index, bar)| BarSpec {
-        index,
-        size: bar.size,
-        prefetchable: bar.flags & interface::BAR_PREFETCHABLE != 0,
-        is_64_bit: bar.flags & interface::BAR_64BIT != 0,
-        io: bar.flags & interface::BAR_IO != 0,
-    });
     Identity {
         revision: said.revision,
-        subsystem,
-        bars: bars.collect(),
+        subsystem: dynamic::subsystem(
+            (said.subsystem_vendor, said.subsystem_device),
+            (said.vendor, said.device),
+        ),
+        bars: dynamic::bars(&said.bars),
         // A number that is too large is refused as the largest is.
         msix_vectors: said.msix_vectors.try_into().unwrap_or(u16::MAX),
         msi_vectors: said.msi_vectors,

@@ -8,30 +8,20 @@
 )]
 
 use libloading::Library;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use tlplab_device_library::dynamic;
+use tlplab_device_library::interface::{Bar, ERROR_MAX};
 
+/// Of what a library without these functions is none.
+const OTHERWISE: &str = "model that was built with rtl/include/tlplab_rtl.h";
 /// Version of the interface.
 const ABI: u32 = 1;
 /// Longest TLP.
 const TLP_MAX: usize = 4132;
-/// Longest message of an error, with its final 0.
-const ERROR_MAX: usize = 512;
-
-pub(super) const BAR_64BIT: u32 = 1;
-pub(super) const BAR_PREFETCHABLE: u32 = 2;
-pub(super) const BAR_IO: u32 = 4;
 pub(super) const NO_BAR: u8 = 0xFF;
-
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-pub(super) struct Bar {
-    pub(super) size: u64,
-    pub(super) flags: u32,
-    reserved: u32,
-}
 
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -100,19 +90,16 @@ pub(super) struct Functions {
 impl Functions {
     /// Loads a library. The error says what is wrong with it.
     pub(super) fn load(path: &Path) -> Result<Arc<Self>, String> {
-        // A name without a folder would be looked for among the system's libraries.
-        let path = std::path::absolute(path).map_err(|error| error.to_string())?;
-        // SAFETY: loading runs the library's initialisers. Whoever names it in an experiment wants that, as with a program.
-        let library = unsafe { Library::new(&path) }.map_err(|error| said_by_loader(&error))?;
+        let library = dynamic::open(path)?;
         // SAFETY: the symbols have these types, if the library was built with the header, which `open` tells by the version.
         unsafe {
             Ok(Arc::new(Self {
-                open: symbol(&library, "tlplab_rtl_open")?,
-                close: symbol(&library, "tlplab_rtl_close")?,
-                configure: symbol(&library, "tlplab_rtl_configure")?,
-                receive: symbol(&library, "tlplab_rtl_receive")?,
-                run: symbol(&library, "tlplab_rtl_run")?,
-                trace: symbol(&library, "tlplab_rtl_trace")?,
+                open: dynamic::symbol(&library, "tlplab_rtl_open", OTHERWISE)?,
+                close: dynamic::symbol(&library, "tlplab_rtl_close", OTHERWISE)?,
+                configure: dynamic::symbol(&library, "tlplab_rtl_configure", OTHERWISE)?,
+                receive: dynamic::symbol(&library, "tlplab_rtl_receive", OTHERWISE)?,
+                run: dynamic::symbol(&library, "tlplab_rtl_run", OTHERWISE)?,
+                trace: dynamic::symbol(&library, "tlplab_rtl_trace", OTHERWISE)?,
                 _library: library,
             }))
         }
@@ -138,27 +125,9 @@ impl Functions {
     }
 }
 
-fn said_by_loader(error: &libloading::Error) -> String {
-    // Its own text is only where it was; why is below.
-    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
-}
-
-/// The function of that name.
-///
-/// # Safety
-/// It has the type that is asked for.
-unsafe fn symbol<T: Copy>(library: &Library, name: &str) -> Result<T, String> {
-    // SAFETY: as the caller says.
-    let found = unsafe { library.get::<T>(name) };
-    found
-        .map(|symbol| *symbol)
-        .map_err(|_| format!("it has no {name}: it is no model that was built with rtl/include/tlplab_rtl.h"))
-}
-
+/// The message of an error.
 fn text(message: &[u8; ERROR_MAX]) -> String {
-    let message = CStr::from_bytes_until_nul(message).map_or(&message[..], CStr::to_bytes);
-    let text = String::from_utf8_lossy(message).trim().to_owned();
-    if text.is_empty() { "its model does not say why".into() } else { text }
+    dynamic::message(message, "its model does not say why")
 }
 
 /// An open model.

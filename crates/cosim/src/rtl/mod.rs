@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use tlplab_cfgspace::MsiX;
-use tlplab_device::{BarSpec, Identity, Room, TlpDevice, TlpIdentity, TlpOutput, TlpRegisters};
+use tlplab_device::{Identity, Room, TlpDevice, TlpIdentity, TlpOutput, TlpRegisters};
+use tlplab_device_library::dynamic;
 use tlplab_experiment::device_models::{ModelSpec, RtlSpec};
 use tlplab_experiment::{Error, Experiment};
 use tlplab_units::{Mps, Time};
@@ -67,21 +68,13 @@ impl RtlDevice {
 
 /// What a library says of its function.
 fn identity(said: &abi::Identity) -> Result<TlpIdentity, String> {
-    let subsystem = match (said.subsystem_vendor, said.subsystem_device) {
-        (0, 0) => (said.vendor, said.device),
-        both => both,
-    };
-    let bars = (0u8..).zip(&said.bars).filter(|(_, bar)| bar.size > 0).map(|(index, bar)| BarSpec {
-        index,
-        size: bar.size,
-        prefetchable: bar.flags & abi::BAR_PREFETCHABLE != 0,
-        is_64_bit: bar.flags & abi::BAR_64BIT != 0,
-        io: bar.flags & abi::BAR_IO != 0,
-    });
     let function = Identity {
         revision: said.revision,
-        subsystem,
-        bars: bars.collect(),
+        subsystem: dynamic::subsystem(
+            (said.subsystem_vendor, said.subsystem_device),
+            (said.vendor, said.device),
+        ),
+        bars: dynamic::bars(&said.bars),
         intx: said.intx_pin > 0,
         ..Identity::new(said.vendor, said.device, said.class_code)
     };

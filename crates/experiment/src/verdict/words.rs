@@ -39,3 +39,19 @@ pub(super) fn capital(resource: &str) -> String {
     let resource = resource.strip_prefix("the ").unwrap_or(resource);
     format!("The {resource}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_many_names_end_with_their_number() {
+        let names: Vec<String> = (0..20).map(|n| format!("d{n}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        assert_eq!(list(&names[..1]), "d0");
+        assert_eq!(list(&names[..3]), "d0, d1 and d2");
+        assert_eq!(list(&names[..8]), "d0, d1, d2, d3, d4, d5, d6 and d7");
+        assert_eq!(list(&names[..9]), "d0, d1, d2, d3, d4, d5 and 3 others");
+        assert_eq!(list(&names), "d0, d1, d2, d3, d4, d5 and 14 others");
+    }
+}
