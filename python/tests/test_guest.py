@@ -185,7 +185,9 @@ def test_sleeping_guest_costs_nothing(tmp_path: Path) -> None:
             assert round(classes) in (1, 2, 3)
             assert classes == pytest.approx(round(classes), rel=1e-3)
             assert direction["dllps"]["update_fc"] > refreshes
-            assert direction["utilization"]["dllp"] == pytest.approx(8 * 8 * classes / 30e-6 / link["raw_bps"], rel=0.01)
+            assert direction["utilization"]["dllp"] == pytest.approx(
+                8 * 8 * classes / 30e-6 / link["raw_bps"], rel=0.01
+            )
 
 
 def registers(text: str) -> dict[str, bytes]:

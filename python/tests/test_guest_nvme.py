@@ -105,6 +105,22 @@ def test_controller_reset_and_function_reset_leave_a_working_drive(tmp_path: Pat
     assert guest.said("works")
 
 
+def test_reset_of_the_secondary_bus_resets_the_drive_and_linux_restores_it(tmp_path: Path) -> None:
+    script = (
+        "set -e; cd /sys/bus/pci/devices/0000:03:00.0; echo bus >reset_method; dmesg -c >/dev/null;"
+        " dd if=/dev/urandom of=/tmp/d bs=64k count=4 2>/dev/null; dd if=/tmp/d of=/dev/nvme0n1 bs=64k oflag=direct 2>/dev/null; echo 1 >reset; sleep 1;"
+        " dd if=/dev/nvme0n1 bs=64k count=4 iflag=direct 2>/dev/null | cmp - /tmp/d; dmesg; echo works"
+    )
+    guest = run(tmp_path, "--run", script)
+    assert guest.status == 0, "\n".join(guest.console[-20:])
+    # The slot's driver knows whose doing it was.
+    assert guest.said("Slot(1): Link Down/Up ignored")
+    assert guest.said("works")
+    (outage,) = guest.result["outages"]
+    assert outage["link"] == "nvme0"
+    assert not [error for error in guest.result["errors"] if "Surprise" in error["name"]]
+
+
 def test_driver_is_unbound_and_bound_again(tmp_path: Path) -> None:
     script = (
         "set -e; cd /sys/bus/pci/drivers/nvme; echo 0000:03:00.0 >unbind; ls /dev/nvme0n1 2>/dev/null && exit 1; echo 0000:03:00.0 >bind; sleep 1;"

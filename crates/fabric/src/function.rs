@@ -148,6 +148,9 @@ impl Fabric {
                 }
             }
         }
+        if written.bridge_control {
+            self.secondary_bus_reset(at);
+        }
         if written.interrupts {
             self.wires_changed(at);
         }

@@ -1,9 +1,12 @@
 //! Links that go down, come up, and retrain.
 
 use crate::attribution::{Cause, Partition};
+use crate::config_request::FunctionAt;
 use crate::egress::Waiting;
 use crate::errors::ErrorKind;
+use crate::function::Function;
 use crate::ids::PortId;
+use crate::node::Node;
 use crate::queue::EventKind;
 use crate::sim::Fabric;
 use crate::slab::TlpHandle;
@@ -18,12 +21,15 @@ pub(crate) const DOWN: u64 = 0;
 pub(crate) const UP: u64 = 1;
 /// Recovery is over.
 pub(crate) const RECOVERED: u64 = 2;
+/// Software resets what is below.
+const RESET: u64 = 3;
 
 impl Fabric {
     /// A fault, or the end of a recovery. The event is kept by one port and concerns both.
     pub(crate) fn link_state(&mut self, id: PortId, what: u64) {
         let changed = match what {
-            DOWN => self.surprise_down(id),
+            DOWN => self.goes_down(id, true),
+            RESET => self.goes_down(id, false),
             UP => self.train_again(id),
             _ => {
                 self.ends(id).into_iter().for_each(|end| self.recovered(end));
@@ -44,8 +50,8 @@ impl Fabric {
     }
 
     /// The link of `lower` goes down, and with it all links below: what is there is reset (PCIe 5.0 §2.9.1, §6.6.1). Returns the links
-    /// that were up.
-    fn surprise_down(&mut self, lower: PortId) -> Vec<PortId> {
+    /// that were up. By surprise it is an error of the port above.
+    fn goes_down(&mut self, lower: PortId, by_surprise: bool) -> Vec<PortId> {
         let mut down = self.links_below(lower);
         down.retain(|link| {
             let held = &mut self.ports[link.index()].held_down;
@@ -53,7 +59,7 @@ impl Fabric {
             *held == 1
         });
         let upper = self.ports[lower.index()].peer;
-        let surprised = self.ports[upper.index()].engine.is_active();
+        let surprised = by_surprise && self.ports[upper.index()].engine.is_active();
         // One after the other for all links, as nothing may start on one because another has gone.
         let ends: Vec<_> = down.iter().flat_map(|link| self.ends(*link)).collect();
         ends.iter().for_each(|end| self.cut(*end));
@@ -73,6 +79,31 @@ impl Fabric {
             self.detect(upper, ErrorKind::SurpriseDown, None);
         }
         down
+    }
+
+    /// Secondary Bus Reset of Bridge Control is set, which resets all that is below the bridge's links, or clear (PCIe 5.0 §7.5.1.3.13).
+    pub(crate) fn secondary_bus_reset(&mut self, at: FunctionAt) {
+        let resets =
+            |function: &Function| function.space.bridge().is_some_and(|bridge| bridge.secondary_reset);
+        let ports: Vec<(PortId, bool)> = match &self.nodes[at.node.index()] {
+            Node::Root(root) => {
+                root.ports.iter().zip(&root.functions[1..]).map(|(port, own)| (*port, resets(own))).collect()
+            }
+            // Below the upstream port are all downstream ports.
+            Node::Switch(switch) => {
+                let all = resets(&switch.functions[0]);
+                let below = switch.ports.iter().zip(&switch.functions).skip(1);
+                below.map(|(port, own)| (*port, all || resets(own))).collect()
+            }
+            Node::EndPoint(_) | Node::Bridge(_) => return,
+        };
+        for (port, reset) in ports {
+            if std::mem::replace(&mut self.ports[port.index()].resets_below, reset) != reset {
+                let lower = self.ports[port.index()].peer;
+                let what = if reset { RESET } else { UP };
+                self.schedule(self.now, EventKind::LinkState, u32::from(lower.0), what);
+            }
+        }
     }
 
     /// What held the link of `lower` down holds it no longer. Returns the links that come up.

@@ -59,6 +59,8 @@ pub(crate) struct Port {
     pub(crate) recovery_ends: Time,
     /// At the lower end: how many faults hold its link down, or a link above it.
     pub(crate) held_down: u32,
+    /// Software resets what is below it.
+    pub(crate) resets_below: bool,
     /// The peer is a switch that forwards after the header.
     pub(crate) peer_cuts_through: bool,
     /// Receive buffers that are free again when the unit on the wire has left.

@@ -3,6 +3,7 @@
 //! Of what was asked for before, nothing is heard any more at the requester; every transaction of it ends as lost, unless it has left in
 //! full and arrives. Completions that are still on their way find nobody.
 
+use crate::config_request::FunctionAt;
 use crate::ids::{NodeId, PortId};
 use crate::initiator::{OperationKind, Ticket};
 use crate::node::Node;
@@ -81,6 +82,8 @@ impl Fabric {
                     self.topology.ports[port.index()].bridge = Some(BridgeRegisters::RESET);
                 }
                 self.topology.nodes[node.index()].id = Bdf(0);
+                // Of its own resets it knows nothing any more.
+                self.secondary_bus_reset(FunctionAt { node, index: 0 });
             }
             Node::Bridge(_) => self.reset_bridge(node),
             Node::Root(_) => {}

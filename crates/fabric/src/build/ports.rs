@@ -70,6 +70,7 @@ pub(super) fn make_port(
         wires_below: Wires::NONE,
         wires_told: Wires::NONE,
         held_down: 0,
+        resets_below: false,
         peer_cuts_through: false,
         leaving: Vec::new(),
         discards: false,

@@ -441,3 +441,39 @@ fn interrupts_of_a_device_with_relaxed_ordering_are_ordered() {
     assert_eq!(relaxed(true), [false]);
     assert_eq!(relaxed(false), [true; 3], "a read and two writes");
 }
+
+/// PCIe 5.0 §7.5.1.3.13, §6.6.1: what is below is reset, and is there again, unconfigured, when the bit is clear.
+#[test]
+fn secondary_bus_reset_resets_what_is_below_and_is_no_error() {
+    const BRIDGE_CONTROL: u16 = 0x3E;
+    for bridge in [ABOVE_CARD, ROOT_PORT] {
+        let reset = |bits: u8| write(Place::Function(bridge, BRIDGE_CONTROL), &[bits, 0]);
+        let card = Place::Function(Bdf(0x0300), 0);
+        let steps = vec![
+            doorbell(BUSY),
+            Step::Wait(Duration::from_us(10)),
+            reset(0x40),
+            Step::Wait(Duration::from_us(10)),
+            read(card, 4),
+            reset(0),
+            // Software hears of the link, and configures what is below.
+            Step::Wait(Duration::from_ms(2)),
+            read(card, 4),
+            doorbell(0x10_0000),
+            Step::Wait(Duration::from_us(50)),
+        ];
+        let (mut bench, heard, lived) = bench(InterruptPolicy::MsiX, steps);
+        bench.config.host.enumeration = EnumerationTime::Simulated;
+        let mut fabric = bench.build();
+        fabric.host_memory().write(0x10_0000, &bytes_at(0x10_0000, COPY_BYTES));
+        while fabric.run_events(10_000, Time::ZERO + Duration::from_ms(60)) {}
+        let (heard, lived) = (heard.lock().unwrap(), lived.lock().unwrap());
+        let values = heard.values();
+        assert_eq!(values[0], 0xFFFF_FFFF, "nothing is below a link in reset");
+        assert_eq!(values[1] & 0xFFFF, 0x71AB);
+        assert_eq!((lived.resets, lived.starts, lived.copied.len()), (1, 2, 1));
+        let kinds: Vec<_> = fabric.errors().map(|error| error.kind).collect();
+        assert!(!kinds.contains(&ErrorKind::SurpriseDown), "{kinds:?}");
+        assert_eq!(fabric.protocol_errors().count(), 0);
+    }
+}
