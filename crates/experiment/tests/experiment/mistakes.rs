@@ -187,6 +187,7 @@ const CASES: &[(&str, &str)] = &[
     ("[load]", "[[fault]]\nlink = \"nic\"\ntlp = 5\nof = \"MRd\"\ndamage = \"byte-count\"\n[load]"),
     ("[load]", "[[fault]]\nlink = \"nic\"\ntlp = 5\nof = \"MWr\"\ndamage = \"retry\"\n[load]"),
     ("[load]", "[[fault]]\nlink = \"nic\"\ntlp = 5\nof = \"CfgRd0\"\ndamage = \"address\"\n[load]"),
+    ("[load]", "[[fault]]\nlink = \"nic\"\ntlp = 5\ndamage = \"ecrc\"\n[load]"),
     ("[load]", "[[fault]]\nlink = \"nic\"\ndown = \"20us\"\nuntil = \"10us\"\n[load]"),
     ("host = \"ideal\"", "include = [\"gone.toml\"]"),
     ("host = \"ideal\"", "include = [\"t.toml\"]"),
