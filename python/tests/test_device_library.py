@@ -27,8 +27,30 @@ def test_device_in_c_runs_with_its_driver(model: str, capsys: pytest.CaptureFixt
     assert result["stop_reason"] == "loads-done"
 
 
-def test_device_in_c_carries_lengths_where_the_run_does(model: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The driver looks at what was copied, so it is left out; nothing runs then but enumeration."""
+def test_device_in_c_carries_lengths_where_the_run_does(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    driver = tmp_path / "driver.py"
+    driver.write_text(
+        "async def driver(host, dev):\n"
+        "    a, b = host.alloc(bytes(4096)), host.alloc(4096)\n"
+        "    await dev.bar(0).poke(0, a.to_bytes(8, 'little'))\n"
+        "    await dev.bar(0).poke(8, b.to_bytes(8, 'little'))\n"
+        "    await dev.bar(0).poke(0x10, (4096).to_bytes(4, 'little'))\n"
+        "    await dev.irq(0)\n"
+    )
+    extra = ["--set", model, "--set", f"device.copier.driver={driver}:driver"]
+    ends = []
+    for fidelity in ("payload", "length-only"):
+        assert cli.status(["run", EXPERIMENT, *extra, "--set", f"fidelity={fidelity}", "--json", "-"]) == 0
+        result = json.loads(capsys.readouterr().out)
+        assert next(flow for flow in result["flows"] if flow["name"] == "copier")["bytes"] == 2 * 4096
+        ends.append(result["end_fs"])
+    # Both have the same timing.
+    assert ends[0] == ends[1]
+
+
+def test_device_in_c_is_enumerated(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.status(["lspci", EXPERIMENT, "--set", model]) == 0
     assert "71ab:0001 end point" in capsys.readouterr().out
     assert cli.status(["check", EXPERIMENT, "--set", model]) == 0
