@@ -3,11 +3,15 @@
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use nix::unistd::{Pid, gettid};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// This thread, and the processes that it starts, stay where it is now, until this is dropped.
+/// This thread, and the processes that it starts, stay on one processor until this is dropped: on one that no other guest has, if there is one.
 pub(super) struct OneProcessor {
     thread: Pid,
     before: CpuSet,
+    /// A name that one process of the machine can have at a time says that the processor is taken; it is free again when its owner is gone.
+    _taken: Option<UnixDatagram>,
 }
 
 impl OneProcessor {
@@ -15,11 +19,20 @@ impl OneProcessor {
     pub(super) fn stay() -> Option<Self> {
         let thread = gettid();
         let before = sched_getaffinity(thread).ok()?;
-        let mut here = CpuSet::new();
-        here.set(sched_getcpu().ok()?).ok()?;
-        sched_setaffinity(thread, &here).ok()?;
-        Some(Self { thread, before })
+        let here = sched_getcpu().ok()?;
+        let others = (0..CpuSet::count()).filter(|cpu| *cpu != here && before.is_set(*cpu) == Ok(true));
+        let free = std::iter::once(here).chain(others).find_map(|cpu| Some((cpu, take(cpu)?)));
+        let (cpu, taken) = free.map_or((here, None), |(cpu, taken)| (cpu, Some(taken)));
+        let mut one = CpuSet::new();
+        one.set(cpu).ok()?;
+        sched_setaffinity(thread, &one).ok()?;
+        Some(Self { thread, before, _taken: taken })
     }
+}
+
+fn take(cpu: usize) -> Option<UnixDatagram> {
+    let name = SocketAddr::from_abstract_name(format!("tlplab-guest-processor-{cpu}")).ok()?;
+    UnixDatagram::bind_addr(&name).ok()
 }
 
 impl Drop for OneProcessor {
@@ -44,5 +57,22 @@ mod tests {
         // Another thread ends what this one has begun.
         std::thread::scope(|scope| scope.spawn(|| drop(held)).join().unwrap());
         assert_eq!(now(), before);
+    }
+
+    #[test]
+    fn guests_have_different_processors_while_there_are_some() {
+        let first = OneProcessor::stay();
+        let mine = sched_getaffinity(gettid()).unwrap();
+        let Some(first) = first else { return };
+        let all = first.before;
+        // As another process would, which may run anywhere.
+        sched_setaffinity(gettid(), &all).unwrap();
+        let second = OneProcessor::stay().expect("the first could");
+        let others = sched_getaffinity(gettid()).unwrap();
+        let several = (0..CpuSet::count()).filter(|cpu| all.is_set(*cpu) == Ok(true)).count() > 1;
+        if several && first._taken.is_some() && second._taken.is_some() {
+            assert_ne!(mine, others);
+        }
+        drop((second, first));
     }
 }
