@@ -11,7 +11,7 @@
     missing_docs,
     reason = "the simulator's own queue, which is no part of its interface"
 )]
-#[path = "../src/queue.rs"]
+#[path = "../src/kernel/queue.rs"]
 mod queue;
 
 use queue::{Event, EventKind, EventQueue};

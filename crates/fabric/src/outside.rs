@@ -1,6 +1,6 @@
 //! Devices and host programs that are driven from outside: by Python, a socket, a guest.
 
-use crate::ids::NodeId;
+use crate::kernel::ids::NodeId;
 use crate::sim::Fabric;
 use tlplab_device::{Action, Event, HostAction, HostEvent, HostMemory, InterruptMode, OpId, ReplyToken};
 use tlplab_units::Time;

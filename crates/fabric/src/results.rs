@@ -1,15 +1,15 @@
 //! What a run leaves behind, for those who show it.
 
-use crate::attribution::Cause;
-use crate::ids::{FlowId, LinkId, PortId};
+use crate::kernel::ids::{FlowId, LinkId, PortId};
+use crate::link::port::WireCounters;
 use crate::node::Node;
-use crate::port::WireCounters;
-use crate::root::Program;
-use crate::sample::Sample;
+use crate::node::root::Program;
+use crate::observe::sample::Sample;
+use crate::observe::timeline::{BINS, Gauge};
+use crate::packet::attribution::Cause;
+use crate::packet::transactions::FlowStatistics;
 use crate::sim::Fabric;
-use crate::timeline::{BINS, Gauge};
 use crate::topology::Topology;
-use crate::transactions::FlowStatistics;
 use tlplab_datalink::{Counters, LinkLayer};
 use tlplab_device::{Measured, NetworkStatistics};
 use tlplab_units::{Duration, FcClass, Time, Vc};

@@ -1,22 +1,22 @@
 //! The simulator: time, the event loop, and the state that everything shares.
 
-use crate::attribution::{Ledger, Place};
-use crate::enumeration::Enumeration;
-use crate::error_messages::Report;
-use crate::errors::{ErrorKind, ErrorLog};
-use crate::hot_plug::Outage;
-use crate::ids::{FlowId, NodeId, PortId};
+use crate::kernel::ids::{FlowId, NodeId, PortId};
+use crate::kernel::queue::{Event, EventKind, EventQueue};
+use crate::link::port::Port;
+use crate::link::port_buffer::PortBuffers;
 use crate::node::Node;
-use crate::port::Port;
-use crate::port_buffer::PortBuffers;
-use crate::probe::{Probe, TraceHash, TransactionRecord};
-use crate::queue::{Event, EventKind, EventQueue};
-use crate::root::Worker;
-use crate::sample::{Sample, Samples};
-use crate::slab::{TlpHandle, TlpSlab};
-use crate::timeline::Timeline;
+use crate::node::error_messages::Report;
+use crate::node::errors::{ErrorKind, ErrorLog};
+use crate::node::root::Worker;
+use crate::observe::probe::{Probe, TraceHash, TransactionRecord};
+use crate::observe::sample::{Sample, Samples};
+use crate::observe::timeline::Timeline;
+use crate::packet::attribution::{Ledger, Place};
+use crate::packet::slab::{TlpHandle, TlpSlab};
+use crate::packet::transactions::{Ending, FlowStatistics, TransactionRef, Transactions};
+use crate::software::enumeration::Enumeration;
+use crate::software::hot_plug::Outage;
 use crate::topology::Topology;
-use crate::transactions::{Ending, FlowStatistics, TransactionRef, Transactions};
 use std::collections::VecDeque;
 use tlplab_datalink::{Event as LinkEvent, LinkLayer, ProtocolError};
 use tlplab_device::{Action, DeviceInfo, DmaError, Event as DeviceEvent, HostAction, HostEvent, OpId};

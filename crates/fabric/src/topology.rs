@@ -1,9 +1,9 @@
 //! What a fabric consists of, for those who show results: names, rates, who is behind whom.
 
-use crate::attribution::Place;
 use crate::config::BusMode;
-use crate::ids::{LinkId, NodeId, PortId};
-use crate::routing::BridgeRegisters;
+use crate::kernel::ids::{LinkId, NodeId, PortId};
+use crate::node::routing::BridgeRegisters;
+use crate::packet::attribution::Place;
 use tlplab_units::{Bdf, Duration, Generation, LinkMode, LinkRate, Mps, Width};
 
 /// The whole fabric.

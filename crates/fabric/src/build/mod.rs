@@ -1,39 +1,40 @@
 //! From a configuration to a fabric that runs.
 
+mod config_space;
+pub(crate) mod numbering;
 mod ports;
 
-use crate::bus::{self, Bridge, Bus};
+use crate::build::numbering::Numbering;
 use crate::config::{
     DeviceConfig, EnumerationTime, FabricConfig, FaultKind, Fidelity, Forwarding, HEADER_CHECK,
     HostMemoryError,
 };
-use crate::config_space;
-use crate::end_point::EndPoint;
-use crate::enumeration::Enumeration;
-use crate::errors::ErrorLog;
-use crate::function::Function;
-use crate::host_memory::{self, CachedMemory, MemorySystem};
-use crate::host_path::{self, HostPath};
-use crate::ids::{FlowId, LinkId, NodeId, PortId};
-use crate::initiator::Initiator;
-use crate::intx::WireController;
-use crate::link_state::{DOWN, UP};
-use crate::memory::MemoryServer;
+use crate::kernel::ids::{FlowId, LinkId, NodeId, PortId};
+use crate::kernel::queue::EventQueue;
+use crate::link::port_buffer::PortBuffers;
 use crate::node::Node;
-use crate::numbering::Numbering;
-use crate::port_buffer::PortBuffers;
-use crate::probe::{Probe, TraceHash};
-use crate::processor::RegisterAccesses;
-use crate::queue::EventQueue;
-use crate::root::{Program, Root, Worker};
-use crate::routing::BridgeRegisters;
-use crate::sample::Samples;
+use crate::node::bus::{self, Bridge, Bus};
+use crate::node::end_point::EndPoint;
+use crate::node::end_point::core::Core;
+use crate::node::errors::ErrorLog;
+use crate::node::function::Function;
+use crate::node::initiator::Initiator;
+use crate::node::intx::WireController;
+use crate::node::root::host_memory::{self, CachedMemory, MemorySystem};
+use crate::node::root::host_path::{self, HostPath};
+use crate::node::root::memory::MemoryServer;
+use crate::node::root::processor::RegisterAccesses;
+use crate::node::root::{Program, Root, Worker};
+use crate::node::routing::BridgeRegisters;
+use crate::node::switch::Switch;
+use crate::observe::probe::{Probe, TraceHash};
+use crate::observe::sample::Samples;
+use crate::observe::timeline::Timeline;
+use crate::packet::transactions::{FlowStatistics, Transactions};
 use crate::sim::Fabric;
-use crate::switch::Switch;
-use crate::timeline::Timeline;
-use crate::tlp_device::Core;
+use crate::software::enumeration::Enumeration;
+use crate::software::link_state::{DOWN, UP};
 use crate::topology::{FlowInfo, LinkInfo, NodeInfo, NodeKind, PortInfo, Topology};
-use crate::transactions::{FlowStatistics, Transactions};
 use std::collections::{BTreeMap, VecDeque};
 use tlplab_cfgspace::LayoutError;
 use tlplab_device::{
@@ -467,7 +468,7 @@ impl Builder {
                 .collect();
         }
         let tags = fabric.timeline.add_gauge();
-        let peer_split = crate::peer::Splitter::new(stream);
+        let peer_split = crate::node::root::peer::Splitter::new(stream);
         let places = (numbering.ports.len() + numbering.nodes.len()) as u16;
         let stages = host_path::names_of(&host).len() as u16;
         let own = || Box::new(HostRam::new(0x10_0000, 0xBFF0_0000));

@@ -1,18 +1,18 @@
 //! The ports of a fabric: engines, credits and replay buffers of the links that they end.
 
 use super::BuildError;
-use crate::attribution::Partition;
-use crate::channel::Channel;
+use crate::build::numbering::{Numbering, PortSlot};
 use crate::config::{Buffers, Direction, FabricConfig, FlowControl, LinkConfig, PortConfig, SkpPolicy};
-use crate::egress::Egress;
-use crate::fault::{Faults, Tampering};
-use crate::host_memory::Lines;
-use crate::ids::{LinkId, NodeId, PortId};
-use crate::intx::Wires;
-use crate::numbering::{Numbering, PortSlot};
-use crate::port::{Port, PortSeries, WireCounters};
-use crate::stages;
-use crate::timeline::Timeline;
+use crate::kernel::ids::{LinkId, NodeId, PortId};
+use crate::link::channel::Channel;
+use crate::link::egress::Egress;
+use crate::link::fault::{Faults, Tampering};
+use crate::link::port::{Port, PortSeries, WireCounters};
+use crate::link::stages;
+use crate::node::intx::Wires;
+use crate::node::root::host_memory::Lines;
+use crate::observe::timeline::Timeline;
+use crate::packet::attribution::Partition;
 use crate::topology::NodeKind;
 use tlplab_datalink::{
     AckLatency, ClassBuffer, Config as LinkLayerConfig, ConfigError, Credits, Engine, ReceiveBuffers,

@@ -4,7 +4,7 @@ mod bus;
 mod host_memory;
 mod stages;
 
-use crate::root::MSI_ADDRESS;
+use crate::node::root::MSI_ADDRESS;
 pub use bus::{BridgeConfig, BusCompletion, BusConfig, BusDevice, BusMode, BusWidth, DeviceSelect};
 pub use host_memory::{
     CacheConfig, HostMemoryError, IommuConfig, JitterConfig, LARGEST_CACHE, LINE, NumaConfig, SleepConfig,

@@ -1,0 +1,213 @@
+//! One direction of a link's physical side: serialisation, ordered sets, flight, and the faults wrapped around it.
+
+use crate::config::{Damage, SkpPolicy};
+use crate::link::fault::Faults;
+use std::collections::VecDeque;
+use tlplab_datalink::{Integrity, Unit};
+use tlplab_units::{Duration, LinkRate, Time, link::Encoding};
+
+/// A unit on its way to the receiver.
+pub(crate) struct InFlight<H> {
+    pub(crate) unit: Unit<H>,
+    pub(crate) integrity: Integrity,
+    pub(crate) arrives: Time,
+    /// Time its own bytes take on the wire.
+    pub(crate) on_wire: Duration,
+    /// A switch has begun to forward it.
+    pub(crate) forwarded: bool,
+}
+
+/// When the bytes of a unit are on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WireTime {
+    pub(crate) starts: Time,
+    pub(crate) ends: Time,
+}
+
+pub(crate) struct Channel<H> {
+    rate: LinkRate,
+    pub(crate) flight: Duration,
+    /// From the last byte on the wire to the peer's data link layer: the flight, and what stages add.
+    pub(crate) delay: Duration,
+    skp: Option<Skp>,
+    wire_free: Time,
+    faults: Faults,
+    in_flight: VecDeque<InFlight<H>>,
+}
+
+impl<H> Channel<H> {
+    pub(crate) fn new(
+        rate: LinkRate,
+        encoding: Encoding,
+        flight: Duration,
+        skp: SkpPolicy,
+        faults: Faults,
+    ) -> Self {
+        let skp = Skp::new(rate, encoding, skp);
+        Self { rate, flight, delay: flight, skp, wire_free: Time::ZERO, faults, in_flight: VecDeque::new() }
+    }
+
+    pub(crate) fn rate(&self) -> LinkRate {
+        self.rate
+    }
+
+    /// The wire is free from here on (after ordered sets that are due).
+    pub(crate) fn occupy(&mut self, now: Time, bytes: u32) -> WireTime {
+        debug_assert!(now >= self.wire_free);
+        let starts = match &mut self.skp {
+            Some(skp) => skp.delay(self.wire_free, now),
+            None => now,
+        };
+        let ends = starts + self.rate.time_of(u64::from(bytes));
+        self.wire_free = ends;
+        WireTime { starts, ends }
+    }
+
+    /// What the faults do to a unit; `name` is a TLP's.
+    pub(crate) fn strike(&mut self, unit: &mut Unit<H>, name: Option<&'static str>) -> Option<Damage> {
+        self.faults.strike(unit, name)
+    }
+
+    /// Puts a unit on its way; false if a fault swallowed it.
+    pub(crate) fn launch(&mut self, unit: Unit<H>, wire: WireTime, damage: Option<Damage>) -> bool {
+        let integrity = match damage {
+            None => Integrity::Good,
+            Some(Damage::Corrupt) => Integrity::Bad,
+            Some(Damage::Drop) => return false,
+        };
+        let (arrives, on_wire) = (wire.ends + self.delay, wire.ends - wire.starts);
+        self.in_flight.push_back(InFlight { unit, integrity, arrives, on_wire, forwarded: false });
+        true
+    }
+
+    pub(crate) fn first_in_flight(&mut self) -> Option<&mut InFlight<H>> {
+        self.in_flight.front_mut()
+    }
+
+    /// Is nothing on its way?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.in_flight.is_empty()
+    }
+
+    pub(crate) fn arrive(&mut self, now: Time) -> Option<InFlight<H>> {
+        // A link that went down took what was in flight with it; its arrival events find nothing or something later.
+        if self.in_flight.front()?.arrives == now { self.in_flight.pop_front() } else { None }
+    }
+
+    /// The link goes down: everything in flight is lost.
+    pub(crate) fn cut(&mut self, now: Time) -> impl Iterator<Item = InFlight<H>> {
+        self.wire_free = now;
+        self.in_flight.drain(..)
+    }
+
+    /// Total time ordered sets have had the wire until `now`.
+    pub(crate) fn ordered_set_time(&mut self, now: Time) -> Duration {
+        match &mut self.skp {
+            Some(skp) => {
+                if now >= self.wire_free {
+                    skp.delay(self.wire_free, now);
+                }
+                skp.sent * skp.count
+            }
+            None => Duration::ZERO,
+        }
+    }
+}
+
+/// SKP ordered sets: due at a fixed interval, sent when the wire is free, never dropped.
+struct Skp {
+    sent: Duration,
+    interval: Duration,
+    due: Time,
+    count: u64,
+}
+
+impl Skp {
+    fn new(rate: LinkRate, encoding: Encoding, policy: SkpPolicy) -> Option<Self> {
+        let (length, interval) = match (policy, encoding) {
+            (SkpPolicy::Off, _) => return None,
+            (SkpPolicy::Custom { length, interval }, _) => (u64::from(length), u64::from(interval)),
+            // PCIe 5.0 §4.2.7.3: every 1180 to 1538 symbol times; COM and three SKP.
+            (_, Encoding::B8b10b) => (4, 1538),
+            // PCIe 5.0 §4.2.7.3: every 370 to 375 blocks of 16 symbols; the ordered set is a block.
+            (_, Encoding::B128b130b) => (16, 376 * 16),
+            // 1b/1b ordered sets replace whole flits at intervals that depend on clocking; the published budgets leave them out.
+            (_, Encoding::B1b1b) => return None,
+        };
+        let interval = rate.symbol_times(interval);
+        Some(Self { sent: rate.symbol_times(length), interval, due: Time::ZERO + interval, count: 0 })
+    }
+
+    /// Sends what is due on a wire that is free since `free`; returns from when on it is free for a packet that waits at `now`.
+    fn delay(&mut self, free: Time, now: Time) -> Time {
+        if self.due > now {
+            return now;
+        }
+        let count = (now - self.due).as_fs() / self.interval.as_fs() + 1;
+        // Those that became due while a unit was on the wire follow it, one after the other.
+        let waited = match free >= self.due {
+            true => (free - self.due).as_fs() / self.interval.as_fs() + 1,
+            false => 0,
+        };
+        // On a wire idle for long, all others but the last have gone without disturbing anybody.
+        let mut end = free + self.sent * waited;
+        if count > waited {
+            end = end.max(self.due + self.interval * (count - 1)) + self.sent;
+        }
+        self.count += count;
+        self.due += self.interval * count;
+        now.max(end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tlplab_units::{Generation, Width};
+
+    fn skp(generation: Generation) -> Skp {
+        let rate = LinkRate::new(generation, Width::new(1).unwrap());
+        Skp::new(rate, generation.encoding(), SkpPolicy::Standard).unwrap()
+    }
+
+    #[test]
+    fn skp_takes_one_block_in_376() {
+        let mut skp = skp(Generation::Gen3);
+        let packet = Duration::from_ns(100);
+        let mut now = Time::ZERO;
+        let mut packets = 0u64;
+        while now < Time::from_fs(10_000_000_000_000) {
+            let start = skp.delay(now, now);
+            now = start + packet;
+            packets += 1;
+        }
+        let share = packets * packet.as_fs() * 376 / now.as_fs();
+        assert_eq!(share, 375, "375/376 of the time carries packets");
+    }
+
+    #[test]
+    fn all_that_became_due_under_a_long_packet_follow_it() {
+        let mut skp = skp(Generation::Gen1);
+        let (symbol, packet) = (Duration::from_ns(4), Duration::from_ns(4 * 4120));
+        let (mut now, mut packets) = (Time::ZERO, 0u64);
+        while packets < 10_000 {
+            now = skp.delay(now, now) + packet;
+            packets += 1;
+        }
+        // 4 of 1538 symbols, however long the packets are.
+        let symbols = (now - Time::ZERO).as_fs() / symbol.as_fs();
+        assert!((packets * 4120 * 1538).abs_diff(symbols * 1534) < 5 * 4120 * 1538, "{symbols}");
+        assert_eq!(skp.count, (symbols - 4120) / 1538);
+    }
+
+    #[test]
+    fn an_idle_wire_sends_them_without_delaying_anybody() {
+        let mut skp = skp(Generation::Gen1);
+        let interval = Duration::from_ns(4 * 1538);
+        let now = Time::ZERO + interval * 1000 + Duration::from_ns(100);
+        assert_eq!(skp.delay(Time::ZERO, now), now);
+        assert_eq!(skp.count, 1000);
+        let collides = Time::ZERO + interval * 1001 + Duration::from_ns(5);
+        assert_eq!(skp.delay(now, collides) - collides, Duration::from_ns(11));
+    }
+}

@@ -1,0 +1,204 @@
+//! A port: the data link layer, the wire it transmits on, and the egress queues in front of it.
+
+use crate::kernel::ids::{FlowId, LinkId, NodeId, PortId};
+use crate::link::channel::Channel;
+use crate::link::egress::Egress;
+use crate::link::fault::Tampering;
+use crate::link::stages::Stages;
+use crate::node::intx::Wires;
+use crate::node::root::host_memory::Lines;
+use crate::observe::timeline::{Gauge, SeriesId, Timeline};
+use crate::packet::attribution::{Partition, Place};
+use crate::packet::slab::TlpHandle;
+use tlplab_datalink::{Engine, TlpShape};
+use tlplab_device::Random;
+use tlplab_units::{Duration, LinkMode, Mps, Time};
+
+pub(crate) struct Port {
+    pub(crate) node: NodeId,
+    /// Which of its node's ports it is.
+    pub(crate) index: usize,
+    pub(crate) peer: PortId,
+    pub(crate) link: LinkId,
+    /// 0: it transmits towards the root complex.
+    pub(crate) direction: u8,
+    pub(crate) mode: LinkMode,
+    /// A framed TLP takes whole words of the wire: their bytes, a power of two, less one.
+    pub(crate) word_mask: u32,
+    /// Bytes of the checksum that a framed TLP's header has of its own.
+    pub(crate) header_check: u32,
+    /// Which byte of a TLP an error hits.
+    pub(crate) hits: Random,
+    /// Its own processing time for what arrives, instead of the node's.
+    pub(crate) latency: Option<Duration>,
+    /// Delays by layer, of this port or its peer.
+    pub(crate) stages: Option<Box<Stages>>,
+    pub(crate) engine: Engine<TlpHandle>,
+    pub(crate) channel: Channel<TlpHandle>,
+    /// Faults in what it sends.
+    pub(crate) tampering: Tampering,
+    /// Max_Payload_Size: what it takes as a receiver, and how long the root complex makes completions.
+    pub(crate) max_payload: Mps,
+    /// What ends behind it is checked against its digest, and what is made there gets one.
+    pub(crate) checks_digests: bool,
+    /// A TLP was found bad or missing, and has not come since: more of that is no news.
+    pub(crate) missing: bool,
+    pub(crate) egress: Egress,
+    /// Of a root port whose host answers reads line by line: the answers that wait for the egress.
+    pub(crate) lines: Option<Box<Lines>>,
+    pub(crate) partition: Partition,
+    /// A unit is on the wire.
+    pub(crate) transmitting: bool,
+    /// Its last symbol goes out then.
+    pub(crate) transmits_until: Time,
+    /// The physical layer is up.
+    pub(crate) wire_up: bool,
+    /// It is in recovery.
+    pub(crate) recovering: bool,
+    /// When the latest recovery ends.
+    pub(crate) recovery_ends: Time,
+    /// At the lower end: how many faults hold its link down, or a link above it.
+    pub(crate) held_down: u32,
+    /// Software resets what is below it.
+    pub(crate) resets_below: bool,
+    /// The peer is a switch that forwards after the header.
+    pub(crate) peer_cuts_through: bool,
+    /// Receive buffers that are free again when the unit on the wire has left.
+    pub(crate) leaving: Vec<Leaving>,
+    /// The link went down and is not up again: what is routed here is discarded (PCIe 5.0 §2.9.1).
+    pub(crate) discards: bool,
+    /// It is on a parallel bus: what it sends goes by transactions there, and never over a wire.
+    pub(crate) on_bus: bool,
+    /// When the pending timer event of the data link layer is due.
+    pub(crate) timer: Time,
+    /// When the one after it is due.
+    pub(crate) later_timer: Time,
+    pub(crate) counters: WireCounters,
+    /// Flow of the last TLP that ended in a flit.
+    pub(crate) flit_flow: Option<FlowId>,
+    /// Bytes of flits not yet accounted to payload or overhead; negative: payload counted ahead.
+    pub(crate) flit_debt: i64,
+    pub(crate) series: PortSeries,
+    /// Legacy interrupts that messages from below have raised.
+    pub(crate) wires_below: Wires,
+    /// Those that the port above has been told of.
+    pub(crate) wires_told: Wires,
+}
+
+/// A TLP that is on the wire and still in the receive buffer it came by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leaving {
+    pub(crate) ingress: PortId,
+    pub(crate) shape: TlpShape,
+    /// When its last byte is in that buffer.
+    pub(crate) tail: Time,
+}
+
+impl Port {
+    /// What a framed TLP of so many bytes takes of the wire: with its header's checksum, if it has one, whole words.
+    #[inline]
+    pub(crate) fn whole_words(&self, bytes: u32) -> u32 {
+        (bytes + self.header_check + self.word_mask) & !self.word_mask
+    }
+
+    /// Framing, sequence number and header, and the checksum that the header may have: what has come when forwarding begins.
+    pub(crate) fn header_on_wire(&self, header: u32) -> u32 {
+        4 + header + self.header_check
+    }
+
+    /// A framed TLP has arrived with a bad checksum: was it seen before forwarding began?
+    pub(crate) fn header_is_bad(&mut self, header: u32, bytes: u32) -> bool {
+        self.header_check > 0
+            && self.hits.below(u64::from(self.whole_words(bytes))) < u64::from(self.header_on_wire(header))
+    }
+
+    pub(crate) fn place(id: PortId) -> Place {
+        Place(id.0)
+    }
+}
+
+/// Bytes that went over the wire of a port, by what they were for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WireCounters {
+    /// TLP payload, sent for the first time.
+    pub payload: u64,
+    /// TLP headers, digests, framing, sequence and LCRC; in flit mode headers, CRC, FEC and fill.
+    pub overhead: u64,
+    /// DLLPs; in flit mode the DLP bytes.
+    pub dllp: u64,
+    /// Whatever was sent again, and nullified TLPs.
+    pub replay: u64,
+    /// TLPs sent for the first time.
+    pub tlps: u64,
+    /// TLPs (or flits) sent again.
+    pub replayed: u64,
+    /// TLPs sent with EDB and an inverted LCRC.
+    pub nullified: u64,
+    /// Acks.
+    pub acks: u64,
+    /// Naks.
+    pub naks: u64,
+    /// UpdateFCs.
+    pub update_fcs: u64,
+    /// Those of the UpdateFCs that were worked out ([`Fabric::skip_idle`](crate::Fabric::skip_idle)): no probe has seen them.
+    pub worked_out: u64,
+    /// InitFC1 and InitFC2.
+    pub init_fcs: u64,
+    /// Other DLLPs.
+    pub other_dllps: u64,
+    /// Units that a fault damaged, swallowed or changed.
+    pub damaged: u64,
+    /// TLPs dropped because the link went down.
+    pub discarded: u64,
+    /// TLPs that the receiver dropped for want of room (drop and replay only).
+    pub no_room: u64,
+}
+
+/// Series over time that a port fills: femtoseconds of wire time by use, and levels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PortSeries {
+    pub(crate) payload: SeriesId,
+    pub(crate) overhead: SeriesId,
+    pub(crate) dllp: SeriesId,
+    pub(crate) replay: SeriesId,
+    pub(crate) queue: Gauge,
+    pub(crate) replay_buffer: Gauge,
+    pub(crate) headers: CreditSeries,
+    pub(crate) data: CreditSeries,
+}
+
+/// Credits of the receiver that are taken, by class.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CreditSeries {
+    pub(crate) taken: [Gauge; 3],
+    /// How many there are; `None` is without limit.
+    pub(crate) of: [Option<u32>; 3],
+}
+
+impl CreditSeries {
+    fn new(timeline: &mut Timeline) -> Self {
+        Self { taken: std::array::from_fn(|_| timeline.add_gauge()), of: [None; 3] }
+    }
+
+    /// So many credits of a class are left.
+    pub(crate) fn left(&mut self, timeline: &mut Timeline, now: Time, class: usize, left: Option<u32>) {
+        if let (Some(left), Some(of)) = (left, self.of[class]) {
+            timeline.set(&mut self.taken[class], now, u64::from(of.saturating_sub(left)));
+        }
+    }
+}
+
+impl PortSeries {
+    pub(crate) fn new(timeline: &mut Timeline) -> Self {
+        Self {
+            payload: timeline.add_series(),
+            overhead: timeline.add_series(),
+            dllp: timeline.add_series(),
+            replay: timeline.add_series(),
+            queue: timeline.add_gauge(),
+            replay_buffer: timeline.add_gauge(),
+            headers: CreditSeries::new(timeline),
+            data: CreditSeries::new(timeline),
+        }
+    }
+}

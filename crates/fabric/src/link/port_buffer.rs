@@ -1,0 +1,148 @@
+//! Port buffers counted in TLPs, for links that drop and replay: the bridge of gem5, which the model of Alian et al. (2018) builds
+//! its root complex and switch of.
+//!
+//! A node accepts a request that arrives at a port only if
+//! * fewer than N requests wait in the queue of the port it will leave by (at the root complex, towards memory that is the queue of the
+//!   processor's side). It enters that queue when it is accepted, and waits there for the node's latency and then for its link;
+//! * for a non-posted request: fewer than N accepted at the same port still wait for their response to go back by it. For the responses
+//!   themselves there is always room.
+//!
+//! A response that is lost with a link that goes down elsewhere leaves its place taken, as a real bridge's would be.
+
+use crate::build::numbering::Numbering;
+use crate::config::FabricConfig;
+use crate::kernel::ids::PortId;
+use crate::link::channel::InFlight;
+use crate::link::egress::Waiting;
+use crate::node::Node;
+use crate::node::routing::route_of;
+use crate::packet::slab::TlpHandle;
+use crate::sim::Fabric;
+use tlplab_datalink::{LinkLayer, Unit};
+use tlplab_units::FcClass;
+use tlplab_wire::tlp::{CompletionStatus, Kind, Repr};
+
+/// A queue of requests: a port's, or (numbered after the ports) that of the root complex towards memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Queue(u16);
+
+#[derive(Clone, Debug)]
+struct Room {
+    limit: u16,
+    /// What arrives here may be refused: the link drops and replays.
+    refuses: bool,
+    /// Requests accepted, wherever they came in, that have not left by here yet.
+    requests: u16,
+    /// Non-posted requests accepted here whose response has not left by here yet.
+    unanswered: u16,
+}
+
+/// The room of all ports, in the order of their numbers, and of the root complex towards memory.
+pub(crate) struct PortBuffers {
+    rooms: Vec<Room>,
+    /// Does any port refuse anything?
+    in_use: bool,
+}
+
+impl PortBuffers {
+    pub(crate) fn new(config: &FabricConfig, numbering: &Numbering) -> Self {
+        let room = |limit: Option<u16>, refuses| Room {
+            limit: limit.unwrap_or(u16::MAX),
+            refuses: refuses && limit.is_some(),
+            requests: 0,
+            unanswered: 0,
+        };
+        let ports = numbering.ports.iter().map(|slot| {
+            let drops = numbering.link_config(config, slot.link).flow_control.drops();
+            room(numbering.port_buffer(config, slot.node), drops)
+        });
+        let rooms: Vec<_> = ports.chain([room(config.host.port_buffer, false)]).collect();
+        Self { in_use: rooms.iter().any(|room| room.refuses), rooms }
+    }
+
+    /// The link of a port went down: no response will go back by it.
+    pub(crate) fn forget_responses(&mut self, port: PortId) {
+        self.rooms[port.index()].unanswered = 0;
+    }
+}
+
+impl Fabric {
+    /// May the node behind `id` take what has arrived? If it is a request that the data link layer would deliver, its places are taken.
+    #[inline]
+    pub(crate) fn has_room_for(&mut self, id: PortId, flying: &InFlight<TlpHandle>) -> bool {
+        if !self.port_buffers.in_use || !self.port_buffers.rooms[id.index()].refuses {
+            return true;
+        }
+        let Unit::Tlp(unit) = &flying.unit else { return true };
+        if flying.integrity == tlplab_datalink::Integrity::Bad
+            || unit.shape.class == FcClass::Completion
+            || !self.ports[id.index()].engine.expects(unit)
+        {
+            return true;
+        }
+        self.take_places(id, unit.handle)
+    }
+
+    fn take_places(&mut self, ingress: PortId, handle: TlpHandle) -> bool {
+        let queue = self.queue_for(ingress, handle);
+        let rooms = &mut self.port_buffers.rooms;
+        let tlp = self.tlps.get_mut(handle);
+        let non_posted = tlp.shape.class == FcClass::NonPosted;
+        let full =
+            queue.is_some_and(|Queue(i)| rooms[usize::from(i)].requests >= rooms[usize::from(i)].limit);
+        let room = &mut rooms[ingress.index()];
+        if full || (non_posted && room.unanswered >= room.limit) {
+            return false;
+        }
+        room.unanswered += u16::from(non_posted);
+        if let Some(Queue(i)) = queue {
+            rooms[usize::from(i)].requests += 1;
+        }
+        tlp.queued = queue;
+        true
+    }
+
+    /// The queue that a request will wait in; `None` if it ends at this node.
+    fn queue_for(&mut self, ingress: PortId, handle: TlpHandle) -> Option<Queue> {
+        let memory = self.ports.len() as u16;
+        match self.node_of(ingress) {
+            Node::Switch(_) => self.route(ingress, handle).map(|port| Queue(port.0)),
+            Node::Root(root) => {
+                let route = route_of(&self.tlps.get(handle).repr);
+                Some(root.port_for(route).map_or(Queue(memory), |port| Queue(root.ports[port].0)))
+            }
+            Node::EndPoint(_) | Node::Bridge(_) => None,
+        }
+    }
+
+    /// A request has left the queue it waited in.
+    #[inline]
+    pub(crate) fn leaves_queue(&mut self, handle: TlpHandle) {
+        if self.port_buffers.in_use
+            && let Some(Queue(i)) = self.tlps.get_mut(handle).queued.take()
+        {
+            self.port_buffers.rooms[usize::from(i)].requests -= 1;
+        }
+    }
+
+    /// A TLP goes to the data link layer of `egress`.
+    #[inline]
+    pub(crate) fn leaves_port_buffers(&mut self, egress: PortId, waiting: &Waiting) {
+        if !self.port_buffers.in_use || waiting.nullified {
+            return;
+        }
+        self.leaves_queue(waiting.tlp);
+        let room = &mut self.port_buffers.rooms[egress.index()];
+        if room.refuses && ends_its_request(&self.tlps.get(waiting.tlp).repr) {
+            room.unanswered = room.unanswered.saturating_sub(1);
+        }
+    }
+}
+
+/// Is this the last completion of a request?
+pub(crate) fn ends_its_request(repr: &Repr) -> bool {
+    let Kind::Completion(completion) = repr.kind() else { return false };
+    completion.status() != CompletionStatus::Success
+        || completion.data_bytes() == 0
+        || completion.data_bytes() >= completion.byte_count()
+}

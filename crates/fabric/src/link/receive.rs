@@ -1,0 +1,276 @@
+//! The receive side of a port: from the wire through the data link layer to the node.
+
+use crate::kernel::ids::PortId;
+use crate::kernel::queue::EventKind;
+use crate::link::channel::InFlight;
+use crate::link::port::Port;
+use crate::node::Node;
+use crate::node::errors::ErrorKind;
+use crate::packet::attribution::Cause;
+use crate::packet::slab::TlpHandle;
+use crate::sim::Fabric;
+use tlplab_datalink::{Event, Integrity, LinkLayer, TlpUnit, Unit};
+use tlplab_units::{Duration, FcClass, LinkMode, Time};
+
+impl Fabric {
+    /// The first unit in flight to `id` has arrived.
+    pub(crate) fn unit_arrived(&mut self, id: PortId) {
+        let now = self.now;
+        let peer = self.ports[id.index()].peer;
+        let Some(flying) = self.ports[peer.index()].channel.arrive(now) else { return };
+        if self.has_room_for(id, &flying) {
+            self.take(id, &flying);
+        } else {
+            self.ports[peer.index()].counters.no_room += 1;
+        }
+        if let Unit::Tlp(TlpUnit { handle, nullified: true, .. }) = flying.unit {
+            self.drop_tlp(handle);
+        }
+        self.try_transmit(id);
+        self.arm(id);
+    }
+
+    /// The data link layer of `id` gets a unit.
+    pub(crate) fn take(&mut self, id: PortId, flying: &InFlight<TlpHandle>) {
+        let now = self.now;
+        let mut events = std::mem::take(&mut self.link_events);
+        let port = &mut self.ports[id.index()];
+        port.engine.handle_unit(now, &flying.unit, flying.integrity, &mut |event| events.push(event));
+        if flying.integrity == Integrity::Bad {
+            match flying.unit {
+                Unit::Tlp(_) => {}
+                Unit::Dllp(_) => self.detect(id, ErrorKind::BadDllp, None),
+                Unit::Flit(_) => self.detect(id, ErrorKind::Receiver, None),
+            }
+        }
+        for event in events.drain(..) {
+            self.link_event(id, event, Some(flying));
+        }
+        self.link_events = events;
+    }
+
+    /// What the data link layer of `id` says.
+    pub(crate) fn link_event(
+        &mut self,
+        id: PortId,
+        event: Event<TlpHandle>,
+        flying: Option<&InFlight<TlpHandle>>,
+    ) {
+        match event {
+            Event::Deliver(tlp) => {
+                self.ports[id.index()].missing = false;
+                if let Some(flying) = flying.filter(|f| !f.forwarded) {
+                    self.tlps.hold(tlp);
+                    self.charge_wire(id, tlp, flying);
+                    self.received(id, tlp);
+                }
+            }
+            Event::Acked(tlp) => {
+                self.unblock(id, None);
+                self.drop_tlp(tlp);
+            }
+            Event::Lost(tlp) => self.lose_tlp(id, tlp),
+            Event::CreditsArrived { class, .. } => {
+                self.measure_credits(id, class);
+                self.unblock(id, Some(class));
+            }
+            Event::Up => {
+                self.ports[id.index()].discards = false;
+                self.unblock(id, None);
+                self.wires_up(id);
+                self.show_link(id);
+            }
+            Event::Retrain(_) => {
+                self.detect(id, ErrorKind::ReplayNumRollover, None);
+                self.retrain(id);
+            }
+            Event::Discarded { reason, .. } => self.detect_discard(id, reason),
+            Event::Down => {}
+            Event::Error(error) => self.detect_protocol_error(id, error),
+        }
+    }
+
+    /// Heads that were refused are to be asked again, so nobody knows whether they are blocked still.
+    fn unblock(&mut self, id: PortId, class: Option<FcClass>) {
+        let now = self.now;
+        let port = &mut self.ports[id.index()];
+        for c in FcClass::ALL.into_iter().filter(|c| class.is_none_or(|only| only == *c)) {
+            let tags = crate::packet::attribution::Partition::slot(Cause::TagWait);
+            if port.partition.blocked(c.index()).is_some_and(|slot| slot != tags) {
+                port.partition.block(now, c.index(), None);
+            }
+        }
+    }
+
+    /// Charges the way over the wire: copies that were lost, ordered sets before it, its own bytes, the flight.
+    fn charge_wire(&mut self, id: PortId, handle: TlpHandle, flying: &InFlight<TlpHandle>) {
+        let tlp = self.tlps.get_mut(handle);
+        if !tlp.tracked {
+            return;
+        }
+        let sender = self.ports[id.index()].peer;
+        let cause = match &flying.unit {
+            Unit::Tlp(tlp) if tlp.replay => Cause::Replay,
+            Unit::Flit(flit) if flit.replay => Cause::Replay,
+            // A TLP that began in an earlier flit.
+            Unit::Flit(_) => Cause::Serialisation,
+            _ => Cause::DataLink,
+        };
+        let delay = self.ports[sender.index()].channel.delay;
+        let before = (self.now - tlp.ledger.charged()).saturating_sub(flying.on_wire).saturating_sub(delay);
+        let started = tlp.ledger.charged() + before;
+        self.charge_way(sender, handle, started, cause);
+    }
+
+    /// Charges the way from the data link layer of `sender` to here: what was before the TLP until `started`, stages, its bytes, the
+    /// flight.
+    fn charge_way(&mut self, sender: PortId, handle: TlpHandle, started: Time, before: Cause) {
+        let (now, place) = (self.now, Port::place(sender));
+        let Port { channel, stages, .. } = &self.ports[sender.index()];
+        let ledger = &mut self.tlps.get_mut(handle).ledger;
+        ledger.charge(started, place, before);
+        match stages {
+            None => {
+                ledger.charge(now - channel.flight, place, Cause::Serialisation);
+                ledger.charge(now, place, Cause::Flight);
+            }
+            Some(stages) => {
+                stages.charge_way(ledger, place, (now - channel.delay) - started, channel.flight);
+            }
+        }
+    }
+
+    /// A node has a good TLP in the receive buffer of `id`: it is processed next.
+    pub(crate) fn received(&mut self, id: PortId, tlp: TlpHandle) {
+        self.received_after(id, tlp, Duration::ZERO);
+    }
+
+    /// As [`Self::received`], so much later.
+    pub(crate) fn received_after(&mut self, id: PortId, tlp: TlpHandle, more: Duration) {
+        if self.is_stopped(id, tlp) {
+            return self.stop(id, tlp);
+        }
+        let latency = self.latency_at(id) + more;
+        if latency.is_zero() {
+            self.processed(id, tlp);
+        } else {
+            self.schedule(self.now + latency, EventKind::Processed, u32::from(id.0), tlp.to_event());
+        }
+    }
+
+    /// The node's latency is over.
+    pub(crate) fn processed(&mut self, id: PortId, handle: TlpHandle) {
+        let node = self.ports[id.index()].node;
+        let place = self.place_of(node);
+        if self.tlps.get(handle).tracked {
+            self.charge_rx_transaction(id, handle);
+            self.tlps.get_mut(handle).ledger.charge(self.now, place, Cause::Processing);
+        }
+        if !matches!(self.nodes[node.index()], Node::Switch(_) | Node::Bridge(_))
+            && self.is_rejected(id, handle)
+        {
+            return;
+        }
+        match &self.nodes[node.index()] {
+            Node::Switch(_) => self.forward(id, handle, Integrity::Good),
+            Node::Root(_) => self.root_takes(id, handle),
+            Node::EndPoint(_) => self.end_point_takes(id, handle),
+            Node::Bridge(_) => self.bridge_takes(id, handle),
+        }
+    }
+
+    /// The header of the first unit in flight to a switch has arrived: forwarding may begin.
+    pub(crate) fn header_arrived(&mut self, id: PortId) {
+        let now = self.now;
+        let peer = self.ports[id.index()].peer;
+        let [port, sender] =
+            self.ports.get_disjoint_mut([id.index(), peer.index()]).expect("a link has two different ports");
+        let delay = sender.channel.delay;
+        let Some(flying) = sender.channel.first_in_flight() else { return };
+        let Unit::Tlp(unit) = flying.unit else { return };
+        if flying.forwarded || !port.engine.expects(&unit) {
+            return;
+        }
+        let (arrives, integrity, on_wire) = (flying.arrives, flying.integrity, flying.on_wire);
+        if arrives - on_wire > now {
+            return; // the header of a TLP that a link going down has taken with it; this one comes later
+        }
+        if self.is_stopped(id, unit.handle) {
+            return;
+        }
+        let header = self.tlps.get(unit.handle).repr.header_bytes();
+        let port = &mut self.ports[id.index()];
+        if integrity == Integrity::Bad && port.header_is_bad(header, unit.shape.bytes + 8) {
+            return; // the header's own checksum says so; the sender will hear of it when all of it is there
+        }
+        let Some(egress) = self.route(id, unit.handle) else { return };
+        let out = &self.ports[egress.index()];
+        if out.mode == LinkMode::Flit || out.discards {
+            // A flit is checked as a whole before it counts, so nothing starts before the tail is there; and what is to be discarded
+            // must have arrived first.
+            return;
+        }
+        let sender = &mut self.ports[peer.index()];
+        if let Some(flying) = sender.channel.first_in_flight() {
+            flying.forwarded = true;
+        }
+        let latency = self.latency_at(id);
+        let out = &self.ports[egress.index()];
+        let bytes = u64::from(out.whole_words(unit.shape.bytes + 8));
+        let serialisation = out.channel.rate().time_of(bytes);
+        // The egress must not run dry: its last byte may not leave before the last byte has arrived and been processed.
+        let ready = (now + latency).max((arrives + latency) - serialisation.min(arrives - now));
+        let handle = match integrity {
+            Integrity::Good => {
+                self.tlps.hold(unit.handle);
+                if self.tlps.get(unit.handle).tracked {
+                    let before = if unit.replay { Cause::Replay } else { Cause::DataLink };
+                    self.charge_way(peer, unit.handle, arrives - on_wire - delay, before);
+                }
+                unit.handle
+            }
+            // A copy goes on, to be nullified; the original will come again.
+            Integrity::Bad => {
+                let tlp = self.tlps.get(unit.handle);
+                let (repr, payload, flow) = (tlp.repr, tlp.payload.clone(), tlp.flow);
+                self.tlps.insert(repr, payload, flow)
+            }
+        };
+        let data =
+            handle.to_event() | u64::from(integrity == Integrity::Bad) << 32 | u64::from(egress.0) << 40;
+        self.schedule(ready, EventKind::ForwardEarly, u32::from(id.0), data);
+    }
+
+    /// A TLP whose tail may still be coming has passed the switch.
+    pub(crate) fn forward_early(&mut self, id: PortId, data: u64) {
+        let handle = TlpHandle::from_event(data & 0xFFFF_FFFF);
+        let integrity = if data >> 32 & 1 == 1 { Integrity::Bad } else { Integrity::Good };
+        let egress = PortId((data >> 40) as u16);
+        let (node, sender) = (self.ports[id.index()].node, self.ports[id.index()].peer);
+        let (place, latency) = (self.place_of(node), self.latency_at(id));
+        let now = self.now;
+        let tlp = self.tlps.get_mut(handle);
+        if tlp.tracked {
+            // Beyond the latency it waited for the tail, which a slower ingress still serialises.
+            let tail = (now - tlp.ledger.charged()).saturating_sub(latency);
+            tlp.ledger.charge_for(tail, Port::place(sender), Cause::Serialisation);
+            self.charge_rx_transaction(id, handle);
+            self.tlps.get_mut(handle).ledger.charge(now, place, Cause::Processing);
+        }
+        // The first unit in flight is the one being forwarded, unless it has arrived already.
+        let tail = self.tail_of(sender, handle);
+        self.forward_to(id, egress, handle, integrity, tail);
+    }
+
+    /// When the last byte of a TLP that is being forwarded arrives; the past, if it has.
+    fn tail_of(&mut self, sender: PortId, handle: TlpHandle) -> Time {
+        match self.ports[sender.index()].channel.first_in_flight() {
+            Some(InFlight { unit: Unit::Tlp(unit), arrives, forwarded: true, .. })
+                if unit.handle == handle =>
+            {
+                *arrives
+            }
+            _ => Time::ZERO,
+        }
+    }
+}

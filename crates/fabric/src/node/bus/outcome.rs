@@ -1,0 +1,182 @@
+//! What a transaction of a bus leaves behind: who claims it, and what its target and its master have when it is over.
+
+use super::transaction::{Current, Response, Transaction};
+use super::{Answer, BACK_OFF, Delayed};
+use crate::kernel::ids::{NodeId, PortId};
+use crate::link::egress::Waiting;
+use crate::node::Node;
+use crate::node::routing::{Route, route_of};
+use crate::packet::attribution::Cause;
+use crate::sim::Fabric;
+use tlplab_transaction::{Completer, CompletionPolicy, Payload};
+use tlplab_units::{Bdf, Mps, Rcb};
+use tlplab_wire::tlp::{CompletionStatus, Repr};
+
+impl Fabric {
+    /// The member that claims what a master sends: a device by its number or its BARs, or the bridge for what is above.
+    pub(super) fn claimant_on_bus(&self, node: NodeId, master: usize, repr: &Repr) -> Option<usize> {
+        let Node::Bridge(bridge) = &self.nodes[node.index()] else { return None };
+        let route = route_of(repr);
+        let up = (master > 0).then_some(0);
+        match route {
+            Route::Id(id) if id.bus() == bridge.registers.secondary => {
+                let member = usize::from(id.device()) + 1;
+                let device = self.device_on_bus(node, member)?;
+                self.function_numbered(device, id).map(|_| member)
+            }
+            Route::Id(_) => up,
+            Route::Memory(address) => {
+                let found = self.decoder_on_bus(node, master, address, false);
+                found.or_else(|| up.filter(|_| bridge.passes_up(route)))
+            }
+            Route::Io(address) => {
+                let found = self.decoder_on_bus(node, master, address, true);
+                found.or_else(|| up.filter(|_| bridge.passes_up(route)))
+            }
+            Route::ToRoot | Route::FromRoot | Route::Here => None,
+        }
+    }
+
+    /// The node of a device on a bus, by its member.
+    fn device_on_bus(&self, node: NodeId, member: usize) -> Option<NodeId> {
+        let Node::Bridge(bridge) = &self.nodes[node.index()] else { return None };
+        let port = bridge.bus.members.get(member).filter(|_| member > 0)?.port;
+        Some(self.ports[port.index()].node)
+    }
+
+    /// The device on a bus one of whose functions decodes an address.
+    fn decoder_on_bus(&self, node: NodeId, master: usize, address: u64, io: bool) -> Option<usize> {
+        let Node::Bridge(bridge) = &self.nodes[node.index()] else { return None };
+        let decodes = |member: &usize| {
+            let device = self.device_on_bus(node, *member).map(|device| &self.nodes[device.index()]);
+            let Some(Node::EndPoint(device)) = device else { return false };
+            device.functions.iter().any(|(_, function)| match &self.nodes[function.index()] {
+                Node::EndPoint(function) => function.bar_of(address, io).is_some(),
+                _ => false,
+            })
+        };
+        (1..bridge.bus.members.len()).filter(|member| *member != master).find(decodes)
+    }
+
+    /// The bus is idle again: the transaction has done its part.
+    pub(super) fn over_on_bus(&mut self, node: NodeId) {
+        let Some(current) = self.bus(node).current.take() else { return };
+        self.bus_taken(node, None);
+        let Current { what, answer, .. } = current;
+        match what.response {
+            Response::Accept | Response::Split => {
+                self.leaves_master(&what);
+                self.goes_to_target(node, &what);
+            }
+            Response::Delay => {
+                self.delays_on_bus(node, &what);
+                self.goes_to_target(node, &what);
+            }
+            Response::Immediate => {
+                self.leaves_master(&what);
+                self.goes_to_master(node, what.master, answer);
+            }
+            Response::Data => {
+                self.bus(node).members[what.master].delayed = None;
+                self.unblock_reads(node, what.master);
+                self.leaves_master(&what);
+                self.goes_to_master(node, what.master, answer);
+            }
+            Response::NotYet | Response::Refuse => self.backs_off(node, &what),
+            Response::Abort => self.aborts_on_bus(node, &what),
+        }
+        self.serve_bus(node);
+    }
+
+    /// What a master has sent leaves the receive buffer it was held in.
+    fn leaves_master(&mut self, what: &Transaction) {
+        if let Some(ingress) = what.sent.ingress {
+            self.release_buffer(ingress, &what.sent.shape);
+        }
+    }
+
+    fn goes_to_target(&mut self, node: NodeId, what: &Transaction) {
+        let Some(target) = what.target else { return };
+        let bus = self.bus(node);
+        let port = bus.members[target].port;
+        let synchronisation = bus.synchronisation;
+        if target == 0 {
+            self.arrives_at_bridge(node, what.sent.shape.class);
+            self.received_after(port, what.sent.tlp, synchronisation);
+        } else {
+            self.received(port, what.sent.tlp);
+        }
+    }
+
+    fn goes_to_master(&mut self, node: NodeId, master: usize, answer: Answer) {
+        let port = self.bus(node).members[master].port;
+        for completion in answer.completions {
+            if let Some(ingress) = completion.ingress {
+                self.release_buffer(ingress, &completion.shape);
+            }
+            self.received(port, completion.tlp);
+        }
+    }
+
+    /// A target has taken a request, and its master will come again.
+    fn delays_on_bus(&mut self, node: NodeId, what: &Transaction) {
+        let now = self.now;
+        let Transaction { master, sent, target: Some(target), .. } = *what else { return };
+        let bus = self.bus(node);
+        let next = now + bus.clocks(BACK_OFF);
+        let answer = Answer::default();
+        bus.members[master].delayed = Some(Delayed { request: *what, target, answer, next });
+        let port = bus.members[master].port;
+        let partition = &mut self.ports[port.index()].partition;
+        let slot = partition.cause_slot(Cause::Retry);
+        partition.block(now, sent.shape.class.index(), Some(slot));
+    }
+
+    /// The master's next request may go.
+    fn unblock_reads(&mut self, node: NodeId, master: usize) {
+        let now = self.now;
+        let port = self.bus(node).members[master].port;
+        let class = tlplab_units::FcClass::NonPosted.index();
+        self.ports[port.index()].partition.block(now, class, None);
+    }
+
+    /// A master was told to come again.
+    fn backs_off(&mut self, node: NodeId, what: &Transaction) {
+        let now = self.now;
+        let bus = self.bus(node);
+        let next = now + bus.clocks(BACK_OFF);
+        let member = &mut bus.members[what.master];
+        match &mut member.delayed {
+            Some(delayed) if what.response == Response::NotYet => delayed.next = next,
+            _ => member.not_before = next,
+        }
+    }
+
+    /// Nobody has claimed it: the master gives up. What the bridge was asked for is answered above; a device answers itself.
+    fn aborts_on_bus(&mut self, node: NodeId, what: &Transaction) {
+        let status = CompletionStatus::UnsupportedRequest;
+        let port = self.bus(node).members[what.master].port;
+        match what.sent.ingress {
+            Some(ingress) => {
+                let id = self.answers_for(ingress);
+                self.refuse(ingress, what.sent.tlp, id, status);
+            }
+            None => self.refused_on_bus(port, what.sent, status),
+        }
+    }
+
+    /// A request of a device ends on the bus: it has its refusal at once.
+    fn refused_on_bus(&mut self, port: PortId, sent: Waiting, status: CompletionStatus) {
+        self.refused += 1;
+        let request = self.tlps.get(sent.tlp);
+        let (flow, node) = (request.flow, self.ports[port.index()].node);
+        let completer =
+            Completer { id: Bdf(0), rcb: Rcb::ALL[0], mps: Mps::ALL[0], policy: CompletionPolicy::Max };
+        if let Some(repr) = completer.refuse(&request.repr, status) {
+            let answer = self.tlps.insert(repr, Payload::EMPTY, flow);
+            self.pass_history(sent.tlp, answer, Cause::Completer, node);
+            self.received(port, answer);
+        }
+        self.drop_tlp(sent.tlp);
+    }
+}

@@ -1,0 +1,140 @@
+//! Answers to reads whose lines reach the root port one after the other: completions are made of the lines that are there.
+//!
+//! The port answers reads in the order in which their first lines come. When its transmitter takes the next completion, that carries
+//! all lines of the read which have come by then and which fit: on an idle link a line each, behind others as many as may be.
+
+use crate::config::HostConfig;
+use crate::kernel::ids::PortId;
+use crate::kernel::queue::EventKind;
+use crate::link::port::Port;
+use crate::node::answer::part_of;
+use crate::packet::attribution::Cause;
+use crate::packet::slab::TlpHandle;
+use crate::sim::Fabric;
+use crate::topology::NodeKind;
+use std::collections::VecDeque;
+use tlplab_transaction::{Completions, memory_access};
+use tlplab_units::{Duration, FcClass, Time};
+
+/// The answers that wait at a root port.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    pace: Pace,
+    answers: VecDeque<Answer>,
+    /// There is an event for a line that comes then.
+    wakes: Time,
+}
+
+/// How the lines of a read follow each other.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    interval: Duration,
+    /// Bytes of a line: the Read Completion Boundary, at which completions may be cut.
+    line: u32,
+}
+
+#[derive(Debug)]
+struct Answer {
+    request: TlpHandle,
+    completions: Completions,
+    /// When the first line is there, and its bytes of the read.
+    from: Time,
+    first: u32,
+    /// Bytes of the read.
+    bytes: u32,
+    /// Those in completions so far.
+    sent: u32,
+}
+
+impl Lines {
+    pub(crate) fn of(host: &HostConfig, node: NodeKind) -> Option<Box<Self>> {
+        let interval = host.line_interval.filter(|_| node == NodeKind::Root)?;
+        let pace = Pace { interval, line: host.rcb.bytes() };
+        Some(Box::new(Self { pace, answers: VecDeque::new(), wakes: Time::ZERO }))
+    }
+}
+
+impl Answer {
+    /// Bytes that are there.
+    fn available(&self, now: Time, pace: Pace) -> u32 {
+        let further = (now - self.from).as_fs().checked_div(pace.interval.as_fs()).unwrap_or(u64::MAX);
+        let available = further.saturating_mul(pace.line.into()).saturating_add(self.first.into());
+        available.min(self.bytes.into()) as u32
+    }
+
+    /// When the line with this byte of the read is there.
+    fn ready_at(&self, byte: u32, pace: Pace) -> Time {
+        let number = (byte + pace.line).saturating_sub(self.first) / pace.line;
+        self.from + pace.interval * u64::from(number)
+    }
+}
+
+impl Fabric {
+    /// The first line of an answer to a read of host memory is at the root port.
+    pub(crate) fn answer_by_lines(&mut self, egress: PortId, request: TlpHandle, completions: Completions) {
+        let (now, place) = (self.now, self.place_of(self.root_node));
+        let tlp = self.tlps.get_mut(request);
+        if tlp.tracked {
+            tlp.ledger.charge(now, place, Cause::Processing);
+        }
+        let access = memory_access(&tlp.repr);
+        let (address, bytes) = access.map_or((0, 0), |access| (access.address, access.bytes));
+        let port = &mut self.ports[egress.index()];
+        let Some(lines) = port.lines.as_mut().filter(|_| !port.discards) else {
+            return self.drop_tlp(request);
+        };
+        let line = lines.pace.line;
+        // A read of nothing is answered by the line it names.
+        let first = (line - (address % u64::from(line)) as u32).min(bytes.max(1));
+        lines.answers.push_back(Answer { request, completions, from: now, first, bytes, sent: 0 });
+        self.try_transmit(egress);
+    }
+
+    /// The transmitter is about to choose what it sends: the next completion is made of the lines that are there.
+    pub(crate) fn take_lines(&mut self, id: PortId) {
+        let now = self.now;
+        let source = self.own_source(self.root_node);
+        let port = &mut self.ports[id.index()];
+        let Some(lines) = &mut port.lines else { return };
+        let Some(answer) = lines.answers.front_mut() else { return };
+        if port.egress.len_of(source, FcClass::Completion) > 0 {
+            return;
+        }
+        let pace = lines.pace;
+        let Some(completion) = answer.completions.next_within(answer.available(now, pace)) else {
+            let comes = answer.ready_at(answer.sent, pace);
+            if std::mem::replace(&mut lines.wakes, comes) != comes {
+                self.schedule(comes, EventKind::LineReady, u32::from(id.0), 0);
+            }
+            return;
+        };
+        answer.sent += completion.bytes;
+        let (request, complete) = (answer.request, answer.ready_at(answer.bytes.max(1) - 1, pace));
+        if completion.last {
+            lines.answers.pop_front();
+            self.host_answers();
+            let place = self.place_of(self.root_node);
+            let tlp = self.tlps.get_mut(request);
+            if tlp.tracked {
+                tlp.ledger.charge(complete, place, Cause::Completer);
+                tlp.ledger.charge(now, Port::place(id), Cause::Queueing);
+            }
+        }
+        let part = part_of(&self.tlps.get(request).payload, &completion);
+        let waiting = self.make_completion(id, request, completion.repr, part, completion.last);
+        self.begins_to_wait(id, &waiting);
+        self.joins_queue(id, source, waiting);
+        if completion.last {
+            self.drop_tlp(request);
+        }
+    }
+
+    /// The link went down: what waits for it is lost.
+    pub(crate) fn discard_lines(&mut self, id: PortId) {
+        let port = &mut self.ports[id.index()];
+        let Some(lines) = &mut port.lines else { return };
+        let lost = std::mem::take(&mut lines.answers);
+        port.counters.discarded += lost.len() as u64;
+        lost.into_iter().for_each(|answer| self.drop_tlp(answer.request));
+    }
+}

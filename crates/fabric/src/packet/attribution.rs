@@ -1,0 +1,416 @@
+//! Where the time of a transaction goes.
+//!
+//! Every instant from the start of a transaction to the arrival of its last byte belongs to one [`Cause`] at one [`Place`]. A
+//! [`Ledger`] travels with each TLP on the critical path; whoever moves the TLP on charges the time since the last charge. Time spent
+//! waiting at an egress is split by a [`Partition`] of what that egress did meanwhile. Sums are exact by construction.
+
+use crate::kernel::ids::FlowId;
+use arrayvec::ArrayVec;
+use tlplab_units::{Duration, Time};
+
+/// Why time passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Cause {
+    /// A switch, root complex or device works on the TLP.
+    Processing,
+    /// The bytes of the TLP go over the wire.
+    Serialisation,
+    /// The signal travels.
+    Flight,
+    /// Another TLP has the egress.
+    Queueing,
+    /// The receiver has no room: no credits.
+    CreditWait,
+    /// The requester has no free tag.
+    TagWait,
+    /// The transmitter may not send before older TLPs are acknowledged.
+    ReplayBufferWait,
+    /// A copy was lost or damaged and had to be sent again.
+    Replay,
+    /// DLLPs and ordered sets have the wire.
+    DataLink,
+    /// Host memory or the addressed device prepares the answer.
+    Completer,
+    /// The link is down or in recovery.
+    LinkDown,
+    /// Another master has the parallel bus.
+    Arbitration,
+    /// Address and attributes are on the parallel bus.
+    Address,
+    /// The target decodes them, until it claims the transaction.
+    DeviceSelect,
+    /// The bus waits until the target is ready.
+    WaitState,
+    /// Data are on the parallel bus; or the target's word that they come later.
+    DataPhase,
+    /// The lines of the bus change hands.
+    Turnaround,
+    /// The target on the bus has no room, or no data yet: its master has to come again.
+    Retry,
+    /// Nothing more is known of the request: the requester waits for what never comes, or comes too late.
+    NoAnswer,
+}
+
+impl Cause {
+    /// How many there are.
+    pub const COUNT: usize = 19;
+    /// All of them, by discriminant.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Processing,
+        Self::Serialisation,
+        Self::Flight,
+        Self::Queueing,
+        Self::CreditWait,
+        Self::TagWait,
+        Self::ReplayBufferWait,
+        Self::Replay,
+        Self::DataLink,
+        Self::Completer,
+        Self::LinkDown,
+        Self::Arbitration,
+        Self::Address,
+        Self::DeviceSelect,
+        Self::WaitState,
+        Self::DataPhase,
+        Self::Turnaround,
+        Self::Retry,
+        Self::NoAnswer,
+    ];
+    /// The name that result documents use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Processing => "processing",
+            Self::Serialisation => "serialisation",
+            Self::Flight => "flight",
+            Self::Queueing => "queueing",
+            Self::CreditWait => "credit wait",
+            Self::TagWait => "tag wait",
+            Self::ReplayBufferWait => "replay buffer wait",
+            Self::Replay => "replay",
+            Self::DataLink => "data link",
+            Self::Completer => "completer",
+            Self::LinkDown => "link down",
+            Self::Arbitration => "arbitration",
+            Self::Address => "address",
+            Self::DeviceSelect => "device select",
+            Self::WaitState => "wait states",
+            Self::DataPhase => "data phases",
+            Self::Turnaround => "turnaround",
+            Self::Retry => "retry",
+            Self::NoAnswer => "no answer",
+        }
+    }
+}
+
+/// Where time passes: an egress port (with the wire behind it), or inside a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place(pub(crate) u16);
+
+impl Place {
+    /// Position in [`Topology::place_names`](crate::topology::Topology::place_names).
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// An interval of a transaction's critical path. Intervals are in the order of time and leave no gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// How long.
+    pub duration: Duration,
+    /// Where.
+    pub place: Place,
+    /// Why, and behind whom: a cause's discriminant, or `Cause::COUNT + flow` for queueing behind that flow.
+    pub(crate) kind: u16,
+}
+
+impl Interval {
+    /// Why the time passed.
+    pub fn cause(&self) -> Cause {
+        Cause::ALL.get(usize::from(self.kind)).copied().unwrap_or(Cause::Queueing)
+    }
+    /// Whose TLP had the egress, if the cause is queueing.
+    pub fn behind(&self) -> Option<FlowId> {
+        usize::from(self.kind).checked_sub(Cause::COUNT).map(|f| FlowId(f as u16))
+    }
+}
+
+pub(crate) const fn queueing_behind(flow: FlowId) -> u16 {
+    Cause::COUNT as u16 + flow.0
+}
+
+/// The intervals charged so far to a TLP on a critical path.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ledger {
+    intervals: Vec<Interval>,
+    charged: Time,
+    snapshot: Snapshot,
+}
+
+impl Ledger {
+    /// Starts at `start`, with nothing charged.
+    pub(crate) fn open(&mut self, start: Time) {
+        self.intervals.clear();
+        self.charged = start;
+    }
+    /// Up to when time has been charged.
+    pub(crate) fn charged(&self) -> Time {
+        self.charged
+    }
+    pub(crate) fn intervals(&self) -> &[Interval] {
+        &self.intervals
+    }
+    /// Charges everything up to `until`.
+    pub(crate) fn charge(&mut self, until: Time, place: Place, cause: Cause) {
+        self.charge_kind(until - self.charged, place, cause as u16);
+    }
+    /// Charges `duration`.
+    pub(crate) fn charge_for(&mut self, duration: Duration, place: Place, cause: Cause) {
+        self.charge_kind(duration, place, cause as u16);
+    }
+    fn charge_kind(&mut self, duration: Duration, place: Place, kind: u16) {
+        if !duration.is_zero() {
+            self.charged += duration;
+            self.intervals.push(Interval { duration, place, kind });
+        }
+    }
+    /// Takes back what has been charged beyond `now`: nothing of that will be.
+    pub(crate) fn cut(&mut self, now: Time) {
+        let mut beyond = self.charged.saturating_since(now);
+        self.charged = self.charged.min(now);
+        while !beyond.is_zero()
+            && let Some(last) = self.intervals.last_mut()
+        {
+            let part = beyond.min(last.duration);
+            (last.duration, beyond) = (last.duration - part, beyond - part);
+            if last.duration.is_zero() {
+                self.intervals.pop();
+            }
+        }
+    }
+    /// Notes what the egress has done so far: the wait starts.
+    pub(crate) fn wait(&mut self, partition: &mut Partition, class: usize, now: Time) {
+        debug_assert!(now >= self.charged);
+        partition.snapshot(class, now, &mut self.snapshot);
+    }
+    /// Charges the wait by what the egress has done since [`wait`](Self::wait).
+    pub(crate) fn waited(&mut self, partition: &mut Partition, class: usize, now: Time, place: Place) {
+        if now == self.charged {
+            return;
+        }
+        partition.advance(now);
+        let acc = &partition.accumulators[class];
+        for (slot, total) in acc.iter().enumerate() {
+            let before = self.snapshot.0.get(slot).copied().unwrap_or(0);
+            if *total > before {
+                let kind = partition.kinds[slot];
+                self.charge_kind(Duration::from_fs(total - before), place, kind);
+            }
+        }
+        // What passed before the snapshot (a requester's operation that was queued) has been charged by its owner.
+        debug_assert_eq!(self.charged, now, "an egress partition leaves no gap");
+    }
+    /// Notes the start of a wait that began earlier, when `snapshot` was taken.
+    pub(crate) fn waits_since(&mut self, snapshot: &Snapshot) {
+        self.snapshot.0.clone_from(&snapshot.0);
+    }
+    /// Charges what its owner and the `stages` before the requester took until it reached the requester.
+    pub(crate) fn submitted(&mut self, at: Time, stages: [Option<(Place, Duration)>; 2], place: Place) {
+        for (stage, latency) in stages.into_iter().flatten() {
+            self.charge_for(latency, stage, Cause::Processing);
+        }
+        self.charge(at, place, Cause::Processing);
+    }
+    /// Takes over another TLP's history (a completion its request's).
+    pub(crate) fn inherit(&mut self, other: &mut Self) {
+        core::mem::swap(&mut self.intervals, &mut other.intervals);
+        self.charged = other.charged;
+    }
+    /// Copies another TLP's history (for each of several TLPs made of one).
+    pub(crate) fn copy_from(&mut self, other: &Self) {
+        self.intervals.clear();
+        self.intervals.extend_from_slice(&other.intervals);
+        self.charged = other.charged;
+        self.snapshot.0.clone_from(&other.snapshot.0);
+    }
+}
+
+/// The accumulators of a [`Partition`] at the start of a wait.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Snapshot(Vec<u64>);
+
+/// What occupies an egress from now to some time.
+pub(crate) type Segments = ArrayVec<(u16, Time), 4>;
+
+/// For each class, the time an egress port has spent in each state: transmitting a flow's TLPs, DLLPs, blocked on credits… At every
+/// instant each class is in exactly one state.
+#[derive(Clone, Debug)]
+pub(crate) struct Partition {
+    since: Time,
+    /// Slot of each occupation of the wire and until when; the last one goes on.
+    wire: Segments,
+    blocked: [Option<u16>; 3],
+    accumulators: [Vec<u64>; 3],
+    /// The kind (see [`Interval`]) that each slot stands for.
+    kinds: Vec<u16>,
+    /// Slot of each flow, or `NO_SLOT`.
+    flow_slots: Vec<u16>,
+}
+
+const NO_SLOT: u16 = u16::MAX;
+const FIXED: [Cause; 7] = [
+    Cause::Queueing,
+    Cause::DataLink,
+    Cause::Replay,
+    Cause::CreditWait,
+    Cause::TagWait,
+    Cause::ReplayBufferWait,
+    Cause::LinkDown,
+];
+
+impl Partition {
+    pub(crate) fn new() -> Self {
+        let idle = ArrayVec::from_iter([(0, Time::NEVER)]);
+        Self {
+            since: Time::ZERO,
+            wire: idle,
+            blocked: [None; 3],
+            accumulators: std::array::from_fn(|_| vec![0; FIXED.len()]),
+            kinds: FIXED.iter().map(|&c| c as u16).collect(),
+            flow_slots: Vec::new(),
+        }
+    }
+
+    /// The slot of a cause that is not "behind a flow".
+    pub(crate) const fn slot(cause: Cause) -> u16 {
+        let mut slot = 0;
+        while FIXED[slot] as u8 != cause as u8 {
+            slot += 1;
+        }
+        slot as u16
+    }
+
+    /// The slot of a cause that only some egresses have.
+    pub(crate) fn cause_slot(&mut self, cause: Cause) -> u16 {
+        let kind = cause as u16;
+        let slot = self.kinds.iter().position(|other| *other == kind).unwrap_or_else(|| {
+            self.kinds.push(kind);
+            self.accumulators.iter_mut().for_each(|a| a.push(0));
+            self.kinds.len() - 1
+        });
+        slot as u16
+    }
+
+    /// The slot of "a TLP of `flow` has the wire".
+    pub(crate) fn flow_slot(&mut self, flow: FlowId) -> u16 {
+        let index = usize::from(flow.0);
+        if index >= self.flow_slots.len() {
+            self.flow_slots.resize(index + 1, NO_SLOT);
+        }
+        if self.flow_slots[index] == NO_SLOT {
+            self.flow_slots[index] = self.kinds.len() as u16;
+            self.kinds.push(queueing_behind(flow));
+            self.accumulators.iter_mut().for_each(|a| a.push(0));
+        }
+        self.flow_slots[index]
+    }
+
+    /// The wire is occupied as `segments` say, from `now` on.
+    pub(crate) fn occupy(&mut self, now: Time, segments: Segments) {
+        self.advance(now);
+        self.wire = segments;
+    }
+
+    /// The wire is idle from `now` on.
+    pub(crate) fn idle(&mut self, now: Time) {
+        self.advance(now);
+        self.wire.clear();
+        self.wire.push((0, Time::NEVER));
+    }
+
+    /// From `now` on the head of `class` may not go for this reason (a fixed slot), or may.
+    pub(crate) fn block(&mut self, now: Time, class: usize, reason: Option<u16>) {
+        if self.blocked[class] != reason {
+            self.advance(now);
+            self.blocked[class] = reason;
+        }
+    }
+
+    pub(crate) fn blocked(&self, class: usize) -> Option<u16> {
+        self.blocked[class]
+    }
+
+    /// Total time `class` has been blocked for `cause`.
+    pub(crate) fn total(&self, class: usize, cause: Cause) -> Duration {
+        Duration::from_fs(self.accumulators[class][usize::from(Self::slot(cause))])
+    }
+
+    pub(crate) fn advance(&mut self, now: Time) {
+        if now == self.since {
+            return;
+        }
+        let whole = (now - self.since).as_fs();
+        for class in 0..3 {
+            if let Some(slot) = self.blocked[class] {
+                self.accumulators[class][usize::from(slot)] += whole;
+            }
+        }
+        let mut from = self.since;
+        for (i, &(slot, until)) in self.wire.iter().enumerate() {
+            let to = if i + 1 == self.wire.len() { now } else { until.min(now) };
+            if to > from {
+                let part = (to - from).as_fs();
+                for class in 0..3 {
+                    if self.blocked[class].is_none() {
+                        self.accumulators[class][usize::from(slot)] += part;
+                    }
+                }
+                from = to;
+            }
+        }
+        self.since = now;
+    }
+
+    pub(crate) fn snapshot(&mut self, class: usize, now: Time, into: &mut Snapshot) {
+        self.advance(now);
+        into.0.clone_from(&self.accumulators[class]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(fs: u64) -> Time {
+        Time::from_fs(fs)
+    }
+
+    #[test]
+    fn a_wait_is_split_by_what_the_egress_did() {
+        let mut egress = Partition::new();
+        let mut ledger = Ledger::default();
+        let (a, b) = (egress.flow_slot(FlowId(0)), egress.flow_slot(FlowId(1)));
+        egress.occupy(at(0), Segments::from_iter([(a, at(10))]));
+        ledger.open(at(4));
+        ledger.wait(&mut egress, 0, at(4));
+        let data_link = Partition::slot(Cause::DataLink);
+        egress.occupy(at(10), Segments::from_iter([(data_link, at(12)), (b, at(20))]));
+        egress.idle(at(20));
+        egress.block(at(20), 0, Some(Partition::slot(Cause::CreditWait)));
+        egress.block(at(25), 0, None);
+        ledger.waited(&mut egress, 0, at(25), Place(7));
+        let mut got: Vec<_> =
+            ledger.intervals().iter().map(|i| (i.cause(), i.behind(), i.duration.as_fs())).collect();
+        got.sort();
+        assert_eq!(
+            got,
+            [
+                (Cause::Queueing, Some(FlowId(0)), 6),
+                (Cause::Queueing, Some(FlowId(1)), 8),
+                (Cause::CreditWait, None, 5),
+                (Cause::DataLink, None, 2),
+            ]
+        );
+    }
+}

@@ -1,0 +1,5 @@
+//! What is under way: TLPs in a slab, the transactions they belong to, and the ledger of where their time went.
+
+pub mod attribution;
+pub(crate) mod slab;
+pub(crate) mod transactions;
