@@ -120,7 +120,7 @@ pub(crate) fn document(
 
 fn outages(fabric: &Fabric) -> Vec<result::Outage> {
     let fs = |time: Option<Time>| time.map(Time::as_fs);
-    let outage = |o: &tlplab_fabric::hot_plug::Outage| result::Outage {
+    let outage = |o: &tlplab_fabric::outages::Outage| result::Outage {
         link: fabric.topology().links[o.link.index()].name.clone(),
         down_fs: o.down.as_fs(),
         heard_fs: fs(o.heard),

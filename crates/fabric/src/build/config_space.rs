@@ -1,7 +1,7 @@
 //! Configuration spaces of the fabric's parts: bridges are made here, a device's own is fitted to the link it is on.
 
-use crate::build::BuildError;
-use crate::build::numbering::Numbering;
+use crate::config::BuildError;
+use crate::config::numbering::Numbering;
 use crate::config::{BusConfig, DeviceConfig, FabricConfig, HostConfig, LinkConfig, SwitchConfig};
 use crate::kernel::ids::PortId;
 use crate::node::function::Function;

@@ -1,150 +1,52 @@
 //! From a configuration to a fabric that runs.
 
 mod config_space;
-pub(crate) mod numbering;
-mod ports;
 
-use crate::build::numbering::Numbering;
+use crate::config::numbering::Numbering;
 use crate::config::{
-    DeviceConfig, EnumerationTime, FabricConfig, FaultKind, Fidelity, Forwarding, HEADER_CHECK,
-    HostMemoryError,
+    BuildError, DeviceConfig, EnumerationTime, FabricConfig, FaultKind, Fidelity, Forwarding,
 };
+use crate::kernel::Kernel;
 use crate::kernel::ids::{FlowId, LinkId, NodeId, PortId};
-use crate::kernel::queue::EventQueue;
+use crate::link::agenda::Agenda;
+use crate::link::bus::{self, Bus};
+use crate::link::context::{Context, Host, Worker};
 use crate::link::port_buffer::PortBuffers;
-use crate::node::Node;
-use crate::node::bus::{self, Bridge, Bus};
+use crate::link::state::{DOWN, UP};
+use crate::link::{Links, PortSetup, make};
+use crate::node::bridge::Bridge;
 use crate::node::end_point::EndPoint;
 use crate::node::end_point::core::Core;
-use crate::node::errors::ErrorLog;
 use crate::node::function::Function;
+use crate::node::hardware::Hardware;
 use crate::node::initiator::Initiator;
-use crate::node::intx::WireController;
+use crate::node::root::Root;
 use crate::node::root::host_memory::{self, CachedMemory, MemorySystem};
 use crate::node::root::host_path::{self, HostPath};
 use crate::node::root::memory::MemoryServer;
+use crate::node::root::peer::Splitter;
 use crate::node::root::processor::RegisterAccesses;
-use crate::node::root::{Program, Root, Worker};
-use crate::node::routing::BridgeRegisters;
+use crate::node::root::programs::Program;
 use crate::node::switch::Switch;
-use crate::observe::probe::{Probe, TraceHash};
+use crate::node::wires::WireController;
+use crate::node::{Node, Nodes};
+use crate::observe::Observe;
+use crate::observe::probe::Probe;
 use crate::observe::sample::Samples;
-use crate::observe::timeline::Timeline;
-use crate::packet::transactions::{FlowStatistics, Transactions};
-use crate::sim::Fabric;
-use crate::software::enumeration::Enumeration;
-use crate::software::link_state::{DOWN, UP};
-use crate::topology::{FlowInfo, LinkInfo, NodeInfo, NodeKind, PortInfo, Topology};
+use crate::observe::statistics::FlowStatistics;
+use crate::observe::topology::{FlowInfo, LinkInfo, NodeInfo, NodeKind, PortInfo, Topology};
+use crate::packet::routing::BridgeRegisters;
+use crate::packet::transactions::Transactions;
+use crate::run::Fabric;
+use crate::software::Software;
 use std::collections::{BTreeMap, VecDeque};
-use tlplab_cfgspace::LayoutError;
 use tlplab_device::{
-    Context, Device, DeviceInfo, Event, HostMemory, HostProgram, HostRam, Identity, IdentityError, Random,
-    TlpDevice, TlpIdentity,
+    Context as DeviceContext, Device, Event, HostMemory, HostProgram, HostRam, Identity, Random, TlpDevice,
+    TlpIdentity,
 };
 use tlplab_transaction::{Completer, Requester, RequesterConfig, TagBits, TagConfig};
-use tlplab_units::{Bdf, Mps, Mrrs, Rcb, Time};
+use tlplab_units::{Bdf, Duration, Mps, Mrrs, Rcb, Time};
 use tlplab_wire::tlp::Attributes;
-
-/// Why a configuration is not a fabric.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BuildError {
-    /// Two components have one name.
-    #[error("there are two components called {0:?}")]
-    DuplicateName(String),
-    /// The parent does not exist, or is no switch or root port.
-    #[error("{component}: there is no switch, bus or root port called {under:?} that it can be under")]
-    UnknownParent {
-        /// The component.
-        component: String,
-        /// What it names.
-        under: String,
-    },
-    /// A parallel bus that cannot be.
-    #[error("{bus}: {why}")]
-    Bus {
-        /// The bus.
-        bus: String,
-        /// Why it cannot.
-        why: &'static str,
-    },
-    /// Two components under one root port, which is one end of one link.
-    #[error("{first} and {second} are both under {port}; a root port has one link: put a switch between")]
-    PortTaken {
-        /// The root port.
-        port: String,
-        /// One.
-        first: String,
-        /// The other.
-        second: String,
-    },
-    /// Switches under each other in a circle.
-    #[error("{0} is not connected to the host: its parents form a loop")]
-    Loop(String),
-    /// A function of a device that it cannot be.
-    #[error("{component}: it cannot be a function of {device:?}: {why}")]
-    Function {
-        /// The component.
-        component: String,
-        /// Whose function it would be.
-        device: String,
-        /// Why it cannot.
-        why: &'static str,
-    },
-    /// A function's configuration space cannot be laid out.
-    #[error("{component}: configuration space: {error}")]
-    ConfigSpace {
-        /// The component.
-        component: String,
-        /// What is wrong.
-        error: LayoutError,
-    },
-    /// A device's identity cannot be.
-    #[error("{component}: {error}")]
-    Identity {
-        /// The component.
-        component: String,
-        /// What is wrong.
-        error: IdentityError,
-    },
-    /// A port's buffers or policies cannot be.
-    #[error("{component}, {end} port: {error}")]
-    Port {
-        /// The component below the link.
-        component: String,
-        /// "upper" or "lower".
-        end: &'static str,
-        /// What is wrong.
-        error: tlplab_datalink::ConfigError,
-    },
-    /// What the host has before its memory cannot be.
-    #[error("host: {0}")]
-    HostMemory(#[from] HostMemoryError),
-    /// More than bus numbers or address space allow.
-    #[error("{0}")]
-    TooLarge(&'static str),
-    /// A device was given without its configuration or the other way round.
-    #[error("device {0:?} has a model but no configuration, or a configuration but no model")]
-    Unpaired(String),
-}
-
-impl BuildError {
-    /// The component that it is about, if it is about one.
-    pub fn component(&self) -> Option<&str> {
-        match self {
-            Self::DuplicateName(component) | Self::Loop(component) | Self::Unpaired(component) => {
-                Some(component)
-            }
-            Self::UnknownParent { component, .. }
-            | Self::Bus { bus: component, .. }
-            | Self::PortTaken { second: component, .. }
-            | Self::Function { component, .. }
-            | Self::ConfigSpace { component, .. }
-            | Self::Identity { component, .. }
-            | Self::Port { component, .. } => Some(component),
-            Self::HostMemory(_) | Self::TooLarge(_) => None,
-        }
-    }
-}
 
 /// Collects what a fabric is made of.
 pub struct Builder {
@@ -270,16 +172,17 @@ impl Builder {
         let numbering = Numbering::of(&self.config)?;
         let mut fabric = self.empty_fabric(&numbering)?;
         self.add_nodes(&numbering, &mut fabric)?;
-        fabric.show_trained_links();
-        fabric.start_buses();
-        self.start_links(&numbering, &mut fabric);
+        let Fabric { hardware, software, .. } = &mut fabric;
+        hardware.show_trained_links();
+        hardware.cx.start_buses();
+        self.start_links(&numbering, &mut hardware.cx);
         match self.config.host.enumeration {
-            EnumerationTime::Before => fabric.enumerate_before(),
-            EnumerationTime::Simulated => fabric.enumerate_in_time(),
-            EnumerationTime::Outside => fabric.hand_over(),
+            EnumerationTime::Before => software.enumerate_before(hardware),
+            EnumerationTime::Simulated => software.enumerate_in_time(hardware),
+            EnumerationTime::Outside => software.hand_over(hardware),
         }
-        if let Some(probe) = &mut fabric.probe {
-            probe.begin(&fabric.topology);
+        if let Some(probe) = &mut hardware.cx.observe.probe {
+            probe.begin(&hardware.cx.topology);
         }
         fabric.settle();
         Ok(fabric)
@@ -318,50 +221,45 @@ impl Builder {
                 ports: [PortId(link.lower as u16), PortId(link.upper as u16)],
             });
         }
-        let mut timeline = Timeline::new();
+        let samples = Samples::new(Random::keyed(config.seed, "fabric", "samples"));
+        let mut observe = Observe::new(self.probe.take(), samples, config.warmup);
         let mut ports = Vec::new();
         for (i, slot) in numbering.ports.iter().enumerate() {
-            ports.push(ports::make_port(config, numbering, i, slot, &mut timeline)?);
+            ports.push(make::make_port(config, numbering, i, slot, &mut observe.timeline)?);
         }
-        ports::establish(config, numbering, &mut ports)?;
-        Ok(Fabric {
-            now: Time::ZERO,
-            queue: EventQueue::default(),
+        make::establish(config, numbering, &mut ports)?;
+        let places = (numbering.ports.len() + numbering.nodes.len()) as u16;
+        let root = NodeId(numbering.root as u16);
+        let buffers = PortBuffers::new(config, numbering);
+        let links = Links::new(ports, buffers, numbering.nodes.len());
+        let host = Host {
+            node: root,
+            processor_stages: HostPath::new(&config.host, places).of_processor(),
+            interrupt_addresses: config.host.addresses.interrupts.clone(),
+            messages: FlowId(0),
+            interrupts: FlowId(0),
+            lets_start: config.host.enumeration == EnumerationTime::Outside,
+        };
+        let cx = Context {
+            kernel: Kernel::default(),
             tlps: Default::default(),
             transactions: Transactions::default(),
-            port_buffers: PortBuffers::new(config, numbering),
-            ports,
-            nodes: Vec::new(),
-            root_node: NodeId(numbering.root as u16),
+            links,
+            observe,
+            agenda: Agenda::default(),
             topology,
-            device_infos: Vec::new(),
-            enumeration: Enumeration::new(&config.host),
+            host,
             length_only: config.fidelity == Fidelity::LengthOnly,
-            warmup: config.warmup,
-            flows: Vec::new(),
-            timeline,
-            samples: Samples::new(Random::keyed(config.seed, "fabric", "samples")),
-            hash: TraceHash::default(),
-            probe: self.probe.take(),
-            agenda: VecDeque::new(),
-            pumps: VecDeque::new(),
-            clocked: Vec::new(),
+            devices: Vec::new(),
             workers: Vec::new(),
+            fault: None,
+        };
+        Ok(Fabric {
+            hardware: Hardware { cx, nodes: Nodes::new(root) },
+            software: Software::new(&config.host),
+            clocked: Vec::new(),
             outside: Vec::new(),
             outside_host: Vec::new(),
-            protocol_errors: Vec::new(),
-            errors: ErrorLog::default(),
-            outages: Vec::new(),
-            fault: None,
-            events: 0,
-            ended: 0,
-            refused: 0,
-            unexpected: 0,
-            interrupts: 0,
-            messages: 0,
-            link_events: Vec::new(),
-            actions: Vec::new(),
-            host_actions: Vec::new(),
         })
     }
 
@@ -375,13 +273,26 @@ impl Builder {
                     let (latency, forwarding) = (switch.latency, switch.forwarding);
                     let functions = config_space::of_switch(switch, numbering, &self.config, &ports)?;
                     let bridges = vec![BridgeRegisters::RESET; ports.len()];
-                    Node::Switch(Switch { latency, forwarding, ports, functions, bridges, id: Bdf(0) })
+                    let node = NodeId(i as u16);
+                    Node::Switch(Box::new(Switch {
+                        node,
+                        latency,
+                        forwarding,
+                        ports,
+                        functions,
+                        bridges,
+                        id: Bdf(0),
+                    }))
                 }
                 NodeKind::Bridge => {
                     let bus = self.config.buses.iter().find(|b| b.name == *name).expect("laid out");
                     let function = config_space::of_bridge(bus, numbering, &self.config, ports[0])?;
-                    let on_bus = Bus::new(bus, &bus::members(&self.config, numbering, &ports));
-                    Node::Bridge(Box::new(Bridge::new(bus, ports, function, on_bus)))
+                    let members = bus::members(&self.config, numbering, &ports);
+                    let (node, latency) = (NodeId(i as u16), bus.bridge.latency);
+                    let below = Bus::new(bus, ports.clone(), &members);
+                    fabric.hardware.cx.links.add_bus(node, below);
+                    let registers = BridgeRegisters::RESET;
+                    Node::Bridge(Box::new(Bridge { node, latency, ports, function, registers }))
                 }
                 NodeKind::EndPoint => {
                     let device = self.config.devices.iter().find(|d| d.name == *name).expect("laid out");
@@ -389,26 +300,25 @@ impl Builder {
                     Node::EndPoint(Box::new(self.make_end_point(i, &device, numbering, fabric)?))
                 }
             };
-            fabric.nodes.push(node);
+            fabric.hardware.nodes.all.push(node);
         }
-        fabric.add_stages(|link| numbering.link_config(&self.config, link));
-        for i in 0..fabric.ports.len() {
-            let peer = fabric.ports[i].peer;
-            let forwarding = |port| match fabric.node_of(port) {
-                Node::Switch(switch) => switch.forwarding,
-                _ => Forwarding::StoreAndForward,
-            };
-            let cuts = forwarding(peer) != Forwarding::StoreAndForward;
-            let checked = [peer, PortId(i as u16)].map(forwarding).contains(&Forwarding::HeaderChecked);
-            fabric.ports[i].header_check = if checked { HEADER_CHECK } else { 0 };
-            // Whether there is room for a TLP is known when all of it is there.
-            let drops = fabric.ports[i].engine.config().flow_control.drops();
-            fabric.ports[i].peer_cuts_through = cuts && !drops;
+        let Hardware { cx, nodes } = &mut fabric.hardware;
+        cx.host.messages = nodes.root().initiator.flow(0);
+        for port in cx.links.all() {
+            let slot = &numbering.ports[port.index()];
+            let link = numbering.link_config(&self.config, slot.link);
+            let end = if slot.direction == 0 { &link.lower } else { &link.upper };
+            set_up_port(cx, nodes, port, end.latency);
         }
-        let (places, flows) = (fabric.topology.places(), fabric.topology.flows.len());
+        cx.add_stages(|link| numbering.link_config(&self.config, link));
+        for end_point in nodes.end_points() {
+            end_point.note_payload(cx);
+            end_point.show_bars(cx);
+        }
+        let (places, flows) = (cx.topology.places(), cx.topology.flows.len());
         for _ in 0..flows {
-            let statistics = FlowStatistics::new(places, flows, &mut fabric.timeline);
-            fabric.flows.push(statistics);
+            let statistics = FlowStatistics::new(places, flows, &mut cx.observe.timeline);
+            cx.observe.flows.push(statistics);
         }
         Ok(())
     }
@@ -439,7 +349,7 @@ impl Builder {
             flows.extend(infos.into_iter().map(|info| add_flow(fabric, info)));
             let streams = (first, flows.len() as u16 - first);
             if behaviour.finishes {
-                fabric.workers.push(Worker {
+                fabric.hardware.cx.workers.push(Worker {
                     node: NodeId(numbering.root as u16),
                     owner: i,
                     finished: false,
@@ -455,10 +365,11 @@ impl Builder {
         if enumerates {
             let name = format!("{}.enumeration", host.name);
             let infos = some_flow(Vec::new(), &host.name, &name, "configuration", "device");
-            fabric.enumeration.program = Some(programs.len());
-            fabric.enumeration.stream = flows.len() as u16;
+            fabric.software.program = Some(programs.len());
             programs.push(Program { program: None, next_op: 0, streams: (flows.len() as u16, 1) });
+            let first = flows.len();
             flows.extend(infos.into_iter().map(|info| add_flow(fabric, info)));
+            fabric.hardware.cx.host.interrupts = flows[first];
         }
         let stream = flows.len() as u16;
         if flows.is_empty() {
@@ -467,13 +378,14 @@ impl Builder {
                 .map(|info| add_flow(fabric, info))
                 .collect();
         }
-        let tags = fabric.timeline.add_gauge();
-        let peer_split = crate::node::root::peer::Splitter::new(stream);
+        let tags = fabric.hardware.cx.observe.timeline.add_gauge();
+        let peer_split = Splitter::new(stream);
         let places = (numbering.ports.len() + numbering.nodes.len()) as u16;
         let stages = host_path::names_of(&host).len() as u16;
         let own = || Box::new(HostRam::new(0x10_0000, 0xBFF0_0000));
         let memory = self.memory.take().unwrap_or_else(|| own());
         Ok(Root {
+            node: NodeId(numbering.root as u16),
             latency: host.latency,
             functions: config_space::of_root(&host, numbering, &self.config, &ports)?,
             bridges: vec![BridgeRegisters::RESET; ports.len()],
@@ -537,7 +449,7 @@ impl Builder {
         let infos = some_flow(behaviour.flows, &config.name, &config.name, "dma", "host");
         let flows = infos.into_iter().map(|info| add_flow(fabric, info)).collect();
         if behaviour.finishes {
-            fabric.workers.push(Worker { node: NodeId(node as u16), owner: 0, finished: false });
+            fabric.hardware.cx.workers.push(Worker { node: NodeId(node as u16), owner: 0, finished: false });
         }
         let core = behaviour.core.map(|device| Box::new(Core::new(device, config.completion_timeout)));
         let mut function = Function::new(space, id, Time::ZERO + config.ready);
@@ -546,10 +458,14 @@ impl Builder {
             function.msix = None; // the table is the core's
         }
         Ok(EndPoint {
+            node: NodeId(node as u16),
+            number: config.function_of.as_ref().map_or(0, |of| of.number),
+            request_limits: fabric.software.mrrs.clone(),
             port: PortId(port as u16),
             source,
             functions,
             latency: config.latency,
+            answer_time: self.latency_of(&numbering.nodes[device]),
             mrrs: config.mrrs,
             ready: config.ready,
             interrupt_mode: function.space.interrupt_mode(),
@@ -572,35 +488,56 @@ impl Builder {
                 submissions: VecDeque::new(),
                 flows,
                 timer: Time::NEVER,
-                tags: fabric.timeline.add_gauge(),
+                tags: fabric.hardware.cx.observe.timeline.add_gauge(),
             },
             posted_writes: config.posted_writes,
             on_bus,
         })
     }
 
-    fn start_links(&mut self, numbering: &Numbering, fabric: &mut Fabric) {
+    fn latency_of(&self, device: &str) -> Duration {
+        let config = self.config.devices.iter().find(|config| config.name == device);
+        config.map_or(Duration::ZERO, |config| config.latency)
+    }
+
+    fn start_links(&mut self, numbering: &Numbering, cx: &mut Context) {
         for (i, link) in numbering.links.iter().enumerate() {
             let config = numbering.link_config(&self.config, i);
             let lower = PortId(link.lower as u16);
             if !config.trained {
-                fabric.link_up(lower);
-                fabric.link_up(PortId(link.upper as u16));
+                cx.link_up(lower);
+                cx.link_up(PortId(link.upper as u16));
             }
             for fault in &config.faults {
                 if let FaultKind::Down { at, until } = fault.kind {
-                    fabric.plan_link_state(lower, at, DOWN);
+                    cx.plan_link_state(lower, at, DOWN);
                     if let Some(until) = until {
-                        fabric.plan_link_state(lower, until, UP);
+                        cx.plan_link_state(lower, until, UP);
                     }
                 }
             }
         }
-        for i in 0..fabric.ports.len() {
-            fabric.try_transmit(PortId(i as u16));
-            fabric.arm(PortId(i as u16));
+        for i in 0..cx.links.count() {
+            cx.try_transmit(PortId(i as u16));
+            cx.arm(PortId(i as u16));
         }
     }
+}
+
+/// What a port is told of its node and of the node at the other end.
+fn set_up_port(cx: &mut Context, nodes: &Nodes, id: PortId, own_latency: Option<Duration>) {
+    let forwarding = |port| match &nodes[cx.links.node(port)] {
+        Node::Switch(switch) => switch.forwarding,
+        _ => Forwarding::StoreAndForward,
+    };
+    let (own, peer) = (cx.links.node(id), cx.links.peer(id));
+    let setup = PortSetup {
+        latency: own_latency.unwrap_or(nodes[own].latency()),
+        requester: nodes[own].requests().then_some(own),
+        header_checked: [peer, id].map(forwarding).contains(&Forwarding::HeaderChecked),
+        peer_cuts_through: forwarding(peer) != Forwarding::StoreAndForward,
+    };
+    cx.links.set_up(id, setup);
 }
 
 /// What a device at the level of TLPs shows to those who build configuration spaces.
@@ -613,7 +550,7 @@ impl Device for Shown {
     fn layout(&self) -> tlplab_cfgspace::Layout {
         self.0.layout()
     }
-    fn handle(&mut self, _: &mut Context<'_>, _: Event) {}
+    fn handle(&mut self, _: &mut DeviceContext<'_>, _: Event) {}
 }
 
 /// Software that configures what comes back works in simulated time.
@@ -634,8 +571,8 @@ fn some_flow(infos: Vec<FlowInfo>, owner: &str, name: &str, operation: &str, tar
 }
 
 fn add_flow(fabric: &mut Fabric, info: FlowInfo) -> FlowId {
-    fabric.topology.flows.push(info);
-    FlowId(fabric.topology.flows.len() as u16 - 1)
+    fabric.hardware.cx.topology.flows.push(info);
+    FlowId(fabric.hardware.cx.topology.flows.len() as u16 - 1)
 }
 
 fn tag_config(tags: u16) -> TagConfig {
@@ -646,16 +583,4 @@ fn tag_config(tags: u16) -> TagConfig {
         _ => TagBits::Fourteen,
     };
     TagConfig { bits, limit: Some(tags), ..TagConfig::default() }
-}
-
-impl Fabric {
-    /// What can be told of devices and links, for results.
-    pub fn devices(&self) -> &[DeviceInfo] {
-        &self.device_infos
-    }
-
-    /// The ID a component answers with.
-    pub fn id_of(&self, name: &str) -> Option<Bdf> {
-        self.topology.nodes.iter().find(|n| n.name == name).map(|n| n.id)
-    }
 }

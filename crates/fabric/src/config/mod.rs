@@ -4,8 +4,11 @@ mod bus;
 mod host_memory;
 mod stages;
 
-use crate::node::root::MSI_ADDRESS;
+mod error;
+pub(crate) mod numbering;
+
 pub use bus::{BridgeConfig, BusCompletion, BusConfig, BusDevice, BusMode, BusWidth, DeviceSelect};
+pub use error::BuildError;
 pub use host_memory::{
     CacheConfig, HostMemoryError, IommuConfig, JitterConfig, LARGEST_CACHE, LINE, NumaConfig, SleepConfig,
     StallConfig, WHOLE,
@@ -275,6 +278,12 @@ impl SwitchConfig {
 
 /// Bytes of a header's own checksum: as many as an LCRC has.
 pub const HEADER_CHECK: u32 = 4;
+
+/// Where message signalled interrupts are written to: the interrupt controller's range of x86 machines.
+pub const MSI_ADDRESS: u64 = 0xFEE0_0000;
+
+/// Below 4 GiB, base addresses come from here on; host memory has a hole there.
+pub(crate) const MMIO_LOW: u64 = 0xC000_0000;
 
 /// When a switch starts to forward a TLP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

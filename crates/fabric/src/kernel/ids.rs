@@ -16,6 +16,14 @@ pub struct FlowId(pub(crate) u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub(crate) u16);
 
+/// A function within its node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FunctionAt {
+    pub(crate) node: NodeId,
+    /// 0 at an end point; at a switch the port; at the root complex 0 is the host bridge and root ports follow.
+    pub(crate) index: usize,
+}
+
 macro_rules! index {
     ($($name:ident),+) => {
         $(impl $name {

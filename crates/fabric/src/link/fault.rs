@@ -2,24 +2,12 @@
 //! ([`Tampering`]). Neither the data link layer nor the nodes know of them.
 
 use crate::config::{Damage, Fault, FaultKind, FaultUnit, Forgery, Malformation, Tamper};
+use crate::packet::flaw::Flaw;
 use tlplab_datalink::Unit;
 use tlplab_device::Random;
 use tlplab_units::{Bdf, Tag};
 use tlplab_wire::dllp::{self, FcPhase, Sequence};
 use tlplab_wire::tlp::{Attributes, Completion, CompletionStatus, Kind, Repr, Span, TransactionId};
-
-/// What is wrong with a TLP beyond what its [`Repr`] can say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flaw {
-    /// Its digest is wrong.
-    Ecrc,
-    /// It breaks a rule of format.
-    Malformed(Malformation),
-    /// Its completer will refuse it.
-    Refused(CompletionStatus),
-    /// The next transaction layer will lose it.
-    Lost,
-}
 
 /// Counts what concerns it, and hits some of that.
 #[derive(Clone, Copy, Debug)]

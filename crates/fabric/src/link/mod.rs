@@ -1,12 +1,332 @@
-//! Links: ports with their egress queues, the data link layer on both ends, and the wire between, with its faults.
+//! Links: ports with their egress queues, the data link layer at both ends, the wire between with its faults; and parallel buses.
+//!
+//! [`context`] is what nodes see of them. `transmit` takes TLPs from the queues (`egress`) to the wire (`channel`), `receive` from there to the
+//! receive buffer, from which the node gets them; `completion` has what a port does with a TLP besides. `state` is about links that go down.
 
+pub(crate) mod agenda;
+pub(crate) mod bus;
 pub(crate) mod channel;
+pub(crate) mod completion;
+pub(crate) mod context;
 pub(crate) mod egress;
+pub(crate) mod errors;
+pub(crate) mod fate;
 pub(crate) mod fault;
-pub(crate) mod idle;
+pub(crate) mod lines;
+pub(crate) mod make;
 pub(crate) mod port;
 pub(crate) mod port_buffer;
 pub(crate) mod receive;
+pub(crate) mod results;
 pub(crate) mod stages;
-pub(crate) mod trail;
+pub(crate) mod state;
+
 pub(crate) mod transmit;
+
+use crate::config::HEADER_CHECK;
+use crate::kernel::ids::{LinkId, NodeId, PortId};
+use crate::kernel::queue::EventKind;
+use crate::packet::attribution::{Cause, Partition, Snapshot};
+use crate::packet::slab::TlpHandle;
+use crate::packet::wires::Wires;
+use bus::Bus;
+use context::Context;
+use port::Port;
+use port_buffer::PortBuffers;
+use std::collections::VecDeque;
+use tlplab_datalink::{Event, LinkLayer};
+use tlplab_units::{Duration, FcClass, LinkMode, Mps, Time};
+use tlplab_wire::dllp;
+
+/// All links.
+pub(crate) struct Links {
+    ports: Vec<Port>,
+    buffers: PortBuffers,
+    /// By node: the parallel bus below it.
+    buses: Vec<Option<Box<Bus>>>,
+    /// An allocation that lives from event to event.
+    events: Vec<Event<TlpHandle>>,
+    /// TLPs that nodes without latency have to take before anything else happens.
+    arrivals: VecDeque<(PortId, TlpHandle)>,
+}
+
+/// What a port has to know of nodes.
+pub(crate) struct PortSetup {
+    /// From the arrival of a TLP in its receive buffer to the decision of its node, without stages.
+    pub(crate) latency: Duration,
+    /// Its node, if that has a requester.
+    pub(crate) requester: Option<NodeId>,
+    /// TLPs have a checksum of their headers.
+    pub(crate) header_checked: bool,
+    /// The peer is a switch that forwards after the header.
+    pub(crate) peer_cuts_through: bool,
+}
+
+/// How many TLPs of a class may wait at the egress before a requester makes more: enough that the wire never waits for it.
+#[derive(Clone, Copy)]
+pub(crate) struct Staged {
+    pub(crate) framed: usize,
+    /// Where a flit takes all that wait.
+    pub(crate) in_flits: usize,
+}
+
+impl Staged {
+    fn of(self, mode: LinkMode) -> usize {
+        match mode {
+            LinkMode::NonFlit => self.framed,
+            LinkMode::Flit => self.in_flits,
+        }
+    }
+}
+
+impl Links {
+    pub(crate) fn new(ports: Vec<Port>, buffers: PortBuffers, nodes: usize) -> Self {
+        Self {
+            ports,
+            buffers,
+            buses: (0..nodes).map(|_| None).collect(),
+            events: Vec::new(),
+            arrivals: VecDeque::new(),
+        }
+    }
+
+    /// Puts a parallel bus below a bridge.
+    pub(crate) fn add_bus(&mut self, bridge: NodeId, bus: Bus) {
+        self.buses[bridge.index()] = Some(Box::new(bus));
+    }
+
+    /// A TLP that a node without latency has to take before anything else happens.
+    #[inline]
+    pub(crate) fn next_arrival(&mut self) -> Option<(PortId, TlpHandle)> {
+        self.arrivals.pop_front()
+    }
+
+    /// An allocation for what data link layers say, to be [given back](Self::give_back).
+    pub(crate) fn borrow_events(&mut self) -> Vec<Event<TlpHandle>> {
+        std::mem::take(&mut self.events)
+    }
+
+    pub(crate) fn give_back(&mut self, mut events: Vec<Event<TlpHandle>>) {
+        events.clear();
+        self.events = events;
+    }
+
+    /// What a port is told of its node, and of the one at the other end.
+    pub(crate) fn set_up(&mut self, port: PortId, setup: PortSetup) {
+        let port = &mut self.ports[port.index()];
+        port.latency = setup.latency;
+        port.requester = setup.requester;
+        port.header_check = if setup.header_checked { HEADER_CHECK } else { 0 };
+        // Whether there is room for a TLP is known when all of it is there.
+        port.peer_cuts_through = setup.peer_cuts_through && !port.engine.config().flow_control.drops();
+    }
+
+    /// How many ports there are.
+    pub(crate) fn count(&self) -> usize {
+        self.ports.len()
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = PortId> + use<> {
+        (0..self.ports.len()).map(|port| PortId(port as u16))
+    }
+
+    pub(crate) fn node(&self, port: PortId) -> NodeId {
+        self.ports[port.index()].node
+    }
+
+    /// Which of its node's ports it is.
+    pub(crate) fn index(&self, port: PortId) -> usize {
+        self.ports[port.index()].index
+    }
+
+    pub(crate) fn peer(&self, port: PortId) -> PortId {
+        self.ports[port.index()].peer
+    }
+
+    pub(crate) fn link(&self, port: PortId) -> LinkId {
+        self.ports[port.index()].link
+    }
+
+    /// Does it transmit towards the root complex?
+    pub(crate) fn leads_up(&self, port: PortId) -> bool {
+        self.ports[port.index()].direction == 0
+    }
+
+    /// Does a link with a slot for hot-plug lead down from it?
+    pub(crate) fn has_slot(&self, port: PortId) -> bool {
+        let port = &self.ports[port.index()];
+        port.direction == 1 && !port.on_bus
+    }
+
+    /// Is somebody at the other end of the link, as far as the physical layer finds?
+    pub(crate) fn is_present(&self, port: PortId) -> bool {
+        let port = &self.ports[port.index()];
+        port.wire_up || port.recovering
+    }
+
+    /// One more fault holds the link of `lower`, or one above it, down. Says whether it is the first.
+    pub(crate) fn hold_down(&mut self, lower: PortId) -> bool {
+        let held = &mut self.ports[lower.index()].held_down;
+        *held += 1;
+        *held == 1
+    }
+
+    /// One of the faults is over. Says whether it was the last.
+    pub(crate) fn let_up(&mut self, lower: PortId) -> bool {
+        let held = &mut self.ports[lower.index()].held_down;
+        *held -= 1;
+        *held == 0
+    }
+
+    pub(crate) fn is_held_down(&self, lower: PortId) -> bool {
+        self.ports[lower.index()].held_down > 0
+    }
+
+    /// A TLP was dropped because the node behind a port had no room for it.
+    pub(crate) fn count_no_room(&mut self, port: PortId) {
+        let sender = self.peer(port);
+        self.ports[sender.index()].counters.no_room += 1;
+    }
+
+    /// Nobody below a port asserts anything any more, and whoever is above has forgotten what it was told. Says whether anything was
+    /// asserted below.
+    pub(crate) fn forget_wires(&mut self, port: PortId) -> bool {
+        let port = &mut self.ports[port.index()];
+        port.wires_told = Wires::NONE;
+        std::mem::take(&mut port.wires_below) != Wires::NONE
+    }
+
+    /// Max_Payload_Size of a port.
+    pub(crate) fn max_payload(&self, port: PortId) -> Mps {
+        self.ports[port.index()].max_payload
+    }
+
+    pub(crate) fn set_max_payload(&mut self, port: PortId, mps: Mps) {
+        self.ports[port.index()].max_payload = mps;
+    }
+
+    /// A function of the device behind a port has this Max_Payload_Size.
+    pub(crate) fn note_payload(&mut self, port: PortId, source: usize, mps: Option<Mps>) {
+        let payloads = &mut self.ports[port.index()].payloads;
+        if payloads.len() <= source {
+            payloads.resize(source + 1, None);
+        }
+        payloads[source] = mps;
+    }
+
+    /// The port takes what one of the functions behind it does (PCIe 5.0 §2.2.2).
+    pub(crate) fn limit_payload(&mut self, port: PortId) {
+        let port = &mut self.ports[port.index()];
+        if let Some(mps) = port.payloads.iter().copied().flatten().max() {
+            port.max_payload = mps;
+        }
+    }
+
+    /// Do the lines of answers to reads come to this port one by one?
+    pub(crate) fn answers_by_lines(&self, port: PortId) -> bool {
+        self.ports[port.index()].lines.is_some()
+    }
+
+    /// Is what ends behind a port checked against its digest, and does what is made there get one?
+    pub(crate) fn checks_digests(&self, port: PortId) -> bool {
+        self.ports[port.index()].checks_digests
+    }
+
+    /// The data link layer of a port is active.
+    pub(crate) fn is_active(&self, port: PortId) -> bool {
+        self.ports[port.index()].engine.is_active()
+    }
+
+    /// Notes what `egress` has done for a class so far: an operation starts to wait for it.
+    pub(crate) fn snapshot(&mut self, egress: PortId, class: FcClass, now: Time, into: &mut Snapshot) {
+        self.ports[egress.index()].partition.snapshot(class.index(), now, into);
+    }
+
+    /// May the requester behind `port` make more requests of a class: are fewer than `staged` of its source waiting?
+    pub(crate) fn has_room(&self, port: PortId, source: usize, class: FcClass, staged: Staged) -> bool {
+        let port = &self.ports[port.index()];
+        port.waiting_of(source, class) < port.staged(staged.of(port.mode))
+    }
+
+    /// Do fewer than `staged` TLPs of a source's class wait at `port`?
+    pub(crate) fn waits_fewer(&self, port: PortId, source: usize, class: FcClass, staged: Staged) -> bool {
+        let port = &self.ports[port.index()];
+        port.egress.len_of(source, class) < staged.of(port.mode)
+    }
+
+    /// Requests of a requester wait for tags, and none of them waits for the egress: that is the reason, then. Or they do not.
+    pub(crate) fn note_tag_wait(&mut self, port: PortId, source: usize, blocked: bool, now: Time) {
+        let port = &mut self.ports[port.index()];
+        let (class, slot) = (FcClass::NonPosted.index(), Partition::slot(Cause::TagWait));
+        if blocked && port.egress.len_of(source, FcClass::NonPosted) == 0 {
+            port.partition.block(now, class, Some(slot));
+        } else if port.partition.blocked(class) == Some(slot) {
+            port.partition.block(now, class, None);
+        }
+    }
+
+    /// The wires that the ports below have raised, as `port` knows of them.
+    pub(crate) fn wires_below(&self, port: PortId) -> Wires {
+        self.ports[port.index()].wires_below
+    }
+
+    /// A message from below raises or lowers a wire.
+    pub(crate) fn set_wire_below(&mut self, port: PortId, wire: u8, asserted: bool) {
+        self.ports[port.index()].wires_below.set(wire, asserted);
+    }
+
+    /// Notes what the port above is to be told; what it knew before, unless the link is down and will tell all when it comes up.
+    pub(crate) fn tell_wires(&mut self, port: PortId, wires: Wires) -> Option<Wires> {
+        let port = &mut self.ports[port.index()];
+        (!port.discards).then(|| std::mem::replace(&mut port.wires_told, wires))
+    }
+
+    /// A message that was to tell of a wire is not sent: whoever is above knows the level before it. Each message of a wire changes it.
+    pub(crate) fn wire_not_told(&mut self, port: PortId, wire: u8) {
+        let told = &mut self.ports[port.index()].wires_told;
+        told.set(wire, !told.is_asserted(wire));
+    }
+
+    /// The wires that a function of the device behind `port` asserts; those of all its functions.
+    pub(crate) fn assert_wires(&mut self, port: PortId, source: usize, wires: Wires) -> Wires {
+        let own = &mut self.ports[port.index()].wires_asserted;
+        if own.len() <= source {
+            own.resize(source + 1, Wires::NONE);
+        }
+        own[source] = wires;
+        own.iter().copied().fold(Wires::NONE, Wires::with)
+    }
+}
+
+impl Links {
+    /// Is nothing on its way anywhere, and nothing waiting?
+    pub(crate) fn are_resting(&self) -> bool {
+        self.ports.iter().all(|port| {
+            port.engine.is_resting()
+                && !port.transmitting
+                && port.egress.len() == 0
+                && port.channel.is_empty()
+        })
+    }
+}
+
+impl Context {
+    /// Nothing happens until then but refreshes of credits: they are left out.
+    pub(crate) fn skip_refreshes(&mut self, until: Time) {
+        self.kernel.remove_link_timers();
+        for index in 0..self.links.ports.len() {
+            let port = &mut self.links.ports[index];
+            let refreshes = port.engine.skip_refreshes(until);
+            port.counters.update_fcs += refreshes;
+            port.counters.worked_out += refreshes;
+            if port.mode == LinkMode::NonFlit {
+                port.counters.dllp += refreshes * u64::from(dllp::WIRE_BYTES);
+            }
+            (port.timer, port.later_timer) = (Time::NEVER, Time::NEVER);
+            if let Some((due, _)) = port.engine.deadline() {
+                port.timer = due;
+                self.schedule(due, EventKind::LinkTimer, index as u32, due.as_fs());
+            }
+        }
+    }
+}

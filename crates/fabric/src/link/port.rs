@@ -4,85 +4,93 @@ use crate::kernel::ids::{FlowId, LinkId, NodeId, PortId};
 use crate::link::channel::Channel;
 use crate::link::egress::Egress;
 use crate::link::fault::Tampering;
+use crate::link::lines::Lines;
 use crate::link::stages::Stages;
-use crate::node::intx::Wires;
-use crate::node::root::host_memory::Lines;
 use crate::observe::timeline::{Gauge, SeriesId, Timeline};
 use crate::packet::attribution::{Partition, Place};
 use crate::packet::slab::TlpHandle;
+use crate::packet::wires::Wires;
 use tlplab_datalink::{Engine, TlpShape};
 use tlplab_device::Random;
 use tlplab_units::{Duration, LinkMode, Mps, Time};
 
 pub(crate) struct Port {
-    pub(crate) node: NodeId,
+    pub(super) node: NodeId,
     /// Which of its node's ports it is.
-    pub(crate) index: usize,
-    pub(crate) peer: PortId,
-    pub(crate) link: LinkId,
+    pub(super) index: usize,
+    pub(super) peer: PortId,
+    pub(super) link: LinkId,
     /// 0: it transmits towards the root complex.
-    pub(crate) direction: u8,
-    pub(crate) mode: LinkMode,
+    pub(super) direction: u8,
+    pub(super) mode: LinkMode,
     /// A framed TLP takes whole words of the wire: their bytes, a power of two, less one.
-    pub(crate) word_mask: u32,
+    pub(super) word_mask: u32,
     /// Bytes of the checksum that a framed TLP's header has of its own.
-    pub(crate) header_check: u32,
+    pub(super) header_check: u32,
     /// Which byte of a TLP an error hits.
-    pub(crate) hits: Random,
-    /// Its own processing time for what arrives, instead of the node's.
-    pub(crate) latency: Option<Duration>,
+    pub(super) hits: Random,
+    /// From the arrival of a TLP in its receive buffer to the node's decision about it.
+    pub(super) latency: Duration,
+    /// Its node's requester, if that has one: of a device with several functions that of function 0.
+    pub(super) requester: Option<NodeId>,
+    /// Retraining takes so long.
+    pub(super) recovery: Duration,
     /// Delays by layer, of this port or its peer.
-    pub(crate) stages: Option<Box<Stages>>,
-    pub(crate) engine: Engine<TlpHandle>,
-    pub(crate) channel: Channel<TlpHandle>,
+    pub(super) stages: Option<Box<Stages>>,
+    pub(super) engine: Engine<TlpHandle>,
+    pub(super) channel: Channel<TlpHandle>,
     /// Faults in what it sends.
-    pub(crate) tampering: Tampering,
+    pub(super) tampering: Tampering,
     /// Max_Payload_Size: what it takes as a receiver, and how long the root complex makes completions.
-    pub(crate) max_payload: Mps,
+    pub(super) max_payload: Mps,
+    /// Those of the functions of the device behind it, by their sources in the egress queues.
+    pub(super) payloads: Vec<Option<Mps>>,
     /// What ends behind it is checked against its digest, and what is made there gets one.
-    pub(crate) checks_digests: bool,
+    pub(super) checks_digests: bool,
     /// A TLP was found bad or missing, and has not come since: more of that is no news.
-    pub(crate) missing: bool,
-    pub(crate) egress: Egress,
+    pub(super) missing: bool,
+    pub(super) egress: Egress,
     /// Of a root port whose host answers reads line by line: the answers that wait for the egress.
-    pub(crate) lines: Option<Box<Lines>>,
-    pub(crate) partition: Partition,
+    pub(super) lines: Option<Box<Lines>>,
+    pub(super) partition: Partition,
     /// A unit is on the wire.
-    pub(crate) transmitting: bool,
+    pub(super) transmitting: bool,
     /// Its last symbol goes out then.
-    pub(crate) transmits_until: Time,
+    pub(super) transmits_until: Time,
     /// The physical layer is up.
-    pub(crate) wire_up: bool,
+    pub(super) wire_up: bool,
     /// It is in recovery.
-    pub(crate) recovering: bool,
+    pub(super) recovering: bool,
     /// When the latest recovery ends.
-    pub(crate) recovery_ends: Time,
+    pub(super) recovery_ends: Time,
     /// At the lower end: how many faults hold its link down, or a link above it.
-    pub(crate) held_down: u32,
+    pub(super) held_down: u32,
     /// Software resets what is below it.
-    pub(crate) resets_below: bool,
+    pub(super) resets_below: bool,
     /// The peer is a switch that forwards after the header.
-    pub(crate) peer_cuts_through: bool,
+    pub(super) peer_cuts_through: bool,
     /// Receive buffers that are free again when the unit on the wire has left.
-    pub(crate) leaving: Vec<Leaving>,
+    pub(super) leaving: Vec<Leaving>,
     /// The link went down and is not up again: what is routed here is discarded (PCIe 5.0 §2.9.1).
-    pub(crate) discards: bool,
+    pub(super) discards: bool,
     /// It is on a parallel bus: what it sends goes by transactions there, and never over a wire.
-    pub(crate) on_bus: bool,
+    pub(super) on_bus: bool,
     /// When the pending timer event of the data link layer is due.
-    pub(crate) timer: Time,
+    pub(super) timer: Time,
     /// When the one after it is due.
-    pub(crate) later_timer: Time,
-    pub(crate) counters: WireCounters,
+    pub(super) later_timer: Time,
+    pub(super) counters: WireCounters,
     /// Flow of the last TLP that ended in a flit.
-    pub(crate) flit_flow: Option<FlowId>,
+    pub(super) flit_flow: Option<FlowId>,
     /// Bytes of flits not yet accounted to payload or overhead; negative: payload counted ahead.
-    pub(crate) flit_debt: i64,
-    pub(crate) series: PortSeries,
+    pub(super) flit_debt: i64,
+    pub(super) series: PortSeries,
     /// Legacy interrupts that messages from below have raised.
-    pub(crate) wires_below: Wires,
+    pub(super) wires_below: Wires,
     /// Those that the port above has been told of.
-    pub(crate) wires_told: Wires,
+    pub(super) wires_told: Wires,
+    /// Those that the functions of the device behind it assert, by their sources in the egress queues.
+    pub(super) wires_asserted: Vec<Wires>,
 }
 
 /// A TLP that is on the wire and still in the receive buffer it came by.

@@ -9,22 +9,16 @@
 //!
 //! A response that is lost with a link that goes down elsewhere leaves its place taken, as a real bridge's would be.
 
-use crate::build::numbering::Numbering;
 use crate::config::FabricConfig;
+use crate::config::numbering::Numbering;
 use crate::kernel::ids::PortId;
 use crate::link::channel::InFlight;
+use crate::link::context::Context;
 use crate::link::egress::Waiting;
-use crate::node::Node;
-use crate::node::routing::route_of;
-use crate::packet::slab::TlpHandle;
-use crate::sim::Fabric;
+use crate::packet::slab::{Queue, TlpHandle};
 use tlplab_datalink::{LinkLayer, Unit};
 use tlplab_units::FcClass;
 use tlplab_wire::tlp::{CompletionStatus, Kind, Repr};
-
-/// A queue of requests: a port's, or (numbered after the ports) that of the root complex towards memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Queue(u16);
 
 #[derive(Clone, Debug)]
 struct Room {
@@ -66,26 +60,23 @@ impl PortBuffers {
     }
 }
 
-impl Fabric {
-    /// May the node behind `id` take what has arrived? If it is a request that the data link layer would deliver, its places are taken.
+impl Context {
+    /// What has arrived, if the node behind `id` must have room for it: a request that the data link layer would deliver.
     #[inline]
-    pub(crate) fn has_room_for(&mut self, id: PortId, flying: &InFlight<TlpHandle>) -> bool {
-        if !self.port_buffers.in_use || !self.port_buffers.rooms[id.index()].refuses {
-            return true;
+    pub(crate) fn needs_room(&self, id: PortId, flying: &InFlight<TlpHandle>) -> Option<TlpHandle> {
+        if !self.links.buffers.in_use || !self.links.buffers.rooms[id.index()].refuses {
+            return None;
         }
-        let Unit::Tlp(unit) = &flying.unit else { return true };
-        if flying.integrity == tlplab_datalink::Integrity::Bad
-            || unit.shape.class == FcClass::Completion
-            || !self.ports[id.index()].engine.expects(unit)
-        {
-            return true;
-        }
-        self.take_places(id, unit.handle)
+        let Unit::Tlp(unit) = &flying.unit else { return None };
+        let delivered = flying.integrity == tlplab_datalink::Integrity::Good
+            && unit.shape.class != FcClass::Completion
+            && self.links.ports[id.index()].engine.expects(unit);
+        delivered.then_some(unit.handle)
     }
 
-    fn take_places(&mut self, ingress: PortId, handle: TlpHandle) -> bool {
-        let queue = self.queue_for(ingress, handle);
-        let rooms = &mut self.port_buffers.rooms;
+    /// Takes the places of a request that will wait in `queue` (`None`: it ends at this node); false if there are none.
+    pub(crate) fn take_places(&mut self, ingress: PortId, handle: TlpHandle, queue: Option<Queue>) -> bool {
+        let rooms = &mut self.links.buffers.rooms;
         let tlp = self.tlps.get_mut(handle);
         let non_posted = tlp.shape.class == FcClass::NonPosted;
         let full =
@@ -102,37 +93,24 @@ impl Fabric {
         true
     }
 
-    /// The queue that a request will wait in; `None` if it ends at this node.
-    fn queue_for(&mut self, ingress: PortId, handle: TlpHandle) -> Option<Queue> {
-        let memory = self.ports.len() as u16;
-        match self.node_of(ingress) {
-            Node::Switch(_) => self.route(ingress, handle).map(|port| Queue(port.0)),
-            Node::Root(root) => {
-                let route = route_of(&self.tlps.get(handle).repr);
-                Some(root.port_for(route).map_or(Queue(memory), |port| Queue(root.ports[port].0)))
-            }
-            Node::EndPoint(_) | Node::Bridge(_) => None,
-        }
-    }
-
     /// A request has left the queue it waited in.
     #[inline]
     pub(crate) fn leaves_queue(&mut self, handle: TlpHandle) {
-        if self.port_buffers.in_use
+        if self.links.buffers.in_use
             && let Some(Queue(i)) = self.tlps.get_mut(handle).queued.take()
         {
-            self.port_buffers.rooms[usize::from(i)].requests -= 1;
+            self.links.buffers.rooms[usize::from(i)].requests -= 1;
         }
     }
 
     /// A TLP goes to the data link layer of `egress`.
     #[inline]
     pub(crate) fn leaves_port_buffers(&mut self, egress: PortId, waiting: &Waiting) {
-        if !self.port_buffers.in_use || waiting.nullified {
+        if !self.links.buffers.in_use || waiting.nullified {
             return;
         }
         self.leaves_queue(waiting.tlp);
-        let room = &mut self.port_buffers.rooms[egress.index()];
+        let room = &mut self.links.buffers.rooms[egress.index()];
         if room.refuses && ends_its_request(&self.tlps.get(waiting.tlp).repr) {
             room.unanswered = room.unanswered.saturating_sub(1);
         }

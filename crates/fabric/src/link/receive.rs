@@ -3,38 +3,31 @@
 use crate::kernel::ids::PortId;
 use crate::kernel::queue::EventKind;
 use crate::link::channel::InFlight;
+use crate::link::context::Context;
 use crate::link::port::Port;
-use crate::node::Node;
-use crate::node::errors::ErrorKind;
+use crate::observe::errors::ErrorKind;
 use crate::packet::attribution::Cause;
 use crate::packet::slab::TlpHandle;
-use crate::sim::Fabric;
 use tlplab_datalink::{Event, Integrity, LinkLayer, TlpUnit, Unit};
 use tlplab_units::{Duration, FcClass, LinkMode, Time};
 
-impl Fabric {
-    /// The first unit in flight to `id` has arrived.
-    pub(crate) fn unit_arrived(&mut self, id: PortId) {
-        let now = self.now;
-        let peer = self.ports[id.index()].peer;
-        let Some(flying) = self.ports[peer.index()].channel.arrive(now) else { return };
-        if self.has_room_for(id, &flying) {
-            self.take(id, &flying);
-        } else {
-            self.ports[peer.index()].counters.no_room += 1;
-        }
-        if let Unit::Tlp(TlpUnit { handle, nullified: true, .. }) = flying.unit {
-            self.drop_tlp(handle);
-        }
-        self.try_transmit(id);
-        self.arm(id);
+impl Context {
+    /// Takes the first unit in flight to `id`, which has arrived, off the wire; `None` if a link that went down took it.
+    #[inline]
+    pub(crate) fn take_off_wire(&mut self, id: PortId) -> Option<InFlight<TlpHandle>> {
+        let (now, peer) = (self.kernel.now(), self.links.ports[id.index()].peer);
+        self.links.ports[peer.index()].channel.arrive(now)
     }
 
-    /// The data link layer of `id` gets a unit.
-    pub(crate) fn take(&mut self, id: PortId, flying: &InFlight<TlpHandle>) {
-        let now = self.now;
-        let mut events = std::mem::take(&mut self.link_events);
-        let port = &mut self.ports[id.index()];
+    /// The data link layer of `id` gets a unit. What it says of that is added to `events`.
+    pub(crate) fn hand_to_data_link_layer(
+        &mut self,
+        id: PortId,
+        flying: &InFlight<TlpHandle>,
+        events: &mut Vec<Event<TlpHandle>>,
+    ) {
+        let now = self.kernel.now();
+        let port = &mut self.links.ports[id.index()];
         port.engine.handle_unit(now, &flying.unit, flying.integrity, &mut |event| events.push(event));
         if flying.integrity == Integrity::Bad {
             match flying.unit {
@@ -43,22 +36,38 @@ impl Fabric {
                 Unit::Flit(_) => self.detect(id, ErrorKind::Receiver, None),
             }
         }
-        for event in events.drain(..) {
-            self.link_event(id, event, Some(flying));
-        }
-        self.link_events = events;
     }
 
-    /// What the data link layer of `id` says.
+    /// The deadline of the data link layer of `id` that was `due` has come, unless it has moved; false if it has.
+    pub(crate) fn link_timer(&mut self, id: PortId, due: Time, events: &mut Vec<Event<TlpHandle>>) -> bool {
+        let now = self.kernel.now();
+        let port = &mut self.links.ports[id.index()];
+        if port.timer != due {
+            return false; // an earlier deadline came up meanwhile, and its event with it
+        }
+        port.timer = std::mem::replace(&mut port.later_timer, Time::NEVER);
+        if port.engine.deadline().is_none_or(|(due, _)| due > now) {
+            self.arm(id);
+            return false;
+        }
+        let timeouts = port.engine.counters().replay_timeouts;
+        port.engine.handle_timeout(now, &mut |event| events.push(event));
+        if port.engine.counters().replay_timeouts > timeouts {
+            self.detect(id, ErrorKind::ReplayTimer, None);
+        }
+        true
+    }
+
+    /// Obeys what the data link layer of `id` says. True if that is that the link is up, which others must hear.
     pub(crate) fn link_event(
         &mut self,
         id: PortId,
         event: Event<TlpHandle>,
         flying: Option<&InFlight<TlpHandle>>,
-    ) {
+    ) -> bool {
         match event {
             Event::Deliver(tlp) => {
-                self.ports[id.index()].missing = false;
+                self.links.ports[id.index()].missing = false;
                 if let Some(flying) = flying.filter(|f| !f.forwarded) {
                     self.tlps.hold(tlp);
                     self.charge_wire(id, tlp, flying);
@@ -75,10 +84,9 @@ impl Fabric {
                 self.unblock(id, Some(class));
             }
             Event::Up => {
-                self.ports[id.index()].discards = false;
+                self.links.ports[id.index()].discards = false;
                 self.unblock(id, None);
-                self.wires_up(id);
-                self.show_link(id);
+                return true;
             }
             Event::Retrain(_) => {
                 self.detect(id, ErrorKind::ReplayNumRollover, None);
@@ -88,12 +96,13 @@ impl Fabric {
             Event::Down => {}
             Event::Error(error) => self.detect_protocol_error(id, error),
         }
+        false
     }
 
     /// Heads that were refused are to be asked again, so nobody knows whether they are blocked still.
     fn unblock(&mut self, id: PortId, class: Option<FcClass>) {
-        let now = self.now;
-        let port = &mut self.ports[id.index()];
+        let now = self.kernel.now();
+        let port = &mut self.links.ports[id.index()];
         for c in FcClass::ALL.into_iter().filter(|c| class.is_none_or(|only| only == *c)) {
             let tags = crate::packet::attribution::Partition::slot(Cause::TagWait);
             if port.partition.blocked(c.index()).is_some_and(|slot| slot != tags) {
@@ -108,7 +117,7 @@ impl Fabric {
         if !tlp.tracked {
             return;
         }
-        let sender = self.ports[id.index()].peer;
+        let sender = self.links.ports[id.index()].peer;
         let cause = match &flying.unit {
             Unit::Tlp(tlp) if tlp.replay => Cause::Replay,
             Unit::Flit(flit) if flit.replay => Cause::Replay,
@@ -116,8 +125,9 @@ impl Fabric {
             Unit::Flit(_) => Cause::Serialisation,
             _ => Cause::DataLink,
         };
-        let delay = self.ports[sender.index()].channel.delay;
-        let before = (self.now - tlp.ledger.charged()).saturating_sub(flying.on_wire).saturating_sub(delay);
+        let delay = self.links.ports[sender.index()].channel.delay;
+        let before =
+            (self.kernel.now() - tlp.ledger.charged()).saturating_sub(flying.on_wire).saturating_sub(delay);
         let started = tlp.ledger.charged() + before;
         self.charge_way(sender, handle, started, cause);
     }
@@ -125,8 +135,8 @@ impl Fabric {
     /// Charges the way from the data link layer of `sender` to here: what was before the TLP until `started`, stages, its bytes, the
     /// flight.
     fn charge_way(&mut self, sender: PortId, handle: TlpHandle, started: Time, before: Cause) {
-        let (now, place) = (self.now, Port::place(sender));
-        let Port { channel, stages, .. } = &self.ports[sender.index()];
+        let (now, place) = (self.kernel.now(), Port::place(sender));
+        let Port { channel, stages, .. } = &self.links.ports[sender.index()];
         let ledger = &mut self.tlps.get_mut(handle).ledger;
         ledger.charge(started, place, before);
         match stages {
@@ -150,72 +160,69 @@ impl Fabric {
         if self.is_stopped(id, tlp) {
             return self.stop(id, tlp);
         }
-        let latency = self.latency_at(id) + more;
+        let latency = self.links.ports[id.index()].latency + more;
         if latency.is_zero() {
-            self.processed(id, tlp);
+            self.links.arrivals.push_back((id, tlp));
         } else {
-            self.schedule(self.now + latency, EventKind::Processed, u32::from(id.0), tlp.to_event());
+            self.schedule(self.kernel.now() + latency, EventKind::Processed, u32::from(id.0), tlp.to_event());
         }
     }
 
     /// The node's latency is over.
-    pub(crate) fn processed(&mut self, id: PortId, handle: TlpHandle) {
-        let node = self.ports[id.index()].node;
-        let place = self.place_of(node);
+    #[inline]
+    pub(crate) fn charge_processing(&mut self, id: PortId, handle: TlpHandle) {
         if self.tlps.get(handle).tracked {
             self.charge_rx_transaction(id, handle);
-            self.tlps.get_mut(handle).ledger.charge(self.now, place, Cause::Processing);
-        }
-        if !matches!(self.nodes[node.index()], Node::Switch(_) | Node::Bridge(_))
-            && self.is_rejected(id, handle)
-        {
-            return;
-        }
-        match &self.nodes[node.index()] {
-            Node::Switch(_) => self.forward(id, handle, Integrity::Good),
-            Node::Root(_) => self.root_takes(id, handle),
-            Node::EndPoint(_) => self.end_point_takes(id, handle),
-            Node::Bridge(_) => self.bridge_takes(id, handle),
+            let (now, place) = (self.kernel.now(), self.place_of(self.links.ports[id.index()].node));
+            self.tlps.get_mut(handle).ledger.charge(now, place, Cause::Processing);
         }
     }
 
-    /// The header of the first unit in flight to a switch has arrived: forwarding may begin.
-    pub(crate) fn header_arrived(&mut self, id: PortId) {
-        let now = self.now;
-        let peer = self.ports[id.index()].peer;
-        let [port, sender] =
-            self.ports.get_disjoint_mut([id.index(), peer.index()]).expect("a link has two different ports");
-        let delay = sender.channel.delay;
-        let Some(flying) = sender.channel.first_in_flight() else { return };
-        let Unit::Tlp(unit) = flying.unit else { return };
+    /// The header of the first unit in flight to a switch has arrived: the TLP, if forwarding may begin.
+    pub(crate) fn header_arrived(&mut self, id: PortId) -> Option<TlpUnit<TlpHandle>> {
+        let now = self.kernel.now();
+        let peer = self.links.ports[id.index()].peer;
+        let [port, sender] = self
+            .links
+            .ports
+            .get_disjoint_mut([id.index(), peer.index()])
+            .expect("a link has two different ports");
+        let flying = sender.channel.first_in_flight()?;
+        let Unit::Tlp(unit) = flying.unit else { return None };
         if flying.forwarded || !port.engine.expects(&unit) {
-            return;
+            return None;
         }
-        let (arrives, integrity, on_wire) = (flying.arrives, flying.integrity, flying.on_wire);
-        if arrives - on_wire > now {
-            return; // the header of a TLP that a link going down has taken with it; this one comes later
+        let integrity = flying.integrity;
+        if flying.arrives - flying.on_wire > now {
+            return None; // the header of a TLP that a link going down has taken with it; this one comes later
         }
         if self.is_stopped(id, unit.handle) {
-            return;
+            return None;
         }
         let header = self.tlps.get(unit.handle).repr.header_bytes();
-        let port = &mut self.ports[id.index()];
+        let port = &mut self.links.ports[id.index()];
         if integrity == Integrity::Bad && port.header_is_bad(header, unit.shape.bytes + 8) {
-            return; // the header's own checksum says so; the sender will hear of it when all of it is there
+            return None; // the header's own checksum says so; the sender will hear of it when all of it is there
         }
-        let Some(egress) = self.route(id, unit.handle) else { return };
-        let out = &self.ports[egress.index()];
+        Some(unit)
+    }
+
+    /// A TLP whose tail may still be coming is forwarded to `egress`, once the node's latency is over.
+    pub(crate) fn begin_forwarding(&mut self, id: PortId, unit: TlpUnit<TlpHandle>, egress: PortId) {
+        let (now, peer) = (self.kernel.now(), self.links.ports[id.index()].peer);
+        let out = &self.links.ports[egress.index()];
         if out.mode == LinkMode::Flit || out.discards {
             // A flit is checked as a whole before it counts, so nothing starts before the tail is there; and what is to be discarded
             // must have arrived first.
             return;
         }
-        let sender = &mut self.ports[peer.index()];
-        if let Some(flying) = sender.channel.first_in_flight() {
-            flying.forwarded = true;
-        }
-        let latency = self.latency_at(id);
-        let out = &self.ports[egress.index()];
+        let sender = &mut self.links.ports[peer.index()];
+        let delay = sender.channel.delay;
+        let Some(flying) = sender.channel.first_in_flight() else { return };
+        flying.forwarded = true;
+        let (arrives, integrity, on_wire) = (flying.arrives, flying.integrity, flying.on_wire);
+        let latency = self.links.ports[id.index()].latency;
+        let out = &self.links.ports[egress.index()];
         let bytes = u64::from(out.whole_words(unit.shape.bytes + 8));
         let serialisation = out.channel.rate().time_of(bytes);
         // The egress must not run dry: its last byte may not leave before the last byte has arrived and been processed.
@@ -246,9 +253,9 @@ impl Fabric {
         let handle = TlpHandle::from_event(data & 0xFFFF_FFFF);
         let integrity = if data >> 32 & 1 == 1 { Integrity::Bad } else { Integrity::Good };
         let egress = PortId((data >> 40) as u16);
-        let (node, sender) = (self.ports[id.index()].node, self.ports[id.index()].peer);
-        let (place, latency) = (self.place_of(node), self.latency_at(id));
-        let now = self.now;
+        let (node, sender) = (self.links.ports[id.index()].node, self.links.ports[id.index()].peer);
+        let (place, latency) = (self.place_of(node), self.links.ports[id.index()].latency);
+        let now = self.kernel.now();
         let tlp = self.tlps.get_mut(handle);
         if tlp.tracked {
             // Beyond the latency it waited for the tail, which a slower ingress still serialises.
@@ -264,7 +271,7 @@ impl Fabric {
 
     /// When the last byte of a TLP that is being forwarded arrives; the past, if it has.
     fn tail_of(&mut self, sender: PortId, handle: TlpHandle) -> Time {
-        match self.ports[sender.index()].channel.first_in_flight() {
+        match self.links.ports[sender.index()].channel.first_in_flight() {
             Some(InFlight { unit: Unit::Tlp(unit), arrives, forwarded: true, .. })
                 if unit.handle == handle =>
             {

@@ -12,11 +12,11 @@
 use crate::config::{LinkConfig, StagesConfig};
 use crate::kernel::ids::{NodeId, PortId};
 use crate::kernel::queue::EventKind;
+use crate::link::context::Context;
 use crate::link::egress::Waiting;
 use crate::link::port::Port;
 use crate::packet::attribution::{Cause, Ledger, Place};
 use crate::packet::slab::TlpHandle;
-use crate::sim::Fabric;
 use arrayvec::ArrayVec;
 use std::collections::VecDeque;
 use tlplab_units::{Duration, FcClass, Time};
@@ -158,20 +158,20 @@ impl Port {
     }
 }
 
-impl Fabric {
+impl Context {
     /// Has `egress` a stage before its queues?
     #[inline]
     pub(crate) fn has_tx_transaction(&self, egress: PortId) -> bool {
-        self.ports[egress.index()].stages.as_ref().is_some_and(|stages| stages.tx_transaction.is_some())
+        self.links.ports[egress.index()].stages.as_ref().is_some_and(|stages| stages.tx_transaction.is_some())
     }
 
     /// A TLP, all of whose time has been charged, goes to the queues of `egress` through the stage before them.
     pub(crate) fn enter(&mut self, egress: PortId, source: usize, waiting: Waiting) {
-        if self.ports[egress.index()].discards {
+        if self.links.ports[egress.index()].discards {
             return self.discard(egress, waiting);
         }
-        let now = self.now;
-        let Some(stages) = &mut self.ports[egress.index()].stages else { return };
+        let now = self.kernel.now();
+        let Some(stages) = &mut self.links.ports[egress.index()].stages else { return };
         let Some(stage) = stages.tx_transaction else { return };
         let due = now + stage.delay;
         stages.entering.push_back((due, source, waiting));
@@ -180,8 +180,8 @@ impl Fabric {
 
     /// The first TLP in the stage before the queues has passed it, unless a link that went down took it away.
     pub(crate) fn entered(&mut self, egress: PortId) {
-        let now = self.now;
-        let Some(stages) = &mut self.ports[egress.index()].stages else { return };
+        let now = self.kernel.now();
+        let Some(stages) = &mut self.links.ports[egress.index()].stages else { return };
         if stages.entering.front().is_some_and(|(due, ..)| *due == now)
             && let Some(stage) = stages.tx_transaction
             && let Some((_, source, waiting)) = stages.entering.pop_front()
@@ -198,7 +198,7 @@ impl Fabric {
     /// Charges the stage between the receive buffer of `ingress` and its node.
     #[inline]
     pub(crate) fn charge_rx_transaction(&mut self, ingress: PortId, handle: TlpHandle) {
-        if let Some(stages) = &self.ports[ingress.index()].stages
+        if let Some(stages) = &self.links.ports[ingress.index()].stages
             && let Some(stage) = stages.rx_transaction
         {
             self.tlps.get_mut(handle).ledger.charge_for(stage.delay, stage.place, Cause::Processing);
@@ -207,7 +207,7 @@ impl Fabric {
 
     /// What answering a request takes the component at `port`; charged at once.
     pub(crate) fn response_time(&mut self, port: PortId, request: TlpHandle) -> Duration {
-        let Some(stages) = &self.ports[port.index()].stages else { return Duration::ZERO };
+        let Some(stages) = &self.links.ports[port.index()].stages else { return Duration::ZERO };
         let tlp = self.tlps.get_mut(request);
         let Some(stage) = stages.response_to(&tlp.repr) else { return Duration::ZERO };
         if tlp.tracked {
@@ -227,14 +227,17 @@ impl Fabric {
                 (link.ports[1], &config.upper, &config.lower),
             ];
             for (port, own, other) in ends {
-                let peer = self.ports[port.index()].peer;
+                let peer = self.links.ports[port.index()].peer;
                 let [out, back] = [port, peer].map(|end| self.topology.direction_name(end));
-                let NodeId(node) = self.ports[port.index()].node;
+                let NodeId(node) = self.links.ports[port.index()].node;
                 let component = &self.topology.nodes[usize::from(node)].name;
                 let stages = Stages::new(&own.stages, &other.stages, [&out, &back, component], &mut places);
-                let port = &mut self.ports[port.index()];
+                let port = &mut self.links.ports[port.index()];
                 if let Some(stages) = &stages {
                     port.channel.delay = stages.to_wire() + port.channel.flight + stages.behind_wire();
+                }
+                if let Some(stage) = stages.as_ref().and_then(|stages| stages.rx_transaction) {
+                    port.latency += stage.delay;
                 }
                 port.stages = stages;
             }

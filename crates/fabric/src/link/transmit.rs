@@ -2,13 +2,14 @@
 
 use crate::kernel::ids::PortId;
 use crate::kernel::queue::EventKind;
+use crate::link::agenda::Task;
 use crate::link::channel::WireTime;
+use crate::link::context::Context;
 use crate::link::egress::{Choice, Waiting};
 use crate::link::port::{Leaving, Port};
 use crate::observe::probe::{TlpRecord, UnitContent, UnitRecord};
 use crate::packet::attribution::{Cause, Partition, Segments};
 use crate::packet::slab::TlpHandle;
-use crate::sim::Fabric;
 use tlplab_datalink::{Blocked, Engine, FlitUnit, LinkLayer, TlpShape, Unit};
 use tlplab_transaction::OrderingAttributes;
 use tlplab_units::{Duration, FcClass, LinkMode, Time, Vc};
@@ -20,7 +21,7 @@ const FLIT_DLP: u32 = 6;
 /// Bytes of a flit that are CRC and FEC.
 const FLIT_PROTECTION: u32 = 14;
 
-impl Fabric {
+impl Context {
     /// A TLP starts to wait at `egress`.
     pub(crate) fn enqueue(&mut self, egress: PortId, source: usize, waiting: Waiting) {
         if self.has_tx_transaction(egress) {
@@ -33,8 +34,8 @@ impl Fabric {
     pub(crate) fn begins_to_wait(&mut self, egress: PortId, waiting: &Waiting) {
         let tlp = self.tlps.get_mut(waiting.tlp);
         if tlp.tracked {
-            let partition = &mut self.ports[egress.index()].partition;
-            tlp.ledger.wait(partition, waiting.shape.class.index(), self.now);
+            let partition = &mut self.links.ports[egress.index()].partition;
+            tlp.ledger.wait(partition, waiting.shape.class.index(), self.kernel.now());
         }
     }
 
@@ -43,10 +44,10 @@ impl Fabric {
         if !self.has_tx_transaction(egress) {
             return self.queue_up(egress, source, waiting);
         }
-        let (now, class) = (self.now, waiting.shape.class.index());
+        let (now, class) = (self.kernel.now(), waiting.shape.class.index());
         let tlp = self.tlps.get_mut(waiting.tlp);
         if tlp.tracked {
-            let partition = &mut self.ports[egress.index()].partition;
+            let partition = &mut self.links.ports[egress.index()].partition;
             tlp.ledger.waited(partition, class, now, Port::place(egress));
         }
         self.enter(egress, source, waiting);
@@ -54,11 +55,11 @@ impl Fabric {
 
     /// A TLP that waits joins the queue.
     pub(crate) fn queue_up(&mut self, egress: PortId, source: usize, waiting: Waiting) {
-        if self.ports[egress.index()].discards {
+        if self.links.ports[egress.index()].discards {
             self.charge_wait(egress, &waiting);
             return self.discard(egress, waiting);
         }
-        if self.ports[egress.index()].on_bus {
+        if self.links.ports[egress.index()].on_bus {
             return self.waits_for_bus(egress, source, waiting);
         }
         self.joins_queue(egress, source, waiting);
@@ -67,25 +68,25 @@ impl Fabric {
 
     pub(crate) fn joins_queue(&mut self, egress: PortId, source: usize, waiting: Waiting) {
         let attributes = OrderingAttributes::of(&self.tlps.get(waiting.tlp).repr);
-        self.ports[egress.index()].egress.push(source, attributes, waiting);
+        self.links.ports[egress.index()].egress.push(source, attributes, waiting);
     }
 
     /// If the wire is free, sends what may go next: what the data link layer has, or a TLP.
     pub(crate) fn try_transmit(&mut self, id: PortId) {
-        let port = &mut self.ports[id.index()];
+        let port = &mut self.links.ports[id.index()];
         if port.transmitting || !port.wire_up {
             return;
         }
         if port.mode == LinkMode::NonFlit
-            && let Some(unit) = port.engine.poll_transmit(self.now)
+            && let Some(unit) = port.engine.poll_transmit(self.kernel.now())
         {
             return self.put_on_wire(id, unit);
         }
         loop {
-            if self.ports[id.index()].lines.is_some() {
+            if self.links.ports[id.index()].lines.is_some() {
                 self.take_lines(id);
             }
-            let port = &mut self.ports[id.index()];
+            let port = &mut self.links.ports[id.index()];
             if port.egress.len() == 0 && port.mode == LinkMode::NonFlit {
                 // Nothing waits, and the data link layer has nothing either.
                 return self.note_blocked(id, [None; 3]);
@@ -94,7 +95,7 @@ impl Fabric {
             match port.egress.pick(|shape| engine.admit(shape)) {
                 Choice::Send(waiting) => {
                     self.send(id, waiting);
-                    if self.ports[id.index()].mode == LinkMode::NonFlit {
+                    if self.links.ports[id.index()].mode == LinkMode::NonFlit {
                         break;
                     }
                 }
@@ -104,14 +105,14 @@ impl Fabric {
                 }
             }
         }
-        if let Some(unit) = self.ports[id.index()].engine.poll_transmit(self.now) {
+        if let Some(unit) = self.links.ports[id.index()].engine.poll_transmit(self.kernel.now()) {
             self.put_on_wire(id, unit);
         }
     }
 
     fn note_blocked(&mut self, id: PortId, reasons: [Option<Blocked>; 3]) {
-        let now = self.now;
-        let port = &mut self.ports[id.index()];
+        let now = self.kernel.now();
+        let port = &mut self.links.ports[id.index()];
         for class in FcClass::ALL {
             let cause = match reasons[class.index()] {
                 Some(Blocked::Credits) => Cause::CreditWait,
@@ -132,8 +133,8 @@ impl Fabric {
     }
 
     fn send(&mut self, id: PortId, waiting: Waiting) {
-        let now = self.now;
-        let port = &mut self.ports[id.index()];
+        let now = self.kernel.now();
+        let port = &mut self.links.ports[id.index()];
         let class = waiting.shape.class.index();
         let tlp = self.tlps.get_mut(waiting.tlp);
         if tlp.tracked && !waiting.nullified {
@@ -151,7 +152,7 @@ impl Fabric {
             port.leaving.push(Leaving { ingress, shape: waiting.shape, tail: waiting.tail });
         }
         self.leaves_port_buffers(id, &waiting);
-        let port = &mut self.ports[id.index()];
+        let port = &mut self.links.ports[id.index()];
         if waiting.nullified {
             port.engine.send_nullified(now, waiting.tlp, waiting.shape);
         } else {
@@ -163,15 +164,53 @@ impl Fabric {
         }
     }
 
+    /// Queue and replay buffer of a port, over time.
+    pub(crate) fn measure_levels(&mut self, id: PortId) {
+        let now = self.kernel.now();
+        let port = &mut self.links.ports[id.index()];
+        let series = &mut port.series;
+        self.observe.timeline.set(&mut series.queue, now, port.egress.len() as u64);
+        self.observe.timeline.set(
+            &mut series.replay_buffer,
+            now,
+            u64::from(port.engine.replay_occupancy().tlps),
+        );
+    }
+
+    /// Credits that the peer of a port has given for a class and that are taken, over time.
+    pub(crate) fn measure_credits(&mut self, id: PortId, class: FcClass) {
+        let now = self.kernel.now();
+        let port = &mut self.links.ports[id.index()];
+        let left = port.engine.credits(Vc::ZERO, class);
+        port.series.headers.left(&mut self.observe.timeline, now, class.index(), left.header);
+        port.series.data.left(&mut self.observe.timeline, now, class.index(), left.data);
+    }
+
+    /// A TLP that was made at the node of `egress` has gone to the data link layer.
+    pub(crate) fn left_its_maker(&mut self, egress: PortId, handle: TlpHandle) {
+        let Some(requester) = self.links.ports[egress.index()].requester else { return };
+        let tlp = self.tlps.get(handle);
+        let node = tlp.maker.unwrap_or(requester);
+        if tlp.awaited
+            && tlp.last_of_op
+            && let Some(transaction) = tlp.transaction
+        {
+            let record = self.transactions.get(transaction);
+            let (owner, op) = (record.owner, record.op);
+            self.agenda.push(Task::Over { node, owner, op, result: None });
+        }
+        self.agenda.pump(node);
+    }
+
     fn put_on_wire(&mut self, id: PortId, mut unit: Unit<TlpHandle>) {
-        let now = self.now;
+        let now = self.kernel.now();
         let bytes = self.bytes_on_wire(id, &unit);
-        let port = &mut self.ports[id.index()];
+        let port = &mut self.links.ports[id.index()];
         let wire = port.channel.occupy(now, bytes);
         self.account(id, &unit, wire);
         self.schedule(wire.ends, EventKind::TransmitDone, u32::from(id.0), wire.ends.as_fs());
 
-        let port = &mut self.ports[id.index()];
+        let port = &mut self.links.ports[id.index()];
         port.transmitting = true;
         port.transmits_until = wire.ends;
         let peer = u32::from(port.peer.0);
@@ -190,10 +229,10 @@ impl Fabric {
         let damage = port.channel.strike(&mut unit, name);
         let arrives = wire.ends + port.channel.delay;
         self.hash_unit(id, &unit, wire, damage.is_some());
-        if self.probe.is_some() {
+        if self.observe.probe.is_some() {
             self.show(id, &unit, wire, damage.is_some());
         }
-        let port = &mut self.ports[id.index()];
+        let port = &mut self.links.ports[id.index()];
         port.counters.damaged += u64::from(damage.is_some());
         let nullified = match &unit {
             Unit::Tlp(tlp) if tlp.nullified => Some(tlp.handle),
@@ -214,7 +253,7 @@ impl Fabric {
     /// What a unit takes of the wire; on a crossbar its data alone.
     #[inline]
     fn bytes_on_wire(&self, id: PortId, unit: &Unit<TlpHandle>) -> u32 {
-        let port = &self.ports[id.index()];
+        let port = &self.links.ports[id.index()];
         match (&port.engine, unit) {
             (Engine::Direct(_), Unit::Tlp(tlp)) => self.tlps.get(tlp.handle).repr.payload_bytes(),
             (_, Unit::Tlp(_)) => port.whole_words(unit.wire_bytes()),
@@ -225,7 +264,7 @@ impl Fabric {
     /// Counts a unit, and notes in the partition who has the wire.
     fn account(&mut self, id: PortId, unit: &Unit<TlpHandle>, wire: WireTime) {
         let bytes = u64::from(self.bytes_on_wire(id, unit));
-        let port = &mut self.ports[id.index()];
+        let port = &mut self.links.ports[id.index()];
         let (slot, series) = match unit {
             Unit::Tlp(tlp) if tlp.replay || tlp.nullified => {
                 port.counters.replay += bytes;
@@ -240,8 +279,8 @@ impl Fabric {
                 port.counters.payload += payload;
                 port.counters.overhead += bytes - payload;
                 let middle = wire.ends.min(wire.starts + port.channel.rate().time_of(payload));
-                self.timeline.add_span(port.series.payload, wire.starts, middle, 1);
-                self.timeline.add_span(port.series.overhead, middle, wire.ends, 1);
+                self.observe.timeline.add_span(port.series.payload, wire.starts, middle, 1);
+                self.observe.timeline.add_span(port.series.overhead, middle, wire.ends, 1);
                 (port.partition.flow_slot(tlp.flow), None)
             }
             Unit::Dllp(dllp) => {
@@ -258,26 +297,26 @@ impl Fabric {
                 let tlps = wire.starts + rate.time_of(u64::from(flit.used));
                 let protection = tlps + rate.time_of(u64::from(FLIT_PROTECTION));
                 if flit.replay {
-                    self.timeline.add_span(port.series.replay, wire.starts, wire.ends, 1);
+                    self.observe.timeline.add_span(port.series.replay, wire.starts, wire.ends, 1);
                 } else {
                     // Headers are shown with the payload: which bytes of a flit they are is not kept.
-                    self.timeline.add_span(port.series.payload, wire.starts, tlps, 1);
-                    self.timeline.add_span(port.series.overhead, tlps, protection, 1);
+                    self.observe.timeline.add_span(port.series.payload, wire.starts, tlps, 1);
+                    self.observe.timeline.add_span(port.series.overhead, tlps, protection, 1);
                     let dllp = rate.time_of(u64::from(FLIT_DLP));
-                    self.timeline.add_span(port.series.dllp, protection, protection + dllp, 1);
+                    self.observe.timeline.add_span(port.series.dllp, protection, protection + dllp, 1);
                 }
                 (slot, None)
             }
         };
         if let Some(series) = series {
-            self.timeline.add_span(series, wire.starts, wire.ends, 1);
+            self.observe.timeline.add_span(series, wire.starts, wire.ends, 1);
         }
         let mut segments = Segments::new();
-        if wire.starts > self.now {
+        if wire.starts > self.kernel.now() {
             segments.push((Partition::slot(Cause::DataLink), wire.starts));
         }
         segments.push((slot, wire.ends));
-        port.partition.occupy(self.now, segments);
+        port.partition.occupy(self.kernel.now(), segments);
         if !matches!(unit, Unit::Dllp(_)) {
             self.measure_levels(id);
         }
@@ -303,15 +342,15 @@ impl Fabric {
                 [1 << 63 | u64::from(flit.sequence), u64::from(flit.used), flit.ends.len() as u64, targets]
             }
         };
-        self.hash.mix(wire.starts.as_fs());
-        self.hash.mix(u64::from(id.0) << 1 | u64::from(bad));
-        words.into_iter().for_each(|word| self.hash.mix(word));
+        self.observe.hash.mix(wire.starts.as_fs());
+        self.observe.hash.mix(u64::from(id.0) << 1 | u64::from(bad));
+        words.into_iter().for_each(|word| self.observe.hash.mix(word));
     }
 
     #[cold]
     fn show(&mut self, id: PortId, unit: &Unit<TlpHandle>, wire: WireTime, bad: bool) {
-        let Some(mut probe) = self.probe.take() else { return };
-        let port = &self.ports[id.index()];
+        let Some(mut probe) = self.observe.probe.take() else { return };
+        let port = &self.links.ports[id.index()];
         let to_wire = port.stages.as_ref().map_or(Duration::ZERO, |stages| stages.to_wire());
         let (start, end) = (wire.starts + to_wire, wire.ends + to_wire);
         let tlp_record = |handle: TlpHandle| {
@@ -345,13 +384,13 @@ impl Fabric {
         if let Unit::Flit(flit) = unit {
             flit.ends.iter().for_each(|end| probe.tlp_in_flit(&record, &tlp_record(end.handle)));
         }
-        self.probe = Some(probe);
+        self.observe.probe = Some(probe);
     }
 
     /// The last symbol of the unit on the wire has left.
     pub(crate) fn transmit_done(&mut self, id: PortId, ends: Time) {
-        let now = self.now;
-        let port = &mut self.ports[id.index()];
+        let now = self.kernel.now();
+        let port = &mut self.links.ports[id.index()];
         if !port.transmitting || port.transmits_until != ends {
             return; // the link went down meanwhile
         }
@@ -363,7 +402,7 @@ impl Fabric {
             for entry in leaving.drain(..) {
                 self.release_when_whole(entry);
             }
-            self.ports[id.index()].leaving = leaving;
+            self.links.ports[id.index()].leaving = leaving;
         }
         self.try_transmit(id);
         self.arm(id);
@@ -372,7 +411,7 @@ impl Fabric {
     /// Frees the receive buffer of a TLP, once its last byte has arrived there.
     pub(crate) fn release_when_whole(&mut self, entry: Leaving) {
         let Leaving { ingress, shape, tail } = entry;
-        if tail <= self.now {
+        if tail <= self.kernel.now() {
             return self.release_buffer(ingress, &shape);
         }
         let data = u64::from(shape.bytes) << 32 | u64::from(shape.data_credits) << 8 | shape.class as u64;
@@ -388,14 +427,14 @@ impl Fabric {
 
     /// A TLP has left the receive buffer of `ingress`.
     pub(crate) fn release_buffer(&mut self, ingress: PortId, shape: &TlpShape) {
-        self.ports[ingress.index()].engine.release(self.now, shape);
+        self.links.ports[ingress.index()].engine.release(self.kernel.now(), shape);
         self.try_transmit(ingress);
         self.arm(ingress);
     }
 
     /// Sees to it that the data link layer's deadline has an event.
     pub(crate) fn arm(&mut self, id: PortId) {
-        let port = &mut self.ports[id.index()];
+        let port = &mut self.links.ports[id.index()];
         if let Some((due, _)) = port.engine.deadline()
             && due < port.timer
         {
@@ -403,7 +442,7 @@ impl Fabric {
             port.later_timer = port.later_timer.min(port.timer);
             port.timer = due;
             let at = u32::from(id.0);
-            self.schedule(due.max(self.now), EventKind::LinkTimer, at, due.as_fs());
+            self.schedule(due.max(self.kernel.now()), EventKind::LinkTimer, at, due.as_fs());
         }
     }
 }

@@ -5,219 +5,139 @@
 //! A message is a TLP like others and can be lost like them. A function has at most one of each severity on its way: what happens until
 //! that has arrived is in its registers only. So messages whose own way makes errors cannot go on for ever, nor fill a queue.
 
-use crate::kernel::ids::{FlowId, NodeId, PortId};
+use crate::kernel::ids::{FlowId, FunctionAt, PortId};
+use crate::link::Links;
+use crate::link::context::Context;
 use crate::link::egress::Waiting;
-use crate::node::Node;
-use crate::node::config_request::FunctionAt;
-use crate::node::errors::ReportedError;
+use crate::link::errors::{Concerns, Detection};
+use crate::node::function::Functions;
+use crate::node::initiator::Initiate;
+use crate::node::{Node, Nodes};
 use crate::packet::slab::{Tlp, TlpHandle, shape_of};
-use crate::sim::{Fabric, Task};
-use tlplab_cfgspace::error::{self, FailedCompletion};
-use tlplab_cfgspace::interrupt::raise;
-use tlplab_cfgspace::{ErrorKind, ErrorMessage, InterruptMode, Signal};
-use tlplab_datalink::Integrity;
+use tlplab_cfgspace::error;
+use tlplab_cfgspace::{ErrorKind, ErrorMessage};
 use tlplab_transaction::Payload;
-use tlplab_units::{Bdf, Time};
+use tlplab_units::Bdf;
 use tlplab_wire::tlp::{Kind, Repr, message::Code};
 
-/// An error message that a function has to send.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Report {
-    function: FunctionAt,
-    message: ErrorMessage,
-    /// What it tells of.
-    port: PortId,
-    kind: ErrorKind,
-}
+impl Nodes {
+    /// The registers of the functions concerned record an error, and messages are sent, at most one of each severity.
+    pub(crate) fn report(&mut self, cx: &mut Context, mut detection: Detection) {
+        self.record(&cx.links, &mut detection);
+        for (at, message) in detection.messages.into_iter().flatten() {
+            self.send_report(cx, at, message, (detection.port, detection.kind));
+        }
+    }
 
-impl Fabric {
+    /// Errors that have been detected are recorded before functions are reset.
+    pub(crate) fn record_detections(&mut self, cx: &mut Context) {
+        cx.agenda.detections().for_each(|detection| self.record(&cx.links, detection));
+    }
+
+    fn record(&mut self, links: &Links, detection: &mut Detection) {
+        if detection.messages.is_some() {
+            return;
+        }
+        let Detection { port, kind, header, .. } = *detection;
+        let functions = match &detection.concerns {
+            Concerns::Function(function) => vec![*function],
+            Concerns::Port(tlp) => self.functions_concerned(links, port, kind, tlp.as_deref()),
+        };
+        let messages: &mut Vec<(FunctionAt, ErrorMessage)> = detection.messages.insert(Vec::new());
+        for at in functions {
+            let space = &mut self[at.node].functions().function(at.index).space;
+            let message = error::report(space, kind, header);
+            if let Some(message) = message.filter(|new| messages.iter().all(|(_, sent)| sent != new)) {
+                messages.push((at, message));
+            }
+        }
+    }
+
     /// The functions behind `port` that an error concerns: of a device with several, all of them unless it is about a TLP that one of
     /// them claims (PCIe 5.0 §6.2.4).
-    pub(crate) fn functions_concerned(
+    fn functions_concerned(
         &self,
+        links: &Links,
         port: PortId,
         kind: ErrorKind,
-        tlp: Option<TlpHandle>,
+        tlp: Option<&Repr>,
     ) -> Vec<FunctionAt> {
-        let (node, index) = (self.ports[port.index()].node, self.ports[port.index()].index);
-        match &self.nodes[node.index()] {
-            Node::Root(_) => vec![root_port(node, index)],
+        let (node, index) = (links.node(port), links.index(port));
+        match &self[node] {
+            Node::Root(root) => vec![FunctionAt { node, index: root.function_at(index) }],
             Node::Switch(_) => vec![FunctionAt { node, index }],
             Node::Bridge(_) => vec![FunctionAt { node, index: 0 }],
-            Node::EndPoint(device) => {
-                let claimant = tlp
-                    .filter(|_| may_be_of_one_function(kind))
-                    .and_then(|tlp| self.claimant(node, &self.tlps.get(tlp).repr));
-                match claimant {
-                    Some(node) => vec![FunctionAt { node, index: 0 }],
-                    None => device.functions.iter().map(|&(_, node)| FunctionAt { node, index: 0 }).collect(),
-                }
+            Node::EndPoint(_) => {
+                let tlp = tlp.filter(|_| may_be_of_one_function(kind));
+                let claimant = tlp.and_then(|tlp| self.claimant(node, tlp));
+                let concerned = claimant.map_or_else(|| self.functions_of(node), |function| vec![function]);
+                concerned.into_iter().map(|node| FunctionAt { node, index: 0 }).collect()
             }
-        }
-    }
-
-    /// The function that stands for the requester of `node` at one of its ports.
-    pub(crate) fn requester_at(&self, node: NodeId, port: PortId) -> FunctionAt {
-        match &self.nodes[node.index()] {
-            Node::Root(_) => root_port(node, self.ports[port.index()].index),
-            _ => FunctionAt { node, index: 0 },
-        }
-    }
-
-    /// The registers of `functions` record an error; messages follow when this event is over, at most one of each severity.
-    pub(crate) fn report_error(
-        &mut self,
-        functions: &[FunctionAt],
-        port: PortId,
-        kind: ErrorKind,
-        header: Option<[u8; 16]>,
-    ) {
-        let mut sent = Vec::new();
-        for &function in functions {
-            let message = error::report(&mut self.function(function).space, kind, header);
-            if let Some(message) = message.filter(|message| !sent.contains(message)) {
-                sent.push(message);
-                self.agenda.push_back(Task::Report(Report { function, message, port, kind }));
-            }
-        }
-    }
-
-    /// Where replays are the flow control, as in gem5's model, they are no error to tell anybody of.
-    pub(crate) fn replays_for_room(&self, port: PortId, kind: ErrorKind) -> bool {
-        matches!(kind, ErrorKind::ReplayTimer | ErrorKind::ReplayNumRollover)
-            && self.ports[port.index()].engine.config().flow_control.drops()
-    }
-
-    /// A completion said that a request of `node` failed.
-    #[cold]
-    pub(crate) fn request_failed(&mut self, node: NodeId, ingress: Option<PortId>, how: FailedCompletion) {
-        if let Some(port) = ingress {
-            let function = self.requester_at(node, port);
-            error::receive_completion(&mut self.function(function).space, how);
         }
     }
 
     /// A function tells the root complex of an error.
-    pub(crate) fn send_report(&mut self, report: Report) {
-        let Report { function: at, message, port, kind } = report;
-        let source = self.function(at).id;
-        let sent = match &self.nodes[at.node.index()] {
-            Node::Root(_) => {
-                self.log_at_root(at, message, source);
+    fn send_report(
+        &mut self,
+        cx: &mut Context,
+        at: FunctionAt,
+        message: ErrorMessage,
+        of: (PortId, ErrorKind),
+    ) {
+        let host = cx.host.messages;
+        let node = at.node;
+        let sent = match &mut self[node] {
+            Node::Root(root) => {
+                let source = root.function(at.index).id;
+                root.log_error(cx, at.index, message, source);
                 true
             }
             Node::EndPoint(end_point) => {
-                let (port, queue) = (end_point.port, end_point.source);
-                self.send_error_message(at, (port, queue), message)
+                let (way, flow) = ((end_point.port, end_point.source), end_point.initiator.flow(0));
+                send_error_message(cx, &mut **end_point, at, way, flow, message)
             }
             Node::Bridge(bridge) => {
-                let upstream = (bridge.ports[0], 0);
-                self.send_error_message(at, upstream, message)
+                let way = (bridge.ports[0], 0);
+                send_error_message(cx, &mut **bridge, at, way, host, message)
             }
             Node::Switch(switch) => {
-                let upstream = (switch.ports[0], at.index);
-                self.upstream_port_passes(at, message) && self.send_error_message(at, upstream, message)
+                let way = (switch.ports[0], at.index);
+                switch.upstream_port_passes(at.index, message)
+                    && send_error_message(cx, &mut **switch, at, way, host, message)
             }
         };
-        if sent && let Some(count) = self.errors.detected.get_mut(&(port, kind)) {
+        if sent && let Some(count) = cx.observe.errors.detected.get_mut(&of) {
             let before = count.messages.map_or(0, |(_, n)| n);
             count.messages = Some((message, before + 1));
         }
     }
+}
 
-    /// Below a switch's upstream port is a bus of its downstream ports: their messages go over that bridge.
-    fn upstream_port_passes(&mut self, from: FunctionAt, message: ErrorMessage) -> bool {
-        from.index == 0 || matches!(self.nodes[from.node.index()], Node::Bridge(_)) || {
-            let bridge = FunctionAt { index: 0, ..from };
-            error::forward(&mut self.function(bridge).space, message)
-        }
+/// Puts a message into a queue of its function's way up; says whether it had to.
+fn send_error_message(
+    cx: &mut Context,
+    node: &mut dyn Functions,
+    from: FunctionAt,
+    (egress, queue): (PortId, usize),
+    flow: FlowId,
+    message: ErrorMessage,
+) -> bool {
+    let function = node.function(from.index);
+    let requester = function.id;
+    let Ok(repr) = Repr::message(requester, code_of(message)) else { return false };
+    let earlier: &mut Option<TlpHandle> = &mut function.reports[message as usize];
+    if let Some(earlier) = *earlier
+        && cx.tlps.is_live(earlier)
+        && message_of(cx.tlps.get(earlier)) == Some((message, requester))
+    {
+        return false;
     }
-
-    /// Puts a message into a queue of its function's way up; says whether it had to.
-    fn send_error_message(
-        &mut self,
-        from: FunctionAt,
-        (egress, queue): (PortId, usize),
-        message: ErrorMessage,
-    ) -> bool {
-        let requester = self.function(from).id;
-        let Ok(repr) = Repr::message(requester, code_of(message)) else { return false };
-        if let Some(earlier) = self.function(from).reports[message as usize]
-            && self.tlps.is_live(earlier)
-            && message_of(self.tlps.get(earlier)) == Some((message, requester))
-        {
-            return false;
-        }
-        let repr = self.with_digest(egress, repr);
-        let flow = self.flow_at(from.node);
-        let handle = self.tlps.insert(repr, Payload::EMPTY, flow);
-        self.function(from).reports[message as usize] = Some(handle);
-        self.enqueue(egress, queue, Waiting::own(handle, shape_of(&repr)));
-        true
-    }
-
-    /// What the messages of a node are accounted to: the first flow of its requester, or else of the host's.
-    fn flow_at(&mut self, node: NodeId) -> FlowId {
-        let node = if matches!(self.nodes[node.index()], Node::Switch(_) | Node::Bridge(_)) {
-            self.root_node
-        } else {
-            node
-        };
-        self.initiator(node).flow(0)
-    }
-
-    /// A message to the root complex comes into a switch from below.
-    pub(crate) fn pass_to_root(&mut self, ingress: PortId, handle: TlpHandle) {
-        let (node, index) = (self.ports[ingress.index()].node, self.ports[ingress.index()].index);
-        let at = FunctionAt { node, index };
-        let passes = message_of(self.tlps.get(handle)).is_none_or(|(message, _)| {
-            error::forward(&mut self.function(at).space, message) && self.upstream_port_passes(at, message)
-        });
-        if passes {
-            let upstream = self.own_ports(node)[0];
-            self.forward_to(ingress, upstream, handle, Integrity::Good, Time::ZERO);
-        } else {
-            self.consume(ingress, handle);
-        }
-    }
-
-    /// A message has reached the root complex.
-    pub(crate) fn message_at_root(&mut self, ingress: PortId, handle: TlpHandle) {
-        self.messages += 1;
-        if let Some((message, source)) = message_of(self.tlps.get(handle)) {
-            let at = root_port(self.root_node, self.ports[ingress.index()].index);
-            if error::forward(&mut self.function(at).space, message) {
-                self.log_at_root(at, message, source);
-            }
-        }
-        self.consume(ingress, handle);
-    }
-
-    /// A root port logs a message, and raises its interrupt if software wants that.
-    fn log_at_root(&mut self, at: FunctionAt, message: ErrorMessage, source: Bdf) {
-        let Some(port) = at.index.checked_sub(1).map(|index| self.own_ports(at.node)[index]) else {
-            return; // the host bridge reports to nobody
-        };
-        let interrupts = error::log_at_root(&mut self.function(at).space, message, source);
-        let first = self.now;
-        let new = ReportedError { port, source, message, count: 0, first, interrupts: 0 };
-        let reported = self.errors.reported.entry((port, source, message)).or_insert(new);
-        reported.count += 1;
-        reported.interrupts += u64::from(interrupts);
-        if interrupts {
-            self.error_interrupts(at);
-        }
-    }
-
-    /// A root port tells of errors by MSI only: software that leaves Root Error Status as it is would hold a wire that others share.
-    fn error_interrupts(&mut self, at: FunctionAt) {
-        let space = &mut self.function(at).space;
-        if space.interrupt_mode() == InterruptMode::Msi
-            && let Signal::Write(message) = raise(space, None, 0)
-        {
-            self.send_port_message(at, message);
-        }
-    }
+    let repr = cx.with_digest(egress, repr);
+    let handle = cx.tlps.insert(repr, Payload::EMPTY, flow);
+    cx.tlps.get_mut(handle).maker = Some(from.node);
+    *earlier = Some(handle);
+    cx.enqueue(egress, queue, Waiting::own(handle, shape_of(&repr)));
+    true
 }
 
 /// Errors about a TLP that may belong to one function of a device; all others are about the link, or about what no function can say of
@@ -232,10 +152,6 @@ fn may_be_of_one_function(kind: ErrorKind) -> bool {
     )
 }
 
-fn root_port(node: NodeId, port: usize) -> FunctionAt {
-    FunctionAt { node, index: port + 1 }
-}
-
 fn code_of(message: ErrorMessage) -> Code {
     match message {
         ErrorMessage::Correctable => Code::ErrCor,
@@ -245,7 +161,7 @@ fn code_of(message: ErrorMessage) -> Code {
 }
 
 /// What a TLP reports and whose report it is, if it is an error message.
-fn message_of(tlp: &Tlp) -> Option<(ErrorMessage, Bdf)> {
+pub(crate) fn message_of(tlp: &Tlp) -> Option<(ErrorMessage, Bdf)> {
     let Kind::Message(message) = tlp.repr.kind() else { return None };
     Some((ErrorMessage::from_code(message.code() as u8)?, message.id().requester))
 }

@@ -2,21 +2,26 @@
 
 use crate::config::Forwarding;
 use crate::kernel::ids::{NodeId, PortId};
+use crate::link::context::Context;
 use crate::link::egress::Waiting;
-use crate::node::Node;
-use crate::node::config_request::config_target;
-use crate::node::function::Function;
-use crate::node::routing::{BridgeRegisters, Route, claims, route_of};
-use crate::packet::attribution::Cause;
+use crate::node::answer::{Answer, register_completer};
+use crate::node::bridges::Bridges;
+use crate::node::config_request::{ConfigWay, config_target, convert, way_down};
+use crate::node::error_messages::message_of;
+use crate::node::function::{Function, Functions};
+use crate::node::wires::{take_local_message, tell_above};
+use crate::packet::routing::{BridgeRegisters, Route, claims, registers_of, route_of};
 use crate::packet::slab::{TlpHandle, shape_of};
-use crate::sim::Fabric;
+use crate::packet::wires::Wires;
+use tlplab_cfgspace::{ErrorMessage, MessageWrite, Reset, Written, error};
 use tlplab_datalink::Integrity;
-use tlplab_transaction::{Completer, CompletionPolicy, Payload};
-use tlplab_units::{Bdf, Duration, Mps, Rcb, Time};
-use tlplab_wire::tlp::CompletionStatus;
+use tlplab_transaction::{Completer, Payload};
+use tlplab_units::{Bdf, Duration, Tag, Time};
+use tlplab_wire::tlp::{CfgTarget, CompletionStatus, Repr, TransactionId};
 
 /// A switch: port 0 is the upstream port, the others are downstream ports with a bridge each.
 pub(crate) struct Switch {
+    pub(crate) node: NodeId,
     pub(crate) latency: Duration,
     pub(crate) forwarding: Forwarding,
     pub(crate) ports: Vec<PortId>,
@@ -66,138 +71,202 @@ impl Switch {
     }
 }
 
-impl Fabric {
-    pub(crate) fn switch(&self, node: NodeId) -> Option<&Switch> {
-        match &self.nodes[node.index()] {
-            Node::Switch(switch) => Some(switch),
-            _ => None,
+impl Switch {
+    /// The way of a request that comes from above.
+    pub(crate) fn config_way(&self, function: Bdf, type1: bool) -> ConfigWay {
+        if !type1 {
+            // What would be a device number may be the upper bits of a function's: there is function 0 only.
+            return if function.0 as u8 == 0 { ConfigWay::Own(0) } else { ConfigWay::Nowhere };
+        }
+        if function.bus() == self.bridges[0].secondary {
+            let port = usize::from(function.device()) + 1;
+            let exists = port < self.ports.len() && function.function() == 0;
+            return if exists { ConfigWay::Own(port) } else { ConfigWay::Nowhere };
+        }
+        let claims = |port: &usize| self.bridges[*port].claims_bus(function.bus());
+        match (1..self.bridges.len()).find(claims) {
+            Some(port) => way_down(port, &self.bridges[port], function),
+            None => ConfigWay::Nowhere,
+        }
+    }
+}
+
+impl Answer for Switch {
+    fn node(&self) -> NodeId {
+        self.node
+    }
+    fn answer_time(&self) -> Duration {
+        self.latency
+    }
+    /// Its ports answer configuration requests.
+    fn completer(&self, cx: &Context, port: PortId, request: &Repr) -> (Completer, usize) {
+        let id = config_target(request).map_or(self.id, CfgTarget::function);
+        (register_completer(id), cx.links.index(port))
+    }
+}
+
+impl Functions for Switch {
+    fn function(&mut self, index: usize) -> &mut Function {
+        &mut self.functions[index]
+    }
+
+    fn set_id(&mut self, cx: &mut Context, index: usize, id: Bdf) {
+        if self.functions[index].id == id {
+            return;
+        }
+        self.functions[index].id = id;
+        if index == 0 {
+            self.id = id;
+            cx.topology.nodes[self.node.index()].id = id;
         }
     }
 
-    /// The egress of a TLP in the switch at `ingress`, if it has just one.
-    pub(crate) fn route(&self, ingress: PortId, tlp: TlpHandle) -> Option<PortId> {
-        let port = &self.ports[ingress.index()];
-        let switch = self.switch(port.node)?;
-        let repr = &self.tlps.get(tlp).repr;
+    fn config_changed(&mut self, cx: &mut Context, index: usize, written: Written) {
+        let (space, port) = (&self.functions[index].space, self.ports[index]);
+        let registers = registers_of(space);
+        if written.device_control
+            && let Some(pcie) = space.pcie()
+        {
+            cx.links.set_max_payload(port, pcie.mps);
+        }
+        self.bridges[index] = registers;
+        cx.topology.ports[port.index()].bridge = Some(registers);
+        self.slot_changed(cx, index);
+        if written.bridge_control {
+            self.obey_secondary_bus_reset(cx);
+        }
+        if written.interrupts {
+            self.wires_changed(cx, index);
+        }
+    }
+}
+
+impl Bridges for Switch {
+    /// A downstream port's own interrupt goes up over the switch's bus.
+    fn send_port_message(&mut self, cx: &mut Context, index: usize, message: MessageWrite) {
+        if !self.bridges[0].upstream {
+            return; // what goes up over the switch's bus needs its upstream port's Bus Master Enable
+        }
+        let (egress, id) = (self.ports[0], self.functions[index].id);
+        let Ok(repr) = Repr::mem_write(TransactionId::new(id, Tag::default()), message.address, 4) else {
+            return;
+        };
+        let data = Payload::from(message.data.to_le_bytes());
+        let tlp = cx.tlps.insert(cx.with_digest(egress, repr), data, cx.host.interrupts);
+        cx.enqueue(egress, index, Waiting::own(tlp, shape_of(&repr)));
+    }
+
+    /// What the upstream port asserts, after a change at a port: the message goes behind the writes from there.
+    fn wires_changed(&mut self, cx: &mut Context, index: usize) {
+        let mut wires = Wires::of(&self.functions[0].space);
+        for (device, (port, function)) in (0..).zip(self.ports.iter().zip(&self.functions).skip(1)) {
+            let below = cx.links.wires_below(*port).with(Wires::of(&function.space));
+            wires = wires.with(below.turned(device));
+        }
+        tell_above(cx, self.ports[0], index, self.id, wires);
+    }
+
+    /// Below the upstream port are all downstream ports.
+    fn obey_secondary_bus_reset(&mut self, cx: &mut Context) {
+        let all = self.functions[0].resets_below();
+        for (port, own) in self.ports.iter().zip(&self.functions).skip(1) {
+            cx.reset_below(*port, all || own.resets_below());
+        }
+    }
+}
+
+impl Switch {
+    /// The egress of a TLP, if it has just one.
+    pub(crate) fn route(&self, ingress: usize, repr: &Repr) -> Option<PortId> {
         if config_target(repr).is_some() {
             return None; // it may have to be changed on the way
         }
-        match switch.way(port.index, route_of(repr)) {
-            Way::To(egress) => Some(switch.ports[egress]),
+        match self.way(ingress, route_of(repr)) {
+            Way::To(egress) => Some(self.ports[egress]),
             _ => None,
         }
     }
 
-    /// A switch passes on a TLP that has arrived in full.
-    pub(crate) fn forward(&mut self, ingress: PortId, tlp: TlpHandle, integrity: Integrity) {
-        let port = &self.ports[ingress.index()];
-        let (node, index) = (port.node, port.index);
-        if let Some(target) = config_target(&self.tlps.get(tlp).repr) {
-            return self.switch_config(ingress, tlp, target);
+    /// A TLP has arrived in full and passed the switch's processing: it goes on.
+    pub(crate) fn takes(&mut self, cx: &mut Context, ingress: PortId, tlp: TlpHandle) {
+        let repr = &cx.tlps.get(tlp).repr;
+        if let Some(target) = config_target(repr) {
+            return self.config_request(cx, ingress, tlp, target);
         }
-        let Some(switch) = self.switch(node) else { return };
-        match switch.way(index, route_of(&self.tlps.get(tlp).repr)) {
-            Way::To(egress) => {
-                let egress = switch.ports[egress];
-                self.forward_to(ingress, egress, tlp, integrity, Time::ZERO);
+        match self.way(cx.links.index(ingress), route_of(repr)) {
+            Way::To(egress) => cx.forward_to(ingress, self.ports[egress], tlp, Integrity::Good, Time::ZERO),
+            Way::ToRoot => self.pass_to_root(cx, ingress, tlp),
+            Way::Broadcast => self.broadcast(cx, ingress, tlp),
+            Way::Here => {
+                if take_local_message(cx, ingress, tlp) {
+                    self.wires_changed(cx, cx.links.index(ingress));
+                }
             }
-            Way::ToRoot => self.pass_to_root(ingress, tlp),
-            Way::Broadcast => self.broadcast(ingress, tlp),
-            Way::Here => self.local_message(ingress, tlp),
-            Way::Nowhere => {
-                let id = switch.id;
-                self.refuse(ingress, tlp, id, CompletionStatus::UnsupportedRequest);
+            Way::Nowhere => cx.refuse(ingress, tlp, self.id, CompletionStatus::UnsupportedRequest),
+        }
+    }
+
+    fn config_request(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle, target: CfgTarget) {
+        let way = if cx.links.index(ingress) == 0 {
+            self.config_way(target.function(), target.is_type1())
+        } else {
+            ConfigWay::Nowhere // configuration requests only go down
+        };
+        match way {
+            ConfigWay::Own(index) => self.take_config_request(cx, ingress, handle, index, target),
+            ConfigWay::Down { port, type1 } => {
+                let forwarded = if type1 { handle } else { convert(cx, ingress, handle, target) };
+                cx.forward_to(ingress, self.ports[port], forwarded, Integrity::Good, Time::ZERO);
+            }
+            ConfigWay::Nowhere => {
+                cx.refuse(ingress, handle, self.id, CompletionStatus::UnsupportedRequest);
             }
         }
     }
 
-    /// Puts a TLP in the queue of an egress of the same node.
-    pub(crate) fn forward_to(
-        &mut self,
-        ingress: PortId,
-        egress: PortId,
-        tlp: TlpHandle,
-        integrity: Integrity,
-        tail: Time,
-    ) {
-        let source = self.ports[ingress.index()].index;
-        let shape = self.tlps.get(tlp).shape;
-        let nullified = integrity == Integrity::Bad;
-        if !nullified {
-            self.note_poison(ingress, tlp);
-        }
-        // A nullified copy occupies no receive buffer: the original will come again and take it.
-        let ingress = (!nullified).then_some(ingress);
-        self.enqueue(egress, source, Waiting { tlp, shape, ingress, tail, nullified });
-    }
-
-    /// The ID that answers for the node behind `ingress`.
-    pub(crate) fn answers_for(&self, ingress: PortId) -> Bdf {
-        self.topology.nodes[self.ports[ingress.index()].node.index()].id
-    }
-
-    fn broadcast(&mut self, ingress: PortId, tlp: TlpHandle) {
-        let node = self.ports[ingress.index()].node;
-        let ports = self.switch(node).map_or(Vec::new(), |s| s.ports[1..].to_vec());
-        let source = self.ports[ingress.index()].index;
-        for egress in ports {
-            let original = self.tlps.get(tlp);
+    fn broadcast(&mut self, cx: &mut Context, ingress: PortId, tlp: TlpHandle) {
+        let source = cx.links.index(ingress);
+        for egress in &self.ports[1..] {
+            let original = cx.tlps.get(tlp);
             let (repr, payload, flow) = (original.repr, original.payload.clone(), original.flow);
-            let copy = self.tlps.insert(repr, payload, flow);
-            let shape = shape_of(&repr);
-            self.enqueue(egress, source, Waiting::own(copy, shape));
+            let copy = cx.tlps.insert(repr, payload, flow);
+            cx.enqueue(*egress, source, Waiting::own(copy, shape_of(&repr)));
         }
-        self.consume(ingress, tlp);
+        cx.consume(ingress, tlp);
     }
 
-    /// A TLP ends at `ingress`: its buffer is free, its transaction is not touched.
-    pub(crate) fn consume(&mut self, ingress: PortId, tlp: TlpHandle) {
-        let shape = self.tlps.get(tlp).shape;
-        self.leaves_queue(tlp);
-        self.drop_tlp(tlp);
-        self.release_buffer(ingress, &shape);
-    }
-
-    /// Nobody claims a request, or the completer gives up: non-posted requests are answered, posted ones are lost.
-    pub(crate) fn refuse(&mut self, ingress: PortId, handle: TlpHandle, id: Bdf, status: CompletionStatus) {
-        self.detect_refusal(ingress, handle, status);
-        self.refuse_quietly(ingress, handle, id, status);
-    }
-
-    /// As [`refuse`](Self::refuse), for an error that has been detected already.
-    pub(crate) fn refuse_quietly(
-        &mut self,
-        ingress: PortId,
-        handle: TlpHandle,
-        id: Bdf,
-        status: CompletionStatus,
-    ) {
-        let completer = Completer { id, rcb: Rcb::ALL[0], mps: Mps::ALL[0], policy: CompletionPolicy::Max };
-        self.refused += 1;
-        if let Some(repr) = completer.refuse(&self.tlps.get(handle).repr, status) {
-            let repr = self.with_digest(ingress, repr);
-            let (flow, orphaned) = (self.tlps.get(handle).flow, self.tlps.get(handle).orphaned);
-            let answer = self.tlps.insert(repr, Payload::EMPTY, flow);
-            self.tlps.get_mut(answer).orphaned = orphaned;
-            self.pass_history(handle, answer, Cause::Completer, self.ports[ingress.index()].node);
-            let port = &self.ports[ingress.index()];
-            let source = port.index;
-            let shape = shape_of(&repr);
-            self.enqueue(ingress, source, Waiting::own(answer, shape));
+    /// A message to the root complex comes in from below: every bridge on its way may stop it.
+    fn pass_to_root(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+        let index = cx.links.index(ingress);
+        let passes = message_of(cx.tlps.get(handle)).is_none_or(|(message, _)| {
+            error::forward(&mut self.functions[index].space, message)
+                && self.upstream_port_passes(index, message)
+        });
+        if passes {
+            cx.forward_to(ingress, self.ports[0], handle, Integrity::Good, Time::ZERO);
+        } else {
+            cx.consume(ingress, handle);
         }
-        self.consume(ingress, handle);
     }
 
-    /// The critical path goes on from a request to its completion; what the node took since the last charge is `cause`.
-    pub(crate) fn pass_history(&mut self, from: TlpHandle, to: TlpHandle, cause: Cause, node: NodeId) {
-        let (now, place) = (self.now, self.place_of(node));
-        let (request, completion) = self.tlps.pair_mut(from, to);
-        completion.transaction = request.transaction.take();
-        completion.tracked = request.tracked;
-        if request.tracked {
-            completion.ledger.inherit(&mut request.ledger);
-            completion.ledger.charge(now, place, cause);
-            request.tracked = false;
+    /// Below the upstream port is a bus of the downstream ports: their messages go over that bridge.
+    pub(crate) fn upstream_port_passes(&mut self, from: usize, message: ErrorMessage) -> bool {
+        from == 0 || error::forward(&mut self.functions[0].space, message)
+    }
+
+    /// The switch is reset, with all its ports.
+    pub(crate) fn reset(&mut self, cx: &mut Context) {
+        for function in &mut self.functions {
+            function.space.reset(Reset::Hot);
+            (function.id, function.slot_interrupt) = (Bdf(0), false);
         }
+        self.bridges = self.functions.iter().map(|function| registers_of(&function.space)).collect();
+        self.id = Bdf(0);
+        for port in &self.ports {
+            cx.topology.ports[port.index()].bridge = Some(BridgeRegisters::RESET);
+        }
+        cx.topology.nodes[self.node.index()].id = Bdf(0);
+        // Of its own resets it knows nothing any more.
+        self.obey_secondary_bus_reset(cx);
     }
 }

@@ -1,5 +1,82 @@
-//! What is noted of a run: probes, series over time, samples.
+//! What is noted of a run: probes, statistics, series over time, samples, errors. The simulation goes on in the same way whatever is noted.
 
+pub mod errors;
+pub(crate) mod level;
+pub mod outages;
 pub mod probe;
 pub(crate) mod sample;
+pub(crate) mod statistics;
 pub(crate) mod timeline;
+pub mod topology;
+
+use crate::kernel::ids::{FlowId, PortId};
+use errors::ErrorLog;
+use outages::Outages;
+use probe::{Probe, TraceHash};
+use sample::Samples;
+use statistics::FlowStatistics;
+use timeline::Timeline;
+use tlplab_datalink::ProtocolError;
+use tlplab_units::Time;
+
+/// Of so many protocol errors every detail is kept; all are counted.
+const PROTOCOL_ERRORS_KEPT: usize = 1000;
+
+/// All that is noted.
+pub(crate) struct Observe {
+    pub(crate) probe: Option<Box<dyn Probe>>,
+    pub(crate) hash: TraceHash,
+    pub(crate) timeline: Timeline,
+    pub(crate) samples: Samples,
+    pub(crate) flows: Vec<FlowStatistics>,
+    /// Statistics count from then on.
+    pub(crate) warmup: Time,
+    pub(crate) counts: Counts,
+    pub(crate) errors: ErrorLog,
+    pub(crate) outages: Outages,
+    pub(crate) protocol_errors: Vec<(Time, PortId, ProtocolError)>,
+}
+
+/// What is counted of the whole fabric since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    /// Transactions that ended, in whatever way.
+    pub(crate) ended: u64,
+    /// Requests that nobody claimed, or whose completer refused.
+    pub(crate) refused: u64,
+    /// Completions that nobody had asked for, or too late.
+    pub(crate) unexpected: u64,
+    /// Interrupts that reached the host.
+    pub(crate) interrupts: u64,
+}
+
+impl Observe {
+    pub(crate) fn new(probe: Option<Box<dyn Probe>>, samples: Samples, warmup: Time) -> Self {
+        Self {
+            probe,
+            hash: TraceHash::default(),
+            timeline: Timeline::new(),
+            samples,
+            flows: Vec::new(),
+            warmup,
+            counts: Counts::default(),
+            errors: ErrorLog::default(),
+            outages: Outages::default(),
+            protocol_errors: Vec::new(),
+        }
+    }
+
+    /// Payload of a flow has arrived.
+    #[inline]
+    pub(crate) fn payload_arrived(&mut self, now: Time, flow: FlowId, bytes: u64) {
+        if now >= self.warmup && bytes > 0 {
+            self.flows[flow.index()].arrived(now, bytes, &mut self.timeline);
+        }
+    }
+
+    pub(crate) fn keep_protocol_error(&mut self, now: Time, port: PortId, error: ProtocolError) {
+        if self.protocol_errors.len() < PROTOCOL_ERRORS_KEPT {
+            self.protocol_errors.push((now, port, error));
+        }
+    }
+}

@@ -2,9 +2,9 @@
 //! not know what they do with what they see.
 
 use crate::kernel::ids::{FlowId, LinkId, NodeId};
+use crate::observe::topology::Topology;
 use crate::packet::attribution::{Cause, Interval};
 use crate::packet::transactions::Ending;
-use crate::topology::Topology;
 use tlplab_units::{Duration, Time};
 use tlplab_wire::{dllp, tlp};
 

@@ -108,7 +108,7 @@ impl Cause {
 pub struct Place(pub(crate) u16);
 
 impl Place {
-    /// Position in [`Topology::place_names`](crate::topology::Topology::place_names).
+    /// Position in [`Topology::place_names`](crate::observe::topology::Topology::place_names).
     pub const fn index(self) -> usize {
         self.0 as usize
     }

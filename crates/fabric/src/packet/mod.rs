@@ -1,5 +1,8 @@
 //! What is under way: TLPs in a slab, the transactions they belong to, and the ledger of where their time went.
 
 pub mod attribution;
+pub(crate) mod flaw;
+pub(crate) mod routing;
 pub(crate) mod slab;
 pub(crate) mod transactions;
+pub(crate) mod wires;

@@ -1,9 +1,8 @@
 //! TLPs live in a slab and travel as handles.
 
 use crate::kernel::ids::{FlowId, NodeId};
-use crate::link::fault::Flaw;
-use crate::link::port_buffer::Queue;
 use crate::packet::attribution::Ledger;
+use crate::packet::flaw::Flaw;
 use crate::packet::transactions::TransactionRef;
 use tlplab_datalink::TlpShape;
 use tlplab_transaction::Payload;
@@ -13,6 +12,10 @@ use tlplab_wire::tlp::{CompletionStatus, Repr};
 /// A TLP in the slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TlpHandle(u32);
+
+/// A queue of requests: a port's, or (numbered after the ports) that of the root complex towards memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Queue(pub(crate) u16);
 
 /// A TLP on its way. It is referenced by the queue it waits in and by the replay buffers that hold it.
 pub(crate) struct Tlp {
@@ -39,6 +42,8 @@ pub(crate) struct Tlp {
     pub(crate) last_of_op: bool,
     /// The port buffer in which it has a place among the requests.
     pub(crate) queued: Option<Queue>,
+    /// The function that made it, if its port has several.
+    pub(crate) maker: Option<NodeId>,
     /// The device that has yet to answer it.
     pub(crate) asks: Option<NodeId>,
     /// Its requester was reset meanwhile: nobody waits for the completion.
@@ -78,7 +83,7 @@ impl TlpSlab {
             (slot.tracked, slot.awaited, slot.carry, slot.last_of_op) = (false, false, false, false);
             (slot.refusal, slot.flaw, slot.queued) = (None, None, None);
             slot.question = 0;
-            (slot.asks, slot.orphaned) = (None, false);
+            (slot.maker, slot.asks, slot.orphaned) = (None, None, false);
             slot.references = 1;
             return TlpHandle(index);
         }
@@ -97,6 +102,7 @@ impl TlpSlab {
             question: 0,
             last_of_op: false,
             queued: None,
+            maker: None,
             asks: None,
             orphaned: false,
             references: 1,

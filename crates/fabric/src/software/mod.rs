@@ -1,6 +1,121 @@
-//! The host's software: enumeration, hot-plug, and the resets that follow links that go down.
+//! The host's software: enumeration, hot-plug, and whom it tells of interrupts. It sees the hardware by registers and interrupts, before time 0
+//! at once, later by requests of the processor that take their time.
 
 pub(crate) mod enumeration;
-pub mod hot_plug;
-pub(crate) mod link_state;
-pub(crate) mod reset;
+pub(crate) mod hot_plug;
+
+use crate::config::{EnumerationTime, HostConfig, MSI_ADDRESS};
+use crate::node::end_point::RequestLimits;
+use crate::node::hardware::Hardware;
+use std::collections::{BTreeMap, VecDeque};
+use tlplab_cfgspace::InterruptMode;
+use tlplab_cfgspace::enumerate::{Enumerator, Hierarchy, InterruptPolicy, Problem};
+use tlplab_device::HostEvent;
+use tlplab_units::{Bdf, Time};
+
+/// What software knows of the functions, and what it is doing about them.
+pub(crate) struct Software {
+    /// At work.
+    running: Option<Enumerator>,
+    /// The bridge whose slot is being looked after.
+    serving: Option<Bdf>,
+    /// Bridges whose slots are to be looked after next.
+    pub(crate) jobs: VecDeque<Bdf>,
+    /// Its number among the host programs, if it takes simulated time.
+    pub(crate) program: Option<usize>,
+    /// How it lets functions interrupt.
+    pub(crate) interrupts: InterruptPolicy,
+    /// It is not tlplab's, but outside.
+    pub(crate) outside: bool,
+    /// It has errors reported.
+    pub(crate) error_reporting: bool,
+    /// It has end-to-end CRCs used.
+    pub(crate) ecrc: bool,
+    /// Max_Read_Request_Size that it gives to each function, by their IDs as far as they are known.
+    pub(crate) mrrs: RequestLimits,
+    /// What it found.
+    pub(crate) found: Option<Hierarchy>,
+    /// When that was, the first time.
+    pub(crate) over: Option<Time>,
+    /// What did not work, each once, also of what is gone since.
+    pub(crate) problems: Vec<Problem>,
+    /// By the function that interrupts: which device of those that programs know it is.
+    pub(crate) sources: BTreeMap<Bdf, usize>,
+    /// By legacy wire at the host: the functions that share it.
+    pub(crate) sharing: [Vec<Bdf>; 4],
+}
+
+impl Software {
+    pub(crate) fn new(host: &HostConfig) -> Self {
+        Self {
+            running: None,
+            serving: None,
+            jobs: VecDeque::new(),
+            program: None,
+            interrupts: host.interrupts,
+            outside: host.enumeration == EnumerationTime::Outside,
+            error_reporting: host.error_reporting,
+            ecrc: host.ecrc,
+            mrrs: RequestLimits::default(),
+            found: None,
+            over: None,
+            problems: Vec::new(),
+            sources: BTreeMap::new(),
+            sharing: Default::default(),
+        }
+    }
+}
+
+/// The message of an interrupt: the address tells the function, and the data the vector. (MSI has 16 bits of data, of which the
+/// function may change the low five.)
+pub(crate) fn message(function: Bdf, vector: u16) -> (u64, u32) {
+    (MSI_ADDRESS + 16 * u64::from(function.0), u32::from(vector))
+}
+
+/// The function and vector of a [`message`].
+fn source_of(address: u64, data: u32) -> (Bdf, u16) {
+    (Bdf(((address - MSI_ADDRESS) / 16) as u16), data as u16)
+}
+
+impl Software {
+    /// What programs hear of a message signalled interrupt.
+    pub(crate) fn interrupt_of_message(&self, address: u64, data: u32) -> HostEvent {
+        if self.outside {
+            return HostEvent::Message { address, data };
+        }
+        let (source, vector) = source_of(address, data);
+        self.interrupt_of(source, vector)
+    }
+
+    /// What programs hear of a legacy interrupt: of each function that shares the wire.
+    pub(crate) fn interrupts_of_wire(&self, wire: u8) -> Vec<HostEvent> {
+        if self.outside {
+            return vec![HostEvent::Wire { wire }];
+        }
+        self.sharing[usize::from(wire)].iter().map(|function| self.interrupt_of(*function, 0)).collect()
+    }
+
+    fn interrupt_of(&self, source: Bdf, vector: u16) -> HostEvent {
+        match self.sources.get(&source) {
+            Some(&device) => HostEvent::Interrupt { device, vector },
+            None => HostEvent::PortInterrupt { port: source, vector },
+        }
+    }
+
+    /// May devices that may master the bus start? Not while they are being configured.
+    fn update_permission(&self, hardware: &mut Hardware) {
+        let at_work = self.found.is_none() || self.running.is_some();
+        hardware.cx.host.lets_start = !at_work || self.outside;
+    }
+}
+
+/// By wire at the host: the functions that interrupt by it.
+fn sharing_wires(found: &Hierarchy) -> [Vec<Bdf>; 4] {
+    let mut sharing: [Vec<Bdf>; 4] = Default::default();
+    for function in found.functions.iter().filter(|function| function.interrupts == InterruptMode::Intx) {
+        if let Some((_, wire)) = function.intx {
+            sharing[usize::from(wire)].push(function.bdf);
+        }
+    }
+    sharing
+}

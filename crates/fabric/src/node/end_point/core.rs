@@ -4,15 +4,17 @@
 //! credits return), configuration space, and the egress queues. The core makes its own requests and completions; the fabric keeps
 //! account of them: a request opens a transaction, as an operation of any other device does.
 
-use crate::kernel::ids::{FlowId, NodeId, PortId};
+use crate::kernel::ids::{FlowId, FunctionAt, PortId};
 use crate::kernel::queue::EventKind;
+use crate::link::Staged;
+use crate::link::context::Context;
 use crate::link::egress::Waiting;
-use crate::node::Node;
-use crate::node::initiator::data_bytes;
+use crate::node::end_point::EndPoint;
+use crate::node::initiator::{Initiate, Operation, OperationKind};
+use crate::observe::errors::ErrorKind;
 use crate::packet::attribution::Cause;
 use crate::packet::slab::{TlpHandle, shape_of};
-use crate::packet::transactions::{Ending, TransactionRef};
-use crate::sim::Fabric;
+use crate::packet::transactions::{Ending, TransactionRef, data_bytes};
 use std::collections::{BTreeMap, VecDeque};
 use tlplab_cfgspace::InterruptMode;
 use tlplab_cfgspace::interrupt::function_masked;
@@ -22,9 +24,7 @@ use tlplab_units::{Duration, FcClass, Time};
 use tlplab_wire::tlp::{Attributes, Completion, CompletionStatus, Kind, Packet, Repr, TransactionId};
 
 /// TLPs of a class that wait at the egress before the core is told that there is no room: enough that the wire never waits for it.
-const STAGED: usize = 4;
-/// The same where a flit takes all that wait.
-const STAGED_FOR_FLITS: usize = 20;
+const STAGED: Staged = Staged { framed: 4, in_flits: 20 };
 
 /// A device at the level of TLPs, as its end point sees it.
 pub(crate) struct Core {
@@ -87,36 +87,77 @@ impl Core {
     }
 }
 
-impl Fabric {
-    pub(crate) fn core(&mut self, node: NodeId) -> &mut Core {
-        self.end_point(node).core.as_mut().expect("a node among those with clocks")
+impl EndPoint {
+    pub(crate) fn core(&mut self) -> &mut Core {
+        self.core.as_mut().expect("a node among those with clocks")
     }
 
-    pub(crate) fn has_core(&self, node: NodeId) -> bool {
-        matches!(&self.nodes[node.index()], Node::EndPoint(end_point) if end_point.core.is_some())
-    }
-
-    pub(crate) fn room_for_core(&self, node: NodeId) -> Room {
-        let Node::EndPoint(end_point) = &self.nodes[node.index()] else { return Room::default() };
-        let port = &self.ports[end_point.port.index()];
-        let staged = match port.mode {
-            tlplab_units::LinkMode::NonFlit => STAGED,
-            tlplab_units::LinkMode::Flit => STAGED_FOR_FLITS,
-        };
-        let free = |class: &FcClass| port.egress.len_of(end_point.source, *class) < staged;
+    /// By class: may the core send another TLP?
+    fn room_for_core(&self, cx: &Context) -> Room {
+        let free = |class: &FcClass| cx.links.waits_fewer(self.port, self.source, *class, STAGED);
         FcClass::ALL.into_iter().filter(free).fold(Room::default(), Room::with)
     }
 
-    /// Registers may have changed: the core obeys them from now on.
-    pub(crate) fn tell_registers(&mut self, node: NodeId, reset: bool) {
-        if !self.has_core(node) {
+    /// The core goes on, at most to `limit`; at the end of its `slice` there is an event in any case.
+    pub(crate) fn run_clock(&mut self, cx: &mut Context, limit: Time, slice: Time) {
+        let room = self.room_for_core(cx);
+        let core = self.core();
+        let (before, was_intx) = (core.output.time, core.intx);
+        let result = core.device.run(limit, room, &mut core.output);
+        let (time, idle) = (core.output.time, core.output.idle);
+        let says = !core.output.tlp.is_empty() || core.output.taken != [0; 3] || core.output.intx != was_intx;
+        core.idle = idle;
+        core.pending = says || !idle && time >= slice;
+        let pending = core.pending;
+        if let Err(message) = result {
+            return cx.fail(self.node, message);
+        }
+        if time < before || time > limit || time == before && !says && !idle {
+            let wrong =
+                format!("its model was to run from {before} to {limit} and says that it is at {time}");
+            return cx.fail(self.node, wrong);
+        }
+        if pending {
+            let at = cx.node_event(self.node);
+            cx.schedule(time.max(cx.now()), EventKind::Clocked, at, time.as_fs());
+        }
+    }
+
+    /// What the core has put out, or the end of a slice of its time.
+    pub(crate) fn clocked(&mut self, cx: &mut Context, put_out: Time) {
+        let core = self.core();
+        // A reset may have taken back what this event is of.
+        if !core.pending || core.output.time != put_out {
             return;
         }
-        let end_point = self.end_point(node);
-        let (space, command) = (&end_point.function.space, end_point.function.space.command());
+        core.pending = false;
+        let mut tlp = std::mem::take(&mut core.output.tlp);
+        let taken = std::mem::take(&mut core.output.taken);
+        let intx = core.output.intx;
+        self.core_spoke(cx, taken, &tlp, intx);
+        tlp.clear();
+        self.core().output.tlp = tlp;
+    }
+
+    /// Before the core is told of something: it is up to date.
+    fn catch_up(&mut self, cx: &mut Context) {
+        let now = cx.now();
+        let core = self.core();
+        if core.idle && !core.pending && core.output.time < now {
+            self.run_clock(cx, now, Time::NEVER);
+        }
+        self.core().idle = false;
+    }
+
+    /// Registers may have changed: the core obeys them from now on.
+    pub(crate) fn tell_registers(&mut self, cx: &mut Context, reset: bool) {
+        if self.core.is_none() {
+            return;
+        }
+        let (space, command) = (&self.function.space, self.function.space.command());
         let pcie = space.pcie();
         let registers = TlpRegisters {
-            id: end_point.function.id,
+            id: self.function.id,
             mps: pcie.map_or(TlpRegisters::default().mps, |pcie| pcie.mps),
             mrrs: pcie.map_or(TlpRegisters::default().mrrs, |pcie| pcie.mrrs),
             bus_master: command.bus_master,
@@ -125,22 +166,22 @@ impl Fabric {
             msix_mask: function_masked(space),
             intx_disable: command.intx_disable,
         };
-        if !reset && registers == self.core(node).registers {
+        if !reset && registers == self.core().registers {
             return;
         }
-        self.catch_up(node);
-        let core = self.core(node);
+        self.catch_up(cx);
+        let core = self.core();
         core.registers = registers;
         core.device.configure(&registers, reset);
     }
 
     /// A core is reset: what it holds and what it does is gone.
-    pub(crate) fn reset_core(&mut self, node: NodeId) {
-        if !self.has_core(node) {
+    pub(crate) fn reset_core(&mut self, cx: &mut Context) {
+        if self.core.is_none() {
             return;
         }
-        let port = self.end_point(node).port;
-        let core = self.core(node);
+        let port = self.port;
+        let core = self.core();
         let held = std::mem::take(&mut core.held).into_iter().flatten().flatten();
         let (held, mut asked) = (held.collect::<Vec<_>>(), std::mem::take(&mut core.asked));
         let (reads, given) = (std::mem::take(&mut core.reads), std::mem::take(&mut core.given));
@@ -148,26 +189,26 @@ impl Fabric {
         core.output = TlpOutput { time: core.output.time, ..TlpOutput::default() };
         for handle in held {
             asked.retain(|_, request| *request != handle);
-            self.consume(port, handle);
+            cx.consume(port, handle);
         }
-        asked.into_values().for_each(|request| self.drop_tlp(request));
+        asked.into_values().for_each(|request| cx.drop_tlp(request));
         let ending = given.into_values().filter_map(|given| given.ends);
         for transaction in reads.into_values().map(|read| read.transaction).chain(ending) {
-            self.end_transaction(transaction, None, Ending::Lost);
+            cx.end_transaction(transaction, None, Ending::Lost);
         }
-        self.tell_registers(node, true);
+        self.tell_registers(cx, true);
     }
 
     /// A TLP for a core's function has passed the end point's processing.
-    pub(crate) fn core_gets(&mut self, node: NodeId, ingress: PortId, handle: TlpHandle) {
-        let repr = self.tlps.get(handle).repr;
+    pub(crate) fn core_gets(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+        let repr = cx.tlps.get(handle).repr;
         let bar = match repr.kind() {
             Kind::CfgRead { target, .. } | Kind::CfgWrite { target, .. } => {
-                return self.end_point_config(ingress, handle, *target);
+                return self.config_access(cx, ingress, handle, *target);
             }
-            Kind::Message(_) => return self.consume(ingress, handle),
+            Kind::Message(_) => return cx.consume(ingress, handle),
             Kind::Completion(completion) => {
-                self.completion_given(node, handle, completion);
+                self.completion_given(cx, handle, completion);
                 None
             }
             kind => {
@@ -175,17 +216,20 @@ impl Fabric {
                     Kind::IoRead { port, .. } | Kind::IoWrite { port, .. } => (port.address().into(), true),
                     _ => (memory_access(&repr).map_or(0, |access| access.address), false),
                 };
-                let end_point = self.end_point(node);
-                let id = end_point.completer.id;
-                let Some((bar, _)) = end_point.bar_of(address, io) else {
-                    return self.refuse(ingress, handle, id, CompletionStatus::UnsupportedRequest);
+                let Some((bar, _)) = self.bar_of(address, io) else {
+                    return cx.refuse(
+                        ingress,
+                        handle,
+                        self.completer.id,
+                        CompletionStatus::UnsupportedRequest,
+                    );
                 };
                 Some(bar)
             }
         };
-        let class = self.tlps.get(handle).shape.class;
-        self.show_core(node, &repr, self.tlps.get(handle).payload.clone(), bar);
-        let core = self.core(node);
+        let class = cx.tlps.get(handle).shape.class;
+        self.show_core(cx, &repr, cx.tlps.get(handle).payload.clone(), bar);
+        let core = self.core();
         core.held[class.index()].push_back(Some(handle));
         if class == FcClass::NonPosted {
             core.asked.insert(repr.transaction_id(), handle);
@@ -193,14 +237,14 @@ impl Fabric {
     }
 
     /// Enumeration writes to a core's memory before time begins.
-    pub(crate) fn write_core_at_once(&mut self, node: NodeId, address: u64, bar: u8, value: u32) {
+    pub(crate) fn write_core_at_once(&mut self, cx: &mut Context, address: u64, bar: u8, value: u32) {
         let Ok(repr) = Repr::mem_write(TransactionId::default(), address, 4) else { return };
-        self.show_core(node, &repr, value.to_le_bytes().into(), Some(bar));
-        self.core(node).held[FcClass::Posted.index()].push_back(None);
+        self.show_core(cx, &repr, value.to_le_bytes().into(), Some(bar));
+        self.core().held[FcClass::Posted.index()].push_back(None);
     }
 
-    fn show_core(&mut self, node: NodeId, repr: &Repr, payload: Payload, bar: Option<u8>) {
-        self.catch_up(node);
+    fn show_core(&mut self, cx: &mut Context, repr: &Repr, payload: Payload, bar: Option<u8>) {
+        self.catch_up(cx);
         // The digest was checked at the port and ends there.
         let attributes = Attributes { digest: false, ..*repr.attributes() };
         let repr = repr.with_attributes(attributes).unwrap_or(*repr);
@@ -208,63 +252,71 @@ impl Fabric {
         let mut tlp = vec![0; repr.wire_bytes() as usize];
         let written = lay_out(&repr, payload.bytes().unwrap_or_default(), &mut data);
         match written.and_then(|()| repr.emit(&mut tlp, &data)) {
-            Ok(bytes) => self.core(node).device.receive(&tlp[..bytes], bar),
-            Err(error) => self.fail(node, format!("a TLP for it cannot be written down: {error}")),
+            Ok(bytes) => self.core().device.receive(&tlp[..bytes], bar),
+            Err(error) => cx.fail(self.node, format!("a TLP for it cannot be written down: {error}")),
         }
     }
 
     /// What a core has put out: credits first, then a TLP, and the interrupt behind that.
-    pub(crate) fn core_spoke(&mut self, node: NodeId, taken: [u32; 3], tlp: &[u8], intx: bool) {
+    pub(crate) fn core_spoke(&mut self, cx: &mut Context, taken: [u32; 3], tlp: &[u8], intx: bool) {
         for class in FcClass::ALL {
             for _ in 0..taken[class.index()] {
-                match self.core(node).held[class.index()].pop_front() {
-                    Some(Some(handle)) => self.core_took(node, handle),
+                match self.core().held[class.index()].pop_front() {
+                    Some(Some(handle)) => self.core_took(cx, handle),
                     Some(None) => {}
                     None => {
                         let wrong = format!("its model took more TLPs of class {class:?} than it was given");
-                        return self.fail(node, wrong);
+                        return cx.fail(self.node, wrong);
                     }
                 }
             }
         }
         if !tlp.is_empty()
-            && let Err(wrong) = self.core_sends(node, tlp)
+            && let Err(wrong) = self.core_sends(cx, tlp)
         {
             let header: Vec<_> = tlp.chunks(4).take(4).map(hex).collect();
-            return self.fail(node, format!("{wrong} (a TLP that begins with {})", header.join(" ")));
+            return cx.fail(self.node, format!("{wrong} (a TLP that begins with {})", header.join(" ")));
         }
-        if std::mem::replace(&mut self.core(node).intx, intx) != intx {
-            self.set_intx(node, 0, intx);
+        if std::mem::replace(&mut self.core().intx, intx) != intx {
+            self.begin(
+                cx,
+                Operation {
+                    owner: 0,
+                    stream: 0,
+                    asked: cx.now(),
+                    kind: OperationKind::Intx { asserted: intx },
+                },
+            );
         }
     }
 
     /// A core has taken a TLP: the receive buffer is free, and posted data and completions have arrived.
-    fn core_took(&mut self, node: NodeId, handle: TlpHandle) {
-        let (now, place, port) = (self.now, self.place_of(node), self.end_point(node).port);
-        let tlp = self.tlps.get_mut(handle);
+    fn core_took(&mut self, cx: &mut Context, handle: TlpHandle) {
+        let (now, place, port) = (cx.now(), cx.place_of(self.node), self.port);
+        let tlp = cx.tlps.get_mut(handle);
         if tlp.tracked {
             tlp.ledger.charge(now, place, Cause::Completer);
         }
         let (repr, shape) = (tlp.repr, tlp.shape);
         match repr.kind() {
             Kind::Completion(completion) => {
-                self.completion_taken(node, port, handle, completion);
-                self.consume(port, handle);
+                self.completion_taken(cx, port, handle, completion);
+                cx.consume(port, handle);
             }
             _ if shape.class == FcClass::Posted => {
-                self.posted_arrived(handle);
-                self.consume(port, handle);
+                cx.posted_arrived(handle);
+                cx.consume(port, handle);
             }
-            _ => self.release_buffer(port, &shape),
+            _ => cx.release_buffer(port, &shape),
         }
     }
 
     /// Which of a core's own reads a completion belongs to.
-    fn completion_given(&mut self, node: NodeId, handle: TlpHandle, completion: &Completion) {
-        let tlp = self.tlps.get(handle);
+    fn completion_given(&mut self, cx: &Context, handle: TlpHandle, completion: &Completion) {
+        let tlp = cx.tlps.get(handle);
         let (poisoned, orphaned) = (tlp.repr.attributes().poisoned, tlp.orphaned);
         let tag = completion.id().tag.value();
-        let core = self.core(node);
+        let core = self.core();
         let Some(read) = core.reads.get_mut(&tag).filter(|_| !orphaned) else { return };
         read.poisoned |= poisoned;
         let (transaction, poisoned) = (read.transaction, read.poisoned);
@@ -277,12 +329,18 @@ impl Fabric {
     }
 
     /// Account of a completion of a core's own read.
-    fn completion_taken(&mut self, node: NodeId, port: PortId, handle: TlpHandle, completion: &Completion) {
-        let tlp = self.tlps.get(handle);
+    fn completion_taken(
+        &mut self,
+        cx: &mut Context,
+        port: PortId,
+        handle: TlpHandle,
+        completion: &Completion,
+    ) {
+        let tlp = cx.tlps.get(handle);
         let (flow, tracked) = (tlp.flow, tlp.tracked.then_some(handle));
-        let Some(given) = self.core(node).given.remove(&handle) else {
-            self.unexpected += 1;
-            return self.detect(port, crate::node::errors::ErrorKind::UnexpectedCompletion, Some(handle));
+        let Some(given) = self.core().given.remove(&handle) else {
+            cx.observe.counts.unexpected += 1;
+            return cx.detect(port, ErrorKind::UnexpectedCompletion, Some(handle));
         };
         let ending = match completion.status() {
             CompletionStatus::Success if given.poisoned => Ending::Poisoned,
@@ -292,16 +350,16 @@ impl Fabric {
         };
         if ending == Ending::Done {
             let bytes = completion.length().map_or(0, |_| completion.data_bytes());
-            self.payload_arrived(flow, bytes.into());
+            cx.observe.payload_arrived(cx.kernel.now(), flow, bytes.into());
         }
         if let Some(transaction) = given.ends {
-            self.end_transaction(transaction, tracked, ending);
+            cx.end_transaction(transaction, tracked, ending);
         }
-        self.tlps.get_mut(handle).tracked = false;
+        cx.tlps.get_mut(handle).tracked = false;
     }
 
     /// A core sends a TLP. What no device may do fails the run, since it is the model's mistake.
-    fn core_sends(&mut self, node: NodeId, bytes: &[u8]) -> Result<(), String> {
+    fn core_sends(&mut self, cx: &mut Context, bytes: &[u8]) -> Result<(), String> {
         let packet = Packet::new(bytes);
         let parsed = packet.check_len().and_then(|()| Repr::parse(&packet));
         let repr = parsed.map_err(|error| format!("sent what is no TLP: {error}"))?;
@@ -309,11 +367,11 @@ impl Fabric {
         let payload = packet.payload().get(start..start + held);
         let payload = payload.ok_or("sent a TLP whose payload is shorter than it says")?;
         let payload = Payload::from(payload);
-        let port = self.end_point(node).port;
-        let repr = self.with_digest(port, repr);
+        let port = self.port;
+        let repr = cx.with_digest(port, repr);
         match *repr.kind() {
             Kind::Completion(completion) => {
-                self.core_completes(node, repr, payload, completion);
+                self.core_completes(cx, repr, payload, completion);
                 Ok(())
             }
             Kind::MemRead { span, .. } | Kind::MemWrite { span, .. } => {
@@ -326,7 +384,7 @@ impl Fabric {
                 if broken || span.length().dw() > 1 && (enables.first() < 8 || enables.last() & 1 == 0) {
                     return Err("sent a request whose byte enables have holes, which is not supported".into());
                 }
-                self.core_requests(node, repr, payload)
+                self.core_requests(cx, repr, payload)
             }
             _ => {
                 Err(format!("sent a {}; a core sends memory reads and writes, and completions", repr.name()))
@@ -334,13 +392,12 @@ impl Fabric {
         }
     }
 
-    fn core_requests(&mut self, node: NodeId, repr: Repr, payload: Payload) -> Result<(), String> {
+    fn core_requests(&mut self, cx: &mut Context, repr: Repr, payload: Payload) -> Result<(), String> {
         let Some(access) = memory_access(&repr) else { return Ok(()) };
         let id = repr.transaction_id();
         let read = matches!(repr.kind(), Kind::MemRead { .. });
-        let end_point = self.end_point(node);
-        let (own, was_started) = (end_point.function.id, end_point.started);
-        let registers = self.core(node).registers;
+        let (own, was_started) = (self.function.id, self.started);
+        let registers = self.core().registers;
         if id.requester != own {
             return Err(format!("sent a request as {}, but its own ID is {own}", id.requester));
         }
@@ -349,10 +406,10 @@ impl Fabric {
                 return Err("sent a memory request though Bus Master Enable has never been set".into());
             }
             // It was on its way when software took the leave to send it.
-            let flow = self.core_flow(node, read);
-            let (now, bytes) = (self.now, if read { u64::from(access.bytes) } else { data_bytes(&repr) });
-            let transaction = self.transactions.open(node, flow, now, read, access.address, bytes);
-            self.end_transaction(transaction, None, Ending::Lost);
+            let flow = self.core_flow(read);
+            let (now, bytes) = (cx.now(), if read { u64::from(access.bytes) } else { data_bytes(&repr) });
+            let transaction = cx.transactions.open(self.node, flow, now, read, access.address, bytes);
+            cx.end_transaction(transaction, None, Ending::Lost);
             return Ok(());
         }
         if read && id.tag.value() > if registers.extended_tag { 255 } else { 31 } {
@@ -367,106 +424,106 @@ impl Fabric {
             let (bytes, most) = (span.length().bytes(), registers.mrrs.bytes());
             return Err(format!("sent a read of {bytes} B; Max_Read_Request_Size is {most}"));
         }
-        self.core_request_sets_out(node, repr, payload, access, read);
+        self.core_request_sets_out(cx, repr, payload, access, read);
         Ok(())
     }
 
     /// A request sets out, and a transaction with it, unless it is an interrupt.
     fn core_request_sets_out(
         &mut self,
-        node: NodeId,
+        cx: &mut Context,
         repr: Repr,
         payload: Payload,
         access: Access,
         read: bool,
     ) {
-        let now = self.now;
-        let flow = self.core_flow(node, read);
-        let (port, source) = (self.end_point(node).port, self.end_point(node).source);
-        let handle = self.tlps.insert(repr, payload, flow);
-        if read || !self.root().is_interrupt(access) {
+        let now = cx.now();
+        let flow = self.core_flow(read);
+        let (port, source) = (self.port, self.source);
+        let handle = cx.tlps.insert(repr, payload, flow);
+        if read || !cx.host.is_interrupt(access) {
             let bytes = if read { u64::from(access.bytes) } else { data_bytes(&repr) };
-            let transaction = self.transactions.open(node, flow, now, read, access.address, bytes);
-            let record = self.transactions.get(transaction);
+            let transaction = cx.transactions.open(self.node, flow, now, read, access.address, bytes);
+            let record = cx.transactions.get(transaction);
             (record.posted, record.issuing, record.pending) = (!read, false, u32::from(!read));
-            let tlp = self.tlps.get_mut(handle);
+            let tlp = cx.tlps.get_mut(handle);
             (tlp.transaction, tlp.tracked, tlp.awaited, tlp.carry) = (Some(transaction), true, !read, true);
             tlp.ledger.open(now);
             if read {
-                self.read_begins(node, repr.transaction_id().tag.value(), transaction);
+                self.read_begins(cx, repr.transaction_id().tag.value(), transaction);
             }
         }
-        self.enqueue(port, source, Waiting::own(handle, shape_of(&repr)));
+        cx.enqueue(port, source, Waiting::own(handle, shape_of(&repr)));
     }
 
-    fn core_flow(&mut self, node: NodeId, read: bool) -> FlowId {
-        self.initiator(node).flow(u16::from(!read))
+    fn core_flow(&mut self, read: bool) -> FlowId {
+        self.initiator.flow(u16::from(!read))
     }
 
-    fn read_begins(&mut self, node: NodeId, tag: u16, transaction: TransactionRef) {
-        let now = self.now;
-        let core = self.core(node);
+    fn read_begins(&mut self, cx: &mut Context, tag: u16, transaction: TransactionRef) {
+        let now = cx.now();
+        let core = self.core();
         let due = now + core.timeout;
         let before = core.reads.insert(tag, Read { transaction, due, poisoned: false });
         if let Some(before) = before {
             // The core has given it up.
-            self.end_transaction(before.transaction, None, Ending::TimedOut);
+            cx.end_transaction(before.transaction, None, Ending::TimedOut);
         }
-        self.arm_core(node);
+        self.arm_core(cx);
     }
 
     /// There is an event when the oldest read of a core is due.
-    fn arm_core(&mut self, node: NodeId) {
-        let at = self.node_event(node);
-        let Some(due) = self.core(node).reads.values().map(|read| read.due).min() else { return };
-        let timer = &mut self.initiator(node).timer;
+    fn arm_core(&mut self, cx: &mut Context) {
+        let at = cx.node_event(self.node);
+        let Some(due) = self.core().reads.values().map(|read| read.due).min() else { return };
+        let timer = &mut self.initiator.timer;
         if due < *timer {
             *timer = due;
-            self.schedule(due, EventKind::RequesterTimer, at, due.as_fs());
+            cx.schedule(due, EventKind::RequesterTimer, at, due.as_fs());
         }
     }
 
     /// Reads whose completions have not come in time are over, as far as the fabric's account goes.
-    pub(crate) fn core_reads_time_out(&mut self, node: NodeId) {
-        let now = self.now;
-        let port = self.end_point(node).port;
-        let core = self.core(node);
+    pub(crate) fn core_reads_time_out(&mut self, cx: &mut Context) {
+        let now = cx.now();
+        let port = self.port;
+        let core = self.core();
         let late: Vec<u16> =
             core.reads.iter().filter(|(_, read)| read.due <= now).map(|(tag, _)| *tag).collect();
         for tag in late {
-            if let Some(read) = self.core(node).reads.remove(&tag) {
-                self.end_transaction(read.transaction, None, Ending::TimedOut);
-                self.detect_timeout(node, port);
+            if let Some(read) = self.core().reads.remove(&tag) {
+                cx.end_transaction(read.transaction, None, Ending::TimedOut);
+                cx.detect_timeout(FunctionAt { node: self.node, index: 0 }, port);
             }
         }
-        self.arm_core(node);
+        self.arm_core(cx);
     }
 
     /// A core answers a request. Its completion goes out in any case; the requester says what is wrong with one that it cannot use.
-    fn core_completes(&mut self, node: NodeId, repr: Repr, payload: Payload, completion: Completion) {
-        let (now, place) = (self.now, self.place_of(node));
-        let (port, source) = (self.end_point(node).port, self.end_point(node).source);
-        let Some(&request) = self.core(node).asked.get(&completion.id()) else {
-            let flow = self.core_flow(node, true);
-            let handle = self.tlps.insert(repr, payload, flow);
-            return self.enqueue(port, source, Waiting::own(handle, shape_of(&repr)));
+    fn core_completes(&mut self, cx: &mut Context, repr: Repr, payload: Payload, completion: Completion) {
+        let (now, place) = (cx.now(), cx.place_of(self.node));
+        let (port, source) = (self.port, self.source);
+        let Some(&request) = self.core().asked.get(&completion.id()) else {
+            let flow = self.core_flow(true);
+            let handle = cx.tlps.insert(repr, payload, flow);
+            return cx.enqueue(port, source, Waiting::own(handle, shape_of(&repr)));
         };
         let bytes = completion.length().map_or(0, |_| completion.data_bytes());
         let last = completion.status() != CompletionStatus::Success || completion.byte_count() <= bytes;
         if completion.status() != CompletionStatus::Success {
-            self.detect_refusal(port, request, completion.status());
+            cx.detect_refusal(port, request, completion.status());
         }
-        let tlp = self.tlps.get_mut(request);
+        let tlp = cx.tlps.get_mut(request);
         if tlp.tracked {
             tlp.ledger.charge(now, place, Cause::Completer);
         }
         // A write that is answered carries no data.
         let last = last || matches!(tlp.repr.kind(), Kind::IoWrite { .. } | Kind::DeferrableMemWrite { .. });
-        let waiting = self.make_completion(port, request, repr, payload, last);
-        self.enqueue(port, source, waiting);
+        let waiting = cx.make_completion(port, request, repr, payload, last);
+        cx.enqueue(port, source, waiting);
         if last {
-            self.core(node).asked.remove(&completion.id());
-            self.drop_tlp(request);
+            self.core().asked.remove(&completion.id());
+            cx.drop_tlp(request);
         }
     }
 }

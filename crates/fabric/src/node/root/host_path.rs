@@ -14,10 +14,12 @@
 use crate::config::{HostConfig, HostStageConfig};
 use crate::kernel::ids::PortId;
 use crate::kernel::queue::EventKind;
+use crate::link::context::Context;
+use crate::node::answer::Answer;
+use crate::node::initiator::Initiate;
 use crate::node::root::Root;
 use crate::packet::attribution::{Cause, Place};
 use crate::packet::slab::TlpHandle;
-use crate::sim::Fabric;
 use std::collections::VecDeque;
 use tlplab_transaction::{Payload, memory_access};
 use tlplab_units::{Duration, Time};
@@ -156,24 +158,24 @@ fn carried(repr: &Repr) -> u64 {
     }
 }
 
-impl Fabric {
+impl Root {
     /// A request of a device for memory, or an interrupt, sets out from the root complex. False if there is nothing on its way.
-    pub(crate) fn sets_out(&mut self, ingress: PortId, handle: TlpHandle) -> bool {
-        let Some(step) = self.root().path.first(Step::InByCache) else { return false };
-        self.comes_to(step, ingress, handle);
+    pub(crate) fn sets_out(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) -> bool {
+        let Some(step) = self.path.first(Step::InByCache) else { return false };
+        self.comes_to(cx, step, ingress, handle);
         true
     }
 
     /// A posted write or an interrupt is at the root complex. Those are counted where they may be on their way for some time.
     pub(crate) fn posted_came(&mut self) {
-        let Root { path, memory_system, .. } = self.root();
+        let Self { path, memory_system, .. } = self;
         let translates = memory_system.as_ref().is_some_and(|system| system.holds_writes());
         path.came += u64::from(translates || !path.is_direct());
     }
 
     /// What would pass posted writes sets out behind them. False if there are none on their way.
     pub(crate) fn waits_behind_writes(&mut self, ingress: PortId, handle: TlpHandle) -> bool {
-        let path = &mut self.root().path;
+        let path = &mut self.path;
         let waits = path.arrived < path.came;
         if waits {
             path.behind.push_back((path.came, handle, ingress));
@@ -182,136 +184,141 @@ impl Fabric {
     }
 
     /// The answer to a request sets out from memory; at once if nothing is on its way.
-    pub(crate) fn answers_from_memory(&mut self, ingress: PortId, handle: TlpHandle, data: Payload) {
-        let Some(step) = self.root().path.first(Step::OutByBus) else {
-            return self.answer(ingress, handle, Ok(data));
+    pub(crate) fn answers_from_memory(
+        &mut self,
+        cx: &mut Context,
+        ingress: PortId,
+        handle: TlpHandle,
+        data: Payload,
+    ) {
+        let Some(step) = self.path.first(Step::OutByBus) else {
+            return self.answer(cx, ingress, handle, Ok(data));
         };
-        let (now, place) = (self.now, self.place_of(self.root_node));
-        let tlp = self.tlps.get_mut(handle);
+        let (now, place) = (cx.now(), cx.place_of(self.node));
+        let tlp = cx.tlps.get_mut(handle);
         if tlp.tracked {
             tlp.ledger.charge(now, place, Cause::Completer);
         }
         let bytes = data.len();
         tlp.payload = data;
-        self.passes(step, ingress, handle, bytes);
+        self.passes(cx, step, ingress, handle, bytes);
     }
 
     /// A completion sets out for the processor. False if there is nothing on its way.
-    pub(crate) fn goes_to_processor(&mut self, ingress: PortId, handle: TlpHandle) -> bool {
-        let Some(step) = self.root().path.first(Step::CpuByBridge) else { return false };
-        let bytes = self.tlps.get(handle).payload.len();
-        self.passes(step, ingress, handle, bytes);
+    pub(crate) fn goes_to_processor(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) -> bool {
+        let Some(step) = self.path.first(Step::CpuByBridge) else { return false };
+        let bytes = cx.tlps.get(handle).payload.len();
+        self.passes(cx, step, ingress, handle, bytes);
         true
     }
 
     /// Before a stage, on the way in: it waits here while the stage is full.
-    fn comes_to(&mut self, step: Step, ingress: PortId, handle: TlpHandle) {
-        let Some(stage) = &mut self.root().path.stages[step.stage()] else { return };
+    fn comes_to(&mut self, cx: &mut Context, step: Step, ingress: PortId, handle: TlpHandle) {
+        let Some(stage) = &mut self.path.stages[step.stage()] else { return };
         if stage.has_room() && stage.waiting.is_empty() {
-            self.enters(step, ingress, handle);
+            self.enters(cx, step, ingress, handle);
         } else {
             stage.waiting.push_back((handle, ingress));
         }
     }
 
-    fn enters(&mut self, step: Step, ingress: PortId, handle: TlpHandle) {
-        let now = self.now;
-        let path = &mut self.root().path;
+    fn enters(&mut self, cx: &mut Context, step: Step, ingress: PortId, handle: TlpHandle) {
+        let now = cx.now();
+        let path = &mut self.path;
         let is_first = path.first(Step::InByCache) == Some(step);
         let Some(stage) = &mut path.stages[step.stage()] else { return };
         stage.held += 1;
         let place = stage.place;
-        let tlp = self.tlps.get_mut(handle);
+        let tlp = cx.tlps.get_mut(handle);
         if tlp.tracked {
             tlp.ledger.charge(now, place, Cause::Queueing);
         }
         let (shape, bytes) = (tlp.shape, carried(&tlp.repr));
         if is_first {
-            self.leaves_queue(handle);
+            cx.leaves_queue(handle);
             if shape.class != tlplab_units::FcClass::Posted {
-                self.release_buffer(ingress, &shape);
+                cx.release_buffer(ingress, &shape);
             }
         }
-        self.passes(step, ingress, handle, bytes);
+        self.passes(cx, step, ingress, handle, bytes);
     }
 
-    fn passes(&mut self, step: Step, ingress: PortId, handle: TlpHandle, bytes: u64) {
-        let (now, at) = (self.now, self.node_event(self.root_node));
-        let Some(stage) = &mut self.root().path.stages[step.stage()] else { return };
+    fn passes(&mut self, cx: &mut Context, step: Step, ingress: PortId, handle: TlpHandle, bytes: u64) {
+        let (now, at) = (cx.now(), cx.node_event(self.node));
+        let Some(stage) = &mut self.path.stages[step.stage()] else { return };
         let leaves = stage.pass(now, bytes, step.is_outward());
         let data = handle.to_event() | u64::from(ingress.0) << 32 | (step as u64) << 48;
-        self.schedule(leaves, EventKind::HostStage, at, data);
+        cx.schedule(leaves, EventKind::HostStage, at, data);
     }
 
     /// A TLP leaves a stage.
-    pub(crate) fn host_stage(&mut self, data: u64) {
+    pub(crate) fn host_stage(&mut self, cx: &mut Context, data: u64) {
         let (handle, ingress) = (TlpHandle::from_event(data & 0xFFFF_FFFF), PortId((data >> 32) as u16));
         let step = Step::ALL[(data >> 48) as usize];
-        let now = self.now;
-        let path = &mut self.root().path;
+        let now = cx.now();
+        let path = &mut self.path;
         let next = step.next().and_then(|next| path.first(next));
         let Some(place) = path.stages[step.stage()].as_ref().map(|stage| stage.place) else { return };
-        let tlp = self.tlps.get_mut(handle);
+        let tlp = cx.tlps.get_mut(handle);
         if tlp.tracked {
             tlp.ledger.charge(now, place, Cause::Processing);
         }
         match (step, next) {
-            (Step::InByCache | Step::InByBus, Some(next)) => self.comes_to(next, ingress, handle),
-            (Step::InByCache | Step::InByBus, None) => self.reaches_memory(ingress, handle),
+            (Step::InByCache | Step::InByBus, Some(next)) => self.comes_to(cx, next, ingress, handle),
+            (Step::InByCache | Step::InByBus, None) => self.reaches_memory(cx, ingress, handle),
             (_, next) => {
                 if step.is_outward() {
-                    self.has_room_again(step.stage());
+                    self.has_room_again(cx, step.stage());
                 }
                 match next {
-                    Some(next) => self.passes(next, ingress, handle, self.tlps.get(handle).payload.len()),
-                    None => self.has_come_back(step, ingress, handle),
+                    Some(next) => self.passes(cx, next, ingress, handle, cx.tlps.get(handle).payload.len()),
+                    None => self.has_come_back(cx, step, ingress, handle),
                 }
             }
         }
     }
 
-    fn has_come_back(&mut self, step: Step, ingress: PortId, handle: TlpHandle) {
+    fn has_come_back(&mut self, cx: &mut Context, step: Step, ingress: PortId, handle: TlpHandle) {
         match step {
-            Step::CpuByBridge | Step::CpuByBus => self.completion_arrived(self.root_node, ingress, handle),
+            Step::CpuByBridge | Step::CpuByBus => self.completion_arrived(cx, ingress, handle),
             _ => {
-                let data = std::mem::replace(&mut self.tlps.get_mut(handle).payload, Payload::EMPTY);
-                self.answer(ingress, handle, Ok(data));
+                let data = std::mem::replace(&mut cx.tlps.get_mut(handle).payload, Payload::EMPTY);
+                self.answer(cx, ingress, handle, Ok(data));
             }
         }
     }
 
     /// A posted write is in memory, or an interrupt with the processor: its places are free, and what waited behind it goes on.
-    pub(crate) fn write_arrived(&mut self) {
-        let path = &mut self.root().path;
+    pub(crate) fn write_arrived(&mut self, cx: &mut Context) {
+        let path = &mut self.path;
         if path.arrived == path.came {
             return;
         }
         path.arrived += 1;
         for stage in [HostPath::IO_CACHE, HostPath::MEMORY_BUS] {
-            self.has_room_again(stage);
+            self.has_room_again(cx, stage);
         }
-        while let path = &mut self.root().path
+        while let path = &mut self.path
             && let Some(&(behind, handle, ingress)) = path.behind.front()
             && behind <= path.arrived
         {
             path.behind.pop_front();
-            self.processor_takes(ingress, handle);
+            self.processor_takes(cx, ingress, handle);
         }
     }
 
-    fn has_room_again(&mut self, stage: usize) {
+    fn has_room_again(&mut self, cx: &mut Context, stage: usize) {
         let step = if stage == HostPath::IO_CACHE { Step::InByCache } else { Step::InByBus };
-        let Some(stage) = &mut self.root().path.stages[stage] else { return };
+        let Some(stage) = &mut self.path.stages[stage] else { return };
         stage.held -= 1;
         if let Some((handle, ingress)) = stage.waiting.pop_front() {
-            self.enters(step, ingress, handle);
+            self.enters(cx, step, ingress, handle);
         }
     }
 
     /// How long the processor's own request takes to the root complex.
-    pub(crate) fn leaves_processor(&mut self, bytes: u64) -> Duration {
-        let now = self.now;
-        let stages = &mut self.root().path.stages;
+    pub(crate) fn leaves_processor(&mut self, now: Time, bytes: u64) -> Duration {
+        let stages = &mut self.path.stages;
         let mut at = now;
         for stage in [HostPath::MEMORY_BUS, HostPath::BRIDGE] {
             if let Some(stage) = &mut stages[stage] {

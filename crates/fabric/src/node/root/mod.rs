@@ -5,33 +5,40 @@ pub(crate) mod host_path;
 pub(crate) mod memory;
 pub(crate) mod peer;
 pub(crate) mod processor;
+pub(crate) mod programs;
 
-use crate::config::{AddressMap, PeerToPeer};
+use crate::config::{AddressMap, MMIO_LOW, PeerToPeer};
 use crate::kernel::ids::{NodeId, PortId};
 use crate::kernel::queue::EventKind;
+use crate::link::agenda::Task;
+use crate::link::context::Context;
 use crate::link::egress::Waiting;
-use crate::node::Node;
-use crate::node::function::Function;
-use crate::node::initiator::{Initiator, Operation, OperationKind, data_bytes};
-use crate::node::intx::{WireController, wire_of};
-use crate::node::root::host_memory::{CachedMemory, MemorySystem};
-use crate::node::root::host_path::HostPath;
-use crate::node::root::memory::MemoryServer;
-use crate::node::root::peer::Splitter;
-use crate::node::root::processor::RegisterAccesses;
-use crate::node::routing::{BridgeRegisters, Route, claims, route_of};
+use crate::node::answer::Answer;
+use crate::node::bridges::Bridges;
+use crate::node::error_messages::message_of;
+use crate::node::function::{Function, Functions};
+use crate::node::initiator::{Initiate, Initiator};
+use crate::node::wires::{WireController, take_local_message, wire_of};
+use crate::observe::errors::{ErrorMessage, ReportedError};
+use crate::packet::attribution::Cause;
+use crate::packet::routing::{BridgeRegisters, Route, claims, registers_of, route_of};
 use crate::packet::slab::TlpHandle;
-use crate::sim::{Fabric, Task};
-use crate::software::enumeration::MMIO_LOW;
-use tlplab_device::{HostAction, HostContext, HostEvent, HostMemory, HostProgram};
-use tlplab_transaction::{Access, Completer, Payload, memory_access};
+use crate::packet::transactions::data_bytes;
+use crate::packet::wires::Wires;
+use host_memory::{CachedMemory, MemorySystem};
+use host_path::HostPath;
+use memory::MemoryServer;
+use peer::Splitter;
+use processor::{Register, RegisterAccess, RegisterAccesses};
+use programs::Program;
+use tlplab_cfgspace::interrupt::raise;
+use tlplab_cfgspace::{InterruptMode, MessageWrite, Signal, Written, error};
+use tlplab_transaction::{Access, Completer, CompletionError, Payload, memory_access};
 use tlplab_units::{Bdf, Duration, Time};
-use tlplab_wire::tlp::{CompletionStatus, Kind};
-
-/// Where message signalled interrupts are written to: the interrupt controller's range of x86 machines.
-pub const MSI_ADDRESS: u64 = 0xFEE0_0000;
+use tlplab_wire::tlp::{CompletionStatus, Kind, Repr};
 
 pub(crate) struct Root {
+    pub(crate) node: NodeId,
     pub(crate) latency: Duration,
     pub(crate) ports: Vec<PortId>,
     /// The functions on bus 0: the host bridge, then each root port's bridge.
@@ -53,13 +60,124 @@ pub(crate) struct Root {
     pub(crate) addresses: AddressMap,
 }
 
-/// A host program and its part of the processor.
-pub(crate) struct Program {
-    /// Absent while it handles an event, or if it is driven from outside.
-    pub(crate) program: Option<Box<dyn HostProgram>>,
-    pub(crate) next_op: u64,
-    /// Its stream 0 in the processor's requester, and how many it has.
-    pub(crate) streams: (u16, u16),
+impl Initiate for Root {
+    fn initiator(&mut self) -> &mut Initiator {
+        &mut self.initiator
+    }
+    fn own_ports(&self) -> (&[PortId], usize) {
+        (&self.ports, self.ports.len())
+    }
+    fn egress_for(&self, route: Route) -> Option<PortId> {
+        self.port_for(route).map(|port| self.ports[port])
+    }
+    fn processing(&mut self, now: Time, carried: u64) -> Duration {
+        self.latency + self.leaves_processor(now, carried)
+    }
+    fn function_at(&self, port: usize) -> usize {
+        port + 1
+    }
+    fn functions(&mut self) -> &mut [Function] {
+        &mut self.functions
+    }
+    fn register_at(&self, address: u64) -> Option<Register> {
+        Register::at(address, &self.addresses)
+    }
+    fn submit_register(&mut self, cx: &mut Context, access: RegisterAccess) {
+        self.access_register(cx, access);
+    }
+    fn register_done(
+        &mut self,
+        cx: &mut Context,
+        index: u32,
+        completion: Option<TlpHandle>,
+        result: Result<Payload, CompletionError>,
+    ) {
+        self.register_completed(cx, index, completion, result);
+    }
+    fn issue_piece(&mut self, cx: &mut Context, index: u32, repr: Repr, payload: Payload) -> TlpHandle {
+        self.send_piece(cx, index, repr, payload)
+    }
+    fn piece_done(
+        &mut self,
+        cx: &mut Context,
+        index: u32,
+        offset: u32,
+        completion: Option<TlpHandle>,
+        result: Result<Payload, CompletionError>,
+    ) {
+        self.piece_completed(cx, index, offset, completion, result);
+    }
+}
+
+impl Answer for Root {
+    fn node(&self) -> NodeId {
+        self.node
+    }
+    fn answer_time(&self) -> Duration {
+        self.latency
+    }
+    /// Payloads are limited by the hierarchy behind the root port.
+    fn completer(&self, cx: &Context, port: PortId, _request: &Repr) -> (Completer, usize) {
+        (Completer { mps: cx.links.max_payload(port), ..self.completer }, self.ports.len())
+    }
+    fn answers(&mut self, now: Time) {
+        if let Some(system) = &mut self.memory_system {
+            system.answers(now);
+        }
+    }
+}
+
+impl Functions for Root {
+    fn function(&mut self, index: usize) -> &mut Function {
+        &mut self.functions[index]
+    }
+
+    /// Its functions have their numbers by nature.
+    fn set_id(&mut self, _cx: &mut Context, _index: usize, _id: Bdf) {}
+
+    fn config_changed(&mut self, cx: &mut Context, index: usize, written: Written) {
+        if let Some(bridge) = index.checked_sub(1) {
+            let (space, port) = (&self.functions[index].space, self.ports[bridge]);
+            let registers = registers_of(space);
+            if written.device_control
+                && let Some(pcie) = space.pcie()
+            {
+                cx.links.set_max_payload(port, pcie.mps);
+            }
+            self.bridges[bridge] = registers;
+            cx.topology.ports[port.index()].bridge = Some(registers);
+            self.slot_changed(cx, index);
+        }
+        if written.bridge_control {
+            self.obey_secondary_bus_reset(cx);
+        }
+        if written.interrupts {
+            self.wires_changed(cx, index);
+        }
+    }
+}
+
+impl Bridges for Root {
+    /// That of a root port is there at once.
+    fn send_port_message(&mut self, cx: &mut Context, _index: usize, message: MessageWrite) {
+        cx.observe.counts.interrupts += 1;
+        cx.agenda.push(Task::Message { address: message.address, data: message.data });
+    }
+
+    fn wires_changed(&mut self, cx: &mut Context, _index: usize) {
+        let mut wires = Wires::NONE;
+        for (device, (port, function)) in (1..).zip(self.ports.iter().zip(&self.functions[1..])) {
+            let below = cx.links.wires_below(*port).with(Wires::of(&function.space));
+            wires = wires.with(below.turned(device));
+        }
+        self.controller.set(cx, wires);
+    }
+
+    fn obey_secondary_bus_reset(&mut self, cx: &mut Context) {
+        for (port, own) in self.ports.iter().zip(&self.functions[1..]) {
+            cx.reset_below(*port, own.resets_below());
+        }
+    }
 }
 
 impl Root {
@@ -81,284 +199,244 @@ impl Root {
     }
 }
 
-/// The message of an interrupt: the address tells the function, and the data the vector. (MSI has 16 bits of data, of which the
-/// function may change the low five.)
-pub(crate) fn message(function: Bdf, vector: u16) -> (u64, u32) {
-    (MSI_ADDRESS + 16 * u64::from(function.0), u32::from(vector))
-}
-
-/// The function and vector of a [`message`].
-fn source_of(address: u64, data: u32) -> (Bdf, u16) {
-    (Bdf(((address - MSI_ADDRESS) / 16) as u16), data as u16)
-}
-
-impl Fabric {
-    pub(crate) fn root(&mut self) -> &mut Root {
-        match &mut self.nodes[self.root_node.index()] {
-            Node::Root(root) => root,
-            _ => unreachable!("the fabric has a root complex"),
-        }
-    }
-
+impl Root {
     /// A TLP has passed the root complex's processing.
-    pub(crate) fn root_takes(&mut self, ingress: PortId, handle: TlpHandle) {
-        let tlp = self.tlps.get(handle);
-        let (repr, route) = (tlp.repr, route_of(&tlp.repr));
-        let port = self.ports[ingress.index()].index;
-        if !self.root().bridges[port].passes_up(route) {
-            return self.root_refuses(ingress, handle);
+    pub(crate) fn takes(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+        if self.rejects(cx, ingress, handle) {
+            return;
         }
-        let own = self.root().completer.id;
+        let tlp = cx.tlps.get(handle);
+        let (repr, route) = (tlp.repr, route_of(&tlp.repr));
+        let port = cx.links.index(ingress);
+        if !self.bridges[port].passes_up(route) {
+            return self.root_refuses(cx, ingress, handle);
+        }
+        let own = self.completer.id;
         match repr.kind() {
             Kind::Completion(completion) if completion.id().requester == own => {
-                self.behind_writes(ingress, handle)
+                self.behind_writes(cx, ingress, handle)
             }
             Kind::Message(message) if wire_of(message.code()).is_some() => {
-                self.behind_writes(ingress, handle)
+                self.behind_writes(cx, ingress, handle)
             }
-            Kind::Message(message) if message.target().is_none() => self.message_at_root(ingress, handle),
-            _ => match self.root().port_for(route) {
-                Some(port) => self.peer_to_peer(ingress, port, handle),
-                None => self.memory_request(ingress, handle),
+            Kind::Message(message) if message.target().is_none() => self.take_message(cx, ingress, handle),
+            _ => match self.port_for(route) {
+                Some(port) => self.peer_to_peer(cx, ingress, port, handle),
+                None => self.memory_request(cx, ingress, handle),
             },
         }
     }
 
-    fn memory_request(&mut self, ingress: PortId, handle: TlpHandle) {
-        let repr = self.tlps.get(handle).repr;
+    fn memory_request(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+        let repr = cx.tlps.get(handle).repr;
         let access = match (repr.kind(), memory_access(&repr)) {
             (
                 Kind::MemRead { .. } | Kind::MemWrite { .. } | Kind::DeferrableMemWrite { .. },
                 Some(access),
             ) => access,
-            _ => return self.root_refuses(ingress, handle),
+            _ => return self.root_refuses(cx, ingress, handle),
         };
         let write = matches!(repr.kind(), Kind::MemWrite { .. });
-        let interrupt = write && self.root().is_interrupt(access);
-        if !interrupt && !self.root().holds(access) {
-            return self.root_refuses(ingress, handle);
+        let interrupt = write && self.is_interrupt(access);
+        if !interrupt && !self.holds(access) {
+            return self.root_refuses(cx, ingress, handle);
         }
         if write {
             self.posted_came();
         }
-        if self.root().memory_system.is_some() && self.waits_at_root(ingress, handle) {
+        if self.memory_system.is_some() && self.waits_at_root(cx, ingress, handle) {
             return;
         }
-        self.goes_to_memory(ingress, handle);
+        self.goes_to_memory(cx, ingress, handle);
     }
 
     /// A request of a device, or an interrupt, has been accepted and translated.
-    pub(crate) fn goes_to_memory(&mut self, ingress: PortId, handle: TlpHandle) {
-        if !self.sets_out(ingress, handle) {
-            self.reaches_memory(ingress, handle);
+    pub(crate) fn goes_to_memory(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+        if !self.sets_out(cx, ingress, handle) {
+            self.reaches_memory(cx, ingress, handle);
         }
     }
 
     /// A request of a device is at host memory, or an interrupt at its controller.
-    pub(crate) fn reaches_memory(&mut self, ingress: PortId, handle: TlpHandle) {
-        let repr = self.tlps.get(handle).repr;
+    pub(crate) fn reaches_memory(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+        let repr = cx.tlps.get(handle).repr;
         let Some(access) = memory_access(&repr) else { return };
         let write = matches!(repr.kind(), Kind::MemWrite { .. });
-        self.leaves_queue(handle);
-        if write && self.root().is_interrupt(access) {
-            return self.when_written(ingress, handle);
+        cx.leaves_queue(handle);
+        if write && self.is_interrupt(access) {
+            return self.when_written(cx, ingress, handle);
         }
-        let (now, at) = (self.now, self.node_event(self.root_node));
-        let done = self.memory_time(handle, access, write);
+        let (now, at) = (cx.now(), cx.node_event(self.node));
+        let done = self.memory_time(cx, handle, access, write);
         if write {
             // A posted write leaves the receive buffer when memory takes it.
             if done == now {
-                self.memory_accepts(handle, ingress);
+                self.memory_accepts(cx, handle, ingress);
             } else {
                 let data = handle.to_event() | u64::from(ingress.0) << 32;
-                self.schedule(done, EventKind::MemoryAccept, at, data);
+                cx.schedule(done, EventKind::MemoryAccept, at, data);
             }
         } else {
-            if self.root().path.is_direct() {
-                let shape = self.tlps.get(handle).shape;
-                self.release_buffer(ingress, &shape);
+            if self.path.is_direct() {
+                let shape = cx.tlps.get(handle).shape;
+                cx.release_buffer(ingress, &shape);
             }
             let data = handle.to_event() | u64::from(ingress.0) << 32;
             if done == now {
-                self.memory_done(handle, ingress);
+                self.memory_done(cx, handle, ingress);
             } else {
-                self.schedule(done, EventKind::MemoryDone, at, data);
+                cx.schedule(done, EventKind::MemoryDone, at, data);
             }
         }
     }
 
     /// When a request that reaches memory now has its data or, if it is a posted write, is in memory.
-    fn memory_time(&mut self, handle: TlpHandle, access: Access, posted: bool) -> Time {
-        let now = self.now;
-        let Root { server, memory_system, .. } = self.root();
-        let (served, written) = (server.serve(now, access.bytes), server.written());
-        let done = match (memory_system, posted) {
-            (None, false) => return served + server.latency(),
+    fn memory_time(&mut self, cx: &mut Context, handle: TlpHandle, access: Access, posted: bool) -> Time {
+        let now = cx.now();
+        let (served, written) = (self.server.serve(now, access.bytes), self.server.written());
+        let done = match (&self.memory_system, posted) {
+            (None, false) => return served + self.server.latency(),
             (None, true) => served,
             // Nothing is done before the writes that came before it; a read looks its lines up meanwhile.
-            (Some(_), _) => written.max(served + self.delay_of(handle, access, posted)),
+            (Some(_), _) => written.max(served + self.delay_of(cx, handle, access, posted)),
         };
         if posted {
-            self.root().server.write_until(done);
+            self.server.write_until(done);
         }
         done
     }
 
-    pub(crate) fn root_refuses(&mut self, ingress: PortId, handle: TlpHandle) {
-        let id = self.root().completer.id;
+    pub(crate) fn root_refuses(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+        let id = self.completer.id;
         // Answers queue behind the processor's own requests.
-        self.refuse(ingress, handle, id, CompletionStatus::UnsupportedRequest);
+        cx.refuse(ingress, handle, id, CompletionStatus::UnsupportedRequest);
     }
 
     /// An interrupt, or a completion for the processor: neither passes a posted write (PCIe 5.0 §2.4.1, table 2-39), and a write
     /// that still waits for memory could be passed here.
-    fn behind_writes(&mut self, ingress: PortId, handle: TlpHandle) {
+    fn behind_writes(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
         if !self.waits_behind_writes(ingress, handle) {
-            self.when_written(ingress, handle);
+            self.when_written(cx, ingress, handle);
         }
     }
 
     /// The processor gets it when memory has taken all writes that reached it.
-    fn when_written(&mut self, ingress: PortId, handle: TlpHandle) {
-        let (now, written) = (self.now, self.root().server.written());
+    fn when_written(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+        let (now, written) = (cx.now(), self.server.written());
         if written <= now {
-            return self.processor_takes(ingress, handle);
+            return self.processor_takes(cx, ingress, handle);
         }
-        let at = self.node_event(self.root_node);
+        let at = cx.node_event(self.node);
         let data = handle.to_event() | u64::from(ingress.0) << 32;
-        self.schedule(written, EventKind::MemoryAccept, at, data);
+        cx.schedule(written, EventKind::MemoryAccept, at, data);
     }
 
-    pub(crate) fn processor_takes(&mut self, ingress: PortId, handle: TlpHandle) {
-        let (now, place) = (self.now, self.place_of(self.root_node));
-        let tlp = self.tlps.get_mut(handle);
+    pub(crate) fn processor_takes(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+        let (now, place) = (cx.now(), cx.place_of(self.node));
+        let tlp = cx.tlps.get_mut(handle);
         if tlp.tracked {
             // The writes before it are the memory's to finish.
-            tlp.ledger.charge(now, place, crate::packet::attribution::Cause::Completer);
+            tlp.ledger.charge(now, place, Cause::Completer);
         }
-        match *self.tlps.get(handle).repr.kind() {
+        match *cx.tlps.get(handle).repr.kind() {
             Kind::Completion(_) => {
-                if !self.goes_to_processor(ingress, handle) {
-                    self.completion_arrived(self.root_node, ingress, handle);
+                if !self.goes_to_processor(cx, ingress, handle) {
+                    self.completion_arrived(cx, ingress, handle);
                 }
             }
-            Kind::Message(_) => self.local_message(ingress, handle),
+            Kind::Message(_) => {
+                if take_local_message(cx, ingress, handle) {
+                    self.wires_changed(cx, 0);
+                }
+            }
             _ => {
-                self.interrupt(ingress, handle);
-                self.write_arrived();
+                self.interrupt(cx, ingress, handle);
+                self.write_arrived(cx);
             }
         }
     }
 
     /// Memory takes the data of a posted write, or is done with the writes before an interrupt or a completion.
-    pub(crate) fn memory_accepts(&mut self, handle: TlpHandle, ingress: PortId) {
-        let access = memory_access(&self.tlps.get(handle).repr);
-        if access.is_none_or(|access| self.root().is_interrupt(access)) {
-            return self.processor_takes(ingress, handle);
+    pub(crate) fn memory_accepts(&mut self, cx: &mut Context, handle: TlpHandle, ingress: PortId) {
+        let access = memory_access(&cx.tlps.get(handle).repr);
+        if access.is_none_or(|access| self.is_interrupt(access)) {
+            return self.processor_takes(cx, ingress, handle);
         }
-        let tlp = self.tlps.get(handle);
+        let tlp = cx.tlps.get(handle);
         if let (Some(access), Some(data)) = (memory_access(&tlp.repr), tlp.payload.bytes()) {
             let data = data.to_vec();
-            self.root().memory.ram.write(access.address, &data);
+            self.memory.ram.write(access.address, &data);
         }
-        let place = self.place_of(self.root_node);
-        let now = self.now;
-        let tlp = self.tlps.get_mut(handle);
+        let place = cx.place_of(self.node);
+        let now = cx.now();
+        let tlp = cx.tlps.get_mut(handle);
         if tlp.tracked {
-            tlp.ledger.charge(now, place, crate::packet::attribution::Cause::Completer);
+            tlp.ledger.charge(now, place, Cause::Completer);
         }
-        self.posted_arrived(handle);
-        self.consume(ingress, handle);
-        self.write_arrived();
+        cx.posted_arrived(handle);
+        cx.consume(ingress, handle);
+        self.write_arrived(cx);
     }
 
     /// Memory has the data of a read or of a deferrable write.
-    pub(crate) fn memory_done(&mut self, handle: TlpHandle, ingress: PortId) {
-        let tlp = self.tlps.get(handle);
+    pub(crate) fn memory_done(&mut self, cx: &mut Context, handle: TlpHandle, ingress: PortId) {
+        let tlp = cx.tlps.get(handle);
         if matches!(tlp.repr.kind(), Kind::DeferrableMemWrite { .. }) {
             let (flow, bytes) = (tlp.flow, data_bytes(&tlp.repr));
             if let (Some(access), Some(data)) = (memory_access(&tlp.repr), tlp.payload.bytes()) {
                 let data = data.to_vec();
-                self.root().memory.ram.write(access.address, &data);
+                self.memory.ram.write(access.address, &data);
             }
-            self.payload_arrived(flow, bytes);
-            return self.answers_from_memory(ingress, handle, Payload::EMPTY);
+            cx.observe.payload_arrived(cx.kernel.now(), flow, bytes);
+            return self.answers_from_memory(cx, ingress, handle, Payload::EMPTY);
         }
-        let carries = tlp.carry || !self.length_only;
+        let carries = tlp.carry || !cx.length_only;
         let access = memory_access(&tlp.repr);
-        self.read_served();
+        self.read_served(cx);
         let data = match access {
             Some(access) if carries => {
                 let mut bytes = vec![0; access.bytes as usize];
-                self.root().memory.ram.read(access.address, &mut bytes);
+                self.memory.ram.read(access.address, &mut bytes);
                 Payload::from(bytes)
             }
             Some(access) => Payload::Length(u64::from(access.bytes)),
             None => Payload::EMPTY,
         };
-        self.answers_from_memory(ingress, handle, data);
+        self.answers_from_memory(cx, ingress, handle, data);
     }
 
-    fn interrupt(&mut self, ingress: PortId, handle: TlpHandle) {
-        let tlp = self.tlps.get(handle);
+    fn interrupt(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+        let tlp = cx.tlps.get(handle);
         let address = memory_access(&tlp.repr).map_or(0, |access| access.address);
         let mut word = [0; 4];
         if let Some(data) = tlp.payload.bytes() {
             word[..data.len().min(4)].copy_from_slice(&data[..data.len().min(4)]);
         }
         let word = u32::from_le_bytes(word);
-        self.interrupts += 1;
-        self.consume(ingress, handle);
-        self.message_came(address, word);
-    }
-
-    /// A message signalled interrupt has reached the interrupt controller.
-    pub(crate) fn message_came(&mut self, address: u64, data: u32) {
-        if self.enumeration.outside {
-            return self.tell_programs(&HostEvent::Message { address, data });
-        }
-        let (source, vector) = source_of(address, data);
-        self.interrupted(source, vector);
-    }
-
-    /// The interrupt of a function has reached the processor.
-    pub(crate) fn interrupted(&mut self, source: Bdf, vector: u16) {
-        let event = match self.enumeration.sources.get(&source) {
-            Some(&device) => HostEvent::Interrupt { device, vector },
-            None => HostEvent::PortInterrupt { port: source, vector },
-        };
-        self.tell_programs(&event);
-    }
-
-    /// Every program of the host hears of something.
-    pub(crate) fn tell_programs(&mut self, event: &HostEvent) {
-        for program in 0..self.root().programs.len() {
-            self.agenda.push_back(Task::TellHost { program, event: event.clone() });
-        }
+        cx.observe.counts.interrupts += 1;
+        cx.consume(ingress, handle);
+        cx.agenda.push(Task::Message { address, data: word });
     }
 
     /// A request or completion from one root port to another.
-    fn peer_to_peer(&mut self, ingress: PortId, port: usize, handle: TlpHandle) {
-        let root = self.root();
-        let egress = root.ports[port];
-        let policy = root.peer_to_peer;
-        let tlp = self.tlps.get(handle);
+    fn peer_to_peer(&mut self, cx: &mut Context, ingress: PortId, port: usize, handle: TlpHandle) {
+        let (egress, policy) = (self.ports[port], self.peer_to_peer);
+        let tlp = cx.tlps.get(handle);
         let shape = tlp.shape;
         let splits = matches!(tlp.repr.kind(), Kind::MemRead { .. } | Kind::MemWrite { .. });
         // Between hierarchies with different MPS somebody must cut payloads to size, and that is the root complex.
-        let mps = |port: PortId| self.topology.links[self.ports[port.index()].link.index()].mps;
-        let (from, to) = (mps(ingress), mps(egress));
+        let (from, to) = (cx.hierarchy_payload(ingress), cx.hierarchy_payload(egress));
         let policy = match policy {
             PeerToPeer::Forward if from != to => PeerToPeer::Split(from.min(to).bytes()),
             other => other,
         };
         match policy {
             PeerToPeer::Refuse if !matches!(tlp.repr.kind(), Kind::Completion(_)) => {
-                self.root_refuses(ingress, handle);
+                self.root_refuses(cx, ingress, handle);
             }
-            PeerToPeer::Split(limit) if splits => self.split_peer_request(ingress, handle, limit),
+            PeerToPeer::Split(limit) if splits => self.split_peer_request(cx, ingress, handle, limit),
             _ => {
-                let source = self.ports[ingress.index()].index;
+                let source = cx.links.index(ingress);
                 let waiting = Waiting {
                     tlp: handle,
                     shape,
@@ -366,75 +444,81 @@ impl Fabric {
                     tail: Time::ZERO,
                     nullified: false,
                 };
-                self.enqueue(egress, source, waiting);
+                cx.enqueue(egress, source, waiting);
             }
         }
     }
 
-    /// A host program handles an event, and what it asks for is carried out.
-    pub(crate) fn tell_host(&mut self, program: usize, event: HostEvent) {
-        if self.is_enumeration(program) {
-            return self.enumeration_hears(event);
+    /// Poisoned data, wrong digests and what is to be refused end here, unless the TLP goes on to another root port.
+    fn rejects(&self, cx: &mut Context, ingress: PortId, handle: TlpHandle) -> bool {
+        if !cx.is_flawed(handle) {
+            return false;
         }
-        let mut actions = std::mem::take(&mut self.host_actions);
-        let (now, length_only) = (self.now, self.length_only);
-        let infos = std::mem::take(&mut self.device_infos);
-        let root = self.root();
-        let slot = &mut root.programs[program];
-        let mut outside = None;
-        match slot.program.take() {
-            Some(mut running) => {
-                let memory: &mut dyn HostMemory = &mut root.memory;
-                let mut cx =
-                    HostContext::new(now, length_only, &infos, memory, &mut slot.next_op, &mut actions);
-                running.handle(&mut cx, event);
-                slot.program = Some(running);
-            }
-            None => outside = Some(event),
+        if self.port_for(route_of(&cx.tlps.get(handle).repr)).is_some() {
+            cx.note_poison(ingress, handle);
+            return false;
         }
-        self.device_infos = infos;
-        if let Some(event) = outside {
-            self.outside_host.push((now, program, event));
-        }
-        for action in actions.drain(..) {
-            self.carry_out_host(program, action);
-        }
-        self.host_actions = actions;
+        cx.reject(ingress, handle)
     }
 
-    /// What a host program asks for.
-    pub(crate) fn carry_out_host(&mut self, program: usize, action: HostAction) {
-        let asked = self.now;
-        let node = self.root_node;
-        let (first, count) = self.root().programs[program].streams;
-        let operation = |stream: u16, kind| {
-            // Streams beyond those its flows name share the last one.
-            let stream = first + stream.min(count - 1);
-            Operation { owner: program as u16, stream, asked, kind }
+    /// The processor's own request could not leave by a root port: a posted one is lost, others are answered as unsupported.
+    pub(crate) fn terminated(&mut self, cx: &mut Context, port: PortId, request: TlpHandle) {
+        let (repr, flow) = (cx.tlps.get(request).repr, cx.tlps.get(request).flow);
+        let status = CompletionStatus::UnsupportedRequest;
+        match self.completer.refuse(&repr, status) {
+            None => cx.left_its_maker(port, request),
+            Some(completion) => {
+                cx.observe.counts.refused += 1;
+                cx.detect_refusal(port, request, status);
+                let answer = cx.tlps.insert(completion, Payload::EMPTY, flow);
+                cx.pass_history(request, answer, Cause::Completer, self.node);
+                let outcome = self.initiator.requester.handle_completion(cx.now(), &completion, None);
+                self.outcome(cx, Some(answer), outcome);
+                cx.drop_tlp(answer);
+            }
+        }
+        cx.drop_tlp(request);
+        cx.agenda.pump(self.node);
+    }
+
+    /// A message that ends at the root complex.
+    fn take_message(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+        if let Some((message, source)) = message_of(cx.tlps.get(handle)) {
+            let index = cx.links.index(ingress) + 1;
+            if error::forward(&mut self.functions[index].space, message) {
+                self.log_error(cx, index, message, source);
+            }
+        }
+        cx.consume(ingress, handle);
+    }
+
+    /// A root port logs a message, and raises its interrupt if software wants that.
+    pub(crate) fn log_error(&mut self, cx: &mut Context, index: usize, message: ErrorMessage, source: Bdf) {
+        let Some(port) = index.checked_sub(1).map(|port| self.ports[port]) else {
+            return; // the host bridge reports to nobody
         };
-        match action {
-            HostAction::MmioRead { op, stream, address, bytes, carry } => {
-                self.begin(node, operation(stream, OperationKind::Read { op, address, bytes, carry }));
-            }
-            HostAction::MmioWrite { op, stream, address, data } => {
-                self.begin(node, operation(stream, OperationKind::Write { op, address, data }));
-            }
-            HostAction::Timer { at, id } => {
-                // Programs number their timers themselves; the program's number goes on top.
-                let event = self.node_event(node);
-                let data = (program as u64) << 48 | (id & 0xFFFF_FFFF_FFFF);
-                self.schedule(at.max(self.now), EventKind::ProgramTimer, event, data);
-            }
-            HostAction::Finished => self.finished(node, program),
-            HostAction::Fault(message) => self.fail(node, message),
+        let space = &mut self.functions[index].space;
+        let interrupts = error::log_at_root(space, message, source);
+        let new = ReportedError { port, source, message, count: 0, first: cx.now(), interrupts: 0 };
+        let reported = cx.observe.errors.reported.entry((port, source, message)).or_insert(new);
+        reported.count += 1;
+        reported.interrupts += u64::from(interrupts);
+        // By MSI only: software that leaves Root Error Status as it is would hold a wire that others share.
+        if interrupts
+            && space.interrupt_mode() == InterruptMode::Msi
+            && let Signal::Write(message) = raise(space, None, 0)
+        {
+            self.send_port_message(cx, index, message);
         }
     }
-}
 
-/// Programs and devices whose end a run may wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Worker {
-    pub(crate) node: NodeId,
-    pub(crate) owner: usize,
-    pub(crate) finished: bool,
+    /// The last completion of an answer has left.
+    pub(crate) fn answered(&mut self, now: Time) {
+        self.answers(now);
+    }
+
+    /// The handlers of a legacy interrupt have had their time.
+    pub(crate) fn handler_over(&mut self, cx: &mut Context, data: u64) {
+        self.controller.handler_over(cx, data);
+    }
 }

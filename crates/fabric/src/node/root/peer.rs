@@ -2,10 +2,12 @@
 //! real root complexes show.
 
 use crate::kernel::ids::PortId;
+use crate::link::context::Context;
+use crate::node::answer::Answer;
 use crate::node::initiator::Ticket;
+use crate::node::root::Root;
 use crate::packet::attribution::Cause;
 use crate::packet::slab::TlpHandle;
-use crate::sim::Fabric;
 use tlplab_transaction::{CompletionError, Payload, RequestPolicy, memory_access, split_request};
 use tlplab_wire::tlp::{CompletionStatus, Kind, Repr};
 
@@ -31,25 +33,31 @@ struct SplitRequest {
     failed: bool,
 }
 
-impl Fabric {
-    pub(crate) fn split_peer_request(&mut self, ingress: PortId, handle: TlpHandle, limit: u32) {
-        let tlp = self.tlps.get(handle);
+impl Root {
+    pub(crate) fn split_peer_request(
+        &mut self,
+        cx: &mut Context,
+        ingress: PortId,
+        handle: TlpHandle,
+        limit: u32,
+    ) {
+        let tlp = cx.tlps.get(handle);
         let (repr, shape, payload) = (tlp.repr, tlp.shape, tlp.payload.clone());
-        let Some(access) = memory_access(&repr) else { return self.root_refuses(ingress, handle) };
+        let Some(access) = memory_access(&repr) else { return self.root_refuses(cx, ingress, handle) };
         let read = matches!(repr.kind(), Kind::MemRead { .. });
         let chunks = split_request(access.address, u64::from(access.bytes), limit, RequestPolicy::Aligned);
         let pieces = chunks.clone().count().max(1) as u32;
         let request =
             SplitRequest { request: handle, ingress, left: pieces, data: Vec::new(), failed: false };
-        let now = self.now;
-        let splitter = &mut self.root().splitter;
+        let now = cx.now();
+        let splitter = &mut self.splitter;
         let index = splitter.requests.iter().position(Option::is_none).unwrap_or_else(|| {
             splitter.requests.push(None);
             splitter.requests.len() - 1
         });
         splitter.requests[index] = Some(request);
         let stream = splitter.stream;
-        let requester = &mut self.root().initiator.requester;
+        let requester = &mut self.initiator.requester;
         let ticket = |offset: u64| Ticket::Piece { request: index as u32, offset: offset as u32 };
         // The pieces lie within a request that was valid, so they are valid too.
         if read && access.bytes == 0 {
@@ -63,16 +71,22 @@ impl Fabric {
                 requester.write(now, stream, ticket(chunk.offset), chunk.address, part)
             };
         }
-        self.release_buffer(ingress, &shape);
-        let node = self.root_node;
-        self.pump_soon(node);
+        cx.release_buffer(ingress, &shape);
+        let node = self.node;
+        cx.agenda.pump(node);
     }
 
     /// A piece becomes a TLP that carries on the history of its request.
-    pub(crate) fn issue_piece(&mut self, index: u32, repr: Repr, payload: Payload) -> TlpHandle {
-        let node = self.root_node;
-        let (place, now) = (self.place_of(node), self.now);
-        let Some(split) = self.root().splitter.requests[index as usize].as_mut() else {
+    pub(crate) fn send_piece(
+        &mut self,
+        cx: &mut Context,
+        index: u32,
+        repr: Repr,
+        payload: Payload,
+    ) -> TlpHandle {
+        let node = self.node;
+        let (place, now) = (cx.place_of(node), cx.now());
+        let Some(split) = self.splitter.requests[index as usize].as_mut() else {
             unreachable!("a request lives until its last piece")
         };
         let original = split.request;
@@ -81,9 +95,9 @@ impl Fabric {
             split.left -= 1;
         }
         let over = write && split.left == 0;
-        let flow = self.tlps.get(original).flow;
-        let piece = self.tlps.insert(repr, payload, flow);
-        let (request, tlp) = self.tlps.pair_mut(original, piece);
+        let flow = cx.tlps.get(original).flow;
+        let piece = cx.tlps.insert(repr, payload, flow);
+        let (request, tlp) = cx.tlps.pair_mut(original, piece);
         (tlp.tracked, tlp.carry, tlp.transaction) = (request.tracked, request.carry, request.transaction);
         if request.tracked {
             tlp.ledger.copy_from(&request.ledger);
@@ -95,25 +109,26 @@ impl Fabric {
             if over {
                 request.awaited = false;
             } else if let Some(transaction) = transaction {
-                self.transactions.get(transaction).pending += 1;
+                cx.transactions.get(transaction).pending += 1;
             }
         }
         if over {
-            self.root().splitter.requests[index as usize] = None;
-            self.drop_tlp(original);
+            self.splitter.requests[index as usize] = None;
+            cx.drop_tlp(original);
         }
         piece
     }
 
     /// A piece of a read has its data.
-    pub(crate) fn piece_done(
+    pub(crate) fn piece_completed(
         &mut self,
+        cx: &mut Context,
         index: u32,
         offset: u32,
         completion: Option<TlpHandle>,
         result: Result<Payload, CompletionError>,
     ) {
-        let slot = &mut self.root().splitter.requests[index as usize];
+        let slot = &mut self.splitter.requests[index as usize];
         let Some(split) = slot.as_mut() else { return };
         split.left -= 1;
         match result {
@@ -134,27 +149,27 @@ impl Fabric {
         // The critical path goes through the piece that came last, or did not come.
         match completion {
             Some(completion) => {
-                let (request, last) = self.tlps.pair_mut(split.request, completion);
+                let (request, last) = cx.tlps.pair_mut(split.request, completion);
                 if last.tracked && request.tracked {
                     request.ledger.inherit(&mut last.ledger);
                     last.tracked = false;
                 }
             }
             None => {
-                let (now, place) = (self.now, self.place_of(self.root_node));
-                let request = self.tlps.get_mut(split.request);
+                let (now, place) = (cx.now(), cx.place_of(self.node));
+                let request = cx.tlps.get_mut(split.request);
                 if request.tracked {
                     request.ledger.charge(now, place, Cause::NoAnswer);
                 }
             }
         }
-        let bytes = memory_access(&self.tlps.get(split.request).repr).map_or(0, |a| u64::from(a.bytes));
+        let bytes = memory_access(&cx.tlps.get(split.request).repr).map_or(0, |a| u64::from(a.bytes));
         let carries = split.data.len() as u64 == bytes;
         let data = if carries { Payload::from(split.data) } else { Payload::Length(bytes) };
         // The root complex's time for this way has passed: it was the pieces' completions'.
-        let tlp = self.tlps.get_mut(split.request);
+        let tlp = cx.tlps.get_mut(split.request);
         tlp.refusal = split.failed.then_some(CompletionStatus::UnsupportedRequest);
         tlp.payload = data;
-        self.send_completions(split.ingress, split.request);
+        self.send_completions(cx, split.ingress, split.request);
     }
 }

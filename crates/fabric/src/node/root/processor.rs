@@ -3,13 +3,16 @@
 
 use crate::config::AddressMap;
 use crate::kernel::queue::EventKind;
-use crate::node::config_request::{ConfigWay, dword, way_down};
-use crate::node::initiator::{Ticket, ending_of};
-use crate::node::routing::Route;
+use crate::link::context::Context;
+use crate::node::config_request::{ConfigWay, way_down};
+use crate::node::function::{Functions, dword};
+use crate::node::initiator::{Initiate, Ticket, ending_of};
+use crate::node::root::Root;
+use crate::packet::routing::Route;
 use crate::packet::slab::TlpHandle;
 use crate::packet::transactions::{Ending, TransactionRef};
-use crate::sim::Fabric;
 use std::collections::VecDeque;
+use tlplab_cfgspace::ConfigSpace;
 use tlplab_device::{DmaError, ECAM, OpId};
 use tlplab_transaction::{CompletionError, Payload};
 use tlplab_units::{Bdf, FcClass, Tag, Time};
@@ -105,10 +108,10 @@ pub(crate) struct RegisterAccesses {
     /// Those that are requests, in a slab.
     requests: Vec<Option<Pending>>,
     /// Answers of the root complex itself on their way to the processor, in order.
-    answers: VecDeque<Answer>,
+    answers: VecDeque<OwnAnswer>,
 }
 
-struct Answer {
+struct OwnAnswer {
     owner: u16,
     op: OpId,
     result: Option<Result<Payload, DmaError>>,
@@ -135,81 +138,77 @@ impl RegisterAccesses {
     }
 }
 
-impl Fabric {
+impl Root {
     /// The processor's access becomes a request, or is answered by the root complex itself.
-    pub(crate) fn submit_register(&mut self, access: RegisterAccess) {
+    pub(crate) fn access_register(&mut self, cx: &mut Context, access: RegisterAccess) {
         let RegisterAccess { owner, op, address, register, bytes, .. } = access;
-        let node = self.root_node;
         let read = access.data.is_none();
         let Some(lanes) = Lanes::new(register.byte(), bytes) else {
             let error = CompletionError::UnsupportedRequest { address };
-            return self.operation_over(node, owner, op, Some(Err(error.into())));
+            return self.operation_over(cx, owner, op, Some(Err(error.into())));
         };
         if let Register::Config { function, offset } = register
             && function.bus() == 0
         {
             let written = access.data.as_ref().map(|data| u32::from_le_bytes(lanes.place(data)));
-            let value = self.root_register(function, offset & !3, lanes.enables(), written);
+            let value = self.root_register(cx, function, offset & !3, lanes.enables(), written);
             let value = value.map_or(ALL_ONES, u32::to_le_bytes);
-            return self.root_answers(Answer { owner, op, result: read.then(|| Ok(lanes.take(value))) });
+            return self
+                .root_answers(cx, OwnAnswer { owner, op, result: read.then(|| Ok(lanes.take(value))) });
         }
-        if self.own_egress(node, register.route()).is_none() || self.is_no_device(register) {
-            self.refused += 1;
-            return self.operation_over(node, owner, op, read.then(|| Ok(lanes.take(ALL_ONES))));
+        if self.egress_for(register.route()).is_none() || self.is_no_device(register) {
+            cx.observe.counts.refused += 1;
+            return self.operation_over(cx, owner, op, read.then(|| Ok(lanes.take(ALL_ONES))));
         }
-        self.issue_register(access, lanes);
+        self.issue_register(cx, access, lanes);
     }
 
     /// The root complex answers for its own functions: the answer goes back as a completion would.
-    fn root_answers(&mut self, answer: Answer) {
-        let node = self.root_node;
-        let stages = self.root().path.of_processor().into_iter().flatten();
-        let latency = stages.fold(self.nodes[node.index()].latency(), |sum, (_, latency)| sum + latency);
+    fn root_answers(&mut self, cx: &mut Context, answer: OwnAnswer) {
+        let stages = self.path.of_processor().into_iter().flatten();
+        let latency = stages.fold(self.latency, |sum, (_, latency)| sum + latency);
         if latency.is_zero() {
-            return self.operation_over(node, answer.owner, answer.op, answer.result);
+            return self.operation_over(cx, answer.owner, answer.op, answer.result);
         }
-        self.root().registers.answers.push_back(answer);
-        let at = self.node_event(node);
-        self.schedule(self.now + latency, EventKind::OwnAnswer, at, 0);
+        self.registers.answers.push_back(answer);
+        let at = cx.node_event(self.node);
+        cx.schedule(cx.now() + latency, EventKind::OwnAnswer, at, 0);
     }
 
     /// The oldest of these answers is at the processor.
-    pub(crate) fn own_answer(&mut self) {
-        if let Some(Answer { owner, op, result }) = self.root().registers.answers.pop_front() {
-            self.operation_over(self.root_node, owner, op, result);
+    pub(crate) fn own_answer(&mut self, cx: &mut Context) {
+        if let Some(OwnAnswer { owner, op, result }) = self.registers.answers.pop_front() {
+            self.operation_over(cx, owner, op, result);
         }
     }
 
     /// The link below a root port has one device at its end, number 0 (PCIe 5.0 §7.3.1).
-    fn is_no_device(&mut self, register: Register) -> bool {
+    fn is_no_device(&self, register: Register) -> bool {
         let Register::Config { function, .. } = register else { return false };
-        let root = self.root();
-        let port = root.port_for(Route::Id(function));
-        port.is_some_and(|index| way_down(index, &root.bridges[index], function) == ConfigWay::Nowhere)
+        let port = self.port_for(Route::Id(function));
+        port.is_some_and(|index| way_down(index, &self.bridges[index], function) == ConfigWay::Nowhere)
     }
 
-    fn issue_register(&mut self, access: RegisterAccess, lanes: Lanes) {
+    fn issue_register(&mut self, cx: &mut Context, access: RegisterAccess, lanes: Lanes) {
         let RegisterAccess { owner, stream, asked, op, address, register, bytes, .. } = access;
-        let (now, node) = (self.now, self.root_node);
+        let (now, node) = (cx.now(), self.node);
         let route = register.route();
         let read = access.data.is_none();
         let payload = access.data.as_ref().map(|data| Payload::from(lanes.place(data)));
-        let flow = self.initiator(node).flow(stream);
-        let transaction = self.transactions.open(node, flow, asked, read, address, bytes);
-        let record = self.transactions.get(transaction);
+        let flow = self.initiator.flow(stream);
+        let transaction = cx.transactions.open(node, flow, asked, read, address, bytes);
+        let record = cx.transactions.get(transaction);
         (record.op, record.owner, record.carry, record.submitted) = (op, owner, true, now);
         record.posted = false;
-        if let Some((egress, _)) = self.own_egress(node, route) {
-            let record = self.transactions.get(transaction);
-            let partition = &mut self.ports[egress.index()].partition;
-            partition.snapshot(FcClass::NonPosted.index(), now, &mut record.snapshot);
+        if let Some(egress) = self.egress_for(route) {
+            cx.links.snapshot(egress, FcClass::NonPosted, now, &mut record.snapshot);
         }
         let template = self.template(register, lanes, !read);
-        let index = self.root().registers.insert(Pending { access, lanes, transaction });
+        let index = self.registers.insert(Pending { access, lanes, transaction });
         let ticket = Ticket::Register { index, transaction };
         // The template is a request of one doubleword, and so is the payload of a write.
-        let _ = self.initiator(node).requester.request(now, stream, ticket, template, payload);
-        self.pump_soon(node);
+        let _ = self.initiator.requester.request(now, stream, ticket, template, payload);
+        cx.agenda.pump(node);
     }
 
     fn template(&mut self, register: Register, lanes: Lanes, write: bool) -> Repr {
@@ -217,8 +216,7 @@ impl Fabric {
         let id = TransactionId::new(Bdf(0), Tag::default());
         match register {
             Register::Config { function, offset } => {
-                let secondary =
-                    self.root().port_for(Route::Id(function)).map(|i| self.root().bridges[i].secondary);
+                let secondary = self.port_for(Route::Id(function)).map(|i| self.bridges[i].secondary);
                 let type1 = secondary != Some(function.bus());
                 let target = CfgTarget::new(function, offset & !3, lanes.enables(), type1)
                     .expect("an aligned register below 4096");
@@ -231,14 +229,41 @@ impl Fabric {
         }
     }
 
-    /// The completion of a register access is there, or does not come.
-    pub(crate) fn register_done(
+    /// A register of the root complex's own functions, on bus 0; `None` if there is no such function.
+    fn root_register(
         &mut self,
+        cx: &mut Context,
+        function: Bdf,
+        register: u16,
+        enables: u8,
+        written: Option<u32>,
+    ) -> Option<u32> {
+        let index = self.function_on_bus_0(function)?;
+        let target = CfgTarget::new(function, register, enables, false).ok()?;
+        Some(self.access(cx, index, target, written))
+    }
+
+    pub(crate) fn function_on_bus_0(&self, function: Bdf) -> Option<usize> {
+        let index = usize::from(function.device());
+        (function.function() == 0 && index <= self.ports.len()).then_some(index)
+    }
+
+    /// Does the root port above a function show Retry Status to software?
+    fn crs_visible(&self, function: Bdf) -> bool {
+        let port = self.port_for(Route::Id(function));
+        let space = port.map(|index| &self.functions[index + 1].space);
+        space.and_then(ConfigSpace::pcie).is_some_and(|pcie| pcie.retry_visibility)
+    }
+
+    /// The completion of a register access is there, or does not come.
+    pub(crate) fn register_completed(
+        &mut self,
+        cx: &mut Context,
         index: u32,
         handle: Option<TlpHandle>,
         result: Result<Payload, CompletionError>,
     ) {
-        let Some(Pending { access, lanes, transaction }) = self.root().registers.remove(index) else {
+        let Some(Pending { access, lanes, transaction }) = self.registers.remove(index) else {
             return;
         };
         let ending = match (&result, access.register) {
@@ -250,7 +275,7 @@ impl Fabric {
             ) => Ending::Done,
             (Err(error), _) => ending_of(error),
         };
-        self.end_transaction(transaction, handle, ending);
+        cx.end_transaction(transaction, handle, ending);
         let read = access.data.is_none();
         let value = match (result, access.register) {
             (Ok(payload), _) => Ok(dword(&payload).to_le_bytes()),
@@ -260,11 +285,11 @@ impl Fabric {
                 Ok(NOT_READY)
             }
             // Without that the root complex asks again until the device is ready.
-            (Err(CompletionError::RetryStatus), _) => return self.submit_register(access),
+            (Err(CompletionError::RetryStatus), _) => return self.access_register(cx, access),
             (Err(error @ CompletionError::Timeout { .. }), _) => Err(DmaError::from(error)),
             (Err(_), _) => Ok(ALL_ONES),
         };
         let value = read.then(|| value.map(|dword| lanes.take(dword)));
-        self.operation_over(self.root_node, access.owner, access.op, value);
+        self.operation_over(cx, access.owner, access.op, value);
     }
 }

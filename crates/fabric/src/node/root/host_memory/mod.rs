@@ -6,8 +6,8 @@
 //!
 //! A host may have a limit on the reads that it serves at once, be asleep or stall (`gate`), have an IOMMU (`iommu`), memory on another node, a last-level cache (`cache`) and
 //! latency that varies (`jitter`). A host without any of them has no [`MemorySystem`], and nothing of this runs. How long each of them
-//! takes is known when a request comes to it, so it is put off once and never looked at while it waits. `lines` is about the way
-//! back: the lines of an answer may come one by one.
+//! takes is known when a request comes to it, so it is put off once and never looked at while it waits. `The lines of an answer may come back one by one
+//! ([`crate::link::lines`]).
 //!
 //! Caches and nodes are set up without simulated time by the calls in `setup`.
 
@@ -16,16 +16,15 @@ mod cache;
 mod gate;
 mod iommu;
 mod jitter;
-mod lines;
 mod setup;
 
 use crate::config::{HostConfig, HostMemoryError, NumaConfig};
 use crate::kernel::ids::PortId;
 use crate::kernel::queue::EventKind;
+use crate::link::context::Context;
 use crate::node::root::Root;
 use crate::packet::attribution::{Cause, Place};
 use crate::packet::slab::TlpHandle;
-use crate::sim::Fabric;
 pub use cache::HitCount;
 use cache::{Cache, Placed};
 use gate::Gate;
@@ -33,7 +32,6 @@ use iommu::Iommu;
 use iommu::Translation;
 pub use iommu::TranslationCount;
 use jitter::{Jitter, Refreshed};
-pub(crate) use lines::Lines;
 pub use setup::{HostCounters, Writer};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -111,6 +109,13 @@ impl MemorySystem {
         (!at_once).then(|| Held { until: opens + translated, gate, translation })
     }
 
+    /// The answer to a request of a device leaves the root complex.
+    pub(crate) fn answers(&mut self, now: Time) {
+        if let Some(gate) = &mut self.gate {
+            gate.answers(now);
+        }
+    }
+
     fn is_remote(&self, address: u64) -> bool {
         self.remote.iter().any(|range| range.contains(&address))
     }
@@ -183,11 +188,11 @@ impl HostMemory for CachedMemory {
     }
 }
 
-impl Fabric {
+impl Root {
     /// A request of a device for memory, or an interrupt, is at the root complex. True if it waits there.
-    pub(crate) fn waits_at_root(&mut self, ingress: PortId, handle: TlpHandle) -> bool {
-        let is_read = matches!(self.tlps.get(handle).repr.kind(), Kind::MemRead { .. });
-        let Some(system) = &mut self.root().memory_system else { return false };
+    pub(crate) fn waits_at_root(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) -> bool {
+        let is_read = matches!(cx.tlps.get(handle).repr.kind(), Kind::MemRead { .. });
+        let Some(system) = &mut self.memory_system else { return false };
         match &mut system.reads {
             Some(reads) if is_read && reads.served == reads.limit => {
                 reads.waiting.push_back((handle, ingress));
@@ -195,50 +200,40 @@ impl Fabric {
             }
             Some(reads) if is_read => {
                 reads.served += 1;
-                self.is_translated(ingress, handle)
+                self.is_translated(cx, ingress, handle)
             }
-            _ => self.is_translated(ingress, handle),
+            _ => self.is_translated(cx, ingress, handle),
         }
     }
 
     /// A read has its data: the next one may be served.
-    pub(crate) fn read_served(&mut self) {
-        let Some(system) = &mut self.root().memory_system else { return };
+    pub(crate) fn read_served(&mut self, cx: &mut Context) {
+        let Some(system) = &mut self.memory_system else { return };
         let Some(reads) = &mut system.reads else { return };
         let Some((handle, ingress)) = reads.waiting.pop_front() else {
             reads.served -= 1;
             return;
         };
-        let (now, place) = (self.now, self.place_of(self.root_node));
-        let tlp = self.tlps.get_mut(handle);
+        let (now, place) = (cx.now(), cx.place_of(self.node));
+        let tlp = cx.tlps.get_mut(handle);
         if tlp.tracked {
             tlp.ledger.charge(now, place, Cause::Queueing);
         }
-        if !self.is_translated(ingress, handle) {
-            self.goes_to_memory(ingress, handle);
-        }
-    }
-
-    /// The answer to a request of a device leaves the root complex.
-    pub(crate) fn host_answers(&mut self) {
-        let now = self.now;
-        let gate = self.root().memory_system.as_mut().and_then(|system| system.gate.as_mut());
-        if let Some(gate) = gate {
-            gate.answers(now);
+        if !self.is_translated(cx, ingress, handle) {
+            self.goes_to_memory(cx, ingress, handle);
         }
     }
 
     /// True if a request has to wait for the host or its translation, and then goes on by itself.
-    fn is_translated(&mut self, ingress: PortId, handle: TlpHandle) -> bool {
-        let now = self.now;
-        let repr = &self.tlps.get(handle).repr;
+    fn is_translated(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) -> bool {
+        let now = cx.now();
+        let repr = &cx.tlps.get(handle).repr;
         let posted = matches!(repr.kind(), Kind::MemWrite { .. });
         let Some(access) = memory_access(repr) else { return false };
-        let root = self.root();
-        let address = (!posted || !root.is_interrupt(access)).then_some(access.address);
-        let Some(system) = &mut root.memory_system else { return false };
+        let address = (!posted || !self.is_interrupt(access)).then_some(access.address);
+        let Some(system) = &mut self.memory_system else { return false };
         let Some(held) = system.holds(now, posted, address) else { return false };
-        let tlp = self.tlps.get_mut(handle);
+        let tlp = cx.tlps.get_mut(handle);
         if tlp.tracked {
             for (duration, place, cause) in held.charges() {
                 tlp.ledger.charge_for(duration, place, cause);
@@ -246,16 +241,22 @@ impl Fabric {
         }
         let goes = held.until;
         let data = handle.to_event() | u64::from(ingress.0) << 32;
-        self.schedule(goes, EventKind::Translated, self.node_event(self.root_node), data);
+        cx.schedule(goes, EventKind::Translated, cx.node_event(self.node), data);
         true
     }
 
     /// From the service of an access of a device by memory to its data (a posted write: until it is in memory). The way to another node
     /// is charged here.
-    pub(crate) fn delay_of(&mut self, handle: TlpHandle, access: Access, posted: bool) -> Duration {
-        let now = self.now;
-        let is_read = matches!(self.tlps.get(handle).repr.kind(), Kind::MemRead { .. });
-        let Root { memory_system, memory, server, .. } = self.root();
+    pub(crate) fn delay_of(
+        &mut self,
+        cx: &mut Context,
+        handle: TlpHandle,
+        access: Access,
+        posted: bool,
+    ) -> Duration {
+        let now = cx.now();
+        let is_read = matches!(cx.tlps.get(handle).repr.kind(), Kind::MemRead { .. });
+        let Self { memory_system, memory, server, .. } = self;
         let Some(system) = memory_system else { return Duration::ZERO };
         let answer = if posted { system.commit } else { server.latency() };
         let delay = if is_read {
@@ -264,7 +265,7 @@ impl Fabric {
             system.write_delay(memory.cache.as_mut(), access, answer, server.latency())
         };
         if let Some((place, hop)) = delay.hop {
-            let tlp = self.tlps.get_mut(handle);
+            let tlp = cx.tlps.get_mut(handle);
             if tlp.tracked {
                 tlp.ledger.charge_for(hop, place, Cause::Flight);
             }

@@ -1,7 +1,7 @@
 //! What is in the cache and where memory is, set without simulated time: for benchmarks, which begin in a state that they name.
 
 use super::{HitCount, TranslationCount};
-use crate::sim::Fabric;
+use crate::node::root::Root;
 
 /// Who wrote lines last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,23 +21,22 @@ pub struct HostCounters {
     pub translations: Option<TranslationCount>,
 }
 
-impl Fabric {
+impl Root {
     /// Nothing that matters is in the last-level cache any more: every line is cold.
-    pub fn cool_cache(&mut self) {
-        if let Some(cache) = &mut self.root().memory.cache {
+    pub(crate) fn cool_cache(&mut self) {
+        if let Some(cache) = &mut self.memory.cache {
             cache.clear();
         }
     }
 
     /// The lines of a range of memory have been written, one after the other. Nothing happens on a host without a cache. (Memory on another
     /// node is written by the processor there: its lines are then not in this node's cache.)
-    pub fn warm_cache(&mut self, address: u64, bytes: u64, writer: Writer) {
+    pub(crate) fn warm_cache(&mut self, address: u64, bytes: u64, writer: Writer) {
         match writer {
             Writer::Device => self.access_without_time(address, bytes, true),
             Writer::Processor => {
-                let root = self.root();
-                let remote = root.memory_system.as_ref().is_some_and(|system| system.is_remote(address));
-                match &mut root.memory.cache {
+                let remote = self.memory_system.as_ref().is_some_and(|system| system.is_remote(address));
+                match &mut self.memory.cache {
                     Some(cache) if remote => cache.written_elsewhere(address, bytes),
                     Some(cache) => cache.processor_writes(address, bytes),
                     None => {}
@@ -47,20 +46,19 @@ impl Fabric {
     }
 
     /// Cache and IO-TLB are as if a device had read or written `bytes` at `address` long ago. Nothing is counted.
-    pub fn access_without_time(&mut self, address: u64, bytes: u64, write: bool) {
-        let root = self.root();
-        let Some(system) = &mut root.memory_system else { return };
+    pub(crate) fn access_without_time(&mut self, address: u64, bytes: u64, write: bool) {
+        let Some(system) = &mut self.memory_system else { return };
         if let Some((_, iommu)) = &mut system.iommu {
             iommu.touch(address, bytes);
         }
-        if let Some(cache) = &mut root.memory.cache {
+        if let Some(cache) = &mut self.memory.cache {
             cache.touch(address, bytes, write);
         }
     }
 
     /// No translation is kept in the IO-TLB any more.
-    pub fn forget_translations(&mut self) {
-        if let Some(system) = &mut self.root().memory_system
+    pub(crate) fn forget_translations(&mut self) {
+        if let Some(system) = &mut self.memory_system
             && let Some((_, iommu)) = &mut system.iommu
         {
             iommu.clear();
@@ -68,18 +66,17 @@ impl Fabric {
     }
 
     /// A range of host memory is on the other node. Without `numa` in the configuration that is no farther.
-    pub fn place_remote(&mut self, address: u64, bytes: u64) {
-        if let Some(system) = &mut self.root().memory_system {
+    pub(crate) fn place_remote(&mut self, address: u64, bytes: u64) {
+        if let Some(system) = &mut self.memory_system {
             system.remote.push(address..address.saturating_add(bytes));
         }
     }
 
     /// What the host's cache and IOMMU have counted.
-    pub fn host_counters(&mut self) -> HostCounters {
-        let root = self.root();
-        let iommu = root.memory_system.as_ref().and_then(|system| system.iommu.as_ref());
+    pub(crate) fn host_counters(&mut self) -> HostCounters {
+        let iommu = self.memory_system.as_ref().and_then(|system| system.iommu.as_ref());
         HostCounters {
-            cache: root.memory.cache.as_ref().map(super::Cache::count),
+            cache: self.memory.cache.as_ref().map(super::Cache::count),
             translations: iommu.map(|(_, iommu)| iommu.count()),
         }
     }

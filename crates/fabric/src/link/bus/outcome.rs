@@ -3,59 +3,40 @@
 use super::transaction::{Current, Response, Transaction};
 use super::{Answer, BACK_OFF, Delayed};
 use crate::kernel::ids::{NodeId, PortId};
+use crate::link::context::Context;
 use crate::link::egress::Waiting;
-use crate::node::Node;
-use crate::node::routing::{Route, route_of};
 use crate::packet::attribution::Cause;
-use crate::sim::Fabric;
+use crate::packet::routing::{BridgeRegisters, Route, claims, route_of};
 use tlplab_transaction::{Completer, CompletionPolicy, Payload};
 use tlplab_units::{Bdf, Mps, Rcb};
 use tlplab_wire::tlp::{CompletionStatus, Repr};
 
-impl Fabric {
+impl Context {
     /// The member that claims what a master sends: a device by its number or its BARs, or the bridge for what is above.
     pub(super) fn claimant_on_bus(&self, node: NodeId, master: usize, repr: &Repr) -> Option<usize> {
-        let Node::Bridge(bridge) = &self.nodes[node.index()] else { return None };
+        let bus = self.bus_below(node);
+        let registers = self.topology.ports[bus.ports[0].index()].bridge.unwrap_or(BridgeRegisters::RESET);
         let route = route_of(repr);
         let up = (master > 0).then_some(0);
+        // What comes from the bus goes up, unless it is for the bus itself or a register forbids it.
+        let passes_up = registers.passes_up(route) && !claims(&registers, route);
+        let decoder = |address, io| {
+            let decodes = |member: &usize| {
+                *member != master && bus.decoders[*member].iter().any(|decoder| decoder.claims(address, io))
+            };
+            (1..bus.members.len()).find(decodes).or_else(|| up.filter(|_| passes_up))
+        };
         match route {
-            Route::Id(id) if id.bus() == bridge.registers.secondary => {
+            Route::Id(id) if id.bus() == registers.secondary => {
                 let member = usize::from(id.device()) + 1;
-                let device = self.device_on_bus(node, member)?;
-                self.function_numbered(device, id).map(|_| member)
+                let decoders = bus.decoders.get(member)?;
+                decoders.iter().any(|decoder| decoder.function == id.function()).then_some(member)
             }
             Route::Id(_) => up,
-            Route::Memory(address) => {
-                let found = self.decoder_on_bus(node, master, address, false);
-                found.or_else(|| up.filter(|_| bridge.passes_up(route)))
-            }
-            Route::Io(address) => {
-                let found = self.decoder_on_bus(node, master, address, true);
-                found.or_else(|| up.filter(|_| bridge.passes_up(route)))
-            }
+            Route::Memory(address) => decoder(address, false),
+            Route::Io(address) => decoder(address, true),
             Route::ToRoot | Route::FromRoot | Route::Here => None,
         }
-    }
-
-    /// The node of a device on a bus, by its member.
-    fn device_on_bus(&self, node: NodeId, member: usize) -> Option<NodeId> {
-        let Node::Bridge(bridge) = &self.nodes[node.index()] else { return None };
-        let port = bridge.bus.members.get(member).filter(|_| member > 0)?.port;
-        Some(self.ports[port.index()].node)
-    }
-
-    /// The device on a bus one of whose functions decodes an address.
-    fn decoder_on_bus(&self, node: NodeId, master: usize, address: u64, io: bool) -> Option<usize> {
-        let Node::Bridge(bridge) = &self.nodes[node.index()] else { return None };
-        let decodes = |member: &usize| {
-            let device = self.device_on_bus(node, *member).map(|device| &self.nodes[device.index()]);
-            let Some(Node::EndPoint(device)) = device else { return false };
-            device.functions.iter().any(|(_, function)| match &self.nodes[function.index()] {
-                Node::EndPoint(function) => function.bar_of(address, io).is_some(),
-                _ => false,
-            })
-        };
-        (1..bridge.bus.members.len()).filter(|member| *member != master).find(decodes)
     }
 
     /// The bus is idle again: the transaction has done its part.
@@ -85,7 +66,6 @@ impl Fabric {
             Response::NotYet | Response::Refuse => self.backs_off(node, &what),
             Response::Abort => self.aborts_on_bus(node, &what),
         }
-        self.serve_bus(node);
     }
 
     /// What a master has sent leaves the receive buffer it was held in.
@@ -101,7 +81,7 @@ impl Fabric {
         let port = bus.members[target].port;
         let synchronisation = bus.synchronisation;
         if target == 0 {
-            self.arrives_at_bridge(node, what.sent.shape.class);
+            self.bus(node).room.arriving[what.sent.shape.class.index()] += 1;
             self.received_after(port, what.sent.tlp, synchronisation);
         } else {
             self.received(port, what.sent.tlp);
@@ -120,29 +100,29 @@ impl Fabric {
 
     /// A target has taken a request, and its master will come again.
     fn delays_on_bus(&mut self, node: NodeId, what: &Transaction) {
-        let now = self.now;
+        let now = self.kernel.now();
         let Transaction { master, sent, target: Some(target), .. } = *what else { return };
         let bus = self.bus(node);
         let next = now + bus.clocks(BACK_OFF);
         let answer = Answer::default();
         bus.members[master].delayed = Some(Delayed { request: *what, target, answer, next });
         let port = bus.members[master].port;
-        let partition = &mut self.ports[port.index()].partition;
+        let partition = &mut self.links.ports[port.index()].partition;
         let slot = partition.cause_slot(Cause::Retry);
         partition.block(now, sent.shape.class.index(), Some(slot));
     }
 
     /// The master's next request may go.
     fn unblock_reads(&mut self, node: NodeId, master: usize) {
-        let now = self.now;
+        let now = self.kernel.now();
         let port = self.bus(node).members[master].port;
         let class = tlplab_units::FcClass::NonPosted.index();
-        self.ports[port.index()].partition.block(now, class, None);
+        self.links.ports[port.index()].partition.block(now, class, None);
     }
 
     /// A master was told to come again.
     fn backs_off(&mut self, node: NodeId, what: &Transaction) {
-        let now = self.now;
+        let now = self.kernel.now();
         let bus = self.bus(node);
         let next = now + bus.clocks(BACK_OFF);
         let member = &mut bus.members[what.master];
@@ -167,9 +147,9 @@ impl Fabric {
 
     /// A request of a device ends on the bus: it has its refusal at once.
     fn refused_on_bus(&mut self, port: PortId, sent: Waiting, status: CompletionStatus) {
-        self.refused += 1;
+        self.observe.counts.refused += 1;
         let request = self.tlps.get(sent.tlp);
-        let (flow, node) = (request.flow, self.ports[port.index()].node);
+        let (flow, node) = (request.flow, self.links.ports[port.index()].node);
         let completer =
             Completer { id: Bdf(0), rcb: Rcb::ALL[0], mps: Mps::ALL[0], policy: CompletionPolicy::Max };
         if let Some(repr) = completer.refuse(&request.repr, status) {

@@ -14,30 +14,27 @@
 //!                                   └─ no room: "come again" ───────────┤
 //! ```
 //!
-//! What is sent stays a TLP, so routing, BARs, DMA and attribution are those of the fabric, and `bridge` is a node like the others.
+//! What is sent stays a TLP, so routing, BARs, DMA and attribution are those of the fabric, and the bridge is a node like the others.
 //! Interrupt wires have their own lines, which take no time of the bus.
 
-mod bridge;
 mod outcome;
 mod phases;
 mod record;
 mod transaction;
 
-pub(crate) use bridge::Bridge;
-
-use crate::build::BuildError;
-use crate::build::numbering::Numbering;
+use crate::config::BuildError;
+use crate::config::numbering::Numbering;
 use crate::config::{BusCompletion, BusConfig, BusDevice, FabricConfig, LinkConfig};
 use crate::kernel::ids::{NodeId, PortId};
 use crate::kernel::queue::EventKind;
+use crate::link::context::Context;
 use crate::link::egress::Waiting;
 use crate::link::port::Port;
 use crate::link::port_buffer::ends_its_request;
-use crate::node::Node;
 use crate::packet::attribution::{Cause, Partition, Segments};
 use crate::packet::slab::TlpHandle;
-use crate::sim::Fabric;
 use phases::Rules;
+use tlplab_cfgspace::{BarKind, BarWindow};
 use tlplab_units::{Duration, FcClass, Generation, Time};
 use tlplab_wire::tlp::{Kind, TransactionId};
 use transaction::{Current, Transaction};
@@ -59,7 +56,40 @@ pub(crate) struct Bus {
     wake: Time,
     /// Transactions so far: events of others than the present one are stale.
     number: u32,
+    /// The bridge's port above, then those that lead to one device each.
+    ports: Vec<PortId>,
+    /// By member: what the functions of a device there decode.
+    decoders: Vec<Vec<Decoder>>,
+    pub(crate) room: BridgeRoom,
 }
+
+/// What a function on the bus claims.
+struct Decoder {
+    function: u8,
+    bars: [Option<BarWindow>; 6],
+}
+
+impl Decoder {
+    fn claims(&self, address: u64, io: bool) -> bool {
+        let claims = |bar: &BarWindow| {
+            (bar.kind == BarKind::Io) == io && bar.base <= address && address - bar.base < bar.size
+        };
+        self.bars.iter().flatten().any(claims)
+    }
+}
+
+/// Room of the bridge for what comes from the bus. It has kept room for the answers to what it has asked.
+pub(crate) struct BridgeRoom {
+    /// Posted requests that it may hold.
+    posted: usize,
+    /// By class: what it has taken from the bus and is processing.
+    pub(crate) arriving: [usize; 3],
+    /// Requests whose completions it waits for, by the tag it has given them; a free place is `None`.
+    pub(crate) reads: Vec<Option<TransactionId>>,
+}
+
+/// The source in its egress towards the link of what comes from the bus, whichever device it is from: it stays in order.
+pub(crate) const FROM_BUS: usize = 1;
 
 /// A master and target of a bus.
 struct Member {
@@ -102,7 +132,8 @@ impl Answer {
 }
 
 impl Bus {
-    pub(crate) fn new(config: &BusConfig, ports: &[(PortId, BusDevice)]) -> Self {
+    /// The bus below a bridge with the given ports, of which the first is its link's; `members` send from theirs.
+    pub(crate) fn new(config: &BusConfig, ports: Vec<PortId>, members: &[(PortId, BusDevice)]) -> Self {
         let bridge = BusDevice {
             device_select: config.bridge.device_select,
             wait_states: 0,
@@ -111,12 +142,38 @@ impl Bus {
         };
         let member =
             |port, role| Member { port, role, delayed: None, not_before: Time::ZERO, fetches_next: false };
-        let mut members: Vec<_> = ports.iter().map(|&(port, role)| member(port, role)).collect();
+        let mut members: Vec<_> = members.iter().map(|&(port, role)| member(port, role)).collect();
         members[0].role = bridge;
         let rules =
             Rules { cycle: config.mode.cycle(), pci_x: config.mode.is_pci_x(), width: config.width.bytes() };
         let synchronisation = config.bridge.synchronisation;
-        Self { rules, synchronisation, members, current: None, last: 0, wake: Time::NEVER, number: 0 }
+        let room = BridgeRoom {
+            posted: usize::from(config.bridge.posted.max(1)),
+            arriving: [0; 3],
+            reads: vec![None; usize::from(config.bridge.reads.clamp(1, 256))],
+        };
+        Self {
+            rules,
+            synchronisation,
+            decoders: members.iter().map(|_| Vec::new()).collect(),
+            members,
+            current: None,
+            last: 0,
+            wake: Time::NEVER,
+            number: 0,
+            ports,
+            room,
+        }
+    }
+
+    /// Do its masters keep requester and tag of what they send?
+    pub(crate) fn is_pci_x(&self) -> bool {
+        self.rules.pci_x
+    }
+
+    /// The port by which what comes from above gets onto the bus.
+    pub(crate) fn entry(&self) -> PortId {
+        self.members[0].port
     }
 
     fn clocks(&self, clocks: u32) -> Duration {
@@ -152,6 +209,8 @@ impl Bus {
 impl Bus {
     /// Nothing is under way any more; what was, and has not been handed on.
     fn reset(&mut self, now: Time) -> Vec<Waiting> {
+        self.room.reads.fill(None);
+        self.room.arriving = [0; 3];
         let mut gone = Vec::new();
         if let Some(Current { what, answer, claimed, .. }) = self.current.take() {
             // What was refused, or waits to be fetched, is where it was.
@@ -222,21 +281,55 @@ pub(crate) fn members(
     std::iter::once((bridge[1], BusDevice::default())).chain(bridge[1..].iter().map(device)).collect()
 }
 
-impl Fabric {
-    pub(crate) fn bus(&mut self, node: NodeId) -> &mut Bus {
-        match &mut self.nodes[node.index()] {
-            Node::Bridge(bridge) => &mut bridge.bus,
-            _ => unreachable!("this node is a bridge"),
+impl Context {
+    pub(crate) fn bus(&mut self, bridge: NodeId) -> &mut Bus {
+        self.links.buses[bridge.index()].as_mut().expect("a bridge has a bus")
+    }
+
+    fn bus_below(&self, bridge: NodeId) -> &Bus {
+        self.links.buses[bridge.index()].as_ref().expect("a bridge has a bus")
+    }
+
+    /// A function of the device at `port`, which is on a bus, decodes these BARs from now on.
+    pub(crate) fn decode_on_bus(&mut self, port: PortId, function: u8, bars: [Option<BarWindow>; 6]) {
+        let (node, member) = self.bus_at(port);
+        let decoders = &mut self.bus(node).decoders[member];
+        match decoders.iter_mut().find(|decoder| decoder.function == function) {
+            Some(decoder) => decoder.bars = bars,
+            None => decoders.push(Decoder { function, bars }),
+        }
+    }
+
+    /// The bridge is reset, and nothing is on its bus any more.
+    pub(crate) fn reset_bus(&mut self, node: NodeId) {
+        let now = self.kernel.now();
+        let gone = self.bus(node).reset(now);
+        gone.into_iter().for_each(|waiting| self.release_waiting(waiting));
+        self.bus_taken(node, None);
+    }
+
+    /// Can the bridge hold a TLP of this class from the bus?
+    fn bridge_has_room(&self, bus: &Bus, class: FcClass) -> bool {
+        let BridgeRoom { posted, arriving, reads } = &bus.room;
+        match class {
+            FcClass::Posted => {
+                let egress = &self.links.ports[bus.ports[0].index()].egress;
+                egress.len_of(FROM_BUS, class) + arriving[class.index()] < *posted
+            }
+            FcClass::NonPosted => {
+                arriving[class.index()] < reads.iter().filter(|read| read.is_none()).count()
+            }
+            FcClass::Completion => true,
         }
     }
 
     /// The bridge of the bus that a port is on, and the member that sends by it.
     fn bus_at(&self, port: PortId) -> (NodeId, usize) {
-        let own = &self.ports[port.index()];
+        let own = &self.links.ports[port.index()];
         if own.direction == 1 {
             return (own.node, 0);
         }
-        let above = &self.ports[own.peer.index()];
+        let above = &self.links.ports[own.peer.index()];
         (above.node, above.index)
     }
 
@@ -249,7 +342,7 @@ impl Fabric {
         {
             return;
         }
-        let now = self.now;
+        let now = self.kernel.now();
         let bus = self.bus(node);
         let Member { port, role, .. } = bus.members[member];
         let seen = if member == 0 { now + bus.synchronisation } else { now };
@@ -278,7 +371,7 @@ impl Fabric {
     pub(crate) fn serve_bus(&mut self, node: NodeId) {
         self.side_band(node);
         self.collect_answers(node);
-        let now = self.now;
+        let now = self.kernel.now();
         if self.bus(node).current.is_some() {
             return;
         }
@@ -301,16 +394,15 @@ impl Fabric {
 
     /// When a member can use the bus, if it wants it.
     fn bus_wanted(&self, node: NodeId, member: usize) -> Option<Time> {
-        let Node::Bridge(bridge) = &self.nodes[node.index()] else { return None };
-        let bus = &bridge.bus;
+        let bus = self.bus_below(node);
         let Member { port, delayed, not_before, .. } = &bus.members[member];
-        let egress = &self.ports[port.index()].egress;
+        let egress = &self.links.ports[port.index()].egress;
         let queued = egress.earliest(|class, waiting| bus.admits(member, class, waiting, Time::NEVER));
         let queued = queued.map(|ready| ready.max(*not_before));
         let again = delayed.as_ref().map(|delayed| delayed.next);
         let at = queued.into_iter().chain(again).min()?;
         // A transaction begins at an edge of the clock, however long ago it could have.
-        Some(at.max(bus.edge(self.now)))
+        Some(at.max(bus.edge(self.kernel.now())))
     }
 
     /// Interrupt wires are lines of their own: what tells of them takes no time of the bus.
@@ -321,8 +413,8 @@ impl Fabric {
                 let tlps = &self.tlps;
                 let is_message =
                     |_, waiting: &Waiting| matches!(tlps.get(waiting.tlp).repr.kind(), Kind::Message(_));
-                let Some(message) = self.ports[port.index()].egress.take(is_message) else { break };
-                let above = self.ports[port.index()].peer;
+                let Some(message) = self.links.ports[port.index()].egress.take(is_message) else { break };
+                let above = self.links.ports[port.index()].peer;
                 self.left_its_maker(port, message.tlp);
                 self.received(above, message.tlp);
             }
@@ -341,15 +433,15 @@ impl Fabric {
     }
 
     fn collect_answers_of(&mut self, node: NodeId, member: usize) {
-        let now = self.now;
+        let now = self.kernel.now();
         let port = self.bus(node).members[member].port;
         while let Some(completion) =
-            self.ports[port.index()].egress.take(|class, _| class == FcClass::Completion)
+            self.links.ports[port.index()].egress.take(|class, _| class == FcClass::Completion)
         {
             let tlp = self.tlps.get_mut(completion.tlp);
             let (id, last) = (tlp.repr.transaction_id(), ends_its_request(&tlp.repr));
             if tlp.tracked {
-                let partition = &mut self.ports[port.index()].partition;
+                let partition = &mut self.links.ports[port.index()].partition;
                 tlp.ledger.waited(partition, FcClass::Completion.index(), now, Port::place(port));
             }
             match self.bus(node).delayed(member, id) {
@@ -373,32 +465,34 @@ impl Fabric {
         self.schedule(at, EventKind::Bus, u32::from(port.0), u64::from(number) << 8 | step as u64);
     }
 
-    /// Something that was planned on a bus.
-    pub(crate) fn bus_event(&mut self, port: PortId, data: u64) {
-        let (now, node) = (self.now, self.ports[port.index()].node);
+    /// Something that was planned on a bus. The bus that has to be served once what has come to its members is processed.
+    pub(crate) fn bus_event(&mut self, port: PortId, data: u64) -> Option<NodeId> {
+        let (now, node) = (self.kernel.now(), self.links.ports[port.index()].node);
         let bus = self.bus(node);
         if data & 0xFF == Step::Choose as u64 {
             if bus.wake == now {
                 bus.wake = Time::NEVER;
                 self.serve_bus(node);
             }
-            return;
+            return None;
         }
         if bus.current.is_none() || data >> 8 != u64::from(bus.number) {
-            return;
+            return None;
         }
-        match data & 0xFF {
-            step if step == Step::Claimed as u64 => self.claimed_on_bus(node),
-            _ => self.over_on_bus(node),
+        if data & 0xFF == Step::Claimed as u64 {
+            self.claimed_on_bus(node);
+            return None;
         }
+        self.over_on_bus(node);
+        Some(node)
     }
 
     /// From now on a master has the bus, or nobody: what its members' queues charge for waiting.
     fn bus_taken(&mut self, node: NodeId, master: Option<usize>) {
-        let now = self.now;
+        let now = self.kernel.now();
         for member in 0..self.bus(node).members.len() {
             let port = self.bus(node).members[member].port;
-            let partition = &mut self.ports[port.index()].partition;
+            let partition = &mut self.links.ports[port.index()].partition;
             let slot = match master {
                 Some(own) if own == member => Partition::slot(Cause::Queueing),
                 Some(_) => partition.cause_slot(Cause::Arbitration),
@@ -411,8 +505,8 @@ impl Fabric {
 
     /// All buses are idle.
     pub(crate) fn start_buses(&mut self) {
-        for node in (0..self.nodes.len()).map(|node| NodeId(node as u16)) {
-            if matches!(self.nodes[node.index()], Node::Bridge(_)) {
+        for node in (0..self.links.buses.len()).map(|node| NodeId(node as u16)) {
+            if self.links.buses[node.index()].is_some() {
                 self.bus_taken(node, None);
             }
         }

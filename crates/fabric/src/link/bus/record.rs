@@ -3,11 +3,11 @@
 use super::phases::clocks;
 use super::transaction::{Current, Response, Transaction};
 use crate::kernel::ids::{NodeId, PortId};
+use crate::link::context::Context;
 use crate::link::transmit::where_to;
 use crate::observe::probe::{BusOutcome, BusRecord, TlpRecord, UnitContent, UnitRecord};
 use crate::packet::attribution::Cause;
 use crate::packet::slab::TlpHandle;
-use crate::sim::Fabric;
 use tlplab_units::Time;
 
 impl Response {
@@ -28,16 +28,14 @@ struct Times {
     over: Time,
 }
 
-impl Fabric {
+impl Context {
     /// The ports between which a transaction goes: its master's on the way to its target, and back. Nobody's way is the way up.
     fn ways_on_bus(&self, node: NodeId, what: &Transaction) -> (PortId, PortId) {
-        let crate::node::Node::Bridge(bridge) = &self.nodes[node.index()] else {
-            unreachable!("this node is a bridge")
-        };
-        let own = |member: usize| bridge.bus.members[member].port;
+        let bus = self.bus_below(node);
+        let own = |member: usize| bus.members[member].port;
         match (what.master, what.target) {
-            (0, target) => (bridge.ports[target.unwrap_or(1)], own(target.unwrap_or(1))),
-            (master, Some(0) | None) => (own(master), bridge.ports[master]),
+            (0, target) => (bus.ports[target.unwrap_or(1)], own(target.unwrap_or(1))),
+            (master, Some(0) | None) => (own(master), bus.ports[master]),
             (master, Some(target)) => (own(master), own(target)),
         }
     }
@@ -80,54 +78,59 @@ impl Fabric {
         };
         let payload: u64 = moved.iter().map(|tlp| u64::from(self.tlps.get(*tlp).repr.payload_bytes())).sum();
         // The transaction is its master's, the data go their own way.
-        self.ports[way.index()].counters.overhead += total.saturating_sub(payload);
-        let carrier = &mut self.ports[if carries_back { back } else { way }.index()];
+        self.links.ports[way.index()].counters.overhead += total.saturating_sub(payload);
+        let carrier = &mut self.links.ports[if carries_back { back } else { way }.index()];
         carrier.counters.payload += payload;
         let series = carrier.series.payload;
-        let overhead = self.ports[way.index()].series.overhead;
-        self.timeline.add_span(overhead, what.started, times.data, 1);
-        self.timeline.add_span(overhead, times.data_ends, times.over, 1);
-        self.timeline.add_span(if payload > 0 { series } else { overhead }, times.data, times.data_ends, 1);
+        let overhead = self.links.ports[way.index()].series.overhead;
+        self.observe.timeline.add_span(overhead, what.started, times.data, 1);
+        self.observe.timeline.add_span(overhead, times.data_ends, times.over, 1);
+        self.observe.timeline.add_span(
+            if payload > 0 { series } else { overhead },
+            times.data,
+            times.data_ends,
+            1,
+        );
         if carries_back {
             for tlp in moved {
                 self.note_on_bus(back, tlp, [times.data, times.data_ends, times.over]);
             }
         }
-        self.hash.mix(what.started.as_fs());
-        self.hash.mix(u64::from(way.0) << 8 | what.response as u64);
-        self.hash.mix(times.over.as_fs());
-        self.hash.mix(where_to(&what.repr));
+        self.observe.hash.mix(what.started.as_fs());
+        self.observe.hash.mix(u64::from(way.0) << 8 | what.response as u64);
+        self.observe.hash.mix(times.over.as_fs());
+        self.observe.hash.mix(where_to(&what.repr));
         self.show_bus(node, current);
     }
 
     /// A TLP goes over the bus from a port to its peer, in the eyes of those who think in links.
     fn note_on_bus(&mut self, way: PortId, tlp: TlpHandle, [start, end, arrive]: [Time; 3]) {
-        let port = &mut self.ports[way.index()];
+        let port = &mut self.links.ports[way.index()];
         port.counters.tlps += 1;
         let (link, direction) = (port.link, port.direction);
-        let Some(mut probe) = self.probe.take() else { return };
+        let Some(mut probe) = self.observe.probe.take() else { return };
         let tlp = self.tlps.get(tlp);
         let transaction = tlp.transaction.and_then(|t| self.transactions.number(t));
         let packet = TlpRecord { repr: &tlp.repr, payload: tlp.payload.bytes(), flow: tlp.flow, transaction };
         let content = UnitContent::Tlp { sequence: 0, replay: false, nullified: false, packet };
         let bytes = tlp.repr.payload_bytes();
         probe.unit(&UnitRecord { link, direction, start, end, arrive, bytes, bad: false, content });
-        self.probe = Some(probe);
+        self.observe.probe = Some(probe);
     }
 
     fn show_bus(&mut self, node: NodeId, current: &Current) {
-        let Some(mut probe) = self.probe.take() else { return };
+        let Some(mut probe) = self.observe.probe.take() else { return };
         let what = &current.what;
         let cycle = self.bus(node).rules.cycle;
         let member = |fabric: &mut Self, member: usize| match member {
             0 => node,
             _ => {
                 let port = fabric.bus(node).members[member].port;
-                fabric.ports[port.index()].node
+                fabric.links.node(port)
             }
         };
         let (way, _) = self.ways_on_bus(node, what);
-        let (link, direction) = (self.ports[way.index()].link, self.ports[way.index()].direction);
+        let (link, direction) = (self.links.ports[way.index()].link, self.links.ports[way.index()].direction);
         let (master, target) = (member(self, what.master), what.target.map(|target| member(self, target)));
         probe.bus_transaction(&BusRecord {
             bus: node,
@@ -143,6 +146,6 @@ impl Fabric {
             sent: &what.repr,
             flow: what.flow,
         });
-        self.probe = Some(probe);
+        self.observe.probe = Some(probe);
     }
 }

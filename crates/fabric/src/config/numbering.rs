@@ -1,10 +1,22 @@
 //! Which nodes, ports and links a configuration has, all numbered by sorted names.
 
-use crate::build::BuildError;
+use crate::config::BuildError;
 use crate::config::{Arbitration, FabricConfig, FunctionOf, LinkConfig};
-use crate::topology::NodeKind;
 use std::collections::BTreeMap;
 use tlplab_units::Mps;
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// Root complex.
+    Root,
+    /// Switch.
+    Switch,
+    /// End point.
+    EndPoint,
+    /// Bridge to a parallel bus.
+    Bridge,
+}
 
 /// The numbering of a fabric.
 pub(crate) struct Numbering {

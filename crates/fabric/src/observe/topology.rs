@@ -1,9 +1,10 @@
 //! What a fabric consists of, for those who show results: names, rates, who is behind whom.
 
 use crate::config::BusMode;
+pub use crate::config::numbering::NodeKind;
 use crate::kernel::ids::{LinkId, NodeId, PortId};
-use crate::node::routing::BridgeRegisters;
 use crate::packet::attribution::Place;
+use crate::packet::routing::BridgeRegisters;
 use tlplab_units::{Bdf, Duration, Generation, LinkMode, LinkRate, Mps, Width};
 
 /// The whole fabric.
@@ -32,19 +33,6 @@ pub struct NodeInfo {
     pub kind: NodeKind,
     /// The ID it answers with.
     pub id: Bdf,
-}
-
-/// What a node is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NodeKind {
-    /// Root complex.
-    Root,
-    /// Switch.
-    Switch,
-    /// End point.
-    EndPoint,
-    /// Bridge to a parallel bus.
-    Bridge,
 }
 
 /// A link.

@@ -1,26 +1,26 @@
 //! The ports of a fabric: engines, credits and replay buffers of the links that they end.
 
-use super::BuildError;
-use crate::build::numbering::{Numbering, PortSlot};
+use crate::config::BuildError;
+use crate::config::numbering::{Numbering, PortSlot};
 use crate::config::{Buffers, Direction, FabricConfig, FlowControl, LinkConfig, PortConfig, SkpPolicy};
 use crate::kernel::ids::{LinkId, NodeId, PortId};
 use crate::link::channel::Channel;
 use crate::link::egress::Egress;
 use crate::link::fault::{Faults, Tampering};
+use crate::link::lines::Lines;
 use crate::link::port::{Port, PortSeries, WireCounters};
 use crate::link::stages;
-use crate::node::intx::Wires;
-use crate::node::root::host_memory::Lines;
 use crate::observe::timeline::Timeline;
+use crate::observe::topology::NodeKind;
 use crate::packet::attribution::Partition;
-use crate::topology::NodeKind;
+use crate::packet::wires::Wires;
 use tlplab_datalink::{
     AckLatency, ClassBuffer, Config as LinkLayerConfig, ConfigError, Credits, Engine, ReceiveBuffers,
 };
 use tlplab_device::Random;
 use tlplab_units::{Duration, Generation, LinkRate, Mps, Time, Width};
 
-pub(super) fn make_port(
+pub(crate) fn make_port(
     config: &FabricConfig,
     numbering: &Numbering,
     index: usize,
@@ -50,16 +50,19 @@ pub(super) fn make_port(
             &link.name,
             if slot.direction == 0 { "hits down" } else { "hits up" },
         ),
-        latency: if slot.direction == 0 { c.lower.latency } else { c.upper.latency },
+        latency: Duration::ZERO,
+        requester: None,
+        recovery: c.recovery,
         engine,
         stages: None,
         channel: Channel::new(rate, c.generation.encoding(), c.flight, skp, faults),
         tampering: Tampering::new(of_direction()),
         max_payload: link.mps,
+        payloads: Vec::new(),
         checks_digests: config.host.ecrc,
         missing: false,
         egress: Egress::new(weights.into_iter()),
-        lines: Lines::of(&config.host, numbering.kind(slot.node)),
+        lines: Lines::of(&config.host, numbering.kind(slot.node), numbering.ports_of(slot.node).count()),
         partition: Partition::new(),
         transmitting: false,
         transmits_until: Time::ZERO,
@@ -69,6 +72,7 @@ pub(super) fn make_port(
         recovery_ends: Time::ZERO,
         wires_below: Wires::NONE,
         wires_told: Wires::NONE,
+        wires_asserted: Vec::new(),
         held_down: 0,
         resets_below: false,
         peer_cuts_through: false,
@@ -90,7 +94,7 @@ fn on_bus(config: &FabricConfig, numbering: &Numbering, port: usize) -> bool {
 }
 
 /// Links that were trained before the run begins have exchanged their credits already.
-pub(super) fn establish(
+pub(crate) fn establish(
     config: &FabricConfig,
     numbering: &Numbering,
     ports: &mut [Port],

@@ -6,12 +6,13 @@
 use crate::config::HostConfig;
 use crate::kernel::ids::PortId;
 use crate::kernel::queue::EventKind;
+use crate::link::agenda::Task;
+use crate::link::completion::part_of;
+use crate::link::context::Context;
 use crate::link::port::Port;
-use crate::node::answer::part_of;
+use crate::observe::topology::NodeKind;
 use crate::packet::attribution::Cause;
 use crate::packet::slab::TlpHandle;
-use crate::sim::Fabric;
-use crate::topology::NodeKind;
 use std::collections::VecDeque;
 use tlplab_transaction::{Completions, memory_access};
 use tlplab_units::{Duration, FcClass, Time};
@@ -23,6 +24,8 @@ pub(crate) struct Lines {
     answers: VecDeque<Answer>,
     /// There is an event for a line that comes then.
     wakes: Time,
+    /// The source of the root complex's own TLPs in the egress queues.
+    source: usize,
 }
 
 /// How the lines of a read follow each other.
@@ -47,10 +50,10 @@ struct Answer {
 }
 
 impl Lines {
-    pub(crate) fn of(host: &HostConfig, node: NodeKind) -> Option<Box<Self>> {
+    pub(crate) fn of(host: &HostConfig, node: NodeKind, source: usize) -> Option<Box<Self>> {
         let interval = host.line_interval.filter(|_| node == NodeKind::Root)?;
         let pace = Pace { interval, line: host.rcb.bytes() };
-        Some(Box::new(Self { pace, answers: VecDeque::new(), wakes: Time::ZERO }))
+        Some(Box::new(Self { pace, answers: VecDeque::new(), wakes: Time::ZERO, source }))
     }
 }
 
@@ -69,17 +72,17 @@ impl Answer {
     }
 }
 
-impl Fabric {
+impl Context {
     /// The first line of an answer to a read of host memory is at the root port.
     pub(crate) fn answer_by_lines(&mut self, egress: PortId, request: TlpHandle, completions: Completions) {
-        let (now, place) = (self.now, self.place_of(self.root_node));
+        let (now, place) = (self.kernel.now(), self.place_of(self.host.node));
         let tlp = self.tlps.get_mut(request);
         if tlp.tracked {
             tlp.ledger.charge(now, place, Cause::Processing);
         }
         let access = memory_access(&tlp.repr);
         let (address, bytes) = access.map_or((0, 0), |access| (access.address, access.bytes));
-        let port = &mut self.ports[egress.index()];
+        let port = &mut self.links.ports[egress.index()];
         let Some(lines) = port.lines.as_mut().filter(|_| !port.discards) else {
             return self.drop_tlp(request);
         };
@@ -92,10 +95,10 @@ impl Fabric {
 
     /// The transmitter is about to choose what it sends: the next completion is made of the lines that are there.
     pub(crate) fn take_lines(&mut self, id: PortId) {
-        let now = self.now;
-        let source = self.own_source(self.root_node);
-        let port = &mut self.ports[id.index()];
+        let now = self.kernel.now();
+        let port = &mut self.links.ports[id.index()];
         let Some(lines) = &mut port.lines else { return };
+        let source = lines.source;
         let Some(answer) = lines.answers.front_mut() else { return };
         if port.egress.len_of(source, FcClass::Completion) > 0 {
             return;
@@ -112,8 +115,8 @@ impl Fabric {
         let (request, complete) = (answer.request, answer.ready_at(answer.bytes.max(1) - 1, pace));
         if completion.last {
             lines.answers.pop_front();
-            self.host_answers();
-            let place = self.place_of(self.root_node);
+            self.agenda.push(Task::Answered);
+            let place = self.place_of(self.host.node);
             let tlp = self.tlps.get_mut(request);
             if tlp.tracked {
                 tlp.ledger.charge(complete, place, Cause::Completer);
@@ -131,7 +134,7 @@ impl Fabric {
 
     /// The link went down: what waits for it is lost.
     pub(crate) fn discard_lines(&mut self, id: PortId) {
-        let port = &mut self.ports[id.index()];
+        let port = &mut self.links.ports[id.index()];
         let Some(lines) = &mut port.lines else { return };
         let lost = std::mem::take(&mut lines.answers);
         port.counters.discarded += lost.len() as u64;

@@ -4,12 +4,11 @@ use super::phases::{Access, Phases, clocks};
 use super::{Answer, Delayed, Member, Step};
 use crate::config::BusCompletion;
 use crate::kernel::ids::{FlowId, NodeId, PortId};
+use crate::link::context::Context;
 use crate::link::egress::Waiting;
 use crate::link::port::Port;
-use crate::node::Node;
 use crate::packet::attribution::{Cause, Place};
 use crate::packet::slab::TlpHandle;
-use crate::sim::Fabric;
 use tlplab_transaction::memory_access;
 use tlplab_units::{FcClass, Time};
 use tlplab_wire::tlp::{Kind, Repr, TransactionId};
@@ -104,16 +103,15 @@ fn access_of(repr: &Repr) -> Access {
     Access { config, read, wide, first, bytes }
 }
 
-impl Fabric {
+impl Context {
     /// A member becomes master.
     pub(super) fn begin_on_bus(&mut self, node: NodeId, member: usize) {
-        let now = self.now;
-        let Node::Bridge(bridge) = &self.nodes[node.index()] else { return };
-        let bus = &bridge.bus;
+        let now = self.kernel.now();
+        let bus = self.bus_below(node);
         let Member { port, delayed, fetches_next, .. } = &bus.members[member];
         let (port, fetches_next) = (*port, *fetches_next);
         let again = delayed.as_ref().is_some_and(|delayed| delayed.next <= now);
-        let egress = &self.ports[port.index()].egress;
+        let egress = &self.links.ports[port.index()].egress;
         match egress.look(|class, waiting| bus.admits(member, class, waiting, now)) {
             Some(waiting) if !(again && fetches_next) => self.send_on_bus(node, member, port, waiting),
             _ if again => self.come_again(node, member),
@@ -123,7 +121,7 @@ impl Fabric {
 
     /// The master sends what has waited in its queue.
     fn send_on_bus(&mut self, node: NodeId, master: usize, queue: PortId, sent: Waiting) {
-        let now = self.now;
+        let now = self.kernel.now();
         let tlp = self.tlps.get(sent.tlp);
         let (repr, flow) = (tlp.repr, tlp.flow);
         let transaction = tlp.transaction.and_then(|transaction| self.transactions.number(transaction));
@@ -131,7 +129,7 @@ impl Fabric {
         let target = self.claimant_on_bus(node, master, &repr);
         let response = self.response_on_bus(node, target, &repr);
         let place = self.place_on_bus(node, master, target);
-        let port = &mut self.ports[queue.index()];
+        let port = &mut self.links.ports[queue.index()];
         if response == Response::Refuse {
             let slot = port.partition.cause_slot(Cause::Retry);
             port.partition.block(now, class.index(), Some(slot));
@@ -156,7 +154,7 @@ impl Fabric {
 
     /// The master comes again for a request that its target has taken.
     fn come_again(&mut self, node: NodeId, master: usize) {
-        let started = self.now;
+        let started = self.kernel.now();
         let member = &mut self.bus(node).members[master];
         member.fetches_next = false;
         let Some(Delayed { request, answer, .. }) = &member.delayed else { return };
@@ -167,17 +165,17 @@ impl Fabric {
 
     /// How the target responds to what a master sends.
     fn response_on_bus(&self, node: NodeId, target: Option<usize>, repr: &Repr) -> Response {
-        let Node::Bridge(bridge) = &self.nodes[node.index()] else { return Response::Abort };
+        let bus = self.bus_below(node);
         let Some(target) = target else { return Response::Abort };
-        if target == 0 && !self.bridge_has_room(bridge, repr.fc_class()) {
+        if target == 0 && !self.bridge_has_room(bus, repr.fc_class()) {
             return Response::Refuse;
         }
         if repr.fc_class() != FcClass::NonPosted {
             return Response::Accept;
         }
         let config = matches!(repr.kind(), Kind::CfgRead { .. } | Kind::CfgWrite { .. });
-        let Member { port, role, .. } = &bridge.bus.members[target];
-        let later = if bridge.bus.rules.pci_x { Response::Split } else { Response::Delay };
+        let Member { port, role, .. } = &bus.members[target];
+        let later = if bus.rules.pci_x { Response::Split } else { Response::Delay };
         match role.completion {
             _ if config => Response::Immediate,
             // Its data may not pass what it has written before, and that needs the bus.
@@ -189,21 +187,21 @@ impl Fabric {
 
     /// Do posted requests wait at a port?
     fn has_posted(&self, port: PortId) -> bool {
-        self.ports[port.index()].egress.look(|class, _| class == FcClass::Posted).is_some()
+        self.links.ports[port.index()].egress.look(|class, _| class == FcClass::Posted).is_some()
     }
 
     /// Where a transaction's time passes: between its master and its target.
     fn place_on_bus(&self, node: NodeId, master: usize, target: Option<usize>) -> Place {
-        let Node::Bridge(bridge) = &self.nodes[node.index()] else { return self.place_of(node) };
+        let bus = self.bus_below(node);
         Port::place(match (master, target) {
-            (0, Some(target)) => bridge.ports[target],
-            (master, _) => bridge.bus.members[master].port,
+            (0, Some(target)) => bus.ports[target],
+            (master, _) => bus.members[master].port,
         })
     }
 
     /// The bus is taken, for as long as is known.
     fn occupy_bus(&mut self, node: NodeId, what: Transaction) {
-        let now = self.now;
+        let now = self.kernel.now();
         let bus = self.bus(node);
         let role = what.target.map(|target| bus.members[target].role);
         let access = access_of(&what.repr);
@@ -282,7 +280,7 @@ impl Fabric {
 
     /// The target of an immediate transaction has its data: they go when it is ready.
     pub(super) fn bus_has_data(&mut self, node: NodeId) {
-        let now = self.now;
+        let now = self.kernel.now();
         let bus = self.bus(node);
         let Some(Current { what, claimed, answer, .. }) = &bus.current else { return };
         let (what, claimed) = (*what, *claimed);

@@ -1,0 +1,106 @@
+//! Why a configuration is not a fabric.
+
+use super::HostMemoryError;
+use tlplab_cfgspace::LayoutError;
+use tlplab_device::IdentityError;
+
+/// Why a configuration is not a fabric.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// Two components have one name.
+    #[error("there are two components called {0:?}")]
+    DuplicateName(String),
+    /// The parent does not exist, or is no switch or root port.
+    #[error("{component}: there is no switch, bus or root port called {under:?} that it can be under")]
+    UnknownParent {
+        /// The component.
+        component: String,
+        /// What it names.
+        under: String,
+    },
+    /// A parallel bus that cannot be.
+    #[error("{bus}: {why}")]
+    Bus {
+        /// The bus.
+        bus: String,
+        /// Why it cannot.
+        why: &'static str,
+    },
+    /// Two components under one root port, which is one end of one link.
+    #[error("{first} and {second} are both under {port}; a root port has one link: put a switch between")]
+    PortTaken {
+        /// The root port.
+        port: String,
+        /// One.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// Switches under each other in a circle.
+    #[error("{0} is not connected to the host: its parents form a loop")]
+    Loop(String),
+    /// A function of a device that it cannot be.
+    #[error("{component}: it cannot be a function of {device:?}: {why}")]
+    Function {
+        /// The component.
+        component: String,
+        /// Whose function it would be.
+        device: String,
+        /// Why it cannot.
+        why: &'static str,
+    },
+    /// A function's configuration space cannot be laid out.
+    #[error("{component}: configuration space: {error}")]
+    ConfigSpace {
+        /// The component.
+        component: String,
+        /// What is wrong.
+        error: LayoutError,
+    },
+    /// A device's identity cannot be.
+    #[error("{component}: {error}")]
+    Identity {
+        /// The component.
+        component: String,
+        /// What is wrong.
+        error: IdentityError,
+    },
+    /// A port's buffers or policies cannot be.
+    #[error("{component}, {end} port: {error}")]
+    Port {
+        /// The component below the link.
+        component: String,
+        /// "upper" or "lower".
+        end: &'static str,
+        /// What is wrong.
+        error: tlplab_datalink::ConfigError,
+    },
+    /// What the host has before its memory cannot be.
+    #[error("host: {0}")]
+    HostMemory(#[from] HostMemoryError),
+    /// More than bus numbers or address space allow.
+    #[error("{0}")]
+    TooLarge(&'static str),
+    /// A device was given without its configuration or the other way round.
+    #[error("device {0:?} has a model but no configuration, or a configuration but no model")]
+    Unpaired(String),
+}
+
+impl BuildError {
+    /// The component that it is about, if it is about one.
+    pub fn component(&self) -> Option<&str> {
+        match self {
+            Self::DuplicateName(component) | Self::Loop(component) | Self::Unpaired(component) => {
+                Some(component)
+            }
+            Self::UnknownParent { component, .. }
+            | Self::Bus { bus: component, .. }
+            | Self::PortTaken { second: component, .. }
+            | Self::Function { component, .. }
+            | Self::ConfigSpace { component, .. }
+            | Self::Identity { component, .. }
+            | Self::Port { component, .. } => Some(component),
+            Self::HostMemory(_) | Self::TooLarge(_) => None,
+        }
+    }
+}

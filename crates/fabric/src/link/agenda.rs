@@ -1,0 +1,76 @@
+//! What is to be done at once, but not in the middle of something else: when the present event has been handled, in order.
+
+use super::errors::Detection;
+use crate::kernel::ids::NodeId;
+use std::collections::VecDeque;
+use tlplab_device::{Action, DmaError, Event as DeviceEvent, HostAction, HostEvent, OpId};
+use tlplab_transaction::Payload;
+
+/// Something to do.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// The requester of a node may have TLPs to make.
+    Pump(NodeId),
+    /// A device hears of something.
+    Tell { node: NodeId, event: DeviceEvent },
+    /// A host program hears of something.
+    TellHost { program: usize, event: HostEvent },
+    /// The owner of an operation hears how it ended.
+    Over { node: NodeId, owner: u16, op: OpId, result: Option<Result<Payload, DmaError>> },
+    /// A message signalled interrupt is at the interrupt controller.
+    Message { address: u64, data: u32 },
+    /// The handlers of a legacy interrupt are called.
+    Wire { wire: u8 },
+    /// Functions record and report an error.
+    Report(Detection),
+    /// The root complex has sent the last completion of an answer.
+    Answered,
+}
+
+/// Tasks, in order; requesters come last, since by then all that changes what they may do has changed.
+#[derive(Default)]
+pub(crate) struct Agenda {
+    tasks: VecDeque<Task>,
+    /// Requesters that may have TLPs to make.
+    pumps: VecDeque<NodeId>,
+    // Allocations that live from event to event.
+    pub(crate) actions: Vec<Action>,
+    pub(crate) host_actions: Vec<HostAction>,
+}
+
+impl Agenda {
+    #[inline]
+    pub(crate) fn push(&mut self, task: Task) {
+        self.tasks.push_back(task);
+    }
+
+    /// The requester of `node` may have TLPs to make, soon.
+    #[inline]
+    pub(crate) fn pump(&mut self, node: NodeId) {
+        if !self.pumps.contains(&node) {
+            self.pumps.push_back(node);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Task> {
+        self.tasks.pop_front().or_else(|| self.pumps.pop_front().map(Task::Pump))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tasks.is_empty() && self.pumps.is_empty()
+    }
+
+    /// The errors that are to be reported.
+    pub(crate) fn detections(&mut self) -> impl Iterator<Item = &mut Detection> {
+        self.tasks.iter_mut().filter_map(|task| match task {
+            Task::Report(detection) => Some(detection),
+            _ => None,
+        })
+    }
+
+    /// A device hears nothing of what it was to be told.
+    pub(crate) fn forget_device(&mut self, device: NodeId) {
+        self.tasks.retain(|task| !matches!(task, Task::Tell { node, .. } if *node == device));
+    }
+}

@@ -1,0 +1,111 @@
+//! What the handlers of nodes get besides their own state: the clock, the TLPs, the links, and those who note what happens.
+
+use super::Links;
+use super::agenda::Agenda;
+use crate::kernel::Kernel;
+use crate::kernel::ids::{FlowId, NodeId, PortId};
+use crate::kernel::queue::EventKind;
+use crate::observe::Observe;
+use crate::observe::topology::Topology;
+use crate::packet::attribution::Place;
+use crate::packet::slab::TlpSlab;
+use crate::packet::transactions::Transactions;
+use std::ops::Range;
+use tlplab_device::DeviceInfo;
+use tlplab_transaction::Access;
+use tlplab_units::{Duration, Mps, Time};
+
+/// All of a fabric but its nodes and the host's software. A node reaches others by links only, which are here.
+pub(crate) struct Context {
+    pub(crate) kernel: Kernel,
+    pub(crate) tlps: TlpSlab,
+    pub(crate) transactions: Transactions,
+    pub(crate) links: Links,
+    pub(crate) observe: Observe,
+    pub(crate) agenda: Agenda,
+    pub(crate) topology: Topology,
+    pub(crate) host: Host,
+    /// TLPs have lengths, and no data unless somebody needs them.
+    pub(crate) length_only: bool,
+    /// What devices and programs are told of the devices.
+    pub(crate) devices: Vec<DeviceInfo>,
+    pub(crate) workers: Vec<Worker>,
+    /// Why the run cannot go on: the component and its message.
+    pub(crate) fault: Option<String>,
+}
+
+/// What other nodes must know of the host.
+pub(crate) struct Host {
+    /// The root complex.
+    pub(crate) node: NodeId,
+    /// The stages that the processor's own requests pass before the root complex has them.
+    pub(crate) processor_stages: [Option<(Place, Duration)>; 2],
+    /// Where its interrupt controller is.
+    pub(crate) interrupt_addresses: Range<u64>,
+    /// What messages of bridges are accounted to.
+    pub(crate) messages: FlowId,
+    /// What interrupts of bridges are accounted to.
+    pub(crate) interrupts: FlowId,
+    /// Devices that may master the bus may start: the host's software is not just configuring them.
+    pub(crate) lets_start: bool,
+}
+
+impl Host {
+    /// Is it the interrupt controller that a write goes to?
+    pub(crate) fn is_interrupt(&self, access: Access) -> bool {
+        self.interrupt_addresses.contains(&access.address)
+    }
+}
+
+/// A program or device whose end a run may wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Worker {
+    pub(crate) node: NodeId,
+    pub(crate) owner: usize,
+    pub(crate) finished: bool,
+}
+
+impl Context {
+    /// The present.
+    #[inline]
+    pub(crate) fn now(&self) -> Time {
+        self.kernel.now()
+    }
+
+    #[inline]
+    pub(crate) fn schedule(&mut self, time: Time, kind: EventKind, at: u32, data: u64) {
+        self.kernel.schedule(time, kind, at, data);
+    }
+
+    /// Nodes are numbered after the ports in events and places.
+    pub(crate) fn node_event(&self, node: NodeId) -> u32 {
+        self.links.count() as u32 + u32::from(node.0)
+    }
+
+    /// The node of an event at a node.
+    pub(crate) fn event_node(&self, at: u32) -> NodeId {
+        NodeId((at - self.links.count() as u32) as u16)
+    }
+
+    pub(crate) fn place_of(&self, node: NodeId) -> Place {
+        Place(self.links.count() as u16 + node.0)
+    }
+
+    /// The run cannot go on, says a node.
+    pub(crate) fn fail(&mut self, node: NodeId, message: String) {
+        let name = &self.topology.nodes[node.index()].name;
+        self.fault.get_or_insert_with(|| format!("{name}: {message}"));
+    }
+
+    /// A program or device says that it has finished.
+    pub(crate) fn finished(&mut self, node: NodeId, owner: usize) {
+        if let Some(worker) = self.workers.iter_mut().find(|w| w.node == node && w.owner == owner) {
+            worker.finished = true;
+        }
+    }
+
+    /// The Max_Payload_Size that all components of the hierarchy support that a port is in.
+    pub(crate) fn hierarchy_payload(&self, port: PortId) -> Mps {
+        self.topology.links[self.topology.ports[port.index()].link.index()].mps
+    }
+}

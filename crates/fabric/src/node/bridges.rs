@@ -1,0 +1,48 @@
+//! What root ports and the ports of switches have in common: a link below with a slot for hot-plug, and what software makes of it.
+//!
+//! A card is present while the physical layer finds somebody at the other end of the link (in-band presence, PCIe 5.0 §7.5.3.11).
+
+use crate::link::context::Context;
+use crate::node::function::{Function, Functions};
+use tlplab_cfgspace::interrupt::raise;
+use tlplab_cfgspace::{LinkState, MessageWrite, Signal};
+
+/// A node whose functions are bridges with links below.
+pub(crate) trait Bridges: Functions {
+    /// The interrupt of a port's own goes to the host.
+    fn send_port_message(&mut self, cx: &mut Context, index: usize, message: MessageWrite);
+    /// What the node tells of legacy interrupts may have changed, because of one of its functions or what is below it.
+    fn wires_changed(&mut self, cx: &mut Context, index: usize);
+    /// Secondary Bus Reset of Bridge Control is set, which resets all that is below the bridge's links, or clear (PCIe 5.0 §7.5.1.3.13).
+    fn obey_secondary_bus_reset(&mut self, cx: &mut Context);
+
+    /// The registers of a port follow how its link is.
+    fn show_link(&mut self, cx: &mut Context, index: usize, present: bool, state: LinkState) {
+        let space = &mut self.function(index).space;
+        space.set_presence(present);
+        space.set_link(state);
+        self.slot_changed(cx, index);
+    }
+
+    /// The slot's interrupt is a level, as its wire is; a message goes when it rises (PCIe 5.0 §6.7.3.4).
+    fn slot_changed(&mut self, cx: &mut Context, index: usize) {
+        let function = self.function(index);
+        let level = function.space.slot_interrupt();
+        if level == std::mem::replace(&mut function.slot_interrupt, level) {
+            return;
+        }
+        let signal = if level { raise(&mut function.space, None, 0) } else { Signal::Nothing };
+        function.space.set_interrupt_status(level);
+        match signal {
+            Signal::Write(message) => self.send_port_message(cx, index, message),
+            _ => self.wires_changed(cx, index),
+        }
+    }
+}
+
+impl Function {
+    /// Does it hold what is below it in reset?
+    pub(crate) fn resets_below(&self) -> bool {
+        self.space.bridge().is_some_and(|bridge| bridge.secondary_reset)
+    }
+}

@@ -1,0 +1,214 @@
+//! Links that go down and come up, with all that is below them; and what the registers of the ports above show of that.
+
+use crate::kernel::ids::{FunctionAt, PortId};
+use crate::kernel::queue::{Event, EventKind};
+use crate::link::state::{DOWN, RESET, UP};
+use crate::node::Node;
+use crate::node::function::Function;
+use crate::node::hardware::Hardware;
+use crate::observe::errors::ErrorKind;
+use crate::packet::slab::TlpHandle;
+use tlplab_cfgspace::{LinkState, Reset};
+
+impl Hardware {
+    /// A fault, or the end of a recovery. The event is kept by one port and concerns both.
+    pub(crate) fn link_state(&mut self, id: PortId, what: u64) {
+        let changed = match what {
+            DOWN => self.take_down(id, true),
+            RESET => self.take_down(id, false),
+            UP => self.train_again(id),
+            _ => {
+                self.cx.ends(id).into_iter().for_each(|end| self.cx.recovered(end));
+                vec![id]
+            }
+        };
+        for link in changed {
+            for end in self.cx.ends(link) {
+                self.cx.try_transmit(end);
+                self.cx.arm(end);
+            }
+        }
+    }
+
+    /// The link of `lower` goes down, and with it all links below: what is there is reset (PCIe 5.0 §2.9.1, §6.6.1). Returns the links
+    /// that were up. By surprise it is an error of the port above.
+    fn take_down(&mut self, lower: PortId, by_surprise: bool) -> Vec<PortId> {
+        let mut down = self.links_below(lower);
+        down.retain(|link| self.cx.links.hold_down(*link));
+        let upper = self.cx.links.peer(lower);
+        let surprised = by_surprise && self.cx.links.is_active(upper);
+        // One after the other for all links, as nothing may start on one because another has gone.
+        let ends: Vec<_> = down.iter().flat_map(|link| self.cx.ends(*link)).collect();
+        ends.iter().for_each(|end| self.cx.cut(*end));
+        ends.iter().for_each(|end| self.cx.stop_wire(*end));
+        ends.iter().for_each(|end| self.cx.link_down(*end));
+        down.iter().for_each(|link| self.empty_node(*link));
+        ends.iter().for_each(|end| self.cx.discard_waiting(*end));
+        ends.iter().for_each(|end| self.forget_wires(*end));
+        self.nodes.record_detections(&mut self.cx);
+        for &link in &down {
+            self.hot_reset(link);
+            self.show_link(self.cx.links.peer(link));
+        }
+        if down.contains(&lower) {
+            self.cx.observe.outages.begin(self.cx.links.link(lower), self.cx.kernel.now());
+        }
+        if surprised {
+            self.cx.detect(upper, ErrorKind::SurpriseDown, None);
+        }
+        down
+    }
+
+    /// What held the link of `lower` down holds it no longer. Returns the links that come up.
+    fn train_again(&mut self, lower: PortId) -> Vec<PortId> {
+        let mut up = self.links_below(lower);
+        up.retain(|link| self.cx.links.let_up(*link));
+        for &link in &up {
+            self.leave_reset(link);
+            self.cx.ends(link).into_iter().for_each(|end| self.cx.link_up(end));
+            self.show_link(self.cx.links.peer(link));
+        }
+        up
+    }
+
+    /// The link of `lower` and all links below it, from the top down, each by its lower end.
+    pub(crate) fn links_below(&self, lower: PortId) -> Vec<PortId> {
+        let mut links = vec![lower];
+        let mut next = 0;
+        while let Some(&link) = links.get(next) {
+            next += 1;
+            let below = match &self.nodes[self.cx.links.node(link)] {
+                Node::Switch(switch) => &switch.ports[1..],
+                Node::Bridge(bridge) => &bridge.ports[1..],
+                Node::Root(_) | Node::EndPoint(_) => &[],
+            };
+            links.extend(below.iter().map(|port| self.cx.links.peer(*port)));
+        }
+        links
+    }
+
+    /// All that waits or is being processed in the node below a link is gone. Its links are down.
+    fn empty_node(&mut self, lower: PortId) {
+        let cx = &mut self.cx;
+        let ports = self.nodes[cx.links.node(lower)].ports();
+        for &port in ports {
+            cx.empty_port(port);
+        }
+        let mut gone = Vec::new();
+        let at_ports = |event: &Event| ports.iter().any(|port| u32::from(port.0) == event.at);
+        let within =
+            |kind| matches!(kind, EventKind::Processed | EventKind::ForwardEarly | EventKind::Answer);
+        for event in cx.kernel.pending_mut().filter(|event| within(event.kind) && at_ports(event)) {
+            gone.push(*event);
+            event.kind = EventKind::Cancelled;
+        }
+        for event in gone {
+            let (port, handle) = (PortId(event.at as u16), TlpHandle::from_event(event.data & 0xFFFF_FFFF));
+            let is_copy = event.kind == EventKind::ForwardEarly && event.data >> 32 & 1 == 1;
+            // Requests that are answered, and copies to be nullified, occupy no receive buffer.
+            if event.kind == EventKind::Answer || is_copy {
+                cx.drop_tlp(handle);
+            } else {
+                cx.consume(port, handle);
+            }
+        }
+    }
+
+    /// The node below a link is reset, with all its functions.
+    fn hot_reset(&mut self, lower: PortId) {
+        let node = self.cx.links.node(lower);
+        match &mut self.nodes[node] {
+            Node::EndPoint(_) => {
+                for function in self.nodes.functions_of(node) {
+                    self.nodes.end_point_mut(function).reset(&mut self.cx, Reset::Hot);
+                }
+            }
+            Node::Switch(switch) => switch.reset(&mut self.cx),
+            Node::Bridge(bridge) => bridge.reset(&mut self.cx),
+            Node::Root(_) => {}
+        }
+    }
+
+    /// The functions below a link that came up need their time before they can be configured (PCIe 5.0 §6.6.1).
+    fn leave_reset(&mut self, lower: PortId) {
+        let node = self.cx.links.node(lower);
+        if let Node::EndPoint(_) = &self.nodes[node] {
+            for function in self.nodes.functions_of(node) {
+                self.nodes.end_point_mut(function).leave_reset(&self.cx);
+            }
+        }
+    }
+
+    /// The link of a port went down: nobody below asserts anything, and whoever is above has forgotten what it was told.
+    fn forget_wires(&mut self, port: PortId) {
+        if self.cx.links.forget_wires(port) {
+            let (node, index) = (self.cx.links.node(port), self.cx.links.index(port));
+            if !matches!(self.nodes[node], Node::EndPoint(_)) {
+                self.nodes[node].wires_changed(&mut self.cx, index);
+            }
+        }
+    }
+
+    /// The link of a port is up: whoever is above hears what is asserted, and the registers show it.
+    pub(crate) fn link_came_up(&mut self, port: PortId) {
+        if self.cx.links.leads_up(port) {
+            self.nodes[self.cx.links.node(port)].wires_changed(&mut self.cx, 0);
+        }
+        self.show_link(port);
+    }
+
+    /// The bridge whose link leads down from `port`; `None` if it leads up.
+    pub(crate) fn bridge_above(&self, port: PortId) -> Option<FunctionAt> {
+        let node = self.cx.links.node(port);
+        let host_bridge = usize::from(node == self.cx.host.node);
+        let index = self.cx.links.index(port) + host_bridge;
+        self.cx.links.has_slot(port).then_some(FunctionAt { node, index })
+    }
+
+    /// The port whose bridge this is, if its link leads down.
+    pub(crate) fn downstream_port(&self, at: FunctionAt) -> Option<PortId> {
+        let mut ports = self.nodes[at.node].ports().iter().copied();
+        ports.find(|port| self.bridge_above(*port) == Some(at))
+    }
+
+    /// Is the link below a bridge down? Inside a switch there is none.
+    pub(crate) fn is_cut_off_below(&self, bridge: FunctionAt) -> bool {
+        self.downstream_port(bridge).is_some_and(|port| self.cx.links.is_held_down(self.cx.links.peer(port)))
+    }
+
+    pub(crate) fn function(&mut self, at: FunctionAt) -> &mut Function {
+        self.nodes[at.node].functions().function(at.index)
+    }
+
+    /// Before the run begins all links have trained, or nobody has looked while they had not.
+    pub(crate) fn show_trained_links(&mut self) {
+        for port in self.cx.links.all() {
+            if let Some(at) = self.bridge_above(port) {
+                let state = self.link_shown(port, true);
+                let space = &mut self.function(at).space;
+                space.set_presence(true);
+                space.set_link(state);
+            }
+        }
+    }
+
+    fn link_shown(&self, port: PortId, active: bool) -> LinkState {
+        let link = &self.cx.topology.links[self.cx.links.link(port).index()];
+        LinkState { speed: link.generation, width: link.width, active, training: false }
+    }
+
+    /// The registers of the port above a link follow how the link is.
+    fn show_link(&mut self, port: PortId) {
+        let Some(at) = self.bridge_above(port) else { return };
+        let now = self.cx.now();
+        let (present, active) = (self.cx.links.is_present(port), self.cx.links.is_active(port));
+        let state = self.link_shown(port, active);
+        let outage = self.cx.observe.outages.latest(self.cx.links.link(port));
+        if let Some(outage) = outage.filter(|_| active) {
+            outage.up.get_or_insert(now);
+        }
+        if let Some(bridges) = self.nodes[at.node].bridges() {
+            bridges.show_link(&mut self.cx, at.index, present, state);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The errors of a run, counted.
+
+use crate::kernel::ids::PortId;
+use std::collections::BTreeMap;
+pub use tlplab_cfgspace::{ErrorKind, ErrorMessage};
+use tlplab_units::{Bdf, Time};
+
+/// An error at a place, as often as it was detected there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorCount {
+    /// The port that detected it.
+    pub port: PortId,
+    /// What it is.
+    pub kind: ErrorKind,
+    /// How often.
+    pub count: u64,
+    /// The first time.
+    pub first: Time,
+    /// Header of the first TLP it concerns, as on the wire; 3 DW end in zeros.
+    pub header: Option<[u8; 16]>,
+    /// The last message that told the root complex of it, and how many did.
+    pub messages: Option<(ErrorMessage, u64)>,
+}
+
+/// An error message that got as far as a root port's registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReportedError {
+    /// The root port.
+    pub port: PortId,
+    /// The function that reported an error, perhaps the root port itself.
+    pub source: Bdf,
+    /// How bad it is.
+    pub message: ErrorMessage,
+    /// How often.
+    pub count: u64,
+    /// The first time.
+    pub first: Time,
+    /// How often the root port raised its interrupt for it.
+    pub interrupts: u64,
+}
+
+/// All errors so far, in a bounded number of entries.
+#[derive(Default)]
+pub(crate) struct ErrorLog {
+    pub(crate) detected: BTreeMap<(PortId, ErrorKind), ErrorCount>,
+    pub(crate) reported: BTreeMap<(PortId, Bdf, ErrorMessage), ReportedError>,
+}

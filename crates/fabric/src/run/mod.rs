@@ -1,0 +1,171 @@
+//! The simulator: the hardware, the software on it, and the loop that goes from event to event. [`outside`] drives devices and programs from
+//! outside, [`clocks`] runs devices that have clocks, [`idle`] leaves out what idle links tell each other, [`results`] is read afterwards.
+
+mod clocks;
+mod idle;
+mod outside;
+pub mod results;
+
+use crate::kernel::ids::NodeId;
+use crate::kernel::queue::EventKind;
+use crate::link::agenda::Task;
+use crate::node::Node;
+use crate::node::hardware::Hardware;
+use crate::software::Software;
+use tlplab_device::{DmaError, Event as DeviceEvent, HostEvent, OpId};
+use tlplab_transaction::Payload;
+use tlplab_units::Time;
+
+/// A fabric that runs. Made by a [`Builder`](crate::Builder).
+pub struct Fabric {
+    pub(crate) hardware: Hardware,
+    pub(crate) software: Software,
+    /// Devices with clocks.
+    pub(crate) clocked: Vec<NodeId>,
+    /// What devices and host programs that are driven from outside have been told, and when.
+    pub(crate) outside: Vec<(Time, NodeId, DeviceEvent)>,
+    pub(crate) outside_host: Vec<(Time, usize, HostEvent)>,
+}
+
+impl Fabric {
+    /// The time of the next event; `None` if nothing will ever happen again.
+    pub fn next_event(&mut self) -> Option<Time> {
+        self.upcoming(Time::NEVER)
+    }
+
+    /// The same for one who may act at `until`: devices with clocks run no further, so what they put out later is not known yet.
+    pub fn next_event_until(&mut self, until: Time) -> Option<Time> {
+        self.upcoming(until)
+    }
+
+    /// The present.
+    pub fn now(&self) -> Time {
+        self.hardware.cx.now()
+    }
+
+    /// Handles events up to and including `until`, and moves the clock there.
+    pub fn run_until(&mut self, until: Time) {
+        while self.upcoming(until).is_some_and(|next| next <= until) {
+            self.step();
+        }
+        self.hardware.cx.kernel.advance_to(until);
+    }
+
+    /// Handles at most `events` events, none after `until`. Returns whether there is more to do before `until`.
+    pub fn run_events(&mut self, events: u64, until: Time) -> bool {
+        for _ in 0..events {
+            let ends = self.fault().is_some() || self.is_done();
+            if ends || self.upcoming(until).is_none_or(|next| next > until) {
+                return false;
+            }
+            self.step();
+        }
+        true
+    }
+
+    /// Handles the next event.
+    pub fn step(&mut self) {
+        if !self.clocked.is_empty() {
+            self.upcoming(Time::NEVER);
+        }
+        let Some(event) = self.hardware.cx.kernel.pop() else { return };
+        if event.kind == EventKind::ProgramTimer {
+            self.program_timer(self.hardware.cx.event_node(event.at), event.data);
+        } else {
+            self.hardware.dispatch(event);
+        }
+        self.settle();
+    }
+
+    /// Why the run failed: the component and its message.
+    pub fn fault(&self) -> Option<&str> {
+        self.hardware.cx.fault.as_deref()
+    }
+
+    /// Have all devices and programs that said what they have to do said that it is done?
+    pub fn is_done(&self) -> bool {
+        let cx = &self.hardware.cx;
+        !cx.workers.is_empty() && cx.workers.iter().all(|w| w.finished) && cx.transactions.live() == 0
+    }
+
+    /// Does what the present event has left to be done.
+    pub(crate) fn settle(&mut self) {
+        while let Some(task) = self.hardware.cx.agenda.next() {
+            let Hardware { cx, nodes } = &mut self.hardware;
+            match task {
+                Task::Pump(node) => {
+                    if let Some(requester) = nodes[node].initiate() {
+                        requester.pump(cx);
+                    }
+                }
+                Task::Tell { node, event } => self.tell(node, event),
+                Task::TellHost { program, event } => self.tell_host(program, event),
+                Task::Over { node, owner, op, result } => self.tell_over(node, owner, op, result),
+                Task::Message { address, data } => {
+                    self.tell_programs(&self.software.interrupt_of_message(address, data));
+                }
+                Task::Wire { wire } => {
+                    let interrupts = self.software.interrupts_of_wire(wire);
+                    interrupts.iter().for_each(|interrupt| self.tell_programs(interrupt));
+                }
+                Task::Report(detection) => nodes.report(cx, detection),
+                Task::Answered => nodes.root_mut().answered(cx.now()),
+            }
+            self.hardware.take_arrivals();
+        }
+    }
+
+    fn tell_over(&mut self, node: NodeId, owner: u16, op: OpId, result: Option<Result<Payload, DmaError>>) {
+        match &self.hardware.nodes[node] {
+            Node::EndPoint(end_point) if op.0 >= end_point.first_op => {
+                let event = match result {
+                    Some(result) => DeviceEvent::DmaReadDone { op, result },
+                    None => DeviceEvent::DmaWriteAccepted { op },
+                };
+                self.tell(node, event);
+            }
+            Node::Root(_) => {
+                let event = match result {
+                    Some(result) => HostEvent::MmioReadDone { op, result },
+                    None => HostEvent::MmioWriteAccepted { op },
+                };
+                self.tell_host(usize::from(owner), event);
+            }
+            _ => {}
+        }
+    }
+
+    fn program_timer(&mut self, node: NodeId, data: u64) {
+        if node == self.hardware.cx.host.node {
+            let id = data & 0xFFFF_FFFF_FFFF;
+            self.tell_host((data >> 48) as usize, HostEvent::Timer { id });
+        } else {
+            self.tell(node, DeviceEvent::Timer { id: data });
+        }
+        self.hardware.take_arrivals();
+    }
+
+    fn tell(&mut self, node: NodeId, event: DeviceEvent) {
+        let Hardware { cx, nodes } = &mut self.hardware;
+        if let Some(event) = nodes.end_point_mut(node).tell(cx, event) {
+            self.outside.push((cx.now(), node, event));
+        }
+    }
+
+    fn tell_host(&mut self, program: usize, event: HostEvent) {
+        if self.software.program == Some(program) {
+            return self.software.hears(&mut self.hardware, event);
+        }
+        let Hardware { cx, nodes } = &mut self.hardware;
+        if let Some(event) = nodes.root_mut().tell(cx, program, event) {
+            self.outside_host.push((cx.now(), program, event));
+        }
+    }
+
+    /// Every program of the host hears of something.
+    fn tell_programs(&mut self, event: &HostEvent) {
+        for program in 0..self.hardware.nodes.root().programs.len() {
+            self.tell_host(program, event.clone());
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Devices and host programs that are driven from outside: by Python, a socket, a guest.
+
+use crate::kernel::ids::{NodeId, PortId};
+use crate::node::hardware::Hardware;
+use crate::node::root::host_memory::{HostCounters, Writer};
+use crate::run::Fabric;
+use tlplab_cfgspace::ConfigSpace;
+use tlplab_cfgspace::enumerate::{Hierarchy, Problem};
+use tlplab_device::{
+    Action, DeviceInfo, Event, HostAction, HostEvent, HostMemory, InterruptMode, OpId, ReplyToken,
+};
+use tlplab_units::{Bdf, Time};
+
+impl Fabric {
+    /// The node called `name`.
+    pub fn node(&self, name: &str) -> Option<NodeId> {
+        self.hardware.cx.topology.nodes.iter().position(|n| n.name == name).map(|i| NodeId(i as u16))
+    }
+
+    /// Runs until somebody outside has to act, or `until`. Returns false when the run is over: nothing more happens before `until`.
+    pub fn run_to_outside(&mut self, until: Time) -> bool {
+        while self.outside.is_empty() && self.outside_host.is_empty() {
+            if self.next_event_until(until).is_none_or(|next| next > until) {
+                return false;
+            }
+            self.step();
+        }
+        true
+    }
+
+    /// What outside devices have been told since the last call: when, which, what.
+    pub fn take_device_events(&mut self) -> Vec<(Time, NodeId, Event)> {
+        std::mem::take(&mut self.outside)
+    }
+
+    /// What outside host programs have been told since the last call: when, which, what.
+    pub fn take_host_events(&mut self) -> Vec<(Time, usize, HostEvent)> {
+        std::mem::take(&mut self.outside_host)
+    }
+
+    /// A number for an operation of an outside device.
+    pub fn next_device_op(&mut self, node: NodeId) -> OpId {
+        self.hardware.nodes.end_point_mut(node).next_op()
+    }
+
+    /// A number for an operation of an outside host program.
+    pub fn next_host_op(&mut self, program: usize) -> OpId {
+        self.hardware.nodes.root_mut().next_op(program)
+    }
+
+    /// How software lets a device interrupt now.
+    pub fn interrupt_mode(&mut self, node: NodeId) -> InterruptMode {
+        self.hardware.nodes.end_point(node).function.space.interrupt_mode()
+    }
+
+    /// Does a read still wait for the answer of an outside device? After a reset it does not.
+    pub fn is_asked(&self, token: ReplyToken) -> bool {
+        self.hardware.cx.tlps.is_asked(token.0)
+    }
+
+    /// An outside device acts, now.
+    pub fn inject(&mut self, node: NodeId, action: Action) {
+        let Hardware { cx, nodes } = &mut self.hardware;
+        nodes.end_point_mut(node).carry_out(cx, action);
+        self.hardware.take_arrivals();
+        self.settle();
+    }
+
+    /// An outside host program acts, now.
+    pub fn inject_host(&mut self, program: usize, action: HostAction) {
+        let Hardware { cx, nodes } = &mut self.hardware;
+        nodes.root_mut().carry_out(cx, program, action);
+        self.hardware.take_arrivals();
+        self.settle();
+    }
+
+    /// Host memory, which its owner accesses without taking simulated time.
+    pub fn host_memory(&mut self) -> &mut (dyn HostMemory + Send) {
+        &mut self.hardware.nodes.root_mut().memory
+    }
+
+    /// What software found, once it has; see [`EnumerationTime`](crate::config::EnumerationTime).
+    pub fn hierarchy(&self) -> Option<&Hierarchy> {
+        self.software.found.as_ref()
+    }
+
+    /// What software could not do since the start, each once.
+    pub fn enumeration_problems(&self) -> &[Problem] {
+        &self.software.problems
+    }
+
+    /// When enumeration was over and devices and programs could start.
+    pub fn enumerated_at(&self) -> Option<Time> {
+        self.software.over
+    }
+
+    /// The configuration space of every function that software can reach, a bridge before what is below it. What is below a link that
+    /// is down cannot be reached, even if software has not heard of that yet.
+    pub fn config_spaces(&mut self) -> Vec<(Bdf, ConfigSpace)> {
+        self.software.config_spaces(&mut self.hardware)
+    }
+
+    /// The component that has this function, and which of its ports it is, if it is a bridge; by the bus numbers as they are.
+    pub fn component_at(&mut self, function: Bdf) -> Option<(NodeId, Option<PortId>)> {
+        self.hardware.component_at(function)
+    }
+
+    /// Nothing that matters is in the last-level cache any more: every line is cold.
+    pub fn cool_cache(&mut self) {
+        self.hardware.nodes.root_mut().cool_cache();
+    }
+
+    /// The lines of a range of memory have been written, one after the other. Nothing happens on a host without a cache. (Memory on another
+    /// node is written by the processor there: its lines are then not in this node's cache.)
+    pub fn warm_cache(&mut self, address: u64, bytes: u64, writer: Writer) {
+        self.hardware.nodes.root_mut().warm_cache(address, bytes, writer);
+    }
+
+    /// Cache and IO-TLB are as if a device had read or written `bytes` at `address` long ago. Nothing is counted.
+    pub fn access_without_time(&mut self, address: u64, bytes: u64, write: bool) {
+        self.hardware.nodes.root_mut().access_without_time(address, bytes, write);
+    }
+
+    /// No translation is kept in the IO-TLB any more.
+    pub fn forget_translations(&mut self) {
+        self.hardware.nodes.root_mut().forget_translations();
+    }
+
+    /// A range of host memory is on the other node. Without `numa` in the configuration that is no farther.
+    pub fn place_remote(&mut self, address: u64, bytes: u64) {
+        self.hardware.nodes.root_mut().place_remote(address, bytes);
+    }
+
+    /// What the host's cache and IOMMU have counted.
+    pub fn host_counters(&mut self) -> HostCounters {
+        self.hardware.nodes.root_mut().host_counters()
+    }
+
+    /// What can be told of devices and links, for results.
+    pub fn devices(&self) -> &[DeviceInfo] {
+        &self.hardware.cx.devices
+    }
+
+    /// The ID a component answers with.
+    pub fn id_of(&self, name: &str) -> Option<Bdf> {
+        self.hardware.cx.topology.nodes.iter().find(|n| n.name == name).map(|n| n.id)
+    }
+}
