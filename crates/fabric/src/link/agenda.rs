@@ -9,8 +9,6 @@ use tlplab_transaction::Payload;
 /// Something to do.
 #[derive(Debug)]
 pub(crate) enum Task {
-    /// The requester of a node may have TLPs to make.
-    Pump(NodeId),
     /// A device hears of something.
     Tell { node: NodeId, event: DeviceEvent },
     /// A host program hears of something.
@@ -22,7 +20,7 @@ pub(crate) enum Task {
     /// The handlers of a legacy interrupt are called.
     Wire { wire: u8 },
     /// Functions record and report an error.
-    Report(Detection),
+    Report(Box<Detection>),
     /// The root complex has sent the last completion of an answer.
     Answered,
 }
@@ -53,8 +51,14 @@ impl Agenda {
     }
 
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<Task> {
-        self.tasks.pop_front().or_else(|| self.pumps.pop_front().map(Task::Pump))
+    pub(crate) fn next_task(&mut self) -> Option<Task> {
+        self.tasks.pop_front()
+    }
+
+    /// The next requester, once there is no task.
+    #[inline]
+    pub(crate) fn next_pump(&mut self) -> Option<NodeId> {
+        self.pumps.pop_front()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -64,7 +68,7 @@ impl Agenda {
     /// The errors that are to be reported.
     pub(crate) fn detections(&mut self) -> impl Iterator<Item = &mut Detection> {
         self.tasks.iter_mut().filter_map(|task| match task {
-            Task::Report(detection) => Some(detection),
+            Task::Report(detection) => Some(&mut **detection),
             _ => None,
         })
     }

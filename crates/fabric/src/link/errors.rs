@@ -43,7 +43,13 @@ impl Context {
         if !self.replays_for_room(port, kind) {
             let of = tlp.map(|handle| Box::new(self.tlps.get(handle).repr));
             let concerns = Concerns::Port(of);
-            self.agenda.push(Task::Report(Detection { port, kind, header, concerns, messages: None }));
+            self.agenda.push(Task::Report(Box::new(Detection {
+                port,
+                kind,
+                header,
+                concerns,
+                messages: None,
+            })));
         }
     }
 
@@ -52,7 +58,13 @@ impl Context {
         let kind = ErrorKind::CompletionTimeout;
         self.count_error(port, kind, None);
         let concerns = Concerns::Function(function);
-        self.agenda.push(Task::Report(Detection { port, kind, header: None, concerns, messages: None }));
+        self.agenda.push(Task::Report(Box::new(Detection {
+            port,
+            kind,
+            header: None,
+            concerns,
+            messages: None,
+        })));
     }
 
     fn count_error(&mut self, port: PortId, kind: ErrorKind, header: Option<[u8; 16]>) {

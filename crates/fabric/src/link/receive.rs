@@ -103,6 +103,9 @@ impl Context {
     fn unblock(&mut self, id: PortId, class: Option<FcClass>) {
         let now = self.kernel.now();
         let port = &mut self.links.ports[id.index()];
+        if !port.partition.is_blocked() {
+            return;
+        }
         for c in FcClass::ALL.into_iter().filter(|c| class.is_none_or(|only| only == *c)) {
             let tags = crate::packet::attribution::Partition::slot(Cause::TagWait);
             if port.partition.blocked(c.index()).is_some_and(|slot| slot != tags) {

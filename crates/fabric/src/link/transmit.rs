@@ -73,39 +73,55 @@ impl Context {
 
     /// If the wire is free, sends what may go next: what the data link layer has, or a TLP.
     pub(crate) fn try_transmit(&mut self, id: PortId) {
+        let now = self.kernel.now();
         let port = &mut self.links.ports[id.index()];
         if port.transmitting || !port.wire_up {
             return;
         }
-        if port.mode == LinkMode::NonFlit
-            && let Some(unit) = port.engine.poll_transmit(self.kernel.now())
-        {
+        if port.mode == LinkMode::Flit {
+            return self.try_transmit_flit(id);
+        }
+        if let Some(unit) = port.engine.poll_transmit(now) {
             return self.put_on_wire(id, unit);
         }
+        if port.lines.is_some() {
+            self.take_lines(id);
+        }
+        let port = &mut self.links.ports[id.index()];
+        if port.egress.len() == 0 {
+            // Nothing waits, and the data link layer has nothing either.
+            return self.note_blocked(id, [None; 3]);
+        }
+        let engine = &port.engine;
+        match port.egress.pick(|shape| engine.admit(shape)) {
+            Choice::Send(waiting) => {
+                self.send(id, waiting);
+                if let Some(unit) = self.links.ports[id.index()].engine.poll_transmit(now) {
+                    self.put_on_wire(id, unit);
+                }
+            }
+            Choice::Blocked(reasons) => self.note_blocked(id, reasons),
+        }
+    }
+
+    /// A flit takes all TLPs that may go, as far as it has room.
+    fn try_transmit_flit(&mut self, id: PortId) {
         loop {
             if self.links.ports[id.index()].lines.is_some() {
                 self.take_lines(id);
             }
             let port = &mut self.links.ports[id.index()];
-            if port.egress.len() == 0 && port.mode == LinkMode::NonFlit {
-                // Nothing waits, and the data link layer has nothing either.
-                return self.note_blocked(id, [None; 3]);
-            }
             let engine = &port.engine;
             match port.egress.pick(|shape| engine.admit(shape)) {
-                Choice::Send(waiting) => {
-                    self.send(id, waiting);
-                    if self.links.ports[id.index()].mode == LinkMode::NonFlit {
-                        break;
-                    }
-                }
+                Choice::Send(waiting) => self.send(id, waiting),
                 Choice::Blocked(reasons) => {
                     self.note_blocked(id, reasons);
                     break;
                 }
             }
         }
-        if let Some(unit) = self.links.ports[id.index()].engine.poll_transmit(self.kernel.now()) {
+        let now = self.kernel.now();
+        if let Some(unit) = self.links.ports[id.index()].engine.poll_transmit(now) {
             self.put_on_wire(id, unit);
         }
     }
@@ -113,6 +129,9 @@ impl Context {
     fn note_blocked(&mut self, id: PortId, reasons: [Option<Blocked>; 3]) {
         let now = self.kernel.now();
         let port = &mut self.links.ports[id.index()];
+        if reasons == [None; 3] && !port.partition.is_blocked() {
+            return;
+        }
         for class in FcClass::ALL {
             let cause = match reasons[class.index()] {
                 Some(Blocked::Credits) => Cause::CreditWait,

@@ -251,6 +251,8 @@ pub(crate) struct Partition {
     /// Slot of each occupation of the wire and until when; the last one goes on.
     wire: Segments,
     blocked: [Option<u16>; 3],
+    /// Classes that are blocked for another reason than that they wait for tags, a bit each.
+    held: u8,
     accumulators: [Vec<u64>; 3],
     /// The kind (see [`Interval`]) that each slot stands for.
     kinds: Vec<u16>,
@@ -276,6 +278,7 @@ impl Partition {
             since: Time::ZERO,
             wire: idle,
             blocked: [None; 3],
+            held: 0,
             accumulators: std::array::from_fn(|_| vec![0; FIXED.len()]),
             kinds: FIXED.iter().map(|&c| c as u16).collect(),
             flow_slots: Vec::new(),
@@ -330,13 +333,23 @@ impl Partition {
     }
 
     /// From `now` on the head of `class` may not go for this reason (a fixed slot), or may.
+    #[inline]
     pub(crate) fn block(&mut self, now: Time, class: usize, reason: Option<u16>) {
         if self.blocked[class] != reason {
             self.advance(now);
             self.blocked[class] = reason;
+            let held = reason.is_some_and(|slot| slot != Self::slot(Cause::TagWait));
+            self.held = self.held & !(1 << class) | u8::from(held) << class;
         }
     }
 
+    /// Is any class blocked for another reason than that it waits for tags?
+    #[inline]
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.held != 0
+    }
+
+    #[inline]
     pub(crate) fn blocked(&self, class: usize) -> Option<u16> {
         self.blocked[class]
     }

@@ -90,28 +90,37 @@ impl Fabric {
 
     /// Does what the present event has left to be done.
     pub(crate) fn settle(&mut self) {
-        while let Some(task) = self.hardware.cx.agenda.next() {
+        loop {
+            while let Some(task) = self.hardware.cx.agenda.next_task() {
+                self.carry_out(task);
+                self.hardware.take_arrivals();
+            }
             let Hardware { cx, nodes } = &mut self.hardware;
-            match task {
-                Task::Pump(node) => {
-                    if let Some(requester) = nodes[node].initiate() {
-                        requester.pump(cx);
-                    }
-                }
-                Task::Tell { node, event } => self.tell(node, event),
-                Task::TellHost { program, event } => self.tell_host(program, event),
-                Task::Over { node, owner, op, result } => self.tell_over(node, owner, op, result),
-                Task::Message { address, data } => {
-                    self.tell_programs(&self.software.interrupt_of_message(address, data));
-                }
-                Task::Wire { wire } => {
-                    let interrupts = self.software.interrupts_of_wire(wire);
-                    interrupts.iter().for_each(|interrupt| self.tell_programs(interrupt));
-                }
-                Task::Report(detection) => nodes.report(cx, detection),
-                Task::Answered => nodes.root_mut().answered(cx.now()),
+            let Some(node) = cx.agenda.next_pump() else { return };
+            if let Some(requester) = nodes[node].initiate() {
+                requester.pump(cx);
             }
             self.hardware.take_arrivals();
+        }
+    }
+
+    fn carry_out(&mut self, task: Task) {
+        match task {
+            Task::Tell { node, event } => self.tell(node, event),
+            Task::TellHost { program, event } => self.tell_host(program, event),
+            Task::Over { node, owner, op, result } => self.tell_over(node, owner, op, result),
+            Task::Message { address, data } => {
+                self.tell_programs(&self.software.interrupt_of_message(address, data));
+            }
+            Task::Wire { wire } => {
+                let interrupts = self.software.interrupts_of_wire(wire);
+                interrupts.iter().for_each(|interrupt| self.tell_programs(interrupt));
+            }
+            Task::Report(detection) => self.hardware.nodes.report(&mut self.hardware.cx, *detection),
+            Task::Answered => {
+                let now = self.now();
+                self.hardware.nodes.root_mut().answered(now);
+            }
         }
     }
 
