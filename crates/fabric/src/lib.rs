@@ -4,24 +4,32 @@
 //! [`Fabric::next_event`], [`Fabric::run_until`], [`Fabric::run_events`]. What it did is read from [`Fabric::flow_results`] and its
 //! siblings in [`results`], or watched as it happens by a [`Probe`].
 //!
-//! How a TLP travels, and which file moves it:
-//! 1. A device or host program asks for an operation ([`end_point`](crate), `root`), which the `initiator` makes TLPs of.
-//! 2. The TLP waits in the `egress` queue of a port until the arbiter and the data link layer let it go (`transmit`).
-//! 3. The `channel` serialises it, adds ordered sets, lets faults strike, and delivers it after the flight time.
-//! 4. `receive` hands it to the peer's data link layer and then to the node: `switch` routes it by bridge registers (`routing`) to the
-//!    next egress; `root` and `end_point` consume it.
+//! Its rooms, each of which uses only what stands before it:
 //!
-//! Below a bridge there may be a parallel bus (`bus`): there TLPs go by transactions in turn, instead of over a wire.
+//! | room | what it owns |
+//! |---|---|
+//! | `config` | what a fabric is made of, as plain data; `config::numbering` gives everything its number |
+//! | `kernel` | the clock and the event queue |
+//! | `packet` | TLPs and transactions under way, the ledger of where their time went, routes |
+//! | `observe` | what is noted: probes, trace hash, statistics, series, samples, errors |
+//! | `link` | ports, queues, data link layers, wires, parallel buses; `link::context` is what nodes see of all this |
+//! | `node` | switches, root complex, end points, bridges; `node::hardware` brings events to them |
+//! | `software` | the host's software: enumeration, hot-plug, whom interrupts are for |
+//! | `run` | the loop from event to event; what drives it from outside; results |
+//! | `build` | from a configuration to a fabric |
 //!
-//! Devices that speak TLPs themselves, such as cores in RTL: `tlp_device` hands TLPs to them and takes theirs, `clocks` says when they run.
-//!
-//! Software's side: `processor` makes requests of register accesses, `config_request` routes them, `function` obeys what is written;
-//! `enumeration` and `hot_plug` are the software. `interrupt` (messages) and `intx` (wires) bring interrupts up, `errors` detects and
-//! `error_messages` reports, `link_state` and `reset` take links and functions down. `host_memory` (cache,
-//! IOMMU, another node) and `host_path` (stages) lie between root complex and memory.
-//!
-//! `idle` leaves out what idle links tell each other, for those who wait long. `stages` are named delays at the ends of links. `attribution` explains how every instant of a transaction gets its cause, `queue` how events are ordered, `timeline` and
-//! `transactions` how statistics stay bounded.
+//! Where things happen:
+//! * an operation becomes TLPs: `node::initiator`; a register access becomes a configuration request: `node::root::processor`
+//! * a TLP waits for its port and goes to the wire: `link::transmit`, `link::egress`; the wire: `link::channel`; stages before and behind: `link::stages`
+//! * it arrives, and the replay timer expires (`link_timer`): `link::receive`; the protocol itself is the crate `tlplab-datalink`
+//! * it is routed: `node::switch`, by `packet::routing`; nobody claims it: `Context::refuse` in `link::completion`
+//! * it reaches memory: `node::root`, `node::root::host_path`, `node::root::host_memory`
+//! * a completion is split: `node::answer`, by `tlplab_transaction::Completer`; line by line: `link::lines`
+//! * MSI and MSI-X become TLPs: `node::end_point::device`; wires become messages: `node::wires`
+//! * a transaction ends, well or not: `link::fate`
+//! * an error is detected: `link::errors`; recorded and reported: `node::error_messages`
+//! * a link goes down: `link::state` for its ports, `node::link_state` for all below it; a function is reset: `node::end_point::registers`
+//! * a cause of latency is added: `packet::attribution::Cause`, then whoever moves the TLP charges it
 
 mod build;
 pub mod config;

@@ -14,7 +14,7 @@ impl Context {
     /// A TLP ends at `ingress`: its buffer is free, its transaction is not touched.
     pub(crate) fn consume(&mut self, ingress: PortId, tlp: TlpHandle) {
         let shape = self.tlps.get(tlp).shape;
-        self.leaves_queue(tlp);
+        self.leave_request_queue(tlp);
         self.drop_tlp(tlp);
         self.release_buffer(ingress, &shape);
     }
@@ -44,7 +44,7 @@ impl Context {
             let port = &self.links.ports[ingress.index()];
             let source = port.index;
             let shape = shape_of(&repr);
-            self.enqueue(ingress, source, Waiting::own(answer, shape));
+            self.enqueue_at_egress(ingress, source, Waiting::own(answer, shape));
         }
         self.consume(ingress, handle);
     }
@@ -79,7 +79,7 @@ impl Context {
         }
         // A nullified copy occupies no receive buffer: the original will come again and take it.
         let ingress = (!nullified).then_some(ingress);
-        self.enqueue(egress, source, Waiting { tlp, shape, ingress, tail, nullified });
+        self.enqueue_at_egress(egress, source, Waiting { tlp, shape, ingress, tail, nullified });
     }
 
     /// The ID that answers for the node behind `ingress`.

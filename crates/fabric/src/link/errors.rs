@@ -141,7 +141,7 @@ impl Context {
             let id = self.answers_for(ingress);
             match class {
                 FcClass::Posted => {
-                    self.posted_failed(handle, Ending::Poisoned);
+                    self.fail_posted(handle, Ending::Poisoned);
                     self.consume(ingress, handle);
                 }
                 // What is to be written is unknown, so nothing is (§2.7.2.1).

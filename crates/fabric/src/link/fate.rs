@@ -15,14 +15,14 @@ impl Context {
     /// A place lets go of a TLP.
     pub(crate) fn drop_tlp(&mut self, tlp: TlpHandle) {
         if let Some((transaction, awaited)) = self.tlps.release(tlp) {
-            self.tlp_gone(tlp, transaction, awaited, None);
+            self.forget_tlp(tlp, transaction, awaited, None);
         }
     }
 
     /// The same of the transmitter `port`, whose link is down.
     pub(crate) fn lose_tlp(&mut self, port: PortId, tlp: TlpHandle) {
         if let Some((transaction, awaited)) = self.tlps.release(tlp) {
-            self.tlp_gone(tlp, transaction, awaited, Some(port));
+            self.forget_tlp(tlp, transaction, awaited, Some(port));
         }
     }
 
@@ -73,7 +73,7 @@ impl Context {
     /// A TLP is gone, of whose transaction something is to be known: it keeps where the time went until now. `port`: because this port's
     /// link is down.
     #[cold]
-    pub(crate) fn tlp_gone(
+    pub(crate) fn forget_tlp(
         &mut self,
         tlp: TlpHandle,
         transaction: TransactionRef,
@@ -92,12 +92,12 @@ impl Context {
         }
         self.transactions.get(transaction).gone = Some(ledger);
         if awaited {
-            self.posted_lost(transaction);
+            self.lose_posted(transaction);
         }
     }
 
     /// What waits for `port` will not leave by it: its wait is over.
-    pub(crate) fn waits_in_vain(&mut self, port: PortId) {
+    pub(crate) fn end_waits(&mut self, port: PortId) {
         let waiting: Vec<Waiting> = self.links.ports[port.index()].egress.all().copied().collect();
         waiting.iter().for_each(|entry| self.charge_wait(port, entry));
     }
@@ -151,7 +151,7 @@ impl Context {
     }
 
     /// The data of a posted request are where they should be.
-    pub(crate) fn posted_arrived(&mut self, handle: TlpHandle) {
+    pub(crate) fn complete_posted(&mut self, handle: TlpHandle) {
         let tlp = self.tlps.get_mut(handle);
         if !std::mem::take(&mut tlp.awaited) {
             return;
@@ -159,27 +159,27 @@ impl Context {
         let Some(transaction) = tlp.transaction else { return };
         let (flow, bytes) = (tlp.flow, data_bytes(&tlp.repr));
         self.observe.payload_arrived(self.kernel.now(), flow, bytes);
-        self.posted_settled(transaction, Some(handle));
+        self.settle_posted(transaction, Some(handle));
     }
 
     /// The data of a posted request came, but are no good.
-    pub(crate) fn posted_failed(&mut self, handle: TlpHandle, ending: Ending) {
+    pub(crate) fn fail_posted(&mut self, handle: TlpHandle, ending: Ending) {
         let tlp = self.tlps.get_mut(handle);
         if std::mem::take(&mut tlp.awaited)
             && let Some(transaction) = tlp.transaction
         {
             self.transactions.get(transaction).ending = ending;
-            self.posted_settled(transaction, Some(handle));
+            self.settle_posted(transaction, Some(handle));
         }
     }
 
     /// A posted request was lost.
-    pub(crate) fn posted_lost(&mut self, transaction: TransactionRef) {
+    pub(crate) fn lose_posted(&mut self, transaction: TransactionRef) {
         self.transactions.get(transaction).ending = Ending::Lost;
-        self.posted_settled(transaction, None);
+        self.settle_posted(transaction, None);
     }
 
-    fn posted_settled(&mut self, transaction: TransactionRef, handle: Option<TlpHandle>) {
+    fn settle_posted(&mut self, transaction: TransactionRef, handle: Option<TlpHandle>) {
         let record = self.transactions.get(transaction);
         record.pending -= 1;
         if record.pending == 0 && !record.issuing {

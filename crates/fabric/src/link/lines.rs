@@ -125,8 +125,8 @@ impl Context {
         }
         let part = part_of(&self.tlps.get(request).payload, &completion);
         let waiting = self.make_completion(id, request, completion.repr, part, completion.last);
-        self.begins_to_wait(id, &waiting);
-        self.joins_queue(id, source, waiting);
+        self.start_wait(id, &waiting);
+        self.push_to_egress(id, source, waiting);
         if completion.last {
             self.drop_tlp(request);
         }

@@ -95,7 +95,7 @@ impl Context {
 
     /// A request has left the queue it waited in.
     #[inline]
-    pub(crate) fn leaves_queue(&mut self, handle: TlpHandle) {
+    pub(crate) fn leave_request_queue(&mut self, handle: TlpHandle) {
         if self.links.buffers.in_use
             && let Some(Queue(i)) = self.tlps.get_mut(handle).queued.take()
         {
@@ -105,11 +105,11 @@ impl Context {
 
     /// A TLP goes to the data link layer of `egress`.
     #[inline]
-    pub(crate) fn leaves_port_buffers(&mut self, egress: PortId, waiting: &Waiting) {
+    pub(crate) fn leave_port_buffers(&mut self, egress: PortId, waiting: &Waiting) {
         if !self.links.buffers.in_use || waiting.nullified {
             return;
         }
-        self.leaves_queue(waiting.tlp);
+        self.leave_request_queue(waiting.tlp);
         let room = &mut self.links.buffers.rooms[egress.index()];
         if room.refuses && ends_its_request(&self.tlps.get(waiting.tlp).repr) {
             room.unanswered = room.unanswered.saturating_sub(1);

@@ -166,7 +166,7 @@ impl Context {
     }
 
     /// A TLP, all of whose time has been charged, goes to the queues of `egress` through the stage before them.
-    pub(crate) fn enter(&mut self, egress: PortId, source: usize, waiting: Waiting) {
+    pub(crate) fn enter_tx_stage(&mut self, egress: PortId, source: usize, waiting: Waiting) {
         if self.links.ports[egress.index()].discards {
             return self.discard(egress, waiting);
         }
@@ -179,7 +179,7 @@ impl Context {
     }
 
     /// The first TLP in the stage before the queues has passed it, unless a link that went down took it away.
-    pub(crate) fn entered(&mut self, egress: PortId) {
+    pub(crate) fn leave_tx_stage(&mut self, egress: PortId) {
         let now = self.kernel.now();
         let Some(stages) = &mut self.links.ports[egress.index()].stages else { return };
         if stages.entering.front().is_some_and(|(due, ..)| *due == now)
@@ -190,8 +190,8 @@ impl Context {
             if tlp.tracked {
                 tlp.ledger.charge(now, stage.place, Cause::Processing);
             }
-            self.begins_to_wait(egress, &waiting);
-            self.queue_up(egress, source, waiting);
+            self.start_wait(egress, &waiting);
+            self.place_at_egress(egress, source, waiting);
         }
     }
 

@@ -90,7 +90,7 @@ impl Context {
     /// What waits for a link that is down cannot go: posted requests and completions are dropped, requests of others are answered
     /// (PCIe 5.0 §2.9.1).
     pub(crate) fn discard_waiting(&mut self, id: PortId) {
-        self.waits_in_vain(id);
+        self.end_waits(id);
         let waiting = self.links.ports[id.index()].drain_waiting();
         waiting.into_iter().for_each(|entry| self.discard(id, entry));
         self.discard_lines(id);
@@ -172,7 +172,7 @@ impl Context {
 
     /// All that waits for a port, whose link is down, is gone with its node.
     pub(crate) fn empty_port(&mut self, port: PortId) {
-        self.waits_in_vain(port);
+        self.end_waits(port);
         let waiting = self.links.ports[port.index()].drain_waiting();
         self.links.ports[port.index()].counters.discarded += waiting.len() as u64;
         for entry in waiting {

@@ -23,15 +23,15 @@ const FLIT_PROTECTION: u32 = 14;
 
 impl Context {
     /// A TLP starts to wait at `egress`.
-    pub(crate) fn enqueue(&mut self, egress: PortId, source: usize, waiting: Waiting) {
+    pub(crate) fn enqueue_at_egress(&mut self, egress: PortId, source: usize, waiting: Waiting) {
         if self.has_tx_transaction(egress) {
-            return self.enter(egress, source, waiting);
+            return self.enter_tx_stage(egress, source, waiting);
         }
-        self.begins_to_wait(egress, &waiting);
-        self.queue_up(egress, source, waiting);
+        self.start_wait(egress, &waiting);
+        self.place_at_egress(egress, source, waiting);
     }
 
-    pub(crate) fn begins_to_wait(&mut self, egress: PortId, waiting: &Waiting) {
+    pub(crate) fn start_wait(&mut self, egress: PortId, waiting: &Waiting) {
         let tlp = self.tlps.get_mut(waiting.tlp);
         if tlp.tracked {
             let partition = &mut self.links.ports[egress.index()].partition;
@@ -40,9 +40,9 @@ impl Context {
     }
 
     /// A TLP that has waited for `egress` before it was made (its operation did) joins the queue.
-    pub(crate) fn enqueue_waiting(&mut self, egress: PortId, source: usize, waiting: Waiting) {
+    pub(crate) fn enqueue_waiting_operation(&mut self, egress: PortId, source: usize, waiting: Waiting) {
         if !self.has_tx_transaction(egress) {
-            return self.queue_up(egress, source, waiting);
+            return self.place_at_egress(egress, source, waiting);
         }
         let (now, class) = (self.kernel.now(), waiting.shape.class.index());
         let tlp = self.tlps.get_mut(waiting.tlp);
@@ -50,23 +50,23 @@ impl Context {
             let partition = &mut self.links.ports[egress.index()].partition;
             tlp.ledger.waited(partition, class, now, Port::place(egress));
         }
-        self.enter(egress, source, waiting);
+        self.enter_tx_stage(egress, source, waiting);
     }
 
     /// A TLP that waits joins the queue.
-    pub(crate) fn queue_up(&mut self, egress: PortId, source: usize, waiting: Waiting) {
+    pub(crate) fn place_at_egress(&mut self, egress: PortId, source: usize, waiting: Waiting) {
         if self.links.ports[egress.index()].discards {
             self.charge_wait(egress, &waiting);
             return self.discard(egress, waiting);
         }
         if self.links.ports[egress.index()].on_bus {
-            return self.waits_for_bus(egress, source, waiting);
+            return self.enqueue_at_bus(egress, source, waiting);
         }
-        self.joins_queue(egress, source, waiting);
+        self.push_to_egress(egress, source, waiting);
         self.try_transmit(egress);
     }
 
-    pub(crate) fn joins_queue(&mut self, egress: PortId, source: usize, waiting: Waiting) {
+    pub(crate) fn push_to_egress(&mut self, egress: PortId, source: usize, waiting: Waiting) {
         let attributes = OrderingAttributes::of(&self.tlps.get(waiting.tlp).repr);
         self.links.ports[egress.index()].egress.push(source, attributes, waiting);
     }
@@ -170,7 +170,7 @@ impl Context {
         if let Some(ingress) = waiting.ingress {
             port.leaving.push(Leaving { ingress, shape: waiting.shape, tail: waiting.tail });
         }
-        self.leaves_port_buffers(id, &waiting);
+        self.leave_port_buffers(id, &waiting);
         let port = &mut self.links.ports[id.index()];
         if waiting.nullified {
             port.engine.send_nullified(now, waiting.tlp, waiting.shape);
@@ -179,7 +179,7 @@ impl Context {
         }
         self.measure_credits(id, waiting.shape.class);
         if waiting.ingress.is_none() && !waiting.nullified {
-            self.left_its_maker(id, waiting.tlp);
+            self.report_departure(id, waiting.tlp);
         }
     }
 
@@ -206,7 +206,7 @@ impl Context {
     }
 
     /// A TLP that was made at the node of `egress` has gone to the data link layer.
-    pub(crate) fn left_its_maker(&mut self, egress: PortId, handle: TlpHandle) {
+    pub(crate) fn report_departure(&mut self, egress: PortId, handle: TlpHandle) {
         let Some(requester) = self.links.ports[egress.index()].requester else { return };
         let tlp = self.tlps.get(handle);
         let node = tlp.maker.unwrap_or(requester);

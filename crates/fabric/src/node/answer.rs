@@ -65,7 +65,7 @@ pub(crate) trait Answer {
             Some(status) => {
                 if let Some(refused) = completer.refuse(&repr, status) {
                     let waiting = cx.make_completion(egress, request, refused, Payload::EMPTY, true);
-                    cx.enqueue(egress, source, waiting);
+                    cx.enqueue_at_egress(egress, source, waiting);
                 }
             }
             None if matches!(repr.kind(), Kind::MemRead { .. }) && cx.links.answers_by_lines(egress) => {
@@ -76,7 +76,7 @@ pub(crate) trait Answer {
                 for completion in completer.succeed(&repr) {
                     let part = part_of(&data, &completion);
                     let waiting = cx.make_completion(egress, request, completion.repr, part, completion.last);
-                    cx.enqueue(egress, source, waiting);
+                    cx.enqueue_at_egress(egress, source, waiting);
                 }
             }
         }

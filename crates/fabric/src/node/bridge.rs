@@ -55,7 +55,7 @@ impl Functions for Bridge {
         cx.topology.nodes[self.node.index()].id = id;
     }
 
-    fn config_changed(&mut self, cx: &mut Context, _index: usize, written: Written) {
+    fn obey_registers(&mut self, cx: &mut Context, _index: usize, written: Written) {
         let (space, port) = (&self.function.space, self.ports[0]);
         if written.device_control
             && let Some(pcie) = space.pcie()
@@ -65,7 +65,7 @@ impl Functions for Bridge {
         self.registers = registers_of(space);
         cx.topology.ports[port.index()].bridge = Some(self.registers);
         if written.interrupts {
-            self.wires_changed(cx);
+            self.update_wires(cx);
         }
     }
 }
@@ -87,7 +87,7 @@ impl Bridge {
     }
 
     /// A TLP has passed the bridge's processing.
-    pub(crate) fn takes(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+    pub(crate) fn handle_tlp(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
         let index = cx.links.index(ingress);
         let repr = cx.tlps.get(handle).repr;
         let route = route_of(&repr);
@@ -102,13 +102,13 @@ impl Bridge {
             (_, Kind::Message(_)) if route == Route::ToRoot => self.pass_to_root(cx, ingress, handle),
             (_, Kind::Message(_)) => {
                 if take_local_message(cx, ingress, handle) {
-                    self.wires_changed(cx);
+                    self.update_wires(cx);
                 }
             }
             (None, _) if index == 0 && claims(&self.registers, route) => {
-                self.goes_to_bus(cx, ingress, handle);
+                self.send_to_bus(cx, ingress, handle);
             }
-            (None, _) if index > 0 && self.passes_up(route) => self.comes_from_bus(cx, ingress, handle),
+            (None, _) if index > 0 && self.passes_up(route) => self.forward_from_bus(cx, ingress, handle),
             _ => self.refuses(cx, ingress, handle, CompletionStatus::UnsupportedRequest),
         }
     }
@@ -125,14 +125,14 @@ impl Bridge {
             // On the bus nobody may be there either; then nobody claims it.
             _ if target.is_type1() && function.bus() == secondary => {
                 let type0 = convert(cx, ingress, handle, target);
-                self.goes_to_bus(cx, ingress, type0);
+                self.send_to_bus(cx, ingress, type0);
             }
             _ => self.refuses(cx, ingress, handle, CompletionStatus::UnsupportedRequest),
         }
     }
 
     /// What has come from above waits for the bus, a completion as what its requester asked for.
-    fn goes_to_bus(&mut self, cx: &mut Context, ingress: PortId, mut handle: TlpHandle) {
+    fn send_to_bus(&mut self, cx: &mut Context, ingress: PortId, mut handle: TlpHandle) {
         let repr = cx.tlps.get(handle).repr;
         if let Kind::Completion(completion) = repr.kind() {
             let (id, last) = (completion.id(), ends_its_request(&repr));
@@ -147,7 +147,7 @@ impl Bridge {
         let shape = cx.tlps.get(handle).shape;
         let bus = cx.bus(self.node).entry();
         let waiting = Waiting { ingress: Some(ingress), ..Waiting::own(handle, shape) };
-        cx.enqueue(bus, 0, waiting);
+        cx.enqueue_at_egress(bus, 0, waiting);
     }
 
     /// Whom a completion from above is for: a device's request that went up, which is over with its last one.
@@ -163,7 +163,7 @@ impl Bridge {
     }
 
     /// What a device has sent goes up; of a conventional bus, as the bridge's own.
-    fn comes_from_bus(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+    fn forward_from_bus(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
         cx.note_poison(ingress, handle);
         let tlp = cx.tlps.get(handle);
         let (repr, shape) = (tlp.repr, tlp.shape);
@@ -182,7 +182,7 @@ impl Bridge {
             cx.tlps.get_mut(handle).repr = repr.with_transaction_id(id);
         }
         let waiting = Waiting { ingress: Some(ingress), ..Waiting::own(handle, shape) };
-        cx.enqueue(self.ports[0], FROM_BUS, waiting);
+        cx.enqueue_at_egress(self.ports[0], FROM_BUS, waiting);
     }
 
     /// A message to the root complex comes from the bus.
@@ -197,7 +197,7 @@ impl Bridge {
     }
 
     /// What the bridge asserts: its own, and the wires of the devices on its bus. The message goes behind the writes from there.
-    pub(crate) fn wires_changed(&mut self, cx: &mut Context) {
+    pub(crate) fn update_wires(&mut self, cx: &mut Context) {
         let mut wires = Wires::of(&self.function.space);
         for (device, port) in (0..).zip(&self.ports[1..]) {
             wires = wires.with(cx.links.wires_below(*port).turned(device));

@@ -12,7 +12,7 @@ pub(crate) trait Bridges: Functions {
     /// The interrupt of a port's own goes to the host.
     fn send_port_message(&mut self, cx: &mut Context, index: usize, message: MessageWrite);
     /// What the node tells of legacy interrupts may have changed, because of one of its functions or what is below it.
-    fn wires_changed(&mut self, cx: &mut Context, index: usize);
+    fn update_wires(&mut self, cx: &mut Context, index: usize);
     /// Secondary Bus Reset of Bridge Control is set, which resets all that is below the bridge's links, or clear (PCIe 5.0 §7.5.1.3.13).
     fn obey_secondary_bus_reset(&mut self, cx: &mut Context);
 
@@ -21,11 +21,11 @@ pub(crate) trait Bridges: Functions {
         let space = &mut self.function(index).space;
         space.set_presence(present);
         space.set_link(state);
-        self.slot_changed(cx, index);
+        self.update_slot(cx, index);
     }
 
     /// The slot's interrupt is a level, as its wire is; a message goes when it rises (PCIe 5.0 §6.7.3.4).
-    fn slot_changed(&mut self, cx: &mut Context, index: usize) {
+    fn update_slot(&mut self, cx: &mut Context, index: usize) {
         let function = self.function(index);
         let level = function.space.slot_interrupt();
         if level == std::mem::replace(&mut function.slot_interrupt, level) {
@@ -35,7 +35,7 @@ pub(crate) trait Bridges: Functions {
         function.space.set_interrupt_status(level);
         match signal {
             Signal::Write(message) => self.send_port_message(cx, index, message),
-            _ => self.wires_changed(cx, index),
+            _ => self.update_wires(cx, index),
         }
     }
 }

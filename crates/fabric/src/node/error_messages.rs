@@ -136,7 +136,7 @@ fn send_error_message(
     let handle = cx.tlps.insert(repr, Payload::EMPTY, flow);
     cx.tlps.get_mut(handle).maker = Some(from.node);
     *earlier = Some(handle);
-    cx.enqueue(egress, queue, Waiting::own(handle, shape_of(&repr)));
+    cx.enqueue_at_egress(egress, queue, Waiting::own(handle, shape_of(&repr)));
     true
 }
 

@@ -38,7 +38,7 @@ pub(crate) trait Functions: Answer {
     /// A function learns its ID.
     fn set_id(&mut self, cx: &mut Context, index: usize, id: Bdf);
     /// Software has written registers of a function.
-    fn config_changed(&mut self, cx: &mut Context, index: usize, written: Written);
+    fn obey_registers(&mut self, cx: &mut Context, index: usize, written: Written);
 
     /// Reads a register, or writes it; a write tells the function its ID (PCIe 5.0 §2.2.6.2).
     fn access(&mut self, cx: &mut Context, index: usize, target: CfgTarget, written: Option<u32>) -> u32 {
@@ -46,7 +46,7 @@ pub(crate) trait Functions: Answer {
         self.set_id(cx, index, target.function());
         let written = self.function(index).space.write(target.register(), target.enables(), value);
         if written.any() {
-            self.config_changed(cx, index, written);
+            self.obey_registers(cx, index, written);
         }
         0
     }

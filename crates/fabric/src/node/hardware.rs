@@ -30,7 +30,7 @@ impl Hardware {
             EventKind::LinkTimer => self.link_timer(port, Time::from_fs(event.data)),
             EventKind::HeaderArrived => self.header_arrived(port),
             EventKind::ForwardEarly => cx.forward_early(port, event.data),
-            EventKind::Entered => cx.entered(port),
+            EventKind::Entered => cx.leave_tx_stage(port),
             EventKind::Released => cx.released(port, event.data),
             EventKind::LinkState => self.link_state(port, event.data),
             EventKind::Answer => self.answer(port, tlp),
@@ -39,13 +39,13 @@ impl Hardware {
                     node.submit(cx);
                 }
             }
-            EventKind::RequesterTimer => self.requester_timer(event.at, Time::from_fs(event.data)),
-            EventKind::MemoryDone => self.nodes.root_mut().memory_done(cx, tlp, high_port),
-            EventKind::MemoryAccept => self.nodes.root_mut().memory_accepts(cx, tlp, high_port),
+            EventKind::RequesterTimer => self.handle_requester_timeout(event.at, Time::from_fs(event.data)),
+            EventKind::MemoryDone => self.nodes.root_mut().complete_memory_access(cx, tlp, high_port),
+            EventKind::MemoryAccept => self.nodes.root_mut().complete_memory_write(cx, tlp, high_port),
             EventKind::LineReady => cx.try_transmit(port),
-            EventKind::Translated => self.nodes.root_mut().goes_to_memory(cx, high_port, tlp),
+            EventKind::Translated => self.nodes.root_mut().send_to_memory(cx, high_port, tlp),
             EventKind::OwnAnswer => self.nodes.root_mut().own_answer(cx),
-            EventKind::HostStage => self.nodes.root_mut().host_stage(cx, event.data),
+            EventKind::HostStage => self.nodes.root_mut().leave_stage(cx, event.data),
             EventKind::HandlerOver => self.nodes.root_mut().handler_over(cx, event.data),
             EventKind::Terminated => self.nodes.root_mut().terminated(cx, port, tlp),
             EventKind::Clocked => {
@@ -79,7 +79,7 @@ impl Hardware {
             self.cx.hand_to_data_link_layer(id, &flying, &mut events);
             for event in events.drain(..) {
                 if self.cx.link_event(id, event, Some(&flying)) {
-                    self.link_came_up(id);
+                    self.announce_link_up(id);
                 }
                 self.take_arrivals();
             }
@@ -99,7 +99,7 @@ impl Hardware {
         if self.cx.link_timer(id, due, &mut events) {
             for event in events.drain(..) {
                 if self.cx.link_event(id, event, None) {
-                    self.link_came_up(id);
+                    self.announce_link_up(id);
                 }
             }
             self.cx.try_transmit(id);
@@ -147,14 +147,14 @@ impl Hardware {
         self.nodes[node].functions().send_completions(&mut self.cx, port, request);
     }
 
-    fn requester_timer(&mut self, at: u32, due: Time) {
+    fn handle_requester_timeout(&mut self, at: u32, due: Time) {
         let node = self.cx.event_node(at);
         let Some(initiator) = self.nodes[node].initiate() else { return };
-        if initiator.requester_timer(&mut self.cx, due)
+        if initiator.handle_requester_timeout(&mut self.cx, due)
             && let Node::EndPoint(end_point) = &mut self.nodes[node]
             && end_point.core.is_some()
         {
-            end_point.core_reads_time_out(&mut self.cx);
+            end_point.time_out_core_reads(&mut self.cx);
         }
     }
 

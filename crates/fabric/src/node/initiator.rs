@@ -176,7 +176,7 @@ pub(crate) trait Initiate: Answer {
             (record.issuing, record.submitted) = (false, now);
             cx.end_transaction(transaction, None, Ending::Unsupported);
             let error = CompletionError::UnsupportedRequest { address };
-            return self.operation_over(cx, owner, op, read.then_some(Err(error.into())));
+            return self.report_operation(cx, owner, op, read.then_some(Err(error.into())));
         };
         let transaction = cx.transactions.open(node, flow, asked, read, address, bytes);
         let record = cx.transactions.get(transaction);
@@ -193,7 +193,7 @@ pub(crate) trait Initiate: Answer {
         };
         if let Err(error) = accepted {
             cx.transactions.close(transaction);
-            return self.operation_over(cx, owner, op, Some(Err(DmaError::Request(error))));
+            return self.report_operation(cx, owner, op, Some(Err(DmaError::Request(error))));
         }
         cx.agenda.pump(node);
     }
@@ -255,9 +255,9 @@ pub(crate) trait Initiate: Answer {
         let shape = shape_of(&outgoing.repr);
         let (waiting, source) = (Waiting::own(handle, shape), self.own_ports().1);
         if matches!(outgoing.op, Ticket::Transaction(_) | Ticket::Register { .. }) {
-            cx.enqueue_waiting(egress, source, waiting);
+            cx.enqueue_waiting_operation(egress, source, waiting);
         } else {
-            cx.enqueue(egress, source, waiting);
+            cx.enqueue_at_egress(egress, source, waiting);
         }
     }
 
@@ -286,7 +286,7 @@ pub(crate) trait Initiate: Answer {
     }
 
     /// The requester's deadline has come (unless it has moved); false if it has.
-    fn requester_timer(&mut self, cx: &mut Context, due: Time) -> bool {
+    fn handle_requester_timeout(&mut self, cx: &mut Context, due: Time) -> bool {
         let now = cx.now();
         let initiator = self.initiator();
         if initiator.timer != due {
@@ -302,7 +302,7 @@ pub(crate) trait Initiate: Answer {
     }
 
     /// A completion for the requester has been processed.
-    fn completion_arrived(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+    fn take_completion(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
         let now = cx.now();
         let tlp = cx.tlps.get(handle);
         if tlp.orphaned {
@@ -334,7 +334,7 @@ pub(crate) trait Initiate: Answer {
                     let (owner, op, read) = (record.owner, record.op, record.read);
                     let ending = result.as_ref().err().map_or(Ending::Done, ending_of);
                     cx.end_transaction(transaction, handle, ending);
-                    self.operation_over(cx, owner, op, read.then(|| result.map_err(DmaError::from)));
+                    self.report_operation(cx, owner, op, read.then(|| result.map_err(DmaError::from)));
                 }
             }
             Ticket::Register { index, .. } => {
@@ -352,7 +352,7 @@ pub(crate) trait Initiate: Answer {
     }
 
     /// The owner of an operation hears how it ended: a read with its data, a write (`None`) accepted.
-    fn operation_over(
+    fn report_operation(
         &self,
         cx: &mut Context,
         owner: u16,

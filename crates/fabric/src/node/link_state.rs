@@ -144,15 +144,15 @@ impl Hardware {
         if self.cx.links.forget_wires(port) {
             let (node, index) = (self.cx.links.node(port), self.cx.links.index(port));
             if !matches!(self.nodes[node], Node::EndPoint(_)) {
-                self.nodes[node].wires_changed(&mut self.cx, index);
+                self.nodes[node].update_wires(&mut self.cx, index);
             }
         }
     }
 
     /// The link of a port is up: whoever is above hears what is asserted, and the registers show it.
-    pub(crate) fn link_came_up(&mut self, port: PortId) {
+    pub(crate) fn announce_link_up(&mut self, port: PortId) {
         if self.cx.links.leads_up(port) {
-            self.nodes[self.cx.links.node(port)].wires_changed(&mut self.cx, 0);
+            self.nodes[self.cx.links.node(port)].update_wires(&mut self.cx, 0);
         }
         self.show_link(port);
     }

@@ -1,6 +1,6 @@
 //! The nodes that links connect: switches, the root complex, end points and bridges to parallel buses.
 //!
-//! Each owns its state. Its handlers get a [`Context`](crate::link::context::Context) besides; they reach other nodes by links only.
+//! Each owns its state. Its handlers get a [`Context`] besides; they reach other nodes by links only.
 //! [`initiator`] is about what nodes ask for, [`answer`] about what they answer, [`function`] about their registers.
 
 pub(crate) mod answer;
@@ -92,12 +92,12 @@ impl Node {
     }
 
     /// What the node tells of legacy interrupts may have changed, because of one of its functions or what is below it.
-    pub(crate) fn wires_changed(&mut self, cx: &mut Context, index: usize) {
+    pub(crate) fn update_wires(&mut self, cx: &mut Context, index: usize) {
         match self {
-            Self::EndPoint(end_point) => end_point.wires_changed(cx, 0),
-            Self::Switch(switch) => switch.wires_changed(cx, index),
-            Self::Bridge(bridge) => bridge.wires_changed(cx),
-            Self::Root(root) => root.wires_changed(cx, index),
+            Self::EndPoint(end_point) => end_point.update_wires(cx, 0),
+            Self::Switch(switch) => switch.update_wires(cx, index),
+            Self::Bridge(bridge) => bridge.update_wires(cx),
+            Self::Root(root) => root.update_wires(cx, index),
         }
     }
 }
@@ -219,14 +219,14 @@ impl Nodes {
         cx.charge_processing(ingress, handle);
         let node = cx.links.node(ingress);
         match &mut self.all[node.index()] {
-            Node::Switch(switch) => switch.takes(cx, ingress, handle),
-            Node::Root(root) => root.takes(cx, ingress, handle),
-            Node::Bridge(bridge) => bridge.takes(cx, ingress, handle),
+            Node::Switch(switch) => switch.handle_tlp(cx, ingress, handle),
+            Node::Root(root) => root.handle_tlp(cx, ingress, handle),
+            Node::Bridge(bridge) => bridge.handle_tlp(cx, ingress, handle),
             Node::EndPoint(_) => {
                 let function = self.function_for(node, &cx.tlps.get(handle).repr);
                 let end_point = self.end_point_mut(function);
                 if !end_point.rejects(cx, ingress, handle) {
-                    end_point.takes(cx, ingress, handle);
+                    end_point.handle_tlp(cx, ingress, handle);
                 }
             }
         }

@@ -121,7 +121,7 @@ impl Functions for Switch {
         }
     }
 
-    fn config_changed(&mut self, cx: &mut Context, index: usize, written: Written) {
+    fn obey_registers(&mut self, cx: &mut Context, index: usize, written: Written) {
         let (space, port) = (&self.functions[index].space, self.ports[index]);
         let registers = registers_of(space);
         if written.device_control
@@ -131,12 +131,12 @@ impl Functions for Switch {
         }
         self.bridges[index] = registers;
         cx.topology.ports[port.index()].bridge = Some(registers);
-        self.slot_changed(cx, index);
+        self.update_slot(cx, index);
         if written.bridge_control {
             self.obey_secondary_bus_reset(cx);
         }
         if written.interrupts {
-            self.wires_changed(cx, index);
+            self.update_wires(cx, index);
         }
     }
 }
@@ -153,11 +153,11 @@ impl Bridges for Switch {
         };
         let data = Payload::from(message.data.to_le_bytes());
         let tlp = cx.tlps.insert(cx.with_digest(egress, repr), data, cx.host.interrupts);
-        cx.enqueue(egress, index, Waiting::own(tlp, shape_of(&repr)));
+        cx.enqueue_at_egress(egress, index, Waiting::own(tlp, shape_of(&repr)));
     }
 
     /// What the upstream port asserts, after a change at a port: the message goes behind the writes from there.
-    fn wires_changed(&mut self, cx: &mut Context, index: usize) {
+    fn update_wires(&mut self, cx: &mut Context, index: usize) {
         let mut wires = Wires::of(&self.functions[0].space);
         for (device, (port, function)) in (0..).zip(self.ports.iter().zip(&self.functions).skip(1)) {
             let below = cx.links.wires_below(*port).with(Wires::of(&function.space));
@@ -188,7 +188,7 @@ impl Switch {
     }
 
     /// A TLP has arrived in full and passed the switch's processing: it goes on.
-    pub(crate) fn takes(&mut self, cx: &mut Context, ingress: PortId, tlp: TlpHandle) {
+    pub(crate) fn handle_tlp(&mut self, cx: &mut Context, ingress: PortId, tlp: TlpHandle) {
         let repr = &cx.tlps.get(tlp).repr;
         if let Some(target) = config_target(repr) {
             return self.config_request(cx, ingress, tlp, target);
@@ -199,7 +199,7 @@ impl Switch {
             Way::Broadcast => self.broadcast(cx, ingress, tlp),
             Way::Here => {
                 if take_local_message(cx, ingress, tlp) {
-                    self.wires_changed(cx, cx.links.index(ingress));
+                    self.update_wires(cx, cx.links.index(ingress));
                 }
             }
             Way::Nowhere => cx.refuse(ingress, tlp, self.id, CompletionStatus::UnsupportedRequest),
@@ -230,7 +230,7 @@ impl Switch {
             let original = cx.tlps.get(tlp);
             let (repr, payload, flow) = (original.repr, original.payload.clone(), original.flow);
             let copy = cx.tlps.insert(repr, payload, flow);
-            cx.enqueue(*egress, source, Waiting::own(copy, shape_of(&repr)));
+            cx.enqueue_at_egress(*egress, source, Waiting::own(copy, shape_of(&repr)));
         }
         cx.consume(ingress, tlp);
     }

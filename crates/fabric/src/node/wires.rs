@@ -61,7 +61,7 @@ pub(crate) fn tell_above(cx: &mut Context, upstream: PortId, cause: usize, id: B
     for (wire, level) in wires.changes_since(before) {
         let repr = cx.with_digest(upstream, message(id, wire, level));
         let tlp = cx.tlps.insert(repr, Payload::EMPTY, cx.host.messages);
-        cx.enqueue(upstream, cause, Waiting::own(tlp, shape_of(&repr)));
+        cx.enqueue_at_egress(upstream, cause, Waiting::own(tlp, shape_of(&repr)));
     }
 }
 

@@ -168,7 +168,7 @@ impl Software {
         self.update_permission(hardware);
         for node in &mut hardware.nodes.all {
             if let Node::EndPoint(end_point) = node {
-                end_point.start_if_configured(&mut hardware.cx);
+                end_point.start_when_allowed(&mut hardware.cx);
             }
         }
         if first {

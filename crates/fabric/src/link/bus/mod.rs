@@ -305,7 +305,7 @@ impl Context {
         let now = self.kernel.now();
         let gone = self.bus(node).reset(now);
         gone.into_iter().for_each(|waiting| self.release_waiting(waiting));
-        self.bus_taken(node, None);
+        self.note_bus_master(node, None);
     }
 
     /// Can the bridge hold a TLP of this class from the bus?
@@ -334,11 +334,11 @@ impl Context {
     }
 
     /// A TLP joins the queue of a member, unless it is the answer that the bus waits for.
-    pub(crate) fn waits_for_bus(&mut self, egress: PortId, source: usize, mut waiting: Waiting) {
+    pub(crate) fn enqueue_at_bus(&mut self, egress: PortId, source: usize, mut waiting: Waiting) {
         let (node, member) = self.bus_at(egress);
         if waiting.shape.class == FcClass::Completion
             && member > 0
-            && self.answers_at_once(node, member, waiting)
+            && self.complete_at_once(node, member, waiting)
         {
             return;
         }
@@ -347,13 +347,13 @@ impl Context {
         let Member { port, role, .. } = bus.members[member];
         let seen = if member == 0 { now + bus.synchronisation } else { now };
         waiting.tail = bus.edge(seen) + bus.clocks(role.overhead.into());
-        self.joins_queue(port, source, waiting);
+        self.push_to_egress(port, source, waiting);
         self.measure_levels(port);
         self.serve_bus(node);
     }
 
     /// A device gives a completion: is its request under way on the bus?
-    fn answers_at_once(&mut self, node: NodeId, member: usize, completion: Waiting) -> bool {
+    fn complete_at_once(&mut self, node: NodeId, member: usize, completion: Waiting) -> bool {
         let repr = &self.tlps.get(completion.tlp).repr;
         let (id, last) = (repr.transaction_id(), ends_its_request(repr));
         let bus = self.bus(node);
@@ -362,7 +362,7 @@ impl Context {
         };
         current.answer.take(completion, last);
         if current.answer.complete {
-            self.bus_has_data(node);
+            self.give_bus_data(node);
         }
         true
     }
@@ -415,7 +415,7 @@ impl Context {
                     |_, waiting: &Waiting| matches!(tlps.get(waiting.tlp).repr.kind(), Kind::Message(_));
                 let Some(message) = self.links.ports[port.index()].egress.take(is_message) else { break };
                 let above = self.links.ports[port.index()].peer;
-                self.left_its_maker(port, message.tlp);
+                self.report_departure(port, message.tlp);
                 self.received(above, message.tlp);
             }
         }
@@ -480,15 +480,15 @@ impl Context {
             return None;
         }
         if data & 0xFF == Step::Claimed as u64 {
-            self.claimed_on_bus(node);
+            self.claim_on_bus(node);
             return None;
         }
-        self.over_on_bus(node);
+        self.end_on_bus(node);
         Some(node)
     }
 
     /// From now on a master has the bus, or nobody: what its members' queues charge for waiting.
-    fn bus_taken(&mut self, node: NodeId, master: Option<usize>) {
+    fn note_bus_master(&mut self, node: NodeId, master: Option<usize>) {
         let now = self.kernel.now();
         for member in 0..self.bus(node).members.len() {
             let port = self.bus(node).members[member].port;
@@ -507,7 +507,7 @@ impl Context {
     pub(crate) fn start_buses(&mut self) {
         for node in (0..self.links.buses.len()).map(|node| NodeId(node as u16)) {
             if self.links.buses[node.index()].is_some() {
-                self.bus_taken(node, None);
+                self.note_bus_master(node, None);
             }
         }
     }

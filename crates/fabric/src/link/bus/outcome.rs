@@ -40,42 +40,42 @@ impl Context {
     }
 
     /// The bus is idle again: the transaction has done its part.
-    pub(super) fn over_on_bus(&mut self, node: NodeId) {
+    pub(super) fn end_on_bus(&mut self, node: NodeId) {
         let Some(current) = self.bus(node).current.take() else { return };
-        self.bus_taken(node, None);
+        self.note_bus_master(node, None);
         let Current { what, answer, .. } = current;
         match what.response {
             Response::Accept | Response::Split => {
-                self.leaves_master(&what);
-                self.goes_to_target(node, &what);
+                self.release_from_master(&what);
+                self.deliver_to_target(node, &what);
             }
             Response::Delay => {
-                self.delays_on_bus(node, &what);
-                self.goes_to_target(node, &what);
+                self.delay_on_bus(node, &what);
+                self.deliver_to_target(node, &what);
             }
             Response::Immediate => {
-                self.leaves_master(&what);
-                self.goes_to_master(node, what.master, answer);
+                self.release_from_master(&what);
+                self.deliver_to_master(node, what.master, answer);
             }
             Response::Data => {
                 self.bus(node).members[what.master].delayed = None;
                 self.unblock_reads(node, what.master);
-                self.leaves_master(&what);
-                self.goes_to_master(node, what.master, answer);
+                self.release_from_master(&what);
+                self.deliver_to_master(node, what.master, answer);
             }
-            Response::NotYet | Response::Refuse => self.backs_off(node, &what),
-            Response::Abort => self.aborts_on_bus(node, &what),
+            Response::NotYet | Response::Refuse => self.back_off(node, &what),
+            Response::Abort => self.abort_on_bus(node, &what),
         }
     }
 
     /// What a master has sent leaves the receive buffer it was held in.
-    fn leaves_master(&mut self, what: &Transaction) {
+    fn release_from_master(&mut self, what: &Transaction) {
         if let Some(ingress) = what.sent.ingress {
             self.release_buffer(ingress, &what.sent.shape);
         }
     }
 
-    fn goes_to_target(&mut self, node: NodeId, what: &Transaction) {
+    fn deliver_to_target(&mut self, node: NodeId, what: &Transaction) {
         let Some(target) = what.target else { return };
         let bus = self.bus(node);
         let port = bus.members[target].port;
@@ -88,7 +88,7 @@ impl Context {
         }
     }
 
-    fn goes_to_master(&mut self, node: NodeId, master: usize, answer: Answer) {
+    fn deliver_to_master(&mut self, node: NodeId, master: usize, answer: Answer) {
         let port = self.bus(node).members[master].port;
         for completion in answer.completions {
             if let Some(ingress) = completion.ingress {
@@ -99,7 +99,7 @@ impl Context {
     }
 
     /// A target has taken a request, and its master will come again.
-    fn delays_on_bus(&mut self, node: NodeId, what: &Transaction) {
+    fn delay_on_bus(&mut self, node: NodeId, what: &Transaction) {
         let now = self.kernel.now();
         let Transaction { master, sent, target: Some(target), .. } = *what else { return };
         let bus = self.bus(node);
@@ -121,7 +121,7 @@ impl Context {
     }
 
     /// A master was told to come again.
-    fn backs_off(&mut self, node: NodeId, what: &Transaction) {
+    fn back_off(&mut self, node: NodeId, what: &Transaction) {
         let now = self.kernel.now();
         let bus = self.bus(node);
         let next = now + bus.clocks(BACK_OFF);
@@ -133,7 +133,7 @@ impl Context {
     }
 
     /// Nobody has claimed it: the master gives up. What the bridge was asked for is answered above; a device answers itself.
-    fn aborts_on_bus(&mut self, node: NodeId, what: &Transaction) {
+    fn abort_on_bus(&mut self, node: NodeId, what: &Transaction) {
         let status = CompletionStatus::UnsupportedRequest;
         let port = self.bus(node).members[what.master].port;
         match what.sent.ingress {
@@ -141,12 +141,12 @@ impl Context {
                 let id = self.answers_for(ingress);
                 self.refuse(ingress, what.sent.tlp, id, status);
             }
-            None => self.refused_on_bus(port, what.sent, status),
+            None => self.refuse_on_bus(port, what.sent, status),
         }
     }
 
     /// A request of a device ends on the bus: it has its refusal at once.
-    fn refused_on_bus(&mut self, port: PortId, sent: Waiting, status: CompletionStatus) {
+    fn refuse_on_bus(&mut self, port: PortId, sent: Waiting, status: CompletionStatus) {
         self.observe.counts.refused += 1;
         let request = self.tlps.get(sent.tlp);
         let (flow, node) = (request.flow, self.links.ports[port.index()].node);

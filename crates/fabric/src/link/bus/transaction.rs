@@ -141,7 +141,7 @@ impl Context {
             }
             port.partition.block(now, class.index(), None);
             if sent.ingress.is_none() && master > 0 {
-                self.left_its_maker(queue, sent.tlp);
+                self.report_departure(queue, sent.tlp);
             }
         }
         self.bus(node).members[master].fetches_next = true;
@@ -239,7 +239,7 @@ impl Context {
             }
         }
         self.charge_phases(node, moved.into_iter(), &phases, place);
-        self.bus_taken(node, Some(what.master));
+        self.note_bus_master(node, Some(what.master));
         let immediate = what.response == Response::Immediate;
         let current = Current { what, claimed, answer, phases };
         self.note_bus_begun(node, &current);
@@ -269,7 +269,7 @@ impl Context {
     }
 
     /// The target of an immediate transaction has claimed it, and begins to work on it.
-    pub(super) fn claimed_on_bus(&mut self, node: NodeId) {
+    pub(super) fn claim_on_bus(&mut self, node: NodeId) {
         let bus = self.bus(node);
         let Some(Current { what: Transaction { target: Some(target), sent, .. }, .. }) = bus.current else {
             return;
@@ -279,7 +279,7 @@ impl Context {
     }
 
     /// The target of an immediate transaction has its data: they go when it is ready.
-    pub(super) fn bus_has_data(&mut self, node: NodeId) {
+    pub(super) fn give_bus_data(&mut self, node: NodeId) {
         let now = self.kernel.now();
         let bus = self.bus(node);
         let Some(Current { what, claimed, answer, .. }) = &bus.current else { return };

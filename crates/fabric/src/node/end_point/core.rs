@@ -134,7 +134,7 @@ impl EndPoint {
         let mut tlp = std::mem::take(&mut core.output.tlp);
         let taken = std::mem::take(&mut core.output.taken);
         let intx = core.output.intx;
-        self.core_spoke(cx, taken, &tlp, intx);
+        self.obey_core(cx, taken, &tlp, intx);
         tlp.clear();
         self.core().output.tlp = tlp;
     }
@@ -200,7 +200,7 @@ impl EndPoint {
     }
 
     /// A TLP for a core's function has passed the end point's processing.
-    pub(crate) fn core_gets(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+    pub(crate) fn give_to_core(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
         let repr = cx.tlps.get(handle).repr;
         let bar = match repr.kind() {
             Kind::CfgRead { target, .. } | Kind::CfgWrite { target, .. } => {
@@ -258,11 +258,11 @@ impl EndPoint {
     }
 
     /// What a core has put out: credits first, then a TLP, and the interrupt behind that.
-    pub(crate) fn core_spoke(&mut self, cx: &mut Context, taken: [u32; 3], tlp: &[u8], intx: bool) {
+    pub(crate) fn obey_core(&mut self, cx: &mut Context, taken: [u32; 3], tlp: &[u8], intx: bool) {
         for class in FcClass::ALL {
             for _ in 0..taken[class.index()] {
                 match self.core().held[class.index()].pop_front() {
-                    Some(Some(handle)) => self.core_took(cx, handle),
+                    Some(Some(handle)) => self.release_from_core(cx, handle),
                     Some(None) => {}
                     None => {
                         let wrong = format!("its model took more TLPs of class {class:?} than it was given");
@@ -272,7 +272,7 @@ impl EndPoint {
             }
         }
         if !tlp.is_empty()
-            && let Err(wrong) = self.core_sends(cx, tlp)
+            && let Err(wrong) = self.send_from_core(cx, tlp)
         {
             let header: Vec<_> = tlp.chunks(4).take(4).map(hex).collect();
             return cx.fail(self.node, format!("{wrong} (a TLP that begins with {})", header.join(" ")));
@@ -291,7 +291,7 @@ impl EndPoint {
     }
 
     /// A core has taken a TLP: the receive buffer is free, and posted data and completions have arrived.
-    fn core_took(&mut self, cx: &mut Context, handle: TlpHandle) {
+    fn release_from_core(&mut self, cx: &mut Context, handle: TlpHandle) {
         let (now, place, port) = (cx.now(), cx.place_of(self.node), self.port);
         let tlp = cx.tlps.get_mut(handle);
         if tlp.tracked {
@@ -304,7 +304,7 @@ impl EndPoint {
                 cx.consume(port, handle);
             }
             _ if shape.class == FcClass::Posted => {
-                cx.posted_arrived(handle);
+                cx.complete_posted(handle);
                 cx.consume(port, handle);
             }
             _ => cx.release_buffer(port, &shape),
@@ -359,7 +359,7 @@ impl EndPoint {
     }
 
     /// A core sends a TLP. What no device may do fails the run, since it is the model's mistake.
-    fn core_sends(&mut self, cx: &mut Context, bytes: &[u8]) -> Result<(), String> {
+    fn send_from_core(&mut self, cx: &mut Context, bytes: &[u8]) -> Result<(), String> {
         let packet = Packet::new(bytes);
         let parsed = packet.check_len().and_then(|()| Repr::parse(&packet));
         let repr = parsed.map_err(|error| format!("sent what is no TLP: {error}"))?;
@@ -371,7 +371,7 @@ impl EndPoint {
         let repr = cx.with_digest(port, repr);
         match *repr.kind() {
             Kind::Completion(completion) => {
-                self.core_completes(cx, repr, payload, completion);
+                self.complete_from_core(cx, repr, payload, completion);
                 Ok(())
             }
             Kind::MemRead { span, .. } | Kind::MemWrite { span, .. } => {
@@ -384,7 +384,7 @@ impl EndPoint {
                 if broken || span.length().dw() > 1 && (enables.first() < 8 || enables.last() & 1 == 0) {
                     return Err("sent a request whose byte enables have holes, which is not supported".into());
                 }
-                self.core_requests(cx, repr, payload)
+                self.request_from_core(cx, repr, payload)
             }
             _ => {
                 Err(format!("sent a {}; a core sends memory reads and writes, and completions", repr.name()))
@@ -392,7 +392,7 @@ impl EndPoint {
         }
     }
 
-    fn core_requests(&mut self, cx: &mut Context, repr: Repr, payload: Payload) -> Result<(), String> {
+    fn request_from_core(&mut self, cx: &mut Context, repr: Repr, payload: Payload) -> Result<(), String> {
         let Some(access) = memory_access(&repr) else { return Ok(()) };
         let id = repr.transaction_id();
         let read = matches!(repr.kind(), Kind::MemRead { .. });
@@ -424,12 +424,12 @@ impl EndPoint {
             let (bytes, most) = (span.length().bytes(), registers.mrrs.bytes());
             return Err(format!("sent a read of {bytes} B; Max_Read_Request_Size is {most}"));
         }
-        self.core_request_sets_out(cx, repr, payload, access, read);
+        self.send_request_from_core(cx, repr, payload, access, read);
         Ok(())
     }
 
     /// A request sets out, and a transaction with it, unless it is an interrupt.
-    fn core_request_sets_out(
+    fn send_request_from_core(
         &mut self,
         cx: &mut Context,
         repr: Repr,
@@ -453,7 +453,7 @@ impl EndPoint {
                 self.read_begins(cx, repr.transaction_id().tag.value(), transaction);
             }
         }
-        cx.enqueue(port, source, Waiting::own(handle, shape_of(&repr)));
+        cx.enqueue_at_egress(port, source, Waiting::own(handle, shape_of(&repr)));
     }
 
     fn core_flow(&mut self, read: bool) -> FlowId {
@@ -484,7 +484,7 @@ impl EndPoint {
     }
 
     /// Reads whose completions have not come in time are over, as far as the fabric's account goes.
-    pub(crate) fn core_reads_time_out(&mut self, cx: &mut Context) {
+    pub(crate) fn time_out_core_reads(&mut self, cx: &mut Context) {
         let now = cx.now();
         let port = self.port;
         let core = self.core();
@@ -500,13 +500,13 @@ impl EndPoint {
     }
 
     /// A core answers a request. Its completion goes out in any case; the requester says what is wrong with one that it cannot use.
-    fn core_completes(&mut self, cx: &mut Context, repr: Repr, payload: Payload, completion: Completion) {
+    fn complete_from_core(&mut self, cx: &mut Context, repr: Repr, payload: Payload, completion: Completion) {
         let (now, place) = (cx.now(), cx.place_of(self.node));
         let (port, source) = (self.port, self.source);
         let Some(&request) = self.core().asked.get(&completion.id()) else {
             let flow = self.core_flow(true);
             let handle = cx.tlps.insert(repr, payload, flow);
-            return cx.enqueue(port, source, Waiting::own(handle, shape_of(&repr)));
+            return cx.enqueue_at_egress(port, source, Waiting::own(handle, shape_of(&repr)));
         };
         let bytes = completion.length().map_or(0, |_| completion.data_bytes());
         let last = completion.status() != CompletionStatus::Success || completion.byte_count() <= bytes;
@@ -520,7 +520,7 @@ impl EndPoint {
         // A write that is answered carries no data.
         let last = last || matches!(tlp.repr.kind(), Kind::IoWrite { .. } | Kind::DeferrableMemWrite { .. });
         let waiting = cx.make_completion(port, request, repr, payload, last);
-        cx.enqueue(port, source, waiting);
+        cx.enqueue_at_egress(port, source, waiting);
         if last {
             self.core().asked.remove(&completion.id());
             cx.drop_tlp(request);

@@ -38,7 +38,7 @@ impl EndPoint {
         let operation = |stream, kind| Operation { owner: 0, stream, asked, kind };
         match action {
             Action::DmaRead { op, .. } | Action::DmaWrite { op, .. } if !self.bus_master => {
-                self.operation_over(cx, 0, op, Some(Err(DmaError::BusMasterDisabled)));
+                self.report_operation(cx, 0, op, Some(Err(DmaError::BusMasterDisabled)));
             }
             Action::DmaRead { op, stream, address, bytes, carry } => {
                 self.begin(cx, operation(stream, OperationKind::Read { op, address, bytes, carry }));

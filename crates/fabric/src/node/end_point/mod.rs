@@ -105,7 +105,7 @@ impl Initiate for EndPoint {
     }
     fn submit_intx(&mut self, cx: &mut Context, stream: u16, asserted: bool) {
         self.function.space.set_interrupt_status(asserted);
-        self.wires_changed(cx, stream);
+        self.update_wires(cx, stream);
     }
 }
 
@@ -132,13 +132,13 @@ impl EndPoint {
     }
 
     /// A TLP for this function has passed the end point's processing.
-    pub(crate) fn takes(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+    pub(crate) fn handle_tlp(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
         if self.core.is_some() {
-            return self.core_gets(cx, ingress, handle);
+            return self.give_to_core(cx, ingress, handle);
         }
         let repr = cx.tlps.get(handle).repr;
         match (repr.kind(), memory_access(&repr)) {
-            (Kind::Completion(_), _) => self.completion_arrived(cx, ingress, handle),
+            (Kind::Completion(_), _) => self.take_completion(cx, ingress, handle),
             (Kind::Message(_), _) => cx.consume(ingress, handle),
             (
                 Kind::MemRead { .. } | Kind::MemWrite { .. } | Kind::DeferrableMemWrite { .. },
@@ -167,7 +167,7 @@ impl EndPoint {
         let data = write
             .then(|| if io { out_of_lanes(&tlp.payload, access) } else { data_of(&tlp.payload, access) });
         if shape.class == FcClass::Posted {
-            cx.posted_arrived(handle);
+            cx.complete_posted(handle);
             cx.consume(ingress, handle);
         } else {
             // The receive buffer is free when the device has taken the request; the TLP stays until it is answered.

@@ -33,24 +33,24 @@ impl Functions for EndPoint {
         let mut limits = self.request_limits.lock().unwrap_or_else(PoisonError::into_inner);
         limits.insert(id, self.mrrs);
         drop(limits);
-        self.limits_changed(cx);
+        self.update_limits(cx);
         cx.topology.nodes[self.node.index()].id = id;
     }
 
-    fn config_changed(&mut self, cx: &mut Context, _index: usize, written: Written) {
+    fn obey_registers(&mut self, cx: &mut Context, _index: usize, written: Written) {
         if written.device_control {
             self.note_payload(cx);
             cx.links.limit_payload(self.port);
         }
-        self.look_again(cx);
-        self.limits_changed(cx);
-        self.start_if_configured(cx);
+        self.read_registers_back(cx);
+        self.update_limits(cx);
+        self.start_when_allowed(cx);
         if written.function_level_reset {
             self.reset(cx, Reset::FunctionLevel);
         }
         if written.interrupts {
             self.interrupts_changed(cx);
-            self.wires_changed(cx, 0);
+            self.update_wires(cx, 0);
         }
     }
 }
@@ -78,7 +78,7 @@ impl EndPoint {
     }
 
     /// Registers may have changed.
-    fn look_again(&mut self, cx: &mut Context) {
+    fn read_registers_back(&mut self, cx: &mut Context) {
         let space = &self.function.space;
         self.bars = space.bars();
         self.bus_master = space.command().bus_master;
@@ -100,7 +100,7 @@ impl EndPoint {
     }
 
     /// ID and limits of requester and completer follow the registers.
-    pub(crate) fn limits_changed(&mut self, cx: &mut Context) {
+    pub(crate) fn update_limits(&mut self, cx: &mut Context) {
         self.note_payload(cx);
         let (mps, mrrs) = match self.function.space.pcie() {
             Some(pcie) => (pcie.mps, pcie.mrrs),
@@ -115,7 +115,7 @@ impl EndPoint {
     }
 
     /// A device may act as soon as software lets it master the bus.
-    pub(crate) fn start_if_configured(&mut self, cx: &mut Context) {
+    pub(crate) fn start_when_allowed(&mut self, cx: &mut Context) {
         if cx.host.lets_start && self.bus_master && !std::mem::replace(&mut self.started, true) {
             cx.agenda.push(Task::Tell { node: self.node, event: Event::Start });
         }
@@ -123,7 +123,7 @@ impl EndPoint {
 
     /// What the function asserts may have changed: by its device, by software, or by a reset. The functions of a device share the wires of
     /// its link.
-    pub(crate) fn wires_changed(&mut self, cx: &mut Context, stream: u16) {
+    pub(crate) fn update_wires(&mut self, cx: &mut Context, stream: u16) {
         let wires = cx.links.assert_wires(self.port, self.source, Wires::of(&self.function.space));
         let Some(before) = cx.links.tell_wires(self.port, wires) else { return };
         let now = cx.now();
@@ -143,15 +143,15 @@ impl EndPoint {
         let keeps_table = self.core.is_none();
         self.function.msix = MsixMemory::of(&self.function.space).filter(|_| keeps_table);
         self.leave_reset(cx);
-        self.look_again(cx);
+        self.read_registers_back(cx);
         self.started = false;
         if reset != Reset::FunctionLevel {
             self.function.id = Bdf(0);
             cx.topology.nodes[self.node.index()].id = Bdf(0);
         }
         self.reset_core(cx);
-        self.limits_changed(cx);
-        self.wires_changed(cx, 0);
+        self.update_limits(cx);
+        self.update_wires(cx, 0);
         cx.agenda.push(Task::Tell { node: self.node, event: Event::Reset });
     }
 
@@ -232,6 +232,6 @@ impl EndPoint {
     pub(crate) fn set_request_sizes(&mut self, cx: &mut Context) {
         let mps: Mps = cx.hierarchy_payload(self.port);
         self.function.space.set_request_sizes(mps, self.mrrs);
-        self.limits_changed(cx);
+        self.update_limits(cx);
     }
 }

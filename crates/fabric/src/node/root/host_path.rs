@@ -160,21 +160,21 @@ fn carried(repr: &Repr) -> u64 {
 
 impl Root {
     /// A request of a device for memory, or an interrupt, sets out from the root complex. False if there is nothing on its way.
-    pub(crate) fn sets_out(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) -> bool {
+    pub(crate) fn enter_host_path(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) -> bool {
         let Some(step) = self.path.first(Step::InByCache) else { return false };
-        self.comes_to(cx, step, ingress, handle);
+        self.arrive_at_stage(cx, step, ingress, handle);
         true
     }
 
     /// A posted write or an interrupt is at the root complex. Those are counted where they may be on their way for some time.
-    pub(crate) fn posted_came(&mut self) {
+    pub(crate) fn count_posted_write(&mut self) {
         let Self { path, memory_system, .. } = self;
         let translates = memory_system.as_ref().is_some_and(|system| system.holds_writes());
         path.came += u64::from(translates || !path.is_direct());
     }
 
     /// What would pass posted writes sets out behind them. False if there are none on their way.
-    pub(crate) fn waits_behind_writes(&mut self, ingress: PortId, handle: TlpHandle) -> bool {
+    pub(crate) fn queue_behind_writes(&mut self, ingress: PortId, handle: TlpHandle) -> bool {
         let path = &mut self.path;
         let waits = path.arrived < path.came;
         if waits {
@@ -184,7 +184,7 @@ impl Root {
     }
 
     /// The answer to a request sets out from memory; at once if nothing is on its way.
-    pub(crate) fn answers_from_memory(
+    pub(crate) fn return_from_memory(
         &mut self,
         cx: &mut Context,
         ingress: PortId,
@@ -205,7 +205,7 @@ impl Root {
     }
 
     /// A completion sets out for the processor. False if there is nothing on its way.
-    pub(crate) fn goes_to_processor(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) -> bool {
+    pub(crate) fn send_to_processor(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) -> bool {
         let Some(step) = self.path.first(Step::CpuByBridge) else { return false };
         let bytes = cx.tlps.get(handle).payload.len();
         self.passes(cx, step, ingress, handle, bytes);
@@ -213,16 +213,16 @@ impl Root {
     }
 
     /// Before a stage, on the way in: it waits here while the stage is full.
-    fn comes_to(&mut self, cx: &mut Context, step: Step, ingress: PortId, handle: TlpHandle) {
+    fn arrive_at_stage(&mut self, cx: &mut Context, step: Step, ingress: PortId, handle: TlpHandle) {
         let Some(stage) = &mut self.path.stages[step.stage()] else { return };
         if stage.has_room() && stage.waiting.is_empty() {
-            self.enters(cx, step, ingress, handle);
+            self.enter_stage(cx, step, ingress, handle);
         } else {
             stage.waiting.push_back((handle, ingress));
         }
     }
 
-    fn enters(&mut self, cx: &mut Context, step: Step, ingress: PortId, handle: TlpHandle) {
+    fn enter_stage(&mut self, cx: &mut Context, step: Step, ingress: PortId, handle: TlpHandle) {
         let now = cx.now();
         let path = &mut self.path;
         let is_first = path.first(Step::InByCache) == Some(step);
@@ -235,7 +235,7 @@ impl Root {
         }
         let (shape, bytes) = (tlp.shape, carried(&tlp.repr));
         if is_first {
-            cx.leaves_queue(handle);
+            cx.leave_request_queue(handle);
             if shape.class != tlplab_units::FcClass::Posted {
                 cx.release_buffer(ingress, &shape);
             }
@@ -252,7 +252,7 @@ impl Root {
     }
 
     /// A TLP leaves a stage.
-    pub(crate) fn host_stage(&mut self, cx: &mut Context, data: u64) {
+    pub(crate) fn leave_stage(&mut self, cx: &mut Context, data: u64) {
         let (handle, ingress) = (TlpHandle::from_event(data & 0xFFFF_FFFF), PortId((data >> 32) as u16));
         let step = Step::ALL[(data >> 48) as usize];
         let now = cx.now();
@@ -264,23 +264,23 @@ impl Root {
             tlp.ledger.charge(now, place, Cause::Processing);
         }
         match (step, next) {
-            (Step::InByCache | Step::InByBus, Some(next)) => self.comes_to(cx, next, ingress, handle),
-            (Step::InByCache | Step::InByBus, None) => self.reaches_memory(cx, ingress, handle),
+            (Step::InByCache | Step::InByBus, Some(next)) => self.arrive_at_stage(cx, next, ingress, handle),
+            (Step::InByCache | Step::InByBus, None) => self.access_memory(cx, ingress, handle),
             (_, next) => {
                 if step.is_outward() {
-                    self.has_room_again(cx, step.stage());
+                    self.free_stage_entry(cx, step.stage());
                 }
                 match next {
                     Some(next) => self.passes(cx, next, ingress, handle, cx.tlps.get(handle).payload.len()),
-                    None => self.has_come_back(cx, step, ingress, handle),
+                    None => self.leave_host_path(cx, step, ingress, handle),
                 }
             }
         }
     }
 
-    fn has_come_back(&mut self, cx: &mut Context, step: Step, ingress: PortId, handle: TlpHandle) {
+    fn leave_host_path(&mut self, cx: &mut Context, step: Step, ingress: PortId, handle: TlpHandle) {
         match step {
-            Step::CpuByBridge | Step::CpuByBus => self.completion_arrived(cx, ingress, handle),
+            Step::CpuByBridge | Step::CpuByBus => self.take_completion(cx, ingress, handle),
             _ => {
                 let data = std::mem::replace(&mut cx.tlps.get_mut(handle).payload, Payload::EMPTY);
                 self.answer(cx, ingress, handle, Ok(data));
@@ -289,35 +289,35 @@ impl Root {
     }
 
     /// A posted write is in memory, or an interrupt with the processor: its places are free, and what waited behind it goes on.
-    pub(crate) fn write_arrived(&mut self, cx: &mut Context) {
+    pub(crate) fn release_posted_write(&mut self, cx: &mut Context) {
         let path = &mut self.path;
         if path.arrived == path.came {
             return;
         }
         path.arrived += 1;
         for stage in [HostPath::IO_CACHE, HostPath::MEMORY_BUS] {
-            self.has_room_again(cx, stage);
+            self.free_stage_entry(cx, stage);
         }
         while let path = &mut self.path
             && let Some(&(behind, handle, ingress)) = path.behind.front()
             && behind <= path.arrived
         {
             path.behind.pop_front();
-            self.processor_takes(cx, ingress, handle);
+            self.deliver_to_processor(cx, ingress, handle);
         }
     }
 
-    fn has_room_again(&mut self, cx: &mut Context, stage: usize) {
+    fn free_stage_entry(&mut self, cx: &mut Context, stage: usize) {
         let step = if stage == HostPath::IO_CACHE { Step::InByCache } else { Step::InByBus };
         let Some(stage) = &mut self.path.stages[stage] else { return };
         stage.held -= 1;
         if let Some((handle, ingress)) = stage.waiting.pop_front() {
-            self.enters(cx, step, ingress, handle);
+            self.enter_stage(cx, step, ingress, handle);
         }
     }
 
     /// How long the processor's own request takes to the root complex.
-    pub(crate) fn leaves_processor(&mut self, now: Time, bytes: u64) -> Duration {
+    pub(crate) fn pass_processor_stages(&mut self, now: Time, bytes: u64) -> Duration {
         let stages = &mut self.path.stages;
         let mut at = now;
         for stage in [HostPath::MEMORY_BUS, HostPath::BRIDGE] {

@@ -71,7 +71,7 @@ impl Initiate for Root {
         self.port_for(route).map(|port| self.ports[port])
     }
     fn processing(&mut self, now: Time, carried: u64) -> Duration {
-        self.latency + self.leaves_processor(now, carried)
+        self.latency + self.pass_processor_stages(now, carried)
     }
     fn function_at(&self, port: usize) -> usize {
         port + 1
@@ -135,7 +135,7 @@ impl Functions for Root {
     /// Its functions have their numbers by nature.
     fn set_id(&mut self, _cx: &mut Context, _index: usize, _id: Bdf) {}
 
-    fn config_changed(&mut self, cx: &mut Context, index: usize, written: Written) {
+    fn obey_registers(&mut self, cx: &mut Context, index: usize, written: Written) {
         if let Some(bridge) = index.checked_sub(1) {
             let (space, port) = (&self.functions[index].space, self.ports[bridge]);
             let registers = registers_of(space);
@@ -146,13 +146,13 @@ impl Functions for Root {
             }
             self.bridges[bridge] = registers;
             cx.topology.ports[port.index()].bridge = Some(registers);
-            self.slot_changed(cx, index);
+            self.update_slot(cx, index);
         }
         if written.bridge_control {
             self.obey_secondary_bus_reset(cx);
         }
         if written.interrupts {
-            self.wires_changed(cx, index);
+            self.update_wires(cx, index);
         }
     }
 }
@@ -164,7 +164,7 @@ impl Bridges for Root {
         cx.agenda.push(Task::Message { address: message.address, data: message.data });
     }
 
-    fn wires_changed(&mut self, cx: &mut Context, _index: usize) {
+    fn update_wires(&mut self, cx: &mut Context, _index: usize) {
         let mut wires = Wires::NONE;
         for (device, (port, function)) in (1..).zip(self.ports.iter().zip(&self.functions[1..])) {
             let below = cx.links.wires_below(*port).with(Wires::of(&function.space));
@@ -201,7 +201,7 @@ impl Root {
 
 impl Root {
     /// A TLP has passed the root complex's processing.
-    pub(crate) fn takes(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+    pub(crate) fn handle_tlp(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
         if self.rejects(cx, ingress, handle) {
             return;
         }
@@ -209,69 +209,69 @@ impl Root {
         let (repr, route) = (tlp.repr, route_of(&tlp.repr));
         let port = cx.links.index(ingress);
         if !self.bridges[port].passes_up(route) {
-            return self.root_refuses(cx, ingress, handle);
+            return self.refuse_request(cx, ingress, handle);
         }
         let own = self.completer.id;
         match repr.kind() {
             Kind::Completion(completion) if completion.id().requester == own => {
-                self.behind_writes(cx, ingress, handle)
+                self.hold_behind_writes(cx, ingress, handle)
             }
             Kind::Message(message) if wire_of(message.code()).is_some() => {
-                self.behind_writes(cx, ingress, handle)
+                self.hold_behind_writes(cx, ingress, handle)
             }
             Kind::Message(message) if message.target().is_none() => self.take_message(cx, ingress, handle),
             _ => match self.port_for(route) {
                 Some(port) => self.peer_to_peer(cx, ingress, port, handle),
-                None => self.memory_request(cx, ingress, handle),
+                None => self.accept_memory_request(cx, ingress, handle),
             },
         }
     }
 
-    fn memory_request(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+    fn accept_memory_request(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
         let repr = cx.tlps.get(handle).repr;
         let access = match (repr.kind(), memory_access(&repr)) {
             (
                 Kind::MemRead { .. } | Kind::MemWrite { .. } | Kind::DeferrableMemWrite { .. },
                 Some(access),
             ) => access,
-            _ => return self.root_refuses(cx, ingress, handle),
+            _ => return self.refuse_request(cx, ingress, handle),
         };
         let write = matches!(repr.kind(), Kind::MemWrite { .. });
         let interrupt = write && self.is_interrupt(access);
         if !interrupt && !self.holds(access) {
-            return self.root_refuses(cx, ingress, handle);
+            return self.refuse_request(cx, ingress, handle);
         }
         if write {
-            self.posted_came();
+            self.count_posted_write();
         }
-        if self.memory_system.is_some() && self.waits_at_root(cx, ingress, handle) {
+        if self.memory_system.is_some() && self.hold_at_root(cx, ingress, handle) {
             return;
         }
-        self.goes_to_memory(cx, ingress, handle);
+        self.send_to_memory(cx, ingress, handle);
     }
 
     /// A request of a device, or an interrupt, has been accepted and translated.
-    pub(crate) fn goes_to_memory(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
-        if !self.sets_out(cx, ingress, handle) {
-            self.reaches_memory(cx, ingress, handle);
+    pub(crate) fn send_to_memory(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+        if !self.enter_host_path(cx, ingress, handle) {
+            self.access_memory(cx, ingress, handle);
         }
     }
 
     /// A request of a device is at host memory, or an interrupt at its controller.
-    pub(crate) fn reaches_memory(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+    pub(crate) fn access_memory(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
         let repr = cx.tlps.get(handle).repr;
         let Some(access) = memory_access(&repr) else { return };
         let write = matches!(repr.kind(), Kind::MemWrite { .. });
-        cx.leaves_queue(handle);
+        cx.leave_request_queue(handle);
         if write && self.is_interrupt(access) {
-            return self.when_written(cx, ingress, handle);
+            return self.deliver_when_written(cx, ingress, handle);
         }
         let (now, at) = (cx.now(), cx.node_event(self.node));
-        let done = self.memory_time(cx, handle, access, write);
+        let done = self.time_memory_access(cx, handle, access, write);
         if write {
             // A posted write leaves the receive buffer when memory takes it.
             if done == now {
-                self.memory_accepts(cx, handle, ingress);
+                self.complete_memory_write(cx, handle, ingress);
             } else {
                 let data = handle.to_event() | u64::from(ingress.0) << 32;
                 cx.schedule(done, EventKind::MemoryAccept, at, data);
@@ -283,7 +283,7 @@ impl Root {
             }
             let data = handle.to_event() | u64::from(ingress.0) << 32;
             if done == now {
-                self.memory_done(cx, handle, ingress);
+                self.complete_memory_access(cx, handle, ingress);
             } else {
                 cx.schedule(done, EventKind::MemoryDone, at, data);
             }
@@ -291,7 +291,13 @@ impl Root {
     }
 
     /// When a request that reaches memory now has its data or, if it is a posted write, is in memory.
-    fn memory_time(&mut self, cx: &mut Context, handle: TlpHandle, access: Access, posted: bool) -> Time {
+    fn time_memory_access(
+        &mut self,
+        cx: &mut Context,
+        handle: TlpHandle,
+        access: Access,
+        posted: bool,
+    ) -> Time {
         let now = cx.now();
         let (served, written) = (self.server.serve(now, access.bytes), self.server.written());
         let done = match (&self.memory_system, posted) {
@@ -306,7 +312,7 @@ impl Root {
         done
     }
 
-    pub(crate) fn root_refuses(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+    pub(crate) fn refuse_request(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
         let id = self.completer.id;
         // Answers queue behind the processor's own requests.
         cx.refuse(ingress, handle, id, CompletionStatus::UnsupportedRequest);
@@ -314,24 +320,24 @@ impl Root {
 
     /// An interrupt, or a completion for the processor: neither passes a posted write (PCIe 5.0 §2.4.1, table 2-39), and a write
     /// that still waits for memory could be passed here.
-    fn behind_writes(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
-        if !self.waits_behind_writes(ingress, handle) {
-            self.when_written(cx, ingress, handle);
+    fn hold_behind_writes(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+        if !self.queue_behind_writes(ingress, handle) {
+            self.deliver_when_written(cx, ingress, handle);
         }
     }
 
     /// The processor gets it when memory has taken all writes that reached it.
-    fn when_written(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+    fn deliver_when_written(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
         let (now, written) = (cx.now(), self.server.written());
         if written <= now {
-            return self.processor_takes(cx, ingress, handle);
+            return self.deliver_to_processor(cx, ingress, handle);
         }
         let at = cx.node_event(self.node);
         let data = handle.to_event() | u64::from(ingress.0) << 32;
         cx.schedule(written, EventKind::MemoryAccept, at, data);
     }
 
-    pub(crate) fn processor_takes(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
+    pub(crate) fn deliver_to_processor(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
         let (now, place) = (cx.now(), cx.place_of(self.node));
         let tlp = cx.tlps.get_mut(handle);
         if tlp.tracked {
@@ -340,27 +346,27 @@ impl Root {
         }
         match *cx.tlps.get(handle).repr.kind() {
             Kind::Completion(_) => {
-                if !self.goes_to_processor(cx, ingress, handle) {
-                    self.completion_arrived(cx, ingress, handle);
+                if !self.send_to_processor(cx, ingress, handle) {
+                    self.take_completion(cx, ingress, handle);
                 }
             }
             Kind::Message(_) => {
                 if take_local_message(cx, ingress, handle) {
-                    self.wires_changed(cx, 0);
+                    self.update_wires(cx, 0);
                 }
             }
             _ => {
                 self.interrupt(cx, ingress, handle);
-                self.write_arrived(cx);
+                self.release_posted_write(cx);
             }
         }
     }
 
     /// Memory takes the data of a posted write, or is done with the writes before an interrupt or a completion.
-    pub(crate) fn memory_accepts(&mut self, cx: &mut Context, handle: TlpHandle, ingress: PortId) {
+    pub(crate) fn complete_memory_write(&mut self, cx: &mut Context, handle: TlpHandle, ingress: PortId) {
         let access = memory_access(&cx.tlps.get(handle).repr);
         if access.is_none_or(|access| self.is_interrupt(access)) {
-            return self.processor_takes(cx, ingress, handle);
+            return self.deliver_to_processor(cx, ingress, handle);
         }
         let tlp = cx.tlps.get(handle);
         if let (Some(access), Some(data)) = (memory_access(&tlp.repr), tlp.payload.bytes()) {
@@ -373,13 +379,13 @@ impl Root {
         if tlp.tracked {
             tlp.ledger.charge(now, place, Cause::Completer);
         }
-        cx.posted_arrived(handle);
+        cx.complete_posted(handle);
         cx.consume(ingress, handle);
-        self.write_arrived(cx);
+        self.release_posted_write(cx);
     }
 
     /// Memory has the data of a read or of a deferrable write.
-    pub(crate) fn memory_done(&mut self, cx: &mut Context, handle: TlpHandle, ingress: PortId) {
+    pub(crate) fn complete_memory_access(&mut self, cx: &mut Context, handle: TlpHandle, ingress: PortId) {
         let tlp = cx.tlps.get(handle);
         if matches!(tlp.repr.kind(), Kind::DeferrableMemWrite { .. }) {
             let (flow, bytes) = (tlp.flow, data_bytes(&tlp.repr));
@@ -388,11 +394,11 @@ impl Root {
                 self.memory.ram.write(access.address, &data);
             }
             cx.observe.payload_arrived(cx.kernel.now(), flow, bytes);
-            return self.answers_from_memory(cx, ingress, handle, Payload::EMPTY);
+            return self.return_from_memory(cx, ingress, handle, Payload::EMPTY);
         }
         let carries = tlp.carry || !cx.length_only;
         let access = memory_access(&tlp.repr);
-        self.read_served(cx);
+        self.release_read(cx);
         let data = match access {
             Some(access) if carries => {
                 let mut bytes = vec![0; access.bytes as usize];
@@ -402,7 +408,7 @@ impl Root {
             Some(access) => Payload::Length(u64::from(access.bytes)),
             None => Payload::EMPTY,
         };
-        self.answers_from_memory(cx, ingress, handle, data);
+        self.return_from_memory(cx, ingress, handle, data);
     }
 
     fn interrupt(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
@@ -432,7 +438,7 @@ impl Root {
         };
         match policy {
             PeerToPeer::Refuse if !matches!(tlp.repr.kind(), Kind::Completion(_)) => {
-                self.root_refuses(cx, ingress, handle);
+                self.refuse_request(cx, ingress, handle);
             }
             PeerToPeer::Split(limit) if splits => self.split_peer_request(cx, ingress, handle, limit),
             _ => {
@@ -444,7 +450,7 @@ impl Root {
                     tail: Time::ZERO,
                     nullified: false,
                 };
-                cx.enqueue(egress, source, waiting);
+                cx.enqueue_at_egress(egress, source, waiting);
             }
         }
     }
@@ -466,7 +472,7 @@ impl Root {
         let (repr, flow) = (cx.tlps.get(request).repr, cx.tlps.get(request).flow);
         let status = CompletionStatus::UnsupportedRequest;
         match self.completer.refuse(&repr, status) {
-            None => cx.left_its_maker(port, request),
+            None => cx.report_departure(port, request),
             Some(completion) => {
                 cx.observe.counts.refused += 1;
                 cx.detect_refusal(port, request, status);

@@ -43,7 +43,7 @@ impl Root {
     ) {
         let tlp = cx.tlps.get(handle);
         let (repr, shape, payload) = (tlp.repr, tlp.shape, tlp.payload.clone());
-        let Some(access) = memory_access(&repr) else { return self.root_refuses(cx, ingress, handle) };
+        let Some(access) = memory_access(&repr) else { return self.refuse_request(cx, ingress, handle) };
         let read = matches!(repr.kind(), Kind::MemRead { .. });
         let chunks = split_request(access.address, u64::from(access.bytes), limit, RequestPolicy::Aligned);
         let pieces = chunks.clone().count().max(1) as u32;

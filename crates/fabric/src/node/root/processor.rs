@@ -145,7 +145,7 @@ impl Root {
         let read = access.data.is_none();
         let Some(lanes) = Lanes::new(register.byte(), bytes) else {
             let error = CompletionError::UnsupportedRequest { address };
-            return self.operation_over(cx, owner, op, Some(Err(error.into())));
+            return self.report_operation(cx, owner, op, Some(Err(error.into())));
         };
         if let Register::Config { function, offset } = register
             && function.bus() == 0
@@ -158,7 +158,7 @@ impl Root {
         }
         if self.egress_for(register.route()).is_none() || self.is_no_device(register) {
             cx.observe.counts.refused += 1;
-            return self.operation_over(cx, owner, op, read.then(|| Ok(lanes.take(ALL_ONES))));
+            return self.report_operation(cx, owner, op, read.then(|| Ok(lanes.take(ALL_ONES))));
         }
         self.issue_register(cx, access, lanes);
     }
@@ -168,7 +168,7 @@ impl Root {
         let stages = self.path.of_processor().into_iter().flatten();
         let latency = stages.fold(self.latency, |sum, (_, latency)| sum + latency);
         if latency.is_zero() {
-            return self.operation_over(cx, answer.owner, answer.op, answer.result);
+            return self.report_operation(cx, answer.owner, answer.op, answer.result);
         }
         self.registers.answers.push_back(answer);
         let at = cx.node_event(self.node);
@@ -178,7 +178,7 @@ impl Root {
     /// The oldest of these answers is at the processor.
     pub(crate) fn own_answer(&mut self, cx: &mut Context) {
         if let Some(OwnAnswer { owner, op, result }) = self.registers.answers.pop_front() {
-            self.operation_over(cx, owner, op, result);
+            self.report_operation(cx, owner, op, result);
         }
     }
 
@@ -290,6 +290,6 @@ impl Root {
             (Err(_), _) => Ok(ALL_ONES),
         };
         let value = read.then(|| value.map(|dword| lanes.take(dword)));
-        self.operation_over(cx, access.owner, access.op, value);
+        self.report_operation(cx, access.owner, access.op, value);
     }
 }

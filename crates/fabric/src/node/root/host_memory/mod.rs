@@ -190,7 +190,7 @@ impl HostMemory for CachedMemory {
 
 impl Root {
     /// A request of a device for memory, or an interrupt, is at the root complex. True if it waits there.
-    pub(crate) fn waits_at_root(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) -> bool {
+    pub(crate) fn hold_at_root(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) -> bool {
         let is_read = matches!(cx.tlps.get(handle).repr.kind(), Kind::MemRead { .. });
         let Some(system) = &mut self.memory_system else { return false };
         match &mut system.reads {
@@ -200,14 +200,14 @@ impl Root {
             }
             Some(reads) if is_read => {
                 reads.served += 1;
-                self.is_translated(cx, ingress, handle)
+                self.hold_for_translation(cx, ingress, handle)
             }
-            _ => self.is_translated(cx, ingress, handle),
+            _ => self.hold_for_translation(cx, ingress, handle),
         }
     }
 
     /// A read has its data: the next one may be served.
-    pub(crate) fn read_served(&mut self, cx: &mut Context) {
+    pub(crate) fn release_read(&mut self, cx: &mut Context) {
         let Some(system) = &mut self.memory_system else { return };
         let Some(reads) = &mut system.reads else { return };
         let Some((handle, ingress)) = reads.waiting.pop_front() else {
@@ -219,13 +219,13 @@ impl Root {
         if tlp.tracked {
             tlp.ledger.charge(now, place, Cause::Queueing);
         }
-        if !self.is_translated(cx, ingress, handle) {
-            self.goes_to_memory(cx, ingress, handle);
+        if !self.hold_for_translation(cx, ingress, handle) {
+            self.send_to_memory(cx, ingress, handle);
         }
     }
 
     /// True if a request has to wait for the host or its translation, and then goes on by itself.
-    fn is_translated(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) -> bool {
+    fn hold_for_translation(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) -> bool {
         let now = cx.now();
         let repr = &cx.tlps.get(handle).repr;
         let posted = matches!(repr.kind(), Kind::MemWrite { .. });
