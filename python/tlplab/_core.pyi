@@ -122,12 +122,14 @@ class Simulation:
         trace: str | None = None,
         pcap: str | None = None,
         guest: Mapping[str, object] | None = None,
+        all_details: bool = False,
     ) -> None:
         """Reads and checks the experiment; opens the trace and the capture. Raises ExperimentError, OSError.
 
         `text` takes the place of the file's; `objects` are a device and its driver, by the device's name, which take
         the place of what the experiment names. `guest` starts a user-mode Linux as the host's software: paths `kernel`
-        and `folder` (which holds its `initramfs` and nothing else, and goes with it), and perhaps `share`, `arguments` and `interactive`.
+        and `folder` (which holds its `initramfs` and nothing else, and goes with it), and perhaps `share`, `arguments` and `interactive`. With `all_details` the document
+        of a large fabric is as long as it gets.
         """
     def advance_guest(self) -> tuple[list[tuple[int, bytes]], int, tuple[str, int | None] | None]:
         """Lets the guest and its machine go on for a while. What it printed, each piece with its simulated time in fs; how far

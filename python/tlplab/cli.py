@@ -115,10 +115,16 @@ def commands() -> None:
     metavar="N",
     help="At most N threads. A run takes one as yet; N never changes the result.",
 )
+@click.option(
+    "--detail",
+    type=click.Choice(["limited", "all"]),
+    default="limited",
+    help="What the document tells of a large fabric: some megabytes, or all that is known.",
+)
 @click.option("--quiet", is_flag=True, help="No summary, no progress bar.")
 def run(
     experiment: str, overrides: Sequence[str], load: str | None, seed: int | None, json_file: str | None,
-    report: str | None, trace: str | None, pcap: str | None, output: str | None, threads: int, quiet: bool,  # noqa: ARG001
+    report: str | None, trace: str | None, pcap: str | None, output: str | None, threads: int, detail: str, quiet: bool,  # noqa: ARG001
 ) -> int:  # fmt: skip
     """Run an experiment and say what limits it.
 
@@ -135,7 +141,9 @@ def run(
         to_stdout={"--json", "-o"},
         inputs={"the experiment": experiment, "--load": load},
     )
-    simulation = _core.Simulation(experiment, overrides=overrides, load=load, seed=seed, trace=trace, pcap=pcap)
+    simulation = _core.Simulation(
+        experiment, overrides=overrides, load=load, seed=seed, trace=trace, pcap=pcap, all_details=detail == "all"
+    )
     with Bar(quiet=quiet) as bar:
         finished = finish(simulation, bar.update)
     write_results(finished, json_file, report, output, quiet=quiet)

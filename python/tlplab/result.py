@@ -49,7 +49,13 @@ class Latency(TypedDict):
     max: float
 
 
-class Attribution(TypedDict):
+class SummedUp(TypedDict, total=False):
+    """In the document of a large fabric: of so many flows that are not named a row is the sum."""
+
+    others: int
+
+
+class Attribution(SummedUp):
     """Time that all transactions of a flow spent on one cause (an index in `causes`) at one place."""
 
     cause: int

@@ -164,7 +164,7 @@ function AttributionTable({ view, rows, title, ranged }: { view: View; rows: Row
                 <tr key={i}>
                   <th scope="row"><i class="dot" style={{ background: causeColour(cause) }} />{cause}</th>
                   <td>{r.place === null ? <span class="quiet">everywhere</span> : link === null ? r.place : <button type="button" class="plain" onClick={() => view.chooseLink(link)} aria-pressed={filter.link === link}>{r.place}</button>}</td>
-                  <td>{r.behind === null ? <span class="quiet">–</span> : <>{behind >= 0 && <Swatch flow={behind} />}{r.behind}</>}</td>
+                  <td>{r.behind === null ? <span class="quiet">{r.others ? `${r.others} other flows` : "–"}</span> : <>{behind >= 0 && <Swatch flow={behind} />}{r.behind}</>}</td>
                   <td class="share"><i class="meter" style={{ width: `${(r.share / most) * 100}%`, background: causeColour(cause) }} /><span>{percent(r.share)}</span></td>
                 </tr>
               );

@@ -254,6 +254,8 @@ export interface Attribution {
   place: string;
   /** The flow one queued behind. */
   behind: string | null;
+  /** Of so many flows that one queued behind and that are not named this is the sum. */
+  others?: number;
   total_ns: number;
   share: number;
 }

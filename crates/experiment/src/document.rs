@@ -1,5 +1,6 @@
 //! What a fabric knows at the end of a run, as a [`Document`].
 
+use crate::detail::{self, Detail};
 use crate::device_models::ModelSpec;
 use crate::experiment::Experiment;
 use crate::host_use::host_use;
@@ -66,6 +67,7 @@ pub(crate) fn document(
     baseline: &Baseline,
     ladder: Option<&ladder::Shared>,
     stop_reason: StopReason,
+    detail: Detail,
 ) -> Document {
     let span = fabric.now().saturating_since(baseline.at);
     let links = links(fabric, &experiment.fabric.buses, baseline, span);
@@ -115,6 +117,9 @@ pub(crate) fn document(
     // Who was not found takes no part.
     let problems = document.problems.iter().map(|problem| problem.message.clone());
     document.verdict.limit.evidence.extend(problems);
+    if detail == Detail::Limited {
+        detail::limit(&mut document);
+    }
     document
 }
 
@@ -293,6 +298,7 @@ fn attribution(
             cause: interval.cause() as usize,
             place: topology.place_name(interval.place),
             behind: interval.behind().map(|f| topology.flows[f.index()].name.clone()),
+            others: None,
             total_ns: fs as f64 / FS_PER_NS,
             share: fs as f64 / whole,
         })

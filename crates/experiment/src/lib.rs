@@ -41,6 +41,7 @@ mod card;
 mod check;
 mod choices;
 mod dd;
+pub mod detail;
 pub mod device_models;
 mod document;
 pub mod error;

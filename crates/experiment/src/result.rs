@@ -331,6 +331,9 @@ pub struct Attribution {
     pub place: String,
     /// The flow one queued behind.
     pub behind: Option<String>,
+    /// In a document that is shortened: of so many further flows that one queued behind, this is the sum.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others: Option<u32>,
     /// Sum over all transactions.
     pub total_ns: f64,
     /// Part of the sum of all latencies of the flow.

@@ -1,6 +1,7 @@
 //! From an experiment to a fabric that runs, and to the end of the run.
 
 use crate::assemble::{add_builtin_drivers, add_devices, add_host_loads, flow, prepare_memory};
+use crate::detail::Detail;
 use crate::document;
 use crate::experiment::Experiment;
 use crate::ladder::{self, Ladder, Tee};
@@ -40,6 +41,8 @@ pub struct Inputs {
     pub probe: Option<Box<dyn Probe>>,
     /// Keep no window of packets: faster.
     pub no_ladder: bool,
+    /// How much of the run its document tells.
+    pub detail: Detail,
 }
 
 /// Why a run cannot begin or go on.
@@ -102,6 +105,7 @@ pub struct Run {
     experiment: Experiment,
     fabric: Fabric,
     ladder: Option<ladder::Shared>,
+    detail: Detail,
     /// Counters at the end of the warm-up, from which the document counts.
     baseline: Option<document::Baseline>,
     stop_reason: StopReason,
@@ -180,6 +184,7 @@ impl Run {
             experiment,
             fabric,
             ladder,
+            detail: inputs.detail,
             baseline: None,
             stop_reason: StopReason::Running,
             waiting: Vec::new(),
@@ -420,6 +425,7 @@ impl Run {
             &baseline,
             self.ladder.as_ref(),
             self.stop_reason,
+            self.detail,
         );
         document.guest = self.guest.clone();
         if self.stop_reason.is_deadlock() {

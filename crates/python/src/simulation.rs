@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 use tlplab_bench::{machine, preparation};
 use tlplab_cosim::{library, medium, rtl, uml};
+use tlplab_experiment::detail::Detail;
 use tlplab_experiment::run::{Inputs, Run};
 use tlplab_experiment::{Experiment, FileKind, Options, StopReason, lspci, result};
 use tlplab_trace::{pcapng, perfetto, recorder, report};
@@ -42,7 +43,7 @@ struct State {
 impl Simulation {
     #[new]
     #[pyo3(signature = (path, *, text = None, objects = None, overrides = Vec::new(), load = None, seed = None,
-        trace = None, pcap = None, guest = None))]
+        trace = None, pcap = None, guest = None, all_details = false))]
     #[allow(clippy::too_many_arguments)] // each is a keyword in Python
     fn new(
         py: Python<'_>,
@@ -55,11 +56,13 @@ impl Simulation {
         trace: Option<PathBuf>,
         pcap: Option<PathBuf>,
         guest: Option<&Bound<'_, PyDict>>,
+        all_details: bool,
     ) -> PyResult<Self> {
         let options = Options { set: overrides, load, seed, guest: guest.is_some(), ..Options::default() };
         let experiment = outline::parse(py, path, text, &options)?;
         let guest = guest.map(|given| guest::Start::read(given, &experiment)).transpose()?;
         let mut inputs = Inputs { traces: read_traces(py, &experiment)?, ..Inputs::default() };
+        inputs.detail = if all_details { Detail::All } else { Detail::Limited };
         inputs.devices = library::load(&experiment).map_err(|mistake| error::experiment(py, &[mistake]))?;
         inputs.cores = rtl::load(&experiment).map_err(|mistake| error::experiment(py, &[mistake]))?;
         inputs.media = medium::open_all(&experiment).map_err(|mistake| error::experiment(py, &[mistake]))?;
