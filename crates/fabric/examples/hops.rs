@@ -2,28 +2,36 @@
 //!
 //! ```text
 //! hops write|read payload|length HOPS
+//! hops writes length HOPS
 //! ```
 //! runs saturated DMA writes of 256 B, or reads of 512 B, until HOPS TLPs have gone over a link for the first time, and prints what
 //! happened as one line of JSON. CPU time is for the caller to measure (`getrusage`); `bench/run.py` does, and takes every other
-//! figure of `make bench` from here, too.
+//! figure of `make bench` from here, too. `writes` asks for so many writes as make HOPS hops, on links with bit errors that damage one TLP
+//! in some ten thousand, goes on until all is over, and fails unless each has arrived once.
 
 use std::process::ExitCode;
 use tlplab_device::{Load, LoadConfig, LoadOp};
 use tlplab_fabric::config::{
-    Arbitration, DeviceConfig, FabricConfig, Fidelity, FlowControl, Forwarding, HostConfig, LinkConfig,
-    PortConfig, SkpPolicy, SwitchConfig,
+    Arbitration, DeviceConfig, Direction, FabricConfig, Fault, FaultKind, Fidelity, FlowControl, Forwarding,
+    HostConfig, LinkConfig, PortConfig, SkpPolicy, SwitchConfig,
 };
 use tlplab_fabric::topology::FlowInfo;
 use tlplab_fabric::{Builder, Fabric};
 use tlplab_units::{Duration, Generation, LinkMode, Mps, Mrrs, Time, Width};
 
 const SEED: u64 = 1;
-const USAGE: &str = "usage: hops write|read payload|length HOPS";
+const USAGE: &str = "usage: hops write|read|writes payload|length HOPS";
+/// Bytes of a write.
+const SIZE: u64 = 256;
+/// One bit in 2 * 10^7.
+const BIT_ERRORS: u64 = u64::MAX / 20_000_000;
 /// The number of hops is looked at after so many events.
 const STRIDE: u64 = 4096;
 
 struct Run {
     op: LoadOp,
+    /// It ends, on links with bit errors.
+    ends: bool,
     fidelity: Fidelity,
     hops: u64,
 }
@@ -45,8 +53,9 @@ fn main() -> ExitCode {
 fn parse(arguments: &[String]) -> Result<Run, String> {
     let [op, fidelity, hops] = arguments else { return Err(USAGE.into()) };
     Ok(Run {
+        ends: op == "writes",
         op: match op.as_str() {
-            "write" => LoadOp::Write,
+            "write" | "writes" => LoadOp::Write,
             "read" => LoadOp::Read,
             other => return Err(format!("{other:?} is neither write nor read; {USAGE}")),
         },
@@ -62,6 +71,10 @@ fn parse(arguments: &[String]) -> Result<Run, String> {
 fn measure(run: &Run) -> Result<String, String> {
     let mut fabric = build(run)?;
     let start = resident();
+    while run.ends && fabric.run_events(STRIDE, Time::NEVER) {}
+    if run.ends {
+        check_each_arrived_once(&mut fabric, run.hops / 2)?;
+    }
     while fabric.tlp_hops() < run.hops {
         if !fabric.run_events(STRIDE, Time::NEVER) {
             return Err(format!(
@@ -86,6 +99,25 @@ fn measure(run: &Run) -> Result<String, String> {
     ))
 }
 
+/// So many writes were asked for: each has gone over both links, and arrived once.
+fn check_each_arrived_once(fabric: &mut Fabric, writes: u64) -> Result<(), String> {
+    fabric.run_until(fabric.now() + Duration::from_us(100));
+    let ids: Vec<_> = fabric.flow_ids().collect();
+    let flow = ids.into_iter().map(|id| fabric.flow_results(id)).find(|flow| flow.transactions > 0);
+    let arrived = flow.map_or((0, 0, 0), |flow| (flow.transactions, flow.bytes, flow.failed.len()));
+    let ports: Vec<_> = fabric.topology().links.iter().flat_map(|link| link.ports).collect();
+    let replayed: u64 = ports.into_iter().map(|port| fabric.direction_result(port).wire.replayed).sum();
+    let seen = (arrived, fabric.tlp_hops(), fabric.tlps_live(), fabric.refused());
+    let right = ((writes, writes * SIZE, 0), 2 * writes, 0, 0);
+    if seen != right {
+        return Err(format!(
+            "transactions, bytes, failures; hops; TLPs left; refused: {seen:?}, not {right:?}"
+        ));
+    }
+    eprintln!("{writes} writes of {SIZE} B arrived once each; {replayed} TLPs were sent again");
+    Ok(())
+}
+
 /// Bytes of the process in memory now, where the system tells (Linux).
 fn resident() -> Option<u64> {
     #[expect(clippy::disallowed_methods, reason = "a measuring program, not a part of the simulator")]
@@ -101,10 +133,11 @@ fn build(run: &Run) -> Result<Fabric, String> {
         seed: SEED,
         fidelity: run.fidelity,
         warmup: Time::ZERO,
-        host: HostConfig::default(),
+        // Messages about damaged TLPs would be hops, too.
+        host: HostConfig { error_reporting: !run.ends, ..HostConfig::default() },
         switches: vec![SwitchConfig {
             name: "sw".into(),
-            uplink: link("host.rp0"),
+            uplink: link("host.rp0", run.ends),
             latency: Duration::ZERO,
             forwarding: Forwarding::CutThrough,
             arbitration: Arbitration::RoundRobin,
@@ -113,7 +146,7 @@ fn build(run: &Run) -> Result<Fabric, String> {
         devices: vec![DeviceConfig {
             bus: None,
             name: "dev".into(),
-            link: link("sw"),
+            link: link("sw", run.ends),
             function_of: None,
             ready: Duration::ZERO,
             mrrs: Mrrs::new(512).expect("a read request size"),
@@ -126,8 +159,9 @@ fn build(run: &Run) -> Result<Fabric, String> {
             posted_writes: true,
         }],
     };
-    let (size, operation) = if run.op == LoadOp::Write { (256, "write") } else { (512, "read") };
-    let load = LoadConfig { op: run.op, size, ..LoadConfig::default() };
+    let (size, operation) = if run.op == LoadOp::Write { (SIZE, "write") } else { (512, "read") };
+    let count = run.ends.then_some(run.hops / 2);
+    let load = LoadConfig { op: run.op, size, count, ..LoadConfig::default() };
     let device = Load::new(load, SEED, "dev").map_err(|e| e.to_string())?;
     let flow = FlowInfo {
         name: "dev".into(),
@@ -136,12 +170,14 @@ fn build(run: &Run) -> Result<Fabric, String> {
         target: "host".into(),
     };
     let mut builder = Builder::new(config);
-    builder.device("dev", Box::new(device), vec![flow], false);
+    builder.device("dev", Box::new(device), vec![flow], run.ends);
     builder.build().map_err(|e| e.to_string())
 }
 
-/// Gen3 x8, MPS 256, nothing but what the specification says.
-fn link(under: &str) -> LinkConfig {
+/// Gen3 x8, MPS 256, nothing but what the specification says; with bit errors in both directions, if it has `errors`.
+fn link(under: &str, errors: bool) -> LinkConfig {
+    let kind = FaultKind::BitErrors { numerator: BIT_ERRORS };
+    let faults = [Direction::Up, Direction::Down].map(|direction| Fault { direction, kind });
     LinkConfig {
         under: under.into(),
         generation: Generation::new(3).expect("a generation"),
@@ -157,6 +193,6 @@ fn link(under: &str) -> LinkConfig {
         skp: SkpPolicy::Standard,
         trained: true,
         recovery: Duration::from_us(1),
-        faults: Vec::new(),
+        faults: if errors { faults.to_vec() } else { Vec::new() },
     }
 }
