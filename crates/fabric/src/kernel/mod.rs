@@ -51,9 +51,9 @@ impl Kernel {
         self.queue.push(time, Event { kind, at, data });
     }
 
-    /// The events that are still to come, for a reset to cancel those of them that must not.
-    pub(crate) fn pending_mut(&mut self) -> impl Iterator<Item = &mut Event> {
-        self.queue.pending_mut()
+    /// Takes back those of the events that are still to come which are `wanted`: nothing happens at their times. In their order.
+    pub(crate) fn cancel(&mut self, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
+        self.queue.cancel(wanted)
     }
 
     /// Removes the deadlines of data link layers; all else keeps its place.

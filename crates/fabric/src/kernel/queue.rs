@@ -1,11 +1,16 @@
-//! The event queue: a 4-ary heap ordered by (time, phase, port, sequence).
+//! The event queue: a calendar ordered by (time, phase, port, sequence).
 //!
 //! The phases of an instant: what arrives is there before anything else happens (a cut-through egress may send its last byte at the
 //! very time the last byte of its ingress arrives); deadlines of the data link layer are met by what is sent next; then all the rest.
 //!
 //! Ports are numbered by the sorted names of their components, so ties break the same way however an experiment was written down.
-//! A 4-ary heap touches half the cache lines of a binary one when it sifts down, and pending events are few (some per port).
+//!
+//! What comes soon lies in the days of a calendar, a list for each that is in order and has an entry or two: what an event costs does not grow
+//! with the number of ports. What comes later than the calendar goes, or on a crowded day, lies in a heap; the first of both is the first.
+//! How long a day is follows how far apart events are.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use tlplab_units::Time;
 
 /// Something that will happen at a port or a node.
@@ -71,27 +76,73 @@ pub(crate) enum EventKind {
     Cancelled,
 }
 
-/// Pending events. Keys and events lie apart, so that the four children of a key share a cache line.
+/// A pending event.
+#[derive(Clone, Copy)]
+struct Entry {
+    /// time << 64 | phase << 62 | port << 40 | sequence
+    key: u128,
+    event: Event,
+    /// The next of its day, or of the free entries.
+    next: u32,
+}
+
+/// Pending events.
 pub(crate) struct EventQueue {
-    /// Followed by four of `NEVER`; time << 64 | phase << 62 | port << 40 | sequence
-    keys: Vec<u128>,
-    events: Vec<Event>,
+    entries: Vec<Entry>,
+    free: u32,
+    /// The first entry of each day, in a ring.
+    days: Box<[u32; DAYS]>,
+    /// Days that have entries, a bit each.
+    used: [u64; DAYS / 64],
+    /// A day is `2^shift` femtoseconds long.
+    shift: u32,
+    /// The number of the first day of the calendar: no entry of it is earlier.
+    today: u64,
+    /// What has no place on the calendar, and the key of the first of that.
+    others: BinaryHeap<Reverse<(u128, u32)>>,
+    first_other: u128,
     sequence: u64,
-    /// The first event has been handed out and is still in its place: handling an event mostly makes another one soon after, which
-    /// then takes that place and sinks little, while the last of the heap would sink deep.
-    popped: bool,
+    /// Of the latest events: how many came later than the calendar goes, and how many entries of their days were before them at other times.
+    pushed: u32,
+    too_late: u32,
+    passed: u32,
 }
 
 const SEQUENCE_BITS: u32 = 40;
+const DAYS: usize = 1024;
+const NONE: u32 = u32::MAX;
 const NEVER: u128 = u128::MAX;
+/// A day with so many entries before a new one is crowded.
+const CROWDED: u32 = 12;
+/// The length of days is looked at after so many events.
+const REVIEW: u32 = 4096;
+/// Of so many that come later than the calendar goes, days are too short.
+const MANY_TOO_LATE: u32 = REVIEW / 4;
+/// With so many entries before new ones, days are too long.
+const MANY_PASSED: u32 = 3 * REVIEW;
 
 impl Default for EventQueue {
     fn default() -> Self {
-        Self { keys: vec![NEVER; 5], events: Vec::new(), sequence: 0, popped: false }
+        Self {
+            entries: Vec::new(),
+            free: NONE,
+            days: Box::new([NONE; DAYS]),
+            used: [0; DAYS / 64],
+            // A nanosecond.
+            shift: 20,
+            today: 0,
+            others: BinaryHeap::new(),
+            first_other: NEVER,
+            sequence: 0,
+            pushed: 0,
+            too_late: 0,
+            passed: 0,
+        }
     }
 }
 
 impl EventQueue {
+    #[inline]
     pub(crate) fn push(&mut self, time: Time, event: Event) {
         debug_assert!(event.at < 1 << (62 - SEQUENCE_BITS));
         let phase = match event.kind {
@@ -103,103 +154,206 @@ impl EventQueue {
         let key = u128::from(time.as_fs()) << 64 | u128::from(place);
         // 2^40 events are three days of simulation; ties that far apart cannot meet, so the number may wrap.
         self.sequence = (self.sequence + 1) & ((1 << SEQUENCE_BITS) - 1);
-        if std::mem::take(&mut self.popped) {
-            return self.sift_down(key, event);
-        }
-        let mut hole = self.events.len();
-        self.keys.push(NEVER);
-        self.events.push(event);
-        while hole > 0 {
-            let parent = (hole - 1) / 4;
-            if self.keys[parent] <= key {
-                break;
+        let entry = Entry { key, event, next: NONE };
+        let index = self.free;
+        let index = match self.entries.get_mut(index as usize) {
+            Some(free) => {
+                self.free = free.next;
+                *free = entry;
+                index
             }
-            self.keys[hole] = self.keys[parent];
-            self.events[hole] = self.events[parent];
-            hole = parent;
+            None => {
+                self.entries.push(entry);
+                self.entries.len() as u32 - 1
+            }
+        };
+        self.enter(index);
+        self.pushed += 1;
+        if self.pushed == REVIEW {
+            self.review();
         }
-        self.keys[hole] = key;
-        self.events[hole] = event;
     }
 
-    /// The events that are still to come, for a reset to cancel those of them that must not.
-    pub(crate) fn pending_mut(&mut self) -> impl Iterator<Item = &mut Event> {
-        self.events.iter_mut().skip(usize::from(self.popped))
+    /// Puts an entry on its day, or where those without a place are.
+    #[inline]
+    fn enter(&mut self, index: u32) {
+        let key = self.entries[index as usize].key;
+        // What is earlier than today, which has been turned to for what comes next, is one of today's.
+        let day = ((key >> 64) as u64 >> self.shift).max(self.today);
+        if day - self.today >= DAYS as u64 {
+            self.too_late += 1;
+            return self.set_aside(key, index);
+        }
+        let slot = day as usize % DAYS;
+        let first = self.days[slot];
+        if first == NONE || key < self.entries[first as usize].key {
+            self.used[slot / 64] |= 1 << (slot % 64);
+            self.entries[index as usize].next = first;
+            self.days[slot] = index;
+            return;
+        }
+        let mut before = first;
+        for _ in 0..CROWDED {
+            let Entry { key: other, next, .. } = self.entries[before as usize];
+            self.passed += u32::from(other >> 64 != key >> 64);
+            if next == NONE || key < self.entries[next as usize].key {
+                self.entries[index as usize].next = next;
+                self.entries[before as usize].next = index;
+                return;
+            }
+            before = next;
+        }
+        self.set_aside(key, index);
+    }
+
+    fn set_aside(&mut self, key: u128, index: u32) {
+        self.others.push(Reverse((key, index)));
+        self.first_other = self.first_other.min(key);
+    }
+
+    /// The first entry of the calendar, and its key; its day becomes today.
+    #[inline]
+    fn first(&mut self) -> (u32, u128) {
+        let slot = self.today as usize % DAYS;
+        if self.used[slot / 64] >> (slot % 64) & 1 == 0 && !self.turn_page() {
+            return (NONE, NEVER);
+        }
+        let first = self.days[self.today as usize % DAYS];
+        (first, self.entries[first as usize].key)
+    }
+
+    /// The next day with an entry becomes today; false if there is none.
+    fn turn_page(&mut self) -> bool {
+        let start = self.today as usize % DAYS;
+        let words = self.used.len();
+        // The word that today is in comes first, without the days before, and last, with only those.
+        let ahead = (0..=words).find_map(|step| {
+            let word = (start / 64 + step) % words;
+            let days = match step {
+                0 => self.used[word] & u64::MAX << (start % 64),
+                _ if step == words => self.used[word] & !(u64::MAX << (start % 64)),
+                _ => self.used[word],
+            };
+            (days != 0).then(|| (word * 64 + days.trailing_zeros() as usize + DAYS - start) % DAYS)
+        });
+        self.today += ahead.unwrap_or(0) as u64;
+        ahead.is_some()
+    }
+
+    /// Are days as long as they should be?
+    #[cold]
+    fn review(&mut self) {
+        let shift = match (self.too_late, self.passed) {
+            (_, passed) if passed > MANY_PASSED && self.shift > 0 => self.shift - 1,
+            (too_late, passed) if too_late > MANY_TOO_LATE && passed < MANY_PASSED / 4 => self.shift + 1,
+            _ => self.shift,
+        };
+        (self.pushed, self.too_late, self.passed) = (0, 0, 0);
+        if shift != self.shift && shift < 60 {
+            let pending = self.drain();
+            (self.today, self.shift) = (self.today << self.shift >> shift, shift);
+            pending.into_iter().for_each(|index| self.enter(index));
+        }
+        (self.too_late, self.passed) = (0, 0);
+    }
+
+    /// Takes all entries off the calendar.
+    fn drain(&mut self) -> Vec<u32> {
+        let mut pending = self.pending();
+        pending.sort_unstable_by_key(|index| Reverse(self.entries[*index as usize].key));
+        self.days.fill(NONE);
+        self.used.fill(0);
+        self.others.clear();
+        self.first_other = NEVER;
+        pending
+    }
+
+    /// The entries of all pending events.
+    fn pending(&self) -> Vec<u32> {
+        let mut pending: Vec<u32> = self.others.iter().map(|Reverse((_, index))| *index).collect();
+        for first in self.days.iter() {
+            let mut index = *first;
+            while index != NONE {
+                pending.push(index);
+                index = self.entries[index as usize].next;
+            }
+        }
+        pending
+    }
+
+    /// Those of the events that are still to come which are `wanted`, for a reset to cancel.
+    pub(crate) fn cancel(&mut self, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
+        let mut cancelled: Vec<u32> = self.pending();
+        cancelled.retain(|index| wanted(&self.entries[*index as usize].event));
+        cancelled.sort_unstable_by_key(|index| self.entries[*index as usize].key);
+        let take = |index: u32| {
+            let event = &mut self.entries[index as usize].event;
+            std::mem::replace(event, Event { kind: EventKind::Cancelled, ..*event })
+        };
+        cancelled.into_iter().map(take).collect()
     }
 
     /// Removes the deadlines of data link layers; all else keeps its place.
     pub(crate) fn remove_link_timers(&mut self) {
-        self.close();
-        let events = std::mem::take(&mut self.events);
-        let keys = std::mem::replace(&mut self.keys, vec![NEVER; 4]);
-        let mut kept: Vec<_> = keys.into_iter().zip(events).collect();
-        kept.retain(|(_, event)| event.kind != EventKind::LinkTimer);
-        // What is in order is a heap.
-        kept.sort_unstable_by_key(|(key, _)| *key);
-        let (keys, events): (Vec<_>, Vec<_>) = kept.into_iter().unzip();
-        self.events = events;
-        self.keys.splice(0..0, keys);
-        self.keys.push(NEVER);
+        for index in self.drain() {
+            if self.entries[index as usize].event.kind == EventKind::LinkTimer {
+                self.release(index);
+            } else {
+                self.enter(index);
+            }
+        }
     }
 
     /// The time of the first event that is no deadline of a data link layer.
-    pub(crate) fn next_time_but_link_timers(&mut self) -> Option<Time> {
-        self.close();
-        let others =
-            self.keys.iter().zip(&self.events).filter(|(_, event)| event.kind != EventKind::LinkTimer);
-        others.map(|(key, _)| *key).min().map(time_of)
+    pub(crate) fn next_time_but_link_timers(&self) -> Option<Time> {
+        let pending = self.pending().into_iter().map(|index| self.entries[index as usize]);
+        let others = pending.filter(|entry| entry.event.kind != EventKind::LinkTimer);
+        others.map(|entry| entry.key).min().map(time_of)
     }
 
+    #[inline]
     pub(crate) fn next_time(&mut self) -> Option<Time> {
-        self.close();
-        self.events.first().map(|_| time_of(self.keys[0]))
+        let (_, key) = self.first();
+        let key = key.min(self.first_other);
+        (key != NEVER).then(|| time_of(key))
     }
 
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Time, Event)> {
-        self.close();
-        let event = *self.events.first()?;
-        self.popped = true;
-        Some((time_of(self.keys[0]), event))
+        let (index, key) = self.first();
+        if key >= self.first_other {
+            let (time, event) = self.pop_other()?;
+            if index == NONE {
+                // The calendar is empty, and begins where something happens.
+                self.today = self.today.max(time.as_fs() >> self.shift);
+            }
+            return Some((time, event));
+        }
+        let Entry { event, next, .. } = self.entries[index as usize];
+        let slot = self.today as usize % DAYS;
+        self.days[slot] = next;
+        if next == NONE {
+            self.used[slot / 64] &= !(1 << (slot % 64));
+        }
+        self.release(index);
+        Some((time_of(key), event))
     }
 
-    /// Removes the first event, which has been handed out, unless a new one has taken its place.
-    fn close(&mut self) {
-        if !std::mem::take(&mut self.popped) {
-            return;
-        }
-        let last = self.events.len() - 1;
-        let key = std::mem::replace(&mut self.keys[last], NEVER);
-        self.keys.pop();
-        if let Some(event) = self.events.pop().filter(|_| last > 0) {
-            self.sift_down(key, event);
-        }
+    fn pop_other(&mut self) -> Option<(Time, Event)> {
+        let Reverse((key, index)) = self.others.pop()?;
+        self.first_other = self.others.peek().map_or(NEVER, |Reverse((key, _))| *key);
+        self.release(index);
+        Some((time_of(key), self.entries[index as usize].event))
     }
 
-    /// Puts an event in the place of the first one, or where it belongs below.
-    fn sift_down(&mut self, key: u128, event: Event) {
-        let len = self.events.len();
-        let mut hole = 0;
-        // Beyond the last key lie keys that never win, so a family is always whole.
-        while let Some(family) = self.keys[4 * hole + 1..].first_chunk::<4>() {
-            let left = usize::from(family[1] < family[0]);
-            let right = 2 + usize::from(family[3] < family[2]);
-            let least = if family[right] < family[left] { right } else { left };
-            if key <= family[least] {
-                break;
-            }
-            let child = 4 * hole + 1 + least;
-            self.keys[hole] = family[least];
-            self.events[hole] = self.events[child];
-            hole = child;
-            if 4 * hole + 1 >= len {
-                break;
-            }
-        }
-        self.keys[hole] = key;
-        self.events[hole] = event;
+    #[inline]
+    fn release(&mut self, index: u32) {
+        self.entries[index as usize].next = self.free;
+        self.free = index;
     }
 }
 
+#[inline]
 fn time_of(key: u128) -> Time {
     Time::from_fs((key >> 64) as u64)
 }
@@ -209,19 +363,68 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// What a queue is asked for: an event so much later than the last one that was taken, or to take one.
+    #[derive(Clone, Debug)]
+    enum Ask {
+        Push(u64, u32),
+        Pop,
+    }
+
+    fn ask() -> impl Strategy<Value = Ask> {
+        let later = prop_oneof![Just(0u64), 0u64..20, 0u64..5_000_000, 0u64..50_000_000_000];
+        prop_oneof![
+            3 => (later, 0u32..4).prop_map(|(later, at)| Ask::Push(later, at)),
+            2 => Just(Ask::Pop),
+        ]
+    }
+
     proptest! {
         #[test]
-        fn pops_by_time_port_and_sequence(input in proptest::collection::vec((0u64..20, 0u32..4), 0..200)) {
+        fn pops_by_time_port_and_sequence(asks in proptest::collection::vec(ask(), 0..400), review in 1u32..60) {
             let mut queue = EventQueue::default();
-            for (i, &(time, at)) in input.iter().enumerate() {
-                queue.push(Time::from_fs(time), Event { kind: EventKind::LinkTimer, at, data: i as u64 });
+            let (mut pending, mut now) = (Vec::new(), 0);
+            for (i, ask) in asks.into_iter().chain(std::iter::repeat_n(Ask::Pop, 400)).enumerate() {
+                if i as u32 % review == 0 {
+                    // Days of every length, whether they suit or not.
+                    (queue.too_late, queue.passed) = if i % 2 == 0 { (REVIEW, 0) } else { (0, REVIEW * 4) };
+                    queue.review();
+                }
+                match ask {
+                    Ask::Push(later, at) => {
+                        let event = Event { kind: EventKind::LinkTimer, at, data: i as u64 };
+                        queue.push(Time::from_fs(now + later), event);
+                        pending.push((now + later, at, i as u64));
+                    }
+                    Ask::Pop => {
+                        let least = pending.iter().copied().min();
+                        prop_assert_eq!(queue.next_time().map(Time::as_fs), least.map(|(time, ..)| time));
+                        let popped = queue.pop().map(|(time, event)| (time.as_fs(), event.at, event.data));
+                        prop_assert_eq!(popped, least);
+                        pending.retain(|one| Some(*one) != least);
+                        now = least.map_or(now, |(time, ..)| time);
+                    }
+                }
             }
-            let mut expected: Vec<_> =
-                input.iter().enumerate().map(|(i, &(time, at))| (time, at, i as u64)).collect();
-            expected.sort_unstable();
-            let popped: Vec<_> =
-                std::iter::from_fn(|| queue.pop()).map(|(t, e)| (t.as_fs(), e.at, e.data)).collect();
-            prop_assert_eq!(popped, expected);
+            prop_assert!(pending.is_empty() && queue.pop().is_none());
         }
+    }
+
+    #[test]
+    fn what_is_cancelled_keeps_its_place_and_link_timers_go() {
+        let mut queue = EventQueue::default();
+        let kinds = [EventKind::Processed, EventKind::LinkTimer, EventKind::Submit];
+        for (i, kind) in kinds.into_iter().cycle().take(30).enumerate() {
+            queue.push(Time::from_fs(i as u64 * 400_000_000), Event { kind, at: i as u32, data: 0 });
+        }
+        let cancelled = queue.cancel(|event| event.kind == EventKind::Submit && event.at < 9);
+        assert_eq!(cancelled.iter().map(|event| event.at).collect::<Vec<_>>(), [2, 5, 8]);
+        assert_eq!(queue.next_time_but_link_timers(), Some(Time::ZERO));
+        queue.remove_link_timers();
+        let left: Vec<_> =
+            std::iter::from_fn(|| queue.pop()).map(|(_, event)| (event.at, event.kind)).collect();
+        assert_eq!(left.len(), 20);
+        assert!(left.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        assert_eq!(left[1], (2, EventKind::Cancelled));
+        assert_eq!(left.last(), Some(&(29, EventKind::Submit)));
     }
 }

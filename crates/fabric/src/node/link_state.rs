@@ -1,7 +1,7 @@
 //! Links that go down and come up, with all that is below them; and what the registers of the ports above show of that.
 
 use crate::kernel::ids::{FunctionAt, PortId};
-use crate::kernel::queue::{Event, EventKind};
+use crate::kernel::queue::EventKind;
 use crate::link::state::{DOWN, RESET, UP};
 use crate::node::Node;
 use crate::node::function::Function;
@@ -94,14 +94,11 @@ impl Hardware {
         for &port in ports {
             cx.empty_port(port);
         }
-        let mut gone = Vec::new();
-        let at_ports = |event: &Event| ports.iter().any(|port| u32::from(port.0) == event.at);
-        let within =
-            |kind| matches!(kind, EventKind::Processed | EventKind::ForwardEarly | EventKind::Answer);
-        for event in cx.kernel.pending_mut().filter(|event| within(event.kind) && at_ports(event)) {
-            gone.push(*event);
-            event.kind = EventKind::Cancelled;
-        }
+        let gone = cx.kernel.cancel(|event| {
+            let within =
+                matches!(event.kind, EventKind::Processed | EventKind::ForwardEarly | EventKind::Answer);
+            within && ports.iter().any(|port| u32::from(port.0) == event.at)
+        });
         for event in gone {
             let (port, handle) = (PortId(event.at as u16), TlpHandle::from_event(event.data & 0xFFFF_FFFF));
             let is_copy = event.kind == EventKind::ForwardEarly && event.data >> 32 & 1 == 1;

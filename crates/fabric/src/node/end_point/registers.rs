@@ -163,11 +163,9 @@ impl EndPoint {
     /// A function that is reset forgets what it does and what it was asked. Posted TLPs that wait for the wire still go, if it is there.
     fn forget_work(&mut self, cx: &mut Context, reset: Reset) {
         let own = cx.node_event(self.node);
-        for event in cx.kernel.pending_mut().filter(|event| event.at == own) {
-            if matches!(event.kind, EventKind::ProgramTimer | EventKind::Submit) {
-                event.kind = EventKind::Cancelled;
-            }
-        }
+        cx.kernel.cancel(|event| {
+            event.at == own && matches!(event.kind, EventKind::ProgramTimer | EventKind::Submit)
+        });
         cx.agenda.forget_device(self.node);
         self.first_op = self.next_op;
         let id = self.function.id;
