@@ -82,6 +82,8 @@ struct Entry {
     /// time << 64 | phase << 62 | port << 40 | sequence
     key: u128,
     event: Event,
+    /// The one before it on its day, unless it is the first.
+    before: u32,
     /// The next of its day, or of the free entries.
     next: u32,
 }
@@ -90,8 +92,8 @@ struct Entry {
 pub(crate) struct EventQueue {
     entries: Vec<Entry>,
     free: u32,
-    /// The first entry of each day, in a ring.
-    days: Box<[u32; DAYS]>,
+    /// The first and the last entry of each day, in a ring.
+    days: Box<[(u32, u32); DAYS]>,
     /// Days that have entries, a bit each.
     used: [u64; DAYS / 64],
     /// A day is `2^shift` femtoseconds long.
@@ -102,14 +104,15 @@ pub(crate) struct EventQueue {
     others: BinaryHeap<Reverse<(u128, u32)>>,
     first_other: u128,
     sequence: u64,
-    /// Of the latest events: how many came later than the calendar goes, and how many entries of their days were before them at other times.
+    /// Of the latest events: how many came later than the calendar goes, and how many entries of the other half of
+    /// their days they had to pass.
     pushed: u32,
     too_late: u32,
     passed: u32,
 }
 
 const SEQUENCE_BITS: u32 = 40;
-const DAYS: usize = 1024;
+const DAYS: usize = 4096;
 const NONE: u32 = u32::MAX;
 const NEVER: u128 = u128::MAX;
 /// A day with so many entries before a new one is crowded.
@@ -119,14 +122,14 @@ const REVIEW: u32 = 4096;
 /// Of so many that come later than the calendar goes, days are too short.
 const MANY_TOO_LATE: u32 = REVIEW / 4;
 /// With so many entries before new ones, days are too long.
-const MANY_PASSED: u32 = 3 * REVIEW;
+const MANY_PASSED: u32 = REVIEW;
 
 impl Default for EventQueue {
     fn default() -> Self {
         Self {
             entries: Vec::new(),
             free: NONE,
-            days: Box::new([NONE; DAYS]),
+            days: Box::new([(NONE, NONE); DAYS]),
             used: [0; DAYS / 64],
             // A nanosecond.
             shift: 20,
@@ -154,7 +157,7 @@ impl EventQueue {
         let key = u128::from(time.as_fs()) << 64 | u128::from(place);
         // 2^40 events are three days of simulation; ties that far apart cannot meet, so the number may wrap.
         self.sequence = (self.sequence + 1) & ((1 << SEQUENCE_BITS) - 1);
-        let entry = Entry { key, event, next: NONE };
+        let entry = Entry { key, event, before: NONE, next: NONE };
         let index = self.free;
         let index = match self.entries.get_mut(index as usize) {
             Some(free) => {
@@ -185,23 +188,40 @@ impl EventQueue {
             return self.set_aside(key, index);
         }
         let slot = day as usize % DAYS;
-        let first = self.days[slot];
-        if first == NONE || key < self.entries[first as usize].key {
+        self.entries[index as usize].next = NONE;
+        let (first, last) = self.days[slot];
+        if first == NONE {
             self.used[slot / 64] |= 1 << (slot % 64);
-            self.entries[index as usize].next = first;
-            self.days[slot] = index;
+            self.days[slot] = (index, index);
             return;
         }
-        let mut before = first;
+        // Ports that do the same at the same time do it in their order, and what follows comes in that order.
+        if key > self.entries[last as usize].key {
+            self.entries[last as usize].next = index;
+            self.entries[index as usize].before = last;
+            self.days[slot].1 = index;
+            return;
+        }
+        if key < self.entries[first as usize].key {
+            self.entries[first as usize].before = index;
+            self.entries[index as usize].next = first;
+            self.days[slot].0 = index;
+            return;
+        }
+        let half = 1u128 << (64 + self.shift) >> 1;
+        let mut after = last;
         for _ in 0..CROWDED {
-            let Entry { key: other, next, .. } = self.entries[before as usize];
-            self.passed += u32::from(other >> 64 != key >> 64);
-            if next == NONE || key < self.entries[next as usize].key {
-                self.entries[index as usize].next = next;
+            let Entry { key: other, before, .. } = self.entries[after as usize];
+            self.passed += u32::from((other ^ key) & half != 0);
+            // The first is earlier.
+            if key > self.entries[before as usize].key {
+                let entry = &mut self.entries[index as usize];
+                (entry.before, entry.next) = (before, after);
                 self.entries[before as usize].next = index;
+                self.entries[after as usize].before = index;
                 return;
             }
-            before = next;
+            after = before;
         }
         self.set_aside(key, index);
     }
@@ -218,7 +238,7 @@ impl EventQueue {
         if self.used[slot / 64] >> (slot % 64) & 1 == 0 && !self.turn_page() {
             return (NONE, NEVER);
         }
-        let first = self.days[self.today as usize % DAYS];
+        let (first, _) = self.days[self.today as usize % DAYS];
         (first, self.entries[first as usize].key)
     }
 
@@ -260,8 +280,8 @@ impl EventQueue {
     /// Takes all entries off the calendar.
     fn drain(&mut self) -> Vec<u32> {
         let mut pending = self.pending();
-        pending.sort_unstable_by_key(|index| Reverse(self.entries[*index as usize].key));
-        self.days.fill(NONE);
+        pending.sort_unstable_by_key(|index| self.entries[*index as usize].key);
+        self.days.fill((NONE, NONE));
         self.used.fill(0);
         self.others.clear();
         self.first_other = NEVER;
@@ -271,7 +291,7 @@ impl EventQueue {
     /// The entries of all pending events.
     fn pending(&self) -> Vec<u32> {
         let mut pending: Vec<u32> = self.others.iter().map(|Reverse((_, index))| *index).collect();
-        for first in self.days.iter() {
+        for (first, _) in self.days.iter() {
             let mut index = *first;
             while index != NONE {
                 pending.push(index);
@@ -331,7 +351,7 @@ impl EventQueue {
         }
         let Entry { event, next, .. } = self.entries[index as usize];
         let slot = self.today as usize % DAYS;
-        self.days[slot] = next;
+        self.days[slot].0 = next;
         if next == NONE {
             self.used[slot / 64] &= !(1 << (slot % 64));
         }
