@@ -404,7 +404,7 @@ mod tests {
             let mut queue = EventQueue::default();
             let (mut pending, mut now) = (Vec::new(), 0);
             for (i, ask) in asks.into_iter().chain(std::iter::repeat_n(Ask::Pop, 400)).enumerate() {
-                if i as u32 % review == 0 {
+                if (i as u32).is_multiple_of(review) {
                     // Days of every length, whether they suit or not.
                     (queue.too_late, queue.passed) = if i % 2 == 0 { (REVIEW, 0) } else { (0, REVIEW * 4) };
                     queue.review();
