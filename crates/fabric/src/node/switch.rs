@@ -151,8 +151,8 @@ impl Bridges for Switch {
         let Ok(repr) = Repr::mem_write(TransactionId::new(id, Tag::default()), message.address, 4) else {
             return;
         };
-        let data = Payload::from(message.data.to_le_bytes());
-        let tlp = cx.tlps.insert(cx.with_digest(egress, repr), data, cx.host.interrupts);
+        let (repr, data) = (cx.with_digest(egress, repr), Payload::from(message.data.to_le_bytes()));
+        let tlp = cx.tlps.insert(repr, data, cx.host.interrupts);
         cx.enqueue_at_egress(egress, index, Waiting::own(tlp, shape_of(&repr)));
     }
 

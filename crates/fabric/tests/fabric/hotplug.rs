@@ -9,7 +9,7 @@ use tlplab_device::{LoadConfig, LoadOp, Target};
 use tlplab_fabric::config::*;
 use tlplab_fabric::{Ending, Fabric, MSI_ADDRESS};
 use tlplab_units::{Bdf, Duration, Time};
-use tlplab_wire::tlp::Kind;
+use tlplab_wire::tlp::{Kind, Repr};
 
 fn downs() -> impl Strategy<Value = Vec<(usize, Fault)>> {
     let down = (0u64..30_000, 1u64..40_000).prop_map(|(at, long)| {
@@ -197,6 +197,29 @@ fn a_card_is_taken_out_and_put_back() {
     }
     assert_eq!(of("other", Ending::Lost, at(0), at(100)), 0);
     watch.check_attribution(&fabric);
+}
+
+/// An interrupt of a slot has an end-to-end CRC like every other TLP, and the wire for as long as that takes.
+#[test]
+fn a_slot_interrupt_carries_its_digest() {
+    let at = |us| Time::ZERO + Duration::from_us(us);
+    let watch = Watch::everything();
+    let mut bench = Bench::new();
+    bench.config.host.ecrc = true;
+    bench.switch("sw0", "host.rp0", 3, 4);
+    let kind = FaultKind::Down { at: at(20), until: Some(at(40)) };
+    bench
+        .device("dev", "sw0", 3, 4)
+        .config(|d| d.link.faults.push(Fault { direction: Direction::Up, kind }))
+        .memory(1 << 16);
+    let mut fabric = bench.build_watched(watch.probe());
+    fabric.run_until(at(100));
+    let message = MSI_ADDRESS + 16 * u64::from(PORT.0);
+    let is = |repr: &Repr| matches!(repr.kind(), Kind::MemWrite { span, .. } if span.address() == message);
+    let interrupts: Vec<_> = watch.tlps(&fabric, "sw0", 0).into_iter().filter(|(_, repr)| is(repr)).collect();
+    assert!(interrupts.len() >= 2 && interrupts.iter().all(|(_, repr)| repr.attributes().digest));
+    // 3 DW of header, one of data, the digest, framing and LCRC; the message is below 4 GiB.
+    assert!(interrupts.iter().all(|(unit, _)| unit.bytes == 4 * (3 + 1 + 1) + 8), "{interrupts:?}");
 }
 
 /// Two cards bounce at once, before software has forgotten either: it looks after one slot after the other.
