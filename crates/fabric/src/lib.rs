@@ -33,6 +33,7 @@
 
 mod build;
 pub mod config;
+mod digest;
 mod kernel;
 mod link;
 mod node;
