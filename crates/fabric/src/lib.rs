@@ -33,7 +33,6 @@
 
 mod build;
 pub mod config;
-mod digest;
 mod kernel;
 mod link;
 mod node;
