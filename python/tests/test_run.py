@@ -69,7 +69,8 @@ def test_the_document_has_the_keys_that_its_type_names(quickstart: tl.Result) ->
         (direction["stalls"], shape.Stalls),
     ]:
         assert value is not None
-        assert set(value) == set(get_type_hints(kind)), kind.__name__
+        # A line that sums up several says how many others; in a document with all detail there is none.
+        assert set(value) == set(get_type_hints(kind)) - {"others"}, kind.__name__
 
 
 def test_what_the_host_did_has_the_keys_that_its_types_name() -> None:

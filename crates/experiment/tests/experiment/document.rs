@@ -58,7 +58,7 @@ fn our_types() -> Fields {
         ("NetworkDirection", keys(NetworkDirection::default())),
         ("Latency", keys(Latency::default())),
         ("Bar", keys(Bar::default())),
-        ("Attribution", keys(Attribution::default())),
+        ("Attribution", keys(Attribution { others: Some(1), ..Attribution::default() })),
         ("Failures", keys(Failures::default())),
         ("HostUse", keys(HostUse::default())),
         ("CacheUse", keys(CacheUse::default())),
