@@ -73,6 +73,37 @@ def test_the_document_has_the_keys_that_its_type_names(quickstart: tl.Result) ->
         assert set(value) == set(get_type_hints(kind)) - {"others"}, kind.__name__
 
 
+def test_a_large_fabric_is_summed_up_unless_all_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"d{number}" for number in range(40)]
+    text = 'title = "40 devices"\nstop = "20us"\nhost = "ideal"\n'
+    text += "".join(f'[switch.sw{port}]\nunder = "host.rp{port}"\nlink = "gen4 x16"\n' for port in range(2))
+    text += "".join(
+        f'[device.{name}]\nunder = "sw{number % 2}"\nlink = "gen4 x4"\nmodel = "dma"\n'
+        for number, name in enumerate(names)
+    )
+    text += "[load]\n" + "".join(f'{name} = {{ op = "write", size = "512B", outstanding = 2 }}\n' for name in names)
+    experiment = tmp_path / "large.toml"
+    experiment.write_text(text)
+    documents = {}
+    for detail in ["limited", "all"]:
+        status, out, _ = run(capsys, str(experiment), "--detail", detail, "--json", "-")
+        assert status == 0
+        documents[detail] = json.loads(out)
+    limited, whole = documents["limited"], documents["all"]
+    for key in ["trace_hash", "verdict", "links", "errors"]:
+        assert limited[key] == whole[key], key
+    for short, long in zip(limited["flows"], whole["flows"], strict=True):
+        assert short["payload_bps"] == long["payload_bps"]
+        rows, all_rows = short["attribution"], long["attribution"]
+        assert sum(row["total_ns"] for row in rows) == pytest.approx(sum(row["total_ns"] for row in all_rows))
+        assert sum(row.get("others", 1) for row in rows) == len(all_rows) > len(rows)
+        assert not any("others" in row for row in all_rows)
+        (others,) = [row for row in rows if "others" in row]
+        assert set(others) == set(get_type_hints(shape.Attribution))
+
+
 def test_what_the_host_did_has_the_keys_that_its_types_name() -> None:
     cache = "host.cache={ size = '1MiB', ways = 16, ddio_ways = 2, hit = '60ns' }"
     host = tl.run(str(ROOT / "experiments/iommu.toml"), overrides=[cache])["host"]
