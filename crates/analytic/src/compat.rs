@@ -81,7 +81,7 @@ impl Mistakes {
         })
     }
 
-    /// Has the link flits, as far as these mistakes know?
+    /// Whether the link has flits, as far as these mistakes know.
     pub(crate) fn flits(self, link: &Link) -> bool {
         link.is_flit() && !self.framed_flits
     }

@@ -87,7 +87,7 @@ impl Link {
         if self.is_flit() { 0.0 } else { DLLP }
     }
 
-    /// Is it in flit mode?
+    /// Whether it is in flit mode.
     pub fn is_flit(&self) -> bool {
         self.mode == LinkMode::Flit
     }

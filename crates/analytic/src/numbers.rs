@@ -142,7 +142,7 @@ fn ranged(
     if range.contains(&given) { Ok(given as u64) } else { Err(Invalid { name, given, right }) }
 }
 
-/// Is it the second?
+/// Whether it is the second.
 fn either(
     name: &'static str,
     given: i64,

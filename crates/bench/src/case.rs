@@ -146,7 +146,7 @@ impl Case {
         (self.count.unwrap_or(usual), warmup)
     }
 
-    /// Can it be measured?
+    /// Checks that it can be measured.
     ///
     /// # Errors
     /// What cannot be, and what would be right.
@@ -244,7 +244,7 @@ pub enum CaseError {
 }
 
 impl Test {
-    /// Is it about latency? Else about bandwidth.
+    /// Whether it is about latency. Else about bandwidth.
     pub fn is_latency(self) -> bool {
         matches!(self, Self::LatRd | Self::LatWrrd)
     }

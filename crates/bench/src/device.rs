@@ -83,7 +83,7 @@ pub fn parse(name: &str, text: &str) -> Result<DeviceProfile, MeasureError> {
     Ok(profile_of(name, file))
 }
 
-/// Can a device be so?
+/// Checks that a device can be so.
 fn check(file: &File) -> Result<(), String> {
     let no_power =
         |key: &str, bytes: u64| format!("link.{key} is {bytes}; it is a power of two from 128 B to 4096 B");

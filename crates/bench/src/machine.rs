@@ -75,7 +75,7 @@ impl Machine {
         Ok(Self { fabric, device })
     }
 
-    /// Can a case be measured on it?
+    /// Checks that a case can be measured on it.
     ///
     /// # Errors
     /// Why not.
@@ -90,7 +90,7 @@ impl Machine {
     }
 }
 
-/// Does the buffer fit into the host's memory?
+/// Checks that the buffer fits into the host's memory.
 ///
 /// # Errors
 /// It does not.

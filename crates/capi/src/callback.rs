@@ -269,7 +269,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Is it outside the window, or is there no callback for it? Then it is refused, if it wants an answer.
+    /// Whether it is outside the window, or there is no callback for it. Then it is refused, if it wants an answer.
     fn is_refused(&self, repr: &Repr) -> bool {
         let NettlpCb { start, end, mrd, mwr, cpl, cpld, other } = *self.callbacks;
         let outside = |span: Span| {

@@ -53,11 +53,11 @@ impl Traffic {
         self.reading.fetch_add(1, Ordering::SeqCst);
         Reading(self)
     }
-    /// Does a read wait for completions?
+    /// Whether a read waits for completions.
     pub(crate) fn is_reading(&self) -> bool {
         self.reading.load(Ordering::SeqCst) > 0
     }
-    /// Does a read wait for completions with these?
+    /// Whether a read waits for completions with these.
     pub(crate) fn awaits(&self, requester: Option<Bdf>, tag: Option<u8>) -> bool {
         let (Some(requester), Some(tag)) = (requester, tag) else { return false };
         self.is_reading() && self.queues().issuer == Some(Issuer { requester, tag })
@@ -160,7 +160,7 @@ fn push(batch: &mut Batch, from: SocketAddrV4, datagram: &[u8]) {
     });
 }
 
-/// Is it a completion? What is no TLP at all is: the engine counts it.
+/// Whether it is a completion. Bytes that are no TLP at all count as one: the engine counts them.
 fn is_completion(datagram: &[u8]) -> bool {
     parse_udp_payload(datagram).map_or(true, |(_, tlp)| tlp.is_completion() != Some(false))
 }

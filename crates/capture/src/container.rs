@@ -84,7 +84,7 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// Is this a pcap or pcapng file?
+/// Whether this is a pcap or pcapng file.
 pub(super) fn sniff(bytes: &[u8]) -> Option<Format> {
     match bytes.get(..4)? {
         [0x0a, 0x0d, 0x0d, 0x0a] => Some(Format::Pcapng),
@@ -210,7 +210,7 @@ impl<R: Read> Input<R> {
         &self.buffer[self.start..]
     }
 
-    /// Reads until `bytes` are there, or the input ends; takes no more than there is. Are they there?
+    /// Reads until `bytes` are there, or the input ends; takes no more than there is. True if they are there.
     fn fill(&mut self, bytes: usize) -> io::Result<bool> {
         while self.ahead().len() < bytes && !self.ended {
             if self.start > 0 {

@@ -61,7 +61,7 @@ pub struct Tlp<'a> {
     pub header: Header,
     /// What was captured of its payload.
     pub payload: &'a [u8],
-    /// Does the digest match? `None` without one, or if the end was not captured.
+    /// Whether the digest matches. `None` without one, or if the end was not captured.
     pub ecrc: Option<bool>,
     /// Its numbers on an acknowledged link.
     pub numbers: Option<Numbers>,

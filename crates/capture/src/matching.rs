@@ -36,7 +36,7 @@ impl<T: Clone> Matcher<T> {
     }
 }
 
-/// Does a completion answer this?
+/// Whether a completion answers this.
 pub(super) fn is_non_posted(repr: &Repr) -> bool {
     !matches!(repr.kind(), Kind::MemWrite { .. } | Kind::Message(_) | Kind::Completion(_))
 }

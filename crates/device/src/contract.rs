@@ -257,7 +257,7 @@ impl<'a> Context<'a> {
     pub fn now(&self) -> Time {
         self.now
     }
-    /// Does this run carry lengths instead of bulk data?
+    /// Whether this run carries lengths instead of bulk data.
     pub fn length_only(&self) -> bool {
         self.length_only
     }

@@ -119,10 +119,10 @@ impl Identity {
         }
     }
 
-    /// Is it possible?
+    /// Checks it.
     ///
     /// # Errors
-    /// What is not.
+    /// The field that is not possible.
     pub fn check(&self) -> Result<(), IdentityError> {
         let mut used = [false; 6];
         for bar in &self.bars {

@@ -48,7 +48,7 @@ impl Pages {
         }
     }
 
-    /// Was any page of this range ever written?
+    /// Whether any page of this range was ever written.
     pub fn holds(&self, address: u64, bytes: u64) -> bool {
         let first = address - address % PAGE;
         self.0.range(first..=address.saturating_add(bytes.saturating_sub(1))).next().is_some()

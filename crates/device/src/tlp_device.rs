@@ -61,10 +61,10 @@ impl TlpIdentity {
         layout
     }
 
-    /// Is it possible?
+    /// Checks it.
     ///
     /// # Errors
-    /// What is not.
+    /// The field that is not possible.
     pub fn check(&self) -> Result<(), IdentityError> {
         self.function.check()
     }
@@ -122,7 +122,7 @@ impl Room {
     pub const fn with(self, class: FcClass) -> Self {
         Self(self.0 | 1 << class.index())
     }
-    /// Is there room for that class?
+    /// Whether there is room for that class.
     pub const fn has(self, class: FcClass) -> bool {
         self.0 >> class.index() & 1 == 1
     }

@@ -19,7 +19,7 @@ const NOT_WITH_DD: [&str; 10] =
 /// Largest request of the block layer of Linux where nobody says otherwise (`max_sectors_kb` of an IDE disk).
 const REQUEST: u64 = 128 << 10;
 
-/// Is this load a dd?
+/// Whether this load is a dd.
 pub(crate) fn is_dd(view: &View<'_>) -> bool {
     matches!(view.choice("op"), Ok(Some(Operation::Dd { .. })))
 }

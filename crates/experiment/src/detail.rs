@@ -108,7 +108,7 @@ fn sum_up_intervals(ladder: &mut Ladder) {
     }
 }
 
-/// Are both parts of one wait behind flows?
+/// Whether both are parts of one wait behind flows.
 fn waits_on(a: &Interval, b: &Interval) -> bool {
     let queues = |interval: &Interval| interval.behind.is_some();
     queues(a) && queues(b) && a.place == b.place

@@ -417,11 +417,11 @@ impl ModelSpec {
     pub fn window(&self) -> u8 {
         if let Self::Card(_) = self { WINDOW_BAR } else { 0 }
     }
-    /// Does it issue the requests of loads?
+    /// Whether it issues the requests of loads.
     pub fn takes_loads(&self) -> bool {
         matches!(self, Self::Dma { .. } | Self::Card(_))
     }
-    /// Does nothing happen without a load that aims at it?
+    /// Whether nothing happens without a load that aims at it.
     pub fn waits_for_a_load(&self) -> bool {
         matches!(self, Self::Memory { .. } | Self::Storage(_) | Self::Nvme(_) | Self::Tlpdma { .. })
     }

@@ -90,7 +90,7 @@ pub enum FileKind {
 }
 
 impl NeededFile {
-    /// Does the device or load `name` name it by `key`?
+    /// Whether the device or load `name` names it by `key`.
     pub fn is_named_by(&self, name: &str, key: &str) -> bool {
         self.named_by.0 == name && self.named_by.1 == key
     }

@@ -195,7 +195,7 @@ fn counted(fault: &View<'_>, one: &View<'_>, of: Of, mode: LinkMode) -> Result<F
     })
 }
 
-/// Does any TLP of this name have what is changed?
+/// Whether any TLP of this name has the field that is changed.
 fn can_be_done(how: Tamper, name: &str) -> bool {
     let completion = matches!(name, "Cpl" | "CplD");
     match how {

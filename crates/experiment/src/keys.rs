@@ -160,7 +160,7 @@ impl Kind {
         }
     }
 
-    /// Could a value of this TOML type be meant?
+    /// Whether a value of this TOML type could be meant.
     pub(crate) fn takes(&self, value: &Value) -> bool {
         match self {
             Self::Text | Self::Time | Self::Size | Self::SizeOf { .. } | Self::Rate => {

@@ -53,7 +53,7 @@ pub enum Work {
     Replay {
         /// The trace, joined with the folder of the file that names it.
         file: String,
-        /// At the captured times, or as fast as the fabric takes them?
+        /// Whether requests come at the captured times, or as fast as the fabric takes them.
         timing: Timing,
         /// Transactions under way at once, with [`Timing::Fast`]; `None`: as many as there are tags.
         outstanding: Option<u32>,
@@ -68,7 +68,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// Does it end without a count?
+    /// Whether it ends without a count.
     pub fn ends_by_itself(&self) -> bool {
         matches!(self, Self::Replay { .. } | Self::Dd(_) | Self::Transfer(_))
     }
@@ -351,7 +351,7 @@ fn check_flush(view: &View<'_>, size: &View<'_>, op: Op) -> Result<(), Error> {
     }
 }
 
-/// What the window in host memory is like before the run: who wrote it last, and is it on the other node?
+/// State of the window in host memory before the run: its last writer, and whether it is on the other node.
 fn memory_state(
     view: &View<'_>,
     parties: &Parties<'_>,

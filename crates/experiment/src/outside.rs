@@ -23,7 +23,7 @@ impl OutsideDevice {
         Self { identity, capabilities: Vec::new(), extended: Vec::new() }
     }
 
-    /// Can it be?
+    /// Checks the parameters.
     ///
     /// # Errors
     /// What is wrong, in a sentence.

@@ -298,7 +298,7 @@ impl Run {
         self.told.programs.append(&mut self.fabric.take_host_events());
     }
 
-    /// Has the run done what it was to do, before something happens at `next`?
+    /// Why the run has done its task before something happens at `next`, or that it goes on.
     fn reason_to_end(&mut self, next: Option<Time>) -> StopReason {
         let stop = self.experiment.stop;
         let ended = self.fabric.transactions_ended();

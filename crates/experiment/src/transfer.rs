@@ -30,7 +30,7 @@ const NOT_WITH_TRANSFERS: [&str; 8] =
 /// The ring of the driver where nobody says otherwise: 1 MiB.
 const ENTRIES: i64 = 65_536;
 
-/// Is this load one of transfers?
+/// Whether this load is one of transfers.
 pub(crate) fn is_transfer(view: &View<'_>) -> bool {
     matches!(view.choice("op"), Ok(Some(Operation::Transfer { .. })))
 }

@@ -49,11 +49,11 @@ impl Batch {
     pub fn len(&self) -> usize {
         self.envelopes.len()
     }
-    /// No datagrams?
+    /// Whether it has no datagrams.
     pub fn is_empty(&self) -> bool {
         self.envelopes.is_empty()
     }
-    /// No room for more?
+    /// Whether it has no room for more.
     pub fn is_full(&self) -> bool {
         self.len() == BATCH
     }

@@ -38,7 +38,7 @@ impl Stop {
         let sleepers = self.sleepers.lock().expect("nobody panics here");
         sleepers.iter().filter_map(Weak::upgrade).for_each(|poller| poller.wake());
     }
-    /// Was it stopped?
+    /// Whether it was stopped.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
     }

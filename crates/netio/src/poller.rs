@@ -23,7 +23,7 @@ impl Ready {
     pub fn sources(&self) -> &[u64] {
         &self.sources
     }
-    /// Has the source with this number something?
+    /// Whether the source with this number has something.
     pub fn has(&self, number: u64) -> bool {
         self.sources.contains(&number)
     }

@@ -53,7 +53,7 @@ impl Dump {
         })
     }
 
-    /// Does it go on until it is told to end?
+    /// Whether it goes on until it is told to end.
     #[getter]
     fn live(&self) -> bool {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);

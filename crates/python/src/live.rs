@@ -126,7 +126,7 @@ impl LiveService {
     }
 }
 
-/// Carries frames between TAP interfaces and drivers. Has the machine ended?
+/// Carries frames between TAP interfaces and drivers; true once the machine has ended.
 fn carry<T: Transport>(
     driven: &mut Loop<Adapter<LiveFabric>, T>,
     taps: &mut [(String, Tap)],

@@ -241,7 +241,7 @@ impl Server {
         }
     }
 
-    /// The device that runs has done this; shall it go on?
+    /// The device that runs has done this; true if it is to go on.
     fn is_wanted(&self, done: Done) -> bool {
         let mut state = self.state();
         let goes_on = matches!(*state, State::Runs(_));

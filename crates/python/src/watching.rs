@@ -19,7 +19,7 @@ impl Watch {
         Self { progress, looked: Instant::now(), raised: None }
     }
 
-    /// This part is done: is the work to go on?
+    /// This part is done; true if the work is to go on.
     pub(crate) fn goes_on(&mut self, part: f64) -> bool {
         if self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();

@@ -29,7 +29,7 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Did anything befall it?
+    /// Whether anything befell it.
     pub const fn any(self) -> bool {
         self.bad || self.replay || self.nullified
     }

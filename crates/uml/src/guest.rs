@@ -114,7 +114,7 @@ impl Guest {
         self.outputs.pop_front()
     }
 
-    /// Does the guest stand still until [`advance`](Self::advance)?
+    /// Whether the guest stands still until [`advance`](Self::advance).
     pub fn waits(&self) -> bool {
         self.state == State::Waiting
     }
@@ -212,7 +212,7 @@ impl Guest {
         self.rings.get_mut(queue as usize).ok_or(ProtocolError::Queue(queue))
     }
 
-    /// Carries out what is in the queue of commands, one after the other. Has it taken time?
+    /// Carries out the queue of commands, one after the other; true if that has taken time.
     fn carry_out<M: Machine>(
         &mut self,
         machine: &mut M,

@@ -169,7 +169,7 @@ pub fn call(queue: u32) -> Vec<u8> {
 /// Bytes of the answer to [`call`].
 pub const CALL_ANSWER: usize = HEADER + 8;
 
-/// Has the guest taken a [`call`]?
+/// Whether the guest has taken a [`call`].
 pub fn is_taken(answer: &[u8; CALL_ANSWER]) -> bool {
     let ([header, ..], [.., a, b, c, d, e, f, g, h]) = (answer.as_chunks::<HEADER>().0, *answer) else {
         return false;

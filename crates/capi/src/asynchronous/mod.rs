@@ -101,7 +101,7 @@ struct State {
     operations: Vec<Option<Operation>>,
     free: Vec<u32>,
     done: VecDeque<TlpAsyncDone>,
-    /// Is the bell rung: has somebody who polls something to find?
+    /// Whether the bell is rung: a caller that polls finds something.
     rung: bool,
     /// For when the timer is set: never later than the engine's deadline.
     armed: Option<Instant>,

@@ -135,7 +135,7 @@ impl Filter {
         }
     }
 
-    /// Is this frame to be shown?
+    /// Whether this frame is to be shown.
     pub fn matches(&self, decoded: &Decoded<'_>) -> bool {
         self.0.as_ref().is_none_or(|expression| expression.holds(decoded))
     }
@@ -430,7 +430,7 @@ fn is_error(decoded: &Decoded<'_>) -> bool {
     }
 }
 
-/// Has this frame the type `name`, in small letters?
+/// Whether this frame has the type `name`, in small letters.
 fn has_type(decoded: &Decoded<'_>, name: &str) -> bool {
     match &decoded.content {
         Ok(What::Tlp(tlp)) => name == "tlp" || tlp.repr.name().eq_ignore_ascii_case(name),

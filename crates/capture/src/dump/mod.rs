@@ -121,7 +121,7 @@ impl Dump {
         Ok(Self { path: path.into(), source, printer: Printer::new(options)? })
     }
 
-    /// Does it go on until it is told to end?
+    /// Whether it goes on until it is told to end.
     pub fn is_live(&self) -> bool {
         matches!(self.source, Source::Interface(_))
     }

@@ -216,7 +216,7 @@ impl Crossings {
     }
 }
 
-/// Is the new request a part of this earlier one?
+/// Whether the new request is a part of this earlier one.
 ///
 /// What has the same receiver, or the same sender, comes from two devices that share memory, or goes to them.
 fn is_part(directions: &[Direction], new: &Seen, earlier: &Seen) -> bool {
@@ -231,7 +231,7 @@ fn is_part(directions: &[Direction], new: &Seen, earlier: &Seen) -> bool {
         && operation(earlier) == operation(new)
 }
 
-/// Do two ranges of addresses, first and end, have any in common?
+/// Whether two ranges of addresses, first and end, have any in common.
 const fn overlap(one: (u64, u64), other: (u64, u64)) -> bool {
     one.0 < other.1 && other.0 < one.1
 }

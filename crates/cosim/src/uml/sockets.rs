@@ -71,7 +71,7 @@ fn own(number: i32) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(number) }
 }
 
-/// Appends what is in a pipe that does not block. Is it at its end?
+/// Appends the content of a pipe that does not block; true at its end.
 pub(super) fn drain(pipe: &mut File, into: &mut Vec<u8>) -> io::Result<bool> {
     let mut chunk = [0; 4096];
     loop {

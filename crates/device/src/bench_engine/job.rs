@@ -19,7 +19,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// Is it about latency?
+    /// Whether it is about latency.
     pub fn is_latency(self) -> bool {
         matches!(self, Self::ReadLatency | Self::WriteReadLatency)
     }

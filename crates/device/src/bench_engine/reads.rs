@@ -122,7 +122,7 @@ impl Reads {
         self.issue(cx, way);
     }
 
-    /// Is there an operation of which something is left to ask for?
+    /// Whether an operation has requests left to make.
     fn next_operation(&mut self) -> bool {
         if self.cutting.is_none()
             && let Some((address, bytes)) = self.taken.pop_front()

@@ -83,7 +83,7 @@ impl Transmitter {
         }
     }
 
-    /// The link has accepted the oldest write that it was given: was it the last of its operation?
+    /// The link has accepted the oldest write that it was given; true if it was the last of its operation.
     pub(super) fn accepted(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(Request { address, bytes, kind: Kind::Write { idle, last } }) = self.given.pop_front()
         else {

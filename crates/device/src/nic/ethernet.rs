@@ -100,7 +100,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// A frame of so many bytes is ready; when has it left?
+    /// A frame of so many bytes is ready: the time when it has left.
     pub(super) fn send(&mut self, now: Time, bytes: u64) -> Time {
         self.free = self.free.max(now) + Speed::GIGABIT.frame(bytes);
         self.free

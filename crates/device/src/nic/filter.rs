@@ -12,7 +12,7 @@ pub(super) enum Match {
     Hashed,
 }
 
-/// Does the receiver take a frame to `destination` with this VLAN tag?
+/// Whether the receiver takes a frame to `destination` with this VLAN tag.
 pub(super) fn accept(file: &Registers, destination: [u8; 6], tag: Option<u16>) -> Option<Match> {
     let control = file.get(regs::RCTL);
     if control & rctl::VFE != 0 && tag.is_some_and(|tag| !bit(file, regs::VFTA, tag & 0xFFF)) {

@@ -156,7 +156,7 @@ impl Interrupts {
         }
     }
 
-    /// May this vector interrupt now? If not, a timer brings us back.
+    /// Whether this vector may interrupt now. If not, a timer brings us back.
     fn passes(&mut self, cx: &mut Context<'_>, vector: usize, interval: u32) -> bool {
         let throttle = &mut self.throttles[vector];
         if cx.now() >= throttle.next {
@@ -171,7 +171,7 @@ impl Interrupts {
     }
 }
 
-/// Does the pin follow the causes? Its level is set even while the pin is disabled: configuration space shows it (PCIe 5.0 §7.5.1.1.4).
+/// Whether the pin follows the causes. Its level is set even while the pin is disabled: configuration space shows it (PCIe 5.0 §7.5.1.1.4).
 fn by_pin(cx: &Context<'_>) -> bool {
     matches!(cx.interrupt_mode(), InterruptMode::Intx | InterruptMode::Disabled)
 }
@@ -190,7 +190,7 @@ impl Delay {
         self.since = self.since.map(|since| since.earlier(by));
         self.until = self.until.earlier(by);
     }
-    /// An event. Must the cause be raised now?
+    /// An event; true if the cause must be raised now.
     pub(super) fn event(&mut self, cx: &mut Context<'_>, delay: u32, limit: u32, id: u64) -> bool {
         if delay == 0 {
             *self = Self::default();
@@ -203,7 +203,7 @@ impl Delay {
         cx.timer(self.until, id);
         false
     }
-    /// Its timer, or software that does not want to wait (`flush`). Must the cause be raised now?
+    /// Its timer, or software that does not want to wait (`flush`); true if the cause must be raised now.
     pub(super) fn due(&mut self, now: Time, flush: bool) -> bool {
         let due = self.since.is_some() && (flush || now >= self.until);
         if due {

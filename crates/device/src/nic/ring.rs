@@ -98,7 +98,7 @@ impl Ring {
         }
     }
 
-    /// A read is over. Was it a fetch of this ring?
+    /// A read is over; true if it was a fetch of this ring.
     pub(super) fn fetched(&mut self, file: &Registers, op: OpId, result: &Result<Payload, DmaError>) -> bool {
         let Some((_, count)) = self.fetch.take_if(|(fetch, _)| *fetch == op) else { return false };
         match result.as_ref().ok().and_then(Payload::bytes) {

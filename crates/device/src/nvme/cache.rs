@@ -82,7 +82,7 @@ impl Cache {
         }
     }
 
-    /// Are all these bytes in the cache?
+    /// Whether all these bytes are in the cache.
     pub(super) fn covers(&self, namespace: usize, at: u64, bytes: u64, block: u64) -> bool {
         let first = at - at % block;
         let lines = self.lines.range((namespace, first)..(namespace, at + bytes)).count() as u64;

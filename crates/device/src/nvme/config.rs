@@ -99,7 +99,7 @@ impl Default for NvmeConfig {
 }
 
 impl NvmeConfig {
-    /// Is it possible?
+    /// Checks it.
     ///
     /// # Errors
     /// A sentence: what is not, and what would be.

@@ -109,7 +109,7 @@ impl Nvme {
         self.turn = 0;
     }
 
-    /// Is it ready, and can it go on?
+    /// Whether it is ready, and can go on.
     pub(super) fn runs(&self) -> bool {
         self.registers.status & (regs::READY | regs::FATAL) == regs::READY && !self.stopping
     }

@@ -28,7 +28,7 @@ impl Nvme {
         }
     }
 
-    /// Work is known: where are its data?
+    /// Work is known: finds the place of its data.
     fn point(&mut self, cx: &mut Context<'_>, id: u64, work: Work) {
         let page = self.registers.configuration.page();
         let Some(command) = self.commands.get_mut(&id) else { return };
@@ -170,7 +170,7 @@ impl Nvme {
         }
     }
 
-    /// All that a command waited for is over: what comes next?
+    /// All that a command waited for is over: takes its next step.
     fn act(&mut self, cx: &mut Context<'_>, id: u64) {
         let Some(command) = self.commands.get_mut(&id) else { return };
         match std::mem::replace(&mut command.work, Work::Wait) {

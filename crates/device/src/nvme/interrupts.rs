@@ -60,7 +60,7 @@ impl Interrupts {
         }
     }
 
-    /// One more completion of `vector`: does it interrupt? `threshold` completions make one.
+    /// One more completion of `vector`; true if it interrupts. `threshold` completions make one.
     pub(super) fn coalesce(&mut self, vector: u16, threshold: u32) -> Coalesced {
         let held = self.held.entry(vector).or_default();
         held.completions += 1;

@@ -104,7 +104,7 @@ impl Health {
         self.writes += 1;
         self.bytes_written += range.bytes;
     }
-    /// Are I/O commands under way?
+    /// Whether I/O commands are under way.
     pub(super) fn busy(&mut self, now: Time, busy: bool) {
         match (self.busy_since, busy) {
             (None, true) => self.busy_since = Some(now),
@@ -208,7 +208,7 @@ impl Events {
         self.requests.push_back(command);
         Ok(())
     }
-    /// It waits no longer. Did it?
+    /// It waits no longer; true if it did.
     pub(super) fn withdraw(&mut self, command: u64) -> bool {
         let before = self.requests.len();
         self.requests.retain(|request| *request != command);

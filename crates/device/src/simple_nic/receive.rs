@@ -15,7 +15,7 @@ impl Receiver {
         Self { queue: Queue::new(base, size) }
     }
 
-    /// Writes what has come. How many descriptors are done now?
+    /// Writes what has come. The number of descriptors that are done now.
     pub(super) fn work<P: Port>(&mut self, cx: &mut Context<'_>, file: &mut Registers, port: &mut P) -> u32 {
         let mut done = 0;
         while let Some(next) = self.queue.next() {

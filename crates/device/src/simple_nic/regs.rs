@@ -96,7 +96,7 @@ impl Registers {
         self.0[at as usize..][..bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Takes what may be written; was a register of so many bytes touched?
+    /// Takes what may be written; true if a register of so many bytes was touched.
     pub(super) fn write(&mut self, offset: u64, data: &[u8]) -> impl Fn(u64, u64) -> bool + use<> {
         let end = offset.saturating_add(data.len() as u64).min(WRITABLE);
         for (at, byte) in (offset..end).zip(data) {

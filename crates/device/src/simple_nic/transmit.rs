@@ -40,7 +40,7 @@ impl Transmitter {
         }
     }
 
-    /// Reads what was posted, sends what was read. How many descriptors are done now?
+    /// Reads what was posted, sends what was read. The number of descriptors that are done now.
     pub(super) fn work<P: Port>(
         &mut self,
         cx: &mut Context<'_>,

@@ -159,7 +159,7 @@ impl Dd {
         }
     }
 
-    /// Is the request done?
+    /// Whether the request is done.
     fn look(&mut self, cx: &mut HostContext<'_>) {
         let mut status = [0; 4];
         cx.memory().read(self.ring + Command::STATUS, &mut status);

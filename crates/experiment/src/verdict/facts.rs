@@ -67,13 +67,13 @@ impl Facts<'_> {
         }
     }
 
-    /// Does the flow follow the times of a capture?
+    /// Whether the flow follows the times of a capture.
     pub(super) fn is_captured(&self, flow: &Flow) -> bool {
         let work = self.load(flow).map(|load| &load.work);
         matches!(work, Some(Work::Replay { timing: Timing::Captured, .. }))
     }
 
-    /// Does an open-loop load get what it offers?
+    /// Whether an open-loop load gets the rate it offers.
     pub(super) fn is_served(&self, flow: &Flow) -> bool {
         self.is_captured(flow) || self.offered(flow).is_some_and(|bps| flow.payload_bps >= SERVED * bps)
     }

@@ -143,7 +143,7 @@ fn nothing(document: &Document, facts: &Facts<'_>) -> Verdict {
     Verdict { sentence, limit, next: None }
 }
 
-/// Did the run end because nothing happened any more?
+/// Whether the run ended because nothing happened any more.
 fn is_stuck(document: &Document) -> bool {
     matches!(document.stop_reason, StopReason::Stuck(_))
 }

@@ -131,10 +131,10 @@ pub enum HostMemoryError {
 }
 
 impl CacheConfig {
-    /// Can it be?
+    /// Checks the parameters.
     ///
     /// # Errors
-    /// What cannot.
+    /// The parameter that is out of range.
     pub fn check(&self) -> Result<(), HostMemoryError> {
         let Self { size, ways, ddio_ways: ddio, .. } = *self;
         if size > LARGEST_CACHE {
@@ -151,10 +151,10 @@ impl CacheConfig {
 }
 
 impl IommuConfig {
-    /// Can it be?
+    /// Checks the parameters.
     ///
     /// # Errors
-    /// What cannot.
+    /// The parameter that is out of range.
     pub fn check(&self) -> Result<(), HostMemoryError> {
         if !self.page.is_power_of_two() || self.page < 4096 {
             return Err(HostMemoryError::Page(self.page));
@@ -167,10 +167,10 @@ impl IommuConfig {
 }
 
 impl JitterConfig {
-    /// Can it be?
+    /// Checks the parameters.
     ///
     /// # Errors
-    /// What cannot.
+    /// The parameter that is out of range.
     pub fn check(&self) -> Result<(), HostMemoryError> {
         check_quantiles(&self.quantiles)?;
         check_quantiles(&self.memory)
@@ -178,10 +178,10 @@ impl JitterConfig {
 }
 
 impl SleepConfig {
-    /// Can it be?
+    /// Checks the parameters.
     ///
     /// # Errors
-    /// What cannot.
+    /// The parameter that is out of range.
     pub fn check(&self) -> Result<(), HostMemoryError> {
         check_quantiles(&self.wake)?;
         check_quantiles(&self.doze)
@@ -189,10 +189,10 @@ impl SleepConfig {
 }
 
 impl StallConfig {
-    /// Can it be?
+    /// Checks the parameters.
     ///
     /// # Errors
-    /// What cannot.
+    /// The parameter that is out of range.
     pub fn check(&self) -> Result<(), HostMemoryError> {
         if self.every.is_zero() { Err(HostMemoryError::NoTimeBetween) } else { Ok(()) }
     }

@@ -400,7 +400,7 @@ pub struct LinkConfig {
     pub lower: PortConfig,
     /// Ordered sets.
     pub skp: SkpPolicy,
-    /// Does DL initialisation happen at time 0, or had it happened before?
+    /// Whether DL initialisation happens at time 0; else it had happened before.
     pub trained: bool,
     /// Time in recovery after a REPLAY_NUM rollover.
     pub recovery: Duration,

@@ -111,7 +111,7 @@ impl Numbering {
         found.expect("every end point is a function of a device")
     }
 
-    /// Has the node a link above it?
+    /// Whether the node has a link above it.
     fn has_link(&self, node: usize) -> bool {
         let is_function = self.kinds[node] == NodeKind::EndPoint && self.functions[node].is_empty();
         node != self.root && !is_function

@@ -260,7 +260,7 @@ impl EventQueue {
         ahead.is_some()
     }
 
-    /// Are days as long as they should be?
+    /// Makes days shorter or longer, as the latest events ask for.
     #[cold]
     fn review(&mut self) {
         let shift = match (self.too_late, self.passed) {

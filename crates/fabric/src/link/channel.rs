@@ -84,7 +84,7 @@ impl<H> Channel<H> {
         self.in_flight.front_mut()
     }
 
-    /// Is nothing on its way?
+    /// Whether nothing is on its way.
     pub(crate) fn is_empty(&self) -> bool {
         self.in_flight.is_empty()
     }

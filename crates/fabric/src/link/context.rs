@@ -51,7 +51,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Is it the interrupt controller that a write goes to?
+    /// Whether a write goes to the interrupt controller.
     pub(crate) fn is_interrupt(&self, access: Access) -> bool {
         self.interrupt_addresses.contains(&access.address)
     }

@@ -103,7 +103,7 @@ impl Context {
         self.detect(port, kind, None);
     }
 
-    /// Must the transaction layer of `port` drop this TLP as soon as it has it?
+    /// Whether the transaction layer of `port` must drop this TLP as soon as it has it.
     pub(crate) fn is_stopped(&self, port: PortId, tlp: TlpHandle) -> bool {
         let tlp = self.tlps.get(tlp);
         tlp.repr.payload_dw() > self.links.ports[port.index()].max_payload.bytes() / 4
@@ -119,7 +119,7 @@ impl Context {
         self.consume(port, tlp);
     }
 
-    /// Is something wrong with a TLP that has to be judged where it ends?
+    /// Whether a TLP has a flaw that is judged where it ends.
     #[inline]
     pub(crate) fn is_flawed(&self, handle: TlpHandle) -> bool {
         let tlp = self.tlps.get(handle);

@@ -22,7 +22,7 @@ impl Counter {
         Self { first, count, seen: 0 }
     }
 
-    /// Counts one more; is it hit?
+    /// Counts one more; true if it is hit.
     fn hits(&mut self) -> bool {
         self.seen += 1;
         self.seen >= self.first && self.seen - self.first < self.count

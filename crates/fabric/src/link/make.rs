@@ -87,7 +87,7 @@ pub(crate) fn make_port(
     })
 }
 
-/// Is it a port of a parallel bus?
+/// Whether it is a port of a parallel bus.
 fn on_bus(config: &FabricConfig, numbering: &Numbering, port: usize) -> bool {
     let under = &numbering.link_config(config, numbering.ports[port].link).under;
     config.buses.iter().any(|bus| bus.name == *under)

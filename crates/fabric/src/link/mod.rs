@@ -147,18 +147,18 @@ impl Links {
         self.ports[port.index()].link
     }
 
-    /// Does it transmit towards the root complex?
+    /// Whether it transmits towards the root complex.
     pub(crate) fn leads_up(&self, port: PortId) -> bool {
         self.ports[port.index()].direction == 0
     }
 
-    /// Does a link with a slot for hot-plug lead down from it?
+    /// Whether a link with a slot for hot-plug leads down from it.
     pub(crate) fn has_slot(&self, port: PortId) -> bool {
         let port = &self.ports[port.index()];
         port.direction == 1 && !port.on_bus
     }
 
-    /// Is somebody at the other end of the link, as far as the physical layer finds?
+    /// Whether the physical layer finds a component at the other end of the link.
     pub(crate) fn is_present(&self, port: PortId) -> bool {
         let port = &self.ports[port.index()];
         port.wire_up || port.recovering
@@ -222,12 +222,12 @@ impl Links {
         }
     }
 
-    /// Do the lines of answers to reads come to this port one by one?
+    /// Whether the lines of answers to reads come to this port one by one.
     pub(crate) fn answers_by_lines(&self, port: PortId) -> bool {
         self.ports[port.index()].lines.is_some()
     }
 
-    /// Is what ends behind a port checked against its digest, and does what is made there get one?
+    /// Whether TLPs that end behind a port are checked against their digest, and those made there get one.
     pub(crate) fn checks_digests(&self, port: PortId) -> bool {
         self.ports[port.index()].checks_digests
     }
@@ -242,13 +242,13 @@ impl Links {
         self.ports[egress.index()].partition.snapshot(class.index(), now, into);
     }
 
-    /// May the requester behind `port` make more requests of a class: are fewer than `staged` of its source waiting?
+    /// Whether the requester behind `port` may make more requests of a class: fewer than `staged` of its source wait.
     pub(crate) fn has_room(&self, port: PortId, source: usize, class: FcClass, staged: Staged) -> bool {
         let port = &self.ports[port.index()];
         port.waiting_of(source, class) < port.staged(staged.of(port.mode))
     }
 
-    /// Do fewer than `staged` TLPs of a source's class wait at `port`?
+    /// Whether fewer than `staged` TLPs of a source's class wait at `port`.
     pub(crate) fn waits_fewer(&self, port: PortId, source: usize, class: FcClass, staged: Staged) -> bool {
         let port = &self.ports[port.index()];
         port.egress.len_of(source, class) < staged.of(port.mode)
@@ -299,7 +299,7 @@ impl Links {
 }
 
 impl Links {
-    /// Is nothing on its way anywhere, and nothing waiting?
+    /// Whether nothing is on its way anywhere, and nothing waits.
     pub(crate) fn are_resting(&self) -> bool {
         self.ports.iter().all(|port| {
             port.engine.is_resting()

@@ -114,7 +114,7 @@ impl Port {
         4 + header + self.header_check
     }
 
-    /// A framed TLP has arrived with a bad checksum: was it seen before forwarding began?
+    /// Of a framed TLP that has arrived with a bad checksum: whether that was seen before forwarding began.
     pub(crate) fn header_is_bad(&mut self, header: u32, bytes: u32) -> bool {
         self.header_check > 0
             && self.hits.below(u64::from(self.whole_words(bytes))) < u64::from(self.header_on_wire(header))

@@ -34,7 +34,7 @@ struct Room {
 /// The room of all ports, in the order of their numbers, and of the root complex towards memory.
 pub(crate) struct PortBuffers {
     rooms: Vec<Room>,
-    /// Does any port refuse anything?
+    /// Whether any port refuses anything.
     in_use: bool,
 }
 
@@ -117,7 +117,7 @@ impl Context {
     }
 }
 
-/// Is this the last completion of a request?
+/// Whether this is the last completion of a request.
 pub(crate) fn ends_its_request(repr: &Repr) -> bool {
     let Kind::Completion(completion) = repr.kind() else { return false };
     completion.status() != CompletionStatus::Success

@@ -159,7 +159,7 @@ impl Port {
 }
 
 impl Context {
-    /// Has `egress` a stage before its queues?
+    /// Whether `egress` has a stage before its queues.
     #[inline]
     pub(crate) fn has_tx_transaction(&self, egress: PortId) -> bool {
         self.links.ports[egress.index()].stages.as_ref().is_some_and(|stages| stages.tx_transaction.is_some())

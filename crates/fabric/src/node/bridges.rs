@@ -41,7 +41,7 @@ pub(crate) trait Bridges: Functions {
 }
 
 impl Function {
-    /// Does it hold what is below it in reset?
+    /// Whether it holds all below it in reset.
     pub(crate) fn resets_below(&self) -> bool {
         self.space.bridge().is_some_and(|bridge| bridge.secondary_reset)
     }

@@ -50,7 +50,7 @@ impl Node {
         }
     }
 
-    /// Has it a requester?
+    /// Whether it has a requester.
     pub(crate) fn requests(&self) -> bool {
         matches!(self, Self::Root(_) | Self::EndPoint(_))
     }

@@ -343,7 +343,7 @@ impl Partition {
         }
     }
 
-    /// Is any class blocked for another reason than that it waits for tags?
+    /// Whether any class is blocked for another reason than that it waits for tags.
     #[inline]
     pub(crate) fn is_blocked(&self) -> bool {
         self.held != 0

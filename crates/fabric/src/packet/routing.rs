@@ -39,7 +39,7 @@ impl Window {
     /// No address at all.
     pub const CLOSED: Self = Self { base: u64::MAX, limit: 0 };
 
-    /// Is `address` inside?
+    /// Whether `address` is inside.
     pub const fn contains(&self, address: u64) -> bool {
         self.base <= address && address <= self.limit
     }
@@ -123,7 +123,7 @@ pub(crate) fn route_of(repr: &Repr) -> Route {
     }
 }
 
-/// Does the bridge pass this route downwards?
+/// Whether the bridge passes this route downwards.
 pub(crate) fn claims(bridge: &BridgeRegisters, route: Route) -> bool {
     match route {
         Route::Memory(address) => bridge.claims_address(address),

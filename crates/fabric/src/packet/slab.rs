@@ -125,7 +125,7 @@ impl TlpSlab {
         u64::from(self.questions) << 32 | handle.to_event()
     }
 
-    /// Does a read wait for an answer under this token?
+    /// Whether a read waits for an answer under this token.
     pub(crate) fn is_asked(&self, token: u64) -> bool {
         let tlp = self.slots.get(token as u32 as usize);
         tlp.is_some_and(|tlp| tlp.question != 0 && tlp.question == (token >> 32) as u32)

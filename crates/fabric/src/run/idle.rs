@@ -24,7 +24,7 @@ impl Fabric {
         self.hardware.cx.kernel.advance_to(until);
     }
 
-    /// Is nothing under way, and nothing due but refreshes and what timers bring?
+    /// Whether nothing is under way, and nothing is due but refreshes and the events of timers.
     pub fn is_idle(&self) -> bool {
         let cx = &self.hardware.cx;
         cx.transactions.live() == 0

@@ -82,7 +82,7 @@ impl Fabric {
         self.hardware.cx.fault.as_deref()
     }
 
-    /// Have all devices and programs that said what they have to do said that it is done?
+    /// Whether all devices and programs with a task have said that it is done.
     pub fn is_done(&self) -> bool {
         let cx = &self.hardware.cx;
         !cx.workers.is_empty() && cx.workers.iter().all(|w| w.finished) && cx.transactions.live() == 0

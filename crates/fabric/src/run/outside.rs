@@ -53,7 +53,7 @@ impl Fabric {
         self.hardware.nodes.end_point(node).function.space.interrupt_mode()
     }
 
-    /// Does a read still wait for the answer of an outside device? After a reset it does not.
+    /// Whether a read still waits for the answer of an outside device. After a reset it does not.
     pub fn is_asked(&self, token: ReplyToken) -> bool {
         self.hardware.cx.tlps.is_asked(token.0)
     }

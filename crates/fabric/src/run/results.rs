@@ -169,7 +169,7 @@ impl Fabric {
         self.hardware.cx.links.replay_buffer(port)
     }
 
-    /// Is the link of this port up and initialised?
+    /// Whether the link of this port is up and initialised.
     pub fn is_active(&self, port: PortId) -> bool {
         self.hardware.cx.links.is_active(port)
     }

@@ -103,8 +103,8 @@ proptest! {
 /// The downstream port above the device in the tree below.
 const PORT: Bdf = Bdf(2 << 8);
 
-/// Of the port: is the data link layer active, is a card present, have presence and link changed, and are interrupts enabled
-/// (PCIe 5.0 §7.5.3.8, §7.5.3.10, §7.5.3.11)?
+/// Of the port: whether the data link layer is active, a card is present, presence and link have changed, and interrupts are enabled
+/// (PCIe 5.0 §7.5.3.8, §7.5.3.10, §7.5.3.11).
 fn slot(fabric: &mut Fabric) -> (bool, bool, bool, bool, bool) {
     let spaces = fabric.config_spaces();
     let (_, space) = spaces.iter().find(|(id, _)| *id == PORT).expect("the port is not what is taken out");

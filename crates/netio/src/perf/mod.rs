@@ -58,7 +58,7 @@ pub struct PerfConfig {
     pub direction: Direction,
     /// Where.
     pub region: Region,
-    /// Does each lane have its own part of the region?
+    /// Whether each lane has its own part of the region.
     pub divided: bool,
     /// In which order.
     pub pattern: Pattern,
@@ -68,15 +68,15 @@ pub struct PerfConfig {
     pub count: Option<u64>,
     /// How long; until it is stopped if `None`.
     pub duration: Option<Duration>,
-    /// Do writes wait, now and then, until what was sent has been taken? Otherwise more of them may be sent than the adapter's socket holds.
+    /// Whether writes wait, now and then, until what was sent has been taken. Otherwise more of them may be sent than the adapter's socket holds.
     pub paced: bool,
     /// Pause after every operation.
     pub interval: Duration,
     /// How to wait.
     pub wait: Wait,
-    /// Are the data looked at?
+    /// Whether the data are looked at.
     pub verify: bool,
-    /// Is the latency of each operation kept, of at most [`MOST_KEPT`] in each lane?
+    /// Whether the latency of each operation is kept, of at most [`MOST_KEPT`] in each lane.
     pub each: bool,
     /// Of random addresses, and of the data.
     pub seed: u64,

@@ -17,7 +17,7 @@ pub(super) struct Pace {
     flushing: bool,
     /// Bytes that a flush reads: none, unless that is not answered.
     flush_bytes: u64,
-    /// Has one been answered?
+    /// Whether one has been answered.
     answered: bool,
     /// Slots that wait for the flush, in order.
     waiting: VecDeque<u32>,

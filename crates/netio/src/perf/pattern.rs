@@ -128,7 +128,7 @@ impl Content {
         all
     }
 
-    /// Does this stand at `address`?
+    /// Whether this stands at `address`.
     pub fn is(self, address: u64, bytes: &[u8]) -> bool {
         let head = bytes.len().min((address.wrapping_neg() % 8) as usize);
         let (head, rest) = bytes.split_at(head);

@@ -211,7 +211,7 @@ impl Serving {
         self.done.iter().map(|done| *done.lock().unwrap_or_else(PoisonError::into_inner)).collect()
     }
 
-    /// Has a lane ended by itself? Then [`end`](Self::end) says why.
+    /// Whether a lane has ended by itself. Then [`end`](Self::end) says why.
     pub fn has_ended(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)
     }

@@ -203,7 +203,7 @@ impl Counter {
         }
     }
 
-    /// May the counter that is new with `mark` be this one, after a great leap?
+    /// Whether the counter that is new with `mark` may be this one, after a great leap.
     pub(super) fn ancestor_of(&self, mark: Mark, port: u16) -> Option<Ancestor> {
         let leap = u64::from(mark.sequence().wrapping_sub(self.newest.sequence()));
         // No counter runs faster than its clock, and who begins anew begins with 0 or 1.
@@ -236,7 +236,7 @@ impl Counter {
         mixed.then_some(behind.max(0) as u64)
     }
 
-    /// Was `next` begun in the midst of this one, by the same clock?
+    /// Whether `next` was begun in the midst of this one, by the same clock.
     pub(super) const fn runs_beside(&self, next: &Self) -> bool {
         let (begins, goes_on) = (self.first.at < next.first.at, next.first.at < self.newest.at);
         begins && goes_on && self.newest.agrees(next.newest)
@@ -268,7 +268,7 @@ impl Counter {
     }
 }
 
-/// Did the clock go on over a great leap as it did from number to number?
+/// Whether the clock went on over a great leap as it did from number to number.
 fn same_clock(before: Mark, after: Mark, steps: [Steps; 2]) -> bool {
     let passed = after.at - before.at;
     let unsteady = steps.map(|steps| steps.most).into_iter().max().unwrap_or(0);

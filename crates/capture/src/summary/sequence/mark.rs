@@ -46,7 +46,7 @@ impl Mark {
         self.until(later) - (later.at - self.at)
     }
 
-    /// May both be stamped by one clock?
+    /// Whether both may be stamped by one clock.
     pub(super) const fn agrees(self, later: Self) -> bool {
         self.shift(later).abs() <= APART + (later.at - self.at).abs() / DRIFT
     }

@@ -282,7 +282,7 @@ impl Run {
         record
     }
 
-    /// Which calls are over?
+    /// Ends the calls that are over.
     pub(super) fn look(&mut self, cx: &mut HostContext<'_>) {
         let record = self.see(cx);
         if record.status & Record::HALTED != 0 {
@@ -314,7 +314,7 @@ impl Run {
         if self.work.load.to_card { "to the card" } else { "from the card" }
     }
 
-    /// Are the data that came those that lay on the card?
+    /// Whether the data that came are those that lay on the card.
     fn check(&self, cx: &mut HostContext<'_>, number: u64) {
         if self.work.load.to_card || !self.work.checks {
             return;

@@ -166,7 +166,7 @@ impl Bus {
         }
     }
 
-    /// Do its masters keep requester and tag of what they send?
+    /// Whether its masters keep requester and tag of the requests they send.
     pub(crate) fn is_pci_x(&self) -> bool {
         self.rules.pci_x
     }
@@ -192,7 +192,7 @@ impl Bus {
         all.find(|d| d.target == target && d.request.id() == id && !d.answer.complete)
     }
 
-    /// May a member be master for what waits in its queue?
+    /// Whether a member may be master for the TLPs that wait in its queue.
     fn admits(&self, member: usize, class: FcClass, waiting: &Waiting, now: Time) -> bool {
         let member = &self.members[member];
         let allowed = match class {
@@ -308,7 +308,7 @@ impl Context {
         self.note_bus_master(node, None);
     }
 
-    /// Can the bridge hold a TLP of this class from the bus?
+    /// Whether the bridge can hold a TLP of this class from the bus.
     fn bridge_has_room(&self, bus: &Bus, class: FcClass) -> bool {
         let BridgeRoom { posted, arriving, reads } = &bus.room;
         match class {
@@ -352,7 +352,7 @@ impl Context {
         self.serve_bus(node);
     }
 
-    /// A device gives a completion: is its request under way on the bus?
+    /// Of a completion that a device gives: whether its request is under way on the bus.
     fn complete_at_once(&mut self, node: NodeId, member: usize, completion: Waiting) -> bool {
         let repr = &self.tlps.get(completion.tlp).repr;
         let (id, last) = (repr.transaction_id(), ends_its_request(repr));

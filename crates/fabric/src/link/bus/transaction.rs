@@ -65,7 +65,7 @@ impl Transaction {
         self.repr.transaction_id()
     }
 
-    /// Is what is sent on the bus alone, neither with its master nor with its target?
+    /// Whether the TLP that is sent is on the bus alone, neither with its master nor with its target.
     pub(super) fn is_on_bus_alone(&self, unclaimed: bool) -> bool {
         match self.response {
             Response::Accept | Response::Split | Response::Delay | Response::Abort => true,
@@ -76,7 +76,7 @@ impl Transaction {
 }
 
 impl Current {
-    /// Is it an immediate one of this request to this target, without data so far?
+    /// Whether it is an immediate one of this request to this target, without data so far.
     pub(super) fn waits_for(&self, target: usize, id: TransactionId) -> bool {
         self.what.response == Response::Immediate
             && self.what.target == Some(target)
@@ -185,7 +185,7 @@ impl Context {
         }
     }
 
-    /// Do posted requests wait at a port?
+    /// Whether posted requests wait at a port.
     fn has_posted(&self, port: PortId) -> bool {
         self.links.ports[port.index()].egress.look(|class, _| class == FcClass::Posted).is_some()
     }

@@ -92,7 +92,7 @@ impl EndPoint {
         self.core.as_mut().expect("a node among those with clocks")
     }
 
-    /// By class: may the core send another TLP?
+    /// By class: whether the core may send another TLP.
     fn room_for_core(&self, cx: &Context) -> Room {
         let free = |class: &FcClass| cx.links.waits_fewer(self.port, self.source, *class, STAGED);
         FcClass::ALL.into_iter().filter(free).fold(Room::default(), Room::with)

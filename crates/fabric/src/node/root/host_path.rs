@@ -132,7 +132,7 @@ impl HostPath {
             .map(|stage| self.stages[stage].as_ref().map(|stage| (stage.place, stage.config.latency)))
     }
 
-    /// Do requests of devices reach memory at once?
+    /// Whether requests of devices reach memory at once.
     pub(crate) fn is_direct(&self) -> bool {
         self.first(Step::InByCache).is_none()
     }

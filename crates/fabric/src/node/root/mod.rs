@@ -185,12 +185,12 @@ impl Root {
         self.bridges.iter().position(|bridge| claims(bridge, route))
     }
 
-    /// Is it the interrupt controller that a write goes to?
+    /// Whether a write goes to the interrupt controller.
     pub(crate) fn is_interrupt(&self, access: Access) -> bool {
         self.addresses.interrupts.contains(&access.address)
     }
 
-    /// Is all of the access in memory (outside the interrupt range and within its size)?
+    /// Whether all of the access is in memory: outside the interrupt range and within its size.
     fn holds(&self, access: Access) -> bool {
         let Some(end) = access.address.checked_add(u64::from(access.bytes)) else { return false };
         // The range of device registers below 4 GiB is a hole in memory.

@@ -248,7 +248,7 @@ impl Root {
         (function.function() == 0 && index <= self.ports.len()).then_some(index)
     }
 
-    /// Does the root port above a function show Retry Status to software?
+    /// Whether the root port above a function shows Retry Status to software.
     fn crs_visible(&self, function: Bdf) -> bool {
         let port = self.port_for(Route::Id(function));
         let space = port.map(|index| &self.functions[index + 1].space);

@@ -768,7 +768,7 @@ impl Built {
     }
 }
 
-/// Is this generation a flit mode one?
+/// Whether this generation is a flit mode one.
 pub fn is_flit(generation: u8) -> bool {
     Generation::new(generation).is_some_and(|g| g.requires_flit_mode())
 }

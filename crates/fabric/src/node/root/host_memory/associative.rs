@@ -23,7 +23,7 @@ impl Associative {
         self.keys.len()
     }
 
-    /// Has nothing been kept since the start, or since the last [`clear`](Self::clear)?
+    /// Whether nothing has been kept since the start, or since the last [`clear`](Self::clear).
     pub(super) fn is_empty(&self) -> bool {
         self.clock == 0
     }

@@ -13,7 +13,7 @@ use tlplab_units::Duration;
 pub(crate) struct Cache {
     config: CacheConfig,
     lines: Associative,
-    /// By slot: did the processor write the line last?
+    /// By slot: whether the processor wrote the line last.
     by_processor: Vec<bool>,
     hits: u64,
     misses: u64,

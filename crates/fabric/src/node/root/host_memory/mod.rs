@@ -87,7 +87,7 @@ impl MemorySystem {
         })
     }
 
-    /// Do requests wait here, so that what must not pass writes has to look for them?
+    /// Whether requests wait here, so that completions and interrupts, which must not pass writes, have to look for them.
     pub(crate) fn holds_writes(&self) -> bool {
         self.iommu.is_some() || self.gate.is_some()
     }
@@ -151,7 +151,7 @@ pub(crate) fn names_of(host: &HostConfig) -> impl Iterator<Item = String> {
     named.map(|(name, _)| format!("{}.{name}", host.name))
 }
 
-/// Can the host be?
+/// Checks the host's parameters.
 pub(crate) fn check(host: &HostConfig) -> Result<(), HostMemoryError> {
     host.cache.map_or(Ok(()), |cache| cache.check())?;
     host.iommu.map_or(Ok(()), |iommu| iommu.check())?;
