@@ -8,6 +8,7 @@ use std::path::Path;
 use tlplab_device::{DeviceInfo, DmaError, HostAction, HostEvent, HostMemory, OpId, OutOfMemory, Payload};
 use tlplab_experiment::run::{Inputs, Run, RunError};
 use tlplab_experiment::{Experiment, Options};
+use tlplab_fabric::Driven;
 use tlplab_fabric::config::Fidelity;
 use tlplab_units::{Duration, Time};
 
@@ -114,7 +115,7 @@ impl Machine {
 
     /// Simulated time.
     pub fn now(&mut self) -> Time {
-        self.run.fabric().now()
+        self.run.now()
     }
 
     /// Interrupts of the device so far.
@@ -124,7 +125,7 @@ impl Machine {
 
     /// Host memory. Accesses here take no simulated time.
     pub fn memory(&mut self) -> &mut (dyn HostMemory + Send) {
-        self.run.fabric().host_memory()
+        self.run.host_memory()
     }
 
     /// `count` pages of memory of which no two that follow each other are neighbours, as a program's memory is after a while.
@@ -168,7 +169,7 @@ impl Machine {
     pub fn wait(&mut self, patience: Duration) -> Result<Option<u16>, MachineError> {
         let until = Time::from_fs(self.now().as_fs().saturating_add(patience.as_fs()));
         while self.raised.is_empty() {
-            self.run.advance_to(until, u64::MAX)?;
+            self.run.advance_until(until)?;
             let (told, now) = (self.hear(), self.now());
             if told.is_empty() && now >= until {
                 break;
@@ -187,8 +188,8 @@ impl Machine {
     }
 
     fn access(&mut self, action: impl FnOnce(OpId) -> HostAction) -> Result<Over, MachineError> {
-        let wanted = self.run.fabric().next_host_op(self.program);
-        self.run.fabric().inject_host(self.program, action(wanted));
+        let wanted = self.run.next_host_op(self.program);
+        self.run.host_acts(self.program, action(wanted));
         self.go_on(|event| match event {
             HostEvent::MmioReadDone { op, result } if *op == wanted => Some(Some(result.clone())),
             HostEvent::MmioWriteAccepted { op } if *op == wanted => Some(None),
@@ -203,16 +204,16 @@ impl Machine {
                 return Ok(found);
             }
             let now = self.now();
-            if self.run.fabric().next_event().is_none() && !self.run.progress().waits_for_outside {
+            if self.run.next_event_until(Time::NEVER).is_none() && !self.run.progress().waits_for_outside {
                 return Err(MachineError::Stuck(now));
             }
-            self.run.advance_to(now + LOOK, u64::MAX)?;
+            self.run.advance_until(now + LOOK)?;
         }
     }
 
     /// What the driver was told; interrupts of its device are noted.
     fn hear(&mut self) -> Vec<HostEvent> {
-        let told = self.run.told().programs;
+        let told = self.run.take_told().programs;
         let own = told.into_iter().filter(|(_, program, _)| *program == self.program);
         let events: Vec<HostEvent> = own.map(|(_, _, event)| event).collect();
         for event in &events {

@@ -54,7 +54,7 @@ impl Device for OutsideDevice {
 
 /// Devices and programs of the simulated machine that are neither built in nor served: in Python, say.
 pub trait Residents: Send {
-    /// A device is told something; it acts with [`Fabric::inject`].
+    /// A device is told something; it acts with [`Driven::device_acts`](tlplab_fabric::Driven::device_acts).
     ///
     /// # Errors
     /// What it failed with.
@@ -66,7 +66,8 @@ pub trait Residents: Send {
         event: Event,
     ) -> Result<(), ResidentFailure>;
 
-    /// A program of the host, by its number in [`Run::drivers`](crate::run::Run::drivers), is told something; it acts with [`Fabric::inject_host`].
+    /// A program of the host, by its number in [`Run::drivers`](crate::run::Run::drivers), is told something; it acts with
+    /// [`Driven::host_acts`](tlplab_fabric::Driven::host_acts).
     ///
     /// # Errors
     /// What it failed with.

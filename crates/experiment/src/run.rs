@@ -12,9 +12,10 @@ use crate::stop::StopReason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::once;
 use tlplab_device::{
-    Device, Event, Frames, HostMemory, Identity, LoadError, Medium, Record, ReplayError, TlpDevice,
+    Action, Device, Frames, HostAction, HostMemory, Identity, LoadError, Medium, OpId, Record, ReplayError,
+    TlpDevice,
 };
-use tlplab_fabric::{BuildError, Builder, Fabric, Probe};
+use tlplab_fabric::{BuildError, Builder, Driven, Fabric, NodeId, Probe, Told};
 use tlplab_units::{Duration, Time};
 
 /// What a run needs besides its experiment.
@@ -121,21 +122,6 @@ pub struct Run {
     served: BTreeMap<String, Identity>,
 }
 
-/// What those outside have been told and have not taken yet.
-#[derive(Debug, Default)]
-pub struct Told {
-    /// Devices: when, which, what.
-    pub devices: Vec<(Time, tlplab_fabric::NodeId, Event)>,
-    /// Host programs, in the order of [`Run::drivers`]: when, which, what.
-    pub programs: Vec<(Time, usize, tlplab_device::HostEvent)>,
-}
-
-impl Told {
-    fn is_empty(&self) -> bool {
-        self.devices.is_empty() && self.programs.is_empty()
-    }
-}
-
 /// How far a run is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
@@ -149,7 +135,7 @@ pub struct Progress {
     pub fraction: Option<f64>,
     /// The run is over.
     pub done: bool,
-    /// Someone outside has to act before it can go on; see [`Run::told`].
+    /// Someone outside has to act before it can go on; see [`Driven`].
     pub waits_for_outside: bool,
 }
 
@@ -294,8 +280,9 @@ impl Run {
     }
 
     fn listen(&mut self) {
-        self.told.devices.append(&mut self.fabric.take_device_events());
-        self.told.programs.append(&mut self.fabric.take_host_events());
+        let Told { mut devices, mut programs } = self.fabric.take_told();
+        self.told.devices.append(&mut devices);
+        self.told.programs.append(&mut programs);
     }
 
     /// Why the run has done its task before something happens at `next`, or that it goes on.
@@ -362,11 +349,6 @@ impl Run {
             done: self.is_over(),
             waits_for_outside: !self.told.is_empty(),
         }
-    }
-
-    /// What those outside have been told since the last call. They act with [`Fabric::inject`] and [`Fabric::inject_host`].
-    pub fn told(&mut self) -> Told {
-        std::mem::take(&mut self.told)
     }
 
     /// The device that each host program drives; empty for a load of the host, and for the reader, which comes last.
@@ -470,4 +452,45 @@ pub fn run(experiment: Experiment, inputs: Inputs) -> Result<Document, RunError>
     let mut run = Run::new(experiment, inputs)?;
     run.finish()?;
     Ok(run.document())
+}
+
+impl Driven for Run {
+    type Failure = RunError;
+
+    fn now(&self) -> Time {
+        self.fabric.now()
+    }
+
+    fn next_event_until(&mut self, until: Time) -> Option<Time> {
+        self.fabric.next_event_until(until)
+    }
+
+    fn advance_until(&mut self, until: Time) -> Result<(), RunError> {
+        self.advance_to(until, u64::MAX).map(drop)
+    }
+
+    fn take_told(&mut self) -> Told {
+        self.listen();
+        std::mem::take(&mut self.told)
+    }
+
+    fn next_device_op(&mut self, device: NodeId) -> OpId {
+        self.fabric.next_device_op(device)
+    }
+
+    fn device_acts(&mut self, device: NodeId, action: Action) {
+        self.fabric.device_acts(device, action);
+    }
+
+    fn next_host_op(&mut self, program: usize) -> OpId {
+        self.fabric.next_host_op(program)
+    }
+
+    fn host_acts(&mut self, program: usize, action: HostAction) {
+        self.fabric.host_acts(program, action);
+    }
+
+    fn host_memory(&mut self) -> &mut (dyn HostMemory + Send) {
+        self.fabric.host_memory()
+    }
 }

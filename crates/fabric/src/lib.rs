@@ -1,7 +1,7 @@
 //! The discrete-event simulator of PCIe fabrics.
 //!
 //! A [`Builder`] takes a [`FabricConfig`](config::FabricConfig), device and program objects, and gives a [`Fabric`] that runs:
-//! [`Fabric::next_event`], [`Fabric::run_until`], [`Fabric::run_events`]. What it did is read from [`Fabric::flow_results`] and its
+//! [`Fabric::run_until`], [`Fabric::run_events`], or as the [`Driven`] machine of somebody who owns the clock. What it did is read from [`Fabric::flow_results`] and its
 //! siblings in [`results`], or watched as it happens by a [`Probe`].
 //!
 //! Its rooms, each of which uses only what stands before it:
@@ -55,4 +55,5 @@ pub use observe::topology;
 pub use packet::attribution;
 pub use packet::routing::{BridgeRegisters, Window};
 pub use packet::transactions::Ending;
+pub use run::driven::{Driven, Told};
 pub use run::{Fabric, results};

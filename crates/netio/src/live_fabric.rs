@@ -16,9 +16,9 @@ use tlplab_device::{
     Action, DeviceInfo, DmaError, Event, HostAction, Identity, OpId, Payload, Refusal, ReplyToken,
 };
 use tlplab_experiment::outside::{ResidentFailure, Residents};
-use tlplab_experiment::run::{Run, RunError, Told};
-use tlplab_fabric::NodeId;
+use tlplab_experiment::run::{Run, RunError};
 use tlplab_fabric::config::Fidelity;
+use tlplab_fabric::{Driven, NodeId, Told};
 use tlplab_nettlp::adapter::host::{
     Answer, Host, HostInterrupt, HostOutput, HostRead, HostReadId, HostWrite, MmioAccess, MmioToken,
 };
@@ -171,9 +171,8 @@ impl LiveFabric {
             && self.origin.is_some()
             && let Some(program) = self.run.drivers().iter().position(|driven| driven == device)
         {
-            let fabric = self.run.fabric();
-            let at = fabric.now();
-            fabric.inject_host(program, HostAction::Timer { at, id: FRAMES });
+            let at = self.run.now();
+            self.run.host_acts(program, HostAction::Timer { at, id: FRAMES });
             self.look_ahead();
         }
     }
@@ -232,7 +231,7 @@ impl LiveFabric {
 
     /// Tells devices and programs what the fabric has for them.
     fn hear(&mut self) {
-        let Told { devices, programs } = self.run.told();
+        let Told { devices, programs } = self.run.take_told();
         for (now, node, event) in devices {
             let told = match self.served.iter().position(|served| served.node == node) {
                 Some(device) => {
@@ -259,7 +258,7 @@ impl LiveFabric {
         match event {
             Event::MmioRead { bytes: 0, reply, .. } => {
                 let data = Payload::EMPTY;
-                self.run.fabric().inject(self.served[device].node, Action::Reply { token: reply, data });
+                self.run.device_acts(self.served[device].node, Action::Reply { token: reply, data });
             }
             Event::MmioRead { bar, offset, bytes, reply } => {
                 self.access(device, bar, offset, MmioAccess::Read(bytes), Some(reply));
@@ -298,8 +297,8 @@ impl LiveFabric {
             return None;
         }
         let node = self.served[device].node;
-        let op = self.run.fabric().next_device_op(node);
-        self.run.fabric().inject(node, action(op));
+        let op = self.run.next_device_op(node);
+        self.run.device_acts(node, action(op));
         self.look_ahead();
         Some(op)
     }
@@ -380,7 +379,7 @@ impl Host for LiveFabric {
             Ok(data) => Action::Reply { token: reply, data },
             Err(error) => Action::ReplyError { token: reply, refusal: refusal(&error) },
         };
-        self.run.fabric().inject(self.served[device].node, action);
+        self.run.device_acts(self.served[device].node, action);
         self.look_ahead();
     }
 

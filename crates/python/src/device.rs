@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tlplab_device::{Action, Event, InterruptMode, OpId, Refusal, ReplyToken};
-use tlplab_fabric::{Fabric, NodeId};
+use tlplab_fabric::{Driven, Fabric, NodeId};
 use tlplab_nettlp::DevicePort;
 use tlplab_units::Time;
 
@@ -28,7 +28,7 @@ impl Carrier for (&mut Fabric, NodeId) {
         self.0.next_device_op(self.1)
     }
     fn act(&mut self, _: Time, action: Action) {
-        self.0.inject(self.1, action);
+        self.0.device_acts(self.1, action);
     }
 }
 

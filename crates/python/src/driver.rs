@@ -8,7 +8,7 @@ use scoped_tls_hkt::scoped_thread_local;
 use std::collections::BTreeMap;
 use tlplab_device::{HostAction, HostEvent, HostMemory, ecam_address, io_address};
 use tlplab_experiment::result::Waiting;
-use tlplab_fabric::Fabric;
+use tlplab_fabric::{Driven, Fabric};
 use tlplab_units::Time;
 
 scoped_thread_local! {
@@ -127,7 +127,7 @@ impl PythonDriver {
         let actions = MEMORY.set(fabric.host_memory(), || self.party.tell(now, event))?;
         for (kind, details) in actions {
             let action = self.action(fabric, &kind, &details)?;
-            fabric.inject_host(self.program, action);
+            fabric.host_acts(self.program, action);
         }
         Ok(())
     }

@@ -12,8 +12,8 @@ use tlplab_experiment::Experiment;
 use tlplab_experiment::device_models::ModelSpec;
 use tlplab_experiment::outside::{OutsideDevice, ResidentFailure, Residents};
 use tlplab_experiment::result::Waiting;
-use tlplab_experiment::run::{Run, Told};
-use tlplab_fabric::{Fabric, NodeId};
+use tlplab_experiment::run::Run;
+use tlplab_fabric::{Fabric, NodeId, Told};
 use tlplab_units::Time;
 
 /// Devices, each with its place, and drivers.

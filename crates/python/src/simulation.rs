@@ -14,6 +14,7 @@ use tlplab_cosim::{library, medium, rtl, uml};
 use tlplab_experiment::detail::Detail;
 use tlplab_experiment::run::{Inputs, Run};
 use tlplab_experiment::{Experiment, FileKind, Options, StopReason, lspci, result};
+use tlplab_fabric::Driven;
 use tlplab_trace::{pcapng, perfetto, recorder, report};
 
 /// How far a run is.
@@ -98,7 +99,7 @@ impl Simulation {
                     done: progress.done,
                 });
             }
-            let told = state.run.told();
+            let told = state.run.take_told();
             state.residents.tell(&mut state.run, told).map_err(residents::into_python)?;
         }
     }

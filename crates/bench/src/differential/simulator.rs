@@ -10,7 +10,7 @@ use tlplab_cfgspace::{BarKind, enumerate::Function};
 use tlplab_device::{HostAction, HostEvent, Random, ecam_address};
 use tlplab_experiment::Experiment;
 use tlplab_experiment::run::{Inputs, Run};
-use tlplab_fabric::Fabric;
+use tlplab_fabric::{Driven, Fabric};
 use tlplab_units::{Bdf, Duration, LinkMode, Time};
 
 /// How the processor samples.
@@ -94,18 +94,15 @@ struct Processor<'a> {
 
 impl Processor<'_> {
     fn event(&mut self) -> Result<(Time, HostEvent), MeasureError> {
-        loop {
-            let told = self.fabric.take_host_events();
-            if let Some((at, _, event)) = told.into_iter().next() {
-                return Ok((at, event));
-            }
-            if !self.fabric.run_to_outside(Time::NEVER) {
-                return Err(MeasureError::Failed("a read was never answered".into()));
-            }
-            if let Some(message) = self.fabric.fault() {
-                return Err(MeasureError::Failed(message.into()));
-            }
+        let Ok(()) = self.fabric.advance_until(Time::NEVER);
+        if let Some(message) = self.fabric.fault() {
+            return Err(MeasureError::Failed(message.into()));
         }
+        // There are no devices outside.
+        let mut told = self.fabric.take_told().programs.into_iter();
+        let (at, _, event) =
+            told.next().ok_or_else(|| MeasureError::Failed("a read was never answered".into()))?;
+        Ok((at, event))
     }
 
     fn wait_for_start(&mut self) -> Result<(), MeasureError> {
@@ -117,14 +114,14 @@ impl Processor<'_> {
         let until = self.fabric.now() + time;
         self.fabric.run_until(until);
         // Interrupts are not this program's business.
-        self.fabric.take_host_events();
+        self.fabric.take_told();
     }
 
     /// Reads a double word; when it is there, or `None` if there is nothing to read.
     fn read(&mut self, address: u64) -> Result<Option<Time>, MeasureError> {
         let op = self.fabric.next_host_op(self.program);
         let read = HostAction::MmioRead { op, stream: 0, address, bytes: 4, carry: false };
-        self.fabric.inject_host(self.program, read);
+        self.fabric.host_acts(self.program, read);
         loop {
             if let (at, HostEvent::MmioReadDone { op: over, result }) = self.event()?
                 && over == op

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use tlplab_device::{ECAM, HostAction, HostEvent, OpId, Payload};
 use tlplab_experiment::outside::{ResidentFailure, Residents};
 use tlplab_experiment::run::{Run, RunError};
+use tlplab_fabric::Driven;
 use tlplab_uml::pcidev::Access;
 use tlplab_uml::{Interrupt, Machine};
 use tlplab_units::{Duration, Time};
@@ -48,9 +49,9 @@ type Ended = Option<Vec<u8>>;
 impl FabricMachine<'_> {
     /// Goes on to `until`, or until a resident or the guest hears of something.
     fn go_on(&mut self, until: Time, awaited: Option<OpId>) -> Result<Option<Ended>, Stop> {
-        let progress = self.run.advance_to(until, u64::MAX)?;
+        self.run.advance_until(until)?;
         let mut ended = None;
-        let told = self.run.told();
+        let told = self.run.take_told();
         for (now, node, event) in told.devices {
             let told = self.residents.tell_device(self.run.fabric(), now, node, event);
             told.map_err(Stop::Resident)?;
@@ -72,20 +73,19 @@ impl FabricMachine<'_> {
             }
         }
         // What the guest still does is not the run's.
-        if ended.is_none() && progress.done { Err(Stop::Over) } else { Ok(ended) }
+        if ended.is_none() && self.run.progress().done { Err(Stop::Over) } else { Ok(ended) }
     }
 
     fn carry_out(&mut self, action: impl FnOnce(OpId) -> HostAction) -> Result<Ended, Stop> {
-        let fabric = self.run.fabric();
-        let op = fabric.next_host_op(PROGRAM);
-        fabric.inject_host(PROGRAM, action(op));
+        let op = self.run.next_host_op(PROGRAM);
+        self.run.host_acts(PROGRAM, action(op));
         loop {
-            let now = self.run.fabric().now();
+            let now = self.run.now();
             // What was just asked for may be over already.
             if let Some(ended) = self.go_on(now, Some(op))? {
                 return Ok(ended);
             }
-            let next = self.run.fabric().next_event().ok_or(Stop::Stuck(now))?;
+            let next = self.run.next_event_until(Time::NEVER).ok_or(Stop::Stuck(now))?;
             if let Some(ended) = self.go_on(next, Some(op))? {
                 return Ok(ended);
             }
@@ -108,7 +108,7 @@ impl Machine for FabricMachine<'_> {
     type Error = Stop;
 
     fn now(&mut self) -> Time {
-        self.run.fabric().now()
+        self.run.now()
     }
 
     fn advance(&mut self, until: Time) -> Result<(), Stop> {
@@ -119,7 +119,7 @@ impl Machine for FabricMachine<'_> {
             if until == Time::NEVER && fabric.is_idle() && fabric.next_event_when_idle().is_none() {
                 return Ok(());
             }
-            let Some(next) = self.run.fabric().next_event_until(until) else {
+            let Some(next) = self.run.next_event_until(until) else {
                 if until != Time::NEVER {
                     self.go_on(until, None)?;
                 }

@@ -4,6 +4,7 @@ use tlplab_device::{ECAM, HostAction};
 use tlplab_experiment::guest::GuestSpec;
 use tlplab_experiment::run::{Inputs, Run};
 use tlplab_experiment::{Experiment, Options, StopReason};
+use tlplab_fabric::Driven;
 use tlplab_fabric::config::EnumerationTime;
 use tlplab_units::{Duration, Time};
 
@@ -112,11 +113,9 @@ fn a_guest_takes_over_the_host() {
 }
 
 /// What the guest did with its time nobody else knows.
-#[test]
-fn the_verdict_names_the_guests_pace() {
-    let experiment = read(MACHINE, true).unwrap();
-    let mut run = Run::new(experiment, Inputs::default()).unwrap();
-    // Software that gives root port and device numbers, addresses and leave, and then writes now and then.
+/// Software that gives root port and device numbers, addresses and leave, and then writes now and then. The clock goes on in strides.
+/// What the software is told.
+fn write_registers<D: Driven<Failure: std::fmt::Debug>>(machine: &mut D, stride: Duration) -> Vec<String> {
     let (port, device, bar) = (ECAM + (1 << 15), ECAM + (1 << 20), 0xF000_0000u32);
     let mut steps = vec![
         (port + 0x18, 0x01_01_00),
@@ -126,17 +125,44 @@ fn the_verdict_names_the_guests_pace() {
         (device + 0x04, 6),
     ];
     steps.extend((0..20).map(|step| (u64::from(bar), step)));
+    let mut all_told = Vec::new();
     for (step, (address, value)) in (1..).zip(steps) {
-        let fabric = run.fabric();
-        let op = fabric.next_host_op(0);
+        let op = machine.next_host_op(0);
         let data = value.to_le_bytes().to_vec().into();
-        fabric.inject_host(0, HostAction::MmioWrite { op, stream: 0, address, data });
+        machine.host_acts(0, HostAction::MmioWrite { op, stream: 0, address, data });
         let until = Time::ZERO + Duration::from_ns(400 * step);
-        while run.fabric().now() < until {
-            run.advance_to(until, u64::MAX).unwrap();
-            run.told();
+        while machine.now() < until {
+            machine.advance_until(until.min(machine.now() + stride)).unwrap();
+            all_told.extend(machine.take_told().programs.iter().map(|told| format!("{told:?}")));
         }
     }
+    all_told
+}
+
+#[test]
+fn the_strides_of_an_outside_clock_change_nothing() {
+    let machine = || Run::new(read(MACHINE, true).unwrap(), Inputs::default()).unwrap();
+    let in_strides = |ns| {
+        let mut run = machine();
+        let told = write_registers(&mut run, Duration::from_ns(ns));
+        (told, run.fabric().trace_hash())
+    };
+    let whole = in_strides(400);
+    assert!(whole.0.len() >= 25, "each write is accepted: {whole:?}");
+    for ns in [1, 7, 150, 1000] {
+        assert_eq!(in_strides(ns), whole, "{ns} ns");
+    }
+    // The fabric alone is driven in the same way.
+    let mut run = machine();
+    let told = write_registers(run.fabric(), Duration::from_ns(9));
+    assert_eq!((told, run.fabric().trace_hash()), whole);
+}
+
+#[test]
+fn the_verdict_names_the_guests_pace() {
+    let experiment = read(MACHINE, true).unwrap();
+    let mut run = Run::new(experiment, Inputs::default()).unwrap();
+    write_registers(&mut run, Duration::from_ns(400));
     run.stop(StopReason::GuestOff);
     let document = run.document();
     assert_eq!(document.stop_reason, StopReason::GuestOff);

@@ -38,6 +38,7 @@ use crate::observe::topology::{FlowInfo, LinkInfo, NodeInfo, NodeKind, PortInfo,
 use crate::packet::routing::BridgeRegisters;
 use crate::packet::transactions::Transactions;
 use crate::run::Fabric;
+use crate::run::driven::Told;
 use crate::software::Software;
 use std::collections::{BTreeMap, VecDeque};
 use tlplab_device::{
@@ -102,8 +103,7 @@ impl Builder {
         self
     }
 
-    /// A device that is driven from outside: its events are taken with [`Fabric::take_device_events`], its actions given with
-    /// [`Fabric::inject`]. `device` only tells its identity.
+    /// A device that is driven from outside: see [`Driven`](crate::Driven). `device` only tells its identity.
     pub fn outside_device(&mut self, name: &str, device: Box<dyn Device>, flows: Vec<FlowInfo>) -> &mut Self {
         self.devices
             .insert(name.into(), Behaviour { device, outside: true, core: None, flows, finishes: false });
@@ -130,7 +130,7 @@ impl Builder {
         self
     }
 
-    /// A program that is driven from outside; see [`Fabric::take_host_events`]. A run waits for it to say that it has finished.
+    /// A program that is driven from outside; see [`Driven`](crate::Driven). A run waits for it to say that it has finished.
     pub fn outside_program(&mut self, flows: Vec<FlowInfo>) -> &mut Self {
         self.programs.push((HostBehaviour { program: None, finishes: true }, flows));
         self
@@ -258,8 +258,7 @@ impl Builder {
             hardware: Hardware { cx, nodes: Nodes::new(root) },
             software: Software::new(&config.host),
             clocked: Vec::new(),
-            outside: Vec::new(),
-            outside_host: Vec::new(),
+            told: Told::default(),
         })
     }
 

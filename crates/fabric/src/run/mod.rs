@@ -1,7 +1,8 @@
-//! The simulator: the hardware, the software on it, and the loop that goes from event to event. [`outside`] drives devices and programs from
-//! outside, [`clocks`] runs devices that have clocks, [`idle`] leaves out what idle links tell each other, [`results`] is read afterwards.
+//! The simulator: the hardware, the software on it, and the loop that goes from event to event. [`driven`] lets somebody else own the
+//! clock, [`outside`] looks into it, [`clocks`] runs devices that have clocks, [`idle`] leaves out what idle links tell each other, [`results`] is read afterwards.
 
 mod clocks;
+pub(crate) mod driven;
 mod idle;
 mod outside;
 pub mod results;
@@ -11,6 +12,7 @@ use crate::kernel::queue::EventKind;
 use crate::link::agenda::Task;
 use crate::node::Node;
 use crate::node::hardware::Hardware;
+use crate::run::driven::Told;
 use crate::software::Software;
 use tlplab_device::{DmaError, Event as DeviceEvent, HostEvent, OpId};
 use tlplab_transaction::Payload;
@@ -22,9 +24,8 @@ pub struct Fabric {
     pub(crate) software: Software,
     /// Devices with clocks.
     pub(crate) clocked: Vec<NodeId>,
-    /// What devices and host programs that are driven from outside have been told, and when.
-    pub(crate) outside: Vec<(Time, NodeId, DeviceEvent)>,
-    pub(crate) outside_host: Vec<(Time, usize, HostEvent)>,
+    /// Of devices and host programs that are driven from outside.
+    pub(crate) told: Told,
 }
 
 impl Fabric {
@@ -157,7 +158,7 @@ impl Fabric {
     fn tell(&mut self, node: NodeId, event: DeviceEvent) {
         let Hardware { cx, nodes } = &mut self.hardware;
         if let Some(event) = nodes.end_point_mut(node).tell(cx, event) {
-            self.outside.push((cx.now(), node, event));
+            self.told.devices.push((cx.now(), node, event));
         }
     }
 
@@ -167,7 +168,7 @@ impl Fabric {
         }
         let Hardware { cx, nodes } = &mut self.hardware;
         if let Some(event) = nodes.root_mut().tell(cx, program, event) {
-            self.outside_host.push((cx.now(), program, event));
+            self.told.programs.push((cx.now(), program, event));
         }
     }
 

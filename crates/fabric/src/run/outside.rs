@@ -1,51 +1,17 @@
-//! Devices and host programs that are driven from outside: by Python, a socket, a guest.
+//! What is asked of a fabric, and done to it, from outside, besides driving it.
 
 use crate::kernel::ids::{NodeId, PortId};
-use crate::node::hardware::Hardware;
 use crate::node::root::host_memory::{HostCounters, Writer};
 use crate::run::Fabric;
 use tlplab_cfgspace::ConfigSpace;
 use tlplab_cfgspace::enumerate::{Hierarchy, Problem};
-use tlplab_device::{
-    Action, DeviceInfo, Event, HostAction, HostEvent, HostMemory, InterruptMode, OpId, ReplyToken,
-};
+use tlplab_device::{DeviceInfo, InterruptMode, ReplyToken};
 use tlplab_units::{Bdf, Time};
 
 impl Fabric {
     /// The node called `name`.
     pub fn node(&self, name: &str) -> Option<NodeId> {
         self.hardware.cx.topology.nodes.iter().position(|n| n.name == name).map(|i| NodeId(i as u16))
-    }
-
-    /// Runs until somebody outside has to act, or `until`. Returns false when the run is over: nothing more happens before `until`.
-    pub fn run_to_outside(&mut self, until: Time) -> bool {
-        while self.outside.is_empty() && self.outside_host.is_empty() {
-            if self.next_event_until(until).is_none_or(|next| next > until) {
-                return false;
-            }
-            self.step();
-        }
-        true
-    }
-
-    /// What outside devices have been told since the last call: when, which, what.
-    pub fn take_device_events(&mut self) -> Vec<(Time, NodeId, Event)> {
-        std::mem::take(&mut self.outside)
-    }
-
-    /// What outside host programs have been told since the last call: when, which, what.
-    pub fn take_host_events(&mut self) -> Vec<(Time, usize, HostEvent)> {
-        std::mem::take(&mut self.outside_host)
-    }
-
-    /// A number for an operation of an outside device.
-    pub fn next_device_op(&mut self, node: NodeId) -> OpId {
-        self.hardware.nodes.end_point_mut(node).next_op()
-    }
-
-    /// A number for an operation of an outside host program.
-    pub fn next_host_op(&mut self, program: usize) -> OpId {
-        self.hardware.nodes.root_mut().next_op(program)
     }
 
     /// How software lets a device interrupt now.
@@ -56,27 +22,6 @@ impl Fabric {
     /// Whether a read still waits for the answer of an outside device. After a reset it does not.
     pub fn is_asked(&self, token: ReplyToken) -> bool {
         self.hardware.cx.tlps.is_asked(token.0)
-    }
-
-    /// An outside device acts, now.
-    pub fn inject(&mut self, node: NodeId, action: Action) {
-        let Hardware { cx, nodes } = &mut self.hardware;
-        nodes.end_point_mut(node).carry_out(cx, action);
-        self.hardware.take_arrivals();
-        self.settle();
-    }
-
-    /// An outside host program acts, now.
-    pub fn inject_host(&mut self, program: usize, action: HostAction) {
-        let Hardware { cx, nodes } = &mut self.hardware;
-        nodes.root_mut().carry_out(cx, program, action);
-        self.hardware.take_arrivals();
-        self.settle();
-    }
-
-    /// Host memory, which its owner accesses without taking simulated time.
-    pub fn host_memory(&mut self) -> &mut (dyn HostMemory + Send) {
-        &mut self.hardware.nodes.root_mut().memory
     }
 
     /// What software found, once it has; see [`EnumerationTime`](crate::config::EnumerationTime).

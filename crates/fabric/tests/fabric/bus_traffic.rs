@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 use tlplab_device::{LoadConfig, LoadOp, Memory};
 use tlplab_fabric::config::*;
-use tlplab_fabric::{Fabric, NodeId};
+use tlplab_fabric::{Driven, Fabric, NodeId};
 use tlplab_units::{Duration, Time};
 
 const REGION: u64 = 0x1_0000;

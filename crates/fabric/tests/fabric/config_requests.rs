@@ -11,7 +11,7 @@ use tlplab_cfgspace::ConfigSpace;
 use tlplab_device::{Device, DmaError, Identity};
 use tlplab_fabric::config::*;
 use tlplab_fabric::errors::ErrorKind;
-use tlplab_fabric::{Ending, Fabric, MSI_ADDRESS};
+use tlplab_fabric::{Driven, Ending, Fabric, MSI_ADDRESS};
 use tlplab_transaction::{CompletionError, memory_access};
 use tlplab_units::{Bdf, Duration, Time};
 use tlplab_wire::tlp::{CfgTarget, Kind, Repr};

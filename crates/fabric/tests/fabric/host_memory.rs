@@ -4,7 +4,7 @@ use crate::bench::{Bench, only_flow};
 use std::collections::BTreeMap;
 use tlplab_device::{LoadConfig, LoadOp, Target};
 use tlplab_fabric::config::*;
-use tlplab_fabric::{Fabric, HitCount, TranslationCount, Writer};
+use tlplab_fabric::{Driven, Fabric, HitCount, TranslationCount, Writer};
 use tlplab_units::{Duration, Time};
 
 const BASE: u64 = 1 << 32;

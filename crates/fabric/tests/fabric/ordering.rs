@@ -2,6 +2,7 @@
 
 use crate::bench::mover::{Base, Move, Mover, bytes_at};
 use crate::bench::{Bench, Watch, ns};
+use tlplab_fabric::Driven;
 use tlplab_fabric::config::*;
 use tlplab_units::{Duration, Time};
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tlplab_device::{Device, Dma, Refusal};
 use tlplab_experiment::run::{Inputs, Run};
 use tlplab_experiment::{Experiment, Options};
+use tlplab_fabric::Driven;
 use tlplab_netio::{Apis, End, Lag, LiveFabric, Loop, ServeError, Stop, Udp, Wait, drive};
 use tlplab_nettlp::EndpointConfig;
 use tlplab_nettlp::adapter::Adapter;
@@ -28,7 +29,7 @@ fn run(text: &str, served: &[String]) -> Run {
 
 /// What host memory holds in the end, from where programs are given memory.
 fn memory(run: &mut Run) -> Vec<u8> {
-    let ram = run.fabric().host_memory();
+    let ram = run.host_memory();
     let begin = ram.alloc(64, 64).expect("there is room");
     let mut bytes = vec![0; 1 << 16];
     ram.read(begin.saturating_sub(1 << 15), &mut bytes);

@@ -6,6 +6,7 @@ mod bench;
 use crate::machine::{Looks, World};
 use bench::Bench;
 use tlplab_device::*;
+use tlplab_fabric::Driven;
 use tlplab_nettlp::adapter::MsixHome;
 use tlplab_units::{Duration, Time};
 

@@ -7,7 +7,7 @@ use proptest::test_runner::RngSeed;
 use std::sync::{Arc, Mutex};
 use tlplab_device::Memory;
 use tlplab_fabric::config::*;
-use tlplab_fabric::{Ending, Fabric, FlowId};
+use tlplab_fabric::{Driven, Ending, Fabric, FlowId};
 use tlplab_transaction::CompletionPolicy;
 use tlplab_units::{Duration, FcClass, Generation, LinkMode, Mps, Mrrs, Rcb, Time, Width};
 
