@@ -166,7 +166,7 @@ const bus = CASES["bus"]!();
 
 test("each cause of the simulator has a colour, light and dark", () => {
   const source = (name: string) => readFileSync(join(process.env["REPORT_ROOM"]!, name), "utf8");
-  const names = [...source("../crates/fabric/src/attribution.rs").matchAll(/Self::\w+ => "([^"]+)"/g)].map((m) => m[1]);
+  const names = [...source("../crates/fabric/src/packet/attribution.rs").matchAll(/Self::\w+ => "([^"]+)"/g)].map((m) => m[1]);
   assert.deepEqual(CAUSES, names, "in the order of the result document");
   for (const name of CAUSES) assert.equal(source("src/style.css").split(`--cause-${name.replaceAll(" ", "-")}:`).length - 1, 2, name);
 });
