@@ -56,14 +56,7 @@ impl Functions for Bridge {
     }
 
     fn obey_registers(&mut self, cx: &mut Context, _index: usize, written: Written) {
-        let (space, port) = (&self.function.space, self.ports[0]);
-        if written.device_control
-            && let Some(pcie) = space.pcie()
-        {
-            cx.links.set_max_payload(port, pcie.mps);
-        }
-        self.registers = registers_of(space);
-        cx.topology.ports[port.index()].bridge = Some(self.registers);
+        self.registers = self.function.follow_bridge_registers(cx, self.ports[0], written);
         if written.interrupts {
             self.update_wires(cx);
         }

@@ -2,10 +2,12 @@
 //!
 //! A card is present while the physical layer finds somebody at the other end of the link (in-band presence, PCIe 5.0 §7.5.3.11).
 
+use crate::kernel::ids::PortId;
 use crate::link::context::Context;
 use crate::node::function::{Function, Functions};
+use crate::packet::routing::{BridgeRegisters, registers_of};
 use tlplab_cfgspace::interrupt::raise;
-use tlplab_cfgspace::{LinkState, MessageWrite, Signal};
+use tlplab_cfgspace::{LinkState, MessageWrite, Signal, Written};
 
 /// A node whose functions are bridges with links below.
 pub(crate) trait Bridges: Functions {
@@ -15,6 +17,17 @@ pub(crate) trait Bridges: Functions {
     fn update_wires(&mut self, cx: &mut Context, index: usize);
     /// Secondary Bus Reset of Bridge Control is set, which resets all that is below the bridge's links, or clear (PCIe 5.0 §7.5.1.3.13).
     fn obey_secondary_bus_reset(&mut self, cx: &mut Context);
+
+    /// Software has written registers of one of its bridges, whose link and routing have followed.
+    fn obey_bridge_control(&mut self, cx: &mut Context, index: usize, written: Written) {
+        self.update_slot(cx, index);
+        if written.bridge_control {
+            self.obey_secondary_bus_reset(cx);
+        }
+        if written.interrupts {
+            self.update_wires(cx, index);
+        }
+    }
 
     /// The registers of a port follow how its link is.
     fn show_link(&mut self, cx: &mut Context, index: usize, present: bool, state: LinkState) {
@@ -41,6 +54,23 @@ pub(crate) trait Bridges: Functions {
 }
 
 impl Function {
+    /// Software has written registers of a bridge at `port`: the link's payload and the topology follow. Gives the registers of routing.
+    pub(crate) fn follow_bridge_registers(
+        &self,
+        cx: &mut Context,
+        port: PortId,
+        written: Written,
+    ) -> BridgeRegisters {
+        if written.device_control
+            && let Some(pcie) = self.space.pcie()
+        {
+            cx.links.set_max_payload(port, pcie.mps);
+        }
+        let registers = registers_of(&self.space);
+        cx.topology.ports[port.index()].bridge = Some(registers);
+        registers
+    }
+
     /// Whether it holds all below it in reset.
     pub(crate) fn resets_below(&self) -> bool {
         self.space.bridge().is_some_and(|bridge| bridge.secondary_reset)

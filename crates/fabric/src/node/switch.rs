@@ -122,22 +122,8 @@ impl Functions for Switch {
     }
 
     fn obey_registers(&mut self, cx: &mut Context, index: usize, written: Written) {
-        let (space, port) = (&self.functions[index].space, self.ports[index]);
-        let registers = registers_of(space);
-        if written.device_control
-            && let Some(pcie) = space.pcie()
-        {
-            cx.links.set_max_payload(port, pcie.mps);
-        }
-        self.bridges[index] = registers;
-        cx.topology.ports[port.index()].bridge = Some(registers);
-        self.update_slot(cx, index);
-        if written.bridge_control {
-            self.obey_secondary_bus_reset(cx);
-        }
-        if written.interrupts {
-            self.update_wires(cx, index);
-        }
+        self.bridges[index] = self.functions[index].follow_bridge_registers(cx, self.ports[index], written);
+        self.obey_bridge_control(cx, index, written);
     }
 }
 

@@ -21,7 +21,7 @@ use crate::node::initiator::{Initiate, Initiator};
 use crate::node::wires::{WireController, take_local_message, wire_of};
 use crate::observe::errors::{ErrorMessage, ReportedError};
 use crate::packet::attribution::Cause;
-use crate::packet::routing::{BridgeRegisters, Route, claims, registers_of, route_of};
+use crate::packet::routing::{BridgeRegisters, Route, claims, route_of};
 use crate::packet::slab::TlpHandle;
 use crate::packet::transactions::data_bytes;
 use crate::packet::wires::Wires;
@@ -136,24 +136,10 @@ impl Functions for Root {
     fn set_id(&mut self, _cx: &mut Context, _index: usize, _id: Bdf) {}
 
     fn obey_registers(&mut self, cx: &mut Context, index: usize, written: Written) {
-        if let Some(bridge) = index.checked_sub(1) {
-            let (space, port) = (&self.functions[index].space, self.ports[bridge]);
-            let registers = registers_of(space);
-            if written.device_control
-                && let Some(pcie) = space.pcie()
-            {
-                cx.links.set_max_payload(port, pcie.mps);
-            }
-            self.bridges[bridge] = registers;
-            cx.topology.ports[port.index()].bridge = Some(registers);
-            self.update_slot(cx, index);
-        }
-        if written.bridge_control {
-            self.obey_secondary_bus_reset(cx);
-        }
-        if written.interrupts {
-            self.update_wires(cx, index);
-        }
+        // The host bridge's are not about a link.
+        let Some(port) = index.checked_sub(1) else { return };
+        self.bridges[port] = self.functions[index].follow_bridge_registers(cx, self.ports[port], written);
+        self.obey_bridge_control(cx, index, written);
     }
 }
 
