@@ -303,9 +303,10 @@ def show_attribution(console: Console, result: Result) -> None:
             worth = [part for part in causes[:CAUSES_SHOWN] if part["share"] >= SMALLEST_SHARE]
             for number, part in enumerate(worth):
                 each = part["total_ns"] / max(transactions, 1)
+                behind = f"{part['others']} other flows" if "others" in part else part["behind"] or ""
                 shown.add(
                     name if number == 0 else "", q.percent(part["share"]), q.time(each),
-                    result["causes"][part["cause"]], part["place"], part["behind"] or "",
+                    result["causes"][part["cause"]], part["place"], behind,
                     ends_section=number == len(worth) - 1,
                 )  # fmt: skip
     if shown.rows:

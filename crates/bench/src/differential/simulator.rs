@@ -94,10 +94,7 @@ struct Processor<'a> {
 
 impl Processor<'_> {
     fn event(&mut self) -> Result<(Time, HostEvent), MeasureError> {
-        let Ok(()) = self.fabric.advance_until(Time::NEVER);
-        if let Some(message) = self.fabric.fault() {
-            return Err(MeasureError::Failed(message.into()));
-        }
+        self.fabric.advance_until(Time::NEVER).map_err(MeasureError::Failed)?;
         // There are no devices outside.
         let mut told = self.fabric.take_told().programs.into_iter();
         let (at, _, event) =

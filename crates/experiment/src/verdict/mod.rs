@@ -19,7 +19,7 @@ pub use facts::Facts;
 use std::collections::{BTreeMap, BTreeSet};
 use tlplab_fabric::attribution::Cause;
 use tlplab_units::Time;
-use words::{capital, list, nanoseconds, one_decimal, percent, rate};
+use words::{capital, list, nanoseconds, one_decimal, percent, rate, told_of};
 
 /// From this share of time on, a resource counts as always busy. A saturated wire is idle only for less than a symbol per TLP.
 const SATURATED: f64 = 0.97;
@@ -495,14 +495,16 @@ fn waiters(flows: &[&Flow], place: &str) -> Vec<String> {
             others += 1;
             continue;
         }
-        let behind: Vec<String> = flow
-            .attribution
-            .iter()
-            .filter(here)
-            .filter(|a| a.share >= 0.01)
-            .filter_map(|a| a.behind.as_ref().map(|b| format!("{} behind {b}", percent(a.share))))
-            .collect();
-        let detail = if behind.is_empty() { String::new() } else { format!(" ({})", behind.join(", ")) };
+        let behind = flow.attribution.iter().filter(here).filter(|a| a.share >= 0.01);
+        let behind: Vec<_> = behind.filter_map(|a| Some((a.share, a.behind.as_ref()?))).collect();
+        let (told, rest) = behind.split_at(told_of(behind.len()));
+        let mut details: Vec<String> =
+            told.iter().map(|(share, name)| format!("{} behind {name}", percent(*share))).collect();
+        if !rest.is_empty() {
+            let share = rest.iter().map(|(share, _)| share).sum();
+            details.push(format!("{} behind {} others", percent(share), rest.len()));
+        }
+        let detail = if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };
         out.push(format!("{} spends {} of its latency queueing there{detail}", flow.name, percent(share)));
     }
     if others > 0 {

@@ -23,12 +23,18 @@ pub(super) fn rate(bps: f64) -> String {
 /// Names that a sentence can hold; of more the first are told, and how many others there are.
 const NAMES: usize = 8;
 
+/// Of so many names, the number that is told.
+pub(super) fn told_of(names: usize) -> usize {
+    if names > NAMES { NAMES - 2 } else { names }
+}
+
 pub(super) fn list(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [one] => (*one).to_owned(),
         many if many.len() > NAMES => {
-            format!("{} and {} others", many[..NAMES - 2].join(", "), many.len() - (NAMES - 2))
+            let (told, others) = many.split_at(told_of(many.len()));
+            format!("{} and {} others", told.join(", "), others.len())
         }
         [head @ .., last] => format!("{} and {last}", head.join(", ")),
     }

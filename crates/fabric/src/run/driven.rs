@@ -3,7 +3,6 @@
 use crate::kernel::ids::NodeId;
 use crate::node::hardware::Hardware;
 use crate::run::Fabric;
-use std::convert::Infallible;
 use tlplab_device::{Action, Event, HostAction, HostEvent, HostMemory, OpId};
 use tlplab_units::Time;
 
@@ -26,10 +25,10 @@ pub trait Driven {
     fn next_event_until(&mut self, until: Time) -> Option<Time>;
 
     /// Lets time pass up to and including `until`, or until a party outside is told something. With [`Time::NEVER`] the clock stays at
-    /// the last event.
+    /// the last event. A run that is over stands still.
     ///
     /// # Errors
-    /// [`Self::Failure`]
+    /// [`Self::Failure`], once a device or a program has failed.
     fn advance_until(&mut self, until: Time) -> Result<(), Self::Failure>;
 
     /// The events of parties outside since the last call.
@@ -68,7 +67,8 @@ impl Told {
 }
 
 impl Driven for Fabric {
-    type Failure = Infallible;
+    /// The component that did what it may not, and what that was.
+    type Failure = String;
 
     fn now(&self) -> Time {
         Self::now(self)
@@ -78,8 +78,8 @@ impl Driven for Fabric {
         self.upcoming(until)
     }
 
-    fn advance_until(&mut self, until: Time) -> Result<(), Infallible> {
-        while self.told.is_empty() {
+    fn advance_until(&mut self, until: Time) -> Result<(), String> {
+        while self.told.is_empty() && self.fault().is_none() {
             if self.upcoming(until).is_none_or(|next| next > until) {
                 if until != Time::NEVER {
                     self.run_until(until);
@@ -88,7 +88,7 @@ impl Driven for Fabric {
             }
             self.step();
         }
-        Ok(())
+        self.fault().map_or(Ok(()), |fault| Err(fault.into()))
     }
 
     fn take_told(&mut self) -> Told {

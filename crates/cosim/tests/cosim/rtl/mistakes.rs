@@ -1,7 +1,9 @@
 //! What no device may do fails the run with words, or is the error that the specification says.
 
 use super::{Bench, run};
+use tlplab_fabric::Driven;
 use tlplab_fabric::errors::ErrorKind;
+use tlplab_units::{Duration, Time};
 
 #[test]
 fn each_mistake_fails_the_run_and_says_what_it_is() {
@@ -17,9 +19,14 @@ fn each_mistake_fails_the_run_and_says_what_it_is() {
         ("taken", "its model took more TLPs of class Posted than it was given"),
         ("gives-up", "assertion failed at copier.c"),
     ] {
-        let found = run(&mut Bench::copies(4096, 2).of_rtl(&[("mistake", mistake)]));
-        let found = found.expect_err(mistake);
+        let card = || Bench::copies(4096, 2).of_rtl(&[("mistake", mistake)]);
+        let found = run(&mut card()).expect_err(mistake);
         assert!(found.starts_with("card: ") && found.contains(says), "{mistake}: {found}");
+        // The owner of the clock hears of it, too, and no time passes any more.
+        let (mut driven, end) = (card(), Time::ZERO + Duration::from_ms(100));
+        assert_eq!(driven.advance_until(end), Err(found.clone()), "{mistake}");
+        assert!(driven.now() < end);
+        assert_eq!(driven.advance_until(end), Err(found), "{mistake}");
     }
 }
 
@@ -27,7 +34,7 @@ fn each_mistake_fails_the_run_and_says_what_it_is() {
 #[test]
 fn a_payload_that_is_too_long_is_malformed() {
     let mut fabric = Bench::copies(4096, 1).of_rtl(&[("mistake", "payload")]);
-    fabric.run_events(1_000_000, tlplab_units::Time::ZERO + tlplab_units::Duration::from_ms(1));
+    fabric.run_events(1_000_000, Time::ZERO + Duration::from_ms(1));
     let kinds: Vec<_> = fabric.errors().map(|error| error.kind).collect();
     assert!(kinds.contains(&ErrorKind::Malformed), "{kinds:?}");
 }
