@@ -27,6 +27,8 @@ const SIZE: u64 = 256;
 const BIT_ERRORS: u64 = u64::MAX / 20_000_000;
 /// The number of hops is looked at after so many events.
 const STRIDE: u64 = 4096;
+/// Something ends in every such time, replays and all.
+const PATIENCE: Duration = Duration::from_ms(1);
 
 struct Run {
     op: LoadOp,
@@ -71,8 +73,8 @@ fn parse(arguments: &[String]) -> Result<Run, String> {
 fn measure(run: &Run) -> Result<String, String> {
     let mut fabric = build(run)?;
     let start = resident();
-    while run.ends && fabric.run_events(STRIDE, Time::NEVER) {}
     if run.ends {
+        run_to_the_end(&mut fabric)?;
         check_each_arrived_once(&mut fabric, run.hops / 2)?;
     }
     while fabric.tlp_hops() < run.hops {
@@ -97,6 +99,20 @@ fn measure(run: &Run) -> Result<String, String> {
         number(start),
         number(resident()),
     ))
+}
+
+/// Until all writes are over. Idle links refresh credits for ever, so a write that is lost shows by nothing coming to an end.
+fn run_to_the_end(fabric: &mut Fabric) -> Result<(), String> {
+    let mut last = (0, Time::ZERO);
+    while fabric.run_events(STRIDE, Time::NEVER) {
+        let (ended, now) = (fabric.transactions_ended(), fabric.now());
+        if ended != last.0 {
+            last = (ended, now);
+        } else if now > last.1 + PATIENCE {
+            return Err(format!("{ended} writes are over, and none has ended since {}", last.1));
+        }
+    }
+    Ok(())
 }
 
 /// So many writes were asked for: each has gone over both links, and arrived once.
