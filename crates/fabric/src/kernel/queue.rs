@@ -246,14 +246,10 @@ impl EventQueue {
     fn turn_page(&mut self) -> bool {
         let start = self.today as usize % DAYS;
         let words = self.used.len();
-        // The word that today is in comes first, without the days before, and last, with only those.
+        // The word that today is in comes first, without the days before, and last, when it has only those.
         let ahead = (0..=words).find_map(|step| {
             let word = (start / 64 + step) % words;
-            let days = match step {
-                0 => self.used[word] & u64::MAX << (start % 64),
-                _ if step == words => self.used[word] & !(u64::MAX << (start % 64)),
-                _ => self.used[word],
-            };
+            let days = if step == 0 { self.used[word] & u64::MAX << (start % 64) } else { self.used[word] };
             (days != 0).then(|| (word * 64 + days.trailing_zeros() as usize + DAYS - start) % DAYS)
         });
         self.today += ahead.unwrap_or(0) as u64;
