@@ -33,6 +33,11 @@ pub trait Device: Send {
     /// keeps is now `by` earlier ([`Time::earlier`]). One that keeps none has nothing to do; its timers are its driver's.
     fn rebase(&mut self, _by: Duration) {}
 
+    /// A copy that goes on from here as this device does; none, if part of its state is elsewhere.
+    fn snapshot(&self) -> Option<Box<dyn Device>> {
+        None
+    }
+
     /// Where its transfers are cut into requests.
     fn request_policy(&self) -> RequestPolicy {
         RequestPolicy::Aligned

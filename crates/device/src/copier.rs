@@ -114,6 +114,10 @@ impl Device for Dma {
             Event::Start | Event::Timer { .. } => {}
         }
     }
+
+    fn snapshot(&self) -> Option<Box<dyn Device>> {
+        Some(Box::new(self.clone()))
+    }
 }
 
 /// `bytes` of a register file from `offset` on; what lies behind it reads as zero.
@@ -202,5 +206,9 @@ impl HostProgram for DmaDriver {
             HostEvent::Interrupt { device, vector: 0 } if device == self.index => self.check(cx),
             _ => {}
         }
+    }
+
+    fn snapshot(&self) -> Option<Box<dyn HostProgram>> {
+        Some(Box::new(self.clone()))
     }
 }

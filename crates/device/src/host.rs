@@ -25,6 +25,11 @@ pub trait HostProgram: Send {
     /// Something happened. As for a device: one event at a time, actions are recorded.
     fn handle(&mut self, cx: &mut HostContext<'_>, event: HostEvent);
 
+    /// A copy that goes on from here as this program does; none, if part of its state is elsewhere.
+    fn snapshot(&self) -> Option<Box<dyn HostProgram>> {
+        None
+    }
+
     /// What it measured of itself so far, as a benchmark prints it.
     fn measured(&self) -> Vec<Measured> {
         Vec::new()
@@ -168,6 +173,10 @@ pub trait HostMemory {
     /// # Errors
     /// [`OutOfMemory`].
     fn alloc(&mut self, bytes: u64, align: u64) -> Result<u64, OutOfMemory>;
+    /// A copy; none, if others share this memory.
+    fn snapshot(&self) -> Option<Box<dyn HostMemory + Send>> {
+        None
+    }
 }
 
 /// No such piece of host memory is left.

@@ -59,4 +59,8 @@ impl Device for Memory {
             Event::DmaReadDone { .. } | Event::DmaWriteAccepted { .. } => {}
         }
     }
+
+    fn snapshot(&self) -> Option<Box<dyn Device>> {
+        Some(Box::new(self.clone()))
+    }
 }

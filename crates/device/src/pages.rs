@@ -101,6 +101,9 @@ impl HostMemory for HostRam {
         self.next = end;
         Ok(start)
     }
+    fn snapshot(&self) -> Option<Box<dyn HostMemory + Send>> {
+        Some(Box::new(self.clone()))
+    }
 }
 
 #[cfg(test)]

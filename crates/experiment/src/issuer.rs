@@ -185,6 +185,23 @@ impl Device for Issuer {
             }
         }
     }
+
+    fn snapshot(&self) -> Option<Box<dyn Device>> {
+        let copy = |side: &Side| {
+            let part =
+                Part { device: side.part.device.snapshot()?, peers: side.part.peers.clone(), ..side.part };
+            Some(Side { part, ..*side })
+        };
+        Some(Box::new(Self {
+            bar: self.bar,
+            parts: self.parts.iter().map(copy).collect::<Option<_>>()?,
+            peers: self.peers.clone(),
+            owners: self.owners.clone(),
+            first: self.first,
+            actions: self.actions.clone(),
+            unfinished: self.unfinished,
+        }))
+    }
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ pub enum Trigger {
 }
 
 /// Collects a window.
+#[derive(Clone)]
 pub(crate) struct Ladder {
     window: Window,
     packets: VecDeque<Kept>,
@@ -43,6 +44,7 @@ pub(crate) struct Ladder {
     on_bus: Vec<bool>,
 }
 
+#[derive(Clone)]
 struct Kept {
     packet: result::Packet,
 }
@@ -54,6 +56,10 @@ pub(crate) struct Shared(Arc<Mutex<Ladder>>);
 impl Shared {
     pub(crate) fn new(window: Window) -> Self {
         Self(Arc::new(Mutex::new(Ladder::new(window))))
+    }
+    /// One that holds the same so far.
+    pub(crate) fn snapshot(&self) -> Self {
+        Self(Arc::new(Mutex::new(self.with(|ladder| ladder.clone()))))
     }
     fn with<R>(&self, f: impl FnOnce(&mut Ladder) -> R) -> R {
         // A panic while it was held has ended the run; what was kept is still good.

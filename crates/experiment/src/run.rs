@@ -15,7 +15,7 @@ use tlplab_device::{
     Action, Device, Frames, HostAction, HostMemory, Identity, LoadError, Medium, OpId, Record, ReplayError,
     TlpDevice,
 };
-use tlplab_fabric::{BuildError, Builder, Driven, Fabric, NodeId, Probe, Told};
+use tlplab_fabric::{BuildError, Builder, Driven, Fabric, NoSnapshot, NodeId, Probe, Told};
 use tlplab_units::{Duration, Time};
 
 /// What a run needs besides its experiment.
@@ -158,11 +158,9 @@ impl Run {
         }
         let (drivers, programs) = add_programs(&mut builder, &experiment, &inputs)?;
         let ladder = (!inputs.no_ladder).then(|| ladder::Shared::new(Ladder::window(&experiment)));
-        match (&ladder, inputs.probe.take()) {
-            (Some(ladder), probe) => builder.probe(Box::new(Tee { ladder: ladder.clone(), probe })),
-            (None, Some(probe)) => builder.probe(probe),
-            (None, None) => &mut builder,
-        };
+        if let Some(probe) = observers(ladder.as_ref(), inputs.probe.take()) {
+            builder.probe(probe);
+        }
         let mut fabric = builder.build()?;
         prepare_memory(&mut fabric, &experiment.loads);
         let outside = !inputs.outside.is_empty() || !served.is_empty() || drivers.len() > programs;
@@ -180,6 +178,30 @@ impl Run {
             told: Told::default(),
             last_end: (0, Time::ZERO),
             served,
+        })
+    }
+
+    /// A copy that goes on from here exactly as this run does. `probe` observes the copy from here on; the original's observes the
+    /// original alone.
+    ///
+    /// # Errors
+    /// [`NoSnapshot`]: whose state is not all in the run.
+    pub fn snapshot(&self, probe: Option<Box<dyn Probe>>) -> Result<Self, NoSnapshot> {
+        let ladder = self.ladder.as_ref().map(ladder::Shared::snapshot);
+        Ok(Self {
+            fabric: self.fabric.snapshot(observers(ladder.as_ref(), probe))?,
+            ladder,
+            experiment: self.experiment.clone(),
+            detail: self.detail,
+            baseline: self.baseline.clone(),
+            stop_reason: self.stop_reason,
+            waiting: self.waiting.clone(),
+            guest: self.guest.clone(),
+            outside: self.outside,
+            drivers: self.drivers.clone(),
+            told: self.told.clone(),
+            last_end: self.last_end,
+            served: self.served.clone(),
         })
     }
 
@@ -414,6 +436,14 @@ impl Run {
             document.waiting = self.waiting.clone();
         }
         document
+    }
+}
+
+/// The ladder and another observer, as one.
+fn observers(ladder: Option<&ladder::Shared>, probe: Option<Box<dyn Probe>>) -> Option<Box<dyn Probe>> {
+    match ladder {
+        Some(ladder) => Some(Box::new(Tee { ladder: ladder.clone(), probe })),
+        None => probe,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The discrete-event simulator of PCIe fabrics.
 //!
 //! A [`Builder`] takes a [`FabricConfig`](config::FabricConfig), device and program objects, and gives a [`Fabric`] that runs:
-//! [`Fabric::run_until`], [`Fabric::run_events`], or as the [`Driven`] machine of somebody who owns the clock. What it did is read from [`Fabric::flow_results`] and its
+//! [`Fabric::run_until`], [`Fabric::run_events`], or as the [`Driven`] machine of somebody who owns the clock. [`Fabric::snapshot`] copies it as it stands. What it did is read from [`Fabric::flow_results`] and its
 //! siblings in [`results`], or watched as it happens by a [`Probe`].
 //!
 //! Its rooms, each of which uses only what stands before it:
@@ -46,6 +46,7 @@ pub use config::{BuildError, MSI_ADDRESS};
 pub use kernel::ids::{FlowId, LinkId, NodeId, PortId};
 pub use link::port::WireCounters;
 pub use node::root::host_memory::{HitCount, HostCounters, TranslationCount, Writer};
+pub use node::snapshot::NoSnapshot;
 pub use observe::errors;
 pub use observe::outages;
 pub use observe::probe::{self, Probe};

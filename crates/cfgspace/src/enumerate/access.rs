@@ -4,7 +4,7 @@ use super::{Answer, Request};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
-use tlplab_units::{Bdf, Duration};
+use tlplab_units::{Bdf, Duration, Mrrs};
 
 /// Where requests and answers pass each other.
 pub(super) struct Slot {
@@ -51,7 +51,7 @@ impl Access {
     pub(super) async fn try_read(&self, function: Bdf, offset: u16) -> Option<u32> {
         match self.ask(Request::Read { function, offset: offset & 0xFFC }).await {
             Answer::Value(value) => Some(value),
-            Answer::Done | Answer::Failed => None,
+            Answer::Done | Answer::MaxReadRequest(_) | Answer::Failed => None,
         }
     }
     /// The dword at `offset`; all ones if there was no answer.
@@ -76,6 +76,13 @@ impl Access {
     }
     pub(super) async fn write_memory(&self, address: u64, value: u32) {
         self.ask(Request::WriteMemory { address, value }).await;
+    }
+    /// How much a function shall ask for in one read.
+    pub(super) async fn max_read_request(&self, function: Bdf) -> Mrrs {
+        match self.ask(Request::MaxReadRequest { function }).await {
+            Answer::MaxReadRequest(mrrs) => mrrs,
+            Answer::Value(_) | Answer::Done | Answer::Failed => Mrrs::ALL[2],
+        }
     }
     pub(super) async fn wait(&self, time: Duration) {
         self.ask(Request::Wait(time)).await;

@@ -49,6 +49,11 @@ pub enum Request {
         /// What.
         value: u32,
     },
+    /// Tell how much a function shall ask for in one read.
+    MaxReadRequest {
+        /// Whose.
+        function: Bdf,
+    },
     /// Let time pass.
     Wait(Duration),
 }
@@ -60,6 +65,8 @@ pub enum Answer {
     Value(u32),
     /// It was written, or time has passed.
     Done,
+    /// To [`Request::MaxReadRequest`]. Any other answer leaves the function with 512 bytes, as it is after a reset (PCIe 5.0 §7.5.3.4).
+    MaxReadRequest(Mrrs),
     /// There was no completion, or none that could be used.
     Failed,
 }
@@ -97,8 +104,6 @@ pub enum MpsPolicy {
 
 /// Address and data of the message for a vector of a function. MSI has 16 bits of data, the low five of which may be the function's.
 pub type MessageRule = Arc<dyn Fn(Bdf, u16) -> (u64, u32) + Send + Sync>;
-/// How much a function may ask for in one read.
-pub type MrrsRule = Arc<dyn Fn(&Function) -> Mrrs + Send + Sync>;
 
 /// What enumeration may use, and how it decides.
 #[derive(Clone)]
@@ -115,8 +120,6 @@ pub struct Settings {
     pub message: MessageRule,
     /// Which payloads to allow.
     pub mps: MpsPolicy,
-    /// Which read requests to allow.
-    pub mrrs: MrrsRule,
     /// Functions report their errors, bridges let the messages pass, and root ports interrupt for them.
     pub error_reporting: bool,
     /// Functions that can add end-to-end CRCs to their TLPs, and check those of others, do so.
@@ -142,7 +145,6 @@ impl Default for Settings {
             interrupts: InterruptPolicy::MsiX,
             message: Arc::new(|function, vector| (0xFEE0_0000 + 16 * u64::from(function.0), vector.into())),
             mps: MpsPolicy::Common(Mps::ALL[5]),
-            mrrs: Arc::new(|_| Mrrs::ALL[2]),
             error_reporting: true,
             ecrc: false,
             settle: Duration::ZERO,
@@ -154,66 +156,90 @@ impl Default for Settings {
     }
 }
 
-/// Enumeration under way.
+/// Enumeration under way. A copy goes on from where the original is.
 pub struct Enumerator {
-    task: Pin<Box<dyn Future<Output = Hierarchy> + Send>>,
+    software: Arc<dyn Fn(Access) -> Task + Send + Sync>,
+    task: Task,
     slot: Arc<Mutex<Slot>>,
+    /// All that it was given, from which a copy finds the way to where it is.
+    answers: Vec<Option<Answer>>,
+}
+
+type Task = Pin<Box<dyn Future<Output = Hierarchy> + Send>>;
+
+impl Clone for Enumerator {
+    fn clone(&self) -> Self {
+        let mut copy = Self::start(self.software.clone());
+        self.answers.iter().for_each(|answer| drop(copy.step(*answer)));
+        copy
+    }
 }
 
 impl Enumerator {
     /// Enumerates everything below bus 0.
     pub fn new(settings: Settings) -> Self {
-        Self::start(|access| async move {
-            if !settings.settle.is_zero() {
-                access.wait(settings.settle).await;
-            }
-            let mut hierarchy = Hierarchy::default();
-            scan::scan_root(&access, &settings, &mut hierarchy).await;
-            assign::assign(&settings, &mut hierarchy);
-            program::program(&access, &settings, &mut hierarchy, |_| true).await;
-            hierarchy
-        })
+        Self::start(Arc::new(move |access| Box::pin(enumerate(access, settings.clone()))))
     }
 
     /// Enumerates again what is below `bridge`, within the bus numbers and windows that it already has.
     ///
     /// If payloads are lowered (see [`MpsPolicy::Common`]), TLPs under way may be larger than their receiver then accepts: whoever
     /// calls this has stopped the traffic, or bears the errors.
-    pub fn rescan(settings: Settings, mut hierarchy: Hierarchy, bridge: Bdf) -> Self {
-        Self::start(move |access| async move {
-            if !settings.settle.is_zero() {
-                access.wait(settings.settle).await;
-            }
-            if let Some(function) = hierarchy.function(bridge) {
-                slot::acknowledge(&access, function).await;
-            }
-            scan_again(&access, &settings, &mut hierarchy, bridge).await;
-            hierarchy
-        })
+    pub fn rescan(settings: Settings, hierarchy: Hierarchy, bridge: Bdf) -> Self {
+        Self::start(Arc::new(move |access| {
+            Box::pin(rescan(access, settings.clone(), hierarchy.clone(), bridge))
+        }))
     }
 
     /// Hot-plug software: the slot below `bridge` has interrupted, or is due to be asked. What has happened is acknowledged, what was
     /// there is forgotten, and what is there now is enumerated, until nothing more happens.
-    pub fn serve_slot(settings: Settings, mut hierarchy: Hierarchy, bridge: Bdf) -> Self {
-        Self::start(move |access| async move {
-            slot::serve(&access, &settings, &mut hierarchy, bridge).await;
-            hierarchy
-        })
+    pub fn serve_slot(settings: Settings, hierarchy: Hierarchy, bridge: Bdf) -> Self {
+        Self::start(Arc::new(move |access| {
+            Box::pin(serve_slot(access, settings.clone(), hierarchy.clone(), bridge))
+        }))
     }
 
-    fn start<F: Future<Output = Hierarchy> + Send + 'static>(software: impl FnOnce(Access) -> F) -> Self {
+    fn start(software: Arc<dyn Fn(Access) -> Task + Send + Sync>) -> Self {
         let slot = Arc::new(Mutex::new(Slot::default()));
-        Self { task: Box::pin(software(Access::new(slot.clone()))), slot }
+        Self { task: software(Access::new(slot.clone())), software, slot, answers: Vec::new() }
     }
 
     /// Goes on: without an answer at first, then with the answer to what was asked for.
     pub fn step(&mut self, answer: Option<Answer>) -> Step {
+        self.answers.push(answer);
         access::lock(&self.slot).answer = answer;
         match self.task.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(hierarchy) => Step::Done(hierarchy),
             Poll::Pending => Step::Ask(access::lock(&self.slot).request),
         }
     }
+}
+
+async fn enumerate(access: Access, settings: Settings) -> Hierarchy {
+    if !settings.settle.is_zero() {
+        access.wait(settings.settle).await;
+    }
+    let mut hierarchy = Hierarchy::default();
+    scan::scan_root(&access, &settings, &mut hierarchy).await;
+    assign::assign(&settings, &mut hierarchy);
+    program::program(&access, &settings, &mut hierarchy, |_| true).await;
+    hierarchy
+}
+
+async fn rescan(access: Access, settings: Settings, mut hierarchy: Hierarchy, bridge: Bdf) -> Hierarchy {
+    if !settings.settle.is_zero() {
+        access.wait(settings.settle).await;
+    }
+    if let Some(function) = hierarchy.function(bridge) {
+        slot::acknowledge(&access, function).await;
+    }
+    scan_again(&access, &settings, &mut hierarchy, bridge).await;
+    hierarchy
+}
+
+async fn serve_slot(access: Access, settings: Settings, mut hierarchy: Hierarchy, bridge: Bdf) -> Hierarchy {
+    slot::serve(&access, &settings, &mut hierarchy, bridge).await;
+    hierarchy
 }
 
 /// Finds and configures what is below `bridge` now. What was there before and comes back has its old numbers and addresses.

@@ -25,8 +25,7 @@ pub(super) async fn program(
         if !wanted(found.functions[index].bdf) {
             continue;
         }
-        let function = &mut found.functions[index];
-        function.mrrs = (settings.mrrs)(function);
+        found.functions[index].mrrs = access.max_read_request(found.functions[index].bdf).await;
         write_bars(access, found, index).await;
         let function = &found.functions[index];
         if let Some(windows) = &function.bridge {

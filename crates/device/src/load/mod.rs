@@ -345,6 +345,10 @@ impl Device for Load {
             Event::Reset => self.reset(),
         }
     }
+
+    fn snapshot(&self) -> Option<Box<dyn Device>> {
+        Some(Box::new(self.clone()))
+    }
 }
 
 impl HostProgram for Load {
@@ -359,5 +363,9 @@ impl HostProgram for Load {
             | HostEvent::Message { .. }
             | HostEvent::Wire { .. } => {}
         }
+    }
+
+    fn snapshot(&self) -> Option<Box<dyn HostProgram>> {
+        Some(Box::new(self.clone()))
     }
 }

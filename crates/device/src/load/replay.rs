@@ -190,6 +190,10 @@ impl Device for Replay {
             Event::Reset => self.running = false,
         }
     }
+
+    fn snapshot(&self) -> Option<Box<dyn Device>> {
+        Some(Box::new(self.clone()))
+    }
 }
 
 impl HostProgram for Replay {
@@ -204,5 +208,9 @@ impl HostProgram for Replay {
             | HostEvent::Message { .. }
             | HostEvent::Wire { .. } => {}
         }
+    }
+
+    fn snapshot(&self) -> Option<Box<dyn HostProgram>> {
+        Some(Box::new(self.clone()))
     }
 }

@@ -465,4 +465,23 @@ impl Device for NettlpCard {
             ..self.statistics.clone()
         })
     }
+
+    fn snapshot(&self) -> Option<Box<dyn Device>> {
+        Some(Box::new(Self {
+            software: self.software.snapshot()?,
+            config: self.config.clone(),
+            next_op: self.next_op,
+            actions: self.actions.clone(),
+            peers: self.peers.clone(),
+            operations: self.operations.clone(),
+            cores: self.cores.clone(),
+            to_software: self.to_software.clone(),
+            to_card: self.to_card.clone(),
+            steps: self.steps.clone(),
+            next_step: self.next_step,
+            on_pcie: self.on_pcie.clone(),
+            answers: self.answers.clone(),
+            statistics: self.statistics.clone(),
+        }))
+    }
 }

@@ -366,4 +366,8 @@ impl HostProgram for NicDriver {
             _ => {}
         }
     }
+
+    fn snapshot(&self) -> Option<Box<dyn HostProgram>> {
+        Some(Box::new(self.clone()))
+    }
 }

@@ -279,4 +279,8 @@ impl Device for Nic {
             }
         }
     }
+
+    fn snapshot(&self) -> Option<Box<dyn Device>> {
+        Some(Box::new(self.clone()))
+    }
 }

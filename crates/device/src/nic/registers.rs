@@ -3,6 +3,7 @@
 use super::regs::*;
 
 /// Registers that software may write without more happening.
+#[derive(Clone)]
 struct Plain {
     at: u32,
     count: u32,

@@ -20,7 +20,7 @@ struct Line {
 }
 
 /// The cache.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Cache {
     capacity: u64,
     lines: BTreeMap<Place, Line>,

@@ -38,7 +38,7 @@ enum Access {
 }
 
 /// The accesses under way and those that wait.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Dma {
     most: usize,
     under_way: BTreeMap<OpId, Purpose>,

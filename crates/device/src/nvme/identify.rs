@@ -71,6 +71,7 @@ pub(super) mod nvm {
 }
 
 /// A data structure that is filled field by field.
+#[derive(Clone)]
 pub(super) struct Page {
     pub(super) bytes: Vec<u8>,
 }

@@ -13,7 +13,7 @@ struct Held {
 }
 
 /// The state of all interrupts.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Interrupts {
     /// Vectors that are masked by INTMS; MSI-X has masks of its own.
     mask: u32,
@@ -25,6 +25,7 @@ pub(super) struct Interrupts {
 }
 
 /// What becomes of a completion's interrupt.
+#[derive(Clone)]
 pub(super) enum Coalesced {
     /// It goes out.
     Now,

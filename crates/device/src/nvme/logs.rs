@@ -31,7 +31,7 @@ pub(super) struct Failure {
 }
 
 /// The latest failures.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ErrorLog {
     /// How many there ever were.
     pub(super) count: u64,
@@ -190,7 +190,7 @@ impl Happened {
 }
 
 /// Events and the requests for them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Events {
     /// Commands that wait for one.
     requests: VecDeque<u64>,

@@ -21,6 +21,10 @@ pub trait Medium: Send {
     /// # Errors
     /// Some of it is not. The command that asked fails with Write Fault.
     fn flush(&mut self) -> Result<(), MediumError>;
+    /// A copy; none, if the data are elsewhere: in a file.
+    fn snapshot(&self) -> Option<Box<dyn Medium>> {
+        None
+    }
 }
 
 /// A medium in memory: pages exist where something was written.
@@ -46,5 +50,8 @@ impl Medium for SparseMedium {
     }
     fn flush(&mut self) -> Result<(), MediumError> {
         Ok(())
+    }
+    fn snapshot(&self) -> Option<Box<dyn Medium>> {
+        Some(Box::new(self.clone()))
     }
 }

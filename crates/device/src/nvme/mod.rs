@@ -74,6 +74,7 @@ struct Namespace {
 }
 
 /// What a command came to when it was begun.
+#[derive(Clone)]
 enum Next {
     /// It is done; dword 0 of its completion.
     Done(u32),
@@ -101,7 +102,7 @@ enum Due {
 }
 
 /// Timers under way by their numbers. One that is forgotten comes in vain.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Timers {
     next: u64,
     due: BTreeMap<u64, Due>,
@@ -266,5 +267,35 @@ impl Device for Nvme {
         self.flash.rebase(by);
         self.health.rebase(by);
         self.features.rebase(by);
+    }
+
+    fn snapshot(&self) -> Option<Box<dyn Device>> {
+        let copy = |&Namespace { bytes, block, ref medium }| {
+            Some(Namespace { bytes, block, medium: medium.snapshot()? })
+        };
+        Some(Box::new(Self {
+            config: self.config.clone(),
+            namespaces: self.namespaces.iter().map(copy).collect::<Option<_>>()?,
+            registers: self.registers,
+            submissions: self.submissions.clone(),
+            completions: self.completions.clone(),
+            turn: self.turn,
+            commands: self.commands.clone(),
+            next_command: self.next_command,
+            beginning: self.beginning,
+            dma: self.dma.clone(),
+            timers: self.timers.clone(),
+            flash: self.flash.clone(),
+            cache: self.cache.clone(),
+            waiting: self.waiting.clone(),
+            flushes: self.flushes.clone(),
+            destaging: self.destaging,
+            features: self.features.clone(),
+            events: self.events.clone(),
+            errors: self.errors.clone(),
+            health: self.health.clone(),
+            interrupts: self.interrupts.clone(),
+            stopping: self.stopping,
+        }))
     }
 }

@@ -135,4 +135,8 @@ impl HostProgram for RingDriver {
             _ => {}
         }
     }
+
+    fn snapshot(&self) -> Option<Box<dyn HostProgram>> {
+        Some(Box::new(self.clone()))
+    }
 }

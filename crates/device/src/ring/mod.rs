@@ -250,4 +250,8 @@ impl Device for Ring {
             Event::Start | Event::Timer { .. } => {}
         }
     }
+
+    fn snapshot(&self) -> Option<Box<dyn Device>> {
+        Some(Box::new(self.clone()))
+    }
 }

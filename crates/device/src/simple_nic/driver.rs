@@ -8,7 +8,7 @@ use tlplab_transaction::Payload;
 use tlplab_units::Duration;
 
 /// Who has frames to send, and takes those that come.
-pub trait Stack: Send {
+pub trait Stack: Send + 'static {
     /// The next frame to send. It is asked whenever the ring has room.
     fn next(&mut self, length_only: bool) -> Option<Payload>;
     /// A frame has come.
@@ -16,6 +16,13 @@ pub trait Stack: Send {
     /// # Errors
     /// What is wrong with it: the run fails.
     fn received(&mut self, frame: Payload) -> Result<(), String>;
+    /// A copy; none, if others share the frames.
+    fn snapshot(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
     /// Everything is sent and received.
     fn is_over(&self) -> bool {
         false
@@ -85,6 +92,9 @@ impl Stack for FrameLoad {
 
     fn is_over(&self) -> bool {
         self.sent == self.send && self.received >= self.receive
+    }
+    fn snapshot(&self) -> Option<Self> {
+        Some(self.clone())
     }
 }
 
@@ -162,7 +172,7 @@ impl Ring {
 }
 
 /// Drives one simple NIC.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SimpleNicDriver<S> {
     device: String,
     rings: SimpleNicRings,
@@ -356,5 +366,20 @@ impl<S: Stack> HostProgram for SimpleNicDriver<S> {
         if let Err(why) = result {
             cx.fault(why);
         }
+    }
+
+    fn snapshot(&self) -> Option<Box<dyn HostProgram>> {
+        Some(Box::new(Self {
+            device: self.device.clone(),
+            rings: self.rings,
+            stack: self.stack.snapshot()?,
+            index: self.index,
+            registers: self.registers,
+            heads: self.heads,
+            send: self.send,
+            receive: self.receive,
+            watched: self.watched,
+            over: self.over,
+        }))
     }
 }

@@ -15,7 +15,7 @@ pub const FRAMES: u64 = 0;
 #[derive(Clone, Debug, Default)]
 pub struct Frames(Arc<Mutex<Queues>>);
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Queues {
     inward: VecDeque<Payload>,
     outward: VecDeque<Payload>,

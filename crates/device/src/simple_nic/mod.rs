@@ -91,7 +91,7 @@ struct Moderation {
 }
 
 /// The simple NIC.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SimpleNic<P> {
     config: SimpleNicConfig,
     port: P,
@@ -226,5 +226,16 @@ impl<P: Port> Device for SimpleNic<P> {
             Event::Start | Event::DmaWriteAccepted { .. } => {}
         }
         self.work(cx);
+    }
+
+    fn snapshot(&self) -> Option<Box<dyn Device>> {
+        Some(Box::new(Self {
+            config: self.config,
+            port: self.port.snapshot()?,
+            file: self.file.clone(),
+            transmitter: self.transmitter.clone(),
+            receiver: self.receiver.clone(),
+            moderation: self.moderation,
+        }))
     }
 }

@@ -9,7 +9,7 @@ use tlplab_units::Duration;
 /// Where frames go to and come from. A frame is what stands from its destination address to the last byte of its data.
 ///
 /// A port keeps no time: it asks to be called back after a while.
-pub trait Port: Send {
+pub trait Port: Send + 'static {
     /// The driver is there: what sends by itself may begin.
     fn enable(&mut self, mac: [u8; 6], length_only: bool) {
         let _ = (mac, length_only);
@@ -31,6 +31,14 @@ pub trait Port: Send {
     /// That time has passed.
     fn elapsed(&mut self, id: u64) {
         let _ = id;
+    }
+
+    /// A copy; none, if others share the port.
+    fn snapshot(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
     }
 
     /// The NIC was reset: nothing will elapse any more.
@@ -150,5 +158,8 @@ impl Port for CablePort {
 
     fn reset(&mut self) {
         *self = Self { dropped: self.dropped, ..Self::new(self.cable) };
+    }
+    fn snapshot(&self) -> Option<Self> {
+        Some(self.clone())
     }
 }

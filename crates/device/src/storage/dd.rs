@@ -228,4 +228,8 @@ impl HostProgram for Dd {
         let measured = Measured { stream: 0, bytes: self.moved, from: self.from, to: self.to, calls: None };
         if self.moved > 0 { vec![measured] } else { Vec::new() }
     }
+
+    fn snapshot(&self) -> Option<Box<dyn HostProgram>> {
+        Some(Box::new(self.clone()))
+    }
 }

@@ -158,7 +158,7 @@ struct Sector {
 }
 
 /// The storage device.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Storage {
     config: StorageConfig,
     base: u64,
@@ -432,5 +432,9 @@ impl Device for Storage {
             }
             Event::Start => {}
         }
+    }
+
+    fn snapshot(&self) -> Option<Box<dyn Device>> {
+        Some(Box::new(self.clone()))
     }
 }

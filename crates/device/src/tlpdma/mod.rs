@@ -321,4 +321,8 @@ impl Device for Tlpdma {
             Event::Start | Event::Timer { .. } => {}
         }
     }
+
+    fn snapshot(&self) -> Option<Box<dyn Device>> {
+        Some(Box::new(self.clone()))
+    }
 }

@@ -584,3 +584,32 @@ fn zero_length_reads_are_answered() {
     assert!(flow.latency_ns.as_ref().is_some_and(|latency| latency.min > 0.0));
     check(&document);
 }
+
+/// What the two do not share is in their documents: one that was copied on the way says the same as one that was left alone.
+#[test]
+fn every_experiment_can_be_copied_in_the_middle_and_says_the_same() {
+    let folder = std::fs::read_dir(path("")).unwrap();
+    let mut names: Vec<String> =
+        folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.retain(|name| name.ends_with(".toml"));
+    assert!(names.len() > 15, "{names:?}");
+    for name in names {
+        let start = || {
+            let experiment = experiment(&name, &[]);
+            let inputs = inputs(&experiment);
+            Run::new(experiment, inputs).unwrap()
+        };
+        let finish = |mut run: Run| {
+            run.finish().unwrap();
+            (run.progress().events, serde_json::to_string(&run.document()).unwrap())
+        };
+        let (events, whole) = finish(start());
+        for at in [events / 7, events / 2, events - 1] {
+            let mut original = start();
+            original.advance(at).unwrap();
+            let copy = original.snapshot(None).unwrap();
+            assert!(finish(copy).1 == whole, "{name}: the copy at event {at} of {events}");
+            assert!(finish(original).1 == whole, "{name}: the original at event {at} of {events}");
+        }
+    }
+}

@@ -459,7 +459,6 @@ impl Builder {
         Ok(EndPoint {
             node: NodeId(node as u16),
             number: config.function_of.as_ref().map_or(0, |of| of.number),
-            request_limits: fabric.software.mrrs.clone(),
             port: PortId(port as u16),
             source,
             functions,

@@ -7,7 +7,7 @@ use queue::{Event, EventKind, EventQueue};
 use tlplab_units::Time;
 
 /// The clock, and what happens next.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Kernel {
     now: Time,
     queue: EventQueue,

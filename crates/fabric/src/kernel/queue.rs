@@ -89,6 +89,7 @@ struct Entry {
 }
 
 /// Pending events.
+#[derive(Clone)]
 pub(crate) struct EventQueue {
     entries: Vec<Entry>,
     free: u32,

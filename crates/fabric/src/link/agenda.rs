@@ -7,7 +7,7 @@ use tlplab_device::{Action, DmaError, Event as DeviceEvent, HostAction, HostEven
 use tlplab_transaction::Payload;
 
 /// Something to do.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Task {
     /// A device hears of something.
     Tell { node: NodeId, event: DeviceEvent },
@@ -26,7 +26,7 @@ pub(crate) enum Task {
 }
 
 /// Tasks, in order; requesters come last, since by then all that changes what they may do has changed.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Agenda {
     tasks: VecDeque<Task>,
     /// Requesters that may have TLPs to make.

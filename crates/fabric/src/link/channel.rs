@@ -7,6 +7,7 @@ use tlplab_datalink::{Integrity, Unit};
 use tlplab_units::{Duration, LinkRate, Time, link::Encoding};
 
 /// A unit on its way to the receiver.
+#[derive(Clone)]
 pub(crate) struct InFlight<H> {
     pub(crate) unit: Unit<H>,
     pub(crate) integrity: Integrity,
@@ -24,6 +25,7 @@ pub(crate) struct WireTime {
     pub(crate) ends: Time,
 }
 
+#[derive(Clone)]
 pub(crate) struct Channel<H> {
     rate: LinkRate,
     pub(crate) flight: Duration,
@@ -115,6 +117,7 @@ impl<H> Channel<H> {
 }
 
 /// SKP ordered sets: due at a fixed interval, sent when the wire is free, never dropped.
+#[derive(Clone)]
 struct Skp {
     sent: Duration,
     interval: Duration,

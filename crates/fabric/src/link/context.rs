@@ -6,6 +6,7 @@ use crate::kernel::Kernel;
 use crate::kernel::ids::{FlowId, NodeId, PortId};
 use crate::kernel::queue::EventKind;
 use crate::observe::Observe;
+use crate::observe::probe::Probe;
 use crate::observe::topology::Topology;
 use crate::packet::attribution::Place;
 use crate::packet::slab::TlpSlab;
@@ -35,6 +36,7 @@ pub(crate) struct Context {
 }
 
 /// What other nodes must know of the host.
+#[derive(Clone)]
 pub(crate) struct Host {
     /// The root complex.
     pub(crate) node: NodeId,
@@ -66,6 +68,24 @@ pub(crate) struct Worker {
 }
 
 impl Context {
+    /// A copy, which `probe` observes.
+    pub(crate) fn snapshot(&self, probe: Option<Box<dyn Probe>>) -> Self {
+        Self {
+            kernel: self.kernel.clone(),
+            tlps: self.tlps.clone(),
+            transactions: self.transactions.clone(),
+            links: self.links.clone(),
+            observe: self.observe.snapshot(probe),
+            agenda: self.agenda.clone(),
+            topology: self.topology.clone(),
+            host: self.host.clone(),
+            length_only: self.length_only,
+            devices: self.devices.clone(),
+            workers: self.workers.clone(),
+            fault: self.fault.clone(),
+        }
+    }
+
     /// The present.
     #[inline]
     pub(crate) fn now(&self) -> Time {

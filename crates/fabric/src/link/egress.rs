@@ -20,6 +20,7 @@ pub(crate) struct Waiting {
     pub(crate) nullified: bool,
 }
 
+#[derive(Clone)]
 pub(crate) struct Egress {
     sources: Vec<Source>,
     waiting: usize,
@@ -28,6 +29,7 @@ pub(crate) struct Egress {
     left: u16,
 }
 
+#[derive(Clone)]
 struct Source {
     queue: OrderedQueue<Waiting>,
     weight: u16,
@@ -41,6 +43,7 @@ impl Waiting {
 }
 
 /// The answer of the arbiter.
+#[derive(Clone)]
 pub(crate) enum Choice {
     /// This TLP goes.
     Send(Waiting),

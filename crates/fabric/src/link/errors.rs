@@ -14,7 +14,7 @@ use tlplab_units::{FcClass, LinkMode};
 use tlplab_wire::tlp::{CompletionStatus, Kind, Repr};
 
 /// An error that has been counted, for the functions concerned.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Detection {
     pub(crate) port: PortId,
     pub(crate) kind: ErrorKind,
@@ -26,7 +26,7 @@ pub(crate) struct Detection {
 }
 
 /// Whom an error concerns.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Concerns {
     /// The functions behind its port; of a device with several the one that claims this TLP, if it may be of one function.
     Port(Option<Box<Repr>>),

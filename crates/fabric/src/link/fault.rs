@@ -30,6 +30,7 @@ impl Counter {
 }
 
 /// What happens to units on the wire.
+#[derive(Clone)]
 pub(crate) struct Faults {
     bit_errors: Option<BitErrors>,
     damages: Vec<(FaultUnit, Counter, Damage)>,
@@ -115,6 +116,7 @@ fn forged(dllp: &dllp::Repr, how: Forgery) -> Option<dllp::Repr> {
 }
 
 /// What happens to TLPs before they are given to the data link layer.
+#[derive(Clone)]
 pub(crate) struct Tampering(Vec<(Option<&'static str>, Counter, Tamper)>);
 
 impl Tampering {
@@ -220,6 +222,7 @@ fn misaddressed(kind: &Kind) -> Option<Kind> {
     })
 }
 
+#[derive(Clone)]
 struct BitErrors {
     /// Probability that a bit is good, in units of 2^-64.
     good: u64,

@@ -18,7 +18,7 @@ use tlplab_transaction::{Completions, memory_access};
 use tlplab_units::{Duration, FcClass, Time};
 
 /// The answers that wait at a root port.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Lines {
     pace: Pace,
     answers: VecDeque<Answer>,
@@ -36,7 +36,7 @@ struct Pace {
     line: u32,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Answer {
     request: TlpHandle,
     completions: Completions,

@@ -39,6 +39,7 @@ use tlplab_units::{Duration, FcClass, LinkMode, Mps, Time};
 use tlplab_wire::dllp;
 
 /// All links.
+#[derive(Clone)]
 pub(crate) struct Links {
     ports: Vec<Port>,
     buffers: PortBuffers,
@@ -51,6 +52,7 @@ pub(crate) struct Links {
 }
 
 /// What a port has to know of nodes.
+#[derive(Clone)]
 pub(crate) struct PortSetup {
     /// From the arrival of a TLP in its receive buffer to the decision of its node, without stages.
     pub(crate) latency: Duration,

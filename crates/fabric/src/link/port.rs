@@ -14,6 +14,7 @@ use tlplab_datalink::{Engine, TlpShape};
 use tlplab_device::Random;
 use tlplab_units::{Duration, LinkMode, Mps, Time};
 
+#[derive(Clone)]
 pub(crate) struct Port {
     pub(super) node: NodeId,
     /// Which of its node's ports it is.

@@ -32,6 +32,7 @@ struct Room {
 }
 
 /// The room of all ports, in the order of their numbers, and of the root complex towards memory.
+#[derive(Clone)]
 pub(crate) struct PortBuffers {
     rooms: Vec<Room>,
     /// Whether any port refuses anything.

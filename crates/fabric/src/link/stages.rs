@@ -30,7 +30,7 @@ pub(crate) struct Stage {
 }
 
 /// The stages of a port.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Stages {
     tx_transaction: Option<Stage>,
     /// TLPs in it: when they come out, and the source of the egress queues that they go to.

@@ -24,6 +24,7 @@ use tlplab_units::{Bdf, Duration, FcClass, Tag, Time};
 use tlplab_wire::tlp::{CfgTarget, CompletionStatus, Kind, Repr, TransactionId};
 
 /// A bridge: port 0 is its link's, the others lead to one device each on the bus.
+#[derive(Clone)]
 pub(crate) struct Bridge {
     pub(crate) node: NodeId,
     pub(crate) latency: Duration,

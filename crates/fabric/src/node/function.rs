@@ -10,6 +10,7 @@ use tlplab_units::{Bdf, Time};
 use tlplab_wire::tlp::{CfgTarget, CompletionStatus, Kind};
 
 /// A function of a node.
+#[derive(Clone)]
 pub(crate) struct Function {
     pub(crate) space: ConfigSpace,
     /// Table and pending bits of MSI-X, if it has that.

@@ -77,6 +77,7 @@ pub(crate) enum OperationKind {
     Intx { asserted: bool },
 }
 
+#[derive(Clone)]
 pub(crate) struct Initiator {
     pub(crate) requester: Requester<Ticket>,
     /// Operations that are being processed, in order.

@@ -14,6 +14,7 @@ pub(crate) mod hardware;
 pub(crate) mod initiator;
 pub(crate) mod link_state;
 pub(crate) mod root;
+pub(crate) mod snapshot;
 pub(crate) mod switch;
 pub(crate) mod wires;
 

@@ -20,6 +20,7 @@ use tlplab_units::{Bdf, Duration, Tag, Time};
 use tlplab_wire::tlp::{CfgTarget, CompletionStatus, Repr, TransactionId};
 
 /// A switch: port 0 is the upstream port, the others are downstream ports with a bridge each.
+#[derive(Clone)]
 pub(crate) struct Switch {
     pub(crate) node: NodeId,
     pub(crate) latency: Duration,
@@ -34,6 +35,7 @@ pub(crate) struct Switch {
 }
 
 /// Where a TLP goes from an ingress.
+#[derive(Clone)]
 enum Way {
     To(usize),
     /// Up, unless a bridge stops it: a message to the root complex.

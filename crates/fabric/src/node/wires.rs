@@ -18,7 +18,7 @@ const HANDLER: Duration = Duration::from_us(2);
 const NOBODY_CARED: u32 = 100_000;
 
 /// The interrupt controller's side of the wires, after the turn at the root ports.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct WireController {
     wires: Wires,
     /// By wire: how often it was raised, and how often its handlers were called since.

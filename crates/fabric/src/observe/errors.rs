@@ -40,7 +40,7 @@ pub struct ReportedError {
 }
 
 /// All errors so far, in a bounded number of entries.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct ErrorLog {
     pub(crate) detected: BTreeMap<(PortId, ErrorKind), ErrorCount>,
     pub(crate) reported: BTreeMap<(PortId, Bdf, ErrorMessage), ReportedError>,

@@ -37,6 +37,7 @@ impl Level {
 }
 
 /// A level over time.
+#[derive(Clone)]
 pub struct LevelResult {
     /// What it is a level of.
     pub of: Level,

@@ -66,6 +66,22 @@ impl Observe {
         }
     }
 
+    /// A copy of all that was noted, with another probe.
+    pub(crate) fn snapshot(&self, probe: Option<Box<dyn Probe>>) -> Self {
+        Self {
+            probe,
+            hash: self.hash,
+            timeline: self.timeline.clone(),
+            samples: self.samples.clone(),
+            flows: self.flows.clone(),
+            warmup: self.warmup,
+            counts: self.counts,
+            errors: self.errors.clone(),
+            outages: self.outages.clone(),
+            protocol_errors: self.protocol_errors.clone(),
+        }
+    }
+
     /// Payload of a flow has arrived.
     #[inline]
     pub(crate) fn payload_arrived(&mut self, now: Time, flow: FlowId, bytes: u64) {

@@ -22,7 +22,7 @@ pub struct Outage {
 }
 
 /// The outages of a run, in the order in which they began; of very many the first.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Outages(Vec<Outage>);
 
 impl Outages {

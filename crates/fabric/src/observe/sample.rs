@@ -33,6 +33,7 @@ impl Sample {
 }
 
 /// Reservoir sampling (Vitter 1985, algorithm R), with integers only.
+#[derive(Clone)]
 pub(crate) struct Samples {
     samples: Vec<Sample>,
     seen: u64,

@@ -72,6 +72,7 @@ impl CauseHistogram {
 }
 
 /// Transactions of a flow that did not end well.
+#[derive(Clone)]
 pub struct Failures {
     /// How they ended.
     pub ending: Ending,
@@ -90,6 +91,7 @@ impl Failures {
 }
 
 /// Time by place, cause and behind whom. A flow comes to few of all places: only those have a row.
+#[derive(Clone)]
 struct Totals {
     rows: Vec<Option<Box<[u128]>>>,
     kinds: usize,
@@ -114,6 +116,7 @@ impl Totals {
 }
 
 /// What is known of a flow.
+#[derive(Clone)]
 pub struct FlowStatistics {
     /// Transactions that ended well after the warm-up.
     pub transactions: u64,

@@ -7,6 +7,7 @@ use tlplab_units::{Duration, Time};
 pub(crate) const BINS: usize = 512;
 
 /// Sums per bin, for any number of series that share their bins.
+#[derive(Clone)]
 pub(crate) struct Timeline {
     /// A bin is `2^shift` femtoseconds wide.
     shift: u32,
@@ -14,6 +15,7 @@ pub(crate) struct Timeline {
 }
 
 /// A series is brought to the width of the bins when something is added to it: most of a large fabric are seldom or never.
+#[derive(Clone)]
 struct Series {
     /// None until something is added.
     bins: Box<[u64]>,

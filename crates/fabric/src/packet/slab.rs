@@ -18,6 +18,7 @@ pub(crate) struct TlpHandle(u32);
 pub(crate) struct Queue(pub(crate) u16);
 
 /// A TLP on its way. It is referenced by the queue it waits in and by the replay buffers that hold it.
+#[derive(Clone)]
 pub(crate) struct Tlp {
     pub(crate) repr: Repr,
     pub(crate) payload: Payload,
@@ -61,7 +62,7 @@ pub(crate) fn shape_of(repr: &Repr) -> TlpShape {
     }
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct TlpSlab {
     slots: Vec<Tlp>,
     free: Vec<u32>,

@@ -50,6 +50,7 @@ impl Ending {
 }
 
 /// A transaction under way.
+#[derive(Clone)]
 pub(crate) struct Transaction {
     /// Unique in the run.
     pub(crate) number: u64,
@@ -85,7 +86,7 @@ pub(crate) struct Transaction {
 const OVER: u64 = u64::MAX;
 
 /// Transactions under way, in a slab.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Transactions {
     slots: Vec<Transaction>,
     free: Vec<u32>,

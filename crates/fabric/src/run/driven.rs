@@ -51,7 +51,7 @@ pub trait Driven {
 }
 
 /// Events of parties outside, in the order of time.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Told {
     /// Of devices: when, which, what.
     pub devices: Vec<(Time, NodeId, Event)>,

@@ -6,6 +6,7 @@ pub(crate) mod driven;
 mod idle;
 mod outside;
 pub mod results;
+mod snapshot;
 
 use crate::kernel::ids::NodeId;
 use crate::kernel::queue::EventKind;

@@ -12,7 +12,7 @@ use crate::node::end_point::EndPoint;
 use crate::node::function::dword;
 use crate::node::hardware::Hardware;
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use tlplab_cfgspace::ConfigSpace;
 use tlplab_cfgspace::enumerate::{Answer, Enumerator, Hierarchy, Request, Settings, Step};
 use tlplab_device::{DeviceInfo, ECAM, HostAction, HostEvent, OpId, ecam_address};
@@ -57,6 +57,9 @@ impl Software {
             Request::WriteMemory { address, value } => {
                 self.write_at_once(hardware, address, value);
                 Answer::Done
+            }
+            Request::MaxReadRequest { function } => {
+                Answer::MaxReadRequest(max_read_request(hardware, function))
             }
             Request::Wait(_) => Answer::Done,
         }
@@ -120,18 +123,22 @@ impl Software {
         start_programs(hardware);
     }
 
-    fn enumeration_goes_on(&mut self, hardware: &mut Hardware, answer: Option<Answer>) {
+    fn enumeration_goes_on(&mut self, hardware: &mut Hardware, mut answer: Option<Answer>) {
         let (Some(mut enumerator), Some(program)) = (self.running.take(), self.program) else {
             return;
         };
-        match enumerator.step(answer) {
-            Step::Ask(request) => {
-                let action = action_of(&request, hardware.cx.now());
-                self.running = Some(enumerator);
-                let (cx, nodes) = (&mut hardware.cx, &mut hardware.nodes);
-                nodes.root_mut().carry_out(cx, program, action);
+        loop {
+            match enumerator.step(answer) {
+                Step::Ask(request) => match action_of(&request, hardware.cx.now()) {
+                    Some(action) => {
+                        self.running = Some(enumerator);
+                        let (cx, nodes) = (&mut hardware.cx, &mut hardware.nodes);
+                        return nodes.root_mut().carry_out(cx, program, action);
+                    }
+                    None => answer = Some(self.answer_at_once(hardware, &request)),
+                },
+                Step::Done(hierarchy) => return self.enumerated(hardware, hierarchy),
             }
-            Step::Done(hierarchy) => self.enumerated(hardware, hierarchy),
         }
     }
 
@@ -180,7 +187,6 @@ impl Software {
     }
 
     fn enumeration_settings(&self, hardware: &Hardware) -> Settings {
-        let limits = self.mrrs.clone();
         // 64-bit windows start above all memory.
         let high = hardware.nodes.root().server.size().next_power_of_two().max(1 << 40);
         Settings {
@@ -190,10 +196,6 @@ impl Software {
             error_reporting: self.error_reporting,
             ecrc: self.ecrc,
             message: Arc::new(message),
-            mrrs: Arc::new(move |function| {
-                let limits = limits.lock().unwrap_or_else(PoisonError::into_inner);
-                limits.get(&function.bdf).copied().unwrap_or(DEFAULT_MRRS)
-            }),
             // What comes is what went: nothing else is plugged in.
             hot_plug_buses: 0,
             hot_plug_memory: (0, 0),
@@ -231,6 +233,15 @@ fn set_port_sizes<'a>(
     }
 }
 
+/// Max_Read_Request_Size that software gives to a function: what the experiment says of its device.
+fn max_read_request(hardware: &Hardware, function: Bdf) -> Mrrs {
+    let at = hardware.find_function(function).map(|at| &hardware.nodes[at.node]);
+    match at {
+        Some(Node::EndPoint(end_point)) => end_point.mrrs,
+        _ => DEFAULT_MRRS,
+    }
+}
+
 /// Host programs may act.
 fn start_programs(hardware: &mut Hardware) {
     for program in 0..hardware.nodes.root().programs.len() {
@@ -255,11 +266,11 @@ fn describe_devices(hardware: &Hardware) -> Vec<DeviceInfo> {
     hardware.nodes.end_points().map(describe).collect()
 }
 
-/// What the processor does for it.
-fn action_of(request: &Request, now: Time) -> HostAction {
+/// What the processor does for it; nothing, if software has the answer itself.
+fn action_of(request: &Request, now: Time) -> Option<HostAction> {
     let op = OpId(0); // one at a time
     let stream = 0;
-    match *request {
+    Some(match *request {
         Request::Read { function, offset } => {
             let address = ecam_address(function, offset & !3);
             HostAction::MmioRead { op, stream, address, bytes: 4, carry: true }
@@ -275,5 +286,6 @@ fn action_of(request: &Request, now: Time) -> HostAction {
             HostAction::MmioWrite { op, stream, address, data: Payload::from(value.to_le_bytes()) }
         }
         Request::Wait(time) => HostAction::Timer { at: now + time, id: 0 },
-    }
+        Request::MaxReadRequest { .. } => return None,
+    })
 }

@@ -5,7 +5,6 @@ pub(crate) mod enumeration;
 pub(crate) mod hot_plug;
 
 use crate::config::{EnumerationTime, HostConfig, MSI_ADDRESS};
-use crate::node::end_point::RequestLimits;
 use crate::node::hardware::Hardware;
 use std::collections::{BTreeMap, VecDeque};
 use tlplab_cfgspace::InterruptMode;
@@ -14,6 +13,7 @@ use tlplab_device::HostEvent;
 use tlplab_units::{Bdf, Time};
 
 /// What software knows of the functions, and what it is doing about them.
+#[derive(Clone)]
 pub(crate) struct Software {
     /// At work.
     running: Option<Enumerator>,
@@ -31,8 +31,6 @@ pub(crate) struct Software {
     pub(crate) error_reporting: bool,
     /// It has end-to-end CRCs used.
     pub(crate) ecrc: bool,
-    /// Max_Read_Request_Size that it gives to each function, by their IDs as far as they are known.
-    pub(crate) mrrs: RequestLimits,
     /// What it found.
     pub(crate) found: Option<Hierarchy>,
     /// When that was, the first time.
@@ -56,7 +54,6 @@ impl Software {
             outside: host.enumeration == EnumerationTime::Outside,
             error_reporting: host.error_reporting,
             ecrc: host.ecrc,
-            mrrs: RequestLimits::default(),
             found: None,
             over: None,
             problems: Vec::new(),

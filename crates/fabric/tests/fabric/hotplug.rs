@@ -11,7 +11,7 @@ use tlplab_fabric::{Ending, Fabric, MSI_ADDRESS};
 use tlplab_units::{Bdf, Duration, Time};
 use tlplab_wire::tlp::{Kind, Repr};
 
-fn downs() -> impl Strategy<Value = Vec<(usize, Fault)>> {
+pub(crate) fn downs() -> impl Strategy<Value = Vec<(usize, Fault)>> {
     let down = (0u64..30_000, 1u64..40_000).prop_map(|(at, long)| {
         let at = Time::ZERO + ns(at);
         Fault { direction: Direction::Up, kind: FaultKind::Down { at, until: Some(at + ns(long)) } }

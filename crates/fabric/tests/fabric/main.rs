@@ -53,4 +53,5 @@ mod nvme;
 mod ordering;
 mod refusals;
 mod saturation;
+mod snapshot;
 mod switching;

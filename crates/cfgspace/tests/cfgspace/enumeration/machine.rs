@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use tlplab_cfgspace::enumerate::{Answer, BarFound, Enumerator, Function, Hierarchy, Request, Step};
 use tlplab_cfgspace::*;
-use tlplab_units::{Bdf, Generation, Mps, Width};
+use tlplab_units::{Bdf, Generation, Mps, Mrrs, Width};
 
 /// A function, what is below it, and what is odd about it.
 #[derive(Clone, Debug)]
@@ -94,6 +94,7 @@ impl Machine {
                 self.memory.insert(address, value);
                 Answer::Done
             }
+            Request::MaxReadRequest { .. } => Answer::MaxReadRequest(Mrrs::ALL[4]),
             Request::Wait(_) => Answer::Done,
         }
     }

@@ -296,6 +296,32 @@ proptest! {
         }
     }
 
+    /// A copy taken anywhere asks for the same as the original, and finds the same.
+    #[test]
+    fn a_copy_goes_on_as_the_original_does(ports in any_machine(), at in 0usize..5000) {
+        let (mut machine, mut its) = (machine(&ports), machine(&ports));
+        let mut original = Enumerator::new(Settings::default());
+        let (mut copy, mut answer, mut step) = (original.clone(), None, 0);
+        loop {
+            if step == at {
+                copy = original.clone();
+            }
+            match (original.step(answer), copy.step(answer)) {
+                (Step::Ask(request), Step::Ask(same)) => {
+                    prop_assert_eq!(request, same);
+                    answer = Some(machine.answer(request));
+                    prop_assert_eq!(answer, Some(its.answer(same)));
+                }
+                (Step::Done(found), Step::Done(same)) => {
+                    prop_assert_eq!(format!("{found:?}"), format!("{same:?}"));
+                    break;
+                }
+                (one, other) => prop_assert!(false, "{one:?}, but the copy: {other:?}"),
+            }
+            step += 1;
+        }
+    }
+
     /// Whatever is answered, it comes to an end.
     #[test]
     fn it_ends_whatever_is_answered(answers in proptest::collection::vec(any::<u32>(), 1..200)) {

@@ -1,13 +1,12 @@
 //! What enumeration leaves in the registers of one machine, worked out by hand; and the words for what it could not do.
 
 use super::machine::{Machine, Node, link};
-use std::sync::Arc;
 use tlplab_cfgspace::enumerate::{
     Enumerator, Function, Hierarchy, InterruptPolicy, Problem, ProblemKind, Request, Settings, Step,
 };
 use tlplab_cfgspace::error::{self, ErrorKind};
 use tlplab_cfgspace::*;
-use tlplab_units::{Bdf, Duration, Mps, Mrrs};
+use tlplab_units::{Bdf, Duration, Mps};
 
 pub(crate) const PCIE: u16 = 0x40;
 const OTHER: u16 = 0x80;
@@ -63,7 +62,6 @@ pub(crate) fn settings() -> Settings {
         memory: (0xC120_0000, 0xE000_0000),
         high_memory: (0x123_4000_0000, 0x200_0000_0000),
         io: (0x1_F000, 0x3_0000),
-        mrrs: Arc::new(|_| Mrrs::ALL[4]),
         ecrc: true,
         ..Settings::default()
     }

@@ -375,4 +375,8 @@ impl HostProgram for TlpdmaDriver {
         let under_way = self.runs.iter().flatten().filter_map(figures);
         self.measured.iter().copied().chain(under_way).collect()
     }
+
+    fn snapshot(&self) -> Option<Box<dyn HostProgram>> {
+        Some(Box::new(self.clone()))
+    }
 }

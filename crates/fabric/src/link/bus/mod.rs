@@ -43,6 +43,7 @@ use transaction::{Current, Transaction};
 const BACK_OFF: u32 = 2;
 
 /// A parallel bus.
+#[derive(Clone)]
 pub(crate) struct Bus {
     rules: Rules,
     synchronisation: Duration,
@@ -64,6 +65,7 @@ pub(crate) struct Bus {
 }
 
 /// What a function on the bus claims.
+#[derive(Clone)]
 struct Decoder {
     function: u8,
     bars: [Option<BarWindow>; 6],
@@ -79,6 +81,7 @@ impl Decoder {
 }
 
 /// Room of the bridge for what comes from the bus. It has kept room for the answers to what it has asked.
+#[derive(Clone)]
 pub(crate) struct BridgeRoom {
     /// Posted requests that it may hold.
     posted: usize,
@@ -92,6 +95,7 @@ pub(crate) struct BridgeRoom {
 pub(crate) const FROM_BUS: usize = 1;
 
 /// A master and target of a bus.
+#[derive(Clone)]
 struct Member {
     /// The port whose queue it sends from.
     port: PortId,
@@ -105,6 +109,7 @@ struct Member {
 }
 
 /// A request that its target has taken, and whose data the master has to fetch.
+#[derive(Clone)]
 struct Delayed {
     request: Transaction,
     target: usize,
@@ -114,7 +119,7 @@ struct Delayed {
 }
 
 /// The completions of a request, as far as they are there.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Answer {
     completions: Vec<Waiting>,
     complete: bool,

@@ -22,6 +22,7 @@ impl Response {
 }
 
 /// When the phases of a transaction are over that count.
+#[derive(Clone)]
 struct Times {
     data: Time,
     data_ends: Time,

@@ -14,6 +14,7 @@ use tlplab_units::{FcClass, Time};
 use tlplab_wire::tlp::{Kind, Repr, TransactionId};
 
 /// The transaction under way.
+#[derive(Clone)]
 pub(super) struct Current {
     pub(super) what: Transaction,
     /// When its target claims it.

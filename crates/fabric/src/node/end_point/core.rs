@@ -50,6 +50,7 @@ pub(crate) struct Core {
     timeout: Duration,
 }
 
+#[derive(Clone)]
 struct Given {
     /// What it is the last completion of.
     ends: Option<TransactionRef>,
@@ -57,6 +58,7 @@ struct Given {
     poisoned: bool,
 }
 
+#[derive(Clone)]
 struct Read {
     transaction: TransactionRef,
     due: Time,

@@ -14,12 +14,10 @@ use crate::node::function::Function;
 use crate::node::initiator::{Initiate, Initiator};
 use crate::packet::routing::Route;
 use crate::packet::slab::TlpHandle;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
 use tlplab_cfgspace::{BarKind, BarWindow, InterruptMode};
 use tlplab_device::{Device, Event, ReplyToken};
 use tlplab_transaction::{Access, Classes, Completer, Payload, memory_access};
-use tlplab_units::{Bdf, Duration, FcClass, Mrrs, Time};
+use tlplab_units::{Duration, FcClass, Mrrs, Time};
 use tlplab_wire::tlp::{CompletionStatus, IoPort, Kind, Repr};
 
 /// TLPs of a class that wait at the egress before the requester makes more. A flit has 236 bytes for TLPs (PCIe 6.0, section 4.2.3): as
@@ -41,8 +39,6 @@ pub(crate) struct EndPoint {
     pub(crate) answer_time: Duration,
     /// Max_Read_Request_Size that software shall give it.
     pub(crate) mrrs: Mrrs,
-    /// Where software looks for that, by the function's ID.
-    pub(crate) request_limits: RequestLimits,
     /// How long after a reset it asks configuration requests to come again.
     pub(crate) ready: Duration,
     pub(crate) function: Function,
@@ -65,9 +61,6 @@ pub(crate) struct EndPoint {
     /// It is on a parallel bus.
     pub(crate) on_bus: bool,
 }
-
-/// Max_Read_Request_Size that software gives to each function, by their IDs as far as they are known.
-pub(crate) type RequestLimits = Arc<Mutex<BTreeMap<Bdf, Mrrs>>>;
 
 impl Initiate for EndPoint {
     fn initiator(&mut self) -> &mut Initiator {

@@ -14,7 +14,6 @@ use crate::node::wires::message;
 use crate::packet::slab::TlpHandle;
 use crate::packet::transactions::Ending;
 use crate::packet::wires::Wires;
-use std::sync::PoisonError;
 use tlplab_cfgspace::{MsixMemory, Reset, Written};
 use tlplab_device::Event;
 use tlplab_units::{Bdf, FcClass, Mps};
@@ -30,9 +29,6 @@ impl Functions for EndPoint {
             return;
         }
         self.function.id = id;
-        let mut limits = self.request_limits.lock().unwrap_or_else(PoisonError::into_inner);
-        limits.insert(id, self.mrrs);
-        drop(limits);
         self.update_limits(cx);
         cx.topology.nodes[self.node.index()].id = id;
     }

@@ -4,6 +4,7 @@ use crate::config::MemoryConfig;
 use tlplab_units::{Duration, Time};
 
 /// Service times of host memory: one server with a bandwidth, and a latency on top.
+#[derive(Clone)]
 pub(crate) struct MemoryServer {
     config: MemoryConfig,
     free: Time,

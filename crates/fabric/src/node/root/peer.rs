@@ -12,6 +12,7 @@ use tlplab_transaction::{CompletionError, Payload, RequestPolicy, memory_access,
 use tlplab_wire::tlp::{CompletionStatus, Kind, Repr};
 
 /// Requests under way, in a slab.
+#[derive(Clone)]
 pub(crate) struct Splitter {
     requests: Vec<Option<SplitRequest>>,
     /// Stream of the processor's requester that the pieces go through.
@@ -24,6 +25,7 @@ impl Splitter {
     }
 }
 
+#[derive(Clone)]
 struct SplitRequest {
     request: TlpHandle,
     ingress: PortId,

@@ -103,7 +103,7 @@ pub(crate) struct RegisterAccess {
 }
 
 /// Accesses under way.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct RegisterAccesses {
     /// Those that are requests, in a slab.
     requests: Vec<Option<Pending>>,
@@ -111,12 +111,14 @@ pub(crate) struct RegisterAccesses {
     answers: VecDeque<OwnAnswer>,
 }
 
+#[derive(Clone)]
 struct OwnAnswer {
     owner: u16,
     op: OpId,
     result: Option<Result<Payload, DmaError>>,
 }
 
+#[derive(Clone)]
 struct Pending {
     access: RegisterAccess,
     lanes: Lanes,

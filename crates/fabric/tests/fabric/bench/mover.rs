@@ -78,6 +78,12 @@ impl Mover {
         (mover, moved)
     }
 
+    /// A copy that notes what becomes of its moves by itself.
+    fn apart(&self) -> Self {
+        let moved = Arc::new(Mutex::new(self.moved.lock().unwrap().clone()));
+        Self { moved, ..self.clone() }
+    }
+
     /// Does not compare what it reads.
     pub fn unchecked(self) -> Self {
         Self { verify: false, ..self }
@@ -225,6 +231,9 @@ impl Device for Mover {
             Event::MmioWrite { .. } | Event::Timer { .. } => {}
         }
     }
+    fn snapshot(&self) -> Option<Box<dyn Device>> {
+        Some(Box::new(self.apart()))
+    }
 }
 
 impl HostProgram for Mover {
@@ -241,5 +250,8 @@ impl HostProgram for Mover {
             | HostEvent::Message { .. }
             | HostEvent::Wire { .. } => {}
         }
+    }
+    fn snapshot(&self) -> Option<Box<dyn HostProgram>> {
+        Some(Box::new(self.apart()))
     }
 }

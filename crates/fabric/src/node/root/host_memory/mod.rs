@@ -44,6 +44,7 @@ use tlplab_wire::tlp::Kind;
 const NAMES: [&str; 3] = ["iommu", "numa", "gate"];
 
 /// What a host has between its root complex and its memory.
+#[derive(Clone)]
 pub(crate) struct MemorySystem {
     iommu: Option<(Place, Iommu)>,
     numa: Option<(Place, NumaConfig)>,
@@ -58,7 +59,7 @@ pub(crate) struct MemorySystem {
 }
 
 /// Reads that are served at once, and those that wait for that.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Reads {
     limit: u16,
     served: u16,
@@ -122,6 +123,7 @@ impl MemorySystem {
 }
 
 /// What a request waits for before it may go on to memory.
+#[derive(Clone)]
 struct Held {
     until: Time,
     gate: Option<(Place, Duration)>,
@@ -275,6 +277,7 @@ impl Root {
 }
 
 /// What an access takes: the way to another node and back, and where that is; and the rest.
+#[derive(Clone)]
 struct Delay {
     hop: Option<(Place, Duration)>,
     latency: Duration,
