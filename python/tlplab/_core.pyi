@@ -143,6 +143,30 @@ class Simulation:
         """Goes on until enumeration is over; what it made as JSON, and the text of `lspci -xxxx`. Raises RunError."""
     def finish(self, stopped_by: str | None = None, guest: tuple[str, str, str, str, int | None] | None = None) -> str:
         """Closes the trace and the capture, and returns the result document as JSON. Raises RunError, OSError."""
+    def judge(self) -> Judge:
+        """Who finds what limits the run, which is over. Raises ValueError if it cannot be run again."""
+
+class Judge:
+    """Asks for runs in which something is relaxed, and is told of them, in whatever order."""
+
+    def next_task(self) -> Task | None:
+        """A run to be made now; None if there is nothing until more is told, or enough is known."""
+    def tell(self, task: Task) -> None:
+        """A task has run."""
+    def cancel(self) -> None:
+        """Tasks under way end soon, and tell nothing."""
+    def is_over(self) -> bool:
+        """Whether enough is known."""
+    def progress(self) -> tuple[int, int]:
+        """Runs made, and runs in all, as far as it is known."""
+    def document(self) -> str:
+        """The run's document with the verdict, JSON."""
+
+class Task:
+    """A run to be made."""
+
+    def run(self) -> None:
+        """Makes it. Other Python threads go on meanwhile."""
 
 def check(path: str, *, overrides: Sequence[str] = (), load: str | None = None) -> str:
     """Reads an experiment without running it; its outline as JSON. Raises ExperimentError."""

@@ -20,6 +20,7 @@ import click
 from tlplab import _core, catalog, lspci, outline
 from tlplab.ending import end_in_order, status_of
 from tlplab.errors import BAD_INPUT, FAILED, INTERRUPTED, ExperimentError, RunError
+from tlplab.judge import judged
 from tlplab.outputs import check_outputs, write_results, write_text
 from tlplab.progress import Bar
 from tlplab.session import finish, succeed
@@ -111,9 +112,13 @@ def commands() -> None:
 @click.option(
     "--threads",
     type=click.IntRange(1, 256),
-    default=1,
     metavar="N",
-    help="At most N threads. A run takes one as yet; N never changes the result.",
+    help="At most N runs at once to find what limits (default: one for each processor); N never changes the result.",
+)
+@click.option(
+    "--no-verdict",
+    is_flag=True,
+    help="Do not run again with more of each resource to find what limits; say what the figures of the run say.",
 )
 @click.option(
     "--detail",
@@ -124,7 +129,8 @@ def commands() -> None:
 @click.option("--quiet", is_flag=True, help="No summary, no progress bar.")
 def run(
     experiment: str, overrides: Sequence[str], load: str | None, seed: int | None, json_file: str | None,
-    report: str | None, trace: str | None, pcap: str | None, output: str | None, threads: int, detail: str, quiet: bool,  # noqa: ARG001
+    report: str | None, trace: str | None, pcap: str | None, output: str | None, threads: int | None, no_verdict: bool,
+    detail: str, quiet: bool,
 ) -> int:  # fmt: skip
     """Run an experiment and say what limits it.
 
@@ -146,6 +152,10 @@ def run(
     )
     with Bar(quiet=quiet) as bar:
         finished = finish(simulation, bar.update)
+    if not no_verdict:
+        with Bar(quiet=quiet) as bar:
+            watch = lambda made, of: bar.show(made / of if of else None, f"{made} of {of} resources tried")  # noqa: E731
+            finished = judged(simulation, finished, threads=threads, watch=watch)
     write_results(finished, json_file, report, output, quiet=quiet)
     if finished.interrupted:
         click.echo("interrupted: the figures are of the part that ran", err=True)

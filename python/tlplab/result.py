@@ -18,6 +18,17 @@ class Limit(TypedDict):
     kind: str
     utilization: float
     evidence: list[str]
+    gain: float | None
+    change: str | None
+
+
+class Tried(TypedDict):
+    """Runs in which one resource was relaxed, and how many resources there are."""
+
+    candidates: int
+    tried: int
+    events: int
+    until_fs: int | None
 
 
 class Next(TypedDict):
@@ -35,6 +46,8 @@ class Verdict(TypedDict):
     sentence: str
     limit: Limit
     next: Next | None
+    limits: list[Limit]
+    tried: Tried | None
 
 
 class Latency(TypedDict):

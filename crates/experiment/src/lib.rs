@@ -73,6 +73,7 @@ mod transfer;
 mod tree;
 pub mod verdict;
 mod view;
+pub mod whatif;
 
 pub use error::Error;
 pub use experiment::{Experiment, FileKind, NeededFile, Options};

@@ -125,6 +125,23 @@ pub struct Verdict {
     pub limit: Limit,
     /// What would limit next; `None` if nothing else is near.
     pub next: Option<Next>,
+    /// All that limit, if relaxing any of them gains as much; the first is `limit`. Empty where figures alone judge.
+    pub limits: Vec<Limit>,
+    /// What the verdict was found by; `None`: by the figures of the run alone.
+    pub tried: Option<Tried>,
+}
+
+/// Runs in which one resource was relaxed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tried {
+    /// What could limit.
+    pub candidates: usize,
+    /// How many of these were relaxed.
+    pub tried: usize,
+    /// Events of all these runs.
+    pub events: u64,
+    /// Where the beginning of the run ends that they were compared with; `None`: with all of it.
+    pub until_fs: Option<u64>,
 }
 
 /// The resource that limits.
@@ -138,6 +155,10 @@ pub struct Limit {
     pub utilization: f64,
     /// Figures that show it.
     pub evidence: Vec<String>,
+    /// How much more the run carries with twice as much of it: 0.5 is half as much again. `None`: it was not tried.
+    pub gain: Option<f64>,
+    /// What was changed for that: `16 → 32`.
+    pub change: Option<String>,
 }
 
 /// Kinds of limits.

@@ -269,6 +269,14 @@ impl Run {
         Ok(())
     }
 
+    /// Goes on until statistics count, or to the end.
+    pub(crate) fn advance_past_warmup(&mut self) -> Result<(), RunError> {
+        while !self.is_over() && self.fabric.now() < self.fabric.warmup() {
+            self.step()?;
+        }
+        Ok(())
+    }
+
     fn step(&mut self) -> Result<(), RunError> {
         self.check_fault()?; // of what was done from outside since the last step
         let next = self.fabric.next_event_until(self.experiment.stop.time.unwrap_or(Time::NEVER));

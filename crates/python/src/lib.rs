@@ -33,6 +33,7 @@ mod error;
 mod files;
 mod guest;
 mod identity;
+mod judge;
 mod live;
 mod outline;
 mod party;
@@ -71,6 +72,8 @@ mod _core {
     use super::files::{Output, write_text};
     #[pymodule_export]
     use super::identity::check_device;
+    #[pymodule_export]
+    use super::judge::{Judge, Task};
     #[pymodule_export]
     use super::live::LiveService;
     #[pymodule_export]

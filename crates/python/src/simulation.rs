@@ -2,17 +2,19 @@
 
 use crate::guest;
 use crate::residents::{self, PythonResidents, load_objects};
-use crate::{bench, error, files, outline};
+use crate::{bench, error, files, judge, outline};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tlplab_bench::{machine, preparation};
 use tlplab_cosim::{library, medium, rtl, uml};
+use tlplab_device::Record;
 use tlplab_experiment::detail::Detail;
 use tlplab_experiment::run::{Inputs, Run};
+use tlplab_experiment::whatif::Study;
 use tlplab_experiment::{Experiment, FileKind, Options, StopReason, lspci, result};
 use tlplab_fabric::Driven;
 use tlplab_trace::{pcapng, perfetto, recorder, report};
@@ -35,6 +37,7 @@ pub(crate) struct Simulation {
 
 struct State {
     run: Run,
+    traces: Arc<BTreeMap<String, Vec<Record>>>,
     recorder: Option<recorder::Recorder>,
     residents: PythonResidents,
     guest: Option<uml::Session>,
@@ -62,7 +65,8 @@ impl Simulation {
         let options = Options { set: overrides, load, seed, guest: guest.is_some(), ..Options::default() };
         let experiment = outline::parse(py, path, text, &options)?;
         let guest = guest.map(|given| guest::Start::read(given, &experiment)).transpose()?;
-        let mut inputs = Inputs { traces: read_traces(py, &experiment)?, ..Inputs::default() };
+        let traces = Arc::new(read_traces(py, &experiment)?);
+        let mut inputs = Inputs { traces: (*traces).clone(), ..Inputs::default() };
         inputs.detail = if all_details { Detail::All } else { Detail::Limited };
         inputs.devices = library::load(&experiment).map_err(|mistake| error::experiment(py, &[mistake]))?;
         inputs.cores = rtl::load(&experiment).map_err(|mistake| error::experiment(py, &[mistake]))?;
@@ -76,7 +80,7 @@ impl Simulation {
         let mut run = py.detach(|| Run::new(experiment, inputs)).map_err(|e| error::build(py, path, &e))?;
         let residents = PythonResidents::place(py, &mut run, parties);
         let guest = guest.map(guest::Start::start).transpose()?;
-        Ok(Self { state: Mutex::new(State { run, recorder, residents, guest }) })
+        Ok(Self { state: Mutex::new(State { run, traces, recorder, residents, guest }) })
     }
 
     /// Goes on for at most `events` events.
@@ -149,6 +153,17 @@ impl Simulation {
         }
         state.run.still_waiting(state.residents.waits(py)?);
         py.detach(|| state.finish()).map_err(|error| error::file(&error))
+    }
+
+    /// Who finds what limits the run, which is over. Raises ValueError if it cannot be run again.
+    fn judge(&self, py: Python<'_>) -> PyResult<judge::Judge> {
+        let mut guard = self.state()?;
+        let State { run, traces, .. } = &mut *guard;
+        let study = py.detach(|| {
+            let document = run.document();
+            Study::new(run, document, traces.clone())
+        });
+        Ok(judge::Judge::new(study.map_err(judge::refuse)?))
     }
 }
 

@@ -19,7 +19,8 @@ pub use facts::Facts;
 use std::collections::{BTreeMap, BTreeSet};
 use tlplab_fabric::attribution::Cause;
 use tlplab_units::Time;
-use words::{capital, list, nanoseconds, one_decimal, percent, rate, told_of};
+pub(crate) use words::{capital, list, nanoseconds, percent, rate};
+use words::{one_decimal, told_of};
 
 /// From this share of time on, a resource counts as always busy. A saturated wire is idle only for less than a symbol per TLP.
 const SATURATED: f64 = 0.97;
@@ -102,8 +103,9 @@ pub fn verdict(document: &Document, facts: &Facts<'_>) -> Verdict {
         kind: limit.kind,
         utilization: limit.used.clamp(0.0, 1.0),
         evidence,
+        ..Limit::default()
     };
-    Verdict { sentence, limit, next }
+    Verdict { sentence, limit, next, ..Verdict::default() }
 }
 
 /// Nothing was carried.
@@ -138,9 +140,10 @@ fn nothing(document: &Document, facts: &Facts<'_>) -> Verdict {
             kind: why.kind,
             utilization: why.used.clamp(0.0, 1.0),
             evidence: why.evidence,
+            ..Limit::default()
         },
     };
-    Verdict { sentence, limit, next: None }
+    Verdict { sentence, limit, ..Verdict::default() }
 }
 
 /// Whether the run ended because nothing happened any more.

@@ -1,6 +1,6 @@
 //! Figures in words.
 
-pub(super) fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
@@ -8,11 +8,11 @@ pub(super) fn one_decimal(number: f64) -> String {
     format!("{number:.1}")
 }
 
-pub(super) fn nanoseconds(ns: f64) -> String {
+pub(crate) fn nanoseconds(ns: f64) -> String {
     if ns < 1000.0 { format!("{ns:.1} ns") } else { format!("{:.2} us", ns / 1000.0) }
 }
 
-pub(super) fn rate(bps: f64) -> String {
+pub(crate) fn rate(bps: f64) -> String {
     match bps {
         b if b >= 1e9 => format!("{:.2} Gb/s", b / 1e9),
         b if b >= 1e6 => format!("{:.2} Mb/s", b / 1e6),
@@ -28,7 +28,7 @@ pub(super) fn told_of(names: usize) -> usize {
     if names > NAMES { NAMES - 2 } else { names }
 }
 
-pub(super) fn list(names: &[&str]) -> String {
+pub(crate) fn list(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [one] => (*one).to_owned(),
@@ -41,7 +41,7 @@ pub(super) fn list(names: &[&str]) -> String {
 }
 
 /// `link a → b` begins a sentence as `The link a → b`.
-pub(super) fn capital(resource: &str) -> String {
+pub(crate) fn capital(resource: &str) -> String {
     let resource = resource.strip_prefix("the ").unwrap_or(resource);
     format!("The {resource}")
 }

@@ -234,6 +234,11 @@ impl Links {
         self.ports[port.index()].checks_digests
     }
 
+    /// How the data link layer of a port was built.
+    pub(crate) fn data_link_config(&self, port: PortId) -> &tlplab_datalink::Config {
+        self.ports[port.index()].engine.config()
+    }
+
     /// The data link layer of a port is active.
     pub(crate) fn is_active(&self, port: PortId) -> bool {
         self.ports[port.index()].engine.is_active()

@@ -169,6 +169,11 @@ impl Fabric {
         self.hardware.cx.links.replay_buffer(port)
     }
 
+    /// How the data link layer of a port was built: its buffers and policies, as they are where the configuration leaves them open.
+    pub fn data_link_config(&self, port: PortId) -> &tlplab_datalink::Config {
+        self.hardware.cx.links.data_link_config(port)
+    }
+
     /// Whether the link of this port is up and initialised.
     pub fn is_active(&self, port: PortId) -> bool {
         self.hardware.cx.links.is_active(port)

@@ -1,0 +1,110 @@
+//! What could limit in the host: the root complex, its memory and what stands before it, its processor's tags.
+
+use super::{By, Candidate, Figures, relax_count, relax_rate, relax_time};
+use crate::experiment::Experiment;
+use crate::result::LimitKind;
+use tlplab_fabric::attribution::Cause;
+use tlplab_fabric::config::{HostConfig, HostStageConfig, IommuConfig};
+use tlplab_units::Duration;
+
+type OfHost = fn(&mut HostConfig, By) -> Option<String>;
+type OfStage = fn(&mut HostConfig) -> &mut Option<HostStageConfig>;
+
+pub(super) fn candidates(experiment: &Experiment, figures: Figures<'_>) -> Vec<Candidate> {
+    let host = &experiment.fabric.host;
+    let mut all = Vec::new();
+    let mut add = |resource: &str, kind, suspicion: f64, change: OfHost| {
+        all.push(Candidate::new(resource.to_owned(), kind, suspicion, move |experiment, by| {
+            change(&mut experiment.fabric.host, by)
+        }));
+    };
+    let work = [Cause::Processing, Cause::Completer];
+    add("latency of host", LimitKind::Latency, figures.share("host", &work[..1]), |host, by| {
+        relax_time(&mut host.latency, by)
+    });
+    let memory = figures.share("host", &[Cause::Completer]);
+    add("latency of host memory", LimitKind::Memory, memory, |host, by| {
+        relax_time(&mut host.memory.latency, by)
+    });
+    let queued = figures.share("host", &[Cause::Completer, Cause::Queueing]);
+    add("memory of host", LimitKind::Memory, queued, |host, by| {
+        relax_rate(host.memory.bandwidth.as_mut()?, by)
+    });
+    let waits = figures.share("host", &[Cause::Queueing]);
+    add("reads of host", LimitKind::Memory, waits, |host, by| relax_u16(host.reads.as_mut()?, by));
+    add("write interval of host", LimitKind::Memory, queued, |host, by| {
+        relax_time(&mut host.write_interval, by)
+    });
+    add("line interval of host", LimitKind::Memory, memory, |host, by| {
+        relax_time(host.line_interval.as_mut()?, by)
+    });
+    add("commit time of host", LimitKind::Memory, memory, |host, by| relax_time(&mut host.commit, by));
+    add("way to the other node of host", LimitKind::Memory, figures.share("host.numa", &work), |host, by| {
+        relax_time(&mut host.numa.as_mut()?.hop, by)
+    });
+    let tags = figures.share("host", &[Cause::TagWait]);
+    add("tags of host", LimitKind::Tags, tags, |host, by| relax_u16(&mut host.tags, by));
+    let credits = figures.share_anywhere(&[Cause::CreditWait, Cause::Replay]);
+    add("port buffers of host", LimitKind::Credits, credits, |host, by| {
+        relax_u16(host.port_buffer.as_mut()?, by)
+    });
+    let walks = figures.share("host.iommu", &[Cause::Completer, Cause::Processing, Cause::Queueing]);
+    let iommu: [(&str, OfHost); 4] = [
+        ("page walks of host", |host, by| relax_u16(host.iommu.as_mut()?.walkers.as_mut()?, by)),
+        ("time of a page walk of host", |host, by| relax_time(&mut host.iommu.as_mut()?.walk, by)),
+        ("time between page walks of host", |host, by| relax_time(&mut host.iommu.as_mut()?.interval, by)),
+        ("IO-TLB entries of host", |host, by| more_entries(host.iommu.as_mut()?, by)),
+    ];
+    for (resource, change) in iommu.into_iter().filter(|_| host.iommu.is_some()) {
+        add(resource, LimitKind::Memory, walks, change);
+    }
+    let stages: [(&str, OfStage); 3] = [
+        ("io_cache", |host| &mut host.io_cache),
+        ("memory_bus", |host| &mut host.memory_bus),
+        ("bridge", |host| &mut host.bridge),
+    ];
+    for (name, of) in stages {
+        stage(&mut all, figures, name, of, of(&mut host.clone()).as_ref());
+    }
+    all
+}
+
+/// A stage between root complex, memory and processor.
+fn stage(
+    all: &mut Vec<Candidate>,
+    figures: Figures<'_>,
+    name: &str,
+    of: OfStage,
+    built: Option<&HostStageConfig>,
+) {
+    let Some(built) = built else { return };
+    let suspicion = figures.share(&format!("host.{name}"), &Cause::ALL);
+    let mut add = |what: &str, change: fn(&mut HostStageConfig, By) -> Option<String>| {
+        let resource = format!("{what} of host.{name}");
+        all.push(Candidate::new(resource, LimitKind::Memory, suspicion, move |experiment, by| {
+            change(of(&mut experiment.fabric.host).as_mut()?, by)
+        }));
+    };
+    if built.latency > Duration::ZERO {
+        add("latency", |stage, by| relax_time(&mut stage.latency, by));
+    }
+    if built.rate.is_some() {
+        add("rate", |stage, by| relax_rate(stage.rate.as_mut()?, by));
+    }
+    if built.entries.is_some() {
+        add("entries", |stage, by| relax_u16(stage.entries.as_mut()?, by));
+    }
+}
+
+fn more_entries(iommu: &mut IommuConfig, by: By) -> Option<String> {
+    relax_u16(&mut iommu.entries, by)
+}
+
+/// More of a count that has no limit of its own.
+fn relax_u16(count: &mut u16, by: By) -> Option<String> {
+    let mut wide = u64::from(*count);
+    let most = if by == By::Gone { wide.saturating_mul(64) } else { u64::MAX };
+    let words = relax_count(&mut wide, by, most.min(u64::from(u16::MAX)).max(u64::from(*count) + 1))?;
+    *count = u16::try_from(wide).unwrap_or(u16::MAX);
+    Some(words)
+}

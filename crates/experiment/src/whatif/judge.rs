@@ -1,0 +1,399 @@
+//! Which trials are made, in which order, and what they say: the verdict.
+//!
+//! First each candidate is relaxed by itself, those first that the figures make suspicious. If none of them gains anything, two of the most
+//! suspicious at a time are: what stands in a row has to grow together. Then the winner is relaxed without limit, and what limits
+//! that run is what would limit next. The trials take no more events than [`Study::budget`] says; what is not tried is told.
+
+use super::{By, Study, Trial};
+use crate::result::{Limit, LimitKind, Next, Tried, Verdict};
+use crate::verdict::{capital, list, percent};
+use std::sync::Arc;
+
+/// Less gain than this is none.
+const NONE: f64 = 0.01;
+/// What gains as much as the best but for this limits as well.
+const TIE: f64 = 0.01;
+/// Of so many of the most suspicious candidates, two at a time are relaxed.
+const PAIRED: usize = 6;
+/// So many candidates are told besides the limit.
+const TOLD: usize = 3;
+
+/// Something to be run, by whoever has a processor for it.
+pub struct Task {
+    /// To be told with what came of it.
+    pub id: TaskId,
+    study: Arc<Study>,
+    candidates: Vec<usize>,
+    by: By,
+}
+
+/// A task of a [`Judge`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskId {
+    round: usize,
+    index: usize,
+}
+
+impl Task {
+    /// Runs it. `None`: there is no such run.
+    pub fn run(&self) -> Option<Trial> {
+        self.study.trial(&self.candidates, self.by)
+    }
+}
+
+/// What the trials of a round are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Singles,
+    Pairs,
+    WithoutLimit,
+    Next,
+    Over,
+}
+
+/// Trials that do not depend on each other.
+struct Round {
+    purpose: Purpose,
+    study: Arc<Study>,
+    plan: Vec<Vec<usize>>,
+    by: By,
+    given: usize,
+    told: Vec<Option<Option<Trial>>>,
+    /// Those from the first on that were told and paid for.
+    trials: Vec<Trial>,
+    folded: usize,
+}
+
+impl Round {
+    fn new(purpose: Purpose, study: Arc<Study>, plan: Vec<Vec<usize>>, by: By) -> Self {
+        let told = plan.iter().map(|_| None).collect();
+        Self { purpose, study, plan, by, given: 0, told, trials: Vec::new(), folded: 0 }
+    }
+
+    /// Every candidate by itself.
+    fn singles(purpose: Purpose, study: Arc<Study>) -> Self {
+        let plan = (0..study.candidates().len()).map(|candidate| vec![candidate]).collect();
+        Self::new(purpose, study, plan, By::Twice)
+    }
+}
+
+/// Judges a run by trials. It asks for them ([`Judge::next_task`]) and is told of them ([`Judge::tell`]), in whatever order; the verdict does
+/// not depend on the order.
+pub struct Judge {
+    study: Arc<Study>,
+    round: Round,
+    number: usize,
+    spent: u64,
+    singles: Vec<Trial>,
+    limits: Vec<Trial>,
+    without_limit: Option<Trial>,
+    next: Vec<Trial>,
+}
+
+impl Judge {
+    /// Of a run.
+    pub fn new(study: Arc<Study>) -> Self {
+        let mut judge = Self {
+            round: Round::singles(Purpose::Singles, study.clone()),
+            study,
+            number: 0,
+            spent: 0,
+            singles: Vec::new(),
+            limits: Vec::new(),
+            without_limit: None,
+            next: Vec::new(),
+        };
+        if judge.round.plan.is_empty() {
+            judge.next_round();
+        }
+        judge
+    }
+
+    /// Something to run now; `None` if there is nothing until more is told, or the judge has heard enough.
+    pub fn next_task(&mut self) -> Option<Task> {
+        let budget = self.budget();
+        let round = &mut self.round;
+        let candidates = round.plan.get(round.given).filter(|_| self.spent < budget)?.clone();
+        let id = TaskId { round: self.number, index: round.given };
+        round.given += 1;
+        Some(Task { id, study: round.study.clone(), candidates, by: round.by })
+    }
+
+    /// What came of a task.
+    pub fn tell(&mut self, id: TaskId, trial: Option<Trial>) {
+        if id.round != self.number {
+            return; // the budget was used up before it
+        }
+        let budget = self.budget();
+        let round = &mut self.round;
+        round.told[id.index] = Some(trial);
+        while let Some(Some(trial)) = round.told.get_mut(round.folded).filter(|_| self.spent < budget) {
+            if let Some(trial) = trial.take() {
+                self.spent += trial.outcome.events;
+                round.trials.push(trial);
+            }
+            round.folded += 1;
+        }
+        if round.folded == round.plan.len() || self.spent >= budget {
+            self.next_round();
+        }
+    }
+
+    /// Events that trials of this round and those before may take.
+    fn budget(&self) -> u64 {
+        match self.round.purpose {
+            Purpose::Singles => self.study.first_budget(),
+            _ => self.study.budget(),
+        }
+    }
+
+    /// How far it is: trials made, and trials that are known to be to come.
+    pub fn progress(&self) -> (usize, usize) {
+        (self.round.folded, self.round.plan.len())
+    }
+
+    /// It has heard enough.
+    pub fn is_over(&self) -> bool {
+        self.round.purpose == Purpose::Over
+    }
+
+    fn next_round(&mut self) {
+        let trials = std::mem::take(&mut self.round.trials);
+        let study = self.study.clone();
+        let round = match self.round.purpose {
+            Purpose::Singles => {
+                self.singles = trials;
+                self.limits = best(&study, &self.singles);
+                match self.limits.is_empty() {
+                    true => Round::new(Purpose::Pairs, study.clone(), pairs(&study), By::Twice),
+                    false => self.without_limit(),
+                }
+            }
+            Purpose::Pairs => {
+                self.limits = best(&study, &trials);
+                self.without_limit()
+            }
+            Purpose::WithoutLimit => {
+                self.without_limit = trials.into_iter().next();
+                match &self.without_limit {
+                    Some(trial) => Round::singles(Purpose::Next, trial.after.clone()),
+                    None => self.over(),
+                }
+            }
+            Purpose::Next => {
+                self.next = trials;
+                self.over()
+            }
+            Purpose::Over => return,
+        };
+        self.number += 1;
+        self.round = round;
+        let nothing = self.round.plan.is_empty() || self.spent >= self.budget();
+        if nothing && self.round.purpose != Purpose::Over {
+            self.next_round();
+        }
+    }
+
+    /// The winner, so that it cannot limit any more.
+    fn without_limit(&self) -> Round {
+        let winner = self.limits.first().map(|trial| trial.candidates.clone());
+        Round::new(Purpose::WithoutLimit, self.study.clone(), winner.into_iter().collect(), By::Gone)
+    }
+
+    fn over(&self) -> Round {
+        Round::new(Purpose::Over, self.study.clone(), Vec::new(), By::Gone)
+    }
+
+    /// What limits the run.
+    pub fn verdict(&self) -> Verdict {
+        let figures = &self.study.document().verdict;
+        let tried = Tried {
+            candidates: self.study.candidates().len(),
+            tried: self.singles.len(),
+            events: self.spent,
+            until_fs: self.study.until().map(tlplab_units::Time::as_fs),
+        };
+        let Some(winner) = self.limits.first() else {
+            let evidence = format!(
+                "twice as much of any of {} resources carries less than {} more",
+                tried.tried,
+                percent(NONE)
+            );
+            let mut verdict = Verdict { tried: Some(tried), ..figures.clone() };
+            verdict.limit.evidence.push(evidence);
+            return verdict;
+        };
+        let limits: Vec<Limit> = self.limits.iter().map(|trial| self.limit_of(trial)).collect();
+        let agrees = self.limits.iter().any(|trial| self.agrees(trial));
+        let change = limits[0].change.as_deref().unwrap_or_default();
+        let carries = carries(winner.gain);
+        let sentence = match (limits.as_slice(), winner.candidates.len()) {
+            ([only], 1) if agrees => {
+                format!("{}; {change} {carries}.", figures.sentence.trim_end_matches('.'))
+            }
+            ([only], 1) => {
+                let limit = if is_plural(&only.resource) { "limit" } else { "limits" };
+                format!("{} {limit} the run: {change} {carries}.", capital(&only.resource))
+            }
+            ([only], _) => format!(
+                "{} limit the run together: {change} {carries}, and neither does alone.",
+                capital(&only.resource)
+            ),
+            (several, _) => {
+                let told = several.iter().map(|limit| match &limit.change {
+                    Some(change) => format!("{} ({change})", limit.resource),
+                    None => limit.resource.clone(),
+                });
+                let told: Vec<String> = told.collect();
+                let names: Vec<&str> = told.iter().map(String::as_str).collect();
+                format!("Each of these limits the run: {}; any of them {carries}.", list(&names))
+            }
+        };
+        let mut limit = limits[0].clone();
+        limit.evidence = if agrees { figures.limit.evidence.clone() } else { Vec::new() };
+        limit.utilization = match agrees {
+            true => figures.limit.utilization,
+            false => self.study.candidates()[winner.candidates[0]].suspicion,
+        };
+        limit.evidence.extend(self.others());
+        let next = self.next_limit();
+        Verdict { sentence, limit, next, limits, tried: Some(tried) }
+    }
+
+    /// Whether the figures name the same.
+    fn agrees(&self, trial: &Trial) -> bool {
+        let figures = &self.study.document().verdict.limit;
+        trial.candidates.iter().any(|candidate| {
+            let candidate = &self.study.candidates()[*candidate];
+            let same = candidate.resource == figures.resource;
+            let credits = candidate.kind == LimitKind::Credits
+                && candidate
+                    .place
+                    .as_ref()
+                    .is_some_and(|place| figures.resource == format!("credits of {place}"));
+            let walks =
+                candidate.resource.contains("page walk") && figures.resource.starts_with("page walks");
+            same || credits || walks
+        })
+    }
+
+    fn limit_of(&self, trial: &Trial) -> Limit {
+        let candidates = trial.candidates.iter().map(|candidate| &self.study.candidates()[*candidate]);
+        let names: Vec<&str> = candidates.clone().map(|candidate| candidate.resource.as_str()).collect();
+        let kind = candidates.map(|candidate| candidate.kind).next().unwrap_or_default();
+        Limit {
+            resource: list(&names),
+            kind,
+            utilization: 0.0,
+            evidence: Vec::new(),
+            gain: Some(trial.gain),
+            change: Some(trial.changes.join(" and ")),
+        }
+    }
+
+    /// What gains something besides the limit, and how many were tried.
+    fn others(&self) -> Vec<String> {
+        let names: Vec<String> = self.limits.iter().map(|trial| self.limit_of(trial).resource).collect();
+        let mut told: Vec<String> = Vec::new();
+        let mut seen: Vec<String> = names;
+        let mut others: Vec<&Trial> = self.singles.iter().filter(|trial| trial.gain >= NONE).collect();
+        others.sort_by(|a, b| b.gain.total_cmp(&a.gain));
+        for trial in others {
+            let limit = self.limit_of(trial);
+            if told.len() < TOLD && !seen.contains(&limit.resource) {
+                told.push(format!(
+                    "{} ({}) would {}",
+                    limit.resource,
+                    limit.change.unwrap_or_default(),
+                    carries(trial.gain).replacen("carries", "carry", 1)
+                ));
+                seen.push(limit.resource);
+            }
+        }
+        let all = self.study.candidates().len();
+        let first =
+            self.study.until().map_or_else(String::new, |until| format!(", on the first {until} of the run"));
+        told.push(format!(
+            "{} of {all} resources were tried with twice as much of them{first}",
+            self.singles.len()
+        ));
+        told
+    }
+
+    /// What limits when the limit is gone.
+    fn next_limit(&self) -> Option<Next> {
+        let trial = self.without_limit.as_ref()?;
+        let winner = best(&trial.after, &self.next).into_iter().next()?;
+        let candidate = &trial.after.candidates()[winner.candidates[0]];
+        if self.limits.iter().any(|limit| self.limit_of(limit).resource == candidate.resource) {
+            return None; // there is not so much of it that it would not limit
+        }
+        let headroom = trial.gain.max(0.0);
+        let grows = match headroom {
+            h if h < 0.005 => "at once".to_owned(),
+            h if h < 1.0 => format!("after {} more", percent(h)),
+            h => format!("after {:.1} times as much", 1.0 + h),
+        };
+        let text = format!(
+            "With {} {} would limit next, {grows}: {} then {}.",
+            trial.changes.join(", "),
+            candidate.resource,
+            winner.changes.join(", "),
+            carries(winner.gain),
+        );
+        Some(Next { resource: candidate.resource.clone(), kind: candidate.kind, headroom, text })
+    }
+}
+
+fn carries(gain: f64) -> String {
+    if gain < 2.0 {
+        format!("carries {} more", percent(gain))
+    } else {
+        format!("carries {:.1} times as much", 1.0 + gain)
+    }
+}
+
+/// Whether a resource's name is in the plural.
+fn is_plural(resource: &str) -> bool {
+    let head = resource.strip_prefix("the ").unwrap_or(resource).split(" of ").next().unwrap_or_default();
+    let singular = ["time", "access", "bus", "link", "software"];
+    let plural = |word: &str| word.ends_with('s') && !singular.contains(&word);
+    !singular.iter().any(|first| head.starts_with(first)) && head.split(' ').any(plural)
+}
+
+/// Those that gain most, each resource once; none if none gains anything. A whole is none of them where a part of it gains as much.
+fn best(study: &Study, trials: &[Trial]) -> Vec<Trial> {
+    let most = trials.iter().map(|trial| trial.gain).fold(f64::NEG_INFINITY, f64::max);
+    if most < NONE {
+        return Vec::new();
+    }
+    let least = (1.0 + most) * (1.0 - TIE);
+    let mut best: Vec<&Trial> = trials.iter().filter(|trial| 1.0 + trial.gain >= least).collect();
+    best.sort_by(|a, b| b.gain.total_cmp(&a.gain));
+    let of = |trial: &Trial| trial.candidates.iter().map(|at| &study.candidates()[*at]).collect::<Vec<_>>();
+    let names = |trial: &Trial| of(trial).iter().map(|one| one.resource.clone()).collect::<Vec<_>>();
+    let has_part = |trial: &Trial| {
+        let whole = names(trial);
+        best.iter().any(|other| of(other).iter().any(|one| one.part_of.iter().any(|of| whole.contains(of))))
+    };
+    let mut chosen: Vec<Trial> = Vec::new();
+    for trial in best.iter().filter(|trial| !has_part(trial)) {
+        if chosen.iter().all(|other| names(other) != names(trial)) {
+            chosen.push((*trial).clone());
+        }
+    }
+    chosen
+}
+
+/// Pairs of the most suspicious resources.
+fn pairs(study: &Study) -> Vec<Vec<usize>> {
+    let mut first: Vec<usize> = Vec::new();
+    for (index, candidate) in study.candidates().iter().enumerate() {
+        let new = first.iter().all(|other| study.candidates()[*other].resource != candidate.resource);
+        if new && first.len() < PAIRED {
+            first.push(index);
+        }
+    }
+    let second = |a: usize| first.iter().copied().filter(move |b| *b > a);
+    first.iter().flat_map(|a| second(*a).map(|b| vec![*a, b])).collect()
+}

@@ -1,0 +1,334 @@
+//! What could limit on links: lanes and speed, credits, when credits and acknowledgements come, replay buffers, cables, faults.
+
+use super::{By, Candidate, Figures, relax_count, relax_time};
+use crate::experiment::Experiment;
+use crate::result::{Direction, LimitKind};
+use tlplab_datalink::{AckLatency, Config, Credits};
+use tlplab_fabric::Fabric;
+use tlplab_fabric::attribution::Cause;
+use tlplab_fabric::config::{Buffers, Fault, FaultKind, FlowControl, LinkConfig, PortConfig, UpdateFcPolicy};
+use tlplab_units::{Duration, Generation, LinkMode, Width};
+
+/// Which end of a link.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Lower,
+    Upper,
+}
+
+const ENDS: [End; 2] = [End::Lower, End::Upper];
+
+impl End {
+    fn of(self, link: &mut LinkConfig) -> &mut PortConfig {
+        match self {
+            Self::Lower => &mut link.lower,
+            Self::Upper => &mut link.upper,
+        }
+    }
+}
+
+/// The classes of credits: their name, and their part of the buffers.
+const CREDITS: [(&str, fn(&mut Buffers) -> &mut u32); 6] = [
+    ("posted header credits", |b| &mut b.posted_headers),
+    ("posted data credits", |b| &mut b.posted_data),
+    ("non-posted header credits", |b| &mut b.non_posted_headers),
+    ("non-posted data credits", |b| &mut b.non_posted_data),
+    ("completion header credits", |b| &mut b.completion_headers),
+    ("completion data credits", |b| &mut b.completion_data),
+];
+
+/// The link above a component.
+fn link<'e>(experiment: &'e mut Experiment, name: &str) -> Option<&'e mut LinkConfig> {
+    let fabric = &mut experiment.fabric;
+    let devices = fabric.devices.iter_mut().map(|device| (&device.name, &mut device.link));
+    let switches = fabric.switches.iter_mut().map(|switch| (&switch.name, &mut switch.uplink));
+    let buses = fabric.buses.iter_mut().map(|bus| (&bus.name, &mut bus.uplink));
+    devices.chain(switches).chain(buses).find(|(its, _)| *its == name).map(|(_, link)| link)
+}
+
+pub(super) fn candidates(experiment: &Experiment, fabric: &Fabric, figures: Figures<'_>) -> Vec<Candidate> {
+    let mut all = Vec::new();
+    let mut experiment = experiment.clone();
+    for info in fabric.topology().links.iter().filter(|info| info.bus.is_none()) {
+        let Some(config) = link(&mut experiment, &info.name) else { continue };
+        let config = config.clone();
+        let Some(result) = figures.document.links.iter().find(|link| link.name == info.name) else {
+            continue;
+        };
+        let place = |d: &Direction| format!("{} → {}", d.from, d.to);
+        let [up, down] = &result.directions;
+        let busier = if down.utilization.idle < up.utilization.idle { down } else { up };
+        let name = &info.name;
+        if config.crossbar.is_some() {
+            let busy = 1.0 - busier.utilization.idle;
+            all.push(of_link(name, format!("crossbar of {name}"), LimitKind::Link, busy, |link, by| {
+                super::relax_rate(link.crossbar.as_mut()?, by)
+            }));
+            continue;
+        }
+        wires(&mut all, name, &format!("link {}", place(busier)), 1.0 - busier.utilization.idle);
+        let flight = [up, down].map(|d| figures.share(&place(d), &[Cause::Flight])).iter().sum();
+        all.push(of_link(name, format!("cable of link {name}"), LimitKind::Latency, flight, |link, by| {
+            relax_time(&mut link.flight, by)
+        }));
+        faults(&mut all, figures, &config, name, [place(up), place(down)]);
+        for end in ENDS {
+            // A receiver's credits and UpdateFCs hold up the other direction's transmitter, as its Acks do.
+            let (port, incoming, own) = match end {
+                End::Lower => (info.ports[0], down, up),
+                End::Upper => (info.ports[1], up, down),
+            };
+            let layer = fabric.data_link_config(port);
+            let of_its_name = fabric.topology().ports.iter().filter(|port| port.name == own.from).count();
+            let port = match of_its_name {
+                1 => own.from.clone(),
+                _ => format!("{} for {}", own.from, own.to),
+            };
+            let here = PortAt { link: name, end, port, incoming: place(incoming), layer };
+            if layer.flow_control != FlowControl::Credits {
+                continue;
+            }
+            let waits = figures.share(&place(incoming), &[Cause::CreditWait]).max(incoming.stalls.credits);
+            credits(&mut all, &here, waits);
+            let acks = figures
+                .share(&place(incoming), &[Cause::ReplayBufferWait])
+                .max(incoming.stalls.replay_buffer);
+            acknowledgements(&mut all, &here, acks);
+            let full = figures.share(&place(own), &[Cause::ReplayBufferWait]).max(own.stalls.replay_buffer);
+            replay_buffer(&mut all, &here, full);
+        }
+    }
+    all
+}
+
+/// A port of a link, and how it was built.
+struct PortAt<'a> {
+    link: &'a str,
+    end: End,
+    /// Its name.
+    port: String,
+    /// The direction that it receives.
+    incoming: String,
+    layer: &'a Config,
+}
+
+fn of_link(
+    link_name: &str,
+    resource: String,
+    kind: LimitKind,
+    suspicion: f64,
+    change: impl Fn(&mut LinkConfig, By) -> Option<String> + Send + Sync + 'static,
+) -> Candidate {
+    let name = link_name.to_owned();
+    Candidate::new(resource, kind, suspicion, move |experiment, by| change(link(experiment, &name)?, by))
+}
+
+fn of_port(
+    at: &PortAt<'_>,
+    resource: String,
+    kind: LimitKind,
+    suspicion: f64,
+    change: impl Fn(&mut PortConfig, By) -> Option<String> + Send + Sync + 'static,
+) -> Candidate {
+    let end = at.end;
+    of_link(at.link, resource, kind, suspicion, move |link, by| change(end.of(link), by))
+}
+
+/// Twice the lanes, or the next generation; without limit, all there is of both.
+fn wires(all: &mut Vec<Candidate>, name: &str, resource: &str, busy: f64) {
+    let widest = |link: &mut LinkConfig| {
+        let before = format!("{} {}", link.generation, link.width);
+        (link.generation, link.width) = (generations(link).max()?, Width::ALL.into_iter().next_back()?);
+        Some(format!("{before} → {} {}", link.generation, link.width))
+    };
+    let lanes = move |link: &mut LinkConfig, by: By| match by {
+        By::Tenth => None, // no link is a tenth wider
+        By::Gone => widest(link),
+        By::Twice => {
+            let before = link.width;
+            link.width = Width::new(before.lanes().checked_mul(2)?)?;
+            Some(format!("{before} → {}", link.width))
+        }
+    };
+    all.push(of_link(name, resource.to_owned(), LimitKind::Link, busy, lanes));
+    let speed = move |link: &mut LinkConfig, by: By| match by {
+        By::Tenth => None,
+        By::Gone => widest(link),
+        By::Twice => {
+            let before = link.generation;
+            link.generation = generations(link).filter(|generation| *generation > before).min()?;
+            Some(format!("{before} → {}", link.generation))
+        }
+    };
+    all.push(of_link(name, resource.to_owned(), LimitKind::Link, busy, speed));
+}
+
+/// The generations that a link could have in its mode.
+fn generations(link: &LinkConfig) -> impl Iterator<Item = Generation> + use<> {
+    let flit = link.mode == LinkMode::Flit;
+    Generation::ALL.into_iter().filter(move |generation| flit || !generation.requires_flit_mode())
+}
+
+/// Outages and damage: half as long or as many, or none.
+fn faults(
+    all: &mut Vec<Candidate>,
+    figures: Figures<'_>,
+    config: &LinkConfig,
+    name: &str,
+    places: [String; 2],
+) {
+    let is_outage = |fault: &Fault| matches!(fault.kind, FaultKind::Down { .. });
+    let [up, down] = &places;
+    if config.faults.iter().any(is_outage) {
+        let away =
+            figures.share(up, &[Cause::LinkDown]).max(figures.share(down, &[Cause::LinkDown])).max(0.5);
+        all.push(of_link(name, format!("outages of link {up}"), LimitKind::Link, away, move |link, by| {
+            fewer(link, by, is_outage)
+        }));
+    }
+    if config.faults.iter().any(|fault| !is_outage(fault)) {
+        let copies = places.each_ref().map(|place| figures.share(place, &[Cause::Replay])).iter().sum();
+        all.push(of_link(
+            name,
+            format!("faults of link {up}"),
+            LimitKind::Replay,
+            copies,
+            move |link, by| fewer(link, by, |fault| !is_outage(fault)),
+        ));
+    }
+}
+
+/// Half of those faults that are meant: outages of half the length, half as many bit errors; what is no matter of more or less goes.
+fn fewer(link: &mut LinkConfig, by: By, meant: impl Fn(&Fault) -> bool) -> Option<String> {
+    match by {
+        By::Tenth => return None,
+        By::Gone => link.faults.retain(|fault| !meant(fault)),
+        By::Twice => link.faults.retain_mut(|fault| {
+            !meant(fault)
+                || match &mut fault.kind {
+                    FaultKind::Down { at, until: Some(until) } => {
+                        *until = *at + Duration::from_fs((*until - *at).as_fs() / 2);
+                        true
+                    }
+                    FaultKind::BitErrors { numerator } => {
+                        *numerator /= 2;
+                        true
+                    }
+                    FaultKind::Down { until: None, .. }
+                    | FaultKind::Nth { .. }
+                    | FaultKind::Tamper { .. }
+                    | FaultKind::Forge { .. } => false,
+                }
+        }),
+    }
+    Some(if by == By::Gone { "none" } else { "half" }.to_owned())
+}
+
+/// The buffers that a port was built with, as an experiment writes them: 0 is without limit.
+fn buffers_of(layer: &Config) -> Option<Buffers> {
+    let classes = layer.receive.vcs[0]?.0;
+    let credits = |credits| match credits {
+        Credits::Infinite => 0,
+        Credits::Finite(n) => u32::from(n),
+    };
+    let [posted, non_posted, completion] = classes;
+    Some(Buffers {
+        posted_headers: credits(posted.header),
+        posted_data: credits(posted.data),
+        non_posted_headers: credits(non_posted.header),
+        non_posted_data: credits(non_posted.data),
+        completion_headers: credits(completion.header),
+        completion_data: credits(completion.data),
+    })
+}
+
+/// More of each kind, more of all, and UpdateFCs as soon as there is something to tell.
+fn credits(all: &mut Vec<Candidate>, at: &PortAt<'_>, waits: f64) {
+    let Some(built) = buffers_of(at.layer) else { return };
+    // Ports of 16 GT/s and more can scale their credits by 16.
+    let most = if at.layer.scaled_flow_control { (2032u32, 32_752u32) } else { (127, 2047) };
+    for (name, of) in CREDITS {
+        let most = u64::from(if name.contains("header") { most.0 } else { most.1 });
+        let change = move |port: &mut PortConfig, by: By| {
+            let buffers = port.buffers.get_or_insert(built);
+            more_credits(of(buffers), by, most)
+        };
+        if *of(&mut built.clone()) > 0 {
+            let candidate = of_port(at, format!("{name} of {}", at.port), LimitKind::Credits, waits, change);
+            let (place, part_of) = (Some(at.incoming.clone()), Some(format!("credits of {}", at.port)));
+            all.push(Candidate { place, part_of, ..candidate });
+        }
+    }
+    let change = move |port: &mut PortConfig, by: By| {
+        let buffers = port.buffers.get_or_insert(built);
+        let changed = CREDITS.map(|(name, of)| {
+            let most = u64::from(if name.contains("header") { most.0 } else { most.1 });
+            more_credits(of(buffers), by, most)
+        });
+        changed.iter().any(Option::is_some).then(|| match by {
+            By::Tenth => "a tenth more of each".to_owned(),
+            By::Twice => "twice as many of each".to_owned(),
+            By::Gone => "without limit".to_owned(),
+        })
+    };
+    let candidate = of_port(at, format!("credits of {}", at.port), LimitKind::Credits, waits * 0.99, change);
+    all.push(Candidate { place: Some(at.incoming.clone()), ..candidate });
+    let at_once = |port: &mut PortConfig, by: By| {
+        let policy = UpdateFcPolicy::EACH_TLP;
+        (by != By::Tenth && port.update_fc != policy).then(|| {
+            port.update_fc = policy;
+            "one for each TLP".to_owned()
+        })
+    };
+    all.push(of_port(at, format!("UpdateFCs of {}", at.port), LimitKind::Credits, waits * 0.98, at_once));
+}
+
+/// More credits in place. 0 is without limit, which is what is left where no more can be told.
+fn more_credits(credits: &mut u32, by: By, most: u64) -> Option<String> {
+    let before = *credits;
+    if before == 0 {
+        return None;
+    }
+    let more = by.count(u64::from(before), u64::MAX)?;
+    *credits = if more > most { 0 } else { more as u32 };
+    Some(match *credits {
+        0 => format!("{before} → no limit"),
+        more => format!("{before} → {more}"),
+    })
+}
+
+/// Acks that come sooner.
+fn acknowledgements(all: &mut Vec<Candidate>, at: &PortAt<'_>, waits: f64) {
+    let latency = at.layer.ack_latency();
+    if at.layer.ack.latency == AckLatency::AtOnce {
+        return;
+    }
+    let change = move |port: &mut PortConfig, by: By| relax_time(port.ack_latency.get_or_insert(latency), by);
+    all.push(of_port(at, format!("ack latency of {}", at.port), LimitKind::Replay, waits * 0.99, change));
+}
+
+/// A larger replay buffer.
+fn replay_buffer(all: &mut Vec<Candidate>, at: &PortAt<'_>, full: f64) {
+    let change = |port: &mut PortConfig, by: By| {
+        let (mut tlps, mut bytes) = (None, None);
+        if let Some(count) = &mut port.replay_tlps {
+            tlps = relax_u32(count, by, 2048);
+        }
+        if let Some(count) = &mut port.replay_bytes {
+            bytes = relax_u32(count, by, u32::MAX);
+        }
+        match (tlps, bytes) {
+            (Some(tlps), Some(bytes)) => Some(format!("{tlps} TLPs, {bytes} B")),
+            (Some(tlps), None) => Some(format!("{tlps} TLPs")),
+            (None, bytes) => bytes.map(|bytes| format!("{bytes} B")),
+        }
+    };
+    all.push(of_port(at, format!("replay buffer of {}", at.port), LimitKind::Replay, full, change));
+}
+
+fn relax_u32(count: &mut u32, by: By, most: u32) -> Option<String> {
+    let mut wide = u64::from(*count);
+    let words = relax_count(&mut wide, by, most.into());
+    *count = u32::try_from(wide).unwrap_or(u32::MAX);
+    words
+}

@@ -1,0 +1,191 @@
+//! What would be if: the same experiment with one resource relaxed, run again.
+//!
+//! [`candidates`] lists all that could limit a run: what it is called, and how it is relaxed. Relaxing is one rule: a tenth more, twice as
+//! much (half the time), or without limit ([`By`]). A [`Study`] holds a run that is over against runs in which one candidate is
+//! relaxed ([`Study::trial`]); whoever holds it chooses how many run at once. The resource whose relaxation gains most is what limits.
+
+mod devices;
+mod host;
+mod judge;
+mod links;
+mod loads;
+mod study;
+
+pub use judge::{Judge, Task, TaskId};
+pub use study::{Outcome, Study, Trial};
+
+use crate::experiment::{Experiment, FileKind};
+use crate::result::{Document, LimitKind};
+use tlplab_fabric::Fabric;
+use tlplab_fabric::attribution::Cause;
+use tlplab_units::Duration;
+
+/// How far a resource is relaxed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum By {
+    /// A tenth more of it; times by as much shorter.
+    Tenth,
+    /// Twice as much of it; half the time.
+    Twice,
+    /// So much of it that it cannot limit; no time.
+    Gone,
+}
+
+impl By {
+    /// All, in order.
+    pub const ALL: [Self; 3] = [Self::Tenth, Self::Twice, Self::Gone];
+
+    /// Its name in documents.
+    pub const fn token(self) -> &'static str {
+        match self {
+            Self::Tenth => "tenth",
+            Self::Twice => "twice",
+            Self::Gone => "gone",
+        }
+    }
+
+    /// More of what is counted, at least one more and at most `most`; `None` if there is no more.
+    fn count(self, count: u64, most: u64) -> Option<u64> {
+        let more = match self {
+            Self::Tenth => count + count.div_ceil(10),
+            Self::Twice => count.saturating_mul(2),
+            Self::Gone => most,
+        };
+        (count < most).then_some(more.min(most))
+    }
+
+    /// A higher rate, in bits per second.
+    fn rate(self, bps: u64) -> u64 {
+        match self {
+            Self::Tenth => bps + bps / 10,
+            Self::Twice => bps.saturating_mul(2),
+            Self::Gone => bps.saturating_mul(64),
+        }
+    }
+
+    /// A shorter time; `None` if there is none to shorten.
+    fn time(self, time: Duration) -> Option<Duration> {
+        let fs = time.as_fs();
+        (fs > 0).then(|| {
+            Duration::from_fs(match self {
+                Self::Tenth => (u128::from(fs) * 10 / 11) as u64,
+                Self::Twice => fs / 2,
+                Self::Gone => 0,
+            })
+        })
+    }
+}
+
+/// Changes an experiment, and says what was changed: `16 → 32`. `None`: there is nothing to relax so.
+type Change = Box<dyn Fn(&mut Experiment, By) -> Option<String> + Send + Sync>;
+
+/// Something that could limit a run.
+pub struct Candidate {
+    /// Its name: `posted header credits of host.rp0`.
+    pub resource: String,
+    /// What kind of resource it is.
+    pub kind: LimitKind,
+    /// What the figures of the run say of it, 0 to 1: those who have more are tried first.
+    pub suspicion: f64,
+    /// Where the figures say that TLPs wait for it.
+    place: Option<String>,
+    /// The resource that this one is a part of.
+    part_of: Option<String>,
+    change: Change,
+}
+
+impl Candidate {
+    fn new(
+        resource: String,
+        kind: LimitKind,
+        suspicion: f64,
+        change: impl Fn(&mut Experiment, By) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        let (suspicion, place, part_of) = (suspicion.clamp(0.0, 1.0), None, None);
+        Self { resource, kind, suspicion, place, part_of, change: Box::new(change) }
+    }
+
+    /// The experiment with this relaxed, and how: `16 → 32`. `None` if it cannot be relaxed so.
+    pub fn relax(&self, experiment: &Experiment, by: By) -> Option<(Experiment, String)> {
+        let mut relaxed = experiment.clone();
+        let words = (self.change)(&mut relaxed, by)?;
+        Some((relaxed, words))
+    }
+}
+
+/// Why an experiment cannot be run again; `None` if it can: all that takes part in it is in the experiment.
+pub fn refusal(experiment: &Experiment) -> Option<String> {
+    if experiment.guest_runs {
+        return Some("a guest is the host's software, and cannot be run again from the start".into());
+    }
+    let outside = experiment.files.iter().find(|file| file.kind != FileKind::Trace)?;
+    Some(format!("{} has state outside of the simulation, and cannot be run again", outside.path))
+}
+
+/// All that could limit a run, those first that its figures make suspicious.
+pub fn candidates(experiment: &Experiment, fabric: &Fabric, document: &Document) -> Vec<Candidate> {
+    let figures = Figures { document };
+    let mut all = links::candidates(experiment, fabric, figures);
+    all.extend(devices::candidates(experiment, figures));
+    all.extend(host::candidates(experiment, figures));
+    all.extend(loads::candidates(experiment, figures));
+    // What is without limit, or takes no time, cannot be relaxed.
+    all.retain(|candidate| candidate.relax(experiment, By::Twice).is_some());
+    all.sort_by(|a, b| b.suspicion.total_cmp(&a.suspicion).then(a.resource.cmp(&b.resource)));
+    all
+}
+
+/// What the document of a run says, for suspicions.
+#[derive(Clone, Copy)]
+struct Figures<'a> {
+    document: &'a Document,
+}
+
+impl Figures<'_> {
+    /// The part of all latency that went to these causes at a place.
+    fn share(self, place: &str, causes: &[Cause]) -> f64 {
+        let all = || self.document.flows.iter().flat_map(|flow| &flow.attribution);
+        let total: f64 = all().map(|a| a.total_ns).sum();
+        let of = |a: &&crate::result::Attribution| {
+            a.place == place && causes.iter().any(|cause| *cause as usize == a.cause)
+        };
+        all().filter(of).map(|a| a.total_ns).sum::<f64>().max(0.0) / total.max(f64::MIN_POSITIVE)
+    }
+
+    /// The part of all latency that went to these causes anywhere.
+    fn share_anywhere(self, causes: &[Cause]) -> f64 {
+        let all = || self.document.flows.iter().flat_map(|flow| &flow.attribution);
+        let total: f64 = all().map(|a| a.total_ns).sum();
+        let of = |a: &&crate::result::Attribution| causes.iter().any(|cause| *cause as usize == a.cause);
+        all().filter(of).map(|a| a.total_ns).sum::<f64>().max(0.0) / total.max(f64::MIN_POSITIVE)
+    }
+}
+
+/// A count relaxed in place.
+fn relax_count(count: &mut u64, by: By, most: u64) -> Option<String> {
+    let more = by.count(*count, most)?;
+    let words = format!("{count} → {more}");
+    *count = more;
+    Some(words)
+}
+
+/// A time relaxed in place.
+fn relax_time(time: &mut Duration, by: By) -> Option<String> {
+    let less = by.time(*time)?;
+    let words = format!("{} → {}", spelt(*time), spelt(less));
+    *time = less;
+    Some(words)
+}
+
+/// A time for people: `300 ns`.
+fn spelt(time: Duration) -> String {
+    crate::verdict::nanoseconds(time.as_fs() as f64 / 1e6).replace(".0 ns", " ns").replace(".00 us", " us")
+}
+
+/// A rate in bits per second relaxed in place.
+fn relax_rate(bps: &mut u64, by: By) -> Option<String> {
+    let more = by.rate(*bps);
+    let words = format!("{} → {}", crate::verdict::rate(*bps as f64), crate::verdict::rate(more as f64));
+    *bps = more;
+    Some(words)
+}

@@ -1,0 +1,252 @@
+//! A run that is over, and the same with candidates relaxed: what each gains.
+
+use super::{By, Candidate, candidates, refusal};
+use crate::detail::Detail;
+use crate::device_models::ModelSpec;
+use crate::experiment::Experiment;
+use crate::load::LoadSpec;
+use crate::result::Document;
+use crate::run::{Inputs, Run, RunError};
+use crate::topology::DeviceSpec;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tlplab_device::Record;
+use tlplab_fabric::Fabric;
+use tlplab_fabric::config::FaultKind;
+use tlplab_units::Time;
+
+/// Trials together handle at most so many times the events of the run…
+const TIMES_THE_RUN: u64 = 5;
+/// …or so many events, if that is more.
+const LEAST_EVENTS: u64 = 4_000_000;
+/// A trial is cut off after so many times the events of what it is compared with: what it has carried until then tells its rate.
+const CUT_OFF: u64 = 4;
+/// A run that is too long for all candidates to be tried on it is tried on its beginning, with no fewer events after the warm-up.
+const LEAST_BEGINNING: u64 = 100_000;
+/// After so many events a trial looks whether it is cancelled.
+const SLICE: u64 = 50_000;
+
+/// What a run achieved.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// Payload in bits per second, of all flows together; of a run without payload, its transactions per second.
+    pub rate: f64,
+    /// Latency of transactions, in nanoseconds: half of them took at most so long.
+    pub p50_ns: f64,
+    /// 99 % of them took at most so long.
+    pub p99_ns: f64,
+    /// Events that it took.
+    pub events: u64,
+}
+
+impl Outcome {
+    /// Of a run as it stands.
+    pub fn of(fabric: &Fabric) -> Self {
+        let start = fabric.warmup();
+        let seconds = |end: Time| end.saturating_since(start).as_fs().max(1) as f64 / 1e15;
+        let flows = || fabric.flow_ids().map(|flow| fabric.flow_results(flow));
+        // A run whose work is done ended for each flow with its last byte, whenever the clock stopped.
+        let done = fabric.is_done();
+        let bits = flows().filter(|flow| flow.bytes > 0).map(|flow| {
+            let end = if done { flow.last_arrival } else { fabric.now() };
+            flow.bytes as f64 * 8.0 / seconds(end)
+        });
+        let bits: f64 = bits.sum();
+        let ended: u64 = flows().map(|flow| flow.transactions).sum();
+        let mut latency: Option<_> = None;
+        for flow in flows() {
+            match &mut latency {
+                None => latency = Some(flow.latency_ps.clone()),
+                Some(all) => *all += &flow.latency_ps,
+            }
+        }
+        let quantile = |q| latency.as_ref().map_or(0.0, |all| all.value_at_quantile(q) as f64 / 1e3);
+        Self {
+            rate: if bits > 0.0 { bits } else { ended as f64 / seconds(fabric.now()) },
+            p50_ns: quantile(0.5),
+            p99_ns: quantile(0.99),
+            events: fabric.events(),
+        }
+    }
+}
+
+/// The same experiment with candidates relaxed.
+#[derive(Clone)]
+pub struct Trial {
+    /// Which of the study's candidates: one, or several together.
+    pub candidates: Vec<usize>,
+    /// How far they were relaxed.
+    pub by: By,
+    /// The same in words, for each: `16 → 32`.
+    pub changes: Vec<String>,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// How much more it carries: 0.5 is half as much again.
+    pub gain: f64,
+    /// The relaxed run, to be studied itself.
+    pub after: Arc<Study>,
+}
+
+/// A run that is over, and what could have limited it.
+pub struct Study {
+    experiment: Experiment,
+    traces: Arc<BTreeMap<String, Vec<Record>>>,
+    document: Document,
+    /// Events of the whole run.
+    events: u64,
+    /// What trials are compared with: the run, or its beginning.
+    base: Outcome,
+    candidates: Vec<Candidate>,
+    /// Where the beginning ends, if that is what trials are compared with.
+    until: Option<Time>,
+    /// Shared by the studies of relaxed runs.
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Study {
+    /// Of a run that is over and its document. `traces` are those that the run had.
+    ///
+    /// # Errors
+    /// Why this experiment cannot be run again, or what went wrong when its beginning was.
+    pub fn new(
+        run: &mut Run,
+        document: Document,
+        traces: Arc<BTreeMap<String, Vec<Record>>>,
+    ) -> Result<Self, String> {
+        if let Some(why) = refusal(run.experiment()) {
+            return Err(why);
+        }
+        let mut study = Self::of(run, document, traces, None, Arc::default());
+        if study.base.rate == 0.0 {
+            return Err("nothing was carried".into());
+        }
+        study.take_beginning().map_err(|error| error.to_string())?;
+        Ok(study)
+    }
+
+    fn of(
+        run: &mut Run,
+        document: Document,
+        traces: Arc<BTreeMap<String, Vec<Record>>>,
+        until: Option<Time>,
+        cancelled: Arc<AtomicBool>,
+    ) -> Self {
+        let experiment = run.experiment().clone();
+        let base = Outcome::of(run.fabric());
+        let candidates = candidates(&experiment, run.fabric(), &document);
+        Self { experiment, traces, document, events: base.events, base, candidates, until, cancelled }
+    }
+
+    /// If the run is too long for all candidates, its beginning takes its place: as much of it as lets them all be tried.
+    fn take_beginning(&mut self) -> Result<(), RunError> {
+        // Half of the budget is for more than the first round; a relaxed run may take twice the events.
+        let each = self.budget() / (4 * self.candidates.len() as u64).max(1);
+        if self.events <= each.max(LEAST_BEGINNING) || !is_steady(&self.experiment) {
+            return Ok(());
+        }
+        let mut run = Run::new(self.experiment.clone(), self.inputs())?;
+        run.advance_past_warmup()?;
+        run.advance(each.max(LEAST_BEGINNING))?;
+        self.until = Some(run.fabric().now());
+        self.base = Outcome::of(run.fabric());
+        Ok(())
+    }
+
+    /// The run's document.
+    pub fn document(&self) -> &Document {
+        &self.document
+    }
+
+    /// What trials are compared with.
+    pub fn base(&self) -> &Outcome {
+        &self.base
+    }
+
+    /// Where that ended, if it was the beginning of the run.
+    pub fn until(&self) -> Option<Time> {
+        self.until
+    }
+
+    /// What could have limited it, those first that its figures make suspicious.
+    pub fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
+    /// How many events the first round may take: the rest is for what limits next.
+    pub(super) fn first_budget(&self) -> u64 {
+        self.budget() / 4 * 3
+    }
+
+    /// How many events all trials together may take.
+    pub fn budget(&self) -> u64 {
+        (TIMES_THE_RUN * self.events).max(LEAST_EVENTS)
+    }
+
+    /// Runs with candidates relaxed. `None`: one of them cannot be relaxed so, or the experiment cannot be run then.
+    pub fn trial(&self, candidates: &[usize], by: By) -> Option<Trial> {
+        let (mut experiment, mut changes) = (self.experiment.clone(), Vec::new());
+        for candidate in candidates {
+            let (relaxed, change) = self.candidates[*candidate].relax(&experiment, by)?;
+            experiment = relaxed;
+            changes.push(change);
+        }
+        let stop = &mut experiment.stop.time;
+        *stop = self.until.into_iter().chain(*stop).min();
+        let after = self.measure(experiment).ok()??;
+        let gain = after.base.rate / self.base.rate - 1.0;
+        Some(Trial {
+            candidates: candidates.to_vec(),
+            by,
+            changes,
+            outcome: after.base,
+            gain,
+            after: Arc::new(after),
+        })
+    }
+
+    /// `None` if it was cancelled meanwhile.
+    fn measure(&self, experiment: Experiment) -> Result<Option<Self>, RunError> {
+        let mut run = Run::new(experiment, self.inputs())?;
+        let most = CUT_OFF * self.base.events + 10_000;
+        loop {
+            if self.cancelled.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            let progress = run.advance(SLICE)?;
+            if progress.done || progress.events >= most {
+                break;
+            }
+        }
+        let document = run.document();
+        let cancelled = self.cancelled.clone();
+        Ok(Some(Self::of(&mut run, document, self.traces.clone(), self.until, cancelled)))
+    }
+
+    /// Trials under way end soon, and others at once, without a result.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    fn inputs(&self) -> Inputs {
+        Inputs {
+            traces: (*self.traces).clone(),
+            no_ladder: true,
+            detail: Detail::Limited,
+            ..Inputs::default()
+        }
+    }
+}
+
+/// Whether a run is the same all the time: no link goes down, and what it does has no end.
+fn is_steady(experiment: &Experiment) -> bool {
+    let links = experiment.fabric.devices.iter().map(|device| &device.link);
+    let mut links = links.chain(experiment.fabric.switches.iter().map(|switch| &switch.uplink));
+    let goes_down =
+        links.any(|link| link.faults.iter().any(|fault| matches!(fault.kind, FaultKind::Down { .. })));
+    let ends = |load: &LoadSpec| load.count.is_some() || load.work.ends_by_itself();
+    let works = |spec: &DeviceSpec| {
+        !matches!(spec.model, ModelSpec::Dma { .. } | ModelSpec::Memory { .. } | ModelSpec::Card(_))
+    };
+    !goes_down && !experiment.loads.iter().any(ends) && !experiment.devices.iter().any(works)
+}

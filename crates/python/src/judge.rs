@@ -1,0 +1,86 @@
+//! The verdict by runs, as Python's threads find it.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tlplab_experiment::result::Document;
+use tlplab_experiment::whatif::{self, Study, TaskId, Trial};
+
+/// What limits a run that is over: it asks for runs in which something is relaxed, and is told of them.
+#[pyclass(frozen)]
+pub(crate) struct Judge {
+    judge: Mutex<whatif::Judge>,
+    study: Arc<Study>,
+}
+
+/// A run to be made.
+#[pyclass(frozen)]
+pub(crate) struct Task {
+    task: whatif::Task,
+    trial: Mutex<Option<Trial>>,
+    id: TaskId,
+}
+
+impl Judge {
+    pub(crate) fn new(study: Study) -> Self {
+        let study = Arc::new(study);
+        Self { judge: Mutex::new(whatif::Judge::new(study.clone())), study }
+    }
+
+    fn judge(&self) -> MutexGuard<'_, whatif::Judge> {
+        self.judge.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Judge {
+    /// A run to be made now; `None` if there is nothing until more is told, or enough is known.
+    fn next_task(&self) -> Option<Task> {
+        let task = self.judge().next_task()?;
+        Some(Task { id: task.id, task, trial: Mutex::new(None) })
+    }
+
+    /// A task has run.
+    fn tell(&self, task: &Task) {
+        let trial = task.trial.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.judge().tell(task.id, trial);
+    }
+
+    /// Tasks under way end soon, and tell nothing.
+    fn cancel(&self) {
+        self.study.cancel();
+    }
+
+    /// Enough is known.
+    fn is_over(&self) -> bool {
+        self.judge().is_over()
+    }
+
+    /// Runs made and to be made, of those that are known.
+    fn progress(&self) -> (usize, usize) {
+        self.judge().progress()
+    }
+
+    /// The run's document with the verdict, JSON.
+    fn document(&self, py: Python<'_>) -> String {
+        let verdict = self.judge().verdict();
+        py.detach(|| {
+            let document = Document { verdict, ..self.study.document().clone() };
+            serde_json::to_string(&document).expect("a document has only names for keys")
+        })
+    }
+}
+
+#[pymethods]
+impl Task {
+    /// Makes the run. Other Python threads go on meanwhile.
+    fn run(&self, py: Python<'_>) {
+        let trial = py.detach(|| self.task.run());
+        *self.trial.lock().unwrap_or_else(PoisonError::into_inner) = trial;
+    }
+}
+
+/// Why a run cannot be judged by runs.
+pub(crate) fn refuse(why: String) -> PyErr {
+    PyValueError::new_err(why)
+}
