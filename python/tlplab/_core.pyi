@@ -159,6 +159,10 @@ class Judge:
         """Whether enough is known."""
     def progress(self) -> tuple[int, int]:
         """Runs made, and runs in all, as far as it is known."""
+    def candidates(self) -> list[tuple[str, str]]:
+        """What could limit: name and kind of each, those first that the figures make suspicious."""
+    def task_for_table(self, candidate: int, by: str) -> Task:
+        """The run with a candidate relaxed by a `tenth`, to `twice` as much, or until it is `gone` as a limit; the verdict does not need it."""
     def document(self) -> str:
         """The run's document with the verdict, JSON."""
 
@@ -167,6 +171,8 @@ class Task:
 
     def run(self) -> None:
         """Makes it. Other Python threads go on meanwhile."""
+    def result(self) -> tuple[str, float, float, float, str] | None:
+        """What was changed, how much more was carried, how p50 and p99 of latency changed, all as shares, and what limits then; None: there is no such run."""
 
 def check(path: str, *, overrides: Sequence[str] = (), load: str | None = None) -> str:
     """Reads an experiment without running it; its outline as JSON. Raises ExperimentError."""

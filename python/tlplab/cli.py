@@ -1,4 +1,4 @@
-"""The command line: `tlplab run`, `check`, `lspci`, `scan`, `bench`, `reproduce`, `model`, `guest`, `measure`, `validate`, `calibrate`, `list`,
+"""The command line: `tlplab run`, `whatif`, `check`, `lspci`, `scan`, `bench`, `reproduce`, `model`, `guest`, `measure`, `validate`, `calibrate`, `list`,
 `schema`, and what works with devices behind a network: `adapter`, `device`, `dma`, `cfg`, `perf`, `proxy`, `dump`, `dissector`, `introspect`.
 
 Exit status: 0 for success, 1 for a run that failed, 2 for bad input, 130 for Ctrl-C, 143 for SIGTERM.
@@ -11,19 +11,18 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, TypeVar
 
 import click
 
 from tlplab import _core, catalog, lspci, outline
 from tlplab.ending import end_in_order, status_of
 from tlplab.errors import BAD_INPUT, FAILED, INTERRUPTED, ExperimentError, RunError
-from tlplab.judge import judged
+from tlplab.options import experiment_options
 from tlplab.outputs import check_outputs, write_results, write_text
 from tlplab.progress import Bar
-from tlplab.session import finish, succeed
+from tlplab.session import finish, judged, succeed
 
 # A file that is no experiment at all would fill the screen.
 MISTAKES_SHOWN = 10
@@ -47,10 +46,8 @@ ELSEWHERE = {
     "reproduce": "tlplab.reproduce.command:reproduce_command",
     "scan": "tlplab.scan.command:scan_command",
     "validate": "tlplab.bench.calibration.command:validate",
+    "whatif": "tlplab.whatif:whatif_command",
 }
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 
 class Commands(click.Group):
     """The commands of this module, and those of `ELSEWHERE`."""
@@ -67,20 +64,6 @@ class Commands(click.Group):
             assert isinstance(found, click.Command)
             return found
         return super().get_command(ctx, cmd_name)
-
-
-def experiment_options(command: Command) -> Command:
-    """The arguments of every command that reads an experiment."""
-    for decorate in (
-        click.option("--load", metavar="FILE", help="Take [load] from FILE; it replaces all loads of the experiment."),
-        click.option(
-            "--set", "overrides", metavar="KEY=VALUE", multiple=True,
-            help="Override one key, as in --set switch.sw0.link='gen4 x8'. May be given again.",
-        ),
-        click.argument("experiment", metavar="EXPERIMENT.toml"),
-    ):  # fmt: skip
-        command = decorate(command)
-    return command
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

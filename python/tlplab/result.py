@@ -22,6 +22,15 @@ class Limit(TypedDict):
     change: str | None
 
 
+class Phase(TypedDict):
+    """A part of a run in which other flows were active than before, or a link was down."""
+
+    from_fs: int
+    until_fs: int
+    flows: list[str]
+    limits: list[Limit]
+
+
 class Tried(TypedDict):
     """Runs in which one resource was relaxed, and how many resources there are."""
 
@@ -29,6 +38,16 @@ class Tried(TypedDict):
     tried: int
     events: int
     until_fs: int | None
+    gains: list[Gain]
+
+
+class Gain(TypedDict):
+    """A resource, and what the run carries with twice as much of it: 0.5 is half as much again."""
+
+    resource: str
+    kind: str
+    change: str
+    gain: float
 
 
 class Next(TypedDict):
@@ -47,6 +66,7 @@ class Verdict(TypedDict):
     limit: Limit
     next: Next | None
     limits: list[Limit]
+    phases: list[Phase]
     tried: Tried | None
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, cast
 
@@ -19,6 +20,7 @@ FIRST_SLICE_EVENTS = 20_000
 SMALLEST_SLICE_EVENTS = 1_000
 
 Watch: TypeAlias = "Callable[[_core.Progress], None]"
+Tried: TypeAlias = "Callable[[int, int], None]"
 
 
 class Running(Protocol):
@@ -82,6 +84,41 @@ def succeed(finished: Finished) -> None:
         raise RunError("; ".join(failed))
 
 
+def judged(simulation: _core.Simulation, finished: Finished, *, threads: int | None = None, watch: Tried | None = None) -> Finished:
+    """`finished`, with the verdict by runs; as it is, if the experiment cannot be run again or Ctrl-C comes.
+
+    `threads` is how many runs go on at once, as many as there are processors if it is not given. `watch` is told how many runs were
+    made, and of how many.
+    """
+    if finished.interrupted:
+        return finished
+    try:
+        judge = simulation.judge()
+    except ValueError:
+        return finished  # part of what takes part is outside of the simulation, or nothing was carried
+    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+        try:
+            make_runs(judge, pool, threads or os.cpu_count() or 1, watch)
+        except KeyboardInterrupt:
+            judge.cancel()
+            return finished
+    return Finished(judge.document(), interrupted=False)
+
+
+def make_runs(judge: _core.Judge, pool: ThreadPoolExecutor, at_once: int, watch: Tried | None) -> None:
+    """Makes the runs that `judge` asks for, so many at once."""
+    under_way: dict[Future[None], _core.Task] = {}
+    while not judge.is_over():
+        while len(under_way) < at_once and (task := judge.next_task()) is not None:
+            under_way[pool.submit(task.run)] = task
+        done, _ = wait(under_way, return_when=FIRST_COMPLETED)
+        for future in done:
+            future.result()
+            judge.tell(under_way.pop(future))
+        if watch is not None:
+            watch(*judge.progress())
+
+
 def run(
     experiment: str | os.PathLike[str],
     *,
@@ -91,11 +128,13 @@ def run(
     report: str | os.PathLike[str] | None = None,
     trace: str | os.PathLike[str] | None = None,
     pcap: str | os.PathLike[str] | None = None,
+    verdict: bool = True,
 ) -> Result:
     """Runs an experiment file and returns its result document.
 
     `overrides` are `"key=value"` strings as the command line's `--set` takes them. `report`, `trace` and `pcap` name
-    files to write: the page, a Perfetto trace, a capture. Raises `ExperimentError` for a mistake in the experiment,
+    files to write: the page, a Perfetto trace, a capture. What limits is found by further runs, in each of which one resource is relaxed;
+    without `verdict` the figures of the run alone tell. Raises `ExperimentError` for a mistake in the experiment,
     `RunError` when the run fails, and `KeyboardInterrupt` when it is interrupted.
     """
     simulation = _core.Simulation(
@@ -105,6 +144,8 @@ def run(
     )  # fmt: skip
     finished = finish(simulation)
     succeed(finished)
+    if verdict:
+        finished = judged(simulation, finished)
     if report is not None:
         _core.write_report(os.fspath(report), finished.text)
     return finished.result()

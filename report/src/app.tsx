@@ -7,6 +7,7 @@ import { About } from "./about";
 import { Errors } from "./errors";
 import { FilterBar } from "./filterbar";
 import { flowLinks, NO_FILTER, type Filter } from "./filter";
+import { Gains } from "./gains";
 import { Headline } from "./headline";
 import { Ladder } from "./ladder";
 import { LatencyView } from "./latency";
@@ -31,6 +32,7 @@ export function App({ result }: { result: Result }) {
       <a class="skip" href="#topology">Skip to the topology</a>
       <main>
         <Headline view={view} />
+        <Gains result={result} />
         <FilterBar view={view} />
         <Topology view={view} />
         <Throughput view={view} />

@@ -91,9 +91,43 @@ export interface Verdict {
     kind: "link" | "bus" | "tags" | "outstanding" | "credits" | "replay" | "memory" | "rate" | "latency" | "none";
     utilization: number;
     evidence: string[];
+    /** What the run carries more with twice as much; absent in documents of older versions. */
+    gain?: number | null;
+    change?: string | null;
   };
   /** What would limit next; null when nothing else is near. */
   next: { resource: string; kind: string; headroom: number; text: string } | null;
+  /** All that limit, where relaxing any of them gains as much; absent in documents of older versions. */
+  limits?: { resource: string; gain: number | null; change: string | null }[];
+  /** What limited each part of the run, where different things happened one after the other; absent in documents of older versions. */
+  phases?: Phase[];
+  /** Runs in which one resource was relaxed; null where figures alone judge, absent in documents of older versions. */
+  tried?: Tried | null;
+}
+
+/** A part of a run in which other flows were active than before, or a link was down. */
+export interface Phase {
+  from_fs: number;
+  until_fs: number;
+  flows: string[];
+  limits: { resource: string; gain: number | null; change: string | null }[];
+}
+
+/** Runs in which one resource was relaxed. */
+export interface Tried {
+  candidates: number;
+  tried: number;
+  events: number;
+  until_fs: number | null;
+  gains: Gain[];
+}
+
+/** A resource, and what the run carries with twice as much of it: 0.5 is half as much again. */
+export interface Gain {
+  resource: string;
+  kind: string;
+  change: string;
+  gain: number;
 }
 
 /** The Ethernet link behind a card, and the software at its other end. */

@@ -30,7 +30,7 @@
 //!
 //! **The way out.** [`run::Run::document`] fills in the [`result::Document`], which is JSON of the schema `tlplab/result/1` and the only
 //! thing that summaries and report pages read. [`ladder`] keeps a window of packets for it, [`verdict`] finds the sentence that names
-//! what limits the run and what would limit next.
+//! what limits the run and what would limit next by its figures; [`whatif`] finds it by runs in which one resource is relaxed.
 //!
 //! **What software sees.** [`lspci`] enumerates the fabric and tells functions, addresses and links, and gives the dump that the real
 //! tool reads.

@@ -127,12 +127,27 @@ pub struct Verdict {
     pub next: Option<Next>,
     /// All that limit, if relaxing any of them gains as much; the first is `limit`. Empty where figures alone judge.
     pub limits: Vec<Limit>,
+    /// Where different things happened one after the other: what limited each of them. Empty where there is but one.
+    pub phases: Vec<Phase>,
     /// What the verdict was found by; `None`: by the figures of the run alone.
     pub tried: Option<Tried>,
 }
 
+/// A part of a run in which other flows were active than before, or a link was down.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Phase {
+    /// Its beginning.
+    pub from_fs: u64,
+    /// Its end.
+    pub until_fs: u64,
+    /// The flows that were active; of an outage none.
+    pub flows: Vec<String>,
+    /// What limited them: nothing, if nothing would have carried more.
+    pub limits: Vec<Limit>,
+}
+
 /// Runs in which one resource was relaxed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Tried {
     /// What could limit.
     pub candidates: usize,
@@ -142,6 +157,21 @@ pub struct Tried {
     pub events: u64,
     /// Where the beginning of the run ends that they were compared with; `None`: with all of it.
     pub until_fs: Option<u64>,
+    /// What gained something, or cost something, the best first.
+    pub gains: Vec<Gain>,
+}
+
+/// A resource, and what the run carries with twice as much of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Gain {
+    /// Its name.
+    pub resource: String,
+    /// What kind of resource it is.
+    pub kind: LimitKind,
+    /// What was changed: `16 → 32`.
+    pub change: String,
+    /// How much more the run carries: 0.5 is half as much again.
+    pub gain: f64,
 }
 
 /// The resource that limits.

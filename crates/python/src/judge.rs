@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tlplab_experiment::result::Document;
-use tlplab_experiment::whatif::{self, Study, TaskId, Trial};
+use tlplab_experiment::whatif::{self, By, Study, TaskId, Trial};
 
 /// What limits a run that is over: it asks for runs in which something is relaxed, and is told of them.
 #[pyclass(frozen)]
@@ -61,6 +61,26 @@ impl Judge {
         self.judge().progress()
     }
 
+    /// What could limit: name and kind of each.
+    fn candidates(&self) -> Vec<(String, String)> {
+        let kind = |kind| {
+            serde_json::to_value(kind)
+                .map_or_else(|_| String::new(), |value| value.as_str().unwrap_or_default().to_owned())
+        };
+        self.study.candidates().iter().map(|one| (one.resource.clone(), kind(one.kind))).collect()
+    }
+
+    /// The run with a candidate relaxed: by a `tenth`, to `twice` as much, or until it is `gone` as a limit.
+    fn task_for_table(&self, candidate: usize, by: &str) -> PyResult<Task> {
+        let by = By::ALL.into_iter().find(|one| one.token() == by);
+        let by = by.ok_or_else(|| PyValueError::new_err("by is tenth, twice or gone"))?;
+        if candidate >= self.study.candidates().len() {
+            return Err(PyValueError::new_err("there is no such candidate"));
+        }
+        let task = self.judge().task_for_table(candidate, by);
+        Ok(Task { id: task.id, task, trial: Mutex::new(None) })
+    }
+
     /// The run's document with the verdict, JSON.
     fn document(&self, py: Python<'_>) -> String {
         let verdict = self.judge().verdict();
@@ -77,6 +97,22 @@ impl Task {
     fn run(&self, py: Python<'_>) {
         let trial = py.detach(|| self.task.run());
         *self.trial.lock().unwrap_or_else(PoisonError::into_inner) = trial;
+    }
+
+    /// What came of it: how the candidate was changed, how much more was carried, by how much the median and the 99th percentile of latency
+    /// changed (0.1: a tenth longer), and what its figures say limits then. `None`: there is no such run.
+    fn result(&self) -> Option<(String, f64, f64, f64, String)> {
+        let trial = self.trial.lock().unwrap_or_else(PoisonError::into_inner);
+        let trial = trial.as_ref()?;
+        let (before, after) = (self.task.base(), trial.outcome);
+        let change = |before: f64, after: f64| if before > 0.0 { after / before - 1.0 } else { 0.0 };
+        Some((
+            trial.changes.join(" and "),
+            trial.gain,
+            change(before.p50_ns, after.p50_ns),
+            change(before.p99_ns, after.p99_ns),
+            trial.after.document().verdict.limit.resource.clone(),
+        ))
     }
 }
 

@@ -204,7 +204,8 @@ fn away(document: &Document, link: &str) -> f64 {
     gone as f64 / (end - start).max(1) as f64
 }
 
-fn failures(flow: &Flow) -> u64 {
+/// Transactions of a flow that did not end well.
+pub(crate) fn failures(flow: &Flow) -> u64 {
     flow.errors.ur
         + flow.errors.ca
         + flow.errors.timeout

@@ -8,6 +8,8 @@ use tlplab_fabric::attribution::Cause;
 use tlplab_fabric::config::{BusConfig, BusMode, BusWidth, DeviceConfig, SwitchConfig};
 use tlplab_units::LinkMode;
 
+type OfModel = fn(&mut ModelSpec, By) -> Option<String>;
+
 pub(super) fn candidates(experiment: &Experiment, figures: Figures<'_>) -> Vec<Candidate> {
     let mut all = Vec::new();
     for switch in &experiment.fabric.switches {
@@ -138,7 +140,7 @@ fn buses(all: &mut Vec<Candidate>, figures: Figures<'_>, name: &str) {
 
 /// What the models of devices do at once, and what they take for it.
 fn models(all: &mut Vec<Candidate>, figures: Figures<'_>, name: &str, model: &ModelSpec) {
-    let of_model = |what: &str, kind, change: fn(&mut ModelSpec, By) -> Option<String>| {
+    let of_model = |what: &str, kind, change: OfModel| {
         let device = name.to_owned();
         let suspicion = figures.share(name, &[Cause::Processing, Cause::Completer]);
         Candidate::new(
@@ -150,7 +152,7 @@ fn models(all: &mut Vec<Candidate>, figures: Figures<'_>, name: &str, model: &Mo
             },
         )
     };
-    let more: &[(&str, LimitKind, fn(&mut ModelSpec, By) -> Option<String>)] = match model {
+    let more: &[(&str, LimitKind, OfModel)] = match model {
         ModelSpec::Ring(_) => &[
             ("descriptors under way", LimitKind::Outstanding, |model, by| match model {
                 ModelSpec::Ring(ring) => relax_u32(&mut ring.depth, by, 65_536),

@@ -4,10 +4,12 @@
 //! suspicious at a time are: what stands in a row has to grow together. Then the winner is relaxed without limit, and what limits
 //! that run is what would limit next. The trials take no more events than [`Study::budget`] says; what is not tried is told.
 
-use super::{By, Study, Trial};
-use crate::result::{Limit, LimitKind, Next, Tried, Verdict};
+use super::study::Activity;
+use super::{By, Outcome, Study, Trial, spelt};
+use crate::result::{Gain, Limit, LimitKind, Next, Phase, Tried, Verdict};
 use crate::verdict::{capital, list, percent};
 use std::sync::Arc;
+use tlplab_units::Time;
 
 /// Less gain than this is none.
 const NONE: f64 = 0.01;
@@ -17,6 +19,9 @@ const TIE: f64 = 0.01;
 const PAIRED: usize = 6;
 /// So many candidates are told besides the limit.
 const TOLD: usize = 3;
+/// So many are listed, of those that gain or cost as much as this.
+const GAINS: usize = 16;
+const SEEN: f64 = 0.001;
 
 /// Something to be run, by whoever has a processor for it.
 pub struct Task {
@@ -27,7 +32,7 @@ pub struct Task {
     by: By,
 }
 
-/// A task of a [`Judge`].
+/// A task of a [`Judge`]; of a table of all relaxations, none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskId {
     round: usize,
@@ -35,6 +40,11 @@ pub struct TaskId {
 }
 
 impl Task {
+    /// What it is compared with.
+    pub fn base(&self) -> Outcome {
+        *self.study.base()
+    }
+
     /// Runs it. `None`: there is no such run.
     pub fn run(&self) -> Option<Trial> {
         self.study.trial(&self.candidates, self.by)
@@ -147,6 +157,12 @@ impl Judge {
         }
     }
 
+    /// A candidate relaxed in some way, for a table of all of them: what comes of it is not for the verdict.
+    pub fn task_for_table(&self, candidate: usize, by: By) -> Task {
+        let id = TaskId { round: usize::MAX, index: candidate };
+        Task { id, study: self.study.clone(), candidates: vec![candidate], by }
+    }
+
     /// How far it is: trials made, and trials that are known to be to come.
     pub fn progress(&self) -> (usize, usize) {
         (self.round.folded, self.round.plan.len())
@@ -211,7 +227,8 @@ impl Judge {
             candidates: self.study.candidates().len(),
             tried: self.singles.len(),
             events: self.spent,
-            until_fs: self.study.until().map(tlplab_units::Time::as_fs),
+            until_fs: self.study.until().map(Time::as_fs),
+            gains: self.gains(),
         };
         let Some(winner) = self.limits.first() else {
             let evidence = format!(
@@ -226,17 +243,17 @@ impl Judge {
         let limits: Vec<Limit> = self.limits.iter().map(|trial| self.limit_of(trial)).collect();
         let agrees = self.limits.iter().any(|trial| self.agrees(trial));
         let change = limits[0].change.as_deref().unwrap_or_default();
-        let carries = carries(winner.gain);
+        let (carries, failed) = (carries(winner.gain), self.failed());
         let sentence = match (limits.as_slice(), winner.candidates.len()) {
             ([only], 1) if agrees => {
                 format!("{}; {change} {carries}.", figures.sentence.trim_end_matches('.'))
             }
             ([only], 1) => {
                 let limit = if is_plural(&only.resource) { "limit" } else { "limits" };
-                format!("{} {limit} the run: {change} {carries}.", capital(&only.resource))
+                format!("{} {limit} the run: {change} {carries}{failed}.", capital(&only.resource))
             }
             ([only], _) => format!(
-                "{} limit the run together: {change} {carries}, and neither does alone.",
+                "{} limit the run together: {change} {carries}, and neither does alone{failed}.",
                 capital(&only.resource)
             ),
             (several, _) => {
@@ -246,7 +263,7 @@ impl Judge {
                 });
                 let told: Vec<String> = told.collect();
                 let names: Vec<&str> = told.iter().map(String::as_str).collect();
-                format!("Each of these limits the run: {}; any of them {carries}.", list(&names))
+                format!("Each of these limits the run: {}; any of them {carries}{failed}.", list(&names))
             }
         };
         let mut limit = limits[0].clone();
@@ -257,7 +274,16 @@ impl Judge {
         };
         limit.evidence.extend(self.others());
         let next = self.next_limit();
-        Verdict { sentence, limit, next, limits, tried: Some(tried) }
+        let phases = self.phases();
+        let (told, sentence) = (self.told_phases(&phases), self.sentence_of(&phases).unwrap_or(sentence));
+        limit.evidence.splice(0..0, told);
+        Verdict { sentence, limit, next, limits, phases, tried: Some(tried) }
+    }
+
+    /// How many transactions failed, as the end of a sentence.
+    fn failed(&self) -> String {
+        let failed: u64 = self.study.document().flows.iter().map(crate::verdict::failures).sum();
+        if failed > 0 { format!("; {failed} transactions failed") } else { String::new() }
     }
 
     /// Whether the figures name the same.
@@ -291,28 +317,125 @@ impl Judge {
         }
     }
 
-    /// What gains something besides the limit, and how many were tried.
-    fn others(&self) -> Vec<String> {
-        let names: Vec<String> = self.limits.iter().map(|trial| self.limit_of(trial).resource).collect();
-        let mut told: Vec<String> = Vec::new();
-        let mut seen: Vec<String> = names;
-        let mut others: Vec<&Trial> = self.singles.iter().filter(|trial| trial.gain >= NONE).collect();
-        others.sort_by(|a, b| b.gain.total_cmp(&a.gain));
-        for trial in others {
-            let limit = self.limit_of(trial);
-            if told.len() < TOLD && !seen.contains(&limit.resource) {
-                told.push(format!(
-                    "{} ({}) would {}",
-                    limit.resource,
-                    limit.change.unwrap_or_default(),
-                    carries(trial.gain).replacen("carries", "carry", 1)
-                ));
-                seen.push(limit.resource);
+    /// What limited each part of the run, if there are several: by the same trials, of which each phase has its own gain.
+    fn phases(&self) -> Vec<Phase> {
+        let document = self.study.document();
+        let groups = self.study.phases();
+        let several = groups.len() > 1;
+        let mut phases: Vec<Phase> =
+            groups.iter().filter(|_| several).map(|group| self.phase(group)).collect();
+        for outage in document.outages.iter().filter(|outage| outage.down_fs < document.end_fs) {
+            let link = document.links.iter().find(|link| link.name == outage.link);
+            let Some(down) = link.map(|link| &link.directions[0]) else { continue };
+            let until = outage.configured_fs.or(outage.up_fs).unwrap_or(document.end_fs);
+            let resource = format!("outages of link {} → {}", down.from, down.to);
+            let limit = Limit { resource, kind: LimitKind::Link, utilization: 1.0, ..Limit::default() };
+            let (from_fs, until_fs) = (outage.down_fs, until.min(document.end_fs));
+            phases.push(Phase { from_fs, until_fs, flows: Vec::new(), limits: vec![limit] });
+        }
+        phases.sort_by_key(|phase| phase.from_fs);
+        phases
+    }
+
+    fn phase(&self, group: &[Activity]) -> Phase {
+        let base = self.study.rate_of(group);
+        let of_phase =
+            |trial: &Trial| Trial { gain: trial.after.rate_of(group) / base - 1.0, ..trial.clone() };
+        let trials: Vec<Trial> = self.singles.iter().map(of_phase).collect();
+        let flows = &self.study.document().flows;
+        Phase {
+            from_fs: group.iter().map(|flow| flow.from.as_fs()).min().unwrap_or(0),
+            until_fs: group.iter().map(|flow| flow.until.as_fs()).max().unwrap_or(0),
+            flows: group.iter().filter_map(|flow| Some(flows.get(flow.flow)?.name.clone())).collect(),
+            limits: best(&self.study, &trials).iter().map(|trial| self.limit_in(trial, group)).collect(),
+        }
+    }
+
+    /// As [`limit_of`](Self::limit_of): a link by the direction that is busier in this phase.
+    fn limit_in(&self, trial: &Trial, group: &[Activity]) -> Limit {
+        let limit = self.limit_of(trial);
+        let document = self.study.document();
+        let name = self.study.candidates()[trial.candidates[0]].wires.as_ref();
+        let Some(index) = document.links.iter().position(|link| Some(&link.name) == name) else {
+            return limit;
+        };
+        let series = &document.series;
+        let bin = |time: Time| (time.as_fs().saturating_sub(series.start_fs) / series.bin_fs.max(1)) as usize;
+        let (from, until) =
+            (group.iter().map(|flow| bin(flow.from)).min(), group.iter().map(|flow| bin(flow.until)).max());
+        let carried = |direction: usize| -> f64 {
+            let of = series.directions.iter().find(|of| of.link == index && of.direction == direction);
+            let bins = of.map_or(&[][..], |of| &of.payload);
+            bins.iter().take(until.unwrap_or(0) + 1).skip(from.unwrap_or(0)).sum()
+        };
+        let busier = &document.links[index].directions[usize::from(carried(1) > carried(0))];
+        Limit { resource: format!("link {} → {}", busier.from, busier.to), ..limit }
+    }
+
+    /// Phases in lines.
+    fn told_phases(&self, phases: &[Phase]) -> Vec<String> {
+        let told = phases.iter().map(|phase| {
+            let (from, until) = (Time::from_fs(phase.from_fs), Time::from_fs(phase.until_fs));
+            let names: Vec<&str> = phase.flows.iter().map(String::as_str).collect();
+            let active = if names.is_empty() { String::new() } else { format!(", {}", list(&names)) };
+            let limits = match phase.limits.as_slice() {
+                [] => "nothing that was tried would have carried more".to_owned(),
+                [limit, ..] => match (&limit.change, limit.gain) {
+                    (Some(change), Some(gain)) => format!("{}: {change} {}", limit.resource, carries(gain)),
+                    _ => limit.resource.clone(),
+                },
+            };
+            format!("from {} to {}{active}: {limits}", spelt(from - Time::ZERO), spelt(until - Time::ZERO))
+        });
+        told.collect()
+    }
+
+    /// A sentence for a run whose phases have limits of their own.
+    fn sentence_of(&self, phases: &[Phase]) -> Option<String> {
+        let of = |phase: &Phase| phase.limits.first().map(|limit| limit.resource.clone());
+        let names: Vec<String> =
+            phases.iter().filter(|phase| !phase.flows.is_empty()).filter_map(of).collect();
+        let differ = names.iter().any(|name| *name != names[0]);
+        differ.then(|| {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            format!(
+                "Each phase of the run has its own limit: {}, one after the other{}.",
+                list(&names),
+                self.failed()
+            )
+        })
+    }
+
+    /// What gained or cost something, the best first; of one resource the greater.
+    fn gains(&self) -> Vec<Gain> {
+        let mut trials: Vec<&Trial> = self.singles.iter().filter(|trial| trial.gain.abs() >= SEEN).collect();
+        trials.sort_by(|a, b| b.gain.abs().total_cmp(&a.gain.abs()));
+        let mut gains: Vec<Gain> = Vec::new();
+        for trial in trials {
+            let Limit { resource, kind, .. } = self.limit_of(trial);
+            if gains.len() < GAINS && gains.iter().all(|gain| gain.resource != resource) {
+                gains.push(Gain { resource, kind, change: trial.changes.join(" and "), gain: trial.gain });
             }
         }
+        gains.sort_by(|a, b| b.gain.total_cmp(&a.gain));
+        gains
+    }
+
+    /// What gains something besides the limit, and how many were tried.
+    fn others(&self) -> Vec<String> {
+        let limits: Vec<String> = self.limits.iter().map(|trial| self.limit_of(trial).resource).collect();
+        let others =
+            self.gains().into_iter().filter(|gain| gain.gain >= NONE && !limits.contains(&gain.resource));
+        let mut told: Vec<String> = others
+            .take(TOLD)
+            .map(|Gain { resource, change, gain, .. }| {
+                format!("{resource} ({change}) would {}", carries(gain).replacen("carries", "carry", 1))
+            })
+            .collect();
         let all = self.study.candidates().len();
-        let first =
-            self.study.until().map_or_else(String::new, |until| format!(", on the first {until} of the run"));
+        let first = self.study.until().map_or_else(String::new, |until| {
+            format!(", on the first {} of the run", spelt(until - Time::ZERO))
+        });
         told.push(format!(
             "{} of {all} resources were tried with twice as much of them{first}",
             self.singles.len()

@@ -27,8 +27,10 @@ impl End {
     }
 }
 
+type OfBuffers = fn(&mut Buffers) -> &mut u32;
+
 /// The classes of credits: their name, and their part of the buffers.
-const CREDITS: [(&str, fn(&mut Buffers) -> &mut u32); 6] = [
+const CREDITS: [(&str, OfBuffers); 6] = [
     ("posted header credits", |b| &mut b.posted_headers),
     ("posted data credits", |b| &mut b.posted_data),
     ("non-posted header credits", |b| &mut b.non_posted_headers),
@@ -150,7 +152,9 @@ fn wires(all: &mut Vec<Candidate>, name: &str, resource: &str, busy: f64) {
             Some(format!("{before} → {}", link.width))
         }
     };
-    all.push(of_link(name, resource.to_owned(), LimitKind::Link, busy, lanes));
+    let wires = Some(name.to_owned());
+    let candidate = of_link(name, resource.to_owned(), LimitKind::Link, busy, lanes);
+    all.push(Candidate { wires: wires.clone(), ..candidate });
     let speed = move |link: &mut LinkConfig, by: By| match by {
         By::Tenth => None,
         By::Gone => widest(link),
@@ -160,7 +164,8 @@ fn wires(all: &mut Vec<Candidate>, name: &str, resource: &str, busy: f64) {
             Some(format!("{before} → {}", link.generation))
         }
     };
-    all.push(of_link(name, resource.to_owned(), LimitKind::Link, busy, speed));
+    let candidate = of_link(name, resource.to_owned(), LimitKind::Link, busy, speed);
+    all.push(Candidate { wires, ..candidate });
 }
 
 /// The generations that a link could have in its mode.

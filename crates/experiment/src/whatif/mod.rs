@@ -89,6 +89,8 @@ pub struct Candidate {
     pub suspicion: f64,
     /// Where the figures say that TLPs wait for it.
     place: Option<String>,
+    /// The link that it is, by the component below it: a phase has its own busier direction.
+    wires: Option<String>,
     /// The resource that this one is a part of.
     part_of: Option<String>,
     change: Change,
@@ -101,8 +103,8 @@ impl Candidate {
         suspicion: f64,
         change: impl Fn(&mut Experiment, By) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
-        let (suspicion, place, part_of) = (suspicion.clamp(0.0, 1.0), None, None);
-        Self { resource, kind, suspicion, place, part_of, change: Box::new(change) }
+        let (suspicion, change) = (suspicion.clamp(0.0, 1.0), Box::new(change));
+        Self { resource, kind, suspicion, place: None, wires: None, part_of: None, change }
     }
 
     /// The experiment with this relaxed, and how: `16 → 32`. `None` if it cannot be relaxed so.
@@ -185,7 +187,8 @@ fn spelt(time: Duration) -> String {
 /// A rate in bits per second relaxed in place.
 fn relax_rate(bps: &mut u64, by: By) -> Option<String> {
     let more = by.rate(*bps);
-    let words = format!("{} → {}", crate::verdict::rate(*bps as f64), crate::verdict::rate(more as f64));
+    let told = |bps: u64| crate::verdict::rate(bps as f64).replace(".00 ", " ");
+    let words = format!("{} → {}", told(*bps), told(more));
     *bps = more;
     Some(words)
 }

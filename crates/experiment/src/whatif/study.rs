@@ -7,6 +7,7 @@ use crate::experiment::Experiment;
 use crate::load::LoadSpec;
 use crate::result::Document;
 use crate::run::{Inputs, Run, RunError};
+use crate::stop::StopReason;
 use crate::topology::DeviceSpec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ const LEAST_EVENTS: u64 = 4_000_000;
 const CUT_OFF: u64 = 4;
 /// A run that is too long for all candidates to be tried on it is tried on its beginning, with no fewer events after the warm-up.
 const LEAST_BEGINNING: u64 = 100_000;
+/// One part in so many of all payload, or of a flow's time, is little.
+const LITTLE: u64 = 10;
 /// After so many events a trial looks whether it is cancelled.
 const SLICE: u64 = 50_000;
 
@@ -52,7 +55,10 @@ impl Outcome {
             let end = if done { flow.last_arrival } else { fabric.now() };
             flow.bytes as f64 * 8.0 / seconds(end)
         });
-        let bits: f64 = bits.sum();
+        // What a card took and its network lost was not carried.
+        let networks = fabric.networks();
+        let lost: u64 = networks.iter().map(|(_, network)| network.to_software.dropped_data).sum();
+        let bits = bits.sum::<f64>() - lost as f64 * 8.0 / seconds(fabric.now());
         let ended: u64 = flows().map(|flow| flow.transactions).sum();
         let mut latency: Option<_> = None;
         for flow in flows() {
@@ -68,6 +74,26 @@ impl Outcome {
             p99_ns: quantile(0.99),
             events: fabric.events(),
         }
+    }
+}
+
+/// When a flow's payload arrived.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Activity {
+    pub(super) flow: usize,
+    bytes: u64,
+    pub(super) from: Time,
+    pub(super) until: Time,
+}
+
+impl Activity {
+    fn of(fabric: &Fabric) -> Vec<Self> {
+        let activity = |(number, flow)| {
+            let flow = fabric.flow_results(flow);
+            let (from, until) = (flow.first_arrival, flow.last_arrival);
+            Self { flow: number, bytes: flow.bytes, from, until }
+        };
+        fabric.flow_ids().enumerate().map(activity).collect()
     }
 }
 
@@ -97,6 +123,7 @@ pub struct Study {
     events: u64,
     /// What trials are compared with: the run, or its beginning.
     base: Outcome,
+    flows: Vec<Activity>,
     candidates: Vec<Candidate>,
     /// Where the beginning ends, if that is what trials are compared with.
     until: Option<Time>,
@@ -117,6 +144,10 @@ impl Study {
         if let Some(why) = refusal(run.experiment()) {
             return Err(why);
         }
+        use StopReason::{LoadsDone, StopTime, Transactions};
+        if !matches!(document.stop_reason, StopTime | Transactions(_) | LoadsDone) {
+            return Err(format!("the run has no end to compare with: {}", document.stop_text));
+        }
         let mut study = Self::of(run, document, traces, None, Arc::default());
         if study.base.rate == 0.0 {
             return Err("nothing was carried".into());
@@ -133,9 +164,9 @@ impl Study {
         cancelled: Arc<AtomicBool>,
     ) -> Self {
         let experiment = run.experiment().clone();
-        let base = Outcome::of(run.fabric());
+        let (base, flows) = (Outcome::of(run.fabric()), Activity::of(run.fabric()));
         let candidates = candidates(&experiment, run.fabric(), &document);
-        Self { experiment, traces, document, events: base.events, base, candidates, until, cancelled }
+        Self { experiment, traces, document, events: base.events, base, flows, candidates, until, cancelled }
     }
 
     /// If the run is too long for all candidates, its beginning takes its place: as much of it as lets them all be tried.
@@ -149,8 +180,43 @@ impl Study {
         run.advance_past_warmup()?;
         run.advance(each.max(LEAST_BEGINNING))?;
         self.until = Some(run.fabric().now());
-        self.base = Outcome::of(run.fabric());
+        (self.base, self.flows) = (Outcome::of(run.fabric()), Activity::of(run.fabric()));
         Ok(())
+    }
+
+    /// Groups of flows of which one begins when the other is over, in the order of time; a single group, if they are active together.
+    pub(super) fn phases(&self) -> Vec<Vec<Activity>> {
+        let total: u64 = self.flows.iter().map(|flow| flow.bytes).sum();
+        let length = |flow: &Activity| flow.until.saturating_since(flow.from).as_fs();
+        // What moves little may go on all the time: descriptors and the like.
+        let mut flows: Vec<Activity> = self
+            .flows
+            .iter()
+            .copied()
+            .filter(|flow| flow.bytes * LITTLE > total && length(flow) > 0)
+            .collect();
+        flows.sort_by_key(|flow| flow.from);
+        let mut phases: Vec<Vec<Activity>> = Vec::new();
+        for flow in flows {
+            let together = |phase: &&mut Vec<Activity>| {
+                let until = phase.iter().map(|other| other.until).max().unwrap_or(Time::ZERO);
+                until.saturating_since(flow.from).as_fs() * LITTLE > length(&flow)
+            };
+            match phases.last_mut().filter(together) {
+                Some(phase) => phase.push(flow),
+                None => phases.push(vec![flow]),
+            }
+        }
+        phases
+    }
+
+    /// Payload per second of a group of flows, while they were active, in bits.
+    pub(super) fn rate_of(&self, phase: &[Activity]) -> f64 {
+        let flows = || phase.iter().map(|flow| self.flows[flow.flow]);
+        let from = flows().map(|flow| flow.from).min().unwrap_or(Time::ZERO);
+        let until = flows().map(|flow| flow.until).max().unwrap_or(Time::ZERO);
+        let bits: f64 = flows().map(|flow| flow.bytes as f64 * 8.0).sum();
+        bits / (until.saturating_since(from).as_fs().max(1) as f64 / 1e15)
     }
 
     /// The run's document.

@@ -45,6 +45,9 @@ fn our_types() -> Fields {
     let pairs: Vec<(&str, BTreeSet<String>)> = vec![
         ("Result", keys(Document::default())),
         ("Verdict", keys(Verdict::default())),
+        ("Phase", keys(Phase::default())),
+        ("Tried", keys(Tried::default())),
+        ("Gain", keys(Gain::default())),
         ("Guest", keys(Guest::default())),
         ("Waiting", keys(Waiting::default())),
         ("Problem", keys(Problem::default())),

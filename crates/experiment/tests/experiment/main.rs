@@ -16,6 +16,7 @@
 //! * [`stages`]: Stages of links: named delays that make TLPs later, are charged to their names, and change nothing else.
 //! * [`storage`]: A storage device and dd on the fabric.
 //! * [`transfers`]: The DMA card and its driver on the fabric.
+//! * [`whatif`]: What limits a run is what it gains most from, shown by runs.
 
 mod buses;
 mod differential;
@@ -33,3 +34,4 @@ mod runs;
 mod stages;
 mod storage;
 mod transfers;
+mod whatif;

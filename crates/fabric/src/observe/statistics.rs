@@ -137,6 +137,8 @@ pub struct FlowStatistics {
     /// Total time by (place, kind); see [`FlowStatistics::attribution`].
     attribution: Totals,
     places: usize,
+    /// Arrival of the first bytes counted; before any [`Time::NEVER`].
+    pub first_arrival: Time,
     /// Arrival of the last byte counted.
     pub last_arrival: Time,
     pub(crate) series: SeriesId,
@@ -156,6 +158,7 @@ impl FlowStatistics {
             causes: CauseHistogram::new(),
             attribution: Totals::new(places, kinds),
             places,
+            first_arrival: Time::NEVER,
             last_arrival: Time::ZERO,
             series: timeline.add_series(),
         }
@@ -164,6 +167,7 @@ impl FlowStatistics {
     /// Payload has arrived.
     pub(crate) fn arrived(&mut self, now: Time, bytes: u64, timeline: &mut Timeline) {
         self.bytes += bytes;
+        self.first_arrival = self.first_arrival.min(now);
         self.last_arrival = now;
         timeline.count(self.series, now, bytes);
     }

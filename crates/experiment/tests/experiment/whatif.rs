@@ -1,0 +1,281 @@
+//! What limits a run is what it gains most from, shown by runs: cases that figures judged wrongly, random experiments against all candidates,
+//! and the same changes made by hand.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+use tlplab_device::Random;
+use tlplab_experiment::result::{Document, LimitKind, Verdict};
+use tlplab_experiment::run::{Inputs, Run};
+use tlplab_experiment::whatif::{By, Judge, Study};
+use tlplab_experiment::{Experiment, Options};
+
+fn read(text: &str, sets: &[&str]) -> Experiment {
+    let options = Options { set: sets.iter().map(|set| (*set).to_owned()).collect(), ..Options::default() };
+    Experiment::parse_with(&|_| Ok(text.to_owned()), "experiment.toml", &options)
+        .unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+fn study(text: &str, sets: &[&str]) -> Result<Study, String> {
+    let mut run = Run::new(read(text, sets), Inputs::default()).unwrap();
+    run.finish().unwrap();
+    let document = run.document();
+    Study::new(&mut run, document, Arc::new(BTreeMap::new()))
+}
+
+/// All that the judge asks for, one after the other.
+fn judge(study: Arc<Study>) -> Judge {
+    let mut judge = Judge::new(study);
+    while let Some(task) = judge.next_task() {
+        judge.tell(task.id, task.run());
+    }
+    assert!(judge.is_over());
+    judge
+}
+
+fn verdict(text: &str) -> Verdict {
+    judge(Arc::new(study(text, &[]).unwrap())).verdict()
+}
+
+/// Payload per second of all flows.
+fn rate(document: &Document) -> f64 {
+    document.flows.iter().map(|flow| flow.payload_bps).sum()
+}
+
+fn ran(text: &str, sets: &[&str]) -> Document {
+    let mut run = Run::new(read(text, sets), Inputs::default()).unwrap();
+    run.finish().unwrap();
+    run.document()
+}
+
+/// A device below a root port: its link, the host, and its load.
+fn one(link: &str, host: &str, load: &str) -> String {
+    format!(
+        "title = \"one\"\nstop = \"100us\"\n[host]\n{host}\n[device.dev]\nunder = \"host.rp0\"\nlink = {link}\n[load]\ndev = {{ {load} }}\n"
+    )
+}
+
+const WRITES: &str = "op = \"write\", size = \"256B\", outstanding = 32";
+const READS: &str = "op = \"read\", size = \"512B\", outstanding = 32";
+const GEN3: &str = "\"gen3 x8\"";
+
+/// Limits that thresholds on figures named wrongly.
+#[test]
+fn what_figures_named_wrongly_is_named() {
+    let credits = "{ generation = 3, width = 8, flight = \"100ns\", upper = { buffers = { posted_headers = 4, posted_data = 512 } } }";
+    let replay =
+        "{ generation = 3, width = 8, lower = { replay_tlps = 16 }, upper = { ack_latency = \"700ns\" } }";
+    let cases = [
+        (one(GEN3, "io_cache = { rate = \"10Gb/s\" }", READS), "rate of host.io_cache", 1.0),
+        (one(GEN3, "memory_bus = { rate = \"10Gb/s\" }", READS), "rate of host.memory_bus", 1.0),
+        (
+            one(
+                GEN3,
+                "memory = { latency = \"20ns\" }\nio_cache = { latency = \"300ns\", entries = 2 }",
+                READS,
+            ),
+            "entries of host.io_cache",
+            1.0,
+        ),
+        (one(credits, "", WRITES), "posted header credits of host.rp0", 0.5),
+        (one(replay, "", WRITES), "ack latency of host.rp0", 0.3),
+        (one(GEN3, "reads = 2\nmemory = { latency = \"300ns\" }", READS), "reads of host", 0.5),
+        (one(GEN3, "memory = { bandwidth = \"8Gb/s\" }", READS), "memory of host", 0.9),
+        (one(GEN3, "", "op = \"write\", size = \"256B\", rate = \"5Gb/s\""), "the rate of dev", 1.0),
+        (
+            one(GEN3, "latency = \"300ns\"", "op = \"read\", size = \"64B\", outstanding = 1"),
+            "the outstanding of dev",
+            1.0,
+        ),
+        (one(GEN3, "", WRITES), "link dev → host.rp0", 1.0),
+    ];
+    for (text, resource, gain) in cases {
+        let verdict = verdict(&text);
+        let named: Vec<&str> = verdict.limits.iter().map(|limit| limit.resource.as_str()).collect();
+        assert!(named.contains(&resource), "{named:?}, not {resource}\n{}\n{text}", verdict.sentence);
+        let measured = verdict.limit.gain.unwrap();
+        assert!(measured > gain - 0.1, "{resource}: {measured}, not {gain}");
+        assert!(verdict.sentence.contains("carries"), "{}", verdict.sentence);
+    }
+}
+
+/// The same changes, made by hand in the experiment.
+#[test]
+fn gains_are_those_of_the_changed_experiment() {
+    let text = one(
+        GEN3,
+        "reads = 2\nmemory = { latency = \"300ns\", bandwidth = \"20Gb/s\" }\nlatency = \"80ns\"",
+        READS,
+    );
+    let before = rate(&ran(&text, &[]));
+    let study = study(&text, &[]).unwrap();
+    for (resource, set) in [
+        ("reads of host", "host.reads=4"),
+        ("latency of host memory", "host.memory.latency=150ns"),
+        ("memory of host", "host.memory.bandwidth=40Gb/s"),
+        ("latency of host", "host.latency=40ns"),
+        ("tags of dev", "device.dev.tags=64"),
+        ("the outstanding of dev", "load.dev.outstanding=64"),
+        ("link host.rp0 → dev", "device.dev.link=gen3 x16"),
+    ] {
+        let index =
+            study.candidates().iter().position(|candidate| candidate.resource == resource).expect(resource);
+        let trial = study.trial(&[index], By::Twice).unwrap();
+        let by_hand = rate(&ran(&text, &[set])) / before - 1.0;
+        assert!((trial.gain - by_hand).abs() < 1e-9, "{resource}: {} and by hand {by_hand}", trial.gain);
+    }
+}
+
+#[test]
+fn two_links_in_a_row_limit_together() {
+    let text = "title = \"peers\"\nstop = \"60us\"\n[switch.sw0]\nunder = \"host.rp0\"\nlink = \"gen4 x16\"\n[device.a]\nunder = \"sw0\"\nlink = \"gen3 x4\"\n[device.b]\nunder = \"sw0\"\nlink = \"gen3 x4\"\n[load]\na = { op = \"write\", size = \"4KiB\", target = \"b\" }\n";
+    let verdict = verdict(text);
+    assert_eq!(verdict.limit.resource, "link a → sw0 and link sw0 → b", "{}", verdict.sentence);
+    assert!(verdict.sentence.contains("limit the run together"), "{}", verdict.sentence);
+    assert!(verdict.limit.gain.unwrap() > 0.9);
+}
+
+#[test]
+fn phases_have_limits_of_their_own() {
+    let text = "title = \"phases\"\nstop = \"400us\"\n[host]\nmemory = { latency = \"400ns\" }\n[device.dev]\nunder = \"host.rp0\"\nlink = \"gen3 x8\"\ntags = 2\n\
+        [load.first]\ndevice = \"dev\"\nop = \"write\"\nsize = \"4KiB\"\ncount = 200\n\
+        [load.second]\ndevice = \"dev\"\nop = \"read\"\nsize = \"512B\"\nstart = \"120us\"\ncount = 600\noutstanding = 32\n";
+    let verdict = verdict(text);
+    let phases: Vec<(&[String], &str)> =
+        verdict.phases.iter().map(|phase| (&phase.flows[..], phase.limits[0].resource.as_str())).collect();
+    let (first, second) = (["first".to_owned()], ["second".to_owned()]);
+    assert_eq!(phases, [(&first[..], "link dev → host.rp0"), (&second[..], "tags of dev")]);
+    assert!(verdict.sentence.starts_with("Each phase of the run has its own limit"), "{}", verdict.sentence);
+    let down =
+        format!("{}\n[[fault]]\nlink = \"dev\"\ndown = \"20us\"\nuntil = \"40us\"\n", one(GEN3, "", WRITES));
+    let verdict = self::verdict(&down);
+    assert_eq!(verdict.phases.len(), 1);
+    assert_eq!(verdict.phases[0].limits[0].resource, "outages of link dev → host.rp0");
+    assert!(verdict.sentence.contains("failed"), "{}", verdict.sentence);
+}
+
+/// Whoever has more processors hears the same.
+#[test]
+fn the_verdict_does_not_depend_on_the_order_of_trials() {
+    let text = random(3);
+    let study = Arc::new(study(&text, &[]).unwrap());
+    let straight = judge(study.clone()).verdict();
+    let mut judge = Judge::new(study);
+    while !judge.is_over() {
+        let mut tasks: Vec<_> = std::iter::from_fn(|| judge.next_task()).take(7).collect();
+        tasks.reverse();
+        tasks.into_iter().for_each(|task| judge.tell(task.id, task.run()));
+    }
+    assert_eq!(judge.verdict(), straight);
+}
+
+#[test]
+fn what_cannot_be_run_again_says_so() {
+    let python = "title = \"python\"\nstop = \"1us\"\n[device.dev]\nunder = \"host.rp0\"\nlink = \"gen3 x8\"\nmodel = \"copier.py:Copier\"\n";
+    let refusal = tlplab_experiment::whatif::refusal(&read(python, &[])).unwrap();
+    assert!(refusal.contains("copier.py") && refusal.contains("cannot be run again"), "{refusal}");
+    let idle = one(GEN3, "", "op = \"write\", size = \"256B\", start = \"99us\", rate = \"1kb/s\"");
+    assert_eq!(study(&idle, &["stop=1us"]).err().as_deref(), Some("nothing was carried"));
+}
+
+/// A random experiment that goes on for a while: devices below root ports and switches, with what limits somewhere.
+fn random(seed: u64) -> String {
+    let mut random = Random::keyed(seed, "whatif", "experiment");
+    let mut pick = |of: &[&str]| of[random.below(of.len() as u64) as usize].to_owned();
+    let mut text = format!(
+        "title = \"random {seed}\"\nseed = {seed}\nstop = \"{}\"\nlength_only = true\n",
+        pick(&["30us", "60us", "200us"])
+    )
+    .replace("length_only = true\n", "");
+    let memory = format!(
+        "{{ latency = \"{}\"{} }}",
+        pick(&["50ns", "90ns", "300ns"]),
+        pick(&["", "", ", bandwidth = \"60Gb/s\"", ", bandwidth = \"15Gb/s\""])
+    );
+    let more = pick(&[
+        "",
+        "",
+        "reads = 8",
+        "io_cache = { entries = 4, latency = \"100ns\" }",
+        "memory_bus = { rate = \"30Gb/s\" }",
+        "io_cache = { rate = \"20Gb/s\" }",
+    ]);
+    writeln!(text, "[host]\nlatency = \"{}\"\nmemory = {memory}\n{more}", pick(&["20ns", "150ns"])).unwrap();
+    let mut parents = vec!["host.rp1".to_owned(), "host.rp2".to_owned()];
+    if pick(&["yes", "no"]) == "yes" {
+        let link = format!("{} {}", pick(&["gen3", "gen4"]), pick(&["x4", "x8", "x16"]));
+        writeln!(text, "[switch.sw0]\nunder = \"host.rp0\"\nlink = \"{link}\"\nlatency = \"110ns\"").unwrap();
+        parents = vec!["sw0".to_owned(), "sw0".to_owned()];
+    }
+    let mut loads = String::new();
+    for (name, under) in [("a", &parents[0]), ("b", &parents[1])] {
+        let (generation, width) = (pick(&["1", "3", "4"]), pick(&["1", "4", "8"]));
+        let buffers = pick(&[
+            "",
+            "",
+            ", upper = { buffers = { posted_headers = 4, posted_data = 128 } }",
+            ", upper = { buffers = { posted_headers = 16, posted_data = 64 } }",
+        ]);
+        let flight = pick(&["0ns", "5ns", "200ns"]);
+        writeln!(text, "[device.{name}]\nunder = \"{under}\"\nlink = {{ generation = {generation}, width = {width}, flight = \"{flight}\"{buffers} }}\ntags = {}", pick(&["2", "8", "32", "64"])).unwrap();
+        let pace = pick(&["outstanding = 1", "outstanding = 4", "outstanding = 32", "rate = \"4Gb/s\""]);
+        writeln!(
+            loads,
+            "{name} = {{ op = \"{}\", size = \"{}\", {pace} }}",
+            pick(&["read", "write", "both"]),
+            pick(&["64B", "512B", "4KiB"])
+        )
+        .unwrap();
+    }
+    format!("{text}[load]\n{loads}")
+}
+
+/// The most that relaxing one candidate gains, of all candidates, each on the whole run.
+fn most(study: &Study) -> f64 {
+    let all = 0..study.candidates().len();
+    all.filter_map(|index| study.trial(&[index], By::Twice)).map(|trial| trial.gain).fold(0.0, f64::max)
+}
+
+/// `WHATIF_CASES` asks for more, and tells how many were right.
+#[test]
+fn no_other_resource_gains_more_than_the_named_one() {
+    let cases = std::env::var("WHATIF_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(5u64);
+    let (mut right, mut next, mut nexts, mut nothing) = (0, 0, 0, 0);
+    for seed in 0..cases {
+        let text = random(seed);
+        let study = Arc::new(study(&text, &[]).unwrap());
+        let verdict = judge(study.clone()).verdict();
+        let most = most(&study);
+        let gain = verdict.limit.gain.unwrap_or(0.0);
+        let is_right = verdict.limits.len() == 1 && verdict.limit.resource.contains(" and ")
+            || most - gain <= 0.01 * (1.0 + most);
+        right += u64::from(is_right);
+        nothing += u64::from(verdict.limits.is_empty());
+        if !is_right {
+            println!("{seed}: {} gains {gain}, the best {most}\n{text}", verdict.limit.resource);
+        }
+        let Some(said) = &verdict.next else { continue };
+        if verdict.limit.kind == LimitKind::None || verdict.limits.is_empty() {
+            continue;
+        }
+        nexts += 1;
+        let winner =
+            study.candidates().iter().position(|one| one.resource == verdict.limit.resource).unwrap();
+        let gone = study.trial(&[winner], By::Gone).unwrap();
+        let best = gone.after.candidates().iter().position(|one| one.resource == said.resource).unwrap();
+        let then = gone.after.trial(&[best], By::Twice).unwrap().gain;
+        let most = self::most(&gone.after);
+        let is_right =
+            (said.headroom - gone.gain.max(0.0)).abs() <= 0.02 && most - then <= 0.02 * (1.0 + most);
+        next += u64::from(is_right);
+        if !is_right {
+            println!(
+                "{seed}: next {} gains {then}, the best {most}; headroom {} and {}\n{text}",
+                said.resource, said.headroom, gone.gain
+            );
+        }
+    }
+    println!("limits: {right} of {cases} ({nothing} without a limit), next: {next} of {nexts}");
+    assert!(right * 100 >= cases * 99, "{right} of {cases}");
+    assert!(next * 100 >= nexts * 97, "{next} of {nexts}");
+}

@@ -1,0 +1,152 @@
+"""`tlplab whatif`: what an experiment gains from more of each resource."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from os import cpu_count
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from tlplab import _core
+from tlplab import quantities as q
+from tlplab.options import experiment_options
+from tlplab.errors import FAILED, INTERRUPTED, RunError
+from tlplab.outputs import check_outputs, write_text
+from tlplab.progress import Bar
+from tlplab.session import Finished, finish, judged
+from tlplab.sheet import NOTHING, Column, Sheet
+from tlplab.summary import console_for, show_headline
+
+STEPS = ("tenth", "twice", "gone")
+# Less than this is nothing, as a run of some thousand transactions tells it.
+NOTHING_GAINED = 0.0005
+ROWS_SHOWN = 24
+
+
+@dataclass(frozen=True)
+class Step:
+    """A resource relaxed in one way, and what came of it. Shares: 0.5 is half as much again."""
+
+    change: str
+    gain: float
+    p50: float
+    p99: float
+    then: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A resource, and what came of relaxing it; of a step that cannot be, nothing."""
+
+    resource: str
+    kind: str
+    tenth: Step | None
+    twice: Step | None
+    gone: Step | None
+
+    def most(self) -> float:
+        """The gain of twice as much; of a resource that cannot be doubled, that of one without limit."""
+        step = self.twice or self.gone
+        return step.gain if step is not None else 0.0
+
+
+@click.command("whatif")
+@experiment_options
+@click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the random streams.")
+@click.option("--threads", type=click.IntRange(1, 256), metavar="N", help="At most N runs at once (default: one for each processor).")
+@click.option("--all", "all_rows", is_flag=True, help="Show resources that gain nothing, too.")
+@click.option("--json", "json_file", metavar="FILE|-", help="Write the table as JSON; - is the standard output.")
+def whatif_command(
+    experiment: str, overrides: Sequence[str], load: str | None, seed: int | None, threads: int | None, all_rows: bool,
+    json_file: str | None,
+) -> int:  # fmt: skip
+    """Run an experiment again with a tenth more, twice as much, and all there can be of each resource.
+
+    The table shows how much more each of these runs carries, how latencies change with twice as much, and what would
+    limit then, by the figures of that run. Times (latencies, cables) become a tenth and half shorter, or nothing.
+
+    \b
+    Examples:
+      tlplab whatif experiments/quickstart.toml
+      tlplab whatif experiments/tags.toml --set device.dev.tags=16 --all
+      tlplab whatif experiments/quickstart.toml --json out/whatif.json
+    """
+    check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs={"the experiment": experiment, "--load": load})
+    simulation = _core.Simulation(experiment, overrides=overrides, load=load, seed=seed)
+    with Bar(quiet=False) as bar:
+        finished = finish(simulation, bar.update)
+    if finished.interrupted:
+        return INTERRUPTED
+    if failed := finished.failures():
+        raise RunError("; ".join(failed))
+    try:
+        judge = simulation.judge()
+    except ValueError as why:
+        click.echo(f"tlplab: this run cannot be run again with more of anything: {why}", err=True)
+        return FAILED
+    with Bar(quiet=False) as bar:
+        rows = table(judge, threads or cpu_count() or 1, bar)
+        finished = judged(simulation, finished, threads=threads)
+    if json_file != "-":
+        show(rows, finished, console_for(sys.stdout), all_rows=all_rows)
+    if json_file is not None:
+        verdict = finished.result()["verdict"]
+        write_text(json_file, json.dumps({"verdict": verdict, "resources": [asdict(row) for row in rows]}, indent=1) + "\n")
+    return 0
+
+
+def table(judge: _core.Judge, threads: int, bar: Bar) -> list[Row]:
+    """Every resource relaxed in every way, those first that gain most."""
+    candidates = judge.candidates()
+    tasks = [judge.task_for_table(index, step) for index in range(len(candidates)) for step in STEPS]
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for made, _ in enumerate(pool.map(_core.Task.run, tasks), 1):
+                bar.show(made / len(tasks), f"{made} of {len(tasks)} runs")
+        except KeyboardInterrupt:
+            judge.cancel()
+            pool.shutdown(cancel_futures=True)
+            raise
+    results = [task.result() for task in tasks]
+    steps = [None if result is None else Step(*result) for result in results]
+    triples = zip(steps[::3], steps[1::3], steps[2::3], strict=True)
+    rows = [Row(resource, kind, *triple) for (resource, kind), triple in zip(candidates, triples, strict=True)]
+    return sorted(rows, key=lambda row: -row.most())
+
+
+def show(rows: list[Row], finished: Finished, console: Console, *, all_rows: bool) -> None:
+    """The sentence, and a line for each resource that makes a difference."""
+    show_headline(console, finished.result())
+    steps = lambda row: [step for step in (row.tenth, row.twice, row.gone) if step is not None]  # noqa: E731
+    matter = [row for row in rows if all_rows or any(abs(step.gain) >= NOTHING_GAINED for step in steps(row))]
+    shown = Sheet("Carried with more of it", [
+        Column("resource", name=True), Column("twice is", name=True), Column("+10 %"), Column("twice", style="bold"),
+        Column("no limit"), Column("p50"), Column("p99"), Column("then limits", name=True),
+    ])  # fmt: skip
+    for row in matter if all_rows else matter[:ROWS_SHOWN]:
+        told = row.twice or row.gone
+        latencies = [NOTHING, NOTHING] if told is None else [signed(told.p50), signed(told.p99)]
+        shown.add(
+            row.resource, NOTHING if row.twice is None else row.twice.change,
+            *(NOTHING if step is None else signed(step.gain) for step in (row.tenth, row.twice, row.gone)),
+            *latencies, NOTHING if told is None else told.then,
+        )  # fmt: skip
+    if shown.rows:
+        shown.print(console)
+    if hidden := len(rows) - len(matter):
+        console.print(Text(f"{hidden} resources make no difference (--all shows them)", style="dim"))
+    if not all_rows and len(matter) > ROWS_SHOWN:
+        console.print(Text(f"{len(matter) - ROWS_SHOWN} more make a difference (--all shows them)", style="dim"))
+
+
+def signed(share: float) -> str:
+    """A change in per cent, with its sign."""
+    if abs(share) < NOTHING_GAINED:
+        return "0"
+    return f"×{q.significant(1 + share, 3)}" if share >= 9.995 else f"{share * 100:+.1f} %"

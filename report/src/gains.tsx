@@ -1,0 +1,39 @@
+/** What the run would carry with twice as much of each resource: bars from nothing to both sides, the limit first. */
+import { digits, time } from "./format";
+import type { Gain, Result } from "./result";
+import { Section } from "./section";
+
+export function Gains({ result }: { result: Result }) {
+  const { tried, limits = [] } = result.verdict;
+  if (!tried || tried.gains.length === 0) return null;
+  const most = Math.max(...tried.gains.map((g) => Math.abs(g.gain)));
+  const limiting = new Set(limits.map((l) => l.resource));
+  const where = tried.until_fs === null ? "the run" : `the first ${time(tried.until_fs)} of the run`;
+  return (
+    <Section id="gains" title="With twice as much of it" hint={`How much more the run would carry: ${tried.tried} of ${tried.candidates} resources were relaxed, one at a time, and ${where} was run again. Those that make no difference are left out.`}>
+      <div class="tables">
+        <table class="cards gains">
+          <caption class="sr">What the run carries with twice as much of each resource</caption>
+          <thead><tr><th>Resource</th><th>Change</th><th>Carried</th></tr></thead>
+          <tbody>
+            {tried.gains.map((g) => (
+              <tr key={g.resource} class={limiting.has(g.resource) ? "limit" : undefined}>
+                <th scope="row">{g.resource}</th>
+                <td data-label="Change">{g.change}</td>
+                <td data-label="Carried" class="bar">
+                  <b>{signed(g)}</b>
+                  <span aria-hidden="true"><i class={g.gain < 0 ? "less" : "more"} style={{ width: `${(Math.abs(g.gain) / most) * 50}%` }} /></span>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Section>
+  );
+}
+
+function signed({ gain }: Gain): string {
+  const sign = gain < 0 ? "−" : "+";
+  return `${sign}${digits(Math.abs(gain) * 100)}\u202f%`;
+}
