@@ -49,6 +49,7 @@ ELSEWHERE = {
     "whatif": "tlplab.whatif:whatif_command",
 }
 
+
 class Commands(click.Group):
     """The commands of this module, and those of `ELSEWHERE`."""
 

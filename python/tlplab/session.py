@@ -84,7 +84,9 @@ def succeed(finished: Finished) -> None:
         raise RunError("; ".join(failed))
 
 
-def judged(simulation: _core.Simulation, finished: Finished, *, threads: int | None = None, watch: Tried | None = None) -> Finished:
+def judged(
+    simulation: _core.Simulation, finished: Finished, *, threads: int | None = None, watch: Tried | None = None
+) -> Finished:
     """`finished`, with the verdict by runs; as it is, if the experiment cannot be run again or Ctrl-C comes.
 
     `threads` is how many runs go on at once, as many as there are processors if it is not given. `watch` is told how many runs were

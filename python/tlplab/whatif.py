@@ -15,8 +15,8 @@ from rich.text import Text
 
 from tlplab import _core
 from tlplab import quantities as q
-from tlplab.options import experiment_options
 from tlplab.errors import FAILED, INTERRUPTED, RunError
+from tlplab.options import experiment_options
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.session import Finished, finish, judged
@@ -50,6 +50,10 @@ class Row:
     twice: Step | None
     gone: Step | None
 
+    def steps(self) -> list[Step]:
+        """What came of relaxing it."""
+        return [step for step in (self.tenth, self.twice, self.gone) if step is not None]
+
     def most(self) -> float:
         """The gain of twice as much; of a resource that cannot be doubled, that of one without limit."""
         step = self.twice or self.gone
@@ -59,7 +63,12 @@ class Row:
 @click.command("whatif")
 @experiment_options
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the random streams.")
-@click.option("--threads", type=click.IntRange(1, 256), metavar="N", help="At most N runs at once (default: one for each processor).")
+@click.option(
+    "--threads",
+    type=click.IntRange(1, 256),
+    metavar="N",
+    help="At most N runs at once (default: one for each processor).",
+)
 @click.option("--all", "all_rows", is_flag=True, help="Show resources that gain nothing, too.")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the table as JSON; - is the standard output.")
 def whatif_command(
@@ -97,7 +106,9 @@ def whatif_command(
         show(rows, finished, console_for(sys.stdout), all_rows=all_rows)
     if json_file is not None:
         verdict = finished.result()["verdict"]
-        write_text(json_file, json.dumps({"verdict": verdict, "resources": [asdict(row) for row in rows]}, indent=1) + "\n")
+        write_text(
+            json_file, json.dumps({"verdict": verdict, "resources": [asdict(row) for row in rows]}, indent=1) + "\n"
+        )
     return 0
 
 
@@ -123,8 +134,7 @@ def table(judge: _core.Judge, threads: int, bar: Bar) -> list[Row]:
 def show(rows: list[Row], finished: Finished, console: Console, *, all_rows: bool) -> None:
     """The sentence, and a line for each resource that makes a difference."""
     show_headline(console, finished.result())
-    steps = lambda row: [step for step in (row.tenth, row.twice, row.gone) if step is not None]  # noqa: E731
-    matter = [row for row in rows if all_rows or any(abs(step.gain) >= NOTHING_GAINED for step in steps(row))]
+    matter = [row for row in rows if all_rows or any(abs(step.gain) >= NOTHING_GAINED for step in row.steps())]
     shown = Sheet("Carried with more of it", [
         Column("resource", name=True), Column("twice is", name=True), Column("+10 %"), Column("twice", style="bold"),
         Column("no limit"), Column("p50"), Column("p99"), Column("then limits", name=True),

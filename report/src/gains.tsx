@@ -7,12 +7,13 @@ export function Gains({ result }: { result: Result }) {
   const { tried, limits = [] } = result.verdict;
   if (!tried || tried.gains.length === 0) return null;
   const most = Math.max(...tried.gains.map((g) => Math.abs(g.gain)));
+  const half = tried.gains.some((g) => g.gain < 0); // then nothing is in the middle
   const limiting = new Set(limits.map((l) => l.resource));
   const where = tried.until_fs === null ? "the run" : `the first ${time(tried.until_fs)} of the run`;
   return (
     <Section id="gains" title="With twice as much of it" hint={`How much more the run would carry: ${tried.tried} of ${tried.candidates} resources were relaxed, one at a time, and ${where} was run again. Those that make no difference are left out.`}>
       <div class="tables">
-        <table class="cards gains">
+        <table class={half ? "cards gains both" : "cards gains"}>
           <caption class="sr">What the run carries with twice as much of each resource</caption>
           <thead><tr><th>Resource</th><th>Change</th><th>Carried</th></tr></thead>
           <tbody>
@@ -22,7 +23,7 @@ export function Gains({ result }: { result: Result }) {
                 <td data-label="Change">{g.change}</td>
                 <td data-label="Carried" class="bar">
                   <b>{signed(g)}</b>
-                  <span aria-hidden="true"><i class={g.gain < 0 ? "less" : "more"} style={{ width: `${(Math.abs(g.gain) / most) * 50}%` }} /></span>
+                  <span aria-hidden="true"><i class={g.gain < 0 ? "less" : "more"} style={{ width: `${(Math.abs(g.gain) / most) * (half ? 50 : 100)}%` }} /></span>
                 </td>
               </tr>
             ))}

@@ -10,7 +10,8 @@ import { shownFlows, type View } from "./view";
 
 export function Headline({ view }: { view: View }) {
   const { result } = view;
-  const { limit, next, sentence } = result.verdict;
+  const { limit, next } = result.verdict;
+  const sentence = result.verdict.sentence.replace(/(?<=\d) (?=%)/g, "\u00a0");
   return (
     <header class="headline" aria-labelledby="verdict">
       <p class="eyebrow"><b>tlplab</b><span>{result.title}</span><span>{time(result.end_fs - result.start_fs)} of simulated time</span></p>

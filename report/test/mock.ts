@@ -120,6 +120,15 @@ export function mock(spec: MockSpec): Result {
             ],
           },
           next: { resource: "outstanding requests of ssd", kind: "outstanding", headroom: 0.41, text: "With a wider link, the 32 outstanding requests of ssd would limit next, at 1.41 times today's throughput." },
+          limits: [{ resource: `link ${place}`, gain: 0.41, change: "x4 → x8" }],
+          tried: {
+            candidates: 31, tried: 29, events: 2_100_000, until_fs: null,
+            gains: [
+              { resource: `link ${place}`, kind: "link", change: "x4 → x8", gain: 0.41 },
+              { resource: "tags of ssd", kind: "tags", change: "32 → 64", gain: 0.02 },
+              { resource: "the outstanding of nic", kind: "outstanding", change: "16 → 32", gain: -0.1 },
+            ],
+          },
         },
     places, flows, causes: CAUSES, topology: { nodes }, links, series, samples, ladder,
     errors: spec.empty ? [] : [{ name: "Surprise Down", port: place, count: 1, first_fs: END / 4, header: null, message: "ERR_FATAL", messages: 1 }],

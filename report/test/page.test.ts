@@ -50,7 +50,8 @@ describe("the page", { skip }, () => {
       test(`${name} at ${width}: every part is there, nothing sticks out sideways`, () =>
         open(name, width, async (page) => {
           const wrong = name === "empty" ? [] : ["Errors", "Links that went down"];
-          assert.deepEqual(await page.locator("section h2").allTextContents(), ["Topology", "Throughput over time", "Latency and its causes", "Resources over time", ...wrong, "Ladder", "The experiment"]);
+          const gains = name === "empty" ? [] : ["With twice as much of it"];
+          assert.deepEqual(await page.locator("section h2").allTextContents(), [...gains, "Topology", "Throughput over time", "Latency and its causes", "Resources over time", ...wrong, "Ladder", "The experiment"]);
           const [inner, scroll] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
           assert.ok(scroll! <= inner!, `${scroll} px wide in a window of ${inner}`);
         }));
@@ -110,6 +111,17 @@ describe("the page", { skip }, () => {
       assert.ok((await page.locator("#latency .attribution tbody td:nth-child(2)").allTextContents()).every((t) => t === "nic → sw0"));
       await page.locator('button.link[data-link="nic"]').click();
       assert.equal(await page.locator(".flows tbody tr").count(), 2);
+    }));
+
+  test("what twice as much of each resource brings stands as bars, the limit apart from the others", () =>
+    open("quickstart", 1440, async (page) => {
+      const rows = page.locator("#gains tbody tr");
+      assert.equal(await rows.count(), 3);
+      assert.deepEqual((await rows.locator("b").allTextContents()).map((t) => t.replace(/\s/g, " ")), ["+41 %", "+2 %", "−10 %"]);
+      assert.equal(await page.locator("#gains tr.limit").count(), 1);
+      const width = async (row: number) => (await rows.nth(row).locator("i").boundingBox())!;
+      const [most, least, less] = [await width(0), await width(1), await width(2)];
+      assert.ok(most.width > 10 * least.width && less.x + less.width <= most.x + 1, "to scale, and what costs to the other side");
     }));
 
   test("the sentence's link is a button", () =>

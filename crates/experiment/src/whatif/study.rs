@@ -24,7 +24,7 @@ const LEAST_EVENTS: u64 = 4_000_000;
 /// A trial is cut off after so many times the events of what it is compared with: what it has carried until then tells its rate.
 const CUT_OFF: u64 = 4;
 /// A run that is too long for all candidates to be tried on it is tried on its beginning, with no fewer events after the warm-up.
-const LEAST_BEGINNING: u64 = 100_000;
+const LEAST_BEGINNING: u64 = 25_000;
 /// One part in so many of all payload, or of a flow's time, is little.
 const LITTLE: u64 = 10;
 /// After so many events a trial looks whether it is cancelled.
