@@ -153,7 +153,7 @@ pub struct Tried {
     pub candidates: usize,
     /// How many of these were relaxed.
     pub tried: usize,
-    /// Events of all these runs.
+    /// Events of all these runs, with what it took to build their fabrics.
     pub events: u64,
     /// Where the beginning of the run ends that they were compared with; `None`: with all of it.
     pub until_fs: Option<u64>,

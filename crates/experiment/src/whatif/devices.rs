@@ -4,97 +4,111 @@ use super::{By, Candidate, Figures, relax_count, relax_rate, relax_time};
 use crate::device_models::ModelSpec;
 use crate::experiment::Experiment;
 use crate::result::LimitKind;
+use crate::topology::DeviceSpec;
 use tlplab_fabric::attribution::Cause;
 use tlplab_fabric::config::{BusConfig, BusMode, BusWidth, DeviceConfig, SwitchConfig};
 use tlplab_units::LinkMode;
 
 type OfModel = fn(&mut ModelSpec, By) -> Option<String>;
 
-pub(super) fn candidates(experiment: &Experiment, figures: Figures<'_>) -> Vec<Candidate> {
+pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<Candidate> {
     let mut all = Vec::new();
     for switch in &experiment.fabric.switches {
         let busy = figures.share(&switch.name, &[Cause::Processing]);
-        let latency = format!("latency of {}", switch.name);
-        all.push(of_switch(&switch.name, latency, busy, |switch, by| relax_time(&mut switch.latency, by)));
-        if switch.port_buffer.is_some() {
-            let waits = figures.share_anywhere(&[Cause::CreditWait, Cause::Replay]);
-            let buffer = format!("port buffers of {}", switch.name);
-            all.push(of_switch(&switch.name, buffer, waits, |switch, by| {
-                relax_u16(switch.port_buffer.as_mut()?, by, 2048)
-            }));
-        }
+        all.extend(of_switch(switch, "latency", LimitKind::Latency, busy, |switch, by| {
+            relax_time(&mut switch.latency, by)
+        }));
+        let waits = figures.share_anywhere(&[Cause::CreditWait, Cause::Replay]);
+        all.extend(of_switch(switch, "port buffers", LimitKind::Credits, waits, |switch, by| {
+            relax_u16(switch.port_buffer.as_mut()?, by, 2048)
+        }));
     }
     for bus in &experiment.fabric.buses {
-        buses(&mut all, figures, &bus.name);
+        buses(&mut all, figures, bus);
     }
     for device in &experiment.fabric.devices {
         let busy = figures.share(&device.name, &[Cause::Processing, Cause::Completer]);
-        let latency = format!("latency of {}", device.name);
-        all.push(of_device(&device.name, latency, LimitKind::Latency, busy, |device, by| {
+        all.extend(of_device(device, "latency", LimitKind::Latency, busy, |device, by| {
             relax_time(&mut device.latency, by)
         }));
-        let waits = figures.share(&device.name, &[Cause::TagWait]).max(tag_wait(figures, &device.name));
-        let tags = format!("tags of {}", device.name);
-        all.push(of_device(&device.name, tags, LimitKind::Tags, waits, |device, by| {
-            // 14-bit tags exist in flit mode only.
-            relax_u16(&mut device.tags, by, if device.link.mode == LinkMode::Flit { 15_360 } else { 768 })
+        all.extend(of_device(
+            device,
+            "tags",
+            LimitKind::Tags,
+            figures.tag_wait(&device.name),
+            |device, by| {
+                // 14-bit tags exist in flit mode only.
+                relax_u16(&mut device.tags, by, if device.link.mode == LinkMode::Flit { 15_360 } else { 768 })
+            },
+        ));
+        all.extend(of_device(device, "answers to writes", LimitKind::Latency, busy, |device, by| {
+            let non_posted = !std::mem::replace(&mut device.posted_writes, true);
+            (non_posted && by != By::Tenth).then(|| "non-posted → posted".to_owned())
         }));
-        if !device.posted_writes {
-            let answers = format!("answers to writes of {}", device.name);
-            all.push(of_device(&device.name, answers, LimitKind::Latency, busy, |device, by| {
-                device.posted_writes = true;
-                (by != By::Tenth).then(|| "non-posted → posted".to_owned())
-            }));
-        }
     }
     for spec in &experiment.devices {
-        models(&mut all, figures, &spec.name, &spec.model);
+        models(&mut all, figures, spec);
     }
     all
 }
 
-/// The part of its flows' latency that a device's transactions wait for tags, wherever it is charged.
-fn tag_wait(figures: Figures<'_>, device: &str) -> f64 {
-    let flows =
-        || figures.document.flows.iter().filter(|flow| flow.device == device).flat_map(|f| &f.attribution);
-    let total: f64 = flows().map(|a| a.total_ns).sum();
-    let waits = flows().filter(|a| a.cause == Cause::TagWait as usize).map(|a| a.total_ns);
-    waits.sum::<f64>() / total.max(f64::MIN_POSITIVE)
-}
-
 fn of_switch(
-    name: &str,
-    resource: String,
+    switch: &SwitchConfig,
+    what: &str,
+    kind: LimitKind,
     suspicion: f64,
-    change: impl Fn(&mut SwitchConfig, By) -> Option<String> + Send + Sync + 'static,
-) -> Candidate {
-    let name = name.to_owned();
-    let kind = if resource.starts_with("port buffers") { LimitKind::Credits } else { LimitKind::Latency };
-    Candidate::new(resource, kind, suspicion, move |experiment, by| {
-        change(experiment.fabric.switches.iter_mut().find(|switch| switch.name == name)?, by)
-    })
+    change: fn(&mut SwitchConfig, By) -> Option<String>,
+) -> Option<Candidate> {
+    let name = switch.name.clone();
+    let resource = format!("{what} of {}", switch.name);
+    Candidate::of_part(
+        resource,
+        kind,
+        suspicion,
+        switch,
+        move |experiment: &mut Experiment| {
+            experiment.fabric.switches.iter_mut().find(|switch| switch.name == name)
+        },
+        change,
+    )
 }
 
 fn of_device(
-    name: &str,
-    resource: String,
+    device: &DeviceConfig,
+    what: &str,
     kind: LimitKind,
     suspicion: f64,
-    change: impl Fn(&mut DeviceConfig, By) -> Option<String> + Send + Sync + 'static,
-) -> Candidate {
-    let name = name.to_owned();
-    Candidate::new(resource, kind, suspicion, move |experiment, by| {
-        change(experiment.fabric.devices.iter_mut().find(|device| device.name == name)?, by)
-    })
+    change: fn(&mut DeviceConfig, By) -> Option<String>,
+) -> Option<Candidate> {
+    let name = device.name.clone();
+    let resource = format!("{what} of {}", device.name);
+    Candidate::of_part(
+        resource,
+        kind,
+        suspicion,
+        device,
+        move |experiment: &mut Experiment| {
+            experiment.fabric.devices.iter_mut().find(|device| device.name == name)
+        },
+        change,
+    )
 }
 
 /// A parallel bus: its clock, its lines, and what its bridge takes and holds.
-fn buses(all: &mut Vec<Candidate>, figures: Figures<'_>, name: &str) {
+fn buses(all: &mut Vec<Candidate>, figures: &Figures<'_>, bus: &BusConfig) {
+    let name = &bus.name;
     let of_bus = |resource: String, kind, suspicion, change: fn(&mut BusConfig, By) -> Option<String>| {
-        let name = name.to_owned();
-        Candidate::new(resource, kind, suspicion, move |experiment: &mut Experiment, by| {
-            change(experiment.fabric.buses.iter_mut().find(|bus| bus.name == name)?, by)
-        })
+        let name = name.clone();
+        Candidate::of_part(
+            resource,
+            kind,
+            suspicion,
+            bus,
+            move |experiment: &mut Experiment| {
+                experiment.fabric.buses.iter_mut().find(|bus| bus.name == name)
+            },
+            change,
+        )
     };
     let on_bus = [
         Cause::Arbitration,
@@ -106,7 +120,7 @@ fn buses(all: &mut Vec<Candidate>, figures: Figures<'_>, name: &str) {
         Cause::Retry,
     ];
     let busy = figures.share_anywhere(&on_bus);
-    all.push(of_bus(format!("bus {name}"), LimitKind::Bus, busy, |bus, by| {
+    all.extend(of_bus(format!("bus {name}"), LimitKind::Bus, busy, |bus, by| {
         let before = bus.mode;
         bus.mode = match (by, before) {
             (By::Twice, BusMode::Pci33) => BusMode::Pci66,
@@ -117,42 +131,46 @@ fn buses(all: &mut Vec<Candidate>, figures: Figures<'_>, name: &str) {
         };
         Some(format!("{} → {}", before.name(), bus.mode.name()))
     }));
-    all.push(of_bus(format!("bus {name}"), LimitKind::Bus, busy, |bus, by| {
+    all.extend(of_bus(format!("bus {name}"), LimitKind::Bus, busy, |bus, by| {
         let wider = by != By::Tenth && bus.width == BusWidth::Bits32;
         bus.width = BusWidth::Bits64;
         wider.then(|| "32 → 64 bits".to_owned())
     }));
     let bridge = figures.share(name, &[Cause::Processing]);
-    all.push(of_bus(format!("latency of {name}"), LimitKind::Latency, bridge, |bus, by| {
+    all.extend(of_bus(format!("latency of {name}"), LimitKind::Latency, bridge, |bus, by| {
         relax_time(&mut bus.bridge.latency, by)
     }));
-    all.push(of_bus(format!("synchronisation of {name}"), LimitKind::Latency, bridge, |bus, by| {
+    all.extend(of_bus(format!("synchronisation of {name}"), LimitKind::Latency, bridge, |bus, by| {
         relax_time(&mut bus.bridge.synchronisation, by)
     }));
     let retries = figures.share_anywhere(&[Cause::Retry]);
-    all.push(of_bus(format!("posted requests of {name}"), LimitKind::Credits, retries, |bus, by| {
+    all.extend(of_bus(format!("posted requests of {name}"), LimitKind::Credits, retries, |bus, by| {
         relax_u16(&mut bus.bridge.posted, by, 1024)
     }));
-    all.push(of_bus(format!("reads of {name}"), LimitKind::Credits, retries, |bus, by| {
+    all.extend(of_bus(format!("reads of {name}"), LimitKind::Credits, retries, |bus, by| {
         relax_u16(&mut bus.bridge.reads, by, 1024)
     }));
 }
 
 /// What the models of devices do at once, and what they take for it.
-fn models(all: &mut Vec<Candidate>, figures: Figures<'_>, name: &str, model: &ModelSpec) {
+fn models(all: &mut Vec<Candidate>, figures: &Figures<'_>, spec: &DeviceSpec) {
     let of_model = |what: &str, kind, change: OfModel| {
-        let device = name.to_owned();
-        let suspicion = figures.share(name, &[Cause::Processing, Cause::Completer]);
-        Candidate::new(
-            format!("{what} of {name}"),
+        let device = spec.name.clone();
+        let suspicion = figures.share(&device, &[Cause::Processing, Cause::Completer]);
+        let resource = format!("{what} of {device}");
+        Candidate::of_part(
+            resource,
             kind,
             suspicion,
-            move |experiment: &mut Experiment, by| {
-                change(&mut experiment.devices.iter_mut().find(|spec| spec.name == device)?.model, by)
+            &spec.model,
+            move |experiment: &mut Experiment| {
+                let spec = experiment.devices.iter_mut().find(|spec| spec.name == device);
+                spec.map(|spec| &mut spec.model)
             },
+            change,
         )
     };
-    let more: &[(&str, LimitKind, OfModel)] = match model {
+    let more: &[(&str, LimitKind, OfModel)] = match &spec.model {
         ModelSpec::Ring(_) => &[
             ("descriptors under way", LimitKind::Outstanding, |model, by| match model {
                 ModelSpec::Ring(ring) => relax_u32(&mut ring.depth, by, 65_536),
@@ -235,7 +253,7 @@ fn models(all: &mut Vec<Candidate>, figures: Figures<'_>, name: &str, model: &Mo
         | ModelSpec::Rtl(_)
         | ModelSpec::Python { .. } => &[],
     };
-    all.extend(more.iter().map(|(what, kind, change)| of_model(what, *kind, *change)));
+    all.extend(more.iter().filter_map(|(what, kind, change)| of_model(what, *kind, *change)));
 }
 
 fn relax_u16(count: &mut u16, by: By, most: u16) -> Option<String> {

@@ -5,18 +5,22 @@ use crate::experiment::Experiment;
 use crate::result::LimitKind;
 use tlplab_fabric::attribution::Cause;
 use tlplab_fabric::config::{HostConfig, HostStageConfig, IommuConfig};
-use tlplab_units::Duration;
 
 type OfHost = fn(&mut HostConfig, By) -> Option<String>;
 type OfStage = fn(&mut HostConfig) -> &mut Option<HostStageConfig>;
 
-pub(super) fn candidates(experiment: &Experiment, figures: Figures<'_>) -> Vec<Candidate> {
+pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<Candidate> {
     let host = &experiment.fabric.host;
     let mut all = Vec::new();
     let mut add = |resource: &str, kind, suspicion: f64, change: OfHost| {
-        all.push(Candidate::new(resource.to_owned(), kind, suspicion, move |experiment, by| {
-            change(&mut experiment.fabric.host, by)
-        }));
+        all.extend(Candidate::of_part(
+            resource.to_owned(),
+            kind,
+            suspicion,
+            host,
+            |experiment: &mut Experiment| Some(&mut experiment.fabric.host),
+            change,
+        ));
     };
     let work = [Cause::Processing, Cause::Completer];
     add("latency of host", LimitKind::Latency, figures.share("host", &work[..1]), |host, by| {
@@ -55,7 +59,7 @@ pub(super) fn candidates(experiment: &Experiment, figures: Figures<'_>) -> Vec<C
         ("time between page walks of host", |host, by| relax_time(&mut host.iommu.as_mut()?.interval, by)),
         ("IO-TLB entries of host", |host, by| more_entries(host.iommu.as_mut()?, by)),
     ];
-    for (resource, change) in iommu.into_iter().filter(|_| host.iommu.is_some()) {
+    for (resource, change) in iommu {
         add(resource, LimitKind::Memory, walks, change);
     }
     let stages: [(&str, OfStage); 3] = [
@@ -72,7 +76,7 @@ pub(super) fn candidates(experiment: &Experiment, figures: Figures<'_>) -> Vec<C
 /// A stage between root complex, memory and processor.
 fn stage(
     all: &mut Vec<Candidate>,
-    figures: Figures<'_>,
+    figures: &Figures<'_>,
     name: &str,
     of: OfStage,
     built: Option<&HostStageConfig>,
@@ -81,19 +85,18 @@ fn stage(
     let suspicion = figures.share(&format!("host.{name}"), &Cause::ALL);
     let mut add = |what: &str, change: fn(&mut HostStageConfig, By) -> Option<String>| {
         let resource = format!("{what} of host.{name}");
-        all.push(Candidate::new(resource, LimitKind::Memory, suspicion, move |experiment, by| {
-            change(of(&mut experiment.fabric.host).as_mut()?, by)
-        }));
+        all.extend(Candidate::of_part(
+            resource,
+            LimitKind::Memory,
+            suspicion,
+            built,
+            move |experiment: &mut Experiment| of(&mut experiment.fabric.host).as_mut(),
+            change,
+        ));
     };
-    if built.latency > Duration::ZERO {
-        add("latency", |stage, by| relax_time(&mut stage.latency, by));
-    }
-    if built.rate.is_some() {
-        add("rate", |stage, by| relax_rate(stage.rate.as_mut()?, by));
-    }
-    if built.entries.is_some() {
-        add("entries", |stage, by| relax_u16(stage.entries.as_mut()?, by));
-    }
+    add("latency", |stage, by| relax_time(&mut stage.latency, by));
+    add("rate", |stage, by| relax_rate(stage.rate.as_mut()?, by));
+    add("entries", |stage, by| relax_u16(stage.entries.as_mut()?, by));
 }
 
 fn more_entries(iommu: &mut IommuConfig, by: By) -> Option<String> {

@@ -30,6 +30,8 @@ pub struct Task {
     study: Arc<Study>,
     candidates: Vec<usize>,
     by: By,
+    /// For a table, which says what limits then.
+    for_table: bool,
 }
 
 /// A task of a [`Judge`]; of a table of all relaxations, none.
@@ -47,7 +49,7 @@ impl Task {
 
     /// Runs it. `None`: there is no such run.
     pub fn run(&self) -> Option<Trial> {
-        self.study.trial(&self.candidates, self.by)
+        self.study.relaxed(&self.candidates, self.by, self.for_table || self.by == By::Gone)
     }
 }
 
@@ -126,7 +128,7 @@ impl Judge {
         let candidates = round.plan.get(round.given).filter(|_| self.spent < budget)?.clone();
         let id = TaskId { round: self.number, index: round.given };
         round.given += 1;
-        Some(Task { id, study: round.study.clone(), candidates, by: round.by })
+        Some(Task { id, study: round.study.clone(), candidates, by: round.by, for_table: false })
     }
 
     /// What came of a task.
@@ -139,7 +141,7 @@ impl Judge {
         round.told[id.index] = Some(trial);
         while let Some(Some(trial)) = round.told.get_mut(round.folded).filter(|_| self.spent < budget) {
             if let Some(trial) = trial.take() {
-                self.spent += trial.outcome.events;
+                self.spent += self.study.cost(&trial);
                 round.trials.push(trial);
             }
             round.folded += 1;
@@ -160,7 +162,7 @@ impl Judge {
     /// A candidate relaxed in some way, for a table of all of them: what comes of it is not for the verdict.
     pub fn task_for_table(&self, candidate: usize, by: By) -> Task {
         let id = TaskId { round: usize::MAX, index: candidate };
-        Task { id, study: self.study.clone(), candidates: vec![candidate], by }
+        Task { id, study: self.study.clone(), candidates: vec![candidate], by, for_table: true }
     }
 
     /// How far it is: trials made, and trials that are known to be to come.
@@ -283,7 +285,11 @@ impl Judge {
     /// How many transactions failed, as the end of a sentence.
     fn failed(&self) -> String {
         let failed: u64 = self.study.document().flows.iter().map(crate::verdict::failures).sum();
-        if failed > 0 { format!("; {failed} transactions failed") } else { String::new() }
+        match failed {
+            0 => String::new(),
+            1 => "; 1 transaction failed".to_owned(),
+            many => format!("; {many} transactions failed"),
+        }
     }
 
     /// Whether the figures name the same.

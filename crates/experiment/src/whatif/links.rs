@@ -1,8 +1,9 @@
 //! What could limit on links: lanes and speed, credits, when credits and acknowledgements come, replay buffers, cables, faults.
 
-use super::{By, Candidate, Figures, relax_count, relax_time};
+use super::{By, Candidate, Figures, relax_count, relax_rate, relax_time};
 use crate::experiment::Experiment;
 use crate::result::{Direction, LimitKind};
+use std::collections::BTreeMap;
 use tlplab_datalink::{AckLatency, Config, Credits};
 use tlplab_fabric::Fabric;
 use tlplab_fabric::attribution::Cause;
@@ -15,8 +16,6 @@ enum End {
     Lower,
     Upper,
 }
-
-const ENDS: [End; 2] = [End::Lower, End::Upper];
 
 impl End {
     fn of(self, link: &mut LinkConfig) -> &mut PortConfig {
@@ -48,81 +47,91 @@ fn link<'e>(experiment: &'e mut Experiment, name: &str) -> Option<&'e mut LinkCo
     devices.chain(switches).chain(buses).find(|(its, _)| *its == name).map(|(_, link)| link)
 }
 
-pub(super) fn candidates(experiment: &Experiment, fabric: &Fabric, figures: Figures<'_>) -> Vec<Candidate> {
+/// The link above a component, and how it was built.
+struct LinkAt<'a> {
+    name: &'a str,
+    built: &'a LinkConfig,
+    /// Its directions as places, up and down.
+    places: [String; 2],
+}
+
+/// A port of a link, and how it was built.
+struct PortAt<'a> {
+    link: &'a LinkAt<'a>,
+    end: End,
+    /// Its name.
+    port: String,
+    /// The direction that it receives.
+    incoming: &'a str,
+    layer: &'a Config,
+}
+
+pub(super) fn candidates(experiment: &Experiment, fabric: &Fabric, figures: &Figures<'_>) -> Vec<Candidate> {
     let mut all = Vec::new();
-    let mut experiment = experiment.clone();
-    for info in fabric.topology().links.iter().filter(|info| info.bus.is_none()) {
-        let Some(config) = link(&mut experiment, &info.name) else { continue };
-        let config = config.clone();
-        let Some(result) = figures.document.links.iter().find(|link| link.name == info.name) else {
-            continue;
-        };
-        let place = |d: &Direction| format!("{} → {}", d.from, d.to);
+    let mut ports: BTreeMap<&str, usize> = BTreeMap::new();
+    for port in &fabric.topology().ports {
+        *ports.entry(&port.name).or_default() += 1;
+    }
+    let mut scratch = experiment.clone();
+    for (info, result) in fabric.topology().links.iter().zip(&figures.document.links) {
+        let Some(built) = link(&mut scratch, &info.name).filter(|_| info.bus.is_none()) else { continue };
         let [up, down] = &result.directions;
-        let busier = if down.utilization.idle < up.utilization.idle { down } else { up };
-        let name = &info.name;
-        if config.crossbar.is_some() {
-            let busy = 1.0 - busier.utilization.idle;
-            all.push(of_link(name, format!("crossbar of {name}"), LimitKind::Link, busy, |link, by| {
-                super::relax_rate(link.crossbar.as_mut()?, by)
-            }));
+        let places = [up, down].map(|way| format!("{} → {}", way.from, way.to));
+        let at = LinkAt { name: &info.name, built, places };
+        let (busier, busy) = match 1.0 - up.utilization.idle < 1.0 - down.utilization.idle {
+            true => (1, 1.0 - down.utilization.idle),
+            false => (0, 1.0 - up.utilization.idle),
+        };
+        if at.built.crossbar.is_some() {
+            all.extend(of_link(
+                &at,
+                format!("crossbar of {}", at.name),
+                LimitKind::Link,
+                busy,
+                |link, by| relax_rate(link.crossbar.as_mut()?, by),
+            ));
             continue;
         }
-        wires(&mut all, name, &format!("link {}", place(busier)), 1.0 - busier.utilization.idle);
-        let flight = [up, down].map(|d| figures.share(&place(d), &[Cause::Flight])).iter().sum();
-        all.push(of_link(name, format!("cable of link {name}"), LimitKind::Latency, flight, |link, by| {
-            relax_time(&mut link.flight, by)
-        }));
-        faults(&mut all, figures, &config, name, [place(up), place(down)]);
-        for end in ENDS {
-            // A receiver's credits and UpdateFCs hold up the other direction's transmitter, as its Acks do.
-            let (port, incoming, own) = match end {
-                End::Lower => (info.ports[0], down, up),
-                End::Upper => (info.ports[1], up, down),
-            };
+        wires(&mut all, &at, &format!("link {}", at.places[busier]), busy);
+        let flight = at.places.iter().map(|place| figures.share(place, &[Cause::Flight])).sum();
+        all.extend(of_link(
+            &at,
+            format!("cable of link {}", at.name),
+            LimitKind::Latency,
+            flight,
+            |link, by| relax_time(&mut link.flight, by),
+        ));
+        faults(&mut all, &at, figures);
+        for (end, port, own, other) in [(End::Lower, info.ports[0], 0, 1), (End::Upper, info.ports[1], 1, 0)]
+        {
             let layer = fabric.data_link_config(port);
-            let of_its_name = fabric.topology().ports.iter().filter(|port| port.name == own.from).count();
-            let port = match of_its_name {
-                1 => own.from.clone(),
-                _ => format!("{} for {}", own.from, own.to),
-            };
-            let here = PortAt { link: name, end, port, incoming: place(incoming), layer };
             if layer.flow_control != FlowControl::Credits {
                 continue;
             }
-            let waits = figures.share(&place(incoming), &[Cause::CreditWait]).max(incoming.stalls.credits);
-            credits(&mut all, &here, waits);
-            let acks = figures
-                .share(&place(incoming), &[Cause::ReplayBufferWait])
-                .max(incoming.stalls.replay_buffer);
-            acknowledgements(&mut all, &here, acks);
-            let full = figures.share(&place(own), &[Cause::ReplayBufferWait]).max(own.stalls.replay_buffer);
-            replay_buffer(&mut all, &here, full);
+            let Direction { from, to, .. } = &result.directions[own];
+            let port = if ports[from.as_str()] == 1 { from.clone() } else { format!("{from} for {to}") };
+            let here = PortAt { link: &at, end, port, incoming: &at.places[other], layer };
+            // A receiver's credits and UpdateFCs hold up the other direction's transmitter, as its Acks do.
+            let waits =
+                |way: usize, cause: Cause, stalls: f64| figures.share(&at.places[way], &[cause]).max(stalls);
+            let (sent, received) = (&result.directions[own].stalls, &result.directions[other].stalls);
+            credits(&mut all, &here, waits(other, Cause::CreditWait, received.credits));
+            acknowledgements(&mut all, &here, waits(other, Cause::ReplayBufferWait, received.replay_buffer));
+            replay_buffer(&mut all, &here, waits(own, Cause::ReplayBufferWait, sent.replay_buffer));
         }
     }
     all
 }
 
-/// A port of a link, and how it was built.
-struct PortAt<'a> {
-    link: &'a str,
-    end: End,
-    /// Its name.
-    port: String,
-    /// The direction that it receives.
-    incoming: String,
-    layer: &'a Config,
-}
-
 fn of_link(
-    link_name: &str,
+    at: &LinkAt<'_>,
     resource: String,
     kind: LimitKind,
     suspicion: f64,
     change: impl Fn(&mut LinkConfig, By) -> Option<String> + Send + Sync + 'static,
-) -> Candidate {
-    let name = link_name.to_owned();
-    Candidate::new(resource, kind, suspicion, move |experiment, by| change(link(experiment, &name)?, by))
+) -> Option<Candidate> {
+    let name = at.name.to_owned();
+    Candidate::of_part(resource, kind, suspicion, at.built, move |experiment| link(experiment, &name), change)
 }
 
 fn of_port(
@@ -131,13 +140,13 @@ fn of_port(
     kind: LimitKind,
     suspicion: f64,
     change: impl Fn(&mut PortConfig, By) -> Option<String> + Send + Sync + 'static,
-) -> Candidate {
+) -> Option<Candidate> {
     let end = at.end;
     of_link(at.link, resource, kind, suspicion, move |link, by| change(end.of(link), by))
 }
 
 /// Twice the lanes, or the next generation; without limit, all there is of both.
-fn wires(all: &mut Vec<Candidate>, name: &str, resource: &str, busy: f64) {
+fn wires(all: &mut Vec<Candidate>, at: &LinkAt<'_>, resource: &str, busy: f64) {
     let widest = |link: &mut LinkConfig| {
         let before = format!("{} {}", link.generation, link.width);
         (link.generation, link.width) = (generations(link).max()?, Width::ALL.into_iter().next_back()?);
@@ -152,9 +161,9 @@ fn wires(all: &mut Vec<Candidate>, name: &str, resource: &str, busy: f64) {
             Some(format!("{before} → {}", link.width))
         }
     };
-    let wires = Some(name.to_owned());
-    let candidate = of_link(name, resource.to_owned(), LimitKind::Link, busy, lanes);
-    all.push(Candidate { wires: wires.clone(), ..candidate });
+    let wires = || Some(at.name.to_owned());
+    let candidate = of_link(at, resource.to_owned(), LimitKind::Link, busy, lanes);
+    all.extend(candidate.map(|candidate| Candidate { wires: wires(), ..candidate }));
     let speed = move |link: &mut LinkConfig, by: By| match by {
         By::Tenth => None,
         By::Gone => widest(link),
@@ -164,8 +173,8 @@ fn wires(all: &mut Vec<Candidate>, name: &str, resource: &str, busy: f64) {
             Some(format!("{before} → {}", link.generation))
         }
     };
-    let candidate = of_link(name, resource.to_owned(), LimitKind::Link, busy, speed);
-    all.push(Candidate { wires, ..candidate });
+    let candidate = of_link(at, resource.to_owned(), LimitKind::Link, busy, speed);
+    all.extend(candidate.map(|candidate| Candidate { wires: wires(), ..candidate }));
 }
 
 /// The generations that a link could have in its mode.
@@ -175,26 +184,20 @@ fn generations(link: &LinkConfig) -> impl Iterator<Item = Generation> + use<> {
 }
 
 /// Outages and damage: half as long or as many, or none.
-fn faults(
-    all: &mut Vec<Candidate>,
-    figures: Figures<'_>,
-    config: &LinkConfig,
-    name: &str,
-    places: [String; 2],
-) {
+fn faults(all: &mut Vec<Candidate>, at: &LinkAt<'_>, figures: &Figures<'_>) {
     let is_outage = |fault: &Fault| matches!(fault.kind, FaultKind::Down { .. });
-    let [up, down] = &places;
-    if config.faults.iter().any(is_outage) {
+    let [up, down] = &at.places;
+    if at.built.faults.iter().any(is_outage) {
         let away =
             figures.share(up, &[Cause::LinkDown]).max(figures.share(down, &[Cause::LinkDown])).max(0.5);
-        all.push(of_link(name, format!("outages of link {up}"), LimitKind::Link, away, move |link, by| {
+        all.extend(of_link(at, format!("outages of link {up}"), LimitKind::Link, away, move |link, by| {
             fewer(link, by, is_outage)
         }));
     }
-    if config.faults.iter().any(|fault| !is_outage(fault)) {
-        let copies = places.each_ref().map(|place| figures.share(place, &[Cause::Replay])).iter().sum();
-        all.push(of_link(
-            name,
+    if at.built.faults.iter().any(|fault| !is_outage(fault)) {
+        let copies = at.places.iter().map(|place| figures.share(place, &[Cause::Replay])).sum();
+        all.extend(of_link(
+            at,
             format!("faults of link {up}"),
             LimitKind::Replay,
             copies,
@@ -260,8 +263,8 @@ fn credits(all: &mut Vec<Candidate>, at: &PortAt<'_>, waits: f64) {
         };
         if *of(&mut built.clone()) > 0 {
             let candidate = of_port(at, format!("{name} of {}", at.port), LimitKind::Credits, waits, change);
-            let (place, part_of) = (Some(at.incoming.clone()), Some(format!("credits of {}", at.port)));
-            all.push(Candidate { place, part_of, ..candidate });
+            let (place, part_of) = (Some(at.incoming.to_owned()), Some(format!("credits of {}", at.port)));
+            all.extend(candidate.map(|candidate| Candidate { place, part_of, ..candidate }));
         }
     }
     let change = move |port: &mut PortConfig, by: By| {
@@ -277,7 +280,8 @@ fn credits(all: &mut Vec<Candidate>, at: &PortAt<'_>, waits: f64) {
         })
     };
     let candidate = of_port(at, format!("credits of {}", at.port), LimitKind::Credits, waits * 0.99, change);
-    all.push(Candidate { place: Some(at.incoming.clone()), ..candidate });
+    let place = Some(at.incoming.to_owned());
+    all.extend(candidate.map(|candidate| Candidate { place, ..candidate }));
     let at_once = |port: &mut PortConfig, by: By| {
         let policy = UpdateFcPolicy::EACH_TLP;
         (by != By::Tenth && port.update_fc != policy).then(|| {
@@ -285,7 +289,7 @@ fn credits(all: &mut Vec<Candidate>, at: &PortAt<'_>, waits: f64) {
             "one for each TLP".to_owned()
         })
     };
-    all.push(of_port(at, format!("UpdateFCs of {}", at.port), LimitKind::Credits, waits * 0.98, at_once));
+    all.extend(of_port(at, format!("UpdateFCs of {}", at.port), LimitKind::Credits, waits * 0.98, at_once));
 }
 
 /// More credits in place. 0 is without limit, which is what is left where no more can be told.
@@ -309,7 +313,7 @@ fn acknowledgements(all: &mut Vec<Candidate>, at: &PortAt<'_>, waits: f64) {
         return;
     }
     let change = move |port: &mut PortConfig, by: By| relax_time(port.ack_latency.get_or_insert(latency), by);
-    all.push(of_port(at, format!("ack latency of {}", at.port), LimitKind::Replay, waits * 0.99, change));
+    all.extend(of_port(at, format!("ack latency of {}", at.port), LimitKind::Replay, waits * 0.99, change));
 }
 
 /// A larger replay buffer.
@@ -328,7 +332,7 @@ fn replay_buffer(all: &mut Vec<Candidate>, at: &PortAt<'_>, full: f64) {
             (None, bytes) => bytes.map(|bytes| format!("{bytes} B")),
         }
     };
-    all.push(of_port(at, format!("replay buffer of {}", at.port), LimitKind::Replay, full, change));
+    all.extend(of_port(at, format!("replay buffer of {}", at.port), LimitKind::Replay, full, change));
 }
 
 fn relax_u32(count: &mut u32, by: By, most: u32) -> Option<String> {

@@ -8,23 +8,31 @@ use tlplab_device::tlpdma::driver::Wait;
 
 type OfWork = fn(&mut Work, By) -> Option<String>;
 
-pub(super) fn candidates(experiment: &Experiment, figures: Figures<'_>) -> Vec<Candidate> {
+pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<Candidate> {
     let mut all = Vec::new();
     for load in &experiment.loads {
         for (what, kind, change) in of_work(&load.work) {
             let name = load.name.clone();
             let suspicion = if *kind == LimitKind::Rate { served(load, figures) } else { 0.5 };
             let resource = format!("the {what} of {name}");
-            all.push(Candidate::new(resource, *kind, suspicion, move |experiment: &mut Experiment, by| {
-                change(&mut experiment.loads.iter_mut().find(|load| load.name == name)?.work, by)
-            }));
+            all.extend(Candidate::of_part(
+                resource,
+                *kind,
+                suspicion,
+                &load.work,
+                move |experiment: &mut Experiment| {
+                    let load = experiment.loads.iter_mut().find(|load| load.name == name);
+                    load.map(|load| &mut load.work)
+                },
+                *change,
+            ));
         }
     }
     all
 }
 
 /// How much a load gets of what it offers: one that gets all is the limit itself.
-fn served(load: &LoadSpec, figures: Figures<'_>) -> f64 {
+fn served(load: &LoadSpec, figures: &Figures<'_>) -> f64 {
     let Work::Generate(generate) = &load.work else { return 0.5 };
     let Pace::Rate(bps) = generate.pace else { return 0.0 };
     let its = |flow: &&Flow| {

@@ -16,6 +16,7 @@ pub use study::{Outcome, Study, Trial};
 
 use crate::experiment::{Experiment, FileKind};
 use crate::result::{Document, LimitKind};
+use std::collections::BTreeMap;
 use tlplab_fabric::Fabric;
 use tlplab_fabric::attribution::Cause;
 use tlplab_units::Duration;
@@ -97,14 +98,20 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    fn new(
+    /// A part of an experiment, found by `part`, that is relaxed by `change`. `None`: as `built`, it cannot be: it is without limit, takes no
+    /// time, or is not there.
+    fn of_part<Part: Clone + 'static>(
         resource: String,
         kind: LimitKind,
         suspicion: f64,
-        change: impl Fn(&mut Experiment, By) -> Option<String> + Send + Sync + 'static,
-    ) -> Self {
-        let (suspicion, change) = (suspicion.clamp(0.0, 1.0), Box::new(change));
-        Self { resource, kind, suspicion, place: None, wires: None, part_of: None, change }
+        built: &Part,
+        part: impl Fn(&mut Experiment) -> Option<&mut Part> + Send + Sync + 'static,
+        change: impl Fn(&mut Part, By) -> Option<String> + Send + Sync + 'static,
+    ) -> Option<Self> {
+        change(&mut built.clone(), By::Twice)?;
+        let change = Box::new(move |experiment: &mut Experiment, by| change(part(experiment)?, by));
+        let suspicion = suspicion.clamp(0.0, 1.0);
+        Some(Self { resource, kind, suspicion, place: None, wires: None, part_of: None, change })
     }
 
     /// The experiment with this relaxed, and how: `16 → 32`. `None` if it cannot be relaxed so.
@@ -126,40 +133,60 @@ pub fn refusal(experiment: &Experiment) -> Option<String> {
 
 /// All that could limit a run, those first that its figures make suspicious.
 pub fn candidates(experiment: &Experiment, fabric: &Fabric, document: &Document) -> Vec<Candidate> {
-    let figures = Figures { document };
-    let mut all = links::candidates(experiment, fabric, figures);
-    all.extend(devices::candidates(experiment, figures));
-    all.extend(host::candidates(experiment, figures));
-    all.extend(loads::candidates(experiment, figures));
-    // What is without limit, or takes no time, cannot be relaxed.
-    all.retain(|candidate| candidate.relax(experiment, By::Twice).is_some());
+    let figures = Figures::new(document);
+    let mut all = links::candidates(experiment, fabric, &figures);
+    all.extend(devices::candidates(experiment, &figures));
+    all.extend(host::candidates(experiment, &figures));
+    all.extend(loads::candidates(experiment, &figures));
     all.sort_by(|a, b| b.suspicion.total_cmp(&a.suspicion).then(a.resource.cmp(&b.resource)));
     all
 }
 
 /// What the document of a run says, for suspicions.
-#[derive(Clone, Copy)]
 struct Figures<'a> {
     document: &'a Document,
+    /// Latency of all flows.
+    total: f64,
+    /// Of that, by place and cause.
+    by_place: BTreeMap<(&'a str, usize), f64>,
+    /// By cause.
+    by_cause: BTreeMap<usize, f64>,
+    /// Of each device's flows: their latency, and what of it is waiting for tags.
+    tags: BTreeMap<&'a str, (f64, f64)>,
 }
 
-impl Figures<'_> {
+impl<'a> Figures<'a> {
+    fn new(document: &'a Document) -> Self {
+        let (total, by_place, by_cause, tags) = (0.0, BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut figures = Self { document, total, by_place, by_cause, tags };
+        for flow in &document.flows {
+            for part in &flow.attribution {
+                figures.total += part.total_ns;
+                *figures.by_place.entry((&part.place, part.cause)).or_default() += part.total_ns;
+                *figures.by_cause.entry(part.cause).or_default() += part.total_ns;
+                let of = figures.tags.entry(&flow.device).or_default();
+                of.0 += part.total_ns;
+                of.1 += if part.cause == Cause::TagWait as usize { part.total_ns } else { 0.0 };
+            }
+        }
+        figures
+    }
+
     /// The part of all latency that went to these causes at a place.
-    fn share(self, place: &str, causes: &[Cause]) -> f64 {
-        let all = || self.document.flows.iter().flat_map(|flow| &flow.attribution);
-        let total: f64 = all().map(|a| a.total_ns).sum();
-        let of = |a: &&crate::result::Attribution| {
-            a.place == place && causes.iter().any(|cause| *cause as usize == a.cause)
-        };
-        all().filter(of).map(|a| a.total_ns).sum::<f64>().max(0.0) / total.max(f64::MIN_POSITIVE)
+    fn share(&self, place: &str, causes: &[Cause]) -> f64 {
+        let at = |cause: &Cause| self.by_place.get(&(place, *cause as usize)).copied().unwrap_or(0.0);
+        causes.iter().map(at).sum::<f64>().max(0.0) / self.total.max(f64::MIN_POSITIVE)
     }
 
     /// The part of all latency that went to these causes anywhere.
-    fn share_anywhere(self, causes: &[Cause]) -> f64 {
-        let all = || self.document.flows.iter().flat_map(|flow| &flow.attribution);
-        let total: f64 = all().map(|a| a.total_ns).sum();
-        let of = |a: &&crate::result::Attribution| causes.iter().any(|cause| *cause as usize == a.cause);
-        all().filter(of).map(|a| a.total_ns).sum::<f64>().max(0.0) / total.max(f64::MIN_POSITIVE)
+    fn share_anywhere(&self, causes: &[Cause]) -> f64 {
+        let of = |cause: &Cause| self.by_cause.get(&(*cause as usize)).copied().unwrap_or(0.0);
+        causes.iter().map(of).sum::<f64>().max(0.0) / self.total.max(f64::MIN_POSITIVE)
+    }
+
+    /// The part of the latency of a device's flows that they wait for tags, wherever that is charged.
+    fn tag_wait(&self, device: &str) -> f64 {
+        self.tags.get(device).map_or(0.0, |(total, waits)| waits / total.max(f64::MIN_POSITIVE))
     }
 }
 

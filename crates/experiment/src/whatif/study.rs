@@ -17,14 +17,20 @@ use tlplab_fabric::Fabric;
 use tlplab_fabric::config::FaultKind;
 use tlplab_units::Time;
 
-/// Trials together handle at most so many times the events of the run…
+/// Trials together handle at most so many times the events of the run, as many as the run if its beginning takes its place, or so many
+/// events if that is more.
 const TIMES_THE_RUN: u64 = 5;
-/// …or so many events, if that is more.
 const LEAST_EVENTS: u64 = 4_000_000;
+/// What it takes to build a fabric and to read its results, in events for each of its links.
+const EVENTS_PER_LINK: u64 = 4_000;
 /// A trial is cut off after so many times the events of what it is compared with: what it has carried until then tells its rate.
 const CUT_OFF: u64 = 4;
 /// A run that is too long for all candidates to be tried on it is tried on its beginning, with no fewer events after the warm-up.
 const LEAST_BEGINNING: u64 = 25_000;
+/// And no fewer for each link.
+const LEAST_PER_LINK: u64 = 500;
+/// More does not make it truer.
+const MOST_BEGINNING: u64 = 500_000;
 /// One part in so many of all payload, or of a flow's time, is little.
 const LITTLE: u64 = 10;
 /// After so many events a trial looks whether it is cancelled.
@@ -110,7 +116,7 @@ pub struct Trial {
     pub outcome: Outcome,
     /// How much more it carries: 0.5 is half as much again.
     pub gain: f64,
-    /// The relaxed run, to be studied itself.
+    /// The relaxed run; of one without limit, its document and candidates, too.
     pub after: Arc<Study>,
 }
 
@@ -152,6 +158,7 @@ impl Study {
         if study.base.rate == 0.0 {
             return Err("nothing was carried".into());
         }
+        study.candidates = candidates(&study.experiment, run.fabric(), &study.document);
         study.take_beginning().map_err(|error| error.to_string())?;
         Ok(study)
     }
@@ -165,20 +172,31 @@ impl Study {
     ) -> Self {
         let experiment = run.experiment().clone();
         let (base, flows) = (Outcome::of(run.fabric()), Activity::of(run.fabric()));
-        let candidates = candidates(&experiment, run.fabric(), &document);
-        Self { experiment, traces, document, events: base.events, base, flows, candidates, until, cancelled }
+        Self {
+            experiment,
+            traces,
+            document,
+            events: base.events,
+            base,
+            flows,
+            candidates: Vec::new(),
+            until,
+            cancelled,
+        }
     }
 
     /// If the run is too long for all candidates, its beginning takes its place: as much of it as lets them all be tried.
     fn take_beginning(&mut self) -> Result<(), RunError> {
         // Half of the budget is for more than the first round; a relaxed run may take twice the events.
         let each = self.budget() / (4 * self.candidates.len() as u64).max(1);
-        if self.events <= each.max(LEAST_BEGINNING) || !is_steady(&self.experiment) {
+        let least = LEAST_BEGINNING.max(LEAST_PER_LINK * self.document.links.len() as u64);
+        let each = each.saturating_sub(self.build_cost()).clamp(least, MOST_BEGINNING.max(least));
+        if self.events <= each || !is_steady(&self.experiment) {
             return Ok(());
         }
         let mut run = Run::new(self.experiment.clone(), self.inputs())?;
         run.advance_past_warmup()?;
-        run.advance(each.max(LEAST_BEGINNING))?;
+        run.advance(each)?;
         self.until = Some(run.fabric().now());
         (self.base, self.flows) = (Outcome::of(run.fabric()), Activity::of(run.fabric()));
         Ok(())
@@ -239,6 +257,15 @@ impl Study {
         &self.candidates
     }
 
+    /// What a trial costs, in events: those that it handled, and the building of its fabric.
+    pub(super) fn cost(&self, trial: &Trial) -> u64 {
+        trial.outcome.events + self.build_cost()
+    }
+
+    fn build_cost(&self) -> u64 {
+        EVENTS_PER_LINK * self.document.links.len() as u64
+    }
+
     /// How many events the first round may take: the rest is for what limits next.
     pub(super) fn first_budget(&self) -> u64 {
         self.budget() / 4 * 3
@@ -246,11 +273,17 @@ impl Study {
 
     /// How many events all trials together may take.
     pub fn budget(&self) -> u64 {
-        (TIMES_THE_RUN * self.events).max(LEAST_EVENTS)
+        let times = if self.until.is_some() { 1 } else { TIMES_THE_RUN };
+        (times * self.events).max(LEAST_EVENTS)
     }
 
     /// Runs with candidates relaxed. `None`: one of them cannot be relaxed so, or the experiment cannot be run then.
     pub fn trial(&self, candidates: &[usize], by: By) -> Option<Trial> {
+        self.relaxed(candidates, by, by == By::Gone)
+    }
+
+    /// The same; the relaxed run has its document and its candidates, if it is to be `studied` itself.
+    pub(super) fn relaxed(&self, candidates: &[usize], by: By, studied: bool) -> Option<Trial> {
         let (mut experiment, mut changes) = (self.experiment.clone(), Vec::new());
         for candidate in candidates {
             let (relaxed, change) = self.candidates[*candidate].relax(&experiment, by)?;
@@ -259,7 +292,7 @@ impl Study {
         }
         let stop = &mut experiment.stop.time;
         *stop = self.until.into_iter().chain(*stop).min();
-        let after = self.measure(experiment).ok()??;
+        let after = self.measure(experiment, studied).ok()??;
         let gain = after.base.rate / self.base.rate - 1.0;
         Some(Trial {
             candidates: candidates.to_vec(),
@@ -272,7 +305,7 @@ impl Study {
     }
 
     /// `None` if it was cancelled meanwhile.
-    fn measure(&self, experiment: Experiment) -> Result<Option<Self>, RunError> {
+    fn measure(&self, experiment: Experiment, studied: bool) -> Result<Option<Self>, RunError> {
         let mut run = Run::new(experiment, self.inputs())?;
         let most = CUT_OFF * self.base.events + 10_000;
         loop {
@@ -284,9 +317,13 @@ impl Study {
                 break;
             }
         }
-        let document = run.document();
+        let document = if studied { run.document() } else { Document::default() };
         let cancelled = self.cancelled.clone();
-        Ok(Some(Self::of(&mut run, document, self.traces.clone(), self.until, cancelled)))
+        let mut after = Self::of(&mut run, document, self.traces.clone(), self.until, cancelled);
+        if studied {
+            after.candidates = candidates(&after.experiment, run.fabric(), &after.document);
+        }
+        Ok(Some(after))
     }
 
     /// Trials under way end soon, and others at once, without a result.

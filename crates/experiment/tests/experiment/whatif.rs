@@ -99,6 +99,18 @@ fn what_figures_named_wrongly_is_named() {
     }
 }
 
+/// The tag of a lost completion rests: the fault limits, and so does the only tag.
+#[test]
+fn a_tag_that_rests_is_a_limit() {
+    let text = one(GEN3, "", "op = \"read\", size = \"512B\", outstanding = 4")
+        .replace("link = \"gen3 x8\"", "link = \"gen3 x8\"\ntags = 1\ncompletion_timeout = \"50us\"");
+    let text = format!("{text}[[fault]]\nlink = \"dev\"\ndirection = \"down\"\ntlp = 3\ndamage = \"lose\"\n");
+    let verdict = verdict(&text);
+    let named: Vec<&str> = verdict.limits.iter().map(|limit| limit.resource.as_str()).collect();
+    assert_eq!(named, ["faults of link dev → host.rp0", "tags of dev"], "{}", verdict.sentence);
+    assert!(verdict.limit.gain.unwrap() > 1000.0 && verdict.sentence.ends_with("; 1 transaction failed."));
+}
+
 /// The same changes, made by hand in the experiment.
 #[test]
 fn gains_are_those_of_the_changed_experiment() {
