@@ -137,7 +137,7 @@ def show(rows: list[Row], finished: Finished, console: Console, *, all_rows: boo
     matter = [row for row in rows if all_rows or any(abs(step.gain) >= NOTHING_GAINED for step in row.steps())]
     shown = Sheet("Carried with more of it", [
         Column("resource", name=True), Column("twice is", name=True), Column("+10 %"), Column("twice", style="bold"),
-        Column("no limit"), Column("p50"), Column("p99"), Column("then, by figures", name=True),
+        Column("no limit"), Column("p50"), Column("p99"), Column("then, by\nfigures", name=True),
     ])  # fmt: skip
     for row in matter if all_rows else matter[:ROWS_SHOWN]:
         told = row.twice or row.gone
