@@ -20,7 +20,7 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
         }));
         let waits = figures.share_anywhere(&[Cause::CreditWait, Cause::Replay]);
         all.extend(of_switch(switch, "port buffers", LimitKind::Credits, waits, |switch, by| {
-            relax_u16(switch.port_buffer.as_mut()?, by, 2048)
+            relax_count(switch.port_buffer.as_mut()?, by, 2048)
         }));
     }
     for bus in &experiment.fabric.buses {
@@ -38,7 +38,11 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
             figures.tag_wait(&device.name),
             |device, by| {
                 // 14-bit tags exist in flit mode only.
-                relax_u16(&mut device.tags, by, if device.link.mode == LinkMode::Flit { 15_360 } else { 768 })
+                relax_count(
+                    &mut device.tags,
+                    by,
+                    if device.link.mode == LinkMode::Flit { 15_360 } else { 768 },
+                )
             },
         ));
         all.extend(of_device(device, "answers to writes", LimitKind::Latency, busy, |device, by| {
@@ -145,10 +149,10 @@ fn buses(all: &mut Vec<Candidate>, figures: &Figures<'_>, bus: &BusConfig) {
     }));
     let retries = figures.share_anywhere(&[Cause::Retry]);
     all.extend(of_bus(format!("posted requests of {name}"), LimitKind::Credits, retries, |bus, by| {
-        relax_u16(&mut bus.bridge.posted, by, 1024)
+        relax_count(&mut bus.bridge.posted, by, 1024)
     }));
     all.extend(of_bus(format!("reads of {name}"), LimitKind::Credits, retries, |bus, by| {
-        relax_u16(&mut bus.bridge.reads, by, 1024)
+        relax_count(&mut bus.bridge.reads, by, 1024)
     }));
 }
 
@@ -173,15 +177,15 @@ fn models(all: &mut Vec<Candidate>, figures: &Figures<'_>, spec: &DeviceSpec) {
     let more: &[(&str, LimitKind, OfModel)] = match &spec.model {
         ModelSpec::Ring(_) => &[
             ("descriptors under way", LimitKind::Outstanding, |model, by| match model {
-                ModelSpec::Ring(ring) => relax_u32(&mut ring.depth, by, 65_536),
+                ModelSpec::Ring(ring) => relax_count(&mut ring.depth, by, 65_536),
                 _ => None,
             }),
             ("descriptors fetched at once", LimitKind::Outstanding, |model, by| match model {
-                ModelSpec::Ring(ring) => relax_u32(&mut ring.batch, by, 256),
+                ModelSpec::Ring(ring) => relax_count(&mut ring.batch, by, 256),
                 _ => None,
             }),
             ("ring", LimitKind::Outstanding, |model, by| match model {
-                ModelSpec::Ring(ring) => relax_u32(&mut ring.entries, by, 65_536),
+                ModelSpec::Ring(ring) => relax_count(&mut ring.entries, by, 65_536),
                 _ => None,
             }),
         ],
@@ -191,17 +195,17 @@ fn models(all: &mut Vec<Candidate>, figures: &Figures<'_>, spec: &DeviceSpec) {
                 _ => None,
             }),
             ("sectors in flight", LimitKind::Outstanding, |model, by| match model {
-                ModelSpec::Storage(storage) => relax_u32(&mut storage.sectors_in_flight, by, 256),
+                ModelSpec::Storage(storage) => relax_count(&mut storage.sectors_in_flight, by, 256),
                 _ => None,
             }),
         ],
         ModelSpec::Nic(_) => &[("ring", LimitKind::Outstanding, |model, by| match model {
-            ModelSpec::Nic(nic) => relax_u32(&mut nic.entries, by, 4096),
+            ModelSpec::Nic(nic) => relax_count(&mut nic.entries, by, 4096),
             _ => None,
         })],
         ModelSpec::SimpleNic(_) => &[
             ("ring", LimitKind::Outstanding, |model, by| match model {
-                ModelSpec::SimpleNic(nic) => relax_u32(&mut nic.rings.entries, by, 32_768),
+                ModelSpec::SimpleNic(nic) => relax_count(&mut nic.rings.entries, by, 32_768),
                 _ => None,
             }),
             ("interrupt moderation", LimitKind::Latency, |model, by| match model {
@@ -215,7 +219,7 @@ fn models(all: &mut Vec<Candidate>, figures: &Figures<'_>, spec: &DeviceSpec) {
                 _ => None,
             }),
             ("processors behind", LimitKind::Rate, |model, by| match model {
-                ModelSpec::Card(card) => relax_u16(&mut card.cores, by, 1024),
+                ModelSpec::Card(card) => relax_count(&mut card.cores, by, 1024),
                 _ => None,
             }),
             ("software's time to send, behind", LimitKind::Latency, |model, by| match model {
@@ -254,18 +258,4 @@ fn models(all: &mut Vec<Candidate>, figures: &Figures<'_>, spec: &DeviceSpec) {
         | ModelSpec::Python { .. } => &[],
     };
     all.extend(more.iter().filter_map(|(what, kind, change)| of_model(what, *kind, *change)));
-}
-
-fn relax_u16(count: &mut u16, by: By, most: u16) -> Option<String> {
-    let mut wide = u64::from(*count);
-    let words = relax_count(&mut wide, by, most.into())?;
-    *count = u16::try_from(wide).unwrap_or(u16::MAX);
-    Some(words)
-}
-
-fn relax_u32(count: &mut u32, by: By, most: u32) -> Option<String> {
-    let mut wide = u64::from(*count);
-    let words = relax_count(&mut wide, by, most.into())?;
-    *count = u32::try_from(wide).unwrap_or(u32::MAX);
-    Some(words)
 }

@@ -1,10 +1,13 @@
 //! What could limit in the host: the root complex, its memory and what stands before it, its processor's tags.
 
-use super::{By, Candidate, Figures, relax_count, relax_rate, relax_time};
+use super::{By, Candidate, Figures, relax_any, relax_rate, relax_time};
 use crate::experiment::Experiment;
 use crate::result::LimitKind;
 use tlplab_fabric::attribution::Cause;
 use tlplab_fabric::config::{HostConfig, HostStageConfig, IommuConfig};
+
+/// The largest number of entries, reads, tags and the like.
+const MOST: u64 = u16::MAX as u64;
 
 type OfHost = fn(&mut HostConfig, By) -> Option<String>;
 type OfStage = fn(&mut HostConfig) -> &mut Option<HostStageConfig>;
@@ -35,7 +38,7 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
         relax_rate(host.memory.bandwidth.as_mut()?, by)
     });
     let waits = figures.share("host", &[Cause::Queueing]);
-    add("reads of host", LimitKind::Memory, waits, |host, by| relax_u16(host.reads.as_mut()?, by));
+    add("reads of host", LimitKind::Memory, waits, |host, by| relax_any(host.reads.as_mut()?, by, MOST));
     add("write interval of host", LimitKind::Memory, queued, |host, by| {
         relax_time(&mut host.write_interval, by)
     });
@@ -47,14 +50,14 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
         relax_time(&mut host.numa.as_mut()?.hop, by)
     });
     let tags = figures.share("host", &[Cause::TagWait]);
-    add("tags of host", LimitKind::Tags, tags, |host, by| relax_u16(&mut host.tags, by));
+    add("tags of host", LimitKind::Tags, tags, |host, by| relax_any(&mut host.tags, by, MOST));
     let credits = figures.share_anywhere(&[Cause::CreditWait, Cause::Replay]);
     add("port buffers of host", LimitKind::Credits, credits, |host, by| {
-        relax_u16(host.port_buffer.as_mut()?, by)
+        relax_any(host.port_buffer.as_mut()?, by, MOST)
     });
     let walks = figures.share("host.iommu", &[Cause::Completer, Cause::Processing, Cause::Queueing]);
     let iommu: [(&str, OfHost); 4] = [
-        ("page walks of host", |host, by| relax_u16(host.iommu.as_mut()?.walkers.as_mut()?, by)),
+        ("page walks of host", |host, by| relax_any(host.iommu.as_mut()?.walkers.as_mut()?, by, MOST)),
         ("time of a page walk of host", |host, by| relax_time(&mut host.iommu.as_mut()?.walk, by)),
         ("time between page walks of host", |host, by| relax_time(&mut host.iommu.as_mut()?.interval, by)),
         ("IO-TLB entries of host", |host, by| more_entries(host.iommu.as_mut()?, by)),
@@ -96,18 +99,9 @@ fn stage(
     };
     add("latency", |stage, by| relax_time(&mut stage.latency, by));
     add("rate", |stage, by| relax_rate(stage.rate.as_mut()?, by));
-    add("entries", |stage, by| relax_u16(stage.entries.as_mut()?, by));
+    add("entries", |stage, by| relax_any(stage.entries.as_mut()?, by, MOST));
 }
 
 fn more_entries(iommu: &mut IommuConfig, by: By) -> Option<String> {
-    relax_u16(&mut iommu.entries, by)
-}
-
-/// More of a count that has no limit of its own.
-fn relax_u16(count: &mut u16, by: By) -> Option<String> {
-    let mut wide = u64::from(*count);
-    let most = if by == By::Gone { wide.saturating_mul(64) } else { u64::MAX };
-    let words = relax_count(&mut wide, by, most.min(u64::from(u16::MAX)).max(u64::from(*count) + 1))?;
-    *count = u16::try_from(wide).unwrap_or(u16::MAX);
-    Some(words)
+    relax_any(&mut iommu.entries, by, MOST)
 }

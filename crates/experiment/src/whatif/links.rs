@@ -1,6 +1,6 @@
 //! What could limit on links: lanes and speed, credits, when credits and acknowledgements come, replay buffers, cables, faults.
 
-use super::{By, Candidate, Figures, relax_count, relax_rate, relax_time};
+use super::{By, Candidate, Figures, relax_any, relax_count, relax_rate, relax_time};
 use crate::experiment::Experiment;
 use crate::result::{Direction, LimitKind};
 use std::collections::BTreeMap;
@@ -321,10 +321,10 @@ fn replay_buffer(all: &mut Vec<Candidate>, at: &PortAt<'_>, full: f64) {
     let change = |port: &mut PortConfig, by: By| {
         let (mut tlps, mut bytes) = (None, None);
         if let Some(count) = &mut port.replay_tlps {
-            tlps = relax_u32(count, by, 2048);
+            tlps = relax_count(count, by, 2048);
         }
         if let Some(count) = &mut port.replay_bytes {
-            bytes = relax_u32(count, by, u32::MAX);
+            bytes = relax_any(count, by, u32::MAX.into());
         }
         match (tlps, bytes) {
             (Some(tlps), Some(bytes)) => Some(format!("{tlps} TLPs, {bytes} B")),
@@ -333,11 +333,4 @@ fn replay_buffer(all: &mut Vec<Candidate>, at: &PortAt<'_>, full: f64) {
         }
     };
     all.extend(of_port(at, format!("replay buffer of {}", at.port), LimitKind::Replay, full, change));
-}
-
-fn relax_u32(count: &mut u32, by: By, most: u32) -> Option<String> {
-    let mut wide = u64::from(*count);
-    let words = relax_count(&mut wide, by, most.into());
-    *count = u32::try_from(wide).unwrap_or(u32::MAX);
-    words
 }

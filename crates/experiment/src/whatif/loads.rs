@@ -1,6 +1,6 @@
 //! What could limit in the loads themselves: what they have under way, the rate they offer, what their software takes.
 
-use super::{By, Candidate, Figures, relax_count, relax_rate, relax_time};
+use super::{By, Candidate, Figures, relax_any, relax_count, relax_rate, relax_time};
 use crate::experiment::Experiment;
 use crate::load::{LoadSpec, Pace, Timing, Work};
 use crate::result::{Flow, LimitKind};
@@ -48,7 +48,7 @@ fn of_work(work: &Work) -> &'static [(&'static str, LimitKind, OfWork)] {
             Pace::Outstanding(_) => &[("outstanding", LimitKind::Outstanding, |work, by| match work {
                 Work::Generate(generate) => {
                     let Pace::Outstanding(count) = &mut generate.pace else { return None };
-                    let words = relax_u32(count, by)?;
+                    let words = relax_any(count, by, u32::MAX.into())?;
                     generate.outstanding = generate.outstanding.max(*count);
                     Some(words)
                 }
@@ -63,14 +63,14 @@ fn of_work(work: &Work) -> &'static [(&'static str, LimitKind, OfWork)] {
                     _ => None,
                 }),
                 ("outstanding", LimitKind::Outstanding, |work, by| match work {
-                    Work::Generate(generate) => relax_u32(&mut generate.outstanding, by),
+                    Work::Generate(generate) => relax_any(&mut generate.outstanding, by, u32::MAX.into()),
                     _ => None,
                 }),
             ],
         },
         Work::Replay { timing: Timing::Fast, outstanding: Some(_), .. } => {
             &[("outstanding", LimitKind::Outstanding, |work, by| match work {
-                Work::Replay { outstanding: Some(count), .. } => relax_u32(count, by),
+                Work::Replay { outstanding: Some(count), .. } => relax_any(count, by, u32::MAX.into()),
                 _ => None,
             })]
         }
@@ -103,13 +103,4 @@ fn of_work(work: &Work) -> &'static [(&'static str, LimitKind, OfWork)] {
             }),
         ],
     }
-}
-
-/// More under way: without limit is 64 times as many.
-fn relax_u32(count: &mut u32, by: By) -> Option<String> {
-    let mut wide = u64::from(*count);
-    let most = if by == By::Gone { wide.saturating_mul(64) } else { u64::from(u32::MAX) };
-    let words = relax_count(&mut wide, by, most)?;
-    *count = u32::try_from(wide).unwrap_or(u32::MAX);
-    Some(words)
 }

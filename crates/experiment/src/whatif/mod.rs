@@ -190,12 +190,19 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// A count relaxed in place.
-fn relax_count(count: &mut u64, by: By, most: u64) -> Option<String> {
-    let more = by.count(*count, most)?;
-    let words = format!("{count} → {more}");
-    *count = more;
-    Some(words)
+/// A count relaxed in place, to `most` at most.
+fn relax_count<N: Copy + Into<u64> + TryFrom<u64>>(count: &mut N, by: By, most: u64) -> Option<String> {
+    let before: u64 = (*count).into();
+    let more = by.count(before, most)?;
+    *count = N::try_from(more).ok()?;
+    Some(format!("{before} → {more}"))
+}
+
+/// The same of a count of which there can be any number, up to `largest`: 64 times as many are without limit.
+fn relax_any<N: Copy + Into<u64> + TryFrom<u64>>(count: &mut N, by: By, largest: u64) -> Option<String> {
+    let before: u64 = (*count).into();
+    let most = if by == By::Gone { before.saturating_mul(64) } else { u64::MAX };
+    relax_count(count, by, most.min(largest))
 }
 
 /// A time relaxed in place.

@@ -1,0 +1,118 @@
+//! What limits a run, and how that was found.
+
+use serde::Serialize;
+
+/// What limits the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Verdict {
+    /// One sentence that names it.
+    pub sentence: String,
+    /// The resource and the evidence.
+    pub limit: Limit,
+    /// What would limit next; `None` if nothing else is near.
+    pub next: Option<Next>,
+    /// All that limit, if relaxing any of them gains as much; the first is `limit`. Empty where figures alone judge.
+    pub limits: Vec<Limit>,
+    /// Where different things happened one after the other: what limited each of them. Empty where there is but one.
+    pub phases: Vec<Phase>,
+    /// What the verdict was found by; `None`: by the figures of the run alone.
+    pub tried: Option<Tried>,
+}
+
+/// A part of a run in which other flows were active than before, or a link was down.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Phase {
+    /// Its beginning.
+    pub from_fs: u64,
+    /// Its end.
+    pub until_fs: u64,
+    /// The flows that were active; of an outage none.
+    pub flows: Vec<String>,
+    /// What limited them: nothing, if nothing would have carried more.
+    pub limits: Vec<Limit>,
+}
+
+/// Runs in which one resource was relaxed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Tried {
+    /// What could limit.
+    pub candidates: usize,
+    /// How many of these were relaxed.
+    pub tried: usize,
+    /// Events of all these runs, with what it took to build their fabrics.
+    pub events: u64,
+    /// Where the beginning of the run ends that they were compared with; `None`: with all of it.
+    pub until_fs: Option<u64>,
+    /// What gained something, or cost something, the best first.
+    pub gains: Vec<Gain>,
+}
+
+/// A resource, and what the run carries with twice as much of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Gain {
+    /// Its name.
+    pub resource: String,
+    /// What kind of resource it is.
+    pub kind: LimitKind,
+    /// What was changed: `16 → 32`.
+    pub change: String,
+    /// How much more the run carries: 0.5 is half as much again.
+    pub gain: f64,
+}
+
+/// The resource that limits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Limit {
+    /// Its name: a place, `tags of ssd`, `load nic`.
+    pub resource: String,
+    /// What kind of resource it is.
+    pub kind: LimitKind,
+    /// How much of it is used, 0 to 1.
+    pub utilization: f64,
+    /// Figures that show it.
+    pub evidence: Vec<String>,
+    /// How much more the run carries with twice as much of it: 0.5 is half as much again. `None`: it was not tried.
+    pub gain: Option<f64>,
+    /// What was changed for that: `16 → 32`.
+    pub change: Option<String>,
+}
+
+/// Kinds of limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LimitKind {
+    /// A direction of a link is busy.
+    Link,
+    /// A parallel bus is busy.
+    Bus,
+    /// A requester has no free tag.
+    Tags,
+    /// A load allows itself no more transactions at once.
+    Outstanding,
+    /// A receiver's buffers are full.
+    Credits,
+    /// A transmitter's replay buffer is full, or copies take the wire.
+    Replay,
+    /// Host memory is busy, or what leads to it: page walks, the reads that the root complex serves.
+    Memory,
+    /// The load offers no more.
+    Rate,
+    /// One thing happens after the other.
+    Latency,
+    /// Nothing happened.
+    #[default]
+    None,
+}
+
+/// What would limit next.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Next {
+    /// Its name.
+    pub resource: String,
+    /// What kind of resource it is.
+    pub kind: LimitKind,
+    /// By how much throughput could grow before it limits: 0.4 is 40 %.
+    pub headroom: f64,
+    /// A sentence.
+    pub text: String,
+}
