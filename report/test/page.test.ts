@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { chromium, type Browser, type Page } from "playwright-core";
+import { chromium, type Browser, type Locator, type Page } from "playwright-core";
 import { CASES, fill } from "./fill";
 
 const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
@@ -166,11 +166,14 @@ describe("the page", { skip }, () => {
 
   test("tooltips tell the figures on hover, and on a phone a tap chooses", async () => {
     await open("quickstart", 1440, async (page) => {
-      await page.locator('button.link[data-link="ssd"]').hover();
+      const hover = async (what: Locator) => {
+        await what.scrollIntoViewIfNeeded();
+        await page.waitForTimeout(150); // scrolling hides tooltips
+        await what.hover();
+      };
+      await hover(page.locator('button.link[data-link="ssd"]'));
       assert.match((await page.locator(".tip").textContent())!, /TLP overhead.*idle/s);
-      await page.locator("#latency .bar").nth(3).scrollIntoViewIfNeeded();
-      await page.waitForTimeout(150); // scrolling hides tooltips
-      await page.locator("#latency .bar").nth(3).hover();
+      await hover(page.locator("#latency .bar").nth(3));
       assert.match((await page.locator(".tip").textContent())!, /queueing/);
     });
     await open("quickstart", 390, async (page) => {

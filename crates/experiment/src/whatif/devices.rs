@@ -218,19 +218,19 @@ fn models(all: &mut Vec<Candidate>, figures: &Figures<'_>, spec: &DeviceSpec) {
                 ModelSpec::Card(card) => relax_rate(&mut card.rate, by),
                 _ => None,
             }),
-            ("processors behind", LimitKind::Rate, |model, by| match model {
+            ("processors of the software", LimitKind::Rate, |model, by| match model {
                 ModelSpec::Card(card) => relax_count(&mut card.cores, by, 1024),
                 _ => None,
             }),
-            ("software's time to send, behind", LimitKind::Latency, |model, by| match model {
+            ("time to send of the software", LimitKind::Latency, |model, by| match model {
                 ModelSpec::Card(card) => relax_time(&mut card.send, by),
                 _ => None,
             }),
-            ("software's time to receive, behind", LimitKind::Latency, |model, by| match model {
+            ("time to receive of the software", LimitKind::Latency, |model, by| match model {
                 ModelSpec::Card(card) => relax_time(&mut card.receive, by),
                 _ => None,
             }),
-            ("software's time to wake, behind", LimitKind::Latency, |model, by| match model {
+            ("time to wake of the software", LimitKind::Latency, |model, by| match model {
                 ModelSpec::Card(card) => relax_time(&mut card.wake, by),
                 _ => None,
             }),

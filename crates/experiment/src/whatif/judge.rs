@@ -238,7 +238,9 @@ impl Judge {
                 tried.tried,
                 percent(NONE)
             );
-            let mut verdict = Verdict { tried: Some(tried), ..figures.clone() };
+            let head = figures.sentence.trim_end_matches('.');
+            let sentence = format!("{head}; twice as much of what was tried carries no more.");
+            let mut verdict = Verdict { sentence, tried: Some(tried), ..figures.clone() };
             verdict.limit.evidence.push(evidence);
             return verdict;
         };

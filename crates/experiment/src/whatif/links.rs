@@ -115,6 +115,7 @@ pub(super) fn candidates(experiment: &Experiment, fabric: &Fabric, figures: &Fig
             let waits =
                 |way: usize, cause: Cause, stalls: f64| figures.share(&at.places[way], &[cause]).max(stalls);
             let (sent, received) = (&result.directions[own].stalls, &result.directions[other].stalls);
+            stages(&mut all, &here, figures);
             credits(&mut all, &here, waits(other, Cause::CreditWait, received.credits));
             acknowledgements(&mut all, &here, waits(other, Cause::ReplayBufferWait, received.replay_buffer));
             replay_buffer(&mut all, &here, waits(own, Cause::ReplayBufferWait, sent.replay_buffer));
@@ -304,6 +305,33 @@ fn more_credits(credits: &mut u32, by: By, most: u64) -> Option<String> {
         0 => format!("{before} → no limit"),
         more => format!("{before} → {more}"),
     })
+}
+
+/// Quicker stages between the transaction layer and the wire, all of a port together.
+fn stages(all: &mut Vec<Candidate>, at: &PortAt<'_>, figures: &Figures<'_>) {
+    let ways = at.link.places.iter();
+    let share = ways.map(|place| figures.share_of_stages(place)).sum::<f64>() / 2.0;
+    all.extend(of_port(at, format!("stages of {}", at.port), LimitKind::Latency, share, |port, by| {
+        let of = &mut port.stages;
+        let times = [
+            &mut of.tx_transaction,
+            &mut of.tx_data_link,
+            &mut of.tx_physical,
+            &mut of.tx_transceiver,
+            &mut of.rx_transceiver,
+            &mut of.rx_physical,
+            &mut of.rx_data_link,
+            &mut of.rx_transaction,
+            &mut of.register_response,
+            &mut of.config_response,
+        ];
+        let changed = times.map(|time| relax_time(time, by));
+        changed.iter().any(Option::is_some).then(|| match by {
+            By::Tenth => "each a tenth quicker".to_owned(),
+            By::Twice => "each twice as quick".to_owned(),
+            By::Gone => "none".to_owned(),
+        })
+    }));
 }
 
 /// Acks that come sooner.

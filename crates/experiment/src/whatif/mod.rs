@@ -178,6 +178,15 @@ impl<'a> Figures<'a> {
         causes.iter().map(at).sum::<f64>().max(0.0) / self.total.max(f64::MIN_POSITIVE)
     }
 
+    /// The part of all latency that went to the stages of a direction of a link.
+    fn share_of_stages(&self, direction: &str) -> f64 {
+        let of = |((place, _), time): (&(&str, usize), &f64)| {
+            let stage = place.strip_prefix(direction)?.starts_with(": ");
+            stage.then_some(*time)
+        };
+        self.by_place.iter().filter_map(of).sum::<f64>().max(0.0) / self.total.max(f64::MIN_POSITIVE)
+    }
+
     /// The part of all latency that went to these causes anywhere.
     fn share_anywhere(&self, causes: &[Cause]) -> f64 {
         let of = |cause: &Cause| self.by_cause.get(&(*cause as usize)).copied().unwrap_or(0.0);

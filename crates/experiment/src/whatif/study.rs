@@ -35,6 +35,10 @@ const MOST_BEGINNING: u64 = 500_000;
 const LITTLE: u64 = 10;
 /// After so many events a trial looks whether it is cancelled.
 const SLICE: u64 = 50_000;
+/// And whether it has carried what it is to carry after so many.
+const SMALL_SLICE: u64 = 1_000;
+/// If so many trials can be made of all of a run whose work has an end, its beginning does not take its place.
+const WHOLE_TRIALS: u64 = 8;
 
 /// What a run achieved.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,8 +55,11 @@ pub struct Outcome {
 
 impl Outcome {
     /// Of a run as it stands.
-    pub fn of(fabric: &Fabric) -> Self {
-        let start = fabric.warmup();
+    fn of(run: &mut Run) -> Self {
+        // A load that begins late is not slow.
+        let starts = run.experiment().loads.iter().map(|load| load.start);
+        let start = starts.min().unwrap_or(Time::ZERO).max(run.fabric().warmup());
+        let fabric = run.fabric();
         let seconds = |end: Time| end.saturating_since(start).as_fs().max(1) as f64 / 1e15;
         let flows = || fabric.flow_ids().map(|flow| fabric.flow_results(flow));
         // A run whose work is done ended for each flow with its last byte, whenever the clock stopped.
@@ -133,6 +140,8 @@ pub struct Study {
     candidates: Vec<Candidate>,
     /// Where the beginning ends, if that is what trials are compared with.
     until: Option<Time>,
+    /// The payload until then, if a trial ends when it has carried as much: the work of the run has an end, and is not the same all the time.
+    work: Option<u64>,
     /// Shared by the studies of relaxed runs.
     cancelled: Arc<AtomicBool>,
 }
@@ -171,7 +180,7 @@ impl Study {
         cancelled: Arc<AtomicBool>,
     ) -> Self {
         let experiment = run.experiment().clone();
-        let (base, flows) = (Outcome::of(run.fabric()), Activity::of(run.fabric()));
+        let (base, flows) = (Outcome::of(run), Activity::of(run.fabric()));
         Self {
             experiment,
             traces,
@@ -181,6 +190,7 @@ impl Study {
             flows,
             candidates: Vec::new(),
             until,
+            work: None,
             cancelled,
         }
     }
@@ -191,14 +201,17 @@ impl Study {
         let each = self.budget() / (4 * self.candidates.len() as u64).max(1);
         let least = LEAST_BEGINNING.max(LEAST_PER_LINK * self.document.links.len() as u64);
         let each = each.saturating_sub(self.build_cost()).clamp(least, MOST_BEGINNING.max(least));
-        if self.events <= each || !is_steady(&self.experiment) {
+        let steady = is_steady(&self.experiment);
+        let whole = self.first_budget() / self.events.max(1) >= WHOLE_TRIALS && !steady;
+        if self.events <= each || whole || goes_down(&self.experiment) {
             return Ok(());
         }
         let mut run = Run::new(self.experiment.clone(), self.inputs())?;
         run.advance_past_warmup()?;
         run.advance(each)?;
         self.until = Some(run.fabric().now());
-        (self.base, self.flows) = (Outcome::of(run.fabric()), Activity::of(run.fabric()));
+        self.work = (!steady).then(|| payload(run.fabric()));
+        (self.base, self.flows) = (Outcome::of(&mut run), Activity::of(run.fabric()));
         Ok(())
     }
 
@@ -290,8 +303,10 @@ impl Study {
             experiment = relaxed;
             changes.push(change);
         }
-        let stop = &mut experiment.stop.time;
-        *stop = self.until.into_iter().chain(*stop).min();
+        if self.work.is_none() {
+            let stop = &mut experiment.stop.time;
+            *stop = self.until.into_iter().chain(*stop).min();
+        }
         let after = self.measure(experiment, studied).ok()??;
         let gain = after.base.rate / self.base.rate - 1.0;
         Some(Trial {
@@ -312,14 +327,16 @@ impl Study {
             if self.cancelled.load(Ordering::Relaxed) {
                 return Ok(None);
             }
-            let progress = run.advance(SLICE)?;
-            if progress.done || progress.events >= most {
+            let progress = run.advance(if self.work.is_some() { SMALL_SLICE } else { SLICE })?;
+            let carried = self.work.is_some_and(|work| payload(run.fabric()) >= work);
+            if progress.done || carried || progress.events >= most {
                 break;
             }
         }
         let document = if studied { run.document() } else { Document::default() };
         let cancelled = self.cancelled.clone();
         let mut after = Self::of(&mut run, document, self.traces.clone(), self.until, cancelled);
+        after.work = self.work.map(|_| payload(run.fabric()));
         if studied {
             after.candidates = candidates(&after.experiment, run.fabric(), &after.document);
         }
@@ -341,15 +358,23 @@ impl Study {
     }
 }
 
-/// Whether a run is the same all the time: no link goes down, and what it does has no end.
-fn is_steady(experiment: &Experiment) -> bool {
+/// Payload that has arrived since the warm-up, in bytes.
+fn payload(fabric: &Fabric) -> u64 {
+    fabric.flow_ids().map(|flow| fabric.flow_results(flow).bytes).sum()
+}
+
+/// Whether a link goes down.
+fn goes_down(experiment: &Experiment) -> bool {
     let links = experiment.fabric.devices.iter().map(|device| &device.link);
     let mut links = links.chain(experiment.fabric.switches.iter().map(|switch| &switch.uplink));
-    let goes_down =
-        links.any(|link| link.faults.iter().any(|fault| matches!(fault.kind, FaultKind::Down { .. })));
+    links.any(|link| link.faults.iter().any(|fault| matches!(fault.kind, FaultKind::Down { .. })))
+}
+
+/// Whether what a run does has no end.
+fn is_steady(experiment: &Experiment) -> bool {
     let ends = |load: &LoadSpec| load.count.is_some() || load.work.ends_by_itself();
     let works = |spec: &DeviceSpec| {
         !matches!(spec.model, ModelSpec::Dma { .. } | ModelSpec::Memory { .. } | ModelSpec::Card(_))
     };
-    !goes_down && !experiment.loads.iter().any(ends) && !experiment.devices.iter().any(works)
+    !experiment.loads.iter().any(ends) && !experiment.devices.iter().any(works)
 }
