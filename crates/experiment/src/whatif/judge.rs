@@ -239,18 +239,21 @@ impl Judge {
                 percent(NONE)
             );
             let head = figures.sentence.trim_end_matches('.');
-            let sentence = format!("{head}; twice as much of what was tried carries no more.");
-            let mut verdict = Verdict { sentence, tried: Some(tried), ..figures.clone() };
+            let sentence =
+                format!("{head}; twice as much of what was tried carries no more{}.", self.coverage());
+            let phases = self.phases();
+            let mut verdict = Verdict { sentence, tried: Some(tried), phases, ..figures.clone() };
             verdict.limit.evidence.push(evidence);
             return verdict;
         };
         let limits: Vec<Limit> = self.limits.iter().map(|trial| self.limit_of(trial)).collect();
         let agrees = self.limits.iter().any(|trial| self.agrees(trial));
         let change = limits[0].change.as_deref().unwrap_or_default();
-        let (carries, failed) = (carries(winner.gain), self.failed());
+        let (carries, failed) = (carries(winner.gain), self.failed() + &self.coverage());
         let sentence = match (limits.as_slice(), winner.candidates.len()) {
             ([only], 1) if agrees => {
-                format!("{}; {change} {carries}.", figures.sentence.trim_end_matches('.'))
+                let tried = self.coverage();
+                format!("{}; {change} {carries}{tried}.", figures.sentence.trim_end_matches('.'))
             }
             ([only], 1) => {
                 let limit = if is_plural(&only.resource) { "limit" } else { "limits" };
@@ -292,6 +295,12 @@ impl Judge {
             1 => "; 1 transaction failed".to_owned(),
             many => format!("; {many} transactions failed"),
         }
+    }
+
+    /// How many of the resources were tried, as the end of a sentence, if not all were.
+    fn coverage(&self) -> String {
+        let (tried, all) = (self.singles.len(), self.study.candidates().len());
+        if tried < all { format!("; {tried} of {all} resources were tried") } else { String::new() }
     }
 
     /// Whether the figures name the same.
@@ -409,7 +418,7 @@ impl Judge {
             format!(
                 "Each phase of the run has its own limit: {}, one after the other{}.",
                 list(&names),
-                self.failed()
+                self.failed() + &self.coverage()
             )
         })
     }
