@@ -65,6 +65,21 @@ def test_what_is_cancelled_tells_nothing() -> None:
     assert task.result() is None
 
 
+def test_ctrl_c_while_resources_are_tried_leaves_the_figures(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tlplab.session.make_runs", interrupted)
+    assert status(["run", TAGS, "--json", "-"]) == 130
+    written = capsys.readouterr()
+    verdict = json.loads(written.out)["verdict"]
+    assert verdict["tried"] is None
+    assert verdict["limit"]["resource"] == "tags of dev"
+    assert "interrupted: what limits is told by the figures of the run" in written.err
+
+
 def test_a_study_knows_its_candidates() -> None:
     simulation = _core.Simulation(TAGS)
     finish(simulation)

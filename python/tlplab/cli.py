@@ -147,6 +147,9 @@ def run(
     failed = finished.failures()
     for failure in failed:
         complain(failure)
+    if finished.untried:
+        click.echo("interrupted: what limits is told by the figures of the run; not all resources were tried", err=True)
+        return INTERRUPTED
     return FAILED if failed else 0
 
 

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias, cast
 
 from tlplab import _core
@@ -38,6 +38,8 @@ class Finished:
     """The result document, JSON."""
     interrupted: bool
     """Whether it was stopped before its end; the document then tells what was measured until then."""
+    untried: bool = False
+    """Whether the search for what limits was stopped: the figures of the run speak."""
 
     def result(self) -> Result:
         """The result document."""
@@ -87,7 +89,7 @@ def succeed(finished: Finished) -> None:
 def judged(
     simulation: _core.Simulation, finished: Finished, *, threads: int | None = None, watch: Tried | None = None
 ) -> Finished:
-    """`finished`, with the verdict by runs; as it is, if the experiment cannot be run again or Ctrl-C comes.
+    """`finished`, with the verdict by runs; with that of its figures, if the experiment cannot be run again or Ctrl-C comes.
 
     `threads` is how many runs go on at once, as many as there are processors if it is not given. `watch` is told how many runs were
     made, and of how many.
@@ -103,7 +105,7 @@ def judged(
             make_runs(judge, pool, threads or os.cpu_count() or 1, watch)
         except KeyboardInterrupt:
             judge.cancel()
-            return finished
+            return replace(finished, untried=True)
     return Finished(judge.document(), interrupted=False)
 
 
@@ -148,6 +150,8 @@ def run(
     succeed(finished)
     if verdict:
         finished = judged(simulation, finished)
+        if finished.untried:
+            raise KeyboardInterrupt
     if report is not None:
         _core.write_report(os.fspath(report), finished.text)
     return finished.result()
