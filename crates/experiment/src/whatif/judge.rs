@@ -2,7 +2,8 @@
 //!
 //! First each candidate is relaxed by itself, those first that the figures make suspicious. If none of them gains anything, two of the most
 //! suspicious at a time are: what stands in a row has to grow together. Then the winner is relaxed without limit, and what limits
-//! that run is what would limit next. The trials take no more events than [`Study::budget`] says; what is not tried is told.
+//! that run is what would limit next. No trial begins when as many events are spent as
+//! [`Study::budget`] says; what is not tried is told.
 
 use super::study::Activity;
 use super::{By, Outcome, Study, Trial, spelt};

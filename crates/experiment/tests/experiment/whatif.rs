@@ -111,6 +111,37 @@ fn a_tag_that_rests_is_a_limit() {
     assert!(verdict.limit.gain.unwrap() > 1000.0 && verdict.sentence.ends_with("; 1 transaction failed."));
 }
 
+/// What a card takes and its Ethernet loses was not carried: a wider link to the card brings nothing.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the study's experiment is read from its file")]
+fn payload_that_a_network_loses_is_not_carried() {
+    let file = format!("{}/../../studies/nettlp/overflow.toml", env!("CARGO_MANIFEST_DIR"));
+    let verdict = verdict(&std::fs::read_to_string(file).unwrap());
+    assert_eq!(verdict.limit.resource, "Ethernet of card", "{}", verdict.sentence);
+    assert!(verdict.limit.gain.unwrap() > 0.9, "{}", verdict.sentence);
+}
+
+/// One read that begins late gains as much as one that begins at once.
+#[test]
+fn a_load_that_begins_late_is_not_slow() {
+    let read = "op = \"read\", size = \"200B\", outstanding = 1, count = 1";
+    let gain = |load: &str| verdict(&one(GEN3, "latency = \"300ns\"", load)).limit.gain.unwrap();
+    let (at_once, late) = (gain(read), gain(&format!("{read}, start = \"50us\"")));
+    assert!((at_once - late).abs() < 0.02, "{at_once} and {late}");
+}
+
+/// Long work that has an end is tried on its beginning, until as much is carried.
+#[test]
+fn the_beginning_of_finite_work_is_as_much_work() {
+    let text = "title = \"finite\"\nstop = \"20ms\"\n[device.dev]\nunder = \"host.rp0\"\nlink = \"gen3 x8\"\n\
+        [load]\ndev = { op = \"write\", size = \"4KiB\", count = 9000 }\n";
+    let verdict = verdict(text);
+    assert!(verdict.tried.unwrap().until_fs.is_some(), "{}", verdict.sentence);
+    let gain = verdict.limit.gain.unwrap();
+    assert_eq!(verdict.limit.resource, "link dev → host.rp0", "{}", verdict.sentence);
+    assert!((0.9..1.1).contains(&gain), "{gain}: {}", verdict.sentence);
+}
+
 /// The same changes, made by hand in the experiment.
 #[test]
 fn gains_are_those_of_the_changed_experiment() {
