@@ -105,7 +105,7 @@ fn nobody_there_is_an_error_of_its_own() {
 fn what_cannot_be_opened_says_why() {
     let Some(cable) = Cable::lay() else { return };
     let fails = |network: Network, config: EndpointConfig| {
-        cable.at(0, || network.open(&config).map(drop)).expect_err("must not open").to_string()
+        cable.at(0, || patiently(|| network.open(&config).map(drop))).expect_err("must not open").to_string()
     };
     let elsewhere = Network { local: Ipv4Addr::new(10, 77, 0, 8), ..network(Kind::Packet, 0) };
     assert!(fails(elsewhere, config(ENDS[1])).contains("10.77.0.8 is not an address of this machine"));
