@@ -143,8 +143,8 @@ class Simulation:
         """Goes on until enumeration is over; what it made as JSON, and the text of `lspci -xxxx`. Raises RunError."""
     def finish(self, stopped_by: str | None = None, guest: tuple[str, str, str, str, int | None] | None = None) -> str:
         """Closes the trace and the capture, and returns the result document as JSON. Raises RunError, OSError."""
-    def judge(self) -> Judge:
-        """Who finds what limits the run, which is over. Raises ValueError if it cannot be run again."""
+    def judge(self, *, full: bool = False) -> Judge:
+        """Who finds what limits the run, which is over: by bounded cost, or in `full`. Raises ValueError if it cannot be run again."""
 
 class Judge:
     """Asks for runs in which something is relaxed, and is told of them, in whatever order."""
@@ -159,6 +159,8 @@ class Judge:
         """Whether enough is known."""
     def progress(self) -> tuple[int, int]:
         """Runs made, and runs in all, as far as it is known."""
+    def limits(self) -> list[str]:
+        """The names of all that limit, as far as it is known; none if nothing gains anything."""
     def candidates(self) -> list[tuple[str, str]]:
         """What could limit: name and kind of each, those first that the figures make suspicious."""
     def task_for_table(self, candidate: int, by: str) -> Task:
@@ -171,8 +173,10 @@ class Task:
 
     def run(self) -> None:
         """Makes it. Other Python threads go on meanwhile."""
-    def result(self) -> tuple[str, float, float, float, str] | None:
-        """What was changed, how much more was carried, how p50 and p99 of latency changed, all as shares, and what limits then; None: there is no such run."""
+    def judge(self) -> Judge | None:
+        """Who finds what limits the relaxed run, of a task for a table; None: there is no such run."""
+    def result(self) -> tuple[str, float, float, float] | None:
+        """What was changed, how much more was carried, how p50 and p99 of latency changed, all as shares; None: there is no such run."""
 
 def check(path: str, *, overrides: Sequence[str] = (), load: str | None = None) -> str:
     """Reads an experiment without running it; its outline as JSON. Raises ExperimentError."""

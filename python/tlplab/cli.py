@@ -105,6 +105,12 @@ def commands() -> None:
     help="Do not run again with more of each resource to find what limits; say what the figures of the run say.",
 )
 @click.option(
+    "--whatif",
+    type=click.Choice(["bounded", "full"]),
+    default="bounded",
+    help="Runs to find what limits: by bounded cost, or with more of every resource, however long it takes.",
+)
+@click.option(
     "--detail",
     type=click.Choice(["limited", "all"]),
     default="limited",
@@ -114,7 +120,7 @@ def commands() -> None:
 def run(
     experiment: str, overrides: Sequence[str], load: str | None, seed: int | None, json_file: str | None,
     report: str | None, trace: str | None, pcap: str | None, output: str | None, threads: int | None, no_verdict: bool,
-    detail: str, quiet: bool,
+    whatif: str, detail: str, quiet: bool,
 ) -> int:  # fmt: skip
     """Run an experiment and say what limits it.
 
@@ -139,7 +145,7 @@ def run(
     if not no_verdict:
         with Bar(quiet=quiet) as bar:
             watch = lambda made, of: bar.show(made / of if of else None, f"{made} of {of} resources tried")  # noqa: E731
-            finished = judged(simulation, finished, threads=threads, watch=watch)
+            finished = judged(simulation, finished, full=whatif == "full", threads=threads, watch=watch)
     write_results(finished, json_file, report, output, quiet=quiet)
     if finished.interrupted:
         click.echo("interrupted: the figures are of the part that ran", err=True)

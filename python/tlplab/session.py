@@ -87,17 +87,18 @@ def succeed(finished: Finished) -> None:
 
 
 def judged(
-    simulation: _core.Simulation, finished: Finished, *, threads: int | None = None, watch: Tried | None = None
-) -> Finished:
+    simulation: _core.Simulation, finished: Finished, *, full: bool = False, threads: int | None = None,
+    watch: Tried | None = None,
+) -> Finished:  # fmt: skip
     """`finished`, with the verdict by runs; with that of its figures, if the experiment cannot be run again or Ctrl-C comes.
 
-    `threads` is how many runs go on at once, as many as there are processors if it is not given. `watch` is told how many runs were
+    In `full`, more of every resource is tried on the whole run, whatever it costs. `threads` is how many runs go on at once, as many as there are processors if it is not given. `watch` is told how many runs were
     made, and of how many.
     """
     if finished.interrupted:
         return finished
     try:
-        judge = simulation.judge()
+        judge = simulation.judge(full=full)
     except ValueError:
         return finished  # part of what takes part is outside of the simulation, or nothing was carried
     with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:

@@ -19,11 +19,13 @@ from tlplab.errors import FAILED, INTERRUPTED, RunError
 from tlplab.options import experiment_options
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Bar
-from tlplab.session import Finished, finish, judged
+from tlplab.session import Finished, finish, judged, make_runs
 from tlplab.sheet import NOTHING, Column, Sheet
 from tlplab.summary import console_for, show_headline
 
 STEPS = ("tenth", "twice", "gone")
+# What gains as much takes a limit away; less is none, as in the verdict.
+LEAST_GAIN = 0.01
 # Less than this is nothing, as a run of some thousand transactions tells it.
 NOTHING_GAINED = 0.0005
 ROWS_SHOWN = 24
@@ -37,7 +39,6 @@ class Step:
     gain: float
     p50: float
     p99: float
-    then: str
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class Row:
     tenth: Step | None
     twice: Step | None
     gone: Step | None
+    then: list[str]
+    """What limits without this limit (of a resource of which there is always one, with twice as much): all that tie."""
 
     def steps(self) -> list[Step]:
         """What came of relaxing it."""
@@ -69,21 +72,23 @@ class Row:
     metavar="N",
     help="At most N runs at once (default: one for each processor).",
 )
+@click.option("--full", is_flag=True, help="Try every resource on the whole run, however long it takes.")
 @click.option("--all", "all_rows", is_flag=True, help="Show resources that gain nothing, too.")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the table as JSON; - is the standard output.")
 def whatif_command(
-    experiment: str, overrides: Sequence[str], load: str | None, seed: int | None, threads: int | None, all_rows: bool,
-    json_file: str | None,
+    experiment: str, overrides: Sequence[str], load: str | None, seed: int | None, threads: int | None, full: bool,
+    all_rows: bool, json_file: str | None,
 ) -> int:  # fmt: skip
     """Run an experiment again with a tenth more, twice as much, and all there can be of each resource.
 
-    The table shows how much more each of these runs carries, how latencies change with twice as much, and what would
-    limit then, by the figures of that run. Times (latencies, cables) become a tenth and half shorter, or nothing.
+    The table shows how much more each of these runs carries, how latencies change with twice as much, and what limits
+    when the resource does not any more. Times (latencies, cables) become a tenth and half shorter, or nothing.
 
     \b
     Examples:
       tlplab whatif experiments/quickstart.toml
       tlplab whatif experiments/tags.toml --set device.dev.tags=16 --all
+      tlplab whatif experiments/hotplug.toml --full
       tlplab whatif experiments/quickstart.toml --json out/whatif.json
     """
     check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs={"the experiment": experiment, "--load": load})
@@ -95,13 +100,13 @@ def whatif_command(
     if failed := finished.failures():
         raise RunError("; ".join(failed))
     try:
-        judge = simulation.judge()
+        judge = simulation.judge(full=full)
     except ValueError as why:
         click.echo(f"tlplab: this run cannot be run again with more of anything: {why}", err=True)
         return FAILED
     with Bar(quiet=False) as bar:
-        rows = table(judge, threads or cpu_count() or 1, bar)
-        finished = judged(simulation, finished, threads=threads)
+        finished = judged(simulation, finished, full=full, threads=threads)
+        rows = table(judge, finished, threads or cpu_count() or 1, bar)
     if json_file != "-":
         show(rows, finished, console_for(sys.stdout), all_rows=all_rows)
     if json_file is not None:
@@ -112,7 +117,7 @@ def whatif_command(
     return 0
 
 
-def table(judge: _core.Judge, threads: int, bar: Bar) -> list[Row]:
+def table(judge: _core.Judge, finished: Finished, threads: int, bar: Bar) -> list[Row]:
     """Every resource relaxed in every way, those first that gain most."""
     candidates = judge.candidates()
     tasks = [judge.task_for_table(index, step) for index in range(len(candidates)) for step in STEPS]
@@ -120,15 +125,32 @@ def table(judge: _core.Judge, threads: int, bar: Bar) -> list[Row]:
         try:
             for made, _ in enumerate(pool.map(_core.Task.run, tasks), 1):
                 bar.show(made / len(tasks), f"{made} of {len(tasks)} runs")
+            steps = [None if (result := task.result()) is None else Step(*result) for task in tasks]
+            limits = [limit["resource"] for limit in finished.result()["verdict"]["limits"]]
+            rows = []
+            for at, (resource, kind) in enumerate(candidates):
+                tenth, twice, gone = steps[3 * at : 3 * at + 3]
+                told = gone or twice
+                # What gains nothing leaves the limit in its place.
+                matters = told is not None and told.gain >= LEAST_GAIN
+                task = tasks[3 * at + STEPS.index("gone" if gone else "twice")]
+                bar.show(at / len(candidates), f"what limits without each: {at} of {len(candidates)}")
+                then = limits_of(task, pool, threads) if matters else limits
+                rows.append(Row(resource, kind, tenth, twice, gone, then))
         except KeyboardInterrupt:
             judge.cancel()
             pool.shutdown(cancel_futures=True)
             raise
-    results = [task.result() for task in tasks]
-    steps = [None if result is None else Step(*result) for result in results]
-    triples = zip(steps[::3], steps[1::3], steps[2::3], strict=True)
-    rows = [Row(resource, kind, *triple) for (resource, kind), triple in zip(candidates, triples, strict=True)]
     return sorted(rows, key=lambda row: -row.most())
+
+
+def limits_of(task: _core.Task, pool: ThreadPoolExecutor, threads: int) -> list[str]:
+    """What limits the run of a task; nothing, if more of nothing gains anything."""
+    judge = task.judge()
+    if judge is None:
+        return []
+    make_runs(judge, pool, threads, None)
+    return judge.limits()
 
 
 def show(rows: list[Row], finished: Finished, console: Console, *, all_rows: bool) -> None:
@@ -137,7 +159,7 @@ def show(rows: list[Row], finished: Finished, console: Console, *, all_rows: boo
     matter = [row for row in rows if all_rows or any(abs(step.gain) >= NOTHING_GAINED for step in row.steps())]
     shown = Sheet("Carried with more of it", [
         Column("resource", name=True), Column("twice is", name=True), Column("+10 %"), Column("twice", style="bold"),
-        Column("no limit"), Column("p50"), Column("p99"), Column("then, by\nfigures", name=True),
+        Column("no limit"), Column("p50"), Column("p99"), Column("without it\nlimits", name=True),
     ])  # fmt: skip
     for row in matter if all_rows else matter[:ROWS_SHOWN]:
         told = row.twice or row.gone
@@ -145,7 +167,7 @@ def show(rows: list[Row], finished: Finished, console: Console, *, all_rows: boo
         shown.add(
             row.resource, NOTHING if row.twice is None else row.twice.change,
             *(NOTHING if step is None else signed(step.gain) for step in (row.tenth, row.twice, row.gone)),
-            *latencies, NOTHING if told is None else told.then,
+            *latencies, ", ".join(row.then) or NOTHING,
         )  # fmt: skip
     if shown.rows:
         shown.print(console)

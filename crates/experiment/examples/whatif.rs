@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use tlplab_experiment::run::{Inputs, Run};
-use tlplab_experiment::whatif::{Judge, Study};
+use tlplab_experiment::whatif::{Extent, Judge, Study};
 use tlplab_experiment::{Experiment, Options};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     run.finish()?;
     let document = run.document();
     println!("figures: {}", document.verdict.sentence);
-    let study = Study::new(&mut run, document, Default::default())?;
+    let study = Study::new(&mut run, document, Default::default(), Extent::Bounded)?;
     let mut judge = Judge::new(Arc::new(study));
     while let Some(task) = judge.next_task() {
         judge.tell(task.id, task.run());

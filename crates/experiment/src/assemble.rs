@@ -7,6 +7,7 @@ use crate::load::{Generate, LoadSpec, Op, Pace, Pattern, Timing, Work};
 use crate::nvme::{NvmeSpec, serial};
 use crate::run::{Inputs, RunError};
 use tlplab_device::contract::Stream;
+use tlplab_device::nic::ethernet::Speed;
 use tlplab_device::{
     Cable, CablePort, CardConfig, Dd, Device, Dma, DmaDriver, FrameLoad, HostProgram, Load, LoadConfig,
     LoadOp, Memory, NettlpCard, Nic, NicConfig, NicDriver, NicLoad, Nvme, NvmeConfig, Record, Relocation,
@@ -94,13 +95,15 @@ pub(crate) fn add_devices(
                 let flows = flows_of_device(name, nic::STREAMS);
                 let count = Some(nic.requests.into());
                 let cable = cable(nic.sends, nic.receives, nic.transfer, count);
-                let config = NicConfig { cable, ..NicConfig::default() };
+                let speed = Speed::from_bps(nic.ethernet);
+                let config = NicConfig { cable, speed, ..NicConfig::default() };
                 builder.device(name, Box::new(Nic::new(config)), flows, false);
             }
             ModelSpec::SimpleNic(nic) => {
                 let flows = flows_of_device(name, simple_nic::STREAMS);
                 // The partner sends until as many have arrived as are wanted.
-                let port = CablePort::new(cable(nic.sends, nic.receives, nic.transfer, None));
+                let cable = cable(nic.sends, nic.receives, nic.transfer, None);
+                let port = CablePort::new(cable, Speed::from_bps(nic.ethernet));
                 let device = SimpleNic::new(SimpleNicConfig::default(), port);
                 builder.device(name, Box::new(device), flows, false);
             }

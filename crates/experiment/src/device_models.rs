@@ -138,6 +138,13 @@ pub static MODELS: &[Model] = &[
                 example: r#""receive""#,
                 doc: "Frames come from the partner, go to it, or come back by a loop-back plug.",
             },
+            Key {
+                name: "ethernet",
+                kind: Kind::Rate,
+                default: r#""1Gb/s""#,
+                example: r#""10Gb/s""#,
+                doc: "How fast frames go over the cable, each way; the controller's registers say 1 Gb/s, whatever this is.",
+            },
             count(
                 "requests",
                 (0, u32::MAX as i64),
@@ -164,7 +171,7 @@ pub static MODELS: &[Model] = &[
     },
     Model {
         name: "simple-nic",
-        doc: "The Ethernet controller of NetTLP with its driver on the host and a cable of 10 Gb/s",
+        doc: "The Ethernet controller of NetTLP with its driver on the host and a partner on its cable",
         keys: &[
             count(
                 "entries",
@@ -185,6 +192,13 @@ pub static MODELS: &[Model] = &[
                 default: r#""loop-back""#,
                 example: r#""receive""#,
                 doc: "Frames come from the partner, go to it, or come back by a loop-back plug.",
+            },
+            Key {
+                name: "ethernet",
+                kind: Kind::Rate,
+                default: r#""10Gb/s""#,
+                example: r#""25Gb/s""#,
+                doc: "How fast frames go over the cable, each way.",
             },
             Key {
                 name: "moderation",
@@ -346,6 +360,8 @@ pub struct NicSpec {
     pub sends: bool,
     /// Frames are received: from the partner, or those that were sent.
     pub receives: bool,
+    /// Bits per second of the cable, each way.
+    pub ethernet: u64,
     /// Frames in all.
     pub requests: u32,
 }
@@ -361,6 +377,8 @@ pub struct SimpleNicSpec {
     pub sends: bool,
     /// Frames are received: from the partner, or those that were sent.
     pub receives: bool,
+    /// Bits per second of the cable, each way.
+    pub ethernet: u64,
     /// Frames in all.
     pub requests: u32,
 }
@@ -496,6 +514,7 @@ pub(crate) fn spec(
             transfer: frame(device)?,
             sends: ways(device)?.sends(),
             receives: ways(device)?.receives(),
+            ethernet: device.rate("ethernet").unwrap_or_default(),
             requests: integer("requests"),
         }),
         "tlpdma" => ModelSpec::Tlpdma { memory: memory(device)? },
@@ -508,6 +527,7 @@ pub(crate) fn spec(
             transfer: frame(device)?,
             sends: ways(device)?.sends(),
             receives: ways(device)?.receives(),
+            ethernet: device.rate("ethernet").unwrap_or_default(),
             requests: integer("requests"),
         }),
         "dma" => ModelSpec::Dma { bar: bar(device, "bar")? },

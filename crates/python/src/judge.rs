@@ -27,6 +27,10 @@ impl Judge {
         Self { judge: Mutex::new(whatif::Judge::new(study.clone())), study }
     }
 
+    fn of_relaxed(trial: &Trial) -> Self {
+        Self { judge: Mutex::new(whatif::Judge::of_relaxed(trial)), study: trial.after.clone() }
+    }
+
     fn judge(&self) -> MutexGuard<'_, whatif::Judge> {
         self.judge.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -59,6 +63,11 @@ impl Judge {
     /// Runs made and to be made, of those that are known.
     fn progress(&self) -> (usize, usize) {
         self.judge().progress()
+    }
+
+    /// The names of all that limit, as far as it is known; none if nothing gains anything.
+    fn limits(&self) -> Vec<String> {
+        self.judge().limits()
     }
 
     /// What could limit: name and kind of each.
@@ -99,9 +108,15 @@ impl Task {
         *self.trial.lock().unwrap_or_else(PoisonError::into_inner) = trial;
     }
 
+    /// Who finds what limits the relaxed run, of a task for a table; `None`: there is no such run.
+    fn judge(&self) -> Option<Judge> {
+        let trial = self.trial.lock().unwrap_or_else(PoisonError::into_inner);
+        trial.as_ref().map(Judge::of_relaxed)
+    }
+
     /// What came of it: how the candidate was changed, how much more was carried, by how much the median and the 99th percentile of latency
-    /// changed (0.1: a tenth longer), and what its figures say limits then. `None`: there is no such run.
-    fn result(&self) -> Option<(String, f64, f64, f64, String)> {
+    /// changed (0.1: a tenth longer). `None`: there is no such run.
+    fn result(&self) -> Option<(String, f64, f64, f64)> {
         let trial = self.trial.lock().unwrap_or_else(PoisonError::into_inner);
         let trial = trial.as_ref()?;
         let (before, after) = (self.task.base(), trial.outcome);
@@ -111,7 +126,6 @@ impl Task {
             trial.gain,
             change(before.p50_ns, after.p50_ns),
             change(before.p99_ns, after.p99_ns),
-            trial.after.document().verdict.limit.resource.clone(),
         ))
     }
 }

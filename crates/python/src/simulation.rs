@@ -14,7 +14,7 @@ use tlplab_cosim::{library, medium, rtl, uml};
 use tlplab_device::Record;
 use tlplab_experiment::detail::Detail;
 use tlplab_experiment::run::{Inputs, Run};
-use tlplab_experiment::whatif::Study;
+use tlplab_experiment::whatif::{Extent, Study};
 use tlplab_experiment::{Experiment, FileKind, Options, StopReason, lspci, result};
 use tlplab_fabric::Driven;
 use tlplab_trace::{pcapng, perfetto, recorder, report};
@@ -155,13 +155,15 @@ impl Simulation {
         py.detach(|| state.finish()).map_err(|error| error::file(&error))
     }
 
-    /// Who finds what limits the run, which is over. Raises ValueError if it cannot be run again.
-    fn judge(&self, py: Python<'_>) -> PyResult<judge::Judge> {
+    /// Who finds what limits the run, which is over: by bounded cost, or in `full`. Raises ValueError if it cannot be run again.
+    #[pyo3(signature = (*, full=false))]
+    fn judge(&self, py: Python<'_>, full: bool) -> PyResult<judge::Judge> {
+        let extent = if full { Extent::Full } else { Extent::Bounded };
         let mut guard = self.state()?;
         let State { run, traces, .. } = &mut *guard;
         let study = py.detach(|| {
             let document = run.document();
-            Study::new(run, document, traces.clone())
+            Study::new(run, document, traces.clone(), extent)
         });
         Ok(judge::Judge::new(study.map_err(judge::refuse)?))
     }

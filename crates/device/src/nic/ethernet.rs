@@ -1,4 +1,4 @@
-//! The other side of the NIC: frames on a cable of 1 Gb/s.
+//! The other side of a NIC: frames on a cable.
 //!
 //! A frame is a [`Payload`] from its destination address to the last byte of its data, without the check sequence; in a length-only run only its
 //! length. The line carries preamble, check sequence and gap as well.
@@ -77,32 +77,44 @@ impl Traffic {
 /// How fast a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speed {
-    /// What a byte takes, in picoseconds.
-    byte_ps: u64,
+    /// Bits per second, each way.
+    bps: u64,
 }
 
 impl Speed {
     /// 1 Gb/s.
-    pub const GIGABIT: Self = Self { byte_ps: 8000 };
+    pub const GIGABIT: Self = Self { bps: 1_000_000_000 };
     /// 10 Gb/s.
-    pub const TEN_GIGABIT: Self = Self { byte_ps: 800 };
+    pub const TEN_GIGABIT: Self = Self { bps: 10_000_000_000 };
+
+    /// So many bits per second, one at least.
+    pub fn from_bps(bps: u64) -> Self {
+        Self { bps: bps.max(1) }
+    }
 
     /// How long a frame of so many bytes keeps the line, with its check sequence, preamble and gap.
     pub fn frame(self, bytes: u64) -> Duration {
-        Duration::from_ps(self.byte_ps * (bytes.max(LEAST) + FCS + BETWEEN))
+        let bits = 8 * (bytes.max(LEAST) + FCS + BETWEEN);
+        let fs = u128::from(bits) * 1_000_000_000_000_000 / u128::from(self.bps);
+        Duration::from_fs(u64::try_from(fs).unwrap_or(u64::MAX / 2))
     }
 }
 
 /// The transmitting half of the line: one frame after the other.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
+    speed: Speed,
     free: Time,
 }
 
 impl Line {
+    pub(super) fn new(speed: Speed) -> Self {
+        Self { speed, free: Time::ZERO }
+    }
+
     /// A frame of so many bytes is ready: the time when it has left.
     pub(super) fn send(&mut self, now: Time, bytes: u64) -> Time {
-        self.free = self.free.max(now) + Speed::GIGABIT.frame(bytes);
+        self.free = self.free.max(now) + self.speed.frame(bytes);
         self.free
     }
 
@@ -127,7 +139,7 @@ mod tests {
         // 1 488 095 frames of 64 B and 81 274 of 1518 B per second: the well-known figures of gigabit Ethernet.
         assert_eq!(1_000_000_000 / Speed::GIGABIT.frame(60).as_ns(), 1_488_095);
         assert_eq!(1_000_000_000 / Speed::GIGABIT.frame(1514).as_ns(), 81_274);
-        let mut line = Line::default();
+        let mut line = Line::new(Speed::GIGABIT);
         let now = Time::ZERO + Duration::from_us(1);
         assert_eq!(line.send(now, 60), now + Duration::from_ns(672));
         assert_eq!(line.send(now, 14), now + Duration::from_ns(2 * 672));

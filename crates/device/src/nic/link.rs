@@ -87,7 +87,7 @@ impl Nic {
             return;
         };
         if traffic.count.is_none_or(|count| number < count) {
-            cx.timer(start + traffic.arrival(number, ethernet::Speed::GIGABIT), timer::ARRIVED);
+            cx.timer(start + traffic.arrival(number, self.config.speed), timer::ARRIVED);
         }
     }
     pub(super) fn generated(&mut self, cx: &mut Context<'_>) {

@@ -96,12 +96,14 @@ pub struct NicConfig {
     pub mac: [u8; 6],
     /// Where its cable leads.
     pub cable: Cable,
+    /// How fast frames go over it. Its registers say 1 Gb/s, whatever this is.
+    pub speed: ethernet::Speed,
 }
 
 impl Default for NicConfig {
     /// A locally administered address, and a partner that only listens.
     fn default() -> Self {
-        Self { mac: [0x02, 0x1D, 0xE5, 0, 0, 1], cable: Cable::Sink }
+        Self { mac: [0x02, 0x1D, 0xE5, 0, 0, 1], cable: Cable::Sink, speed: ethernet::Speed::GIGABIT }
     }
 }
 
@@ -142,7 +144,7 @@ impl Nic {
             receiver: Receiver::new(),
             transmitter: Transmitter::new(),
             outgoing: VecDeque::new(),
-            line: ethernet::Line::default(),
+            line: ethernet::Line::new(config.speed),
             generator: None,
             window: 0,
             clock: (Time::ZERO, 0),

@@ -50,10 +50,11 @@ const WAITING: usize = 64;
 const SENT: u64 = 1;
 const ARRIVED: u64 = 2;
 
-/// A simulated cable of 10 Gb/s, and what is at its other end.
+/// A simulated cable, and what is at its other end.
 #[derive(Clone, Debug)]
 pub struct CablePort {
     cable: Cable,
+    speed: Speed,
     /// The frame that is on the line, if it comes back; `Some(None)` if it does not.
     line: Option<Option<Payload>>,
     arrived: VecDeque<Payload>,
@@ -67,10 +68,11 @@ pub struct CablePort {
 }
 
 impl CablePort {
-    /// A port with this plugged in.
-    pub fn new(cable: Cable) -> Self {
+    /// A port with this plugged in, whose cable is so fast.
+    pub fn new(cable: Cable, speed: Speed) -> Self {
         Self {
             cable,
+            speed,
             line: None,
             arrived: VecDeque::new(),
             dropped: 0,
@@ -97,7 +99,7 @@ impl CablePort {
     /// Asks for the time at which the generator's next frame arrives.
     fn expect(&mut self) {
         if let (Some((traffic, _)), Some(number)) = (self.next_generated(), self.number) {
-            let at = |number: u64| traffic.arrival(number, Speed::TEN_GIGABIT);
+            let at = |number: u64| traffic.arrival(number, self.speed);
             let before = number.checked_sub(1).map_or(Duration::ZERO, at);
             self.asks.push_back((at(number) - before, ARRIVED));
         }
@@ -125,7 +127,7 @@ impl Port for CablePort {
         if self.line.is_some() {
             return Err(frame);
         }
-        self.asks.push_back((Speed::TEN_GIGABIT.frame(frame.len()), SENT));
+        self.asks.push_back((self.speed.frame(frame.len()), SENT));
         self.line = Some((self.cable == Cable::LoopBack).then_some(frame));
         Ok(())
     }
@@ -157,7 +159,7 @@ impl Port for CablePort {
     }
 
     fn reset(&mut self) {
-        *self = Self { dropped: self.dropped, ..Self::new(self.cable) };
+        *self = Self { dropped: self.dropped, ..Self::new(self.cable, self.speed) };
     }
     fn snapshot(&self) -> Option<Self> {
         Some(self.clone())

@@ -2,6 +2,7 @@
 
 use crate::ideal::Ideal;
 use proptest::prelude::*;
+use tlplab_device::nic::ethernet::Speed;
 use tlplab_device::simple_nic::driver::Stack;
 use tlplab_device::simple_nic::regs::{self, Descriptor};
 use tlplab_device::simple_nic::{BAR, FRAMES, Port};
@@ -30,7 +31,8 @@ fn every_frame_goes_round_once_and_in_order() {
     for (entries, bytes, length_only) in [(1, 60, false), (2, 1514, false), (3, 61, false), (256, 777, true)]
     {
         let load = FrameLoad::new(bytes, 500, 500);
-        let mut world = world(CablePort::new(Cable::LoopBack), entries, load, length_only);
+        let mut world =
+            world(CablePort::new(Cable::LoopBack, Speed::TEN_GIGABIT), entries, load, length_only);
         world.run(us(100_000));
         assert_eq!((world.faults.clone(), world.finished), (vec![], 1), "{entries} of {bytes} B");
         assert_eq!(register(&mut world, regs::TX_FRAMES), 500);
@@ -100,7 +102,12 @@ fn what_finds_no_room_is_counted() {
 #[test]
 fn loss_is_counted_where_the_line_is_faster_than_the_ring() {
     let traffic = Traffic { bytes: 60, rate: None, count: None };
-    let mut world = world(CablePort::new(Cable::Source(traffic)), 1, FrameLoad::new(60, 0, 300), false);
+    let mut world = world(
+        CablePort::new(Cable::Source(traffic), Speed::TEN_GIGABIT),
+        1,
+        FrameLoad::new(60, 0, 300),
+        false,
+    );
     world.run(us(1000));
     assert_eq!((world.faults.clone(), world.finished), (vec![], 1));
     let frames = register(&mut world, regs::RX_FRAMES);
@@ -178,7 +185,13 @@ fn moderation_keeps_interrupts_apart() {
     let traffic = Traffic { bytes: 60, rate: Some(1_000_000_000), count: Some(200) };
     let rings = SimpleNicRings { entries: 64, moderation: Duration::from_us(10) };
     let mut world = Ideal::new(false)
-        .device("nic", SimpleNic::new(SimpleNicConfig::default(), CablePort::new(Cable::Source(traffic))))
+        .device(
+            "nic",
+            SimpleNic::new(
+                SimpleNicConfig::default(),
+                CablePort::new(Cable::Source(traffic), Speed::TEN_GIGABIT),
+            ),
+        )
         .host(SimpleNicDriver::new("nic", rings, FrameLoad::new(60, 0, 200)));
     world.run(us(10_000));
     // 200 frames in 96 us.

@@ -2,8 +2,8 @@
 
 use super::Candidate;
 use super::facts::Facts;
-use super::words::{nanoseconds, percent};
-use crate::device_models::ModelSpec;
+use super::words::{nanoseconds, percent, rate};
+use crate::device_models::{ModelSpec, NicSpec};
 use crate::result::{Document, LimitKind};
 use tlplab_device::nic::ethernet::Speed;
 
@@ -24,23 +24,32 @@ pub(super) fn limit(document: &Document, facts: &Facts<'_>) -> Option<Candidate>
             (sends, _) => ("receive", f64::from(nic.transfer) + WRITTEN[usize::from(sends)]),
         };
         let flow = document.flows.iter().find(|f| f.name == format!("{name}.{flow}"))?;
-        let used = flow.payload_bps / 8.0 / bytes * nanos(nic.transfer) / 1e9;
-        Some((name, nic.transfer, used.min(1.0)))
+        let used = flow.payload_bps / 8.0 / bytes * nanos(nic) / 1e9;
+        Some((name, nic, used.min(1.0)))
     });
-    let (name, bytes, used) = busy.max_by(|a, b| a.2.total_cmp(&b.2)).filter(|cable| cable.2 >= BUSY)?;
+    let (name, nic, used) = busy.max_by(|a, b| a.2.total_cmp(&b.2)).filter(|cable| cable.2 >= BUSY)?;
     Some(Candidate {
-        resource: format!("cable of {name}"),
+        resource: format!("Ethernet of {name}"),
         kind: LimitKind::Rate,
         used,
         links: Vec::new(),
         place: None,
         replays: 0.0,
-        evidence: vec![format!("a frame of {bytes} B takes {} on 1 Gb/s", nanoseconds(nanos(bytes)))],
-        because: format!("one frame of {bytes} B follows the other on it, {} of the time", percent(used)),
+        evidence: vec![format!(
+            "a frame of {} B takes {} on {}",
+            nic.transfer,
+            nanoseconds(nanos(nic)),
+            rate(nic.ethernet as f64).replace(".00 ", " ")
+        )],
+        because: format!(
+            "one frame of {} B follows the other on it, {} of the time",
+            nic.transfer,
+            percent(used)
+        ),
     })
 }
 
 /// What a frame takes, with all that the cable carries beside it.
-fn nanos(bytes: u32) -> f64 {
-    Speed::GIGABIT.frame(bytes.into()).as_fs() as f64 / 1e6
+fn nanos(nic: &NicSpec) -> f64 {
+    Speed::from_bps(nic.ethernet).frame(nic.transfer.into()).as_fs() as f64 / 1e6
 }

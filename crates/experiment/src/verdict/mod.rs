@@ -2,7 +2,7 @@
 //!
 //! The order of the questions is the order of causes: a wire or a memory that is busy all the time limits whatever happens elsewhere,
 //! because credits, tags and replay buffers run out *behind* it. Only when nothing is busy does the critical path say what a run waits
-//! for: credits, tags, the replay buffer, the cable of a NIC, software behind a card, or its own loads (a rate that is met, or one transaction after another).
+//! for: credits, tags, the replay buffer, the Ethernet of a NIC, software behind a card, or its own loads (a rate that is met, or one transaction after another).
 
 mod bus;
 mod cable;

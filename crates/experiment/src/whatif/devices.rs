@@ -1,15 +1,18 @@
 //! What could limit in switches, bridges, buses and devices: what they take for a TLP, tags, what models do at once.
 
-use super::{By, Candidate, Figures, relax_count, relax_rate, relax_time};
+use super::{By, Candidate, Figures, relax_count, relax_fewer, relax_rate, relax_time};
 use crate::device_models::ModelSpec;
 use crate::experiment::Experiment;
 use crate::result::LimitKind;
 use crate::topology::DeviceSpec;
 use tlplab_fabric::attribution::Cause;
-use tlplab_fabric::config::{BusConfig, BusMode, BusWidth, DeviceConfig, SwitchConfig};
-use tlplab_units::LinkMode;
+use tlplab_fabric::config::{
+    BusConfig, BusDevice, BusMode, BusWidth, DeviceConfig, DeviceSelect, Forwarding, SwitchConfig,
+};
+use tlplab_units::{LinkMode, Mrrs};
 
 type OfModel = fn(&mut ModelSpec, By) -> Option<String>;
+type OfBusDevice = fn(&mut BusDevice, By) -> Option<String>;
 
 pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<Candidate> {
     let mut all = Vec::new();
@@ -17,6 +20,11 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
         let busy = figures.share(&switch.name, &[Cause::Processing]);
         all.extend(of_switch(switch, "latency", LimitKind::Latency, busy, |switch, by| {
             relax_time(&mut switch.latency, by)
+        }));
+        all.extend(of_switch(switch, "forwarding", LimitKind::Latency, busy, |switch, by| {
+            let before = std::mem::replace(&mut switch.forwarding, Forwarding::CutThrough);
+            (by != By::Tenth && before == Forwarding::StoreAndForward)
+                .then(|| "store-and-forward → cut-through".to_owned())
         }));
         let waits = figures.share_anywhere(&[Cause::CreditWait, Cause::Replay]);
         all.extend(of_switch(switch, "port buffers", LimitKind::Credits, waits, |switch, by| {
@@ -45,6 +53,41 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
                 )
             },
         ));
+        let waits = figures.tag_wait(&device.name);
+        all.extend(of_device(
+            device,
+            "maximum read request size",
+            LimitKind::Outstanding,
+            waits * 0.9,
+            |device, by| {
+                let sizes = Mrrs::ALL;
+                let before = device.mrrs;
+                let at = sizes.iter().position(|size| *size == before)?;
+                device.mrrs = match by {
+                    By::Tenth => return None,
+                    By::Twice => *sizes.get(at + 1)?,
+                    By::Gone => *sizes.last().filter(|largest| largest.bytes() > before.bytes())?,
+                };
+                Some(format!("{} B → {} B", before.bytes(), device.mrrs.bytes()))
+            },
+        ));
+        // Where nothing fails, no time limit has ended.
+        if figures.document.flows.iter().any(|flow| crate::verdict::failures(flow) > 0) {
+            all.extend(of_device(device, "completion timeout", LimitKind::Latency, 0.9, |device, by| {
+                relax_time(&mut device.completion_timeout, by).filter(|_| by != By::Gone)
+            }));
+        }
+        let on_bus = figures.share_anywhere(&[Cause::WaitState, Cause::DeviceSelect, Cause::Arbitration]);
+        let of_bus: [(&str, OfBusDevice); 3] = [
+            ("device select", |bus, by| select_faster(&mut bus.device_select, by)),
+            ("wait states", |bus, by| relax_fewer(&mut bus.wait_states, by, 0)),
+            ("overhead", |bus, by| relax_fewer(&mut bus.overhead, by, 0)),
+        ];
+        for (of_bus, change) in of_bus {
+            all.extend(of_device(device, of_bus, LimitKind::Bus, on_bus, move |device, by| {
+                change(device.bus.as_mut()?, by)
+            }));
+        }
         all.extend(of_device(device, "answers to writes", LimitKind::Latency, busy, |device, by| {
             let non_posted = !std::mem::replace(&mut device.posted_writes, true);
             (non_posted && by != By::Tenth).then(|| "non-posted → posted".to_owned())
@@ -82,7 +125,7 @@ fn of_device(
     what: &str,
     kind: LimitKind,
     suspicion: f64,
-    change: fn(&mut DeviceConfig, By) -> Option<String>,
+    change: impl Fn(&mut DeviceConfig, By) -> Option<String> + Send + Sync + 'static,
 ) -> Option<Candidate> {
     let name = device.name.clone();
     let resource = format!("{what} of {}", device.name);
@@ -147,6 +190,12 @@ fn buses(all: &mut Vec<Candidate>, figures: &Figures<'_>, bus: &BusConfig) {
     all.extend(of_bus(format!("synchronisation of {name}"), LimitKind::Latency, bridge, |bus, by| {
         relax_time(&mut bus.bridge.synchronisation, by)
     }));
+    all.extend(of_bus(format!("overhead of {name}"), LimitKind::Bus, busy * 0.5, |bus, by| {
+        relax_fewer(&mut bus.bridge.overhead, by, 0)
+    }));
+    all.extend(of_bus(format!("device select of {name}"), LimitKind::Bus, busy * 0.5, |bus, by| {
+        select_faster(&mut bus.bridge.device_select, by)
+    }));
     let retries = figures.share_anywhere(&[Cause::Retry]);
     all.extend(of_bus(format!("posted requests of {name}"), LimitKind::Credits, retries, |bus, by| {
         relax_count(&mut bus.bridge.posted, by, 1024)
@@ -156,11 +205,24 @@ fn buses(all: &mut Vec<Candidate>, figures: &Figures<'_>, bus: &BusConfig) {
     }));
 }
 
+/// Claims a clock sooner, or as soon as there is.
+fn select_faster(select: &mut DeviceSelect, by: By) -> Option<String> {
+    let before = *select;
+    *select = match (by, before) {
+        (By::Tenth, _) | (_, DeviceSelect::Fast) => return None,
+        (By::Twice, DeviceSelect::Slow) => DeviceSelect::Medium,
+        _ => DeviceSelect::Fast,
+    };
+    Some(format!("{} → {} clocks", before.clocks(), select.clocks()))
+}
+
 /// What the models of devices do at once, and what they take for it.
 fn models(all: &mut Vec<Candidate>, figures: &Figures<'_>, spec: &DeviceSpec) {
     let of_model = |what: &str, kind, change: OfModel| {
         let device = spec.name.clone();
-        let suspicion = figures.share(&device, &[Cause::Processing, Cause::Completer]);
+        // No part of the fabric waits for a network.
+        let least = if kind == LimitKind::Rate { 0.5 } else { 0.0 };
+        let suspicion = figures.share(&device, &[Cause::Processing, Cause::Completer]).max(least);
         let resource = format!("{what} of {device}");
         Candidate::of_part(
             resource,
@@ -199,11 +261,21 @@ fn models(all: &mut Vec<Candidate>, figures: &Figures<'_>, spec: &DeviceSpec) {
                 _ => None,
             }),
         ],
-        ModelSpec::Nic(_) => &[("ring", LimitKind::Outstanding, |model, by| match model {
-            ModelSpec::Nic(nic) => relax_count(&mut nic.entries, by, 4096),
-            _ => None,
-        })],
+        ModelSpec::Nic(_) => &[
+            ("Ethernet", LimitKind::Rate, |model, by| match model {
+                ModelSpec::Nic(nic) => relax_rate(&mut nic.ethernet, by),
+                _ => None,
+            }),
+            ("ring", LimitKind::Outstanding, |model, by| match model {
+                ModelSpec::Nic(nic) => relax_count(&mut nic.entries, by, 4096),
+                _ => None,
+            }),
+        ],
         ModelSpec::SimpleNic(_) => &[
+            ("Ethernet", LimitKind::Rate, |model, by| match model {
+                ModelSpec::SimpleNic(nic) => relax_rate(&mut nic.ethernet, by),
+                _ => None,
+            }),
             ("ring", LimitKind::Outstanding, |model, by| match model {
                 ModelSpec::SimpleNic(nic) => relax_count(&mut nic.rings.entries, by, 32_768),
                 _ => None,
@@ -238,6 +310,10 @@ fn models(all: &mut Vec<Candidate>, figures: &Figures<'_>, spec: &DeviceSpec) {
                 ModelSpec::Card(card) => relax_count(&mut card.buffer, by, 1 << 40),
                 _ => None,
             }),
+            ("queue of the software", LimitKind::Credits, |model, by| match model {
+                ModelSpec::Card(card) => relax_count(&mut card.queue, by, u32::MAX.into()),
+                _ => None,
+            }),
         ],
         ModelSpec::Nvme(_) => &[
             ("commands' time", LimitKind::Latency, |model, by| match model {
@@ -246,6 +322,14 @@ fn models(all: &mut Vec<Candidate>, figures: &Figures<'_>, spec: &DeviceSpec) {
             }),
             ("time to read a page", LimitKind::Latency, |model, by| match model {
                 ModelSpec::Nvme(nvme) => relax_time(&mut nvme.config.read, by),
+                _ => None,
+            }),
+            ("time to program a page", LimitKind::Latency, |model, by| match model {
+                ModelSpec::Nvme(nvme) => relax_time(&mut nvme.config.program, by),
+                _ => None,
+            }),
+            ("channels", LimitKind::Outstanding, |model, by| match model {
+                ModelSpec::Nvme(nvme) => relax_count(&mut nvme.config.channels, by, 65_536),
                 _ => None,
             }),
         ],

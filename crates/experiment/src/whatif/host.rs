@@ -1,10 +1,13 @@
 //! What could limit in the host: the root complex, its memory and what stands before it, its processor's tags.
 
-use super::{By, Candidate, Figures, relax_any, relax_rate, relax_time};
+use super::{
+    By, Candidate, Figures, lengthen_time, relax_any, relax_count, relax_quantiles, relax_rate, relax_time,
+};
 use crate::experiment::Experiment;
 use crate::result::LimitKind;
 use tlplab_fabric::attribution::Cause;
-use tlplab_fabric::config::{HostConfig, HostStageConfig, IommuConfig};
+use tlplab_fabric::config::{HostConfig, HostStageConfig, IommuConfig, LARGEST_CACHE, PeerToPeer};
+use tlplab_transaction::CompletionPolicy;
 
 /// The largest number of entries, reads, tags and the like.
 const MOST: u64 = u16::MAX as u64;
@@ -64,6 +67,49 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
     ];
     for (resource, change) in iommu {
         add(resource, LimitKind::Memory, walks, change);
+    }
+    // Of a measured host: its cache, its other node, what its reads take longer at random, when it sleeps.
+    let measured: [(&str, OfHost); 13] = [
+        ("hit time of the cache of host", |host, by| relax_time(&mut host.cache.as_mut()?.hit, by)),
+        ("snoop time of host", |host, by| relax_time(&mut host.cache.as_mut()?.snoop, by)),
+        ("write allocation of host", |host, by| relax_time(&mut host.cache.as_mut()?.write_allocate, by)),
+        ("cache of host", |host, by| relax_count(&mut host.cache.as_mut()?.size, by, LARGEST_CACHE)),
+        ("DDIO ways of host", |host, by| {
+            let cache = host.cache.as_mut()?;
+            relax_count(&mut cache.ddio_ways, by, cache.ways.into())
+        }),
+        ("write allocation of the other node of host", |host, by| {
+            relax_time(host.numa.as_mut()?.write_allocate.as_mut()?, by)
+        }),
+        ("jitter of host", |host, by| relax_quantiles(&mut host.jitter.as_mut()?.quantiles, by)),
+        ("jitter of host memory", |host, by| relax_quantiles(&mut host.jitter.as_mut()?.memory, by)),
+        ("time to wake of host", |host, by| relax_quantiles(&mut host.sleep.as_mut()?.wake, by)),
+        ("time to wake from dozing of host", |host, by| relax_quantiles(&mut host.sleep.as_mut()?.doze, by)),
+        ("time until host sleeps", |host, by| lengthen_time(&mut host.sleep.as_mut()?.after, by)),
+        ("time until host dozes", |host, by| lengthen_time(&mut host.sleep.as_mut()?.doze_after, by)),
+        ("stalls of host", |host, by| relax_time(&mut host.stall.as_mut()?.lasts, by)),
+    ];
+    for (resource, change) in measured {
+        add(resource, LimitKind::Memory, memory, change);
+    }
+    let policies: [(&str, OfHost); 2] = [
+        ("completions of host", |host, by| {
+            let before = std::mem::replace(&mut host.completions, CompletionPolicy::Max);
+            (by != By::Tenth && before != CompletionPolicy::Max).then(|| "as long as MPS allows".to_owned())
+        }),
+        ("peer-to-peer of host", |host, by| {
+            let before = std::mem::replace(&mut host.peer_to_peer, PeerToPeer::Forward);
+            (by != By::Tenth && matches!(before, PeerToPeer::Split(_)))
+                .then(|| "split → as they are".to_owned())
+        }),
+    ];
+    for (resource, change) in policies {
+        add(resource, LimitKind::Latency, queued * 0.5, change);
+    }
+    if figures.document.flows.iter().any(|flow| crate::verdict::failures(flow) > 0) {
+        add("completion timeout of host", LimitKind::Latency, 0.5, |host, by| {
+            relax_time(&mut host.completion_timeout, by).filter(|_| by != By::Gone)
+        });
     }
     let stages: [(&str, OfStage); 3] = [
         ("io_cache", |host| &mut host.io_cache),

@@ -1,11 +1,12 @@
 //! Which trials are made, in which order, and what they say: the verdict.
 //!
-//! First each candidate is relaxed by itself, those first that the figures make suspicious. If none of them gains anything, two of the most
-//! suspicious at a time are: what stands in a row has to grow together. Then the winner is relaxed without limit, and what limits
+//! First each candidate is relaxed by itself, those first that the figures make suspicious. If none of them gains much, two of the most
+//! suspicious at a time are: what stands in a row has to grow together. If no two gain much, more of them are relaxed at once, and then one after the
+//! other left out that the gain does not need. Then the winner is relaxed without limit, and what limits
 //! that run is what would limit next. No trial begins when as many events are spent as
 //! [`Study::budget`] says; what is not tried is told.
 
-use super::study::Activity;
+use super::phases::Span;
 use super::{By, Outcome, Study, Trial, spelt};
 use crate::result::{Gain, Limit, LimitKind, Next, Phase, Tried, Verdict};
 use crate::verdict::{capital, list, percent};
@@ -16,6 +17,10 @@ use tlplab_units::Time;
 const NONE: f64 = 0.01;
 /// What gains as much as the best but for this limits as well.
 const TIE: f64 = 0.01;
+/// If nothing gains more than this by itself, candidates are relaxed together.
+const LITTLE: f64 = 0.1;
+/// Together they have to gain so many times as much, and half of that on top, to be told instead.
+const MORE: f64 = 2.0;
 /// Of so many of the most suspicious candidates, two at a time are relaxed.
 const PAIRED: usize = 6;
 /// So many candidates are told besides the limit.
@@ -23,6 +28,12 @@ const TOLD: usize = 3;
 /// So many are listed, of those that gain or cost as much as this.
 const GAINS: usize = 16;
 const SEEN: f64 = 0.001;
+/// A direction that carries this part of what the other one does is as busy.
+const AS_BUSY: f64 = 0.9;
+/// Of so many of the most suspicious candidates, all together are relaxed if no two gain much.
+const TOGETHER: usize = 8;
+/// What is left out may cost the rest of their gain.
+const NEEDED: f64 = 0.9;
 
 /// Something to be run, by whoever has a processor for it.
 pub struct Task {
@@ -31,7 +42,7 @@ pub struct Task {
     study: Arc<Study>,
     candidates: Vec<usize>,
     by: By,
-    /// For a table, which says what limits then.
+    /// For a table, which asks what limits then.
     for_table: bool,
 }
 
@@ -59,6 +70,9 @@ impl Task {
 enum Purpose {
     Singles,
     Pairs,
+    Together,
+    /// One after the other is left out.
+    LeftOut,
     WithoutLimit,
     Next,
     Over,
@@ -99,6 +113,11 @@ pub struct Judge {
     spent: u64,
     singles: Vec<Trial>,
     limits: Vec<Trial>,
+    /// What all that were relaxed together gained, and how many of them are known to be needed for it.
+    together: f64,
+    left_out: usize,
+    /// What limits next is asked, too.
+    asks_next: bool,
     without_limit: Option<Trial>,
     next: Vec<Trial>,
 }
@@ -106,6 +125,15 @@ pub struct Judge {
 impl Judge {
     /// Of a run.
     pub fn new(study: Arc<Study>) -> Self {
+        Self::asking(study, true)
+    }
+
+    /// Of a relaxed run that has its document: only what limits it.
+    pub fn of_relaxed(trial: &Trial) -> Self {
+        Self::asking(trial.after.clone(), false)
+    }
+
+    fn asking(study: Arc<Study>, asks_next: bool) -> Self {
         let mut judge = Self {
             round: Round::singles(Purpose::Singles, study.clone()),
             study,
@@ -113,6 +141,9 @@ impl Judge {
             spent: 0,
             singles: Vec::new(),
             limits: Vec::new(),
+            together: 0.0,
+            left_out: 0,
+            asks_next,
             without_limit: None,
             next: Vec::new(),
         };
@@ -183,14 +214,42 @@ impl Judge {
             Purpose::Singles => {
                 self.singles = trials;
                 self.limits = best(&study, &self.singles);
-                match self.limits.is_empty() {
+                match self.most() < LITTLE {
                     true => Round::new(Purpose::Pairs, study.clone(), pairs(&study), By::Twice),
                     false => self.without_limit(),
                 }
             }
             Purpose::Pairs => {
-                self.limits = best(&study, &trials);
-                self.without_limit()
+                let pairs = best(&study, &trials);
+                if pairs.first().is_some_and(|pair| self.is_more(pair)) {
+                    self.limits = pairs;
+                }
+                match self.most() < LITTLE {
+                    true => {
+                        let all = vec![suspects(&study, TOGETHER)];
+                        Round::new(Purpose::Together, study.clone(), all, By::Twice)
+                    }
+                    false => self.without_limit(),
+                }
+            }
+            Purpose::Together => match trials.into_iter().find(|all| self.is_more(all)) {
+                Some(all) => {
+                    self.together = all.gain;
+                    self.limits = vec![all];
+                    self.left_out(0)
+                }
+                None => self.without_limit(),
+            },
+            Purpose::LeftOut => {
+                let (least, at) = ((NEEDED * self.together).max(NONE), self.left_out);
+                let as_good = |trial: &Trial| trial.gain >= least;
+                match trials.into_iter().find(as_good) {
+                    Some(fewer) => {
+                        self.limits = vec![fewer];
+                        self.left_out(at)
+                    }
+                    None => self.left_out(at + 1),
+                }
             }
             Purpose::WithoutLimit => {
                 self.without_limit = trials.into_iter().next();
@@ -213,9 +272,30 @@ impl Judge {
         }
     }
 
+    /// What the limits gain.
+    fn most(&self) -> f64 {
+        self.limits.first().map_or(0.0, |trial| trial.gain)
+    }
+
+    /// Whether candidates together gain much more than what gains most so far.
+    fn is_more(&self, together: &Trial) -> bool {
+        let most = self.most();
+        together.gain >= if most < NONE { NONE } else { MORE * most + LITTLE / 2.0 }
+    }
+
+    /// Of candidates that gain something together, all but one: the least suspicious but for `at`.
+    fn left_out(&mut self, at: usize) -> Round {
+        self.left_out = at;
+        let Some(whole) = self.limits.first() else { return self.over() };
+        let Some(out) = whole.candidates.len().checked_sub(at + 1) else { return self.without_limit() };
+        let mut rest = whole.candidates.clone();
+        rest.remove(out);
+        Round::new(Purpose::LeftOut, self.study.clone(), vec![rest], By::Twice)
+    }
+
     /// The winner, so that it cannot limit any more.
     fn without_limit(&self) -> Round {
-        let winner = self.limits.first().map(|trial| trial.candidates.clone());
+        let winner = self.limits.first().filter(|_| self.asks_next).map(|trial| trial.candidates.clone());
         Round::new(Purpose::WithoutLimit, self.study.clone(), winner.into_iter().collect(), By::Gone)
     }
 
@@ -260,9 +340,10 @@ impl Judge {
                 let limit = if is_plural(&only.resource) { "limit" } else { "limits" };
                 format!("{} {limit} the run: {change} {carries}{failed}.", capital(&only.resource))
             }
-            ([only], _) => format!(
-                "{} limit the run together: {change} {carries}, and neither does alone{failed}.",
-                capital(&only.resource)
+            ([only], together) => format!(
+                "{} limit the run together: {change} {carries}, and {} does alone{failed}.",
+                capital(&only.resource),
+                if together == 2 { "neither" } else { "none of them" }
             ),
             (several, _) => {
                 let told = several.iter().map(|limit| match &limit.change {
@@ -288,6 +369,11 @@ impl Judge {
         Verdict { sentence, limit, next, limits, phases, tried: Some(tried) }
     }
 
+    /// The names of all that limit; none if nothing gains anything.
+    pub fn limits(&self) -> Vec<String> {
+        self.limits.iter().map(|trial| self.limit_of(trial).resource).collect()
+    }
+
     /// How many transactions failed, as the end of a sentence.
     fn failed(&self) -> String {
         let failed: u64 = self.study.document().flows.iter().map(crate::verdict::failures).sum();
@@ -301,7 +387,22 @@ impl Judge {
     /// How many of the resources were tried, as the end of a sentence, if not all were.
     fn coverage(&self) -> String {
         let (tried, all) = (self.singles.len(), self.study.candidates().len());
-        if tried < all { format!("; {tried} of {all} resources were tried") } else { String::new() }
+        let few =
+            if tried < all { format!("; {tried} of {all} resources were tried") } else { String::new() };
+        few + &self.late()
+    }
+
+    /// That some of the run's flows begin behind its beginning, as the end of a sentence.
+    fn late(&self) -> String {
+        let flows = &self.study.document().flows;
+        let late: Vec<&str> =
+            self.study.late().iter().filter_map(|flow| Some(flows.get(*flow)?.name.as_str())).collect();
+        match (self.study.until(), late.as_slice()) {
+            (Some(until), [_, ..]) => {
+                format!("; tried on the first {} only, before {}", spelt(until - Time::ZERO), list(&late))
+            }
+            _ => String::new(),
+        }
     }
 
     /// Whether the figures name the same.
@@ -325,23 +426,29 @@ impl Judge {
         let candidates = trial.candidates.iter().map(|candidate| &self.study.candidates()[*candidate]);
         let names: Vec<&str> = candidates.clone().map(|candidate| candidate.resource.as_str()).collect();
         let kind = candidates.map(|candidate| candidate.kind).next().unwrap_or_default();
+        let changes: Vec<&str> = trial.changes.iter().map(String::as_str).collect();
+        let change = match changes.as_slice() {
+            [one, rest @ ..] if !rest.is_empty() && rest.iter().all(|other| other == one) => {
+                format!("{one} each")
+            }
+            several => list(several),
+        };
         Limit {
             resource: list(&names),
             kind,
             utilization: 0.0,
             evidence: Vec::new(),
             gain: Some(trial.gain),
-            change: Some(trial.changes.join(" and ")),
+            change: Some(change),
         }
     }
 
     /// What limited each part of the run, if there are several: by the same trials, of which each phase has its own gain.
     fn phases(&self) -> Vec<Phase> {
         let document = self.study.document();
-        let groups = self.study.phases();
-        let several = groups.len() > 1;
-        let mut phases: Vec<Phase> =
-            groups.iter().filter(|_| several).map(|group| self.phase(group)).collect();
+        let spans = self.study.activity().phases();
+        let several = spans.len() > 1;
+        let mut phases: Vec<Phase> = spans.iter().filter(|_| several).map(|span| self.phase(span)).collect();
         for outage in document.outages.iter().filter(|outage| outage.down_fs < document.end_fs) {
             let link = document.links.iter().find(|link| link.name == outage.link);
             let Some(down) = link.map(|link| &link.directions[0]) else { continue };
@@ -355,22 +462,28 @@ impl Judge {
         phases
     }
 
-    fn phase(&self, group: &[Activity]) -> Phase {
-        let base = self.study.rate_of(group);
-        let of_phase =
-            |trial: &Trial| Trial { gain: trial.after.rate_of(group) / base - 1.0, ..trial.clone() };
-        let trials: Vec<Trial> = self.singles.iter().map(of_phase).collect();
+    fn phase(&self, span: &Span) -> Phase {
+        let activity = self.study.activity();
+        let base = activity.rate_of(&span.flows).unwrap_or(0.0);
+        // Where it does not occur any more, it cannot be compared.
+        let of_phase = |trial: &Trial| {
+            let gain = trial.after.activity().rate_of(&span.flows)? / base.max(f64::MIN_POSITIVE) - 1.0;
+            Some(Trial { gain, ..trial.clone() })
+        };
+        let trials: Vec<Trial> = self.singles.iter().filter_map(of_phase).collect();
+        let (from, until) = (activity.from(span), activity.until(span));
         let flows = &self.study.document().flows;
+        let limits = best(&self.study, &trials);
         Phase {
-            from_fs: group.iter().map(|flow| flow.from.as_fs()).min().unwrap_or(0),
-            until_fs: group.iter().map(|flow| flow.until.as_fs()).max().unwrap_or(0),
-            flows: group.iter().filter_map(|flow| Some(flows.get(flow.flow)?.name.clone())).collect(),
-            limits: best(&self.study, &trials).iter().map(|trial| self.limit_in(trial, group)).collect(),
+            from_fs: from.as_fs(),
+            until_fs: until.as_fs().min(self.study.document().end_fs),
+            flows: span.flows.iter().filter_map(|flow| Some(flows.get(*flow)?.name.clone())).collect(),
+            limits: limits.iter().map(|trial| self.limit_in(trial, from, until)).collect(),
         }
     }
 
-    /// As [`limit_of`](Self::limit_of): a link by the direction that is busier in this phase.
-    fn limit_in(&self, trial: &Trial, group: &[Activity]) -> Limit {
+    /// As [`limit_of`](Self::limit_of): a link by the direction that is busier at this time, or by both.
+    fn limit_in(&self, trial: &Trial, from: Time, until: Time) -> Limit {
         let limit = self.limit_of(trial);
         let document = self.study.document();
         let name = self.study.candidates()[trial.candidates[0]].wires.as_ref();
@@ -379,14 +492,20 @@ impl Judge {
         };
         let series = &document.series;
         let bin = |time: Time| (time.as_fs().saturating_sub(series.start_fs) / series.bin_fs.max(1)) as usize;
-        let (from, until) =
-            (group.iter().map(|flow| bin(flow.from)).min(), group.iter().map(|flow| bin(flow.until)).max());
         let carried = |direction: usize| -> f64 {
             let of = series.directions.iter().find(|of| of.link == index && of.direction == direction);
             let bins = of.map_or(&[][..], |of| &of.payload);
-            bins.iter().take(until.unwrap_or(0) + 1).skip(from.unwrap_or(0)).sum()
+            bins.iter().take(bin(until) + 1).skip(bin(from)).sum()
         };
-        let busier = &document.links[index].directions[usize::from(carried(1) > carried(0))];
+        let both = [carried(0), carried(1)];
+        if both[0].min(both[1]) > AS_BUSY * both[0].max(both[1]) {
+            let down = &document.links[index].directions[0];
+            return Limit {
+                resource: format!("both directions of link {} → {}", down.from, down.to),
+                ..limit
+            };
+        }
+        let busier = &document.links[index].directions[usize::from(both[1] > both[0])];
         Limit { resource: format!("link {} → {}", busier.from, busier.to), ..limit }
     }
 
@@ -441,7 +560,7 @@ impl Judge {
 
     /// What gains something besides the limit, and how many were tried.
     fn others(&self) -> Vec<String> {
-        let limits: Vec<String> = self.limits.iter().map(|trial| self.limit_of(trial).resource).collect();
+        let limits = self.limits();
         let others =
             self.gains().into_iter().filter(|gain| gain.gain >= NONE && !limits.contains(&gain.resource));
         let mut told: Vec<String> = others
@@ -526,15 +645,21 @@ fn best(study: &Study, trials: &[Trial]) -> Vec<Trial> {
     chosen
 }
 
-/// Pairs of the most suspicious resources.
-fn pairs(study: &Study) -> Vec<Vec<usize>> {
-    let mut first: Vec<usize> = Vec::new();
+/// The most suspicious resources, so many at most.
+fn suspects(study: &Study, most: usize) -> Vec<usize> {
+    let mut suspects: Vec<usize> = Vec::new();
     for (index, candidate) in study.candidates().iter().enumerate() {
-        let new = first.iter().all(|other| study.candidates()[*other].resource != candidate.resource);
-        if new && first.len() < PAIRED {
-            first.push(index);
+        let new = suspects.iter().all(|other| study.candidates()[*other].resource != candidate.resource);
+        if new && suspects.len() < most {
+            suspects.push(index);
         }
     }
+    suspects
+}
+
+/// Pairs of the most suspicious resources.
+fn pairs(study: &Study) -> Vec<Vec<usize>> {
+    let first = suspects(study, PAIRED);
     let second = |a: usize| first.iter().copied().filter(move |b| *b > a);
     first.iter().flat_map(|a| second(*a).map(|b| vec![*a, b])).collect()
 }

@@ -1,6 +1,8 @@
 //! What could limit on links: lanes and speed, credits, when credits and acknowledgements come, replay buffers, cables, faults.
 
-use super::{By, Candidate, Figures, relax_any, relax_count, relax_rate, relax_time};
+use super::{
+    By, Candidate, Figures, lengthen_time, relax_any, relax_count, relax_fewer, relax_rate, relax_time,
+};
 use crate::experiment::Experiment;
 use crate::result::{Direction, LimitKind};
 use std::collections::BTreeMap;
@@ -8,7 +10,7 @@ use tlplab_datalink::{AckLatency, Config, Credits};
 use tlplab_fabric::Fabric;
 use tlplab_fabric::attribution::Cause;
 use tlplab_fabric::config::{Buffers, Fault, FaultKind, FlowControl, LinkConfig, PortConfig, UpdateFcPolicy};
-use tlplab_units::{Duration, Generation, LinkMode, Width};
+use tlplab_units::{Duration, Generation, LinkMode, Mps, Width};
 
 /// Which end of a link.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,6 +74,7 @@ pub(super) fn candidates(experiment: &Experiment, fabric: &Fabric, figures: &Fig
     for port in &fabric.topology().ports {
         *ports.entry(&port.name).or_default() += 1;
     }
+    all.extend(payload_size(experiment));
     let mut scratch = experiment.clone();
     for (info, result) in fabric.topology().links.iter().zip(&figures.document.links) {
         let Some(built) = link(&mut scratch, &info.name).filter(|_| info.bus.is_none()) else { continue };
@@ -101,13 +104,23 @@ pub(super) fn candidates(experiment: &Experiment, fabric: &Fabric, figures: &Fig
             flight,
             |link, by| relax_time(&mut link.flight, by),
         ));
+        all.extend(of_link(
+            &at,
+            format!("TLP alignment of link {}", at.name),
+            LimitKind::Link,
+            busy * 0.9,
+            |link, by| {
+                let before = link.tlp_alignment;
+                // TLPs are whole words of 4 bytes.
+                link.tlp_alignment = if by == By::Twice { before / 2 } else { 4 }.max(4);
+                (by != By::Tenth && link.tlp_alignment < before)
+                    .then(|| format!("{before} B → {} B", link.tlp_alignment))
+            },
+        ));
         faults(&mut all, &at, figures);
         for (end, port, own, other) in [(End::Lower, info.ports[0], 0, 1), (End::Upper, info.ports[1], 1, 0)]
         {
             let layer = fabric.data_link_config(port);
-            if layer.flow_control != FlowControl::Credits {
-                continue;
-            }
             let Direction { from, to, .. } = &result.directions[own];
             let port = if ports[from.as_str()] == 1 { from.clone() } else { format!("{from} for {to}") };
             let here = PortAt { link: &at, end, port, incoming: &at.places[other], layer };
@@ -116,12 +129,59 @@ pub(super) fn candidates(experiment: &Experiment, fabric: &Fabric, figures: &Fig
                 |way: usize, cause: Cause, stalls: f64| figures.share(&at.places[way], &[cause]).max(stalls);
             let (sent, received) = (&result.directions[own].stalls, &result.directions[other].stalls);
             stages(&mut all, &here, figures);
-            credits(&mut all, &here, waits(other, Cause::CreditWait, received.credits));
+            let busy = figures.share(from, &[Cause::Processing]);
+            all.extend(of_port(
+                &here,
+                format!("latency of {} (port)", here.port),
+                LimitKind::Latency,
+                busy,
+                |port, by| relax_time(port.latency.as_mut()?, by),
+            ));
+            if layer.flow_control == FlowControl::Credits {
+                credits(&mut all, &here, waits(other, Cause::CreditWait, received.credits));
+            }
             acknowledgements(&mut all, &here, waits(other, Cause::ReplayBufferWait, received.replay_buffer));
             replay_buffer(&mut all, &here, waits(own, Cause::ReplayBufferWait, sent.replay_buffer));
+            // Where it never ended, more or less of it would have done nothing.
+            if result.directions[own].replay_timeouts > 0 {
+                replay_timer(&mut all, &here, waits(own, Cause::Replay, 0.0));
+            }
         }
     }
     all
+}
+
+/// The links that an experiment has, by the components below them.
+fn all_links(experiment: &mut Experiment) -> impl Iterator<Item = &mut LinkConfig> {
+    let fabric = &mut experiment.fabric;
+    let devices = fabric.devices.iter_mut().map(|device| &mut device.link);
+    let switches = fabric.switches.iter_mut().map(|switch| &mut switch.uplink);
+    devices.chain(switches).chain(fabric.buses.iter_mut().map(|bus| &mut bus.uplink))
+}
+
+/// A larger Max_Payload_Size, which all of a hierarchy have in common.
+fn payload_size(experiment: &Experiment) -> Option<Candidate> {
+    Candidate::of_part(
+        "the maximum payload size".to_owned(),
+        LimitKind::Link,
+        0.1,
+        experiment,
+        |experiment: &mut Experiment| Some(experiment),
+        |experiment, by| {
+            let sizes = Mps::ALL;
+            let at = |mps: Mps| sizes.iter().position(|size| *size == mps);
+            let before = all_links(experiment).map(|link| link.mps).min_by_key(|mps| mps.bytes())?;
+            let larger = match by {
+                By::Tenth => return None,
+                By::Twice => *sizes.get(at(before)? + 1)?,
+                By::Gone => *sizes.last().filter(|largest| largest.bytes() > before.bytes())?,
+            };
+            all_links(experiment)
+                .filter(|link| link.mps.bytes() < larger.bytes())
+                .for_each(|link| link.mps = larger);
+            Some(format!("{} B → {} B", before.bytes(), larger.bytes()))
+        },
+    )
 }
 
 fn of_link(
@@ -193,6 +253,9 @@ fn faults(all: &mut Vec<Candidate>, at: &LinkAt<'_>, figures: &Figures<'_>) {
             figures.share(up, &[Cause::LinkDown]).max(figures.share(down, &[Cause::LinkDown])).max(0.5);
         all.extend(of_link(at, format!("outages of link {up}"), LimitKind::Link, away, move |link, by| {
             fewer(link, by, is_outage)
+        }));
+        all.extend(of_link(at, format!("recovery of link {up}"), LimitKind::Link, away, |link, by| {
+            relax_time(&mut link.recovery, by)
         }));
     }
     if at.built.faults.iter().any(|fault| !is_outage(fault)) {
@@ -326,11 +389,7 @@ fn stages(all: &mut Vec<Candidate>, at: &PortAt<'_>, figures: &Figures<'_>) {
             &mut of.config_response,
         ];
         let changed = times.map(|time| relax_time(time, by));
-        changed.iter().any(Option::is_some).then(|| match by {
-            By::Tenth => "each a tenth quicker".to_owned(),
-            By::Twice => "each twice as quick".to_owned(),
-            By::Gone => "none".to_owned(),
-        })
+        changed.iter().any(Option::is_some).then(|| by.quicker().to_owned())
     }));
 }
 
@@ -342,6 +401,13 @@ fn acknowledgements(all: &mut Vec<Candidate>, at: &PortAt<'_>, waits: f64) {
     }
     let change = move |port: &mut PortConfig, by: By| relax_time(port.ack_latency.get_or_insert(latency), by);
     all.extend(of_port(at, format!("ack latency of {}", at.port), LimitKind::Replay, waits * 0.99, change));
+    all.extend(of_port(
+        at,
+        format!("TLPs to an Ack of {}", at.port),
+        LimitKind::Replay,
+        waits * 0.98,
+        |port, by| relax_fewer(port.ack_every.as_mut()?, by, 1),
+    ));
 }
 
 /// A larger replay buffer.
@@ -361,4 +427,18 @@ fn replay_buffer(all: &mut Vec<Candidate>, at: &PortAt<'_>, full: f64) {
         }
     };
     all.extend(of_port(at, format!("replay buffer of {}", at.port), LimitKind::Replay, full, change));
+}
+
+/// A replay timer that waits longer for Acks that come late, and one that sooner finds those that never come.
+fn replay_timer(all: &mut Vec<Candidate>, at: &PortAt<'_>, copies: f64) {
+    let timer = at.layer.replay_timeout();
+    let longer =
+        move |port: &mut PortConfig, by: By| lengthen_time(port.replay_timer.get_or_insert(timer), by);
+    let sooner = move |port: &mut PortConfig, by: By| match by {
+        By::Gone => None, // without time there would be copies only
+        by => relax_time(port.replay_timer.get_or_insert(timer), by),
+    };
+    let resource = format!("replay timer of {}", at.port);
+    all.extend(of_port(at, resource.clone(), LimitKind::Replay, copies, longer));
+    all.extend(of_port(at, resource, LimitKind::Replay, copies * 0.99, sooner));
 }

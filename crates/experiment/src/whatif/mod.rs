@@ -4,15 +4,17 @@
 //! much (half the time), or without limit ([`By`]). A [`Study`] holds a run that is over against runs in which one candidate is
 //! relaxed ([`Study::trial`]); whoever holds it chooses how many run at once. The resource whose relaxation gains most is what limits.
 
+mod arbitration;
 mod devices;
 mod host;
 mod judge;
 mod links;
 mod loads;
+mod phases;
 mod study;
 
 pub use judge::{Judge, Task, TaskId};
-pub use study::{Outcome, Study, Trial};
+pub use study::{Extent, Outcome, Study, Trial};
 
 use crate::experiment::{Experiment, FileKind};
 use crate::result::{Document, LimitKind};
@@ -42,6 +44,15 @@ impl By {
             Self::Tenth => "tenth",
             Self::Twice => "twice",
             Self::Gone => "gone",
+        }
+    }
+
+    /// How several times together are relaxed.
+    const fn quicker(self) -> &'static str {
+        match self {
+            Self::Tenth => "each a tenth quicker",
+            Self::Twice => "each twice as quick",
+            Self::Gone => "none",
         }
     }
 
@@ -138,6 +149,7 @@ pub fn candidates(experiment: &Experiment, fabric: &Fabric, document: &Document)
     all.extend(devices::candidates(experiment, &figures));
     all.extend(host::candidates(experiment, &figures));
     all.extend(loads::candidates(experiment, &figures));
+    all.extend(arbitration::candidates(experiment, &figures));
     all.sort_by(|a, b| b.suspicion.total_cmp(&a.suspicion).then(a.resource.cmp(&b.resource)));
     all
 }
@@ -220,6 +232,35 @@ fn relax_time(time: &mut Duration, by: By) -> Option<String> {
     let words = format!("{} → {}", spelt(*time), spelt(less));
     *time = less;
     Some(words)
+}
+
+/// A time that should be longer.
+fn lengthen_time(time: &mut Duration, by: By) -> Option<String> {
+    let (before, fs) = (*time, time.as_fs());
+    *time = Duration::from_fs(match by {
+        By::Tenth => fs + fs / 10,
+        By::Twice => fs.saturating_mul(2),
+        By::Gone => fs.saturating_mul(64),
+    });
+    (*time > before).then(|| format!("{} → {}", spelt(before), spelt(*time)))
+}
+
+/// Times relaxed in place, all together: `(rank, time)` of a distribution.
+fn relax_quantiles(quantiles: &mut [(u32, Duration)], by: By) -> Option<String> {
+    let changed: Vec<_> = quantiles.iter_mut().map(|(_, time)| relax_time(time, by)).collect();
+    changed.iter().any(Option::is_some).then(|| by.quicker().to_owned())
+}
+
+/// Clocks, or a count of TLPs to wait for, of which there should be fewer, `least` at least.
+fn relax_fewer(count: &mut u16, by: By, least: u16) -> Option<String> {
+    let before = *count;
+    let fewer = match by {
+        By::Tenth => before - before.div_ceil(10),
+        By::Twice => before / 2,
+        By::Gone => least,
+    };
+    *count = fewer.max(least);
+    (*count < before).then(|| format!("{before} → {count}"))
 }
 
 /// A time for people: `300 ns`.

@@ -1,5 +1,6 @@
 //! A run that is over, and the same with candidates relaxed: what each gains.
 
+use super::phases::Activity;
 use super::{By, Candidate, candidates, refusal};
 use crate::detail::Detail;
 use crate::device_models::ModelSpec;
@@ -31,14 +32,22 @@ const LEAST_BEGINNING: u64 = 25_000;
 const LEAST_PER_LINK: u64 = 500;
 /// More does not make it truer.
 const MOST_BEGINNING: u64 = 500_000;
-/// One part in so many of all payload, or of a flow's time, is little.
-const LITTLE: u64 = 10;
 /// After so many events a trial looks whether it is cancelled.
 const SLICE: u64 = 50_000;
 /// And whether it has carried what it is to carry after so many.
 const SMALL_SLICE: u64 = 1_000;
 /// If so many trials can be made of all of a run whose work has an end, its beginning does not take its place.
 const WHOLE_TRIALS: u64 = 8;
+
+/// How much the trials may cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// No more than a few times what the run cost ([`Study::budget`]); of a long run, its beginning is tried.
+    #[default]
+    Bounded,
+    /// Whatever it takes: every candidate is tried on the whole run.
+    Full,
+}
 
 /// What a run achieved.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,26 +99,6 @@ impl Outcome {
     }
 }
 
-/// When a flow's payload arrived.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Activity {
-    pub(super) flow: usize,
-    bytes: u64,
-    pub(super) from: Time,
-    pub(super) until: Time,
-}
-
-impl Activity {
-    fn of(fabric: &Fabric) -> Vec<Self> {
-        let activity = |(number, flow)| {
-            let flow = fabric.flow_results(flow);
-            let (from, until) = (flow.first_arrival, flow.last_arrival);
-            Self { flow: number, bytes: flow.bytes, from, until }
-        };
-        fabric.flow_ids().enumerate().map(activity).collect()
-    }
-}
-
 /// The same experiment with candidates relaxed.
 #[derive(Clone)]
 pub struct Trial {
@@ -130,19 +119,27 @@ pub struct Trial {
 /// A run that is over, and what could have limited it.
 pub struct Study {
     experiment: Experiment,
-    traces: Arc<BTreeMap<String, Vec<Record>>>,
+    shared: Shared,
     document: Document,
     /// Events of the whole run.
     events: u64,
     /// What trials are compared with: the run, or its beginning.
     base: Outcome,
-    flows: Vec<Activity>,
+    activity: Activity,
+    /// Of a run whose beginning takes its place: the flows of its phases that have not begun by then.
+    late: Vec<usize>,
     candidates: Vec<Candidate>,
     /// Where the beginning ends, if that is what trials are compared with.
     until: Option<Time>,
     /// The payload until then, if a trial ends when it has carried as much: the work of the run has an end, and is not the same all the time.
     work: Option<u64>,
-    /// Shared by the studies of relaxed runs.
+}
+
+/// What the studies of relaxed runs have in common.
+#[derive(Clone)]
+struct Shared {
+    traces: Arc<BTreeMap<String, Vec<Record>>>,
+    extent: Extent,
     cancelled: Arc<AtomicBool>,
 }
 
@@ -155,6 +152,7 @@ impl Study {
         run: &mut Run,
         document: Document,
         traces: Arc<BTreeMap<String, Vec<Record>>>,
+        extent: Extent,
     ) -> Result<Self, String> {
         if let Some(why) = refusal(run.experiment()) {
             return Err(why);
@@ -163,7 +161,8 @@ impl Study {
         if !matches!(document.stop_reason, StopTime | Transactions(_) | LoadsDone) {
             return Err(format!("the run has no end to compare with: {}", document.stop_text));
         }
-        let mut study = Self::of(run, document, traces, None, Arc::default());
+        let shared = Shared { traces, extent, cancelled: Arc::default() };
+        let mut study = Self::of(run, document, None, shared);
         if study.base.rate == 0.0 {
             return Err("nothing was carried".into());
         }
@@ -172,26 +171,20 @@ impl Study {
         Ok(study)
     }
 
-    fn of(
-        run: &mut Run,
-        document: Document,
-        traces: Arc<BTreeMap<String, Vec<Record>>>,
-        until: Option<Time>,
-        cancelled: Arc<AtomicBool>,
-    ) -> Self {
+    fn of(run: &mut Run, document: Document, until: Option<Time>, shared: Shared) -> Self {
         let experiment = run.experiment().clone();
-        let (base, flows) = (Outcome::of(run), Activity::of(run.fabric()));
+        let (base, activity) = (Outcome::of(run), Activity::of(run.fabric()));
         Self {
             experiment,
-            traces,
+            shared,
             document,
             events: base.events,
             base,
-            flows,
+            activity,
+            late: Vec::new(),
             candidates: Vec::new(),
             until,
             work: None,
-            cancelled,
         }
     }
 
@@ -203,7 +196,7 @@ impl Study {
         let each = each.saturating_sub(self.build_cost()).clamp(least, MOST_BEGINNING.max(least));
         let steady = is_steady(&self.experiment);
         let whole = self.first_budget() / self.events.max(1) >= WHOLE_TRIALS && !steady;
-        if self.events <= each || whole || goes_down(&self.experiment) {
+        if self.events <= each || whole || goes_down(&self.experiment) || self.shared.extent == Extent::Full {
             return Ok(());
         }
         let mut run = Run::new(self.experiment.clone(), self.inputs())?;
@@ -211,43 +204,23 @@ impl Study {
         run.advance(each)?;
         self.until = Some(run.fabric().now());
         self.work = (!steady).then(|| payload(run.fabric()));
-        (self.base, self.flows) = (Outcome::of(&mut run), Activity::of(run.fabric()));
+        let whole = std::mem::replace(&mut self.activity, Activity::of(run.fabric()));
+        self.base = Outcome::of(&mut run);
+        let all = whole.phases().iter().flat_map(|phase| &phase.flows).copied();
+        self.late = all.filter(|flow| !self.activity.has(*flow)).collect();
+        self.late.sort_unstable();
+        self.late.dedup();
         Ok(())
     }
 
-    /// Groups of flows of which one begins when the other is over, in the order of time; a single group, if they are active together.
-    pub(super) fn phases(&self) -> Vec<Vec<Activity>> {
-        let total: u64 = self.flows.iter().map(|flow| flow.bytes).sum();
-        let length = |flow: &Activity| flow.until.saturating_since(flow.from).as_fs();
-        // What moves little may go on all the time: descriptors and the like.
-        let mut flows: Vec<Activity> = self
-            .flows
-            .iter()
-            .copied()
-            .filter(|flow| flow.bytes * LITTLE > total && length(flow) > 0)
-            .collect();
-        flows.sort_by_key(|flow| flow.from);
-        let mut phases: Vec<Vec<Activity>> = Vec::new();
-        for flow in flows {
-            let together = |phase: &&mut Vec<Activity>| {
-                let until = phase.iter().map(|other| other.until).max().unwrap_or(Time::ZERO);
-                until.saturating_since(flow.from).as_fs() * LITTLE > length(&flow)
-            };
-            match phases.last_mut().filter(together) {
-                Some(phase) => phase.push(flow),
-                None => phases.push(vec![flow]),
-            }
-        }
-        phases
+    /// Payload of each flow over time.
+    pub(super) fn activity(&self) -> &Activity {
+        &self.activity
     }
 
-    /// Payload per second of a group of flows, while they were active, in bits.
-    pub(super) fn rate_of(&self, phase: &[Activity]) -> f64 {
-        let flows = || phase.iter().map(|flow| self.flows[flow.flow]);
-        let from = flows().map(|flow| flow.from).min().unwrap_or(Time::ZERO);
-        let until = flows().map(|flow| flow.until).max().unwrap_or(Time::ZERO);
-        let bits: f64 = flows().map(|flow| flow.bytes as f64 * 8.0).sum();
-        bits / (until.saturating_since(from).as_fs().max(1) as f64 / 1e15)
+    /// Flows of the run's phases that its beginning, which takes its place, has not seen.
+    pub(super) fn late(&self) -> &[usize] {
+        &self.late
     }
 
     /// The run's document.
@@ -286,6 +259,9 @@ impl Study {
 
     /// How many events all trials together may take.
     pub fn budget(&self) -> u64 {
+        if self.shared.extent == Extent::Full {
+            return u64::MAX;
+        }
         let times = if self.until.is_some() { 1 } else { TIMES_THE_RUN };
         (times * self.events).max(LEAST_EVENTS)
     }
@@ -324,7 +300,7 @@ impl Study {
         let mut run = Run::new(experiment, self.inputs())?;
         let most = CUT_OFF * self.base.events + 10_000;
         loop {
-            if self.cancelled.load(Ordering::Relaxed) {
+            if self.shared.cancelled.load(Ordering::Relaxed) {
                 return Ok(None);
             }
             let progress = run.advance(if self.work.is_some() { SMALL_SLICE } else { SLICE })?;
@@ -334,8 +310,7 @@ impl Study {
             }
         }
         let document = if studied { run.document() } else { Document::default() };
-        let cancelled = self.cancelled.clone();
-        let mut after = Self::of(&mut run, document, self.traces.clone(), self.until, cancelled);
+        let mut after = Self::of(&mut run, document, self.until, self.shared.clone());
         after.work = self.work.map(|_| payload(run.fabric()));
         if studied {
             after.candidates = candidates(&after.experiment, run.fabric(), &after.document);
@@ -345,12 +320,12 @@ impl Study {
 
     /// Trials under way end soon, and others at once, without a result.
     pub fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Relaxed);
+        self.shared.cancelled.store(true, Ordering::Relaxed);
     }
 
     fn inputs(&self) -> Inputs {
         Inputs {
-            traces: (*self.traces).clone(),
+            traces: (*self.shared.traces).clone(),
             no_ladder: true,
             detail: Detail::Limited,
             ..Inputs::default()

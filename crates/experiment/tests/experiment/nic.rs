@@ -29,7 +29,7 @@ fn frames_move_in_each_direction() {
         assert!((least..=least + 200 * 32).contains(&received), "{direction}: {received}");
         // 200 frames of 12.304 us each, after some ten microseconds to negotiate and some hundred reads of registers.
         let limit = &document.verdict.limit;
-        assert_eq!(limit.resource, "cable of nic");
+        assert_eq!(limit.resource, "Ethernet of nic");
         assert!((0.95..=1.0).contains(&limit.utilization), "{}", limit.utilization);
     }
 }

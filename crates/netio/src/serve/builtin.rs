@@ -2,6 +2,7 @@
 
 use super::{Place, Psmem, Serving, Station};
 use crate::{Error, Tap};
+use tlplab_device::nic::ethernet::Speed;
 use tlplab_device::{
     Cable, CablePort, Dma, Memory, Ring, RingConfig, SimpleNic, SimpleNicConfig, Storage, StorageConfig,
 };
@@ -59,7 +60,11 @@ impl Builtin {
             }
             Self::Nic { tap: None, mtu } => {
                 let config = SimpleNicConfig { mtu: *mtu, ..SimpleNicConfig::default() };
-                Serving::start(station, vec![SimpleNic::new(config, CablePort::new(Cable::LoopBack))], None)
+                Serving::start(
+                    station,
+                    vec![SimpleNic::new(config, CablePort::new(Cable::LoopBack, Speed::TEN_GIGABIT))],
+                    None,
+                )
             }
             Self::Memory(bytes) => Serving::start(station, vec![Memory::new(*bytes)], None),
             Self::Copier => Serving::start(station, vec![Dma::new()], None),

@@ -69,7 +69,8 @@ pub(crate) struct Driver {
 
 impl Driver {
     pub(crate) fn new(cable: Cable, mode: InterruptMode) -> Self {
-        let mut world = Ideal::new(false).device("nic", Nic::new(NicConfig { mac: MAC, cable }));
+        let mut world =
+            Ideal::new(false).device("nic", Nic::new(NicConfig { mac: MAC, cable, ..NicConfig::default() }));
         world.mode = mode;
         world.wait(Duration::from_ms(1));
         let mut take = |bytes: u64| world.ram.alloc(bytes, 4096).expect("there is room");

@@ -1,0 +1,156 @@
+//! Which flows a run moves when: phases, each with its own set of them.
+
+use tlplab_fabric::Fabric;
+use tlplab_units::{Duration, Time};
+
+/// A flow with less than one part in so many of all payload does not make a phase: descriptors and the like may go on all the time. A
+/// flow that moves nothing for as great a part of the run is not active meanwhile.
+const LITTLE: u64 = 10;
+/// What takes less than one part in so many of the run is a passage from one phase to the next.
+const SHORT: usize = 20;
+
+/// Payload of each flow over time.
+pub(super) struct Activity {
+    /// How long a bin is.
+    width: Duration,
+    /// Bytes that arrived, by flow and bin.
+    bytes: Vec<Vec<u64>>,
+    /// In the order of time.
+    phases: Vec<Span>,
+}
+
+/// A time in which the same flows are active.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    /// Their numbers, in order.
+    pub(super) flows: Vec<usize>,
+    /// Bins, the last one excluded.
+    bins: std::ops::Range<usize>,
+}
+
+impl Activity {
+    pub(super) fn of(fabric: &Fabric) -> Self {
+        let bytes = fabric.flow_ids().map(|flow| fabric.flow_series(flow)).collect();
+        Self::new(fabric.bins().0, bytes)
+    }
+
+    fn new(width: Duration, bytes: Vec<Vec<u64>>) -> Self {
+        let phases = phases(&bytes);
+        Self { width, bytes, phases }
+    }
+
+    pub(super) fn phases(&self) -> &[Span] {
+        &self.phases
+    }
+
+    /// Whether a flow has moved anything.
+    pub(super) fn has(&self, flow: usize) -> bool {
+        self.bytes.get(flow).is_some_and(|bytes| bytes.iter().any(|bytes| *bytes > 0))
+    }
+
+    pub(super) fn from(&self, span: &Span) -> Time {
+        Time::ZERO + self.width * span.bins.start as u64
+    }
+
+    pub(super) fn until(&self, span: &Span) -> Time {
+        Time::ZERO + self.width * span.bins.end as u64
+    }
+
+    /// Payload per second of `flows`, in bits, whenever these and no others are active. `None`: they never are.
+    pub(super) fn rate_of(&self, flows: &[usize]) -> Option<f64> {
+        let spans = || self.phases.iter().filter(|span| span.flows == flows);
+        // Its first and last bin belong to what was before and what comes, too.
+        let inner = |span: &Span| match span.bins.len() {
+            0..=2 => span.bins.clone(),
+            _ => span.bins.start + 1..span.bins.end - 1,
+        };
+        let bins: usize = spans().map(|span| inner(span).len()).sum();
+        let bytes: u64 = spans()
+            .flat_map(|span| flows.iter().map(move |flow| self.bytes[*flow][inner(span)].iter().sum::<u64>()))
+            .sum();
+        (bins > 0).then(|| bytes as f64 * 8.0 / (bins as f64 * self.width.as_fs() as f64 / 1e15))
+    }
+}
+
+fn phases(bytes: &[Vec<u64>]) -> Vec<Span> {
+    let total: u64 = bytes.iter().flatten().sum();
+    let filled = |bins: &Vec<u64>| bins.iter().rposition(|bytes| *bytes > 0).map_or(0, |last| last + 1);
+    let end = bytes.iter().map(filled).max().unwrap_or(0);
+    let gap = (end / LITTLE as usize).max(1);
+    let mut active: Vec<Vec<usize>> = vec![Vec::new(); end];
+    for (flow, bins) in bytes.iter().enumerate() {
+        if bins.iter().sum::<u64>() * LITTLE <= total {
+            continue;
+        }
+        let mut last: Option<usize> = None;
+        for bin in (0..bins.len()).filter(|bin| bins[*bin] > 0) {
+            let from = last.filter(|last| bin - last < gap).map_or(bin, |last| last + 1);
+            active[from..=bin].iter_mut().for_each(|flows| flows.push(flow));
+            last = Some(bin);
+        }
+    }
+    let mut spans: Vec<Span> = Vec::new();
+    for (bin, flows) in active.into_iter().enumerate() {
+        match spans.last_mut().filter(|span| span.flows == flows) {
+            Some(span) => span.bins.end = bin + 1,
+            None => spans.push(Span { flows, bins: bin..bin + 1 }),
+        }
+    }
+    spans.retain(|span| !span.flows.is_empty() && span.bins.len() * SHORT > end);
+    let mut phases: Vec<Span> = Vec::new();
+    for span in spans {
+        match phases.last_mut().filter(|phase| phase.flows == span.flows) {
+            Some(phase) => phase.bins.end = span.bins.end,
+            None => phases.push(span),
+        }
+    }
+    phases
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(bytes: &[Vec<u64>]) -> Vec<(Vec<usize>, usize, usize)> {
+        phases(bytes).into_iter().map(|span| (span.flows, span.bins.start, span.bins.end)).collect()
+    }
+
+    fn flow(spans: &[(usize, usize)], every: usize) -> Vec<u64> {
+        (0..200)
+            .map(|bin| {
+                u64::from(
+                    bin % every == 0 && spans.iter().any(|(from, until)| (*from..*until).contains(&bin)),
+                ) * 100
+            })
+            .collect()
+    }
+
+    #[test]
+    fn flows_that_overlap_make_three_phases() {
+        let bytes = [flow(&[(0, 120)], 1), flow(&[(60, 200)], 1)];
+        assert_eq!(told(&bytes), [(vec![0], 0, 60), (vec![0, 1], 60, 120), (vec![1], 120, 200)]);
+        let activity = Activity::new(Duration::from_ns(1), bytes.to_vec());
+        assert_eq!(activity.rate_of(&[0]), Some(800e9));
+        assert_eq!(activity.rate_of(&[0, 1]), Some(1600e9));
+        assert_eq!(activity.rate_of(&[2]), None);
+    }
+
+    #[test]
+    fn rare_transactions_and_small_flows_make_none() {
+        assert_eq!(told(&[flow(&[(0, 200)], 15), flow(&[(0, 200)], 1)]).len(), 1);
+        assert_eq!(told(&[flow(&[(0, 200)], 15), flow(&[(0, 200)], 7)]), [(vec![0, 1], 0, 196)]);
+        assert_eq!(told(&[flow(&[(0, 200)], 50)]), []);
+        assert_eq!(told(&[]), []);
+    }
+
+    #[test]
+    fn what_alternates_has_phases_again_and_again() {
+        let bytes = [flow(&[(0, 50), (100, 150)], 1), flow(&[(50, 100), (150, 200)], 1)];
+        let flows: Vec<_> = told(&bytes).into_iter().map(|span| span.0).collect();
+        assert_eq!(flows, [[0], [1], [0], [1]]);
+        // Often enough, it is one thing.
+        let (one, other): (Vec<_>, Vec<_>) =
+            (0..10).map(|at| ((at * 20, at * 20 + 10), (at * 20 + 10, at * 20 + 20))).unzip();
+        assert_eq!(told(&[flow(&one, 1), flow(&other, 1)]).len(), 1);
+    }
+}
