@@ -8,6 +8,8 @@ use tlplab_fabric::config::{Arbitration, FabricConfig, SwitchConfig};
 
 /// The largest weight that an experiment can give.
 const LARGEST: u16 = u16::MAX;
+/// Queues wait for the wire rather than for their turn.
+const WEIGHTED: f64 = 0.3;
 /// All weights grow by as much before one of them grows by a tenth.
 const FINER: u16 = 10;
 
@@ -18,7 +20,7 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
         // Equal shares seldom limit: they are tried behind all that is waited for.
         let suspicion = match switch.arbitration {
             Arbitration::RoundRobin => 0.0,
-            Arbitration::Weighted(_) => figures.share_anywhere(&[Cause::Queueing]),
+            Arbitration::Weighted(_) => figures.share_anywhere(&[Cause::Queueing]) * WEIGHTED,
         };
         for child in children.iter().filter(|_| children.len() > 1) {
             let (name, child, children) = (switch.name.clone(), child.clone(), children.clone());

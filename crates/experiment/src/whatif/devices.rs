@@ -71,6 +71,13 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
                 Some(format!("{} B → {} B", before.bytes(), device.mrrs.bytes()))
             },
         ));
+        all.extend(of_device(device, "relaxed ordering", LimitKind::Latency, 0.0, |device, by| {
+            let ordered = !std::mem::replace(&mut device.relaxed_ordering, true);
+            (ordered && by != By::Tenth).then(|| "off → on".to_owned())
+        }));
+        all.extend(of_device(device, "time to be ready", LimitKind::Latency, 0.0, |device, by| {
+            relax_time(&mut device.ready, by)
+        }));
         // Where nothing fails, no time limit has ended.
         if figures.document.flows.iter().any(|flow| crate::verdict::failures(flow) > 0) {
             all.extend(of_device(device, "completion timeout", LimitKind::Latency, 0.9, |device, by| {

@@ -59,7 +59,10 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
         relax_any(host.port_buffer.as_mut()?, by, MOST)
     });
     let walks = figures.share("host.iommu", &[Cause::Completer, Cause::Processing, Cause::Queueing]);
-    let iommu: [(&str, OfHost); 4] = [
+    let iommu: [(&str, OfHost); 5] = [
+        ("page size of the IOMMU of host", |host, by| {
+            relax_count(&mut host.iommu.as_mut()?.page, by, 1 << 30)
+        }),
         ("page walks of host", |host, by| relax_any(host.iommu.as_mut()?.walkers.as_mut()?, by, MOST)),
         ("time of a page walk of host", |host, by| relax_time(&mut host.iommu.as_mut()?.walk, by)),
         ("time between page walks of host", |host, by| relax_time(&mut host.iommu.as_mut()?.interval, by)),
@@ -69,7 +72,7 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
         add(resource, LimitKind::Memory, walks, change);
     }
     // Of a measured host: its cache, its other node, what its reads take longer at random, when it sleeps.
-    let measured: [(&str, OfHost); 13] = [
+    let measured: [(&str, OfHost); 14] = [
         ("hit time of the cache of host", |host, by| relax_time(&mut host.cache.as_mut()?.hit, by)),
         ("snoop time of host", |host, by| relax_time(&mut host.cache.as_mut()?.snoop, by)),
         ("write allocation of host", |host, by| relax_time(&mut host.cache.as_mut()?.write_allocate, by)),
@@ -87,6 +90,7 @@ pub(super) fn candidates(experiment: &Experiment, figures: &Figures<'_>) -> Vec<
         ("time to wake from dozing of host", |host, by| relax_quantiles(&mut host.sleep.as_mut()?.doze, by)),
         ("time until host sleeps", |host, by| lengthen_time(&mut host.sleep.as_mut()?.after, by)),
         ("time until host dozes", |host, by| lengthen_time(&mut host.sleep.as_mut()?.doze_after, by)),
+        ("time between stalls of host", |host, by| lengthen_time(&mut host.stall.as_mut()?.every, by)),
         ("stalls of host", |host, by| relax_time(&mut host.stall.as_mut()?.lasts, by)),
     ];
     for (resource, change) in measured {

@@ -594,8 +594,13 @@ impl Judge {
             h if h < 1.0 => format!("after {} more", percent(h)),
             h => format!("after {:.1} times as much", 1.0 + h),
         };
+        let (tried, all) = (self.next.len(), trial.after.candidates().len());
+        let few = match tried < all {
+            true => format!("; {tried} of {all} resources were tried then"),
+            false => String::new(),
+        };
         let text = format!(
-            "With {} {} would limit next, {grows}: {} then {}.",
+            "With {} {} would limit next, {grows}: {} then {}{few}.",
             trial.changes.join(", "),
             candidate.resource,
             winner.changes.join(", "),

@@ -80,6 +80,14 @@ fn of_work(work: &Work) -> &'static [(&'static str, LimitKind, OfWork)] {
                 Work::Dd(dd) => relax_time(&mut dd.cost, by),
                 _ => None,
             }),
+            ("software's time ahead of a request", LimitKind::Latency, |work, by| match work {
+                Work::Dd(dd) => relax_time(&mut dd.ahead, by),
+                _ => None,
+            }),
+            ("software's start", LimitKind::Latency, |work, by| match work {
+                Work::Dd(dd) => relax_time(&mut dd.start, by),
+                _ => None,
+            }),
             ("request size", LimitKind::Outstanding, |work, by| match work {
                 Work::Dd(dd) => relax_count(&mut dd.request, by, 1 << 30),
                 _ => None,

@@ -6,6 +6,8 @@
 
 mod arbitration;
 mod devices;
+#[cfg(test)]
+mod fields;
 mod host;
 mod judge;
 mod links;

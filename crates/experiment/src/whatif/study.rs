@@ -202,10 +202,11 @@ impl Study {
         let mut run = Run::new(self.experiment.clone(), self.inputs())?;
         run.advance_past_warmup()?;
         run.advance(each)?;
-        self.until = Some(run.fabric().now());
-        self.work = (!steady).then(|| payload(run.fabric()));
-        let whole = std::mem::replace(&mut self.activity, Activity::of(run.fabric()));
-        self.base = Outcome::of(&mut run);
+        let beginning = Beginning::of(&mut run);
+        self.until = Some(beginning.until);
+        self.work = (!steady).then_some(beginning.payload);
+        self.base = beginning.base;
+        let whole = std::mem::replace(&mut self.activity, beginning.activity);
         let all = whole.phases().iter().flat_map(|phase| &phase.flows).copied();
         self.late = all.filter(|flow| !self.activity.has(*flow)).collect();
         self.late.sort_unstable();
@@ -283,21 +284,22 @@ impl Study {
             let stop = &mut experiment.stop.time;
             *stop = self.until.into_iter().chain(*stop).min();
         }
-        let after = self.measure(experiment, studied).ok()??;
-        let gain = after.base.rate / self.base.rate - 1.0;
-        Some(Trial {
-            candidates: candidates.to_vec(),
-            by,
-            changes,
-            outcome: after.base,
-            gain,
-            after: Arc::new(after),
-        })
+        let (after, outcome) = self.measure(experiment, studied).ok()??;
+        let gain = outcome.rate / self.base.rate - 1.0;
+        Some(Trial { candidates: candidates.to_vec(), by, changes, outcome, gain, after: Arc::new(after) })
     }
 
-    /// `None` if it was cancelled meanwhile.
-    fn measure(&self, experiment: Experiment, studied: bool) -> Result<Option<Self>, RunError> {
+    /// The relaxed run as a study, and what came of it; `None` if it was cancelled meanwhile. Where a beginning takes the run's place, one of as
+    /// many events takes that of a relaxed run that is `studied` itself: it may do several times as much in the same time.
+    fn measure(&self, experiment: Experiment, studied: bool) -> Result<Option<(Self, Outcome)>, RunError> {
         let mut run = Run::new(experiment, self.inputs())?;
+        let mut shorter = None;
+        if studied && self.until.is_some() {
+            run.advance_past_warmup()?;
+            let events = run.fabric().events();
+            run.advance(self.base.events.saturating_sub(events).max(1))?;
+            shorter = Some(Beginning::of(&mut run));
+        }
         let most = CUT_OFF * self.base.events + 10_000;
         loop {
             if self.shared.cancelled.load(Ordering::Relaxed) {
@@ -315,7 +317,13 @@ impl Study {
         if studied {
             after.candidates = candidates(&after.experiment, run.fabric(), &after.document);
         }
-        Ok(Some(after))
+        let outcome = after.base;
+        if let Some(Beginning { until, base, activity, payload }) = shorter {
+            (after.base, after.activity) = (base, activity);
+            after.until = Some(until);
+            after.work = self.work.map(|_| payload);
+        }
+        Ok(Some((after, outcome)))
     }
 
     /// Trials under way end soon, and others at once, without a result.
@@ -330,6 +338,21 @@ impl Study {
             detail: Detail::Limited,
             ..Inputs::default()
         }
+    }
+}
+
+/// A run as far as it has come.
+struct Beginning {
+    until: Time,
+    base: Outcome,
+    activity: Activity,
+    payload: u64,
+}
+
+impl Beginning {
+    fn of(run: &mut Run) -> Self {
+        let (base, activity) = (Outcome::of(run), Activity::of(run.fabric()));
+        Self { until: run.fabric().now(), base, activity, payload: payload(run.fabric()) }
     }
 }
 

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tlplab_device::Random;
-use tlplab_experiment::result::{Document, LimitKind, Verdict};
+use tlplab_experiment::result::{Document, Verdict};
 use tlplab_experiment::run::{Inputs, Run};
 use tlplab_experiment::whatif::{By, Extent, Judge, Study};
 use tlplab_experiment::{Experiment, Options};
@@ -17,10 +17,14 @@ fn read(text: &str, sets: &[&str]) -> Experiment {
 }
 
 fn study(text: &str, sets: &[&str]) -> Result<Study, String> {
+    study_of(text, sets, Extent::Bounded)
+}
+
+fn study_of(text: &str, sets: &[&str], extent: Extent) -> Result<Study, String> {
     let mut run = Run::new(read(text, sets), Inputs::default()).unwrap();
     run.finish().unwrap();
     let document = run.document();
-    Study::new(&mut run, document, Arc::new(BTreeMap::new()), Extent::Bounded)
+    Study::new(&mut run, document, Arc::new(BTreeMap::new()), extent)
 }
 
 /// All that the judge asks for, one after the other.
@@ -192,10 +196,7 @@ fn flows_that_begin_behind_what_is_tried_are_told() {
         [load.second]\ndevice = \"dev\"\nop = \"read\"\nsize = \"512B\"\nstart = \"6ms\"\ncount = 9000\noutstanding = 32\n";
     let verdict = verdict(text);
     assert!(verdict.sentence.ends_with("only, before second."), "{}", verdict.sentence);
-    let mut run = Run::new(read(text, &[]), Inputs::default()).unwrap();
-    run.finish().unwrap();
-    let document = run.document();
-    let full = Study::new(&mut run, document, Arc::default(), Extent::Full).unwrap();
+    let full = study_of(text, &[], Extent::Full).unwrap();
     assert_eq!((full.until(), full.budget()), (None, u64::MAX));
 }
 
@@ -388,54 +389,95 @@ fn random(seed: u64) -> String {
     format!("{text}[load]\n{loads}")
 }
 
-/// The most that relaxing one candidate gains, of all candidates, each on the whole run.
-fn most(study: &Study) -> f64 {
-    let all = 0..study.candidates().len();
-    all.filter_map(|index| study.trial(&[index], By::Twice)).map(|trial| trial.gain).fold(0.0, f64::max)
+/// What twice as much of each candidate gains.
+fn gains(study: &Study) -> Vec<(String, f64)> {
+    let gain = |index: usize| {
+        Some((study.candidates()[index].resource.clone(), study.trial(&[index], By::Twice)?.gain))
+    };
+    (0..study.candidates().len()).filter_map(gain).collect()
+}
+
+/// The greatest gain, of those that `named` chooses.
+fn most(gains: &[(String, f64)], named: impl Fn(&str) -> bool) -> f64 {
+    gains.iter().filter(|(name, _)| named(name)).map(|(_, gain)| *gain).fold(0.0, f64::max)
+}
+
+/// Candidates by a limit's name, which may be several together.
+fn candidates_of(study: &Study, resource: &str) -> Vec<usize> {
+    let index = |name: &str| study.candidates().iter().position(|one| one.resource == name).unwrap();
+    resource.split(" and ").flat_map(|names| names.split(", ")).map(index).collect()
+}
+
+/// Whether no other resource gains more than the named one, on the whole run.
+fn is_named(seed: u64, text: &str, verdict: &Verdict) -> bool {
+    let whole = study_of(text, &[], Extent::Full).unwrap();
+    let gains = gains(&whole);
+    let (named, best) = (&verdict.limit.resource, most(&gains, |_| true));
+    let gain = match verdict.limits.is_empty() {
+        true => 0.0,
+        false => {
+            let gain = whole.trial(&candidates_of(&whole, named), By::Twice).unwrap().gain;
+            gain.max(most(&gains, |name| name == named))
+        }
+    };
+    let right = best - gain <= 0.01 * (1.0 + best);
+    if !right {
+        println!("{seed}: {named} gains {gain}, the best {best}\n{text}");
+    }
+    right
+}
+
+/// Whether the resource that would limit next gains most where the limit is gone; `None`: none was told.
+fn is_next(seed: u64, text: &str, study: &Study, verdict: &Verdict) -> Option<bool> {
+    let said = verdict.next.as_ref().filter(|_| !verdict.limits.is_empty())?;
+    let gone = study.trial(&candidates_of(study, &verdict.limit.resource), By::Gone).unwrap();
+    let gains = gains(&gone.after);
+    let (then, best) = (most(&gains, |name| name == said.resource), most(&gains, |_| true));
+    let right = (said.headroom - gone.gain.max(0.0)).abs() <= 0.02 && best - then <= 0.02 * (1.0 + best);
+    if !right {
+        let (told, headroom) = (said.headroom, gone.gain);
+        println!(
+            "{seed}: next {} gains {then}, the best {best}; {told} and {headroom}\n{text}",
+            said.resource
+        );
+    }
+    Some(right)
+}
+
+/// Whether a case's limit and what limits next were right, and whether nothing gained anything.
+struct Judged {
+    right: bool,
+    next: Option<bool>,
+    nothing: bool,
 }
 
 /// `WHATIF_CASES` asks for more, and tells how many were right.
 #[test]
+#[allow(clippy::disallowed_methods, reason = "cases that know nothing of each other")]
 fn no_other_resource_gains_more_than_the_named_one() {
     let cases = std::env::var("WHATIF_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(5u64);
-    let (mut right, mut next, mut nexts, mut nothing) = (0, 0, 0, 0);
-    for seed in 0..cases {
-        let text = random(seed);
-        let study = Arc::new(study(&text, &[]).unwrap());
-        let verdict = judge(study.clone()).verdict();
-        let most = most(&study);
-        let gain = verdict.limit.gain.unwrap_or(0.0);
-        let is_right = verdict.limits.len() == 1 && verdict.limit.resource.contains(" and ") && gain > most
-            || most - gain <= 0.01 * (1.0 + most);
-        right += u64::from(is_right);
-        nothing += u64::from(verdict.limits.is_empty());
-        if !is_right {
-            println!("{seed}: {} gains {gain}, the best {most}\n{text}", verdict.limit.resource);
+    let seeds = Mutex::new(0..cases);
+    let judged = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(seed) = { seeds.lock().unwrap().next() } {
+                    let text = random(seed);
+                    let study = Arc::new(study(&text, &[]).unwrap());
+                    let verdict = judge(study.clone()).verdict();
+                    let right = is_named(seed, &text, &verdict);
+                    let next = is_next(seed, &text, &study, &verdict);
+                    judged.lock().unwrap().push(Judged { right, next, nothing: verdict.limits.is_empty() });
+                }
+            });
         }
-        let Some(said) = &verdict.next else { continue };
-        if verdict.limit.kind == LimitKind::None || verdict.limits.is_empty() {
-            continue;
-        }
-        nexts += 1;
-        let winner =
-            study.candidates().iter().position(|one| one.resource == verdict.limit.resource).unwrap();
-        let gone = study.trial(&[winner], By::Gone).unwrap();
-        let named = |index: &usize| gone.after.candidates()[*index].resource == said.resource;
-        let then = (0..gone.after.candidates().len()).filter(named);
-        let then = then.filter_map(|index| gone.after.trial(&[index], By::Twice)).map(|trial| trial.gain);
-        let then = then.fold(0.0, f64::max);
-        let most = self::most(&gone.after);
-        let is_right =
-            (said.headroom - gone.gain.max(0.0)).abs() <= 0.02 && most - then <= 0.02 * (1.0 + most);
-        next += u64::from(is_right);
-        if !is_right {
-            println!(
-                "{seed}: next {} gains {then}, the best {most}; headroom {} and {}\n{text}",
-                said.resource, said.headroom, gone.gain
-            );
-        }
-    }
+    });
+    let judged = judged.into_inner().unwrap();
+    let right = judged.iter().filter(|one| one.right).count();
+    let nexts = judged.iter().filter(|one| one.next.is_some()).count();
+    let next = judged.iter().filter(|one| one.next == Some(true)).count();
+    let nothing = judged.iter().filter(|one| one.nothing).count();
     println!("limits: {right} of {cases} ({nothing} without a limit), next: {next} of {nexts}");
-    assert!(right * 100 >= cases * 99, "{right} of {cases}");
+    assert!(judged.len() as u64 == cases && right * 100 >= judged.len() * 99, "{right} of {cases}");
     assert!(next * 100 >= nexts * 97, "{next} of {nexts}");
 }
