@@ -109,7 +109,7 @@ impl<const WAYS: usize> Default for Recent<WAYS> {
 }
 
 impl<const WAYS: usize> Recent<WAYS> {
-    /// Was it there already?
+    /// Whether it was there already.
     fn remember(&mut self, port: u16, header: Header) -> bool {
         let number = usize::from(header.sequence) % self.oldest.len();
         let entry = u64::from(port) << 48 | u64::from(header.sequence) << 32 | u64::from(header.timestamp);

@@ -112,7 +112,7 @@ impl Function {
         }
     }
 
-    /// May it send requests?
+    /// Whether it may send requests.
     pub(super) fn masters_bus(&self) -> bool {
         self.space.command().bus_master
     }
@@ -135,7 +135,7 @@ impl Function {
         (end <= window.size).then(|| window.base + offset)
     }
 
-    /// Is all of this range in BARs that the device itself serves?
+    /// Whether all of this range is in BARs that the device itself serves.
     pub(super) fn claims(&self, address: u64, bytes: u32) -> bool {
         let inside = |window: BarWindow| {
             let offset = address.checked_sub(window.base);
@@ -145,7 +145,7 @@ impl Function {
         (0..6).any(|bar| self.decoding[usize::from(bar)].is_some_and(inside) && !self.answers(bar))
     }
 
-    /// Does the card answer accesses to this BAR itself?
+    /// Whether the card answers accesses to this BAR itself.
     pub(super) fn answers(&self, bar: u8) -> bool {
         match self.kind {
             FunctionKind::Card { .. } => bar != 4,

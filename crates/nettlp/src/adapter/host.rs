@@ -106,7 +106,7 @@ pub trait Host {
     fn write(&mut self, now: Time, write: HostWrite);
     /// A device interrupts. What it wrote before is written.
     fn interrupt(&mut self, now: Time, interrupt: HostInterrupt);
-    /// Is all of this range memory? The adapter answers for what is not: UR. A range of 0 bytes is its address.
+    /// Whether all of this range is memory. The adapter answers for what is not: UR. A range of 0 bytes is its address.
     fn claims(&self, address: u64, bytes: u32) -> bool;
     /// The next thing that the host has to say at `now`.
     fn poll(&mut self, now: Time) -> Option<HostOutput>;

@@ -51,7 +51,7 @@ impl Lanes {
         self.lanes.iter_mut().find(|lane| lane.has(port)).map(|lane| &mut lane.link)
     }
 
-    /// May TLPs leave for every lane? One cannot be chosen before it is known whose it is.
+    /// Whether TLPs may leave for every lane. One cannot be chosen before it is known whose it is.
     pub(super) fn have_room(&self) -> bool {
         self.lanes.iter().all(|lane| lane.link.has_room())
     }

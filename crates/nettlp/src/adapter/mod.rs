@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!                       ┌─ ports, each a card with its device ────────────────────────────┐
-//!  datagrams ──▶ whose? ──▶ rate limit ──▶ services: configuration, messages, registers   │
+//!  datagrams ──▶ sender ──▶ rate limit ──▶ services: configuration, messages, registers   │
 //!                       │              └─▶ TLP ──▶ by address: host memory ───────────────┼──▶ Host
 //!                       │                                      interrupt ─────────────────┼──▶ Host
 //!                       │                                      another device's BAR ──▶ switch or root complex
@@ -302,7 +302,7 @@ impl<H: Host> Engine for Adapter<H> {
     }
 }
 
-/// Can every device be told from the others?
+/// Whether every device can be told from the others.
 fn check(config: &AdapterConfig) -> Result<(), AdapterError> {
     if config.devices.is_empty() {
         return Err(AdapterError::NoDevice);

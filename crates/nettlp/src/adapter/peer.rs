@@ -29,7 +29,7 @@ pub(super) struct Passed {
 }
 
 impl Passed {
-    /// Is this the next completion?
+    /// Whether this is the next completion.
     fn expects(&self, completion: &Completion) -> bool {
         completion.status() != CompletionStatus::Success
             || completion.length().is_some()

@@ -60,7 +60,7 @@ pub(super) struct Port {
     pub(super) load: Vec<usize>,
     /// Reads of its own that the host answers later.
     pub(super) waiting: usize,
-    /// Has it been heard of?
+    /// Whether it has been heard of.
     pub(super) seen: bool,
     completer: Completer,
     limit: usize,
@@ -104,7 +104,7 @@ impl Port {
         }
     }
 
-    /// Is there room for one more answer? What this says of a request holds for its answer.
+    /// Whether there is room for one more answer. What this says of a request holds for its answer.
     pub(super) fn room(&mut self) -> Result<(), Full> {
         if self.waiting + self.egress.replies() < self.limit {
             return Ok(());

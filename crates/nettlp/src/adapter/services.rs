@@ -40,7 +40,7 @@ impl<H: Host> Adapter<H> {
     }
 }
 
-/// Does it ask for vendor and device ID? A device does so when it begins, and when it is started again.
+/// Whether it asks for vendor and device ID. A device does so when it begins, and when it is started again.
 pub(super) fn asks_ids(datagram: &Datagram<'_>) -> bool {
     datagram.port == config_api::PORT
         && ConfigAccess::parse(datagram.payload)

@@ -41,7 +41,7 @@ impl Runs {
     fn run(self, number: usize) -> Option<(u64, u32)> {
         { self }.nth(number)
     }
-    /// Is there only one?
+    /// Whether there is only one.
     pub fn is_single(self) -> bool {
         let ones = self.enabled >> self.enabled.trailing_zeros().min(7);
         self.whole.is_some() || ones.leading_zeros() + ones.trailing_ones() == 8

@@ -68,7 +68,7 @@ impl Window {
     /// Every address (but the last byte of 64 bits).
     pub const EVERYTHING: Self = Self { base: 0, size: u64::MAX };
 
-    /// Does it hold all of these bytes? Of none, their address.
+    /// Whether it holds all of these bytes; of none, their address.
     pub const fn contains(self, address: u64, bytes: u32) -> bool {
         let bytes = if bytes == 0 { 1 } else { bytes as u64 };
         address >= self.base && address - self.base < self.size && bytes <= self.size - (address - self.base)
@@ -127,7 +127,7 @@ impl EndpointConfig {
         self.tags.clone().map(|tag| DEVICE_PORTS.start() + u16::from(tag)).chain(host)
     }
 
-    /// Does it answer the host's requests that come to this port?
+    /// Whether it answers the host's requests that come to this port.
     pub(super) fn answers(&self, port: u16) -> bool {
         HOST_PORTS.contains(&port) && self.host_ports >> (port - HOST_PORTS.start()) & 1 == 1
     }

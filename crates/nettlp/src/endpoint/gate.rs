@@ -52,7 +52,7 @@ impl Gate {
         self.is_first(datagram.port, header).then_some((packet, repr))
     }
 
-    /// Does a datagram of an acknowledged link come from the adapter, and for the first time?
+    /// Whether a datagram of an acknowledged link comes from the adapter, and for the first time.
     pub(super) fn admit_sealed(&mut self, datagram: Datagram<'_>) -> bool {
         self.counters.datagrams_in += 1;
         if *datagram.from.ip() != self.adapter {

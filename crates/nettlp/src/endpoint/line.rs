@@ -45,7 +45,7 @@ impl<T: Copy> Line<T> {
     pub(super) fn link(&mut self) -> Option<&mut Link<T>> {
         if let State::Up(link) = &mut self.state { Some(link) } else { None }
     }
-    /// May a TLP leave?
+    /// Whether a TLP may leave.
     pub(super) fn has_room(&self) -> bool {
         matches!(&self.state, State::Up(link) if link.has_room())
     }

@@ -146,7 +146,7 @@ impl<T: Copy> Endpoint<T> {
     pub fn host_reads_open(&self) -> usize {
         self.answers.kept()
     }
-    /// Has it nothing to send, to wait for, or to tell?
+    /// Whether it has nothing to send, to wait for, or to tell.
     pub fn is_idle(&self) -> bool {
         let told = self.line.as_ref().is_none_or(|line| line.under_way() == 0);
         self.requester.is_idle() && self.answers.kept() == 0 && self.events.is_empty() && told

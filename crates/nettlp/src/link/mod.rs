@@ -51,7 +51,7 @@ impl<T: Copy> Link<T> {
     pub(crate) fn epoch(&self) -> u32 {
         self.epoch
     }
-    /// May another TLP leave?
+    /// Whether another TLP may leave.
     pub(crate) fn has_room(&self) -> bool {
         self.sender.has_room()
     }
@@ -63,7 +63,7 @@ impl<T: Copy> Link<T> {
     pub(crate) fn under_way(&self) -> usize {
         self.sender.under_way()
     }
-    /// Is the TLP of this number under way?
+    /// Whether the TLP of this number is under way.
     pub(crate) fn holds(&self, sequence: u32) -> bool {
         self.sender.holds(sequence)
     }
@@ -146,7 +146,7 @@ impl<T: Copy> Link<T> {
         self.sender.handle_timeout(now);
     }
 
-    /// Has nothing been acknowledged for so long that nobody is there any more?
+    /// Whether nothing has been acknowledged for so long that nobody is there any more.
     pub(crate) fn is_alone(&self, now: Time) -> bool {
         self.sender.is_alone(now)
     }
@@ -178,7 +178,7 @@ pub(crate) fn message_of(packet: &Packet<'_>, repr: &Repr) -> Option<LinkMessage
     if whole { LinkMessage::parse(message, packet.payload()).ok() } else { None }
 }
 
-/// Is this TLP one that nobody answers?
+/// Whether this TLP is one that nobody answers.
 fn is_posted(tlp: &[u8]) -> bool {
     let packet = Packet::new(tlp);
     matches!(packet.fmt_type(), Some(0x40 | 0x60 | 0x30..=0x37 | 0x70..=0x77))

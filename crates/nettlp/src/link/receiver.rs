@@ -105,7 +105,7 @@ impl Receiver {
         (self.untold, self.urgent) = (0, false);
     }
 
-    /// Is it time to tell?
+    /// Whether it is time to tell.
     pub(super) fn is_due(&self, now: Time) -> bool {
         self.urgent || self.deadline().is_some_and(|deadline| deadline <= now)
     }

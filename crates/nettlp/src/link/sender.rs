@@ -55,7 +55,7 @@ impl<T: Copy> Sender<T> {
     pub(super) fn under_way(&self) -> usize {
         self.under_way.len()
     }
-    /// Is this one of those under way?
+    /// Whether this is one of those under way.
     pub(super) fn holds(&self, sequence: u32) -> bool {
         (distance(self.first, sequence) as usize) < self.under_way.len()
     }
@@ -135,7 +135,7 @@ impl<T: Copy> Sender<T> {
         self.doubt(now, 0, behind);
     }
 
-    /// So many behind this one have come: is it lost?
+    /// Whether it is lost, so many behind it having come.
     fn doubt(&mut self, now: Time, at: usize, behind: usize) {
         let overdue = self.trip.overdue();
         let Some(entry) = self.under_way.get_mut(at) else { return };
@@ -163,7 +163,7 @@ impl<T: Copy> Sender<T> {
         }
     }
 
-    /// Is the peer gone?
+    /// Whether the peer is gone.
     pub(super) fn is_alone(&self, now: Time) -> bool {
         !self.under_way.is_empty() && now.saturating_since(self.since) >= GONE
     }

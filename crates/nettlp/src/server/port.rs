@@ -28,7 +28,7 @@ impl Vectors {
         Self::Held(MsixMemory::new(MsiX { vectors: CARD_VECTORS, table: (TABLE, 0), pending: (TABLE, 2048) }))
     }
 
-    /// Is this byte of a BAR none of the device's business?
+    /// Whether this byte of a BAR is none of the device's business.
     fn claims(&self, bar: u8, offset: u64) -> bool {
         bar == TABLE || matches!(self, Self::Held(memory) if memory.claims(bar, offset))
     }
@@ -113,7 +113,7 @@ impl DevicePort {
     pub fn ignored(&self) -> u64 {
         self.ignored
     }
-    /// Has the device said that it is done?
+    /// Whether the device has said that it is done.
     pub fn is_finished(&self) -> bool {
         self.finished
     }
