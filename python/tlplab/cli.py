@@ -45,6 +45,7 @@ ELSEWHERE = {
     "proxy": "tlplab.nettlp.proxy:proxy_command",
     "reproduce": "tlplab.reproduce.command:reproduce_command",
     "scan": "tlplab.scan.command:scan_command",
+    "torture": "tlplab.torture.command:torture_command",
     "validate": "tlplab.bench.calibration.command:validate",
     "whatif": "tlplab.whatif:whatif_command",
 }

@@ -9,7 +9,7 @@ use tlplab_fabric::config::{
     CompletionStatus, Damage, Direction, Fault, FaultKind, FaultUnit, Forgery, LinkConfig, Malformation,
     Tamper,
 };
-use tlplab_units::{LinkMode, Time};
+use tlplab_units::{Duration, LinkMode, Time};
 
 /// Names of TLPs and DLLPs that a fault may be limited to.
 pub(crate) const NAMES: [&str; 16] = [
@@ -27,6 +27,8 @@ pub(crate) enum Harm {
     Wire(Damage),
     /// A TLP is changed.
     Tamper(Tamper),
+    /// A TLP comes late: `by` says how much.
+    Late,
     /// A DLLP is.
     Forge(Forgery),
 }
@@ -70,6 +72,9 @@ choices! {
         "refuse" => Self::Tamper(Tamper::Refuse(CompletionStatus::UnsupportedRequest)),
         "retry" => Self::Tamper(Tamper::Refuse(CompletionStatus::RetryStatus)),
         "lose" => Self::Tamper(Tamper::Lose),
+        "late" => Self::Late,
+        "twice" => Self::Tamper(Tamper::Twice),
+        "ones" => Self::Tamper(Tamper::Ones),
         "take-back" => Self::Forge(Forgery::TakeBack),
         "overgrant" => Self::Forge(Forgery::Overgrant(16)),
         "unsent" => Self::Forge(Forgery::AckUnsent),
@@ -84,7 +89,8 @@ choices! {
 pub(crate) const DAMAGE_TEXT: &str = "What happens to it. On the wire: a bad CRC (corrupt, the default), or nothing arrives (drop). To a \
     TLP: marked as bad (poison), a wrong digest (ecrc), malformed (type, length, payload larger than MPS, 4 KiB boundary), a completion \
     with a wrong tag, requester or byte count, an address nobody claims, a request that is answered with CA (abort), UR (refuse) or RRS \
-    (retry), or lost for good (lose). To a DLLP: an UpdateFC that takes credits back or overgrants them, an Ack of what was unsent.";
+    (retry), lost for good (lose), come late by `by` while others pass (late), come twice (twice), or a completion whose data are all ones \
+    (ones). To a DLLP: an UpdateFC that takes credits back or overgrants them, an Ack of what was unsent.";
 
 /// Adds every fault to its link; `digests`: TLPs have one.
 pub(crate) fn read(root: &View<'_>, digests: bool, topology: &mut Topology) -> Result<(), Error> {
@@ -156,7 +162,14 @@ fn counted(fault: &View<'_>, one: &View<'_>, of: Of, mode: LinkMode) -> Result<F
     let key = one.path.rsplit('.').next().unwrap_or_default();
     let (n, count) = (fault.integer(key).unwrap_or(1), fault.integer("count").unwrap_or(1));
     let only = only(fault, of)?;
-    let harm = fault.choice("damage")?.unwrap_or(Harm::Wire(Damage::Corrupt));
+    let harm = match (fault.choice("damage")?.unwrap_or(Harm::Wire(Damage::Corrupt)), fault.get("by")) {
+        (Harm::Late, None) => {
+            return Err(fault.key_error(Problem::new("nobody says how late").hint("add by = \"10us\"")));
+        }
+        (Harm::Late, Some(_)) => Harm::Tamper(Tamper::Late(fault.duration("by").unwrap_or(Duration::ZERO))),
+        (_, Some(by)) => return Err(by.key_error(Problem::new("by belongs to damage = \"late\""))),
+        (harm, None) => harm,
+    };
     let wrong = |what: &str| {
         let view = fault.get("damage").unwrap_or_else(|| fault.clone());
         Err(view.error(format!("\"{}\" cannot be done to a {what}", view.text())))
@@ -169,7 +182,7 @@ fn counted(fault: &View<'_>, one: &View<'_>, of: Of, mode: LinkMode) -> Result<F
         (Harm::Tamper(_), Of::Flit) | (Harm::Forge(_), Of::Flit) => return wrong("flit"),
         (Harm::Tamper(_), _) => return wrong("DLLP"),
         (Harm::Forge(_), Of::Tlp) => return wrong("TLP"),
-        (Harm::Forge(_) | Harm::Wire(_), _) => {}
+        (Harm::Forge(_) | Harm::Wire(_) | Harm::Late, _) => {}
     }
     let unit = match (of, mode) {
         (Of::Flit, LinkMode::Flit) => FaultUnit::Flit,
@@ -192,6 +205,7 @@ fn counted(fault: &View<'_>, one: &View<'_>, of: Of, mode: LinkMode) -> Result<F
         Harm::Forge(how) => FaultKind::Forge { n, count, how },
         Harm::Wire(damage) => FaultKind::Nth { unit, n, count, damage },
         Harm::Tamper(how) => FaultKind::Tamper { only, n, count, how },
+        Harm::Late => return wrong(key),
     })
 }
 
@@ -206,7 +220,12 @@ fn can_be_done(how: Tamper, name: &str) -> bool {
         Tamper::Refuse(CompletionStatus::RetryStatus) => name.starts_with("Cfg"),
         Tamper::Refuse(_) => !completion && name != "Msg",
         Tamper::Tag | Tamper::Requester | Tamper::ByteCount => completion,
-        Tamper::Malform(Malformation::Type) | Tamper::Ecrc | Tamper::Lose => true,
+        Tamper::Ones => name == "CplD",
+        Tamper::Malform(Malformation::Type)
+        | Tamper::Ecrc
+        | Tamper::Lose
+        | Tamper::Late(_)
+        | Tamper::Twice => true,
     }
 }
 

@@ -24,8 +24,10 @@ static PLAIN: &[Plain] = &[
     word(STATUS, 0x0008_0280, 0),
     word(EECD, eecd::PRES | eecd::AUTO_RD, 0x0000_004F),
     word(CTRL_EXT, 0x0010_0000, !ctrl_ext::EE_RST),
-    rw(0x0024, 1), // SCTL
-    rw(0x0028, 3), // FCAL, FCAH, FCT
+    rw(0x0024, 1),           // SCTL
+    rw(0x0028, 1),           // FCAL
+    word(0x002C, 0, 0xFFFF), // FCAH
+    word(0x0030, 0, 0xFFFF), // FCT
     word(VET, 0x8100, 0xFFFF),
     word(ITR, 0, 0xFFFF),
     word(EIAC, 0, 0x01F0_0000),
@@ -34,6 +36,7 @@ static PLAIN: &[Plain] = &[
     Plain { at: EITR, count: 5, reset: 0, writable: 0xFFFF },
     word(RCTL, 0, 0x87FF_FFFE),
     word(0x0170, 0, 0xFFFF),             // FCTTV
+    word(0x0178, 0, 0xC000_FFFF),        // TXCW
     rw(TCTL, 2),                         // and TCTL_EXT
     word(0x0410, 0x0060_2006, u32::MAX), // TIPG
     rw(0x0458, 1),                       // AIT
@@ -98,6 +101,13 @@ static PLAIN: &[Plain] = &[
 
 const END: u32 = 0xB640;
 
+/// Address, what it is compared with, and whether it is valid: the rest of a Receive Address High is reserved.
+const RAH_WRITABLE: u32 = 0x8003_FFFF;
+
+fn is_rah(at: u32) -> bool {
+    (RAL..RAL + 4 * 32).contains(&at) && at % 8 == 4
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Registers(Vec<u32>);
 
@@ -127,7 +137,8 @@ impl Registers {
         let place = PLAIN.partition_point(|plain| plain.at <= at);
         let Some(plain) = place.checked_sub(1).map(|i| &PLAIN[i]) else { return };
         if at < plain.at + 4 * plain.count {
-            self.set(at, self.get(at) & !plain.writable | value & plain.writable);
+            let writable = if is_rah(at) { RAH_WRITABLE } else { plain.writable };
+            self.set(at, self.get(at) & !writable | value & writable);
         }
     }
 }
@@ -151,5 +162,17 @@ mod tests {
         file.write(MTA + 4 * 127, 7);
         assert_eq!((file.get(STATUS), file.get(0x0004), file.get(MTA + 4 * 127)), (0x0008_0280, 0, 7));
         assert_eq!((file.get(MTA + 4 * 128), file.get(0xFFFF_FFFC)), (0, 0));
+        // As the self test of Linux's e1000e expects.
+        for (at, kept) in [
+            (0x002C, 0xFFFF),
+            (0x0030, 0xFFFF),
+            (0x0178, 0xC000_FFFF),
+            (RAL, !0),
+            (RAL + 4, 0x8003_FFFF),
+            (RAL + 8 * 15 + 4, 0x8003_FFFF),
+        ] {
+            file.write(at, !0);
+            assert_eq!(file.get(at), kept, "{at:#x}");
+        }
     }
 }

@@ -527,6 +527,7 @@ pub static FAULT: Section = Section {
             r#""10us""#,
             "The link goes down at this time: all below it is reset, and configured again when it comes back; see hot-plug.md.",
         ),
+        key("by", Kind::Time, "", r#""10us""#, "How late it comes, with damage = \"late\"."),
         key("until", Kind::Time, "", r#""20us""#, "…and is up again at this time; absent: never."),
     ],
 };

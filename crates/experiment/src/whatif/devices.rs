@@ -178,8 +178,7 @@ fn buses(all: &mut Vec<Candidate>, figures: &Figures<'_>, bus: &BusConfig) {
         let before = bus.mode;
         bus.mode = match (by, before) {
             (By::Twice, BusMode::Pci33) => BusMode::Pci66,
-            (By::Twice, BusMode::PciX66) => BusMode::PciX133,
-            (By::Gone, BusMode::PciX66 | BusMode::PciX100) => BusMode::PciX133,
+            (By::Twice | By::Gone, BusMode::PciX66 | BusMode::PciX100) => BusMode::PciX133,
             (By::Gone, BusMode::Pci33) => BusMode::Pci66,
             _ => return None,
         };

@@ -91,9 +91,9 @@ const _: fn(&DdLoad) = |DdLoad {
 }| ();
 #[rustfmt::skip]
 const _: fn(&TransferLoad) = |TransferLoad {
-    outstanding: _, wait: _, call_cost: _,
+    outstanding: _, wait: _, call_cost: _, descriptors: _,
     // no resource: the work itself
-    to_card: _, bytes: _, count: _, offset: _, card_offset: _, pages: _, descriptors: _, start: _, verify: _,
+    to_card: _, bytes: _, count: _, offset: _, card_offset: _, pages: _, start: _, verify: _,
 }| ();
 #[rustfmt::skip]
 const _: fn(&Generate) = |Generate {

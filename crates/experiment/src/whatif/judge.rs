@@ -1,15 +1,15 @@
 //! Which trials are made, in which order, and what they say: the verdict.
 //!
-//! First each candidate is relaxed by itself, those first that the figures make suspicious. If none of them gains much, two of the most
-//! suspicious at a time are: what stands in a row has to grow together. If no two gain much, more of them are relaxed at once, and then one after the
-//! other left out that the gain does not need. Then the winner is relaxed without limit, and what limits
+//! First each candidate is relaxed by itself, those first that the figures make suspicious. If none of them gains much, the most
+//! suspicious are all at once, and then those left out that the gain does not need: what stands in a row has to grow together. If that gains no more (some
+//! may cost something), two at a time are. Then the winner is relaxed without limit, and what limits
 //! that run is what would limit next. No trial begins when as many events are spent as
 //! [`Study::budget`] says; what is not tried is told.
 
 use super::phases::Span;
 use super::{By, Outcome, Study, Trial, spelt};
 use crate::result::{Gain, Limit, LimitKind, Next, Phase, Tried, Verdict};
-use crate::verdict::{capital, list, percent};
+use crate::verdict::{capital, list, percent, rate};
 use std::sync::Arc;
 use tlplab_units::Time;
 
@@ -21,7 +21,7 @@ const TIE: f64 = 0.01;
 const LITTLE: f64 = 0.1;
 /// Together they have to gain so many times as much, and half of that on top, to be told instead.
 const MORE: f64 = 2.0;
-/// Of so many of the most suspicious candidates, two at a time are relaxed.
+/// Of so many of them, two at a time are relaxed.
 const PAIRED: usize = 6;
 /// So many candidates are told besides the limit.
 const TOLD: usize = 3;
@@ -30,8 +30,8 @@ const GAINS: usize = 16;
 const SEEN: f64 = 0.001;
 /// A direction that carries this part of what the other one does is as busy.
 const AS_BUSY: f64 = 0.9;
-/// Of so many of the most suspicious candidates, all together are relaxed if no two gain much.
-const TOGETHER: usize = 8;
+/// So many of the most suspicious candidates are relaxed together.
+const TOGETHER: usize = 16;
 /// What is left out may cost the rest of their gain.
 const NEEDED: f64 = 0.9;
 
@@ -78,6 +78,13 @@ enum Purpose {
     Over,
 }
 
+/// What is left out next of candidates that gain something together: `count`, behind `from` that are known to be needed, from the least suspicious on.
+#[derive(Clone, Copy)]
+struct LeftOut {
+    from: usize,
+    count: usize,
+}
+
 /// Trials that do not depend on each other.
 struct Round {
     purpose: Purpose,
@@ -113,9 +120,9 @@ pub struct Judge {
     spent: u64,
     singles: Vec<Trial>,
     limits: Vec<Trial>,
-    /// What all that were relaxed together gained, and how many of them are known to be needed for it.
+    /// What all that were relaxed together gained.
     together: f64,
-    left_out: usize,
+    left_out: LeftOut,
     /// What limits next is asked, too.
     asks_next: bool,
     without_limit: Option<Trial>,
@@ -142,7 +149,7 @@ impl Judge {
             singles: Vec::new(),
             limits: Vec::new(),
             together: 0.0,
-            left_out: 0,
+            left_out: LeftOut { from: 0, count: 1 },
             asks_next,
             without_limit: None,
             next: Vec::new(),
@@ -215,16 +222,6 @@ impl Judge {
                 self.singles = trials;
                 self.limits = best(&study, &self.singles);
                 match self.most() < LITTLE {
-                    true => Round::new(Purpose::Pairs, study.clone(), pairs(&study), By::Twice),
-                    false => self.without_limit(),
-                }
-            }
-            Purpose::Pairs => {
-                let pairs = best(&study, &trials);
-                if pairs.first().is_some_and(|pair| self.is_more(pair)) {
-                    self.limits = pairs;
-                }
-                match self.most() < LITTLE {
                     true => {
                         let all = vec![suspects(&study, TOGETHER)];
                         Round::new(Purpose::Together, study.clone(), all, By::Twice)
@@ -235,21 +232,26 @@ impl Judge {
             Purpose::Together => match trials.into_iter().find(|all| self.is_more(all)) {
                 Some(all) => {
                     self.together = all.gain;
+                    self.left_out = LeftOut { from: 0, count: all.candidates.len().div_ceil(2) };
                     self.limits = vec![all];
-                    self.left_out(0)
+                    self.leave_out()
                 }
-                None => self.without_limit(),
+                None => Round::new(Purpose::Pairs, study.clone(), pairs(&study), By::Twice),
             },
-            Purpose::LeftOut => {
-                let (least, at) = ((NEEDED * self.together).max(NONE), self.left_out);
-                let as_good = |trial: &Trial| trial.gain >= least;
-                match trials.into_iter().find(as_good) {
-                    Some(fewer) => {
-                        self.limits = vec![fewer];
-                        self.left_out(at)
-                    }
-                    None => self.left_out(at + 1),
+            Purpose::Pairs => {
+                let pairs = best(&study, &trials);
+                if pairs.first().is_some_and(|pair| self.is_more(pair)) {
+                    self.limits = pairs;
                 }
+                self.without_limit()
+            }
+            Purpose::LeftOut => {
+                let least = (NEEDED * self.together).max(NONE);
+                match trials.into_iter().find(|trial| trial.gain >= least) {
+                    Some(fewer) => self.limits = vec![fewer],
+                    None => self.left_out.from += self.left_out.count,
+                }
+                self.leave_out()
             }
             Purpose::WithoutLimit => {
                 self.without_limit = trials.into_iter().next();
@@ -277,20 +279,33 @@ impl Judge {
         self.limits.first().map_or(0.0, |trial| trial.gain)
     }
 
+    fn carries(&self, gain: f64) -> String {
+        carries(self.study.base().rate, gain)
+    }
+
     /// Whether candidates together gain much more than what gains most so far.
     fn is_more(&self, together: &Trial) -> bool {
         let most = self.most();
         together.gain >= if most < NONE { NONE } else { MORE * most + LITTLE / 2.0 }
     }
 
-    /// Of candidates that gain something together, all but one: the least suspicious but for `at`.
-    fn left_out(&mut self, at: usize) -> Round {
-        self.left_out = at;
+    /// Of candidates that gain something together, all but some: half of them, a quarter, one, the least suspicious first.
+    fn leave_out(&mut self) -> Round {
         let Some(whole) = self.limits.first() else { return self.over() };
-        let Some(out) = whole.candidates.len().checked_sub(at + 1) else { return self.without_limit() };
-        let mut rest = whole.candidates.clone();
-        rest.remove(out);
-        Round::new(Purpose::LeftOut, self.study.clone(), vec![rest], By::Twice)
+        let all = whole.candidates.len();
+        let LeftOut { from, count } = &mut self.left_out;
+        if *from >= all {
+            if *count == 1 {
+                return self.without_limit();
+            }
+            (*from, *count) = (0, count.div_ceil(2));
+        }
+        let (end, count) = (all - *from, (*count).min(all - *from).min(all - 1));
+        let rest = [&whole.candidates[..end - count], &whole.candidates[end..]].concat();
+        match rest.is_empty() {
+            true => self.without_limit(),
+            false => Round::new(Purpose::LeftOut, self.study.clone(), vec![rest], By::Twice),
+        }
     }
 
     /// The winner, so that it cannot limit any more.
@@ -314,23 +329,12 @@ impl Judge {
             gains: self.gains(),
         };
         let Some(winner) = self.limits.first() else {
-            let evidence = format!(
-                "twice as much of any of {} resources carries less than {} more",
-                tried.tried,
-                percent(NONE)
-            );
-            let head = figures.sentence.trim_end_matches('.');
-            let sentence =
-                format!("{head}; twice as much of what was tried carries no more{}.", self.coverage());
-            let phases = self.phases();
-            let mut verdict = Verdict { sentence, tried: Some(tried), phases, ..figures.clone() };
-            verdict.limit.evidence.push(evidence);
-            return verdict;
+            return self.nothing_gains(tried);
         };
         let limits: Vec<Limit> = self.limits.iter().map(|trial| self.limit_of(trial)).collect();
         let agrees = self.limits.iter().any(|trial| self.agrees(trial));
         let change = limits[0].change.as_deref().unwrap_or_default();
-        let (carries, failed) = (carries(winner.gain), self.failed() + &self.coverage());
+        let (carries, failed) = (self.carries(winner.gain), self.failed() + &self.coverage());
         let sentence = match (limits.as_slice(), winner.candidates.len()) {
             ([only], 1) if agrees => {
                 let tried = self.coverage();
@@ -369,6 +373,54 @@ impl Judge {
         Verdict { sentence, limit, next, limits, phases, tried: Some(tried) }
     }
 
+    /// Nothing that was tried gains anything. What the figures name stands if it could not be tried; if it was, it does not limit.
+    fn nothing_gains(&self, tried: Tried) -> Verdict {
+        let figures = &self.study.document().verdict;
+        let phases = self.phases();
+        let evidence = format!(
+            "twice as much of any of {} resources carries less than {} more",
+            tried.tried,
+            percent(NONE)
+        );
+        if !self.singles.iter().any(|trial| self.agrees(trial)) {
+            let head = figures.sentence.trim_end_matches('.');
+            let sentence =
+                format!("{head}; twice as much of what was tried carries no more{}.", self.coverage());
+            let mut verdict = Verdict { sentence, tried: Some(tried), phases, ..figures.clone() };
+            verdict.limit.evidence.push(evidence);
+            return verdict;
+        }
+        let (failed, coverage) = (self.failed(), self.coverage());
+        let sentence = match self.widest() {
+            Some(link) => format!(
+                "{} limits the run: it is busy all the time, and there is no wider or faster one; twice as much of \
+                 what was tried carries no more{failed}{coverage}.",
+                capital(&link)
+            ),
+            None => format!(
+                "No resource that was tried limits the run: twice as much of any carries no more{failed}{coverage}."
+            ),
+        };
+        let told = format!("by its figures alone: {}", figures.sentence.trim_end_matches('.'));
+        let limit = Limit {
+            resource: self.widest().unwrap_or_else(|| "nothing that was tried".to_owned()),
+            kind: if self.widest().is_some() { LimitKind::Link } else { LimitKind::None },
+            evidence: vec![evidence, told],
+            ..Limit::default()
+        };
+        Verdict { sentence, limit, next: None, limits: Vec::new(), phases, tried: Some(tried) }
+    }
+
+    /// A link that is busy all the time, and no candidate.
+    fn widest(&self) -> Option<String> {
+        let is_candidate =
+            |name: &String| self.study.candidates().iter().any(|one| one.wires.as_ref() == Some(name));
+        let links = self.study.document().links.iter().filter(|link| !is_candidate(&link.name));
+        let directions = links.flat_map(|link| &link.directions);
+        let mut busy = directions.filter(|way| way.utilization.idle < NONE);
+        busy.next().map(|way| format!("link {} → {}", way.from, way.to))
+    }
+
     /// The names of all that limit; none if nothing gains anything.
     pub fn limits(&self) -> Vec<String> {
         self.limits.iter().map(|trial| self.limit_of(trial).resource).collect()
@@ -394,9 +446,8 @@ impl Judge {
 
     /// That some of the run's flows begin behind its beginning, as the end of a sentence.
     fn late(&self) -> String {
-        let flows = &self.study.document().flows;
         let late: Vec<&str> =
-            self.study.late().iter().filter_map(|flow| Some(flows.get(*flow)?.name.as_str())).collect();
+            self.study.late().iter().map(|flow| self.study.activity().name(*flow)).collect();
         match (self.study.until(), late.as_slice()) {
             (Some(until), [_, ..]) => {
                 format!("; tried on the first {} only, before {}", spelt(until - Time::ZERO), list(&late))
@@ -431,10 +482,10 @@ impl Judge {
             [one, rest @ ..] if !rest.is_empty() && rest.iter().all(|other| other == one) => {
                 format!("{one} each")
             }
-            several => list(several),
+            several => every(several),
         };
         Limit {
-            resource: list(&names),
+            resource: every(&names),
             kind,
             utilization: 0.0,
             evidence: Vec::new(),
@@ -464,20 +515,20 @@ impl Judge {
 
     fn phase(&self, span: &Span) -> Phase {
         let activity = self.study.activity();
-        let base = activity.rate_of(&span.flows).unwrap_or(0.0);
+        let base = activity.rate_of(&span.flows, activity).unwrap_or(0.0);
         // Where it does not occur any more, it cannot be compared.
         let of_phase = |trial: &Trial| {
-            let gain = trial.after.activity().rate_of(&span.flows)? / base.max(f64::MIN_POSITIVE) - 1.0;
+            let gain =
+                trial.after.activity().rate_of(&span.flows, activity)? / base.max(f64::MIN_POSITIVE) - 1.0;
             Some(Trial { gain, ..trial.clone() })
         };
         let trials: Vec<Trial> = self.singles.iter().filter_map(of_phase).collect();
         let (from, until) = (activity.from(span), activity.until(span));
-        let flows = &self.study.document().flows;
         let limits = best(&self.study, &trials);
         Phase {
             from_fs: from.as_fs(),
             until_fs: until.as_fs().min(self.study.document().end_fs),
-            flows: span.flows.iter().filter_map(|flow| Some(flows.get(*flow)?.name.clone())).collect(),
+            flows: span.flows.iter().map(|flow| activity.name(*flow).to_owned()).collect(),
             limits: limits.iter().map(|trial| self.limit_in(trial, from, until)).collect(),
         }
     }
@@ -518,7 +569,9 @@ impl Judge {
             let limits = match phase.limits.as_slice() {
                 [] => "nothing that was tried would have carried more".to_owned(),
                 [limit, ..] => match (&limit.change, limit.gain) {
-                    (Some(change), Some(gain)) => format!("{}: {change} {}", limit.resource, carries(gain)),
+                    (Some(change), Some(gain)) => {
+                        format!("{}: {change} {}", limit.resource, self.carries(gain))
+                    }
                     _ => limit.resource.clone(),
                 },
             };
@@ -535,8 +588,13 @@ impl Judge {
         let differ = names.iter().any(|name| *name != names[0]);
         differ.then(|| {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let whole = self.limits.first().map_or_else(String::new, |trial| {
+                let limit = self.limit_of(trial);
+                let change = limit.change.as_deref().unwrap_or_default();
+                format!("; of all of it, {} ({change}) {}", limit.resource, self.carries(trial.gain))
+            });
             format!(
-                "Each phase of the run has its own limit: {}, one after the other{}.",
+                "Each phase of the run has its own limit: {}, one after the other{whole}{}.",
                 list(&names),
                 self.failed() + &self.coverage()
             )
@@ -566,7 +624,7 @@ impl Judge {
         let mut told: Vec<String> = others
             .take(TOLD)
             .map(|Gain { resource, change, gain, .. }| {
-                format!("{resource} ({change}) would {}", carries(gain).replacen("carries", "carry", 1))
+                format!("{resource} ({change}) would {}", self.carries(gain).replacen("carries", "carry", 1))
             })
             .collect();
         let all = self.study.candidates().len();
@@ -604,14 +662,26 @@ impl Judge {
             trial.changes.join(", "),
             candidate.resource,
             winner.changes.join(", "),
-            carries(winner.gain),
+            carries(trial.after.base().rate, winner.gain),
         );
         Some(Next { resource: candidate.resource.clone(), kind: candidate.kind, headroom, text })
     }
 }
 
-fn carries(gain: f64) -> String {
-    if gain < 2.0 {
+/// All names, however many.
+fn every(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [head @ .., last] => format!("{} and {last}", head.join(", ")),
+    }
+}
+
+/// What a gain is in words; of a run that carried nothing, the rate.
+fn carries(base: f64, gain: f64) -> String {
+    if base == 0.0 {
+        format!("carries {} instead of nothing", rate(gain))
+    } else if gain < 2.0 {
         format!("carries {} more", percent(gain))
     } else {
         format!("carries {:.1} times as much", 1.0 + gain)

@@ -93,9 +93,9 @@ pub(super) fn candidates(experiment: &Experiment, fabric: &Fabric, figures: &Fig
                 busy,
                 |link, by| relax_rate(link.crossbar.as_mut()?, by),
             ));
-            continue;
+        } else {
+            wires(&mut all, &at, &format!("link {}", at.places[busier]), busy);
         }
-        wires(&mut all, &at, &format!("link {}", at.places[busier]), busy);
         let flight = at.places.iter().map(|place| figures.share(place, &[Cause::Flight])).sum();
         all.extend(of_link(
             &at,
@@ -137,6 +137,9 @@ pub(super) fn candidates(experiment: &Experiment, fabric: &Fabric, figures: &Fig
                 busy,
                 |port, by| relax_time(port.latency.as_mut()?, by),
             ));
+            if layer.flow_control == FlowControl::Crossbar {
+                continue; // it has no data link layer
+            }
             if layer.flow_control == FlowControl::Credits {
                 credits(&mut all, &here, waits(other, Cause::CreditWait, received.credits));
             }
@@ -159,7 +162,7 @@ fn all_links(experiment: &mut Experiment) -> impl Iterator<Item = &mut LinkConfi
     devices.chain(switches).chain(fabric.buses.iter_mut().map(|bus| &mut bus.uplink))
 }
 
-/// A larger Max_Payload_Size, which all of a hierarchy have in common.
+/// A larger Max_Payload_Size of all links: each hierarchy uses its smallest one.
 fn payload_size(experiment: &Experiment) -> Option<Candidate> {
     Candidate::of_part(
         "the maximum payload size".to_owned(),
@@ -170,16 +173,20 @@ fn payload_size(experiment: &Experiment) -> Option<Candidate> {
         |experiment, by| {
             let sizes = Mps::ALL;
             let at = |mps: Mps| sizes.iter().position(|size| *size == mps);
-            let before = all_links(experiment).map(|link| link.mps).min_by_key(|mps| mps.bytes())?;
-            let larger = match by {
-                By::Tenth => return None,
-                By::Twice => *sizes.get(at(before)? + 1)?,
-                By::Gone => *sizes.last().filter(|largest| largest.bytes() > before.bytes())?,
-            };
-            all_links(experiment)
-                .filter(|link| link.mps.bytes() < larger.bytes())
-                .for_each(|link| link.mps = larger);
-            Some(format!("{} B → {} B", before.bytes(), larger.bytes()))
+            let mut changes: Vec<String> = Vec::new();
+            for link in all_links(experiment) {
+                let before = link.mps;
+                link.mps = match by {
+                    By::Tenth => return None,
+                    By::Twice => sizes[(at(before)? + 1).min(sizes.len() - 1)],
+                    By::Gone => sizes[sizes.len() - 1],
+                };
+                let change = format!("{} B → {} B", before.bytes(), link.mps.bytes());
+                if link.mps.bytes() > before.bytes() && !changes.contains(&change) {
+                    changes.push(change);
+                }
+            }
+            (!changes.is_empty()).then(|| changes.join(", "))
         },
     )
 }
@@ -217,8 +224,11 @@ fn wires(all: &mut Vec<Candidate>, at: &LinkAt<'_>, resource: &str, busy: f64) {
         By::Tenth => None, // no link is a tenth wider
         By::Gone => widest(link),
         By::Twice => {
+            // Where there is no link of twice the lanes, the next wider one.
             let before = link.width;
-            link.width = Width::new(before.lanes().checked_mul(2)?)?;
+            let twice = before.lanes().checked_mul(2).and_then(Width::new);
+            link.width =
+                twice.or_else(|| Width::ALL.into_iter().find(|wider| wider.lanes() > before.lanes()))?;
             Some(format!("{before} → {}", link.width))
         }
     };
@@ -254,6 +264,9 @@ fn faults(all: &mut Vec<Candidate>, at: &LinkAt<'_>, figures: &Figures<'_>) {
         all.extend(of_link(at, format!("outages of link {up}"), LimitKind::Link, away, move |link, by| {
             fewer(link, by, is_outage)
         }));
+    }
+    if !at.built.faults.is_empty() {
+        let away = figures.share_anywhere(&[Cause::LinkDown, Cause::Replay]);
         all.extend(of_link(at, format!("recovery of link {up}"), LimitKind::Link, away, |link, by| {
             relax_time(&mut link.recovery, by)
         }));
@@ -270,30 +283,45 @@ fn faults(all: &mut Vec<Candidate>, at: &LinkAt<'_>, figures: &Figures<'_>) {
     }
 }
 
-/// Half of those faults that are meant: outages of half the length, half as many bit errors; what is no matter of more or less goes.
+/// Half of those faults that are meant: outages of half the length, half as many of what is counted or likely. A single one, or an outage
+/// without end, goes.
 fn fewer(link: &mut LinkConfig, by: By, meant: impl Fn(&Fault) -> bool) -> Option<String> {
-    match by {
-        By::Tenth => return None,
-        By::Gone => link.faults.retain(|fault| !meant(fault)),
-        By::Twice => link.faults.retain_mut(|fault| {
-            !meant(fault)
-                || match &mut fault.kind {
-                    FaultKind::Down { at, until: Some(until) } => {
-                        *until = *at + Duration::from_fs((*until - *at).as_fs() / 2);
-                        true
-                    }
-                    FaultKind::BitErrors { numerator } => {
-                        *numerator /= 2;
-                        true
-                    }
-                    FaultKind::Down { until: None, .. }
-                    | FaultKind::Nth { .. }
-                    | FaultKind::Tamper { .. }
-                    | FaultKind::Forge { .. } => false,
-                }
-        }),
+    if by == By::Tenth {
+        return None;
     }
-    Some(if by == By::Gone { "none" } else { "half" }.to_owned())
+    let (mut halved, mut gone) = (false, false);
+    link.faults.retain_mut(|fault| {
+        if !meant(fault) {
+            return true;
+        }
+        let stays = by == By::Twice
+            && match &mut fault.kind {
+                FaultKind::Down { at, until: Some(until) } => {
+                    *until = *at + Duration::from_fs((*until - *at).as_fs() / 2);
+                    true
+                }
+                FaultKind::BitErrors { numerator } => {
+                    *numerator /= 2;
+                    true
+                }
+                FaultKind::Nth { count, .. }
+                | FaultKind::Tamper { count, .. }
+                | FaultKind::Forge { count, .. } => {
+                    *count /= 2;
+                    *count > 0
+                }
+                FaultKind::Down { until: None, .. } => false,
+            };
+        halved |= stays;
+        gone |= !stays;
+        stays
+    });
+    let words = match (halved, gone) {
+        (true, false) => "half",
+        (true, true) => "half, and single ones none",
+        _ => "none",
+    };
+    Some(words.to_owned())
 }
 
 /// The buffers that a port was built with, as an experiment writes them: 0 is without limit.

@@ -4,7 +4,7 @@ use super::{By, Candidate, Figures, relax_any, relax_count, relax_rate, relax_ti
 use crate::experiment::Experiment;
 use crate::load::{LoadSpec, Pace, Timing, Work};
 use crate::result::{Flow, LimitKind};
-use tlplab_device::tlpdma::driver::Wait;
+use tlplab_device::tlpdma::driver::{Descriptors, Wait};
 
 type OfWork = fn(&mut Work, By) -> Option<String>;
 
@@ -100,6 +100,13 @@ fn of_work(work: &Work) -> &'static [(&'static str, LimitKind, OfWork)] {
             }),
             ("software's time for a call", LimitKind::Latency, |work, by| match work {
                 Work::Transfer(transfer) => relax_time(&mut transfer.call_cost, by),
+                _ => None,
+            }),
+            ("time between stores", LimitKind::Latency, |work, by| match work {
+                Work::Transfer(transfer) => match &mut transfer.descriptors {
+                    Descriptors::Pio { interval } => relax_time(interval, by),
+                    Descriptors::Ring { .. } => None,
+                },
                 _ => None,
             }),
             ("interrupt delay", LimitKind::Latency, |work, by| match work {

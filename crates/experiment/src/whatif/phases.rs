@@ -1,5 +1,6 @@
 //! Which flows a run moves when: phases, each with its own set of them.
 
+use std::ops::Range;
 use tlplab_fabric::Fabric;
 use tlplab_units::{Duration, Time};
 
@@ -11,12 +12,23 @@ const SHORT: usize = 20;
 
 /// Payload of each flow over time.
 pub(super) struct Activity {
+    /// Of the flows.
+    names: Vec<String>,
     /// How long a bin is.
     width: Duration,
     /// Bytes that arrived, by flow and bin.
     bytes: Vec<Vec<u64>>,
+    /// What makes its phases.
+    rule: Rule,
     /// In the order of time.
     phases: Vec<Span>,
+}
+
+/// Which flows make phases, and after how long a pause one is not active. Of a relaxed run it is that of the run that it is compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rule {
+    flows: Vec<usize>,
+    pause: Duration,
 }
 
 /// A time in which the same flows are active.
@@ -25,22 +37,35 @@ pub(super) struct Span {
     /// Their numbers, in order.
     pub(super) flows: Vec<usize>,
     /// Bins, the last one excluded.
-    bins: std::ops::Range<usize>,
+    bins: Range<usize>,
 }
 
 impl Activity {
     pub(super) fn of(fabric: &Fabric) -> Self {
+        let names = fabric.topology().flows.iter().map(|flow| flow.name.clone()).collect();
         let bytes = fabric.flow_ids().map(|flow| fabric.flow_series(flow)).collect();
-        Self::new(fabric.bins().0, bytes)
+        Self::new(names, fabric.bins().0, bytes)
     }
 
-    fn new(width: Duration, bytes: Vec<Vec<u64>>) -> Self {
-        let phases = phases(&bytes);
-        Self { width, bytes, phases }
+    fn new(names: Vec<String>, width: Duration, bytes: Vec<Vec<u64>>) -> Self {
+        let total: u64 = bytes.iter().flatten().sum();
+        let great = |flow: &usize| bytes[*flow].iter().sum::<u64>() * LITTLE > total;
+        let end = filled(&bytes);
+        let pause = width * (end as u64 / LITTLE).max(1);
+        let rule = Rule { flows: (0..bytes.len()).filter(great).collect(), pause };
+        let mut phases = spans(&bytes, width, &rule);
+        phases.retain(|span| span.bins.len() * SHORT > end);
+        let phases = phases.into_iter().fold(Vec::new(), joined);
+        Self { names, width, bytes, rule, phases }
     }
 
     pub(super) fn phases(&self) -> &[Span] {
         &self.phases
+    }
+
+    /// The name of a flow.
+    pub(super) fn name(&self, flow: usize) -> &str {
+        self.names.get(flow).map_or("", String::as_str)
     }
 
     /// Whether a flow has moved anything.
@@ -56,55 +81,60 @@ impl Activity {
         Time::ZERO + self.width * span.bins.end as u64
     }
 
-    /// Payload per second of `flows`, in bits, whenever these and no others are active. `None`: they never are.
-    pub(super) fn rate_of(&self, flows: &[usize]) -> Option<f64> {
-        let spans = || self.phases.iter().filter(|span| span.flows == flows);
+    /// Payload per second of `flows`, in bits, whenever these and no others are active, by the rule of the run that this is compared
+    /// `with`. `None`: they never are.
+    pub(super) fn rate_of(&self, flows: &[usize], with: &Self) -> Option<f64> {
+        let all = spans(&self.bytes, self.width, &with.rule).into_iter().fold(Vec::new(), joined);
+        let its = || all.iter().filter(|span| span.flows == flows);
         // Its first and last bin belong to what was before and what comes, too.
         let inner = |span: &Span| match span.bins.len() {
             0..=2 => span.bins.clone(),
             _ => span.bins.start + 1..span.bins.end - 1,
         };
-        let bins: usize = spans().map(|span| inner(span).len()).sum();
-        let bytes: u64 = spans()
+        let bins: usize = its().map(|span| inner(span).len()).sum();
+        let bytes: u64 = its()
             .flat_map(|span| flows.iter().map(move |flow| self.bytes[*flow][inner(span)].iter().sum::<u64>()))
             .sum();
         (bins > 0).then(|| bytes as f64 * 8.0 / (bins as f64 * self.width.as_fs() as f64 / 1e15))
     }
 }
 
-fn phases(bytes: &[Vec<u64>]) -> Vec<Span> {
-    let total: u64 = bytes.iter().flatten().sum();
-    let filled = |bins: &Vec<u64>| bins.iter().rposition(|bytes| *bytes > 0).map_or(0, |last| last + 1);
-    let end = bytes.iter().map(filled).max().unwrap_or(0);
-    let gap = (end / LITTLE as usize).max(1);
-    let mut active: Vec<Vec<usize>> = vec![Vec::new(); end];
-    for (flow, bins) in bytes.iter().enumerate() {
-        if bins.iter().sum::<u64>() * LITTLE <= total {
-            continue;
-        }
+/// Bins up to the last one in which anything arrived.
+fn filled(bytes: &[Vec<u64>]) -> usize {
+    let last = |bins: &Vec<u64>| bins.iter().rposition(|bytes| *bytes > 0).map_or(0, |last| last + 1);
+    bytes.iter().map(last).max().unwrap_or(0)
+}
+
+/// Where the same flows are active, however short.
+fn spans(bytes: &[Vec<u64>], width: Duration, rule: &Rule) -> Vec<Span> {
+    let pause = (rule.pause.as_fs() / width.as_fs().max(1)).max(1) as usize;
+    let mut active: Vec<Vec<usize>> = vec![Vec::new(); filled(bytes)];
+    for flow in &rule.flows {
+        let bins = &bytes[*flow];
         let mut last: Option<usize> = None;
         for bin in (0..bins.len()).filter(|bin| bins[*bin] > 0) {
-            let from = last.filter(|last| bin - last < gap).map_or(bin, |last| last + 1);
-            active[from..=bin].iter_mut().for_each(|flows| flows.push(flow));
+            let from = last.filter(|last| bin - last < pause).map_or(bin, |last| last + 1);
+            active[from..=bin].iter_mut().for_each(|flows| flows.push(*flow));
             last = Some(bin);
         }
     }
-    let mut spans: Vec<Span> = Vec::new();
-    for (bin, flows) in active.into_iter().enumerate() {
-        match spans.last_mut().filter(|span| span.flows == flows) {
-            Some(span) => span.bins.end = bin + 1,
-            None => spans.push(Span { flows, bins: bin..bin + 1 }),
+    let one = active.into_iter().enumerate().map(|(bin, flows)| Span { flows, bins: bin..bin + 1 });
+    one.filter(|span| !span.flows.is_empty()).fold(Vec::new(), |mut spans: Vec<Span>, span| {
+        match spans.last_mut().filter(|last| last.flows == span.flows && last.bins.end == span.bins.start) {
+            Some(last) => last.bins.end = span.bins.end,
+            None => spans.push(span),
         }
+        spans
+    })
+}
+
+/// Spans of the same flows are one, with what is between them.
+fn joined(mut spans: Vec<Span>, span: Span) -> Vec<Span> {
+    match spans.last_mut().filter(|last| last.flows == span.flows) {
+        Some(last) => last.bins.end = span.bins.end,
+        None => spans.push(span),
     }
-    spans.retain(|span| !span.flows.is_empty() && span.bins.len() * SHORT > end);
-    let mut phases: Vec<Span> = Vec::new();
-    for span in spans {
-        match phases.last_mut().filter(|phase| phase.flows == span.flows) {
-            Some(phase) => phase.bins.end = span.bins.end,
-            None => phases.push(span),
-        }
-    }
-    phases
+    spans
 }
 
 #[cfg(test)]
@@ -112,7 +142,8 @@ mod tests {
     use super::*;
 
     fn told(bytes: &[Vec<u64>]) -> Vec<(Vec<usize>, usize, usize)> {
-        phases(bytes).into_iter().map(|span| (span.flows, span.bins.start, span.bins.end)).collect()
+        let activity = Activity::new(Vec::new(), Duration::from_ns(1), bytes.to_vec());
+        activity.phases.iter().map(|span| (span.flows.clone(), span.bins.start, span.bins.end)).collect()
     }
 
     fn flow(spans: &[(usize, usize)], every: usize) -> Vec<u64> {
@@ -129,10 +160,10 @@ mod tests {
     fn flows_that_overlap_make_three_phases() {
         let bytes = [flow(&[(0, 120)], 1), flow(&[(60, 200)], 1)];
         assert_eq!(told(&bytes), [(vec![0], 0, 60), (vec![0, 1], 60, 120), (vec![1], 120, 200)]);
-        let activity = Activity::new(Duration::from_ns(1), bytes.to_vec());
-        assert_eq!(activity.rate_of(&[0]), Some(800e9));
-        assert_eq!(activity.rate_of(&[0, 1]), Some(1600e9));
-        assert_eq!(activity.rate_of(&[2]), None);
+        let activity = Activity::new(Vec::new(), Duration::from_ns(1), bytes.to_vec());
+        assert_eq!(activity.rate_of(&[0], &activity), Some(800e9));
+        assert_eq!(activity.rate_of(&[0, 1], &activity), Some(1600e9));
+        assert_eq!(activity.rate_of(&[2], &activity), None);
     }
 
     #[test]

@@ -9,7 +9,6 @@ use crate::load::LoadSpec;
 use crate::result::Document;
 use crate::run::{Inputs, Run, RunError};
 use crate::stop::StopReason;
-use crate::topology::DeviceSpec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +31,8 @@ const LEAST_BEGINNING: u64 = 25_000;
 const LEAST_PER_LINK: u64 = 500;
 /// More does not make it truer.
 const MOST_BEGINNING: u64 = 500_000;
+/// A beginning whose rate differs by no more than this is a likeness of the run.
+const LIKE: f64 = 0.03;
 /// After so many events a trial looks whether it is cancelled.
 const SLICE: u64 = 50_000;
 /// And whether it has carried what it is to carry after so many.
@@ -65,22 +66,17 @@ pub struct Outcome {
 impl Outcome {
     /// Of a run as it stands.
     fn of(run: &mut Run) -> Self {
-        // A load that begins late is not slow.
-        let starts = run.experiment().loads.iter().map(|load| load.start);
-        let start = starts.min().unwrap_or(Time::ZERO).max(run.fabric().warmup());
+        let start = beginning_of(run.experiment()).max(run.fabric().warmup());
         let fabric = run.fabric();
-        let seconds = |end: Time| end.saturating_since(start).as_fs().max(1) as f64 / 1e15;
         let flows = || fabric.flow_ids().map(|flow| fabric.flow_results(flow));
-        // A run whose work is done ended for each flow with its last byte, whenever the clock stopped.
-        let done = fabric.is_done();
-        let bits = flows().filter(|flow| flow.bytes > 0).map(|flow| {
-            let end = if done { flow.last_arrival } else { fabric.now() };
-            flow.bytes as f64 * 8.0 / seconds(end)
-        });
+        // A run whose work is done ended with its last byte, whenever the clock stopped.
+        let last = flows().filter(|flow| flow.bytes > 0).map(|flow| flow.last_arrival).max();
+        let end = last.filter(|_| fabric.is_done()).unwrap_or_else(|| fabric.now());
+        let seconds = end.saturating_since(start).as_fs().max(1) as f64 / 1e15;
         // What a card took and its network lost was not carried.
         let networks = fabric.networks();
         let lost: u64 = networks.iter().map(|(_, network)| network.to_software.dropped_data).sum();
-        let bits = bits.sum::<f64>() - lost as f64 * 8.0 / seconds(fabric.now());
+        let bits = flows().map(|flow| flow.bytes).sum::<u64>().saturating_sub(lost) as f64 * 8.0 / seconds;
         let ended: u64 = flows().map(|flow| flow.transactions).sum();
         let mut latency: Option<_> = None;
         for flow in flows() {
@@ -91,7 +87,7 @@ impl Outcome {
         }
         let quantile = |q| latency.as_ref().map_or(0.0, |all| all.value_at_quantile(q) as f64 / 1e3);
         Self {
-            rate: if bits > 0.0 { bits } else { ended as f64 / seconds(fabric.now()) },
+            rate: if bits > 0.0 { bits } else { ended as f64 / seconds },
             p50_ns: quantile(0.5),
             p99_ns: quantile(0.99),
             events: fabric.events(),
@@ -128,6 +124,8 @@ pub struct Study {
     activity: Activity,
     /// Of a run whose beginning takes its place: the flows of its phases that have not begun by then.
     late: Vec<usize>,
+    /// A beginning of the usual length is no likeness of the run.
+    is_longer: bool,
     candidates: Vec<Candidate>,
     /// Where the beginning ends, if that is what trials are compared with.
     until: Option<Time>,
@@ -163,9 +161,7 @@ impl Study {
         }
         let shared = Shared { traces, extent, cancelled: Arc::default() };
         let mut study = Self::of(run, document, None, shared);
-        if study.base.rate == 0.0 {
-            return Err("nothing was carried".into());
-        }
+        study.forget_warmup().map_err(|error| error.to_string())?;
         study.candidates = candidates(&study.experiment, run.fabric(), &study.document);
         study.take_beginning().map_err(|error| error.to_string())?;
         Ok(study)
@@ -182,10 +178,23 @@ impl Study {
             base,
             activity,
             late: Vec::new(),
+            is_longer: false,
             candidates: Vec::new(),
             until,
             work: None,
         }
+    }
+
+    /// Work that has an end may be done before the warm-up is over: it is compared from its beginning.
+    fn forget_warmup(&mut self) -> Result<(), RunError> {
+        if is_steady(&self.experiment) || self.experiment.fabric.warmup == Time::ZERO {
+            return Ok(());
+        }
+        self.experiment.fabric.warmup = Time::ZERO;
+        let mut run = Run::new(self.experiment.clone(), self.inputs())?;
+        run.finish()?;
+        (self.base, self.activity) = (Outcome::of(&mut run), Activity::of(run.fabric()));
+        Ok(())
     }
 
     /// If the run is too long for all candidates, its beginning takes its place: as much of it as lets them all be tried.
@@ -196,13 +205,23 @@ impl Study {
         let each = each.saturating_sub(self.build_cost()).clamp(least, MOST_BEGINNING.max(least));
         let steady = is_steady(&self.experiment);
         let whole = self.first_budget() / self.events.max(1) >= WHOLE_TRIALS && !steady;
-        if self.events <= each || whole || goes_down(&self.experiment) || self.shared.extent == Extent::Full {
+        let all = whole || has_incidents(&self.experiment) || self.shared.extent == Extent::Full;
+        if self.events <= each || all || self.base.rate == 0.0 {
             return Ok(());
         }
         let mut run = Run::new(self.experiment.clone(), self.inputs())?;
         run.advance_past_warmup()?;
         run.advance(each)?;
-        let beginning = Beginning::of(&mut run);
+        let mut beginning = Beginning::of(&mut run);
+        // What is not yet as it will be (a cache that fills, a host that has not stalled) is no likeness of the whole.
+        while steady && !is_like(beginning.base.rate, self.base.rate) {
+            self.is_longer = true;
+            if beginning.base.events * 2 > self.events {
+                return Ok(());
+            }
+            run.advance(beginning.base.events)?;
+            beginning = Beginning::of(&mut run);
+        }
         self.until = Some(beginning.until);
         self.work = (!steady).then_some(beginning.payload);
         self.base = beginning.base;
@@ -263,7 +282,7 @@ impl Study {
         if self.shared.extent == Extent::Full {
             return u64::MAX;
         }
-        let times = if self.until.is_some() { 1 } else { TIMES_THE_RUN };
+        let times = if self.until.is_some() && !self.is_longer { 1 } else { TIMES_THE_RUN };
         (times * self.events).max(LEAST_EVENTS)
     }
 
@@ -285,7 +304,8 @@ impl Study {
             *stop = self.until.into_iter().chain(*stop).min();
         }
         let (after, outcome) = self.measure(experiment, studied).ok()??;
-        let gain = outcome.rate / self.base.rate - 1.0;
+        // Where nothing was carried, what is carried tells.
+        let gain = outcome.rate / self.base.rate.max(1.0) - 1.0;
         Some(Trial { candidates: candidates.to_vec(), by, changes, outcome, gain, after: Arc::new(after) })
     }
 
@@ -361,18 +381,41 @@ fn payload(fabric: &Fabric) -> u64 {
     fabric.flow_ids().map(|flow| fabric.flow_results(flow).bytes).sum()
 }
 
-/// Whether a link goes down.
-fn goes_down(experiment: &Experiment) -> bool {
+/// Whether a fault happens at some time of the run, as outages do, and bit errors do not.
+fn has_incidents(experiment: &Experiment) -> bool {
     let links = experiment.fabric.devices.iter().map(|device| &device.link);
-    let mut links = links.chain(experiment.fabric.switches.iter().map(|switch| &switch.uplink));
-    links.any(|link| link.faults.iter().any(|fault| matches!(fault.kind, FaultKind::Down { .. })))
+    let links = links.chain(experiment.fabric.switches.iter().map(|switch| &switch.uplink));
+    let mut links = links.chain(experiment.fabric.buses.iter().map(|bus| &bus.uplink));
+    links.any(|link| link.faults.iter().any(|fault| !matches!(fault.kind, FaultKind::BitErrors { .. })))
+}
+
+/// Whether devices and their drivers work from the start, without a load.
+fn works_by_itself(experiment: &Experiment) -> bool {
+    experiment.devices.iter().any(|spec| {
+        !matches!(
+            spec.model,
+            ModelSpec::Dma { .. }
+                | ModelSpec::Memory { .. }
+                | ModelSpec::Card(_)
+                | ModelSpec::Storage(_)
+                | ModelSpec::Tlpdma { .. }
+        )
+    })
+}
+
+/// When the work begins: a load that begins late is not slow.
+fn beginning_of(experiment: &Experiment) -> Time {
+    let starts = experiment.loads.iter().map(|load| load.start);
+    starts.min().filter(|_| !works_by_itself(experiment)).unwrap_or(Time::ZERO)
 }
 
 /// Whether what a run does has no end.
 fn is_steady(experiment: &Experiment) -> bool {
     let ends = |load: &LoadSpec| load.count.is_some() || load.work.ends_by_itself();
-    let works = |spec: &DeviceSpec| {
-        !matches!(spec.model, ModelSpec::Dma { .. } | ModelSpec::Memory { .. } | ModelSpec::Card(_))
-    };
-    !experiment.loads.iter().any(ends) && !experiment.devices.iter().any(works)
+    !experiment.loads.iter().any(ends) && !works_by_itself(experiment)
+}
+
+/// Whether two rates are the same, as far as a part of a run can tell that of the whole.
+fn is_like(part: f64, whole: f64) -> bool {
+    (part - whole).abs() <= LIKE * whole
 }

@@ -16,6 +16,7 @@
 //! * [`stages`]: Stages of links: named delays that make TLPs later, are charged to their names, and change nothing else.
 //! * [`storage`]: A storage device and dd on the fabric.
 //! * [`transfers`]: The DMA card and its driver on the fabric.
+//! * [`limits`]: Runs whose limits are easily named wrongly.
 //! * [`whatif`]: What limits a run is what it gains most from, shown by runs.
 
 mod buses;
@@ -24,6 +25,7 @@ mod document;
 mod failures;
 mod guest;
 mod keys;
+mod limits;
 mod mistakes;
 mod nettlp;
 mod nic;

@@ -605,6 +605,12 @@ pub enum Tamper {
     Refuse(CompletionStatus),
     /// It is lost behind the data link layer of the receiver, for good: a request is not answered, a completion does not come.
     Lose,
+    /// The transaction layer of the receiver takes so much longer for it; what comes meanwhile passes it, whatever the ordering rules say.
+    Late(Duration),
+    /// It is sent a second time, as a TLP of its own.
+    Twice,
+    /// All bits of a completion's data are ones, as of a read that nothing answered on PCI.
+    Ones,
 }
 
 /// Rules of format that a TLP breaks; it is malformed (PCIe 5.0 §2.3, §6.2.6).

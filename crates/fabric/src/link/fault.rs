@@ -5,6 +5,7 @@ use crate::config::{Damage, Fault, FaultKind, FaultUnit, Forgery, Malformation, 
 use crate::packet::flaw::Flaw;
 use tlplab_datalink::Unit;
 use tlplab_device::Random;
+use tlplab_transaction::Payload;
 use tlplab_units::{Bdf, Tag};
 use tlplab_wire::dllp::{self, FcPhase, Sequence};
 use tlplab_wire::tlp::{Attributes, Completion, CompletionStatus, Kind, Repr, Span, TransactionId};
@@ -132,18 +133,26 @@ impl Tampering {
         self.0.is_empty()
     }
 
-    /// What becomes of a TLP, if it is hit. Its size stays.
-    pub(crate) fn strike(&mut self, repr: &Repr) -> Option<(Repr, Option<Flaw>)> {
+    /// What becomes of a TLP, if it is hit, and by what. Its size stays.
+    pub(crate) fn strike(&mut self, repr: &Repr) -> Option<(Repr, Option<Flaw>, Tamper)> {
         let mut result = None;
         for (only, counter, how) in &mut self.0 {
             if only.is_none_or(|name| name == repr.name())
-                && let Some(changed) = tampered(repr, *how)
+                && let Some((changed, flaw)) = tampered(repr, *how)
                 && counter.hits()
             {
-                result = result.or(Some(changed));
+                result = result.or(Some((changed, flaw, *how)));
             }
         }
         result
+    }
+}
+
+/// As much data, of ones.
+pub(crate) fn ones(payload: &Payload) -> Payload {
+    match payload {
+        Payload::Length(length) => Payload::Length(*length),
+        Payload::Bytes(bytes) => vec![0xFF; bytes.len()].into(),
     }
 }
 
@@ -175,6 +184,12 @@ fn tampered(repr: &Repr, how: Tamper) -> Option<(Repr, Option<Flaw>)> {
         }
         Tamper::Refuse(status) => flaw(request, Flaw::Refused(status)),
         Tamper::Lose => flaw(true, Flaw::Lost),
+        Tamper::Late(by) => flaw(true, Flaw::Late(by)),
+        Tamper::Twice => Some((*repr, None)),
+        Tamper::Ones => {
+            let completion = matches!(repr.kind(), Kind::Completion(_));
+            (has_data && completion).then_some((*repr, None))
+        }
         Tamper::Tag | Tamper::Requester | Tamper::ByteCount => {
             let Kind::Completion(completion) = repr.kind() else { return None };
             let changed = miscompleted(completion, how)?;

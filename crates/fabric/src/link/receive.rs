@@ -7,6 +7,7 @@ use crate::link::context::Context;
 use crate::link::port::Port;
 use crate::observe::errors::ErrorKind;
 use crate::packet::attribution::Cause;
+use crate::packet::flaw::Flaw;
 use crate::packet::slab::TlpHandle;
 use tlplab_datalink::{Event, Integrity, LinkLayer, TlpUnit, Unit};
 use tlplab_units::{Duration, FcClass, LinkMode, Time};
@@ -163,11 +164,22 @@ impl Context {
         if self.is_stopped(id, tlp) {
             return self.stop(id, tlp);
         }
-        let latency = self.links.ports[id.index()].latency + more;
+        let latency = self.links.ports[id.index()].latency + more + self.take_delay(tlp);
         if latency.is_zero() {
             self.links.arrivals.push_back((id, tlp));
         } else {
             self.schedule(self.kernel.now() + latency, EventKind::Processed, u32::from(id.0), tlp.to_event());
+        }
+    }
+
+    /// So much longer a fault makes a TLP take, once.
+    fn take_delay(&mut self, tlp: TlpHandle) -> Duration {
+        match self.tlps.get(tlp).flaw {
+            Some(Flaw::Late(by)) => {
+                self.tlps.get_mut(tlp).flaw = None;
+                by
+            }
+            _ => Duration::ZERO,
         }
     }
 
@@ -199,7 +211,8 @@ impl Context {
         if flying.arrives - flying.on_wire > now {
             return None; // the header of a TLP that a link going down has taken with it; this one comes later
         }
-        if self.is_stopped(id, unit.handle) {
+        if self.is_stopped(id, unit.handle) || matches!(self.tlps.get(unit.handle).flaw, Some(Flaw::Late(_)))
+        {
             return None;
         }
         let header = self.tlps.get(unit.handle).repr.header_bytes();

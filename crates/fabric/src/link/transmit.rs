@@ -1,11 +1,13 @@
 //! The transmit side of a port: from the egress queues to the wire.
 
+use crate::config::Tamper;
 use crate::kernel::ids::PortId;
 use crate::kernel::queue::EventKind;
 use crate::link::agenda::Task;
 use crate::link::channel::WireTime;
 use crate::link::context::Context;
 use crate::link::egress::{Choice, Waiting};
+use crate::link::fault::ones;
 use crate::link::port::{Leaving, Port};
 use crate::observe::probe::{TlpRecord, UnitContent, UnitRecord};
 use crate::packet::attribution::{Cause, Partition, Segments};
@@ -162,11 +164,32 @@ impl Context {
         port.partition.block(now, class, None);
         if !port.tampering.is_empty()
             && !waiting.nullified
-            && let Some((repr, flaw)) = port.tampering.strike(&tlp.repr)
+            && let Some((repr, flaw, how)) = port.tampering.strike(&tlp.repr)
         {
             (tlp.repr, tlp.flaw) = (repr, flaw.or(tlp.flaw));
             port.counters.damaged += 1;
+            match how {
+                Tamper::Ones => tlp.payload = ones(&tlp.payload),
+                Tamper::Twice => return self.send_twice(id, waiting),
+                _ => {}
+            }
         }
+        self.give_to_data_link_layer(id, waiting);
+    }
+
+    /// A fault has a TLP come twice: the second one belongs to nobody.
+    #[cold]
+    fn send_twice(&mut self, id: PortId, waiting: Waiting) {
+        let tlp = self.tlps.get(waiting.tlp);
+        let (repr, payload, flow) = (tlp.repr, tlp.payload.clone(), tlp.flow);
+        let copy = self.tlps.insert(repr, payload, flow);
+        self.push_to_egress(id, 0, Waiting { tlp: copy, ingress: None, tail: Time::ZERO, ..waiting });
+        self.give_to_data_link_layer(id, waiting);
+    }
+
+    fn give_to_data_link_layer(&mut self, id: PortId, waiting: Waiting) {
+        let now = self.kernel.now();
+        let port = &mut self.links.ports[id.index()];
         if let Some(ingress) = waiting.ingress {
             port.leaving.push(Leaving { ingress, shape: waiting.shape, tail: waiting.tail });
         }

@@ -1,6 +1,7 @@
 //! What faults do to TLPs that their headers cannot say.
 
 use crate::config::Malformation;
+use tlplab_units::Duration;
 use tlplab_wire::tlp::CompletionStatus;
 
 /// What is wrong with a TLP beyond what its [`Repr`](tlplab_wire::tlp::Repr) can say.
@@ -14,4 +15,6 @@ pub(crate) enum Flaw {
     Refused(CompletionStatus),
     /// The next transaction layer will lose it.
     Lost,
+    /// The next transaction layer will take so much longer for it.
+    Late(Duration),
 }

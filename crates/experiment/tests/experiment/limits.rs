@@ -1,0 +1,166 @@
+//! Runs whose limits are easily named wrongly: work that ends early, phases that shrink, beginnings that are not like the rest, limits without an
+//! exact double. Each comes with the resource that gains most by hand.
+
+use super::whatif::{named, verdict};
+
+/// A device below each of two root ports.
+const TWO: &str = "title = \"two\"\n[device.a]\nunder = \"host.rp0\"\nlink = \"gen1 x1\"\n[device.b]\nunder = \"host.rp1\"\nlink = \"gen3 x4\"\n";
+
+fn single(keys: &str, load: &str) -> String {
+    format!("title = \"one\"\n{keys}\n[device.d]\nunder = \"host.rp0\"\n{load}")
+}
+
+fn assert_named(text: &str, resource: &str, gain: std::ops::Range<f64>) {
+    let verdict = verdict(text);
+    assert!(named(&verdict).contains(&resource), "{:?}: {}\n{text}", named(&verdict), verdict.sentence);
+    let measured = verdict.limit.gain.unwrap();
+    assert!(gain.contains(&measured), "{measured}: {}\n{text}", verdict.sentence);
+}
+
+/// Work is as fast as its last byte: a flow that ends early is not what limits.
+#[test]
+fn a_flow_that_ends_early_does_not_limit() {
+    let text = format!(
+        "{TWO}[load]\na = {{ op = \"read\", size = \"4KiB\", count = 30, outstanding = 1 }}\nb = {{ op = \"write\", size = \"4KiB\", count = 30 }}\n"
+    );
+    assert_named(&text, "link host.rp0 → a", 0.95..1.05);
+}
+
+#[test]
+fn work_that_ends_within_the_warm_up_is_compared_from_its_beginning() {
+    let text = single(
+        "warmup = \"60us\"",
+        "link = \"gen3 x4\"\n[load]\nd = { op = \"write\", size = \"4KiB\", count = 80 }\n",
+    );
+    assert_named(&text, "link d → host.rp0", 0.95..1.05);
+}
+
+/// A ring's driver works from the start, whenever loads beside it begin.
+#[test]
+fn a_model_that_works_from_the_start_counts_from_there() {
+    let text = TWO.replace("link = \"gen1 x1\"", "link = \"gen1 x1\"\nmodel = \"ring\"\nrequests = 200")
+        + "[load]\nb = { op = \"write\", size = \"4KiB\", count = 100, start = \"1ms\" }\n";
+    assert_named(&text, "link a → host.rp0", 0.15..0.25);
+}
+
+/// The IO-TLB is cold at the beginning only.
+#[test]
+fn a_beginning_that_is_not_like_the_run_does_not_take_its_place() {
+    let text = single(
+        "stop = \"12ms\"\nhost = { iommu = { entries = 1024, walk = \"5us\", walkers = 1 } }",
+        "link = \"gen3 x8\"\n[load]\nd = { op = \"read\", size = \"4KiB\", window = \"2MiB\" }\n",
+    );
+    assert_named(&text, "link host.rp0 → d", 0.8..1.05);
+    assert!(verdict(&text).sentence.contains("resources were tried"));
+}
+
+/// What makes a phase short must not be left out of its comparison.
+#[test]
+fn a_phase_that_shrinks_is_compared() {
+    let text = TWO.replace("title", "host = \"server\"\ntitle").replace("gen3 x4\"", "gen3 x4\"\ntags = 1")
+        + "[load]\na = { op = \"write\", size = \"4KiB\", count = 60 }\nb = { op = \"read\", size = \"512B\", count = 150, start = \"1100us\" }\n";
+    let verdict = verdict(&text);
+    let limits: Vec<_> = verdict.phases.iter().map(|phase| phase.limits[0].resource.as_str()).collect();
+    assert_eq!(limits, ["link a → host.rp0", "tags of b"], "{}", verdict.sentence);
+    let gain = verdict.phases[1].limits[0].gain.unwrap();
+    assert!((0.9..1.1).contains(&gain), "{gain}");
+    assert!(
+        verdict.sentence.contains("; of all of it, tags of b (1 → 2) carries 3."),
+        "{}",
+        verdict.sentence
+    );
+}
+
+/// Where a wider or faster link, bus or width exists, it is tried, though it is no exact double.
+#[test]
+fn the_next_wider_link_and_the_next_faster_bus_are_tried() {
+    let text =
+        single("stop = \"40us\"", "link = \"gen5 x12\"\n[load]\nd = { op = \"write\", size = \"4KiB\" }\n");
+    assert_named(&text, "link d → host.rp0", 0.3..0.36);
+    let bus = "title = \"bus\"\nstop = \"100us\"\n[bus.p]\nunder = \"host.rp0\"\nlink = \"gen3 x8\"\nmode = \"pci-x 100\"\nwidth = \"64b\"\n[device.d]\nunder = \"p\"\n[load]\nd = { op = \"write\", size = \"4KiB\" }\n";
+    assert_named(bus, "bus p", 0.3..0.36);
+}
+
+#[test]
+fn flight_over_a_crossbar_and_stores_of_a_processor_are_tried() {
+    let crossbar = single(
+        "stop = \"60us\"",
+        "link = { generation = 3, width = 4, crossbar = \"40Gb/s\", flight = \"1us\" }\ntags = 4\n[load]\nd = { op = \"read\", size = \"512B\", outstanding = 4 }\n",
+    );
+    assert_named(&crossbar, "cable of link d", 0.8..1.0);
+    let stores = single(
+        "host = \"server\"",
+        "link = \"gen3 x4\"\nmodel = \"tlpdma\"\n[load]\no = { device = \"host\", target = \"d\", op = \"to-card\", size = \"64KiB\", count = 4, descriptors = \"pio\", store_interval = \"1us\" }\n",
+    );
+    assert_named(&stores, "the time between stores of o", 0.7..0.95);
+}
+
+/// Half of 300 faults are 150.
+#[test]
+fn half_the_faults_are_half() {
+    let text = single(
+        "stop = \"100us\"",
+        "link = \"gen3 x4\"\n[[fault]]\nlink = \"d\"\ndirection = \"up\"\ntlp = 10\ncount = COUNT\n[load]\nd = { op = \"write\", size = \"256B\" }\n",
+    );
+    let rate = |count: &str| super::whatif::rate(&super::whatif::ran(&text.replace("COUNT", count), &[]));
+    let by_hand = rate("150") / rate("300") - 1.0;
+    let verdict = verdict(&text.replace("COUNT", "300"));
+    let gains = verdict.tried.unwrap().gains;
+    let faults = gains.iter().find(|gain| gain.resource == "faults of link d → host.rp0").unwrap();
+    assert_eq!(faults.change, "half");
+    assert!((faults.gain - by_hand).abs() < 0.01, "{} and by hand {by_hand}", faults.gain);
+}
+
+#[test]
+fn a_run_that_carries_nothing_is_tried() {
+    let text = single(
+        "stop = \"100us\"\nhost = { profile = \"server\", port_buffer = 2 }",
+        "link = { generation = 3, width = 4, flow_control = \"drop-and-replay\" }\n[load]\nd = { op = \"write\", size = \"4KiB\" }\n",
+    );
+    let before = super::whatif::rate(&super::whatif::ran(&text, &[]));
+    let verdict = verdict(&text);
+    assert!(verdict.limit.gain.unwrap() > 1.0, "{before}: {}", verdict.sentence);
+}
+
+/// Each hierarchy has its own Max_Payload_Size.
+#[test]
+fn payload_sizes_of_all_hierarchies_grow() {
+    let text = TWO
+        .replace("\"gen1 x1\"", "{ generation = 1, width = 1, mps = \"128B\" }")
+        .replace("\"gen3 x4\"", "{ generation = 5, width = 32, mps = \"256B\" }")
+        .replace("title", "stop = \"60us\"\ntitle")
+        + "[load]\na = { op = \"write\", size = \"4KiB\", rate = \"0.1Gb/s\" }\nb = { op = \"write\", size = \"4KiB\" }\n";
+    assert_named(&text, "the maximum payload size", 0.03..0.06);
+}
+
+#[test]
+fn ten_links_in_a_row_limit_together() {
+    let mut text = "title = \"row\"\nstop = \"60us\"\n".to_owned();
+    let mut under = "host.rp0".to_owned();
+    for number in 0..9 {
+        text += &format!("[switch.s{number}]\nunder = \"{under}\"\nlink = \"gen3 x4\"\n");
+        under = format!("s{number}");
+    }
+    text += &format!(
+        "[device.d]\nunder = \"{under}\"\nlink = \"gen3 x4\"\n[load]\nd = {{ op = \"write\", size = \"4KiB\" }}\n"
+    );
+    let verdict = verdict(&text);
+    assert_eq!(verdict.limit.resource.matches("link").count(), 10, "{}", verdict.sentence);
+    assert!(verdict.limit.gain.unwrap() > 0.95, "{}", verdict.sentence);
+}
+
+/// What the figures name was tried, and gains nothing: nobody is named.
+#[test]
+fn what_was_tried_and_gains_nothing_is_not_named() {
+    let text = single(
+        "host = { profile = \"server\", enumeration = \"simulated\" }",
+        "link = \"gen3 x4\"\nready = \"100us\"\n[load]\nd = { op = \"read\", size = \"512B\", count = 20 }\n",
+    );
+    let verdict = verdict(&text);
+    assert!(
+        verdict.sentence.starts_with("No resource that was tried limits the run"),
+        "{}",
+        verdict.sentence
+    );
+    assert!(verdict.next.is_none() && verdict.limits.is_empty());
+}

@@ -1,0 +1,154 @@
+"""Boots a guest through the phases of torture."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from types import FrameType
+
+from tlplab import _core
+from tlplab.errors import RunError
+from tlplab.guest import kernel
+from tlplab.guest.initramfs import SCRIPT
+from tlplab.guest.running import run
+from tlplab.torture.classes import VECTOR, Bar, Phases
+from tlplab.torture.verdict import ENDLESS, SILENT, SPINS, Boot
+
+WORK = "work"
+SAYS = "tlplab torture: "
+# The work, and then every device that a driver has is let go, as by a user.
+PHASES_SCRIPT = f"""#!/bin/sh
+echo "{SAYS}work"
+/tlplab/{WORK}
+echo "{SAYS}ended $?"
+for device in /sys/bus/pci/devices/*; do
+  [ -e "$device/driver" ] || continue
+  case "$(readlink "$device/driver")" in
+  */pcieport) ;;
+  *) echo 1 >"$device/remove" ;;
+  esac
+done
+echo "{SAYS}removed"
+exit 0
+"""
+DISCOVERY = "#!/bin/sh\nlspci -vv\n"
+IS_FUNCTION = re.compile(r"^[0-9a-f]{2}:[0-9a-f]{2}\.\d ")
+IS_BAR = re.compile(r"^\tRegion (\d): Memory at ([0-9a-f]+) .*\[size=(\d+)([KMG]?)\]")
+IS_MSIX = re.compile(r"MSI-X: .*Count=(\d+)")
+IS_TABLE = re.compile(r"Vector table: BAR=(\d) offset=([0-9a-f]+)")
+# In seconds of this machine: a guest that takes longer spins.
+PATIENCE = 60
+SECOND = 10**15
+# A guest that prints nothing for so long in simulated time makes no progress, in femtoseconds.
+NO_PROGRESS = 120 * SECOND
+# One that still does is not waited for any longer than this.
+LONGEST = 3600 * SECOND
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What is booted, again and again."""
+
+    experiment: str
+    overrides: tuple[str, ...]
+    linux: str | None
+    """The folder of the kernel, if not the latest."""
+    files: Mapping[str, bytes]
+    """What the guest finds in /tlplab, with its work."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """A boot, and when each line was printed, in femtoseconds."""
+
+    boot: Boot
+    times: tuple[int, ...]
+
+    def time_of(self, says: str) -> int:
+        """When the script said so. Raises `ValueError` if it did not."""
+        return self.times[self.boot.console.index(SAYS + says)]
+
+    def longest_silence(self) -> int:
+        """Between two lines, in femtoseconds."""
+        return max((later - sooner for sooner, later in pairwise(self.times)), default=0)
+
+    def phases(self) -> Phases:
+        """When the phases began."""
+        ended = next(line for line in self.boot.console if line.startswith(f"{SAYS}ended"))
+        return Phases(self.time_of("work"), self.time_of(ended.removeprefix(SAYS)))
+
+
+def discover(machine: Machine) -> list[Bar]:
+    """The BARs of all functions, as lspci in the guest says: in a boot of its own, since it reads registers."""
+    bars: list[Bar] = []
+    function = vectors = 0
+    for line in boot(machine, script=DISCOVERY).boot.console:
+        if IS_FUNCTION.match(line):
+            function = len(bars)
+        elif bar := IS_BAR.match(line):
+            size = int(bar[3]) << 10 * " KMG".index(bar[4] or " ")
+            first = int(bar[2], 16)
+            bars.append(Bar(int(bar[1]), range(first, first + size), range(0)))
+        elif msix := IS_MSIX.search(line):
+            vectors = int(msix[1])
+        elif table := IS_TABLE.search(line):
+            first = int(table[2], 16)
+            msix_bytes = range(first, first + VECTOR * vectors)
+            its = enumerate(bars[function:], function)
+            at = next(at for at, bar in its if bar.number == int(table[1]))
+            bars[at] = replace(bars[at], msix=msix_bytes)
+    return bars
+
+
+def boot(
+    machine: Machine, *, script: str = PHASES_SCRIPT, more: Sequence[str] = (), silence: int = 0,
+    pcap: Path | None = None, report: str | None = None,
+) -> Told:  # fmt: skip
+    """Boots the machine with further overrides; to be called in the main thread of a process.
+
+    `silence` is for how long the script may be silent by itself, in femtoseconds.
+    """
+    lines: list[tuple[int, str]] = []
+    ended, stopped, failure = None, "", ""
+
+    def stop(why: str) -> None:
+        nonlocal stopped
+        stopped = why
+        raise KeyboardInterrupt
+
+    def too_long(number: int, frame: FrameType | None) -> None:
+        stop(SPINS)
+
+    def watch(now: int) -> None:
+        if lines and now - lines[-1][0] > NO_PROGRESS + silence:
+            stop(SILENT)
+        if now > LONGEST:
+            stop(ENDLESS)
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+    try:
+        ended = run(
+            machine.experiment, kernel.find(machine.linux), {**machine.files, SCRIPT: script.encode()},
+            show=lambda time, text: lines.append((time, text)), watch=watch, overrides=[*machine.overrides, *more],
+            pcap=None if pcap is None else str(pcap),
+        )  # fmt: skip
+    except RunError as error:
+        failure = str(error)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    if ended is not None and ended.finished.interrupted and not stopped:
+        raise KeyboardInterrupt
+    if report is not None and ended is not None:
+        _core.write_report(report, ended.finished.text)
+    console = tuple(text for _, text in lines)
+    said = next((line for line in console if line.startswith(f"{SAYS}ended")), None)
+    status = None if said is None else int(said.split()[-1])
+    end = failure if ended is None else stopped or ended.end
+    over = Boot(console, end, status, removed=f"{SAYS}removed" in console, failed=ended is None)
+    return Told(over, tuple(time for time, _ in lines))

@@ -1,0 +1,128 @@
+"""Classes of the TLPs that pass the link above a device, as a capture of the reference has them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tlplab import _core
+
+PHASES = ("probe", "work", "remove")
+# Message signalled interrupts are written to here: on x86, and in user-mode Linux.
+INTERRUPTS = (range(0xFEE0_0000, 0xFEF0_0000), range(0xA_0000, 0xB_0000))
+# Bytes of an entry of an MSI-X table.
+VECTOR = 16
+PER_SECOND = 10**15
+COMPLETIONS = ("Cpl", "CplD")
+
+
+@dataclass(frozen=True)
+class Phases:
+    """When the guest's phases begin, in femtoseconds: the probe with the boot."""
+
+    work: int
+    remove: int
+
+    def of(self, time: int) -> str:
+        """The phase of a time."""
+        return PHASES[(time >= self.work) + (time >= self.remove)]
+
+
+@dataclass(frozen=True)
+class Tlp:
+    """A TLP on the link above a device."""
+
+    device: str
+    direction: str
+    """`down` or `up`."""
+    kind: str
+    """`MRd`, `CfgWr0`, `CplD` …"""
+    number: int
+    """The n-th of this kind in this direction, from 1."""
+    time: int
+    """When it was sent, in femtoseconds."""
+    where: str
+    """What it is about: a register, a vector, memory; of a completion, what was asked for."""
+
+
+@dataclass(frozen=True)
+class TlpClass:
+    """TLPs of one phase and kind about one place, in their order."""
+
+    name: str
+    tlps: tuple[Tlp, ...]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Where a BAR lies, as the guest says, and of its bytes those of an MSI-X table."""
+
+    number: int
+    addresses: range
+    msix: range
+
+
+def sort(tlps: Iterable[Tlp], phases: Phases) -> list[TlpClass]:
+    """The classes of TLPs, in the order of their first ones."""
+    classes: dict[str, list[Tlp]] = {}
+    for tlp in tlps:
+        name = f"{tlp.device} {phases.of(tlp.time)} {tlp.direction} {tlp.kind} {tlp.where}"
+        classes.setdefault(name, []).append(tlp)
+    return [TlpClass(name, tuple(of)) for name, of in classes.items()]
+
+
+def read(capture: Path, devices: Sequence[str], bars: Sequence[Bar]) -> Iterator[Tlp]:
+    """The TLPs of a capture that pass the links above `devices`, in the order of time."""
+    counts: Counter[tuple[str, str, str]] = Counter()
+    # What completions answer, by frame.
+    asked: dict[int, str] = {}
+    for frame in frames(capture):
+        tlp: Mapping[str, Any] | None = frame.get("tlp")
+        ends = [device for device in devices if device in (frame.get("from"), frame.get("to"))]
+        if tlp is None or not ends:
+            continue
+        device = ends[0]
+        direction = "up" if frame["from"] == device else "down"
+        kind = str(tlp["kind"])
+        where = asked.get(frame.get("response_to", 0), "") if kind in COMPLETIONS else place(tlp, direction, bars)
+        if kind not in COMPLETIONS:
+            asked[frame["frame"]] = f"of {kind} {where}"
+        counts[key := (device, direction, kind)] += 1
+        yield Tlp(device, direction, kind, counts[key], femtoseconds(frame["time"]), where)
+
+
+def frames(capture: Path) -> Iterator[Mapping[str, Any]]:
+    """The frames of a capture, decoded."""
+    dump = _core.Dump(str(capture), [], json=True, time=0, verbose=False, limit=None, copy=None, quiet=False)
+    while (lines := dump.step()) is not None:
+        yield from map(json.loads, lines.splitlines())
+    dump.finish()
+
+
+def femtoseconds(seconds: str) -> int:
+    """A time stamp in seconds."""
+    whole, _, part = seconds.partition(".")
+    return int(whole) * PER_SECOND + int(part.ljust(15, "0"))
+
+
+def place(tlp: Mapping[str, Any], direction: str, bars: Sequence[Bar]) -> str:
+    """What a request is about."""
+    if "register" in tlp:
+        return str(tlp["register"])
+    if "address" not in tlp:
+        return str(tlp.get("message", ""))
+    address = int(str(tlp["address"]), 16)
+    if direction == "up":
+        if tlp["kind"] == "MWr" and any(address in place for place in INTERRUPTS):
+            return "interrupt"
+        return f"memory {4 * int(tlp.get('length', 0))} B"
+    for bar in bars:
+        if address in bar.addresses:
+            offset = address - bar.addresses.start
+            # One vector is like another.
+            return f"MSI-X+{offset % VECTOR:#x}" if offset in bar.msix else f"BAR{bar.number}+{offset:#x}"
+    return f"{address:#x}"

@@ -1,0 +1,73 @@
+"""What can happen to a TLP, and to which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tlplab.torture.classes import COMPLETIONS, Tlp
+
+WITH_DATA = ("MWr", "CfgWr0", "CplD")
+NON_POSTED = ("MRd", "CfgRd0", "CfgWr0")
+# How long a link is away that comes back, in femtoseconds.
+AWAY = 10**12
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that happens to one TLP, or at its time."""
+
+    name: str
+    doc: str
+    hits: Callable[[Tlp], bool]
+    """Whether it can be done to a TLP."""
+    to_toml: Callable[[Tlp], str]
+    """Its entry in the experiment's `fault`."""
+
+
+def _damage(damage: str) -> Callable[[Tlp], str]:
+    """The entry that damages a TLP."""
+    return lambda tlp: (
+        f'{{link = "{tlp.device}", direction = "{tlp.direction}", tlp = {tlp.number}, of = "{tlp.kind}", damage = "{damage}"}}'
+    )
+
+
+def _down(*, back: bool) -> Callable[[Tlp], str]:
+    """The entry that takes the link away when a TLP is sent."""
+
+    def entry(tlp: Tlp) -> str:
+        until = f', until = "{ns(tlp.time + AWAY)}"' if back else ""
+        return f'{{link = "{tlp.device}", down = "{ns(tlp.time)}"{until}}}'
+
+    return entry
+
+
+def ns(time: int) -> str:
+    """A time in femtoseconds for an experiment."""
+    return f"{time // 10**6}ns"
+
+
+def _is_completion(tlp: Tlp) -> bool:
+    return tlp.kind in COMPLETIONS
+
+
+def _is_request(tlp: Tlp) -> bool:
+    return tlp.kind in (*NON_POSTED, "MWr")
+
+
+FAULTS = (
+    Fault("lost", "It never reaches the transaction layer: a read times out, a write is gone.",
+          lambda tlp: _is_request(tlp) or _is_completion(tlp), _damage("lose")),
+    Fault("corrupted", "It arrives with a bad LCRC, and is sent again.", lambda _: True, _damage("corrupt")),
+    Fault("poisoned", "Its data are marked as bad.", lambda tlp: tlp.kind in WITH_DATA, _damage("poison")),
+    Fault("UR", "It is answered with Unsupported Request.", lambda tlp: tlp.kind in NON_POSTED, _damage("refuse")),
+    Fault("CA", "It is answered with Completer Abort.", lambda tlp: tlp.kind in NON_POSTED, _damage("abort")),
+    Fault("misaddressed", "It names an address that nobody claims.",
+          lambda tlp: tlp.kind in ("MRd", "MWr"), _damage("address")),
+    Fault("unexpected", "It has a tag that nobody waits for.", _is_completion, _damage("tag")),
+    Fault("malformed", "Its Length is not that of its data: the receiver discards it.",
+          lambda tlp: tlp.kind in WITH_DATA, _damage("length")),
+    Fault("removed", "The device is pulled out when it is sent.", lambda _: True, _down(back=False)),
+    Fault("reset", "The link is away for 1 ms, from when it is sent: the device is pulled out and put back.",
+          lambda _: True, _down(back=True)),
+)  # fmt: skip

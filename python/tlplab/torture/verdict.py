@@ -1,0 +1,100 @@
+"""What became of a driver, by what its guest printed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+RECOVERED, DEGRADED, CORRUPTED, HUNG, OOPS = "recovered", "degraded", "corrupted", "hung", "oops"
+# How a boot ends that is ended.
+SILENT = "no progress for 120 s of simulated time"
+ENDLESS = "still at work after an hour of simulated time"
+SPINS = "it goes on without letting time pass"
+VERDICTS = (RECOVERED, DEGRADED, CORRUPTED, HUNG, OOPS)
+STAMP = re.compile(r"^\[ *\d+\.\d+\] ")
+IS_OOPS = re.compile(
+    r"Oops|BUG:|Kernel panic|general protection|Call Trace|\bWARNING: |refcount_t|list_(add|del) corruption|use-after-free"
+)
+IS_CORRUPTED = re.compile(r"\bdiffer\b|data are wrong|verify failed", re.IGNORECASE)
+IS_HUNG = re.compile(r"blocked for more than \d+ seconds|soft lockup|rcu.*stall")
+# Programs print what took how long, and what they wrote where.
+VARIES = re.compile(r"\d+(\.\d+)? ?(seconds|s|[kMG]?B/s)\b|\b0x[0-9a-f]+\b")
+
+
+@dataclass(frozen=True)
+class Boot:
+    """A boot that is over: what was printed, and how it ended."""
+
+    console: tuple[str, ...]
+    end: str
+    """`powered off`, `died: …`, what went wrong, or `SILENT`, `ENDLESS`, `SPINS`."""
+    status: int | None
+    """Of the script's work; None if it did not come to its end."""
+    removed: bool
+    """The drivers let the devices go."""
+    failed: bool = False
+    """The run could not go on: a device accessed memory that no driver gave it."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a driver took a fault."""
+
+    word: str
+    """One of `VERDICTS`."""
+    why: str
+    """The line of the console that says so, or what did not come."""
+    new: tuple[str, ...]
+    """The lines that the reference has not."""
+
+
+def judge(boot: Boot, reference: Boot) -> Verdict:
+    """What became of the driver in `boot`, compared with the boot without a fault."""
+    new = new_lines(boot.console, reference.console)
+
+    def told(pattern: re.Pattern[str]) -> str | None:
+        return next((line for line in new if pattern.search(line)), None)
+
+    if (line := told(IS_OOPS)) is not None or boot.end.startswith("died"):
+        return Verdict(OOPS, line or boot.end, new)
+    if boot.failed:
+        return Verdict(CORRUPTED, boot.end, new)
+    if (line := told(IS_CORRUPTED)) is not None:
+        return Verdict(CORRUPTED, line, new)
+    if (line := told(IS_HUNG)) is not None:
+        return Verdict(HUNG, line, new)
+    if boot.end in (SILENT, SPINS):
+        what = "the work does not end" if boot.status is None else "the devices are not let go"
+        last = STAMP.sub("", boot.console[-1]) if boot.console else ""
+        return Verdict(HUNG, f"{what}, {boot.end}; last: {last}", new)
+    if boot.end == ENDLESS:
+        return Verdict(DEGRADED, boot.end, new)
+    if boot.status is None or not boot.removed:
+        return Verdict(HUNG, f"the guest is off before the end: {boot.end}", new)
+    if boot.status != 0:
+        return Verdict(DEGRADED, error_of(new) or f"the work ends with status {boot.status}", new)
+    return Verdict(RECOVERED, error_of(new), new)
+
+
+def new_lines(console: Sequence[str], reference: Sequence[str]) -> tuple[str, ...]:
+    """The lines of a console that the reference has not, or not as often."""
+    left = Counter(map(comparable, reference))
+    new = []
+    for line in console:
+        left[same := comparable(line)] -= 1
+        if left[same] < 0:
+            new.append(STAMP.sub("", line))
+    return tuple(new)
+
+
+def comparable(line: str) -> str:
+    """A line without what differs from run to run."""
+    return VARIES.sub("#", STAMP.sub("", line))
+
+
+def error_of(new: Sequence[str]) -> str:
+    """The line that tells best what happened: the first that speaks of an error, or the first."""
+    speaks = re.compile(r"error|fail|timeout|timed out|abort|reset|down|remov|dead|not |no ", re.IGNORECASE)
+    return next((line for line in new if speaks.search(line)), new[0] if new else "")
