@@ -145,7 +145,7 @@ fn kind(fault: &View<'_>, mode: LinkMode) -> Result<FaultKind, Error> {
         return Err(until.key_error(Problem::new("until belongs to down")));
     }
     if *of == Of::Ber {
-        for key in ["damage", "of", "count"] {
+        for key in ["damage", "of", "count", "by"] {
             if let Some(extra) = fault.get(key) {
                 return Err(extra.key_error(Problem::new(format!("{key} belongs to tlp, dllp and flit"))));
             }
@@ -164,7 +164,9 @@ fn counted(fault: &View<'_>, one: &View<'_>, of: Of, mode: LinkMode) -> Result<F
     let only = only(fault, of)?;
     let harm = match (fault.choice("damage")?.unwrap_or(Harm::Wire(Damage::Corrupt)), fault.get("by")) {
         (Harm::Late, None) => {
-            return Err(fault.key_error(Problem::new("nobody says how late").hint("add by = \"10us\"")));
+            return Err(fault.key_error(
+                Problem::new("the time by which it is late is missing").hint("add by = \"10us\""),
+            ));
         }
         (Harm::Late, Some(_)) => Harm::Tamper(Tamper::Late(fault.duration("by").unwrap_or(Duration::ZERO))),
         (_, Some(by)) => return Err(by.key_error(Problem::new("by belongs to damage = \"late\""))),
@@ -245,7 +247,7 @@ fn only(fault: &View<'_>, counted: Of) -> Result<Option<&'static str>, Error> {
 }
 
 fn down(fault: &View<'_>) -> Result<FaultKind, Error> {
-    for key in ["damage", "direction", "of", "count"] {
+    for key in ["damage", "direction", "of", "count", "by"] {
         if let Some(extra) = fault.get(key) {
             return Err(extra.key_error(Problem::new(format!("a link that is down has no {key}"))));
         }

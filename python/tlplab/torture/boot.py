@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from types import FrameType
 
 from tlplab import _core
 from tlplab.errors import RunError
@@ -120,16 +119,13 @@ def boot(
         stopped = why
         raise KeyboardInterrupt
 
-    def too_long(number: int, frame: FrameType | None) -> None:
-        stop(SPINS)
-
     def watch(now: int) -> None:
         if lines and now - lines[-1][0] > NO_PROGRESS + silence:
             stop(SILENT)
         if now > LONGEST:
             stop(ENDLESS)
 
-    before = signal.signal(signal.SIGALRM, too_long)
+    before = signal.signal(signal.SIGALRM, lambda *_: stop(SPINS))
     signal.setitimer(signal.ITIMER_REAL, PATIENCE)
     try:
         ended = run(

@@ -26,7 +26,9 @@ class Case:
     @property
     def name(self) -> str:
         """`nvme0 probe down MRd BAR0+0x1c: lost`."""
-        return f"{self.tlp_class}: {self.fault}" if self.number == 1 else f"{self.tlp_class} #{self.number}: {self.fault}"
+        return (
+            f"{self.tlp_class}: {self.fault}" if self.number == 1 else f"{self.tlp_class} #{self.number}: {self.fault}"
+        )
 
     def entry(self) -> Fault:
         """The fault."""
@@ -67,9 +69,7 @@ def judge(machine: Machine, case: Case, reference: Told, *, report: str | None =
     return Judged(case, verdict.judge(told.boot, reference.boot), told.boot.console)
 
 
-def judge_all(
-    machine: Machine, cases: Sequence[Case], reference: Told, jobs: int
-) -> Iterator[Judged]:
+def judge_all(machine: Machine, cases: Sequence[Case], reference: Told, jobs: int) -> Iterator[Judged]:
     """What became of each case, as they end, so many boots at once."""
     with ProcessPoolExecutor(jobs) as pool:
         left = iter(cases)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,10 @@ INTERRUPTS = (range(0xFEE0_0000, 0xFEF0_0000), range(0xA_0000, 0xB_0000))
 # Bytes of an entry of an MSI-X table.
 VECTOR = 16
 PER_SECOND = 10**15
+IS_REGISTER = re.compile(r"^(.*BAR\d\+)(0x[0-9a-f]+)$")
+WORD = 4
+# So many registers in a row are an array.
+ARRAY = 16
 COMPLETIONS = ("Cpl", "CplD")
 
 
@@ -72,7 +77,29 @@ def sort(tlps: Iterable[Tlp], phases: Phases) -> list[TlpClass]:
     for tlp in tlps:
         name = f"{tlp.device} {phases.of(tlp.time)} {tlp.direction} {tlp.kind} {tlp.where}"
         classes.setdefault(name, []).append(tlp)
-    return [TlpClass(name, tuple(of)) for name, of in classes.items()]
+    names = arrays(list(classes))
+    merged: dict[str, list[Tlp]] = {}
+    for name, of in classes.items():
+        merged.setdefault(names.get(name, name), []).extend(of)
+    return [TlpClass(name, tuple(sorted(of, key=lambda tlp: tlp.time))) for name, of in merged.items()]
+
+
+def arrays(names: Sequence[str]) -> dict[str, str]:
+    """New names for classes of registers in a row: so many are an array, whose elements are alike."""
+    offsets: dict[str, set[int]] = {}
+    for found in filter(None, map(IS_REGISTER.match, names)):
+        offsets.setdefault(found[1], set()).add(int(found[2], 16))
+    renamed = {}
+    for before, of in offsets.items():
+        run: list[int] = []
+        for offset in [*sorted(of), None]:
+            if run and offset != run[-1] + WORD:
+                if len(run) >= ARRAY:
+                    renamed.update({f"{before}{one:#x}": f"{before}{run[0]:#x}…{run[-1]:#x}" for one in run})
+                run = []
+            if offset is not None:
+                run.append(offset)
+    return renamed
 
 
 def read(capture: Path, devices: Sequence[str], bars: Sequence[Bar]) -> Iterator[Tlp]:

@@ -34,13 +34,21 @@ FINDINGS = (verdict.CORRUPTED, verdict.HUNG, verdict.OOPS)
 
 @click.command("torture")
 @click.argument("experiment", metavar="EXPERIMENT.toml")
-@click.option("--device", "devices", metavar="NAME", multiple=True, help="Only TLPs of this device (default: all devices).")
+@click.option(
+    "--device", "devices", metavar="NAME", multiple=True, help="Only TLPs of this device (default: all devices)."
+)
 @click.option("--fault", "faults", metavar="FAULT", multiple=True, help="Only this fault; --list shows them.")
 @click.option("--all", "every", is_flag=True, help="Every TLP, not the first one of each class.")
-@click.option("--sample", "size", type=click.IntRange(1), metavar="N", help="Only N cases, from all over; the same each time.")
+@click.option(
+    "--sample", "size", type=click.IntRange(1), metavar="N", help="Only N cases, from all over; the same each time."
+)
 @click.option("--case", "name", metavar="NAME", help="Only this case, and its console.")
-@click.option("--list", "listed", is_flag=True, help="List the faults and the classes, and boot nothing but the reference.")
-@click.option("--jobs", type=click.IntRange(1, 256), metavar="N", help="N boots at once (default: one for each processor).")
+@click.option(
+    "--list", "listed", is_flag=True, help="List the faults and the classes, and boot nothing but the reference."
+)
+@click.option(
+    "--jobs", type=click.IntRange(1, 256), metavar="N", help="N boots at once (default: one for each processor)."
+)
 @click.option("--linux", "folder", metavar="DIR", help="The kernel in DIR, instead of what `make linux` built last.")
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key. May be given again.")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the verdicts; - is the standard output.")
@@ -120,7 +128,9 @@ def machine_of(experiment: str, overrides: Sequence[str], folder: str | None) ->
     """What is booted. Raises `click.UsageError` where there is no script or no kernel."""
     guest = outline.read(experiment, overrides=overrides)["guest"]
     if guest is None or guest["run"] is None:
-        raise click.UsageError(f"{experiment}: it has no guest that runs a script (guest.run): there is no driver to torture")
+        raise click.UsageError(
+            f"{experiment}: it has no guest that runs a script (guest.run): there is no driver to torture"
+        )
     kernel.find(folder)
     files = {Path(file).name: Path(file).read_bytes() for file in guest["files"]}
     for taken in (WORK, SCRIPT):

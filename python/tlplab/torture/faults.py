@@ -9,6 +9,8 @@ from tlplab.torture.classes import COMPLETIONS, Tlp
 
 WITH_DATA = ("MWr", "CfgWr0", "CplD")
 NON_POSTED = ("MRd", "CfgRd0", "CfgWr0")
+# In femtoseconds.
+LATE = 10**11
 # How long a link is away that comes back, in femtoseconds.
 AWAY = 10**12
 
@@ -30,6 +32,11 @@ def _damage(damage: str) -> Callable[[Tlp], str]:
     return lambda tlp: (
         f'{{link = "{tlp.device}", direction = "{tlp.direction}", tlp = {tlp.number}, of = "{tlp.kind}", damage = "{damage}"}}'
     )
+
+
+def _late(tlp: Tlp) -> str:
+    """The entry that makes a TLP late."""
+    return f'{_damage("late")(tlp)[:-1]}, by = "{ns(LATE)}"}}'
 
 
 def _down(*, back: bool) -> Callable[[Tlp], str]:
@@ -67,6 +74,11 @@ FAULTS = (
     Fault("unexpected", "It has a tag that nobody waits for.", _is_completion, _damage("tag")),
     Fault("malformed", "Its Length is not that of its data: the receiver discards it.",
           lambda tlp: tlp.kind in WITH_DATA, _damage("length")),
+    Fault("all ones", "All bits of its data are ones, as of a device that is not there.",
+          lambda tlp: tlp.kind == "CplD", _damage("ones")),
+    Fault("late", "It comes 100 us late, and what is sent behind it passes: an interrupt comes before its data.",
+          lambda _: True, _late),
+    Fault("twice", "It comes twice: an interrupt that nothing happened for.", lambda _: True, _damage("twice")),
     Fault("removed", "The device is pulled out when it is sent.", lambda _: True, _down(back=False)),
     Fault("reset", "The link is away for 1 ms, from when it is sent: the device is pulled out and put back.",
           lambda _: True, _down(back=True)),

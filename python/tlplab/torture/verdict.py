@@ -67,6 +67,7 @@ def judge(boot: Boot, reference: Boot) -> Verdict:
         return Verdict(HUNG, line, new)
     if boot.end in (SILENT, SPINS):
         what = "the work does not end" if boot.status is None else "the devices are not let go"
+        what = "the guest does not power off" if boot.removed else what
         last = STAMP.sub("", boot.console[-1]) if boot.console else ""
         return Verdict(HUNG, f"{what}, {boot.end}; last: {last}", new)
     if boot.end == ENDLESS:

@@ -135,6 +135,7 @@ const COMPANIONS: &[(&str, &[&str])] = &[
     ("fault.0.flit", &["fault=[{ link = \"nic\" }]"]),
     ("fault.0.down", &["fault=[{ link = \"sw0\" }]"]),
     ("fault.0.until", &["fault=[{ link = \"sw0\", down = \"5us\" }]"]),
+    ("fault.0.by", &["fault=[{ link = \"sw0\", tlp = 2, damage = \"late\", by = \"1us\" }]"]),
     ("device.ssd.model", &["load.ssd.device=dma", "load.trace.device=dma"]),
     ("load.ssd.cache", &["host.cache={ size = \"10MiB\", ways = 16, ddio_ways = 1, hit = \"1ns\" }"]),
     ("load.ssd.node", &["host.numa={ hop = \"1ns\" }"]),

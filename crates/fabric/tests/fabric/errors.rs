@@ -180,6 +180,37 @@ fn a_tlp_that_is_not_as_it_should_be() {
     }
 }
 
+/// What is late is only late, and what comes twice is nobody's; a read of 512 B has two completions of 256 B.
+#[test]
+fn a_tlp_that_is_late_or_comes_twice() {
+    use ErrorKind::{CompletionTimeout, UnexpectedCompletion};
+    type Detected<'a> = &'a [(&'static str, ErrorKind, u64)];
+    let late = Tamper::Late(Duration::from_ns(300));
+    let too_late = Tamper::Late(Duration::from_us(100));
+    let nobodys = ("dev → sw0", UnexpectedCompletion, 2);
+    let cases: &[(Where, &'static str, Tamper, Detected<'_>, &[Ending])] = &[
+        (DEV_DOWN, "CplD", Tamper::Twice, &[("dev → sw0", UnexpectedCompletion, 1)], &[]),
+        (DEV_UP, "MWr", Tamper::Twice, &[], &[]),
+        (DEV_UP, "MRd", Tamper::Twice, &[nobodys], &[]),
+        (DEV_UP, "MRd", late, &[], &[]),
+        (DEV_DOWN, "CplD", late, &[], &[]),
+        (TOP_UP, "MWr", late, &[], &[]),
+        (DEV_DOWN, "CplD", Tamper::Ones, &[], &[]),
+        (DEV_UP, "MRd", too_late, &[("dev → sw0", CompletionTimeout, 1), nobodys], &[Ending::TimedOut]),
+    ];
+    for forwarding in [Forwarding::CutThrough, Forwarding::StoreAndForward] {
+        for &(at, name, how, expected, ended) in cases {
+            let fault = FaultKind::Tamper { only: Some(name), n: 2, count: 1, how };
+            let (fabric, watch) = run(forwarding, &[(at, fault)]);
+            let mut expected: Vec<_> =
+                expected.iter().map(|&(at, kind, n)| (at.to_owned(), kind, n)).collect();
+            expected.sort_unstable();
+            assert_eq!(detected(&fabric), expected, "{forwarding:?} {at:?} {name} {how:?}");
+            assert_eq!(failures(&watch), ended, "{forwarding:?} {at:?} {name} {how:?}");
+        }
+    }
+}
+
 /// With digests on every TLP a wrong one is found where the TLP ends, and not before; the TLP is dropped.
 #[test]
 fn digests_are_checked_end_to_end() {

@@ -1,0 +1,146 @@
+"""Driver torture: classes of TLPs, faults, verdicts; and with a guest, drivers that take a fault and one that does not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from guest import needs_guest
+
+from tlplab import _core
+from tlplab.cli import status
+from tlplab.torture import cases, page, verdict
+from tlplab.torture.classes import Bar, Phases, Tlp, arrays, femtoseconds, place, sort
+from tlplab.torture.faults import FAULTS
+from tlplab.torture.verdict import SILENT, Boot, judge
+
+ROOT = Path(__file__).resolve().parents[2]
+NVME = str(ROOT / "experiments/linux/nvme.toml")
+GOOD = Boot(("[    0.000000] nvme nvme0: ready", "10+0 records in", "done in 1.5 s"), "powered off", 0, removed=True)
+
+
+def tlp(kind: str, direction: str = "down", number: int = 3, where: str = "0x4") -> Tlp:
+    return Tlp("ssd", direction, kind, number, 2 * 10**9, where)
+
+
+def test_classes_are_phases_kinds_and_places() -> None:
+    phases = Phases(work=100, remove=200)
+
+    def at(time: int, where: str = "0x4") -> Tlp:
+        return Tlp("ssd", "down", "MRd", 1, time, where)
+
+    found = sort([at(50), at(99), at(100), at(200), at(120, "0x8")], phases)
+    assert [(one.name, len(one.tlps)) for one in found] == [
+        ("ssd probe down MRd 0x4", 2), ("ssd work down MRd 0x4", 1), ("ssd remove down MRd 0x4", 1),
+        ("ssd work down MRd 0x8", 1),
+    ]  # fmt: skip
+    row = [f"a down MWr BAR0+{offset:#x}" for offset in range(0x100, 0x180, 4)]
+    assert set(arrays(row).values()) == {"a down MWr BAR0+0x100…0x17c"}
+    assert arrays(row[:8]) == {}
+
+
+def test_a_place_is_a_register_a_vector_memory_or_an_interrupt() -> None:
+    bars = [Bar(0, range(0x1000, 0x2000), range(0x800, 0x840))]
+
+    def request(address: int) -> dict[str, object]:
+        return {"kind": "MWr", "address": hex(address), "length": 16}
+
+    assert place(request(0x1014), "down", bars) == "BAR0+0x14"
+    assert place(request(0x1818), "down", bars) == "MSI-X+0x8"
+    assert place(request(0x9000), "down", bars) == "0x9000"
+    assert place(request(0x1014), "up", bars) == "memory 64 B"
+    assert place(request(0xFEE0_1000), "up", bars) == "interrupt"
+    assert place({"kind": "CfgRd0", "register": "0x10"}, "down", bars) == "0x10"
+    assert femtoseconds("1.0000000255") == 1_000_000_025_500_000
+
+
+def test_every_fault_is_an_entry_of_an_experiment() -> None:
+    kinds = [("MRd", "down"), ("MWr", "down"), ("CfgRd0", "down"), ("CfgWr0", "down"), ("CplD", "up"), ("Cpl", "up")]
+    for fault in FAULTS:
+        hit = [one for one in (tlp(kind, direction) for kind, direction in kinds) if fault.hits(one)]
+        assert hit, fault.name
+        for one in hit:
+            entry = fault.to_toml(one).replace('"ssd"', '"nvme0"')
+            _core.check(NVME, overrides=[f"fault=[{entry}]"])
+
+
+def test_a_plan_takes_the_first_or_every_tlp() -> None:
+    of = sort([tlp("MRd", number=1), tlp("MRd", number=2)], Phases(10**12, 10**13))
+    lost = [fault for fault in FAULTS if fault.name == "lost"]
+    assert [case.name for case in cases.plan(of, lost, every=False)] == ["ssd probe down MRd 0x4: lost"]
+    every = cases.plan(of, lost, every=True)
+    assert [case.name for case in every] == ["ssd probe down MRd 0x4: lost", "ssd probe down MRd 0x4 #2: lost"]
+    assert cases.sample(every, 1) == every[:1]
+    assert cases.sample(every, 5) == every
+
+
+@pytest.mark.parametrize(
+    ("boot", "word", "why"),
+    [
+        (GOOD, "recovered", ""),
+        (
+            Boot((*GOOD.console, "[    9.1] nvme nvme0: I/O timeout"), "powered off", 0, True),
+            "recovered",
+            "I/O timeout",
+        ),
+        (Boot((*GOOD.console, "dd: I/O error"), "powered off", 1, True), "degraded", "dd: I/O error"),
+        (Boot((*GOOD.console, "/tmp/a /tmp/b differ: char 5"), "powered off", 1, True), "corrupted", "differ"),
+        (Boot(GOOD.console, "a device accessed 4 B at 0x0", None, False, failed=True), "corrupted", "accessed 4 B"),
+        (Boot(GOOD.console[:1], SILENT, None, False), "hung", "the work does not end"),
+        (Boot(GOOD.console, SILENT, 0, False), "hung", "the devices are not let go"),
+        (Boot(GOOD.console, SILENT, 0, True), "hung", "does not power off"),
+        (Boot(GOOD.console, verdict.ENDLESS, None, False), "degraded", "after an hour"),
+        (Boot((*GOOD.console, "[    1.0] Kernel panic - not syncing"), "died: 1", None, False), "oops", "panic"),
+        (Boot((*GOOD.console, "WARNING: drivers/pci/pci.c:1"), "powered off", 0, True), "oops", "pci.c"),
+        # The same line again is news; other figures of the same line are not.
+        (Boot((*GOOD.console[:2], "done in 7.25 s"), "powered off", 0, True), "recovered", ""),
+        (Boot((*GOOD.console, GOOD.console[1]), "powered off", 0, True), "recovered", "10+0 records in"),
+    ],
+)
+def test_verdicts(boot: Boot, word: str, why: str) -> None:
+    judged = judge(boot, GOOD)
+    assert judged.word == word
+    assert why in judged.why
+
+
+def test_the_page_holds_text_that_looks_like_markup() -> None:
+    document = {"title": "<b>x</b>", "cases": [], "classes": [], "faults": [], "verdicts": [], "note": "</script>"}
+    html = page.render(document)
+    assert "<title>&lt;b&gt;x&lt;/b&gt; – tortured</title>" in html
+    assert html.count("</script>") == 2
+
+
+def test_what_cannot_be_tortured_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    needs_guest()
+    quickstart = str(ROOT / "experiments/quickstart.toml")
+    for arguments, why in (
+        ([quickstart], "there is no driver to torture"),
+        ([NVME, "--fault", "lots"], 'there is no fault "lots"; there are lost, corrupted'),
+        ([NVME, "--device", "sw0"], 'there is no device "sw0" with a link; there are nvme0'),
+        ([NVME, "--case", "none"], 'there is no case "none"'),
+    ):
+        assert status(["torture", *arguments]) == 2
+        assert why in capsys.readouterr().err
+
+
+def test_a_driver_takes_the_loss_of_a_command_and_not_that_of_a_vector(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    needs_guest()
+    assert status(["torture", NVME, "--case", "nvme0 work up MRd memory 64 B: lost"]) == 0
+    shown = capsys.readouterr().out
+    assert "controller is down; will reset" in shown
+    assert "1 MiB written and read back" in shown
+    assert status(["torture", NVME, "--case", "nvme0 probe down MWr MSI-X+0x0: lost"]) == 1
+    assert "corrupted: " in capsys.readouterr().out
+    files = [tmp_path / "a.json", tmp_path / "b.json"]
+    for file in files:
+        assert (
+            status(["torture", NVME, "--sample", "12", "--json", str(file), "--report", str(tmp_path / "p.html")]) == 0
+        )
+    assert files[0].read_text() == files[1].read_text()
+    document = json.loads(files[0].read_text())
+    assert len(document["cases"]) == 12
+    assert {one["verdict"] for one in document["cases"]} >= {"recovered", "degraded"}
+    assert "nvme0" in (tmp_path / "p.html").read_text()
