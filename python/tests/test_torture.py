@@ -134,13 +134,18 @@ def test_a_driver_takes_the_loss_of_a_command_and_not_that_of_a_vector(
     assert "1 MiB written and read back" in shown
     assert status(["torture", NVME, "--case", "nvme0 probe down MWr MSI-X+0x0: lost"]) == 1
     assert "corrupted: " in capsys.readouterr().out
-    files = [tmp_path / "a.json", tmp_path / "b.json"]
-    for file in files:
-        assert (
-            status(["torture", NVME, "--sample", "12", "--json", str(file), "--report", str(tmp_path / "p.html")]) == 0
-        )
-    assert files[0].read_text() == files[1].read_text()
-    document = json.loads(files[0].read_text())
-    assert len(document["cases"]) == 12
-    assert {one["verdict"] for one in document["cases"]} >= {"recovered", "degraded"}
-    assert "nvme0" in (tmp_path / "p.html").read_text()
+
+
+def test_a_sample_has_no_case_undecided_and_the_same_verdicts_again(tmp_path: Path) -> None:
+    needs_guest()
+    sample, page_file = tmp_path / "sample.json", tmp_path / "sample.html"
+    assert status(["torture", NVME, "--sample", "60", "--json", str(sample), "--report", str(page_file)]) == 0
+    found = json.loads(sample.read_text())["cases"]
+    assert len(found) == 60
+    assert {one["verdict"] for one in found} <= set(verdict.VERDICTS)
+    assert {one["verdict"] for one in found} >= {"recovered", "degraded"}
+    assert "nvme0" in page_file.read_text()
+    again = [tmp_path / "a.json", tmp_path / "b.json"]
+    for file in again:
+        assert status(["torture", NVME, "--sample", "15", "--json", str(file)]) == 0
+    assert again[0].read_text() == again[1].read_text()
