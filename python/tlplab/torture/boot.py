@@ -39,7 +39,7 @@ IS_FUNCTION = re.compile(r"^[0-9a-f]{2}:[0-9a-f]{2}\.\d ")
 IS_BAR = re.compile(r"^\tRegion (\d): Memory at ([0-9a-f]+) .*\[size=(\d+)([KMG]?)\]")
 IS_MSIX = re.compile(r"MSI-X: .*Count=(\d+)")
 IS_TABLE = re.compile(r"Vector table: BAR=(\d) offset=([0-9a-f]+)")
-# In seconds of this machine: a guest that takes longer spins.
+# In seconds of this machine: a guest that takes as long without letting time pass spins.
 PATIENCE = 60
 SECOND = 10**15
 # A guest that prints nothing for so long in simulated time makes no progress, in femtoseconds.
@@ -112,7 +112,7 @@ def boot(
     `silence` is for how long the script may be silent by itself, in femtoseconds.
     """
     lines: list[tuple[int, str]] = []
-    ended, stopped, failure = None, "", ""
+    ended, stopped, failure, before = None, "", "", -1
 
     def stop(why: str) -> None:
         nonlocal stopped
@@ -120,12 +120,16 @@ def boot(
         raise KeyboardInterrupt
 
     def watch(now: int) -> None:
+        nonlocal before
+        if now > before:
+            before = now
+            signal.setitimer(signal.ITIMER_REAL, PATIENCE)
         if lines and now - lines[-1][0] > NO_PROGRESS + silence:
             stop(SILENT)
         if now > LONGEST:
             stop(ENDLESS)
 
-    before = signal.signal(signal.SIGALRM, lambda *_: stop(SPINS))
+    handler = signal.signal(signal.SIGALRM, lambda *_: stop(SPINS))
     signal.setitimer(signal.ITIMER_REAL, PATIENCE)
     try:
         ended = run(
@@ -137,7 +141,7 @@ def boot(
         failure = str(error)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, handler)
     if ended is not None and ended.finished.interrupted and not stopped:
         raise KeyboardInterrupt
     if report is not None and ended is not None:
