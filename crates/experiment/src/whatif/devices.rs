@@ -256,6 +256,15 @@ fn models(all: &mut Vec<Candidate>, figures: &Figures<'_>, spec: &DeviceSpec) {
                 ModelSpec::Ring(ring) => relax_count(&mut ring.entries, by, 65_536),
                 _ => None,
             }),
+            ("descriptors to an interrupt", LimitKind::Latency, |model, by| match model {
+                ModelSpec::Ring(ring) => {
+                    let mut every = u16::try_from(ring.interrupt_every).unwrap_or(u16::MAX);
+                    let words = relax_fewer(&mut every, by, 1)?;
+                    ring.interrupt_every = every.into();
+                    Some(words)
+                }
+                _ => None,
+            }),
         ],
         ModelSpec::Storage(_) => &[
             ("access time", LimitKind::Latency, |model, by| match model {

@@ -7,7 +7,7 @@
 //! [`Study::budget`] says; what is not tried is told.
 
 use super::phases::Span;
-use super::{By, Outcome, Study, Trial, spelt};
+use super::{By, Candidate, Outcome, Study, Trial, spelt};
 use crate::result::{Gain, Limit, LimitKind, Next, Phase, Tried, Verdict};
 use crate::verdict::{capital, list, percent, rate};
 use std::sync::Arc;
@@ -31,7 +31,13 @@ const SEEN: f64 = 0.001;
 /// A direction that carries this part of what the other one does is as busy.
 const AS_BUSY: f64 = 0.9;
 /// So many of the most suspicious candidates are relaxed together.
-const TOGETHER: usize = 16;
+const TOGETHER: usize = 32;
+/// A gain on the whole run that differs by more from that on its beginning refutes it.
+const UNLIKE: f64 = 0.05;
+/// Whose suspicion is less is none.
+const SUSPECT: f64 = 0.3;
+/// So many different changes are told one by one.
+const CHANGES: usize = 3;
 /// What is left out may cost the rest of their gain.
 const NEEDED: f64 = 0.9;
 
@@ -73,6 +79,8 @@ enum Purpose {
     Together,
     /// One after the other is left out.
     LeftOut,
+    /// The winner of a beginning, on the whole run.
+    Confirm,
     WithoutLimit,
     Next,
     Over,
@@ -118,11 +126,15 @@ pub struct Judge {
     round: Round,
     number: usize,
     spent: u64,
+    /// On a beginning that is no likeness of the run.
+    spent_in_vain: u64,
     singles: Vec<Trial>,
     limits: Vec<Trial>,
     /// What all that were relaxed together gained.
     together: f64,
     left_out: LeftOut,
+    /// Nothing more can be left out.
+    is_least: bool,
     /// What limits next is asked, too.
     asks_next: bool,
     without_limit: Option<Trial>,
@@ -146,10 +158,12 @@ impl Judge {
             study,
             number: 0,
             spent: 0,
+            spent_in_vain: 0,
             singles: Vec::new(),
             limits: Vec::new(),
             together: 0.0,
             left_out: LeftOut { from: 0, count: 1 },
+            is_least: false,
             asks_next,
             without_limit: None,
             next: Vec::new(),
@@ -226,9 +240,10 @@ impl Judge {
                         let all = vec![suspects(&study, TOGETHER)];
                         Round::new(Purpose::Together, study.clone(), all, By::Twice)
                     }
-                    false => self.without_limit(),
+                    false => self.confirm(),
                 }
             }
+            Purpose::Confirm => self.confirmed(trials, self.round.study.clone()),
             Purpose::Together => match trials.into_iter().find(|all| self.is_more(all)) {
                 Some(all) => {
                     self.together = all.gain;
@@ -243,7 +258,7 @@ impl Judge {
                 if pairs.first().is_some_and(|pair| self.is_more(pair)) {
                     self.limits = pairs;
                 }
-                self.without_limit()
+                self.confirm()
             }
             Purpose::LeftOut => {
                 let least = (NEEDED * self.together).max(NONE);
@@ -296,15 +311,43 @@ impl Judge {
         let LeftOut { from, count } = &mut self.left_out;
         if *from >= all {
             if *count == 1 {
-                return self.without_limit();
+                self.is_least = true;
+                return self.confirm();
             }
             (*from, *count) = (0, count.div_ceil(2));
         }
         let (end, count) = (all - *from, (*count).min(all - *from).min(all - 1));
         let rest = [&whole.candidates[..end - count], &whole.candidates[end..]].concat();
         match rest.is_empty() {
-            true => self.without_limit(),
+            true => {
+                self.is_least = true;
+                self.confirm()
+            }
             false => Round::new(Purpose::LeftOut, self.study.clone(), vec![rest], By::Twice),
+        }
+    }
+
+    /// The winner again, on the whole run if a beginning took its place.
+    fn confirm(&mut self) -> Round {
+        let winner = self.limits.first().map(|trial| trial.candidates.clone());
+        match (winner, self.study.of_whole().map(Arc::new)) {
+            (Some(winner), Some(whole)) if self.asks_next => {
+                Round::new(Purpose::Confirm, whole, vec![winner], By::Twice)
+            }
+            _ => self.without_limit(),
+        }
+    }
+
+    /// Whether the whole run gains as much. If not, everything is tried on it.
+    fn confirmed(&mut self, trials: Vec<Trial>, whole: Arc<Study>) -> Round {
+        let told = self.most();
+        match trials.first() {
+            Some(trial) if (trial.gain - told).abs() > UNLIKE * (1.0 + told) => {
+                (self.study, self.singles, self.limits) = (whole.clone(), Vec::new(), Vec::new());
+                self.spent_in_vain += std::mem::take(&mut self.spent);
+                Round::singles(Purpose::Singles, whole)
+            }
+            _ => self.without_limit(),
         }
     }
 
@@ -324,7 +367,7 @@ impl Judge {
         let tried = Tried {
             candidates: self.study.candidates().len(),
             tried: self.singles.len(),
-            events: self.spent,
+            events: self.spent + self.spent_in_vain,
             until_fs: self.study.until().map(Time::as_fs),
             gains: self.gains(),
         };
@@ -344,11 +387,15 @@ impl Judge {
                 let limit = if is_plural(&only.resource) { "limit" } else { "limits" };
                 format!("{} {limit} the run: {change} {carries}{failed}.", capital(&only.resource))
             }
-            ([only], together) => format!(
-                "{} limit the run together: {change} {carries}, and {} does alone{failed}.",
-                capital(&only.resource),
-                if together == 2 { "neither" } else { "none of them" }
-            ),
+            ([_], together) => {
+                let names = winner.candidates.iter().map(|at| self.study.candidates()[*at].resource.as_str());
+                let named = capital(&list(&names.collect::<Vec<_>>()));
+                let alone = if together == 2 { "neither" } else { "none of them" };
+                let some = if together == 2 || self.is_least { "" } else { ", or some of them" };
+                format!(
+                    "{named} limit the run together{some}: {change} {carries}, and {alone} does alone{failed}."
+                )
+            }
             (several, _) => {
                 let told = several.iter().map(|limit| match &limit.change {
                     Some(change) => format!("{} ({change})", limit.resource),
@@ -401,11 +448,12 @@ impl Judge {
                 "No resource that was tried limits the run: twice as much of any carries no more{failed}{coverage}."
             ),
         };
+        let sentence = self.sentence_of(&phases).unwrap_or(sentence);
         let told = format!("by its figures alone: {}", figures.sentence.trim_end_matches('.'));
         let limit = Limit {
             resource: self.widest().unwrap_or_else(|| "nothing that was tried".to_owned()),
             kind: if self.widest().is_some() { LimitKind::Link } else { LimitKind::None },
-            evidence: vec![evidence, told],
+            evidence: [self.told_phases(&phases), vec![evidence, told]].concat(),
             ..Limit::default()
         };
         Verdict { sentence, limit, next: None, limits: Vec::new(), phases, tried: Some(tried) }
@@ -439,21 +487,7 @@ impl Judge {
     /// How many of the resources were tried, as the end of a sentence, if not all were.
     fn coverage(&self) -> String {
         let (tried, all) = (self.singles.len(), self.study.candidates().len());
-        let few =
-            if tried < all { format!("; {tried} of {all} resources were tried") } else { String::new() };
-        few + &self.late()
-    }
-
-    /// That some of the run's flows begin behind its beginning, as the end of a sentence.
-    fn late(&self) -> String {
-        let late: Vec<&str> =
-            self.study.late().iter().map(|flow| self.study.activity().name(*flow)).collect();
-        match (self.study.until(), late.as_slice()) {
-            (Some(until), [_, ..]) => {
-                format!("; tried on the first {} only, before {}", spelt(until - Time::ZERO), list(&late))
-            }
-            _ => String::new(),
-        }
+        if tried < all { format!("; {tried} of {all} resources were tried") } else { String::new() }
     }
 
     /// Whether the figures name the same.
@@ -482,6 +516,7 @@ impl Judge {
             [one, rest @ ..] if !rest.is_empty() && rest.iter().all(|other| other == one) => {
                 format!("{one} each")
             }
+            several if several.len() > CHANGES => "twice as much of each".to_owned(),
             several => every(several),
         };
         Limit {
@@ -516,13 +551,17 @@ impl Judge {
     fn phase(&self, span: &Span) -> Phase {
         let activity = self.study.activity();
         let base = activity.rate_of(&span.flows, activity).unwrap_or(0.0);
-        // Where it does not occur any more, it cannot be compared.
+        let rate_of = |trial: &Trial| trial.after.activity().rate_of(&span.flows, activity);
         let of_phase = |trial: &Trial| {
-            let gain =
-                trial.after.activity().rate_of(&span.flows, activity)? / base.max(f64::MIN_POSITIVE) - 1.0;
+            let gain = rate_of(trial)? / base.max(f64::MIN_POSITIVE) - 1.0;
             Some(Trial { gain, ..trial.clone() })
         };
-        let trials: Vec<Trial> = self.singles.iter().filter_map(of_phase).collect();
+        // What makes the phase vanish, and carries more, gains most in it: how much is said of all of the run.
+        let vanished = self.singles.iter().filter(|trial| trial.gain >= NONE && rate_of(trial).is_none());
+        let mut trials: Vec<Trial> = vanished.cloned().collect();
+        if trials.is_empty() {
+            trials = self.singles.iter().filter_map(of_phase).collect();
+        }
         let (from, until) = (activity.from(span), activity.until(span));
         let limits = best(&self.study, &trials);
         Phase {
@@ -722,8 +761,11 @@ fn best(study: &Study, trials: &[Trial]) -> Vec<Trial> {
 
 /// The most suspicious resources, so many at most.
 fn suspects(study: &Study, most: usize) -> Vec<usize> {
+    let all = study.candidates().iter().enumerate().filter(|(_, one)| one.suspicion >= SUSPECT);
+    let mut all: Vec<(usize, &Candidate)> = all.collect();
+    all.sort_by(|a, b| b.1.suspicion.total_cmp(&a.1.suspicion));
     let mut suspects: Vec<usize> = Vec::new();
-    for (index, candidate) in study.candidates().iter().enumerate() {
+    for (index, candidate) in all {
         let new = suspects.iter().all(|other| study.candidates()[*other].resource != candidate.resource);
         if new && suspects.len() < most {
             suspects.push(index);

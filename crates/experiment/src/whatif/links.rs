@@ -382,6 +382,16 @@ fn credits(all: &mut Vec<Candidate>, at: &PortAt<'_>, waits: f64) {
         })
     };
     all.extend(of_port(at, format!("UpdateFCs of {}", at.port), LimitKind::Credits, waits * 0.98, at_once));
+    let fewer = |port: &mut PortConfig, by: By| {
+        let policy = UpdateFcPolicy::default();
+        (by != By::Tenth && port.update_fc == UpdateFcPolicy::EACH_TLP && port.update_fc != policy).then(
+            || {
+                port.update_fc = policy;
+                "one for each TLP → fewer".to_owned()
+            },
+        )
+    };
+    all.extend(of_port(at, format!("UpdateFCs of {}", at.port), LimitKind::Credits, waits * 0.97, fewer));
 }
 
 /// More credits in place. 0 is without limit, which is what is left where no more can be told.
@@ -425,6 +435,12 @@ fn stages(all: &mut Vec<Candidate>, at: &PortAt<'_>, figures: &Figures<'_>) {
 fn acknowledgements(all: &mut Vec<Candidate>, at: &PortAt<'_>, waits: f64) {
     let latency = at.layer.ack_latency();
     if at.layer.ack.latency == AckLatency::AtOnce {
+        // Fewer Acks leave more of the wire to TLPs.
+        let later = |port: &mut PortConfig, by: By| {
+            (by != By::Tenth && port.ack_latency.take().is_some())
+                .then(|| "at once → the specification's".to_owned())
+        };
+        all.extend(of_port(at, format!("ack latency of {}", at.port), LimitKind::Replay, waits, later));
         return;
     }
     let change = move |port: &mut PortConfig, by: By| relax_time(port.ack_latency.get_or_insert(latency), by);

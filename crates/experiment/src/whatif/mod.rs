@@ -90,6 +90,9 @@ impl By {
     }
 }
 
+/// The first of a sort is tried before the eleventh of what is always busy.
+const LEAST_CLAIM: f64 = 0.1;
+
 /// Changes an experiment, and says what was changed: `16 → 32`. `None`: there is nothing to relax so.
 type Change = Box<dyn Fn(&mut Experiment, By) -> Option<String> + Send + Sync>;
 
@@ -127,6 +130,15 @@ impl Candidate {
         Some(Self { resource, kind, suspicion, place: None, wires: None, part_of: None, change })
     }
 
+    /// What it is, wherever it is: `tags` of all devices. What the host has is there once.
+    fn sort(&self) -> String {
+        if self.resource.contains(" of host") || self.resource.ends_with(" host") {
+            return self.resource.clone();
+        }
+        let sort = self.resource.split(" of ").next().unwrap_or_default();
+        if self.wires.is_some() { "link".to_owned() } else { sort.to_owned() }
+    }
+
     /// The experiment with this relaxed, and how: `16 → 32`. `None` if it cannot be relaxed so.
     pub fn relax(&self, experiment: &Experiment, by: By) -> Option<(Experiment, String)> {
         let mut relaxed = experiment.clone();
@@ -144,7 +156,7 @@ pub fn refusal(experiment: &Experiment) -> Option<String> {
     Some(format!("{} has state outside of the simulation, and cannot be run again", outside.path))
 }
 
-/// All that could limit a run, those first that its figures make suspicious.
+/// All that could limit a run, in the order in which it is to be tried.
 pub fn candidates(experiment: &Experiment, fabric: &Fabric, document: &Document) -> Vec<Candidate> {
     let figures = Figures::new(document);
     let mut all = links::candidates(experiment, fabric, &figures);
@@ -153,7 +165,22 @@ pub fn candidates(experiment: &Experiment, fabric: &Fabric, document: &Document)
     all.extend(loads::candidates(experiment, &figures));
     all.extend(arbitration::candidates(experiment, &figures));
     all.sort_by(|a, b| b.suspicion.total_cmp(&a.suspicion).then(a.resource.cmp(&b.resource)));
-    all
+    take_turns(all, &document.verdict.limit.resource)
+}
+
+/// First what the figures name; then by suspicion, of which the second of each sort has half, the third a third: many equal devices must not keep what
+/// they share from being tried.
+fn take_turns(all: Vec<Candidate>, named: &str) -> Vec<Candidate> {
+    let mut turns: BTreeMap<String, f64> = BTreeMap::new();
+    let claim = |candidate: Candidate| {
+        let turn = turns.entry(candidate.sort()).or_default();
+        *turn += 1.0;
+        let claim = candidate.suspicion.max(LEAST_CLAIM) / *turn;
+        (if candidate.resource == named { f64::INFINITY } else { claim }, candidate)
+    };
+    let mut all: Vec<(f64, Candidate)> = all.into_iter().map(claim).collect();
+    all.sort_by(|a, b| b.0.total_cmp(&a.0)); // which keeps the order of equals
+    all.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
 /// What the document of a run says, for suspicions.

@@ -68,11 +68,6 @@ impl Activity {
         self.names.get(flow).map_or("", String::as_str)
     }
 
-    /// Whether a flow has moved anything.
-    pub(super) fn has(&self, flow: usize) -> bool {
-        self.bytes.get(flow).is_some_and(|bytes| bytes.iter().any(|bytes| *bytes > 0))
-    }
-
     pub(super) fn from(&self, span: &Span) -> Time {
         Time::ZERO + self.width * span.bins.start as u64
     }

@@ -121,12 +121,12 @@ pub struct Study {
     events: u64,
     /// What trials are compared with: the run, or its beginning.
     base: Outcome,
-    activity: Activity,
-    /// Of a run whose beginning takes its place: the flows of its phases that have not begun by then.
-    late: Vec<usize>,
+    activity: Arc<Activity>,
     /// A beginning of the usual length is no likeness of the run.
     is_longer: bool,
-    candidates: Vec<Candidate>,
+    candidates: Arc<Vec<Candidate>>,
+    /// What the whole run came to, if its beginning takes its place.
+    whole: Option<(Outcome, Arc<Activity>)>,
     /// Where the beginning ends, if that is what trials are compared with.
     until: Option<Time>,
     /// The payload until then, if a trial ends when it has carried as much: the work of the run has an end, and is not the same all the time.
@@ -162,14 +162,14 @@ impl Study {
         let shared = Shared { traces, extent, cancelled: Arc::default() };
         let mut study = Self::of(run, document, None, shared);
         study.forget_warmup().map_err(|error| error.to_string())?;
-        study.candidates = candidates(&study.experiment, run.fabric(), &study.document);
+        study.candidates = Arc::new(candidates(&study.experiment, run.fabric(), &study.document));
         study.take_beginning().map_err(|error| error.to_string())?;
         Ok(study)
     }
 
     fn of(run: &mut Run, document: Document, until: Option<Time>, shared: Shared) -> Self {
         let experiment = run.experiment().clone();
-        let (base, activity) = (Outcome::of(run), Activity::of(run.fabric()));
+        let (base, activity) = (Outcome::of(run), Arc::new(Activity::of(run.fabric())));
         Self {
             experiment,
             shared,
@@ -177,9 +177,9 @@ impl Study {
             events: base.events,
             base,
             activity,
-            late: Vec::new(),
             is_longer: false,
-            candidates: Vec::new(),
+            candidates: Arc::default(),
+            whole: None,
             until,
             work: None,
         }
@@ -187,13 +187,14 @@ impl Study {
 
     /// Work that has an end may be done before the warm-up is over: it is compared from its beginning.
     fn forget_warmup(&mut self) -> Result<(), RunError> {
-        if is_steady(&self.experiment) || self.experiment.fabric.warmup == Time::ZERO {
+        let ends = !matches!(self.document.stop_reason, StopReason::StopTime);
+        if !ends || is_steady(&self.experiment) || self.experiment.fabric.warmup == Time::ZERO {
             return Ok(());
         }
         self.experiment.fabric.warmup = Time::ZERO;
         let mut run = Run::new(self.experiment.clone(), self.inputs())?;
         run.finish()?;
-        (self.base, self.activity) = (Outcome::of(&mut run), Activity::of(run.fabric()));
+        (self.base, self.activity) = (Outcome::of(&mut run), Arc::new(Activity::of(run.fabric())));
         Ok(())
     }
 
@@ -214,7 +215,7 @@ impl Study {
         run.advance(each)?;
         let mut beginning = Beginning::of(&mut run);
         // What is not yet as it will be (a cache that fills, a host that has not stalled) is no likeness of the whole.
-        while steady && !is_like(beginning.base.rate, self.base.rate) {
+        while !is_like(beginning.base.rate, self.base.rate) {
             self.is_longer = true;
             if beginning.base.events * 2 > self.events {
                 return Ok(());
@@ -224,23 +225,32 @@ impl Study {
         }
         self.until = Some(beginning.until);
         self.work = (!steady).then_some(beginning.payload);
-        self.base = beginning.base;
-        let whole = std::mem::replace(&mut self.activity, beginning.activity);
-        let all = whole.phases().iter().flat_map(|phase| &phase.flows).copied();
-        self.late = all.filter(|flow| !self.activity.has(*flow)).collect();
-        self.late.sort_unstable();
-        self.late.dedup();
+        let activity = std::mem::replace(&mut self.activity, Arc::new(beginning.activity));
+        self.whole = Some((std::mem::replace(&mut self.base, beginning.base), activity));
         Ok(())
+    }
+
+    /// The same of the whole run, if its beginning takes its place.
+    pub(super) fn of_whole(&self) -> Option<Self> {
+        let (base, activity) = self.whole.clone()?;
+        Some(Self {
+            experiment: self.experiment.clone(),
+            shared: self.shared.clone(),
+            document: self.document.clone(),
+            events: self.events,
+            base,
+            activity,
+            candidates: self.candidates.clone(),
+            whole: None,
+            until: None,
+            is_longer: true,
+            work: None,
+        })
     }
 
     /// Payload of each flow over time.
     pub(super) fn activity(&self) -> &Activity {
         &self.activity
-    }
-
-    /// Flows of the run's phases that its beginning, which takes its place, has not seen.
-    pub(super) fn late(&self) -> &[usize] {
-        &self.late
     }
 
     /// The run's document.
@@ -305,7 +315,7 @@ impl Study {
         }
         let (after, outcome) = self.measure(experiment, studied).ok()??;
         // Where nothing was carried, what is carried tells.
-        let gain = outcome.rate / self.base.rate.max(1.0) - 1.0;
+        let gain = if self.base.rate == 0.0 { outcome.rate } else { outcome.rate / self.base.rate - 1.0 };
         Some(Trial { candidates: candidates.to_vec(), by, changes, outcome, gain, after: Arc::new(after) })
     }
 
@@ -335,11 +345,11 @@ impl Study {
         let mut after = Self::of(&mut run, document, self.until, self.shared.clone());
         after.work = self.work.map(|_| payload(run.fabric()));
         if studied {
-            after.candidates = candidates(&after.experiment, run.fabric(), &after.document);
+            after.candidates = Arc::new(candidates(&after.experiment, run.fabric(), &after.document));
         }
         let outcome = after.base;
         if let Some(Beginning { until, base, activity, payload }) = shorter {
-            (after.base, after.activity) = (base, activity);
+            (after.base, after.activity) = (base, Arc::new(activity));
             after.until = Some(until);
             after.work = self.work.map(|_| payload);
         }
@@ -412,7 +422,8 @@ fn beginning_of(experiment: &Experiment) -> Time {
 /// Whether what a run does has no end.
 fn is_steady(experiment: &Experiment) -> bool {
     let ends = |load: &LoadSpec| load.count.is_some() || load.work.ends_by_itself();
-    !experiment.loads.iter().any(ends) && !works_by_itself(experiment)
+    let counted = experiment.stop.transactions.is_some();
+    !counted && !experiment.loads.iter().any(ends) && !works_by_itself(experiment)
 }
 
 /// Whether two rates are the same, as far as a part of a run can tell that of the whole.

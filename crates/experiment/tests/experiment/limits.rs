@@ -164,3 +164,57 @@ fn what_was_tried_and_gains_nothing_is_not_named() {
     );
     assert!(verdict.next.is_none() && verdict.limits.is_empty());
 }
+
+/// Long work whose beginning is not like the rest: the flow that ends last limits.
+#[test]
+fn the_beginning_of_long_work_must_be_like_it() {
+    let text = TWO
+        .replace("gen1 x1", "gen3 x4x")
+        .replace("gen3 x4\"", "gen1 x1\"")
+        .replace("gen3 x4x", "gen3 x4")
+        + "[load]\na = { op = \"write\", size = \"4KiB\", count = 3500 }\nb = { op = \"write\", size = \"4KiB\", count = 3500 }\n";
+    assert_named(&text, "link b → host.rp1", 0.95..1.05);
+}
+
+/// What makes a phase vanish gains most in it.
+#[test]
+fn what_makes_a_phase_vanish_is_its_limit() {
+    let text = TWO
+        .replace("gen1 x1", "gen3 x4")
+        .replace("rp1\"\nlink = \"gen3 x4", "rp1\"\nlink = \"gen3 x2")
+        + "[load]\na = { op = \"write\", size = \"4KiB\", count = 300 }\nb = { op = \"write\", size = \"4KiB\", count = 250 }\n";
+    let verdict = verdict(&text);
+    let limits: Vec<_> = verdict.phases.iter().map(|phase| phase.limits[0].resource.as_str()).collect();
+    assert_eq!(limits, ["link a → host.rp0", "link b → host.rp1"], "{}", verdict.sentence);
+}
+
+/// A run that ends after so many transactions may be over before the warm-up; one that ends by its time keeps it.
+#[test]
+fn the_warm_up_counts_only_where_time_ends_the_run() {
+    let counted = single(
+        "stop = { transactions = 100 }\nwarmup = \"60us\"",
+        "link = \"gen3 x4\"\n[load]\nd = { op = \"write\", size = \"4KiB\" }\n",
+    );
+    assert_named(&counted, "link d → host.rp0", 0.9..1.1);
+    let mixed = TWO
+        .replace("title", "stop = \"200us\"\nwarmup = \"100us\"\ntitle")
+        .replace("gen3 x4", "gen3 x8")
+        + "[load]\nb = { op = \"write\", size = \"4KiB\", count = 130 }\na = { op = \"write\", size = \"4KiB\" }\n";
+    assert_named(&mixed, "link a → host.rp0", 0.95..1.05);
+}
+
+/// Many equal devices do not keep what they share from being tried.
+#[test]
+fn what_many_devices_share_is_tried() {
+    let mut text = "title = \"many\"\nhost = \"server\"\nstop = \"20us\"\nwarmup = \"5us\"\n".to_owned();
+    let mut loads = String::new();
+    for number in 0..16 {
+        if number % 4 == 0 {
+            let port = number / 4;
+            text += &format!("[switch.s{port}]\nunder = \"host.rp{port}\"\nlink = \"gen4 x8\"\n");
+        }
+        text += &format!("[device.d{number}]\nunder = \"s{}\"\nlink = \"gen3 x4\"\n", number / 4);
+        loads += &format!("d{number} = {{ op = \"write\", size = \"1KiB\", outstanding = 4 }}\n");
+    }
+    assert_named(&format!("{text}[load]\n{loads}"), "memory of host", 0.1..0.2);
+}
