@@ -129,7 +129,7 @@ def first_missing(shown: list[str], output: str) -> str | None:
 
 def check_session(place: str, block: str, folder: Path) -> None:
     """Runs the commands of a block, each of which must print what is shown."""
-    if "tlplab guest" in block:
+    if boots(block):
         needs_guest()
     # CI runs those, and what they run.
     steps = [step for step in read_steps(block) if not step.command.startswith(("make", "cargo"))]
@@ -144,8 +144,13 @@ def check_session(place: str, block: str, folder: Path) -> None:
 
 def shown(page: Path) -> Any:
     """A page as a parameter; one whose commands boot a Linux guest is for those who have built its kernel."""
-    boots = any("tlplab guest" in block for _, block in blocks(page))
-    return pytest.param(page, id=str(page.relative_to(ROOT)), marks=pytest.mark.full if boots else ())
+    with_guest = any(boots(block) for _, block in blocks(page))
+    return pytest.param(page, id=str(page.relative_to(ROOT)), marks=pytest.mark.full if with_guest else ())
+
+
+def boots(block: str) -> bool:
+    """Whether its commands boot a Linux guest."""
+    return any(f"tlplab {command}" in block for command in ("guest", "torture"))
 
 
 @pytest.mark.parametrize("page", [shown(page) for page in PAGES])

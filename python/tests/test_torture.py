@@ -111,6 +111,7 @@ def test_the_page_holds_text_that_looks_like_markup() -> None:
     assert html.count("</script>") == 2
 
 
+@pytest.mark.full
 def test_what_cannot_be_tortured_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     needs_guest()
     quickstart = str(ROOT / "experiments/quickstart.toml")
@@ -124,6 +125,7 @@ def test_what_cannot_be_tortured_says_so(capsys: pytest.CaptureFixture[str]) -> 
         assert why in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_a_driver_takes_the_loss_of_a_command_and_not_that_of_a_vector(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -136,6 +138,7 @@ def test_a_driver_takes_the_loss_of_a_command_and_not_that_of_a_vector(
     assert "corrupted: " in capsys.readouterr().out
 
 
+@pytest.mark.full
 def test_a_sample_has_no_case_undecided_and_the_same_verdicts_again(tmp_path: Path) -> None:
     needs_guest()
     sample, page_file = tmp_path / "sample.json", tmp_path / "sample.html"
