@@ -11,7 +11,7 @@ from guest import needs_guest
 from tlplab import _core
 from tlplab.cli import status
 from tlplab.torture import cases, page, verdict
-from tlplab.torture.classes import Bar, Phases, Tlp, arrays, femtoseconds, place, sort
+from tlplab.torture.classes import Bar, Phases, Tlp, arrays, femtoseconds, frames, place, sort
 from tlplab.torture.faults import FAULTS
 from tlplab.torture.verdict import SILENT, Boot, judge
 
@@ -152,3 +152,30 @@ def test_a_sample_has_no_case_undecided_and_the_same_verdicts_again(tmp_path: Pa
     for file in again:
         assert status(["torture", NVME, "--sample", "15", "--json", str(file)]) == 0
     assert again[0].read_text() == again[1].read_text()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("kind", "direction", "number"), [("CfgRd0", "down", 40), ("MRd", "down", 20), ("MRd", "up", 30)]
+)
+def test_a_fault_strikes_the_tlp_that_the_capture_counts(
+    kind: str, direction: str, number: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    needs_guest()
+    refused = next(fault for fault in FAULTS if fault.name == "UR")
+    entry = refused.to_toml(Tlp("nvme0", direction, kind, number, 0, ""))
+    capture = tmp_path / "refused.pcapng"
+    # The work may fail; its capture counts.
+    status(["guest", "uml", NVME, "--quiet", "--set", f"fault=[{entry}]", "--pcap", str(capture)])
+    capsys.readouterr()
+    seen, struck, refusals = 0, None, []
+    for frame in frames(capture):
+        request = frame.get("tlp")
+        if request is None or "nvme0" not in (frame["from"], frame["to"]):
+            continue
+        if request["kind"] == kind and frame["from" if direction == "up" else "to"] == "nvme0":
+            seen += 1
+            struck = frame["frame"] if seen == number else struck
+        if request.get("status") == "UR":
+            refusals.append(frame["response_to"])
+    assert refusals == [struck]

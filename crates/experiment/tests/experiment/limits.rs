@@ -218,3 +218,13 @@ fn what_many_devices_share_is_tried() {
     }
     assert_named(&format!("{text}[load]\n{loads}"), "memory of host", 0.1..0.2);
 }
+
+/// On the beginning, cold page walks would limit as soon as the link did not; on the whole run they do not.
+#[test]
+fn the_winner_of_a_beginning_is_confirmed_on_the_whole_run() {
+    let text = single(
+        "host = { profile = \"server\", iommu = { entries = 512, walk = \"500ns\", walkers = 1 } }",
+        "link = \"gen3 x8\"\n[load]\nd = { op = \"read\", size = \"4KiB\", window = \"2MiB\", count = 12000 }\n",
+    );
+    assert_named(&text, "link host.rp0 → d", 0.85..1.05);
+}
