@@ -172,8 +172,8 @@ rtl-stress: rtl ## check the DMA core by 10^7 random transfers with injected fau
 ## --- the Linux guest ------------------------------------------------------------------------------------------------
 
 .PHONY: linux
-linux: ## build the Linux guest for virtual time, kernel and initial file system (minutes, once): linux/README.md
-	@PYTHON=$(PYTHON) linux/build
+linux: ## build the Linux guest for virtual time, kernel and initial file system (minutes, once); DEBUG=1 with KASAN and lockdep, COVERAGE=1 with gcov: linux/README.md
+	@PYTHON=$(PYTHON) linux/build --variant $(if $(DEBUG),debug,$(if $(COVERAGE),coverage,plain))
 
 ## --- testing --------------------------------------------------------------------------------------------------------
 

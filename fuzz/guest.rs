@@ -54,6 +54,8 @@ impl GuestMemory for Memory {
 struct Whiles {
     now: Time,
     latency: Duration,
+    /// When the access that has begun is over.
+    over: Option<Time>,
     next: Option<Time>,
     interrupts: VecDeque<Interrupt>,
     accesses: u64,
@@ -78,16 +80,21 @@ impl Machine for Whiles {
         Ok(())
     }
 
-    fn access(&mut self, access: &Access) -> Result<Vec<u8>, Self::Error> {
-        self.now += self.latency;
+    fn access(&mut self, access: &Access, limit: Time) -> Result<Option<Vec<u8>>, Self::Error> {
+        let over = *self.over.get_or_insert(self.now + self.latency);
+        self.now = over.min(limit).max(self.now);
+        if over > limit {
+            return Ok(None);
+        }
+        self.over = None;
         self.accesses += 1;
         match access {
             Access::ConfigRead { bytes, .. } | Access::MemoryRead { bytes, .. } => {
-                Ok(vec![0xFF; *bytes as usize])
+                Ok(Some(vec![0xFF; *bytes as usize]))
             }
             Access::ConfigWrite { data, .. } | Access::MemoryWrite { data, .. } => {
                 assert!((1..=16 << 20).contains(&data.len()), "a write of {} B", data.len());
-                Ok(Vec::new())
+                Ok(Some(Vec::new()))
             }
         }
     }
@@ -118,6 +125,7 @@ impl GuestUnderFire {
         let machine = Whiles {
             now: Time::ZERO,
             latency: Duration::ZERO,
+            over: None,
             next: None,
             interrupts: VecDeque::new(),
             accesses: 0,
@@ -146,7 +154,11 @@ impl GuestUnderFire {
         let what = choices.byte();
         let result = match what {
             _ if self.guest.waits() && what & 7 != 0 => {
-                self.guest.advance(&mut self.machine, &mut self.memory, Time::NEVER)
+                let limit = match choices.byte() {
+                    byte @ 0..=60 => Time::from_fs((self.told + u64::from(byte)) * 1_000_000),
+                    _ => Time::NEVER,
+                };
+                self.guest.advance(&mut self.machine, &mut self.memory, limit)
             }
             0..=39 => self.say_to_calendar(choices),
             40..=42 => self.say_to_device(choices),
@@ -209,7 +221,7 @@ impl GuestUnderFire {
         header[4..8].copy_from_slice(&flags.to_le_bytes());
         header[8..].copy_from_slice(&(payload.len() as u32).to_le_bytes());
         let header = Header::parse(&header)?;
-        self.guest.handle_device(&mut self.machine, &mut self.memory, header, payload, 1)
+        Ok(self.guest.handle_device(header, payload, 1)?)
     }
 
     fn bell(&mut self, queue: u64) -> Result<(), Failure<&'static str>> {

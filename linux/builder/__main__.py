@@ -40,6 +40,10 @@ TOOLS = {
 SPACE_GB = 2.0
 DRIVER = ROOT / "driver"
 MODULES = (LINUX / "modules", DRIVER)
+# What is built: the guest as it is, with the kernel's own judges, or with counters in its drivers. The latter two have a configuration of their own.
+PLAIN, DEBUG, COVERAGE = "plain", "debug", "coverage"
+# The link in the cache that points to the last result.
+LINKS = {PLAIN: "current", DEBUG: DEBUG, COVERAGE: COVERAGE}
 
 
 def arguments() -> argparse.Namespace:
@@ -52,6 +56,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--where", action="store_true", help="print the folder of the result, if it is there, and stop")
     parser.add_argument(
         "--compress", action="store_true", help="compress the initial file system: smaller, boots slower"
+    )
+    parser.add_argument(
+        "--variant", choices=LINKS, default=PLAIN, help="with KASAN, lockdep and others, or with counters for gcov"
     )
     parser.add_argument("--rebuild", action="store_true", help="build even if the result is in the cache")
     chosen = parser.parse_args()
@@ -88,13 +95,18 @@ def check_tools() -> None:
         raise BuildError(f"missing: {' '.join(missing)}; on Debian, as root: apt-get install {' '.join(missing)}")
 
 
-def inputs() -> dict[str, str]:
+def fragments(variant: str) -> list[Path]:
+    """The configuration of the kernel."""
+    return [LINUX / "kernel.config", *([] if variant == PLAIN else [LINUX / f"{variant}.config"])]
+
+
+def inputs(variant: str) -> dict[str, str]:
     """The hash of each file of ours that the result depends on."""
     files = [
         LINUX / "init",
         LINUX / "fstab",
         LINUX / "fio_clock.c",
-        LINUX / "kernel.config",
+        *fragments(variant),
         *LINUX.glob("patches/*.patch"),
         *LINUX.glob("builder/*.py"),
         *programs.sources(LINUX, DRIVER),
@@ -116,8 +128,12 @@ def named(*content: object) -> str:
 
 def name_of_kernel(ours: dict[str, str], source: str) -> str:
     """The kernel depends on less than the whole, and takes most of the time."""
-    parts = ("linux/patches/", "linux/kernel.config", "linux/builder/kernel.py")
-    return f"kernel-{named({file: hash for file, hash in ours.items() if file.startswith(parts)}, source, compiler())}"
+    parts = {
+        file: hash
+        for file, hash in ours.items()
+        if file.startswith(("linux/patches/", "linux/builder/kernel.py")) or file.endswith(".config")
+    }
+    return f"kernel-{named(parts, source, compiler())}"
 
 
 @contextmanager
@@ -131,7 +147,7 @@ def made(folder: Path) -> Iterator[Path]:
     work.rename(folder)
 
 
-def build_kernel(folder: Path, source: kernel.Source) -> None:
+def build_kernel(folder: Path, source: kernel.Source, variant: str) -> None:
     """Builds the kernel and what modules are built against."""
     need_space(folder.parent, SPACE_GB)
     with made(folder) as work:
@@ -140,7 +156,9 @@ def build_kernel(folder: Path, source: kernel.Source) -> None:
             kernel.unpack(source, tree)
             kernel.patch(tree, sorted(LINUX.glob("patches/*.patch")))
         with phase("configuring", "20 s"):
-            kernel.configure(tree, LINUX / "kernel.config")
+            kernel.configure(tree, fragments(variant))
+            if variant == COVERAGE:
+                kernel.profile(tree)
         minutes = kernel.FILES * kernel.SECONDS_EACH / (os.cpu_count() or 1) / 60
         with phase("compiling the kernel", f"{max(minutes, 1):.0f} min"):
             kernel.compile_all(tree, folder.parent / "build.log")
@@ -165,7 +183,7 @@ def build(result: Path, ours: dict[str, str], chosen: argparse.Namespace) -> Non
         packages = archive.with_libraries(initramfs.PACKAGES)
     built = cache() / name_of_kernel(ours, source.sha256)
     if chosen.rebuild or not built.exists():
-        build_kernel(built, source)
+        build_kernel(built, source, chosen.variant)
     with made(result) as work:
         shutil.copy2(built / "linux", work / "linux")
         (work / "build").symlink_to(Path("..", built.name, "build"))
@@ -213,9 +231,9 @@ def alone() -> Iterator[None]:
         yield
 
 
-def point_to(result: Path) -> None:
-    """Makes `result` the one that `tlplab guest` takes."""
-    link = cache() / "current"
+def point_to(result: Path, variant: str) -> None:
+    """Makes `result` the one of its variant that `tlplab guest` takes."""
+    link = cache() / LINKS[variant]
     fresh = link.with_name("current.partial")
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(result.name)
@@ -229,7 +247,7 @@ def main() -> int:
         check_machine()
         source = kernel.named(chosen.source).sha256 if chosen.source else kernel.SHA256
         check_tools()
-        ours = inputs()
+        ours = inputs(chosen.variant)
         result = cache() / named(ours, source, compiler(), chosen.compress)
         if chosen.where and not (result / "manifest.json").exists():
             raise BuildError("the guest is not built yet: make linux")
@@ -238,7 +256,7 @@ def main() -> int:
                 if chosen.rebuild or not (result / "manifest.json").exists():
                     build(result, ours, chosen)
         if not chosen.where:
-            point_to(result)
+            point_to(result, chosen.variant)
         print(result)
     except BuildError as problem:
         return fail(str(problem))

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tarfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,8 @@ NOT_UNPACKED = (
     "*/sound/*.[ch]",
     "*/tools/testing/*",
 )
+# The drivers whose branches a build for coverage counts.
+PROFILED = ("drivers/nvme/host", "drivers/net/ethernet/intel/e1000e", "drivers/pci/pcie")
 # Of the build, what modules are built against.
 KEPT_FOLDERS = ("scripts", "include", "arch/um/include", "arch/x86/include", "arch/x86/um", "arch/um/scripts")
 KEPT_FILES = (".config", "Module.symvers", "Makefile", "Kbuild", "Kconfig")
@@ -141,18 +144,26 @@ def wanted(config: str) -> dict[str, str]:
     return {**set_to, **dict.fromkeys(re.findall(r"(?m)^# (CONFIG_\w+) is not set$", config), "n")}
 
 
-def configure(tree: Path, fragment: Path) -> None:
-    """Makes .config, and sees that the fragment came through."""
+def profile(tree: Path) -> None:
+    """Has the compiler count in the drivers that are `PROFILED`."""
+    for folder in PROFILED:
+        with (tree / folder / "Makefile").open("a", encoding="utf-8") as makefile:
+            makefile.write("\nGCOV_PROFILE := y\n")
+
+
+def configure(tree: Path, fragments: Sequence[Path]) -> None:
+    """Makes .config, and sees that the fragments came through."""
     run(make(tree, "-s", "tinyconfig"), env=environment())
     config = tree / ".config"
-    text = fragment.read_text(encoding="utf-8")
+    text = "".join(fragment.read_text(encoding="utf-8") for fragment in fragments)
     # The last of two lines for one option holds.
     config.write_text(config.read_text(encoding="utf-8") + text, encoding="utf-8")
     run(make(tree, "-s", "olddefconfig"), env=environment())
     got = wanted(config.read_text(encoding="utf-8"))
     lost = [f"{name}={value}" for name, value in wanted(text).items() if got.get(name, "n") != value]
     if lost:
-        raise BuildError(f"{fragment.name}: this kernel does not take {', '.join(lost)}")
+        names = " and ".join(fragment.name for fragment in fragments)
+        raise BuildError(f"{names}: this kernel does not take {', '.join(lost)}")
 
 
 def compile_all(tree: Path, log: Path) -> None:
@@ -215,8 +226,11 @@ def prune(tree: Path) -> None:
                 if name.endswith((".o", ".cmd")) and "scripts" not in inside.parts:
                     (Path(folder) / name).unlink()
             continue
+        # gcov needs both to tell what was counted.
+        counted = any(name.endswith(".gcno") for name in files)
         for name in files:
-            if not (name in KEPT_FILES or name.startswith(("Makefile", "Kconfig"))):
+            kept = name in KEPT_FILES or name.startswith(("Makefile", "Kconfig"))
+            if not (kept or (counted and name.endswith((".gcno", ".c")))):
                 (Path(folder) / name).unlink()
         folders.sort()
     for folder, _, _ in os.walk(tree, topdown=False):

@@ -122,14 +122,16 @@ class Simulation:
         trace: str | None = None,
         pcap: str | None = None,
         guest: Mapping[str, object] | None = None,
+        machine: str | None = None,
+        open_ends: Sequence[str] = (),
         all_details: bool = False,
     ) -> None:
         """Reads and checks the experiment; opens the trace and the capture. Raises ExperimentError, OSError.
 
         `text` takes the place of the file's; `objects` are a device and its driver, by the device's name, which take
         the place of what the experiment names. `guest` starts a user-mode Linux as the host's software: paths `kernel`
-        and `folder` (which holds its `initramfs` and nothing else, and goes with it), and perhaps `share`, `arguments` and `interactive`. With `all_details` the document
-        of a large fabric is as long as it gets.
+        and `folder` (which holds its `initramfs` and nothing else, and goes with it), and perhaps `share`, `arguments` and `interactive`. `machine` is the one that is meant of an experiment
+        with several; the cables of the NICs `open_ends` lead to others (`Cabling`). With `all_details` the document of a large fabric is as long as it gets.
         """
     def advance_guest(self) -> tuple[list[tuple[int, bytes]], int, tuple[str, int | None] | None]:
         """Lets the guest and its machine go on for a while. What it printed, each piece with its simulated time in fs; how far
@@ -145,6 +147,25 @@ class Simulation:
         """Closes the trace and the capture, and returns the result document as JSON. Raises RunError, OSError."""
     def judge(self, *, full: bool = False) -> Judge:
         """Who finds what limits the run, which is over: by bounded cost, or in `full`. Raises ValueError if it cannot be run again."""
+
+class Cabling:
+    """Several guests with their machines, on Ethernet cables."""
+
+    def __init__(
+        self,
+        simulations: Sequence[Simulation],
+        cables: Sequence[tuple[str, tuple[tuple[int, str], tuple[int, str]], int]],
+        *,
+        pcap: str | None = None,
+    ) -> None:
+        """Each cable has a name, at each end the number of a simulation and the name of one of its open ends, and a delay in fs.
+
+        Opens the capture of frames `pcap`. Raises ValueError, OSError.
+        """
+    def advance(self) -> list[tuple[list[tuple[int, bytes]], int, tuple[str, int | None] | None]]:
+        """Lets all go on for a while. Of each guest, as `Simulation.advance_guest` tells it. Raises RunError."""
+    def finish(self) -> int:
+        """Closes the capture; the number of frames that went over the cables. Raises OSError."""
 
 class Judge:
     """Asks for runs in which something is relaxed, and is told of them, in whatever order."""
@@ -180,6 +201,9 @@ class Task:
 
 def check(path: str, *, overrides: Sequence[str] = (), load: str | None = None) -> str:
     """Reads an experiment without running it; its outline as JSON. Raises ExperimentError."""
+
+def check_guests(path: str, *, overrides: Sequence[str] = ()) -> str:
+    """Reads the experiment of a guest, or of several, without running it; what `tlplab.outline.Guests` has, as JSON. Raises ExperimentError."""
 
 def check_device(identity: Mapping[str, object]) -> None:
     """Whether a device can be, as `tlplab.identity` describes it. Raises ValueError: what is wrong, what would be right."""

@@ -51,6 +51,34 @@ class Outline(TypedDict):
     files: list[str]
 
 
+class Cable(TypedDict):
+    """A cable between two NICs: each end has the number of a machine and the NIC's name."""
+
+    name: str
+    ends: list[tuple[int, str]]
+    delay_fs: int
+
+
+class Machine(TypedDict):
+    """One of several machines."""
+
+    name: str
+    outline: Outline
+
+
+class Guests(TypedDict):
+    """The experiment of a guest (`outline`), or the machines and cables of several."""
+
+    outline: Outline | None
+    machines: list[Machine]
+    cables: list[Cable]
+
+
+def read_guests(experiment: str | os.PathLike[str], *, overrides: Sequence[str] = ()) -> Guests:
+    """The outline of the experiment of a guest, or of several. Raises `ExperimentError`."""
+    return cast(Guests, json.loads(_core.check_guests(os.fspath(experiment), overrides=overrides)))
+
+
 def read(experiment: str | os.PathLike[str], *, overrides: Sequence[str] = (), load: str | None = None) -> Outline:
     """The outline of an experiment file. Raises `ExperimentError`."""
     return cast(Outline, json.loads(_core.check(os.fspath(experiment), overrides=overrides, load=load)))

@@ -96,8 +96,12 @@ pub(crate) fn add_devices(
                 let count = Some(nic.requests.into());
                 let cable = cable(nic.sends, nic.receives, nic.transfer, count);
                 let speed = Speed::from_bps(nic.ethernet);
-                let config = NicConfig { cable, speed, ..NicConfig::default() };
-                builder.device(name, Box::new(Nic::new(config)), flows, false);
+                let config = NicConfig { mac: nic.mac, cable, speed };
+                let device = match inputs.open_ends.remove(name) {
+                    Some(end) => Nic::with_open_end(config, end),
+                    None => Nic::new(config),
+                };
+                builder.device(name, Box::new(device), flows, false);
             }
             ModelSpec::SimpleNic(nic) => {
                 let flows = flows_of_device(name, simple_nic::STREAMS);

@@ -145,6 +145,13 @@ pub static MODELS: &[Model] = &[
                 example: r#""10Gb/s""#,
                 doc: "How fast frames go over the cable, each way; the controller's registers say 1 Gb/s, whatever this is.",
             },
+            Key {
+                name: "mac",
+                kind: Kind::Word(&MAC),
+                default: r#""02:1d:e5:00:00:01""#,
+                example: r#""02:1d:e5:00:00:02""#,
+                doc: "Its address, as its NVM has it.",
+            },
             count(
                 "requests",
                 (0, u32::MAX as i64),
@@ -218,6 +225,24 @@ pub static MODEL: Word = Word {
     pattern: r"^(dma|memory|copier|ring|storage|nvme|nic|tlpdma|nettlp-card|simple-nic|lib:.+\.so|rtl:.+\.so|.+\.py:[A-Za-z_][A-Za-z0-9_]*)$",
     check: check_model,
 };
+
+/// `mac = "…"`
+pub static MAC: Word = Word {
+    what: "an Ethernet address, such as \"02:1d:e5:00:00:02\"",
+    pattern: r"^[0-9a-fA-F][02468aceACE](:[0-9a-fA-F]{2}){5}$",
+    check: |text| match mac(text) {
+        None => Err(Problem::new(format!("\"{text}\" is not {}", MAC.what))),
+        Some([first, ..]) if first & 1 == 1 => Err(Problem::new(format!("\"{text}\" is a group's address"))
+            .hint("the first byte of a NIC's own is even")),
+        Some(_) => Ok(()),
+    },
+};
+
+fn mac(text: &str) -> Option<[u8; 6]> {
+    let byte = |part: &str| (part.len() == 2).then(|| u8::from_str_radix(part, 16).ok()).flatten();
+    let bytes = text.split(':').map(byte).collect::<Option<Vec<_>>>()?;
+    <[u8; 6]>::try_from(bytes).ok().filter(|bytes| *bytes != [0; 6])
+}
 
 /// `driver = "…"`
 pub static DRIVER: Word = Word {
@@ -362,6 +387,8 @@ pub struct NicSpec {
     pub receives: bool,
     /// Bits per second of the cable, each way.
     pub ethernet: u64,
+    /// Its address.
+    pub mac: [u8; 6],
     /// Frames in all.
     pub requests: u32,
 }
@@ -515,6 +542,7 @@ pub(crate) fn spec(
             sends: ways(device)?.sends(),
             receives: ways(device)?.receives(),
             ethernet: device.rate("ethernet").unwrap_or_default(),
+            mac: device.text_of("mac").and_then(mac).unwrap_or_default(),
             requests: integer("requests"),
         }),
         "tlpdma" => ModelSpec::Tlpdma { memory: memory(device)? },

@@ -9,6 +9,7 @@ use crate::hosts;
 use crate::keys::{Kind, Section};
 use crate::ladder::Trigger;
 use crate::load::{self, LoadSpec, Work};
+use crate::machines::{self, Machines};
 use crate::overrides;
 use crate::stop::{self, Stop};
 use crate::tables;
@@ -113,6 +114,8 @@ pub struct Options {
     pub driven: Option<String>,
     /// Somebody outside reads registers, as one more program of the host; it is enough to happen.
     pub reader: bool,
+    /// Which machine is meant of a file that describes several.
+    pub machine: Option<String>,
     /// A guest is the host's software: nobody else enumerates, drives devices or makes loads, and the guest is enough to happen.
     pub guest: bool,
 }
@@ -158,32 +161,55 @@ impl Experiment {
     /// Every misspelt key and wrong value of the first file that has any; otherwise the first mistake in what they mean.
     /// There is at least one.
     pub fn parse_all(read: ReadFile<'_>, path: &str, options: &Options) -> Result<Self, Vec<Error>> {
-        let mut sources = Sources::default();
-        let mut root = read_file(&mut sources, read, path, &tables::EXPERIMENT, &mut Vec::new(), None)?;
-        if let Some(load) = &options.load {
-            let loads = read_file(&mut sources, read, load, &tables::LOAD_FILE, &mut Vec::new(), None)?;
-            replace_loads(&mut root, loads);
-        }
+        let (sources, mut root) = read_whole(read, path, options)?;
         let one = |error| vec![error];
-        for set in &options.set {
-            let (key, value) = set.split_once('=').ok_or_else(|| {
-                one(Error {
-                    file: "--set".into(),
-                    line: 0,
-                    column: 0,
-                    key: set.clone(),
-                    message: "there is no value".into(),
-                    hint: Some("write --set key=value, as in --set switch.sw0.link=\"gen4 x8\"".into()),
-                })
-            })?;
-            overrides::apply(&mut sources, &mut root, key.trim(), value).map_err(one)?;
-        }
-        let mistakes = check::check(&sources, &root, &Kind::Table(&tables::EXPERIMENT));
-        if !mistakes.is_empty() {
-            return Err(mistakes);
-        }
+        machines::select(&sources, &mut root, options.machine.as_deref()).map_err(one)?;
         build(sources, root, read, path, options).map_err(one)
     }
+
+    /// As [`Experiment::parse_all`], of a file that may describe several machines; `options` choose none of them.
+    ///
+    /// # Errors
+    /// As [`Experiment::parse_all`].
+    pub fn parse_machines(read: ReadFile<'_>, path: &str, options: &Options) -> Result<Machines, Vec<Error>> {
+        let (sources, root) = read_whole(read, path, options)?;
+        let machines = machines::names(&root).into_iter().map(|name| {
+            let of = Options { machine: Some(name.clone()), ..options.clone() };
+            Ok((name, Self::parse_all(read, path, &of)?))
+        });
+        let machines = machines.collect::<Result<Vec<_>, Vec<Error>>>()?;
+        let cables = machines::cables(&sources, &root, &machines).map_err(|error| vec![error])?;
+        Ok(Machines { machines, cables })
+    }
+}
+
+/// The tree of a file and all that it includes, with overrides; its keys and values are what they may be.
+fn read_whole(read: ReadFile<'_>, path: &str, options: &Options) -> Result<(Sources, Node), Vec<Error>> {
+    let mut sources = Sources::default();
+    let mut root = read_file(&mut sources, read, path, &tables::EXPERIMENT, &mut Vec::new(), None)?;
+    if let Some(load) = &options.load {
+        let loads = read_file(&mut sources, read, load, &tables::LOAD_FILE, &mut Vec::new(), None)?;
+        replace_loads(&mut root, loads);
+    }
+    let one = |error| vec![error];
+    for set in &options.set {
+        let (key, value) = set.split_once('=').ok_or_else(|| {
+            one(Error {
+                file: "--set".into(),
+                line: 0,
+                column: 0,
+                key: set.clone(),
+                message: "there is no value".into(),
+                hint: Some("write --set key=value, as in --set switch.sw0.link=\"gen4 x8\"".into()),
+            })
+        })?;
+        overrides::apply(&mut sources, &mut root, key.trim(), value).map_err(one)?;
+    }
+    let mistakes = check::check(&sources, &root, &Kind::Table(&tables::EXPERIMENT));
+    if !mistakes.is_empty() {
+        return Err(mistakes);
+    }
+    Ok((sources, root))
 }
 
 /// The folder of a path, with its last `/`.

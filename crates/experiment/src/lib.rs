@@ -57,6 +57,7 @@ pub mod ladder;
 pub mod link;
 pub mod load;
 pub mod lspci;
+pub mod machines;
 mod network;
 pub mod nvme;
 pub mod outside;

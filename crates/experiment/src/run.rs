@@ -11,6 +11,7 @@ use crate::result::{self, Document, Waiting};
 use crate::stop::StopReason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::once;
+use tlplab_device::nic::OpenEnd;
 use tlplab_device::{
     Action, Device, Frames, HostAction, HostMemory, Identity, LoadError, Medium, OpId, Record, ReplayError,
     TlpDevice,
@@ -31,6 +32,8 @@ pub struct Inputs {
     pub cores: BTreeMap<String, Box<dyn TlpDevice>>,
     /// Who has the frames of the driver of a `simple-nic`, by the device's name, instead of a load.
     pub frames: BTreeMap<String, Frames>,
+    /// The ends of cables that lead to other simulations, by the name of the `nic` that each is plugged in.
+    pub open_ends: BTreeMap<String, OpenEnd>,
     /// What holds the data of an `nvme`, by the device's name; one whose experiment names a file needs it, others may be given one. It has
     /// to have room for [`NvmeSpec::config`](crate::nvme::NvmeSpec)'s namespace.
     pub media: BTreeMap<String, Box<dyn Medium>>,

@@ -6,14 +6,14 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
-use tlplab_cosim::uml::{GuestConfig, GuestEnd, GuestError, Session, SharedMemory};
+use tlplab_cosim::uml::{GuestConfig, GuestEnd, GuestError, Progress, Session, SharedMemory};
 use tlplab_device::HostMemory;
 use tlplab_experiment::Experiment;
 use tlplab_experiment::run::Run;
-use tlplab_units::Duration;
+use tlplab_units::{Duration, Time};
 
 /// Milliseconds without a message after which Python looks for Ctrl-C.
-const PATIENCE: u16 = 100;
+pub(crate) const PATIENCE: u16 = 100;
 /// What Python has put into the guest's folder.
 const INITRAMFS: &str = "initramfs";
 const FS_PER_NS: u64 = 1_000_000;
@@ -75,17 +75,32 @@ pub(crate) fn advance(
     run: &mut Run,
     residents: &mut PythonResidents,
 ) -> PyResult<Heard> {
-    let end = py.detach(|| guest.go_on(run, residents, PATIENCE));
-    let console = guest.take_console().into_iter().map(|(time, bytes)| (time.as_fs(), bytes)).collect();
-    let end = end.map_err(|failure| match failure {
+    let progress = py.detach(|| guest.go_on(run, residents, PATIENCE, Time::NEVER));
+    let console = printed(guest);
+    let progress = progress.map_err(|failure| into_python(py, failure))?;
+    let end = if let Progress::Ended(end) = progress { Some(in_words(end)) } else { None };
+    Ok((console, run.fabric().now().as_fs(), end))
+}
+
+/// What the guest has printed since the last call.
+pub(crate) fn printed(guest: &mut Session) -> Vec<(u64, Vec<u8>)> {
+    guest.take_console().into_iter().map(|(time, bytes)| (time.as_fs(), bytes)).collect()
+}
+
+/// Why a guest cannot go on, as an exception.
+pub(crate) fn into_python(py: Python<'_>, failure: GuestError) -> PyErr {
+    match failure {
         GuestError::Resident(failure) => residents::into_python(failure),
         GuestError::Run(failure) => error::run(py, &failure),
         other => error::run_error(py, &other.to_string()),
-    })?;
-    let end = end.map(|end| match end {
+    }
+}
+
+/// How a guest has ended, and the exit status of its script.
+pub(crate) fn in_words(end: GuestEnd) -> (String, Option<u8>) {
+    match end {
         GuestEnd::PoweredOff(status) => ("powered off".to_owned(), status),
         GuestEnd::Died(how) => (format!("died: {how}"), None),
         GuestEnd::RunOver => ("lost its power: the run was over".to_owned(), None),
-    });
-    Ok((console, run.fabric().now().as_fs(), end))
+    }
 }

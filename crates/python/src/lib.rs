@@ -3,6 +3,7 @@
 //! `python/tlplab/_core.pyi` is the typed mirror of what is exported here, and tells what each function does.
 //!
 //! * [`simulation`]: a run, stepped from Python
+//! * [`cabling`]: several runs of guests, on Ethernet cables
 //! * [`outline`]: an experiment read and checked, as data
 //! * [`bench`]: benchmarks, on a target
 //! * [`capture`]: captures shown as lines, and summed up
@@ -23,6 +24,7 @@
 mod adapter;
 mod analytic;
 mod bench;
+mod cabling;
 mod capture;
 mod catalog;
 mod device;
@@ -61,6 +63,8 @@ mod _core {
     #[pymodule_export]
     use super::bench::{Bench, BenchRecorder, bench_columns, bench_devices, check_case};
     #[pymodule_export]
+    use super::cabling::Cabling;
+    #[pymodule_export]
     use super::capture::{CaptureReader, Dump, dissector, dump_filters};
     #[pymodule_export]
     use super::catalog::{duration_fs, hosts, models, rate, reference, schema, size};
@@ -77,7 +81,7 @@ mod _core {
     #[pymodule_export]
     use super::live::LiveService;
     #[pymodule_export]
-    use super::outline::check;
+    use super::outline::{check, check_guests};
     #[pymodule_export]
     use super::perf::Perf;
     #[pymodule_export]

@@ -19,14 +19,40 @@ pub(crate) fn check(
 ) -> PyResult<String> {
     let options = Options { set: overrides, load, ..Options::default() };
     let experiment = parse(py, path, None, &options)?;
+    look_closer(py, &experiment)?;
+    Ok(outline(&experiment).to_string())
+}
+
+/// Is there room for what an experiment describes, and are the files there that its guest is to find?
+fn look_closer(py: Python<'_>, experiment: &Experiment) -> PyResult<()> {
     let for_guest = experiment.files.iter().filter(|file| file.kind == FileKind::Guest);
     let absent = for_guest.filter(|file| !Path::new(&file.path).is_file());
     let mut mistakes: Vec<_> = absent.map(|file| file.missing("there is no such file")).collect();
     mistakes.extend(py.detach(|| experiment.without_room()));
-    if !mistakes.is_empty() {
-        return Err(error::experiment(py, &mistakes));
-    }
-    Ok(outline(&experiment).to_string())
+    if mistakes.is_empty() { Ok(()) } else { Err(error::experiment(py, &mistakes)) }
+}
+
+/// Reads the experiment of a guest, or of several; its outline, or that of each machine with the cables between them, as JSON.
+#[pyfunction]
+#[pyo3(signature = (path, *, overrides = Vec::new()))]
+pub(crate) fn check_guests(py: Python<'_>, path: &str, overrides: Vec<String>) -> PyResult<String> {
+    let options = Options { set: overrides.clone(), guest: true, ..Options::default() };
+    let read = |wanted: &str| files::read_text(wanted);
+    let found = py.detach(|| Experiment::parse_machines(&read, path, &options));
+    let found = found.map_err(|mistakes| error::experiment(py, &mistakes))?;
+    let machines = found.machines.iter().map(|(name, experiment)| {
+        look_closer(py, experiment)?;
+        Ok(json!({ "name": name, "outline": outline(experiment) }))
+    });
+    let machines = machines.collect::<PyResult<Vec<_>>>()?;
+    let cables = found.cables.iter().map(|cable| {
+        let ends = cable.ends.each_ref().map(|(machine, device)| json!([machine, device]));
+        json!({ "name": cable.name, "ends": ends, "delay_fs": cable.delay.as_fs() })
+    });
+    let cables: Vec<_> = cables.collect();
+    let one = if machines.is_empty() { Some(check(py, path, overrides, None)?) } else { None };
+    let one: Option<Value> = one.and_then(|text| serde_json::from_str(&text).ok());
+    Ok(json!({ "outline": one, "machines": machines, "cables": cables }).to_string())
 }
 
 /// Reads an experiment and everything it includes; `text` takes the place of what is at `path`.

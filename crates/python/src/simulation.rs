@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tlplab_bench::{machine, preparation};
 use tlplab_cosim::{library, medium, rtl, uml};
 use tlplab_device::Record;
+use tlplab_device::nic::OpenEnd;
 use tlplab_experiment::detail::Detail;
 use tlplab_experiment::run::{Inputs, Run};
 use tlplab_experiment::whatif::{Extent, Study};
@@ -35,19 +36,21 @@ pub(crate) struct Simulation {
     state: Mutex<State>,
 }
 
-struct State {
-    run: Run,
+pub(crate) struct State {
+    pub(crate) run: Run,
     traces: Arc<BTreeMap<String, Vec<Record>>>,
     recorder: Option<recorder::Recorder>,
-    residents: PythonResidents,
-    guest: Option<uml::Session>,
+    pub(crate) residents: PythonResidents,
+    pub(crate) guest: Option<uml::Session>,
+    /// Cables that lead to other simulations, by the NIC that each is plugged in.
+    pub(crate) open_ends: BTreeMap<String, OpenEnd>,
 }
 
 #[pymethods]
 impl Simulation {
     #[new]
     #[pyo3(signature = (path, *, text = None, objects = None, overrides = Vec::new(), load = None, seed = None,
-        trace = None, pcap = None, guest = None, all_details = false))]
+        trace = None, pcap = None, guest = None, machine = None, open_ends = Vec::new(), all_details = false))]
     #[allow(clippy::too_many_arguments)] // each is a keyword in Python
     fn new(
         py: Python<'_>,
@@ -60,9 +63,12 @@ impl Simulation {
         trace: Option<PathBuf>,
         pcap: Option<PathBuf>,
         guest: Option<&Bound<'_, PyDict>>,
+        machine: Option<String>,
+        open_ends: Vec<String>,
         all_details: bool,
     ) -> PyResult<Self> {
-        let options = Options { set: overrides, load, seed, guest: guest.is_some(), ..Options::default() };
+        let options =
+            Options { set: overrides, load, seed, guest: guest.is_some(), machine, ..Options::default() };
         let experiment = outline::parse(py, path, text, &options)?;
         let guest = guest.map(|given| guest::Start::read(given, &experiment)).transpose()?;
         let traces = Arc::new(read_traces(py, &experiment)?);
@@ -71,6 +77,8 @@ impl Simulation {
         inputs.devices = library::load(&experiment).map_err(|mistake| error::experiment(py, &[mistake]))?;
         inputs.cores = rtl::load(&experiment).map_err(|mistake| error::experiment(py, &[mistake]))?;
         inputs.media = medium::open_all(&experiment).map_err(|mistake| error::experiment(py, &[mistake]))?;
+        let open_ends: BTreeMap<_, _> = open_ends.into_iter().map(|nic| (nic, OpenEnd::new())).collect();
+        inputs.open_ends = open_ends.clone();
         let parties = load_objects(py, &experiment, objects)?;
         let identities = parties.iter().filter_map(|(name, party)| Some((name.clone(), party.identity()?)));
         inputs.outside = identities.collect();
@@ -80,7 +88,7 @@ impl Simulation {
         let mut run = py.detach(|| Run::new(experiment, inputs)).map_err(|e| error::build(py, path, &e))?;
         let residents = PythonResidents::place(py, &mut run, parties);
         let guest = guest.map(guest::Start::start).transpose()?;
-        Ok(Self { state: Mutex::new(State { run, traces, recorder, residents, guest }) })
+        Ok(Self { state: Mutex::new(State { run, traces, recorder, residents, guest, open_ends }) })
     }
 
     /// Goes on for at most `events` events.
@@ -178,7 +186,7 @@ pub(crate) fn reason_of(token: &str) -> PyResult<StopReason> {
 }
 
 impl Simulation {
-    fn state(&self) -> PyResult<MutexGuard<'_, State>> {
+    pub(crate) fn state(&self) -> PyResult<MutexGuard<'_, State>> {
         self.state
             .try_lock()
             .map_err(|_| PyRuntimeError::new_err("the simulation is running: its own devices cannot step it"))

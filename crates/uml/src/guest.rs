@@ -3,7 +3,7 @@
 //! The guest's processor takes no time. It stands still while it waits for an access, and when it asks the calendar to wait; at all other
 //! times the machine stands still. So there is one order of all that happens, and it is the same in every run.
 //!
-//! - A command is carried out when its bell rings: the machine goes on until the access is over, the calendar sets the guest's clock to that
+//! - A command begins when its bell rings: the machine goes on until the access is over, the calendar sets the guest's clock to that
 //!   time (rounded up to its nanosecond), and only then is the bell answered. A timer of the guest that was due meanwhile comes late, as on
 //!   a processor that waits for a device.
 //! - While the guest waits for a time, the machine goes on to it. An interrupt ends that: it is put into the queue of interrupts, the guest
@@ -14,7 +14,7 @@ use crate::error::ProtocolError;
 use crate::machine::{GuestMemory, Machine};
 use crate::pcidev::{self, Access};
 use crate::vhost::{self, Header, Region, Request};
-use crate::virtqueue::{Queue, Rings};
+use crate::virtqueue::{Buffer, Queue, Rings};
 use std::collections::VecDeque;
 use tlplab_units::Time;
 
@@ -72,6 +72,21 @@ enum State {
     Waiting,
     /// It was told of interrupts while it waited, and will answer.
     Called,
+    /// It has rung the bell of its commands, and waits for their end.
+    Accessing,
+}
+
+/// Commands that are carried out, one after the other.
+#[derive(Debug)]
+struct Commands {
+    /// The one that has begun.
+    current: Option<(Buffer, Access)>,
+    /// When they began.
+    begun: Option<Time>,
+    /// What the guest did then.
+    before: State,
+    /// What the bell is answered.
+    answer: Option<Vec<u8>>,
 }
 
 /// A guest, as its devices and its clock see it.
@@ -83,6 +98,7 @@ pub struct Guest {
     rings: [Rings; 2],
     queues: [Option<Queue>; 2],
     outputs: VecDeque<Output>,
+    commands: Option<Commands>,
     /// Our own messages on the calendar's socket.
     sequence: u32,
     /// The answer to a bell, until the guest has heard what time it is: it reads the sockets in any order.
@@ -104,6 +120,7 @@ impl Guest {
             rings: [Rings::default(); 2],
             queues: [None; 2],
             outputs: VecDeque::new(),
+            commands: None,
             sequence: 0,
             held: None,
         }
@@ -116,7 +133,12 @@ impl Guest {
 
     /// Whether the guest stands still until [`advance`](Self::advance).
     pub fn waits(&self) -> bool {
-        self.state == State::Waiting
+        matches!(self.state, State::Waiting | State::Accessing)
+    }
+
+    /// Whether it [waits](Self::waits) for the end of its accesses, and not for a time.
+    pub fn is_accessing(&self) -> bool {
+        self.state == State::Accessing
     }
 
     /// A message of the guest on the calendar's socket.
@@ -157,21 +179,18 @@ impl Guest {
     /// A message of the guest on the socket of the device. `descriptors` is how many came along.
     ///
     /// # Errors
-    /// [`Failure`]
-    pub fn handle_device<M: Machine>(
+    /// [`ProtocolError`]
+    pub fn handle_device(
         &mut self,
-        machine: &mut M,
-        memory: &mut dyn GuestMemory,
         header: Header,
         payload: &[u8],
         descriptors: usize,
-    ) -> Result<(), Failure<M::Error>> {
+    ) -> Result<(), ProtocolError> {
         let request = Request::parse(header, payload)?;
         if descriptors < request.descriptors() {
-            return Err(ProtocolError::NoDescriptor(header.request).into());
+            return Err(ProtocolError::NoDescriptor(header.request));
         }
         let mut answer = header.wants_reply.then_some(0);
-        let mut stalled = false;
         match request {
             Request::GetFeatures => answer = Some(vhost::FEATURES),
             Request::GetProtocolFeatures => answer = Some(vhost::PROTOCOL_FEATURES),
@@ -194,17 +213,14 @@ impl Guest {
                 self.queues[queue as usize] = ready.then(|| Queue::new(rings));
             }
             Request::Kick(queue) if queue as usize == COMMANDS => {
-                stalled = self.carry_out(machine, memory)?
+                let answer = answer.map(|number| vhost::answer(header.request, number));
+                return self.begin_commands(answer);
             }
             // Buffers for interrupts are taken when there is one.
             Request::Kick(queue) => drop(self.rings(queue)?),
         }
         let answer = answer.map(|number| vhost::answer(header.request, number));
-        if stalled {
-            self.held = answer;
-        } else {
-            self.outputs.extend(answer.map(Output::Device));
-        }
+        self.outputs.extend(answer.map(Output::Device));
         Ok(())
     }
 
@@ -212,25 +228,53 @@ impl Guest {
         self.rings.get_mut(queue as usize).ok_or(ProtocolError::Queue(queue))
     }
 
-    /// Carries out the queue of commands, one after the other; true if that has taken time.
+    /// The bell of the commands has rung.
+    fn begin_commands(&mut self, answer: Option<Vec<u8>>) -> Result<(), ProtocolError> {
+        if self.queues[COMMANDS].is_none() {
+            return Err(ProtocolError::QueueNotReady(COMMANDS as u32));
+        }
+        if self.state == State::Accessing {
+            return Err(ProtocolError::OutOfTurn("a bell", "the commands of the last are not over"));
+        }
+        self.commands = Some(Commands { current: None, begun: None, before: self.state, answer });
+        self.state = State::Accessing;
+        Ok(())
+    }
+
+    /// Carries out the queue of commands, one after the other, as far as `limit` lets it. Once all are over, the guest runs.
     fn carry_out<M: Machine>(
         &mut self,
         machine: &mut M,
         memory: &mut dyn GuestMemory,
-    ) -> Result<bool, Failure<M::Error>> {
+        limit: Time,
+    ) -> Result<(), Failure<M::Error>> {
         let mut queue = self.queues[COMMANDS].ok_or(ProtocolError::QueueNotReady(COMMANDS as u32))?;
-        let begun = machine.now();
-        while let Some(buffer) = queue.take(memory)? {
-            let access = Access::parse(&buffer.sent, buffer.room())?;
-            let data = machine.access(&access).map_err(Failure::Machine)?;
-            queue.give_back(memory, &buffer, &data)?;
+        let Some(mut commands) = self.commands.take() else { return Ok(()) };
+        let begun = *commands.begun.get_or_insert_with(|| machine.now());
+        loop {
+            if commands.current.is_none() {
+                let Some(buffer) = queue.take(memory)? else { break };
+                let access = Access::parse(&buffer.sent, buffer.room())?;
+                commands.current = Some((buffer, access));
+            }
+            let Some((buffer, access)) = &commands.current else { break };
+            let Some(data) = machine.access(access, limit).map_err(Failure::Machine)? else {
+                self.queues[COMMANDS] = Some(queue);
+                self.commands = Some(commands);
+                return Ok(());
+            };
+            queue.give_back(memory, buffer, &data)?;
+            commands.current = None;
         }
         self.queues[COMMANDS] = Some(queue);
-        let stalled = machine.now() > begun;
-        if stalled {
-            self.run(machine)?;
+        if machine.now() > begun {
+            self.held = commands.answer;
+            self.run(machine)
+        } else {
+            self.outputs.extend(commands.answer.map(Output::Device));
+            self.state = commands.before;
+            Ok(())
         }
-        Ok(stalled)
     }
 
     /// When the guest that [waits](Self::waits) wants to run.
@@ -246,7 +290,8 @@ impl Guest {
         }
     }
 
-    /// Goes on to the time that the guest waits for, or to the next interrupt, and lets the guest run; but no further than `limit`.
+    /// Goes on to the end of the guest's accesses, to the time that it waits for, or to the next interrupt, and lets the guest run; but no
+    /// further than `limit`, which is a whole nanosecond.
     ///
     /// # Errors
     /// [`Failure`]
@@ -256,6 +301,9 @@ impl Guest {
         memory: &mut dyn GuestMemory,
         limit: Time,
     ) -> Result<(), Failure<M::Error>> {
+        if self.state == State::Accessing {
+            return self.carry_out(machine, memory, limit);
+        }
         let wanted = self.wanted();
         let until = wanted.min(limit);
         let mut delivered = self.deliver(machine, memory)?;

@@ -31,13 +31,13 @@ pub trait Machine {
     /// The machine's.
     fn advance(&mut self, until: Time) -> Result<(), Self::Error>;
 
-    /// Carries an access out, beginning now; returns when it is over: when the data of a read or the completion of a configuration
+    /// Begins an access now, and returns when it is over: when the data of a read or the completion of a configuration
     /// request are there, or a posted write has left the processor. A read gives as many bytes as were asked for, all ones where
-    /// nobody answers.
+    /// nobody answers. Goes no further than `limit`; `None` there, if the access is not over, and the next call with the same access goes on with it.
     ///
     /// # Errors
     /// The machine's.
-    fn access(&mut self, access: &Access) -> Result<Vec<u8>, Self::Error>;
+    fn access(&mut self, access: &Access, limit: Time) -> Result<Option<Vec<u8>>, Self::Error>;
 
     /// The interrupts that have come and were not taken yet, the oldest first.
     fn interrupts(&mut self) -> &mut VecDeque<Interrupt>;

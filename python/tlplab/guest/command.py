@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypedDict
 
 import click
 
-from tlplab import outline
+from tlplab import outline, summary
 from tlplab import quantities as q
 from tlplab.errors import INTERRUPTED, RunError
 from tlplab.guest import kernel
 from tlplab.guest.initramfs import SCRIPT
 from tlplab.guest.running import Ended, run
-from tlplab.outputs import check_outputs, write_results
+from tlplab.guest.together import CABLES, document, of_machine, run_together
+from tlplab.outputs import check_outputs, write_results, write_text
 from tlplab.progress import Line
 
 SHEBANG = b"#!"
@@ -68,6 +70,9 @@ def uml(
     modelled links. Its clock is simulated time. The work of its processor takes none, unless the experiment says so (guest.cpu).
     Each line of its console begins with the simulated time.
 
+    Of an experiment with several machines (machine, cable) all guests are booted, joined by their cables; files have the machine's name
+    before their ending, and --pcap makes one of the frames on the cables as well.
+
     The exit status is 1 if the guest's script ends with another status than 0. `make linux` builds the kernel.
 
     \b
@@ -75,6 +80,7 @@ def uml(
       tlplab guest uml experiments/linux/nvme.toml
       tlplab guest uml experiments/linux/nvme.toml --run 'nvme list; dmesg' --pcap out/nvme.pcapng
       tlplab guest uml experiments/quickstart.toml --shell
+      tlplab guest uml experiments/linux/two-guests.toml --pcap out/two.pcapng
     """
     check_outputs(
         {"--json": json_file, "--report": report, "--trace": trace, "--pcap": pcap, "-o": output},
@@ -85,15 +91,20 @@ def uml(
         raise click.UsageError("--run and --shell: give one of them")
     if share is not None:
         check_share(Path(share))
-    described = outline.read(experiment, overrides=overrides)["guest"] or outline.Guest(run=None, files=[])
+        share = str(Path(share).resolve())
+    described = outline.read_guests(experiment, overrides=overrides)
     found = kernel.find(folder)
-    files = {Path(file).name: Path(file).read_bytes() for file in described["files"]}
-    if len(files) < len(described["files"]) or SCRIPT in files:
-        raise click.UsageError(f"guest.files: each needs a name of its own in /tlplab, and {SCRIPT} is the script's")
-    if not shell:
-        files[SCRIPT] = script_of(script, described["run"])
     silent = quiet or json_file == "-"
     line = Line(quiet=silent or shell)
+    options: Options = {"overrides": overrides, "seed": seed, "share": share, "trace": trace, "pcap": pcap}
+    if described["machines"]:
+        if shell:
+            raise click.UsageError("--shell: one terminal is not enough for several machines; give --run, or guest.run in the experiment")
+        return boot_several(
+            experiment, described, script, found, line, options, (json_file, report, output), silent=silent, quiet=quiet
+        )
+    assert described["outline"] is not None
+    files = files_of(described["outline"]["guest"], script, shell=shell)
 
     def show(time: int, text: str) -> None:
         line.clear()
@@ -102,8 +113,7 @@ def uml(
 
     ended = run(
         experiment, found, files, show=show, watch=lambda now: line.show(f"{q.time_fs(now, 3)} simulated"),
-        overrides=overrides, seed=seed, share=None if share is None else str(Path(share).resolve()),
-        interactive=shell, trace=trace, pcap=pcap,
+        interactive=shell, **options,
     )  # fmt: skip
     line.clear()
     write_results(ended.finished, json_file, report, output, quiet=quiet)
@@ -111,6 +121,68 @@ def uml(
         click.echo("interrupted: the figures are of the part that ran", err=True)
         return INTERRUPTED
     fail_if_failed(ended, silent=silent)
+    return 0
+
+
+class Options(TypedDict):
+    """What a boot is told besides its experiment."""
+
+    overrides: Sequence[str]
+    seed: int | None
+    share: str | None
+    trace: str | None
+    pcap: str | None
+
+
+def files_of(guest: outline.Guest | None, script: str | None, *, shell: bool = False) -> dict[str, bytes]:
+    """What a guest finds in /tlplab: the experiment's files, and the script unless it gives a shell. Raises `click.UsageError`."""
+    guest = guest or outline.Guest(run=None, files=[])
+    files = {Path(file).name: Path(file).read_bytes() for file in guest["files"]}
+    if len(files) < len(guest["files"]) or SCRIPT in files:
+        raise click.UsageError(f"guest.files: each needs a name of its own in /tlplab, and {SCRIPT} is the script's")
+    return files if shell else files | {SCRIPT: script_of(script, guest["run"])}
+
+
+def boot_several(
+    experiment: str, described: outline.Guests, script: str | None, found: kernel.Kernel, line: Line, options: Options,
+    outputs: tuple[str | None, str | None, str | None], *, silent: bool, quiet: bool,
+) -> int:  # fmt: skip
+    """Boots the guests of several machines; the exit status."""
+    json_file, report, output = outputs
+    files = {one["name"]: files_of(one["outline"]["guest"], script) for one in described["machines"]}
+    per_machine = {"--report": report, "--trace": options["trace"], "--pcap": options["pcap"]}
+    for name in [*files, CABLES]:
+        check_outputs(
+            {option: of_machine(path, name) for option, path in per_machine.items()} | {"--json": json_file},
+            to_stdout={"--json"}, inputs={"the experiment": experiment},
+        )  # fmt: skip
+    if CABLES in files:
+        raise click.UsageError(f'a machine cannot be called "{CABLES}", which names the capture of the cables')
+    width = max(map(len, files))
+
+    def show(time: int, machine: str, text: str) -> None:
+        line.clear()
+        if not silent:
+            click.echo(f"[{time / MICROSECOND:14,.3f} us] {machine:{width}} | {text}")
+
+    ended, frames = run_together(
+        experiment, found, files, described["cables"], show=show,
+        watch=lambda now: line.show(f"{q.time_fs(now, 3)} simulated"), **options,
+    )  # fmt: skip
+    line.clear()
+    if json_file is not None:
+        write_text(json_file, document(ended, described["cables"], frames))
+    if output is not None:
+        write_text(output, "\n".join(summary.as_text(one.finished.result()) for one in ended.values()))
+    for machine, one in ended.items():
+        write_results(one.finished, None, of_machine(report, machine), None, quiet=silent or output is not None)
+    if not silent and output is None:
+        click.echo(f"{frames} frames went over {len(described['cables'])} {'cable' if len(described['cables']) == 1 else 'cables'}")
+    if any(one.finished.interrupted for one in ended.values()):
+        click.echo("interrupted: the figures are of the part that ran", err=True)
+        return INTERRUPTED
+    for machine, one in ended.items():
+        fail_if_failed(one, silent=silent, machine=machine)
     return 0
 
 
@@ -137,12 +209,13 @@ def script_of(given: str | None, of_experiment: str | None) -> bytes:
     return text if text.startswith(SHEBANG) else b"#!/bin/sh\n" + text
 
 
-def fail_if_failed(ended: Ended, *, silent: bool) -> None:
+def fail_if_failed(ended: Ended, *, silent: bool, machine: str | None = None) -> None:
     """Raises `RunError` if the guest or its script ended badly, or the run failed."""
+    whose = "" if machine is None else f"{machine}: "
     if failed := ended.finished.failures():
-        raise RunError("; ".join(failed))
+        raise RunError(whose + "; ".join(failed))
     if ended.status:
-        raise RunError(f"the guest's script ended with status {ended.status}")
+        raise RunError(f"{whose}the guest's script ended with status {ended.status}")
     if ended.end.startswith("died"):
         shown = "".join(f"\n  {text}" for text in ended.last) if silent else ""
-        raise RunError(f"the guest {ended.end}{shown}")
+        raise RunError(f"{whose}the guest {ended.end}{shown}")

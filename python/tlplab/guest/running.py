@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from tlplab import _core
 from tlplab.guest.initramfs import archive
@@ -17,6 +18,8 @@ from tlplab.guest.kernel import Kernel, digest
 from tlplab.session import Finished
 
 RUNNING = "running"
+# What a guest printed, each piece with its time in femtoseconds; how far simulated time is; how it has ended, if it has, with its script's status.
+Heard: TypeAlias = "tuple[list[tuple[int, bytes]], int, tuple[str, int | None] | None]"
 # Lines of the console that are kept, to be shown where a guest ends badly.
 REMEMBERED = 20
 
@@ -66,6 +69,66 @@ class Ended:
     """The last lines that it printed."""
 
 
+@dataclass
+class Booted:
+    """A guest that has its power, and its machine."""
+
+    simulation: _core.Simulation
+    console: Console
+    hashes: tuple[str, str]
+    """SHA-256 of kernel and initial file system."""
+    end: str = RUNNING
+    status: int | None = None
+
+    def hear(self, heard: Heard) -> None:
+        """Takes what a while of its run has brought."""
+        printed, _, over = heard
+        for time, data in printed:
+            self.console.hear(time, data)
+        if over is not None:
+            self.end, self.status = over
+
+    def finish(self, *, interrupted: bool) -> Ended:
+        """Ends the run."""
+        self.console.end()
+        became = (*self.hashes, self.console.hash.hexdigest(), self.end, self.status)
+        text = self.simulation.finish("interrupted" if interrupted else "guest-off", became)
+        return Ended(Finished(text, interrupted), self.end, self.status, self.console.last)
+
+
+def boot(
+    experiment: str,
+    kernel: Kernel,
+    files: Mapping[str, bytes],
+    *,
+    show: Callable[[int, str], None],
+    overrides: Sequence[str] = (),
+    seed: int | None = None,
+    machine: str | None = None,
+    open_ends: Sequence[str] = (),
+    share: str | None = None,
+    interactive: bool = False,
+    trace: str | None = None,
+    pcap: str | None = None,
+    within: str | None = None,
+) -> Booted:
+    """Gives the guest of `experiment`, or of one `machine` of it, its power, with `files` in /tlplab.
+
+    `show` is called with each line of its console. `open_ends` are the NICs whose cables lead to other machines. `within` is a folder for
+    what the guest needs while it runs, if not that of all temporary files.
+    """
+    folder = tempfile.mkdtemp(prefix="tlplab-guest-", dir=within)
+    initramfs = kernel.initramfs.read_bytes() + archive(files)
+    (Path(folder) / "initramfs").write_bytes(initramfs)
+    guest: dict[str, object] = {"kernel": str(kernel.path), "folder": folder, "interactive": interactive}
+    if share is not None:
+        guest["share"] = share
+    simulation = _core.Simulation(
+        experiment, overrides=overrides, seed=seed, trace=trace, pcap=pcap, guest=guest, machine=machine, open_ends=open_ends
+    )  # fmt: skip
+    return Booted(simulation, Console(show), (kernel.sha256, digest(initramfs)))
+
+
 def run(
     experiment: str,
     kernel: Kernel,
@@ -81,20 +144,23 @@ def run(
     pcap: str | None = None,
     within: str | None = None,
 ) -> Ended:
-    """Boots the guest of `experiment` with `files` in /tlplab, and goes on until it is off, or until Ctrl-C.
-
-    `show` is called with each line of its console, `watch` with simulated time in femtoseconds now and then. `within` is a folder for what the
-    guest needs while it runs, if not that of all temporary files.
-    """
-    folder = tempfile.mkdtemp(prefix="tlplab-guest-", dir=within)
-    initramfs = kernel.initramfs.read_bytes() + archive(files)
-    (Path(folder) / "initramfs").write_bytes(initramfs)
-    guest: dict[str, object] = {"kernel": str(kernel.path), "folder": folder, "interactive": interactive}
-    if share is not None:
-        guest["share"] = share
-    simulation = _core.Simulation(experiment, overrides=overrides, seed=seed, trace=trace, pcap=pcap, guest=guest)
+    """Boots a guest as `boot` does, and goes on until it is off, or until Ctrl-C. `watch` is called with simulated time in femtoseconds now and then."""
+    booted = boot(
+        experiment, kernel, files, show=show, overrides=overrides, seed=seed, share=share, interactive=interactive,
+        trace=trace, pcap=pcap, within=within,
+    )  # fmt: skip
+    interrupted = False
     with terminal_kept(interactive):
-        return _run(simulation, kernel, digest(initramfs), Console(show), watch)
+        try:
+            while booted.end == RUNNING:
+                heard = booted.simulation.advance_guest()
+                booted.hear(heard)
+                watch(heard[1])
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            booted.console.end()
+    return booted.finish(interrupted=interrupted)
 
 
 @contextmanager
@@ -108,24 +174,3 @@ def terminal_kept(interactive: bool) -> Iterator[None]:
         yield
     finally:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
-
-
-def _run(
-    simulation: _core.Simulation, kernel: Kernel, initramfs: str, console: Console, watch: Callable[[int], None]
-) -> Ended:
-    end, status, interrupted = RUNNING, None, False
-    try:
-        while end == RUNNING:
-            heard, now, over = simulation.advance_guest()
-            for time, data in heard:
-                console.hear(time, data)
-            watch(now)
-            if over is not None:
-                end, status = over
-    except KeyboardInterrupt:
-        interrupted = True
-    finally:
-        console.end()
-    guest_result = (kernel.sha256, initramfs, console.hash.hexdigest(), end, status)
-    text = simulation.finish("interrupted" if interrupted else "guest-off", guest_result)
-    return Ended(Finished(text, interrupted), end, status, console.last)

@@ -40,10 +40,43 @@ pub(super) enum Stop {
 pub(super) struct FabricMachine<'a> {
     pub(super) run: &'a mut Run,
     pub(super) residents: &'a mut dyn Residents,
-    pub(super) interrupts: &'a mut VecDeque<Interrupt>,
+    pub(super) processor: &'a mut Processor,
 }
 
-/// How an access has ended; a write brings nothing.
+/// What a guest's processor has under way, and has not looked at.
+#[derive(Debug, Default)]
+pub(super) struct Processor {
+    pub(super) interrupts: VecDeque<Interrupt>,
+    access: Option<UnderWay>,
+}
+
+impl Processor {
+    pub(super) fn has_interrupts(&self) -> bool {
+        !self.interrupts.is_empty()
+    }
+}
+
+/// An access that has begun.
+#[derive(Debug)]
+struct UnderWay {
+    /// The one of its requests that is under way.
+    op: OpId,
+    /// Those behind it.
+    further: VecDeque<Request>,
+    /// What reads have brought so far.
+    data: Vec<u8>,
+    /// Bytes that the one under way reads.
+    reads: u32,
+}
+
+/// One of the requests of an access.
+#[derive(Clone, Debug)]
+enum Request {
+    Read { stream: u16, address: u64, bytes: u32 },
+    Write { stream: u16, address: u64, data: Vec<u8> },
+}
+
+/// How a request has ended; a write brings nothing.
 type Ended = Option<Vec<u8>>;
 
 impl FabricMachine<'_> {
@@ -60,14 +93,15 @@ impl FabricMachine<'_> {
             debug_assert_eq!(program, PROGRAM, "all software of the host is the guest's");
             match event {
                 HostEvent::MmioReadDone { op, result } if Some(op) == awaited => {
-                    // All ones are what a processor gets where nobody answers.
                     ended = Some(result.ok().and_then(|data| data.bytes().map(<[u8]>::to_vec)));
                 }
                 HostEvent::MmioWriteAccepted { op } if Some(op) == awaited => ended = Some(None),
-                HostEvent::Message { data, .. } => self.interrupts.push_back(Interrupt::Message { data }),
+                HostEvent::Message { data, .. } => {
+                    self.processor.interrupts.push_back(Interrupt::Message { data })
+                }
                 // It is a level: more than one that waits says no more than one.
-                HostEvent::Wire { .. } if !self.interrupts.contains(&Interrupt::Wire) => {
-                    self.interrupts.push_back(Interrupt::Wire);
+                HostEvent::Wire { .. } if !self.processor.interrupts.contains(&Interrupt::Wire) => {
+                    self.processor.interrupts.push_back(Interrupt::Wire);
                 }
                 _ => {}
             }
@@ -76,31 +110,79 @@ impl FabricMachine<'_> {
         if ended.is_none() && self.run.progress().done { Err(Stop::Over) } else { Ok(ended) }
     }
 
-    fn carry_out(&mut self, action: impl FnOnce(OpId) -> HostAction) -> Result<Ended, Stop> {
+    /// Begins a request.
+    fn begin(&mut self, request: Request) -> (OpId, u32) {
         let op = self.run.next_host_op(PROGRAM);
-        self.run.host_acts(PROGRAM, action(op));
+        let (action, reads) = match request {
+            Request::Read { stream, address, bytes } => {
+                (HostAction::MmioRead { op, stream, address, bytes: bytes.into(), carry: true }, bytes)
+            }
+            Request::Write { stream, address, data } => {
+                (HostAction::MmioWrite { op, stream, address, data: Payload::from(data) }, 0)
+            }
+        };
+        self.run.host_acts(PROGRAM, action);
+        (op, reads)
+    }
+
+    /// Goes on until the request is over; `None` at `limit`.
+    fn await_end(&mut self, op: OpId, limit: Time) -> Result<Option<Ended>, Stop> {
         loop {
-            let now = self.run.now();
+            let now = self.now();
             // What was just asked for may be over already.
             if let Some(ended) = self.go_on(now, Some(op))? {
-                return Ok(ended);
+                return Ok(Some(ended));
             }
-            let next = self.run.next_event_until(Time::NEVER).ok_or(Stop::Stuck(now))?;
-            if let Some(ended) = self.go_on(next, Some(op))? {
-                return Ok(ended);
+            let next = self.run.next_event_until(limit);
+            if next.is_none_or(|next| next > limit) && limit != Time::NEVER {
+                return Ok(if now < limit { self.go_on(limit, Some(op))? } else { None });
+            }
+            if let Some(ended) = self.go_on(next.ok_or(Stop::Stuck(now))?, Some(op))? {
+                return Ok(Some(ended));
             }
         }
     }
 
-    fn read(&mut self, stream: u16, address: u64, bytes: u32) -> Result<Vec<u8>, Stop> {
-        let read = |op| HostAction::MmioRead { op, stream, address, bytes: bytes.into(), carry: true };
-        let data = self.carry_out(read)?;
-        Ok(data.unwrap_or_else(|| vec![0xFF; bytes as usize]))
+    /// When something happens next of itself, be it that nothing does but refreshes.
+    pub(super) fn next_event(&mut self) -> Time {
+        let fabric = self.run.fabric();
+        if fabric.is_idle() {
+            return fabric.next_event_when_idle().unwrap_or(Time::NEVER);
+        }
+        self.run.next_event_until(Time::NEVER).unwrap_or(Time::NEVER)
     }
+}
 
-    fn write(&mut self, stream: u16, address: u64, data: &[u8]) -> Result<(), Stop> {
-        let data = Payload::from(data.to_vec());
-        self.carry_out(|op| HostAction::MmioWrite { op, stream, address, data }).map(drop)
+/// The requests of an access: for registers of at most four bytes in configuration space (PCIe 5.0 §7.2.2), and of any length in memory.
+fn requests(access: &Access) -> VecDeque<Request> {
+    let registers = |offset: u32, bytes: u32| {
+        let end = offset + bytes;
+        let mut at = offset;
+        std::iter::from_fn(move || {
+            let begun = at;
+            at = (begun / 4 * 4 + 4).min(end);
+            (begun < end).then_some((begun, at - begun))
+        })
+    };
+    let stream = CONFIG;
+    let address = |at: u32| ECAM + u64::from(at);
+    match access {
+        Access::ConfigRead { offset, bytes } => registers(*offset, *bytes)
+            .map(|(at, bytes)| Request::Read { stream, address: address(at), bytes })
+            .collect(),
+        Access::ConfigWrite { offset, data } => registers(*offset, data.len() as u32)
+            .map(|(at, bytes)| {
+                let first = (at - offset) as usize;
+                let data = data[first..first + bytes as usize].to_vec();
+                Request::Write { stream, address: address(at), data }
+            })
+            .collect(),
+        Access::MemoryRead { address, bytes } => {
+            [Request::Read { stream: READ, address: *address, bytes: *bytes }].into()
+        }
+        Access::MemoryWrite { address, data } => {
+            [Request::Write { stream: WRITE, address: *address, data: data.clone() }].into()
+        }
     }
 }
 
@@ -112,7 +194,7 @@ impl Machine for FabricMachine<'_> {
     }
 
     fn advance(&mut self, until: Time) -> Result<(), Stop> {
-        let before = self.interrupts.len();
+        let before = self.processor.interrupts.len();
         loop {
             let fabric = self.run.fabric();
             fabric.skip_idle(until);
@@ -128,45 +210,33 @@ impl Machine for FabricMachine<'_> {
             // Once what is under way is over, the rest may be idle.
             let soon = self.now() + LOOK;
             self.go_on(if until == Time::NEVER { next } else { soon.max(next).min(until) }, None)?;
-            if self.interrupts.len() > before || self.now() >= until {
+            if self.processor.interrupts.len() > before || self.now() >= until {
                 return Ok(());
             }
         }
     }
 
-    /// An access is made of registers of at most four bytes in configuration space (PCIe 5.0 §7.2.2), and of any length in memory.
-    fn access(&mut self, access: &Access) -> Result<Vec<u8>, Stop> {
-        let registers = |offset: u32, bytes: u32| {
-            let end = offset + bytes;
-            let mut at = offset;
-            std::iter::from_fn(move || {
-                let begun = at;
-                at = (begun / 4 * 4 + 4).min(end);
-                (begun < end).then_some((begun, at - begun))
-            })
+    fn access(&mut self, access: &Access, limit: Time) -> Result<Option<Vec<u8>>, Stop> {
+        let mut under_way = match self.processor.access.take() {
+            Some(under_way) => under_way,
+            None => {
+                let mut further = requests(access);
+                let Some(first) = further.pop_front() else { return Ok(Some(Vec::new())) };
+                let (op, reads) = self.begin(first);
+                UnderWay { op, further, data: Vec::new(), reads }
+            }
         };
-        match access {
-            Access::ConfigRead { offset, bytes } => {
-                let parts = registers(*offset, *bytes)
-                    .map(|(at, bytes)| self.read(CONFIG, ECAM + u64::from(at), bytes));
-                Ok(parts.collect::<Result<Vec<_>, _>>()?.concat())
-            }
-            Access::ConfigWrite { offset, data } => {
-                for (at, bytes) in registers(*offset, data.len() as u32) {
-                    let first = (at - offset) as usize;
-                    self.write(CONFIG, ECAM + u64::from(at), &data[first..first + bytes as usize])?;
-                }
-                Ok(Vec::new())
-            }
-            Access::MemoryRead { address, bytes } => self.read(READ, *address, *bytes),
-            Access::MemoryWrite { address, data } => {
-                self.write(WRITE, *address, data)?;
-                Ok(Vec::new())
-            }
+        while let Some(ended) = self.await_end(under_way.op, limit)? {
+            // All ones are what a processor gets where nobody answers.
+            under_way.data.extend(ended.unwrap_or_else(|| vec![0xFF; under_way.reads as usize]));
+            let Some(next) = under_way.further.pop_front() else { return Ok(Some(under_way.data)) };
+            (under_way.op, under_way.reads) = self.begin(next);
         }
+        self.processor.access = Some(under_way);
+        Ok(None)
     }
 
     fn interrupts(&mut self) -> &mut VecDeque<Interrupt> {
-        self.interrupts
+        &mut self.processor.interrupts
     }
 }

@@ -1,8 +1,7 @@
 //! The fabric as a guest's machine: what a processor sees of it, and when.
 
-use super::machine::{FabricMachine, Stop};
+use super::machine::{FabricMachine, Processor, Stop};
 use super::memory::SharedMemory;
-use std::collections::VecDeque;
 use tlplab_experiment::run::{Inputs, Run};
 use tlplab_experiment::{Experiment, Options};
 use tlplab_uml::pcidev::Access;
@@ -40,7 +39,7 @@ model = "nic"
 
 struct Bench {
     run: Run,
-    interrupts: VecDeque<Interrupt>,
+    processor: Processor,
 }
 
 impl Bench {
@@ -50,7 +49,7 @@ impl Bench {
         let experiment = Experiment::parse_with(&read, "t.toml", &options).expect("an experiment");
         let inputs = Inputs { memory: Some(Box::new(SharedMemory::new())), ..Inputs::default() };
         let run = Run::new(experiment, inputs).expect("a run");
-        Self { run, interrupts: VecDeque::new() }
+        Self { run, processor: Processor::default() }
     }
 
     /// A function below the first root port, which has its number, its addresses and leave to use them.
@@ -70,15 +69,15 @@ impl Bench {
     }
 
     fn with<T>(&mut self, act: impl FnOnce(&mut FabricMachine<'_>) -> T) -> T {
-        let interrupts = &mut self.interrupts;
-        act(&mut FabricMachine { run: &mut self.run, residents: &mut (), interrupts })
+        let processor = &mut self.processor;
+        act(&mut FabricMachine { run: &mut self.run, residents: &mut (), processor })
     }
 
     /// What an access brings, and what it takes.
     fn access(&mut self, access: Access) -> (Vec<u8>, Duration) {
         self.with(|machine| {
             let begun = machine.now();
-            let data = machine.access(&access).expect("it ends");
+            let data = machine.access(&access, Time::NEVER).expect("it ends").expect("without a limit");
             (data, machine.now().saturating_since(begun))
         })
     }
@@ -197,6 +196,30 @@ fn a_read_takes_what_arithmetic_says() {
     assert_eq!(took, [150 + 200 + 200 + 150; 3]);
 }
 
+/// However short the strides, an access takes what it takes, and goes no further than it may.
+#[test]
+fn an_access_goes_on_where_its_limit_was() {
+    let whole = Bench::set_up(MEMORY).access(Access::ConfigRead { offset: DEVICE, bytes: 8 });
+    for stride in [1, 7, 100, 5000] {
+        let mut bench = Bench::set_up(MEMORY);
+        let begun = bench.with(|machine| machine.now());
+        let mut limit = begun;
+        let data = loop {
+            limit += Duration::from_ns(stride);
+            let read = Access::ConfigRead { offset: DEVICE, bytes: 8 };
+            let data = bench.with(|machine| machine.access(&read, limit)).expect("it goes on");
+            let now = bench.with(|machine| machine.now());
+            assert!(now <= limit, "{now} beyond {limit}");
+            if let Some(data) = data {
+                break data;
+            }
+            assert_eq!(now, limit);
+        };
+        let took = bench.with(|machine| machine.now()).saturating_since(begun);
+        assert_eq!((data, took), whole, "strides of {stride} ns");
+    }
+}
+
 /// It is over when it has left the processor for the root port.
 #[test]
 fn a_posted_write_takes_the_hosts_latency() {
@@ -236,7 +259,7 @@ fn time_passes_to_where_it_is_wanted() {
     bench.with(|machine| machine.advance(Time::NEVER)).expect("it goes nowhere");
     let now = bench.with(|machine| machine.now());
     assert!(now.saturating_since(until) <= Duration::from_us(100), "{now} after {until}");
-    assert!(bench.interrupts.is_empty());
+    assert!(bench.processor.interrupts.is_empty());
 }
 
 /// `ICS` raises a cause, `IMS` lets it interrupt; `ICR` is read to clear it.
@@ -256,7 +279,7 @@ fn a_message_arrives_as_it_was_written() {
     bench.write(ICS, &4u32.to_le_bytes());
     let begun = bench.with(|machine| machine.now());
     let stopped = bench.advance(Duration::from_ms(5));
-    assert_eq!(bench.interrupts, [Interrupt::Message { data: 0x4321 }]);
+    assert_eq!(bench.processor.interrupts, [Interrupt::Message { data: 0x4321 }]);
     assert!(stopped < begun + Duration::from_ms(1), "it stops at the interrupt: {stopped}");
 }
 
@@ -267,14 +290,14 @@ fn a_wire_that_is_asserted_arrives_once() {
     for _ in 0..3 {
         bench.write(ICS, &4u32.to_le_bytes());
         bench.advance(Duration::from_us(100));
-        assert_eq!(bench.interrupts, [Interrupt::Wire], "a level is one interrupt");
+        assert_eq!(bench.processor.interrupts, [Interrupt::Wire], "a level is one interrupt");
         bench.read(ICR, 4);
         bench.advance(Duration::from_us(100));
     }
-    bench.interrupts.clear();
+    bench.processor.interrupts.clear();
     bench.write(ICS, &4u32.to_le_bytes());
     bench.advance(Duration::from_us(100));
-    assert_eq!(bench.interrupts, [Interrupt::Wire]);
+    assert_eq!(bench.processor.interrupts, [Interrupt::Wire]);
 }
 
 #[test]
@@ -282,6 +305,7 @@ fn a_run_that_is_over_says_so() {
     let mut bench = Bench::set_up(&MEMORY.replace("title", "stop = \"201ms\"\ntitle"));
     let over = bench.with(|machine| machine.advance(Time::ZERO + Duration::from_ms(202)));
     assert!(matches!(over, Err(Stop::Over)), "{over:?}");
-    let over = bench.with(|machine| machine.access(&Access::MemoryRead { address: BAR, bytes: 4 }));
+    let over =
+        bench.with(|machine| machine.access(&Access::MemoryRead { address: BAR, bytes: 4 }, Time::NEVER));
     assert!(matches!(over, Err(Stop::Over)), "{over:?}");
 }

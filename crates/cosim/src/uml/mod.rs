@@ -11,6 +11,7 @@
 //! [`Run`](tlplab_experiment::run::Run) go on as far as the guest's clock. While the guest runs, simulated time stands still; so the order of all that happens, and
 //! what comes out, is the same in every run.
 
+pub mod cabling;
 mod machine;
 #[cfg(test)]
 mod machine_tests;
@@ -19,12 +20,11 @@ mod process;
 mod processor;
 mod sockets;
 
-use machine::{FabricMachine, Stop};
+use machine::{FabricMachine, Processor, Stop};
 pub use memory::SharedMemory;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use process::GuestProcess;
 use sockets::{drain, is_end, read_device_message, read_exactly};
-use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -32,7 +32,7 @@ use std::path::PathBuf;
 use tlplab_experiment::outside::{ResidentFailure, Residents};
 use tlplab_experiment::run::{Run, RunError};
 use tlplab_uml::vhost::Header;
-use tlplab_uml::{Failure, Guest, Interrupt, Output, ProtocolError};
+use tlplab_uml::{Failure, Guest, Machine as _, Output, ProtocolError};
 use tlplab_units::{Duration, Time};
 
 /// Messages between two returns of [`Session::go_on`].
@@ -132,12 +132,23 @@ pub enum GuestEnd {
     RunOver,
 }
 
+/// How far a guest is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It goes on.
+    UnderWay,
+    /// It waits, and time may pass no further.
+    AtLimit,
+    /// It has ended.
+    Ended(GuestEnd),
+}
+
 /// A guest under way.
 pub struct Session {
     process: GuestProcess,
     guest: Guest,
     memory: SharedMemory,
-    interrupts: VecDeque<Interrupt>,
+    processor: Processor,
     calendar: Option<UnixStream>,
     device: Option<UnixStream>,
     back: Option<UnixStream>,
@@ -176,7 +187,7 @@ impl Session {
             process: GuestProcess::start(config, folder)?,
             guest: Guest::new(),
             memory,
-            interrupts: VecDeque::new(),
+            processor: Processor::default(),
             calendar: None,
             device: None,
             back: None,
@@ -190,8 +201,8 @@ impl Session {
         })
     }
 
-    /// Goes on for a while: at most `patience` milliseconds without a message, or some thousand messages. How the guest has ended, if it
-    /// has.
+    /// Goes on for a while: at most `patience` milliseconds without a message, or some thousand messages; simulated time passes no further than
+    /// `limit`, which is a whole nanosecond.
     ///
     /// # Errors
     /// [`GuestError`]; where the guest printed something before it failed, the next call tells the error, so that its words can be taken first.
@@ -200,18 +211,19 @@ impl Session {
         run: &mut Run,
         residents: &mut dyn Residents,
         patience: u16,
-    ) -> Result<Option<GuestEnd>, GuestError> {
+        limit: Time,
+    ) -> Result<Progress, GuestError> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
-        let gone_on = self.exchange_many(run, residents, patience);
+        let gone_on = self.exchange_many(run, residents, patience, limit);
         if let Err(failure) = gone_on {
             self.hear_console(run)?;
             if self.console.is_empty() {
                 return Err(failure);
             }
             self.failure = Some(failure);
-            return Ok(None);
+            return Ok(Progress::UnderWay);
         }
         gone_on
     }
@@ -221,13 +233,15 @@ impl Session {
         run: &mut Run,
         residents: &mut dyn Residents,
         patience: u16,
-    ) -> Result<Option<GuestEnd>, GuestError> {
+        limit: Time,
+    ) -> Result<Progress, GuestError> {
         for _ in 0..MESSAGES {
-            if self.end.is_some() {
-                break;
+            if let Some(end) = &self.end {
+                return Ok(Progress::Ended(end.clone()));
             }
-            if let Err(stop) = self.exchange(run, residents, patience) {
+            if let Err(stop) = self.exchange(run, residents, patience, limit) {
                 match stop {
+                    Pause::Limit => return Ok(Progress::AtLimit),
                     Pause::Quiet => break,
                     Pause::Gone => self.end = Some(self.last_words(run)?),
                     Pause::Over => {
@@ -242,7 +256,18 @@ impl Session {
                 return Err(GuestError::Unshared { address, bytes });
             }
         }
-        Ok(self.end.clone())
+        Ok(self.end.clone().map_or(Progress::UnderWay, Progress::Ended))
+    }
+
+    /// When something happens next in the guest or its machine, of itself; now, while it runs.
+    fn next_event(&mut self, run: &mut Run, residents: &mut dyn Residents) -> Time {
+        let mut machine = FabricMachine { run, residents, processor: &mut self.processor };
+        let now = machine.now();
+        if !self.guest.waits() || machine.processor.has_interrupts() {
+            return now;
+        }
+        let wanted = if self.guest.is_accessing() { Time::NEVER } else { self.guest.wanted() };
+        wanted.min(machine.next_event()).max(now)
     }
 
     /// What the guest has printed since the last call, with the simulated time of each piece.
@@ -250,15 +275,25 @@ impl Session {
         std::mem::take(&mut self.console)
     }
 
-    /// Lets the guest run, or time pass, or hears one message.
-    fn exchange(&mut self, run: &mut Run, residents: &mut dyn Residents, patience: u16) -> Result<(), Pause> {
+    /// Lets time pass up to `limit`, while the guest waits, or hears one message.
+    fn exchange(
+        &mut self,
+        run: &mut Run,
+        residents: &mut dyn Residents,
+        patience: u16,
+        limit: Time,
+    ) -> Result<(), Pause> {
         self.send()?;
         if self.guest.waits() {
-            let limit = if self.interactive { self.keep_pace(run)? } else { Time::NEVER };
+            let paced = self.interactive && !self.guest.is_accessing();
+            let limit = if paced { self.keep_pace(run)?.min(limit) } else { limit };
             if self.guest.waits() {
-                let mut machine = FabricMachine { run, residents, interrupts: &mut self.interrupts };
+                let mut machine = FabricMachine { run, residents, processor: &mut self.processor };
                 let advanced = self.guest.advance(&mut machine, &mut self.memory, limit);
                 advanced.map_err(|failure| pause(failure, run))?;
+                if self.guest.waits() && !paced && run.fabric().now() >= limit {
+                    return Err(Pause::Limit);
+                }
             }
             return Ok(());
         }
@@ -287,7 +322,7 @@ impl Session {
             Source::Calendar => {
                 let message = self.calendar.as_mut().map(read_exactly).transpose()?.flatten();
                 let message = message.ok_or(Pause::Gone)?;
-                let mut machine = FabricMachine { run, residents, interrupts: &mut self.interrupts };
+                let mut machine = FabricMachine { run, residents, processor: &mut self.processor };
                 self.guest.handle_calendar(&mut machine, &message)?;
             }
             Source::Back => {
@@ -300,10 +335,7 @@ impl Session {
                 let header = Header::parse(&message.header)?;
                 self.descriptors = message.descriptors;
                 let count = self.descriptors.len();
-                let mut machine = FabricMachine { run, residents, interrupts: &mut self.interrupts };
-                let handled =
-                    self.guest.handle_device(&mut machine, &mut self.memory, header, &message.payload, count);
-                handled.map_err(|failure| pause(failure, run))?;
+                self.guest.handle_device(header, &message.payload, count)?;
             }
         }
         Ok(())
@@ -419,6 +451,8 @@ impl Session {
 
 /// Why the exchange of messages pauses.
 enum Pause {
+    /// Time may pass no further.
+    Limit,
     /// There was none for a while.
     Quiet,
     /// The guest has closed a socket.

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration as WallTime;
-use tlplab_cosim::uml::{GuestConfig, GuestEnd, GuestError, Session, SharedMemory};
+use tlplab_cosim::uml::{GuestConfig, GuestEnd, GuestError, Progress, Session, SharedMemory};
 use tlplab_device::HostMemory;
 use tlplab_experiment::run::{Inputs, Run};
 use tlplab_experiment::{Experiment, Options};
@@ -62,9 +62,13 @@ fn boot(config: &GuestConfig) -> Outcome {
     let mut console = Vec::new();
     let mut end = None;
     for _ in 0..LOOKS {
-        let ended = session.go_on(&mut run, &mut (), PATIENCE);
+        let gone_on = session.go_on(&mut run, &mut (), PATIENCE, Time::NEVER);
         console.extend(session.take_console().into_iter().flat_map(|(_, bytes)| bytes));
-        end = ended.transpose();
+        end = match gone_on {
+            Ok(Progress::Ended(end)) => Some(Ok(end)),
+            Ok(_) => None,
+            Err(failure) => Some(Err(failure)),
+        };
         if end.is_some() {
             break;
         }
@@ -250,7 +254,8 @@ fn a_kernel_that_hangs_goes_with_its_children() {
     let mut session = Session::start(&kernel_that("hang"), folder.clone(), memory).expect("it starts");
     let mut console = String::new();
     let processes: Vec<String> = loop {
-        assert_eq!(session.go_on(&mut run, &mut (), PATIENCE).expect("it goes on"), None);
+        let gone_on = session.go_on(&mut run, &mut (), PATIENCE, Time::NEVER).expect("it goes on");
+        assert_eq!(gone_on, Progress::UnderWay);
         let new = session.take_console().into_iter().flat_map(|(_, bytes)| bytes).collect();
         console += &String::from_utf8(new).expect("text");
         let told = console.split_once("children ").and_then(|(_, rest)| rest.split_once('\n'));

@@ -3,7 +3,7 @@
 use super::ethernet::{self, Cable};
 use super::regs::{self, cause, rctl, status};
 use super::transmit::Outgoing;
-use super::{Nic, receive, timer};
+use super::{Nic, OpenEnd, Signal, receive, timer};
 use crate::contract::Context;
 use tlplab_transaction::Payload;
 use tlplab_units::{Duration, Time};
@@ -13,12 +13,42 @@ const NEGOTIATION: Duration = Duration::from_us(10);
 
 impl Nic {
     pub(super) fn negotiate(&mut self, cx: &mut Context<'_>) {
-        self.set_link(cx, false);
+        self.set_ready(cx, false);
         self.negotiation = cx.now() + NEGOTIATION;
         cx.timer(self.negotiation, timer::LINK);
     }
 
-    pub(super) fn set_link(&mut self, cx: &mut Context<'_>, up: bool) {
+    /// Its transceiver has negotiated, or does so anew; the link is up if the one at the other end has, too.
+    pub(super) fn set_ready(&mut self, cx: &mut Context<'_>, ready: bool) {
+        if let Some(end) = self.open_end.as_ref().filter(|_| self.ready != ready) {
+            end.send(cx.now(), Signal::Ready(ready));
+        }
+        self.ready = ready;
+        self.set_link(cx, ready && self.partner);
+    }
+
+    /// Something has come from another simulation. What came while nobody listened is lost, but for the other end's state.
+    pub(super) fn hear(&mut self, cx: &mut Context<'_>) {
+        while let Some((at, signal)) = self.open_end.as_ref().and_then(|end| end.arrived(cx.now())) {
+            match signal {
+                Signal::Ready(partner) => {
+                    self.partner = partner;
+                    self.set_link(cx, self.ready && partner);
+                }
+                Signal::Frame(frame) if at == cx.now() && self.link() => self.arrive(cx, frame),
+                Signal::Frame(_) => {}
+            }
+        }
+    }
+
+    /// A reset has taken the timers of signals that are under way.
+    pub(super) fn expect_signals(&self, cx: &mut Context<'_>) {
+        for at in self.open_end.iter().flat_map(OpenEnd::expected) {
+            cx.timer(at, timer::SIGNAL);
+        }
+    }
+
+    fn set_link(&mut self, cx: &mut Context<'_>, up: bool) {
         self.phy.set_link(up);
         let before = self.file.get(regs::STATUS);
         let bits = status::LU | status::FD | status::SPEED_1000;
@@ -53,9 +83,12 @@ impl Nic {
         let bytes = frame.data.len() + ethernet::FCS;
         self.counters.sent(bytes, receive::destination(&frame.data));
         let inside = self.phy.loops_back() || self.file.has(regs::RCTL, rctl::LBM_MAC);
-        let comes_back = inside || self.config.cable == Cable::LoopBack && self.link();
-        if comes_back {
-            self.arrive(cx, frame.data);
+        let out = !inside && self.link();
+        match &self.open_end {
+            Some(end) if out => end.send(cx.now(), Signal::Frame(frame.data)),
+            None if out && self.config.cable == Cable::LoopBack => self.arrive(cx, frame.data),
+            _ if inside => self.arrive(cx, frame.data),
+            _ => {}
         }
         self.pump(cx);
     }

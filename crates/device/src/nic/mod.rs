@@ -9,7 +9,7 @@
 //! * `nvm`, `phy`: what software reads before it sets anything up
 //! * `interrupts`: causes, masks, and the three ways to interrupt
 //! * `ring`: a descriptor ring seen from the device, with `receive` and `transmit` on top of one each: DMA, its streams and its errors
-//! * the line's side: [`ethernet`] has frames, the cable and its other end; `link` is negotiation, and frames that leave and come;
+//! * the line's side: [`ethernet`] has frames, the cable and its other end, [`OpenEnd`] a cable to another simulation; `link` is negotiation, and frames that leave and come;
 //!   `filter` knows which are taken; [`offload`] is checksums and segments
 //! * `statistics`: counters that a read clears
 //! * the host's side: [`driver`]
@@ -37,6 +37,7 @@ mod interrupts;
 mod link;
 mod nvm;
 pub mod offload;
+mod open_end;
 mod phy;
 mod receive;
 mod registers;
@@ -47,6 +48,7 @@ mod transmit;
 
 pub use ethernet::{Cable, Traffic};
 pub use interrupts::VECTORS;
+pub use open_end::{OpenEnd, Signal};
 
 use crate::contract::{Context, Device, Event, Stream};
 use crate::identity::{BarSpec, Identity};
@@ -85,9 +87,13 @@ mod timer {
     pub(super) const ARRIVED: u64 = 2;
     pub(super) const RECEIVE_DELAY: u64 = 3;
     pub(super) const TRANSMIT_DELAY: u64 = 4;
+    pub(super) const SIGNAL: u64 = 5;
     /// And the five behind it: one for each vector, the last for pin and MSI.
     pub(super) const THROTTLE: u64 = 8;
 }
+
+/// The timer that wakes a NIC when a signal arrives at its [`OpenEnd`].
+pub const SIGNAL: u64 = timer::SIGNAL;
 
 /// What a NIC is and what is plugged in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +135,11 @@ pub struct Nic {
     clock: (Time, u64),
     /// Since when the link is being negotiated: a later wish replaces it.
     negotiation: Time,
+    /// Its own transceiver has negotiated.
+    ready: bool,
+    /// Where its cable leads, if that is another simulation, and whether the other end is ready.
+    open_end: Option<OpenEnd>,
+    partner: bool,
 }
 
 impl Nic {
@@ -149,9 +160,17 @@ impl Nic {
             window: 0,
             clock: (Time::ZERO, 0),
             negotiation: Time::ZERO,
+            ready: false,
+            open_end: None,
+            partner: config.cable != Cable::Unplugged,
         };
         nic.load_address();
         nic
+    }
+
+    /// A NIC after power-on, whose cable, whatever `config` says of it, leads to another simulation.
+    pub fn with_open_end(config: NicConfig, end: OpenEnd) -> Self {
+        Self { open_end: Some(end), partner: false, ..Self::new(config) }
     }
 
     /// The NVM's address becomes the first receive address.
@@ -182,12 +201,11 @@ impl Nic {
     fn timer(&mut self, cx: &mut Context<'_>, id: u64) {
         match id {
             timer::LINK if cx.now() == self.negotiation => {
-                let up = self.config.cable != Cable::Unplugged
-                    && self.phy.is_on()
-                    && self.file.has(regs::CTRL, ctrl::SLU);
-                self.set_link(cx, up);
+                let ready = self.phy.is_on() && self.file.has(regs::CTRL, ctrl::SLU);
+                self.set_ready(cx, ready);
                 self.listen(cx);
             }
+            timer::SIGNAL => self.hear(cx),
             timer::SENT => self.sent(cx),
             timer::ARRIVED => self.generated(cx),
             timer::RECEIVE_DELAY => {
@@ -244,6 +262,9 @@ impl Device for Nic {
         }
         self.clock.0 = self.clock.0.earlier(by);
         self.line.rebase(by);
+        if let Some(end) = &self.open_end {
+            end.rebase(by);
+        }
         self.interrupts.rebase(by);
         self.receiver.rebase(by);
         self.transmitter.rebase(by);
@@ -276,13 +297,16 @@ impl Device for Nic {
             }
             Event::Timer { id } => self.timer(cx, id),
             Event::Reset => {
-                *self = Self::new(self.config);
+                // Its cable is not part of it.
+                let (open_end, partner, ready) = (self.open_end.take(), self.partner, self.ready);
+                *self = Self { open_end, partner, ready, ..Self::new(self.config) };
                 self.negotiate(cx);
+                self.expect_signals(cx);
             }
         }
     }
 
     fn snapshot(&self) -> Option<Box<dyn Device>> {
-        Some(Box::new(self.clone()))
+        self.open_end.is_none().then(|| Box::new(self.clone()) as Box<dyn Device>)
     }
 }

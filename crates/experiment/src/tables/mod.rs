@@ -16,12 +16,15 @@ use tlplab_units::LinkMode;
 mod bus;
 mod guest;
 mod host;
+mod machines;
+mod rows;
 mod stages;
 
 pub(crate) use bus::ONLY_ON_BUS;
 pub use bus::{BRIDGE, BUS};
 pub use guest::{CPU, GUEST};
 pub use host::{CACHE, HOST, HOST_STAGE, IOMMU, JITTER, MEMORY, NUMA, PROFILE_FILE, SLEEP, STALL};
+pub use machines::{CABLE, MACHINE};
 pub use stages::STAGES;
 
 const MPS: Kind = Kind::SizeOf { what: "MPS", bytes: &[128, 256, 512, 1024, 2048, 4096] };
@@ -43,15 +46,9 @@ pub static EXPERIMENT: Section = Section {
             r#""SSD and NIC share one uplink""#,
             "One line that says what is tried. Required.",
         ),
-        key(
-            "stop",
-            Kind::OneOf(&[Kind::Time, Kind::Table(&STOP)]),
-            "",
-            r#""200us""#,
-            "When the run ends: a time, or a table. Absent: when every load has done its count.",
-        ),
+        rows::STOP_KEY,
         key("warmup", Kind::Time, r#""0s""#, r#""10us""#, "Statistics begin at this time."),
-        key("seed", Kind::Integer { min: 0, max: i64::MAX }, "1", "7", "Seeds every random stream."),
+        rows::SEED_KEY,
         key(
             "fidelity",
             choice::<Fidelity>(),
@@ -66,20 +63,8 @@ pub static EXPERIMENT: Section = Section {
             r#""1234""#,
             "Vendor ID of the functions that are no real hardware's: host bridge, root ports, switches and built-in devices. 71ab is nobody's, neither in pci.ids nor in Linux.",
         ),
-        key(
-            "host",
-            Kind::OneOf(&[Kind::Word(&hosts::PROFILE), Kind::Table(&HOST)]),
-            r#""ideal""#,
-            r#""server""#,
-            "The host: the name of a profile, or a table.",
-        ),
-        key(
-            "guest",
-            Kind::Table(&GUEST),
-            "",
-            r#"{ memory = "128MiB", run = "nvme.sh" }"#,
-            "An unmodified Linux is the host's software, in simulated time; such an experiment is run by tlplab guest uml.",
-        ),
+        rows::HOST_KEY,
+        rows::GUEST_KEY,
         key(
             "include",
             Kind::OneOf(&[Kind::Text, Kind::List(&Kind::Text)]),
@@ -87,35 +72,11 @@ pub static EXPERIMENT: Section = Section {
             r#"["hosts.toml"]"#,
             "Other files to begin from, relative to this one; this file has the last word.",
         ),
-        key(
-            "defaults",
-            Kind::Table(&DEFAULTS),
-            "",
-            "{ link = { mps = \"512B\" } }",
-            "What holds for every component that does not say otherwise.",
-        ),
-        key("switch", Kind::Map { what: "switch", of: &Kind::Table(&SWITCH) }, "", "", "Switches, by name."),
-        key(
-            "bus",
-            Kind::Map { what: "bus", of: &Kind::Table(&BUS) },
-            "",
-            "",
-            "Parallel buses below a bridge, by name.",
-        ),
-        key(
-            "device",
-            Kind::Map { what: "device", of: &Kind::Table(&DEVICE) },
-            "",
-            "",
-            "End points, by name.",
-        ),
-        key(
-            "link",
-            Kind::Map { what: "link", of: &Kind::Table(&LINK) },
-            "",
-            "",
-            "More about the link above a component, by the component's name.",
-        ),
+        rows::DEFAULTS_KEY,
+        rows::SWITCH_KEY,
+        rows::BUS_KEY,
+        rows::DEVICE_KEY,
+        rows::LINK_KEY,
         key(
             "ladder",
             Kind::Table(&LADDER),
@@ -123,13 +84,27 @@ pub static EXPERIMENT: Section = Section {
             "{ packets = 100 }",
             "Which packets the report shows one by one.",
         ),
-        key("fault", Kind::List(&Kind::Table(&FAULT)), "", "", "Faults, one [[fault]] each."),
+        rows::FAULT_KEY,
         key(
             "load",
             Kind::Map { what: "load", of: &Kind::Table(&LOAD) },
             "",
             "",
             "What devices and the host do, by name.",
+        ),
+        key(
+            "machine",
+            Kind::Map { what: "machine", of: &Kind::Table(&MACHINE) },
+            "",
+            "",
+            "Several machines with a guest each, by name: each is what this file describes, and what its table says instead.",
+        ),
+        key(
+            "cable",
+            Kind::Map { what: "cable", of: &Kind::Table(&CABLE) },
+            "",
+            "",
+            "Ethernet cables between NICs of machines, by name.",
         ),
     ],
 };

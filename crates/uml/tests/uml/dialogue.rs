@@ -173,7 +173,11 @@ impl Dialogue {
         let header = bytes.first_chunk::<{ vhost::HEADER }>().expect("a header");
         let header = Header::parse(header)?;
         assert_eq!(header.size as usize, payload.len());
-        self.guest.handle_device(&mut self.machine, &mut self.memory, header, payload, descriptors)
+        self.guest.handle_device(header, payload, descriptors)?;
+        while self.guest.is_accessing() {
+            self.advance()?;
+        }
+        Ok(())
     }
 
     /// Rings the bell of a queue.

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use tlplab_uml::pcidev::Access;
 use tlplab_uml::vhost::Header;
-use tlplab_uml::{Guest, Interrupt};
+use tlplab_uml::{Guest, Interrupt, Machine as _};
 use tlplab_units::Time;
 
 /// What a program does.
@@ -345,9 +345,13 @@ pub(crate) fn run(program: &[Step], mut machine: Script, buffers: u16, order: &C
                 stirs = true;
             }
             if engine.waits() {
-                engine
-                    .advance(&mut machine, &mut between.borrow_mut().memory, Time::NEVER)
-                    .expect("it goes on");
+                // In one stride, or in short ones.
+                let stride = choices.next().expect("without end");
+                let soon = Time::from_fs(
+                    (machine.now().as_fs().div_ceil(1_000_000) + u64::from(stride)) * 1_000_000,
+                );
+                let limit = if stride % 2 == 0 { Time::NEVER } else { soon };
+                engine.advance(&mut machine, &mut between.borrow_mut().memory, limit).expect("it goes on");
                 continue;
             }
             let mut able = Vec::new();
@@ -375,9 +379,7 @@ pub(crate) fn run(program: &[Step], mut machine: Script, buffers: u16, order: &C
                     let message = between.borrow_mut().to_device.pop_front().expect("a message");
                     let (header, payload) = message.split_first_chunk().expect("a header");
                     let header = Header::parse(header).expect("a header");
-                    let memory = &mut between.borrow_mut().memory;
-                    let handled = engine.handle_device(&mut machine, memory, header, payload, 0);
-                    handled.expect("it keeps to the protocol");
+                    engine.handle_device(header, payload, 0).expect("it keeps to the protocol");
                 }
                 Who::Back => {
                     let answer = between.borrow_mut().to_back.pop_front().expect("an answer");

@@ -13,6 +13,8 @@ pub(crate) struct Script {
     /// What will come, in order of time.
     pub(crate) coming: VecDeque<(Time, Interrupt)>,
     come: VecDeque<Interrupt>,
+    /// When the access that has begun will be over.
+    over: Option<Time>,
     /// What was carried out, and when it was over.
     pub(crate) done: Vec<(Access, Time)>,
     /// The next access fails.
@@ -64,13 +66,19 @@ impl Machine for Script {
         Ok(())
     }
 
-    fn access(&mut self, access: &Access) -> Result<Vec<u8>, Broken> {
+    fn access(&mut self, access: &Access, limit: Time) -> Result<Option<Vec<u8>>, Broken> {
         if self.broken {
             return Err(Broken);
         }
-        let last = self.latencies.len() == 1;
-        let takes = if last { self.latencies[0] } else { self.latencies.pop_front().unwrap_or_default() };
-        self.pass(self.now + takes);
+        let over = self.over.take().unwrap_or_else(|| {
+            let last = self.latencies.len() == 1;
+            self.now + if last { self.latencies[0] } else { self.latencies.pop_front().unwrap_or_default() }
+        });
+        self.pass(over.min(limit));
+        if over > limit {
+            self.over = Some(over);
+            return Ok(None);
+        }
         let data = match access {
             Access::ConfigRead { bytes, .. } | Access::MemoryRead { bytes, .. } => {
                 Self::data(self.done.len(), *bytes)
@@ -78,7 +86,7 @@ impl Machine for Script {
             Access::ConfigWrite { .. } | Access::MemoryWrite { .. } => Vec::new(),
         };
         self.done.push((access.clone(), self.now));
-        Ok(data)
+        Ok(Some(data))
     }
 
     fn interrupts(&mut self) -> &mut VecDeque<Interrupt> {
