@@ -21,7 +21,7 @@ pub fn schema() -> Value {
 
 /// The tables of the grammar, which refer to each other by name.
 fn definitions() -> Map<String, Value> {
-    let sections: [&Section; 25] = [
+    let sections: [&Section; 27] = [
         &tables::STOP,
         &tables::HOST,
         &tables::MEMORY,
@@ -47,6 +47,8 @@ fn definitions() -> Map<String, Value> {
         &tables::STAGES,
         &tables::FAULT,
         &tables::LOAD,
+        &tables::MACHINE,
+        &tables::CABLE,
     ];
     let define = |table: &&Section| match table.extra {
         Some(_) => device(table),
@@ -152,7 +154,7 @@ fn toml_to_json(text: &str) -> Option<Value> {
 /// Every key with its meaning, as Markdown.
 pub fn reference() -> String {
     let mut out = String::new();
-    let sections: [(&str, &Section); 26] = [
+    let sections: [(&str, &Section); 28] = [
         ("", &tables::EXPERIMENT),
         ("stop", &tables::STOP),
         ("guest", &tables::GUEST),
@@ -179,6 +181,8 @@ pub fn reference() -> String {
         ("link.NAME.upper.stages, link.NAME.lower.stages", &tables::STAGES),
         ("fault", &tables::FAULT),
         ("load.NAME", &tables::LOAD),
+        ("machine.NAME", &tables::MACHINE),
+        ("cable.NAME", &tables::CABLE),
     ];
     for (path, section) in sections {
         let heading = if path.is_empty() { "The file".into() } else { format!("`{path}`") };

@@ -1,9 +1,9 @@
 //! The NIC under what the real driver of an 82574 does to it, in each interrupt mode: see `e1000e_driver`.
 
 use crate::e1000e_driver::{Driver, MAC};
-use tlplab_device::nic::{regs, statistics};
-use tlplab_device::{Cable, InterruptMode};
-use tlplab_units::Duration;
+use tlplab_device::nic::{OpenEnd, SIGNAL, Signal, regs, statistics};
+use tlplab_device::{Cable, Event, InterruptMode, Nic, NicConfig};
+use tlplab_units::{Duration, Time};
 
 const MODES: [InterruptMode; 3] = [InterruptMode::MsiX, InterruptMode::Msi, InterruptMode::Intx];
 
@@ -147,4 +147,73 @@ fn without_a_partner_the_link_stays_down() {
     driver.world.wait(Duration::from_ms(10));
     assert_eq!(driver.get(regs::STATUS) & 2, 0);
     assert!(driver.world.messages.is_empty());
+}
+
+/// What the end of a cable brings, now.
+fn bring(driver: &mut Driver, end: &OpenEnd, signal: Signal) {
+    end.bring(driver.world.now, signal);
+    driver.world.wake(0, SIGNAL);
+    driver.world.wait(Duration::from_us(1));
+}
+
+fn link_is_up(driver: &mut Driver) -> bool {
+    driver.get(regs::STATUS) & 2 != 0
+}
+
+/// The link is up while both ends are ready, and only then frames pass: out, with the time at which the last byte has left, and in.
+#[test]
+fn frames_pass_an_open_end_while_both_ends_are_ready() {
+    let end = OpenEnd::new();
+    let nic = Nic::with_open_end(NicConfig { mac: MAC, ..NicConfig::default() }, end.clone());
+    let mut driver = Driver::of(nic, InterruptMode::MsiX);
+    driver.probe();
+    driver.world.wait(Duration::from_ms(1));
+    assert!(!link_is_up(&mut driver), "the other end is not ready");
+    assert_eq!(end.take_sent().pop_back().map(|(_, signal)| signal), Some(Signal::Ready(true)));
+    bring(&mut driver, &end, Signal::Ready(true));
+    assert!(link_is_up(&mut driver));
+    driver.open();
+    assert!(end.take_sent().iter().all(|(_, signal)| matches!(signal, Signal::Ready(_))));
+
+    let frame = plain(600, 7);
+    let at = driver.data(&frame);
+    driver.send(&[(at, 0x0200_0000 | 600, 0)]);
+    driver.wait_for("the frame", |driver| driver.all_sent());
+    let sent: Vec<(Time, Signal)> = end.take_sent().into();
+    assert_eq!(
+        sent.iter().map(|(_, signal)| signal).collect::<Vec<_>>(),
+        [&Signal::Frame(frame.clone().into())]
+    );
+    assert!(sent[0].0 <= driver.world.now);
+    assert!(driver.received.is_empty(), "it does not come back");
+
+    bring(&mut driver, &end, Signal::Frame(frame.clone().into()));
+    driver.wait_for("the answer", |driver| driver.received.len() == 1);
+    assert_eq!(driver.received[0].data, frame);
+
+    bring(&mut driver, &end, Signal::Ready(false));
+    assert!(!link_is_up(&mut driver));
+    bring(&mut driver, &end, Signal::Frame(frame.into()));
+    driver.world.wait(Duration::from_ms(1));
+    assert_eq!(driver.received.len(), 1, "nobody hears what comes over a dead link");
+}
+
+/// A reset of the function leaves the cable as it is: what is under way arrives, and what the other end said holds.
+#[test]
+fn a_reset_does_not_cut_an_open_end() {
+    let end = OpenEnd::new();
+    let nic = Nic::with_open_end(NicConfig { mac: MAC, ..NicConfig::default() }, end.clone());
+    let mut driver = Driver::of(nic, InterruptMode::MsiX);
+    driver.probe();
+    bring(&mut driver, &end, Signal::Ready(true));
+    end.take_sent();
+    end.bring(driver.world.now + Duration::from_us(100), Signal::Ready(false));
+    driver.world.tell(0, Event::Reset);
+    driver.world.wait(Duration::from_us(50));
+    let said: Vec<Signal> = end.take_sent().into_iter().map(|(_, signal)| signal).collect();
+    assert_eq!(said, [Signal::Ready(false), Signal::Ready(true)]);
+    assert!(link_is_up(&mut driver), "it has negotiated again");
+    // The reset has taken the timer of what is under way; the NIC asks for another.
+    driver.world.wait(Duration::from_us(100));
+    assert!(!link_is_up(&mut driver));
 }

@@ -26,6 +26,7 @@ mod failures;
 mod guest;
 mod keys;
 mod limits;
+mod machines;
 mod mistakes;
 mod nettlp;
 mod nic;

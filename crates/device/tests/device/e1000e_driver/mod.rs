@@ -69,8 +69,11 @@ pub(crate) struct Driver {
 
 impl Driver {
     pub(crate) fn new(cable: Cable, mode: InterruptMode) -> Self {
-        let mut world =
-            Ideal::new(false).device("nic", Nic::new(NicConfig { mac: MAC, cable, ..NicConfig::default() }));
+        Self::of(Nic::new(NicConfig { mac: MAC, cable, ..NicConfig::default() }), mode)
+    }
+
+    pub(crate) fn of(nic: Nic, mode: InterruptMode) -> Self {
+        let mut world = Ideal::new(false).device("nic", nic);
         world.mode = mode;
         world.wait(Duration::from_ms(1));
         let mut take = |bytes: u64| world.ram.alloc(bytes, 4096).expect("there is room");

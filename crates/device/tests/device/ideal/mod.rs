@@ -219,7 +219,7 @@ impl Ideal {
         })
     }
 
-    fn tell(&mut self, index: usize, event: Event) {
+    pub(crate) fn tell(&mut self, index: usize, event: Event) {
         if matches!(event, Event::DmaReadDone { .. } | Event::DmaWriteAccepted { .. }) {
             self.in_flight -= 1;
         }
