@@ -249,6 +249,22 @@ class Reported(TypedDict):
     interrupts: int
 
 
+class Struck(TypedDict):
+    """A fault that hits units on a direction of a link, and how many it has hit, the warm-up included."""
+
+    link: str
+    """Named by the component below it."""
+    direction: str
+    """`up` or `down`."""
+    damage: str
+    """`ber`, or as the key `damage` says."""
+    of: str | None
+    """What it counts, if that is not all."""
+    first: int
+    """The first that it hits, from 1."""
+    struck: int
+
+
 class Outage(TypedDict):
     """A link that went down; the other times are `None` where that never happened."""
 
@@ -358,6 +374,7 @@ class Result(TypedDict):
     errors: list[Detected]
     reported: list[Reported]
     outages: list[Outage]
+    faults: list[Struck]
     problems: list[Problem]
     host: HostUse | None
     topology: dict[str, Any]

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tlplab import quantities as q
-from tlplab.result import Detected, Direction, Flow, HostUse, Link, Measured, Network, Outage, Result
+from tlplab.result import Detected, Direction, Flow, HostUse, Link, Measured, Network, Outage, Result, Struck
 from tlplab.sheet import NOTHING, Column, Sheet
 
 WIDTH = 100
@@ -47,6 +47,7 @@ def show(result: Result, stream: TextIO) -> None:
     show_links(console, result["links"])
     show_host(console, result["host"])
     show_errors(console, result["errors"])
+    show_faults(console, result["faults"])
     show_outages(console, result["outages"])
     show_attribution(console, result)
 
@@ -220,6 +221,23 @@ def show_host(console: Console, host: HostUse | None) -> None:
     if (iommu := host["iommu"]) is not None:
         hits, walks = q.count(iommu["hits"]), q.count(iommu["walks"])
         shown.add("pages of the IO-TLB", hits, walks, q.percent(iommu["hit_rate"]))
+    shown.print(console)
+    console.print()
+
+
+def show_faults(console: Console, faults: list[Struck]) -> None:
+    """A line for each fault of TLPs, DLLPs, flits or bits, with how many it has hit: one that hits nothing shows nothing."""
+    if not faults:
+        return
+    shown = Sheet("Faults", [
+        Column("below", name=True), Column("direction", name=True), Column("damage", name=True), Column("of", name=True),
+        Column("from"), Column("struck"),
+    ])  # fmt: skip
+    for fault in faults:
+        of = fault["of"] or NOTHING
+        shown.add(
+            fault["link"], fault["direction"], fault["damage"], of, q.count(fault["first"]), q.count(fault["struck"])
+        )
     shown.print(console)
     console.print()
 

@@ -5,6 +5,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { About } from "./about";
 import { Errors } from "./errors";
+import { Faults } from "./faults";
 import { FilterBar } from "./filterbar";
 import { flowLinks, NO_FILTER, type Filter } from "./filter";
 import { Gains } from "./gains";
@@ -39,6 +40,7 @@ export function App({ result }: { result: Result }) {
         <LatencyView view={view} />
         <Resources view={view} />
         <Errors result={result} />
+        <Faults result={result} />
         <Outages result={result} />
         <Ladder view={view} />
         <About result={result} />

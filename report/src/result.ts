@@ -40,6 +40,8 @@ export interface Result {
   reported?: Reported[];
   /** Links that went down. */
   outages?: Outage[];
+  /** Faults of units, and how many they have hit; absent in documents of older versions. */
+  faults?: Struck[];
   /** What software that enumerates could not do; absent in documents of older versions. */
   problems?: Problem[];
   /** What the host's cache and IOMMU did; null if it has none. */
@@ -192,6 +194,18 @@ export interface Detected {
 }
 
 /** A link that went down, and what came of it; times are null where that never happened. */
+/** A fault on a direction (`up`, `down`) of a link. */
+export interface Struck {
+  link: string;
+  direction: string;
+  damage: string;
+  /** What it counts, if that is not all. */
+  of: string | null;
+  /** The first that it hits, from 1. */
+  first: number;
+  struck: number;
+}
+
 export interface Outage {
   link: string;
   down_fs: number;

@@ -66,11 +66,16 @@ impl ConfigSpace {
 
     /// Does the slot have an event whose interrupt is enabled? The level of a legacy interrupt.
     pub fn slot_interrupt(&self) -> bool {
+        self.pcie_register(pcie::SLOT_CONTROL) as u16 & pcie::HOT_PLUG_INTERRUPT != 0 && self.slot_has_event()
+    }
+
+    /// Does the slot have an event that is enabled?
+    pub(crate) fn slot_has_event(&self) -> bool {
         let control = self.pcie_register(pcie::SLOT_CONTROL) as u16;
         let status = self.pcie_register(pcie::SLOT_STATUS) as u16;
         let link = control & pcie::DLL_CHANGED_ENABLE != 0 && status & pcie::DLL_CHANGED != 0;
         let presence = control & status & pcie::PRESENCE_CHANGED != 0;
-        control & pcie::HOT_PLUG_INTERRUPT != 0 && (link || presence)
+        link || presence
     }
 
     /// Shows whether the function wants its legacy interrupt.

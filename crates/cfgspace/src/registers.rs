@@ -143,9 +143,13 @@ pub(crate) mod pcie {
     pub(crate) const DLL_CHANGED: u16 = 1 << 8;
     pub(crate) const DLL_CHANGED_ENABLE: u16 = 1 << 12;
     pub(crate) const ROOT_CONTROL: u16 = 0x1C;
+    pub(crate) const PME_INTERRUPT: u16 = 1 << 3;
     pub(crate) const RRS_VISIBILITY: u16 = 1 << 4;
     pub(crate) const ROOT_CAPABILITIES: u16 = 0x1E;
     pub(crate) const ROOT_STATUS: u16 = 0x20;
+    /// Of the upper half of Root Status.
+    pub(crate) const PME_STATUS: u16 = 1;
+    pub(crate) const PME_PENDING: u16 = 1 << 1;
     pub(crate) const DEVICE_CAPABILITIES_2: u16 = 0x24;
     pub(crate) const TEN_BIT_COMPLETER: u32 = 1 << 16;
     pub(crate) const TEN_BIT_REQUESTER: u32 = 1 << 17;

@@ -53,6 +53,10 @@ impl<N: Numbers> Receiver<N> {
     pub(crate) fn reset(&mut self) {
         *self = Self::new(self.latency, Some(self.every));
     }
+    /// From the next TLP on.
+    pub(crate) fn set_latency(&mut self, latency: Duration) {
+        self.latency = latency;
+    }
     #[inline]
     pub(crate) fn position(&self, sequence: u16) -> Position {
         if sequence == self.next {

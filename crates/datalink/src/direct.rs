@@ -9,7 +9,7 @@ use crate::event::{Blocked, Counters, Discard, Event, Integrity, Timer, TlpShape
 use crate::flow::CreditsLeft;
 use crate::replay::Occupancy;
 use alloc::collections::VecDeque;
-use tlplab_units::{FcClass, Time, Vc};
+use tlplab_units::{FcClass, Time, Vc, Width};
 
 /// One end of a crossbar's port. See [`LinkLayer`] for how it is driven.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ impl<H: Copy> DirectPort<H> {
         self.link_up(now);
     }
 
+    /// A crossbar has no lanes.
+    pub const fn set_width(&mut self, _width: Width) {}
     /// What it was built with.
     pub fn config(&self) -> &Config {
         &self.config

@@ -28,7 +28,7 @@ use crate::flow::CreditsLeft;
 use crate::framed::{Kept, Nullified};
 use crate::replay::{Occupancy, Replay};
 use crate::sequence::TlpNumbers;
-use tlplab_units::{Duration, FcClass, Time, Vc};
+use tlplab_units::{Duration, FcClass, Time, Vc, Width};
 use tlplab_wire::dllp::{self, Sequence};
 
 /// One end of a link without flow control. See [`LinkLayer`] for how it is driven, and the [module](self) for what it does.
@@ -118,9 +118,16 @@ impl<H: Copy> DropReplayPort<H> {
         self.link_up(now);
     }
 
-    /// What it was built with.
+    /// What it was built with, but for the width that the link has now.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+    /// The link has another width: limits of timers that depend on it follow, from the next start on.
+    pub fn set_width(&mut self, width: Width) {
+        self.config.width = width;
+        self.receiver.set_latency(self.config.ack_latency());
+        self.acks.interval = self.config.ack_latency();
+        self.replay.timer.set_limit(self.config.replay_timeout());
     }
     /// Credits left for sending: without limit.
     pub fn credits(&self, _vc: Vc, _class: FcClass) -> CreditsLeft {

@@ -6,7 +6,7 @@ use crate::event::{Counters, Event, ProtocolError, Retrain, Timer};
 use crate::init::LinkControl;
 use crate::replay::{Attempt, Entry, Replay};
 use crate::sequence::Numbers;
-use tlplab_units::Time;
+use tlplab_units::{Time, Width};
 use tlplab_wire::dllp::{self, FcPhase, FeatureBits};
 
 /// One end of a link: initialisation and credits, acknowledgement, and replay of `E`, numbered as `N`.
@@ -33,6 +33,13 @@ impl<E: Clone, N: Numbers> End<E, N> {
             counters: Counters::default(),
             control: LinkControl::new(config),
         }
+    }
+
+    pub(crate) fn set_width(&mut self, width: Width) {
+        self.control.set_width(width);
+        let config = self.control.config();
+        self.receiver.set_latency(config.ack_latency());
+        self.replay.timer.set_limit(config.replay_timeout());
     }
 
     pub(crate) fn up(&mut self) {

@@ -5,7 +5,7 @@ use crate::event::{Blocked, Counters, Event, Integrity, Timer, TlpShape, TlpUnit
 use crate::flow::CreditsLeft;
 use crate::replay::Occupancy;
 use crate::{DirectPort, DropReplayPort, FlitPort, LinkLayer, Port};
-use tlplab_units::{FcClass, LinkMode, Time, Vc};
+use tlplab_units::{FcClass, LinkMode, Time, Vc, Width};
 
 /// One end of a link in the mode its [`Config`] names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +54,10 @@ impl<H: Copy> Engine<H> {
     /// Makes the link active at once, as if the exchange with a port of configuration `peer` had just ended.
     pub fn activate_with(&mut self, now: Time, peer: &Config) {
         each!(self, port => port.activate_with(now, peer));
+    }
+    /// The link has another width than it was built with, after a recovery: limits of timers that depend on it follow (PCIe 5.0 §3.6.2.1).
+    pub fn set_width(&mut self, width: Width) {
+        each!(self, port => port.set_width(width));
     }
     /// What it was built with.
     pub fn config(&self) -> &Config {

@@ -25,7 +25,7 @@ use crate::sequence::{FlitNumbers, Numbers};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use arrayvec::ArrayVec;
-use tlplab_units::{FcClass, Time, Vc};
+use tlplab_units::{FcClass, Time, Vc, Width};
 
 /// A TLP that waits for flits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +75,10 @@ impl<H: Copy> FlitPort<H> {
     /// What it was built with.
     pub fn config(&self) -> &Config {
         self.end.control.config()
+    }
+    /// The link has another width: limits of timers that depend on it follow, from the next start on.
+    pub fn set_width(&mut self, width: Width) {
+        self.end.set_width(width);
     }
     /// Credits left for sending.
     pub fn credits(&self, vc: Vc, class: FcClass) -> CreditsLeft {

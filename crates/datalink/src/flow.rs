@@ -84,6 +84,11 @@ impl FlowControl {
         }
     }
 
+    /// How long a freed credit may wait for its UpdateFC, from the next on.
+    pub(crate) fn set_latency(&mut self, latency: Option<Duration>) {
+        self.latency = latency;
+    }
+
     /// Nothing is granted any more.
     pub(crate) fn stop(&mut self) {
         self.ready = 0;

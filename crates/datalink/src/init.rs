@@ -10,7 +10,7 @@
 use crate::config::Config;
 use crate::event::{Event, ProtocolError, TlpShape};
 use crate::flow::FlowControl;
-use tlplab_units::{FcClass, Time, Vc};
+use tlplab_units::{FcClass, Time, Vc, Width};
 use tlplab_wire::dllp::{self, FcPhase, FeatureBits};
 
 /// Where one virtual channel is.
@@ -79,6 +79,11 @@ impl LinkControl {
 
     pub(crate) const fn config(&self) -> &Config {
         &self.config
+    }
+
+    pub(crate) fn set_width(&mut self, width: Width) {
+        self.config.width = width;
+        self.flow.set_latency(self.config.update_fc_latency());
     }
 
     #[inline]

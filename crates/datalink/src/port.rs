@@ -11,7 +11,7 @@ use crate::flow::CreditsLeft;
 use crate::framed::{Kept, Nullified};
 use crate::replay::Occupancy;
 use crate::sequence::TlpNumbers;
-use tlplab_units::{FcClass, Time, Vc};
+use tlplab_units::{FcClass, Time, Vc, Width};
 use tlplab_wire::dllp::{self, Sequence};
 
 /// One end of a non-flit link. See [`LinkLayer`] for how it is driven.
@@ -43,6 +43,10 @@ impl<H: Copy> Port<H> {
     /// What it was built with.
     pub fn config(&self) -> &Config {
         self.end.control.config()
+    }
+    /// The link has another width: limits of timers that depend on it follow, from the next start on.
+    pub fn set_width(&mut self, width: Width) {
+        self.end.set_width(width);
     }
     /// Credits left for sending.
     pub fn credits(&self, vc: Vc, class: FcClass) -> CreditsLeft {

@@ -42,6 +42,10 @@ impl ReplayTimer {
     pub(crate) const fn deadline(&self) -> Time {
         self.at
     }
+    /// From the next start on.
+    pub(crate) const fn set_limit(&mut self, limit: Duration) {
+        self.limit = limit;
+    }
     pub(crate) const fn hold(&mut self) {
         self.at = Time::NEVER;
     }

@@ -3,6 +3,7 @@
 use crate::detail::{self, Detail};
 use crate::device_models::ModelSpec;
 use crate::experiment::Experiment;
+use crate::fault;
 use crate::host_use::host_use;
 use crate::ladder;
 use crate::lspci;
@@ -92,6 +93,7 @@ pub(crate) fn document(
         errors: detected(fabric),
         reported: reported(fabric),
         outages: outages(fabric),
+        faults: fault::struck(fabric, &experiment.fabric),
         problems: lspci::problems_so_far(fabric),
         host: host_use(&experiment.fabric.host, &baseline.host, &fabric.host_counters(), span),
         topology: result::Topology { nodes: nodes(fabric, experiment) },

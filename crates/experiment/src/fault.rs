@@ -2,14 +2,16 @@
 
 use crate::choices::{Choice, choices};
 use crate::error::{Error, Problem, suggest};
+use crate::result::Struck;
 use crate::tables;
 use crate::topology::Topology;
 use crate::view::View;
 use tlplab_fabric::config::{
-    CompletionStatus, Damage, Direction, Fault, FaultKind, FaultUnit, Forgery, LinkConfig, Malformation,
-    Tamper,
+    CompletionStatus, Damage, Direction, FabricConfig, Fault, FaultKind, FaultUnit, Forgery, LinkConfig,
+    Malformation, Tamper,
 };
-use tlplab_units::{Duration, LinkMode, Time};
+use tlplab_fabric::{Fabric, LinkId};
+use tlplab_units::{Duration, LinkMode, Time, Width};
 
 /// Names of TLPs and DLLPs that a fault may be limited to.
 pub(crate) const NAMES: [&str; 16] = [
@@ -52,6 +54,8 @@ enum Of {
     Dllp,
     Flit,
     Down,
+    Reset,
+    Narrow,
 }
 
 choices! {
@@ -82,6 +86,7 @@ choices! {
     Directions { "up" => Self::Up, "down" => Self::Down, "both" => Self::Both, }
     Of {
         "ber" => Self::Ber, "tlp" => Self::Tlp, "dllp" => Self::Dllp, "flit" => Self::Flit, "down" => Self::Down,
+        "reset" => Self::Reset, "narrow" => Self::Narrow,
     }
 }
 
@@ -108,7 +113,7 @@ pub(crate) fn read(root: &View<'_>, digests: bool, topology: &mut Topology) -> R
                 Problem::new(format!("there is no component \"{}\" with a link above it", name.text()));
             return Err(name.problem(problem.hint(hint)));
         };
-        let kind = kind(&fault, link.mode)?;
+        let kind = kind(&fault, link.mode, link.width)?;
         if !digests && matches!(kind, FaultKind::Tamper { how: Tamper::Ecrc, .. }) {
             let problem =
                 Problem::new("no TLP has a digest (ECRC) that could be wrong").hint("set host.ecrc = true");
@@ -129,20 +134,26 @@ fn link_of<'t>(topology: &'t mut Topology, name: &str) -> Option<&'t mut LinkCon
     switch.or(bus).or(device)
 }
 
-fn kind(fault: &View<'_>, mode: LinkMode) -> Result<FaultKind, Error> {
+fn kind(fault: &View<'_>, mode: LinkMode, width: Width) -> Result<FaultKind, Error> {
     let given: Vec<_> = Of::WORDS.iter().filter_map(|(key, of)| Some((*of, fault.get(key)?))).collect();
     let [(of, one)] = given.as_slice() else {
         let problem = Problem::new(match given.len() {
             0 => "this fault does nothing",
             _ => "this fault does several things",
         });
-        return Err(fault.key_error(problem.hint("say one of ber, tlp, dllp, flit, down")));
+        return Err(fault.key_error(problem.hint("say one of ber, tlp, dllp, flit, down, reset, narrow")));
     };
-    if *of == Of::Down {
-        return down(fault);
+    if matches!(of, Of::Down | Of::Reset) {
+        return away(fault, *of == Of::Reset);
     }
     if let Some(until) = fault.get("until") {
-        return Err(until.key_error(Problem::new("until belongs to down")));
+        return Err(until.key_error(Problem::new("until belongs to down and reset")));
+    }
+    if *of == Of::Narrow {
+        return narrow(fault, width);
+    }
+    if let Some(lanes) = fault.get("lanes") {
+        return Err(lanes.key_error(Problem::new("lanes belongs to narrow")));
     }
     if *of == Of::Ber {
         for key in ["damage", "of", "count", "by"] {
@@ -189,7 +200,9 @@ fn counted(fault: &View<'_>, one: &View<'_>, of: Of, mode: LinkMode) -> Result<F
     let unit = match (of, mode) {
         (Of::Flit, LinkMode::Flit) => FaultUnit::Flit,
         (Of::Tlp, LinkMode::NonFlit) => only.map_or(FaultUnit::Tlp, FaultUnit::Called),
-        (Of::Dllp | Of::Ber | Of::Down, LinkMode::NonFlit) => only.map_or(FaultUnit::Dllp, FaultUnit::Called),
+        (Of::Dllp | Of::Ber | Of::Down | Of::Reset | Of::Narrow, LinkMode::NonFlit) => {
+            only.map_or(FaultUnit::Dllp, FaultUnit::Called)
+        }
         (Of::Flit, LinkMode::NonFlit) => {
             let problem = Problem::new("this link is not in flit mode and carries no flits");
             return Err(one.key_error(problem.hint("count tlp or dllp")));
@@ -198,7 +211,7 @@ fn counted(fault: &View<'_>, one: &View<'_>, of: Of, mode: LinkMode) -> Result<F
             let problem = Problem::new("in flit mode CRCs protect flits, not TLPs");
             return Err(one.key_error(problem.hint("count flit")));
         }
-        (Of::Dllp | Of::Ber | Of::Down, LinkMode::Flit) => {
+        (Of::Dllp | Of::Ber | Of::Down | Of::Reset | Of::Narrow, LinkMode::Flit) => {
             let problem = Problem::new("this link is in flit mode and carries no separate DLLPs");
             return Err(one.key_error(problem.hint("count flit or tlp")));
         }
@@ -209,6 +222,72 @@ fn counted(fault: &View<'_>, one: &View<'_>, of: Of, mode: LinkMode) -> Result<F
         Harm::Tamper(how) => FaultKind::Tamper { only, n, count, how },
         Harm::Late => return wrong(key),
     })
+}
+
+/// The faults that hit units, in the order of links, and how many they have hit.
+pub(crate) fn struck(fabric: &Fabric, config: &FabricConfig) -> Vec<Struck> {
+    let of_link = |(link, place, hits): (LinkId, usize, u64)| {
+        let link = &fabric.topology().links[link.index()].name;
+        let fault = config.link_above(link)?.faults.get(place)?;
+        let (damage, of, first) = in_words(&fault.kind)?;
+        Some(Struck {
+            link: link.clone(),
+            direction: if fault.direction == Direction::Up { "up" } else { "down" }.into(),
+            damage: damage.into(),
+            of: of.map(str::to_owned),
+            first,
+            struck: hits,
+        })
+    };
+    fabric.fault_strikes().filter_map(of_link).collect()
+}
+
+/// What a fault of units does, as `damage` says it, what it counts, and which is the first; `None`, if it has a time instead.
+fn in_words(kind: &FaultKind) -> Option<(&'static str, Option<&'static str>, u64)> {
+    Some(match *kind {
+        FaultKind::BitErrors { .. } => ("ber", None, 1),
+        FaultKind::Nth { unit, n, damage, .. } => {
+            let of = match unit {
+                FaultUnit::Called(name) => name,
+                FaultUnit::Tlp => "tlp",
+                FaultUnit::Dllp => "dllp",
+                FaultUnit::Flit => "flit",
+            };
+            (if damage == Damage::Drop { "drop" } else { "corrupt" }, Some(of), n)
+        }
+        FaultKind::Tamper { only, n, how, .. } => (tamper_in_words(how), only, n),
+        FaultKind::Forge { n, how, .. } => {
+            let word = match how {
+                Forgery::TakeBack => "take-back",
+                Forgery::Overgrant(_) => "overgrant",
+                Forgery::AckUnsent => "unsent",
+            };
+            (word, None, n)
+        }
+        FaultKind::Down { .. } | FaultKind::Reset { .. } | FaultKind::Narrow { .. } => return None,
+    })
+}
+
+fn tamper_in_words(how: Tamper) -> &'static str {
+    match how {
+        Tamper::Poison => "poison",
+        Tamper::Ecrc => "ecrc",
+        Tamper::Malform(Malformation::Type) => "type",
+        Tamper::Malform(Malformation::Length) => "length",
+        Tamper::Malform(Malformation::Payload) => "payload",
+        Tamper::Malform(Malformation::Boundary) => "boundary",
+        Tamper::Tag => "tag",
+        Tamper::Requester => "requester",
+        Tamper::ByteCount => "byte-count",
+        Tamper::Address => "address",
+        Tamper::Refuse(CompletionStatus::UnsupportedRequest) => "refuse",
+        Tamper::Refuse(CompletionStatus::RetryStatus) => "retry",
+        Tamper::Refuse(_) => "abort",
+        Tamper::Lose => "lose",
+        Tamper::Late(_) => "late",
+        Tamper::Twice => "twice",
+        Tamper::Ones => "ones",
+    }
 }
 
 /// Whether any TLP of this name has the field that is changed.
@@ -246,13 +325,50 @@ fn only(fault: &View<'_>, counted: Of) -> Result<Option<&'static str>, Error> {
     Ok(Some(NAMES[place]))
 }
 
-fn down(fault: &View<'_>) -> Result<FaultKind, Error> {
+/// What hits units, and not the link as a whole.
+fn refuse_unit_keys(fault: &View<'_>, what: &str) -> Result<(), Error> {
     for key in ["damage", "direction", "of", "count", "by"] {
         if let Some(extra) = fault.get(key) {
-            return Err(extra.key_error(Problem::new(format!("a link that is down has no {key}"))));
+            return Err(extra.key_error(Problem::new(format!("a link that is {what} has no {key}"))));
         }
     }
-    let at = fault.instant("down").unwrap_or(Time::ZERO);
+    Ok(())
+}
+
+/// Lanes of a link of `width` fail.
+fn narrow(fault: &View<'_>, width: Width) -> Result<FaultKind, Error> {
+    refuse_unit_keys(fault, "narrower")?;
+    let at = fault.instant("narrow").unwrap_or(Time::ZERO);
+    let Some(lanes) = fault.get("lanes") else {
+        let problem = Problem::new("the lanes that are left are missing");
+        return Err(fault.key_error(problem.hint("add lanes = 1")));
+    };
+    match fault.integer("lanes").and_then(|lanes| Width::new(u8::try_from(lanes).ok()?)) {
+        Some(left) if left < width => Ok(FaultKind::Narrow { at, width: left }),
+        _ => {
+            let less: Vec<_> = Width::ALL
+                .into_iter()
+                .filter(|left| *left < width)
+                .map(|left| left.lanes().to_string())
+                .collect();
+            let problem =
+                Problem::new(format!("a link of {} lanes cannot be narrowed to this", width.lanes()));
+            Err(lanes.problem(problem.hint(if less.is_empty() {
+                "it has one lane".to_owned()
+            } else {
+                format!("lanes is one of {}", less.join(" "))
+            })))
+        }
+    }
+}
+
+/// The link goes down, or what is below it is held in reset.
+fn away(fault: &View<'_>, reset: bool) -> Result<FaultKind, Error> {
+    refuse_unit_keys(fault, "down")?;
+    if let Some(lanes) = fault.get("lanes") {
+        return Err(lanes.key_error(Problem::new("lanes belongs to narrow")));
+    }
+    let at = fault.instant(if reset { "reset" } else { "down" }).unwrap_or(Time::ZERO);
     let until = fault.instant("until");
     if let Some(up) = until
         && up <= at
@@ -260,11 +376,11 @@ fn down(fault: &View<'_>) -> Result<FaultKind, Error> {
         let view = fault.get("until").unwrap_or_else(|| fault.clone());
         return Err(view.error(format!("the link cannot be up again at {up} when it goes down at {at}")));
     }
-    Ok(FaultKind::Down { at, until })
+    Ok(if reset { FaultKind::Reset { at, until } } else { FaultKind::Down { at, until } })
 }
 
 fn directions(fault: &View<'_>, kind: &FaultKind) -> Result<Vec<Direction>, Error> {
-    if matches!(kind, FaultKind::Down { .. }) {
+    if kind.takes_down() || matches!(kind, FaultKind::Narrow { .. }) {
         return Ok(vec![Direction::Up]);
     }
     Ok(match fault.choice("direction")?.unwrap_or(Directions::Both) {

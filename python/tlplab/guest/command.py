@@ -42,7 +42,12 @@ def guest_group() -> None:
 )
 @click.option("--shell", is_flag=True, help="Give a shell on this terminal instead.")
 @click.option("--share", metavar="DIR", help="Let the guest read and write DIR, as /share.")
-@click.option("--linux", "folder", metavar="DIR", help="The kernel in DIR, instead of what `make linux` built last.")
+@click.option(
+    "--linux",
+    "folder",
+    metavar="DIR",
+    help="The kernel in DIR, or `debug` or `coverage`, instead of what `make linux` built last.",
+)
 @click.option(
     "--set",
     "overrides",
@@ -99,9 +104,11 @@ def uml(
     options: Options = {"overrides": overrides, "seed": seed, "share": share, "trace": trace, "pcap": pcap}
     if described["machines"]:
         if shell:
-            raise click.UsageError("--shell: one terminal is not enough for several machines; give --run, or guest.run in the experiment")
+            raise click.UsageError(
+                "--shell: one terminal is not enough for several machines; give --run, or guest.run in the experiment"
+            )
         return boot_several(
-            experiment, described, script, found, line, options, (json_file, report, output), silent=silent, quiet=quiet
+            experiment, described, script, found, line, options, (json_file, report, output), silent=silent
         )
     assert described["outline"] is not None
     files = files_of(described["outline"]["guest"], script, shell=shell)
@@ -145,7 +152,7 @@ def files_of(guest: outline.Guest | None, script: str | None, *, shell: bool = F
 
 def boot_several(
     experiment: str, described: outline.Guests, script: str | None, found: kernel.Kernel, line: Line, options: Options,
-    outputs: tuple[str | None, str | None, str | None], *, silent: bool, quiet: bool,
+    outputs: tuple[str | None, str | None, str | None], *, silent: bool,
 ) -> int:  # fmt: skip
     """Boots the guests of several machines; the exit status."""
     json_file, report, output = outputs
@@ -177,7 +184,9 @@ def boot_several(
     for machine, one in ended.items():
         write_results(one.finished, None, of_machine(report, machine), None, quiet=silent or output is not None)
     if not silent and output is None:
-        click.echo(f"{frames} frames went over {len(described['cables'])} {'cable' if len(described['cables']) == 1 else 'cables'}")
+        click.echo(
+            f"{frames} frames went over {len(described['cables'])} {'cable' if len(described['cables']) == 1 else 'cables'}"
+        )
     if any(one.finished.interrupted for one in ended.values()):
         click.echo("interrupted: the figures are of the part that ran", err=True)
         return INTERRUPTED

@@ -11,6 +11,8 @@ from pathlib import Path
 import click
 
 MANIFEST = "manifest.json"
+# Kernels that are built besides, and how.
+VARIANTS = {"debug": "DEBUG=1", "coverage": "COVERAGE=1"}
 
 
 @dataclass(frozen=True)
@@ -25,16 +27,21 @@ class Kernel:
     """Of the kernel."""
 
 
-def built() -> Path:
-    """Where `make linux` leaves the latest result."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tlplab/linux/current"
+def built(variant: str | None = None) -> Path:
+    """Where `make linux` leaves the latest result, or that of a variant of `VARIANTS`."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "tlplab/linux" / (variant or "current")
 
 
 def find(folder: str | None) -> Kernel:
-    """The kernel in `folder`, or the one that was built last. Raises `click.UsageError`."""
+    """The kernel in `folder`, a variant of `VARIANTS`, or the one that was built last. Raises `click.UsageError`."""
     # What is built meanwhile is for the next run.
-    place = (built() if folder is None else Path(folder)).resolve()
+    place = (Path(folder) if folder is not None and folder not in VARIANTS else built(folder)).resolve()
     if not (place / MANIFEST).is_file():
+        if folder in VARIANTS:
+            raise click.UsageError(
+                f"--linux {folder}: this kernel is not built; build it with `make linux {VARIANTS[folder]}`"
+            )
         if folder is None:
             raise click.UsageError(
                 "the guest's kernel is not built; build it with `make linux` (10 minutes), or name a folder with --linux"

@@ -73,7 +73,9 @@ def run_together(
         )
         for index, machine in enumerate(files)
     }  # fmt: skip
-    joined = [(cable["name"], (tuple(cable["ends"][0]), tuple(cable["ends"][1])), cable["delay_fs"]) for cable in cables]
+    joined = [
+        (cable["name"], (tuple(cable["ends"][0]), tuple(cable["ends"][1])), cable["delay_fs"]) for cable in cables
+    ]
     cabling = _core.Cabling([one.simulation for one in booted.values()], joined, pcap=of_machine(pcap, CABLES))  # type: ignore[arg-type]
     interrupted = go_on(cabling, list(booted.values()), lines, watch)
     ended = {machine: one.finish(interrupted=interrupted) for machine, one in booted.items()}

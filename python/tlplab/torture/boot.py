@@ -14,6 +14,7 @@ from tlplab.errors import RunError
 from tlplab.guest import kernel
 from tlplab.guest.initramfs import SCRIPT
 from tlplab.guest.running import run
+from tlplab.result import Result
 from tlplab.torture.classes import VECTOR, Bar, Phases
 from tlplab.torture.verdict import ENDLESS, SILENT, SPINS, Boot
 
@@ -32,6 +33,15 @@ for device in /sys/bus/pci/devices/*; do
   esac
 done
 echo "{SAYS}removed"
+leaks=/sys/kernel/debug/kmemleak
+if [ -w $leaks ]; then
+  # Only what is older than some seconds is reported.
+  for look in 1 2; do
+    sleep 6
+    echo scan >$leaks
+  done
+  cat $leaks
+fi
 exit 0
 """
 DISCOVERY = "#!/bin/sh\nlspci -vv\n"
@@ -150,5 +160,14 @@ def boot(
     said = next((line for line in console if line.startswith(f"{SAYS}ended")), None)
     status = None if said is None else int(said.split()[-1])
     end = failure if ended is None else stopped or ended.end
-    over = Boot(console, end, status, removed=f"{SAYS}removed" in console, failed=ended is None)
+    over = Boot(
+        console, end, status, removed=f"{SAYS}removed" in console, failed=ended is None,
+        struck=None if ended is None else strikes(ended.finished.result()),
+    )  # fmt: skip
     return Told(over, tuple(time for time, _ in lines))
+
+
+def strikes(result: Result) -> int | None:
+    """How often the faults of a run have happened; None, if it has none whose strikes are told."""
+    struck = [fault["struck"] for fault in result["faults"]] + [1 for _ in result["outages"]]
+    return sum(struck) if struck else None

@@ -42,6 +42,8 @@ class Judged:
     case: Case
     verdict: verdict.Verdict
     console: tuple[str, ...]
+    struck: int | None
+    """How often the fault has happened, where that is told."""
 
 
 def plan(classes: Sequence[TlpClass], faults: Sequence[Fault], *, every: bool) -> list[Case]:
@@ -66,7 +68,7 @@ def judge(machine: Machine, case: Case, reference: Told, *, report: str | None =
     """Boots a case; `report` is where the page of the run goes."""
     fault = f"fault=[{case.entry().to_toml(case.tlp)}]"
     told = boot(machine, more=[fault], silence=reference.longest_silence(), report=report)
-    return Judged(case, verdict.judge(told.boot, reference.boot), told.boot.console)
+    return Judged(case, verdict.judge(told.boot, reference.boot), told.boot.console, told.boot.struck)
 
 
 def judge_all(machine: Machine, cases: Sequence[Case], reference: Told, jobs: int) -> Iterator[Judged]:

@@ -23,6 +23,8 @@ WORD = 4
 # So many registers in a row are an array.
 ARRAY = 16
 COMPLETIONS = ("Cpl", "CplD")
+# What a message signalled interrupt is about.
+INTERRUPT = "interrupt"
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,10 @@ class Tlp:
     """When it was sent, in femtoseconds."""
     where: str
     """What it is about: a register, a vector, memory; of a completion, what was asked for."""
+    before: str = ""
+    """What the one before it, of its kind, was about."""
+    lanes: int = 1
+    """Of the link."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +108,10 @@ def arrays(names: Sequence[str]) -> dict[str, str]:
     return renamed
 
 
-def read(capture: Path, devices: Sequence[str], bars: Sequence[Bar]) -> Iterator[Tlp]:
-    """The TLPs of a capture that pass the links above `devices`, in the order of time."""
+def read(capture: Path, devices: Mapping[str, int], bars: Sequence[Bar]) -> Iterator[Tlp]:
+    """The TLPs of a capture that pass the links above `devices`, which have so many lanes, in the order of time."""
     counts: Counter[tuple[str, str, str]] = Counter()
+    latest: dict[tuple[str, str, str], str] = {}
     # What completions answer, by frame.
     asked: dict[int, str] = {}
     for frame in frames(capture):
@@ -119,7 +126,8 @@ def read(capture: Path, devices: Sequence[str], bars: Sequence[Bar]) -> Iterator
         if kind not in COMPLETIONS:
             asked[frame["frame"]] = f"of {kind} {where}"
         counts[key := (device, direction, kind)] += 1
-        yield Tlp(device, direction, kind, counts[key], femtoseconds(frame["time"]), where)
+        before, latest[key] = latest.get(key, ""), where
+        yield Tlp(device, direction, kind, counts[key], femtoseconds(frame["time"]), where, before, devices[device])
 
 
 def frames(capture: Path) -> Iterator[Mapping[str, Any]]:
@@ -145,7 +153,7 @@ def place(tlp: Mapping[str, Any], direction: str, bars: Sequence[Bar]) -> str:
     address = int(str(tlp["address"]), 16)
     if direction == "up":
         if tlp["kind"] == "MWr" and any(address in place for place in INTERRUPTS):
-            return "interrupt"
+            return INTERRUPT
         return f"memory {4 * int(tlp.get('length', 0))} B"
     for bar in bars:
         if address in bar.addresses:

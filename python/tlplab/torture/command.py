@@ -6,7 +6,7 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import cpu_count
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from tlplab.torture.classes import PHASES, TlpClass, read, sort
 from tlplab.torture.faults import FAULTS, Fault
 
 DOCUMENT = "tlplab/torture/1"
-FINDINGS = (verdict.CORRUPTED, verdict.HUNG, verdict.OOPS)
+FINDINGS = (verdict.CORRUPTED, verdict.LEAKED, verdict.HUNG, verdict.OOPS, verdict.MISSED)
 
 
 @click.command("torture")
@@ -49,7 +49,12 @@ FINDINGS = (verdict.CORRUPTED, verdict.HUNG, verdict.OOPS)
 @click.option(
     "--jobs", type=click.IntRange(1, 256), metavar="N", help="N boots at once (default: one for each processor)."
 )
-@click.option("--linux", "folder", metavar="DIR", help="The kernel in DIR, instead of what `make linux` built last.")
+@click.option(
+    "--linux",
+    "folder",
+    metavar="DIR",
+    help="The kernel in DIR, or `debug` or `coverage`, instead of what `make linux` built last.",
+)
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key. May be given again.")
 @click.option("--json", "json_file", metavar="FILE|-", help="Write the verdicts; - is the standard output.")
 @click.option("--report", metavar="FILE.html", help="Write a page with the matrix; with --case, the page of that run.")
@@ -66,6 +71,7 @@ def torture_command(
       recovered  the work is done
       degraded   the work fails, with an error that the script saw; the kernel goes on
       corrupted  data differ from what was written
+      leaked     memory or mappings for DMA are left behind (seen by the kernel of `make linux DEBUG=1`: --linux debug)
       hung       no end for 120 s of simulated time
       oops       the kernel says so
 
@@ -114,14 +120,21 @@ def choose_faults(names: Sequence[str]) -> list[Fault]:
     return [fault for fault in FAULTS if not names or fault.name in names]
 
 
-def choose_devices(machine: Machine, names: Sequence[str]) -> list[str]:
-    """The devices with a link of these names, or all. Raises `click.UsageError`."""
+def choose_devices(machine: Machine, names: Sequence[str]) -> dict[str, int]:
+    """The devices with a link of these names, or all, and the lanes of their links. Raises `click.UsageError`."""
     components = outline.read(machine.experiment, overrides=machine.overrides)["components"]
-    known = [one["name"] for one in components if one["link"] is not None and one["model"] != "switch"]
+    known = {
+        one["name"]: lanes(one["link"]) for one in components if one["link"] is not None and one["model"] != "switch"
+    }
     for name in names:
         if name not in known:
             raise click.UsageError(f'--device: there is no device "{name}" with a link; there are {", ".join(known)}')
-    return list(names) or known
+    return {name: known[name] for name in names or known}
+
+
+def lanes(link: str) -> int:
+    """Of a link such as `gen3 x4`."""
+    return int(link.rsplit("x", 1)[1])
 
 
 def machine_of(experiment: str, overrides: Sequence[str], folder: str | None) -> Machine:
@@ -139,7 +152,7 @@ def machine_of(experiment: str, overrides: Sequence[str], folder: str | None) ->
     return Machine(experiment, tuple(overrides), folder, {**files, WORK: script_of(None, guest["run"])})
 
 
-def refer(machine: Machine, devices: Sequence[str]) -> tuple[Told, list[TlpClass]]:
+def refer(machine: Machine, devices: Mapping[str, int]) -> tuple[Told, list[TlpClass]]:
     """The boot without a fault, and the classes of its TLPs. Raises `RunError` if the work fails by itself."""
     with tempfile.TemporaryDirectory(prefix="tlplab-torture-") as folder:
         capture = Path(folder) / "reference.pcapng"
@@ -197,6 +210,7 @@ def document_of(
                 "fault": one.case.fault,
                 "verdict": one.verdict.word,
                 "why": one.verdict.why,
+                "struck": one.struck,
                 "new": list(one.verdict.new),
                 "command": command(experiment, machine, one.case),
             }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tlplab.torture.classes import COMPLETIONS, Tlp
+from tlplab.torture.classes import COMPLETIONS, INTERRUPT, Tlp
 
 WITH_DATA = ("MWr", "CfgWr0", "CplD")
 NON_POSTED = ("MRd", "CfgRd0", "CfgWr0")
@@ -39,14 +39,24 @@ def _late(tlp: Tlp) -> str:
     return f'{_damage("late")(tlp)[:-1]}, by = "{ns(LATE)}"}}'
 
 
-def _down(*, back: bool) -> Callable[[Tlp], str]:
-    """The entry that takes the link away when a TLP is sent."""
+def _overtaken(tlp: Tlp) -> str:
+    """The entry that makes what was sent before an interrupt late."""
+    return _late(replace(tlp, number=tlp.number - 1))
+
+
+def _away(how: str, *, back: bool) -> Callable[[Tlp], str]:
+    """The entry that takes the link away, or holds it in reset, when a TLP is sent."""
 
     def entry(tlp: Tlp) -> str:
         until = f', until = "{ns(tlp.time + AWAY)}"' if back else ""
-        return f'{{link = "{tlp.device}", down = "{ns(tlp.time)}"{until}}}'
+        return f'{{link = "{tlp.device}", {how} = "{ns(tlp.time)}"{until}}}'
 
     return entry
+
+
+def _narrow(tlp: Tlp) -> str:
+    """The entry that leaves a link one lane."""
+    return f'{{link = "{tlp.device}", narrow = "{ns(tlp.time)}", lanes = 1}}'
 
 
 def ns(time: int) -> str:
@@ -76,10 +86,14 @@ FAULTS = (
           lambda tlp: tlp.kind in WITH_DATA, _damage("length")),
     Fault("all ones", "All bits of its data are ones, as of a device that is not there.",
           lambda tlp: tlp.kind == "CplD", _damage("ones")),
-    Fault("late", "It comes 100 us late, and what is sent behind it passes: an interrupt comes before its data.",
-          lambda _: True, _late),
+    Fault("late", "It comes 100 us late, and what is sent behind it passes.", lambda _: True, _late),
+    Fault("early", "An interrupt comes 100 us before the data that were written before it.",
+          lambda tlp: tlp.where == INTERRUPT and tlp.before.startswith("memory"), _overtaken),
     Fault("twice", "It comes twice: an interrupt that nothing happened for.", lambda _: True, _damage("twice")),
-    Fault("removed", "The device is pulled out when it is sent.", lambda _: True, _down(back=False)),
-    Fault("reset", "The link is away for 1 ms, from when it is sent: the device is pulled out and put back.",
-          lambda _: True, _down(back=True)),
+    Fault("removed", "The device is pulled out when it is sent.", lambda _: True, _away("down", back=False)),
+    Fault("replugged", "The device is pulled out when it is sent, and put back 1 ms later.",
+          lambda _: True, _away("down", back=True)),
+    Fault("hot reset", "The port above resets the device for 1 ms, from when it is sent.",
+          lambda _: True, _away("reset", back=True)),
+    Fault("narrowed", "The link has one lane from when it is sent.", lambda tlp: tlp.lanes > 1, _narrow),
 )  # fmt: skip

@@ -8,15 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 RECOVERED, DEGRADED, CORRUPTED, HUNG, OOPS = "recovered", "degraded", "corrupted", "hung", "oops"
+LEAKED, MISSED = "leaked", "missed"
 # How a boot ends that is ended.
 SILENT = "no progress for 120 s of simulated time"
 ENDLESS = "still at work after an hour of simulated time"
 SPINS = "it goes on without letting time pass"
-VERDICTS = (RECOVERED, DEGRADED, CORRUPTED, HUNG, OOPS)
+VERDICTS = (RECOVERED, DEGRADED, CORRUPTED, LEAKED, HUNG, OOPS, MISSED)
 STAMP = re.compile(r"^\[ *\d+\.\d+\] ")
 IS_OOPS = re.compile(
     r"Oops|BUG:|Kernel panic|general protection|Call Trace|\bWARNING: |refcount_t|list_(add|del) corruption|use-after-free"
 )
+# As kmemleak and the debugging of DMA mappings say it.
+IS_LEAK = re.compile(r"unreferenced object|pending DMA allocations")
 IS_CORRUPTED = re.compile(r"\bdiffer\b|data are wrong|verify failed", re.IGNORECASE)
 IS_HUNG = re.compile(r"blocked for more than \d+ seconds|soft lockup|rcu.*stall")
 # Programs print what took how long, and what they wrote where.
@@ -36,6 +39,8 @@ class Boot:
     """The drivers let the devices go."""
     failed: bool = False
     """The run could not go on: a device accessed memory that no driver gave it."""
+    struck: int | None = None
+    """How often the fault has happened, where that is told."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,10 @@ def judge(boot: Boot, reference: Boot) -> Verdict:
     def told(pattern: re.Pattern[str]) -> str | None:
         return next((line for line in new if pattern.search(line)), None)
 
+    if boot.struck == 0:
+        return Verdict(MISSED, "the fault has not happened", new)
+    if (line := told(IS_LEAK)) is not None:
+        return Verdict(LEAKED, line, new)
     if (line := told(IS_OOPS)) is not None or boot.end.startswith("died"):
         return Verdict(OOPS, line or boot.end, new)
     if boot.failed:

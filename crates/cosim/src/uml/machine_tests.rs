@@ -107,17 +107,29 @@ impl Bench {
         })
     }
 
-    /// Where the capability with this number is.
-    fn capability(&mut self, number: u8) -> u32 {
-        let mut at = self.look(DEVICE + 0x34, 1)[0];
+    /// Where the capability of a function with this number is.
+    fn capability(&mut self, function: u32, number: u8) -> u32 {
+        let mut at = self.look(function + 0x34, 1)[0];
         for _ in 0..48 {
-            let found = self.look(DEVICE + u32::from(at), 2);
+            let found = self.look(function + u32::from(at), 2);
             if found[0] == number {
-                return DEVICE + u32::from(at);
+                return function + u32::from(at);
             }
             at = found[1];
         }
         panic!("the function has no capability {number:#x}")
+    }
+
+    fn register(&mut self, offset: u32) -> u32 {
+        u32::from_le_bytes(self.look(offset, 4).try_into().expect("4 B"))
+    }
+
+    /// As Linux puts a port to sleep: events of its slot are enabled, their interrupt is not; it may send power management events.
+    fn put_to_sleep(&mut self, port: u32) {
+        let (pcie, power) = (self.capability(port, 0x10), self.capability(port, 1));
+        self.config(pcie + 0x18, 2, 1 << 3);
+        self.config(pcie + 0x1A, 2, 0xFFFF);
+        self.config(power + 4, 2, 1 << 8 | 3);
     }
 }
 
@@ -270,7 +282,7 @@ const IMS: u64 = 0xD0;
 #[test]
 fn a_message_arrives_as_it_was_written() {
     let mut bench = Bench::set_up(NIC);
-    let msi = bench.capability(5);
+    let msi = bench.capability(DEVICE, 5);
     bench.config(msi + 4, 4, MESSAGES as u32);
     bench.config(msi + 8, 4, 0);
     bench.config(msi + 12, 2, 0x4321);
@@ -308,4 +320,74 @@ fn a_run_that_is_over_says_so() {
     let over =
         bench.with(|machine| machine.access(&Access::MemoryRead { address: BAR, bytes: 4 }, Time::NEVER));
     assert!(matches!(over, Err(Stop::Over)), "{over:?}");
+}
+
+/// A card comes and goes below a port that sleeps. Root Status names the port, and its interrupt is the root port's; one event is shown at a time.
+#[test]
+fn a_sleeping_port_is_woken_by_its_slot() {
+    let below_switch = r#"
+title = "slot"
+host = { profile = "ideal" }
+fault = [{ link = "dev", down = "300ms", until = "310ms" }]
+[switch.sw0]
+under = "host.rp0"
+link = "gen1 x1"
+[device.dev]
+under = "sw0"
+link = "gen1 x1"
+model = "memory"
+"#;
+    let mut bench = Bench::new(below_switch);
+    bench.advance(Duration::from_ms(200));
+    let (upstream, downstream) = (1 << 20, 2 << 20);
+    bench.config(PORT + 0x18, 4, 0x03_01_00);
+    bench.config(upstream + 0x18, 4, 0x03_02_01);
+    bench.config(downstream + 0x18, 4, 0x03_03_02);
+    let (root, msi) = (bench.capability(PORT, 0x10), bench.capability(PORT, 5));
+    bench.config(msi + 4, 4, MESSAGES as u32);
+    bench.config(msi + 12, 2, 0x77);
+    bench.config(msi + 2, 2, 1);
+    bench.config(PORT + 4, 2, 0x6);
+    bench.config(root + 0x1C, 2, 1 << 3);
+    bench.put_to_sleep(downstream);
+    assert!(bench.processor.interrupts.is_empty());
+
+    bench.advance(Duration::from_ms(150));
+    assert_eq!(bench.processor.interrupts, [Interrupt::Message { data: 0x77 }], "the card has gone");
+    assert_eq!(bench.register(root + 0x20), 1 << 16 | 0x0200, "of 02:00.0");
+    let power = bench.capability(downstream, 1);
+    assert_eq!(bench.register(power + 4) as u16 & (1 << 15 | 3), 1 << 15 | 3, "it has told, and sleeps");
+    // Software clears the events, and the next tells again.
+    let slot = bench.capability(downstream, 0x10);
+    bench.config(slot + 0x1A, 2, 0xFFFF);
+    bench.processor.interrupts.clear();
+    bench.advance(Duration::from_ms(150));
+    assert!(bench.processor.interrupts.is_empty(), "Root Status was not cleared");
+    assert_eq!(bench.register(root + 0x20), 3 << 16 | 0x0200, "the card's return waits");
+    bench.config(root + 0x22, 2, 1);
+    bench.advance(Duration::from_ms(1));
+    assert_eq!(bench.processor.interrupts, [Interrupt::Message { data: 0x77 }]);
+    assert_eq!(bench.register(root + 0x20), 1 << 16 | 0x0200);
+    bench.config(root + 0x22, 2, 1);
+    assert_eq!(bench.register(root + 0x20) >> 16, 0);
+}
+
+/// Awake, or without leave, a port tells by its slot's interrupt or not at all.
+#[test]
+fn a_port_that_is_awake_sends_no_power_management_event() {
+    for (sleeps, leave) in [(false, true), (true, false)] {
+        let mut bench =
+            Bench::new(&MEMORY.replace("title", "fault = [{ link = \"dev\", down = \"300ms\" }]\ntitle"));
+        bench.advance(Duration::from_ms(200));
+        bench.config(PORT + 0x18, 4, 0x01_01_00);
+        bench.put_to_sleep(PORT);
+        let (root, power) = (bench.capability(PORT, 0x10), bench.capability(PORT, 1));
+        bench.config(power + 4, 2, u32::from(leave) << 8 | if sleeps { 3 } else { 0 });
+        bench.advance(Duration::from_ms(150));
+        assert_eq!(bench.register(root + 0x20) >> 16, 0);
+        // With both, what has happened meanwhile is told.
+        bench.config(power + 4, 2, 1 << 8 | 3);
+        bench.advance(Duration::from_ms(1));
+        assert_eq!(bench.register(root + 0x20), 1 << 16 | 0x0008, "of 00:01.0");
+    }
 }

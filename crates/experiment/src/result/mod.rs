@@ -80,6 +80,8 @@ pub struct Document {
     pub reported: Vec<Reported>,
     /// Links that went down, the warm-up included; of very many the first.
     pub outages: Vec<Outage>,
+    /// Faults of units, and how many they have hit, the warm-up included.
+    pub faults: Vec<Struck>,
     /// What software that enumerates could not do since the start, each once. That a device is not ready is a result; that bus numbers
     /// or addresses run out makes the run a failed one.
     pub problems: Vec<Problem>,
@@ -212,6 +214,23 @@ pub struct Reported {
     pub first_fs: u64,
     /// How often the root port interrupted for them.
     pub interrupts: u64,
+}
+
+/// A fault that hits units on a direction of a link.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Struck {
+    /// The link, named by the component below it.
+    pub link: String,
+    /// `up` or `down`.
+    pub direction: String,
+    /// What it does: `ber`, or as the key `damage` says.
+    pub damage: String,
+    /// What it counts, if that is not all.
+    pub of: Option<String>,
+    /// The first that it hits, from 1.
+    pub first: u64,
+    /// How many it has hit.
+    pub struck: u64,
 }
 
 /// A link that went down, and what came of it.

@@ -502,8 +502,29 @@ pub static FAULT: Section = Section {
             r#""10us""#,
             "The link goes down at this time: all below it is reset, and configured again when it comes back; see hot-plug.md.",
         ),
+        key(
+            "reset",
+            Kind::Time,
+            "",
+            r#""10us""#,
+            "The port above holds all below the link in reset from this time on, as by its Secondary Bus Reset: no error is detected.",
+        ),
+        key(
+            "narrow",
+            Kind::Time,
+            "",
+            r#""10us""#,
+            "Lanes fail at this time: the link goes through recovery, and has `lanes` from then on.",
+        ),
+        key("lanes", Kind::Integer { min: 1, max: 16 }, "", "1", "The lanes that are left, with narrow."),
         key("by", Kind::Time, "", r#""10us""#, "How late it comes, with damage = \"late\"."),
-        key("until", Kind::Time, "", r#""20us""#, "…and is up again at this time; absent: never."),
+        key(
+            "until",
+            Kind::Time,
+            "",
+            r#""20us""#,
+            "…and is up again, or the reset over, at this time; absent: never.",
+        ),
     ],
 };
 

@@ -5,7 +5,7 @@ use crate::result::{Attribution, Document, Flow, LimitKind};
 use crate::topology::DeviceSpec;
 use std::collections::BTreeSet;
 use tlplab_fabric::attribution::Cause;
-use tlplab_fabric::config::{FabricConfig, FaultKind, LinkConfig};
+use tlplab_fabric::config::{FabricConfig, FaultKind};
 use tlplab_units::Time;
 
 /// An open-loop load that gets this share of what it offers is served.
@@ -80,13 +80,8 @@ impl Facts<'_> {
 
     /// When the link above a component goes down, if it does.
     pub(super) fn down(&self, link: &str) -> Option<Time> {
-        let device = self.fabric.devices.iter().map(|d| (&d.name, &d.link));
-        let switch = self.fabric.switches.iter().map(|s| (&s.name, &s.uplink));
-        let bus = self.fabric.buses.iter().map(|b| (&b.name, &b.uplink));
-        let mut all = device.chain(switch).chain(bus);
-        let config: &LinkConfig = all.find(|(name, _)| *name == link).map(|(_, config)| config)?;
-        let downs = config.faults.iter().filter_map(|fault| match fault.kind {
-            FaultKind::Down { at, .. } => Some(at),
+        let downs = self.fabric.link_above(link)?.faults.iter().filter_map(|fault| match fault.kind {
+            FaultKind::Down { at, .. } | FaultKind::Reset { at, .. } => Some(at),
             _ => None,
         });
         downs.min()

@@ -256,7 +256,7 @@ fn generations(link: &LinkConfig) -> impl Iterator<Item = Generation> + use<> {
 
 /// Outages and damage: half as long or as many, or none.
 fn faults(all: &mut Vec<Candidate>, at: &LinkAt<'_>, figures: &Figures<'_>) {
-    let is_outage = |fault: &Fault| matches!(fault.kind, FaultKind::Down { .. });
+    let is_outage = |fault: &Fault| fault.kind.takes_down();
     let [up, down] = &at.places;
     if at.built.faults.iter().any(is_outage) {
         let away =
@@ -296,7 +296,7 @@ fn fewer(link: &mut LinkConfig, by: By, meant: impl Fn(&Fault) -> bool) -> Optio
         }
         let stays = by == By::Twice
             && match &mut fault.kind {
-                FaultKind::Down { at, until: Some(until) } => {
+                FaultKind::Down { at, until: Some(until) } | FaultKind::Reset { at, until: Some(until) } => {
                     *until = *at + Duration::from_fs((*until - *at).as_fs() / 2);
                     true
                 }
@@ -310,7 +310,9 @@ fn fewer(link: &mut LinkConfig, by: By, meant: impl Fn(&Fault) -> bool) -> Optio
                     *count /= 2;
                     *count > 0
                 }
-                FaultKind::Down { until: None, .. } => false,
+                FaultKind::Down { until: None, .. }
+                | FaultKind::Reset { until: None, .. }
+                | FaultKind::Narrow { .. } => false,
             };
         halved |= stays;
         gone |= !stays;

@@ -55,6 +55,7 @@ fn our_types() -> Fields {
         ("Detected", keys(Detected::default())),
         ("Reported", keys(Reported::default())),
         ("Outage", keys(Outage::default())),
+        ("Struck", keys(Struck::default())),
         ("Measured", keys(Measured::default())),
         ("Calls", keys(Calls::default())),
         ("Network", keys(Network::default())),

@@ -20,6 +20,8 @@ const BUS_BRIDGE: u16 = 0x0120;
 /// Class codes: host bridge, and PCI-PCI bridge.
 const HOST_BRIDGE_CLASS: u32 = 0x06_00_00;
 const BRIDGE_CLASS: u32 = 0x06_04_00;
+/// Ports can tell of their slots in D0 and D3hot, and declare D3cold besides, as those of real machines do.
+const WAKES_FROM: u8 = 0b1_1001;
 
 /// The functions on bus 0: the host bridge is device 0, root ports are the devices after it.
 pub(crate) fn of_root(
@@ -162,7 +164,7 @@ fn ten_bit_completer(link: &LinkConfig) -> bool {
 fn port_layout(identity: Identity, pcie: Pcie, ecrc: bool) -> Layout {
     let root = pcie.port == PortType::RootPort;
     let layout = Layout::new(Type1 { interrupt_pin: 1, ..Type1::new(identity) })
-        .capability(PowerManagement::default())
+        .capability(PowerManagement { wakes_from: WAKES_FROM, ..PowerManagement::default() })
         .capability(Msi { vectors: 1, wide: true, masking: false })
         .capability(pcie);
     layout.extended(Aer { root, ecrc })

@@ -12,7 +12,7 @@ use crate::link::agenda::Agenda;
 use crate::link::bus::{self, Bus};
 use crate::link::context::{Context, Host, Worker};
 use crate::link::port_buffer::PortBuffers;
-use crate::link::state::{DOWN, UP};
+use crate::link::state::{DOWN, RESET, UP, narrowed};
 use crate::link::{Links, PortSetup, make};
 use crate::node::bridge::Bridge;
 use crate::node::end_point::EndPoint;
@@ -407,6 +407,7 @@ impl Builder {
             peer_to_peer: host.peer_to_peer,
             splitter: peer_split,
             controller: WireController::default(),
+            pmes: VecDeque::new(),
         })
     }
 
@@ -507,11 +508,14 @@ impl Builder {
                 cx.link_up(PortId(link.upper as u16));
             }
             for fault in &config.faults {
-                if let FaultKind::Down { at, until } = fault.kind {
-                    cx.plan_link_state(lower, at, DOWN);
-                    if let Some(until) = until {
-                        cx.plan_link_state(lower, until, UP);
-                    }
+                let (away, until) = match fault.kind {
+                    FaultKind::Down { at, until } => ((at, DOWN), until),
+                    FaultKind::Reset { at, until } => ((at, RESET), until),
+                    FaultKind::Narrow { at, width } => ((at, narrowed(width)), None),
+                    _ => continue,
+                };
+                for (at, what) in [away].into_iter().chain(until.map(|until| (until, UP))) {
+                    cx.plan_link_state(lower, at, what);
                 }
             }
         }
@@ -557,7 +561,7 @@ fn may_go_down(config: &FabricConfig) -> bool {
     let links = links.chain(config.buses.iter().map(|bus| &bus.uplink));
     let mut faults =
         links.chain(config.devices.iter().map(|device| &device.link)).flat_map(|link| &link.faults);
-    faults.any(|fault| matches!(fault.kind, FaultKind::Down { .. }))
+    faults.any(|fault| fault.kind.takes_down())
 }
 
 fn some_flow(infos: Vec<FlowInfo>, owner: &str, name: &str, operation: &str, target: &str) -> Vec<FlowInfo> {

@@ -55,6 +55,16 @@ pub struct FabricConfig {
 }
 
 impl FabricConfig {
+    /// The link above the component of this name.
+    pub fn link_above(&self, component: &str) -> Option<&LinkConfig> {
+        let switches = self.switches.iter().map(|switch| (&switch.name, &switch.uplink));
+        let buses = self.buses.iter().map(|bus| (&bus.name, &bus.uplink));
+        let devices = self.devices.iter().map(|device| (&device.name, &device.link));
+        switches.chain(buses).chain(devices).find(|(name, _)| *name == component).map(|(_, link)| link)
+    }
+}
+
+impl FabricConfig {
     /// A host without latencies and nothing below it; seed 1, payload-carrying, no warm-up.
     pub fn new() -> Self {
         Self {
@@ -560,6 +570,27 @@ pub enum FaultKind {
         /// When it is up again; never, if `None`.
         until: Option<Time>,
     },
+    /// The port above holds all that is below in reset, as by its Secondary Bus Reset (PCIe 5.0 §7.5.1.3.13): no error is detected.
+    Reset {
+        /// When the reset begins.
+        at: Time,
+        /// When it ends; never, if `None`.
+        until: Option<Time>,
+    },
+    /// Lanes fail: the link goes through recovery and is narrower from then on (PCIe 5.0 §4.2.6.4).
+    Narrow {
+        /// When.
+        at: Time,
+        /// The lanes that are left.
+        width: Width,
+    },
+}
+
+impl FaultKind {
+    /// Whether it takes the link down.
+    pub fn takes_down(&self) -> bool {
+        matches!(self, Self::Down { .. } | Self::Reset { .. })
+    }
 }
 
 /// What a fault counts.

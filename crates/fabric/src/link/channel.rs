@@ -53,6 +53,16 @@ impl<H> Channel<H> {
         self.rate
     }
 
+    /// The link has other lanes. Ordered sets go over all of them at once and keep their times.
+    pub(crate) fn set_rate(&mut self, rate: LinkRate) {
+        self.rate = rate;
+    }
+
+    /// How many units each fault has hit, by its place among those of the link.
+    pub(crate) fn struck(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.faults.struck()
+    }
+
     /// The wire is free from here on (after ordered sets that are due).
     pub(crate) fn occupy(&mut self, now: Time, bytes: u32) -> WireTime {
         debug_assert!(now >= self.wire_free);

@@ -13,20 +13,27 @@ use tlplab_wire::tlp::{Attributes, Completion, CompletionStatus, Kind, Repr, Spa
 /// Counts what concerns it, and hits some of that.
 #[derive(Clone, Copy, Debug)]
 struct Counter {
+    /// The fault's place among those of its link.
+    place: usize,
     first: u64,
     count: u64,
     seen: u64,
 }
 
 impl Counter {
-    fn new(first: u64, count: u64) -> Self {
-        Self { first, count, seen: 0 }
+    fn new(place: usize, first: u64, count: u64) -> Self {
+        Self { place, first, count, seen: 0 }
     }
 
     /// Counts one more; true if it is hit.
     fn hits(&mut self) -> bool {
         self.seen += 1;
         self.seen >= self.first && self.seen - self.first < self.count
+    }
+
+    /// The fault's place, and how many it has hit.
+    fn struck(&self) -> (usize, u64) {
+        (self.place, (self.seen + 1).saturating_sub(self.first).min(self.count))
     }
 }
 
@@ -39,22 +46,35 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    pub(crate) fn new<'a>(faults: impl Iterator<Item = &'a Fault>, random: &Random) -> Self {
+    /// `faults` have their places among those of the link.
+    pub(crate) fn new<'a>(faults: impl Iterator<Item = (usize, &'a Fault)>, random: &Random) -> Self {
         let mut all = Self { bit_errors: None, damages: Vec::new(), forgeries: Vec::new() };
-        for fault in faults {
+        for (place, fault) in faults {
             match fault.kind {
                 FaultKind::BitErrors { numerator } => {
                     let random = random.clone();
-                    all.bit_errors = Some(BitErrors { good: u64::MAX - numerator, random });
+                    all.bit_errors = Some(BitErrors { place, struck: 0, good: u64::MAX - numerator, random });
                 }
                 FaultKind::Nth { unit, n, count, damage } => {
-                    all.damages.push((unit, Counter::new(n, count), damage));
+                    all.damages.push((unit, Counter::new(place, n, count), damage));
                 }
-                FaultKind::Forge { n, count, how } => all.forgeries.push((Counter::new(n, count), how)),
-                FaultKind::Tamper { .. } | FaultKind::Down { .. } => {}
+                FaultKind::Forge { n, count, how } => {
+                    all.forgeries.push((Counter::new(place, n, count), how));
+                }
+                FaultKind::Tamper { .. }
+                | FaultKind::Down { .. }
+                | FaultKind::Reset { .. }
+                | FaultKind::Narrow { .. } => {}
             }
         }
         all
+    }
+
+    /// How many units each fault has hit, by its place.
+    pub(crate) fn struck(&self) -> impl Iterator<Item = (usize, u64)> {
+        let counters = self.damages.iter().map(|(_, counter, _)| counter.struck());
+        let forged = self.forgeries.iter().map(|(counter, _)| counter.struck());
+        counters.chain(forged).chain(self.bit_errors.iter().map(|errors| (errors.place, errors.struck)))
     }
 
     /// Changes what a DLLP says, and tells what happens to a unit on its way. `tlp` is the name of a TLP.
@@ -121,12 +141,18 @@ fn forged(dllp: &dllp::Repr, how: Forgery) -> Option<dllp::Repr> {
 pub(crate) struct Tampering(Vec<(Option<&'static str>, Counter, Tamper)>);
 
 impl Tampering {
-    pub(crate) fn new<'a>(faults: impl Iterator<Item = &'a Fault>) -> Self {
-        let tampers = faults.filter_map(|fault| match fault.kind {
-            FaultKind::Tamper { only, n, count, how } => Some((only, Counter::new(n, count), how)),
+    /// `faults` have their places among those of the link.
+    pub(crate) fn new<'a>(faults: impl Iterator<Item = (usize, &'a Fault)>) -> Self {
+        let tampers = faults.filter_map(|(place, fault)| match fault.kind {
+            FaultKind::Tamper { only, n, count, how } => Some((only, Counter::new(place, n, count), how)),
             _ => None,
         });
         Self(tampers.collect())
+    }
+
+    /// How many TLPs each fault has changed, by its place.
+    pub(crate) fn struck(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.0.iter().map(|(_, counter, _)| counter.struck())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -239,6 +265,9 @@ fn misaddressed(kind: &Kind) -> Option<Kind> {
 
 #[derive(Clone)]
 struct BitErrors {
+    /// The fault's place among those of its link, and the units that it has hit.
+    place: usize,
+    struck: u64,
     /// Probability that a bit is good, in units of 2^-64.
     good: u64,
     random: Random,
@@ -256,7 +285,9 @@ impl BitErrors {
             power = times(power, power);
             bits >>= 1;
         }
-        self.random.next() > all_good
+        let hit = self.random.next() > all_good;
+        self.struck += u64::from(hit);
+        hit
     }
 }
 
@@ -266,8 +297,12 @@ mod tests {
 
     #[test]
     fn bit_errors_strike_as_often_as_they_should() {
-        let mut errors =
-            BitErrors { good: u64::MAX - u64::MAX / 100_000, random: Random::keyed(1, "link", "errors") };
+        let mut errors = BitErrors {
+            place: 0,
+            struck: 0,
+            good: u64::MAX - u64::MAX / 100_000,
+            random: Random::keyed(1, "link", "errors"),
+        };
         let hits = (0..20_000).filter(|_| errors.strikes(2240)).count();
         // 1 - (1 - 1e-5)^2240 = 2.215 %: 443 of 20 000, σ = 21
         assert!((380..=506).contains(&hits), "{hits}");

@@ -31,7 +31,7 @@ pub(crate) fn make_port(
     let c = numbering.link_config(config, slot.link);
     let direction = if slot.direction == 0 { Direction::Up } else { Direction::Down };
     let purpose = if slot.direction == 0 { "errors up" } else { "errors down" };
-    let of_direction = || c.faults.iter().filter(|f| f.direction == direction);
+    let of_direction = || c.faults.iter().enumerate().filter(|(_, f)| f.direction == direction);
     let faults = Faults::new(of_direction(), &Random::keyed(config.seed, &link.name, purpose));
     let (rate, skp) = (c.rate(), if c.crossbar.is_some() { SkpPolicy::Off } else { c.skp });
     let engine = Engine::new(link_layer(config, numbering, index)?);

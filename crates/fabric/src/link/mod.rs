@@ -35,7 +35,7 @@ use port::Port;
 use port_buffer::PortBuffers;
 use std::collections::VecDeque;
 use tlplab_datalink::{Event, LinkLayer};
-use tlplab_units::{Duration, FcClass, LinkMode, Mps, Time};
+use tlplab_units::{Duration, FcClass, Generation, LinkMode, Mps, Time, Width};
 use tlplab_wire::dllp;
 
 /// All links.
@@ -147,6 +147,18 @@ impl Links {
 
     pub(crate) fn link(&self, port: PortId) -> LinkId {
         self.ports[port.index()].link
+    }
+
+    /// Speed and width of the link, as it is now.
+    pub(crate) fn speed_and_width(&self, port: PortId) -> (Generation, Width) {
+        let config = self.ports[port.index()].engine.config();
+        (config.generation, config.width)
+    }
+
+    /// How many units each fault of a direction has hit, by its place among those of the link.
+    pub(crate) fn struck(&self, port: PortId) -> impl Iterator<Item = (usize, u64)> {
+        let port = &self.ports[port.index()];
+        port.channel.struck().chain(port.tampering.struck())
     }
 
     /// Whether it transmits towards the root complex.

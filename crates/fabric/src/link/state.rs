@@ -8,7 +8,7 @@ use crate::link::egress::Waiting;
 use crate::packet::attribution::{Cause, Partition};
 use crate::packet::slab::TlpHandle;
 use tlplab_datalink::{Engine, LinkLayer, TlpUnit, Unit};
-use tlplab_units::{FcClass, Time};
+use tlplab_units::{FcClass, Time, Width};
 use tlplab_wire::tlp::CompletionStatus;
 
 /// What an `EventKind::LinkState` event says.
@@ -19,6 +19,13 @@ pub(crate) const UP: u64 = 1;
 pub(crate) const RECOVERED: u64 = 2;
 /// Software resets what is below.
 pub(crate) const RESET: u64 = 3;
+/// Lanes have failed; so many are left, eight bits further up.
+pub(crate) const NARROWED: u64 = 4;
+
+/// What an `EventKind::LinkState` event says of a link that has so many lanes left.
+pub(crate) fn narrowed(width: Width) -> u64 {
+    NARROWED | u64::from(width.lanes()) << 8
+}
 
 impl Context {
     /// Both ends of a link, the given one first.
@@ -149,6 +156,18 @@ impl Context {
             leaving.into_iter().for_each(|entry| self.release_when_whole(entry));
         }
         self.schedule(now + recovery, EventKind::LinkState, u32::from(id.0), RECOVERED);
+    }
+
+    /// Lanes of a link have failed. It goes through recovery, if it is up, with those that are left.
+    pub(crate) fn narrow(&mut self, id: PortId, width: Width) {
+        for end in self.ends(id) {
+            let port = &mut self.links.ports[end.index()];
+            port.engine.set_width(width);
+            port.channel.set_rate(port.engine.config().rate());
+        }
+        if self.links.ports[id.index()].wire_up {
+            self.retrain(id);
+        }
     }
 
     pub(crate) fn recovered(&mut self, id: PortId) {

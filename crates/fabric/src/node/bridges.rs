@@ -15,6 +15,8 @@ pub(crate) trait Bridges: Functions {
     fn send_port_message(&mut self, cx: &mut Context, index: usize, message: MessageWrite);
     /// What the node tells of legacy interrupts may have changed, because of one of its functions or what is below it.
     fn update_wires(&mut self, cx: &mut Context, index: usize);
+    /// A port sleeps and has something to tell: a power management event goes to the root complex (PCIe 5.0 §5.3.3.2).
+    fn send_pme(&mut self, cx: &mut Context, index: usize);
     /// Secondary Bus Reset of Bridge Control is set, which resets all that is below the bridge's links, or clear (PCIe 5.0 §7.5.1.3.13).
     fn obey_secondary_bus_reset(&mut self, cx: &mut Context);
 
@@ -40,6 +42,13 @@ pub(crate) trait Bridges: Functions {
     /// The slot's interrupt is a level, as its wire is; a message goes when it rises (PCIe 5.0 §6.7.3.4).
     fn update_slot(&mut self, cx: &mut Context, index: usize) {
         let function = self.function(index);
+        let wakes = function.space.slot_wakes();
+        if wakes && !std::mem::replace(&mut function.slot_wakes, wakes) {
+            function.space.set_pme_status();
+            self.send_pme(cx, index);
+        }
+        let function = self.function(index);
+        function.slot_wakes = wakes;
         let level = function.space.slot_interrupt();
         if level == std::mem::replace(&mut function.slot_interrupt, level) {
             return;

@@ -23,12 +23,25 @@ pub(crate) struct Function {
     pub(crate) reports: [Option<TlpHandle>; 3],
     /// Its slot wants an interrupt: the level that was last looked at.
     pub(crate) slot_interrupt: bool,
+    /// Its slot wants it to be woken, likewise.
+    pub(crate) slot_wakes: bool,
+    /// A root port: it shows a power management event, likewise.
+    pub(crate) pme_interrupt: bool,
 }
 
 impl Function {
     pub(crate) fn new(space: ConfigSpace, id: Bdf, ready: Time) -> Self {
         let msix = MsixMemory::of(&space);
-        Self { space, msix, id, ready, reports: [None; 3], slot_interrupt: false }
+        Self {
+            space,
+            msix,
+            id,
+            ready,
+            reports: [None; 3],
+            slot_interrupt: false,
+            slot_wakes: false,
+            pme_interrupt: false,
+        }
     }
 }
 

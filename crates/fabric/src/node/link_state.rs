@@ -2,21 +2,29 @@
 
 use crate::kernel::ids::{FunctionAt, PortId};
 use crate::kernel::queue::EventKind;
-use crate::link::state::{DOWN, RESET, UP};
+use crate::link::state::{DOWN, NARROWED, RESET, UP};
 use crate::node::Node;
 use crate::node::function::Function;
 use crate::node::hardware::Hardware;
 use crate::observe::errors::ErrorKind;
 use crate::packet::slab::TlpHandle;
 use tlplab_cfgspace::{LinkState, Reset};
+use tlplab_units::Width;
 
 impl Hardware {
     /// A fault, or the end of a recovery. The event is kept by one port and concerns both.
     pub(crate) fn link_state(&mut self, id: PortId, what: u64) {
-        let changed = match what {
+        let changed = match what & 0xFF {
             DOWN => self.take_down(id, true),
             RESET => self.take_down(id, false),
             UP => self.train_again(id),
+            NARROWED => {
+                if let Some(width) = Width::new((what >> 8) as u8) {
+                    self.cx.narrow(id, width);
+                    self.show_link(self.cx.links.peer(id));
+                }
+                vec![id]
+            }
             _ => {
                 self.cx.ends(id).into_iter().for_each(|end| self.cx.recovered(end));
                 vec![id]
@@ -190,8 +198,8 @@ impl Hardware {
     }
 
     fn link_shown(&self, port: PortId, active: bool) -> LinkState {
-        let link = &self.cx.topology.links[self.cx.links.link(port).index()];
-        LinkState { speed: link.generation, width: link.width, active, training: false }
+        let (speed, width) = self.cx.links.speed_and_width(port);
+        LinkState { speed, width, active, training: false }
     }
 
     /// The registers of the port above a link follow how the link is.

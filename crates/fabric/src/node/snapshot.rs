@@ -105,6 +105,7 @@ impl Root {
             peer_to_peer: self.peer_to_peer,
             splitter: self.splitter.clone(),
             controller: self.controller.clone(),
+            pmes: self.pmes.clone(),
             addresses: self.addresses.clone(),
         })
     }

@@ -17,6 +17,7 @@ use tlplab_cfgspace::{ErrorMessage, MessageWrite, Reset, Written, error};
 use tlplab_datalink::Integrity;
 use tlplab_transaction::{Completer, Payload};
 use tlplab_units::{Bdf, Duration, Tag, Time};
+use tlplab_wire::tlp::message::Code;
 use tlplab_wire::tlp::{CfgTarget, CompletionStatus, Repr, TransactionId};
 
 /// A switch: port 0 is the upstream port, the others are downstream ports with a bridge each.
@@ -144,6 +145,14 @@ impl Bridges for Switch {
         cx.enqueue_at_egress(egress, index, Waiting::own(tlp, shape_of(&repr)));
     }
 
+    fn send_pme(&mut self, cx: &mut Context, index: usize) {
+        let egress = self.ports[0];
+        let Ok(repr) = Repr::message(self.functions[index].id, Code::PmPme) else { return };
+        let repr = cx.with_digest(egress, repr);
+        let tlp = cx.tlps.insert(repr, Payload::EMPTY, cx.host.messages);
+        cx.enqueue_at_egress(egress, index, Waiting::own(tlp, shape_of(&repr)));
+    }
+
     /// What the upstream port asserts, after a change at a port: the message goes behind the writes from there.
     fn update_wires(&mut self, cx: &mut Context, index: usize) {
         let mut wires = Wires::of(&self.functions[0].space);
@@ -246,7 +255,7 @@ impl Switch {
     pub(crate) fn reset(&mut self, cx: &mut Context) {
         for function in &mut self.functions {
             function.space.reset(Reset::Hot);
-            (function.id, function.slot_interrupt) = (Bdf(0), false);
+            (function.id, function.slot_interrupt, function.slot_wakes) = (Bdf(0), false, false);
         }
         self.bridges = self.functions.iter().map(|function| registers_of(&function.space)).collect();
         self.id = Bdf(0);

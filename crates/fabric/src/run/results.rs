@@ -1,6 +1,6 @@
 //! What a run leaves behind, for those who show it.
 
-use crate::kernel::ids::{FlowId, PortId};
+use crate::kernel::ids::{FlowId, LinkId, PortId};
 pub use crate::link::results::DirectionResult;
 use crate::node::Node;
 use crate::node::hardware::Hardware;
@@ -79,6 +79,14 @@ impl Fabric {
     /// The links that went down, in the order in which they did; of very many the first.
     pub fn outages(&self) -> &[Outage] {
         self.hardware.cx.observe.outages.all()
+    }
+    /// How often each fault has struck until now: its link, its place in [`LinkConfig::faults`](crate::config::LinkConfig::faults), and
+    /// the units that it has hit. Of a fault that has a time and not a unit nothing is told.
+    pub fn fault_strikes(&self) -> impl Iterator<Item = (LinkId, usize, u64)> {
+        let links = &self.hardware.cx.links;
+        links.all().flat_map(move |port| {
+            links.struck(port).map(move |(place, hits)| (links.link(port), place, hits))
+        })
     }
     /// The errors that were detected, by port and kind.
     pub fn errors(&self) -> impl Iterator<Item = &ErrorCount> {

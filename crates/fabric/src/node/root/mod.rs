@@ -4,6 +4,7 @@ pub(crate) mod host_memory;
 pub(crate) mod host_path;
 pub(crate) mod memory;
 pub(crate) mod peer;
+mod pme;
 pub(crate) mod processor;
 pub(crate) mod programs;
 
@@ -31,10 +32,12 @@ use memory::MemoryServer;
 use peer::Splitter;
 use processor::{Register, RegisterAccess, RegisterAccesses};
 use programs::Program;
+use std::collections::VecDeque;
 use tlplab_cfgspace::interrupt::raise;
 use tlplab_cfgspace::{InterruptMode, MessageWrite, Signal, Written, error};
 use tlplab_transaction::{Access, Completer, CompletionError, Payload, memory_access};
 use tlplab_units::{Bdf, Duration, Time};
+use tlplab_wire::tlp::message::Code;
 use tlplab_wire::tlp::{CompletionStatus, Kind, Repr};
 
 pub(crate) struct Root {
@@ -57,6 +60,8 @@ pub(crate) struct Root {
     pub(crate) peer_to_peer: PeerToPeer,
     pub(crate) splitter: Splitter,
     pub(crate) controller: WireController,
+    /// Power management events that wait until their root port can show them.
+    pub(crate) pmes: VecDeque<(usize, Bdf)>,
     pub(crate) addresses: AddressMap,
 }
 
@@ -140,6 +145,9 @@ impl Functions for Root {
         let Some(port) = index.checked_sub(1) else { return };
         self.bridges[port] = self.functions[index].follow_bridge_registers(cx, self.ports[port], written);
         self.obey_bridge_control(cx, index, written);
+        if written.root {
+            self.show_next_pme(cx, index);
+        }
     }
 }
 
@@ -148,6 +156,11 @@ impl Bridges for Root {
     fn send_port_message(&mut self, cx: &mut Context, _index: usize, message: MessageWrite) {
         cx.observe.counts.interrupts += 1;
         cx.agenda.push(Task::Message { address: message.address, data: message.data });
+    }
+
+    fn send_pme(&mut self, cx: &mut Context, index: usize) {
+        let requester = self.functions[index].id;
+        self.take_pme(cx, index, requester);
     }
 
     fn update_wires(&mut self, cx: &mut Context, _index: usize) {
@@ -475,11 +488,16 @@ impl Root {
 
     /// A message that ends at the root complex.
     fn take_message(&mut self, cx: &mut Context, ingress: PortId, handle: TlpHandle) {
-        if let Some((message, source)) = message_of(cx.tlps.get(handle)) {
-            let index = cx.links.index(ingress) + 1;
-            if error::forward(&mut self.functions[index].space, message) {
-                self.log_error(cx, index, message, source);
-            }
+        let index = cx.links.index(ingress) + 1;
+        if let Kind::Message(message) = cx.tlps.get(handle).repr.kind()
+            && message.code() == Code::PmPme
+        {
+            let requester = message.id().requester;
+            self.take_pme(cx, index, requester);
+        } else if let Some((message, source)) = message_of(cx.tlps.get(handle))
+            && error::forward(&mut self.functions[index].space, message)
+        {
+            self.log_error(cx, index, message, source);
         }
         cx.consume(ingress, handle);
     }
