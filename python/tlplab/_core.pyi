@@ -153,12 +153,12 @@ class Cabling:
 
     def __init__(
         self,
-        simulations: Sequence[Simulation],
+        machines: Sequence[tuple[str, Simulation]],
         cables: Sequence[tuple[str, tuple[tuple[int, str], tuple[int, str]], int]],
         *,
         pcap: str | None = None,
     ) -> None:
-        """Each cable has a name, at each end the number of a simulation and the name of one of its open ends, and a delay in fs.
+        """Each machine has a name and its run; each cable has a name, at each end the number of a machine and the name of one of its open ends, and a delay in fs.
 
         Opens the capture of frames `pcap`. Raises ValueError, OSError.
         """

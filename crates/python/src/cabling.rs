@@ -19,6 +19,8 @@ const NANOSECONDS: u8 = 9;
 
 /// A cable as Python names it: its name, machine and NIC at each end, and the delay in femtoseconds.
 type Named = (String, [(usize, String); 2], u64);
+/// A machine as Python names it, and its run.
+type Machine = (String, Py<Simulation>);
 
 /// Guests on cables.
 #[pyclass(frozen)]
@@ -38,20 +40,21 @@ struct CablingState {
 #[pymethods]
 impl Cabling {
     #[new]
-    #[pyo3(signature = (simulations, cables, *, pcap = None))]
+    #[pyo3(signature = (machines, cables, *, pcap = None))]
     fn new(
         py: Python<'_>,
-        simulations: Vec<Py<Simulation>>,
+        machines: Vec<Machine>,
         cables: Vec<Named>,
         pcap: Option<PathBuf>,
     ) -> PyResult<Self> {
+        let (names, simulations): (Vec<_>, Vec<_>) = machines.into_iter().unzip();
         let mut joined = Vec::new();
         let mut interfaces = Vec::new();
         for (name, ends, delay) in cables {
             let plugs = ends.each_ref().map(|(party, nic)| plug(py, &simulations, *party, nic));
             let [one, other] = plugs;
             joined.push(Cable { plugs: [one?, other?], delay: Duration::from_fs(delay) });
-            interfaces.push(ends.map(|(_, nic)| format!("{name} from {nic}")));
+            interfaces.push(ends.map(|(party, nic)| format!("{name} from {}.{nic}", names[party])));
         }
         let capture = pcap.map(|path| Output::create(path).map(FrameWriter::new));
         let state = CablingState {

@@ -22,6 +22,8 @@ WORK = "work"
 SAYS = "tlplab torture: "
 # The work, and then every device that a driver has is let go, as by a user.
 PHASES_SCRIPT = f"""#!/bin/sh
+hung=/proc/sys/kernel/hung_task_timeout_secs
+[ ! -w $hung ] || echo 60 >$hung
 echo "{SAYS}work"
 /tlplab/{WORK}
 echo "{SAYS}ended $?"
