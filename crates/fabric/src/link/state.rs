@@ -165,7 +165,8 @@ impl Context {
             port.engine.set_width(width);
             port.channel.set_rate(port.engine.config().rate());
         }
-        if self.links.ports[id.index()].wire_up {
+        // One that initialises its flow control does so with the lanes that are left.
+        if self.ends(id).into_iter().all(|end| self.links.is_active(end)) {
             self.retrain(id);
         }
     }

@@ -444,7 +444,11 @@ impl Context {
             for entry in leaving.drain(..) {
                 self.release_when_whole(entry);
             }
-            self.links.ports[id.index()].leaving = leaving;
+            // A buffer of this very port may have been freed, whose credits sent the next TLP on its way.
+            let port = &mut self.links.ports[id.index()];
+            if port.leaving.is_empty() {
+                port.leaving = leaving;
+            }
         }
         self.try_transmit(id);
         self.arm(id);

@@ -207,10 +207,10 @@ impl Nodes {
             Kind::IoRead { port, .. } | Kind::IoWrite { port, .. } => {
                 is(&|function| function.bar_of(port.address().into(), true).is_some())
             }
-            _ => is(&|function| function.function.id == id).or_else(|| {
-                let address = memory_access(repr)?.address;
-                is(&|function| function.bar_of(address, false).is_some())
-            }),
+            // What a function asks of its neighbour comes back from the root complex: it is for the one whose BAR it names.
+            _ => memory_access(repr)
+                .and_then(|access| is(&|function| function.bar_of(access.address, false).is_some()))
+                .or_else(|| is(&|function| function.function.id == id)),
         }
     }
 

@@ -60,9 +60,11 @@ proptest! {
     fn surprise_down_leaves_nothing_in_limbo(
         mut any in any_fabric(),
         downs in downs(),
-        faults in any_faults(),
+        mut faults in any_faults(),
         (second_function, wires) in any::<(bool, bool)>(),
     ) {
+        // One lane may be too slow for completion timeouts as short as these.
+        faults.retain(|(_, fault)| !matches!(fault.kind, FaultKind::Narrow { .. }));
         // With three devices or more the second is no memory that others aim at.
         any.second_function = second_function && any.devices.len() > 2;
         let interrupts = if wires { InterruptPolicy::Intx } else { InterruptPolicy::MsiX };

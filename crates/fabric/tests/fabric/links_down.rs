@@ -1,10 +1,12 @@
 //! Links that retrain, and links that go down for good. Those that come up again are in `hotplug`.
 
 use crate::bench::mover::{Base, Move, Mover};
-use crate::bench::{Bench, Watch, ns};
-use tlplab_fabric::Ending;
+use crate::bench::{Bench, Watch, flow, ns, only_flow};
+use tlplab_cfgspace::ErrorKind;
+use tlplab_device::LoadConfig;
 use tlplab_fabric::config::*;
-use tlplab_units::{Duration, Time};
+use tlplab_fabric::{Ending, Fabric};
+use tlplab_units::{Bdf, Duration, Generation, Time, Width};
 
 /// Acks get lost for a while: REPLAY_NUM rolls over, the link retrains, and still nothing is lost or repeated.
 #[test]
@@ -111,4 +113,96 @@ fn what_a_crossbar_carried_is_lost_with_the_link_above() {
         lost += watch.transactions().iter().filter(|t| t.ending == Ending::Lost).count();
     }
     assert!(lost > 0);
+}
+
+/// A link of sixteen lanes that has one from some time on carries a sixteenth, loses nothing, and its timers wait for the slower lane: nothing is
+/// sent again for a timer's sake.
+#[test]
+fn a_narrowed_link_carries_what_its_lanes_do() {
+    for generation in [1, 3, 6] {
+        let at = Duration::from_us(20);
+        let mut bench = Bench::new();
+        let load = LoadConfig { size: 4096, ..LoadConfig::default() };
+        let width = Width::ALL[0];
+        bench
+            .device("dev", "host.rp0", generation, 16)
+            .config(|device| {
+                let kind = FaultKind::Narrow { at: Time::ZERO + at, width };
+                device.link.faults.push(Fault { direction: Direction::Up, kind });
+                device.link.recovery = Duration::from_us(1);
+            })
+            .load(load);
+        let mut fabric = bench.build();
+        let carried = |fabric: &mut Fabric, from: Duration, until: Duration| {
+            fabric.run_until(Time::ZERO + from);
+            let before = only_flow(fabric).bytes;
+            fabric.run_until(Time::ZERO + until);
+            (only_flow(fabric).bytes - before) as f64 / (until - from).as_ns() as f64
+        };
+        let wide = carried(&mut fabric, Duration::from_us(5), Duration::from_us(19));
+        let narrow = carried(&mut fabric, Duration::from_us(400), Duration::from_us(2000));
+        assert!((wide / narrow - 16.0).abs() < 0.6, "gen{generation}: {wide} and {narrow} B/ns");
+        let ends = fabric.topology().links[0].ports;
+        let sent = ends.map(|port| fabric.direction_result(port).transmitter);
+        assert_eq!(sent.map(|end| end.replay_timeouts), [0, 0], "gen{generation}");
+        let port = fabric.config_spaces().into_iter().find(|(id, _)| *id == Bdf(8)).expect("a root port").1;
+        assert_eq!(port.link().expect("a link").current, (Generation::new(generation).unwrap(), width));
+        assert_eq!(fabric.protocol_errors().count(), 0);
+    }
+}
+
+/// The port above resets what is below: nobody detects an error, software hears of the slot, and the device starts anew.
+#[test]
+fn a_reset_by_the_port_above_is_no_error() {
+    for (kind, errors) in [(true, 0), (false, 1)] {
+        let (at, until) = (Time::ZERO + Duration::from_us(20), Some(Time::ZERO + Duration::from_us(40)));
+        let kind = if kind { FaultKind::Reset { at, until } } else { FaultKind::Down { at, until } };
+        let mut bench = Bench::new();
+        bench
+            .device("dev", "host.rp0", 3, 4)
+            .config(|device| device.link.faults.push(Fault { direction: Direction::Up, kind }))
+            .load(LoadConfig { size: 512, ..LoadConfig::default() });
+        let mut fabric = bench.build();
+        fabric.run_until(Time::ZERO + Duration::from_us(30));
+        let before = flow(&fabric, "dev").bytes;
+        assert!(before > 0);
+        fabric.run_until(Time::ZERO + Duration::from_us(39));
+        assert_eq!(flow(&fabric, "dev").bytes, before, "nothing passes meanwhile");
+        fabric.run_until(Time::ZERO + Duration::from_ms(150));
+        assert!(flow(&fabric, "dev").bytes > before, "it works again");
+        assert_eq!(fabric.outages().len(), 1);
+        let surprises = fabric.errors().filter(|error| error.kind == ErrorKind::SurpriseDown).count();
+        assert_eq!(surprises, errors);
+    }
+}
+
+/// Each fault counts what it has hit, and one that was never due has hit nothing.
+#[test]
+fn faults_count_what_they_have_hit() {
+    let tlp = |n, count| FaultKind::Nth { unit: FaultUnit::Tlp, n, count, damage: Damage::Corrupt };
+    let tamper = FaultKind::Tamper { only: Some("MWr"), n: 4, count: 1, how: Tamper::Poison };
+    let dllp = FaultKind::Nth { unit: FaultUnit::Called("Ack"), n: 2, count: 2, damage: Damage::Drop };
+    let up = |kind| Fault { direction: Direction::Up, kind };
+    let mut bench = Bench::new();
+    bench
+        .device("dev", "host.rp0", 3, 4)
+        .config(|device| {
+            let faults = [up(tlp(3, 2)), up(tlp(100_000, 5)), up(tamper)];
+            device
+                .link
+                .faults
+                .extend(faults.into_iter().chain([Fault { direction: Direction::Down, kind: dllp }]));
+        })
+        .load(LoadConfig { size: 512, count: Some(60), ..LoadConfig::default() });
+    let mut fabric = bench.build();
+    let told = |fabric: &Fabric| {
+        let mut told: Vec<_> = fabric.fault_strikes().map(|(_, place, hits)| (place, hits)).collect();
+        told.sort_unstable();
+        told
+    };
+    assert_eq!(told(&fabric), [(0, 0), (1, 0), (2, 0), (3, 0)]);
+    while fabric.run_events(10_000, Time::ZERO + Duration::from_ms(5)) {}
+    assert_eq!(told(&fabric), [(0, 2), (1, 0), (2, 1), (3, 2)]);
+    let ends = fabric.topology().links[0].ports.map(|port| fabric.direction_result(port));
+    assert_eq!(ends.iter().map(|end| end.receiver.bad_lcrc).sum::<u64>(), 2, "as the receiver counts");
 }

@@ -7,7 +7,7 @@ use crate::bench::{Bench, Watch, ns};
 use tlplab_fabric::Fabric;
 use tlplab_fabric::attribution::Cause;
 use tlplab_fabric::config::*;
-use tlplab_units::{Duration, Time};
+use tlplab_units::{Duration, FcClass, Time};
 
 struct Way {
     forwarding: Forwarding,
@@ -195,5 +195,50 @@ fn cut_through_never_underruns() {
             assert_eq!(request, same, "TLPs keep their order");
             assert!(left.end >= came.arrive + ns(37), "underrun: {} before {}", left.end, came.arrive);
         }
+    }
+}
+
+/// A function reads and writes its neighbour's memory by the root complex, which sends what came from a port back by the same port. Each of
+/// them that leaves frees a receive buffer of the port, whose credits let the next leave: all buffers are free in the end.
+#[test]
+fn functions_of_a_device_reach_each_other_by_the_root_complex() {
+    for generation in [3, 6] {
+        let mut bench = Bench::new();
+        let moves = (0..60u64).flat_map(|i| {
+            [
+                Move::Write { at: i * 256, bytes: 256 },
+                Move::Read { at: i * 256, bytes: 256 },
+                Move::Read { at: 0, bytes: 4 },
+            ]
+        });
+        let (mover, moved) = Mover::new(Base::Bar("memory".into(), 0), 8, moves.collect());
+        bench
+            .device("mover", "host.rp0", generation, 1)
+            .config(|device| {
+                let one = Buffers {
+                    posted_headers: 1,
+                    posted_data: 16,
+                    non_posted_headers: 1,
+                    non_posted_data: 8,
+                    completion_headers: 1,
+                    completion_data: 16,
+                };
+                device.link.upper.buffers = Some(one);
+            })
+            .finishing(Box::new(mover.unchecked()));
+        bench
+            .device("memory", "of mover", generation, 1)
+            .config(|device| device.function_of = Some(FunctionOf { device: "mover".into(), number: 1 }))
+            .memory(1 << 16);
+        let mut fabric = bench.build();
+        while fabric.run_events(10_000, Time::ZERO + Duration::from_ms(20)) {}
+        fabric.run_until(fabric.now() + Duration::from_us(200));
+        let moved = moved.lock().unwrap();
+        assert_eq!((moved.read, moved.accepted, moved.failed.len()), (120, 60, 0), "gen{generation}");
+        let lower = fabric.topology().links[0].ports[0];
+        for class in [FcClass::Posted, FcClass::NonPosted, FcClass::Completion] {
+            assert_eq!(fabric.credits_left(lower, class), Some(1), "gen{generation}, {class:?}");
+        }
+        assert_eq!((fabric.tlps_live(), fabric.transactions_live()), (0, 0));
     }
 }

@@ -334,7 +334,7 @@ pub fn any_drop_replay() -> impl Strategy<Value = AnyFabric> {
     })
 }
 
-/// The n-th unit of some kind hit, or bit errors, on any link.
+/// The n-th unit of some kind hit, bit errors, or a single lane left, on any link.
 pub fn any_faults() -> impl Strategy<Value = Vec<(usize, Fault)>> {
     let direction = prop_oneof![Just(Direction::Up), Just(Direction::Down)];
     let unit = prop_oneof![
@@ -347,6 +347,7 @@ pub fn any_faults() -> impl Strategy<Value = Vec<(usize, Fault)>> {
         6 => (unit, 1u64..30, damage).prop_map(|(unit, n, damage)| FaultKind::Nth { unit, n, count: 1, damage }),
         // Up to one bit in 10^5: one TLP of 280 B in 45.
         1 => (1u64..=10).prop_map(|e| FaultKind::BitErrors { numerator: u64::MAX / 1_000_000 * e }),
+        1 => (1u64..20_000).prop_map(|at| FaultKind::Narrow { at: Time::ZERO + ns(at), width: Width::ALL[0] }),
     ];
     let fault = (direction, kind).prop_map(|(direction, kind)| Fault { direction, kind });
     prop::collection::vec((any::<usize>(), fault), 1..12)
