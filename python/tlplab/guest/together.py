@@ -76,7 +76,9 @@ def run_together(
     joined = [
         (cable["name"], (tuple(cable["ends"][0]), tuple(cable["ends"][1])), cable["delay_fs"]) for cable in cables
     ]
-    cabling = _core.Cabling([(name, one.simulation) for name, one in booted.items()], joined, pcap=of_machine(pcap, CABLES))  # type: ignore[arg-type]
+    cabling = _core.Cabling(
+        [(name, one.simulation) for name, one in booted.items()], joined, pcap=of_machine(pcap, CABLES)
+    )  # type: ignore[arg-type]
     interrupted = go_on(cabling, list(booted.values()), lines, watch)
     ended = {machine: one.finish(interrupted=interrupted) for machine, one in booted.items()}
     lines.pass_on(None)
