@@ -5,7 +5,7 @@ The study is made of sections, each in a module of its own: `bandwidth` (Figure 
 
 from __future__ import annotations
 
-from studies.pcie_bench import bandwidth, hosts, latency
+from studies.pcie_bench import bandwidth, guest, hosts, latency
 from studies.pcie_bench.section import PAPER
 from tlplab.reproduce.section import made_of
 
@@ -30,4 +30,4 @@ comes out differently for the reason in its note.
 
 {sections}"""
 
-STUDY = made_of(SECTIONS, name=PAPER, title="pcie-bench, 2018", page=PAGE)
+STUDY = made_of(SECTIONS, name=PAPER, title="pcie-bench, 2018", page=PAGE, under_linux=guest.under_linux)

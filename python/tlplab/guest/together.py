@@ -73,16 +73,19 @@ def run_together(
         )
         for index, machine in enumerate(files)
     }  # fmt: skip
-    joined = [
-        (cable["name"], (tuple(cable["ends"][0]), tuple(cable["ends"][1])), cable["delay_fs"]) for cable in cables
-    ]
-    cabling = _core.Cabling(
-        [(name, one.simulation) for name, one in booted.items()], joined, pcap=of_machine(pcap, CABLES)
-    )  # type: ignore[arg-type]
+    joined = [(cable["name"], (plug_of(cable, 0), plug_of(cable, 1)), cable["delay_fs"]) for cable in cables]
+    machines = [(name, one.simulation) for name, one in booted.items()]
+    cabling = _core.Cabling(machines, joined, pcap=of_machine(pcap, CABLES))
     interrupted = go_on(cabling, list(booted.values()), lines, watch)
     ended = {machine: one.finish(interrupted=interrupted) for machine, one in booted.items()}
     lines.pass_on(None)
     return ended, cabling.finish()
+
+
+def plug_of(cable: Cable, end: int) -> tuple[int, str]:
+    """An end of a cable: the machine's number and the NIC's name."""
+    machine, device = cable["ends"][end]
+    return machine, device
 
 
 def go_on(cabling: _core.Cabling, booted: Sequence[Booted], lines: Lines, watch: Callable[[int], None]) -> bool:

@@ -31,7 +31,9 @@ from tlplab.reproduce import STUDIES, in_guest, running
     help="Only what is simulated: nothing of captures and this machine (nettlp), of area (speedy).",
 )
 @click.option(
-    "--guest", is_flag=True, help="Run it under Linux, with real drivers, instead (gem5, speedy); after `make linux`."
+    "--guest",
+    is_flag=True,
+    help="Run it under Linux, with real drivers, instead (gem5, pcie-bench, speedy); after `make linux`.",
 )
 @click.option(
     "--block",

@@ -26,7 +26,7 @@ from tlplab.sheet import Column, Sheet
 from tlplab.summary import console_for
 
 # The studies that `--guest` is for.
-WITH_GUEST = ("gem5", "speedy")
+WITH_GUEST = ("gem5", "pcie-bench", "speedy")
 
 
 class Named(Protocol):

@@ -16,6 +16,7 @@ from tlplab.guest.initramfs import SCRIPT
 from tlplab.guest.running import run
 from tlplab.result import Result
 from tlplab.torture.classes import VECTOR, Bar, Phases
+from tlplab.torture.coverage import COPY
 from tlplab.torture.verdict import ENDLESS, SILENT, SPINS, Boot
 
 WORK = "work"
@@ -27,6 +28,7 @@ hung=/proc/sys/kernel/hung_task_timeout_secs
 echo "{SAYS}work"
 /tlplab/{WORK}
 echo "{SAYS}ended $?"
+{COPY}
 for device in /sys/bus/pci/devices/*; do
   [ -e "$device/driver" ] || continue
   case "$(readlink "$device/driver")" in
@@ -35,6 +37,7 @@ for device in /sys/bus/pci/devices/*; do
   esac
 done
 echo "{SAYS}removed"
+{COPY}
 leaks=/sys/kernel/debug/kmemleak
 if [ -w $leaks ]; then
   # Only what is older than some seconds is reported.
@@ -117,11 +120,11 @@ def discover(machine: Machine) -> list[Bar]:
 
 def boot(
     machine: Machine, *, script: str = PHASES_SCRIPT, more: Sequence[str] = (), silence: int = 0,
-    pcap: Path | None = None, report: str | None = None,
+    pcap: Path | None = None, report: str | None = None, share: Path | None = None,
 ) -> Told:  # fmt: skip
     """Boots the machine with further overrides; to be called in the main thread of a process.
 
-    `silence` is for how long the script may be silent by itself, in femtoseconds.
+    `silence` is for how long the script may be silent by itself, in femtoseconds; `share` is a folder for the counters of its drivers.
     """
     lines: list[tuple[int, str]] = []
     ended, stopped, failure, before = None, "", "", -1
@@ -147,7 +150,7 @@ def boot(
         ended = run(
             machine.experiment, kernel.find(machine.linux), {**machine.files, SCRIPT: script.encode()},
             show=lambda time, text: lines.append((time, text)), watch=watch, overrides=[*machine.overrides, *more],
-            pcap=None if pcap is None else str(pcap),
+            pcap=None if pcap is None else str(pcap), share=None if share is None else str(share),
         )  # fmt: skip
     except RunError as error:
         failure = str(error)

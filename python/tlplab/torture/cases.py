@@ -6,10 +6,13 @@ import shlex
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
 
 from tlplab.torture import verdict
 from tlplab.torture.boot import Machine, Told, boot
 from tlplab.torture.classes import Tlp, TlpClass
+from tlplab.torture.coverage import Counters
 from tlplab.torture.faults import FAULTS, Fault
 
 
@@ -64,27 +67,34 @@ def sample(cases: Sequence[Case], size: int) -> list[Case]:
     return [cases[at * len(cases) // size] for at in range(size)]
 
 
-def judge(machine: Machine, case: Case, reference: Told, *, report: str | None = None) -> Judged:
-    """Boots a case; `report` is where the page of the run goes."""
+def judge(
+    machine: Machine, case: Case, reference: Told, *, report: str | None = None, share: Path | None = None
+) -> Judged:
+    """Boots a case; `report` is where the page of the run goes, `share` a folder for the counters of drivers."""
     fault = f"fault=[{case.entry().to_toml(case.tlp)}]"
-    told = boot(machine, more=[fault], silence=reference.longest_silence(), report=report)
+    told = boot(machine, more=[fault], silence=reference.longest_silence(), report=report, share=share)
     return Judged(case, verdict.judge(told.boot, reference.boot), told.boot.console, told.boot.struck)
 
 
-def judge_all(machine: Machine, cases: Sequence[Case], reference: Told, jobs: int) -> Iterator[Judged]:
-    """What became of each case, as they end, so many boots at once."""
-    with ProcessPoolExecutor(jobs) as pool:
+def judge_all(
+    machine: Machine, cases: Sequence[Case], reference: Told, jobs: int, counters: Counters | None = None
+) -> Iterator[Judged]:
+    """What became of each case, as they end, so many boots at once; `counters` adds up what has run of drivers."""
+    with ProcessPoolExecutor(jobs) as pool, TemporaryDirectory(prefix="tlplab-torture-") as folder:
         left = iter(cases)
-        under_way: set[Future[Judged]] = set()
+        under_way: dict[Future[Judged], Path | None] = {}
         try:
             while True:
                 # No more than are soon run: what has not begun can be given up.
                 while len(under_way) < 2 * jobs and (case := next(left, None)) is not None:
-                    under_way.add(pool.submit(judge, machine, case, reference))
+                    share = None if counters is None else Path(mkdtemp(dir=folder))
+                    under_way[pool.submit(judge, machine, case, reference, share=share)] = share
                 if not under_way:
                     return
-                done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
-                for future in done:
+                for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+                    share = under_way.pop(future)
+                    if counters is not None and share is not None:
+                        counters.add(share)
                     yield future.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from os import cpu_count
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,11 @@ from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Bar
 from tlplab.sheet import NOTHING, Column, Sheet
 from tlplab.summary import console_for
-from tlplab.torture import page, verdict
+from tlplab.torture import coverage, page, verdict
 from tlplab.torture.boot import WORK, Machine, Told, boot, discover
 from tlplab.torture.cases import Case, Judged, command, judge, judge_all, plan, sample
 from tlplab.torture.classes import PHASES, TlpClass, read, sort
+from tlplab.torture.coverage import Counters, Lines
 from tlplab.torture.faults import FAULTS, Fault
 
 DOCUMENT = "tlplab/torture/1"
@@ -85,7 +87,8 @@ def torture_command(
     )
     chosen = choose_faults(faults)
     machine = machine_of(experiment, overrides, folder)
-    reference, classes = refer(machine, choose_devices(machine, devices))
+    tried = Coverage.of(machine)
+    reference, classes = refer(machine, choose_devices(machine, devices), tried)
     cases = plan(classes, chosen, every=every or name is not None)
     if listed:
         list_all(chosen, classes, cases)
@@ -95,15 +98,18 @@ def torture_command(
     if size is not None:
         cases = sample(cases, size)
     judged = []
+    counters = None if tried is None else tried.counters
     with Bar(quiet=False) as bar:
-        for one in judge_all(machine, cases, reference, jobs or cpu_count() or 1):
+        for one in judge_all(machine, cases, reference, jobs or cpu_count() or 1, counters):
             judged.append(one)
             bar.show(len(judged) / len(cases), f"{len(judged)} of {len(cases)} boots")
     order = {case: at for at, case in enumerate(cases)}
     judged.sort(key=lambda one: order[one.case])
-    document = document_of(experiment, machine, chosen, classes, judged)
+    document = document_of(experiment, machine, chosen, classes, judged) | (tried.document() if tried else {})
     if json_file != "-":
         show(judged, chosen)
+        if tried is not None:
+            show_coverage(tried)
     if json_file is not None:
         write_text(json_file, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     if report is not None:
@@ -152,11 +158,40 @@ def machine_of(experiment: str, overrides: Sequence[str], folder: str | None) ->
     return Machine(experiment, tuple(overrides), folder, {**files, WORK: script_of(None, guest["run"])})
 
 
-def refer(machine: Machine, devices: Mapping[str, int]) -> tuple[Told, list[TlpClass]]:
+@dataclass
+class Coverage:
+    """What has run of the drivers: without a fault, and with all cases so far."""
+
+    build: Path
+    counters: Counters
+    before: dict[str, dict[int, int]]
+
+    @classmethod
+    def of(cls, machine: Machine) -> Coverage | None:
+        """Nothing has run; None, if the kernel does not count."""
+        build = coverage.build_of(kernel.find(machine.linux).path)
+        return None if build is None else cls(build, Counters(Path(tempfile.mkdtemp(prefix="tlplab-coverage-"))), {})
+
+    def rows(self) -> list[tuple[Lines, Lines]]:
+        """Of each driver: without a fault, and with all cases. The functions are those that have run in any boot."""
+        now = self.counters.lines(self.build)
+        rows = zip(*(coverage.by_driver(of, now, self.build) for of in (self.before, now)), strict=True)
+        return [(before, after) for before, after in rows if after.errors]
+
+    def document(self) -> dict[str, Any]:
+        """For the document of verdicts."""
+        return {"coverage": [{"before": asdict(before), "after": asdict(after)} for before, after in self.rows()]}
+
+
+def refer(machine: Machine, devices: Mapping[str, int], tried: Coverage | None) -> tuple[Told, list[TlpClass]]:
     """The boot without a fault, and the classes of its TLPs. Raises `RunError` if the work fails by itself."""
     with tempfile.TemporaryDirectory(prefix="tlplab-torture-") as folder:
         capture = Path(folder) / "reference.pcapng"
-        told = boot(machine, pcap=capture)
+        share = None if tried is None else Path(tempfile.mkdtemp(dir=folder))
+        told = boot(machine, pcap=capture, share=share)
+        if tried is not None and share is not None:
+            tried.counters.add(share)
+            tried.before = tried.counters.lines(tried.build)
         if told.boot.status != 0 or not told.boot.removed:
             last = "".join(f"\n  {line}" for line in told.boot.console[-5:])
             raise RunError(f"without a fault the guest's work does not succeed; nothing can be judged by it{last}")
@@ -244,3 +279,18 @@ def show(judged: Sequence[Judged], faults: Sequence[Fault]) -> None:
         for one in findings:
             shown.add(one.case.name, one.verdict.word, one.verdict.why)
         shown.print(console)
+
+
+def show_coverage(tried: Coverage) -> None:
+    """What the faults have reached of the drivers."""
+    shown = Sheet("Lines that ran, of functions that ran in any boot", [
+        Column("driver", name=True), Column("lines"), Column("no fault"), Column("all"),
+        Column("for errors"), Column("no fault"), Column("all"), Column("all %"),
+    ])  # fmt: skip
+    for before, after in tried.rows():
+        share = f"{100 * after.errors_reached / max(after.errors, 1):.0f}"
+        shown.add(
+            after.driver, str(after.known), str(before.reached), str(after.reached),
+            str(after.errors), str(before.errors_reached), str(after.errors_reached), share,
+        )  # fmt: skip
+    shown.print(console_for(sys.stdout))

@@ -1,0 +1,113 @@
+"""Which lines of the drivers have run, by the counters of a kernel of `make linux COVERAGE=1`."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlplab.errors import RunError
+
+# In the guest: where the counters are, and how they come to the folder that it shares, one file each.
+COUNTERS = "/sys/kernel/debug/gcov"
+COPY = f"""[ ! -d {COUNTERS} ] || for counters in $(find {COUNTERS} -name '*.gcda'); do
+  cat "$counters" >/share/$(echo "${{counters#*/build/}}" | tr / :)
+done"""
+# A line that a driver has for what goes wrong: it gives an error back, goes to where errors are cleaned up, or says so.
+IS_ERROR = re.compile(
+    r"return\s+(-E[A-Z]+|false|BLK_STS_\w*ERR|PCI_ERS_RESULT_(DISCONNECT|NEED_RESET))|goto\s+\w*(out|err|fail|free|disable|unmap|unlock|release|put|dead|disconnect)\w*"
+    r"|\b(dev|pci|netdev|net|e)_(err|warn|crit)\b|\be_(dbg|info)\(.*([Ee]rror|[Ff]ail|[Tt]imeout)|\bret(_val)?\s*=\s*-E[A-Z]+"
+)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Lines of a driver in functions that have run, and those of them that are there for errors."""
+
+    driver: str
+    known: int
+    reached: int
+    errors: int
+    errors_reached: int
+
+
+def build_of(linux: Path) -> Path | None:
+    """What gcov needs of a kernel: its sources and notes; None, if it does not count."""
+    build = linux.parent / "build"
+    return build if next(build.rglob("*.gcno"), None) is not None else None
+
+
+class Counters:
+    """The counters of many boots, added up in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """Nothing has run; `folder` is empty."""
+        self.folder = folder
+
+    def add(self, share: Path) -> None:
+        """Adds what a guest has left in the folder that it shared, and removes that."""
+        found = list(share.glob("*.gcda"))
+        if found and not any(self.folder.iterdir()):
+            for path in found:
+                shutil.move(path, self.folder / path.name)
+        elif found:
+            both = self.folder.with_name("both")
+            run("gcov-tool", "merge", "-o", str(both), str(self.folder), str(share))
+            shutil.rmtree(self.folder)
+            both.rename(self.folder)
+        shutil.rmtree(share)
+
+    def lines(self, build: Path) -> dict[str, dict[int, int]]:
+        """How often each line has run, by the source's path in the kernel; of functions that have run at all."""
+        counts: dict[str, dict[int, int]] = {}
+        for path in sorted(self.folder.glob("*.gcda")):
+            name = path.name.replace(":", "/").removesuffix(".gcda")
+            for source, of in gcov(path, build / f"{name}.gcno"):
+                if source.endswith(f"{name}.c"):
+                    counts[f"{name}.c"] = of
+        return counts
+
+
+def gcov(counters: Path, notes: Path) -> Iterator[tuple[str, dict[int, int]]]:
+    """The sources of an object, with the lines of functions that have run."""
+    beside = counters.with_suffix(".gcno")
+    shutil.copyfile(notes, beside)
+    told = json.loads(run("gcov", "--json-format", "--stdout", str(counters)))
+    beside.unlink()
+    for file in told["files"]:
+        entered = {one["name"] for one in file["functions"] if one["execution_count"]}
+        of: dict[int, int] = defaultdict(int)
+        for line in file["lines"]:
+            if line.get("function_name") in entered:
+                of[line["line_number"]] += line["count"]
+        yield file["file"], dict(of)
+
+
+def run(*command: str) -> str:
+    """A command's output. Raises `RunError`."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise RunError(f"{command[0]} is not there; install gcc, whose counters these are") from None
+    if done.returncode:
+        raise RunError(f"{command[0]} cannot read the counters: {done.stderr.strip().splitlines()[-1:]}")
+    return done.stdout
+
+
+def by_driver(now: dict[str, dict[int, int]], known: dict[str, dict[int, int]], build: Path) -> list[Lines]:
+    """What has run in `now` of the lines in functions that have run in `known`."""
+    totals: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    for file, of in known.items():
+        text = (build / file).read_text(encoding="utf-8", errors="replace").splitlines()
+        driver = file.rsplit("/", 1)[0].removesuffix("/host").rsplit("/", 1)[-1]
+        for line in of:
+            reached = now.get(file, {}).get(line, 0) > 0
+            error = IS_ERROR.search(text[line - 1]) is not None
+            for at, counts in enumerate((True, reached, error, error and reached)):
+                totals[driver][at] += counts
+    return [Lines(driver, *counts) for driver, counts in totals.items()]
