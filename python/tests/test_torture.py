@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import subprocess
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
 from guest import needs_guest
+from privilege import lacking
 
 from tlplab import _core
 from tlplab.cli import status
 from tlplab.torture import cases, page, verdict
+from tlplab.torture.boot import Machine
 from tlplab.torture.classes import Bar, Phases, Tlp, arrays, femtoseconds, frames, place, sort
+from tlplab.torture.evidence import Evidence, Hop
 from tlplab.torture.faults import FAULTS
 from tlplab.torture.verdict import SILENT, Boot, judge
 
@@ -133,10 +140,87 @@ def test_verdicts(boot: Boot, word: str, why: str) -> None:
 
 
 def test_the_page_holds_text_that_looks_like_markup() -> None:
-    document = {"title": "<b>x</b>", "cases": [], "classes": [], "faults": [], "verdicts": [], "note": "</script>"}
+    document = {
+        "title": "<b>x</b>",
+        "cases": [],
+        "classes": [],
+        "faults": [],
+        "verdicts": [],
+        "findings": [],
+        "note": "</script>",
+    }
     html = page.render(document)
     assert "<title>&lt;b&gt;x&lt;/b&gt; – tortured</title>" in html
     assert html.count("</script>") == 2
+
+
+def test_evidence_is_kept_once_and_comes_back_whole() -> None:
+    def unpack(numbers: str, items: list[object]) -> list[object]:
+        runs = [[int(end) for end in run.split("-")] for run in numbers.split()]
+        return [one for run in runs for one in items[run[0] : run[-1] + 1]]
+
+    consoles = [["a", "b", "c"], ["a", "x", "b", "c", "a"], []]
+    hops = [Hop(1, 2, "sw0", "ssd", "MRd", bad=False), Hop(3, 4, "ssd", "sw0", "CplD", bad=True)]
+    evidence = Evidence()
+    entries = [evidence.of(console, hops[::-1]) for console in consoles]
+    document = evidence.document()
+    assert [unpack(entry["console"], document["lines"]) for entry in entries] == consoles
+    assert document["lines"] == ["a", "b", "c", "x"]
+    assert entries[0]["console"] == "0-2"
+    assert unpack(entries[0]["ladder"], document["tlps"]) == [list(astuple(hop)) for hop in hops[::-1]]
+
+
+def test_cases_that_end_alike_are_one_finding_with_the_fewest_tlps_before_its_fault() -> None:
+    def judged(fault: str, time: int, word: str, why: str) -> cases.Judged:
+        case = cases.Case("ssd work up MRd 0x4", fault, replace(tlp("MRd"), time=time), 1)
+        return cases.Judged(case, verdict.Verdict(word, why, ()), (), (), 1)
+
+    late = judged("lost", 30, "hung", "last: 0x5 after 7 s")
+    soon = judged("UR", 20, "hung", "last: 0x6 after 8 s")
+    other = judged("CA", 10, "hung", "last: something else")
+    fine = judged("late", 5, "recovered", "")
+    assert cases.findings([late, fine, soon, other]) == [
+        cases.Finding(other, (other,)), cases.Finding(soon, (soon, late)),
+    ]  # fmt: skip
+
+
+def test_a_case_is_repeated_with_its_kernel_and_overrides() -> None:
+    machine = Machine("x.toml", ("a.b=1",), "debug", {})
+    case = cases.Case("ssd work up MRd 0x4", "lost", tlp("MRd"), 1)
+    assert (
+        cases.command(machine, case)
+        == "tlplab torture x.toml --case 'ssd work up MRd 0x4: lost' --linux debug --set a.b=1"
+    )
+
+
+def test_a_cell_of_the_page_shows_its_ladder_and_its_console(tmp_path: Path) -> None:
+    if shutil.which("chromium") is None:
+        lacking("chromium, which shows the page")
+    evidence = Evidence()
+    hops = [
+        Hop(0, 5, "host.rp0", "sw0", "MRd of the case", bad=False),
+        Hop(9, 12, "sw0", "ssd", "MRd of the case", bad=False),
+    ]
+    case = {
+        "name": "n", "class": "ssd work down MRd 0x4", "fault": "lost", "device": "ssd", "time_fs": 9, "verdict": "hung",
+        "why": "", "struck": 1, "new": ["again"], "command": "tlplab torture",
+        **evidence.of(["[    0.1] again", "<end>", "[    0.2] again"], hops),
+    }  # fmt: skip
+    document = {
+        "title": "t", "cases": [case], "classes": [case["class"]], "faults": [{"name": "lost", "doc": ""}], "verdicts": ["hung"],
+        "findings": [{"verdict": "hung", "minimal": "n", "cases": ["n"]}],
+        **evidence.document(),
+    }  # fmt: skip
+    html = tmp_path / "page.html"
+    html.write_text(page.render(document) + "<script>document.querySelector('td button').click()</script>")
+    command = ["chromium", "--headless", "--no-sandbox", f"--user-data-dir={tmp_path}", "--dump-dom", html.as_uri()]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    # The later of two equal lines is the new one, and the ladder's columns lead upwards from the device.
+    assert "<b>[    0.2] again\n</b>" in shown
+    assert "<span>[    0.1] again\n</span><span>&lt;end&gt;\n</span>" in shown
+    assert re.findall(r'text-anchor="middle">([^<]+)<', shown) == ["ssd", "sw0", "host.rp0"]
+    assert shown.count("MRd of the case</text>") == 2
+    assert shown.count("<rect") == 1
 
 
 @pytest.mark.full

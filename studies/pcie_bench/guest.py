@@ -17,7 +17,7 @@ from tlplab.guest.together import of_machine, run_together
 from tlplab.progress import Bar
 from tlplab.reproduce import HEADING, ByGuest, Row
 from tlplab.reproduce.markdown import table
-from tlplab.torture.classes import INTERRUPT, Tlp, read
+from tlplab.torture.classes import COMPLETIONS, INTERRUPT, Tlp, read
 from tlplab.torture.classes import Bar as BarOfGuest
 
 EXPERIMENT = "guest-packets.toml"
@@ -30,6 +30,8 @@ REGISTERS = BarOfGuest(0, range(0xF000_0000, 0xF002_0000), range(0))
 # Registers of the 82574: tails of the rings, and the interrupt mask, which the driver sets again after each interrupt.
 TRANSMIT_TAIL, RECEIVE_TAIL, MASK = 0x3818, 0x2818, 0xD0
 DESCRIPTOR = 16
+# Requests that no part counts.
+OTHERS = "anything else"
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ PARTS = (
     Part(RECEIVER, "interrupt", 1 / 32, "moderated by time, not by packets", lambda tlp: tlp.where == INTERRUPT),
     Part(RECEIVER, "head pointer, reads", 1 / 8, "the driver looks at the status in memory", lambda tlp: register(tlp, "MRd")),
     Part(RECEIVER, "interrupt mask, writes", None, "the driver sets it again after each interrupt; the model has none", lambda tlp: register(tlp, "MWr", MASK)),
+    *(Part(machine, OTHERS, None, "each request is one of those above", lambda _: False) for machine in (SENDER, RECEIVER)),
 )  # fmt: skip
 
 
@@ -101,7 +104,10 @@ def requests(place: Path, packets: int) -> Mapping[tuple[str, str], int]:
             if one.status != 0:
                 raise RunError(f"{name}: {one.end}; {'; '.join(one.last[-3:])}")
             for tlp in read(Path(str(of_machine(capture, name))), {"nic0": 1}, [REGISTERS]):
-                counts.update((part.machine, part.name) for part in PARTS if part.machine == name and part.counts(tlp))
+                if tlp.kind not in COMPLETIONS:
+                    counts[
+                        name, next((part.name for part in PARTS if part.machine == name and part.counts(tlp)), OTHERS)
+                    ] += 1
     return counts
 
 

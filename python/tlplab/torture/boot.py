@@ -17,6 +17,7 @@ from tlplab.guest.running import run
 from tlplab.result import Result
 from tlplab.torture.classes import VECTOR, Bar, Phases
 from tlplab.torture.coverage import COPY
+from tlplab.torture.evidence import Hop, ladder_of
 from tlplab.torture.verdict import ENDLESS, SILENT, SPINS, Boot
 
 WORK = "work"
@@ -77,10 +78,11 @@ class Machine:
 
 @dataclass(frozen=True)
 class Told:
-    """A boot, and when each line was printed, in femtoseconds."""
+    """A boot, when each line was printed, in femtoseconds, and the TLPs of its ladder."""
 
     boot: Boot
     times: tuple[int, ...]
+    ladder: tuple[Hop, ...]
 
     def time_of(self, says: str) -> int:
         """When the script said so. Raises `ValueError` if it did not."""
@@ -165,11 +167,12 @@ def boot(
     said = next((line for line in console if line.startswith(f"{SAYS}ended")), None)
     status = None if said is None else int(said.split()[-1])
     end = failure if ended is None else stopped or ended.end
+    result = None if ended is None else ended.finished.result()
     over = Boot(
         console, end, status, removed=f"{SAYS}removed" in console, failed=ended is None,
-        struck=None if ended is None else strikes(ended.finished.result()),
+        struck=None if result is None else strikes(result),
     )  # fmt: skip
-    return Told(over, tuple(time for time, _ in lines))
+    return Told(over, tuple(time for time, _ in lines), () if result is None else ladder_of(result))
 
 
 def strikes(result: Result) -> int | None:

@@ -13,7 +13,13 @@ from tlplab.torture import verdict
 from tlplab.torture.boot import Machine, Told, boot
 from tlplab.torture.classes import Tlp, TlpClass
 from tlplab.torture.coverage import Counters
-from tlplab.torture.faults import FAULTS, Fault
+from tlplab.torture.evidence import Hop
+from tlplab.torture.faults import FAULTS, Fault, ns
+
+# The ladder of a case begins so long before the TLP that is hit, in femtoseconds.
+BEFORE = 2 * 10**9
+# Packets of the ladder that the page with the matrix shows, those of the data link layer among them.
+PACKETS = 80
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,8 @@ class Judged:
     case: Case
     verdict: verdict.Verdict
     console: tuple[str, ...]
+    ladder: tuple[Hop, ...]
+    """The TLPs around the one that is hit; empty where the run could not go on."""
     struck: int | None
     """How often the fault has happened, where that is told."""
 
@@ -72,8 +80,11 @@ def judge(
 ) -> Judged:
     """Boots a case; `report` is where the page of the run goes, `share` a folder for the counters of drivers."""
     fault = f"fault=[{case.entry().to_toml(case.tlp)}]"
-    told = boot(machine, more=[fault], silence=reference.longest_silence(), report=report, share=share)
-    return Judged(case, verdict.judge(told.boot, reference.boot), told.boot.console, told.boot.struck)
+    ladder = [f'ladder.at="{ns(max(case.tlp.time - BEFORE, 0))}"']
+    if report is None:
+        ladder.append(f"ladder.packets={PACKETS}")
+    told = boot(machine, more=[fault, *ladder], silence=reference.longest_silence(), report=report, share=share)
+    return Judged(case, verdict.judge(told.boot, reference.boot), told.boot.console, told.ladder, told.boot.struck)
 
 
 def judge_all(
@@ -101,9 +112,29 @@ def judge_all(
             raise
 
 
-def command(experiment: str, machine: Machine, case: Case) -> str:
+@dataclass(frozen=True)
+class Finding:
+    """Cases that end alike: by the same verdict, told by the same line."""
+
+    minimal: Judged
+    """The case with the fewest TLPs before its fault."""
+    cases: tuple[Judged, ...]
+
+
+def findings(judged: Sequence[Judged]) -> list[Finding]:
+    """What the drivers did not take, in the order of the minimal cases."""
+    alike: dict[tuple[str, str], list[Judged]] = {}
+    for one in sorted(judged, key=lambda one: one.case.tlp.time):
+        if one.verdict.word in verdict.FINDINGS:
+            alike.setdefault((one.verdict.word, verdict.comparable(one.verdict.why)), []).append(one)
+    return [Finding(of[0], tuple(of)) for of in alike.values()]
+
+
+def command(machine: Machine, case: Case) -> str:
     """The command that repeats a case."""
-    words = ["tlplab", "torture", experiment, "--case", case.name]
+    words = ["tlplab", "torture", machine.experiment, "--case", case.name]
+    if machine.linux is not None:
+        words += ["--linux", machine.linux]
     for override in machine.overrides:
         words += ["--set", override]
     return shlex.join(words)

@@ -25,13 +25,11 @@ from tlplab.sheet import NOTHING, Column, Sheet
 from tlplab.summary import console_for
 from tlplab.torture import coverage, page, verdict
 from tlplab.torture.boot import WORK, Machine, Told, boot, discover
-from tlplab.torture.cases import Case, Judged, command, judge, judge_all, plan, sample
+from tlplab.torture.cases import Case, Judged, findings, judge, judge_all, plan, sample
 from tlplab.torture.classes import PHASES, TlpClass, read, sort
 from tlplab.torture.coverage import Counters, Lines
+from tlplab.torture.document import document_of
 from tlplab.torture.faults import FAULTS, Fault
-
-DOCUMENT = "tlplab/torture/1"
-FINDINGS = (verdict.CORRUPTED, verdict.LEAKED, verdict.HUNG, verdict.OOPS, verdict.MISSED)
 
 
 @click.command("torture")
@@ -105,7 +103,7 @@ def torture_command(
             bar.show(len(judged) / len(cases), f"{len(judged)} of {len(cases)} boots")
     order = {case: at for at, case in enumerate(cases)}
     judged.sort(key=lambda one: order[one.case])
-    document = document_of(experiment, machine, chosen, classes, judged) | (tried.document() if tried else {})
+    document = document_of(machine, chosen, classes, reference, judged) | (tried.document() if tried else {})
     if json_file != "-":
         show(judged, chosen)
         if tried is not None:
@@ -221,37 +219,7 @@ def show_one(machine: Machine, cases: Sequence[Case], name: str, reference: Told
     for line in judged.console:
         click.echo(line)
     click.echo(f"{case.name}: {judged.verdict.word}" + (f": {judged.verdict.why}" if judged.verdict.why else ""))
-    return FAILED if judged.verdict.word in FINDINGS else 0
-
-
-def document_of(
-    experiment: str, machine: Machine, faults: Sequence[Fault], classes: Sequence[TlpClass], judged: Sequence[Judged]
-) -> dict[str, Any]:
-    """All verdicts, `tlplab/torture/1`."""
-    of = outline.read(experiment, overrides=machine.overrides)
-    tried = {one.case.tlp_class for one in judged}
-    return {
-        "format": DOCUMENT,
-        "title": of["title"],
-        "experiment": experiment,
-        "kernel": kernel.find(machine.linux).sha256,
-        "verdicts": list(verdict.VERDICTS),
-        "faults": [{"name": fault.name, "doc": fault.doc} for fault in faults],
-        "classes": [one.name for one in classes if one.name in tried],
-        "cases": [
-            {
-                "name": one.case.name,
-                "class": one.case.tlp_class,
-                "fault": one.case.fault,
-                "verdict": one.verdict.word,
-                "why": one.verdict.why,
-                "struck": one.struck,
-                "new": list(one.verdict.new),
-                "command": command(experiment, machine, one.case),
-            }
-            for one in judged
-        ],
-    }
+    return FAILED if judged.verdict.word in verdict.FINDINGS else 0
 
 
 def show(judged: Sequence[Judged], faults: Sequence[Fault]) -> None:
@@ -271,13 +239,14 @@ def show(judged: Sequence[Judged], faults: Sequence[Fault]) -> None:
                 counts = [str(words[word]) if words[word] else NOTHING for word in verdict.VERDICTS]
                 shown.add(phase, fault.name, str(words.total()), *counts)
     shown.print(console)
-    findings = [one for one in judged if one.verdict.word in FINDINGS]
-    if findings:
-        shown = Sheet("What the drivers did not take", [
-            Column("case", name=True), Column("verdict", name=True), Column("told by", name=True),
+    found = findings(judged)
+    if found:
+        shown = Sheet("What the drivers did not take, and the case with the fewest TLPs before its fault", [
+            Column("verdict", name=True), Column("cases"), Column("minimal case", name=True), Column("told by", name=True),
         ])  # fmt: skip
-        for one in findings:
-            shown.add(one.case.name, one.verdict.word, one.verdict.why)
+        for one in found:
+            of = one.minimal
+            shown.add(of.verdict.word, str(len(one.cases)), of.case.name, of.verdict.why)
         shown.print(console)
 
 

@@ -14,6 +14,7 @@ SILENT = "no progress for 120 s of simulated time"
 ENDLESS = "still at work after an hour of simulated time"
 SPINS = "it goes on without letting time pass"
 VERDICTS = (RECOVERED, DEGRADED, CORRUPTED, LEAKED, HUNG, OOPS, MISSED)
+FINDINGS = (CORRUPTED, LEAKED, HUNG, OOPS, MISSED)
 STAMP = re.compile(r"^\[ *\d+\.\d+\] ")
 IS_OOPS = re.compile(
     r"Oops|BUG:|Kernel panic|general protection|Call Trace|\bWARNING: |refcount_t|list_(add|del) corruption|use-after-free"
