@@ -119,6 +119,7 @@ def result() -> Result:
             },
             "flows": [flow("ssd", "nic"), flow("nic", "ssd")],
             "errors": [],
+            "faults": [],
             "outages": [],
             "problems": [],
             "host": None,

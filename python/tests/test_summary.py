@@ -154,6 +154,18 @@ def test_a_figure_stays_with_its_unit() -> None:
         assert not any(line.strip().startswith(("Gb/s", "%")) for line in lines(document))
 
 
+def test_a_fault_is_shown_with_its_strikes_even_if_there_are_none() -> None:
+    document = result()
+    document["faults"] = [
+        {"link": "ssd", "direction": "up", "damage": "lose", "of": "MRd", "first": 1725, "struck": 1},
+        {"link": "ssd", "direction": "down", "damage": "corrupt", "of": None, "first": 9, "struck": 0},
+    ]
+    shown = lines(document)
+    start = shown.index("Faults")
+    assert shown[start + 3].split() == ["ssd", "up", "lose", "MRd", "1", "725", "1"]
+    assert shown[start + 4].split() == ["ssd", "down", "corrupt", "–", "9", "0"]
+
+
 def test_links_that_went_down_have_their_times() -> None:
     document = result()
     us = 1_000_000_000

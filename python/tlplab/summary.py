@@ -235,9 +235,8 @@ def show_faults(console: Console, faults: list[Struck]) -> None:
     ])  # fmt: skip
     for fault in faults:
         of = fault["of"] or NOTHING
-        shown.add(
-            fault["link"], fault["direction"], fault["damage"], of, q.count(fault["first"]), q.count(fault["struck"])
-        )
+        struck = q.count(fault["struck"]) if fault["struck"] else "0"
+        shown.add(fault["link"], fault["direction"], fault["damage"], of, q.count(fault["first"]), struck)
     shown.print(console)
     console.print()
 

@@ -133,6 +133,7 @@ export function mock(spec: MockSpec): Result {
     places, flows, causes: CAUSES, topology: { nodes }, links, series, samples, ladder,
     errors: spec.empty ? [] : [{ name: "Surprise Down", port: place, count: 1, first_fs: END / 4, header: null, message: "ERR_FATAL", messages: 1 }],
     reported: spec.empty ? [] : [{ port: "host.rp0", source: "02:00.0", message: "ERR_FATAL", count: 1, first_fs: END / 4, interrupts: 1 }],
+    faults: spec.empty ? [] : [{ link: links[0]!.name, direction: "up", damage: "lose", of: null, first: 5, struck: 1 }],
     outages: spec.empty ? [] : [{ link: links[0]!.name, down_fs: END / 4, heard_fs: END / 4, up_fs: END / 2, configured_fs: null }],
   };
 }

@@ -49,7 +49,7 @@ describe("the page", { skip }, () => {
     for (const width of [1440, 390]) {
       test(`${name} at ${width}: every part is there, nothing sticks out sideways`, () =>
         open(name, width, async (page) => {
-          const wrong = name === "empty" ? [] : ["Errors", "Links that went down"];
+          const wrong = name === "empty" ? [] : ["Errors", "Faults", "Links that went down"];
           const gains = name === "empty" ? [] : ["With twice as much of it"];
           assert.deepEqual(await page.locator("section h2").allTextContents(), [...gains, "Topology", "Throughput over time", "Latency and its causes", "Resources over time", ...wrong, "Ladder", "The experiment"]);
           const [inner, scroll] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
@@ -208,9 +208,10 @@ describe("the page", { skip }, () => {
       }));
   }
 
-  test("what went wrong is told: errors, what root ports heard, links that went down", () =>
+  test("what went wrong is told: errors, what root ports heard, faults that have struck, links that went down", () =>
     open("quickstart", 1440, async (page) => {
       assert.deepEqual(await page.locator("#errors tbody th").allTextContents(), ["Surprise Down", "ERR_FATAL"]);
+      assert.deepEqual(await page.locator("#faults tbody td").allTextContents(), ["up", "lose", "all", "5", "1"]);
       const cells = await page.locator("#outages tbody td").allTextContents();
       assert.equal(cells.at(-1), "never", "it was not configured again");
       assert.equal(cells.length, 4);

@@ -168,7 +168,7 @@ class Coverage:
     def of(cls, machine: Machine) -> Coverage | None:
         """Nothing has run; None, if the kernel does not count."""
         build = coverage.build_of(kernel.find(machine.linux).path)
-        return None if build is None else cls(build, Counters(Path(tempfile.mkdtemp(prefix="tlplab-coverage-"))), {})
+        return None if build is None else cls(build, Counters(), {})
 
     def rows(self) -> list[tuple[Lines, Lines]]:
         """Of each driver: without a fault, and with all cases. The functions are those that have run in any boot."""

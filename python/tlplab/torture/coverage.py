@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tlplab.errors import RunError
 
@@ -20,8 +21,8 @@ COPY = f"""[ ! -d {COUNTERS} ] || for counters in $(find {COUNTERS} -name '*.gcd
 done"""
 # A line that a driver has for what goes wrong: it gives an error back, goes to where errors are cleaned up, or says so.
 IS_ERROR = re.compile(
-    r"return\s+(-E[A-Z]+|false|BLK_STS_\w*ERR|PCI_ERS_RESULT_(DISCONNECT|NEED_RESET))|goto\s+\w*(out|err|fail|free|disable|unmap|unlock|release|put|dead|disconnect)\w*"
-    r"|\b(dev|pci|netdev|net|e)_(err|warn|crit)\b|\be_(dbg|info)\(.*([Ee]rror|[Ff]ail|[Tt]imeout)|\bret(_val)?\s*=\s*-E[A-Z]+"
+    r"return\s+(-E\w+|false|BLK_STS_\w*ERR|PCI_ERS_RESULT_(DISCONNECT|NEED_RESET))|goto\s+\w*(out|err|fail|free|disable|unmap|unlock|release|put|dead|disconnect)\w*"
+    r"|\b(dev|pci|netdev|net|e)_(err|warn|crit)\b|\be_(dbg|info)\(.*([Ee]rror|[Ff]ail|[Tt]imeout)|\b(ret|ret_val|rc|err|error|result|status)\s*=\s*-E\w+"
 )
 
 
@@ -43,11 +44,13 @@ def build_of(linux: Path) -> Path | None:
 
 
 class Counters:
-    """The counters of many boots, added up in a folder."""
+    """The counters of many boots, added up in a folder that goes when this does."""
 
-    def __init__(self, folder: Path) -> None:
-        """Nothing has run; `folder` is empty."""
-        self.folder = folder
+    def __init__(self) -> None:
+        """Nothing has run."""
+        self.within = TemporaryDirectory(prefix="tlplab-coverage-")
+        self.folder = Path(self.within.name) / "sum"
+        self.folder.mkdir()
 
     def add(self, share: Path) -> None:
         """Adds what a guest has left in the folder that it shared, and removes that."""
