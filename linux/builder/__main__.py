@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import debian, initramfs, kernel, programs
+from . import debian, drivers, initramfs, kernel, programs
 from .report import BuildError, fail, need_space, phase, run, say, told
 
 LINUX = Path(__file__).resolve().parent.parent
@@ -163,7 +163,10 @@ def build_kernel(folder: Path, source: kernel.Source, variant: str) -> None:
         with phase("compiling the kernel", f"{max(minutes, 1):.0f} min"):
             kernel.compile_all(tree, folder.parent / "build.log")
         shutil.copy2(tree / "linux", work / "linux")
+        ranges = drivers.ranges(tree) if variant != PLAIN else None
         kernel.prune(tree)
+        if ranges is not None:
+            (tree / drivers.RESULT).write_text(json.dumps(ranges, indent=1) + "\n", encoding="utf-8")
 
 
 def build(result: Path, ours: dict[str, str], chosen: argparse.Namespace) -> None:

@@ -15,6 +15,7 @@ from privilege import lacking
 
 from tlplab import _core
 from tlplab.cli import status
+from tlplab.guest.kernel import Kernel
 from tlplab.torture import cases, page, verdict
 from tlplab.torture.boot import Machine
 from tlplab.torture.classes import Bar, Phases, Tlp, arrays, femtoseconds, frames, place, sort
@@ -185,7 +186,7 @@ def test_cases_that_end_alike_are_one_finding_with_the_fewest_tlps_before_its_fa
 
 
 def test_a_case_is_repeated_with_its_kernel_and_overrides() -> None:
-    machine = Machine("x.toml", ("a.b=1",), "debug", {})
+    machine = Machine("x.toml", ("a.b=1",), "debug", Kernel(Path("linux"), Path("initramfs"), ""), {})
     case = cases.Case("ssd work up MRd 0x4", "lost", tlp("MRd"), 1)
     assert (
         cases.command(machine, case)

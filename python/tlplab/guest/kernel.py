@@ -26,6 +26,11 @@ class Kernel:
     sha256: str
     """Of the kernel."""
 
+    @property
+    def build(self) -> Path:
+        """What modules are built against; of a kernel that counts its drivers' sources and notes, too."""
+        return self.path.parent / "build"
+
 
 def built(variant: str | None = None) -> Path:
     """Where `make linux` leaves the latest result, or that of a variant of `VARIANTS`."""

@@ -11,25 +11,31 @@ from pathlib import Path
 
 from tlplab import _core
 from tlplab.errors import RunError
-from tlplab.guest import kernel
 from tlplab.guest.initramfs import SCRIPT
+from tlplab.guest.kernel import Kernel
 from tlplab.guest.running import run
 from tlplab.result import Result
 from tlplab.torture.classes import VECTOR, Bar, Phases
 from tlplab.torture.coverage import COPY
 from tlplab.torture.evidence import Hop, ladder_of
+from tlplab.torture.memory import Allocation
 from tlplab.torture.verdict import ENDLESS, SILENT, SPINS, Boot
 
 WORK = "work"
 SAYS = "tlplab torture: "
-# The work, and then every device that a driver has is let go, as by a user.
+# The work, and then every device that a driver has is let go, as by a user. An allocation that fails has its own lines in it.
 PHASES_SCRIPT = f"""#!/bin/sh
 hung=/proc/sys/kernel/hung_task_timeout_secs
 [ ! -w $hung ] || echo 60 >$hung
+arm() {{ :; }}
+@arm@
+@again@
 echo "{SAYS}work"
+arm work
 /tlplab/{WORK}
 echo "{SAYS}ended $?"
 {COPY}
+arm remove
 for device in /sys/bus/pci/devices/*; do
   [ -e "$device/driver" ] || continue
   case "$(readlink "$device/driver")" in
@@ -53,6 +59,7 @@ exit 0
 DISCOVERY = "#!/bin/sh\nlspci -vv\n"
 IS_FUNCTION = re.compile(r"^[0-9a-f]{2}:[0-9a-f]{2}\.\d ")
 IS_BAR = re.compile(r"^\tRegion (\d): Memory at ([0-9a-f]+) .*\[size=(\d+)([KMG]?)\]")
+IS_DRIVER = re.compile(r"^\tKernel driver in use: (\S+)")
 IS_MSIX = re.compile(r"MSI-X: .*Count=(\d+)")
 IS_TABLE = re.compile(r"Vector table: BAR=(\d) offset=([0-9a-f]+)")
 # In seconds of this machine: a guest that takes as long without letting time pass spins.
@@ -71,7 +78,8 @@ class Machine:
     experiment: str
     overrides: tuple[str, ...]
     linux: str | None
-    """The folder of the kernel, if not the latest."""
+    """As the user has named the kernel, if at all."""
+    kernel: Kernel
     files: Mapping[str, bytes]
     """What the guest finds in /tlplab, with its work."""
 
@@ -98,9 +106,16 @@ class Told:
         return Phases(self.time_of("work"), self.time_of(ended.removeprefix(SAYS)))
 
 
-def discover(machine: Machine) -> list[Bar]:
-    """The BARs of all functions, as lspci in the guest says: in a boot of its own, since it reads registers."""
+def script_of(allocation: Allocation | None) -> str:
+    """What the guest does: its phases, with an allocation that fails."""
+    arm, again = ("", "") if allocation is None else (allocation.arm(), allocation.bind_again())
+    return PHASES_SCRIPT.replace("@arm@", arm).replace("@again@", again)
+
+
+def discover(machine: Machine) -> tuple[list[Bar], set[str]]:
+    """The BARs of all functions, and their drivers, as lspci in the guest says: in a boot of its own, since it reads registers."""
     bars: list[Bar] = []
+    drivers = set()
     function = vectors = 0
     for line in boot(machine, script=DISCOVERY).boot.console:
         if IS_FUNCTION.match(line):
@@ -109,6 +124,8 @@ def discover(machine: Machine) -> list[Bar]:
             size = int(bar[3]) << 10 * " KMG".index(bar[4] or " ")
             first = int(bar[2], 16)
             bars.append(Bar(int(bar[1]), range(first, first + size), range(0)))
+        elif driver := IS_DRIVER.match(line):
+            drivers.add(driver[1])
         elif msix := IS_MSIX.search(line):
             vectors = int(msix[1])
         elif table := IS_TABLE.search(line):
@@ -117,11 +134,11 @@ def discover(machine: Machine) -> list[Bar]:
             its = enumerate(bars[function:], function)
             at = next(at for at, bar in its if bar.number == int(table[1]))
             bars[at] = replace(bars[at], msix=msix_bytes)
-    return bars
+    return bars, drivers
 
 
 def boot(
-    machine: Machine, *, script: str = PHASES_SCRIPT, more: Sequence[str] = (), silence: int = 0,
+    machine: Machine, *, script: str = script_of(None), more: Sequence[str] = (), silence: int = 0,
     pcap: Path | None = None, report: str | None = None, share: Path | None = None,
 ) -> Told:  # fmt: skip
     """Boots the machine with further overrides; to be called in the main thread of a process.
@@ -150,7 +167,7 @@ def boot(
     signal.setitimer(signal.ITIMER_REAL, PATIENCE)
     try:
         ended = run(
-            machine.experiment, kernel.find(machine.linux), {**machine.files, SCRIPT: script.encode()},
+            machine.experiment, machine.kernel, {**machine.files, SCRIPT: script.encode()},
             show=lambda time, text: lines.append((time, text)), watch=watch, overrides=[*machine.overrides, *more],
             pcap=None if pcap is None else str(pcap), share=None if share is None else str(share),
         )  # fmt: skip

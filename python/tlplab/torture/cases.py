@@ -1,20 +1,21 @@
-"""A fault on a TLP, and what a driver makes of it."""
+"""A fault on a TLP, or an allocation that fails, and what a driver makes of it."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
-from tlplab.torture import verdict
-from tlplab.torture.boot import Machine, Told, boot
+from tlplab.torture import memory, verdict
+from tlplab.torture.boot import Machine, Told, boot, script_of
 from tlplab.torture.classes import Tlp, TlpClass
 from tlplab.torture.coverage import Counters
 from tlplab.torture.evidence import Hop
 from tlplab.torture.faults import FAULTS, Fault, ns
+from tlplab.torture.memory import Allocation
 
 # The ladder of a case begins so long before the TLP that is hit, in femtoseconds.
 BEFORE = 2 * 10**9
@@ -24,24 +25,33 @@ PACKETS = 80
 
 @dataclass(frozen=True)
 class Case:
-    """A fault on a TLP."""
+    """A fault on a TLP, or an allocation that fails."""
 
-    tlp_class: str
+    group: str
+    """The class of TLPs or allocations."""
     fault: str
-    tlp: Tlp
+    target: Tlp | Allocation
     number: int
     """Which of its class, from 1."""
 
     @property
     def name(self) -> str:
         """`nvme0 probe down MRd BAR0+0x1c: lost`."""
-        return (
-            f"{self.tlp_class}: {self.fault}" if self.number == 1 else f"{self.tlp_class} #{self.number}: {self.fault}"
-        )
+        return f"{self.group}: {self.fault}" if self.number == 1 else f"{self.group} #{self.number}: {self.fault}"
 
-    def entry(self) -> Fault:
-        """The fault."""
-        return next(fault for fault in FAULTS if fault.name == self.fault)
+    @property
+    def before(self) -> int:
+        """How much happens before it, to compare cases by: for a TLP its time, for an allocation its number."""
+        return self.target.time if isinstance(self.target, Tlp) else self.target.number
+
+    def overrides(self, *, packets: int | None) -> list[str]:
+        """What an experiment gets for a fault on a TLP, whose ladder has so many packets, or as many as usual."""
+        if isinstance(self.target, Allocation):
+            return []
+        fault = next(fault for fault in FAULTS if fault.name == self.fault)
+        ladder = [] if packets is None else [f"ladder.packets={packets}"]
+        at = ns(max(self.target.time - BEFORE, 0))
+        return [f"fault=[{fault.to_toml(self.target)}]", f'ladder.at="{at}"', *ladder]
 
 
 @dataclass(frozen=True)
@@ -57,6 +67,19 @@ class Judged:
     """How often the fault has happened, where that is told."""
 
 
+@dataclass(frozen=True)
+class References:
+    """The boots without a fault."""
+
+    plain: Told
+    again: Mapping[str, Told]
+    """Those in which a driver is bound again, by driver."""
+
+    def of(self, case: Case) -> Told:
+        """The one that a case is compared with."""
+        return self.plain if isinstance(case.target, Tlp) else self.again[case.target.driver]
+
+
 def plan(classes: Sequence[TlpClass], faults: Sequence[Fault], *, every: bool) -> list[Case]:
     """The cases: of each class the first TLP, or every one."""
     return [
@@ -66,6 +89,23 @@ def plan(classes: Sequence[TlpClass], faults: Sequence[Fault], *, every: bool) -
         for fault in faults
         if fault.hits(tlp)
     ]
+
+
+def plan_allocations(machine: Machine, drivers: Mapping[str, tuple[str, str]], *, every: bool) -> list[Case]:
+    """The cases in which an allocation of a driver fails."""
+
+    def strikes(allocation: Allocation) -> bool:
+        return bool(boot_with(machine, allocation).boot.struck)
+
+    found = memory.all_of(drivers, strikes, every=every)
+    return [Case(one.group, memory.FAULT, one, one.number) for one in found]
+
+
+def boot_with(machine: Machine, allocation: Allocation, *, silence: int = 0, share: Path | None = None) -> Told:
+    """Boots with an allocation that fails; the kernel says whether it has."""
+    told = boot(machine, script=script_of(allocation), more=[f"ladder.packets={PACKETS}"], silence=silence, share=share)
+    struck = sum(memory.SAYS in line for line in told.boot.console)
+    return replace(told, boot=replace(told.boot, struck=struck), ladder=())
 
 
 def sample(cases: Sequence[Case], size: int) -> list[Case]:
@@ -79,16 +119,17 @@ def judge(
     machine: Machine, case: Case, reference: Told, *, report: str | None = None, share: Path | None = None
 ) -> Judged:
     """Boots a case; `report` is where the page of the run goes, `share` a folder for the counters of drivers."""
-    fault = f"fault=[{case.entry().to_toml(case.tlp)}]"
-    ladder = [f'ladder.at="{ns(max(case.tlp.time - BEFORE, 0))}"']
-    if report is None:
-        ladder.append(f"ladder.packets={PACKETS}")
-    told = boot(machine, more=[fault, *ladder], silence=reference.longest_silence(), report=report, share=share)
+    silence = reference.longest_silence()
+    if isinstance(case.target, Allocation):
+        told = boot_with(machine, case.target, silence=silence, share=share)
+    else:
+        more = case.overrides(packets=PACKETS if report is None else None)
+        told = boot(machine, more=more, silence=silence, report=report, share=share)
     return Judged(case, verdict.judge(told.boot, reference.boot), told.boot.console, told.ladder, told.boot.struck)
 
 
 def judge_all(
-    machine: Machine, cases: Sequence[Case], reference: Told, jobs: int, counters: Counters | None = None
+    machine: Machine, cases: Sequence[Case], references: References, jobs: int, counters: Counters | None = None
 ) -> Iterator[Judged]:
     """What became of each case, as they end, so many boots at once; `counters` adds up what has run of drivers."""
     with ProcessPoolExecutor(jobs) as pool, TemporaryDirectory(prefix="tlplab-torture-") as folder:
@@ -99,7 +140,7 @@ def judge_all(
                 # No more than are soon run: what has not begun can be given up.
                 while len(under_way) < 2 * jobs and (case := next(left, None)) is not None:
                     share = None if counters is None else Path(mkdtemp(dir=folder))
-                    under_way[pool.submit(judge, machine, case, reference, share=share)] = share
+                    under_way[pool.submit(judge, machine, case, references.of(case), share=share)] = share
                 if not under_way:
                     return
                 for future in wait(under_way, return_when=FIRST_COMPLETED).done:
@@ -117,14 +158,14 @@ class Finding:
     """Cases that end alike: by the same verdict, told by the same line."""
 
     minimal: Judged
-    """The case with the fewest TLPs before its fault."""
+    """The case with the fewest TLPs, or allocations, before its fault."""
     cases: tuple[Judged, ...]
 
 
 def findings(judged: Sequence[Judged]) -> list[Finding]:
     """What the drivers did not take, in the order of the minimal cases."""
     alike: dict[tuple[str, str], list[Judged]] = {}
-    for one in sorted(judged, key=lambda one: one.case.tlp.time):
+    for one in sorted(judged, key=lambda one: one.case.before):
         if one.verdict.word in verdict.FINDINGS:
             alike.setdefault((one.verdict.word, verdict.comparable(one.verdict.why)), []).append(one)
     return [Finding(of[0], tuple(of)) for of in alike.values()]

@@ -8,11 +8,13 @@ import shutil
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from tlplab.errors import RunError
+from tlplab.guest.kernel import Kernel
 
 # In the guest: where the counters are, and how they come to the folder that it shares, one file each.
 COUNTERS = "/sys/kernel/debug/gcov"
@@ -35,12 +37,6 @@ class Lines:
     reached: int
     errors: int
     errors_reached: int
-
-
-def build_of(linux: Path) -> Path | None:
-    """What gcov needs of a kernel: its sources and notes; None, if it does not count."""
-    build = linux.parent / "build"
-    return build if next(build.rglob("*.gcno"), None) is not None else None
 
 
 class Counters:
@@ -114,3 +110,28 @@ def by_driver(now: dict[str, dict[int, int]], known: dict[str, dict[int, int]], 
             for at, counts in enumerate((True, reached, error, error and reached)):
                 totals[driver][at] += counts
     return [Lines(driver, *counts) for driver, counts in totals.items()]
+
+
+@dataclass
+class Coverage:
+    """What has run of the drivers: without a fault, and with all cases so far."""
+
+    build: Path
+    counters: Counters
+    before: dict[str, dict[int, int]]
+
+    @classmethod
+    def of(cls, linux: Kernel) -> Coverage | None:
+        """Nothing has run; None, if the kernel does not count."""
+        build = linux.build if next(linux.build.rglob("*.gcno"), None) is not None else None
+        return None if build is None else cls(build, Counters(), {})
+
+    def rows(self) -> list[tuple[Lines, Lines]]:
+        """Of each driver: without a fault, and with all cases. The functions are those that have run in any boot."""
+        now = self.counters.lines(self.build)
+        rows = zip(*(by_driver(of, now, self.build) for of in (self.before, now)), strict=True)
+        return [(before, after) for before, after in rows if after.errors]
+
+    def document(self) -> dict[str, Any]:
+        """For the document of verdicts."""
+        return {"coverage": [{"before": asdict(before), "after": asdict(after)} for before, after in self.rows()]}

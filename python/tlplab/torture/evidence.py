@@ -38,7 +38,9 @@ def ladder_of(result: Result) -> tuple[Hop, ...]:
         if packet["class"] == DATA_LINK:
             continue
         link = result["links"][packet["link"]]
-        sender, receiver = (link["lower"], link["upper"]) if packet["direction"] == 0 else (link["upper"], link["lower"])
+        sender, receiver = (
+            (link["lower"], link["upper"]) if packet["direction"] == 0 else (link["upper"], link["lower"])
+        )
         bad = packet["bad"] or packet["nullified"]
         hops.append(Hop(packet["start_fs"], packet["arrive_fs"], sender, receiver, packet["text"], bad))
     return tuple(hops)
