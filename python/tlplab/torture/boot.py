@@ -28,6 +28,7 @@ PHASES_SCRIPT = f"""#!/bin/sh
 hung=/proc/sys/kernel/hung_task_timeout_secs
 [ ! -w $hung ] || echo 60 >$hung
 arm() {{ :; }}
+tell() {{ :; }}
 @arm@
 @again@
 echo "{SAYS}work"
@@ -44,6 +45,7 @@ for device in /sys/bus/pci/devices/*; do
   esac
 done
 echo "{SAYS}removed"
+tell
 {COPY}
 leaks=/sys/kernel/debug/kmemleak
 if [ -w $leaks ]; then

@@ -21,6 +21,8 @@ from tlplab.torture.memory import Allocation
 BEFORE = 2 * 10**9
 # Packets of the ladder that the page with the matrix shows, those of the data link layer among them.
 PACKETS = 80
+# Where guests share folders.
+FOLDER = "tlplab-torture-"
 
 
 @dataclass(frozen=True)
@@ -103,9 +105,13 @@ def plan_allocations(machine: Machine, drivers: Mapping[str, tuple[str, str]], *
 
 def boot_with(machine: Machine, allocation: Allocation, *, silence: int = 0, share: Path | None = None) -> Told:
     """Boots with an allocation that fails; the kernel says whether it has."""
-    told = boot(machine, script=script_of(allocation), more=[f"ladder.packets={PACKETS}"], silence=silence, share=share)
-    struck = sum(memory.SAYS in line for line in told.boot.console)
-    return replace(told, boot=replace(told.boot, struck=struck), ladder=())
+    with TemporaryDirectory(prefix=FOLDER) as folder:
+        # What a kernel allocates differs with a file system that it mounts, so it always has this one.
+        told = boot(
+            machine, script=script_of(allocation), more=[f"ladder.packets={PACKETS}"], silence=silence,
+            share=share or Path(mkdtemp(dir=folder)),
+        )  # fmt: skip
+    return replace(told, boot=replace(told.boot, struck=memory.struck(told.boot.console)), ladder=())
 
 
 def sample(cases: Sequence[Case], size: int) -> list[Case]:
@@ -132,7 +138,7 @@ def judge_all(
     machine: Machine, cases: Sequence[Case], references: References, jobs: int, counters: Counters | None = None
 ) -> Iterator[Judged]:
     """What became of each case, as they end, so many boots at once; `counters` adds up what has run of drivers."""
-    with ProcessPoolExecutor(jobs) as pool, TemporaryDirectory(prefix="tlplab-torture-") as folder:
+    with ProcessPoolExecutor(jobs) as pool, TemporaryDirectory(prefix=FOLDER) as folder:
         left = iter(cases)
         under_way: dict[Future[Judged], Path | None] = {}
         try:

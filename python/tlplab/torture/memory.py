@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,8 +16,9 @@ DOC = "An allocation by the driver fails (kernels of `make linux DEBUG=1` and `C
 PLACES = {"slab": "failslab", "pages": "fail_page_alloc"}
 # Of one phase and kind, if not all are wanted.
 FIRST = 128
-# What the kernel says when it has made one fail.
+# What the kernel says when it has made one fail, if nothing forbids that; the script looks, too.
 SAYS = "FAULT_INJECTION: forcing a failure"
+FAILED, LEFT = "an allocation has failed", "no allocation has failed"
 RANGES = "drivers.json"
 IS_CASE = re.compile(
     rf"(?P<driver>\S+) (?P<phase>{'|'.join(PHASES)}) (?P<kind>{'|'.join(PLACES)})(?: #(?P<number>\d+))?: {FAULT}"
@@ -43,7 +44,7 @@ class Allocation:
         return f"{self.driver} {self.phase} {self.kind}"
 
     def arm(self) -> str:
-        """What a script does when a phase begins: `arm PHASE`."""
+        """What a script does when a phase begins, and at the end: `arm PHASE`, `tell`."""
         place = f"/sys/kernel/debug/{PLACES[self.kind]}"
         settings = {
             "ignore-gfp-wait": "N",
@@ -57,7 +58,8 @@ class Allocation:
         if self.kind == "pages":
             settings["min-order"] = "0"
         writes = "\n".join(f"  echo {value} >{place}/{name}" for name, value in settings.items())
-        return f'arm() {{\n  [ "$1" = {self.phase} ] || return 0\n{writes}\n}}\n'
+        told = f'  [ "$(cat {place}/times)" = 0 ] && echo "{FAILED}" || echo "{LEFT}"'
+        return f'arm() {{\n  [ "$1" = {self.phase} ] || return 0\n{writes}\n}}\ntell() {{\n{told}\n}}\n'
 
     def bind_again(self) -> str:
         """Binds the driver's devices again, as at the probe; where that fails, once more."""
@@ -71,6 +73,12 @@ for device in $drivers/0000:*; do
 done
 sleep 2
 """
+
+
+def struck(console: Sequence[str]) -> int | None:
+    """How many allocations have failed; None, if the guest did not come to the point of saying so."""
+    said = any(SAYS in line or FAILED in line for line in console)
+    return 1 if said else 0 if LEFT in console else None
 
 
 def ranges(build: Path) -> dict[str, tuple[str, str]]:

@@ -23,6 +23,8 @@ IS_OOPS = re.compile(
 IS_LEAK = re.compile(r"unreferenced object|pending DMA allocations")
 IS_CORRUPTED = re.compile(r"\bdiffer\b|data are wrong|verify failed", re.IGNORECASE)
 IS_HUNG = re.compile(r"blocked for more than \d+ seconds|soft lockup|rcu.*stall")
+# As the kernel says that it makes an allocation fail.
+IS_INJECTED = re.compile(r"FAULT_INJECTION|name fail\w+, interval")
 # Programs print what took how long, and what they wrote where.
 VARIES = re.compile(r"\d+(\.\d+)? ?(seconds|s|[kMG]?B/s)\b|\b0x[0-9a-f]+\b")
 
@@ -107,5 +109,6 @@ def comparable(line: str) -> str:
 
 def error_of(new: Sequence[str]) -> str:
     """The line that tells best what happened: the first that speaks of an error, or the first."""
+    new = [line for line in new if not IS_INJECTED.match(line)]
     speaks = re.compile(r"error|fail|timeout|timed out|abort|reset|down|remov|dead|not |no ", re.IGNORECASE)
     return next((line for line in new if speaks.search(line)), new[0] if new else "")
