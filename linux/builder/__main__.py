@@ -126,12 +126,13 @@ def named(*content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def name_of_kernel(ours: dict[str, str], source: str) -> str:
+def name_of_kernel(ours: dict[str, str], source: str, variant: str) -> str:
     """The kernel depends on less than the whole, and takes most of the time."""
+    builders = ("linux/builder/kernel.py", *(() if variant == PLAIN else ("linux/builder/drivers.py",)))
     parts = {
         file: hash
         for file, hash in ours.items()
-        if file.startswith(("linux/patches/", "linux/builder/kernel.py")) or file.endswith(".config")
+        if file.startswith("linux/patches/") or file in builders or file.endswith(".config")
     }
     return f"kernel-{named(parts, source, compiler())}"
 
@@ -157,6 +158,8 @@ def build_kernel(folder: Path, source: kernel.Source, variant: str) -> None:
             kernel.patch(tree, sorted(LINUX.glob("patches/*.patch")))
         with phase("configuring", "20 s"):
             kernel.configure(tree, fragments(variant))
+            if variant != PLAIN:
+                drivers.keep_whole(tree)
             if variant == COVERAGE:
                 kernel.profile(tree)
         minutes = kernel.FILES * kernel.SECONDS_EACH / (os.cpu_count() or 1) / 60
@@ -184,7 +187,7 @@ def build(result: Path, ours: dict[str, str], chosen: argparse.Namespace) -> Non
             source = kernel.pinned(archive)
     with phase("fetching the guest's programs", "15 MB"):
         packages = archive.with_libraries(initramfs.PACKAGES)
-    built = cache() / name_of_kernel(ours, source.sha256)
+    built = cache() / name_of_kernel(ours, source.sha256, chosen.variant)
     if chosen.rebuild or not built.exists():
         build_kernel(built, source, chosen.variant)
     with made(result) as work:
