@@ -53,7 +53,10 @@ def validator() -> Any:
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=[str(path.relative_to(ROOT)) for path in EXPERIMENTS])
 def test_every_experiment_passes_both_schema_and_reader(path: Path) -> None:
     validator().validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    assert outline.read(path)["title"]
+    read = outline.read_guests(path)
+    outlines = [read["outline"]] if read["outline"] else [machine["outline"] for machine in read["machines"]]
+    assert outlines
+    assert all(one["title"] for one in outlines)
 
 
 @pytest.mark.parametrize(

@@ -116,9 +116,16 @@ def test_a_plan_takes_the_first_or_every_tlp() -> None:
         (Boot(GOOD.console[:1], SILENT, None, False), "hung", "the work does not end"),
         (Boot(GOOD.console, SILENT, 0, False), "hung", "the devices are not let go"),
         (Boot(GOOD.console, SILENT, 0, True), "hung", "does not power off"),
+        (Boot(GOOD.console[:1], verdict.SPINS, None, False), "undecided", "time stands"),
         (Boot(GOOD.console, verdict.ENDLESS, None, False), "degraded", "after an hour"),
         (Boot((*GOOD.console, "[    1.0] Kernel panic - not syncing"), "died: 1", None, False), "oops", "panic"),
         (Boot((*GOOD.console, "WARNING: drivers/pci/pci.c:1"), "powered off", 0, True), "oops", "pci.c"),
+        # The kernel prints a trace for an allocation that failed.
+        (
+            Boot((*GOOD.console, "ip: vmalloc error: size 10240", "Call Trace:", "ip: no memory"), "powered off", 1, True),
+            "degraded",
+            "vmalloc error",
+        ),
         (Boot((*GOOD.console, "unreferenced object 0x60a0 (size 64):"), "powered off", 0, True), "leaked", "size 64"),
         (
             Boot(
@@ -258,7 +265,7 @@ def test_a_sample_has_no_case_undecided_and_the_same_verdicts_again(tmp_path: Pa
     assert status(["torture", NVME, "--sample", "60", "--json", str(sample), "--report", str(page_file)]) == 0
     found = json.loads(sample.read_text())["cases"]
     assert len(found) == 60
-    assert {one["verdict"] for one in found} <= set(verdict.VERDICTS) - {verdict.MISSED}
+    assert {one["verdict"] for one in found} <= set(verdict.VERDICTS) - {verdict.MISSED, verdict.UNDECIDED}
     # The fabric has counted on its side: each fault of a TLP, or of a link that goes down, has happened.
     assert {one["fault"] for one in found if one["struck"] is None} <= {"narrowed", "malformed", "misaddressed"}
     assert {one["verdict"] for one in found} >= {"recovered", "degraded"}

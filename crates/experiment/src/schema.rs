@@ -54,7 +54,51 @@ fn definitions() -> Map<String, Value> {
         Some(_) => device(table),
         None => section(table, &[]),
     };
-    sections.iter().map(|table| (name(table), define(table))).collect()
+    let mut out: Map<String, Value> = sections.iter().map(|table| (name(table), define(table))).collect();
+    let whole: Vec<(String, Value)> = out
+        .iter()
+        .filter(|(_, section)| section.get("required").is_some())
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
+    for (name, mut section) in whole {
+        require_nothing(&mut section);
+        refer_to_parts(&mut out["machine"], &name);
+        out.insert(part_of(&name), section);
+    }
+    out
+}
+
+/// A machine's own tables say only what differs from the tables that all machines share.
+fn part_of(name: &str) -> String {
+    format!("part-of-{name}")
+}
+
+fn require_nothing(section: &mut Value) {
+    if let Value::Object(map) = section {
+        map.remove("required");
+        map.remove("if");
+        map.remove("then");
+    }
+    for_each_child(section, require_nothing);
+}
+
+fn refer_to_parts(section: &mut Value, name: &str) {
+    if section.get("$ref").is_some_and(|to| *to == reference_to(name)) {
+        section["$ref"] = reference_to(&part_of(name)).into();
+    }
+    for_each_child(section, |child| refer_to_parts(child, name));
+}
+
+fn reference_to(name: &str) -> String {
+    format!("#/definitions/{name}")
+}
+
+fn for_each_child(value: &mut Value, mut work: impl FnMut(&mut Value)) {
+    match value {
+        Value::Object(map) => map.values_mut().for_each(&mut work),
+        Value::Array(items) => items.iter_mut().for_each(&mut work),
+        _ => {}
+    }
 }
 
 /// `a switch` is defined as `switch`.
@@ -106,7 +150,7 @@ fn kind(kind: &Kind) -> Value {
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::Word(word) => string(word.pattern),
         // Beside a bare $ref, draft 7 ignores everything else, such as the description.
-        Kind::Table(table) => json!({ "allOf": [{ "$ref": format!("#/definitions/{}", name(table)) }] }),
+        Kind::Table(table) => json!({ "allOf": [{ "$ref": reference_to(&name(table)) }] }),
         Kind::Map { of, .. } => json!({ "type": "object", "additionalProperties": self::kind(of) }),
         Kind::List(of) => json!({ "type": "array", "items": self::kind(of) }),
         Kind::OneOf(kinds) => json!({ "anyOf": kinds.iter().map(self::kind).collect::<Vec<_>>() }),

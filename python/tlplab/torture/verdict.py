@@ -8,16 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 RECOVERED, DEGRADED, CORRUPTED, HUNG, OOPS = "recovered", "degraded", "corrupted", "hung", "oops"
-LEAKED, MISSED = "leaked", "missed"
+LEAKED, MISSED, UNDECIDED = "leaked", "missed", "undecided"
 # How a boot ends that is ended.
 SILENT = "no progress for 120 s of simulated time"
 ENDLESS = "still at work after an hour of simulated time"
-SPINS = "it goes on without letting time pass"
-VERDICTS = (RECOVERED, DEGRADED, CORRUPTED, LEAKED, HUNG, OOPS, MISSED)
-FINDINGS = (CORRUPTED, LEAKED, HUNG, OOPS, MISSED)
+SPINS = "the processor is in a loop, during which the guest's time stands"
+VERDICTS = (RECOVERED, DEGRADED, CORRUPTED, LEAKED, HUNG, OOPS, MISSED, UNDECIDED)
+FINDINGS = (CORRUPTED, LEAKED, HUNG, OOPS, MISSED, UNDECIDED)
 STAMP = re.compile(r"^\[ *\d+\.\d+\] ")
+# A trace alone is none: the kernel prints one for an allocation that failed, too.
 IS_OOPS = re.compile(
-    r"Oops|BUG:|Kernel panic|general protection|Call Trace|\bWARNING: |refcount_t|list_(add|del) corruption|use-after-free"
+    r"Oops|BUG:|Kernel panic|Kernel mode fault|general protection|\bWARNING: |INFO: trying to register non-static key|refcount_t"
+    r"|list_(add|del) corruption|use-after-free"
 )
 # As kmemleak and the debugging of DMA mappings say it.
 IS_LEAK = re.compile(r"unreferenced object|pending DMA allocations")
@@ -67,21 +69,26 @@ def judge(boot: Boot, reference: Boot) -> Verdict:
 
     if boot.struck == 0:
         return Verdict(MISSED, "the fault has not happened", new)
+    if boot.end.startswith("died"):
+        return Verdict(OOPS, told(IS_OOPS) or boot.end, new)
+    # The kernel warns of mappings that are left, so leaks come before warnings.
     if (line := told(IS_LEAK)) is not None:
         return Verdict(LEAKED, line, new)
-    if (line := told(IS_OOPS)) is not None or boot.end.startswith("died"):
-        return Verdict(OOPS, line or boot.end, new)
+    if (line := told(IS_OOPS)) is not None:
+        return Verdict(OOPS, line, new)
     if boot.failed:
         return Verdict(CORRUPTED, boot.end, new)
     if (line := told(IS_CORRUPTED)) is not None:
         return Verdict(CORRUPTED, line, new)
     if (line := told(IS_HUNG)) is not None:
         return Verdict(HUNG, line, new)
-    if boot.end in (SILENT, SPINS):
+    if boot.end == SPINS:
+        # A loop that waits for the clock ends on a PC, whose time passes meanwhile.
+        return Verdict(UNDECIDED, f"{SPINS}; last: {last_line(boot)}", new)
+    if boot.end == SILENT:
         what = "the work does not end" if boot.status is None else "the devices are not let go"
         what = "the guest does not power off" if boot.removed else what
-        last = STAMP.sub("", boot.console[-1]) if boot.console else ""
-        return Verdict(HUNG, f"{what}, {boot.end}; last: {last}", new)
+        return Verdict(HUNG, f"{what}, {SILENT}; last: {last_line(boot)}", new)
     if boot.end == ENDLESS:
         return Verdict(DEGRADED, boot.end, new)
     if boot.status is None or not boot.removed:
@@ -89,6 +96,11 @@ def judge(boot: Boot, reference: Boot) -> Verdict:
     if boot.status != 0:
         return Verdict(DEGRADED, error_of(new) or f"the work ends with status {boot.status}", new)
     return Verdict(RECOVERED, error_of(new), new)
+
+
+def last_line(boot: Boot) -> str:
+    """What was printed last."""
+    return STAMP.sub("", boot.console[-1]) if boot.console else ""
 
 
 def new_lines(console: Sequence[str], reference: Sequence[str]) -> tuple[str, ...]:
