@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import astuple, replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from tlplab.torture.faults import FAULTS
 from tlplab.torture.verdict import SILENT, Boot, judge
 
 ROOT = Path(__file__).resolve().parents[2]
+NIC = str(ROOT / "experiments/linux/nic.toml")
 NVME = str(ROOT / "experiments/linux/nvme.toml")
 GOOD = Boot(("[    0.000000] nvme nvme0: ready", "10+0 records in", "done in 1.5 s"), "powered off", 0, removed=True)
 
@@ -122,7 +124,9 @@ def test_a_plan_takes_the_first_or_every_tlp() -> None:
         (Boot((*GOOD.console, "WARNING: drivers/pci/pci.c:1"), "powered off", 0, True), "oops", "pci.c"),
         # The kernel prints a trace for an allocation that failed.
         (
-            Boot((*GOOD.console, "ip: vmalloc error: size 10240", "Call Trace:", "ip: no memory"), "powered off", 1, True),
+            Boot(
+                (*GOOD.console, "ip: vmalloc error: size 10240", "Call Trace:", "ip: no memory"), "powered off", 1, True
+            ),
             "degraded",
             "vmalloc error",
         ),
@@ -254,8 +258,26 @@ def test_a_driver_takes_the_loss_of_a_command_and_not_that_of_a_vector(
     shown = capsys.readouterr().out
     assert "controller is down; will reset" in shown
     assert "1 MiB written and read back" in shown
-    assert status(["torture", NVME, "--case", "nvme0 probe down MWr MSI-X+0x0: lost"]) == 1
+    run_page = tmp_path / "run.html"
+    assert status(["torture", NVME, "--case", "nvme0 probe down MWr MSI-X+0x0: lost", "--report", str(run_page)]) == 1
     assert "corrupted: " in capsys.readouterr().out
+    assert "nvme0" in run_page.read_text()
+
+
+@pytest.mark.full
+def test_a_driver_that_waits_for_the_clock_in_a_loop_comes_to_its_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    needs_guest()
+    assert status(["torture", NIC, "--case", "nic0 work up MWr memory 4 B: hot reset"]) == 0
+    assert "degraded: " in capsys.readouterr().out
+
+
+def numbers(ranges: str) -> Iterator[int]:
+    """The numbers of `0-2 7`."""
+    for part in ranges.split():
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
 
 
 @pytest.mark.full
@@ -269,6 +291,12 @@ def test_a_sample_has_no_case_undecided_and_the_same_verdicts_again(tmp_path: Pa
     # The fabric has counted on its side: each fault of a TLP, or of a link that goes down, has happened.
     assert {one["fault"] for one in found if one["struck"] is None} <= {"narrowed", "malformed", "misaddressed"}
     assert {one["verdict"] for one in found} >= {"recovered", "degraded"}
+    hops = json.loads(sample.read_text())["tlps"]
+    # What a link does instead comes before the TLP.
+    for one in (one for one in found if one["fault"] not in {"removed", "replugged", "hot reset", "narrowed"}):
+        shown = [hops[number] for number in numbers(one["ladder"])]
+        # A stamp of the capture has whole hundreds of picoseconds.
+        assert any(abs(hop[0] - one["time_fs"]) < 1e6 and one["device"] in hop[2:4] for hop in shown), one["name"]
     assert "nvme0" in page_file.read_text()
     again = [tmp_path / "a.json", tmp_path / "b.json"]
     for file in again:

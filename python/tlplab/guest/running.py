@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tlplab import _core
+from tlplab.errors import RunError
 from tlplab.guest.initramfs import archive
 from tlplab.guest.kernel import Kernel, digest
 from tlplab.session import Finished
 
 RUNNING = "running"
+# How the end of a run begins that could not go on.
+FAILED = "failed: "
 # What a guest printed, each piece with its time in femtoseconds; how far simulated time is; how it has ended, if it has, with its script's status.
 Heard: TypeAlias = "tuple[list[tuple[int, bytes]], int, tuple[str, int | None] | None]"
 # Lines of the console that are kept, to be shown where a guest ends badly.
@@ -62,7 +65,7 @@ class Ended:
 
     finished: Finished
     end: str
-    """`powered off`, `died: …`, `lost its power: …`, `running`."""
+    """`powered off`, `died: …`, `lost its power: …`, `running`; `FAILED` and why, where the run could not go on."""
     status: int | None
     """The exit status of its script."""
     last: Sequence[str]
@@ -143,8 +146,12 @@ def run(
     trace: str | None = None,
     pcap: str | None = None,
     within: str | None = None,
+    keep_failed: bool = False,
 ) -> Ended:
-    """Boots a guest as `boot` does, and goes on until it is off, or until Ctrl-C. `watch` is called with simulated time in femtoseconds now and then."""
+    """Boots a guest as `boot` does, and goes on until it is off, or until Ctrl-C. `watch` is called with simulated time in femtoseconds now and then.
+
+    Raises `RunError` if the run cannot go on; with `keep_failed`, it ends there.
+    """
     booted = boot(
         experiment, kernel, files, show=show, overrides=overrides, seed=seed, share=share, interactive=interactive,
         trace=trace, pcap=pcap, within=within,
@@ -158,6 +165,10 @@ def run(
                 watch(heard[1])
         except KeyboardInterrupt:
             interrupted = True
+        except RunError as error:
+            if not keep_failed:
+                raise
+            booted.end, interrupted = f"{FAILED}{error}", True
         finally:
             booted.console.end()
     return booted.finish(interrupted=interrupted)

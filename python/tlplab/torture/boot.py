@@ -10,10 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from tlplab import _core
-from tlplab.errors import RunError
 from tlplab.guest.initramfs import SCRIPT
 from tlplab.guest.kernel import Kernel
-from tlplab.guest.running import run
+from tlplab.guest.running import FAILED, run
 from tlplab.result import Result
 from tlplab.torture.classes import VECTOR, Bar, Phases
 from tlplab.torture.coverage import COPY
@@ -148,7 +147,7 @@ def boot(
     `silence` is for how long the script may be silent by itself, in femtoseconds; `share` is a folder for the counters of its drivers.
     """
     lines: list[tuple[int, str]] = []
-    ended, stopped, failure, before = None, "", "", -1
+    stopped, before = "", -1
 
     def stop(why: str) -> None:
         nonlocal stopped
@@ -171,27 +170,25 @@ def boot(
         ended = run(
             machine.experiment, machine.kernel, {**machine.files, SCRIPT: script.encode()},
             show=lambda time, text: lines.append((time, text)), watch=watch, overrides=[*machine.overrides, *more],
-            pcap=None if pcap is None else str(pcap), share=None if share is None else str(share),
+            pcap=None if pcap is None else str(pcap), share=None if share is None else str(share), keep_failed=True,
         )  # fmt: skip
-    except RunError as error:
-        failure = str(error)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
-    if ended is not None and ended.finished.interrupted and not stopped:
+    failed = ended.end.startswith(FAILED)
+    if ended.finished.interrupted and not stopped and not failed:
         raise KeyboardInterrupt
-    if report is not None and ended is not None:
+    if report is not None:
         _core.write_report(report, ended.finished.text)
     console = tuple(text for _, text in lines)
     said = next((line for line in console if line.startswith(f"{SAYS}ended")), None)
     status = None if said is None else int(said.split()[-1])
-    end = failure if ended is None else stopped or ended.end
-    result = None if ended is None else ended.finished.result()
+    result = ended.finished.result()
     over = Boot(
-        console, end, status, removed=f"{SAYS}removed" in console, failed=ended is None,
-        struck=None if result is None else strikes(result),
+        console, stopped or ended.end.removeprefix(FAILED), status, removed=f"{SAYS}removed" in console, failed=failed,
+        struck=strikes(result),
     )  # fmt: skip
-    return Told(over, tuple(time for time, _ in lines), () if result is None else ladder_of(result))
+    return Told(over, tuple(time for time, _ in lines), ladder_of(result))
 
 
 def strikes(result: Result) -> int | None:

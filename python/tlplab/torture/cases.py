@@ -17,8 +17,6 @@ from tlplab.torture.evidence import Hop
 from tlplab.torture.faults import FAULTS, Fault, ns
 from tlplab.torture.memory import Allocation
 
-# The ladder of a case begins so long before the TLP that is hit, in femtoseconds.
-BEFORE = 2 * 10**9
 # Packets of the ladder that the page with the matrix shows, those of the data link layer among them.
 PACKETS = 80
 # Where guests share folders.
@@ -52,7 +50,7 @@ class Case:
             return []
         fault = next(fault for fault in FAULTS if fault.name == self.fault)
         ladder = [] if packets is None else [f"ladder.packets={packets}"]
-        at = ns(max(self.target.time - BEFORE, 0))
+        at = ns(max(self.target.begin, 0))
         return [f"fault=[{fault.to_toml(self.target)}]", f'ladder.at="{at}"', *ladder]
 
 
@@ -64,7 +62,7 @@ class Judged:
     verdict: verdict.Verdict
     console: tuple[str, ...]
     ladder: tuple[Hop, ...]
-    """The TLPs around the one that is hit; empty where the run could not go on."""
+    """The TLPs around the one that is hit; none of an allocation."""
     struck: int | None
     """How often the fault has happened, where that is told."""
 

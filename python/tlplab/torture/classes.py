@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,9 @@ INTERRUPTS = (range(0xFEE0_0000, 0xFEF0_0000), range(0xA_0000, 0xB_0000))
 # Bytes of an entry of an MSI-X table.
 VECTOR = 16
 PER_SECOND = 10**15
+# A TLP's ladder begins with the TLPs before it: so many, and so long before it at most, in femtoseconds.
+TLPS_BEFORE = 16
+BEFORE = 2 * 10**9
 IS_REGISTER = re.compile(r"^(.*BAR\d\+)(0x[0-9a-f]+)$")
 WORD = 4
 # So many registers in a row are an array.
@@ -58,6 +61,8 @@ class Tlp:
     """What the one before it, of its kind, was about."""
     lanes: int = 1
     """Of the link."""
+    begin: int = 0
+    """When its ladder begins, in femtoseconds."""
 
 
 @dataclass(frozen=True)
@@ -114,10 +119,16 @@ def read(capture: Path, devices: Mapping[str, int], bars: Sequence[Bar]) -> Iter
     latest: dict[tuple[str, str, str], str] = {}
     # What completions answer, by frame.
     asked: dict[int, str] = {}
+    sent: deque[int] = deque(maxlen=TLPS_BEFORE)
     for frame in frames(capture):
         tlp: Mapping[str, Any] | None = frame.get("tlp")
+        if tlp is None:
+            continue
+        time = femtoseconds(frame["time"])
+        begin = max([time - BEFORE, *list(sent)[:1]])
+        sent.append(time)
         ends = [device for device in devices if device in (frame.get("from"), frame.get("to"))]
-        if tlp is None or not ends:
+        if not ends:
             continue
         device = ends[0]
         direction = "up" if frame["from"] == device else "down"
@@ -127,7 +138,7 @@ def read(capture: Path, devices: Mapping[str, int], bars: Sequence[Bar]) -> Iter
             asked[frame["frame"]] = f"of {kind} {where}"
         counts[key := (device, direction, kind)] += 1
         before, latest[key] = latest.get(key, ""), where
-        yield Tlp(device, direction, kind, counts[key], femtoseconds(frame["time"]), where, before, devices[device])
+        yield Tlp(device, direction, kind, counts[key], time, where, before, devices[device], begin)
 
 
 def frames(capture: Path) -> Iterator[Mapping[str, Any]]:
