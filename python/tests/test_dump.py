@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from privilege import lacking
 
-from tlplab import cli
+from tlplab import cli, quantities
 from tlplab.nettlp import capture
 from tlplab.nettlp.capture_plot import figure
 
@@ -140,8 +140,8 @@ def test_a_long_capture_takes_no_more_memory_than_a_short_one(tmp_path: Path) ->
 
 
 def test_ranges_of_tags() -> None:
-    assert capture.ranges([24, 25, 26, 100, 249]) == "24-26, 100, 249"
-    assert capture.ranges([]) == ""
+    assert quantities.ranges([24, 25, 26, 100, 249]) == "24-26, 100, 249"
+    assert quantities.ranges([]) == ""
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 TIMES = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"), (1e-3, "ps")]
 RATES = [(1e12, "Tb/s"), (1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s"), (1.0, "b/s")]
 BYTES = [(2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B")]
@@ -61,3 +63,14 @@ def percent(fraction: float) -> str:
 def count(value: int) -> str:
     """`12 345`, with a narrow gap that lets the eye find the thousands; a dash for none."""
     return f"{value:,}".replace(",", " ") if value else "–"
+
+
+def ranges(numbers: Sequence[int], between: str = ", ") -> str:
+    """Numbers with those in a row put together: `24-26, 100, 249`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return between.join(str(first) if first == last else f"{first}-{last}" for first, last in runs)

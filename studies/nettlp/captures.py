@@ -12,6 +12,7 @@ from typing import Any
 
 from studies.nettlp.pictures import Lines, Tags
 from studies.nettlp.rows import PAPER, absent
+from tlplab import quantities
 from tlplab.nettlp import capture
 from tlplab.reproduce import Beside, Drawing, Row
 
@@ -143,7 +144,7 @@ class Source:
                 self.drawings.append(Tags(f"Figure 14, {self.label}: {path.stem}", seen.document, seen.points))
         if not used:
             raise ValueError(f"no capture of it in {self.place}")
-        listed = capture.ranges(sorted(used))
+        listed = quantities.ranges(sorted(used))
         tags = f"{len(used)} different ones" if len(listed) > 20 else listed
         note = "; ".join(filter(None, (f"{tags}, at most {outstanding} under way", self.remark)))
         self.row(f"figure 14, {device}: tags from", least, min(used), "")
@@ -177,7 +178,7 @@ class Source:
                 continue
             self.drawings.append(Tags(path.name, seen.document, seen.points))
             yield f"{path.name}: {len(seen.tags)} tags" + (
-                f", {capture.ranges(seen.tags)}" if len(seen.tags) in range(1, 257) else ""
+                f", {quantities.ranges(seen.tags)}" if len(seen.tags) in range(1, 257) else ""
             )
 
     def known(self) -> set[Path]:

@@ -96,7 +96,7 @@ def flow(direction: dict[str, Any]) -> Iterator[str]:
     yield from field("requesters", direction["requesters"])
     tags = direction["tags"]
     if tags["count"]:
-        yield from field("tags", [f"{tags['count']} used: {ranges(tags['used'])}", f"{tags['reused']} of them again"])
+        yield from field("tags", [f"{tags['count']} used: {q.ranges(tags['used'])}", f"{tags['reused']} of them again"])
         outstanding = direction["outstanding"]
         yield from field("outstanding", [f"at most {outstanding['max']}", f"{outstanding['mean']:.1f} on average"])
     if direction["latency_ns"] is not None:
@@ -144,14 +144,3 @@ def passed(passage: dict[str, Any]) -> str:
 
 def pieces(found: dict[str, Any]) -> str:
     return f"{found['count']} of several sizes" if found["mixed"] else f"{found['count']} × {found['bytes']} B"
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """`0-15, 17` of sorted numbers."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any, Generic, TypeVar
 
+from tlplab.quantities import ranges
 from tlplab.result import Result
 
 DATA_LINK = "dllp"
@@ -68,19 +69,11 @@ class Evidence:
 
     def of(self, console: Sequence[str], ladder: Sequence[Hop]) -> dict[str, str]:
         """What a case's entry in the document has: the numbers of its lines and of its TLPs."""
-        return {"console": ranges(self.lines.add(console)), "ladder": ranges(self.hops.add(ladder))}
+        return {
+            "console": ranges(self.lines.add(console), between=" "),
+            "ladder": ranges(self.hops.add(ladder), between=" "),
+        }
 
     def document(self) -> dict[str, Any]:
         """The lines and TLPs that the numbers stand for; a TLP is the values of `Hop`'s fields."""
         return {"lines": list(self.lines.numbers), "tlps": [list(astuple(hop)) for hop in self.hops.numbers]}
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """Numbers with those in a row put together: `0-151 812 152-180`."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
