@@ -54,20 +54,24 @@ def torture_command(
     """Boot a guest again and again, each time with one fault on one TLP, and judge how its drivers take it.
 
     A boot without faults shows what TLPs there are: by phase (probe, the script's work, removal), direction, kind, and
-    register or memory. The first of each class is hit by every fault that can be done to it. The verdicts:
+    register or memory. The first of each class is hit by every fault that can be done to it. With the kernels of
+    `make linux DEBUG=1` and `COVERAGE=1`, allocations of the drivers fail, too (`no memory`). The verdicts:
 
     \b
       recovered  the work is done
       degraded   the work fails, with an error that the script saw; the kernel goes on
       corrupted  data differ from what was written
-      leaked     memory or mappings for DMA are left behind (seen by the kernel of `make linux DEBUG=1`: --linux debug)
+      leaked     mappings for DMA are left behind (seen by the kernel of `make linux DEBUG=1`: --linux debug)
       hung       no end for 120 s of simulated time
       oops       the kernel says so
+      missed     the fault has not happened
+      undecided  the guest is in a loop, and its time stands
 
     \b
     Examples:
       tlplab torture experiments/linux/nvme.toml --sample 60
       tlplab torture experiments/linux/nvme.toml --fault lost --json out/torture.json --report out/torture.html
+      tlplab torture experiments/linux/nvme.toml --linux coverage --fault 'no memory'
     """
     check_outputs(
         {"--json": json_file, "--report": report}, to_stdout={"--json"}, inputs={"the experiment": experiment}
