@@ -1,10 +1,10 @@
-//! The receiving side of ack/nak, for TLPs and for flits: which sequence number is next, and what the peer must be told (PCIe 5.0 §3.6.3).
+//! The receiving side of ack/nak, for TLPs and for flits: the next sequence number, and the Ack or Nak that the peer is due (PCIe 5.0 §3.6.3).
 
 use crate::sequence::Numbers;
 use core::marker::PhantomData;
 use tlplab_units::{Duration, Time};
 
-/// Where a sequence number lies.
+/// The position of a sequence number relative to NEXT_RCV_SEQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Position {
     Next,
@@ -12,7 +12,7 @@ pub(crate) enum Position {
     After,
 }
 
-/// What to send.
+/// The acknowledgement to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     Ack(u16),
@@ -84,7 +84,7 @@ impl<N: Numbers> Receiver<N> {
             self.ack_at = now + self.latency;
         }
     }
-    /// Is there something to tell the peer?
+    /// True if an Ack or a Nak is due.
     #[inline]
     pub(crate) const fn is_due(&self) -> bool {
         self.nak_due || self.ack_due
@@ -110,12 +110,12 @@ impl<N: Numbers> Receiver<N> {
             self.ack_due = true;
         }
     }
-    /// What is due now. It covers everything that arrived.
+    /// The Ack or Nak that is due now. It covers everything that arrived.
     #[inline]
     pub(crate) fn poll(&mut self) -> Option<Reply> {
         self.is_due().then(|| self.reply())
     }
-    /// What a flit says, due or not.
+    /// The Ack or Nak that a flit carries, due or not.
     #[inline]
     pub(crate) fn reply(&mut self) -> Reply {
         let last = self.last();

@@ -1,4 +1,4 @@
-//! What a port is built with: rate, buffers, policies.
+//! The configuration of a port: rate, buffers, policies.
 
 use crate::credit;
 use crate::event::CreditKind;
@@ -7,7 +7,7 @@ use alloc::string::String;
 use tlplab_units::{Duration, FcClass, Generation, LinkMode, LinkRate, Mps, Vc, Width};
 use tlplab_wire::dllp::Scale;
 
-/// Everything a port must know before the link comes up. All fields are public; [`check`](Self::check) says what is wrong.
+/// Everything a port must know before the link comes up. All fields are public; [`check`](Self::check) finds faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Data rate.
@@ -16,25 +16,25 @@ pub struct Config {
     pub width: Width,
     /// Framed TLPs or flits.
     pub mode: LinkMode,
-    /// What becomes of TLPs for which the receiver has no room.
+    /// The fate of TLPs for which the receiver has no room.
     pub flow_control: FlowControl,
-    /// Largest payload on this link: it sets the Ack latency and when a peer counts as blocked.
+    /// Largest payload on this link: it sets the Ack latency, and the credits below which a peer counts as blocked.
     pub mps: Mps,
-    /// What this port advertises.
+    /// The buffers that this port advertises.
     pub receive: ReceiveBuffers,
     /// Offer scaled flow control in a data link feature exchange (required of ports that support 16 GT/s).
     pub scaled_flow_control: bool,
-    /// When to acknowledge.
+    /// The policy of Acks.
     pub ack: AckPolicy,
-    /// When to return credits.
+    /// The policy of UpdateFCs, which return credits.
     pub fc: UpdateFcPolicy,
-    /// What the replay buffer holds.
+    /// The size of the replay buffer.
     pub replay: ReplayBuffer,
     /// REPLAY_TIMER; `None` is the specification's limit.
     pub replay_timer: Option<Duration>,
     /// This port could run at 16 GT/s or more: at every non-flit rate its REPLAY_TIMER is the simplified one.
     pub supports_16gt: bool,
-    /// How often InitFC and feature DLLPs are repeated until the peer answers; the specification wants at most 34 µs.
+    /// The interval at which InitFC and feature DLLPs are repeated until the peer answers; the specification wants at most 34 µs.
     pub init_repeat: Duration,
 }
 
@@ -64,7 +64,7 @@ impl Config {
         LinkRate::new(self.generation, self.width)
     }
 
-    /// How long an acknowledgement may wait.
+    /// The longest time that an acknowledgement may wait.
     pub fn ack_latency(&self) -> Duration {
         match (self.ack.latency, self.mode) {
             (AckLatency::AtOnce, _) => Duration::ZERO,
@@ -76,7 +76,7 @@ impl Config {
         }
     }
 
-    /// How long a freed credit may wait for its UpdateFC; `None`: until the batch is full.
+    /// The longest time that a freed credit may wait for its UpdateFC; `None`: until the batch is full.
     pub fn update_fc_latency(&self) -> Option<Duration> {
         match self.fc.latency {
             UpdateFcLatency::Unlimited => None,
@@ -85,7 +85,7 @@ impl Config {
         }
     }
 
-    /// The specification's limit for what answers a TLP.
+    /// The specification's limit for the answer to a TLP.
     fn latency_limit(&self) -> Duration {
         match self.mode {
             LinkMode::NonFlit => {
@@ -124,7 +124,7 @@ impl Config {
         }
     }
 
-    /// Is this a port that can work? Names the first field that is wrong, and what would be right.
+    /// Checks that a port with this configuration can work. The error names the first field that is wrong, and the values that would be right.
     pub fn check(&self) -> Result<(), ConfigError> {
         let wrong = |field: &str, why: String| Err(ConfigError { field: field.into(), why });
         if self.generation.requires_flit_mode() && self.mode == LinkMode::NonFlit {
@@ -199,7 +199,7 @@ impl Config {
     }
 }
 
-/// What becomes of TLPs for which the receiver has no room. Both ends of a link do the same.
+/// The fate of TLPs for which the receiver has no room. Both ends of a link do the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FlowControl {
     /// They are not sent: the receiver grants credits (PCIe 5.0 §2.6), as every real link does.
@@ -216,19 +216,19 @@ pub enum FlowControl {
 }
 
 impl FlowControl {
-    /// Is what finds no room dropped?
+    /// True if TLPs that find no room are dropped.
     pub const fn drops(self) -> bool {
         matches!(self, Self::DropAndReplay | Self::DropAndReplaySlipping)
     }
 }
 
-/// Why a [`Config`] cannot work.
+/// The reason that a [`Config`] cannot work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {why}")]
 pub struct ConfigError {
-    /// Which field.
+    /// The field.
     pub field: String,
-    /// What is wrong and what would be right.
+    /// The fault, and the values that would be right.
     pub why: String,
 }
 
@@ -301,8 +301,8 @@ impl ReceiveBuffers {
     }
 }
 
-/// When a port acknowledges. Acks share the wire with the port's own TLPs, so this sets what an incoming stream costs the
-/// outgoing direction: an Ack (8 bytes) leaves `latency` after the first TLP that the last Ack did not cover, or when
+/// The policy by which a port acknowledges. Acks share the wire with the port's own TLPs, so this sets the cost of an incoming
+/// stream to the outgoing direction: an Ack (8 bytes) leaves `latency` after the first TLP that the last Ack did not cover, or when
 /// `every` TLPs are unacknowledged, whichever is first; it waits for the unit on the wire, goes before TLPs, and covers
 /// all that arrived until it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -313,7 +313,7 @@ pub struct AckPolicy {
     pub every: Option<u16>,
 }
 
-/// How long a received TLP may wait for its Ack.
+/// The longest time that a received TLP may wait for its Ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum AckLatency {
     /// The specification's maximum ([`limits::ack_latency_symbols`]; flit mode: [`limits::FLIT_ACK_FLITS`]).
@@ -325,15 +325,15 @@ pub enum AckLatency {
     Fixed(Duration),
 }
 
-/// When a port returns credits. Each UpdateFC (8 bytes) covers one class of one virtual channel and goes before TLPs. It is due at the
-/// first of what follows.
+/// The policy by which a port returns credits. Each UpdateFC (8 bytes) covers one class of one virtual channel and goes before TLPs. It is due
+/// as soon as one of these conditions holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpdateFcPolicy {
     /// So much of the buffer is free and not yet advertised.
     pub batch: CreditBatch,
     /// The first credit that is free and not yet advertised has waited for so long.
     pub latency: UpdateFcLatency,
-    /// The peer may be blocked: what was advertised less what arrived is below one TLP of the largest size, and something was freed.
+    /// The peer may be blocked: the credits advertised less those of TLPs that arrived are below one TLP of the largest size, and some were freed.
     pub unblock: bool,
     /// Every finite class gets one at least this often (the specification: 30 µs, or 120 µs with extended synch).
     /// `None` breaks the rule, which loses nothing on a link that loses nothing.
@@ -343,7 +343,7 @@ pub struct UpdateFcPolicy {
 /// The freed credits that make an UpdateFC due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreditBatch {
-    /// Those of any TLP.
+    /// The credits of any one TLP.
     EachTlp,
     /// One part in so many, 2 at least, of the headers or the data first advertised, rounded down to whole TLPs: as soon as one more TLP
     /// like the last would be more than that. So with `n` parts there are always `n` batches under way, however odd the buffer, and more
@@ -354,7 +354,7 @@ pub enum CreditBatch {
     Unlimited,
 }
 
-/// How long a freed credit may wait for its UpdateFC.
+/// The longest time that a freed credit may wait for its UpdateFC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpdateFcLatency {
     /// As long as the batch takes.
@@ -372,7 +372,7 @@ impl UpdateFcPolicy {
     /// An UpdateFC for each TLP that leaves the buffer: the shortest loop, and the most DLLPs. PLX's switches typically send so many
     /// (PEX 8532 data book 1.6, §8.4.5.3).
     pub const EACH_TLP: Self = Self { batch: CreditBatch::EachTlp, ..Self::EIGHTHS };
-    /// When an eighth is free: less than an eighth of what the buffer holds is ever missing from the loop, for a few per mille of the wire.
+    /// An UpdateFC when an eighth is free: less than an eighth of the buffer is ever missing from the loop, for a few per mille of the wire.
     /// Between [`EACH_TLP`](Self::EACH_TLP) and [`QUARTERS`](Self::QUARTERS), as most ports are.
     pub const EIGHTHS: Self = Self {
         batch: CreditBatch::Part(8),
@@ -380,10 +380,10 @@ impl UpdateFcPolicy {
         unblock: true,
         refresh: Some(Duration::from_us(30)),
     };
-    /// When a quarter is free: where Altera's hard IP lets UpdateFCs go before TLPs on a busy wire (IP Compiler for PCI Express User Guide,
-    /// chapter 11, which has [`unblock`](Self::unblock) and the 30 µs, too).
+    /// An UpdateFC when a quarter is free: as Altera's hard IP lets UpdateFCs go before TLPs on a busy wire (IP Compiler for PCI Express User
+    /// Guide, chapter 11, which has [`unblock`](Self::unblock) and the 30 µs, too).
     pub const QUARTERS: Self = Self { batch: CreditBatch::Part(4), ..Self::EIGHTHS };
-    /// When half is free: the fewest DLLPs, and a loop half as long again.
+    /// An UpdateFC when half is free: the fewest DLLPs, and a loop half as long again.
     pub const HALVES: Self = Self { batch: CreditBatch::Part(2), ..Self::EIGHTHS };
     /// Within the specification's guideline, which data books recommend for timers of UpdateFCs (PEX 8532, table 8-5).
     pub const SPECIFICATION: Self =

@@ -1,4 +1,4 @@
-//! Credit counters: what the transmitter may send, what the receiver has granted (PCIe 5.0 §2.6.1).
+//! Credit counters: the transmitter's credits, the receiver's grants (PCIe 5.0 §2.6.1).
 //!
 //! Counters count since initialisation, modulo 2^F, and only differences have meaning; at most 2^F / 2 may be outstanding.
 //! An infinite counter has a mask of 0: every difference is 0, and the same arithmetic says "go" without a branch.
@@ -53,7 +53,7 @@ impl Transmit {
     const fn half(&self) -> u32 {
         self.mask.div_ceil(2)
     }
-    /// Are there `credits` left?
+    /// True if `credits` are left.
     #[inline]
     pub(crate) const fn admits(&self, credits: u32) -> bool {
         self.limit.wrapping_sub(self.consumed.wrapping_add(credits)) & self.mask <= self.half()
@@ -66,7 +66,7 @@ impl Transmit {
     pub(crate) const fn available(&self) -> Option<u32> {
         if self.mask == 0 { None } else { Some(self.limit.wrapping_sub(self.consumed) & self.mask) }
     }
-    /// Takes the value of an UpdateFC; says whether the limit moved.
+    /// Takes the value of an UpdateFC; true if the limit moved.
     pub(crate) const fn update(&mut self, field: u16) -> Result<bool, LimitError> {
         if self.mask == 0 {
             return if field == 0 { Ok(false) } else { Err(LimitError::Infinite) };
@@ -81,7 +81,7 @@ impl Transmit {
     }
 }
 
-/// What is wrong with the value of an UpdateFC.
+/// The fault in the value of an UpdateFC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LimitError {
     /// It was advertised as infinite.
@@ -90,7 +90,7 @@ pub(crate) enum LimitError {
     Range,
 }
 
-/// CREDITS_ALLOCATED and CREDITS_RECEIVED of one class and kind, and what the peer was last told.
+/// CREDITS_ALLOCATED and CREDITS_RECEIVED of one class and kind, and the value that the peer was last told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Receive {
     allocated: u32,
@@ -127,7 +127,7 @@ impl Receive {
         stale: 0,
     };
 
-    /// Advertises `credits` from scratch. What is still held came over a link that is gone.
+    /// Advertises `credits` from scratch. Credits still held are of TLPs that came over a link that is gone.
     pub(crate) fn advertise(&mut self, kind: CreditKind, credits: Credits, scaled: bool, batch: CreditBatch) {
         let held = self.held;
         *self = Self { held, stale: held, ..Self::NONE };
@@ -171,7 +171,7 @@ impl Receive {
         self.stale -= stale;
         self.allocated = self.allocated.wrapping_add(credits - stale) & self.mask;
     }
-    /// Is an UpdateFC due? `largest`: credits of the largest TLP, below which the peer may be blocked.
+    /// True if an UpdateFC is due. `largest`: credits of the largest TLP, below which the peer may be blocked.
     #[inline]
     pub(crate) const fn wants_update(&self, largest: u32, unblock: bool) -> bool {
         let batch = self.allocated.wrapping_sub(self.batch_from) & self.mask;
@@ -184,7 +184,7 @@ impl Receive {
     pub(crate) const fn begin_batch(&mut self) {
         self.batch_from = self.allocated;
     }
-    /// Can an UpdateFC say more than the last one?
+    /// True if an UpdateFC can say more than the last one.
     #[inline]
     pub(crate) const fn has_news(&self) -> bool {
         (self.allocated.wrapping_sub(self.granted) & self.mask) >> self.scale.shift() > 0

@@ -1,6 +1,6 @@
 //! A port of a crossbar: TLPs pass as they are, in order, and none is refused, acknowledged or lost.
 //!
-//! What devices are attached to where there is no link: an on-chip interconnect, or the crossbar that simulators use in place of PCI
+//! Devices are attached to it where there is no link: an on-chip interconnect, or the crossbar that simulators use in place of PCI
 //! Express. It has no data link layer at all, so none of [`Config`]'s policies applies. Room is the owner's affair.
 
 use crate::LinkLayer;
@@ -11,7 +11,7 @@ use crate::replay::Occupancy;
 use alloc::collections::VecDeque;
 use tlplab_units::{FcClass, Time, Vc, Width};
 
-/// One end of a crossbar's port. See [`LinkLayer`] for how it is driven.
+/// One end of a crossbar's port. See [`LinkLayer`] for its use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectPort<H> {
     config: Config,
@@ -33,7 +33,7 @@ impl<H: Copy> DirectPort<H> {
 
     /// A crossbar has no lanes.
     pub const fn set_width(&mut self, _width: Width) {}
-    /// What it was built with.
+    /// The configuration it was built with.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -45,7 +45,7 @@ impl<H: Copy> DirectPort<H> {
     pub fn replay_occupancy(&self) -> Occupancy {
         Occupancy::default()
     }
-    /// What happened so far.
+    /// The counters so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -102,7 +102,7 @@ impl<H: Copy> LinkLayer<H> for DirectPort<H> {
         self.active && !tlp.nullified
     }
 
-    /// What arrives has arrived for both ends: nobody else would tell the sender's owner.
+    /// A TLP that arrives has arrived for both ends: nobody else would tell the sender's owner.
     #[inline]
     fn handle_unit(
         &mut self,

@@ -1,10 +1,10 @@
-//! A port without flow control: what a full receiver drops, the replay timer sends again.
+//! A port without flow control: TLPs that a full receiver drops are sent again when the replay timer expires.
 //!
 //! This is the link of the gem5 model of Alian, Srinivasan and Kim ("Simulating PCI-Express Interconnect for Future System
-//! Exploration", IISWC 2018, section V.C), not of any specification. How it differs from [`Port`](crate::Port):
+//! Exploration", IISWC 2018, section V.C), not of any specification. Its differences from [`Port`](crate::Port):
 //! * There are no credits, no InitFC and no UpdateFC: the link is active as soon as it is up, and TLPs are sent while the replay
 //!   buffer has room. An owner without room for a TLP does not hand it to its port, which then knows nothing of it.
-//! * There is no Nak. What is damaged or dropped is answered by silence, and comes again when the peer's replay timer expires.
+//! * There is no Nak. A TLP that is damaged or dropped is answered by silence, and comes again when the peer's replay timer expires.
 //! * The replay timer starts when a TLP has been sent, unless it runs, and anew with *every* Ack, even one that brings no progress. When it
 //!   expires all of the replay buffer is sent again, oldest first, and nothing new is admitted meanwhile. There is no REPLAY_NUM:
 //!   attempts never end.
@@ -14,7 +14,7 @@
 //!
 //! The code of that model slips in two ways. Its replay counts places in the replay buffer, and does not notice that an Ack of the peer
 //! moves the TLPs to the front: it passes over as many as were taken away. And where an Ack of its own goes first, the TLP whose turn it
-//! was is passed over. What follows is out of sequence, and the next timeout is due. Its published percentages come from
+//! was is passed over. The TLPs that follow are out of sequence, and the next timeout is due. Its published percentages come from
 //! there; [`FlowControl::DropAndReplaySlipping`] does the same.
 
 use crate::LinkLayer;
@@ -31,7 +31,7 @@ use crate::sequence::TlpNumbers;
 use tlplab_units::{Duration, FcClass, Time, Vc, Width};
 use tlplab_wire::dllp::{self, Sequence};
 
-/// One end of a link without flow control. See [`LinkLayer`] for how it is driven, and the [module](self) for what it does.
+/// One end of a link without flow control. See [`LinkLayer`] for its use, and the [module](self) for its behaviour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DropReplayPort<H> {
     config: Config,
@@ -45,7 +45,7 @@ pub struct DropReplayPort<H> {
     counters: Counters,
 }
 
-/// What this end is sending.
+/// The unit that this end is sending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum OnWire {
     #[default]
@@ -54,11 +54,11 @@ enum OnWire {
     First,
     /// The same again.
     Copy,
-    /// What will not be acknowledged.
+    /// A unit that will not be acknowledged.
     Other,
 }
 
-/// When the peer is told what arrived.
+/// The Acks that the peer is due, and their timer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Acks {
     due: bool,
@@ -98,7 +98,7 @@ impl Acks {
 }
 
 impl<H: Copy> DropReplayPort<H> {
-    /// A port whose link is down. [`Config::check`] says whether it can work.
+    /// A port whose link is down. [`Config::check`] tests that it can work.
     pub fn new(config: Config) -> Self {
         Self {
             receiver: Receiver::new(config.ack_latency(), config.ack.every),
@@ -118,7 +118,7 @@ impl<H: Copy> DropReplayPort<H> {
         self.link_up(now);
     }
 
-    /// What it was built with, but for the width that the link has now.
+    /// The configuration it was built with, but for the width that the link has now.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -133,11 +133,11 @@ impl<H: Copy> DropReplayPort<H> {
     pub fn credits(&self, _vc: Vc, _class: FcClass) -> CreditsLeft {
         CreditsLeft { header: None, data: None }
     }
-    /// What the replay buffer holds.
+    /// The contents of the replay buffer, in numbers.
     pub fn replay_occupancy(&self) -> Occupancy {
         self.replay.occupancy()
     }
-    /// What happened so far.
+    /// The counters so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }

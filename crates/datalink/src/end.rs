@@ -1,4 +1,4 @@
-//! What ends of links with credits have in common, whether their units are TLPs or flits.
+//! The common part of the ends of links with credits, for TLPs and for flits.
 
 use crate::ack::Receiver;
 use crate::config::Config;
@@ -17,7 +17,7 @@ pub(crate) struct End<E, N> {
     pub(crate) replay: Replay<E, N>,
     /// The link is in, or waits for, Recovery.
     pub(crate) recovering: bool,
-    /// What is on the wire will be acknowledged.
+    /// The unit on the wire will be acknowledged.
     pub(crate) sending: bool,
     pub(crate) counters: Counters,
 }
@@ -47,7 +47,7 @@ impl<E: Clone, N: Numbers> End<E, N> {
         self.control.up();
     }
 
-    /// `lost` gives back what waits to be sent elsewhere.
+    /// `lost` gives back the TLPs that wait elsewhere to be sent.
     pub(crate) fn down<H, F: FnMut(Event<H>)>(&mut self, events: &mut F, lost: impl FnOnce(&mut F))
     where
         E: Entry<H>,
@@ -130,7 +130,7 @@ impl<E: Clone, N: Numbers> End<E, N> {
         }
     }
 
-    /// Does it wait for nothing but the next refresh of its peer's credits, which tells the peer nothing new?
+    /// True if it waits for nothing but the next refresh of its peer's credits, which tells the peer nothing new.
     pub(crate) fn is_resting(&self) -> bool {
         let others = [
             self.receiver.deadline(),

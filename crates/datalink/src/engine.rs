@@ -33,7 +33,7 @@ macro_rules! each {
 }
 
 impl<H: Copy> Engine<H> {
-    /// A port whose link is down. [`Config::check`] says whether it can work.
+    /// A port whose link is down. [`Config::check`] tests that it can work.
     pub fn new(config: Config) -> Self {
         match (config.mode, config.flow_control) {
             (_, FlowControl::Crossbar) => Self::Direct(DirectPort::new(config)),
@@ -59,7 +59,7 @@ impl<H: Copy> Engine<H> {
     pub fn set_width(&mut self, width: Width) {
         each!(self, port => port.set_width(width));
     }
-    /// What it was built with.
+    /// The configuration it was built with, but for the width that the link has now.
     pub fn config(&self) -> &Config {
         each!(self, port => port.config())
     }
@@ -67,12 +67,12 @@ impl<H: Copy> Engine<H> {
     pub fn credits(&self, vc: Vc, class: FcClass) -> CreditsLeft {
         each!(self, port => port.credits(vc, class))
     }
-    /// What the replay buffer holds.
+    /// The contents of the replay buffer, in numbers.
     pub fn replay_occupancy(&self) -> Occupancy {
         each!(self, port => port.replay_occupancy())
     }
-    /// Does it wait for nothing but the next refresh of its peer's credits, which tells the peer nothing new? What it has to send at once,
-    /// and what is on the wire, its owner knows.
+    /// True if it waits for nothing but the next refresh of its peer's credits, which tells the peer nothing new. Units that it has to send at
+    /// once, and units on the wire, are known to its owner.
     pub fn is_resting(&self) -> bool {
         match self {
             Self::NonFlit(port) => port.is_resting(),
@@ -80,7 +80,7 @@ impl<H: Copy> Engine<H> {
             Self::DropReplay(_) | Self::Direct(_) => self.deadline().is_none(),
         }
     }
-    /// Of a port that [rests](Self::is_resting): leaves out the refreshes that were due before `until`. How many those are.
+    /// Of a port that [rests](Self::is_resting): leaves out the refreshes that were due by `until`, and returns their number.
     pub fn skip_refreshes(&mut self, until: Time) -> u64 {
         match self {
             Self::NonFlit(port) => port.skip_refreshes(until),
@@ -88,7 +88,7 @@ impl<H: Copy> Engine<H> {
             Self::DropReplay(_) | Self::Direct(_) => 0,
         }
     }
-    /// What happened so far.
+    /// The counters so far.
     pub fn counters(&self) -> &Counters {
         each!(self, port => port.counters())
     }

@@ -1,4 +1,4 @@
-//! What goes over the wire, what comes back as events, and why a TLP must wait.
+//! The units that go over the wire, the events that a port reports, and the reasons for a TLP to wait.
 
 use alloc::boxed::Box;
 use arrayvec::ArrayVec;
@@ -14,7 +14,7 @@ pub const FLIT_TLP_BYTES: u32 = 236;
 /// The most TLPs that can end in one flit: 19 of the smallest (12 bytes) after the tail of another.
 pub const FLIT_MAX_ENDS: usize = 20;
 
-/// What the data link layer must know of a TLP. A TLP always takes one header credit.
+/// The properties of a TLP that the data link layer must know. A TLP always takes one header credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TlpShape {
     /// Virtual channel its traffic class maps to.
@@ -27,7 +27,7 @@ pub struct TlpShape {
     pub data_credits: u16,
 }
 
-/// What occupies the wire as a whole.
+/// A unit that occupies the wire as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unit<H> {
     /// A framed TLP (non-flit mode).
@@ -96,16 +96,16 @@ pub struct FlitTlp<H> {
     pub nullified: bool,
 }
 
-/// What a flit says about the flits of the other direction.
+/// The acknowledgement that a flit carries, for the flits of the other direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlitAck {
-    /// All up to this sequence number arrived.
+    /// All flits up to this sequence number arrived.
     Ack(u16),
-    /// All up to this one arrived; send the rest again.
+    /// All flits up to this one arrived; send the rest again.
     Nak(u16),
 }
 
-/// What the CRC of a unit said when its last byte arrived.
+/// The result of a unit's CRC when its last byte arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Integrity {
     /// As sent.
@@ -114,7 +114,7 @@ pub enum Integrity {
     Bad,
 }
 
-/// What a port tells its owner.
+/// An event that a port reports to its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<H> {
     /// A TLP arrived, in order, once. It occupies receive buffer until [`release`](crate::LinkLayer::release).
@@ -127,7 +127,7 @@ pub enum Event<H> {
     Discarded {
         /// The handle in the unit; with `BadLcrc` a real receiver could not know it.
         handle: H,
-        /// Why.
+        /// The reason.
         reason: Discard,
     },
     /// DL_Active: virtual channel 0 has its credits.
@@ -149,7 +149,7 @@ pub enum Event<H> {
     Error(ProtocolError),
 }
 
-/// Why a received TLP was dropped.
+/// The reason that a received TLP was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Discard {
     /// LCRC (or flit CRC) wrong: answered by a Nak.
@@ -164,7 +164,7 @@ pub enum Discard {
     NotActive,
 }
 
-/// Why the link must be retrained.
+/// The reason that the link must be retrained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retrain {
     /// The same TLP was replayed four times without progress: REPLAY_NUM rolled over (PCIe 5.0 §3.6.2.1).
@@ -219,7 +219,7 @@ pub enum ProtocolError {
         "a {got} arrived on a port in {mode} mode: both ends of a link are in the same mode (PCIe 6.0 §4.2.3)"
     )]
     WrongMode {
-        /// What arrived.
+        /// The unit that arrived.
         got: &'static str,
         /// This port's mode.
         mode: &'static str,
@@ -244,20 +244,20 @@ impl core::fmt::Display for CreditKind {
     }
 }
 
-/// Why a TLP cannot be sent now.
+/// The reason that a TLP cannot be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Blocked {
     /// The link or the TLP's virtual channel is not up.
     LinkDown,
-    /// Not enough credits; [`Event::CreditsArrived`] tells when to ask again.
+    /// Not enough credits; ask again after [`Event::CreditsArrived`].
     Credits,
-    /// The replay buffer is full; [`Event::Acked`] tells when to ask again.
+    /// The replay buffer is full; ask again after [`Event::Acked`].
     ReplayBuffer,
     /// A flit's worth of TLPs already waits for the wire; ask again after the next flit was polled.
     Staging,
 }
 
-/// What a deadline is for.
+/// The purpose of a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Timer {
     /// An acknowledgement is due (AckNak_LATENCY_TIMER).
@@ -272,7 +272,7 @@ pub enum Timer {
     Init,
 }
 
-/// What a port counted since it was made.
+/// The counts of a port since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// TLPs sent for the first time.

@@ -1,7 +1,7 @@
 //! A port in flit mode (PCIe 6.0 §4.2.3): TLP bytes run through 256-byte flits, which are numbered, acknowledged and
 //! replayed as TLPs are on other links.
 //!
-//! What is modelled, and how it differs from a real link:
+//! The model, and its differences from a real link:
 //! * 236 of 256 bytes carry TLPs, without framing of their own and rounded up to 4 bytes; a TLP may begin and end anywhere.
 //! * Each flit carries an acknowledgement and one DLLP besides, so neither costs TLP bandwidth.
 //! * A flit starts when there is something to say; a real link sends flits without a pause, so a TLP there waits for the
@@ -53,7 +53,7 @@ impl<H: Copy> Entry<H> for Content<H> {
     }
 }
 
-/// One end of a link in flit mode. See [`LinkLayer`] for how it is driven.
+/// One end of a link in flit mode. See [`LinkLayer`] for its use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlitPort<H> {
     end: End<Content<H>, FlitNumbers>,
@@ -62,7 +62,7 @@ pub struct FlitPort<H> {
 }
 
 impl<H: Copy> FlitPort<H> {
-    /// A port whose link is down. [`Config::check`] says whether it can work.
+    /// A port whose link is down. [`Config::check`] tests that it can work.
     pub fn new(config: Config) -> Self {
         Self { end: End::new(config), staged: VecDeque::new(), staged_bytes: 0 }
     }
@@ -72,7 +72,7 @@ impl<H: Copy> FlitPort<H> {
         self.end.control.activate_with(now, peer);
     }
 
-    /// What it was built with.
+    /// The configuration it was built with, but for the width that the link has now.
     pub fn config(&self) -> &Config {
         self.end.control.config()
     }
@@ -94,7 +94,7 @@ impl<H: Copy> FlitPort<H> {
     pub(crate) fn skip_refreshes(&mut self, until: Time) -> u64 {
         self.end.control.flow.skip_refreshes(until)
     }
-    /// What happened so far.
+    /// The counters so far.
     pub fn counters(&self) -> &Counters {
         &self.end.counters
     }
@@ -105,7 +105,7 @@ impl<H: Copy> FlitPort<H> {
         self.staged.push_back(Staged { tlp: FlitTlp { handle, shape, nullified }, left, begun: false });
     }
 
-    /// Fills a flit with what is staged.
+    /// Fills a flit with the bytes of staged TLPs.
     fn build(&mut self) -> Content<H> {
         let mut content = Content { used: 0, begins: 0, ends: ArrayVec::new() };
         let mut room = FLIT_TLP_BYTES;
@@ -130,7 +130,7 @@ impl<H: Copy> FlitPort<H> {
         content
     }
 
-    /// The next flit with TLPs: what is replayed first, then what is staged.
+    /// The next flit with TLPs: replayed flits first, then staged TLPs.
     fn poll_payload(&mut self) -> Option<Outgoing<Content<H>>> {
         if let Some(again) = self.end.replay.poll() {
             self.end.counters.tlps_replayed += 1;

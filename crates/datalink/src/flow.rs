@@ -21,7 +21,7 @@ struct ReceiveClass {
     data: Receive,
     largest: u32,
     last_update: Time,
-    /// When the first credit that is freed and not advertised has waited for the policy's latency.
+    /// The time at which the first credit that is freed and not advertised has waited for the policy's latency.
     update_by: Time,
 }
 
@@ -84,7 +84,7 @@ impl FlowControl {
         }
     }
 
-    /// How long a freed credit may wait for its UpdateFC, from the next on.
+    /// Sets the longest time that a freed credit may wait for its UpdateFC, from the next on.
     pub(crate) fn set_latency(&mut self, latency: Option<Duration>) {
         self.latency = latency;
     }
@@ -116,7 +116,7 @@ impl FlowControl {
         }
     }
 
-    /// What an InitFC of `config`'s port says of one class.
+    /// The InitFC of `config`'s port for one class; `None` if the virtual channel is not enabled.
     pub(crate) fn advertisement(
         config: &Config,
         scaled: bool,
@@ -208,7 +208,7 @@ impl FlowControl {
         self.check(shape.vc, shape.class);
     }
 
-    /// Both the arrival of a TLP and its release can be what leaves the peer without credits that are free here.
+    /// Both the arrival of a TLP and its release can leave the peer without credits that are free here.
     #[inline]
     fn check(&mut self, vc: Vc, class: FcClass) {
         let (vc, class) = (at(vc), class.index());
@@ -257,7 +257,7 @@ impl FlowControl {
         ))
     }
 
-    /// Takes an UpdateFC; says whether there are more credits than before.
+    /// Takes an UpdateFC; true if a limit moved.
     pub(crate) fn update(&mut self, fc: &dllp::FlowControl) -> Result<bool, ProtocolError> {
         let (vc, class) = (fc.vc, fc.class);
         let tx = &mut self.tx[at(vc)][class.index()];
@@ -318,15 +318,15 @@ impl FlowControl {
         self.refresh_at = self.next_refresh();
     }
 
-    /// Will an UpdateFC tell the peer of credits that it does not know of?
+    /// True if an UpdateFC is due, or the next refresh will tell the peer of credits that it does not know of.
     pub(crate) fn has_news(&self) -> bool {
         let news = |rx: &ReceiveClass| rx.header.has_news() || rx.data.has_news();
         let open = self.rx.iter().enumerate().filter(|(vc, _)| self.ready & 1 << vc != 0);
         self.due != 0 || self.policy.refresh.is_some() && open.flat_map(|(_, classes)| classes).any(news)
     }
 
-    /// Nothing was sent for a long time: moves the refreshes that were due before `until` there, each by whole intervals. How many there
-    /// would have been.
+    /// Nothing was sent for a long time: moves the refreshes that were due by `until` beyond it, each by whole intervals, and returns the number
+    /// that there would have been.
     pub(crate) fn skip_refreshes(&mut self, until: Time) -> u64 {
         let Some(interval) = self.policy.refresh else { return 0 };
         let ready = self.ready;

@@ -1,4 +1,4 @@
-//! TLPs that are framed one by one: what the replay buffer keeps of them, and those that are nullified.
+//! TLPs that are framed one by one: their entries in the replay buffer, and those that are nullified.
 
 use crate::event::{Counters, Event, TLP_FRAMING, TlpShape, TlpUnit};
 use crate::replay::{Entry, Outgoing, Replay};
@@ -39,7 +39,7 @@ impl<H: Copy> Nullified<H> {
         self.0.drain(..).for_each(|(handle, _)| events(Event::Lost(handle)));
     }
 
-    /// The next TLP for the wire: one of these, or what `replay` has.
+    /// The next TLP for the wire: one of these, or the next of `replay`.
     #[inline]
     pub(crate) fn poll(
         &mut self,

@@ -13,7 +13,7 @@ use crate::flow::FlowControl;
 use tlplab_units::{FcClass, Time, Vc, Width};
 use tlplab_wire::dllp::{self, FcPhase, FeatureBits};
 
-/// Where one virtual channel is.
+/// The stage of one virtual channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// FC_INIT1: waiting for the peer's three advertisements.
@@ -56,7 +56,7 @@ pub(crate) struct LinkControl {
     /// Virtual channels with something in `unsent`.
     speaking: u8,
     feature_unsent: bool,
-    /// The peer's feature DLLP: does it scale?
+    /// Scaled flow control in the peer's feature DLLP; `None` before one came.
     peer_scales: Option<bool>,
     repeat_at: Time,
 }
@@ -169,7 +169,7 @@ impl LinkControl {
         }
     }
 
-    /// The next flow control or feature DLLP: what link up needs, then the UpdateFC that is due.
+    /// The next flow control or feature DLLP: those of link up, then the UpdateFC that is due.
     #[inline]
     pub(crate) fn poll(&mut self, now: Time) -> Option<dllp::Repr> {
         if (self.speaking != 0 || self.feature_unsent)
@@ -321,7 +321,7 @@ impl LinkControl {
         Ok(())
     }
 
-    /// May a flit with TLPs be taken?
+    /// True if a flit with TLPs may be taken. Its arrival is a sign that the peer is ready.
     pub(crate) fn is_up_for_payload<H>(&mut self, now: Time, events: &mut impl FnMut(Event<H>)) -> bool {
         if !self.is_active() {
             self.peer_is_ready(now, Vc::ZERO, events);
@@ -329,7 +329,7 @@ impl LinkControl {
         self.is_active()
     }
 
-    /// May a TLP on this channel be taken? Its arrival is a sign that the peer is ready.
+    /// True if a TLP on this channel may be taken. Its arrival is a sign that the peer is ready.
     #[inline]
     pub(crate) fn accepts<H>(
         &mut self,

@@ -1,24 +1,24 @@
-//! Data link layer, sans-IO: two ports of a link agree on credits, number what they send, acknowledge it, and send again
-//! what was lost. A TLP that [`LinkLayer::send`] took is delivered at the other end exactly once and in order, whatever the
+//! Data link layer, sans-IO: two ports of a link agree on credits, number the TLPs that they send, acknowledge them, and send
+//! lost ones again. A TLP that [`LinkLayer::send`] took is delivered at the other end exactly once and in order, whatever the
 //! wire does short of going down.
 //!
 //! # The way through
-//! [`LinkLayer`] below is the whole interface: `send` and `handle_unit` take TLPs and what arrives, `poll_transmit` gives
-//! what goes to the wire, `deadline` says when to come back. [`Engine`] is a port of any kind:
+//! [`LinkLayer`] below is the whole interface: `send` takes TLPs and `handle_unit` the units that arrive, `poll_transmit` gives
+//! the next unit for the wire, `deadline` the time to come back. [`Engine`] is a port of any kind:
 //!
-//! * [`Port`] ([`port`]): framed TLPs and DLLPs. [`FlitPort`] ([`flit`]): 256-byte flits; its page says what is modelled.
+//! * [`Port`] ([`port`]): framed TLPs and DLLPs. [`FlitPort`] ([`flit`]): 256-byte flits; its page describes the model.
 //!   [`DropReplayPort`] ([`drop_replay`]): a link without credits, as a published model has it. [`DirectPort`] ([`direct`]): no link, but
 //!   a crossbar. All but the last are made of the same parts:
-//! * `end`: what the first two share; `framed`: the TLPs of links without flits
+//! * `end`: the common part of the first two; `framed`: the TLPs of links without flits
 //! * `init`: the feature exchange and InitFC1/2, until [`Event::Up`]; [`Engine::established`] skips to its result
-//! * `flow`: credits of every class and virtual channel, and when an UpdateFC is due; `credit`: one counter
-//! * `ack`: what the receiver expects next and owes the peer; `replay`: what the sender keeps, its timer, REPLAY_NUM;
+//! * `flow`: credits of every class and virtual channel, and the UpdateFCs that are due; `credit`: one counter
+//! * `ack`: the receiver's next sequence number, its Acks and Naks; `replay`: the sender's buffer, its timer, REPLAY_NUM;
 //!   `sequence`: the two rings of numbers
-//! * [`config`]: buffers and policies; [`limits`]: the specification's latency tables; [`event`]: what goes in and out
+//! * [`config`]: buffers and policies; [`limits`]: the specification's latency tables; [`event`]: units and events
 //!
 //! The tests are dialogues (`tests/dialogue.rs`, `tests/flit.rs`): read one to see a conversation unit by unit.
 //!
-//! # What DLLPs cost
+//! # The cost of DLLPs
 //! All DLLPs take 8 bytes of the direction that is opposite to the TLPs they are about, and go before TLPs. Their number
 //! follows from the policies alone. Let TLPs with `d` data credits arrive regularly, one each `T`, and be released at once:
 //!
@@ -28,7 +28,7 @@
 //! * **UpdateFC.** Of a class with `H` header and `D` data credits and a batch of one part in `n`, one is sent per
 //!   `max(1, min(floor(H / n), floor(D / n d)))` TLPs; with `fc.unblock` and little buffer, per `floor((D - largest) / d) + 1` if that is
 //!   fewer, where `largest` is [`Config::max_data_credits`]. Infinite kinds do not count. (An UpdateFC says no more than its scale
-//!   can.) With a latency, one per `floor(latency / T) + 1` if that is fewer. [`UpdateFcPolicy`] tells what each named policy costs.
+//!   can.) With a latency, one per `floor(latency / T) + 1` if that is fewer. [`UpdateFcPolicy`] tells the cost of each named policy.
 //! * **Refresh.** A finite class that had no UpdateFC for `fc.refresh` gets one: 8 bytes per idle class and 30 µs.
 //!
 //! In flit mode all of these ride in flits that carry TLPs, and cost nothing while there are such flits.
@@ -85,7 +85,7 @@ pub use tlplab_wire::dllp;
 pub trait LinkLayer<H: Copy> {
     /// The physical layer is up: flow control initialisation starts.
     fn link_up(&mut self, now: Time);
-    /// The physical layer is down: what is in the replay buffer is [`Event::Lost`], the state is as at power-on.
+    /// The physical layer is down: the TLPs in the replay buffer are [`Event::Lost`], the state is as at power-on.
     fn link_down(&mut self, now: Time, events: &mut impl FnMut(Event<H>));
     /// The link enters Recovery: nothing is sent and REPLAY_TIMER is held; all state stays.
     fn link_recovering(&mut self, now: Time);
@@ -93,7 +93,7 @@ pub trait LinkLayer<H: Copy> {
     fn link_recovered(&mut self, now: Time);
     /// DL_Active: virtual channel 0 carries TLPs.
     fn is_active(&self) -> bool;
-    /// May a TLP of this shape be sent now?
+    /// Checks that a TLP of this shape may be sent now; the error is the reason that it may not.
     fn admit(&self, shape: &TlpShape) -> Result<(), Blocked>;
     /// Takes a TLP that [`admit`](Self::admit) accepted: its credits are spent, it enters the replay buffer (flit mode: the flit
     /// under construction) and is due for the wire.
@@ -106,7 +106,7 @@ pub trait LinkLayer<H: Copy> {
     fn poll_transmit(&mut self, now: Time) -> Option<Unit<H>>;
     /// The last symbol of the unit polled last has left: REPLAY_TIMER starts here.
     fn transmitted(&mut self, now: Time);
-    /// Would this TLP be delivered if its LCRC is good? (What cut-through may ask when the header is there.)
+    /// True if this TLP is sure to be delivered if its LCRC is good. (Cut-through may ask when the header is there.)
     fn expects(&self, unit: &TlpUnit<H>) -> bool;
     /// The last byte of a unit has arrived.
     fn handle_unit(
@@ -120,6 +120,6 @@ pub trait LinkLayer<H: Copy> {
     fn release(&mut self, now: Time, shape: &TlpShape);
     /// The deadline was reached.
     fn handle_timeout(&mut self, now: Time, events: &mut impl FnMut(Event<H>));
-    /// When to call [`handle_timeout`](Self::handle_timeout) next, and what for.
+    /// The time of the next call of [`handle_timeout`](Self::handle_timeout), and its purpose.
     fn deadline(&self) -> Option<(Time, Timer)>;
 }

@@ -11,17 +11,17 @@ pub const TLP_OVERHEAD: u32 = 28;
 /// 24 000 to 31 000 that the specification allows (PCIe 4.0 §3.6.2.1, "simplified" limits).
 pub const SIMPLIFIED_REPLAY_SYMBOLS: u32 = 27_500;
 
-/// How long a flit may stay unacknowledged before it is sent again, in flit times. The specification counts flits, not
+/// The time that a flit may stay unacknowledged before it is sent again, in flit times. The specification counts flits, not
 /// time, and asks for at least 1 500 (PCIe 6.0 §4.2.3.4.2.1, REPLAY_TIMEOUT_FLIT_COUNT); a link that sends nothing is
 /// modelled as silent, so here it is the time of as many flits.
 pub const FLIT_REPLAY_FLITS: u32 = 1_500;
 
-/// How long a received flit may wait for its acknowledgement when no flit leaves anyway, in flit times. A real link
+/// The time that a received flit may wait for its acknowledgement when no flit leaves anyway, in flit times. A real link
 /// fills every idle slot with a flit; a silent one is woken this rarely, which costs no throughput while the replay
 /// buffer covers it.
 pub const FLIT_ACK_FLITS: u32 = 16;
 
-/// Tenths: how many TLPs of the maximum size one Ack may cover (§3.6.3.1, "AckFactor").
+/// The number of TLPs of the maximum size that one Ack may cover, in tenths (§3.6.3.1, "AckFactor").
 const fn ack_factor_tenths(width: Width, mps: Mps) -> u32 {
     let small = mps.bytes() <= 256;
     match width.lanes() {
@@ -70,7 +70,7 @@ pub const fn replay_symbols(generation: Generation, width: Width, mps: Mps, supp
     if supports_16gt { SIMPLIFIED_REPLAY_SYMBOLS } else { 3 * ack_latency_symbols(generation, width, mps) }
 }
 
-/// What a TLP with a 12-byte header has on the wire besides payload: sequence number, header, LCRC and framing.
+/// The bytes of a TLP with a 12-byte header on the wire besides payload: sequence number, header, LCRC and framing.
 const LEAST_OVERHEAD: u32 = 2 + 12 + 4 + 2;
 
 /// The replay timeout of the gem5 model of Alian et al. (2018, section V.C), unrounded: three times the Ack latency's formula with an

@@ -14,7 +14,7 @@ use crate::sequence::TlpNumbers;
 use tlplab_units::{FcClass, Time, Vc, Width};
 use tlplab_wire::dllp::{self, Sequence};
 
-/// One end of a non-flit link. See [`LinkLayer`] for how it is driven.
+/// One end of a non-flit link. See [`LinkLayer`] for its use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port<H> {
     end: End<Kept<H>, TlpNumbers>,
@@ -22,7 +22,7 @@ pub struct Port<H> {
 }
 
 impl<H: Copy> Port<H> {
-    /// A port whose link is down. [`Config::check`] says whether it can work.
+    /// A port whose link is down. [`Config::check`] tests that it can work.
     pub fn new(config: Config) -> Self {
         Self { end: End::new(config), nullified: Nullified::new() }
     }
@@ -40,7 +40,7 @@ impl<H: Copy> Port<H> {
         self.end.control.activate_with(now, peer);
     }
 
-    /// What it was built with.
+    /// The configuration it was built with, but for the width that the link has now.
     pub fn config(&self) -> &Config {
         self.end.control.config()
     }
@@ -52,7 +52,7 @@ impl<H: Copy> Port<H> {
     pub fn credits(&self, vc: Vc, class: FcClass) -> CreditsLeft {
         self.end.control.flow.left(vc, class)
     }
-    /// What the replay buffer holds.
+    /// The contents of the replay buffer, in numbers.
     pub fn replay_occupancy(&self) -> Occupancy {
         self.end.replay.occupancy()
     }
@@ -62,7 +62,7 @@ impl<H: Copy> Port<H> {
     pub(crate) fn skip_refreshes(&mut self, until: Time) -> u64 {
         self.end.control.flow.skip_refreshes(until)
     }
-    /// What happened so far.
+    /// The counters so far.
     pub fn counters(&self) -> &Counters {
         &self.end.counters
     }

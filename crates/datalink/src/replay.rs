@@ -10,7 +10,7 @@ use tlplab_units::{Duration, Time};
 /// REPLAY_NUM has two bits.
 const REPLAY_NUM_MAX: u8 = 3;
 
-/// What the replay buffer holds.
+/// The contents of a replay buffer, in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occupancy {
     /// TLPs (flit mode: flits).
@@ -27,7 +27,7 @@ pub(crate) struct ReplayTimer {
     number: u8,
 }
 
-/// A replay begins; does it still make sense, or must the link be retrained first?
+/// The kind of replay that begins: at once, or after the link has been retrained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attempt {
     Again,
@@ -74,7 +74,7 @@ impl ReplayTimer {
     }
 }
 
-/// What a replay buffer keeps: TLPs or flits.
+/// An entry of a replay buffer: a TLP or a flit.
 pub(crate) trait Entry<H> {
     /// Bytes it takes in the buffer.
     fn bytes(&self) -> u32;
@@ -82,7 +82,7 @@ pub(crate) trait Entry<H> {
     fn handles(&self, each: impl FnMut(H));
 }
 
-/// What goes to the wire next.
+/// The next entry for the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outgoing<E> {
     pub(crate) entry: E,
@@ -137,7 +137,7 @@ impl<E: Clone, N: Numbers> Replay<E, N> {
         self.entries.push_back(entry);
     }
 
-    /// The next entry for the wire: first what is replayed, then what is new.
+    /// The next entry for the wire: first replayed ones, then new ones.
     #[inline]
     pub(crate) fn poll(&mut self) -> Option<Outgoing<E>> {
         let entry = self.entries.get(self.cursor)?.clone();
@@ -166,7 +166,7 @@ impl<E: Clone, N: Numbers> Replay<E, N> {
         }
     }
 
-    /// The peer has everything up to `sequence`. Says whether that is news.
+    /// The peer has everything up to `sequence`; true if that is news.
     #[inline]
     pub(crate) fn acknowledge<H>(
         &mut self,
@@ -204,8 +204,8 @@ impl<E: Clone, N: Numbers> Replay<E, N> {
         self.rewind().then(|| self.timer.attempt())
     }
 
-    /// As [`restart`](Self::restart), but attempts do not end and a replay under way is not begun again. The timer starts with what is sent.
-    /// Says whether a replay begins.
+    /// As [`restart`](Self::restart), but attempts do not end and a replay under way is not begun again. The timer starts with the next entry sent.
+    /// True if a replay begins.
     pub(crate) fn restart_unlimited(&mut self) -> bool {
         self.timer.hold();
         self.place().is_none() && self.rewind()

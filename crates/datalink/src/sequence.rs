@@ -4,7 +4,7 @@
 pub(crate) trait Numbers {
     /// The first one used after link up.
     const FIRST: u16;
-    /// How many there are.
+    /// The number of them.
     const COUNT: u16;
     /// The most that may be unacknowledged, so that old and new can be told apart.
     const WINDOW: u16;

@@ -5,7 +5,7 @@ use tlplab_units::{Bdf, Mps, Rcb};
 use tlplab_wire::tlp::{AddressType, Completion};
 use tlplab_wire::tlp::{Attributes, CompletionStatus, DwLength, Kind, Repr, TransactionId};
 
-/// How a completer answers.
+/// A completer: its ID, and the limits and policy of its completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completer {
     /// Completer ID.
@@ -14,7 +14,7 @@ pub struct Completer {
     pub rcb: Rcb,
     /// Max_Payload_Size.
     pub mps: Mps,
-    /// Where answers to reads are cut.
+    /// The policy for cutting answers to reads.
     pub policy: CompletionPolicy,
 }
 
@@ -50,7 +50,7 @@ pub struct CompletionTlp {
     pub offset: u32,
     /// Bytes of the answer in it; 0 for a zero-length read (which still carries one doubleword, of undefined data) and without data.
     pub bytes: u32,
-    /// Is it the last of its request?
+    /// True for the last completion of its request.
     pub last: bool,
 }
 
@@ -112,7 +112,7 @@ impl Completer {
     }
 }
 
-/// A completion has the traffic class and attributes of its request (§2.2.9); what concerns the address or the data does not come back.
+/// A completion has the traffic class and attributes of its request (§2.2.9); those of the address or the data do not come back.
 fn reply_attributes(request: &Attributes) -> Attributes {
     Attributes { at: AddressType::Untranslated, hints: None, poisoned: false, digest: false, ..*request }
 }

@@ -1,8 +1,8 @@
-//! What can go wrong with a request, and with a completion.
+//! Errors of requests, and of completions.
 
 use tlplab_units::{Bdf, Duration, Tag};
 
-/// Why a request cannot be issued at all.
+/// The reason that a request cannot be issued at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The transfer passes the top of the 64-bit address space.
@@ -28,7 +28,7 @@ pub enum RequestError {
     NotARequest(&'static str),
 }
 
-/// How a request failed. No data of the operation is delivered.
+/// The failure of a request. No data of the operation is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompletionError {
     /// UR: no completer claims the request (PCIe 5.0 §2.3.1).
@@ -62,14 +62,14 @@ pub enum CompletionError {
         /// The time limit.
         after: Duration,
     },
-    /// What carries the TLPs says that the request did not arrive: a link that is down does not, a network may.
+    /// The carrier of the TLPs says that the request did not arrive: a link that is down does not, a network may.
     #[error("the request at {address:#x}, tag {tag}, was not delivered: {why}")]
     Undelivered {
         /// First byte that did not come.
         address: u64,
         /// Its tag.
         tag: Tag,
-        /// What is known.
+        /// The carrier's reason.
         why: Undeliverable,
     },
     /// A completion has the right ID but contradicts the request, and is malformed therefore (PCIe 5.0 §2.3.2).
@@ -81,14 +81,14 @@ pub enum CompletionError {
         tag: Tag,
         /// The field of the completion.
         field: Field,
-        /// What the request lets expect.
+        /// The value that the request lets expect.
         expected: u32,
-        /// What came.
+        /// The value found.
         found: u32,
     },
 }
 
-/// Why a request did not reach its receiver over a network.
+/// The reason that a request did not reach its receiver over a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Undeliverable {
     /// Nobody listens at that port (ICMP port unreachable, `ECONNREFUSED`).
@@ -132,7 +132,7 @@ impl core::fmt::Display for Field {
     }
 }
 
-/// Why a TLP is an unexpected completion (PCIe 5.0 §2.3.2): it is dropped, and no operation is touched.
+/// The reason that a TLP is not an expected completion (PCIe 5.0 §2.3.2): it is dropped, and no operation is touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unexpected {
     /// It is a request.

@@ -1,7 +1,7 @@
-//! The transaction layer, sans-IO: what turns transfers into TLPs and TLPs into results.
+//! The transaction layer, sans-IO: from transfers to TLPs, and from TLPs to results.
 //!
 //! A requester wants bytes at an address. That becomes requests ([`split`]), each with a tag ([`tags`]); a completer answers each
-//! with completions ([`completer`]); the requester checks them, puts the data together and says how the operation ended
+//! with completions ([`completer`]); the requester checks them, puts the data together and reports the result of the operation
 //! ([`requester`]). On their way TLPs wait in queues that obey the ordering table ([`ordering`]).
 //!
 //! ```

@@ -1,13 +1,13 @@
-//! The ordering table (PCIe 5.0 §2.4.1, table 2-40) as a queue: what may leave before what.
+//! The ordering table (PCIe 5.0 §2.4.1, table 2-40) as a queue: the order in which TLPs may leave.
 
 use std::collections::VecDeque;
 use tlplab_units::{Bdf, FcClass};
 use tlplab_wire::tlp::{Kind, Repr};
 
-/// What the ordering table asks about a TLP besides its class.
+/// The properties of a TLP, besides its class, that the ordering table depends on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrderingAttributes {
-    /// May it pass posted requests because of Relaxed Ordering? True for completions and for non-posted requests with data whose
+    /// True if it may pass posted requests because of Relaxed Ordering: completions and non-posted requests with data whose
     /// RO bit is set (C2b, D2b); a read's RO bit is about its completions (B2b does not name it).
     pub relaxed: bool,
     /// ID-based Ordering: it may pass posted requests of other requesters (B2b, C2b, D2b).
@@ -17,7 +17,7 @@ pub struct OrderingAttributes {
 }
 
 impl OrderingAttributes {
-    /// What the ordering table asks about `repr`. Completions of IO and configuration writes may pass posted requests too (D2b), but a
+    /// The ordering attributes of `repr`. Completions of IO and configuration writes may pass posted requests too (D2b), but a
     /// switch cannot tell them from others without data, so here they do not.
     #[inline]
     pub fn of(repr: &Repr) -> Self {
@@ -47,7 +47,7 @@ struct Entry<E> {
 /// * Posted requests pass completions, and non-posted requests pass completions (A5, B5, C5 permit it).
 /// * Within a class the order is kept (B3 to C4 and D5a permit more, D5b demands it for completions of one request).
 ///
-/// Of what may go, the driver tries the oldest first ([`Self::candidates`]); so order changes only where something is blocked.
+/// Of the TLPs that may go, the driver tries the oldest first ([`Self::candidates`]); so order changes only where one is blocked.
 #[derive(Clone, Debug)]
 pub struct OrderedQueue<E> {
     fifos: [VecDeque<Entry<E>>; 3],
@@ -66,15 +66,15 @@ impl<E> OrderedQueue<E> {
         Self::default()
     }
 
-    /// How many TLPs wait.
+    /// The number of TLPs that wait.
     pub fn len(&self) -> usize {
         self.fifos.iter().map(VecDeque::len).sum()
     }
-    /// Does nothing wait?
+    /// True if no TLP waits.
     pub fn is_empty(&self) -> bool {
         self.fifos.iter().all(VecDeque::is_empty)
     }
-    /// The class of everything that waits, if it is one: then its oldest may go.
+    /// The class of all TLPs that wait, if it is one: then its oldest may go.
     #[inline]
     pub fn only_class(&self) -> Option<FcClass> {
         let waits = FcClass::ALL.map(|class| !self.fifos[class.index()].is_empty());
@@ -85,7 +85,7 @@ impl<E> OrderedQueue<E> {
             _ => None,
         }
     }
-    /// How many TLPs of a class wait.
+    /// The number of TLPs of a class that wait.
     pub fn len_of(&self, class: FcClass) -> usize {
         self.fifos[class.index()].len()
     }
@@ -114,7 +114,7 @@ impl<E> OrderedQueue<E> {
         self.fifos[class.index()].pop_front().map(|entry| entry.item)
     }
 
-    /// What may go, oldest first: at most one TLP of each class.
+    /// The TLPs that may go, oldest first: at most one of each class.
     pub fn candidates(&self) -> impl Iterator<Item = (FcClass, &E)> {
         let mut found = [None; 3];
         for class in FcClass::ALL {
@@ -138,7 +138,7 @@ impl<E> OrderedQueue<E> {
         found.into_iter().flatten().map(|(_, class, item)| (class, item))
     }
 
-    /// Everything that waits, class by class.
+    /// All TLPs that wait, class by class.
     pub fn iter(&self) -> impl Iterator<Item = &E> {
         self.fifos.iter().flatten().map(|entry| &entry.item)
     }

@@ -1,4 +1,4 @@
-//! The data of a transfer: its bytes, or only how many there are.
+//! The data of a transfer: its bytes, or only their number.
 
 use bytes::Bytes;
 use tlplab_wire::tlp::{Kind, Repr};
@@ -25,7 +25,7 @@ impl Payload {
             Self::Bytes(bytes) => bytes.len() as u64,
         }
     }
-    /// Is there no data?
+    /// True if there is no data.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -92,7 +92,7 @@ pub fn padding_before(repr: &Repr) -> u32 {
     }
 }
 
-/// Lays data out in `field`, the payload of a TLP as the wire has it. `data` are what travels beside the TLP ([`data_bytes`]), or whole
+/// Lays data out in `field`, the payload of a TLP as the wire has it. `data` are the bytes that travel beside the TLP ([`data_bytes`]), or whole
 /// doublewords; the rest of the field is zeros, as in the answer to a flush.
 ///
 /// # Errors

@@ -1,14 +1,14 @@
-//! How a long transfer becomes TLPs: requests by MPS, MRRS and 4 KiB, completions by MPS and RCB. Pure arithmetic, no allocation.
+//! The division of a long transfer into TLPs: requests by MPS, MRRS and 4 KiB, completions by MPS and RCB. Pure arithmetic, no allocation.
 
 use tlplab_units::{Mps, Rcb};
 
 /// No request crosses a naturally aligned boundary of this many bytes (PCIe 5.0 §2.2.7).
 pub const PAGE: u64 = 4096;
 
-/// Where a requester cuts a transfer.
+/// The places at which a requester cuts a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RequestPolicy {
-    /// Requests end at multiples of the limit, so only the first and the last may be short: what DMA engines do.
+    /// Requests end at multiples of the limit, so only the first and the last may be short, as those of DMA engines.
     #[default]
     Aligned,
     /// Every request is as long as the limit and 4 KiB allow, wherever it starts: fewest requests inside a page.
@@ -57,7 +57,7 @@ pub fn split_request(address: u64, bytes: u64, limit: u32, policy: RequestPolicy
 }
 
 impl RequestChunks {
-    /// Is there nothing more to come?
+    /// True if no more requests are to come.
     pub fn is_finished(&self) -> bool {
         self.finished
     }
@@ -89,7 +89,7 @@ impl Iterator for RequestChunks {
     }
 }
 
-/// Where a completer cuts the data of one read (PCIe 5.0 §2.3.1.1 permits both).
+/// The places at which a completer cuts the data of one read (PCIe 5.0 §2.3.1.1 permits all of them).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CompletionPolicy {
     /// A completion ends at every RCB boundary, so it holds at most one RCB.
@@ -97,10 +97,10 @@ pub enum CompletionPolicy {
     /// Completions are as long as MPS allows, and end at RCB boundaries.
     #[default]
     Max,
-    /// As `Max`, but a read that starts inside an RCB and passes its end has a completion for this part alone: what root complexes of
-    /// Haswell processors are seen to do.
+    /// As `Max`, but a read that starts inside an RCB and passes its end has a completion for this part alone, as seen of root complexes of
+    /// Haswell processors.
     SplitHead,
-    /// As `SplitHead`, and the part of an RCB at the end of the read comes alone, too: what those of Sandy and Ivy Bridge are seen to do.
+    /// As `SplitHead`, and the part of an RCB at the end of the read comes alone, too, as seen of those of Sandy and Ivy Bridge.
     SplitEnds,
 }
 
@@ -115,7 +115,7 @@ pub struct CompletionChunk {
     pub byte_count: u16,
     /// The Lower Address field: the seven low bits of the address of its first byte (§2.2.9).
     pub lower_address: u8,
-    /// Is it the last of its read?
+    /// True for the last completion of its read.
     pub last: bool,
 }
 

@@ -1,9 +1,9 @@
-//! The tags a requester owns: who has one, when it may be used again.
+//! The tags a requester owns: their allocation and their reuse.
 
 use std::collections::VecDeque;
 use tlplab_units::{Duration, Tag, Time};
 
-/// How many bits of tag a requester may use.
+/// The bits of tag that a requester may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TagBits {
     /// Tags 0 to 31: Extended Tag is disabled (PCIe 5.0 §2.2.6.2).
@@ -26,7 +26,7 @@ impl TagBits {
             Self::Fourteen => 1024,
         }
     }
-    /// How many tags there are: 32, 256, 768 or 15360.
+    /// The number of tags: 32, 256, 768 or 15360.
     pub const fn count(self) -> u16 {
         match self {
             Self::Five => 32,
@@ -37,7 +37,7 @@ impl TagBits {
     }
 }
 
-/// Which free tag is next.
+/// The order in which free tags are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TagOrder {
     /// The first free tag after the one given last: a tag rests as long as possible before it is used again.
@@ -47,15 +47,15 @@ pub enum TagOrder {
     Lowest,
 }
 
-/// When a tag whose request was abandoned (timed out, cancelled, answered wrongly) may be used again. Its late completions
-/// cannot be told from those of a new request with the same tag, so it has to rest.
+/// The rest of a tag whose request was abandoned (timed out, cancelled, answered wrongly) before it is used again. Its late
+/// completions cannot be told from those of a new request with the same tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Quarantine {
-    /// When its last completion has come, or after this time, whichever is first. Safe if no TLP lives longer in the fabric.
+    /// Until its last completion has come, or for this time, whichever is shorter. Safe if no TLP lives longer in the fabric.
     For(Duration),
-    /// Only when its last completion has come.
+    /// Until its last completion has come.
     UntilAnswered,
-    /// After this time, whatever comes: where completions overtake each other, the last one may come first.
+    /// For this time, whatever comes: where completions overtake each other, the last one may come first.
     Unordered(Duration),
 }
 
@@ -75,7 +75,7 @@ pub struct TagConfig {
     pub skip: u16,
     /// Use at most this many tags, from the lowest up; `None` for all.
     pub limit: Option<u16>,
-    /// Which is next.
+    /// The order in which free tags are used.
     pub order: TagOrder,
     /// Rest of an abandoned tag.
     pub quarantine: Quarantine,
@@ -126,15 +126,15 @@ impl TagPool {
         pool
     }
 
-    /// How many tags there are.
+    /// The number of tags.
     pub fn capacity(&self) -> u16 {
         self.config.count()
     }
-    /// How many are free.
+    /// The number of free tags.
     pub fn free(&self) -> u16 {
         self.free_count
     }
-    /// How many are not free: taken or resting.
+    /// The number of tags that are not free: taken or resting.
     pub fn in_use(&self) -> u16 {
         self.capacity() - self.free_count
     }
@@ -148,12 +148,12 @@ impl TagPool {
         Tag::new(self.config.first() + index as u16).expect("every pool fits 14 bits")
     }
 
-    /// May completions of a request overtake each other?
+    /// True if completions of a request may overtake each other.
     pub(crate) fn is_unordered(&self) -> bool {
         matches!(self.config.quarantine, Quarantine::Unordered(_))
     }
 
-    /// How long tags rest from now on. Those that rest already do so for as long as was said then, or longer.
+    /// Sets the rest of tags that are abandoned from now on. Tags that rest already keep the time limit set then, or rest longer.
     pub(crate) fn set_quarantine(&mut self, quarantine: Quarantine) {
         self.config.quarantine = quarantine;
     }
@@ -169,7 +169,7 @@ impl TagPool {
         Some(self.take(index))
     }
 
-    /// Is the first tag free?
+    /// True if the first tag is free.
     pub(crate) fn first_is_free(&self) -> bool {
         self.free[0] & 1 == 1
     }
@@ -213,12 +213,12 @@ impl TagPool {
         self.rests.retain(|&(_, resting)| resting != index);
     }
 
-    /// When the next rest ends.
+    /// The end of the next rest.
     pub fn deadline(&self) -> Option<Time> {
         self.rests.front().map(|&(end, _)| end)
     }
 
-    /// When each rest ends.
+    /// The ends of all rests.
     pub(crate) fn ends(&mut self) -> impl Iterator<Item = &mut Time> {
         self.rests.iter_mut().map(|(end, _)| end)
     }

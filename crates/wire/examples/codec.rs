@@ -1,4 +1,4 @@
-//! How fast the codec is, for `make bench`: one memory write of 256 B, again and again.
+//! The speed of the codec, for `make bench`: one memory write of 256 B, again and again.
 //!
 //! ```text
 //! codec parse|emit|lcrc COUNT
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Reads the header, and checks that what follows is the payload it promises.
+/// Reads the header, and checks that the payload it promises follows.
 fn parse(bytes: &[u8]) -> u64 {
     let repr = Repr::parse(&Packet::new(black_box(bytes))).expect("what emit() wrote");
     u64::from(black_box(repr).payload_bytes())

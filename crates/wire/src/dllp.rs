@@ -54,7 +54,7 @@ impl<'a> Packet<'a> {
             _ => None,
         }
     }
-    /// Does the CRC match?
+    /// True if the CRC matches.
     pub fn crc_matches(&self) -> Option<bool> {
         Some(crc::dllp(self.content()?) == self.crc()?)
     }
@@ -78,13 +78,13 @@ impl Sequence {
     pub const fn next(self) -> Self {
         Self::new(self.0 + 1)
     }
-    /// How far `self` is ahead of `earlier`, modulo 4096; more than 2048 means behind.
+    /// The distance of `self` ahead of `earlier`, modulo 4096; more than 2048 means behind.
     pub const fn since(self, earlier: Self) -> u16 {
         self.0.wrapping_sub(earlier.0) & 0xfff
     }
 }
 
-/// By what power of two credits are counted (PCIe 5.0 §3.4.2).
+/// The power of two by which credits are counted (PCIe 5.0 §3.4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Scale {
     /// Scaled flow control is not in use: 8 bits for headers, 12 for data.
@@ -118,7 +118,7 @@ impl Scale {
     }
 }
 
-/// Which flow control DLLP.
+/// The kind of flow control DLLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FcPhase {
     /// InitFC1: the first round of initialisation. A count of 0 advertises infinite credits.
@@ -132,7 +132,7 @@ pub enum FcPhase {
 /// The contents of InitFC1, InitFC2 and UpdateFC: counts are fields as on the wire, scaled, modulo 256 and 4096.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowControl {
-    /// Which of the three.
+    /// InitFC1, InitFC2 or UpdateFC.
     pub phase: FcPhase,
     /// Posted, non-posted, completion.
     pub class: FcClass,
@@ -200,9 +200,9 @@ pub enum PmCode {
 /// A DLLP that can only be valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Repr {
-    /// Everything up to this sequence number has arrived.
+    /// All TLPs up to this sequence number have arrived.
     Ack(Sequence),
-    /// Everything up to this sequence number has arrived, what followed has not.
+    /// All TLPs up to this sequence number have arrived, those that followed have not.
     Nak(Sequence),
     /// InitFC1, InitFC2, UpdateFC.
     FlowControl(FlowControl),
@@ -217,7 +217,7 @@ pub enum Repr {
     },
     /// Vendor-specific: three bytes.
     Vendor([u8; 3]),
-    /// Does nothing (PCIe 5.0 §3.5.1, since 4.0).
+    /// NOP: no effect (PCIe 5.0 §3.5.1, since 4.0).
     Nop,
 }
 

@@ -1,8 +1,8 @@
-//! Why bytes are not a packet, or a value cannot be one.
+//! Errors: bytes that are not a packet, and values that cannot be one.
 
 use core::fmt;
 
-/// What is wrong, in which field, where in the bytes, and which section of the specification says so.
+/// The problem, its field, the field's offset in the bytes, and the section of the specification that states the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}{}: {what} ({section})", At(*offset))]
 pub struct Error {
@@ -33,11 +33,11 @@ pub enum Problem {
         /// Bytes there are.
         have: usize,
     },
-    /// A value outside what the field may hold.
+    /// A value outside the field's range.
     Value {
         /// The value found.
         found: u64,
-        /// What would be right.
+        /// The values that would be right.
         wanted: &'static str,
     },
     /// A field that contradicts another one.

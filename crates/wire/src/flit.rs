@@ -6,11 +6,11 @@
 //!                                          | flit header 2, DLLP 4 |
 //! ```
 //!
-//! # What is sourced and what is not
+//! # Sourced and unsourced parts
 //! The four regions, their sizes and their order, that the CRC covers TLP and DLP bytes and the FEC everything before it, are public
 //! (PCI-SIG's presentations of 6.0), and so is the purpose of the six DLP bytes: two of flit header, four of DLLP, which needs no CRC of its own
 //! since the flit has one. The fields of a flit-mode TLP's first DW ([`HeaderDw0`]) are those that the documentation of the crate
-//! `rtlp-lib` 0.5 gives; that of TS, which says how much follows the payload, differs there from other public descriptions and is passed on
+//! `rtlp-lib` 0.5 gives; that of TS, the size of the trailer behind the payload, differs there from other public descriptions and is passed on
 //! uninterpreted.
 //!
 //! Not sourced, and therefore carried as opaque bytes: the bits of the flit header (usage, replay command, sequence number), the
@@ -146,7 +146,7 @@ impl HeaderDw0 {
     pub const fn ohc(self) -> u8 {
         self.0[1] & 31
     }
-    /// TS\[2:0\]: what follows the payload.
+    /// TS\[2:0\]: the size of the trailer behind the payload.
     pub const fn ts(self) -> u8 {
         self.0[2] >> 5
     }

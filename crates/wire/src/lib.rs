@@ -2,7 +2,7 @@
 //!
 //! Each layout comes twice: as a `Packet`, a view of bytes that shows every field without judging and never panics, and as a `Repr`, a
 //! value that can only be valid. `Repr::parse` goes from one to the other, `emit` back. An [`Error`] names the field, where it is and
-//! the section of the specification that it breaks. Nothing here allocates, waits or knows what carries the bytes.
+//! the section of the specification that it breaks. Nothing here allocates, waits or knows the carrier of the bytes.
 //!
 //! The tour, from the transaction layer down:
 //! * [`tlp`]: transaction layer packets; start with [`tlp::Repr`]

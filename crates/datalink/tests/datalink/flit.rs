@@ -71,7 +71,7 @@ fn a_bad_flit_is_replayed_with_all_after_it() {
     pair.expect_silence();
 }
 
-/// What goes the other way anyway carries the acknowledgement and a DLLP.
+/// A flit that goes the other way anyway carries the acknowledgement and a DLLP.
 #[test]
 fn acknowledgements_and_credits_ride_along() {
     let mut pair = Pair::up(fast(), fast()).logged();

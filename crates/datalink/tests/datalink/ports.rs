@@ -1,4 +1,4 @@
-//! One end of a link of each kind, by itself: what it makes of every unit, what it counts, what stands still while the link recovers.
+//! One end of a link of each kind, by itself: its reaction to every unit, its counters, its standstill while the link recovers.
 
 use crate::pair::{Pair, read, slow, write};
 use tlplab_datalink::{
@@ -58,7 +58,7 @@ fn boxed(flit: FlitUnit<u32>) -> Unit<u32> {
     Unit::Flit(Box::new(flit))
 }
 
-/// What a receiver of framed TLPs makes of each, by kind of port: in order, again, too early, damaged, nullified.
+/// The reaction of a receiver to each framed TLP, by kind of port: in order, again, too early, damaged, nullified.
 #[test]
 fn framed_tlps_that_arrive() {
     for flow_control in [FlowControl::Credits, FlowControl::DropAndReplay] {
@@ -102,7 +102,7 @@ fn framed_tlps_that_arrive() {
     }
 }
 
-/// What a sender of framed TLPs makes of acknowledgements, by kind of port; without credits there is no Nak.
+/// The reaction of a sender of framed TLPs to acknowledgements, by kind of port; without credits there is no Nak.
 #[test]
 fn framed_tlps_that_leave() {
     for flow_control in [FlowControl::Credits, FlowControl::DropAndReplay] {
@@ -196,7 +196,7 @@ fn dllps_are_counted_by_kind() {
     assert_eq!(*end.counters(), Counters { init_dllps_sent: 3, ..Counters::default() });
 }
 
-/// A flit whole, again, too early, damaged, without TLPs; one with what it acknowledges.
+/// A flit whole, again, too early, damaged, without TLPs; one with an acknowledgement.
 #[test]
 fn flits_that_arrive() {
     let mut end = up(flits());
@@ -405,7 +405,7 @@ fn a_link_that_recovers_stands_still() {
     }
 }
 
-/// A crossbar's port passes TLPs as they are, and tells both owners what became of them.
+/// A crossbar's port passes TLPs as they are, and tells both owners of their fate.
 #[test]
 fn a_crossbar_passes_tlps_as_they_are() {
     let config = kind(FlowControl::Crossbar);
@@ -477,7 +477,7 @@ fn a_peer_of_other_features_does_not_scale() {
     }
 }
 
-/// Which field of a port's description cannot work, and what would.
+/// The field of a port's description that cannot work, and the values that would.
 #[test]
 fn descriptions_that_cannot_work() {
     type Change = fn(&mut Config);
@@ -596,7 +596,7 @@ fn a_channel_needs_both_ends() {
     }
 }
 
-/// What is finite is refreshed: on any channel, and if only its headers or only its data are counted.
+/// Finite credits are refreshed: on any channel, and if only headers or only data are counted.
 #[test]
 fn finite_credits_are_refreshed_wherever_they_are() {
     let headers = ClassBuffer { data: Credits::Infinite, ..ClassBuffer::finite(8, 8) };
@@ -643,7 +643,7 @@ fn a_link_that_goes_down_gives_nullified_tlps_back() {
     }
 }
 
-/// What arrives before the link is up, or on a channel that is not enabled, is as if it had never come.
+/// A unit that arrives before the link is up, or on a channel that is not enabled, is as if it had never come.
 #[test]
 fn what_comes_too_early_changes_nothing() {
     let init = |vc: u8| {

@@ -169,7 +169,7 @@ impl Random {
     }
 }
 
-/// One end's traffic: what it wants to send, and what it has received and not yet released.
+/// One end's traffic: the TLPs that it wants to send, and those that it has received and not yet released.
 #[derive(Default)]
 struct Traffic {
     /// By virtual channel and class: a blocked class does not hold up the others.
@@ -177,7 +177,7 @@ struct Traffic {
     sent: Vec<u32>,
     acked: Vec<u32>,
     lost: Vec<u32>,
-    /// What arrived from the peer.
+    /// The TLPs that arrived from the peer.
     delivered: Vec<u32>,
     held: Vec<(Time, u32)>,
 }
@@ -235,7 +235,7 @@ impl Run {
         });
     }
 
-    /// Both owners do what they can at this instant; says when they want to be asked again.
+    /// Both owners do all they can at this instant; returns the time at which they want to be asked again.
     fn act(&mut self) -> Time {
         let mut next = Time::NEVER;
         let now = self.pair.now;

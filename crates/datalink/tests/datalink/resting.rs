@@ -1,4 +1,4 @@
-//! Ports that rest, and refreshes that are left out: what comes after is as if they had been sent.
+//! Ports that rest, and refreshes that are left out: the traffic after them is as if they had been sent.
 
 use crate::pair::{Pair, read, slow, write};
 use proptest::prelude::*;

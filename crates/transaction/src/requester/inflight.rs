@@ -4,7 +4,7 @@ use crate::error::CompletionError;
 use tlplab_units::{Duration, Time, TrafficClass};
 use tlplab_wire::tlp::{Attributes, Kind, Repr};
 
-/// What a request lets expect.
+/// The completions that a request lets expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// A memory read: data in any number of completions, with byte count and lower address.
@@ -46,7 +46,7 @@ pub(super) struct Slot {
     pub(super) sent: Time,
     /// Poisoned data came; the remaining completions are still awaited.
     pub(super) error: Option<CompletionError>,
-    /// How often it may still be issued again.
+    /// The number of times that it may still be issued again.
     pub(super) retries: u8,
     previous: u16,
     next: u16,
@@ -139,16 +139,16 @@ impl InFlight {
     pub(super) fn get_mut(&mut self, index: usize) -> &mut Slot {
         &mut self.slots[index]
     }
-    /// Which slot is oldest.
+    /// The index of the oldest live slot.
     pub(super) fn oldest(&self) -> Option<usize> {
         (self.oldest != NONE).then_some(usize::from(self.oldest))
     }
-    /// When the oldest runs out of time.
+    /// The time at which the oldest request exceeds `limit`.
     pub(super) fn deadline(&self, limit: Duration) -> Option<Time> {
         self.oldest().map(|index| self.slots[index].sent + limit)
     }
 
-    /// When each was sent.
+    /// The send times of all slots.
     pub(super) fn times(&mut self) -> impl Iterator<Item = &mut Time> {
         self.slots.iter_mut().map(|slot| &mut slot.sent)
     }

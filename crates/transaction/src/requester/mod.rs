@@ -6,7 +6,7 @@
 //! * [`Requester::read`], [`write`](Requester::write), [`write_deferrable`](Requester::write_deferrable),
 //!   [`request`](Requester::request) queue an operation in a *stream*.
 //! * [`Requester::poll_request`] gives the next TLP that may leave.
-//! * [`Requester::handle_completion`] takes what comes back; [`Requester::handle_timeout`] what does not.
+//! * [`Requester::handle_completion`] takes completions; [`Requester::handle_timeout`] gives up requests that lack theirs.
 //!
 //! **Order.** Within a stream, operations leave in the order of their submission, with one exception: a posted operation may
 //! overtake non-posted ones that cannot leave, for want of a tag or because the driver has no room for their class. A
@@ -27,7 +27,7 @@ use std::collections::VecDeque;
 use tlplab_units::{Bdf, Duration, FcClass, Mps, Mrrs, Time};
 use tlplab_wire::tlp::{Attributes, Kind, Repr};
 
-/// What a requester is allowed to do, from its configuration space.
+/// The settings of a requester: the limits of its configuration space, and policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequesterConfig {
     /// Requester ID.
@@ -38,12 +38,12 @@ pub struct RequesterConfig {
     pub mps: Mps,
     /// Max_Read_Request_Size: limit of a read.
     pub mrrs: Mrrs,
-    /// Where transfers are cut.
+    /// The policy for cutting transfers.
     pub split: RequestPolicy,
     /// Time limit of a request from the moment it leaves; `None` to wait forever.
     pub completion_timeout: Option<Duration>,
-    /// How often a memory read that was not answered in time is issued again, under another tag, for what is still missing. PCI
-    /// Express does not lose requests, so 0 there; over a network that does, only where reads have no side effects.
+    /// The number of times that a request of [`Requester::read`] without a timely answer is issued again, under another tag, for the bytes
+    /// still missing. PCI Express does not lose requests, so 0 there; over a network that does, only where reads have no side effects.
     pub retries: u8,
     /// Zero-length reads take the first tag only, and wait for it. Where each tag has a way of its own, as over NetTLP, and writes go the
     /// first one's, a flush pushes them only if it follows them there.
@@ -85,7 +85,7 @@ impl Classes {
     pub const fn with(self, class: FcClass) -> Self {
         Self(self.0 | 1 << class.index())
     }
-    /// Is `class` in it?
+    /// True if `class` is in the set.
     pub const fn contains(self, class: FcClass) -> bool {
         self.0 >> class.index() & 1 == 1
     }
@@ -97,7 +97,7 @@ impl From<FcClass> for Classes {
     }
 }
 
-/// A place among the posted operations of a requester: what [`Requester::posted_mark`] gives and [`Requester::has_sent`] takes.
+/// A place among the posted operations of a requester, given by [`Requester::posted_mark`] and taken by [`Requester::has_sent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PostedMark(u64);
 
@@ -109,7 +109,7 @@ enum Work {
     Template(Repr),
 }
 
-/// An operation of which something is still to be sent.
+/// An operation with TLPs still to be sent.
 #[derive(Clone, Debug)]
 struct Queued<T> {
     token: T,
@@ -129,7 +129,7 @@ struct Operation<T> {
     stream: u16,
     submitted: Time,
     bytes: u64,
-    /// Bytes that came with data, and where they are; allocated when the first come.
+    /// Bytes that came with data, and their buffer; allocated when the first come.
     filled: u64,
     buffer: Vec<u8>,
     outstanding: u32,
@@ -178,12 +178,12 @@ impl<T: Copy> Requester<T> {
         }
     }
 
-    /// How it is configured.
+    /// The configuration.
     pub fn config(&self) -> &RequesterConfig {
         &self.config
     }
-    /// Software has changed its requester ID or its limits: operations that are submitted from now on obey them. Tags and what is in
-    /// flight stay; completions under an earlier ID are somebody else's.
+    /// Software has changed its requester ID or its limits: requests that leave from now on have the ID, and operations that are submitted
+    /// from now on obey the limits. Tags and requests in flight stay; completions under an earlier ID are somebody else's.
     pub fn reconfigure(&mut self, id: Bdf, mps: Mps, mrrs: Mrrs) {
         (self.config.id, self.config.mps, self.config.mrrs) = (id, mps, mrrs);
     }
@@ -214,11 +214,11 @@ impl<T: Copy> Requester<T> {
     pub fn queued_of(&self, class: FcClass) -> usize {
         self.queued.get(class.index()).copied().unwrap_or(0)
     }
-    /// Has it nothing to send and nothing to wait for?
+    /// True if there is nothing to send and no completion to wait for.
     pub fn is_idle(&self) -> bool {
         self.queued() == 0 && self.in_flight() == 0 && self.again.is_empty()
     }
-    /// Could a non-posted request go, were there a free tag?
+    /// True if a non-posted request could go, but for the lack of a tag that it may have.
     pub fn blocked_on_tags(&self) -> bool {
         let mut next = self.streams.iter().filter(|stream| stream.non_posted_is_next());
         match self.tags.free() {
@@ -328,8 +328,8 @@ impl<T: Copy> Requester<T> {
         PostedMark(self.next_age)
     }
 
-    /// Has every posted operation before `mark` left, in every stream? Before that no completion of this function may leave that was made
-    /// after them: it would pass posted requests (PCIe 5.0 table 2-39).
+    /// True if every posted operation before `mark` has left, in every stream. Before that no completion of this function may leave that was
+    /// made after them: it would pass posted requests (PCIe 5.0 table 2-39).
     pub fn has_sent(&self, mark: PostedMark) -> bool {
         self.queued[0] == 0
             || self
@@ -347,8 +347,8 @@ impl<T: Copy> Requester<T> {
         timeout.into_iter().chain(rest).min()
     }
 
-    /// Forgets everything (a function-level reset, PCIe 5.0 §6.6.2): nothing more is sent, and what is in flight is late when it
-    /// comes. Calls `cancelled` with every operation that was not over.
+    /// Forgets everything (a function-level reset, PCIe 5.0 §6.6.2): nothing more is sent, and completions of requests in flight are
+    /// late when they come. Calls `cancelled` with every operation that was not over.
     pub fn cancel_all(&mut self, now: Time, mut cancelled: impl FnMut(T)) {
         for stream in &mut self.streams {
             stream.posted.drain(..).for_each(|queued| cancelled(queued.token));

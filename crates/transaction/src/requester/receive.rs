@@ -1,4 +1,4 @@
-//! What comes back, and what does not: completions checked against their requests (PCIe 5.0 §2.3.2), timeouts (§2.8).
+//! Completions, and the lack of them: completions checked against their requests (PCIe 5.0 §2.3.2), timeouts (§2.8).
 
 use super::inflight::{Answer, Slot, State};
 use super::{Operation, Requester};
@@ -7,7 +7,7 @@ use crate::payload::Payload;
 use tlplab_units::{FcClass, Tag, Time};
 use tlplab_wire::tlp::{Completion, CompletionStatus, Kind, Repr, TransactionId};
 
-/// What a completion, or a timeout, did.
+/// The effect of a completion, of a timeout, or of news that a request was not delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome<T> {
     /// More completions of this request are to come.
@@ -36,7 +36,7 @@ impl<T> Outcome<T> {
     }
 }
 
-/// What happened to an operation.
+/// The progress of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress<T> {
     /// The operation.
@@ -49,16 +49,16 @@ pub struct Progress<T> {
     pub address: u64,
     /// Good bytes that it brought.
     pub bytes: u32,
-    /// When the request left.
+    /// The time at which the request left.
     pub sent: Time,
-    /// When the operation was submitted.
+    /// The time at which the operation was submitted.
     pub submitted: Time,
-    /// How the request failed, if it did.
+    /// The failure of the request, if it failed.
     pub error: Option<CompletionError>,
 }
 
 impl<T: Copy> Requester<T> {
-    /// Byte Count of the next completion of a request that is in flight: what is missing of it. A carrier that does not keep completions in
+    /// Byte Count of the next completion of a request that is in flight: the bytes that it lacks. A carrier that does not keep completions in
     /// order looks here first.
     pub fn missing(&self, id: TransactionId) -> Option<u32> {
         let index = self.tags.index(id.tag).filter(|_| id.requester == self.config.id)?;
@@ -66,7 +66,7 @@ impl<T: Copy> Requester<T> {
         (slot.state == State::Live).then_some(slot.left)
     }
 
-    /// Takes a TLP that arrived for this requester. `data` is what it carries, either exactly the valid bytes or padded to whole
+    /// Takes a TLP that arrived for this requester. `data` is its payload, either exactly the valid bytes or padded to whole
     /// doublewords as on the wire; `None` in a length-only run. One call per completion; call
     /// [`poll_request`](Self::poll_request) afterwards, a tag may be free.
     ///
@@ -126,7 +126,7 @@ impl<T: Copy> Requester<T> {
         Some(Outcome::Again(progress))
     }
 
-    /// What carries the TLPs says that the request with this tag did not arrive: gives it up, if it is in flight. Its tag rests, for the
+    /// The carrier of the TLPs says that the request with this tag did not arrive: gives it up, if it is in flight. Its tag rests, for the
     /// news may be about an earlier one.
     pub fn handle_undelivered(&mut self, now: Time, tag: Tag, why: Undeliverable) -> Option<Outcome<T>> {
         let index = self.tags.index(tag).filter(|&index| self.flight.get(index).state == State::Live)?;
@@ -278,7 +278,7 @@ impl<T> Operation<T> {
     }
 }
 
-/// Does the completion fit its request (§2.2.9, §2.3.2)? The field that does not, what was expected and what was found.
+/// Checks that a completion fits its request (§2.2.9, §2.3.2). The error is the field that does not, the value expected and the value found.
 fn check(
     slot: &Slot,
     repr: &Repr,

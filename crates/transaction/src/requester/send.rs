@@ -1,4 +1,4 @@
-//! What leaves: which operation is next, under which tag, as which TLP.
+//! The TLPs that leave: the choice of the next operation, its tag and its TLP.
 
 use super::inflight::{Answer, Slot};
 use super::{Classes, Requester, Stream, Work};
@@ -25,7 +25,7 @@ pub struct Outgoing<T> {
     pub payload: Option<Payload>,
     /// No TLP of this operation follows. A posted operation is over now; the requester forgets it.
     pub last_of_op: bool,
-    /// When the operation was submitted.
+    /// The time at which the operation was submitted.
     pub submitted: Time,
 }
 
@@ -63,12 +63,12 @@ impl<T: Copy> Requester<T> {
         None
     }
 
-    /// Is a tag free that the next non-posted operation of a stream may have, if any is free?
+    /// True if, provided that any tag is free, one is that the next non-posted operation of a stream may have.
     pub(super) fn has_tag_for(&self, stream: &Stream<T>) -> bool {
         !self.waits_for_first(stream) || self.tags.first_is_free()
     }
 
-    /// Is the next non-posted operation of a stream a flush that may have the first tag only?
+    /// True if the next non-posted operation of a stream is a flush that may have the first tag only.
     fn waits_for_first(&self, stream: &Stream<T>) -> bool {
         self.config.flush_by_first_tag
             && stream.non_posted.front().is_some_and(|front| {
@@ -130,7 +130,7 @@ impl<T: Copy> Requester<T> {
         Outgoing { repr, op, stream: number, address, bytes, offset, payload, last_of_op, submitted }
     }
 
-    /// Issues a read again, for what is still missing, under a tag that is free.
+    /// Issues a read again, for the bytes still missing, under a tag that is free.
     fn send_again(&mut self, now: Time, slot: Slot) -> Outgoing<T> {
         let tag = self.tags.alloc().expect("a free tag");
         let operation = &self.operations[slot.operation as usize];
@@ -184,7 +184,7 @@ fn with_id(template: &Repr, own: TransactionId) -> Repr {
     repr.expect("a valid template has valid attributes").with_prefixes(*template.prefixes())
 }
 
-/// First byte and length of what a request names.
+/// First byte and length of the target of a request.
 fn reach(repr: &Repr) -> (u64, u32) {
     match repr.kind() {
         Kind::MemRead { span, .. } | Kind::MemWrite { span, .. } | Kind::DeferrableMemWrite { span, .. } => {

@@ -1,4 +1,4 @@
-//! The completer by hand (PCIe 5.0 §2.2.9): which requests it answers, how it refuses them, what of a request comes back in its completions.
+//! The completer by hand (PCIe 5.0 §2.2.9): the requests it answers, its refusals, the fields of a request that come back in its completions.
 
 use tlplab_transaction::*;
 use tlplab_units::{Bdf, Mps, Rcb, Tag, TrafficClass};
@@ -143,7 +143,7 @@ fn what_of_a_request_comes_back() {
     }
 }
 
-/// From the first to the last enabled byte, and what travels beside each TLP as data.
+/// From the first to the last enabled byte, and the bytes that travel beside each TLP as data.
 #[test]
 fn memory_that_a_request_names() {
     let access = |address, bytes| Some(Access { address, bytes });

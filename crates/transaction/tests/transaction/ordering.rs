@@ -5,14 +5,14 @@ use tlplab_transaction::{OrderedQueue, OrderingAttributes};
 use tlplab_units::{Bdf, FcClass, Tag};
 use tlplab_wire::tlp::{AtomicOp, Attributes, CfgTarget, Code, CompletionStatus, Repr, TransactionId};
 
-/// A TLP of the oracle: it remembers what it is, not what the queue makes of it.
+/// A TLP of the oracle: it remembers its own fields, not those that the queue makes of them.
 #[derive(Clone, Copy, Debug)]
 struct Item {
     serial: usize,
     repr: Repr,
 }
 
-/// May `later` pass `earlier`? The table, row by row; `None` where it says Y/N.
+/// The table, row by row: true if `later` must be able to pass `earlier`, false if it must not; `None` where it says Y/N.
 fn table(later: &Repr, earlier: &Repr) -> Option<bool> {
     use FcClass::{Completion, NonPosted, Posted};
     let (ro, ido) = (later.attributes().relaxed_ordering, later.attributes().id_based_ordering);
@@ -193,7 +193,7 @@ fn by_hand() {
     assert!(queue.is_empty());
 }
 
-/// Whose RO bit concerns the TLP itself, and whose ID is compared: by hand from the table.
+/// The ordering attributes of each kind of TLP, by hand from the table: the RO bit where it concerns the TLP itself, and the ID compared.
 #[test]
 fn what_the_table_asks_about_a_tlp() {
     let (requester, completer) = (Bdf(0x0100), Bdf(0x0208));
@@ -225,7 +225,7 @@ fn what_the_table_asks_about_a_tlp() {
     }
 }
 
-/// What waits, class by class.
+/// The TLPs that wait, class by class.
 #[test]
 fn a_queue_is_counted_by_class() {
     use FcClass::{Completion, NonPosted, Posted};
@@ -292,7 +292,7 @@ fn id_based_ordering_looks_at_every_older_write() {
     }
 }
 
-/// What may go is named oldest first, whatever the classes are.
+/// The TLPs that may go are named oldest first, whatever the classes are.
 #[test]
 fn candidates_come_by_age() {
     use FcClass::{Completion, NonPosted, Posted};

@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-/// What request `serial` finds at `address`: each request sees other data, so that mixed up data are noticed.
+/// The byte that request `serial` finds at `address`: each request sees other data, so that mixed up data are noticed.
 fn byte(address: u64, serial: usize) -> u8 {
     (address.wrapping_mul(0x9E37_79B9) >> 8) as u8 ^ (serial as u8).wrapping_mul(29)
 }

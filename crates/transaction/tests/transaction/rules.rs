@@ -1,5 +1,5 @@
-//! A requester's rules one by one: what a completion must say to be its request's (PCIe 5.0 §2.3.2), what leaves for each kind of request, what
-//! its owner can ask and change.
+//! A requester's rules one by one: the fields that a completion must match (PCIe 5.0 §2.3.2), the TLPs of each kind of request, the queries
+//! and changes of its owner.
 
 use tlplab_transaction::*;
 use tlplab_units::{Bdf, Duration, FcClass, Mps, Mrrs, Rcb, Tag, Time, TrafficClass};
@@ -39,7 +39,7 @@ fn error_of(
     }
 }
 
-/// The first completion of a read of 200 bytes at 0x103C is 68 bytes long (§2.3.1.1); what else it may say, field by field.
+/// The first completion of a read of 200 bytes at 0x103C is 68 bytes long (§2.3.1.1); the other values it may have, field by field.
 #[test]
 fn a_completion_that_contradicts_its_request() {
     let class = TrafficClass::new(3).unwrap();
@@ -161,7 +161,7 @@ fn data_are_laid_out_as_the_wire_has_them() {
     assert!(laid_out(&[1; 9]).is_err());
 }
 
-/// What the answer to a request that reads no memory must look like.
+/// The fields of the one completion that answers a request other than a memory read.
 #[test]
 fn answers_of_one_completion() {
     let id = TransactionId::default();
@@ -216,7 +216,7 @@ fn answers_of_one_completion() {
     }
 }
 
-/// Whose completion it is (§2.3.2): anything else is dropped and changes nothing.
+/// A TLP that completes none of the requester's outstanding requests (§2.3.2) is dropped and changes nothing.
 #[test]
 fn unexpected_completions() {
     let mut requester = requester(2);
@@ -434,7 +434,7 @@ fn a_mark_waits_for_the_writes_before_it() {
     assert!(requester.has_sent(requester.posted_mark()));
 }
 
-/// What software changes holds for what is submitted, or leaves, afterwards.
+/// Changes of software hold for operations that are submitted, or requests that leave, afterwards.
 #[test]
 fn software_changes_limits() {
     let mut requester = requester(8);
@@ -561,7 +561,7 @@ fn classes_are_counted_apart() {
     assert_eq!(FcClass::ALL.map(|class| two.contains(class)), [true, false, true]);
 }
 
-/// What was issued again is the youngest, whatever stood behind it before.
+/// A request that was issued again is the youngest, whatever stood behind it before.
 #[test]
 fn a_retry_is_the_youngest() {
     let mut requester = Requester::new(RequesterConfig { retries: 1, ..*requester(4).config() });

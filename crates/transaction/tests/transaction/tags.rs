@@ -1,4 +1,4 @@
-//! The tags of a requester: which it owns, which is next, when one may be used again (PCIe 5.0 §2.2.6.2).
+//! The tags of a requester: those it owns, their order and their reuse (PCIe 5.0 §2.2.6.2).
 
 use std::collections::BTreeSet;
 use tlplab_transaction::{Quarantine, TagBits, TagConfig, TagOrder, TagPool};
@@ -39,7 +39,7 @@ fn a_requester_owns_a_part_of_the_tags() {
     }
 }
 
-/// Whatever is taken and given back, the next tag is the one that a plain set of free tags names.
+/// The next tag is the one that a plain set of free tags names, whatever is taken and given back.
 #[test]
 fn the_next_tag_is_the_free_one_in_turn() {
     for (bits, limit, steps) in [

@@ -1,5 +1,5 @@
 //! The config API: configuration space of the function that the adapter is, asked for over UDP. There are no configuration TLPs between
-//! adapter and device; a datagram of six bytes, without NetTLP header, says which doubleword.
+//! adapter and device; a datagram of six bytes, without NetTLP header, names the doubleword.
 //!
 //! ```text
 //! byte 0: command (2 bits), byte enables (4), register number bits 9:8    byte 1: register number bits 7:0    bytes 2-5: data, big-endian
@@ -31,7 +31,7 @@ pub struct ConfigAccess {
     command: Command,
     enables: u8,
     register: u16,
-    /// What is written, or was read; in a request to read it means nothing.
+    /// The data to write, or the data read; meaningless in a read request.
     pub data: u32,
 }
 
@@ -73,12 +73,12 @@ impl ConfigAccess {
     pub const fn register(self) -> u16 {
         self.register
     }
-    /// Which bytes of it; a read may have any, and gives all.
+    /// Byte enables of the doubleword; a read may have any, and gives all bytes.
     pub const fn enables(self) -> u8 {
         self.enables
     }
 
-    /// Reads a request or a reply. What follows its six bytes is padding.
+    /// Reads a request or a reply. Bytes behind its six are padding.
     ///
     /// # Errors
     /// Fewer than six bytes, a command other than 0 and 1.
@@ -106,7 +106,7 @@ impl ConfigAccess {
         [command << 6 | self.enables << 2 | (number >> 8) as u8, number as u8, a, b, c, d]
     }
 
-    /// Is `reply` the answer to this read?
+    /// True if `reply` is the answer to this read.
     pub const fn is_answered_by(self, reply: Self) -> bool {
         matches!((self.command, reply.command), (Command::Read, Command::Read))
             && self.register == reply.register

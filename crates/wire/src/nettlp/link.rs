@@ -1,8 +1,9 @@
-//! Acknowledged TLPs: what stands between two ends that are both tlplab's for the data link layer that UDP lacks (compare PCIe 5.0 §3.6).
+//! Acknowledged TLPs: the data link layer that UDP lacks, between two ends that are both tlplab's (compare PCIe 5.0 §3.6).
 //!
 //! A TLP on such a link is sealed: before it stand its number and the number up to which its sender has received ([`Numbers`]), behind it a
-//! checksum over the whole datagram. The first byte is none that a TLP begins with, so that nobody takes one for the other. What sets a link up and acknowledges without a TLP at hand is a [`LinkMessage`]: a
-//! vendor-defined message of type 1, which everybody else has to ignore (PCIe 5.0 §2.2.8.6).
+//! checksum over the whole datagram. The first byte is none that a TLP begins with, so that nobody takes one for the other. A [`LinkMessage`]
+//! sets a link up, or acknowledges without a TLP at hand: a vendor-defined message of type 1, which everybody else has to ignore (PCIe 5.0
+//! §2.2.8.6).
 //!
 //! | bytes | what |
 //! |---|---|
@@ -39,16 +40,16 @@ pub const VERSION: u8 = 1;
 
 const SECTION: &str = "NetTLP link, docs/nettlp.md";
 
-/// What stands before an acknowledged TLP.
+/// The numbers before an acknowledged TLP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Numbers {
     /// The number of this TLP, below [`NUMBERS`].
     pub sequence: u32,
-    /// Of what comes the other way, the first that has not come.
+    /// The first number of the other direction that has not come.
     pub acknowledged: u32,
 }
 
-/// How far number `to` is ahead of `from`, below [`NUMBERS`]; numbers behind it seem to be ahead by more than half of that.
+/// The distance of number `to` ahead of `from`, below [`NUMBERS`]; numbers behind it seem to be ahead by more than half of that.
 pub const fn distance(from: u32, to: u32) -> u32 {
     to.wrapping_sub(from) % NUMBERS
 }
@@ -80,7 +81,7 @@ pub fn open(datagram: &[u8]) -> Option<(Numbers, &[u8])> {
     (!tlp.is_empty() && is_whole(header, &datagram[HEADER_BYTES..])).then_some((numbers, tlp))
 }
 
-/// The numbers of a sealed datagram and what stands behind them, given what stands behind its NetTLP header, as far as it was captured; `None`
+/// The numbers of a sealed datagram and the bytes behind them, given the bytes behind its NetTLP header, as far as they were captured; `None`
 /// if it is not sealed.
 pub fn numbers(sealed: &[u8]) -> Option<(Numbers, &[u8])> {
     let (numbers, rest) = sealed.split_first_chunk::<NUMBERS_BYTES>()?;
@@ -89,7 +90,7 @@ pub fn numbers(sealed: &[u8]) -> Option<(Numbers, &[u8])> {
     Some((Numbers { sequence, acknowledged: u32::from_be_bytes([0, d, e, f]) }, rest))
 }
 
-/// Does the checksum fit?
+/// True if the checksum matches the NetTLP header and the sealed bytes before it.
 pub fn is_whole(header: Header, sealed: &[u8]) -> bool {
     sealed.split_last_chunk::<CHECK_BYTES>().is_some_and(|(covered, check)| {
         let crc = crc::Crc32::new().update(&header.emit()).update(covered);
@@ -97,16 +98,16 @@ pub fn is_whole(header: Header, sealed: &[u8]) -> bool {
     })
 }
 
-/// What an end says of its link without a TLP.
+/// A message about a link, without a TLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinkMessage {
     /// The device asks for a link.
     Connect(Lane),
     /// The adapter has set it up: the same lane, with the adapter's first number.
     Accept(Lane),
-    /// What has come.
+    /// Acknowledges the TLPs that have come.
     Ack {
-        /// Of which link.
+        /// The epoch of the link.
         epoch: u32,
         /// The first number that has not come.
         acknowledged: u32,
@@ -182,7 +183,7 @@ impl LinkMessage {
         bytes
     }
 
-    /// Is this a message of this kind, whatever it says?
+    /// True if this is a message of this kind, whatever its payload.
     pub fn is(message: &Message) -> bool {
         message.code() == Code::VendorType1
             && message.routing() == Routing::Local

@@ -1,5 +1,5 @@
-//! The message API: what the driver on the adapter's host knows and a device needs. A request is an `i32`, a reply what it asks for, all in
-//! the little-endian order of the hosts that have such a driver.
+//! The message API: facts that the driver on the adapter's host knows and a device needs. A request is an `i32`, a reply the data that it asks
+//! for, all in the little-endian order of the hosts that have such a driver.
 
 use super::API;
 use crate::Error;
@@ -16,7 +16,7 @@ const MESSAGE_BYTES: usize = 12;
 /// Length of the table, the longest reply.
 pub const TABLE_BYTES: usize = MESSAGE_BYTES * VECTORS;
 
-/// What is asked for.
+/// The data that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum Request {
@@ -26,7 +26,7 @@ pub enum Request {
     DeviceId = 2,
     /// The MSI-X table: 16 times address, a `u64`, and data, a `u32`.
     MsixTable = 3,
-    /// What was written to the host's memory since the adapter began: the number of write requests, a `u64`, and their bytes, a `u64`. Only
+    /// Writes to the host's memory since the adapter began: the number of write requests, a `u64`, and their bytes, a `u64`. Only
     /// tlplab's adapter answers.
     Written = 100,
 }
@@ -34,9 +34,9 @@ pub enum Request {
 /// A message signalled interrupt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Message {
-    /// Where to write; 0 where no interrupt is set up.
+    /// The address of the memory write; 0 if no interrupt is set up.
     pub address: u64,
-    /// What.
+    /// The data of the memory write.
     pub data: u32,
 }
 

@@ -1,7 +1,7 @@
 //! NetTLP: TLPs in UDP (Kuga et al., NSDI 2020).
 //!
 //! A datagram is a header of six bytes ([`Header`]) and a TLP from its first header byte. The sender's UDP port, which is also the
-//! receiver's, tells the tag; how it does so changed twice ([`PortScheme`]).
+//! receiver's, tells the tag, by a scheme that changed twice ([`PortScheme`]).
 //!
 //! Beside the TLPs there are three little protocols by which a device asks the adapter, or its host: [`config_api`], [`message_api`],
 //! [`registers`]. Two ends that are both tlplab's may have a [`link`] between them, on which TLPs are acknowledged.
@@ -22,17 +22,17 @@ pub const HEADER_BYTES: usize = 6;
 /// then preamble 8 and inter-frame gap 12.
 pub const ETHERNET_OVERHEAD: u64 = 52 + 20;
 
-/// Ports of what the device issued: the first plus the tag.
+/// Ports of requests that the device issued: the first plus the tag.
 pub const DEVICE_PORTS: RangeInclusive<u16> = 0x3000..=0x30FF;
 
-/// Ports of what the host issued: the first plus the tag's low four bits.
+/// Ports of requests that the host issued: the first plus the tag's low four bits.
 pub const HOST_PORTS: RangeInclusive<u16> = 0x4000..=0x400F;
 
 const SECTION: &str = "NetTLP header (NSDI 2020)";
-/// Where the three little protocols are described: nowhere but in the sources of adapter and library.
+/// The section that errors of the three little protocols name. Upstream describes these nowhere but in the sources of adapter and library.
 const API: &str = "NetTLP adapter, docs/nettlp.md";
 
-/// What stands before the TLP: both fields big-endian.
+/// The header before the TLP: both fields big-endian.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Header {
     /// One running counter over all that an adapter sends; software sends 0.
@@ -88,7 +88,7 @@ pub fn parse_udp_payload(payload: &[u8]) -> Result<(Header, tlp::Packet<'_>), Er
 /// Writes header and TLP; returns the bytes written.
 ///
 /// # Errors
-/// A buffer that is too short, and what [`tlp::Repr::emit`] refuses.
+/// A buffer that is too short, and the errors of [`tlp::Repr::emit`].
 pub fn emit_udp_payload(
     buffer: &mut [u8],
     header: Header,
@@ -103,7 +103,7 @@ pub fn emit_udp_payload(
     Ok(HEADER_BYTES + repr.emit(rest, payload)?)
 }
 
-/// Who issued the request that a TLP is, or answers.
+/// The issuer of the request that a TLP is, or answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Issuer {
     /// The software device: its requests and the completions that answer them.
@@ -112,14 +112,14 @@ pub enum Issuer {
     Host,
 }
 
-/// How UDP ports are chosen; source and destination are the same.
+/// The choice of UDP ports; source and destination are the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PortScheme {
     /// 14198 for everything: the first version.
     Single,
     /// 0x3000 + the tag's low four bits, in both directions: the published captures.
     FourBits,
-    /// 0x3000 + the tag's eight bits for what the device issued, 0x4000 + the low four for what the host did.
+    /// 0x3000 + the tag's eight bits for requests of the device, 0x4000 + the low four for those of the host.
     #[default]
     ByIssuer,
 }
@@ -144,7 +144,7 @@ impl PortScheme {
     }
 }
 
-/// Does NetTLP traffic use this port, in any of its schemes?
+/// True if NetTLP traffic uses this port, in any of its schemes.
 pub const fn is_tlp_port(port: u16) -> bool {
     matches!(port, 14198 | 0x3000..=0x30ff | 0x4000..=0x400f)
 }

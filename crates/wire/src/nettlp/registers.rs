@@ -1,4 +1,4 @@
-//! The adapter's own registers, behind a UDP port: who it is, and where it sends its datagrams. A request is an operation, a register
+//! The adapter's own registers, behind a UDP port: its identity, and the destination of its datagrams. A request is an operation, a register
 //! number and data, least significant byte first; a read is answered by the same six bytes with data, perhaps padded; a write is not
 //! answered.
 
@@ -9,7 +9,7 @@ use crate::Error;
 pub const PORT: u16 = 0x5002;
 /// Length of a request, and of a reply without padding.
 pub const BYTES: usize = 6;
-/// What [`Register::Magic`] holds.
+/// The value of [`Register::Magic`].
 pub const MAGIC: u32 = 0x0123_4567;
 
 /// Read or write.
@@ -22,7 +22,7 @@ pub enum Operation {
     Write = 0x11,
 }
 
-/// Which register.
+/// A register, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Register {
@@ -69,14 +69,14 @@ impl Register {
 pub struct RegisterAccess {
     /// Read or write.
     pub operation: Operation,
-    /// Which.
+    /// The register.
     pub register: Register,
-    /// What is written, or was read; in a request to read it means nothing.
+    /// The data to write, or the data read; meaningless in a read request.
     pub data: u32,
 }
 
 impl RegisterAccess {
-    /// Reads a request or a reply. What follows its six bytes is padding.
+    /// Reads a request or a reply. Bytes behind its six are padding.
     ///
     /// # Errors
     /// Fewer than six bytes, another operation, a register that does not exist.

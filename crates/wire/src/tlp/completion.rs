@@ -1,4 +1,4 @@
-//! Completions: how a request went, and the data it asked for.
+//! Completions: the status of a request, and the data it asked for.
 
 use super::field::{CompletionStatus, DwLength, TransactionId};
 use crate::Error;
@@ -80,7 +80,7 @@ impl Completion {
     pub const fn byte_count_modified(self) -> Self {
         Self { byte_count_modified: true, ..self }
     }
-    /// Who completes.
+    /// The completer ID.
     pub const fn completer(self) -> Bdf {
         self.completer
     }
@@ -88,11 +88,11 @@ impl Completion {
     pub(super) const fn with_id(self, id: TransactionId) -> Self {
         Self { id, ..self }
     }
-    /// Which request is completed.
+    /// Requester ID and tag of the request that is completed.
     pub const fn id(self) -> TransactionId {
         self.id
     }
-    /// How it went.
+    /// The completion status.
     pub const fn status(self) -> CompletionStatus {
         self.status
     }
@@ -121,7 +121,7 @@ impl Completion {
     pub const fn length(self) -> Option<DwLength> {
         DwLength::new(self.data as u32)
     }
-    /// Valid bytes in this completion's payload: what the length holds after the lower address, at most what remains.
+    /// Valid bytes in this completion's payload: those that the length holds after the lower address, at most those that remain.
     pub const fn data_bytes(self) -> u32 {
         let room = (self.data as u32 * 4).saturating_sub(self.lower_address as u32 & 3);
         if room < self.byte_count as u32 { room } else { self.byte_count as u32 }

@@ -39,7 +39,7 @@ impl Repr {
         Ok(end + 4)
     }
 
-    /// Writes prefixes and header only; returns the bytes written. What a length-only trace keeps of a TLP.
+    /// Writes prefixes and header only, the part of a TLP that a length-only trace keeps; returns the bytes written.
     ///
     /// # Errors
     /// A buffer that is too short, a tag of more than ten bits.
@@ -137,7 +137,7 @@ impl Repr {
     }
 }
 
-/// Length as the header says it: of the payload, or of what is read. Reserved, so 0, in messages and completions without data.
+/// Length as the header says it: of the payload, or of the bytes read. Reserved, so 0, in messages and completions without data.
 fn length_field(kind: &Kind) -> u32 {
     let length = match kind {
         Kind::MemRead { span, .. } => Some(span.length()),

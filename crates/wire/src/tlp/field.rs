@@ -4,7 +4,7 @@ use crate::Error;
 use core::fmt;
 use tlplab_units::{Bdf, Tag, TrafficClass};
 
-/// Requester and tag: what a completion is matched by (PCIe 5.0 §2.2.6.2).
+/// Requester and tag, by which a completion is matched to its request (PCIe 5.0 §2.2.6.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TransactionId {
     /// The function that issued the request.
@@ -88,7 +88,7 @@ impl ByteEnables {
     }
 }
 
-/// Does the address still need translation? (PCIe 5.0 §2.2.4.1, ATS)
+/// The AT field: the state of the address's translation (PCIe 5.0 §2.2.4.1, ATS).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AddressType {
     /// The address has not been translated.
@@ -122,7 +122,7 @@ pub struct ProcessingHint {
     pub steering_tag: u8,
 }
 
-/// What all TLPs may carry beside their meaning (PCIe 5.0 §2.2.6).
+/// The header fields of a TLP that its kind does not have (PCIe 5.0 §2.2.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Attributes {
     /// TC.
@@ -143,7 +143,7 @@ pub struct Attributes {
     pub hints: Option<ProcessingHint>,
 }
 
-/// How a request went (PCIe 5.0 §2.2.9).
+/// The completion status of a request (PCIe 5.0 §2.2.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CompletionStatus {
     /// SC.
@@ -166,7 +166,7 @@ impl CompletionStatus {
             Self::CompleterAbort => "CA",
         }
     }
-    /// What the name stands for: `unsupported request`.
+    /// The name in full: `unsupported request`.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Success => "successful completion",

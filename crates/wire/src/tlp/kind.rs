@@ -1,4 +1,4 @@
-//! The kinds of TLP, and what each one holds.
+//! The kinds of TLP, and the fields of each.
 
 use super::completion::Completion;
 use super::field::{ByteEnables, DwLength, Span, TransactionId};
@@ -6,14 +6,14 @@ use super::message::Message;
 use crate::Error;
 use tlplab_units::{Bdf, FcClass};
 
-/// What a TLP means (PCIe 5.0 table 2-3). Payload bytes travel beside it.
+/// The kind of a TLP, with its fields (PCIe 5.0 table 2-3). Payload bytes travel beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `MRd`, or `MRdLk` when locked.
     MemRead {
         /// Requester and tag.
         id: TransactionId,
-        /// What is read.
+        /// The memory that is read.
         span: Span,
         /// A locked read, of legacy endpoints only.
         locked: bool,
@@ -22,42 +22,42 @@ pub enum Kind {
     MemWrite {
         /// Requester; the tag means nothing (and carries the steering tag with TPH).
         id: TransactionId,
-        /// What is written.
+        /// The memory that is written.
         span: Span,
     },
     /// `DMWr`: a write that is completed, so that the completer may refuse it.
     DeferrableMemWrite {
         /// Requester and tag.
         id: TransactionId,
-        /// What is written.
+        /// The memory that is written.
         span: Span,
     },
     /// `IORd`.
     IoRead {
         /// Requester and tag.
         id: TransactionId,
-        /// What is read.
+        /// The IO bytes that are read.
         port: IoPort,
     },
     /// `IOWr`.
     IoWrite {
         /// Requester and tag.
         id: TransactionId,
-        /// What is written.
+        /// The IO bytes that are written.
         port: IoPort,
     },
     /// `CfgRd0`, `CfgRd1`.
     CfgRead {
         /// Requester and tag.
         id: TransactionId,
-        /// Which function's which register.
+        /// The function and its register that is read.
         target: CfgTarget,
     },
     /// `CfgWr0`, `CfgWr1`.
     CfgWrite {
         /// Requester and tag.
         id: TransactionId,
-        /// Which function's which register.
+        /// The function and its register that is written.
         target: CfgTarget,
     },
     /// `Msg`, `MsgD`.
@@ -68,7 +68,7 @@ pub enum Kind {
     AtomicOp {
         /// Requester and tag.
         id: TransactionId,
-        /// What is done where.
+        /// The operation, its address and the size of its operand.
         target: AtomicTarget,
     },
 }
@@ -165,11 +165,11 @@ impl CfgTarget {
 /// The three atomic operations (PCIe 5.0 §6.15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AtomicOp {
-    /// Adds the operand; returns what was there.
+    /// Adds the operand; returns the old value.
     FetchAdd,
-    /// Stores the operand; returns what was there.
+    /// Stores the operand; returns the old value.
     Swap,
-    /// Stores the second operand if the first equals what was there; returns what was there.
+    /// Stores the second operand if the first equals the old value; returns the old value.
     CompareAndSwap,
 }
 
@@ -274,7 +274,7 @@ impl Kind {
         self
     }
 
-    /// A memory request or atomic: what has an address type and may carry hints.
+    /// A memory request or atomic: a TLP that has an address type and may carry hints.
     #[inline]
     pub const fn is_memory(&self) -> bool {
         matches!(

@@ -7,7 +7,7 @@ use tlplab_units::Bdf;
 
 const SECTION: &str = "PCIe 5.0 §2.2.8";
 
-/// How a message finds its way: the low three bits of its type (PCIe 5.0 §2.2.8).
+/// The routing of a message: the low three bits of its type (PCIe 5.0 §2.2.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Routing {
     /// To the root complex.
@@ -37,7 +37,7 @@ impl Routing {
             _ => return None,
         })
     }
-    /// What it is called: `to root complex`, `by id`.
+    /// Its name: `to root complex`, `by id`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ToRootComplex => "to root complex",
@@ -50,7 +50,7 @@ impl Routing {
     }
 }
 
-/// Whether a message has a payload, and how long it is.
+/// The payload that a message has, in DW.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Payload {
     None,
@@ -173,14 +173,14 @@ impl Code {
     pub const fn is_ignored(self) -> bool {
         matches!(self as u8, 0x40..=0x48)
     }
-    /// May have a traffic class other than 0: vendor-defined, ATS and ignored messages. For all others PCIe 5.0 §2.2.8.1 to §2.2.8.10
-    /// demand TC 0, and a receiver takes anything else for malformed.
+    /// True if a traffic class other than 0 is allowed: in vendor-defined, ATS and ignored messages. For all others PCIe 5.0 §2.2.8.1 to
+    /// §2.2.8.10 demand TC 0, and a receiver takes anything else for malformed.
     pub const fn may_have_traffic_class(self) -> bool {
         self.is_vendor_defined() || self.is_ignored() || matches!(self as u8, 0x01..=0x05)
     }
 }
 
-/// A message: its code, its routing, and what bytes 8 to 15 of its header say.
+/// A message: its code, its routing, and bytes 8 to 15 of its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Message {
     id: TransactionId,
@@ -325,7 +325,7 @@ impl Message {
     pub const fn payload_dw(&self) -> u32 {
         self.payload_dw as u32
     }
-    /// Where a message routed by ID goes.
+    /// The target of a message routed by ID; `None` for other routings.
     pub const fn target(&self) -> Option<Bdf> {
         match self.routing {
             Routing::ById => Some(Bdf(u16::from_be_bytes([self.content[0], self.content[1]]))),

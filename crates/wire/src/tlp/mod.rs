@@ -17,15 +17,15 @@
 //! # Ok::<(), tlplab_wire::Error>(())
 //! ```
 //!
-//! * [`repr`]: [`Repr`], its constructors, sizes and credits; [`kind`] and [`completion`]: what each
-//!   kind of TLP holds
+//! * [`repr`]: [`Repr`], its constructors, sizes and credits; [`kind`] and [`completion`]: the fields of each
+//!   kind of TLP
 //! * [`field`]: the values that fields hold, such as [`Span`], the memory a request touches
-//! * [`message`]: message codes, their routing and contents; [`prefix`]: what may stand before the header
+//! * [`message`]: message codes, their routing and contents; [`prefix`]: the prefixes before a header
 //! * [`packet`], [`parse`], [`emit`]: bytes
 //!
 //! # Reserved bits
 //! Receivers ignore them, so different bytes may mean the same; [`Repr::emit`] writes them as zero. Ignored are: LN; T9 and T8 unless tags
-//! have ten bits, and in a write whose tag is a steering tag; TH in what is no memory request or atomic; AT in messages and
+//! have ten bits, and in a write whose tag is a steering tag; TH in TLPs other than memory requests and atomics; AT in messages and
 //! completions; IDO in IO and configuration requests; RO and NS in messages that are not vendor-defined; Length in messages and
 //! completions without data; byte enables of atomics and PH, unless TH is set; bits 15:12 and 1:0 of a configuration request's last
 //! two bytes; bit 7 of Lower Address; bytes 8 to 15 of messages whose code gives them no meaning; the reserved bits of prefixes.

@@ -7,7 +7,7 @@ use tlplab_units::{Bdf, Tag};
 
 /// Bytes seen as a TLP: prefixes, header, payload, digest; no framing, sequence number or LCRC.
 ///
-/// Every accessor returns `None` where the bytes end before the field; none panics. Whether the fields make sense together is
+/// Every accessor returns `None` where the bytes end before the field; none panics. To judge the fields together is
 /// [`Repr::parse`](super::Repr::parse)'s business. Offsets in the names below count from the header's first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
@@ -285,7 +285,7 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Are there as many bytes as Fmt, Length and TD say?
+    /// Checks that there are as many bytes as Fmt, Length and TD say.
     ///
     /// # Errors
     /// Too few or too many.
@@ -316,7 +316,7 @@ impl<'a> Packet<'a> {
         &self.bytes[start..end]
     }
 
-    /// The digest's four bytes as a little-endian word, which is how [`crc::ecrc`] counts.
+    /// The digest's four bytes as a little-endian word, as [`crc::ecrc`] counts.
     pub fn digest(&self) -> Option<u32> {
         let end = self.expected_len()?;
         let bytes = self.bytes.get(end.checked_sub(4)?..end)?;
@@ -326,7 +326,7 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Does the digest match the TLP? `None` if there is none.
+    /// True if the digest matches the TLP; `None` if there is none.
     pub fn ecrc_matches(&self) -> Option<bool> {
         let digest = self.digest()?;
         let end = self.expected_len()?;

@@ -13,7 +13,7 @@ use super::repr::Repr;
 use crate::Error;
 use tlplab_units::{Bdf, Tag, TrafficClass};
 
-/// How wide tags are: a property of the functions at both ends that no header tells (PCIe 5.0 §2.2.6.2).
+/// The width of tags: a property of the functions at both ends that no header tells (PCIe 5.0 §2.2.6.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TagWidth {
     /// Extended Tag is disabled: the upper three bits must be zero.
@@ -25,7 +25,7 @@ pub enum TagWidth {
     Ten,
 }
 
-/// What the bytes themselves do not say.
+/// Settings of a parse that the bytes themselves do not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ParseOptions {
     /// Width of tags.
@@ -38,8 +38,8 @@ impl Repr {
     /// Reads a whole TLP with tags of ten bits.
     ///
     /// # Errors
-    /// The first rule of PCIe 5.0 §2.2 that the bytes break. Reserved bits are ignored, as receivers must: see
-    /// [the module](super) for which.
+    /// The first rule of PCIe 5.0 §2.2 that the bytes break. Reserved bits, listed in [the module](super), are ignored, as receivers
+    /// must.
     pub fn parse(packet: &Packet<'_>) -> Result<Self, Error> {
         Self::parse_with(packet, ParseOptions::default())
     }
@@ -282,7 +282,7 @@ fn read_attributes(fields: &Fields, kind: &Kind) -> Result<Attributes, Error> {
     })
 }
 
-/// Where in the bytes a field of the header is.
+/// Adds the offset of the header field in the bytes to its error.
 fn locate(error: Error, base: usize) -> Error {
     let offset = match (error.offset, error.field) {
         (Some(offset), _) => usize::from(offset),

@@ -141,7 +141,7 @@ impl Prefixes {
     pub const fn len(&self) -> usize {
         self.count as usize
     }
-    /// None?
+    /// True if there are none.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -119,7 +119,7 @@ impl Repr {
         Ok(Kind::Completion(Completion::with_data(completer, id, byte_count, lower_address, length)?).into())
     }
 
-    /// What it means.
+    /// The kind of TLP, with its fields.
     #[inline]
     pub const fn kind(&self) -> &Kind {
         &self.kind
@@ -129,7 +129,7 @@ impl Repr {
     pub const fn attributes(&self) -> &Attributes {
         &self.attributes
     }
-    /// What stands before the header.
+    /// The TLP prefixes before the header.
     #[inline]
     pub const fn prefixes(&self) -> &Prefixes {
         &self.prefixes
@@ -146,7 +146,7 @@ impl Repr {
         }
         Ok(Self { kind, attributes, ..self })
     }
-    /// The same with another requester and tag: what a bridge takes over, or gives back. A message keeps its own.
+    /// The same with another requester and tag, as a bridge takes a request over, or gives its completion back. A message keeps its own.
     pub const fn with_transaction_id(self, id: TransactionId) -> Self {
         Self { kind: self.kind.with_transaction_id(id), ..self }
     }
@@ -196,7 +196,7 @@ impl Repr {
     }
 }
 
-/// PCIe 5.0 §2.2.6 to §2.2.8: who may have which attribute.
+/// Checks that a TLP of this kind may have the attributes (PCIe 5.0 §2.2.6 to §2.2.8).
 fn check_attributes(kind: &Kind, attributes: &Attributes) -> Result<(), Error> {
     if attributes.poisoned && kind.payload_dw() == 0 {
         return Err(Error::conflict("EP", "PCIe 5.0 §2.7.2", "only a TLP with data can be poisoned"));

@@ -117,7 +117,7 @@ fn tags_end_with_ten_bits() {
     assert_eq!((emit(0x3FF).is_ok(), emit(0x400).is_ok()), (true, false));
 }
 
-/// Each prefix is what its four bytes say.
+/// Each prefix is as its four bytes say.
 #[test]
 fn prefixes_of_vendors_and_processes() {
     let body = [1, 2, 3];
@@ -270,7 +270,7 @@ fn accesses_of_the_adapters_registers() {
 type Field = fn(&Packet<'_>) -> Option<u64>;
 
 /// Every field of a header by its place (PCIe 5.0 §2.2), whatever it means to this kind: a request with 3 DW and data, one with 4 DW and a
-/// digest. And how many bytes of the first are needed to see it.
+/// digest. And the number of bytes of the first that are needed to see it.
 #[test]
 fn a_tlp_shows_every_field_that_is_there() {
     let three = [0x40, 0xD5, 0x66, 0x01, 0x12, 0x34, 0x56, 0x78, 0x9A, 0xBC, 0xDE, 0xF2];
@@ -339,7 +339,7 @@ fn a_completion_shows_its_fields() {
     }
 }
 
-/// Which messages may have a traffic class (PCIe 5.0 §2.2.8), by code.
+/// The messages that may have a traffic class other than 0 (PCIe 5.0 §2.2.8), by code.
 #[test]
 fn messages_by_their_codes() {
     for &code in Code::ALL {

@@ -1,4 +1,4 @@
-//! What must hold for every packet: there and back, bit flips, checksums.
+//! Properties of every packet: there and back, bit flips, checksums.
 
 use crate::any::{dllp, emit, repr, reserved_bits, span};
 use proptest::prelude::*;

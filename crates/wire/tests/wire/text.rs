@@ -1,4 +1,4 @@
-//! Packets and errors as lines of text, every kind by hand: what dumps, ladders and messages show.
+//! Packets and errors as lines of text, every kind by hand, as dumps, ladders and messages show them.
 
 use tlplab_units::{Bdf, FcClass, Tag, TrafficClass, Vc};
 use tlplab_wire::dllp::{self, FcPhase, FeatureBits, FlowControl, PmCode, Scale, Sequence};
@@ -168,7 +168,7 @@ fn a_dllp_of_each_kind() {
     assert_eq!(FeatureBits::new((1 << 23) - 1).map(FeatureBits::bits), Some(0x7F_FFFF));
 }
 
-/// What is wrong, where in the bytes, and which section says so.
+/// An error names its problem, the offset in the bytes, and the section that states the rule.
 #[test]
 fn errors_say_where() {
     let write = Repr::mem_write(ID, 0x1000, 8).unwrap();

@@ -1,4 +1,4 @@
-//! Replays `vectors/*.json`: bytes from independent sources, and what they mean.
+//! Replays `vectors/*.json`: bytes from independent sources, and their meaning.
 
 use serde_json::{Map, Value, json};
 use tlplab_units::{Bdf, Tag};

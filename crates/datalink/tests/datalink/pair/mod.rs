@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use tlplab_datalink::{Config, Engine, Event, FlitAck, Integrity, LinkLayer, Timer, TlpShape, Unit};
 use tlplab_units::{Duration, FcClass, Time, Vc};
 
-/// What the wire does to a unit.
+/// The effect of the wire on a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Arrives so much later than the flight time (never before an earlier unit).
@@ -31,7 +31,7 @@ pub struct Pair {
     wires: [Wire; 2],
     pub flight: Duration,
     pub faults: Faults,
-    /// How long Recovery takes when a port asks for it.
+    /// The duration of Recovery when a port asks for it.
     pub recovery: Duration,
     recovered_at: Option<Time>,
     pub connected: bool,
