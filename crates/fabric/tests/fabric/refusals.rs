@@ -110,16 +110,24 @@ fn late_completions_never_become_data() {
 
 /// `a` and `b` under one switch, or each under a root port. `a` reads 512 B of `b` that it has written before.
 fn between(policy: PeerToPeer, under: [&str; 2]) -> (Fabric, Watch, Arc<Mutex<Moved>>) {
-    let mut bench = Bench::new();
-    bench.config.host.peer_to_peer = policy;
-    if under.contains(&"sw0") {
-        bench.switch("sw0", "host.rp0", 3, 4);
-    }
     let moves = vec![
         Move::Write { at: 0, bytes: 512 },
         Move::Read { at: 0, bytes: 512 },
         Move::Read { at: 7, bytes: 90 },
     ];
+    moved_between(policy, under, moves)
+}
+
+fn moved_between(
+    policy: PeerToPeer,
+    under: [&str; 2],
+    moves: Vec<Move>,
+) -> (Fabric, Watch, Arc<Mutex<Moved>>) {
+    let mut bench = Bench::new();
+    bench.config.host.peer_to_peer = policy;
+    if under.contains(&"sw0") {
+        bench.switch("sw0", "host.rp0", 3, 4);
+    }
     let (mover, moved) = Mover::new(Base::Bar("b".into(), 0), 1, moves);
     bench.device("a", under[0], 3, 4).finishing(Box::new(mover));
     bench.device("b", under[1], 3, 4).memory(1 << 16);
@@ -179,6 +187,23 @@ fn a_root_complex_may_split() {
     assert!(requests.iter().all(|(_, repr)| repr.transaction_id().requester == host));
     let flow = crate::bench::flow(&fabric, "a");
     assert_eq!((flow.transactions, flow.bytes), (3, 512 + 512 + 90));
+}
+
+/// Two requests for one read would be answered twice, the second time in the place of whatever is asked for next.
+#[test]
+fn a_zero_length_read_is_one_request_behind_a_root_complex_that_splits() {
+    let moves = vec![
+        Move::Write { at: 0, bytes: 4 },
+        Move::Read { at: 0, bytes: 0 },
+        Move::Read { at: 0, bytes: 4 },
+        Move::Read { at: 0, bytes: 0 },
+    ];
+    let (fabric, watch, moved) = moved_between(PeerToPeer::Split(64), ["host.rp0", "host.rp1"], moves);
+    for link in ["a", "b"] {
+        assert_eq!(sizes(&fabric, &watch, link, u8::from(link == "b"), "MRd").len(), 3, "{link}");
+    }
+    let moved = moved.lock().unwrap();
+    assert_eq!((moved.read, moved.failed.len(), moved.wrong.len()), (3, 0, 0));
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl Root {
         let Some(access) = memory_access(&repr) else { return self.refuse_request(cx, ingress, handle) };
         let read = matches!(repr.kind(), Kind::MemRead { .. });
         let chunks = split_request(access.address, u64::from(access.bytes), limit, RequestPolicy::Aligned);
-        let pieces = chunks.clone().count().max(1) as u32;
+        let pieces = chunks.clone().count() as u32;
         let request =
             SplitRequest { request: handle, ingress, left: pieces, data: Vec::new(), failed: false };
         let now = cx.now();
@@ -62,9 +62,6 @@ impl Root {
         let requester = &mut self.initiator.requester;
         let ticket = |offset: u64| Ticket::Piece { request: index as u32, offset: offset as u32 };
         // The pieces lie within a request that was valid, so they are valid too.
-        if read && access.bytes == 0 {
-            let _ = requester.read(now, stream, ticket(0), access.address, 0);
-        }
         for chunk in chunks {
             let _ = if read {
                 requester.read(now, stream, ticket(chunk.offset), chunk.address, u64::from(chunk.bytes))
