@@ -1,10 +1,10 @@
-//! Errors: what a function does when it detects one, and a root port when it hears of one (PCIe 5.0 §6.2).
+//! Errors: the reaction of a function that detects one, and of a root port that hears of one (PCIe 5.0 §6.2).
 
 use crate::registers::{aer, bridge_control, command, header, pcie, status};
 use crate::space::ConfigSpace;
 use tlplab_units::Bdf;
 
-/// What went wrong.
+/// The kind of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorKind {
     /// The data link layer saw something that cannot be, such as the acknowledgement of a TLP that was never sent.
@@ -191,7 +191,7 @@ impl ErrorMessage {
 }
 
 /// Records an error that `space`'s function detected, with the header of the TLP in question, in the order of its bytes on the
-/// link, and says which message must go to the root complex (PCIe 5.0 §6.2.5, figure 6-2).
+/// link, and returns the message that must go to the root complex (PCIe 5.0 §6.2.5, figure 6-2).
 pub fn report(space: &mut ConfigSpace, error: ErrorKind, header: Option<[u8; 16]>) -> Option<ErrorMessage> {
     set_legacy_status(space, error);
     if error.is_unsupported() {
@@ -236,7 +236,7 @@ pub fn report(space: &mut ConfigSpace, error: ErrorKind, header: Option<[u8; 16]
     sent.then_some(message)
 }
 
-/// What PCI software looks at.
+/// Sets the status bits that PCI software looks at.
 fn set_legacy_status(space: &mut ConfigSpace, error: ErrorKind) {
     let register = space.link_status_register();
     match error {
@@ -246,7 +246,7 @@ fn set_legacy_status(space: &mut ConfigSpace, error: ErrorKind) {
     }
 }
 
-/// How a request of this function ended that did not succeed.
+/// The end of a request of this function that did not succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailedCompletion {
     /// With the status Unsupported Request.
@@ -274,7 +274,7 @@ pub fn receive_completion(space: &mut ConfigSpace, completion: FailedCompletion)
     space.raise_status(register, bit);
 }
 
-/// A bridge received an error message from below: may it go on? (PCIe 5.0 §6.2.6, figure 6-3.)
+/// A bridge received an error message from below; true if the message may go on (PCIe 5.0 §6.2.6, figure 6-3).
 pub fn forward(bridge: &mut ConfigSpace, message: ErrorMessage) -> bool {
     let serious = message != ErrorMessage::Correctable;
     if serious {
@@ -318,7 +318,7 @@ pub fn log_at_root(root_port: &mut ConfigSpace, message: ErrorMessage, source: B
 }
 
 impl ConfigSpace {
-    /// Has this root port heard of errors whose interrupt is enabled?
+    /// True if this root port has heard of errors whose interrupt is enabled.
     fn error_interrupt(&self) -> bool {
         let (Some(status), Some(command)) = (self.aer(aer::ROOT_STATUS), self.aer(aer::ROOT_COMMAND)) else {
             return false;
@@ -349,7 +349,7 @@ impl ConfigSpace {
     fn aer(&self, register: u16) -> Option<u32> {
         Some(self.read(self.positions.aer?.start + register))
     }
-    /// Does advanced error reporting have the registers of a root port? Elsewhere they are reserved.
+    /// True if advanced error reporting has the registers of a root port. Elsewhere they are reserved.
     fn has_root_errors(&self) -> bool {
         let status = self.positions.aer.map(|span| usize::from((span.start + aer::ROOT_STATUS) / 4));
         status.is_some_and(|word| self.rules[word].clearable != 0)

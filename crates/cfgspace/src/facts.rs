@@ -1,4 +1,4 @@
-//! What the registers of a function of a real machine say, as far as somebody has dumped them: what is not in the dump stays unknown.
+//! The registers of a function of a real machine, as far as somebody has dumped them: those that are not in the dump stay unknown.
 //!
 //! A dump has the 64 bytes of the header, the 256 of PCI, or all 4096 ([`crate::lspci`]); it may end anywhere.
 
@@ -11,7 +11,7 @@ pub struct Found {
     pub id: u16,
     /// Its version; of those below 100h, 0.
     pub version: u8,
-    /// Where it is.
+    /// Its offset.
     pub offset: u16,
 }
 
@@ -21,11 +21,11 @@ pub struct Facts<'a> {
     bytes: &'a [u8],
     /// The chain below 100h, as far as it was dumped.
     pub capabilities: Vec<Found>,
-    /// Does the dump hold the whole of that chain?
+    /// True if the dump holds the whole of that chain.
     pub capabilities_known: bool,
     /// The chain from 100h on, as far as it was dumped.
     pub extended: Vec<Found>,
-    /// Does the dump hold the whole of that chain?
+    /// True if the dump holds the whole of that chain.
     pub extended_known: bool,
 }
 
@@ -49,7 +49,7 @@ pub fn port_name(kind: u16) -> &'static str {
 /// The device and link registers of the PCI Express capability (PCIe 5.0 §7.5.3); sizes are bytes, speeds generations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Express {
-    /// Where the capability is.
+    /// The offset of the capability.
     pub offset: u16,
     /// Its version.
     pub version: u16,
@@ -75,7 +75,7 @@ pub struct Express {
     pub ten_bit_tags: Option<bool>,
     /// The errors it has detected: correctable, non-fatal, fatal, unsupported request in bits 0 to 3.
     pub detected: u16,
-    /// Its link; `None` for what has none, or where the dump ends before.
+    /// Its link; `None` for functions that have none, or where the dump ends before.
     pub link: Option<Link>,
 }
 
@@ -86,15 +86,15 @@ pub struct Link {
     pub speed_possible: u8,
     /// The most lanes that it has.
     pub width_possible: u8,
-    /// What it supports: L0s in bit 0, L1 in bit 1.
+    /// The ASPM states that it supports: L0s in bit 0, L1 in bit 1.
     pub aspm_supported: u8,
-    /// What is enabled, likewise.
+    /// The ASPM states that are enabled, likewise.
     pub aspm: u8,
     /// The read completion boundary, bytes; of root ports and end points.
     pub rcb: Option<u16>,
     /// The link is switched off.
     pub disabled: bool,
-    /// What it runs at.
+    /// The speed it runs at.
     pub speed: u8,
     /// Lanes it runs at; 0 if nothing is there.
     pub width: u8,
@@ -111,7 +111,7 @@ pub struct Link {
 }
 
 impl<'a> Facts<'a> {
-    /// Reads what was dumped, from register 0 on; `None` if that is less than the header of 64 bytes.
+    /// Reads the bytes of a dump, from register 0 on; `None` if they are less than the header of 64 bytes.
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
         if bytes.len() < 64 {
             return None;
@@ -141,7 +141,7 @@ impl<'a> Facts<'a> {
         Some(u32::from(self.read16(offset)?) | u32::from(self.read16(offset.checked_add(2)?)?) << 16)
     }
 
-    /// Follows the chain below 100h; says whether it got to the end.
+    /// Follows the chain below 100h; true if it got to the end.
     fn walk(&mut self) -> bool {
         if self.read16(header::STATUS).unwrap_or(0) & crate::registers::status::CAPABILITIES == 0 {
             return true;
@@ -165,7 +165,7 @@ impl<'a> Facts<'a> {
         true
     }
 
-    /// Follows the chain from 100h on; says whether it got to the end.
+    /// Follows the chain from 100h on; true if it got to the end.
     fn walk_extended(&mut self) -> bool {
         if self.capabilities_known && self.find(id::PCIE).is_none() {
             return true;
@@ -208,7 +208,7 @@ impl<'a> Facts<'a> {
     pub fn revision(&self) -> u8 {
         self.read8(header::CLASS).unwrap_or(0)
     }
-    /// May it send requests?
+    /// True if it may send requests.
     pub fn bus_master(&self) -> bool {
         self.read16(header::COMMAND).unwrap_or(0) & command::BUS_MASTER != 0
     }
@@ -232,7 +232,7 @@ impl<'a> Facts<'a> {
         Some((self.read32(base + aer::UNCORRECTABLE_STATUS)?, self.read32(base + aer::CORRECTABLE_STATUS)?))
     }
 
-    /// The virtual functions that are switched on: how many, the first one's offset, and the stride, in functions.
+    /// The virtual functions that are switched on: their number, the first one's offset, and the stride, in functions.
     pub fn virtual_functions(&self) -> Option<[u16; 3]> {
         let base = self.find_extended(id::SRIOV)?;
         let on = self.read16(base + sriov::CONTROL)? & sriov::ENABLE != 0;

@@ -1,10 +1,10 @@
-//! What a function's hardware changes in its registers.
+//! The changes that a function's hardware makes in its registers.
 
 use crate::registers::{exponent, header, pcie, status};
 use crate::space::ConfigSpace;
 use tlplab_units::{Generation, Mps, Mrrs, Width};
 
-/// How a link is.
+/// The state of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkState {
     /// Its speed.
@@ -18,7 +18,7 @@ pub struct LinkState {
 }
 
 impl ConfigSpace {
-    /// Shows how the link of this port is. If it came up or went down, that is an event of the slot.
+    /// Shows the state of the link of this port. If it came up or went down, that is an event of the slot.
     pub fn set_link(&mut self, link: LinkState) {
         let Some(span) = self.positions.pcie else { return };
         let downstream = self.is_downstream_port();
@@ -38,7 +38,7 @@ impl ConfigSpace {
         }
     }
 
-    /// Shows whether a card is in the slot below. If it came or went, that is an event of the slot.
+    /// Shows the presence of a card in the slot below. If it came or went, that is an event of the slot.
     pub fn set_presence(&mut self, present: bool) {
         let Some(span) = self.positions.pcie.filter(|_| self.has_slot()) else { return };
         let was = self.pcie_register(pcie::SLOT_STATUS) as u16 & pcie::PRESENT;
@@ -64,12 +64,12 @@ impl ConfigSpace {
         }
     }
 
-    /// Does the slot have an event whose interrupt is enabled? The level of a legacy interrupt.
+    /// True if the slot has an event whose interrupt is enabled: the level of a legacy interrupt.
     pub fn slot_interrupt(&self) -> bool {
         self.pcie_register(pcie::SLOT_CONTROL) as u16 & pcie::HOT_PLUG_INTERRUPT != 0 && self.slot_has_event()
     }
 
-    /// Does the slot have an event that is enabled?
+    /// True if the slot has an event that is enabled.
     pub(crate) fn slot_has_event(&self) -> bool {
         let control = self.pcie_register(pcie::SLOT_CONTROL) as u16;
         let status = self.pcie_register(pcie::SLOT_STATUS) as u16;
@@ -78,7 +78,7 @@ impl ConfigSpace {
         link || presence
     }
 
-    /// Shows whether the function wants its legacy interrupt.
+    /// Sets Interrupt Status: the function wants its legacy interrupt, or does not.
     pub fn set_interrupt_status(&mut self, wanted: bool) {
         let bit = if wanted { status::INTERRUPT } else { 0 };
         self.update16(header::STATUS, status::INTERRUPT, bit);

@@ -16,7 +16,7 @@ pub enum Header {
 /// repository (pci.ids of 2026) nor a driver of Linux.
 pub const VENDOR_ID: u16 = 0x71AB;
 
-/// Who made it and what it is.
+/// Vendor, device, class and revision of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Vendor ID; FFFFh is nobody's.
@@ -32,7 +32,7 @@ pub struct Identity {
 /// The header of an end point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Type0 {
-    /// Who made it and what it is.
+    /// Vendor, device, class and revision of a function.
     pub identity: Identity,
     /// Subsystem vendor ID and subsystem ID.
     pub subsystem: (u16, u16),
@@ -42,14 +42,14 @@ pub struct Type0 {
     pub rom: Option<u64>,
     /// The legacy interrupt: 1 to 4 for INTA to INTD, 0 for none.
     pub interrupt_pin: u8,
-    /// Does the device have functions besides this one?
+    /// True if the device has functions besides this one.
     pub multi_function: bool,
 }
 
 /// The header of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Type1 {
-    /// Who made it and what it is.
+    /// Vendor, device, class and revision of a function.
     pub identity: Identity,
     /// Base addresses of the bridge's own registers.
     pub bars: [Option<Bar>; 2],
@@ -57,15 +57,15 @@ pub struct Type1 {
     pub rom: Option<u64>,
     /// The I/O window, if it can forward I/O at all.
     pub io: Option<IoWindow>,
-    /// Can it forward prefetchable memory? If so, with 64-bit addresses.
+    /// True if it can forward prefetchable memory; then with 64-bit addresses.
     pub prefetchable: bool,
     /// The legacy interrupt: 1 to 4 for INTA to INTD, 0 for none.
     pub interrupt_pin: u8,
-    /// Does the device have functions besides this one?
+    /// True if the device has functions besides this one.
     pub multi_function: bool,
 }
 
-/// How far a bridge's I/O window reaches.
+/// The reach of a bridge's I/O window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoWindow {
     /// The first 64 KiB.
@@ -74,7 +74,7 @@ pub enum IoWindow {
     Bits32,
 }
 
-/// What a base address decodes.
+/// The range that a base address decodes: its space and its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bar {
     /// The space it is in.
@@ -171,11 +171,11 @@ impl Bar {
 }
 
 impl BarKind {
-    /// Does it take two places?
+    /// True if it takes two places.
     pub const fn is_wide(self) -> bool {
         matches!(self, Self::Memory { wide: true, .. })
     }
-    /// Does it decode I/O?
+    /// True if it decodes I/O.
     pub const fn is_io(self) -> bool {
         matches!(self, Self::Io)
     }
@@ -199,7 +199,7 @@ impl BarKind {
 }
 
 impl Header {
-    /// Is it a bridge's?
+    /// True for the header of a bridge.
     pub fn is_bridge(&self) -> bool {
         matches!(self, Self::Type1(_))
     }

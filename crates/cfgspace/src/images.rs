@@ -1,4 +1,4 @@
-//! Registers bit by bit, as PCIe 5.0 §7.5 to §7.9 and §9.3.3 have them: their values after a reset, and which bits do what.
+//! Registers bit by bit, as PCIe 5.0 §7.5 to §7.9 and §9.3.3 have them: their values after a reset, and the behaviour of their bits.
 
 use crate::*;
 use tlplab_units::{Generation, Mps, Width};
@@ -388,7 +388,7 @@ fn complaint(layout: &Layout) -> String {
     ConfigSpace::new(layout).map_or_else(|error| error.to_string(), |_| String::new())
 }
 
-/// The largest and the smallest that a field holds, and what is one beyond.
+/// The largest and the smallest that a field holds, and values one beyond.
 #[test]
 fn fields_hold_what_the_specification_lets_them() {
     let with_bars = |bars| Layout::new(Type0 { bars, ..header() });

@@ -1,4 +1,4 @@
-//! How an interrupt of a function gets out: by MSI-X, MSI, INTx or not at all (PCIe 5.0 §6.1).
+//! The way out of a function's interrupt: by MSI-X, MSI, INTx or not at all (PCIe 5.0 §6.1).
 
 use crate::registers::{command, header, msi, msix, status};
 use crate::space::ConfigSpace;
@@ -19,13 +19,13 @@ pub enum InterruptMode {
 /// A memory write that is an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageWrite {
-    /// Where to.
+    /// The address.
     pub address: u64,
-    /// What.
+    /// The data.
     pub data: u32,
 }
 
-/// What comes of raising an interrupt.
+/// The result of raising an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// This must be written.
@@ -132,6 +132,16 @@ impl ConfigSpace {
         }
     }
 
+    /// The MSI vectors that the function asks for: a power of two up to 32, or 0 without MSI.
+    pub fn msi_vectors(&self) -> u16 {
+        self.msi_registers().map_or(0, |registers| 1 << (registers.control >> 17 & 7).min(5))
+    }
+
+    /// The MSI vector that stands for `vector`: software may have granted fewer than were asked for. `None` without MSI.
+    pub fn granted_msi_vector(&self, vector: u16) -> Option<u16> {
+        self.msi_registers().map(|registers| registers.fold(vector))
+    }
+
     /// The wire that this function asserts now: 1 to 4 for INTA to INTD. Whoever owns the function sends a message when this changes.
     pub fn asserted_intx(&self) -> Option<u8> {
         let wanted = self.read16(header::STATUS) & status::INTERRUPT != 0;
@@ -143,7 +153,7 @@ impl ConfigSpace {
         self.bytes[usize::from(header::INTERRUPT) + 1] != 0
     }
 
-    /// Where message data, masks and pending bits of MSI are.
+    /// The registers of MSI: the places of message data, masks and pending bits.
     fn msi_registers(&self) -> Option<MsiRegisters> {
         let start = self.positions.msi?.start;
         let control = self.read(start);
@@ -163,7 +173,7 @@ impl MsiRegisters {
     fn enabled(&self) -> u32 {
         (self.control >> 20 & 7).min(5)
     }
-    /// Where the mask bits are; the pending bits follow.
+    /// The offset of the mask bits, if there are any; the pending bits follow.
     fn masks(&self) -> Option<u16> {
         (self.control & msi::MASKING != 0).then_some(self.data + 4)
     }
@@ -208,7 +218,7 @@ fn raise_msi(space: &mut ConfigSpace, vector: u16) -> Signal {
     Signal::Write(registers.message(space, vector))
 }
 
-/// Are all vectors of MSI-X masked at once?
+/// True if all vectors of MSI-X are masked at once.
 pub fn function_masked(space: &ConfigSpace) -> bool {
     space.positions.msix.is_some_and(|span| space.read(span.start) & msix::FUNCTION_MASK != 0)
 }

@@ -1,4 +1,4 @@
-//! What a function's configuration space is made of, and how the pieces get their places.
+//! The pieces of a function's configuration space, and their places.
 
 use crate::capability::Capability;
 use crate::extended::ExtendedCapability;
@@ -129,7 +129,7 @@ impl Layout {
     }
 }
 
-/// Why a layout is none.
+/// The reason that a layout is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// Two capabilities want the same bytes.
@@ -140,7 +140,7 @@ pub enum LayoutError {
     Overlap {
         /// The one that came second.
         name: &'static str,
-        /// Where it was put.
+        /// The offset that the layout gives it.
         at: u16,
         /// The one that was there.
         other: &'static str,
@@ -154,7 +154,7 @@ pub enum LayoutError {
         name: &'static str,
         /// Its size.
         bytes: u16,
-        /// Where it was put, if the layout says.
+        /// The offset that the layout gives it, if it does.
         at: Option<u16>,
     },
     /// The first extended capability must be where software begins to look (PCIe 5.0 §7.6).
@@ -162,7 +162,7 @@ pub enum LayoutError {
     ChainStart {
         /// The capability.
         name: &'static str,
-        /// Where it was put.
+        /// The offset that it has.
         at: u16,
     },
     /// Table and pending bits of MSI-X are memory of the function (PCIe 5.0 §7.7.2).
@@ -174,7 +174,7 @@ pub enum LayoutError {
         bar: u8,
         /// The bytes of it that they take.
         range: Range<u64>,
-        /// What is wrong with that, and what would be right.
+        /// The fault, and the remedy.
         why: &'static str,
     },
     /// A register cannot hold what it is asked to.
@@ -186,7 +186,7 @@ pub enum LayoutError {
         field: &'static str,
         /// Its value.
         found: u64,
-        /// What would be right.
+        /// The values that would be right.
         wanted: &'static str,
     },
 }
@@ -205,7 +205,7 @@ impl core::fmt::Display for Place {
     }
 }
 
-/// Where a capability is.
+/// The place of a capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: u16,
@@ -213,13 +213,13 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// The offset within the capability of what is at `offset` in the space.
+    /// The offset within the capability of the register at `offset` in the space.
     pub(crate) fn register(self, offset: u16) -> Option<u16> {
         offset.checked_sub(self.start).filter(|register| *register < self.bytes)
     }
 }
 
-/// Where the capabilities are that the function's behaviour depends on.
+/// The places of the capabilities that the function's behaviour depends on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Positions {
     pub(crate) pcie: Option<Span>,

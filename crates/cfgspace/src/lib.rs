@@ -1,4 +1,4 @@
-//! Configuration space: what software sees of a function, and the software that looks.
+//! Configuration space: the registers of a function that software sees, and the software that looks.
 //!
 //! A function's registers are put together from typed pieces, behave bit by bit as specified, and are read by the hardware that must
 //! obey them:
@@ -15,7 +15,7 @@
 //!     .extended(Aer::default());
 //! let mut nic = ConfigSpace::new(&layout)?;
 //!
-//! nic.write(0x10, 0xF, u32::MAX); // how large is it?
+//! nic.write(0x10, 0xF, u32::MAX); // all ones: the BAR tells its size
 //! assert_eq!(nic.read(0x10), 0xFFFE_0000);
 //! nic.write(0x10, 0xF, 0xFEB0_0000);
 //! let written = nic.write(0x04, 0b01, 0x6); // decode memory, master the bus
@@ -25,15 +25,15 @@
 //! ```
 //!
 //! The tour:
-//! * [`layout`]: which pieces there are and where: [`header`], [`capability`], [`extended`]
-//! * [`space`]: reads, writes and resets; [`written`]: what a write changed
-//! * [`view`]: what the registers mean now; [`hardware`]: what hardware changes in them
+//! * [`layout`]: the pieces and their places: [`header`], [`capability`], [`extended`]
+//! * [`space`]: reads, writes and resets; [`written`]: the effects of a write
+//! * [`view`]: the present meaning of the registers; [`hardware`]: the changes that hardware makes in them
 //! * [`interrupt`]: MSI-X, MSI or INTx
 //! * [`error`]: advanced error reporting, messages, the root port's log
 //! * [`enumerate`]: the software that finds functions and makes them usable
-//! * [`lspci`]: dumps for the real tool; [`facts`]: what the registers of a real machine's function say
+//! * [`lspci`]: dumps for the real tool; [`facts`]: the registers of a real machine's function
 //!
-//! Nothing here waits or knows how a configuration request arrives.
+//! Nothing here waits or knows the way in which a configuration request arrives.
 
 pub mod capability;
 pub mod enumerate;

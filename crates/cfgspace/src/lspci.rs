@@ -8,19 +8,19 @@ use tlplab_units::Bdf;
 pub struct Dumped {
     /// The domain; 0 where the dump names none.
     pub domain: u16,
-    /// Where it is.
+    /// Its bus, device and function number.
     pub bdf: Bdf,
     /// Its registers from 0 on: 64, 256 or 4096 bytes, as much as was dumped.
     pub bytes: Vec<u8>,
 }
 
-/// Why a text is no dump.
+/// The reason that a text is no dump.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct DumpError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong, and what would be right.
+    /// The fault, and the right form.
     pub what: &'static str,
 }
 
@@ -90,7 +90,7 @@ fn parse_address(text: &str) -> Option<(u16, Bdf)> {
     Some((hex(domain, 4)?, bdf))
 }
 
-/// What `lspci` calls the class of functions that one meets here; `class` is base class, sub-class and programming interface.
+/// The name of a class of functions that one meets here, as `lspci` has it; `class` is base class, sub-class and programming interface.
 pub fn class_name(class: u32) -> &'static str {
     match class >> 8 {
         0x0106 => "SATA controller",

@@ -1,4 +1,4 @@
-//! Where a function's MSI-X table and pending bits are, and the accesses of software to them (PCIe 5.0 §6.1.4.2).
+//! The places of a function's MSI-X table and pending bits, and the accesses of software to them (PCIe 5.0 §6.1.4.2).
 
 use crate::capability::MsiX;
 use crate::interrupt::MsixTable;
@@ -38,7 +38,7 @@ impl MsixMemory {
             .or_else(|| within(self.place.pending, self.table.pending_bytes()).map(Part::Pending))
     }
 
-    /// Is this byte of a BAR its?
+    /// True if this byte of a BAR is of the table or the pending bits.
     pub fn claims(&self, bar: u8, offset: u64) -> bool {
         self.part(bar, offset).is_some()
     }

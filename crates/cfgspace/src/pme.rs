@@ -6,7 +6,7 @@ use crate::view::PowerState;
 use tlplab_units::Bdf;
 
 impl ConfigSpace {
-    /// Does an event of the slot below want this port, which sleeps, to be woken? The interrupt of the slot need not be enabled for it.
+    /// True if this port sleeps and an event of the slot below wants it to be woken. The interrupt of the slot need not be enabled for it.
     pub fn slot_wakes(&self) -> bool {
         let enabled = self
             .positions
@@ -36,12 +36,12 @@ impl ConfigSpace {
         !waits
     }
 
-    /// Does a root port show an event that software has not cleared?
+    /// True if a root port shows an event that software has not cleared.
     pub fn pme_is_shown(&self) -> bool {
         (self.pcie_register(pcie::ROOT_STATUS) >> 16) as u16 & pcie::PME_STATUS != 0
     }
 
-    /// Does a root port show an event whose interrupt is enabled?
+    /// True if a root port shows an event whose interrupt is enabled.
     pub fn pme_interrupt(&self) -> bool {
         self.pcie_register(pcie::ROOT_CONTROL) as u16 & pcie::PME_INTERRUPT != 0 && self.pme_is_shown()
     }

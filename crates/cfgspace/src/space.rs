@@ -1,9 +1,9 @@
-//! The 4 KiB of one function: what a read returns and what a write does, bit by bit.
+//! The 4 KiB of one function: the result of a read and the effect of a write, bit by bit.
 
 use crate::layout::{Layout, LayoutError, Positions};
 use crate::written::Written;
 
-/// How the bits of one dword behave (PCIe 5.0 §7.4). Bits in no mask are read-only, hardware-initialised or reserved: writes do
+/// The behaviour of the bits of one dword (PCIe 5.0 §7.4). Bits in no mask are read-only, hardware-initialised or reserved: writes do
 /// not change them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rules {
@@ -28,14 +28,14 @@ pub enum Reset {
     Cold,
     /// The link was reset or went down: sticky bits stay.
     Hot,
-    /// Software reset this function: sticky bits and what belongs to the link stay.
+    /// Software reset this function: sticky bits and those of the link stay.
     FunctionLevel,
 }
 
 /// The configuration space of one function.
 ///
-/// Bits that hardware owns, such as the negotiated width, are changed by the methods of [`crate::hardware`]; what the registers
-/// mean is read by those of [`crate::view`].
+/// Bits that hardware owns, such as the negotiated width, are changed by the methods of [`crate::hardware`]; the meaning of the
+/// registers is read by those of [`crate::view`].
 #[derive(Clone, Debug)]
 pub struct ConfigSpace {
     pub(crate) bytes: Box<[u8; 4096]>,
@@ -63,8 +63,8 @@ impl ConfigSpace {
         &self.bytes
     }
 
-    /// Writes those bytes of the dword at `offset` that `enables` (bit 0: the lowest byte) selects, and says what the owner must look
-    /// at again.
+    /// Writes those bytes of the dword at `offset` that `enables` (bit 0: the lowest byte) selects, and returns the registers that the owner
+    /// must look at again.
     pub fn write(&mut self, offset: u16, enables: u8, value: u32) -> Written {
         let offset = offset & 0xFFC;
         let rules = self.rules[usize::from(offset / 4)];
@@ -77,7 +77,7 @@ impl ConfigSpace {
         self.consequences(offset, old ^ new, ones)
     }
 
-    /// Brings registers to their initial values as far as `reset` reaches; what hardware reports about links and slots stays.
+    /// Brings registers to their initial values as far as `reset` reaches; the state that hardware reports about links and slots stays.
     pub fn reset(&mut self, reset: Reset) {
         for word in 0..self.rules.len() {
             let (rules, offset) = (self.rules[word], 4 * word as u16);

@@ -1,4 +1,4 @@
-//! What the registers mean right now, for the hardware that must obey them.
+//! The present meaning of the registers, for the hardware that must obey them.
 
 use crate::PortType;
 use crate::header::BarKind;
@@ -14,7 +14,7 @@ pub struct Command {
     pub io: bool,
     /// Answers to memory requests; a bridge forwards them down.
     pub memory: bool,
-    /// May send requests, interrupts too; a bridge forwards them up.
+    /// Permission to send requests, interrupts too; a bridge forwards them up.
     pub bus_master: bool,
     /// Reacts to poisoned data.
     pub parity_response: bool,
@@ -35,7 +35,7 @@ pub struct BarWindow {
     pub kind: BarKind,
 }
 
-/// What a bridge forwards. A window is `None` if it is closed: its limit is below its base, or decoding is off.
+/// The buses and windows of a bridge. A window is `None` if it is closed: its limit is below its base, or decoding is off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bridge {
     /// The bus above.
@@ -57,11 +57,11 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    /// Is that bus below this bridge?
+    /// True if that bus is below this bridge.
     pub fn holds_bus(&self, bus: u8) -> bool {
         self.secondary != 0 && (self.secondary..=self.subordinate).contains(&bus)
     }
-    /// Does a memory request to that address go down?
+    /// True if a memory request to that address goes down.
     pub fn claims(&self, address: u64) -> bool {
         [&self.memory, &self.prefetchable].into_iter().flatten().any(|window| window.contains(&address))
     }
@@ -84,7 +84,7 @@ pub struct PcieView {
     pub no_snoop: bool,
     /// It may set the attribute of ID-based ordering in requests.
     pub id_ordering: bool,
-    /// How long it waits for a completion; `None`: for ever.
+    /// The time that it waits for a completion; `None`: for ever.
     pub completion_timeout: Option<Duration>,
     /// It may forward to any function number below.
     pub ari_forwarding: bool,
@@ -98,12 +98,12 @@ pub struct PcieView {
     pub hot_plug_interrupt: bool,
 }
 
-/// What the registers tell of the link of a port (PCIe 5.0 §7.5.3.6, §7.5.3.8).
+/// The link registers of a port (PCIe 5.0 §7.5.3.6, §7.5.3.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkView {
     /// The fastest and widest that the port can.
     pub capable: (Generation, Width),
-    /// What the link runs at.
+    /// The speed and width that the link runs at.
     pub current: (Generation, Width),
 }
 
@@ -121,7 +121,7 @@ pub enum PowerState {
 }
 
 impl ConfigSpace {
-    /// Is it a bridge's?
+    /// True if the function is a bridge.
     pub fn is_bridge(&self) -> bool {
         self.bytes[usize::from(header::HEADER_TYPE) + 2] & 0x7F == 1
     }
@@ -143,17 +143,22 @@ impl ConfigSpace {
     /// The base addresses that decode now, by their index.
     pub fn bars(&self) -> [Option<BarWindow>; 6] {
         let command = self.command();
+        self.base_addresses()
+            .map(|bar| bar.filter(|bar| if bar.kind.is_io() { command.io } else { command.memory }))
+    }
+
+    /// All base addresses, by their index, those that do not decode too.
+    pub fn base_addresses(&self) -> [Option<BarWindow>; 6] {
         let mut found = [None; 6];
         let mut index = 0;
         while index < if self.is_bridge() { 2 } else { 6 } {
-            let bar = self.bar(index);
-            found[index] = bar.filter(|bar| if bar.kind.is_io() { command.io } else { command.memory });
-            index += if bar.is_some_and(|bar| bar.kind.is_wide()) { 2 } else { 1 };
+            found[index] = self.bar(index);
+            index += if found[index].is_some_and(|bar| bar.kind.is_wide()) { 2 } else { 1 };
         }
         found
     }
 
-    /// A base address, whether it decodes or not; its size is told by the bits that can be written.
+    /// A base address, even if it does not decode; its size is told by the bits that can be written.
     fn bar(&self, index: usize) -> Option<BarWindow> {
         let at = header::BARS + 4 * index as u16;
         let word = usize::from(at / 4);
@@ -186,7 +191,7 @@ impl ConfigSpace {
         })
     }
 
-    /// What a bridge forwards; `None` for an end point.
+    /// The buses and windows of a bridge; `None` for an end point.
     pub fn bridge(&self) -> Option<Bridge> {
         if !self.is_bridge() {
             return None;
@@ -261,7 +266,7 @@ impl ConfigSpace {
         })
     }
 
-    /// The link of this port; `None` for what has none, as functions inside the root complex.
+    /// The link of this port; `None` for functions that have none, as those inside the root complex.
     pub fn link(&self) -> Option<LinkView> {
         // Speed is in bits 3:0 of both registers, width in bits 9:4.
         let of = |register: u32| {
@@ -294,7 +299,7 @@ impl ConfigSpace {
         (0..count).map(move |n| Bdf(own.0.wrapping_add(first).wrapping_add(n.wrapping_mul(stride))))
     }
 
-    /// Does a link lead down from it?
+    /// True if a link leads down from it.
     pub(crate) fn is_downstream_port(&self) -> bool {
         let port = PortType::from_bits(self.pcie_register(pcie::CAPABILITIES) as u8 >> 4);
         port.is_some_and(PortType::is_downstream)

@@ -1,10 +1,10 @@
-//! What a write to configuration space changed.
+//! The effects of a write to configuration space.
 
 use crate::layout::Span;
 use crate::registers::{aer, command, header, pcie};
 use crate::space::ConfigSpace;
 
-/// What the owner of a function must look at again after a write. Registers count when their value changed; requests such as a
+/// The registers that the owner of a function must look at again after a write. Registers count when their value changed; requests such as a
 /// function-level reset count when they were made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
@@ -37,14 +37,14 @@ pub struct Written {
 }
 
 impl Written {
-    /// Is there anything to look at?
+    /// True if there is anything to look at.
     pub fn any(self) -> bool {
         self != Self::default()
     }
 }
 
 impl ConfigSpace {
-    /// What follows from a write that changed the bits `changed` of the dword at `offset` and wrote the bits `ones` as ones.
+    /// The effects of a write that changed the bits `changed` of the dword at `offset` and wrote the bits `ones` as ones.
     pub(crate) fn consequences(&mut self, offset: u16, changed: u32, ones: u32) -> Written {
         let mut written = Written::default();
         match offset {

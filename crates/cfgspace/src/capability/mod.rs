@@ -1,4 +1,4 @@
-//! The capabilities below 100h: what a function can say about itself, piece by piece (PCIe 5.0 §7.5, §7.7, §7.9).
+//! The capabilities below 100h, with which a function describes itself piece by piece (PCIe 5.0 §7.5, §7.7, §7.9).
 
 mod msi;
 mod pcie;
@@ -29,7 +29,7 @@ pub enum Capability {
         /// Subsystem ID.
         subsystem: u16,
     },
-    /// The maker's own: what follows the header of three bytes, read-only.
+    /// The maker's own: the bytes behind the header of three bytes, read-only.
     Vendor(Vec<u8>),
 }
 

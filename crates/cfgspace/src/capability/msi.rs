@@ -54,14 +54,14 @@ impl Msi {
 pub struct MsiX {
     /// Entries of the table: 1 to 2048.
     pub vectors: u16,
-    /// The BAR that holds the table, and where in it: a multiple of 8.
+    /// The BAR that holds the table, and the offset in it: a multiple of 8.
     pub table: (u8, u32),
-    /// The BAR that holds the pending bits, and where in it: a multiple of 8.
+    /// The BAR that holds the pending bits, and the offset in it: a multiple of 8.
     pub pending: (u8, u32),
 }
 
 impl MsiX {
-    /// Are table and pending bits in memory of the function, each in its own?
+    /// Checks that table and pending bits are in memory of the function, each in its own bytes.
     pub(crate) fn check(self, bars: &[Option<Bar>]) -> Result<(), LayoutError> {
         let vectors = u64::from(self.vectors);
         let place = |offset: u32, bytes: u64| u64::from(offset)..u64::from(offset) + bytes;
@@ -98,7 +98,7 @@ impl MsiX {
 }
 
 impl ConfigSpace {
-    /// The MSI-X capability, if there is one: how many vectors, and where table and pending bits are.
+    /// The MSI-X capability, if there is one: the number of vectors, and the places of table and pending bits.
     pub fn msix(&self) -> Option<MsiX> {
         let start = self.positions.msix?.start;
         let place = |at: u16| {

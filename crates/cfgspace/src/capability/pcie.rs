@@ -4,9 +4,9 @@ use crate::layout::{Block, LayoutError};
 use crate::registers::pcie;
 use tlplab_units::{Generation, Mps, Width};
 
-/// What kind of function it is, and what it can do.
+/// The kind of port, and its capabilities.
 ///
-/// Start from [`Pcie::new`], which can what everything can today, and change the fields.
+/// Start from [`Pcie::new`], with the capabilities that every function has today, and change the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pcie {
     /// The kind of port.
@@ -107,11 +107,11 @@ impl PortType {
     pub fn from_bits(bits: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|port| *port as u8 == bits)
     }
-    /// Is it not a bridge's?
+    /// True for functions that are no bridge.
     pub(crate) fn ends_path(self) -> bool {
         matches!(self, Self::EndPoint | Self::LegacyEndPoint | Self::RcIntegrated)
     }
-    /// Does a link lead down from it?
+    /// True if a link leads down from it.
     pub fn is_downstream(self) -> bool {
         matches!(self, Self::RootPort | Self::Downstream)
     }

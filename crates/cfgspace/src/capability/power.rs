@@ -3,7 +3,7 @@
 use crate::layout::Block;
 use crate::registers::power;
 
-/// D0 and D3hot, and which of the others.
+/// D0 and D3hot, and those of the others that are supported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PowerManagement {
     /// D1 is supported.

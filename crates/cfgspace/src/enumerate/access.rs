@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use tlplab_units::{Bdf, Duration, Mrrs};
 
-/// Where requests and answers pass each other.
+/// The place where requests and answers pass each other.
 pub(super) struct Slot {
     pub(super) request: Request,
     pub(super) answer: Option<Answer>,
@@ -77,7 +77,7 @@ impl Access {
     pub(super) async fn write_memory(&self, address: u64, value: u32) {
         self.ask(Request::WriteMemory { address, value }).await;
     }
-    /// How much a function shall ask for in one read.
+    /// The most that a function shall ask for in one read; 512 bytes if that is not answered.
     pub(super) async fn max_read_request(&self, function: Bdf) -> Mrrs {
         match self.ask(Request::MaxReadRequest { function }).await {
             Answer::MaxReadRequest(mrrs) => mrrs,

@@ -1,4 +1,4 @@
-//! Where everything goes: addresses for base addresses, and windows that hold them. Nothing is accessed here.
+//! The assignment of addresses: for base addresses, and for the windows that hold them. Nothing is accessed here.
 
 use super::Settings;
 use super::hierarchy::{Function, Hierarchy, ProblemKind, Windows};
@@ -54,7 +54,7 @@ pub(super) fn assign_below(settings: &Settings, found: &mut Hierarchy, bridge: u
     }
 }
 
-/// What needs addresses of one pool, each list with the largest alignment first.
+/// The needs for addresses of one pool, each list with the largest alignment first.
 struct Needs {
     /// Right below the root complex.
     top: Vec<Need>,
@@ -83,7 +83,7 @@ impl Needs {
     }
 }
 
-/// By function: do all bridges above forward prefetchable memory? If not, that goes where other memory does.
+/// By function, true if all bridges above forward prefetchable memory. If not, that goes where other memory does.
 fn high_memory_reaches(found: &Hierarchy, parents: &[Option<usize>]) -> Vec<bool> {
     let mut reaches: Vec<bool> = Vec::new();
     for parent in parents {
@@ -117,7 +117,8 @@ fn bars_of(function: &Function, index: usize, high_reaches: bool, pool: Pool) ->
     needs
 }
 
-/// Size and alignment of a bridge's window around what is `inside`, and at least what a bridge at its place `had` before; `None` if it needs none or has none.
+/// Size and alignment of a bridge's window around the needs `inside`; with a slot, at least those that a bridge at its place `had` before.
+/// `None` if it needs none or has none.
 fn window_need(
     settings: &Settings,
     bridge: &Function,
@@ -183,7 +184,7 @@ fn place(found: &mut Hierarchy, needs: &Needs, wanted: &[Need], pool: Pool, (sta
     }
 }
 
-/// Opens a bridge's window, and places what is below in it.
+/// Opens a bridge's window, and places the needs below in it.
 fn place_window(found: &mut Hierarchy, needs: &Needs, bridge: usize, pool: Pool, (base, top): (u64, u64)) {
     if let (Some(windows), true) = (&mut found.functions[bridge].bridge, base < top) {
         let window = Some(base..=top - 1);
@@ -196,7 +197,7 @@ fn place_window(found: &mut Hierarchy, needs: &Needs, bridge: usize, pool: Pool,
     place(found, needs, &needs.below[bridge], pool, (base, top));
 }
 
-/// What is left, in whole granules of a window; empty if that is nothing.
+/// The range that is left, in whole granules of a window; empty if there is none.
 fn rest(at: u64, end: u64, pool: Pool) -> (u64, u64) {
     let granule = if pool == Pool::Io { 0x1000 } else { 1 << 20 };
     let top = end / granule * granule;

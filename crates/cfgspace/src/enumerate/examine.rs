@@ -1,4 +1,4 @@
-//! One function: its capabilities, the sizes of its base addresses, what it can forward, and its virtual functions.
+//! One function: its capabilities, the sizes of its base addresses, the spaces it can forward, and its virtual functions.
 
 use super::access::Access;
 use super::hierarchy::{
@@ -101,7 +101,7 @@ async fn capabilities(access: &Access, found: &mut Hierarchy, bdf: Bdf) -> Vec<C
     chain
 }
 
-/// Where base addresses are: in the header, or in the SR-IOV capability.
+/// The place of base addresses: in the header, or in the SR-IOV capability.
 #[derive(Clone, Copy)]
 struct Bars {
     at: u16,
@@ -153,7 +153,7 @@ async fn probe(access: &Access, bdf: Bdf, at: u16) -> u32 {
     mask
 }
 
-/// What a bridge can forward, and whether cards may come below it.
+/// The spaces that a bridge can forward, and its slot for cards that come and go, if it has one.
 async fn examine_bridge(access: &Access, function: &Function) -> Windows {
     let bdf = function.bdf;
     access.write16(bdf, header::IO_WINDOW, 0x00F0).await;
@@ -169,7 +169,7 @@ async fn examine_bridge(access: &Access, function: &Function) -> Windows {
     Windows { has_io, has_prefetchable, hot_plug, ..Windows::default() }
 }
 
-/// Looks at the control of virtual functions, which stay off: how many there can be, where, and the sizes of their base addresses
+/// Looks at the control of virtual functions, which stay off: their number, their IDs, and the sizes of their base addresses
 /// (PCIe 5.0 §9.2.1). `ari`: function numbers below the port above have 8 bits.
 pub(super) async fn examine_virtual(access: &Access, found: &mut Hierarchy, index: usize, ari: bool) {
     let function = &found.functions[index];

@@ -1,4 +1,4 @@
-//! What enumeration found and made of it.
+//! The result of enumeration: functions, their numbers and addresses, and problems.
 
 use crate::header::BarKind;
 use crate::interrupt::InterruptMode;
@@ -8,21 +8,21 @@ use core::ops::RangeInclusive;
 use std::collections::BTreeMap;
 use tlplab_units::{Bdf, Mps, Mrrs};
 
-/// All functions, and what is wrong with them.
+/// All functions, and their problems.
 #[derive(Clone, Debug, Default)]
 pub struct Hierarchy {
-    /// The functions in the order in which they were found: a bridge comes before what is below it.
+    /// The functions in the order in which they were found: a bridge comes before those below it.
     pub functions: Vec<Function>,
-    /// What did not work; the rest was done all the same.
+    /// The steps that did not work; the rest was done all the same.
     pub problems: Vec<Problem>,
-    /// What bridges had that have been removed since, for the case that they come back.
+    /// The windows of bridges that have been removed since, for the case that they come back.
     pub(super) removed: BTreeMap<Bdf, Windows>,
 }
 
 /// A function.
 #[derive(Clone, Debug)]
 pub struct Function {
-    /// Where it is.
+    /// Its bus, device and function number.
     pub bdf: Bdf,
     /// The bridge above it.
     pub parent: Option<Bdf>,
@@ -42,19 +42,19 @@ pub struct Function {
     pub mps_supported: Mps,
     /// The payload it may send.
     pub mps: Mps,
-    /// What it may ask for in one read.
+    /// The most that it may ask for in one read.
     pub mrrs: Mrrs,
-    /// How it interrupts.
+    /// The way in which it interrupts.
     pub interrupts: InterruptMode,
     /// Its legacy interrupt pin, 1 to 4, and the root's wire, 0 to 3, on which it ends; `None`: it has none.
     pub intx: Option<(u8, u8)>,
     /// It can use 8 bits of tag.
     pub(super) extended_tag: bool,
-    /// What a root port does as a completer.
+    /// The properties of a root port as a completer.
     pub(super) completer: Completer,
 }
 
-/// How a root port answers what is below it.
+/// The properties of a root port that completes the requests of functions below it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Completer {
     /// Requests may have 10 bits of tag.
@@ -67,7 +67,7 @@ pub(super) struct Completer {
 /// live: NumVFs stays 0, and nothing enumerates them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VirtualFunctions {
-    /// How many there can be.
+    /// The number that there can be.
     pub total: u16,
     /// The first one's ID.
     pub first: Bdf,
@@ -106,13 +106,13 @@ pub struct Windows {
 /// A base address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BarFound {
-    /// Which, 0 to 5; those of virtual functions are 7 to 12, as in Linux.
+    /// Its number, 0 to 5; those of virtual functions are 7 to 12, as in Linux.
     pub index: u8,
     /// The space it is in.
     pub kind: BarKind,
     /// Bytes.
     pub size: u64,
-    /// Where it was put; `None` if there was no room.
+    /// The address assigned; `None` if there was no room, or the BAR does not keep it.
     pub address: Option<u64>,
 }
 
@@ -123,20 +123,20 @@ pub struct CapabilityFound {
     pub id: u16,
     /// It is in the chain from 100h.
     pub extended: bool,
-    /// Where it is.
+    /// Its offset.
     pub offset: u16,
 }
 
 /// Something that did not work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Whose.
+    /// The function's BDF.
     pub function: Bdf,
-    /// What.
+    /// The kind of problem.
     pub kind: ProblemKind,
 }
 
-/// What did not work.
+/// The kind of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProblemKind {
     /// It was not ready within the time limit.
@@ -149,14 +149,14 @@ pub enum ProblemKind {
     CapabilityChain(u16),
     /// The bits of a BAR that can be written are no size.
     BarSize {
-        /// Which BAR.
+        /// The number of the BAR.
         index: u8,
-        /// What it read after all ones were written.
+        /// The mask that should tell its size, after all ones were written.
         mask: u64,
     },
     /// There is no address left for a BAR.
     NoAddress {
-        /// Which BAR.
+        /// The number of the BAR.
         index: u8,
         /// Its bytes.
         size: u64,
@@ -165,14 +165,14 @@ pub enum ProblemKind {
     },
     /// A BAR does not keep the address that is written to it.
     BarUnkept {
-        /// Which BAR.
+        /// The number of the BAR.
         index: u8,
-        /// What it reads, with its lowest bits.
+        /// The value that it reads, with its lowest bits.
         found: u64,
     },
     /// The table of MSI-X is not within a BAR.
     MsixTable,
-    /// There is no bus number left for what is below.
+    /// There is no bus number left for the bus below.
     NoBusNumber,
     /// The distances between the IDs of virtual functions would give several the same one.
     VirtualIds {
@@ -203,7 +203,7 @@ impl ProblemKind {
         }
     }
 
-    /// Has something run out of which software has only so much: bus numbers, or addresses?
+    /// True if software has run out of bus numbers or addresses.
     pub const fn is_exhaustion(self) -> bool {
         match self {
             Self::NoAddress { .. } | Self::NoBusNumber | Self::NoVirtualBus => true,
@@ -289,12 +289,12 @@ impl BarFound {
 }
 
 impl Function {
-    /// Where an extended capability is.
+    /// The offset of an extended capability.
     pub fn extended_capability(&self, id: u16) -> Option<u16> {
         let found = self.capabilities.iter().find(|c| c.extended && c.id == id);
         found.map(|capability| capability.offset)
     }
-    /// How many base addresses it has, with those of its virtual functions.
+    /// The number of base addresses it has, with those of its virtual functions.
     pub(super) fn base_addresses(&self) -> usize {
         self.bars.len() + self.virtual_functions.as_ref().map_or(0, |functions| functions.bars.len())
     }
@@ -314,7 +314,7 @@ impl Function {
             _ => &mut self.bars[nth],
         }
     }
-    /// Where a capability below 100h is.
+    /// The offset of a capability below 100h.
     pub fn capability(&self, id: u8) -> Option<u16> {
         let found = self.capabilities.iter().find(|c| !c.extended && c.id == u16::from(id));
         found.map(|capability| capability.offset)
@@ -336,7 +336,7 @@ impl Hierarchy {
         let parent = |function: &Function| function.parent.and_then(|bdf| indices.get(&bdf).copied());
         self.functions.iter().map(parent).collect()
     }
-    /// What answers the requests of a function: the root port above it.
+    /// The completer of the requests of a function: the root port above it.
     pub(super) fn completer(&self, function: &Function) -> Completer {
         let mut at = function;
         while let Some(above) = at.parent.and_then(|bdf| self.function(bdf)) {

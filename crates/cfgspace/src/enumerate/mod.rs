@@ -1,6 +1,6 @@
-//! Enumeration software, sans-IO: what firmware and an operating system do to find functions and to make them usable.
+//! Enumeration software, sans-IO: the work of firmware and an operating system to find functions and to make them usable.
 //!
-//! An [`Enumerator`] asks for one access at a time and is given the answer; who carries them out is not its business. Inside it is
+//! An [`Enumerator`] asks for one access at a time and is given the answer; to carry them out is the owner's business. Inside it is
 //! written as the straight line that such software is.
 
 mod access;
@@ -21,47 +21,47 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use tlplab_units::{Bdf, Duration, Mps, Mrrs};
 
-/// What the software wants done.
+/// A step that the software wants done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Read a dword of configuration space.
     Read {
-        /// Whose.
+        /// The function's BDF.
         function: Bdf,
         /// A multiple of 4, below 4096.
         offset: u16,
     },
     /// Write a dword of configuration space.
     Write {
-        /// Whose.
+        /// The function's BDF.
         function: Bdf,
         /// A multiple of 4, below 4096.
         offset: u16,
         /// The bytes of the dword that count; bit 0 is the lowest.
         enables: u8,
-        /// What.
+        /// The value to write.
         value: u32,
     },
     /// Write a dword of memory: an entry of an MSI-X table.
     WriteMemory {
-        /// Where.
+        /// The address.
         address: u64,
-        /// What.
+        /// The value to write.
         value: u32,
     },
-    /// Tell how much a function shall ask for in one read.
+    /// Tell the most that a function shall ask for in one read.
     MaxReadRequest {
-        /// Whose.
+        /// The function's BDF.
         function: Bdf,
     },
     /// Let time pass.
     Wait(Duration),
 }
 
-/// What came of a request.
+/// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// What was read: all ones where nobody is; vendor ID 0001h from who is not ready, if the root complex lets software see that.
+    /// The value read: all ones where no function is; vendor ID 0001h of one that is not ready, if the root complex lets software see that.
     Value(u32),
     /// It was written, or time has passed.
     Done,
@@ -71,7 +71,7 @@ pub enum Answer {
     Failed,
 }
 
-/// What an [`Enumerator`] does next.
+/// The next step of an [`Enumerator`].
 #[derive(Clone, Debug)]
 pub enum Step {
     /// It wants this done.
@@ -105,7 +105,7 @@ pub enum MpsPolicy {
 /// Address and data of the message for a vector of a function. MSI has 16 bits of data, the low five of which may be the function's.
 pub type MessageRule = Arc<dyn Fn(Bdf, u16) -> (u64, u32) + Send + Sync>;
 
-/// What enumeration may use, and how it decides.
+/// The resources that enumeration may use, and its policies.
 #[derive(Clone)]
 pub struct Settings {
     /// Memory below 4 GiB: the first address, and the one behind the last.
@@ -114,21 +114,21 @@ pub struct Settings {
     pub high_memory: (u64, u64),
     /// I/O.
     pub io: (u64, u64),
-    /// Which interrupts to use.
+    /// The interrupts to use.
     pub interrupts: InterruptPolicy,
-    /// Where messages go.
+    /// The rule for addresses and data of messages.
     pub message: MessageRule,
-    /// Which payloads to allow.
+    /// The payloads to allow.
     pub mps: MpsPolicy,
     /// Functions report their errors, bridges let the messages pass, and root ports interrupt for them.
     pub error_reporting: bool,
     /// Functions that can add end-to-end CRCs to their TLPs, and check those of others, do so.
     pub ecrc: bool,
-    /// How long to wait before the first access.
+    /// The wait before the first access.
     pub settle: Duration,
-    /// How long to wait before asking a function again that is not ready, at least 1 µs.
+    /// The wait before a function that is not ready is asked again, at least 1 µs.
     pub retry_interval: Duration,
-    /// How long a function may be not ready (PCIe 5.0 §6.6.1: 1 s).
+    /// The time that a function may be not ready (PCIe 5.0 §6.6.1: 1 s).
     pub retry_limit: Duration,
     /// Bus numbers kept behind a slot into which a card may come.
     pub hot_plug_buses: u8,
@@ -181,7 +181,7 @@ impl Enumerator {
         Self::start(Arc::new(move |access| Box::pin(enumerate(access, settings.clone()))))
     }
 
-    /// Enumerates again what is below `bridge`, within the bus numbers and windows that it already has.
+    /// Enumerates again the functions below `bridge`, within the bus numbers and windows that it already has.
     ///
     /// If payloads are lowered (see [`MpsPolicy::Common`]), TLPs under way may be larger than their receiver then accepts: whoever
     /// calls this has stopped the traffic, or bears the errors.
@@ -191,8 +191,8 @@ impl Enumerator {
         }))
     }
 
-    /// Hot-plug software: the slot below `bridge` has interrupted, or is due to be asked. What has happened is acknowledged, what was
-    /// there is forgotten, and what is there now is enumerated, until nothing more happens.
+    /// Hot-plug software: the slot below `bridge` has interrupted, or is due to be asked. Its events are acknowledged, functions that were
+    /// there are forgotten, and those there now are enumerated, until nothing more happens.
     pub fn serve_slot(settings: Settings, hierarchy: Hierarchy, bridge: Bdf) -> Self {
         Self::start(Arc::new(move |access| {
             Box::pin(serve_slot(access, settings.clone(), hierarchy.clone(), bridge))
@@ -204,7 +204,7 @@ impl Enumerator {
         Self { task: software(Access::new(slot.clone())), software, slot, answers: Vec::new() }
     }
 
-    /// Goes on: without an answer at first, then with the answer to what was asked for.
+    /// Goes on: without an answer at first, then with the answer to the last request.
     pub fn step(&mut self, answer: Option<Answer>) -> Step {
         self.answers.push(answer);
         access::lock(&self.slot).answer = answer;
@@ -242,7 +242,7 @@ async fn serve_slot(access: Access, settings: Settings, mut hierarchy: Hierarchy
     hierarchy
 }
 
-/// Finds and configures what is below `bridge` now. What was there before and comes back has its old numbers and addresses.
+/// Finds and configures the functions below `bridge`. Those that were there before and come back have their old numbers and addresses.
 async fn scan_again(access: &Access, settings: &Settings, found: &mut Hierarchy, bridge: Bdf) {
     let Some(index) = found.index_of(bridge) else { return };
     found.remove_below(bridge);

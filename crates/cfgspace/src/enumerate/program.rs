@@ -1,4 +1,4 @@
-//! Writing down what was decided, and switching functions on.
+//! Writing the decisions into registers, and switching functions on.
 
 use super::access::Access;
 use super::examine::second_capabilities;
@@ -49,8 +49,8 @@ pub(super) async fn program(
     }
 }
 
-/// One payload size for everything below a root port, as any of it may talk to any other. Who was there before `wanted` were added
-/// keeps its size, unless a newcomer can only less: then all are lowered, and returned. Nothing is raised when a function goes.
+/// One payload size for everything below a root port, as any of it may talk to any other. Functions that were there before `wanted` were
+/// added keep their size, unless a newcomer can only less: then all are lowered, and returned. Nothing is raised when a function goes.
 fn choose_payloads(settings: &Settings, found: &mut Hierarchy, wanted: &impl Fn(Bdf) -> bool) -> Vec<usize> {
     let most = match settings.mps {
         MpsPolicy::Smallest => Mps::ALL[0],
@@ -81,7 +81,7 @@ fn choose_payloads(settings: &Settings, found: &mut Hierarchy, wanted: &impl Fn(
     lowered
 }
 
-/// Each bridge on the way rotates the wires by the device number of what is below (PCIe 5.0 §2.2.8.1).
+/// Each bridge on the way rotates the wires by the number of the device below (PCIe 5.0 §2.2.8.1).
 fn route_intx(found: &mut Hierarchy) {
     let parents = found.parents();
     for index in 0..found.functions.len() {
@@ -100,7 +100,7 @@ fn route_intx(found: &mut Hierarchy) {
     }
 }
 
-/// Writes base addresses, and looks whether they stay.
+/// Writes base addresses, and checks that they stay.
 async fn write_bars(access: &Access, found: &mut Hierarchy, index: usize) {
     let bdf = found.functions[index].bdf;
     for nth in 0..found.functions[index].base_addresses() {
@@ -165,7 +165,7 @@ async fn write_device_control(access: &Access, settings: &Settings, function: &F
     access.write16(function.bdf, at + pcie::DEVICE_CONTROL, old & !0x70EF | sizes | reporting | tags).await;
 }
 
-/// Tells an end point what the root port above it can: 10 bits of tag (PCIe 5.0 §2.2.6.2), and completions split at 128 bytes.
+/// Tells an end point the capabilities of the root port above it: 10 bits of tag (PCIe 5.0 §2.2.6.2), and completions split at 128 bytes.
 async fn suit_completer(access: &Access, function: &Function, completer: Completer) {
     let bdf = function.bdf;
     let Some(at) = function.capability(id::PCIE).filter(|_| function.bridge.is_none()) else { return };
@@ -190,8 +190,8 @@ async fn lower_payload(access: &Access, function: &Function) {
     access.write16(function.bdf, at + pcie::DEVICE_CONTROL, old & !0x00E0 | size).await;
 }
 
-/// Forgets the errors that looking for functions has made, so that the first to come is logged; a root port interrupts for all kinds.
-/// Who can add and check end-to-end CRCs does so if that is wanted.
+/// Forgets the errors that looking for functions has made, so that the first to come is logged; a root port interrupts for all kinds if
+/// errors are reported. Functions that can add and check end-to-end CRCs do so if that is wanted.
 async fn report_errors(access: &Access, settings: &Settings, function: &Function) {
     access.write16(function.bdf, header::STATUS, 0xFFFF).await;
     if function.bridge.is_some() {
@@ -232,7 +232,7 @@ async fn enable(access: &Access, settings: &Settings, function: &Function) {
     }
 }
 
-/// Switches interrupts on as the policy says; how, and whether INTx must be off.
+/// Switches interrupts on as the policy says; the way chosen, and true if INTx must be off.
 async fn interrupts(
     access: &Access,
     settings: &Settings,
@@ -274,7 +274,7 @@ struct Table {
     vectors: u16,
 }
 
-/// Where the table of MSI-X is; `None` if it is not within a BAR.
+/// The table of MSI-X; `None` if it is not within a BAR.
 async fn msix_table(access: &Access, function: &Function, at: u16) -> Option<Table> {
     let table = access.read(function.bdf, at + msix::TABLE).await;
     let control = access.read(function.bdf, at).await;

@@ -1,4 +1,4 @@
-//! Who is there: bus numbers depth first, functions, and who is left out.
+//! The search for functions: bus numbers depth first, functions, and those that are left out.
 
 use super::access::Access;
 use super::examine::{examine, examine_virtual, second_capabilities};
@@ -30,7 +30,7 @@ pub(super) async fn scan_below(access: &Access, settings: &Settings, found: &mut
 /// A bus to look at.
 struct Bus {
     number: u8,
-    /// The highest number that it and what is below may use.
+    /// The highest number that it and the buses below may use.
     last: u8,
     parent: Option<Bdf>,
     devices: u8,
@@ -52,13 +52,13 @@ fn scan_bus<'a>(
     })
 }
 
-/// Which functions a device may have besides function 0.
+/// The functions that a device may have besides function 0.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Others {
     None,
     /// Functions 1 to 7.
     UpTo7,
-    /// Those that the list in the ARI capabilities names, up to 255.
+    /// The functions that the list in the ARI capabilities names, up to 255.
     Listed,
 }
 
@@ -105,7 +105,7 @@ async fn scan_device(
     }
 }
 
-/// Looks at one function; its index, and whether it says that there are others.
+/// Looks at one function; its index, and true if it says that there are others.
 async fn scan_function(
     access: &Access,
     settings: &Settings,
@@ -166,7 +166,7 @@ fn virtual_buses(found: &mut Hierarchy, index: usize, bus: &Bus, highest: u8) ->
     highest.max(last)
 }
 
-/// Vendor and device ID of who is there, however long it takes until it is ready.
+/// Vendor and device ID of a function, as soon as it is ready; `None` if there is none, or it is not ready within the time limit.
 async fn identify(
     access: &Access,
     settings: &Settings,

@@ -1,4 +1,4 @@
-//! Slots into which cards come and from which they go (PCIe 5.0 §6.7): watching them, and what to do when something happened.
+//! Slots into which cards come and from which they go (PCIe 5.0 §6.7): watching them, and serving their events.
 
 use super::access::Access;
 use super::hierarchy::{Function, Hierarchy};
@@ -11,13 +11,13 @@ const INTERRUPTS: u16 = pcie::PRESENCE_CHANGED | pcie::DLL_CHANGED_ENABLE | pcie
 /// A slot in which something happens that often while it is looked into is broken, and left alone.
 const ROUNDS: usize = 100;
 
-/// Where the registers of the slot below a bridge are; `None` if no card can come there.
+/// The offset of the PCI Express capability, with the registers of the slot below a bridge; `None` if no card can come there.
 fn registers(function: &Function) -> Option<u16> {
     function.bridge.as_ref().filter(|windows| windows.hot_plug)?;
     function.capability(id::PCIE)
 }
 
-/// Clears what has happened: now it is looked at who is there.
+/// Clears the events of the slot, before the functions below it are looked at.
 pub(super) async fn acknowledge(access: &Access, function: &Function) {
     if let Some(at) = registers(function) {
         access.write16(function.bdf, at + pcie::SLOT_STATUS, EVENTS).await;
@@ -32,7 +32,7 @@ pub(super) async fn watch(access: &Access, function: &Function) {
     }
 }
 
-/// Something has happened in the slot below `bridge`, or may have: what was there is gone, and what is there now is configured.
+/// Something has happened in the slot below `bridge`, or may have: functions that were there are gone, and those there now are configured.
 pub(super) async fn serve(access: &Access, settings: &Settings, found: &mut Hierarchy, bridge: Bdf) {
     let Some(at) = found.function(bridge).and_then(registers) else { return };
     for _ in 0..ROUNDS {

@@ -1,4 +1,4 @@
-//! Advanced error reporting: the registers (PCIe 5.0 §7.8.4). What happens in them is in [`crate::error`].
+//! Advanced error reporting: the registers (PCIe 5.0 §7.8.4). Their behaviour is in [`crate::error`].
 
 use crate::error::{CORRECTABLE_BITS, CORRECTABLE_MASKED, FATAL_BITS, UNCORRECTABLE_BITS};
 use crate::layout::Block;

@@ -50,13 +50,13 @@ pub enum ExtendedCapability {
         /// Lanes of the link.
         lanes: u8,
     },
-    /// The maker's own: what follows the two headers, read-only.
+    /// The maker's own: the bytes behind the two headers, read-only.
     VendorSpecific {
         /// The maker's identifier of the structure.
         id: u16,
         /// Its revision, at most 15.
         revision: u8,
-        /// What is in it.
+        /// Its bytes.
         bytes: Vec<u8>,
     },
 }

@@ -15,7 +15,7 @@ pub struct ResizableBar {
 /// A BAR of which software chooses the size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resizable {
-    /// Which BAR of the header. Its size there should be the one it starts with here.
+    /// The number of a BAR of the header. Its size there should be the one it starts with here.
     pub bar: u8,
     /// The sizes: bit 0 for 1 MiB, bit 1 for 2 MiB, up to bit 27 for 128 TiB.
     pub sizes: u32,
@@ -28,7 +28,7 @@ impl ResizableBar {
         4 + 8 * self.bars.len().min(6) as u16
     }
 
-    /// Are they memory of the function, and are their sizes such as their addresses can have?
+    /// Checks that they are memory of the function, and that their sizes are such as their addresses can have.
     pub(crate) fn check(&self, bars: &[Option<Bar>]) -> Result<(), LayoutError> {
         for resizable in &self.bars {
             let bar = bars.get(usize::from(resizable.bar)).copied().flatten();

@@ -4,11 +4,11 @@ use crate::header::{Bar, place_bar};
 use crate::layout::{Block, LayoutError};
 use crate::registers::sriov;
 
-/// Virtual functions. This is their control; what they are when they are switched on is the owner's to say. Enumeration keeps bus
+/// Virtual functions. This is their control; their behaviour when they are switched on is up to the owner. Enumeration keeps bus
 /// numbers and addresses for them, and leaves them off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SrIov {
-    /// How many there can be.
+    /// The number that there can be.
     pub total: u16,
     /// From the physical function's routing ID to the first one's.
     pub first_offset: u16,
@@ -16,7 +16,7 @@ pub struct SrIov {
     pub stride: u16,
     /// Their device ID.
     pub device: u16,
-    /// What each of them has of these BARs; a 64-bit one also takes the next place.
+    /// The BARs of each of them; a 64-bit one also takes the next place.
     pub bars: [Option<Bar>; 6],
 }
 

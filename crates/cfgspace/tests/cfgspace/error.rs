@@ -1,4 +1,4 @@
-//! Errors: what each kind sets, who is told, and what bridges and root ports make of the message.
+//! Errors: the bits that each kind sets, the message that it sends, and the reaction of bridges and root ports to the message.
 
 use tlplab_cfgspace::error::{FailedCompletion, forward, log_at_root, receive_completion, report};
 use tlplab_cfgspace::{
@@ -8,7 +8,7 @@ use tlplab_units::{Bdf, Generation, Width};
 
 use ErrorMessage::{Correctable, Fatal, NonFatal};
 
-/// Where the layouts below have PCI Express and advanced error reporting.
+/// The offsets of PCI Express and advanced error reporting in the layouts below.
 const PCIE: u16 = 0x40;
 const AER: u16 = 0x100;
 const UNCORRECTABLE: u16 = AER + 0x04;
@@ -42,7 +42,7 @@ fn port(kind: PortType) -> ConfigSpace {
     ConfigSpace::new(&layout).unwrap()
 }
 
-/// Device Control: which errors are reported, as the bits correctable, non-fatal, fatal, unsupported request.
+/// Device Control: the errors that are reported, as the bits correctable, non-fatal, fatal, unsupported request.
 fn reporting(space: &mut ConfigSpace, bits: u32) {
     space.write(PCIE + 8, 0b0011, space.read(PCIE + 8) & 0xFFF0 | bits);
 }
@@ -55,7 +55,7 @@ fn header_log(space: &ConfigSpace) -> [u32; 4] {
     [0x1C, 0x20, 0x24, 0x28].map(|at| space.read(AER + at))
 }
 
-/// The uncorrectable kinds with their bits, the severity that they have at first, and whether somebody else reports them
+/// The uncorrectable kinds with their bits, the severity that they have at first, and true for those that somebody else reports
 /// (PCIe 5.0 §7.8.4.2, §7.8.4.4, §6.2.3.2.4, table 6-5).
 const UNCORRECTABLE_KINDS: [(ErrorKind, u32, ErrorMessage, bool); 16] = [
     (ErrorKind::DataLinkProtocol, 4, Fatal, false),
@@ -76,7 +76,7 @@ const UNCORRECTABLE_KINDS: [(ErrorKind, u32, ErrorMessage, bool); 16] = [
     (ErrorKind::UncorrectableInternal, 22, Fatal, false),
 ];
 
-/// The correctable kinds with their bits, and whether they are masked at first (PCIe 5.0 §7.8.4.5, §7.8.4.6).
+/// The correctable kinds with their bits, and true for those that are masked at first (PCIe 5.0 §7.8.4.5, §7.8.4.6).
 const CORRECTABLE_KINDS: [(ErrorKind, u32, bool); 7] = [
     (ErrorKind::Receiver, 0, false),
     (ErrorKind::BadTlp, 6, false),
@@ -91,7 +91,7 @@ fn is_unsupported(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::UnsupportedRequest { .. })
 }
 
-/// What Device Status shows of a message of that severity, and of an unsupported request.
+/// The bits of Device Status for a message of that severity, and for an unsupported request.
 fn detected(message: ErrorMessage, kind: ErrorKind) -> u32 {
     1 << message as u32 | u32::from(is_unsupported(kind)) << 3
 }
@@ -381,7 +381,7 @@ fn errors_and_messages_have_the_names_of_the_specification() {
     assert!(codes.iter().all(|code| ErrorMessage::from_code(*code).unwrap().code() == *code));
 }
 
-/// A port above a link shows in its secondary status how requests down that link have ended, and data parity if Bridge Control says so
+/// A port above a link shows in its secondary status the ends of requests down that link, and data parity if Bridge Control says so
 /// (PCIe 5.0 §7.5.1.3.7, §7.5.1.3.13).
 #[test]
 fn requests_down_a_link_end_in_the_secondary_status() {

@@ -1,4 +1,4 @@
-//! What dumped registers say: as much as the views of the whole space, no more than was dumped, whatever the bytes.
+//! Facts of dumped registers: as much as the views of the whole space, no more than was dumped, whatever the bytes.
 
 use proptest::prelude::*;
 use tlplab_cfgspace::facts::{Express, Facts, Found, Link, port_name};

@@ -1,4 +1,4 @@
-//! Interrupts: which way they go, and that what is masked is remembered.
+//! Interrupts: the ways that they go, and masked ones that are remembered.
 
 use proptest::prelude::*;
 use tlplab_cfgspace::interrupt::{raise, take_pending};
@@ -249,7 +249,7 @@ proptest! {
     }
 }
 
-/// Where data, masks and the upper half of the address are depends on what the capability has; behind it is another's.
+/// The places of data, masks and the upper half of the address depend on the shape of the capability; the bytes behind it are another's.
 #[test]
 fn msi_of_each_shape() {
     for (wide, masking) in [(false, false), (false, true), (true, false), (true, true)] {

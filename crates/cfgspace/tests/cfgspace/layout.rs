@@ -1,4 +1,4 @@
-//! Layouts that cannot be are refused, with what is wrong and where.
+//! Layouts that cannot be are refused, with the fault and its place.
 
 use tlplab_cfgspace::{Bar, Capability, ConfigSpace, Identity, Layout, MsiX, Type0};
 

@@ -91,7 +91,7 @@ fn end_point() -> ConfigSpace {
     space
 }
 
-/// What the real tool makes of a dump; `None` if it is not installed.
+/// The output of the real tool for a dump; `None` if it is not installed.
 fn lspci(text: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new("lspci");
     command.args(["-F", "/dev/stdin"]).args(arguments);
@@ -256,7 +256,7 @@ proptest! {
         prop_assert_eq!(&back[0].bytes[..], &space.bytes()[..]);
     }
 
-    /// Whatever the text is, it is read or refused.
+    /// Any text is read or refused.
     #[test]
     fn any_text_is_read_or_refused(text in "([0-9a-f:. \n]{0,12}|00:0[0-9].0 x\n|00: ff ff\n){0,20}") {
         let _ = parse(&text);

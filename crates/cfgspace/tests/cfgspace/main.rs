@@ -2,14 +2,14 @@
 //!
 //! * [`bits`]: Random functions and random accesses, with the oracle and the entry points of the fuzz targets.
 //! * [`enumeration`]: Enumeration on machines in memory.
-//! * [`error`]: Errors: what each kind sets, who is told, and what bridges and root ports make of the message.
-//! * [`facts`]: What dumped registers say: as much as the views of the whole space, no more than was dumped, whatever the bytes.
-//! * [`interrupt`]: Interrupts: which way they go, and that what is masked is remembered.
-//! * [`layout`]: Layouts that cannot be are refused, with what is wrong and where.
+//! * [`error`]: Errors: the bits that each kind sets, the message that it sends, and the reaction of bridges and root ports to the message.
+//! * [`facts`]: Facts of dumped registers: as much as the views of the whole space, no more than was dumped, whatever the bytes.
+//! * [`interrupt`]: Interrupts: the ways that they go, and masked ones that are remembered.
+//! * [`layout`]: Layouts that cannot be are refused, with the fault and its place.
 //! * [`lspci`]: The dumps, judged by the real `lspci` (pciutils) where it is installed.
 //! * [`msix_memory`]: The MSI-X table and its pending bits, as software reaches them through BARs.
-//! * [`views`]: What registers mean: each bit that software can write, on and off.
-//! * [`registers`]: Registers that do something: sizes of BARs, requests in control registers, and what hardware shows of links and slots.
+//! * [`views`]: The meaning of registers: each bit that software can write, on and off.
+//! * [`registers`]: Registers that do something: sizes of BARs, requests in control registers, and the state of links and slots that hardware shows.
 
 mod bits;
 mod enumeration;

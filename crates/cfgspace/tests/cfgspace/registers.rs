@@ -1,4 +1,4 @@
-//! Registers that do something: sizes of BARs, requests in control registers, and what hardware shows of links and slots.
+//! Registers that do something: sizes of BARs, requests in control registers, and the state of links and slots that hardware shows.
 
 use tlplab_cfgspace::*;
 use tlplab_units::{Generation, Width};
@@ -271,7 +271,7 @@ fn capabilities_that_touch_are_told_apart() {
     assert_eq!(space.write(PCIE + 0x3C, 0b1100, 0x0001_0000), interrupts);
 }
 
-/// What is the numbers and windows of a bridge is base addresses of an end point.
+/// The registers of a bridge's numbers and windows are base addresses of an end point.
 #[test]
 fn every_base_address_of_an_end_point_is_told_as_one() {
     let bars = [Some(Bar::memory32(4096)); 6];

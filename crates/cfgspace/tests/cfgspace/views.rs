@@ -1,4 +1,4 @@
-//! What registers mean: each bit that software can write, on and off.
+//! The meaning of registers: each bit that software can write, on and off.
 
 use tlplab_cfgspace::*;
 use tlplab_units::{Bdf, Duration, Generation, Mps, Mrrs, Width};

@@ -1,4 +1,4 @@
-//! What software makes of functions that say odd things, and of too few numbers and addresses.
+//! The reaction of software to functions that say odd things, and to too few numbers and addresses.
 
 use super::machine::{Machine, Node};
 use super::registers::{PCIE, at, bridge, card, check, same, settings};
@@ -122,7 +122,7 @@ fn what_holds_nothing_takes_no_addresses() {
     assert_eq!(addresses, [Some(0xC120_1000), Some(0x1004)]);
 }
 
-/// A bridge that asks for more than there is has what is left, in whole granules.
+/// A bridge that asks for more than there is has the range that is left, in whole granules.
 #[test]
 fn what_is_left_of_addresses_is_used() {
     let machine = || {

@@ -1,11 +1,11 @@
-//! A machine in memory, whose bridges route by their registers only, and what must hold for it after enumeration.
+//! A machine in memory, whose bridges route by their registers only, and the rules that hold for it after enumeration.
 
 use std::collections::BTreeMap;
 use tlplab_cfgspace::enumerate::{Answer, BarFound, Enumerator, Function, Hierarchy, Request, Step};
 use tlplab_cfgspace::*;
 use tlplab_units::{Bdf, Generation, Mps, Mrrs, Width};
 
-/// A function, what is below it, and what is odd about it.
+/// A function, the functions below it, and its oddities.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) space: ConfigSpace,
@@ -46,13 +46,13 @@ impl Node {
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     pub(crate) bus_0: Bus,
-    /// What was written to memory: tables of MSI-X.
+    /// The dwords written to memory: tables of MSI-X.
     pub(crate) memory: BTreeMap<u64, u32>,
     /// Requests so far.
     pub(crate) steps: u64,
 }
 
-/// Finds who is meant, as configuration requests of type 0 and 1 do.
+/// Finds the function that is meant, as configuration requests of type 0 and 1 do.
 fn route(bus: &mut Bus, number: u8, target: Bdf) -> Option<&mut Node> {
     if target.bus() == number {
         return bus.get_mut(&(target.device(), target.function()));
@@ -78,7 +78,7 @@ impl Machine {
         route(&mut self.bus_0, 0, bdf)
     }
 
-    /// What comes of one request.
+    /// The answer to one request.
     pub(crate) fn answer(&mut self, request: Request) -> Answer {
         match request {
             Request::Read { function, offset } => {
@@ -155,7 +155,7 @@ impl Machine {
         assert!(given.is_sorted_by(|one, next| one.secondary < next.secondary));
     }
 
-    /// Bus numbers: nested, apart from each other, and what the registers say.
+    /// Bus numbers: nested, apart from each other, and as the registers say.
     pub(crate) fn check_buses(&mut self, found: &Hierarchy) {
         for function in &found.functions {
             if let Some(parent) = function.parent {
@@ -236,7 +236,7 @@ impl Machine {
     }
 }
 
-/// Is decoding of that space on? It is if everything in it has an address.
+/// True if decoding of that space is on, as it is if everything in it has an address.
 fn decodes(function: &Function, io: bool) -> bool {
     function.bars.iter().filter(|bar| bar.kind.is_io() == io).all(|bar| bar.address.is_some())
 }

@@ -9,7 +9,7 @@ use tlplab_cfgspace::enumerate::{
 use tlplab_cfgspace::*;
 use tlplab_units::{Bdf, Mps};
 
-/// What may be at the end of a link.
+/// The device or switch at the end of a link, if any.
 #[derive(Clone, Debug)]
 enum Below {
     Nothing,
@@ -17,7 +17,7 @@ enum Below {
     Switch(Vec<(u8, Below)>),
 }
 
-/// A function of a device: its number, and what it has.
+/// A function of a device: its number, and its registers.
 #[derive(Clone, Debug)]
 struct Card {
     number: u8,
@@ -28,7 +28,7 @@ struct Card {
     virtual_functions: Option<SrIov>,
 }
 
-/// What is odd about function 0 of a device.
+/// The oddity of function 0 of a device.
 #[derive(Clone, Copy, Debug)]
 enum Odd {
     Nothing,
@@ -322,7 +322,7 @@ proptest! {
         }
     }
 
-    /// Whatever is answered, it comes to an end.
+    /// It comes to an end, whatever is answered.
     #[test]
     fn it_ends_whatever_is_answered(answers in proptest::collection::vec(any::<u32>(), 1..200)) {
         let mut answers = answers.into_iter();
@@ -340,7 +340,7 @@ fn it_ends_if_all_is_the_same() {
     }
 }
 
-/// How many requests software makes if those are the answers.
+/// The number of requests that software makes if those are the answers.
 fn steps_with(mut value: impl FnMut() -> u32) -> u64 {
     let mut software = Enumerator::new(Settings::default());
     let mut answer = None;

@@ -1,4 +1,4 @@
-//! What enumeration leaves in the registers of one machine, worked out by hand; and the words for what it could not do.
+//! The registers of one machine after enumeration, worked out by hand; and the words for its problems.
 
 use super::machine::{Machine, Node, link};
 use tlplab_cfgspace::enumerate::{
@@ -209,7 +209,7 @@ fn interrupts_by_wires_and_errors_that_nobody_reports() {
     );
 }
 
-/// What a bridge cannot forward has no address, or goes where other memory does.
+/// A base address in a space that a bridge cannot forward has no address, or goes where other memory does.
 #[test]
 fn bridges_that_forward_less() {
     let bars = [(0, Bar::memory32(4096)), (1, Bar::io(32)), (2, Bar::memory64(1 << 20).prefetchable())];

@@ -1,4 +1,4 @@
-//! Slots: cards that come and go, and what software does about them.
+//! Slots: cards that come and go, and the reaction of software.
 
 use super::machine::{Machine, Node, end_point, port};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Enumeration of one small machine, step by step what must come of it.
+//! Enumeration of one small machine, and the results it must have, step by step.
 
 use super::machine::{Machine, Node, end_point, port};
 use tlplab_cfgspace::enumerate::{Enumerator, Hierarchy, ProblemKind, Settings};

@@ -1,4 +1,4 @@
-//! What software writes to functions, and what it does not: registers that they have, and that others may have set before.
+//! The writes of software to functions, and those that it leaves out: registers that they have, and that others may have set before.
 
 use super::limits::{enumerate, root, watch};
 use super::machine::{Machine, Node, link};
@@ -9,7 +9,7 @@ use tlplab_cfgspace::error::log_at_root;
 use tlplab_cfgspace::*;
 use tlplab_units::{Bdf, Mps};
 
-/// Where the cards have MSI or MSI-X.
+/// The offset of MSI or MSI-X in the cards.
 const OTHER: u16 = 0x80;
 
 /// Firmware may have told an end point of its root port already, and switched ECRC on: that stays.
@@ -116,7 +116,7 @@ fn the_message_of_msi_is_written_where_the_capability_has_it() {
     }
 }
 
-/// Root ports show software who is not ready (RRS Software Visibility, PCIe 5.0 §7.5.3.12); others have no such register.
+/// Root ports show software the functions that are not ready (RRS Software Visibility, PCIe 5.0 §7.5.3.12); others have no such register.
 #[test]
 fn root_ports_let_software_see_who_is_not_ready() {
     let below = Node::new(&bridge(PortType::Downstream, same)).with(0, Node::new(&card(&[], Mps::ALL[0])));
@@ -137,7 +137,7 @@ fn root_ports_let_software_see_who_is_not_ready() {
     assert_eq!(at(&found, "00:01.0").ids, (0x71AB, 0x14));
 }
 
-/// What has happened in a slot before it was looked into is past, and what happens later interrupts, whoever has enabled that before.
+/// Events of a slot before it was looked into are past, and later ones interrupt, whoever has enabled that before.
 #[test]
 fn a_slot_is_watched_from_a_clean_start() {
     for enabled in [0, 0x1028] {
