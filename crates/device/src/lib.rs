@@ -60,6 +60,7 @@ pub mod random;
 pub mod ring;
 pub mod simple_nic;
 pub mod storage;
+mod timers;
 pub mod tlp_device;
 pub mod tlpdma;
 
@@ -88,6 +89,7 @@ pub use simple_nic::driver::{FrameLoad, SimpleNicDriver, SimpleNicRings};
 pub use simple_nic::{CablePort, Frames, SimpleNic, SimpleNicConfig};
 pub use storage::dd::{Dd, DdLoad};
 pub use storage::{Command, Storage, StorageConfig};
+pub use timers::Timers;
 pub use tlp_device::{Room, TlpDevice, TlpIdentity, TlpOutput, TlpRegisters};
 pub use tlpdma::Tlpdma;
 pub use tlpdma::driver::{TlpdmaDriver, TransferLoad};

@@ -4,10 +4,10 @@ use super::bars::{BarMap, TABLE};
 use crate::adapter::CARD_VECTORS;
 use crate::endpoint::{AnswerError, AnswerToken, Counters, Endpoint, EndpointConfig, Event as Arrived};
 use crate::engine::{Datagram, Engine, Outgoing, Undeliverable};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use tlplab_cfgspace::{InterruptMode, MessageWrite, MsiX, MsixMemory, Signal};
-use tlplab_device::{Action, DmaError, Event, OpId, Refusal, ReplyToken};
+use tlplab_device::{Action, DmaError, Event, OpId, Refusal, ReplyToken, Timers};
 use tlplab_transaction::{Payload, RequestPolicy};
 use tlplab_units::{Duration, Time};
 use tlplab_wire::tlp::Repr;
@@ -47,8 +47,7 @@ pub struct DevicePort {
     endpoint: Endpoint<Owner>,
     bars: BarMap,
     vectors: Vectors,
-    timers: BTreeMap<(Time, u64), u64>,
-    next_timer: u64,
+    timers: Timers,
     next_op: u64,
     events: VecDeque<Event>,
     interrupts: u64,
@@ -66,8 +65,7 @@ impl DevicePort {
             endpoint: Endpoint::new(config),
             bars,
             vectors,
-            timers: BTreeMap::new(),
-            next_timer: 0,
+            timers: Timers::default(),
             next_op: 0,
             events: VecDeque::new(),
             interrupts: 0,
@@ -180,10 +178,7 @@ impl DevicePort {
             Action::Intx { asserted, .. } => self.dropped_interrupts += u64::from(asserted),
             Action::Reply { token, data } => self.reply(token, Ok(data)),
             Action::ReplyError { token, refusal } => self.reply(token, Err(refusal)),
-            Action::Timer { at, id } => {
-                self.timers.insert((at.max(now), self.next_timer), id);
-                self.next_timer += 1;
-            }
+            Action::Timer { at, id } => self.timers.set(at.max(now), id),
             Action::Finished => self.finished = true,
             Action::Fault(message) => self.fail(message),
         }
@@ -295,10 +290,7 @@ impl DevicePort {
 
     /// Timers that are due.
     fn ring(&mut self, now: Time) {
-        while let Some(entry) = self.timers.first_entry()
-            && entry.key().0 <= now
-        {
-            let id = entry.remove();
+        while let Some(id) = self.timers.take_due(now) {
             self.events.push_back(Event::Timer { id });
         }
     }
@@ -321,8 +313,7 @@ impl Engine for DevicePort {
         if !self.events.is_empty() {
             return Some(Time::ZERO);
         }
-        let timer = self.timers.first_key_value().map(|((at, _), _)| *at);
-        self.endpoint.deadline().into_iter().chain(timer).min()
+        self.endpoint.deadline().into_iter().chain(self.timers.next()).min()
     }
 
     fn handle_timeout(&mut self, now: Time) {
@@ -338,7 +329,6 @@ impl Engine for DevicePort {
 
     fn rebase(&mut self, by: Duration) {
         self.endpoint.rebase(by);
-        let timers = std::mem::take(&mut self.timers);
-        self.timers = timers.into_iter().map(|((at, number), id)| ((at.earlier(by), number), id)).collect();
+        self.timers.rebase(by);
     }
 }
