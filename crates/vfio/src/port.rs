@@ -1,0 +1,314 @@
+//! The device contract over vfio-user, for a device that is elsewhere: events come out, actions go in.
+
+use crate::dma::{Counters, Dma};
+use crate::error::{ProtocolError, Refused};
+use crate::host::{Host, Irq};
+use crate::message::{Command, Header, message};
+use std::collections::{BTreeMap, VecDeque};
+use tlplab_cfgspace::{ConfigSpace, InterruptMode, Layout, LayoutError, MsixMemory, Reset};
+use tlplab_device::{Action, DmaError, Event, OpId, ReplyToken, Timers};
+use tlplab_units::{Duration, Time};
+
+/// The device answers a read of a BAR within this; later it reads as all ones. Below the five seconds after which QEMU gives a server up.
+const COMPLETION_TIMEOUT: Duration = Duration::from_ms(2000);
+
+/// A read of a BAR that the device has not answered.
+#[derive(Clone, Copy, Debug)]
+struct Access {
+    header: Header,
+    /// As it stands in command and reply: offset, region, count.
+    place: [u8; 16],
+    bytes: u32,
+    due: Time,
+}
+
+/// A function that a client, such as QEMU, has in a machine of its own; see the [crate](crate).
+#[derive(Clone, Debug)]
+pub struct Port {
+    pub(crate) space: ConfigSpace,
+    /// For a client that leaves the MSI-X table to the server.
+    pub(crate) msix: Option<MsixMemory>,
+    pub(crate) dma: Dma,
+    pub(crate) agreed: bool,
+    accesses: BTreeMap<u64, Access>,
+    next_access: u64,
+    timers: Timers,
+    next_op: u64,
+    events: VecDeque<Event>,
+    out: VecDeque<Vec<u8>>,
+    /// The level of the legacy interrupt, and whether the client has masked it, as it is once it was signalled.
+    intx: (bool, bool),
+    late: u64,
+    finished: bool,
+    fault: Option<String>,
+}
+
+impl Port {
+    /// A function with this configuration space, which no client has yet. The device is told to start with its first event.
+    ///
+    /// # Errors
+    /// The layout cannot be.
+    pub fn new(layout: &Layout) -> Result<Self, LayoutError> {
+        let space = ConfigSpace::new(layout)?;
+        let msix = MsixMemory::of(&space);
+        Ok(Self {
+            space,
+            msix,
+            dma: Dma::new(Counters::default()),
+            agreed: false,
+            accesses: BTreeMap::new(),
+            next_access: 0,
+            timers: Timers::default(),
+            next_op: 0,
+            events: VecDeque::from([Event::Start]),
+            out: VecDeque::new(),
+            intx: (false, false),
+            late: 0,
+            finished: false,
+            fault: None,
+        })
+    }
+
+    /// Its configuration space.
+    pub fn space(&self) -> &ConfigSpace {
+        &self.space
+    }
+    /// Transfers and interrupts so far.
+    pub fn counters(&self) -> Counters {
+        self.dma.counters
+    }
+    /// Reads of BARs that the device did not answer in time.
+    pub fn late_reads(&self) -> u64 {
+        self.late
+    }
+    /// The way in which software lets the device interrupt.
+    pub fn interrupt_mode(&self) -> InterruptMode {
+        self.space.interrupt_mode()
+    }
+    /// True once the device has said that it is done.
+    pub fn is_finished(&self) -> bool {
+        self.finished
+    }
+    /// The reason why the device cannot go on.
+    pub fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
+    }
+
+    /// The next event for the device.
+    pub fn take_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+    /// The next message for the client.
+    pub fn take_message(&mut self) -> Option<Vec<u8>> {
+        self.out.pop_front()
+    }
+    /// A number for an operation of the device.
+    pub fn next_op(&mut self) -> OpId {
+        self.next_op += 1;
+        OpId(self.next_op - 1)
+    }
+
+    /// A message of the client, with so many descriptors.
+    ///
+    /// # Errors
+    /// The connection is of no more use.
+    pub fn handle_message(
+        &mut self,
+        now: Time,
+        header: &Header,
+        payload: &[u8],
+        descriptors: usize,
+        host: &mut impl Host,
+    ) -> Result<(), ProtocolError> {
+        if header.is_reply {
+            self.dma.handle_reply(header, payload, &mut self.events)?;
+        } else if !self.agreed && header.command != Command::Version as u16 {
+            return Err(ProtocolError::NoVersion(header.command));
+        } else {
+            match self.command(now, header, payload, descriptors, host)? {
+                Ok(Some(reply)) => self.reply(header, &reply),
+                Ok(None) => {}
+                Err(refused) => self.reply_error(header, refused),
+            }
+        }
+        self.go_on(host);
+        Ok(())
+    }
+
+    /// The client is gone: its memory is not there any more, and the device is reset, as by the loss of its power.
+    pub fn disconnect(&mut self, host: &mut impl Host) {
+        self.dma.maps.clear().iter().for_each(|range| host.unmap(range));
+        self.out.clear();
+        self.accesses.clear();
+        self.dma = Dma::new(self.dma.counters);
+        self.agreed = false;
+        self.intx = (false, false);
+        self.space.reset(Reset::Cold);
+        self.reset_device();
+    }
+
+    /// The device acts.
+    pub fn act(&mut self, now: Time, action: Action, host: &mut impl Host) {
+        let may = self.space.command().bus_master;
+        match action {
+            Action::DmaRead { op, .. } | Action::DmaWrite { op, .. } if !may => {
+                let result = Err(DmaError::BusMasterDisabled);
+                self.events.push_back(Event::DmaReadDone { op, result });
+            }
+            Action::DmaRead { op, address, bytes, .. } => self.dma.read(op, address, bytes),
+            Action::DmaWrite { op, address, data, .. } => self.dma.write(op, address, data),
+            Action::Msix { vector, .. } => self.raise(vector),
+            Action::Intx { asserted, .. } => {
+                self.intx.0 = asserted;
+                self.signal_intx();
+            }
+            Action::Reply { token, data } => {
+                self.answer(token, data.bytes().unwrap_or(&vec![0; data.len() as usize]))
+            }
+            Action::ReplyError { token, .. } => self.answer_with_ones(token.0),
+            Action::Timer { at, id } => self.timers.set(at.max(now), id),
+            Action::Finished => self.finished = true,
+            Action::Fault(message) => self.fail(message),
+        }
+        self.go_on(host);
+    }
+
+    /// The time at which [`handle_timeout`](Self::handle_timeout) is due.
+    pub fn deadline(&self) -> Option<Time> {
+        let access = self.accesses.values().next().map(|access| access.due);
+        access.into_iter().chain(self.timers.next()).min()
+    }
+
+    /// Timers that are due ring, and reads that are not answered end.
+    pub fn handle_timeout(&mut self, now: Time) {
+        while let Some(id) = self.timers.take_due(now) {
+            self.events.push_back(Event::Timer { id });
+        }
+        while let Some((token, access)) = self.accesses.first_key_value()
+            && access.due <= now
+        {
+            self.late += 1;
+            self.answer_with_ones(*token);
+        }
+    }
+
+    /// The origin of time moves on.
+    pub fn rebase(&mut self, by: Duration) {
+        self.timers.rebase(by);
+        self.accesses.values_mut().for_each(|access| access.due = access.due.earlier(by));
+    }
+
+    fn go_on(&mut self, host: &mut impl Host) {
+        self.dma.go_on(host, &mut self.events, &mut self.out);
+    }
+
+    fn fail(&mut self, message: String) {
+        self.fault.get_or_insert(message);
+    }
+
+    /// A reset of the function, by the client or by a register.
+    pub(crate) fn reset(&mut self, reset: Reset) {
+        self.space.reset(reset);
+        // Nothing completes the reads under way any more.
+        while let Some((token, _)) = self.accesses.first_key_value() {
+            self.answer_with_ones(*token);
+        }
+        self.dma.cancel();
+        self.intx.0 = false;
+        self.reset_device();
+    }
+
+    fn reset_device(&mut self) {
+        self.timers.clear();
+        self.events.clear();
+        if let Some(memory) = &mut self.msix {
+            memory.table.reset();
+        }
+        self.events.push_back(Event::Reset);
+    }
+
+    /// A read of a BAR reaches the device.
+    pub(crate) fn read_bar(
+        &mut self,
+        now: Time,
+        header: &Header,
+        place: [u8; 16],
+        bar: u8,
+        offset: u64,
+        bytes: u32,
+    ) {
+        let token = self.next_access;
+        self.next_access += 1;
+        self.accesses.insert(token, Access { header: *header, place, bytes, due: now + COMPLETION_TIMEOUT });
+        self.events.push_back(Event::MmioRead { bar, offset, bytes, reply: ReplyToken(token) });
+    }
+
+    /// A write of a BAR reaches the device.
+    pub(crate) fn write_bar(&mut self, bar: u8, offset: u64, data: &[u8]) {
+        self.events.push_back(Event::MmioWrite { bar, offset, data: data.into() });
+    }
+
+    fn answer(&mut self, token: ReplyToken, data: &[u8]) {
+        match self.accesses.remove(&token.0) {
+            // A read that was not answered in time is over, and the device does not know.
+            None if token.0 < self.next_access => {}
+            None => self.fail("answered a read that nobody has made".into()),
+            Some(access) if data.len() != access.bytes as usize => {
+                self.fail(format!(
+                    "answered a read of {} B with {} B; it must be as many as were asked for",
+                    access.bytes,
+                    data.len()
+                ));
+            }
+            Some(access) => self.reply(&access.header, &[&access.place[..], data].concat()),
+        }
+    }
+
+    /// Software reads all ones where a read fails (PCIe 5.0 §2.3.2).
+    fn answer_with_ones(&mut self, token: u64) {
+        if let Some(access) = self.accesses.remove(&token) {
+            let ones = vec![0xFF; access.bytes as usize];
+            self.reply(&access.header, &[&access.place[..], &ones].concat());
+        }
+    }
+
+    fn raise(&mut self, vector: u16) {
+        let may = self.space.command().bus_master;
+        let signalled = match self.space.interrupt_mode() {
+            InterruptMode::MsiX => Some((Irq::Msix, vector)),
+            InterruptMode::Msi => self.space.granted_msi_vector(vector).map(|vector| (Irq::Msi, vector)),
+            InterruptMode::Intx | InterruptMode::Disabled => None,
+        };
+        match signalled.filter(|_| may) {
+            Some((irq, vector)) => self.dma.interrupt(irq, vector.into()),
+            None => self.dma.counters.dropped_interrupts += 1,
+        }
+    }
+
+    /// Signals the legacy interrupt as long as it is asserted and not masked. To be signalled masks it.
+    pub(crate) fn signal_intx(&mut self) {
+        if self.intx == (true, false) && self.space.interrupt_mode() == InterruptMode::Intx {
+            self.intx.1 = true;
+            self.dma.interrupt(Irq::Intx, 0);
+        }
+    }
+
+    /// The client masks the legacy interrupt, or lets it come again.
+    pub(crate) fn mask_intx(&mut self, masked: bool) {
+        self.intx.1 = masked;
+        self.signal_intx();
+    }
+
+    fn reply(&mut self, header: &Header, payload: &[u8]) {
+        if !header.no_reply {
+            self.out.push_back(message(Header { is_reply: true, error: None, ..*header }, &[payload]));
+        }
+    }
+
+    fn reply_error(&mut self, header: &Header, refused: Refused) {
+        if !header.no_reply {
+            self.out
+                .push_back(message(Header { is_reply: true, error: Some(refused as u32), ..*header }, &[]));
+        }
+    }
+}
