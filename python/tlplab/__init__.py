@@ -23,6 +23,7 @@ from tlplab.result import Result
 from tlplab.session import run
 from tlplab.simulation import Run, simulate
 from tlplab.tasks import DmaError
+from tlplab.vfio import VfioUser
 
 if TYPE_CHECKING:
     from tlplab import model
@@ -52,6 +53,7 @@ __all__ = [
     "UnsupportedRequest",
     "Vendor",
     "VendorExtended",
+    "VfioUser",
     "__version__",
     "model",
     "run",

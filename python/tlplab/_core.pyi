@@ -521,6 +521,28 @@ class _Site(Protocol):
     def window(self) -> int | None: ...
 
 @final
+class VfioServer:
+    """A device on a Unix socket, for a virtual machine of QEMU."""
+
+    @staticmethod
+    def python(path: str, party: object) -> VfioServer:
+        """Serves a `tlplab.device.DeviceParty`, which runs within `run`. Raises RunError."""
+    @staticmethod
+    def library(path: str, library: str, parameters: dict[str, str]) -> VfioServer:
+        """Serves a device from a library (tlplab_device.h), which runs within `run`. Raises RunError, ValueError."""
+    @property
+    def connected(self) -> bool:
+        """True while a virtual machine has the device."""
+    @property
+    def mistake(self) -> str | None:
+        """The client's mistake for which the last connection was ended."""
+    def run(self, seconds: float) -> None:
+        """Goes on for so long. Raises RunError if it cannot, or when the device raises."""
+    def counters(self) -> list[tuple[str, int]]:
+        """What was done so far."""
+    def end(self) -> None:
+        """Ends it, and removes the socket; its counters stay."""
+
 class Server:
     """A device behind a NetTLP adapter."""
 

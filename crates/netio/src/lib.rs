@@ -1,4 +1,4 @@
-//! NetTLP over networks: what joins the engines of `nettlp`, which know neither sockets nor wall time, to both.
+//! NetTLP over networks and vfio-user over Unix sockets: what joins the engines of `nettlp` and `vfio`, which know neither sockets nor wall time, to both.
 //!
 //! ```text
 //! socket ──Batch──▶ Engine::handle_datagram ──▶ state ──▶ Engine::poll_transmit ──Batch──▶ socket
@@ -17,6 +17,7 @@
 //! * [`perf`]: how fast it is; [`Proxy`]: a bad network on purpose
 //! * [`AdapterServer`]: an adapter on its ports
 //! * [`Capture`] and [`Recorded`]: what passes, in a file
+//! * [`VfioUser`]: devices of the contract in a virtual machine, over a Unix socket
 //! * [`memory_image`]: files that are the contents of memory
 
 mod adapter;
@@ -45,6 +46,7 @@ mod sockets;
 mod tap;
 mod transport;
 mod udp;
+mod vfio_user;
 mod xdp;
 
 pub use adapter::{AdapterServer, adapter_ports};
@@ -66,4 +68,5 @@ pub use sockets::connected_socket;
 pub use tap::Tap;
 pub use transport::Transport;
 pub use udp::{Udp, send_connected};
+pub use vfio_user::VfioUser;
 pub use xdp::Xdp;

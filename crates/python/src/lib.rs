@@ -47,6 +47,7 @@ mod residents;
 mod serve;
 mod simulation;
 mod table;
+mod vfio;
 mod watching;
 
 use pyo3::prelude::*;
@@ -96,6 +97,8 @@ mod _core {
     use super::simulation::{Progress, Simulation, write_report};
     #[pymodule_export]
     use super::table::Table;
+    #[pymodule_export]
+    use super::vfio::VfioServer;
 
     /// The version of this build.
     #[pymodule_export]

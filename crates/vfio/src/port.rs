@@ -107,6 +107,10 @@ impl Port {
         self.next_op += 1;
         OpId(self.next_op - 1)
     }
+    /// The count of operations, for a device in this process.
+    pub fn op_counter(&mut self) -> &mut u64 {
+        &mut self.next_op
+    }
 
     /// A message of the client, with so many descriptors.
     ///

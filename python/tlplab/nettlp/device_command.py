@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from tlplab import _core
 from tlplab import quantities as q
@@ -36,9 +39,10 @@ from tlplab.nettlp.end import (
     size_of,
     with_options,
 )
-from tlplab.nettlp.serve import Builtin, Site, watch
+from tlplab.nettlp.serve import Builtin, Server, Site, watch
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Line
+from tlplab.vfio import options_of_qemu
 
 LANES = min(16, len(os.sched_getaffinity(0)))
 SMALLEST, LARGEST = 4096, 1 << 40
@@ -48,6 +52,7 @@ FRAME_BYTES = (60, 2048)
 LARGEST_MTU = 2030
 # What is shown while a device is served.
 LIVE = ("host_reads", "host_writes", "completions", "interrupts")
+LIVE_ON_SOCKET = ("clients", "bytes_read", "bytes_written", "interrupts")
 Options = dict[str, Any]
 
 
@@ -75,7 +80,7 @@ class Devices(click.Group):
 
 @click.group("device", cls=Devices, subcommand_metavar="NAME|FILE.py:CLASS|lib:FILE.so [OPTIONS]")
 def device_group() -> None:
-    """Serve a device in software behind a NetTLP adapter, until Ctrl-C.
+    """Serve a device in software behind a NetTLP adapter, or in a virtual machine, until Ctrl-C.
 
     If the function at the adapter has the IDs of the device, it is the device, and each BAR is where its configuration
     space says. Otherwise it is the adapter's card, and the device's BARs lie in its window (BAR 4), one after the other.
@@ -85,6 +90,7 @@ def device_group() -> None:
       tlplab device psmem
       tlplab device nic --tap tap0
       tlplab device examples/python/copier.py:Copier -l 127.0.0.1 -r 127.0.0.2
+      tlplab device examples/python/copier.py:Copier --vfio-user copier.sock
     """
 
 
@@ -214,6 +220,16 @@ model_command("ring", "works off a ring of descriptors in the host's memory")
 model_command("storage", "a block device that works off commands in the host's memory")
 
 
+VFIO_USER = click.option(
+    "--vfio-user",
+    "socket",
+    metavar="PATH",
+    help="Serve it on a Unix socket, for a virtual machine of QEMU (10.1 or later), instead of behind an adapter.",
+)
+# What may be said of a device on a socket.
+SAYS_OF_SOCKET = {"socket", "parameters", "seconds", "json_file", "quiet"}
+
+
 def python_command(name: str) -> click.Command:
     """Serves the device `FILE.py:CLASS`."""
 
@@ -226,13 +242,16 @@ def python_command(name: str) -> click.Command:
         multiple=True,
         help="A keyword argument of the class; VALUE is JSON, or a text.",
     )
-    def command(*, parameters: tuple[str, ...], **given: Any) -> int:
+    @VFIO_USER
+    def command(*, parameters: tuple[str, ...], socket: str | None, **given: Any) -> int:
         path, _, wanted = name.rpartition(":")
         try:
             party = load_device(path, wanted, json.dumps(dict(map(parameter, parameters))))
         except LoadError as error:
             raise click.UsageError(f"{path}: {error}") from error
-        return serve_server(wanted, lambda site: _core.Server.python(site, party), given)
+        if socket is not None:
+            return serve_on_socket(wanted, socket, lambda: _core.VfioServer.python(socket, party), given)
+        return serve_behind_adapter(wanted, lambda site: _core.Server.python(site, party), given)
 
     return command
 
@@ -245,17 +264,17 @@ def library_command(name: str) -> click.Command:
     @click.option(
         "--set", "parameters", metavar="KEY=VALUE", multiple=True, help="A parameter, as a further key of the device."
     )
-    def command(*, parameters: tuple[str, ...], **given: Any) -> int:
+    @VFIO_USER
+    def command(*, parameters: tuple[str, ...], socket: str | None, **given: Any) -> int:
         pairs = {key: told(value) for key, value in map(parameter, parameters)}
         path = name.removeprefix("lib:")
-
-        def start(site: Site) -> _core.Server:
-            try:
-                return _core.Server.library(site, path, pairs)
-            except ValueError as error:
-                raise click.UsageError(str(error)) from error
-
-        return serve_server(Path(path).stem, start, given)
+        try:
+            if socket is not None:
+                start = partial(_core.VfioServer.library, socket, path, pairs)
+                return serve_on_socket(Path(path).stem, socket, start, given)
+            return serve_behind_adapter(Path(path).stem, lambda site: _core.Server.library(site, path, pairs), given)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
 
     return command
 
@@ -285,21 +304,46 @@ def memory_size(size: int) -> int:
 
 def serve_builtin(device: Builtin, given: Options) -> int:
     """Serves a built-in device where the options say."""
-    return serve_server(device.name, lambda site: _core.Server.builtin(site, device), given)
+    return serve_behind_adapter(device.name, lambda site: _core.Server.builtin(site, device), given)
 
 
-def serve_server(name: str, start: Callable[[Site], _core.Server], given: Options) -> int:
+def serve_behind_adapter(name: str, start: Callable[[Site], _core.Server], given: Options) -> int:
+    """Serves what `start` starts where the options say."""
+    return serve_server(name, lambda: start(site_of(given)), introduce, Live(LIVE, "datagrams_in"), given)
+
+
+def serve_on_socket(name: str, path: str, start: Callable[[], _core.VfioServer], given: Options) -> int:
+    """Serves what `start` starts on a Unix socket."""
+    context = click.get_current_context()
+    said = [key for key in context.params if context.get_parameter_source(key) is ParameterSource.COMMANDLINE]
+    for parameter in context.command.params:
+        if parameter.name in said and parameter.name not in SAYS_OF_SOCKET:
+            raise click.UsageError(f"{parameter.opts[-1]} is for a device behind an adapter, not for --vfio-user")
+
+    def introduce_socket(name: str, server: _core.VfioServer) -> None:
+        del server
+        click.echo(f"{name} at {path}; Ctrl-C ends it. QEMU has it by")
+        click.echo(f"  {shlex.join(options_of_qemu(path, 'BUS'))}")
+        click.echo("where BUS is a root port, and its memory is shared: -object memory-backend-memfd,share=on,…")
+        sys.stdout.flush()
+
+    return serve_server(name, start, introduce_socket, Live(LIVE_ON_SOCKET, None), given)
+
+
+def serve_server(
+    name: str, start: Callable[[], Server], say_where: Callable[[str, Server], None], live: Live, given: Options
+) -> int:  # fmt: skip
     """Serves what `start` starts; says where it is, what passes, and at the end what has passed."""
     json_file, quiet, seconds = given.pop("json_file"), given.pop("quiet"), given.pop("seconds")
     check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs={})
-    server = start(site_of(given))
+    server = start()
     say = not quiet and json_file != "-"
-    live = Live(quiet=not say)
+    live.begin(quiet=not say)
     status = 0
     try:
-        counters = watch(
-            server, seconds=seconds, ready=(lambda server: introduce(name, server)) if say else None, tick=live
-        )
+        if say:
+            say_where(name, server)
+        counters = watch(server, seconds=seconds, tick=live)
     except KeyboardInterrupt:
         status, counters = INTERRUPTED, dict(server.counters())
     finally:
@@ -339,18 +383,27 @@ def introduce(name: str, server: _core.Server) -> None:
 class Live:
     """A line on the terminal that tells how much has passed."""
 
-    def __init__(self, *, quiet: bool) -> None:
-        self.line = Line(quiet=quiet)
+    def __init__(self, names: Sequence[str], rated: str | None) -> None:
+        """Shows these counters, and the rate of one."""
+        self.names = names
+        self.rated = rated
+        self.line = Line(quiet=True)
         self.before = (time.monotonic(), 0)
 
-    def __call__(self, server: _core.Server) -> None:
+    def begin(self, *, quiet: bool) -> None:
+        """From now on it is shown, if it is to be."""
+        self.line = Line(quiet=quiet)
+
+    def __call__(self, server: _core.Server | _core.VfioServer) -> None:
         """Shows how much has passed by now."""
         if not self.line.shown:
             return
         counters = dict(server.counters())
-        now, datagrams = time.monotonic(), counters["datagrams_in"]
-        then, before = self.before
-        rate = q.significant((datagrams - before) / max(now - then, 1e-9), 3)
-        self.before = (now, datagrams)
-        parts = [f"{rate} datagrams/s", *(f"{counters[name]} {name.replace('_', ' ')}" for name in LIVE)]
+        parts = [f"{counters[name]} {name.replace('_', ' ')}" for name in self.names]
+        if self.rated is not None:
+            now, count = time.monotonic(), counters[self.rated]
+            then, before = self.before
+            rate = q.significant((count - before) / max(now - then, 1e-9), 3)
+            self.before = (now, count)
+            parts.insert(0, f"{rate} datagrams/s")
         self.line.show(", ".join(parts))

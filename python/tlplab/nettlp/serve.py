@@ -1,4 +1,4 @@
-"""Devices served over NetTLP: what `tl.serve` and `tlplab device` have in common.
+"""Devices that are served: what `tl.serve` and `tlplab device` have in common, and the place behind a NetTLP adapter.
 
 tl.serve(Copier(), tl.NetTLP(local="127.0.0.1", adapter="127.0.0.2"))
 """
@@ -8,18 +8,27 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import click
 
 from tlplab import _core
-from tlplab.device import Device
+from tlplab.device import Device, DeviceParty
 from tlplab.loader import carry
 from tlplab.nettlp.end import ADAPTER_ADDRESS, DEVICE_ADDRESS, LIMITS, TAGS, End, bdf, check_remote
 
 # Between two looks at what is served.
 SLICE_SECONDS = 0.5
 MTU = 1500
+Server = TypeVar("Server", _core.Server, _core.VfioServer)
+Server_co = TypeVar("Server_co", _core.Server, _core.VfioServer, covariant=True)
+
+
+class Place(Protocol[Server_co]):
+    """Where a device can be served: `NetTLP`, `VfioUser`."""
+
+    def start(self, party: DeviceParty) -> Server_co:
+        """Serves it there. Raises `RunError`, and ValueError for what cannot be."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,10 @@ class NetTLP:
     acknowledge: bool = False
     allow_remote: bool = False
 
+    def start(self, party: DeviceParty) -> _core.Server:
+        """Serves a device there. Raises `RunError`, and ValueError for what cannot be."""
+        return _core.Server.python(self.site(), party)
+
     def site(self) -> Site:
         """For the core. Raises ValueError for what cannot be."""
         if self.mps not in LIMITS or self.mrrs not in LIMITS:
@@ -90,26 +103,25 @@ class NetTLP:
 
 def serve(
     device: Device,
-    where: NetTLP,
+    where: Place[Server],
     *,
     seconds: float | None = None,
-    ready: Callable[[_core.Server], Any] | None = None,
+    ready: Callable[[Server], Any] | None = None,
 ) -> dict[str, int]:
     """Serves `device` until Ctrl-C, or for `seconds`; what passed, by counter.
 
     `ready` is called once the device can be reached. Raises `RunError` if it cannot be, and when the device raises (the
     exception is its `__cause__`); `ValueError` for a place that cannot be.
     """
-    server = _core.Server.python(where.site(), carry(device))
-    return watch(server, seconds=seconds, ready=ready)
+    return watch(where.start(carry(device)), seconds=seconds, ready=ready)
 
 
 def watch(
-    server: _core.Server,
+    server: Server,
     *,
     seconds: float | None,
-    ready: Callable[[_core.Server], Any] | None = None,
-    tick: Callable[[_core.Server], Any] | None = None,
+    ready: Callable[[Server], Any] | None = None,
+    tick: Callable[[Server], Any] | None = None,
 ) -> dict[str, int]:
     """Waits until `server` is to end, or cannot go on; `tick` is called now and then. Its counters."""
     until = None if seconds is None else time.monotonic() + seconds

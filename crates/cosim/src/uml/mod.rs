@@ -90,7 +90,7 @@ pub enum GuestError {
     Connection(#[from] io::Error),
     /// Its memory cannot be shared.
     #[error("the guest's memory cannot be mapped: {0}")]
-    Memory(nix::Error),
+    Memory(io::Error),
     /// A device was told an address that the guest does not share.
     #[error(
         "a device accessed {bytes} B at {address:#x}, which the guest does not share: there are its kernel's own code and data; a driver gave \

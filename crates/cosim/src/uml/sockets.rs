@@ -1,15 +1,10 @@
 //! Messages with descriptors over Unix sockets, and pipes that are read as far as there is something.
 
-use nix::errno::Errno;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use std::fs::File;
-use std::io::{self, ErrorKind, IoSliceMut, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use tlplab_uml::vhost;
-
-/// Descriptors that come with a message at most.
-const DESCRIPTORS: usize = 8;
 
 /// Reads exactly `N` bytes; `None` at the end of the stream.
 pub(super) fn read_exactly<const N: usize>(stream: &mut impl Read) -> io::Result<Option<[u8; N]>> {
@@ -36,25 +31,7 @@ pub(super) struct DeviceMessage {
 /// Reads a message of the device's socket; `None` at the end of the stream.
 pub(super) fn read_device_message(stream: &mut UnixStream) -> io::Result<Option<DeviceMessage>> {
     let mut header = [0; vhost::HEADER];
-    let mut descriptors = Vec::new();
-    let received = {
-        let mut parts = [IoSliceMut::new(&mut header)];
-        let mut space = nix::cmsg_space!([i32; DESCRIPTORS]);
-        let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-        let received = loop {
-            match recvmsg::<()>(stream.as_raw_fd(), &mut parts, Some(&mut space), flags) {
-                Err(Errno::EINTR) => {}
-                Err(Errno::ECONNRESET) => return Ok(None),
-                received => break received?,
-            }
-        };
-        for message in received.cmsgs()? {
-            if let ControlMessageOwned::ScmRights(numbers) = message {
-                descriptors.extend(numbers.into_iter().map(own));
-            }
-        }
-        received.bytes
-    };
+    let (received, descriptors) = tlplab_ipc::receive(stream, &mut header)?;
     if received == 0 {
         return Ok(None);
     }
@@ -63,12 +40,6 @@ pub(super) fn read_device_message(stream: &mut UnixStream) -> io::Result<Option<
     let mut payload = vec![0; size as usize];
     stream.read_exact(&mut payload)?;
     Ok(Some(DeviceMessage { header, payload, descriptors }))
-}
-
-#[allow(unsafe_code)]
-fn own(number: i32) -> OwnedFd {
-    // SAFETY: the system has just made this descriptor for us, and nobody else knows of it.
-    unsafe { OwnedFd::from_raw_fd(number) }
 }
 
 /// Appends the content of a pipe that does not block; true at its end.

@@ -1,0 +1,7 @@
+//! What processes share: memory ([`Mapping`]), and descriptors that come beside the bytes of a stream ([`receive`]).
+
+mod mapping;
+mod receive;
+
+pub use mapping::Mapping;
+pub use receive::receive;

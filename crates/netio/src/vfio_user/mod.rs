@@ -1,0 +1,228 @@
+//! Devices of the contract in a virtual machine of QEMU, by vfio-user over a Unix socket.
+//!
+//! * [`VfioUser`]: the socket, its client, and the device's port; its owner takes the events and acts
+//! * `Machine`: memory and interrupts of the client
+//!
+//! One client at a time: while it is there, others are refused. When it goes the function is as after power-on, and the next may come.
+
+mod machine;
+mod stream;
+
+use super::clock::Clock;
+use super::error::Error;
+use super::poller::{Poller, Ready};
+use machine::Machine;
+use nix::sys::stat::{Mode, fchmod};
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+use stream::Stream;
+use tlplab_cfgspace::Layout;
+use tlplab_device::{Action, Context, Device, Event};
+use tlplab_units::Time;
+use tlplab_vfio::Port;
+
+/// The numbers of the sources that are waited for.
+const LISTENER: u64 = 0;
+const CLIENT: u64 = 1;
+
+/// A function that is served on a socket.
+pub struct VfioUser {
+    /// Its port. What its owner does to it is carried out by [`VfioUser::act`].
+    pub port: Port,
+    path: PathBuf,
+    listener: UnixListener,
+    client: Option<Stream>,
+    machine: Machine,
+    poller: Arc<Poller>,
+    clock: Clock,
+    clients: u64,
+    refused: u64,
+    /// Why the connection to the last client ended, if the client made a mistake.
+    mistake: Option<String>,
+}
+
+impl VfioUser {
+    /// Listens at `path`, for this user only. A socket that a program has left there, which nobody listens at, is replaced.
+    ///
+    /// # Errors
+    /// Somebody listens there, or there is something else, or the system refuses.
+    pub fn listen(path: &Path, layout: &Layout) -> Result<Self, Error> {
+        let action = || format!("listen at {}", path.display());
+        let port = Port::new(layout).map_err(|error| Error::Setup(error.to_string()))?;
+        let listener = bind(path).map_err(|source| match source.kind() {
+            ErrorKind::AddrInUse => {
+                let message =
+                    "{} is there: another program listens at it, or it is no socket; choose another path";
+                Error::Setup(message.replace("{}", &path.display().to_string()))
+            }
+            _ => Error::io(action(), source),
+        })?;
+        listener.set_nonblocking(true).map_err(|source| Error::io(action(), source))?;
+        let poller = Poller::new()?;
+        poller.watch(&listener, LISTENER)?;
+        Ok(Self {
+            port,
+            path: path.to_owned(),
+            listener,
+            client: None,
+            machine: Machine::default(),
+            poller: Arc::new(poller),
+            clock: Clock::start(),
+            clients: 0,
+            refused: 0,
+            mistake: None,
+        })
+    }
+
+    /// The socket's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+    /// True while a virtual machine has the function.
+    pub fn is_connected(&self) -> bool {
+        self.client.is_some()
+    }
+    /// Clients so far.
+    pub fn clients(&self) -> u64 {
+        self.clients
+    }
+    /// Clients that came while another was there.
+    pub fn refused_clients(&self) -> u64 {
+        self.refused
+    }
+    /// The reason for which the last connection was ended here.
+    pub fn mistake(&self) -> Option<&str> {
+        self.mistake.as_deref()
+    }
+    /// With which it waits.
+    pub fn poller(&self) -> &Arc<Poller> {
+        &self.poller
+    }
+
+    /// The present time for the device.
+    pub fn now(&mut self) -> Time {
+        let Self { port, clock, .. } = self;
+        clock.now(|by| port.rebase(by))
+    }
+
+    /// The device acts.
+    pub fn act(&mut self, now: Time, action: Action) {
+        self.port.act(now, action, &mut self.machine);
+    }
+
+    /// Tells a device of an event, and carries out its actions.
+    pub fn tell(&mut self, now: Time, device: &mut dyn Device, event: Event) {
+        let mut actions = Vec::new();
+        let mode = self.port.interrupt_mode();
+        let mut cx = Context::new(now, false, &[], self.port.op_counter(), &mut actions).with_interrupts(mode);
+        device.handle(&mut cx, event);
+        actions.into_iter().for_each(|action| self.act(now, action));
+    }
+
+    /// Waits for messages, timers or clients, until `until` at most, and hands them to the port. Events of the device may be there afterwards.
+    ///
+    /// # Errors
+    /// The system's; a client that is gone or has made a mistake is none.
+    pub fn wait_turn(&mut self, until: Instant) -> Result<(), Error> {
+        let wake = self.port.deadline().map_or(until, |deadline| self.clock.instant(deadline).min(until));
+        let mut ready = Ready::default();
+        self.poller.wait(&mut ready, Some(wake))?;
+        let now = self.now();
+        if self.port.deadline().is_some_and(|deadline| deadline <= now) {
+            self.port.handle_timeout(now);
+        }
+        if ready.has(CLIENT) {
+            self.hear(now);
+        }
+        if ready.has(LISTENER) {
+            self.accept()?;
+        }
+        self.transmit();
+        Ok(())
+    }
+
+    /// Sends what the port has to say.
+    pub fn transmit(&mut self) {
+        while let Some(message) = self.port.take_message() {
+            let sent = self.client.as_mut().map(|client| client.send(&message));
+            if let Some(Err(_)) = sent {
+                self.disconnect();
+            }
+        }
+    }
+
+    fn hear(&mut self, now: Time) {
+        let Some(client) = &mut self.client else { return };
+        let heard = client.receive(|header, payload, descriptors| {
+            let count = descriptors.len();
+            self.machine.hand_over(descriptors);
+            let handled = self.port.handle_message(now, header, payload, count, &mut self.machine);
+            self.machine.hand_over(Vec::new());
+            handled
+        });
+        match heard {
+            Ok(true) => {}
+            Ok(false) => self.disconnect(),
+            Err(mistake) => {
+                // What it should still hear is why its last command failed, if that is known.
+                self.mistake = Some(mistake);
+                self.disconnect();
+            }
+        }
+    }
+
+    fn accept(&mut self) -> Result<(), Error> {
+        let failed = |source| Error::io("accept a client of vfio-user", source);
+        let stream = match self.listener.accept() {
+            Ok((stream, _)) => stream,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionAborted) => {
+                return Ok(());
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        if self.client.is_some() {
+            self.refused += 1;
+            return Ok(());
+        }
+        let client = Stream::new(stream).map_err(failed)?;
+        self.poller.watch(client.as_fd(), CLIENT)?;
+        self.client = Some(client);
+        (self.clients, self.mistake) = (self.clients + 1, None);
+        Ok(())
+    }
+
+    fn disconnect(&mut self) {
+        // To close it takes it out of what is waited for.
+        self.client = None;
+        self.port.disconnect(&mut self.machine);
+        self.machine = Machine::default();
+    }
+}
+
+impl Drop for VfioUser {
+    fn drop(&mut self) {
+        // If it is gone already, somebody else has removed it.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// A listening socket that only this user may connect to.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    use std::os::unix::fs::FileTypeExt;
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    if is_socket && UnixStream::connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+    {
+        std::fs::remove_file(path)?;
+    }
+    use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket};
+    let socket = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    // The file has the mode that the socket has when it is bound.
+    fchmod(&socket, Mode::S_IRUSR | Mode::S_IWUSR)?;
+    bind(std::os::fd::AsRawFd::as_raw_fd(&socket), &UnixAddr::new(path)?)?;
+    listen(&socket, Backlog::new(8)?)?;
+    Ok(socket.into())
+}

@@ -1,0 +1,157 @@
+//! Devices in a virtual machine, by vfio-user, as Python starts, watches and ends them.
+
+use crate::device::{Carrier, PythonDevice};
+use crate::dma::failed;
+use crate::{error, identity};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration as Wall, Instant};
+use tlplab_device::{Action, Device, InterruptMode, OpId};
+use tlplab_device_library::LibraryDevice;
+use tlplab_netio::VfioUser;
+use tlplab_units::Time;
+
+/// How often those who wait look up.
+const GLANCE: Wall = Wall::from_millis(50);
+
+impl Carrier for VfioUser {
+    fn interrupt_mode(&mut self) -> InterruptMode {
+        self.port.interrupt_mode()
+    }
+    fn next_op(&mut self) -> OpId {
+        self.port.next_op()
+    }
+    fn act(&mut self, now: Time, action: Action) {
+        VfioUser::act(self, now, action);
+    }
+}
+
+/// A device on a socket, until it is ended.
+#[pyclass(frozen)]
+pub(crate) struct VfioServer(Mutex<Served>);
+
+struct Served {
+    /// None once it has ended.
+    socket: Option<VfioUser>,
+    device: Kind,
+    counters: Vec<(&'static str, u64)>,
+}
+
+enum Kind {
+    Python(PythonDevice),
+    Rust(Box<dyn Device>),
+}
+
+#[pymethods]
+impl VfioServer {
+    /// Serves a `tlplab.device.DeviceParty`.
+    #[staticmethod]
+    fn python(py: Python<'_>, path: PathBuf, party: Py<PyAny>) -> PyResult<Self> {
+        let identity = identity::of(party.bind(py))?;
+        let socket = VfioUser::listen(&path, &identity.layout()).map_err(|e| failed(py, &e))?;
+        Ok(Self::new(socket, Kind::Python(PythonDevice::new(party))))
+    }
+
+    /// Serves a device from a library.
+    #[staticmethod]
+    fn library(
+        py: Python<'_>,
+        path: PathBuf,
+        library: PathBuf,
+        parameters: BTreeMap<String, String>,
+    ) -> PyResult<Self> {
+        let device = LibraryDevice::open(&library, &parameters)
+            .map_err(|why| PyValueError::new_err(format!("{}: {why}", library.display())))?;
+        let socket = VfioUser::listen(&path, &device.layout()).map_err(|e| failed(py, &e))?;
+        Ok(Self::new(socket, Kind::Rust(Box::new(device))))
+    }
+
+    /// Goes on for so long, or until it cannot.
+    fn run(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
+        let wall = Wall::try_from_secs_f64(seconds).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        let until = Instant::now() + wall;
+        loop {
+            py.check_signals()?;
+            let mut served = self.served()?;
+            let Served { socket: Some(socket), device, .. } = &mut *served else { return Ok(()) };
+            tell(py, socket, device)?;
+            let now = Instant::now();
+            if now >= until {
+                return Ok(());
+            }
+            py.detach(|| socket.wait_turn(until.min(now + GLANCE))).map_err(|e| failed(py, &e))?;
+        }
+    }
+
+    /// True while a virtual machine has the device.
+    #[getter]
+    fn connected(&self) -> PyResult<bool> {
+        Ok(self.served()?.socket.as_ref().is_some_and(VfioUser::is_connected))
+    }
+
+    /// The client's mistake for which the last connection was ended.
+    #[getter]
+    fn mistake(&self) -> PyResult<Option<String>> {
+        Ok(self.served()?.socket.as_ref().and_then(|socket| socket.mistake().map(str::to_owned)))
+    }
+
+    /// Name and number of each counter.
+    fn counters(&self) -> PyResult<Vec<(&'static str, u64)>> {
+        let served = self.served()?;
+        Ok(served.socket.as_ref().map_or_else(|| served.counters.clone(), rows))
+    }
+
+    /// Ends it; its counters stay.
+    fn end(&self) -> PyResult<()> {
+        let mut served = self.served()?;
+        if let Some(socket) = served.socket.take() {
+            served.counters = rows(&socket);
+        }
+        Ok(())
+    }
+}
+
+impl VfioServer {
+    fn new(socket: VfioUser, device: Kind) -> Self {
+        Self(Mutex::new(Served { socket: Some(socket), device, counters: Vec::new() }))
+    }
+
+    /// One thread runs it, and nobody waits for that.
+    fn served(&self) -> PyResult<MutexGuard<'_, Served>> {
+        self.0.try_lock().map_err(|_| PyValueError::new_err("the device runs in another thread"))
+    }
+}
+
+/// Tells the device what it has not heard of, and sends what it does.
+fn tell(py: Python<'_>, socket: &mut VfioUser, device: &mut Kind) -> PyResult<()> {
+    let now = socket.now();
+    while let Some(event) = socket.port.take_event() {
+        match device {
+            Kind::Python(device) => device.tell(py, socket, now, event).map_err(|e| error::party(py, e))?,
+            Kind::Rust(device) => socket.tell(now, &mut **device, event),
+        }
+        socket.transmit();
+    }
+    match socket.port.fault() {
+        Some(why) => Err(error::run_error(py, why)),
+        None => Ok(()),
+    }
+}
+
+fn rows(socket: &VfioUser) -> Vec<(&'static str, u64)> {
+    let counters = socket.port.counters();
+    vec![
+        ("clients", socket.clients()),
+        ("refused_clients", socket.refused_clients()),
+        ("bytes_read", counters.bytes_read),
+        ("bytes_written", counters.bytes_written),
+        ("bytes_by_messages", counters.bytes_by_messages),
+        ("refused_transfers", counters.refused),
+        ("interrupts", counters.interrupts),
+        ("dropped_interrupts", counters.dropped_interrupts),
+        ("late_reads", socket.port.late_reads()),
+    ]
+}

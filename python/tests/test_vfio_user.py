@@ -1,0 +1,250 @@
+"""Devices in a virtual machine: a client as QEMU's, with memory in a file and eventfds, beside the device in a process of its own."""
+
+from __future__ import annotations
+
+import array
+import json
+import os
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+import tlplab as tl
+from tlplab.cli import status
+
+ROOT = Path(__file__).parents[2]
+COPIER = f"{ROOT}/examples/python/copier.py:Copier"
+HEADER = struct.Struct("<HHIII")
+VERSION, DMA_MAP, GET_INFO, SET_IRQS, REGION_READ, REGION_WRITE, DMA_READ, DMA_WRITE = 1, 2, 4, 8, 9, 10, 11, 12
+BAR0, CONFIG, MSIX = 0, 7, 2
+MEMORY = 1 << 20
+SECONDS = 10.0
+
+
+class Client:
+    """The other end of a device's socket."""
+
+    def __init__(self, path: Path, *, agree: bool = True) -> None:
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(SECONDS)
+        self.socket.connect(str(path))
+        self.file = os.memfd_create("memory")
+        os.ftruncate(self.file, MEMORY)
+        self.number = 0
+        if agree:
+            self.call(VERSION, struct.pack("<HH", 0, 0) + b'{"capabilities":{}}\0')
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+        os.close(self.file)
+
+    def send(self, command: int, payload: bytes, files: Sequence[int] = (), flags: int = 0) -> None:
+        self.number += 1
+        message = HEADER.pack(self.number, command, HEADER.size + len(payload), flags, 0) + payload
+        beside = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
+        assert self.socket.sendmsg([message], beside) == len(message)
+
+    def receive(self) -> tuple[int, int, int, bytes]:
+        """A message: its number, its command, its errno, its payload."""
+        number, command, size, _, error = HEADER.unpack(self.exactly(HEADER.size))
+        return number, command, error, self.exactly(size - HEADER.size)
+
+    def exactly(self, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            part = self.socket.recv(count - len(data))
+            if not part:
+                raise EOFError
+            data += part
+        return data
+
+    def call(self, command: int, payload: bytes, files: Sequence[int] = ()) -> bytes:
+        self.send(command, payload, files)
+        number, answered, error, payload = self.receive()
+        assert (number, answered, error) == (self.number, command, 0)
+        return payload
+
+    def map(self, *, shared: bool) -> None:
+        """The device may use the memory from address 0 on."""
+        fields = struct.pack("<IIQQQ", 32, 3, 0, 0, MEMORY)
+        self.call(DMA_MAP, fields, [self.file] if shared else [])
+
+    def read(self, region: int, offset: int, count: int) -> int:
+        reply = self.call(REGION_READ, struct.pack("<QII", offset, region, count))
+        return int.from_bytes(reply[16:], "little")
+
+    def write(self, region: int, offset: int, value: int, count: int) -> None:
+        self.call(REGION_WRITE, struct.pack("<QII", offset, region, count) + value.to_bytes(count, "little"))
+
+    def enable(self) -> int:
+        """Makes the device a bus master with MSI-X; the eventfd of its vector."""
+        self.write(CONFIG, 4, 0b110, 2)
+        at = self.read(CONFIG, 0x34, 1)
+        while self.read(CONFIG, at, 1) != 0x11:
+            at = self.read(CONFIG, at + 1, 1)
+        self.write(CONFIG, at + 2, 0x8000, 2)
+        event = os.eventfd(0, os.EFD_NONBLOCK)
+        self.call(SET_IRQS, struct.pack("<IIIII", 20, 4 | 32, MSIX, 0, 1), [event])
+        return event
+
+    def copy(self, source: int, target: int, count: int) -> None:
+        """Has the copier copy memory; it may ask for it meanwhile."""
+        for offset, value in ((0, source), (8, target)):
+            self.write(BAR0, offset, value, 8)
+        # Posted, as a processor's write is.
+        self.send(REGION_WRITE, struct.pack("<QIII", 0x10, BAR0, 4, count), flags=0x10)
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
+    """The copier on a socket."""
+    path = tmp_path / "copier.sock"
+    command = [sys.executable, "-m", "tlplab", "device", COPIER, "--vfio-user", str(path), "--json", "-"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            appears(path, process)
+            yield path, process
+        finally:
+            process.kill()
+
+
+def appears(path: Path, process: subprocess.Popen[str]) -> None:
+    until = time.monotonic() + SECONDS
+    while not path.exists():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def signalled(event: int) -> int:
+    """How often an interrupt has come, which is waited for."""
+    until = time.monotonic() + SECONDS
+    while True:
+        try:
+            return os.eventfd_read(event)
+        except BlockingIOError:
+            assert time.monotonic() < until, "no interrupt"
+            time.sleep(0.002)
+
+
+def test_a_device_copies_shared_memory_and_interrupts(device: tuple[Path, subprocess.Popen[str]]) -> None:
+    path, process = device
+    data = os.urandom(100_000)
+    with Client(path) as client:
+        assert client.read(CONFIG, 0, 4) == 0x0001_71AB
+        client.map(shared=True)
+        event = client.enable()
+        os.pwrite(client.file, data, 0x1003)
+        client.copy(0x1003, 0x80001, len(data))
+        assert signalled(event) == 1
+        assert os.pread(client.file, len(data), 0x80001) == data
+        assert client.read(BAR0, 0x14, 4) == 1
+        os.close(event)
+    process.send_signal(signal.SIGINT)
+    counters = json.loads(process.communicate(timeout=SECONDS)[0])["counters"]
+    assert process.returncode == 130
+    assert not path.exists()
+    assert (counters["bytes_read"], counters["bytes_written"]) == (len(data), len(data))
+    assert (counters["interrupts"], counters["bytes_by_messages"], counters["clients"]) == (1, 0, 1)
+
+
+def test_an_interrupt_does_not_pass_data_that_go_by_messages(device: tuple[Path, subprocess.Popen[str]]) -> None:
+    path, _ = device
+    data = os.urandom(3000)
+    with Client(path) as client:
+        client.map(shared=False)
+        event = client.enable()
+        client.copy(0x1000, 0x9000, len(data))
+        number, command, _, asked = client.receive()
+        assert (command, struct.unpack("<QQ", asked)) == (DMA_READ, (0x1000, len(data)))
+        reply = HEADER.pack(number, command, HEADER.size + 16 + len(data), 1, 0) + asked + data
+        client.socket.sendall(reply)
+        number, command, _, written = client.receive()
+        assert (command, written[16:]) == (DMA_WRITE, data)
+        time.sleep(0.1)
+        with pytest.raises(BlockingIOError):
+            os.eventfd_read(event)
+        client.socket.sendall(HEADER.pack(number, command, HEADER.size + 16, 1, 0) + written[:16])
+        assert signalled(event) == 1
+        os.close(event)
+
+
+def test_one_client_at_a_time_and_another_after_it(device: tuple[Path, subprocess.Popen[str]]) -> None:
+    path, _ = device
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with Client(path) as first:
+        with Client(path, agree=False) as second, pytest.raises((EOFError, BrokenPipeError, ConnectionResetError)):
+            second.call(VERSION, struct.pack("<HH", 0, 0) + b"{}\0")
+        first.write(CONFIG, 4, 0b110, 2)
+        assert first.read(CONFIG, 4, 2) == 0b110
+    for _ in range(3):
+        with Client(path) as later:
+            assert later.read(CONFIG, 4, 2) == 0
+
+
+def test_a_client_that_makes_no_sense_is_cut_off(device: tuple[Path, subprocess.Popen[str]]) -> None:
+    path, _ = device
+    for message in (
+        HEADER.pack(1, VERSION, 8, 0, 0),
+        HEADER.pack(1, VERSION, 1 << 30, 0, 0),
+        HEADER.pack(1, GET_INFO, 16, 0, 0),
+    ):
+        with Client(path, agree=False) as client:
+            client.socket.sendall(message)
+            with pytest.raises((EOFError, ConnectionResetError)):
+                client.receive()
+    # Byte for byte, and two at once.
+    with Client(path) as client:
+        for byte in HEADER.pack(9, GET_INFO, 32, 0, 0) + bytes(16):
+            client.socket.sendall(bytes([byte]))
+        assert client.receive()[:3] == (9, GET_INFO, 0)
+        client.socket.sendall((HEADER.pack(9, GET_INFO, 32, 0, 0) + bytes(16)) * 2)
+        assert client.receive() == client.receive()
+
+
+def test_a_socket_that_a_killed_program_has_left_is_replaced(
+    device: tuple[Path, subprocess.Popen[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, process = device
+    assert status(["device", COPIER, "--vfio-user", str(path), "--seconds", "1"]) == 1
+    assert f"{path} is there: another program listens at it" in capsys.readouterr().err
+    process.kill()
+    process.wait()
+    assert path.exists()
+    served = tl.serve(copier(), tl.VfioUser(path), seconds=0.2)
+    assert served["clients"] == 0
+    assert not path.exists()
+
+
+def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("mine")
+    with pytest.raises(tl.RunError, match="or it is no socket"):
+        tl.serve(copier(), tl.VfioUser(path), seconds=0.1)
+    assert path.read_text() == "mine"
+
+
+def test_options_of_an_adapter_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "copier.sock"
+    assert status(["device", COPIER, "--vfio-user", str(path), "--mps", "128"]) == 2
+    assert "--mps is for a device behind an adapter, not for --vfio-user" in capsys.readouterr().err
+    assert status(["device", COPIER, "--vfio-user", str(path), "--seconds", "0.1"]) == 0
+    assert "vfio-user-pci" in capsys.readouterr().out
+
+
+def copier() -> tl.Device:
+    from tlplab.loader import find
+
+    device: tl.Device = find(str(ROOT / "examples/python/copier.py"), "Copier")()
+    return device
