@@ -63,7 +63,7 @@ impl Port {
         }
         self.agreed = true;
         let own = serde_json::json!({ "capabilities": {
-            "max_msg_fds": MAX_DESCRIPTORS, "max_data_xfer_size": MAX_TRANSFER, "pgsize": 4096,
+            "max_msg_fds": MAX_DESCRIPTORS, "max_data_xfer_size": MAX_TRANSFER,
         } });
         // QEMU wants its own minor number back.
         Ok([&0_u16.to_le_bytes()[..], &minor.to_le_bytes(), own.to_string().as_bytes(), &[0]].concat())

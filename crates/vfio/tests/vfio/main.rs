@@ -2,5 +2,6 @@
 
 mod client;
 mod dialogues;
+mod junk;
 mod ordering;
 mod properties;
