@@ -243,6 +243,25 @@ def test_options_of_an_adapter_are_refused(capsys: pytest.CaptureFixture[str], t
     assert "vfio-user-pci" in capsys.readouterr().out
 
 
+def test_a_drive_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "drive.sock"
+    assert status(["device", "nvme", "--vfio-user", str(path), "--size", "1000B"]) == 2
+    assert "--size" in capsys.readouterr().err
+    command = [sys.executable, "-m", "tlplab", "device", "nvme", "--vfio-user", str(path), "--quiet"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            appears(path, process)
+            with Client(path) as client:
+                # Mass storage, non-volatile memory, NVMe.
+                assert client.read(CONFIG, 9, 3) == 0x01_08_02
+                client.write(CONFIG, 4, 0b110, 2)
+                # Version 1.4.
+                assert client.read(BAR0, 8, 4) == 0x0001_0400
+        finally:
+            process.terminate()
+    assert process.returncode == 143
+
+
 def copier() -> tl.Device:
     from tlplab.loader import find
 

@@ -530,6 +530,9 @@ class VfioServer:
     @staticmethod
     def library(path: str, library: str, parameters: dict[str, str]) -> VfioServer:
         """Serves a device from a library (tlplab_device.h), which runs within `run`. Raises RunError, ValueError."""
+    @staticmethod
+    def nvme(path: str, bytes: int) -> VfioServer:
+        """Serves an NVMe drive of so many bytes, whose data are in memory. Raises RunError, ValueError."""
     @property
     def connected(self) -> bool:
         """True while a virtual machine has the device."""

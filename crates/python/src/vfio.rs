@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration as Wall, Instant};
-use tlplab_device::{Action, Device, InterruptMode, OpId};
+use tlplab_device::{Action, Device, InterruptMode, NamespaceConfig, Nvme, NvmeConfig, OpId, SparseMedium};
 use tlplab_device_library::LibraryDevice;
 use tlplab_netio::VfioUser;
 use tlplab_units::Time;
@@ -65,6 +65,17 @@ impl VfioServer {
     ) -> PyResult<Self> {
         let device = LibraryDevice::open(&library, &parameters)
             .map_err(|why| PyValueError::new_err(format!("{}: {why}", library.display())))?;
+        let socket = VfioUser::listen(&path, &device.layout()).map_err(|e| failed(py, &e))?;
+        Ok(Self::new(socket, Kind::Rust(Box::new(device))))
+    }
+
+    /// Serves an NVMe drive of so many bytes, whose data are in memory.
+    #[staticmethod]
+    fn nvme(py: Python<'_>, path: PathBuf, bytes: u64) -> PyResult<Self> {
+        let config =
+            NvmeConfig { namespaces: vec![NamespaceConfig { bytes, block: 512 }], ..NvmeConfig::default() };
+        config.check().map_err(|problem| PyValueError::new_err(problem.to_string()))?;
+        let device = Nvme::new(config, vec![Box::new(SparseMedium::new())]);
         let socket = VfioUser::listen(&path, &device.layout()).map_err(|e| failed(py, &e))?;
         Ok(Self::new(socket, Kind::Rust(Box::new(device))))
     }

@@ -94,6 +94,19 @@ def device_group() -> None:
     """
 
 
+# When it ends, and what is told of it.
+END = [
+    click.option("--seconds", metavar="N", type=SECONDS, help="End after N seconds instead of at Ctrl-C."),
+    click.option("--json", "json_file", metavar="FILE|-", help="Write the counters as JSON at the end."),
+    click.option("-S", "--quiet", is_flag=True, help="Print nothing."),
+]
+
+
+def with_end(command: Any) -> Any:
+    """Adds `END`."""
+    return with_options(command, END)
+
+
 def site_options(*, issues: bool) -> Decorator:
     """Where the device is; `issues` says that it issues requests."""
     options = [
@@ -104,9 +117,7 @@ def site_options(*, issues: bool) -> Decorator:
         mps_option("--mps"),
         *NETWORK,
         ACKNOWLEDGE,
-        click.option("--seconds", metavar="N", type=SECONDS, help="End after N seconds instead of at Ctrl-C."),
-        click.option("--json", "json_file", metavar="FILE|-", help="Write the counters as JSON at the end."),
-        click.option("-S", "--quiet", is_flag=True, help="Print nothing."),
+        *END,
     ]  # fmt: skip
     if issues:
         options += [mrrs_option("--mrrs", "-m"), *PATIENCE]
@@ -228,6 +239,29 @@ VFIO_USER = click.option(
 )
 # What may be said of a device on a socket.
 SAYS_OF_SOCKET = {"socket", "parameters", "seconds", "json_file", "quiet"}
+
+
+@device_group.command("nvme")
+@click.option("--size", metavar="SIZE", default="64MiB", show_default=True, callback=size_of, help="Of its namespace.")
+@click.option(
+    "--vfio-user",
+    "socket",
+    metavar="PATH",
+    required=True,
+    help="The Unix socket, for a virtual machine of QEMU (10.1 or later).",
+)
+@with_end
+def nvme_command(*, size: int, socket: str, **given: Any) -> int:
+    """An NVMe drive in a virtual machine, which ordinary drivers use; its data are in memory, and gone with it.
+
+    \b
+    Example:
+      tlplab device nvme --vfio-user drive.sock --size 1GiB
+    """
+    try:
+        return serve_on_socket("nvme", socket, lambda: _core.VfioServer.nvme(socket, size), given)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--size") from error
 
 
 def python_command(name: str) -> click.Command:
