@@ -221,7 +221,7 @@ fn a_forged_frame_does_not_redirect_a_peer() {
         send(&mut packet, there, 0x3014);
         peer.recv(&mut [0; 8]).expect("it reaches the peer")
     };
-    hear(0x3014, &mut || drop(peer.send_to(b"here", (here, 0x3014)).unwrap()));
+    hear(0x3014, &mut || assert_eq!(peer.send_to(b"here", (here, 0x3014)).unwrap(), 4));
     hear(0x3003, &mut || send(&mut forger, here, 0x3003));
 }
 
