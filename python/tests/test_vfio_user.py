@@ -180,6 +180,25 @@ def test_an_interrupt_does_not_pass_data_that_go_by_messages(device: tuple[Path,
         os.close(event)
 
 
+def test_descriptors_are_those_of_their_message(device: tuple[Path, subprocess.Popen[str]]) -> None:
+    path, process = device
+    with Client(path) as client:
+        event = client.enable()
+        # What QEMU sends behind a posted write is read together with it.
+        process.send_signal(signal.SIGSTOP)
+        client.send(REGION_WRITE, struct.pack("<QIIQ", 0, BAR0, 8, 0x1003), flags=0x10)
+        client.send(DMA_MAP, struct.pack("<IIQQQ", 32, 3, 0, 0, MEMORY), [client.file])
+        client.send(REGION_WRITE, struct.pack("<QIIQ", 8, BAR0, 8, 0x80001), flags=0x10)
+        process.send_signal(signal.SIGCONT)
+        assert client.receive()[1:3] == (DMA_MAP, 0)
+        os.pwrite(client.file, b"shared", 0x1003)
+        client.copy(0x1003, 0x80001, 6)
+        # By messages it would ask, and there would be no interrupt.
+        assert signalled(event) == 1
+        assert os.pread(client.file, 6, 0x80001) == b"shared"
+        os.close(event)
+
+
 def test_one_client_at_a_time_and_another_after_it(device: tuple[Path, subprocess.Popen[str]]) -> None:
     path, _ = device
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -48,7 +48,7 @@ pub enum ErrorKind {
     BadTlp,
     /// The CRC of a DLLP is wrong.
     BadDllp,
-    /// The same TLPs were sent four times.
+    /// The same TLPs were due to be replayed for the fourth time in a row.
     ReplayNumRollover,
     /// No acknowledgement came in time.
     ReplayTimer,

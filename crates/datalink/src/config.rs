@@ -316,7 +316,8 @@ pub struct AckPolicy {
 /// The longest time that a received TLP may wait for its Ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum AckLatency {
-    /// The specification's maximum ([`limits::ack_latency_symbols`]; flit mode: [`limits::FLIT_ACK_FLITS`]).
+    /// The specification's maximum ([`limits::ack_latency_symbols`]; flit mode: [`limits::FLIT_ACK_FLITS`]); without credits, a third of the
+    /// replay timeout.
     #[default]
     Specification,
     /// Every TLP is acknowledged as soon as the wire is free.

@@ -1,4 +1,4 @@
-//! A port of a crossbar: TLPs pass as they are, in order, and none is refused, acknowledged or lost.
+//! A port of a crossbar: TLPs pass as they are, in order, and while the port is up none is refused or lost. One that has left counts as acknowledged.
 //!
 //! Devices are attached to it where there is no link: an on-chip interconnect, or the crossbar that simulators use in place of PCI
 //! Express. It has no data link layer at all, so none of [`Config`]'s policies applies. Room is the owner's affair.

@@ -167,7 +167,7 @@ pub enum Discard {
 /// The reason that the link must be retrained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retrain {
-    /// The same TLP was replayed four times without progress: REPLAY_NUM rolled over (PCIe 5.0 §3.6.2.1).
+    /// A fourth replay in a row, without progress, is due: REPLAY_NUM rolls over (PCIe 5.0 §3.6.2.1).
     ReplayNumRollover,
 }
 

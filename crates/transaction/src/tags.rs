@@ -104,7 +104,7 @@ pub struct TagPool {
     free_count: u16,
     cursor: u16,
     resting: Vec<bool>,
-    /// Ends of rests, in order, since every rest is equally long; an entry whose tag was freed earlier is skipped.
+    /// Ends of rests and their tags, in the order in which the rests began.
     rests: VecDeque<(Time, u16)>,
 }
 

@@ -31,7 +31,7 @@ pub(super) struct DeviceMessage {
 /// Reads a message of the device's socket; `None` at the end of the stream.
 pub(super) fn read_device_message(stream: &mut UnixStream) -> io::Result<Option<DeviceMessage>> {
     let mut header = [0; vhost::HEADER];
-    let (received, descriptors) = tlplab_ipc::receive(stream, &mut header)?;
+    let (received, descriptors) = tlplab_ipc::receive(stream, &mut header, true)?;
     if received == 0 {
         return Ok(None);
     }

@@ -6,8 +6,8 @@ use std::os::unix::net::UnixStream;
 use tlplab_vfio::ProtocolError;
 use tlplab_vfio::message::{HEADER, Header, MAX_DESCRIPTORS};
 
-/// Bytes that one read takes.
-const CHUNK: usize = 64 << 10;
+/// Reads between two looks at everything else.
+const MOST: usize = 64;
 /// A client that does not take its messages within this is gone.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 
@@ -35,7 +35,7 @@ impl Stream {
         self.stream.write_all(message)
     }
 
-    /// Reads what there is, which a wait has found, and hands over the messages that are whole. False at the end of the stream.
+    /// Reads what there is and hands over the messages that are whole. False at the end of the stream.
     ///
     /// # Errors
     /// The client's mistake.
@@ -43,31 +43,38 @@ impl Stream {
         &mut self,
         mut handle: impl FnMut(&Header, &[u8], Vec<OwnedFd>) -> Result<(), ProtocolError>,
     ) -> Result<bool, String> {
-        let before = self.buffer.len();
-        self.buffer.resize(before + CHUNK, 0);
-        let received = tlplab_ipc::receive(&self.stream, &mut self.buffer[before..]);
-        let count = received.as_ref().map_or(0, |(count, _)| *count);
-        self.buffer.truncate(before + count);
-        match received {
-            Ok((0, _)) => return Ok(false),
-            Ok((_, descriptors)) => self.descriptors.extend(descriptors),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
-            Err(_) => return Ok(false),
+        // Others want to be heard, too.
+        for _ in 0..MOST {
+            let (before, wanted) = (self.buffer.len(), self.wanted().map_err(|mistake| mistake.to_string())?);
+            self.buffer.resize(before + wanted, 0);
+            let received = tlplab_ipc::receive(&self.stream, &mut self.buffer[before..], false);
+            let count = received.as_ref().map_or(0, |(count, _)| *count);
+            self.buffer.truncate(before + count);
+            match received {
+                Ok((0, _)) => return Ok(false),
+                Ok((_, descriptors)) => self.descriptors.extend(descriptors),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
+                Err(_) => return Ok(false),
+            }
+            if self.descriptors.len() > MAX_DESCRIPTORS {
+                return Err(format!("vfio-user: more than {MAX_DESCRIPTORS} descriptors with a message"));
+            }
+            let Some((bytes, payload)) = self.buffer.split_first_chunk::<HEADER>() else { continue };
+            let header = Header::parse(bytes).map_err(|mistake| mistake.to_string())?;
+            if self.buffer.len() == header.size as usize {
+                let descriptors = std::mem::take(&mut self.descriptors);
+                handle(&header, payload, descriptors).map_err(|mistake| mistake.to_string())?;
+                self.buffer.clear();
+            }
         }
-        if self.descriptors.len() > MAX_DESCRIPTORS {
-            return Err(format!("vfio-user: more than {MAX_DESCRIPTORS} descriptors with a message"));
-        }
-        let mut done = 0;
-        while let Some(header) = self.buffer[done..].first_chunk::<HEADER>() {
-            let header = Header::parse(header).map_err(|mistake| mistake.to_string())?;
-            let end = done + header.size as usize;
-            let Some(payload) = self.buffer.get(done + HEADER..end) else { break };
-            // Descriptors come with the first byte of their message, and a read ends before those of the next.
-            let descriptors = std::mem::take(&mut self.descriptors);
-            handle(&header, payload, descriptors).map_err(|mistake| mistake.to_string())?;
-            done = end;
-        }
-        self.buffer.drain(..done);
         Ok(true)
+    }
+
+    /// Bytes that are missing of the header, or of the message. Never more: the descriptors of the next message come with its first byte.
+    fn wanted(&self) -> Result<usize, ProtocolError> {
+        match self.buffer.first_chunk::<HEADER>() {
+            None => Ok(HEADER - self.buffer.len()),
+            Some(header) => Ok(Header::parse(header)?.size as usize - self.buffer.len()),
+        }
     }
 }

@@ -191,8 +191,8 @@ impl<T: Copy> Requester<T> {
     pub fn set_request_policy(&mut self, split: RequestPolicy) {
         self.config.split = split;
     }
-    /// Requests that leave from now on wait as long as `completion_timeout`, and their tags rest for `quarantine` when they are given up. What
-    /// is in flight or rests keeps what it was given, at least.
+    /// Requests, those in flight too, wait as long as `completion_timeout`, and tags that are given up from now on rest for `quarantine`. A tag
+    /// that rests does so for as long as it was to, unless a late completion frees it.
     pub fn set_time_limits(&mut self, completion_timeout: Duration, quarantine: crate::Quarantine) {
         self.config.completion_timeout = Some(completion_timeout);
         self.config.tags.quarantine = quarantine;

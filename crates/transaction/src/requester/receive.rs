@@ -19,7 +19,7 @@ pub enum Outcome<T> {
     /// The operation is over: all its data, or its first error once nothing of it is in flight. A length-only completion
     /// among its completions makes the result a [`Payload::Length`].
     OperationDone(Progress<T>, Result<Payload, CompletionError>),
-    /// Not ours: to be dropped and counted. Nothing has changed.
+    /// Not ours: to be dropped and counted. No operation has changed; a tag that rested may be free.
     Unexpected(Unexpected),
 }
 
