@@ -1,7 +1,6 @@
 #![no_main]
 
 #[path = "../vfio.rs"]
-#[allow(dead_code, unused_imports)]
 mod vfio;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
