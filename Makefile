@@ -175,6 +175,10 @@ rtl-stress: rtl ## check the DMA core by 10^7 random transfers with injected fau
 linux: ## build the Linux guest for virtual time, kernel and initial file system (minutes, once); DEBUG=1 with KASAN and lockdep, COVERAGE=1 with gcov: linux/README.md
 	@PYTHON=$(PYTHON) linux/build --variant $(if $(DEBUG),debug,$(if $(COVERAGE),coverage,plain))
 
+.PHONY: guest-tools
+guest-tools: ## fetch QEMU and an ordinary Linux for it, for `tlplab guest qemu` (a minute, once): linux/README.md
+	@PYTHON=$(PYTHON) linux/guest-tools
+
 ## --- testing --------------------------------------------------------------------------------------------------------
 
 # The tests of a file share what was set up for them, so they stay in one process.
@@ -202,6 +206,7 @@ test-more: wheel rtl/.venv/.run
 	$(MAKE) prove PROVE_PROFILE=test PROVE_READS=50000 PROVE_DATAGRAMS=10000000
 	$(MAKE) rtl RTL_PROFILE=
 	$(MAKE) linux || { echo "skipped: the Linux guest cannot be built"; [ -z "$${TLPLAB_STRICT-}" ]; }
+	$(MAKE) guest-tools || { echo "skipped: QEMU and its guest cannot be fetched"; [ -z "$${TLPLAB_STRICT-}" ]; }
 	$(BIN)/pytest $(PYTEST) -m full
 
 # What takes nothing that the other tests build, and so may run beside them.

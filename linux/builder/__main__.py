@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import fcntl
 import gzip
-import hashlib
 import json
 import os
-import platform
 import shutil
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from . import debian, drivers, initramfs, kernel, programs
-from .report import BuildError, fail, need_space, phase, run, say, told
+from . import cpio, debian, drivers, initramfs, kernel, programs
+from .cache import alone, cache, check_machine, check_tools, made, named, point_to
+from .report import BuildError, fail, need_space, phase, run, told
 
 LINUX = Path(__file__).resolve().parent.parent
 ROOT = LINUX.parent
+SPACE_GB = 2.0
+DRIVER = ROOT / "driver"
+MODULES = (LINUX / "modules", DRIVER)
 # Each program that the build runs, and the Debian package it is in.
 TOOLS = {
     "apt-get": "apt",
@@ -37,9 +35,6 @@ TOOLS = {
     "tar": "tar",
     "xz": "xz-utils",
 }
-SPACE_GB = 2.0
-DRIVER = ROOT / "driver"
-MODULES = (LINUX / "modules", DRIVER)
 # What is built: the guest as it is, with the kernel's own judges, or with counters in its drivers. The latter two have a configuration of their own.
 PLAIN, DEBUG, COVERAGE = "plain", "debug", "coverage"
 # The link in the cache that points to the last result.
@@ -65,34 +60,6 @@ def arguments() -> argparse.Namespace:
     if chosen.sha256 and not chosen.source:
         parser.error("--sha256 is for --source")
     return chosen
-
-
-def cache() -> Path:
-    """Where results and packages are kept."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tlplab/linux"
-
-
-def check_machine() -> None:
-    """UML is for x86-64, and our packages too."""
-    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
-        raise BuildError(
-            f"the guest needs Linux on x86-64, this is {platform.system()} on {platform.machine()}; use QEMU there"
-        )
-
-
-def check_tools() -> None:
-    """Installs the missing tools where this machine lets us, as .ci/install-peers does."""
-    missing = debian.lacking(TOOLS)
-    if not missing:
-        return
-    if os.geteuid() == 0 and shutil.which("apt-get"):
-        with phase(f"installing {' '.join(missing)}"):
-            quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-            for command in (["update"], ["install", "--no-install-recommends", *missing]):
-                subprocess.run(["apt-get", "-qq", *command], env=quiet, capture_output=True, check=False)
-        missing = debian.lacking(TOOLS)
-    if missing:
-        raise BuildError(f"missing: {' '.join(missing)}; on Debian, as root: apt-get install {' '.join(missing)}")
 
 
 def fragments(variant: str) -> list[Path]:
@@ -121,11 +88,6 @@ def compiler() -> str:
     return run(["gcc", "--version"]).splitlines()[0]
 
 
-def named(*content: object) -> str:
-    """The name in the cache of what depends on this."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-
-
 def name_of_kernel(ours: dict[str, str], source: str, variant: str) -> str:
     """The kernel depends on less than the whole, and takes most of the time."""
     builders = ("linux/builder/kernel.py", *(() if variant == PLAIN else ("linux/builder/drivers.py",)))
@@ -135,17 +97,6 @@ def name_of_kernel(ours: dict[str, str], source: str, variant: str) -> str:
         if file.startswith("linux/patches/") or file in builders or file.endswith(".config")
     }
     return f"kernel-{named(parts, source, compiler())}"
-
-
-@contextmanager
-def made(folder: Path) -> Iterator[Path]:
-    """A folder beside its place, which is moved there when it is whole."""
-    work = folder.with_name(f"{folder.name}.partial")
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    yield work
-    shutil.rmtree(folder, ignore_errors=True)
-    work.rename(folder)
 
 
 def build_kernel(folder: Path, source: kernel.Source, variant: str) -> None:
@@ -203,7 +154,10 @@ def build(result: Path, ours: dict[str, str], chosen: argparse.Namespace) -> Non
             ours_built = programs.build_all(LINUX, DRIVER, work / "programs")
         with phase("assembling the initial file system"):
             release = kernel.release(built / "build")
-            content = initramfs.assemble(packages, LINUX, release, modules, ours_built, work / "unpacked")
+            root = initramfs.assemble(packages, LINUX, ours_built, work / "unpacked")
+            initramfs.take_the_guests_clock(root, LINUX / "fio_clock.c")
+            initramfs.add_modules(root, release, modules)
+            content = cpio.archive(root)
             name = "initramfs.cpio.gz" if chosen.compress else "initramfs.cpio"
             (work / name).write_bytes(gzip.compress(content, mtime=0) if chosen.compress else content)
         manifest = {
@@ -224,35 +178,13 @@ def build(result: Path, ours: dict[str, str], chosen: argparse.Namespace) -> Non
             shutil.rmtree(work / left)
 
 
-@contextmanager
-def alone() -> Iterator[None]:
-    """One build at a time: a second one waits, and finds what it wants."""
-    cache().mkdir(parents=True, exist_ok=True)
-    with (cache() / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("another build is under way; waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def point_to(result: Path, variant: str) -> None:
-    """Makes `result` the one of its variant that `tlplab guest` takes."""
-    link = cache() / LINKS[variant]
-    fresh = link.with_name("current.partial")
-    fresh.unlink(missing_ok=True)
-    fresh.symlink_to(result.name)
-    fresh.replace(link)
-
-
 def main() -> int:
     """The exit status: 0, or 2 and a sentence."""
     chosen = arguments()
     try:
         check_machine()
         source = kernel.named(chosen.source).sha256 if chosen.source else kernel.SHA256
-        check_tools()
+        check_tools(TOOLS)
         ours = inputs(chosen.variant)
         result = cache() / named(ours, source, compiler(), chosen.compress)
         if chosen.where and not (result / "manifest.json").exists():
@@ -262,7 +194,7 @@ def main() -> int:
                 if chosen.rebuild or not (result / "manifest.json").exists():
                     build(result, ours, chosen)
         if not chosen.where:
-            point_to(result, chosen.variant)
+            point_to(result, LINKS[chosen.variant])
         print(result)
     except BuildError as problem:
         return fail(str(problem))

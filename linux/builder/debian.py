@@ -109,15 +109,21 @@ class Archive:
             run(["apt-get", *self.options, "-qq", "download", *missing], cwd=self.packages)
         return paths
 
-    def with_libraries(self, packages: Iterable[str]) -> list[Path]:
-        """Packages and the libraries that they depend on, and nothing else that they would drag in."""
+    def dependencies(self, package: str) -> list[str]:
+        """The packages that a package depends on, by name."""
+        lines = run(["apt-cache", *self.options, "depends", package]).splitlines()
+        return [line.split()[1] for line in lines if line.strip().startswith(("Depends:", "PreDepends:"))]
+
+    def with_libraries(self, packages: Iterable[str], without: Iterable[str] = LEFT_OUT) -> list[Path]:
+        """Packages and the libraries that they depend on, and nothing else that they would drag in, nor those that are left out."""
         waiting = set(packages)
         files: dict[str, Path] = {}
         while waiting:
             names = sorted(waiting)
             wanted = [f"{name}/{OLDER}" if name in FROM_OLDER else name for name in names]
             files.update(zip(names, self.download(wanted), strict=True))
-            waiting = {library for name in names for library in libraries_of(files[name])} - files.keys()
+            libraries = {library for name in names for library in libraries_of(files[name])}
+            waiting = libraries - files.keys() - REPLACED - set(without)
         return sorted(files.values())
 
 
@@ -125,7 +131,7 @@ def libraries_of(package: Path) -> set[str]:
     """The libraries that a package depends on, as packages."""
     fields = run(["dpkg-deb", "-f", package, "Depends", "Pre-Depends"])
     names = re.findall(r"(?:[:,] )([a-z0-9][a-z0-9.+-]+)", fields)
-    return {name for name in names if name.startswith(("lib", "zlib")) and name not in LEFT_OUT.keys() | REPLACED}
+    return {name for name in names if name.startswith(("lib", "zlib"))}
 
 
 def named(path: Path) -> tuple[str, str]:

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from . import debian
-from .cpio import archive
 from .report import BuildError, run
 
 PACKAGES = ("busybox-static", "coreutils", "e2fsprogs", "ethtool", "fio", "iperf3", "nvme-cli", "pci.ids", "pciutils")
@@ -117,8 +116,8 @@ def add_programs(full: Path, root: Path, stubs: Path) -> None:
     ids.write_text(trimmed(ids.read_text(encoding="utf-8")), encoding="utf-8")
 
 
-def wrap_fio(root: Path, source: Path) -> None:
-    """Puts a script before fio, which sees that it uses the guest's clock."""
+def take_the_guests_clock(root: Path, source: Path) -> None:
+    """Puts a script before fio, which sees that it uses the guest's clock, for a guest in virtual time."""
     place = root / "usr/lib/tlplab"
     place.mkdir(parents=True)
     (root / "usr/bin/fio").rename(place / "fio")
@@ -137,10 +136,22 @@ def add_busybox(full: Path, root: Path) -> None:
             place.symlink_to("/bin/busybox")
 
 
-def assemble(
-    packages: list[Path], ours: Path, release: str, modules: Iterable[Path], programs: Iterable[Path], work: Path
-) -> bytes:
-    """The archive, from packages, our files and programs and modules for a kernel's release; `work` is an empty folder."""
+def add_modules(root: Path, release: str, modules: Iterable[Path]) -> None:
+    """Adds modules of ours for a kernel's release, to be loaded by their files."""
+    for module in modules:
+        copy(module, root / "lib/modules-tlplab" / module.name, executable=False)
+    (root / "lib/modules" / release).mkdir(parents=True)
+    add_indices(root / "lib/modules" / release)
+
+
+def add_indices(folder: Path) -> None:
+    """Adds the indices that libkmod looks for."""
+    for index in INDICES:
+        (folder / f"modules.{index}.bin").write_bytes(EMPTY_INDEX)
+
+
+def assemble(packages: list[Path], ours: Path, programs: Iterable[Path], work: Path) -> Path:
+    """The root of a file system, from packages, our files and programs; `work` is an empty folder."""
     full, root, stubs = work / "packages", work / "root", work / "stand-ins"
     stubs.mkdir(parents=True)
     for package in packages:
@@ -150,15 +161,9 @@ def assemble(
     for name in ("bin", "sbin"):
         (root / name).symlink_to(f"usr/{name}")
     add_programs(full, root, stubs)
-    wrap_fio(root, ours / "fio_clock.c")
     for program in programs:
         copy(program, root / "usr/bin" / program.name, executable=True)
     add_busybox(full, root)
     copy(ours / "init", root / "init", executable=True)
     copy(ours / "fstab", root / "etc/fstab", executable=False)
-    for module in modules:
-        copy(module, root / "lib/modules-tlplab" / module.name, executable=False)
-    (root / "lib/modules" / release).mkdir(parents=True)
-    for index in INDICES:
-        (root / "lib/modules" / release / f"modules.{index}.bin").write_bytes(EMPTY_INDEX)
-    return archive(root)
+    return root

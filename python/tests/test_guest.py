@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
 import os
-import pty
 import re
-import select
 import signal
 import subprocess
 import sys
@@ -18,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from guest import NVME, ROOT, command, flow, kernels_of, needs_guest, run
+from terminal import Terminal
 
 pytestmark = pytest.mark.full
 LOAD = "insmod /lib/modules-tlplab/mmio_latency.ko device=0000:03:00.0 bar=0 offset=0x1c count=1000"
@@ -232,34 +230,16 @@ def test_sleep_beyond_the_end_of_simulated_time_is_told(tmp_path: Path) -> None:
 
 
 def test_shell_answers_keys_and_keeps_the_pace_of_the_wall_clock(tmp_path: Path) -> None:
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(tmp_path)
-        os.execv(sys.executable, command(NVME, "--shell"))
-    printed = b""
-
-    def hear(text: bytes) -> None:
-        nonlocal printed
-        deadline = time.monotonic() + 60
-        while text not in printed and time.monotonic() < deadline:
-            if select.select([terminal], [], [], 0.2)[0]:
-                with contextlib.suppress(OSError):
-                    printed += os.read(terminal, 4096)
-        assert text in printed, printed[-2000:]
-        printed = printed.split(text, 1)[1]
-
-    hear(b"~ # ")
+    terminal = Terminal(command(NVME, "--shell"), tmp_path)
+    terminal.hear(b"~ # ")
     begun = time.monotonic()
-    os.write(terminal, b"echo $((6 * 7)) is said; sleep 1; echo aw''ake\n")
-    hear(b"42 is said")
-    hear(b"awake")
+    terminal.type(b"echo $((6 * 7)) is said; sleep 1; echo aw''ake\n")
+    terminal.hear(b"42 is said")
+    terminal.hear(b"awake")
     assert time.monotonic() - begun >= 0.9
-    os.write(terminal, b"exit\n")
-    hear(b"the guest is off")
-    with contextlib.suppress(OSError):
-        while os.read(terminal, 4096):
-            pass
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    terminal.type(b"exit\n")
+    terminal.hear(b"the guest is off")
+    assert terminal.end() == 0
 
 
 def test_lspci_in_the_guest_is_that_of_tlplab_but_for_what_linux_writes(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tlplab.torture import cases, page, verdict
 from tlplab.torture.boot import Machine
 from tlplab.torture.classes import Bar, Phases, Tlp, arrays, femtoseconds, frames, place, sort
 from tlplab.torture.evidence import Evidence, Hop
-from tlplab.torture.faults import FAULTS
+from tlplab.torture.faults import FAULTS, WITH_DATA
 from tlplab.torture.verdict import SILENT, Boot, judge
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +33,8 @@ GOOD = Boot(("[    0.000000] nvme nvme0: ready", "10+0 records in", "done in 1.5
 def tlp(
     kind: str, direction: str = "down", number: int = 3, where: str = "0x4", before: str = "", lanes: int = 4
 ) -> Tlp:
-    return Tlp("ssd", direction, kind, number, 2 * 10**9, where, before, lanes)
+    data = b"\1\2\3\4" if kind in WITH_DATA else b""
+    return Tlp("ssd", direction, kind, number, 2 * 10**9, where, before, lanes, data=data)
 
 
 def test_classes_are_phases_kinds_and_places() -> None:
@@ -69,13 +70,20 @@ def test_a_place_is_a_register_a_vector_memory_or_an_interrupt() -> None:
 
 def test_every_fault_is_an_entry_of_an_experiment() -> None:
     kinds = [("MRd", "down"), ("MWr", "down"), ("CfgRd0", "down"), ("CfgWr0", "down"), ("CplD", "up"), ("Cpl", "up")]
-    every = [*(tlp(kind, direction) for kind, direction in kinds), tlp("MWr", "up", 3, "interrupt", "memory 64 B")]
+    every = [
+        *(tlp(kind, direction) for kind, direction in kinds),
+        tlp("MWr", "up", 3, "interrupt", "memory 64 B"),
+        tlp("MWr", "up", 4, "memory 64 B"),
+    ]
     for fault in FAULTS:
         hit = [one for one in every if fault.hits(one)]
         assert hit, fault.name
         for one in hit:
-            entry = fault.to_toml(one).replace('"ssd"', '"nvme0"')
-            _core.check(NVME, overrides=[f"fault=[{entry}]"])
+            changes = [None] if fault.changes is None else list(fault.changes(one))
+            assert changes, fault.name
+            for change in changes:
+                entry = fault.entry(one, change).replace('"ssd"', '"nvme0"')
+                _core.check(NVME, overrides=[f"fault=[{entry}]"])
 
 
 def test_an_interrupt_comes_before_its_data_where_data_were_written_before_it() -> None:
@@ -96,11 +104,55 @@ def test_a_link_of_one_lane_cannot_be_narrowed() -> None:
 def test_a_plan_takes_the_first_or_every_tlp() -> None:
     of = sort([tlp("MRd", number=1), tlp("MRd", number=2)], Phases(10**12, 10**13))
     lost = [fault for fault in FAULTS if fault.name == "lost"]
-    assert [case.name for case in cases.plan(of, lost, every=False)] == ["ssd probe down MRd 0x4: lost"]
-    every = cases.plan(of, lost, every=True)
+    assert [case.name for case in cases.plan(of, lost, cases.Numbers(of), every=False)] == [
+        "ssd probe down MRd 0x4: lost"
+    ]
+    every = cases.plan(of, lost, cases.Numbers(of), every=True)
     assert [case.name for case in every] == ["ssd probe down MRd 0x4: lost", "ssd probe down MRd 0x4 #2: lost"]
     assert cases.sample(every, 1) == every[:1]
     assert cases.sample(every, 5) == every
+
+
+def test_data_change_at_each_place_once_for_each_content() -> None:
+    tlps = [replace(tlp("MWr", "up", number, "memory 12 B"), data=data) for number, data in enumerate(
+        [bytes.fromhex("00000000 44332211 0a"), bytes.fromhex("00000000 55332211 0a"), bytes(8)], 1
+    )]  # fmt: skip
+    of = sort(tlps, Phases(10**12, 10**13))
+
+    def planned(name: str, *, every: bool = False) -> list[str]:
+        fault = next(fault for fault in FAULTS if fault.name == name)
+        found = cases.plan(of, [fault], cases.Numbers(of), every=every)
+        return [f"{case.name} {case.overrides(packets=None)[0].partition('byte')[2]}" for case in found]
+
+    name = "ssd probe up MWr memory 12 B"
+    assert planned("zero") == [
+        f"{name}: zero at 4  = 4, flip = 0x11223344}}]",
+        f"{name}: zero at 8  = 8, flip = 0xa}}]",
+        f"{name} #2: zero at 4  = 4, flip = 0x11223355}}]",
+    ]
+    places = [(one.partition(":")[0].removeprefix(name), one.split()[-4].rstrip(",")) for one in planned("inverted")]
+    assert places == [("", "0"), ("", "4"), ("", "8"), (" #2", "4"), (" #3", "4")], "of 0 and 0xa there is one each"
+    assert len(planned("byte")) == 9 + 4 + 4
+    assert len(planned("byte", every=True)) == 9 + 9 + 8
+    many = [replace(tlp("MWr", "up", 1, "memory 4 B"), data=bytes([1, n, 3, 4])) for n in range(200)]
+    fault = next(fault for fault in FAULTS if fault.name == "inverted")
+    for phases, expected in [(Phases(10**12, 10**13), 200), (Phases(0, 10**13), cases.FIRST)]:
+        of = sort(many, phases)
+        assert len(cases.plan(of, [fault], cases.Numbers(of), every=False)) == expected, "in the probe all are tried"
+
+
+def test_data_that_change_are_counted_among_the_tlps_that_have_the_byte() -> None:
+    sizes = [4, 16, 4, 4, 16, 8, 16]
+    tlps = [replace(tlp("MWr", "up", number, f"memory {size} B"), data=bytes([number]) * size)
+            for number, size in enumerate(sizes, 1)]  # fmt: skip
+    of = sort([*tlps, replace(tlps[1], direction="down")], Phases(10**12, 10**13))
+    numbers = cases.Numbers(of)
+    assert [numbers.of(one, 0) for one in tlps] == [1, 2, 3, 4, 5, 6, 7]
+    assert [numbers.of(one, 7) for one in tlps if len(one.data) > 7] == [1, 2, 3, 4]
+    assert [numbers.of(one, 12) for one in tlps if len(one.data) > 12] == [1, 2, 3]
+    fault = next(fault for fault in FAULTS if fault.name == "byte")
+    last = [case for case in cases.plan(of, [fault], numbers, every=False) if case.name.endswith("#3: byte at 15")]
+    assert [case.overrides(packets=None)[0].partition("tlp = ")[2][:2] for case in last] == ["3,"]
 
 
 @pytest.mark.parametrize(

@@ -265,8 +265,8 @@ def test_options_of_an_adapter_are_refused(capsys: pytest.CaptureFixture[str], t
 def test_a_drive_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "drive.sock"
     assert status(["device", "nvme", "--vfio-user", str(path), "--size", "1000B"]) == 2
-    assert "--size" in capsys.readouterr().err
-    command = [sys.executable, "-m", "tlplab", "device", "nvme", "--vfio-user", str(path), "--quiet"]
+    assert "1000" in capsys.readouterr().err
+    command = [sys.executable, "-m", "tlplab", "device", "nvme", "--vfio-user", str(path), "--size", "8MiB", "--quiet"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             appears(path, process)

@@ -31,6 +31,22 @@ def load_device(path: str, name: str, parameters: str) -> DeviceParty:
         raise LoadError(f"{name} cannot be made: {explain(error)}") from error
 
 
+def parameter(text: str) -> tuple[str, Any]:
+    """A parameter of a device, `KEY=VALUE`, whose value is JSON or a text. Raises ValueError."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"{text!r} is not KEY=VALUE")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
+def told(value: Any) -> str:
+    """A parameter as a library reads it."""
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
 def carry(device: Device) -> DeviceParty:
     """Carries a device that is there already. Raises `LoadError`."""
     if not isinstance(device, Device):

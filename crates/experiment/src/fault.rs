@@ -11,7 +11,7 @@ use tlplab_fabric::config::{
     Malformation, Tamper,
 };
 use tlplab_fabric::{Fabric, LinkId};
-use tlplab_units::{Duration, LinkMode, Time, Width};
+use tlplab_units::{LinkMode, Time, Width};
 
 /// Names of TLPs and DLLPs that a fault may be limited to.
 pub(crate) const NAMES: [&str; 16] = [
@@ -31,6 +31,8 @@ pub(crate) enum Harm {
     Tamper(Tamper),
     /// A TLP comes late: `by` says how much.
     Late,
+    /// Its data are others: `byte` and `flip` say where and how.
+    Data,
     /// A DLLP is.
     Forge(Forgery),
 }
@@ -79,6 +81,7 @@ choices! {
         "late" => Self::Late,
         "twice" => Self::Tamper(Tamper::Twice),
         "ones" => Self::Tamper(Tamper::Ones),
+        "data" => Self::Data,
         "take-back" => Self::Forge(Forgery::TakeBack),
         "overgrant" => Self::Forge(Forgery::Overgrant(16)),
         "unsent" => Self::Forge(Forgery::AckUnsent),
@@ -94,8 +97,8 @@ choices! {
 pub(crate) const DAMAGE_TEXT: &str = "What happens to it. On the wire: a bad CRC (corrupt, the default), or nothing arrives (drop). To a \
     TLP: marked as bad (poison), a wrong digest (ecrc), malformed (type, length, payload larger than MPS, 4 KiB boundary), a completion \
     with a wrong tag, requester or byte count, an address nobody claims, a request that is answered with CA (abort), UR (refuse) or RRS \
-    (retry), lost for good (lose), come late by `by` while others pass (late), come twice (twice), or a completion whose data are all ones \
-    (ones). To a DLLP: an UpdateFC that takes credits back or overgrants them, an Ack of what was unsent.";
+    (retry), lost for good (lose), come late by `by` while others pass (late), come twice (twice), a completion whose data are all ones \
+    (ones), or data of which bits are inverted (data, with `byte` and `flip`). To a DLLP: an UpdateFC that takes credits back or overgrants them, an Ack of what was unsent.";
 
 /// Adds every fault to its link; `digests`: TLPs have one.
 pub(crate) fn read(root: &View<'_>, digests: bool, topology: &mut Topology) -> Result<(), Error> {
@@ -156,7 +159,7 @@ fn kind(fault: &View<'_>, mode: LinkMode, width: Width) -> Result<FaultKind, Err
         return Err(lanes.key_error(Problem::new("lanes belongs to narrow")));
     }
     if *of == Of::Ber {
-        for key in ["damage", "of", "count", "by"] {
+        for key in ["damage", "of", "count", "by", "byte", "flip"] {
             if let Some(extra) = fault.get(key) {
                 return Err(extra.key_error(Problem::new(format!("{key} belongs to tlp, dllp and flit"))));
             }
@@ -173,16 +176,7 @@ fn counted(fault: &View<'_>, one: &View<'_>, of: Of, mode: LinkMode) -> Result<F
     let key = one.path.rsplit('.').next().unwrap_or_default();
     let (n, count) = (fault.integer(key).unwrap_or(1), fault.integer("count").unwrap_or(1));
     let only = only(fault, of)?;
-    let harm = match (fault.choice("damage")?.unwrap_or(Harm::Wire(Damage::Corrupt)), fault.get("by")) {
-        (Harm::Late, None) => {
-            return Err(fault.key_error(
-                Problem::new("the time by which it is late is missing").hint("add by = \"10us\""),
-            ));
-        }
-        (Harm::Late, Some(_)) => Harm::Tamper(Tamper::Late(fault.duration("by").unwrap_or(Duration::ZERO))),
-        (_, Some(by)) => return Err(by.key_error(Problem::new("by belongs to damage = \"late\""))),
-        (harm, None) => harm,
-    };
+    let harm = harm(fault)?;
     let wrong = |what: &str| {
         let view = fault.get("damage").unwrap_or_else(|| fault.clone());
         Err(view.error(format!("\"{}\" cannot be done to a {what}", view.text())))
@@ -195,7 +189,7 @@ fn counted(fault: &View<'_>, one: &View<'_>, of: Of, mode: LinkMode) -> Result<F
         (Harm::Tamper(_), Of::Flit) | (Harm::Forge(_), Of::Flit) => return wrong("flit"),
         (Harm::Tamper(_), _) => return wrong("DLLP"),
         (Harm::Forge(_), Of::Tlp) => return wrong("TLP"),
-        (Harm::Forge(_) | Harm::Wire(_) | Harm::Late, _) => {}
+        (Harm::Forge(_) | Harm::Wire(_) | Harm::Late | Harm::Data, _) => {}
     }
     let unit = match (of, mode) {
         (Of::Flit, LinkMode::Flit) => FaultUnit::Flit,
@@ -220,8 +214,38 @@ fn counted(fault: &View<'_>, one: &View<'_>, of: Of, mode: LinkMode) -> Result<F
         Harm::Forge(how) => FaultKind::Forge { n, count, how },
         Harm::Wire(damage) => FaultKind::Nth { unit, n, count, damage },
         Harm::Tamper(how) => FaultKind::Tamper { only, n, count, how },
-        Harm::Late => return wrong(key),
+        Harm::Late | Harm::Data => return wrong(key),
     })
+}
+
+/// What is done to the unit, with what the other keys say of it.
+fn harm(fault: &View<'_>) -> Result<Harm, Error> {
+    let missing =
+        |what: &str, add: &str| Err(fault.key_error(Problem::new(format!("{what} missing")).hint(add)));
+    let harm = fault.choice("damage")?.unwrap_or(Harm::Wire(Damage::Corrupt));
+    for (key, belongs, word) in [
+        ("by", matches!(harm, Harm::Late), "late"),
+        ("byte", matches!(harm, Harm::Data), "data"),
+        ("flip", matches!(harm, Harm::Data), "data"),
+    ] {
+        if let Some(extra) = fault.get(key).filter(|_| !belongs) {
+            return Err(extra.key_error(Problem::new(format!("{key} belongs to damage = \"{word}\""))));
+        }
+    }
+    match harm {
+        Harm::Late => match fault.duration("by") {
+            Some(by) => Ok(Harm::Tamper(Tamper::Late(by))),
+            None => missing("the time by which it is late is", "add by = \"10us\""),
+        },
+        Harm::Data => match fault.integer("flip").and_then(|flip| u32::try_from(flip).ok()) {
+            Some(flip) => {
+                let byte = fault.integer("byte").and_then(|byte| u16::try_from(byte).ok()).unwrap_or(0);
+                Ok(Harm::Tamper(Tamper::Data { byte, flip }))
+            }
+            None => missing("the bits that are inverted are", "add flip = 0x1"),
+        },
+        harm => Ok(harm),
+    }
 }
 
 /// The faults that hit units, in the order of links, and how many they have hit.
@@ -287,6 +311,7 @@ fn tamper_in_words(how: Tamper) -> &'static str {
         Tamper::Late(_) => "late",
         Tamper::Twice => "twice",
         Tamper::Ones => "ones",
+        Tamper::Data { .. } => "data",
     }
 }
 
@@ -294,7 +319,9 @@ fn tamper_in_words(how: Tamper) -> &'static str {
 fn can_be_done(how: Tamper, name: &str) -> bool {
     let completion = matches!(name, "Cpl" | "CplD");
     match how {
-        Tamper::Poison | Tamper::Malform(Malformation::Length | Malformation::Payload) => {
+        Tamper::Poison
+        | Tamper::Data { .. }
+        | Tamper::Malform(Malformation::Length | Malformation::Payload) => {
             matches!(name, "MWr" | "CfgWr0" | "CfgWr1" | "IOWr" | "CplD")
         }
         Tamper::Malform(Malformation::Boundary) | Tamper::Address => matches!(name, "MRd" | "MWr"),
@@ -327,7 +354,7 @@ fn only(fault: &View<'_>, counted: Of) -> Result<Option<&'static str>, Error> {
 
 /// What hits units, and not the link as a whole.
 fn refuse_unit_keys(fault: &View<'_>, what: &str) -> Result<(), Error> {
-    for key in ["damage", "direction", "of", "count", "by"] {
+    for key in ["damage", "direction", "of", "count", "by", "byte", "flip"] {
         if let Some(extra) = fault.get(key) {
             return Err(extra.key_error(Problem::new(format!("a link that is {what} has no {key}"))));
         }

@@ -7,6 +7,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -53,14 +54,16 @@ def find(folder: str | None) -> Kernel:
             )
         raise click.UsageError(f"--linux {folder}: there is no {MANIFEST}; name a folder that `make linux` has made")
     manifest = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
-    files = {}
-    for part in ("kernel", "initramfs"):
-        file = place / manifest[part]["file"]
-        # Without the right file a run would be of something else than its result says.
-        if not file.is_file() or digest(file.read_bytes()) != manifest[part]["sha256"]:
-            raise click.UsageError(f"{file}: this is not what {MANIFEST} says; build it again with `make linux`")
-        files[part] = file
-    return Kernel(files["kernel"], files["initramfs"], manifest["kernel"]["sha256"])
+    path, initramfs = (checked(place, manifest, part, "make linux") for part in ("kernel", "initramfs"))
+    return Kernel(path, initramfs, manifest["kernel"]["sha256"])
+
+
+def checked(place: Path, manifest: dict[str, Any], part: str, command: str) -> Path:
+    """A file of a manifest that `command` has made. Raises `click.UsageError` if it is another: a run would be of something else than its result says."""
+    file: Path = place / manifest[part]["file"]
+    if not file.is_file() or digest(file.read_bytes()) != manifest[part]["sha256"]:
+        raise click.UsageError(f"{file}: this is not what {MANIFEST} says; build it again with `{command}`")
+    return file
 
 
 def digest(data: bytes) -> str:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import sys
 import tempfile
-import termios
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from tlplab import _core
 from tlplab.errors import RunError
+from tlplab.guest.console import Console, terminal_kept
 from tlplab.guest.initramfs import archive
 from tlplab.guest.kernel import Kernel, digest
 from tlplab.session import Finished
@@ -23,40 +20,6 @@ RUNNING = "running"
 FAILED = "failed: "
 # What a guest printed, each piece with its time in femtoseconds; how far simulated time is; how it has ended, if it has, with its script's status.
 Heard: TypeAlias = "tuple[list[tuple[int, bytes]], int, tuple[str, int | None] | None]"
-# Lines of the console that are kept, to be shown where a guest ends badly.
-REMEMBERED = 20
-
-
-@dataclass
-class Console:
-    """What a guest prints, as lines with the simulated time at which each began."""
-
-    show: Callable[[int, str], None]
-    """Called with each line and its time in femtoseconds."""
-    hash: hashlib._Hash = field(default_factory=hashlib.sha256)
-    """Of every byte."""
-    last: list[str] = field(default_factory=list)
-    """The last lines."""
-    _line: bytes = b""
-    _begun: int = 0
-
-    def hear(self, time: int, data: bytes) -> None:
-        """The guest printed `data`."""
-        self.hash.update(data)
-        for piece in data.splitlines(keepends=True):
-            if not self._line:
-                self._begun = time
-            self._line += piece
-            if piece.endswith(b"\n"):
-                self.end()
-
-    def end(self) -> None:
-        """The line that was begun is over."""
-        if self._line:
-            text = self._line.decode(errors="replace").rstrip("\r\n")
-            self.last = [*self.last[-REMEMBERED + 1 :], text]
-            self._line = b""
-            self.show(self._begun, text)
 
 
 @dataclass(frozen=True)
@@ -77,7 +40,7 @@ class Booted:
     """A guest that has its power, and its machine."""
 
     simulation: _core.Simulation
-    console: Console
+    console: Console[int]
     hashes: tuple[str, str]
     """SHA-256 of kernel and initial file system."""
     end: str = RUNNING
@@ -172,16 +135,3 @@ def run(
         finally:
             booted.console.end()
     return booted.finish(interrupted=interrupted)
-
-
-@contextmanager
-def terminal_kept(interactive: bool) -> Iterator[None]:
-    """An interactive guest sets the terminal to its liking; afterwards it is as it was."""
-    if not interactive or not sys.stdin.isatty():
-        yield
-        return
-    before = termios.tcgetattr(sys.stdin)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)

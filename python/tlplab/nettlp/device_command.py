@@ -18,7 +18,7 @@ from click.core import ParameterSource
 from tlplab import _core
 from tlplab import quantities as q
 from tlplab.errors import INTERRUPTED
-from tlplab.loader import LoadError, load_device
+from tlplab.loader import LoadError, load_device, parameter, told
 from tlplab.nettlp.end import (
     ACKNOWLEDGE,
     ADDRESSES,
@@ -238,7 +238,7 @@ VFIO_USER = click.option(
     help="Serve it on a Unix socket, for a virtual machine of QEMU (10.1 or later), instead of behind an adapter.",
 )
 # What may be said of a device on a socket.
-SAYS_OF_SOCKET = {"socket", "parameters", "seconds", "json_file", "quiet"}
+SAYS_OF_SOCKET = {"socket", "size", "parameters", "seconds", "json_file", "quiet"}
 
 
 @device_group.command("nvme")
@@ -280,7 +280,7 @@ def python_command(name: str) -> click.Command:
     def command(*, parameters: tuple[str, ...], socket: str | None, **given: Any) -> int:
         path, _, wanted = name.rpartition(":")
         try:
-            party = load_device(path, wanted, json.dumps(dict(map(parameter, parameters))))
+            party = load_device(path, wanted, json.dumps(parameters_of(parameters)))
         except LoadError as error:
             raise click.UsageError(f"{path}: {error}") from error
         if socket is not None:
@@ -300,7 +300,7 @@ def library_command(name: str) -> click.Command:
     )
     @VFIO_USER
     def command(*, parameters: tuple[str, ...], socket: str | None, **given: Any) -> int:
-        pairs = {key: told(value) for key, value in map(parameter, parameters)}
+        pairs = {key: told(value) for key, value in parameters_of(parameters).items()}
         path = name.removeprefix("lib:")
         try:
             if socket is not None:
@@ -313,20 +313,12 @@ def library_command(name: str) -> click.Command:
     return command
 
 
-def told(value: Any) -> str:
-    """A parameter as a library reads it."""
-    return str(int(value)) if isinstance(value, bool) else str(value)
-
-
-def parameter(text: str) -> tuple[str, Any]:
-    """`key=value`."""
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise click.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--set")
+def parameters_of(texts: Sequence[str]) -> dict[str, Any]:
+    """What `--set` gives. Raises `click.BadParameter`."""
     try:
-        return key, json.loads(value)
-    except ValueError:
-        return key, value
+        return dict(map(parameter, texts))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--set") from None
 
 
 def memory_size(size: int) -> int:
@@ -350,9 +342,9 @@ def serve_on_socket(name: str, path: str, start: Callable[[], _core.VfioServer],
     """Serves what `start` starts on a Unix socket."""
     context = click.get_current_context()
     said = [key for key in context.params if context.get_parameter_source(key) is ParameterSource.COMMANDLINE]
-    for parameter in context.command.params:
-        if parameter.name in said and parameter.name not in SAYS_OF_SOCKET:
-            raise click.UsageError(f"{parameter.opts[-1]} is for a device behind an adapter, not for --vfio-user")
+    for option in context.command.params:
+        if option.name in said and option.name not in SAYS_OF_SOCKET:
+            raise click.UsageError(f"{option.opts[-1]} is for a device behind an adapter, not for --vfio-user")
 
     def introduce_socket(name: str, server: _core.VfioServer) -> None:
         del server

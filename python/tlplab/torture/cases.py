@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right, insort
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,14 +13,16 @@ from tempfile import TemporaryDirectory, mkdtemp
 
 from tlplab.torture import memory, verdict
 from tlplab.torture.boot import Machine, Told, boot, script_of
-from tlplab.torture.classes import Tlp, TlpClass
+from tlplab.torture.classes import PROBE, WORD, Tlp, TlpClass
 from tlplab.torture.coverage import Counters
 from tlplab.torture.evidence import Hop
-from tlplab.torture.faults import FAULTS, Fault, ns
+from tlplab.torture.faults import FAULTS, Change, Fault, ns
 from tlplab.torture.memory import Allocation
 
 # Packets of the ladder that the page with the matrix shows, those of the data link layer among them.
 PACKETS = 80
+# Places in the data of a class after the probe, if not all are wanted.
+FIRST = 128
 # Where guests share folders.
 FOLDER = "tlplab-torture-"
 
@@ -33,11 +37,14 @@ class Case:
     target: Tlp | Allocation
     number: int
     """Which of its class, from 1."""
+    change: Change | None = None
+    """Of a fault in data: what changes."""
 
     @property
     def name(self) -> str:
         """`nvme0 probe down MRd BAR0+0x1c: lost`."""
-        return f"{self.group}: {self.fault}" if self.number == 1 else f"{self.group} #{self.number}: {self.fault}"
+        which = "" if self.number == 1 else f" #{self.number}"
+        return f"{self.group}{which}: {self.fault}" + ("" if self.change is None else f" at {self.change.byte}")
 
     @property
     def before(self) -> int:
@@ -51,7 +58,7 @@ class Case:
         fault = next(fault for fault in FAULTS if fault.name == self.fault)
         ladder = [] if packets is None else [f"ladder.packets={packets}"]
         at = ns(max(self.target.begin, 0))
-        return [f"fault=[{fault.to_toml(self.target)}]", f'ladder.at="{at}"', *ladder]
+        return [f"fault=[{fault.entry(self.target, self.change)}]", f'ladder.at="{at}"', *ladder]
 
 
 @dataclass(frozen=True)
@@ -80,15 +87,49 @@ class References:
         return self.plain if isinstance(case.target, Tlp) else self.again[case.target.driver]
 
 
-def plan(classes: Sequence[TlpClass], faults: Sequence[Fault], *, every: bool) -> list[Case]:
+class Numbers:
+    """Which TLP of its kind and direction one is, of those with a certain byte: what `tlp` of a fault in data counts."""
+
+    def __init__(self, classes: Iterable[TlpClass]) -> None:
+        """Of all TLPs, by kind and length."""
+        self.by_length: dict[tuple[str, str, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for tlp in (tlp for of in classes for tlp in of.tlps):
+            insort(self.by_length[tlp.device, tlp.direction, tlp.kind][len(tlp.data)], tlp.number)
+
+    def of(self, tlp: Tlp, byte: int) -> int:
+        """From 1."""
+        lengths = self.by_length[tlp.device, tlp.direction, tlp.kind]
+        return sum(bisect_right(numbers, tlp.number) for length, numbers in lengths.items() if length > byte)
+
+
+def plan(classes: Sequence[TlpClass], faults: Sequence[Fault], numbers: Numbers, *, every: bool) -> list[Case]:
     """The cases: of each class the first TLP, or every one."""
-    return [
-        Case(of.name, fault.name, tlp, number)
-        for of in classes
-        for number, tlp in enumerate(of.tlps if every else of.tlps[:1], 1)
-        for fault in faults
-        if fault.hits(tlp)
-    ]
+    cases = []
+    for of in classes:
+        for number, tlp in enumerate(of.tlps if every else of.tlps[:1], 1):
+            whole = [fault for fault in faults if fault.changes is None and fault.hits(tlp)]
+            cases += [Case(of.name, fault.name, tlp, number) for fault in whole]
+        for fault in faults:
+            cases += changes(of, fault, numbers, every=every)
+    return cases
+
+
+def changes(of: TlpClass, fault: Fault, numbers: Numbers, *, every: bool) -> Iterator[Case]:
+    """The cases of a fault in data: of a class each place with a content that no other TLP has had there, or really all.
+
+    After the probe, in which devices say what they are, only the first ones: data are of users then.
+    """
+    tried: set[tuple[int, bytes]] = set()
+    if fault.changes is None:
+        return
+    for number, tlp in enumerate(of.tlps, 1):
+        for change in fault.changes(tlp) if fault.hits(tlp) else ():
+            word = change.byte - change.byte % WORD
+            content = change.byte, tlp.data[word : word + WORD]
+            if every or (content not in tried and (of.phase == PROBE or len(tried) < FIRST)):
+                tried.add(content)
+                target = replace(tlp, number=numbers.of(tlp, change.byte))
+                yield Case(of.name, fault.name, target, number, change)
 
 
 def plan_allocations(machine: Machine, drivers: Mapping[str, tuple[str, str]], *, every: bool) -> list[Case]:

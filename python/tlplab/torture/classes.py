@@ -12,7 +12,8 @@ from typing import Any
 
 from tlplab import _core
 
-PHASES = ("probe", "work", "remove")
+PROBE = "probe"
+PHASES = (PROBE, "work", "remove")
 # Message signalled interrupts are written to here: on x86, and in user-mode Linux.
 INTERRUPTS = (range(0xFEE0_0000, 0xFEF0_0000), range(0xA_0000, 0xB_0000))
 # Bytes of an entry of an MSI-X table.
@@ -63,6 +64,8 @@ class Tlp:
     """Of the link."""
     begin: int = 0
     """When its ladder begins, in femtoseconds."""
+    data: bytes = b""
+    """What it carries."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,11 @@ class TlpClass:
 
     name: str
     tlps: tuple[Tlp, ...]
+
+    @property
+    def phase(self) -> str:
+        """The phase that they are in."""
+        return self.name.split()[1]
 
 
 @dataclass(frozen=True)
@@ -138,12 +146,13 @@ def read(capture: Path, devices: Mapping[str, int], bars: Sequence[Bar]) -> Iter
             asked[frame["frame"]] = f"of {kind} {where}"
         counts[key := (device, direction, kind)] += 1
         before, latest[key] = latest.get(key, ""), where
-        yield Tlp(device, direction, kind, counts[key], time, where, before, devices[device], begin)
+        data = bytes.fromhex(frame.get("data", ""))
+        yield Tlp(device, direction, kind, counts[key], time, where, before, devices[device], begin, data)
 
 
 def frames(capture: Path) -> Iterator[Mapping[str, Any]]:
     """The frames of a capture, decoded."""
-    dump = _core.Dump(str(capture), [], json=True, time=0, verbose=False, limit=None, copy=None, quiet=False)
+    dump = _core.Dump(str(capture), [], json=True, time=0, verbose=True, limit=None, copy=None, quiet=False)
     while (lines := dump.step()) is not None:
         yield from map(json.loads, lines.splitlines())
     dump.finish()

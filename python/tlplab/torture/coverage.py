@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -37,6 +37,10 @@ class Lines:
     reached: int
     errors: int
     errors_reached: int
+    ran: tuple[str, ...]
+    """Lines for errors that have run: `drivers/nvme/host/core.c:3437: return -EINVAL;`."""
+    left: tuple[str, ...]
+    """Those that have not."""
 
 
 class Counters:
@@ -100,16 +104,21 @@ def run(*command: str) -> str:
 
 def by_driver(now: dict[str, dict[int, int]], known: dict[str, dict[int, int]], build: Path) -> list[Lines]:
     """What has run in `now` of the lines in functions that have run in `known`."""
-    totals: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    counts: dict[str, Counter[bool]] = defaultdict(Counter)
+    errors: dict[tuple[str, bool], list[str]] = defaultdict(list)
     for file, of in known.items():
         text = (build / file).read_text(encoding="utf-8", errors="replace").splitlines()
         driver = file.rsplit("/", 1)[0].removesuffix("/host").rsplit("/", 1)[-1]
         for line in of:
             reached = now.get(file, {}).get(line, 0) > 0
-            error = IS_ERROR.search(text[line - 1]) is not None
-            for at, counts in enumerate((True, reached, error, error and reached)):
-                totals[driver][at] += counts
-    return [Lines(driver, *counts) for driver, counts in totals.items()]
+            counts[driver][reached] += 1
+            if IS_ERROR.search(text[line - 1]) is not None:
+                errors[driver, reached].append(f"{file}:{line}: {text[line - 1].strip()}")
+    lines = []
+    for driver, reaches in counts.items():
+        ran, left = (tuple(errors[driver, reached]) for reached in (True, False))
+        lines.append(Lines(driver, reaches.total(), reaches[True], len(ran) + len(left), len(ran), ran, left))
+    return lines
 
 
 @dataclass

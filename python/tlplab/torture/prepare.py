@@ -12,11 +12,11 @@ import click
 from tlplab import outline
 from tlplab.errors import RunError
 from tlplab.guest import kernel
-from tlplab.guest.command import script_of as work_of
 from tlplab.guest.initramfs import SCRIPT
+from tlplab.guest.options import script_of as work_of
 from tlplab.torture import memory
 from tlplab.torture.boot import WORK, Machine, Told, boot, discover
-from tlplab.torture.cases import Case, References, boot_with, plan, plan_allocations
+from tlplab.torture.cases import Case, Numbers, References, boot_with, plan, plan_allocations
 from tlplab.torture.classes import TlpClass, read, sort
 from tlplab.torture.coverage import Coverage
 from tlplab.torture.faults import FAULTS
@@ -88,7 +88,10 @@ def prepare(
         succeeds(plain)
         bars, drivers = discover(machine)
         classes = sort(read(capture, chosen, bars), plain.phases())
-    cases = plan(classes, [fault for fault in FAULTS if fault.name in faults], every=every or name is not None)
+    # Of all that has a name only a few cases are like the one that is wanted.
+    named = [of for of in classes if name is None or name.startswith(of.name)]
+    wanted = [fault for fault in FAULTS if fault.name in faults and (name is None or f": {fault.name}" in name)]
+    cases = plan(named, wanted, Numbers(classes), every=every or name is not None)
     ranges = {driver: of for driver, of in memory.ranges(machine.kernel.build).items() if driver in drivers}
     if memory.FAULT not in faults or devices:
         ranges = {}

@@ -28,7 +28,7 @@ IS_HUNG = re.compile(r"blocked for more than \d+ seconds|soft lockup|rcu.*stall"
 # As the kernel says that it makes an allocation fail.
 IS_INJECTED = re.compile(r"FAULT_INJECTION|name fail\w+, interval")
 # Programs print what took how long, and what they wrote where.
-VARIES = re.compile(r"\d+(\.\d+)? ?(seconds|s|[kMG]?B/s)\b|\b0x[0-9a-f]+\b")
+VARIES = re.compile(r"\b(char|byte|line|accessed) \d+|\d+(\.\d+)? ?(seconds|s|[kMG]?B/s)\b|\b0x[0-9a-f]+\b")
 
 
 @dataclass(frozen=True)

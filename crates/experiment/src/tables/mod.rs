@@ -519,6 +519,20 @@ pub static FAULT: Section = Section {
         key("lanes", Kind::Integer { min: 1, max: 16 }, "", "1", "The lanes that are left, with narrow."),
         key("by", Kind::Time, "", r#""10us""#, "How late it comes, with damage = \"late\"."),
         key(
+            "byte",
+            Kind::Integer { min: 0, max: 4095 },
+            "",
+            "12",
+            "The first byte of the TLP's data whose bits are inverted, with damage = \"data\". Absent: 0.",
+        ),
+        key(
+            "flip",
+            Kind::Integer { min: 1, max: 0xFFFF_FFFF },
+            "",
+            "0x20000",
+            "The bits that are inverted, in the order of a little-endian word that begins at `byte`, with damage = \"data\".",
+        ),
+        key(
             "until",
             Kind::Time,
             "",

@@ -139,6 +139,8 @@ const COMPANIONS: &[(&str, &[&str])] = &[
     ("fault.0.narrow", &["fault=[{ link = \"sw0\", lanes = 1 }]"]),
     ("fault.0.lanes", &["fault=[{ link = \"sw0\", narrow = \"5us\", lanes = 2 }]"]),
     ("fault.0.by", &["fault=[{ link = \"sw0\", tlp = 2, damage = \"late\", by = \"1us\" }]"]),
+    ("fault.0.byte", &["fault=[{ link = \"sw0\", tlp = 2, damage = \"data\", flip = 1 }]"]),
+    ("fault.0.flip", &["fault=[{ link = \"sw0\", tlp = 2, damage = \"data\", flip = 1 }]"]),
     ("device.ssd.model", &["load.ssd.device=dma", "load.trace.device=dma"]),
     ("load.ssd.cache", &["host.cache={ size = \"10MiB\", ways = 16, ddio_ways = 1, hit = \"1ns\" }"]),
     ("load.ssd.node", &["host.numa={ hop = \"1ns\" }"]),

@@ -642,6 +642,13 @@ pub enum Tamper {
     Twice,
     /// All bits of a completion's data are ones, as of a read that nothing answered on PCI.
     Ones,
+    /// Bits of its data are others; of TLPs whose bytes are simulated, and that have this byte.
+    Data {
+        /// The first byte that changes, counted from the first that the TLP carries.
+        byte: u16,
+        /// The bits that are inverted, of this byte and the three behind it, in little-endian order.
+        flip: u32,
+    },
 }
 
 /// Rules of format that a TLP breaks; it is malformed (PCIe 5.0 §2.3, §6.2.6).

@@ -160,11 +160,11 @@ impl Tampering {
     }
 
     /// What becomes of a TLP, if it is hit, and by what. Its size stays.
-    pub(crate) fn strike(&mut self, repr: &Repr) -> Option<(Repr, Option<Flaw>, Tamper)> {
+    pub(crate) fn strike(&mut self, repr: &Repr, payload: &Payload) -> Option<(Repr, Option<Flaw>, Tamper)> {
         let mut result = None;
         for (only, counter, how) in &mut self.0 {
             if only.is_none_or(|name| name == repr.name())
-                && let Some((changed, flaw)) = tampered(repr, *how)
+                && let Some((changed, flaw)) = tampered(repr, payload, *how)
                 && counter.hits()
             {
                 result = result.or(Some((changed, flaw, *how)));
@@ -174,16 +174,24 @@ impl Tampering {
     }
 }
 
-/// As much data, of ones.
-pub(crate) fn ones(payload: &Payload) -> Payload {
-    match payload {
-        Payload::Length(length) => Payload::Length(*length),
-        Payload::Bytes(bytes) => vec![0xFF; bytes.len()].into(),
+/// The data of a TLP after tampering: as much as before.
+pub(crate) fn tampered_data(payload: &Payload, how: Tamper) -> Payload {
+    let Payload::Bytes(bytes) = payload else { return payload.clone() };
+    match how {
+        Tamper::Ones => vec![0xFF; bytes.len()].into(),
+        Tamper::Data { byte, flip } => {
+            let mut changed = bytes.to_vec();
+            for (at, mask) in changed.iter_mut().skip(usize::from(byte)).zip(flip.to_le_bytes()) {
+                *at ^= mask;
+            }
+            changed.into()
+        }
+        _ => payload.clone(),
     }
 }
 
 /// The TLP after tampering; `None` if this cannot be done to it.
-fn tampered(repr: &Repr, how: Tamper) -> Option<(Repr, Option<Flaw>)> {
+fn tampered(repr: &Repr, payload: &Payload, how: Tamper) -> Option<(Repr, Option<Flaw>)> {
     let has_data = repr.payload_dw() > 0;
     let attributes = *repr.attributes();
     let request = !matches!(repr.kind(), Kind::Completion(_) | Kind::Message(_));
@@ -215,6 +223,10 @@ fn tampered(repr: &Repr, how: Tamper) -> Option<(Repr, Option<Flaw>)> {
         Tamper::Ones => {
             let completion = matches!(repr.kind(), Kind::Completion(_));
             (has_data && completion).then_some((*repr, None))
+        }
+        Tamper::Data { byte, .. } => {
+            let known = matches!(payload, Payload::Bytes(bytes) if usize::from(byte) < bytes.len());
+            (has_data && known).then_some((*repr, None))
         }
         Tamper::Tag | Tamper::Requester | Tamper::ByteCount => {
             let Kind::Completion(completion) = repr.kind() else { return None };

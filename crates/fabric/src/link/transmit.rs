@@ -7,7 +7,7 @@ use crate::link::agenda::Task;
 use crate::link::channel::WireTime;
 use crate::link::context::Context;
 use crate::link::egress::{Choice, Waiting};
-use crate::link::fault::ones;
+use crate::link::fault::tampered_data;
 use crate::link::port::{Leaving, Port};
 use crate::observe::probe::{TlpRecord, UnitContent, UnitRecord};
 use crate::packet::attribution::{Cause, Partition, Segments};
@@ -164,12 +164,12 @@ impl Context {
         port.partition.block(now, class, None);
         if !port.tampering.is_empty()
             && !waiting.nullified
-            && let Some((repr, flaw, how)) = port.tampering.strike(&tlp.repr)
+            && let Some((repr, flaw, how)) = port.tampering.strike(&tlp.repr, &tlp.payload)
         {
             (tlp.repr, tlp.flaw) = (repr, flaw.or(tlp.flaw));
             port.counters.damaged += 1;
             match how {
-                Tamper::Ones => tlp.payload = ones(&tlp.payload),
+                Tamper::Ones | Tamper::Data { .. } => tlp.payload = tampered_data(&tlp.payload, how),
                 Tamper::Twice => return self.send_twice(id, waiting),
                 _ => {}
             }

@@ -211,6 +211,50 @@ fn a_tlp_that_is_late_or_comes_twice() {
     }
 }
 
+/// Bits of data are inverted where the fault says, with good CRCs: nobody detects it. A TLP without that byte is not counted.
+#[test]
+fn data_that_change_arrive_changed() {
+    use crate::bench::script::{Card, Place, Script, read, write};
+    let register = |offset| Place::Bar("card", 0, offset);
+    // (direction, TLP, n, byte, inverted bits, what the three reads give)
+    let cases: [(_, _, _, _, _, [u64; 3]); 5] = [
+        (Direction::Down, "MWr", 1, 2, 0x1_8001, [0xD567_7788, 0x1122_3344, 0xAA]),
+        (Direction::Down, "MWr", 2, 0, 0xFFFF_FFFF, [0x5566_7788, 0x1122_3344, 0x55]),
+        // The other writes have no byte 3: this is the second that has.
+        (Direction::Down, "MWr", 2, 3, 0xFF, [0x5566_7788, 0xEE22_3344, 0xAA]),
+        (Direction::Up, "CplD", 3, 0, 0xFF00_0001, [0x5566_7788, 0x1122_3344, 0xAB]),
+        (Direction::Up, "CplD", 4, 0, 1, [0x5566_7788, 0x1122_3344, 0xAA]),
+    ];
+    for (direction, only, n, byte, flip, expected) in cases {
+        let mut bench = Bench::new();
+        bench.switch("sw0", "host.rp0", 3, 4);
+        let how = Tamper::Data { byte, flip };
+        let kind = FaultKind::Tamper { only: Some(only), n, count: 1, how };
+        let (card, _) = Card::new();
+        bench
+            .device("card", "sw0", 3, 4)
+            .config(|d| d.link.faults.push(Fault { direction, kind }))
+            .model(card);
+        let (script, heard) = Script::new(vec![
+            write(register(0x20), &0x5566_7788_u32.to_le_bytes()),
+            write(register(0x30), &[0xAA]),
+            write(register(0x28), &0x1122_3344_u32.to_le_bytes()),
+            read(register(0x20), 4),
+            read(register(0x28), 4),
+            read(register(0x30), 1),
+        ]);
+        bench.finishing_program(script);
+        let mut fabric = bench.build();
+        while fabric.run_events(10_000, Time::ZERO + Duration::from_ms(5)) {}
+        assert_eq!(
+            heard.lock().unwrap().values(),
+            expected,
+            "{direction:?} {only} #{n}: {flip:#x} at {byte}"
+        );
+        assert_eq!(detected(&fabric), [], "{direction:?} {only} #{n}");
+    }
+}
+
 /// With digests on every TLP a wrong one is found where the TLP ends, and not before; the TLP is dropped.
 #[test]
 fn digests_are_checked_end_to_end() {

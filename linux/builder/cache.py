@@ -1,0 +1,83 @@
+"""Where results and packages are kept, and what every build begins and ends with."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from . import debian
+from .report import BuildError, phase, say
+
+
+def cache() -> Path:
+    """Where results and packages are kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tlplab/linux"
+
+
+def check_machine() -> None:
+    """UML is for x86-64, and our packages too."""
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        raise BuildError(
+            f"the guest needs Linux on x86-64, this is {platform.system()} on {platform.machine()}; use QEMU there"
+        )
+
+
+def check_tools(tools: dict[str, str]) -> None:
+    """Installs the missing tools, each named with its package, where this machine lets us, as .ci/install-peers does."""
+    missing = debian.lacking(tools)
+    if not missing:
+        return
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        with phase(f"installing {' '.join(missing)}"):
+            quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+            for command in (["update"], ["install", "--no-install-recommends", *missing]):
+                subprocess.run(["apt-get", "-qq", *command], env=quiet, capture_output=True, check=False)
+        missing = debian.lacking(tools)
+    if missing:
+        raise BuildError(f"missing: {' '.join(missing)}; on Debian, as root: apt-get install {' '.join(missing)}")
+
+
+def named(*content: object) -> str:
+    """The name in the cache of what depends on this."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@contextmanager
+def made(folder: Path) -> Iterator[Path]:
+    """A folder beside its place, which is moved there when it is whole."""
+    work = folder.with_name(f"{folder.name}.partial")
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    yield work
+    shutil.rmtree(folder, ignore_errors=True)
+    work.rename(folder)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """One build at a time: a second one waits, and finds what it wants."""
+    cache().mkdir(parents=True, exist_ok=True)
+    with (cache() / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another build is under way; waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def point_to(result: Path, name: str) -> None:
+    """Makes `result` the one that `tlplab guest` takes by this name."""
+    link = cache() / name
+    fresh = link.with_name("current.partial")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(result.name)
+    fresh.replace(link)

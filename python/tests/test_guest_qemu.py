@@ -1,0 +1,238 @@
+"""`tlplab guest qemu`: devices of ours in an ordinary Linux guest under QEMU."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from privilege import lacking
+from terminal import Terminal
+
+from tlplab.cli import status
+from tlplab.guest import kernel, machine, tools
+
+ROOT = Path(__file__).resolve().parents[2]
+COPIER = f"{ROOT}/examples/python/copier.py:Copier"
+FOLDER = Path(__file__).parent / "qemu"
+BOLD = f"{FOLDER}/bold.py:Bold"
+# Wall-clock seconds that no guest of a test needs.
+PATIENCE = 240
+DRIVE = """set -e
+[ "$(grep -c nvme0q /proc/interrupts)" = 3 ]
+head -c 4194304 /dev/urandom >/tmp/data
+dd if=/tmp/data of=/dev/nvme0n1 bs=64k oflag=direct
+dd if=/dev/nvme0n1 of=/tmp/back bs=64k count=64 iflag=direct
+cmp /tmp/data /tmp/back
+echo read back
+fio --name=v --filename=/dev/nvme0n1 --offset=8M --size=2M --rw=randwrite --bs=4k --iodepth=8 --ioengine=libaio --direct=1 \\
+  --verify=crc32c --numjobs=1 --output=/tmp/fio || { cat /tmp/fio; exit 1; }
+grep -q 'err= 0' /tmp/fio
+echo 1 >"$(readlink -f /sys/class/nvme/nvme0/device)/remove"
+[ ! -e /dev/nvme0n1 ]
+echo let go
+dmesg | grep -E 'nvme.*([Ee]rror|[Tt]imeout|fail)|Oops|BUG:|WARNING:' || echo clean
+"""
+VFIO = """set -e
+modprobe vfio_iommu_type1
+modprobe vfio-pci
+echo 71ab b01d >/sys/bus/pci/drivers/vfio-pci/new_id
+group=$(basename "$(readlink /sys/bus/pci/devices/0000:01:00.0/iommu_group)")
+/share/vfio-copy 0000:01:00.0 "$group"
+cp /proc/uptime /share/uptime
+"""
+
+
+class Run(NamedTuple):
+    """A guest that was run to its end."""
+
+    status: int
+    console: list[str]
+    result: dict[str, Any]
+    errors: str
+
+    def counters(self, device: int = 0) -> dict[str, int]:
+        """Of a device."""
+        counters: dict[str, int] = self.result["devices"][device]["counters"]
+        return counters
+
+
+def needs_tools() -> None:
+    """Skips a test where QEMU and its guest are not here."""
+    if not (kernel.built(tools.LINK) / kernel.MANIFEST).is_file():
+        lacking("QEMU and its guest: make guest-tools")
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "tlplab", "guest", "qemu", *map(str, arguments)]
+
+
+def run(folder: Path, *arguments: str | Path) -> Run:
+    file = folder / "result.json"
+    done = subprocess.run(
+        command("--timeout", str(PATIENCE), "--json", file, *arguments),
+        capture_output=True, text=True, check=False, timeout=PATIENCE + 60, cwd=folder, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    console = [found[1] for line in done.stdout.splitlines() if (found := re.match(r"\[ *\d+\.\d+ s\] (.*)", line))]
+    return Run(done.returncode, console, json.loads(file.read_text()) if file.exists() else {}, done.stderr)
+
+
+def qemus_of(process: int) -> list[int]:
+    """The processes that it has started."""
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return [child for child in map(int, children) if b"vfio-user-pci" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+@pytest.mark.full
+def test_a_copier_is_a_function_below_a_root_port_and_the_status_is_the_scripts(tmp_path: Path) -> None:
+    needs_tools()
+    found = run(tmp_path, COPIER, COPIER, "--run", "lspci -nn; lspci -s 02:00.0 -vv; exit 3")
+    assert found.status == 1
+    assert "the guest's script ended with status 3" in found.errors
+    listed = [line for line in found.console if re.match(r"\d.*71ab:0001", line)]
+    assert [line[:7] for line in listed] == ["01:00.0", "02:00.0", "02:00.0"]
+    assert any("Express" in line and "Endpoint" in line for line in found.console), found.console
+    assert any("MSI-X: " in line and "Count=1" in line for line in found.console)
+    assert [device["name"] for device in found.result["devices"]] == ["Copier0", "Copier1"]
+    assert found.result["status"] == 3
+    assert not list(tmp_path.glob("*.sock"))
+
+
+@pytest.mark.full
+def test_the_nvme_driver_with_two_processors_verifies_what_it_writes(tmp_path: Path) -> None:
+    needs_tools()
+    (tmp_path / "drive.sh").write_text(DRIVE)
+    found = run(tmp_path, "nvme,size=32MiB", "--cpus", "2", "--run", "drive.sh")
+    assert (found.status, found.errors) == (0, "")
+    assert [line for line in ("read back", "let go", "clean") if line not in found.console] == [], found.console
+    counters = found.counters()
+    assert counters["bytes_read"] >= 6 << 20
+    assert counters["bytes_by_messages"] == counters["refused_transfers"] == 0
+
+
+@pytest.mark.full
+def test_behind_an_iommu_a_device_reaches_what_is_mapped_and_nothing_else(tmp_path: Path) -> None:
+    needs_tools()
+    subprocess.run(
+        ["gcc", "-O1", "-static", "-Wall", "-Werror", "-o", tmp_path / "vfio-copy", FOLDER / "vfio_copy.c"], check=True
+    )
+    (tmp_path / "vfio.sh").write_text(VFIO)
+    found = run(tmp_path, BOLD, "--iommu", "--share", ".", "--run", "vfio.sh")
+    assert found.status == 0, (found.errors, found.console)
+    told = [line for line in found.console if line.startswith("interrupts=") or line in ("equal", "wrong", "untouched")]
+    assert told == [
+        "interrupts=1 done=1 refused=0", "equal",
+        # A write to where nothing is mapped is posted, and lost; a read fails.
+        "interrupts=1 done=2 refused=0", "interrupts=1 done=2 refused=1", "untouched",
+    ]  # fmt: skip
+    assert found.counters()["refused_transfers"] == 2
+    assert (tmp_path / "uptime").read_text(), "what the guest writes to the folder is there"
+
+
+@pytest.mark.full
+def test_a_shell_answers_keys(tmp_path: Path) -> None:
+    needs_tools()
+    terminal = Terminal(command(COPIER, "--shell"), tmp_path)
+    terminal.hear(b"~ # ", PATIENCE)
+    terminal.type(b"echo $((6 * 7)) is said; lspci -n -d 71ab: | wc -l\n")
+    terminal.hear(b"42 is said")
+    terminal.type(b"exit 0\n")
+    terminal.hear(b"off after")
+    assert terminal.end() == 0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("asks", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_a_guest_ends_with_the_command_that_booted_it(tmp_path: Path, asks: int, expected: int) -> None:
+    needs_tools()
+    process = subprocess.Popen(
+        command(COPIER, "--run", "sleep 1000"), cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)}
+    )
+    try:
+        until = time.monotonic() + 60
+        while not (guests := qemus_of(process.pid)):
+            assert process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(asks)
+        assert process.wait(timeout=30) == expected
+        while any(Path(f"/proc/{guest}/cmdline").exists() for guest in guests):
+            assert time.monotonic() < until, "QEMU goes on"
+            time.sleep(0.05)
+        # Who is killed removes nothing.
+        assert asks == signal.SIGKILL or not list(tmp_path.iterdir())
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.full
+def test_a_qemu_that_is_killed_and_a_device_that_raises_are_told(tmp_path: Path) -> None:
+    needs_tools()
+    process = subprocess.Popen(command(COPIER, "--run", "sleep 1000"), cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while not (guests := qemus_of(process.pid)):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    os.kill(guests[0], signal.SIGKILL)
+    assert "killed by signal 9" in process.communicate(timeout=30)[1]
+    assert process.returncode == 1
+    script = "address=$(awk 'NR == 1 { print $1 }' /sys/bus/pci/devices/0000:01:00.0/resource); echo 1 >/sys/bus/pci/devices/0000:01:00.0/enable; devmem $((address + 16)) 32 1; sleep 100"
+    found = run(tmp_path, f"{FOLDER}/bold.py:Bad", "--run", script)
+    assert found.status == 1
+    assert "this device is broken" in found.errors
+
+
+@pytest.mark.full
+def test_a_guest_that_does_not_end_loses_its_power(tmp_path: Path) -> None:
+    needs_tools()
+    found = run(tmp_path, COPIER, "--run", "sleep 1000", "--timeout", "1")
+    assert found.status == 1
+    assert "still on after 1 s" in found.errors
+    assert found.result["timed_out"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([COPIER], "give one of --run and --shell"),
+        ([COPIER, "--shell", "--run", "true"], "give one of --run and --shell"),
+        (["e1000", "--shell"], "there is no device 'e1000'"),
+        (["nvme,bytes=3", "--shell"], "nvme has no bytes"),
+        (["nvme,size", "--shell"], "'size' is not KEY=VALUE"),
+        ([f"{COPIER}x", "--shell"], "there is no Copierx in it"),
+        ([COPIER, "--shell", "--memory", "much"], "--memory"),
+        ([COPIER, "--shell", "--share", "/nonexistent"], "there is no such folder"),
+    ],
+)
+def test_mistakes_are_told(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["guest", "qemu", *arguments]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_without_tools_the_message_says_how_to_get_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert status(["guest", "qemu", COPIER, "--shell"]) == 2
+    assert "make guest-tools" in capsys.readouterr().err
+
+
+def test_kvm_is_taken_where_the_processor_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    device, processors = tmp_path / "kvm", tmp_path / "cpuinfo"
+    monkeypatch.setattr(machine, "KVM", device)
+    monkeypatch.setattr(machine, "PROCESSORS", processors)
+    processors.write_text("processor\t: 0\nflags\t\t: fpu vme vmx sse\n")
+    assert not machine.has_kvm()
+    device.touch()
+    assert machine.has_kvm()
+    processors.write_text("processor\t: 0\nflags\t\t: fpu vme sse vmxless\nmodel name\t: svm\n")
+    assert not machine.has_kvm(), "it would be a KVM for kernels of its own"

@@ -1,0 +1,267 @@
+"""Boots an ordinary guest under QEMU, with devices that this process serves, and carries what it prints, until it is off."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tlplab import _core
+from tlplab.errors import RunError
+from tlplab.guest.console import Console
+from tlplab.guest.devices import DeviceOfGuest
+from tlplab.guest.initramfs import archive
+from tlplab.guest.tools import Tools
+from tlplab.vfio import options_of_qemu
+
+KVM, PROCESSORS = Path("/dev/kvm"), Path("/proc/cpuinfo")
+# A processor with neither has a KVM that runs no ordinary kernel (kvm-pvm), or none.
+VIRTUALIZATION = re.compile(r"^flags\s*:.*\b(vmx|svm)\b", re.MULTILINE)
+MEMORY = "512MiB"
+# How the guest is told where its status goes, and what it shares.
+STATUS, SHARE = "tlplab.status=ttyS1", "tlplab.share=9p"
+# Linux 7.3 compares the time stamp counters of its processors and, where this machine is busy, never ends: one waits for the other in
+# watchdog_check_skew, and that one for the first in multi_cpu_stop. Those of a guest are the same clock.
+COMMAND_LINE = f"console=ttyS0 quiet panic=-1 tsc=reliable {STATUS}"
+# Between two looks at whether a device shall end, in seconds.
+SLICE = 0.25
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What is booted."""
+
+    tools: Tools
+    files: Mapping[str, bytes]
+    """What the guest finds in /tlplab."""
+    memory: int = 512 << 20
+    """In bytes."""
+    processors: int = 1
+    iommu: bool = False
+    share: str | None = None
+    """A folder that the guest reads and writes, as /share."""
+    interactive: bool = False
+    """The terminal is the guest's console."""
+
+    def command(self, folder: Path, sockets: Sequence[Path]) -> list[str]:
+        """The command of QEMU, whose files are in `folder`."""
+        # The guest's memory is a file that the devices map.
+        memory = f"memory-backend-memfd,id=memory,size={self.memory},share=on"
+        accelerator = ["-accel", "kvm", "-cpu", "host"] if has_kvm() else ["-accel", "tcg"]
+        line = COMMAND_LINE
+        options: list[str] = []
+        if self.share is not None:
+            line += f" {SHARE}"
+            options += ["-fsdev", f"local,id=share,path={self.share},security_model=none"]
+            options += ["-device", "virtio-9p-pci,fsdev=share,mount_tag=share"]
+        if self.iommu:
+            line += " intel_iommu=on iommu=nopt"
+            options += ["-device", "intel-iommu,caching-mode=on"]
+        for number, socket in enumerate(sockets, 1):
+            options += ["-device", f"pcie-root-port,id=port{number},chassis={number},slot={number}"]
+            options += options_of_qemu(socket, f"port{number}")
+        console = "stdio,id=console,signal=off" + (",mux=on" if self.interactive else "")
+        if self.interactive:
+            options += ["-mon", "chardev=console,mode=readline"]
+        return [
+            *self.tools.qemu, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-name", "tlplab",
+            "-M", "q35,memory-backend=memory", *accelerator, "-smp", str(self.processors), "-m", f"{self.memory}B",
+            "-object", memory, "-kernel", str(self.tools.kernel), "-initrd", str(folder / "initramfs"), "-append", line,
+            "-chardev", console, "-serial", "chardev:console",
+            "-chardev", f"file,id=status,path={folder / 'status'}", "-serial", "chardev:status", *options,
+        ]  # fmt: skip
+
+
+@dataclass
+class Serving:
+    """Devices that are served, each in a thread of its own."""
+
+    servers: dict[str, _core.VfioServer]
+    failure: BaseException | None = None
+    """What a device has raised."""
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def run(self, server: _core.VfioServer) -> None:
+        """Serves a device until all are to end, or one raises."""
+        try:
+            while not self.over.is_set():
+                server.run(SLICE)
+        except BaseException as error:
+            self.failure = self.failure or error
+            self.over.set()
+
+    def counters(self) -> dict[str, dict[str, int]]:
+        """Of each device, by its name."""
+        return {name: dict(server.counters()) for name, server in self.servers.items()}
+
+
+@contextmanager
+def served(devices: Sequence[DeviceOfGuest], folder: Path) -> Iterator[tuple[Serving, list[Path]]]:
+    """Serves devices on sockets in a folder, while they are wanted."""
+    sockets = [folder / f"{number}.sock" for number in range(1, len(devices) + 1)]
+    serving = Serving({})
+    threads = []
+    try:
+        for name, device, socket in zip(names(devices), devices, sockets, strict=True):
+            serving.servers[name] = device.start(str(socket))
+        for name, server in serving.servers.items():
+            threads.append(threading.Thread(target=serving.run, args=[server], name=name, daemon=True))
+            threads[-1].start()
+        yield serving, sockets
+    finally:
+        serving.over.set()
+        for thread in threads:
+            thread.join()
+        for server in serving.servers.values():
+            server.end()
+
+
+def names(devices: Sequence[DeviceOfGuest]) -> list[str]:
+    """A name for each device: its own, and a number where another has it, too."""
+    all_names = [device.name for device in devices]
+    return [
+        name if all_names.count(name) == 1 else f"{name}{all_names[:at].count(name)}"
+        for at, name in enumerate(all_names)
+    ]
+
+
+@dataclass(frozen=True)
+class Off:
+    """A guest that is off."""
+
+    status: int | None
+    """The exit status of its script; None, if it has not said it."""
+    seconds: float
+    """From its power to its end."""
+    counters: Mapping[str, Mapping[str, int]]
+    """Of its devices."""
+    timed_out: bool
+
+
+def boot(
+    machine: Machine,
+    devices: Sequence[DeviceOfGuest],
+    *,
+    show: Callable[[float, str], None],
+    timeout: float | None = None,
+) -> Off:
+    """Boots a guest and waits until it is off, or for `timeout` seconds. `show` is called with each line of its console and its time in seconds.
+
+    Raises `RunError` if QEMU cannot run the guest, or a device raises, and `KeyboardInterrupt` at Ctrl-C: the guest has lost its power then.
+    """
+    with tempfile.TemporaryDirectory(prefix="tlplab-guest-") as name:
+        folder = Path(name)
+        (folder / "initramfs").write_bytes(machine.tools.initramfs.read_bytes() + archive(machine.files))
+        with served(devices, folder) as (serving, sockets):
+            begun = time.monotonic()
+            running = Running.start(machine, folder, sockets)
+            try:
+                timed_out = running.wait(serving.over, show, None if timeout is None else begun + timeout)
+            finally:
+                running.end()
+            seconds = time.monotonic() - begun
+        if serving.failure is not None:
+            raise serving.failure
+        said = (
+            (folder / "status").read_text(encoding="ascii", errors="replace").strip()
+            if (folder / "status").exists()
+            else ""
+        )
+        if not timed_out and running.process.returncode:
+            raise RunError(f"QEMU cannot run the guest: {running.complaints()}")
+        return Off(int(said) if said.isdecimal() else None, seconds, serving.counters(), timed_out)
+
+
+@dataclass
+class Running:
+    """QEMU as it runs."""
+
+    process: subprocess.Popen[bytes]
+    errors: Path
+    begun: float
+
+    @classmethod
+    def start(cls, machine: Machine, folder: Path, sockets: Sequence[Path]) -> Running:
+        """Gives the guest its power. Raises `RunError` if there is no such QEMU."""
+        errors = folder / "errors"
+        with errors.open("wb") as file:
+            try:
+                process = subprocess.Popen(
+                    machine.command(folder, sockets),
+                    stdin=None if machine.interactive else subprocess.DEVNULL,
+                    stdout=None if machine.interactive else subprocess.PIPE,
+                    stderr=file,
+                    # Ctrl-C is for this process, which then ends it, in order.
+                    preexec_fn=lambda: die_with_parent(own_group=not machine.interactive),
+                )
+            except OSError as error:
+                raise RunError(f"{machine.tools.qemu[0]}: {error.strerror}; name QEMU with --qemu") from None
+        return cls(process, errors, time.monotonic())
+
+    def wait(self, over: threading.Event, show: Callable[[float, str], None], until: float | None) -> bool:
+        """Shows its console until it ends, `over` is set, or it is time; whether it was time."""
+        reader = None
+        if self.process.stdout is not None:
+            reader = threading.Thread(target=self.read, args=[show], name="console", daemon=True)
+            reader.start()
+        timed_out = False
+        while not over.is_set():
+            if until is not None and time.monotonic() >= until:
+                timed_out = True
+                break
+            try:
+                self.process.wait(SLICE / 5)
+                break
+            except subprocess.TimeoutExpired:
+                continue
+        self.end()
+        if reader is not None:
+            reader.join()
+        return timed_out
+
+    def read(self, show: Callable[[float, str], None]) -> None:
+        """Carries what it prints, by lines."""
+        assert self.process.stdout is not None
+        console = Console(show)
+        for data in iter(lambda: os.read(self.process.stdout.fileno(), 1 << 16), b""):  # type: ignore[union-attr]
+            console.hear(time.monotonic() - self.begun, data)
+        console.end()
+
+    def end(self) -> None:
+        """Takes its power away, if it still has it."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def complaints(self) -> str:
+        """What QEMU has said, without warnings and registers; or else how it has ended."""
+        lines = self.errors.read_text(errors="replace").splitlines()
+        said = [line.partition(": ")[2] for line in lines if line.startswith("qemu") and ": warning: " not in line]
+        code = self.process.returncode
+        return "; ".join(said) or (f"it ended with status {code}" if code > 0 else f"it was killed by signal {-code}")
+
+
+def has_kvm() -> bool:
+    """Whether this machine runs guests itself."""
+    return (
+        os.access(KVM, os.R_OK | os.W_OK)
+        and VIRTUALIZATION.search(PROCESSORS.read_text(encoding="ascii", errors="replace")) is not None
+    )
+
+
+def die_with_parent(*, own_group: bool) -> None:
+    """A guest does not outlive the process that serves its devices, even if that is killed."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if own_group:
+        os.setpgid(0, 0)

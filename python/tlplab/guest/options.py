@@ -1,0 +1,34 @@
+"""What every guest is given: its script, and a folder that it shares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+SHEBANG = b"#!"
+
+
+def check_share(given: str) -> str:
+    """The folder that a guest shares, with its whole path. Raises `click.UsageError` for one that cannot be on a command line."""
+    folder = Path(given)
+    if not folder.is_dir():
+        raise click.UsageError(f"--share {folder}: there is no such folder")
+    if any(character.isspace() or character in ',"' for character in str(folder.resolve())):
+        raise click.UsageError(
+            f"--share {folder}: a guest takes no path with spaces, commas or quotes; give it another name"
+        )
+    return str(folder.resolve())
+
+
+def script_of(given: str | None, of_experiment: str | None) -> bytes:
+    """The script that the guest runs: the file or the command line that is given, or else the experiment's file."""
+    if given is not None and not Path(given).is_file():
+        return f"#!/bin/sh\n{given}\n".encode()
+    file = given or of_experiment
+    if file is None:
+        raise click.UsageError(
+            "the experiment names no script (guest.run); give one with --run, or a shell with --shell"
+        )
+    text = Path(file).read_bytes()
+    return text if text.startswith(SHEBANG) else b"#!/bin/sh\n" + text
