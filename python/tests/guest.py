@@ -12,7 +12,7 @@ from typing import Any
 
 from privilege import lacking
 
-from tlplab.guest import kernel
+from tlplab.guest import kernel, tools
 
 ROOT = Path(__file__).resolve().parents[2]
 # Wall-clock seconds that no guest of a test needs.
@@ -50,6 +50,12 @@ def needs_guest() -> None:
     """Skips a test where the guest's kernel is not built."""
     if not (kernel.built() / kernel.MANIFEST).is_file():
         lacking("the guest's kernel is not built: make linux")
+
+
+def needs_tools() -> None:
+    """Skips a test where QEMU and its guest are not here."""
+    if not (kernel.built(tools.LINK) / kernel.MANIFEST).is_file():
+        lacking("QEMU and its guest: make guest-tools")
 
 
 def command(*arguments: str | Path) -> list[str]:

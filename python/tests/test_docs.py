@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guest import needs_guest
+from guest import needs_guest, needs_tools
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "studies").rglob("*.md"))]
@@ -129,7 +129,9 @@ def first_missing(shown: list[str], output: str) -> str | None:
 
 def check_session(place: str, block: str, folder: Path) -> None:
     """Runs the commands of a block, each of which must print what is shown."""
-    if boots(block):
+    if "tlplab guest qemu" in block:
+        needs_tools()
+    elif boots(block):
         needs_guest()
     # CI runs those, and what they run.
     steps = [step for step in read_steps(block) if not step.command.startswith(("make", "cargo"))]

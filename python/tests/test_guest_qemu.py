@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from privilege import lacking
+from guest import needs_tools
 from terminal import Terminal
 
 from tlplab.cli import status
-from tlplab.guest import kernel, machine, tools
+from tlplab.guest import machine
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIER = f"{ROOT}/examples/python/copier.py:Copier"
@@ -62,12 +62,6 @@ class Run(NamedTuple):
         """Of a device."""
         counters: dict[str, int] = self.result["devices"][device]["counters"]
         return counters
-
-
-def needs_tools() -> None:
-    """Skips a test where QEMU and its guest are not here."""
-    if not (kernel.built(tools.LINK) / kernel.MANIFEST).is_file():
-        lacking("QEMU and its guest: make guest-tools")
 
 
 def command(*arguments: str | Path) -> list[str]:
