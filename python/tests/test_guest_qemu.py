@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from terminal import Terminal
 
 from tlplab.cli import status
 from tlplab.guest import machine
+from tlplab.torture.classes import frames
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIER = f"{ROOT}/examples/python/copier.py:Copier"
@@ -103,12 +105,26 @@ def test_a_copier_is_a_function_below_a_root_port_and_the_status_is_the_scripts(
 def test_the_nvme_driver_with_two_processors_verifies_what_it_writes(tmp_path: Path) -> None:
     needs_tools()
     (tmp_path / "drive.sh").write_text(DRIVE)
-    found = run(tmp_path, "nvme,size=32MiB", "--cpus", "2", "--run", "drive.sh")
+    found = run(tmp_path, "nvme,size=32MiB", "--cpus", "2", "--pcap", "drive.pcapng", "--run", "drive.sh")
     assert (found.status, found.errors) == (0, "")
     assert [line for line in ("read back", "let go", "clean") if line not in found.console] == [], found.console
     counters = found.counters()
     assert counters["bytes_read"] >= 6 << 20
     assert counters["bytes_by_messages"] == counters["refused_transfers"] == 0
+    # The capture has every byte that the device has counted, and every read has its completions.
+    passed: Counter[tuple[str, str]] = Counter()
+    asked, answered = 0, set()
+    for frame in frames(tmp_path / "drive.pcapng"):
+        tlp = frame["tlp"]
+        passed[frame["to"], tlp["kind"]] += len(frame.get("data", "")) // 2
+        asked += tlp["kind"] == "MRd"
+        if tlp["kind"] == "CplD" and frame.get("response_to") is not None:
+            answered.add(frame["response_to"])
+        assert "problem" not in frame, frame
+    assert passed["host", "MWr"] == counters["bytes_written"]
+    assert passed["nvme", "CplD"] == counters["bytes_read"]
+    assert asked > 1000
+    assert len(answered) >= asked
 
 
 @pytest.mark.full

@@ -539,12 +539,14 @@ class VfioServer:
     @property
     def mistake(self) -> str | None:
         """The client's mistake for which the last connection was ended."""
+    def capture(self, path: str, id: int, name: str) -> None:
+        """Writes down in a pcapng file what passes from now on, of the function `id` (bus, device, function). Raises RunError."""
     def run(self, seconds: float) -> None:
         """Goes on for so long. Raises RunError if it cannot, or when the device raises."""
     def counters(self) -> list[tuple[str, int]]:
         """What was done so far."""
     def end(self) -> None:
-        """Ends it, and removes the socket; its counters stay."""
+        """Ends it and its capture, and removes the socket; its counters stay. Raises RunError if the capture could not be written."""
 
 class Server:
     """A device behind a NetTLP adapter."""

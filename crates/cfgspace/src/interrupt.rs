@@ -142,6 +142,11 @@ impl ConfigSpace {
         self.msi_registers().map(|registers| registers.fold(vector))
     }
 
+    /// The message of an MSI vector, as software has written it; `None` without MSI.
+    pub fn msi_message(&self, vector: u16) -> Option<MessageWrite> {
+        self.msi_registers().map(|registers| registers.message(self, vector))
+    }
+
     /// The wire that this function asserts now: 1 to 4 for INTA to INTD. Whoever owns the function sends a message when this changes.
     pub fn asserted_intx(&self) -> Option<u8> {
         let wanted = self.read16(header::STATUS) & status::INTERRUPT != 0;

@@ -12,7 +12,7 @@ use std::time::{Duration as Wall, Instant};
 use tlplab_device::{Action, Device, InterruptMode, NamespaceConfig, Nvme, NvmeConfig, OpId, SparseMedium};
 use tlplab_device_library::LibraryDevice;
 use tlplab_netio::VfioUser;
-use tlplab_units::Time;
+use tlplab_units::{Bdf, Time};
 
 /// How often those who wait look up.
 const GLANCE: Wall = Wall::from_millis(50);
@@ -80,6 +80,13 @@ impl VfioServer {
         Ok(Self::new(socket, Kind::Rust(Box::new(device))))
     }
 
+    /// Writes down in a capture what passes from now on, of the function `id`.
+    fn capture(&self, py: Python<'_>, path: PathBuf, id: u16, name: &str) -> PyResult<()> {
+        let mut served = self.served()?;
+        let Some(socket) = &mut served.socket else { return Ok(()) };
+        socket.capture_tlps(&path, Bdf(id), name).map_err(|e| failed(py, &e))
+    }
+
     /// Goes on for so long, or until it cannot.
     fn run(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
         let wall = Wall::try_from_secs_f64(seconds).map_err(|e| PyValueError::new_err(e.to_string()))?;
@@ -115,13 +122,12 @@ impl VfioServer {
         Ok(served.socket.as_ref().map_or_else(|| served.counters.clone(), rows))
     }
 
-    /// Ends it; its counters stay.
-    fn end(&self) -> PyResult<()> {
+    /// Ends it, and its capture; its counters stay.
+    fn end(&self, py: Python<'_>) -> PyResult<()> {
         let mut served = self.served()?;
-        if let Some(socket) = served.socket.take() {
-            served.counters = rows(&socket);
-        }
-        Ok(())
+        let Some(mut socket) = served.socket.take() else { return Ok(()) };
+        served.counters = rows(&socket);
+        socket.finish_capture().map_err(|e| failed(py, &e))
     }
 }
 

@@ -181,7 +181,12 @@ impl Port {
         let access = Access::new(self, payload)?;
         let Access { place, region, offset, bytes, .. } = access;
         let data = match region {
-            CONFIG => self.space.bytes()[offset as usize..][..bytes as usize].to_vec(),
+            CONFIG => {
+                if let Some(tlps) = &mut self.dma.tlps {
+                    tlps.configure(&self.space, offset as u16, bytes as u16, None);
+                }
+                self.space.bytes()[offset as usize..][..bytes as usize].to_vec()
+            }
             _ => match &self.msix {
                 Some(memory) if memory.claims(region as u8, offset) => {
                     memory.read(region as u8, offset, bytes)
@@ -213,6 +218,9 @@ impl Port {
 
     /// Writes bytes of configuration space, doubleword by doubleword.
     fn write_config(&mut self, offset: u16, data: &[u8]) {
+        if let Some(tlps) = &mut self.dma.tlps {
+            tlps.configure(&self.space, offset, data.len() as u16, Some(data));
+        }
         let (mut at, mut left) = (offset, data);
         while !left.is_empty() {
             let first = usize::from(at % 4);

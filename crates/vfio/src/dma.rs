@@ -7,9 +7,12 @@ use crate::error::ProtocolError;
 use crate::host::{Host, Irq};
 use crate::maps::{Maps, Piece};
 use crate::message::{Command, Header, MAX_TRANSFER, message};
+use crate::tlps::Tlps;
 use std::collections::{BTreeMap, VecDeque};
+use tlplab_cfgspace::ConfigSpace;
 use tlplab_device::{DmaError, Event, OpId, Payload};
 use tlplab_transaction::CompletionError;
+use tlplab_wire::tlp::CompletionStatus;
 
 /// Messages that may wait for their answers; a transfer that takes more of them is refused.
 const MOST_ASKED: usize = 1 << 15;
@@ -34,6 +37,7 @@ enum Asked {
 struct Reading {
     data: Vec<u8>,
     left: usize,
+    address: u64,
 }
 
 /// Counters.
@@ -65,6 +69,8 @@ pub(crate) struct Dma {
     next_id: u16,
     unacknowledged: usize,
     readings: BTreeMap<OpId, Reading>,
+    /// The TLPs that it all stands for, if somebody wants to see them.
+    pub(crate) tlps: Option<Tlps>,
 }
 
 impl Dma {
@@ -79,6 +85,7 @@ impl Dma {
             next_id: 0,
             unacknowledged: 0,
             readings: BTreeMap::new(),
+            tlps: None,
         }
     }
 
@@ -107,6 +114,7 @@ impl Dma {
     /// Carries out what can be; what the device hears of it, and what is to be sent.
     pub(crate) fn go_on(
         &mut self,
+        space: &ConfigSpace,
         host: &mut impl Host,
         events: &mut VecDeque<Event>,
         out: &mut VecDeque<Vec<u8>>,
@@ -123,7 +131,7 @@ impl Dma {
                 task if waits => return self.tasks.push_front(task),
                 Task::Read { op, address, bytes } => {
                     if let Some(result) = self.begin_read(host, out, op, address, bytes) {
-                        events.push_back(Event::DmaReadDone { op, result });
+                        self.end_read(space, events, op, (address, bytes), result);
                     }
                 }
                 Task::Interrupt { irq, vector } => {
@@ -133,6 +141,21 @@ impl Dma {
                 }
             }
         }
+    }
+
+    /// The device hears how a read of so many bytes at an address has ended.
+    fn end_read(
+        &mut self,
+        space: &ConfigSpace,
+        events: &mut VecDeque<Event>,
+        op: OpId,
+        (address, bytes): (u64, u64),
+        result: Result<Payload, DmaError>,
+    ) {
+        if let (Some(tlps), Some(answer)) = (&mut self.tlps, answer_of(&result)) {
+            tlps.read_memory(space, address, bytes, answer);
+        }
+        events.push_back(Event::DmaReadDone { op, result });
     }
 
     /// Writes the pieces of a transfer; those that must wait come back.
@@ -216,7 +239,7 @@ impl Dma {
             self.counters.bytes_read += bytes;
             return Some(Ok(data.into()));
         }
-        self.readings.insert(op, Reading { data, left });
+        self.readings.insert(op, Reading { data, left, address });
         None
     }
 
@@ -246,6 +269,7 @@ impl Dma {
     /// The client answers.
     pub(crate) fn handle_reply(
         &mut self,
+        space: &ConfigSpace,
         header: &Header,
         payload: &[u8],
         events: &mut VecDeque<Event>,
@@ -260,9 +284,10 @@ impl Dma {
                 let Some(reading) = self.readings.get_mut(&op) else { return Ok(()) };
                 let data = payload.get(16..).filter(|data| data.len() == bytes && header.error.is_none());
                 let Some(data) = data else {
+                    let of = (reading.address, reading.data.len() as u64);
                     self.readings.remove(&op);
                     let result = self.refuse(CompletionError::CompleterAbort { address });
-                    events.push_back(Event::DmaReadDone { op, result });
+                    self.end_read(space, events, op, of, result);
                     return Ok(());
                 };
                 reading.data[at..at + bytes].copy_from_slice(data);
@@ -270,11 +295,26 @@ impl Dma {
                 if reading.left == 0
                     && let Some(reading) = self.readings.remove(&op)
                 {
-                    self.counters.bytes_read += reading.data.len() as u64;
-                    events.push_back(Event::DmaReadDone { op, result: Ok(reading.data.into()) });
+                    let bytes = reading.data.len() as u64;
+                    self.counters.bytes_read += bytes;
+                    self.end_read(space, events, op, (reading.address, bytes), Ok(reading.data.into()));
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// The data of a read, or where it failed and by which status; `None`, if nothing went over the link.
+fn answer_of(result: &Result<Payload, DmaError>) -> Option<Result<&[u8], (u64, CompletionStatus)>> {
+    match result {
+        Ok(data) => data.bytes().map(Ok),
+        Err(DmaError::Completion(CompletionError::UnsupportedRequest { address })) => {
+            Some(Err((*address, CompletionStatus::UnsupportedRequest)))
+        }
+        Err(DmaError::Completion(CompletionError::CompleterAbort { address })) => {
+            Some(Err((*address, CompletionStatus::CompleterAbort)))
+        }
+        Err(_) => None,
     }
 }

@@ -4,10 +4,12 @@ use crate::dma::{Counters, Dma};
 use crate::error::{ProtocolError, Refused};
 use crate::host::{Host, Irq};
 use crate::message::{Command, Header, message};
+use crate::tlps::{SeenTlp, Tlps};
 use std::collections::{BTreeMap, VecDeque};
 use tlplab_cfgspace::{ConfigSpace, InterruptMode, Layout, LayoutError, MsixMemory, Reset};
-use tlplab_device::{Action, DmaError, Event, OpId, ReplyToken, Timers};
-use tlplab_units::{Duration, Time};
+use tlplab_device::{Action, DmaError, Event, OpId, Refusal, ReplyToken, Timers};
+use tlplab_units::{Bdf, Duration, Time};
+use tlplab_wire::tlp::CompletionStatus;
 
 /// The device answers a read of a BAR within this; later it reads as all ones. Below the five seconds after which QEMU gives a server up.
 const COMPLETION_TIMEOUT: Duration = Duration::from_ms(2000);
@@ -94,6 +96,15 @@ impl Port {
         self.fault.as_deref()
     }
 
+    /// Keeps the TLPs that pass from now on, of a function with this ID, to be taken: see [`SeenTlp`].
+    pub fn watch_tlps(&mut self, function: Bdf) {
+        self.dma.tlps = Some(Tlps::new(function));
+    }
+    /// The next TLP that has passed.
+    pub fn take_tlp(&mut self) -> Option<SeenTlp> {
+        self.dma.tlps.as_mut().and_then(Tlps::take)
+    }
+
     /// The next event for the device.
     pub fn take_event(&mut self) -> Option<Event> {
         self.events.pop_front()
@@ -125,7 +136,7 @@ impl Port {
         host: &mut impl Host,
     ) -> Result<(), ProtocolError> {
         if header.is_reply {
-            self.dma.handle_reply(header, payload, &mut self.events)?;
+            self.dma.handle_reply(&self.space, header, payload, &mut self.events)?;
         } else if !self.agreed && header.command != Command::Version as u16 {
             return Err(ProtocolError::NoVersion(header.command));
         } else {
@@ -144,7 +155,10 @@ impl Port {
         self.dma.maps.clear().iter().for_each(|range| host.unmap(range));
         self.out.clear();
         self.accesses.clear();
+        let mut tlps = self.dma.tlps.take();
+        tlps.iter_mut().for_each(Tlps::forget_reads);
         self.dma = Dma::new(self.dma.counters);
+        self.dma.tlps = tlps;
         self.agreed = false;
         self.intx = (false, false);
         self.space.reset(Reset::Cold);
@@ -160,16 +174,29 @@ impl Port {
                 self.events.push_back(Event::DmaReadDone { op, result });
             }
             Action::DmaRead { op, address, bytes, .. } => self.dma.read(op, address, bytes),
-            Action::DmaWrite { op, address, data, .. } => self.dma.write(op, address, data),
+            Action::DmaWrite { op, address, data, .. } => {
+                if let (Some(tlps), Some(data)) = (&mut self.dma.tlps, data.bytes()) {
+                    tlps.write_memory(&self.space, address, data);
+                }
+                self.dma.write(op, address, data);
+            }
             Action::Msix { vector, .. } => self.raise(vector),
             Action::Intx { asserted, .. } => {
+                if let Some(tlps) = self.dma.tlps.as_mut().filter(|_| asserted != self.intx.0) {
+                    tlps.wire(self.space.bytes()[0x3D], asserted);
+                }
                 self.intx.0 = asserted;
                 self.signal_intx();
             }
             Action::Reply { token, data } => {
                 self.answer(token, data.bytes().unwrap_or(&vec![0; data.len() as usize]))
             }
-            Action::ReplyError { token, .. } => self.answer_with_ones(token.0),
+            Action::ReplyError { token, refusal } => {
+                if let Some(tlps) = &mut self.dma.tlps {
+                    tlps.answer(&self.space, token.0, Err(status_of(refusal)));
+                }
+                self.answer_with_ones(token.0);
+            }
             Action::Timer { at, id } => self.timers.set(at.max(now), id),
             Action::Finished => self.finished = true,
             Action::Fault(message) => self.fail(message),
@@ -203,7 +230,7 @@ impl Port {
     }
 
     fn go_on(&mut self, host: &mut impl Host) {
-        self.dma.go_on(host, &mut self.events, &mut self.out);
+        self.dma.go_on(&self.space, host, &mut self.events, &mut self.out);
     }
 
     fn fail(&mut self, message: String) {
@@ -244,11 +271,17 @@ impl Port {
         let token = self.next_access;
         self.next_access += 1;
         self.accesses.insert(token, Access { header: *header, place, bytes, due: now + COMPLETION_TIMEOUT });
+        if let Some(tlps) = &mut self.dma.tlps {
+            tlps.read_register(&self.space, token, bar, offset, bytes);
+        }
         self.events.push_back(Event::MmioRead { bar, offset, bytes, reply: ReplyToken(token) });
     }
 
     /// A write of a BAR reaches the device.
     pub(crate) fn write_bar(&mut self, bar: u8, offset: u64, data: &[u8]) {
+        if let Some(tlps) = &mut self.dma.tlps {
+            tlps.write_register(&self.space, bar, offset, data);
+        }
         self.events.push_back(Event::MmioWrite { bar, offset, data: data.into() });
     }
 
@@ -264,12 +297,20 @@ impl Port {
                     data.len()
                 ));
             }
-            Some(access) => self.reply(&access.header, &[&access.place[..], data].concat()),
+            Some(access) => {
+                if let Some(tlps) = &mut self.dma.tlps {
+                    tlps.answer(&self.space, token.0, Ok(data));
+                }
+                self.reply(&access.header, &[&access.place[..], data].concat());
+            }
         }
     }
 
     /// Software reads all ones where a read fails (PCIe 5.0 §2.3.2).
     fn answer_with_ones(&mut self, token: u64) {
+        if let Some(tlps) = &mut self.dma.tlps {
+            tlps.give_up(token);
+        }
         if let Some(access) = self.accesses.remove(&token) {
             let ones = vec![0xFF; access.bytes as usize];
             self.reply(&access.header, &[&access.place[..], &ones].concat());
@@ -284,7 +325,13 @@ impl Port {
             InterruptMode::Intx | InterruptMode::Disabled => None,
         };
         match signalled.filter(|_| may) {
-            Some((irq, vector)) => self.dma.interrupt(irq, vector.into()),
+            Some((irq, vector)) => {
+                let message = (irq == Irq::Msi).then(|| self.space.msi_message(vector)).flatten();
+                if let (Some(tlps), Some(message)) = (&mut self.dma.tlps, message) {
+                    tlps.interrupt(message.address, message.data);
+                }
+                self.dma.interrupt(irq, vector.into());
+            }
             None => self.dma.counters.dropped_interrupts += 1,
         }
     }
@@ -314,5 +361,13 @@ impl Port {
             self.out
                 .push_back(message(Header { is_reply: true, error: Some(refused as u32), ..*header }, &[]));
         }
+    }
+}
+
+/// How the device's refusal is completed.
+fn status_of(refusal: Refusal) -> CompletionStatus {
+    match refusal {
+        Refusal::UnsupportedRequest => CompletionStatus::UnsupportedRequest,
+        Refusal::CompleterAbort => CompletionStatus::CompleterAbort,
     }
 }

@@ -20,6 +20,7 @@ from tlplab.errors import RunError
 from tlplab.guest.console import Console
 from tlplab.guest.devices import DeviceOfGuest
 from tlplab.guest.initramfs import archive
+from tlplab.guest.together import of_machine
 from tlplab.guest.tools import Tools
 from tlplab.vfio import options_of_qemu
 
@@ -53,6 +54,8 @@ class Machine:
     """A folder that the guest reads and writes, as /share."""
     interactive: bool = False
     """The terminal is the guest's console."""
+    pcap: str | None = None
+    """Where what passes between the guest and its devices is written down: `captures`."""
 
     def command(self, folder: Path, sockets: Sequence[Path]) -> list[str]:
         """The command of QEMU, whose files are in `folder`."""
@@ -106,8 +109,13 @@ class Serving:
         return {name: dict(server.counters()) for name, server in self.servers.items()}
 
 
+def captures(pcap: str | None, devices: Sequence[DeviceOfGuest]) -> list[str | None]:
+    """The capture of each device: the file itself for a single one, else `run.pcapng` becomes `run.nvme.pcapng`."""
+    return [pcap] if len(devices) == 1 else [of_machine(pcap, name) for name in names(devices)]
+
+
 @contextmanager
-def served(devices: Sequence[DeviceOfGuest], folder: Path) -> Iterator[tuple[Serving, list[Path]]]:
+def served(devices: Sequence[DeviceOfGuest], folder: Path, pcap: str | None) -> Iterator[tuple[Serving, list[Path]]]:
     """Serves devices on sockets in a folder, while they are wanted."""
     sockets = [folder / f"{number}.sock" for number in range(1, len(devices) + 1)]
     serving = Serving({})
@@ -115,6 +123,12 @@ def served(devices: Sequence[DeviceOfGuest], folder: Path) -> Iterator[tuple[Ser
     try:
         for name, device, socket in zip(names(devices), devices, sockets, strict=True):
             serving.servers[name] = device.start(str(socket))
+        for number, (file, (name, server)) in enumerate(
+            zip(captures(pcap, devices), serving.servers.items(), strict=True), 1
+        ):
+            if file is not None:
+                # Firmware gives the ports their buses in their order.
+                server.capture(file, number << 8, name)
         for name, server in serving.servers.items():
             threads.append(threading.Thread(target=serving.run, args=[server], name=name, daemon=True))
             threads[-1].start()
@@ -163,7 +177,7 @@ def boot(
     with tempfile.TemporaryDirectory(prefix="tlplab-guest-") as name:
         folder = Path(name)
         (folder / "initramfs").write_bytes(machine.tools.initramfs.read_bytes() + archive(machine.files))
-        with served(devices, folder) as (serving, sockets):
+        with served(devices, folder, machine.pcap) as (serving, sockets):
             begun = time.monotonic()
             running = Running.start(machine, folder, sockets)
             try:

@@ -14,7 +14,7 @@ from tlplab.guest import tools
 from tlplab.guest.console import terminal_kept
 from tlplab.guest.devices import device_of
 from tlplab.guest.initramfs import SCRIPT
-from tlplab.guest.machine import MEMORY, Machine, Off, boot
+from tlplab.guest.machine import MEMORY, Machine, Off, boot, captures
 from tlplab.guest.options import check_share, script_of
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Line
@@ -34,16 +34,21 @@ FORMAT = "tlplab/machine/1"
     "--timeout", type=click.FloatRange(0.1), metavar="SECONDS", help="Take its power away after so long: status 1."
 )
 @click.option("--qemu", metavar="PROGRAM", help="This QEMU (10.1 or later) instead of that of `make guest-tools`.")
+@click.option(
+    "--pcap", metavar="FILE", help="Write a capture of what passes between guest and device, for Wireshark (pcapng)."
+)
 @click.option("--json", "json_file", metavar="FILE|-", help="Write how it ended, and the counters of the devices.")
 @click.option("--quiet", is_flag=True, help="No console.")
 def qemu(
     devices: Sequence[str], script: str | None, shell: bool, share: str | None, memory: str, cpus: int, iommu: bool,
-    timeout: float | None, qemu: str | None, json_file: str | None, quiet: bool,
+    timeout: float | None, qemu: str | None, pcap: str | None, json_file: str | None, quiet: bool,
 ) -> int:  # fmt: skip
     """Boot an ordinary Linux under QEMU, with devices that this process serves by vfio-user, each below a root port of its own.
 
     DEVICE is `FILE.py:CLASS`, a class as `tlplab run` takes it, `lib:FILE.so`, or `nvme`, each with parameters behind commas. Time is
     that of this machine: lines of the console begin with seconds since the guest has power.
+
+    --pcap writes a file for each device, with its name before the ending if there are several.
 
     The exit status is 1 if the script ends with another status than 0. `make guest-tools` fetches QEMU and the guest.
 
@@ -53,7 +58,6 @@ def qemu(
       tlplab guest qemu nvme,size=1GiB --cpus 2 --run 'nvme list; mkfs.ext4 -q /dev/nvme0n1'
       tlplab guest qemu nvme examples/python/copier.py:Copier --shell
     """
-    check_outputs({"--json": json_file}, to_stdout={"--json"}, inputs={})
     if shell == (script is not None):
         raise click.UsageError("give one of --run and --shell")
     if share is not None:
@@ -63,8 +67,10 @@ def qemu(
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--memory") from None
     named = [device_of(device) for device in devices]
+    for file in captures(pcap, named):
+        check_outputs({"--json": json_file, "--pcap": file}, to_stdout={"--json"}, inputs={})
     files = {} if script is None else {SCRIPT: script_of(script, None)}
-    machine = Machine(tools.find(qemu), files, size, cpus, iommu, share, interactive=shell)
+    machine = Machine(tools.find(qemu), files, size, cpus, iommu, share, interactive=shell, pcap=pcap)
     silent = quiet or json_file == "-"
     line = Line(quiet=silent or shell)
 

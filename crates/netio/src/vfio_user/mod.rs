@@ -5,12 +5,14 @@
 //!
 //! One client at a time: while it is there, others are refused. When it goes the function is as after power-on, and the next may come.
 
+mod capture;
 mod machine;
 mod stream;
 
 use super::clock::Clock;
 use super::error::Error;
 use super::poller::{Poller, Ready};
+use capture::Capture;
 use machine::Machine;
 use nix::sys::stat::{Mode, fchmod};
 use std::io::{self, ErrorKind};
@@ -22,7 +24,7 @@ use std::time::Instant;
 use stream::Stream;
 use tlplab_cfgspace::Layout;
 use tlplab_device::{Action, Context, Device, Event};
-use tlplab_units::Time;
+use tlplab_units::{Bdf, Time};
 use tlplab_vfio::Port;
 
 /// The numbers of the sources that are waited for.
@@ -39,6 +41,8 @@ pub struct VfioUser {
     machine: Machine,
     poller: Arc<Poller>,
     clock: Clock,
+    /// Where the TLPs go that pass, and the file.
+    capture: Option<(Capture, PathBuf)>,
     clients: u64,
     refused: u64,
     /// Why the connection to the last client ended, if the client made a mistake.
@@ -72,6 +76,7 @@ impl VfioUser {
             machine: Machine::default(),
             poller: Arc::new(poller),
             clock: Clock::start(),
+            capture: None,
             clients: 0,
             refused: 0,
             mistake: None,
@@ -107,6 +112,32 @@ impl VfioUser {
     pub fn now(&mut self) -> Time {
         let Self { port, clock, .. } = self;
         clock.now(|by| port.rebase(by))
+    }
+
+    /// Writes down all TLPs from now on: those that the accesses, transfers and interrupts of the function `id`, called `name`, stand for
+    /// ([`tlplab_vfio::SeenTlp`]). Times are since now.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn capture_tlps(&mut self, path: &Path, id: Bdf, name: &str) -> Result<(), Error> {
+        self.capture = Some((Capture::create(path, name)?, path.to_owned()));
+        self.port.watch_tlps(id);
+        Ok(())
+    }
+
+    /// Ends the capture, if there is one.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub fn finish_capture(&mut self) -> Result<(), Error> {
+        self.capture.take().map_or(Ok(()), |(capture, path)| capture.finish(&path))
+    }
+
+    fn write_down(&mut self) {
+        let Some((capture, _)) = &mut self.capture else { return };
+        while let Some(tlp) = self.port.take_tlp() {
+            capture.write(&tlp);
+        }
     }
 
     /// The device acts.
@@ -148,6 +179,7 @@ impl VfioUser {
 
     /// Sends what the port has to say.
     pub fn transmit(&mut self) {
+        self.write_down();
         while let Some(message) = self.port.take_message() {
             let sent = self.client.as_mut().map(|client| client.send(&message));
             if let Some(Err(_)) = sent {

@@ -179,15 +179,29 @@ impl Client {
 }
 
 impl Client {
-    /// Sets MSI-X Enable, as the list of capabilities leads to it.
-    pub(crate) fn enable_msix(&mut self) {
-        const MSIX: u8 = 0x11;
+    /// Where a capability begins, as the list of capabilities leads to it.
+    fn capability(&mut self, id: u8) -> u64 {
         let mut at = self.read(7, 0x34, 1).expect("the list begins here")[0];
-        while self.read(7, at.into(), 1) != Ok(vec![MSIX]) {
+        while self.read(7, at.into(), 1) != Ok(vec![id]) {
             at = self.read(7, u64::from(at) + 1, 1).expect("the list goes on")[0];
-            assert_ne!(at, 0, "there is no MSI-X");
+            assert_ne!(at, 0, "there is no capability {id:#x}");
         }
-        self.write_config(u64::from(at) + 3, &[0x80]);
+        at.into()
+    }
+
+    /// Sets MSI-X Enable.
+    pub(crate) fn enable_msix(&mut self) {
+        let at = self.capability(0x11);
+        self.write_config(at + 3, &[0x80]);
+    }
+
+    /// Lets the device write two messages.
+    pub(crate) fn enable_msi(&mut self, address: u32, data: u16) {
+        let at = self.capability(0x05);
+        let wide = self.read(7, at + 2, 1).expect("its control")[0] & 0x80 != 0;
+        self.write_config(at + 4, &address.to_le_bytes());
+        self.write_config(at + if wide { 12 } else { 8 }, &data.to_le_bytes());
+        self.write_config(at + 2, &[0b1_0001]);
     }
 }
 

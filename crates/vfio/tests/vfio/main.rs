@@ -5,3 +5,4 @@ mod dialogues;
 mod junk;
 mod ordering;
 mod properties;
+mod tlps;
