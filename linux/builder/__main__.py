@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from . import cpio, debian, drivers, initramfs, kernel, programs
-from .cache import alone, cache, check_machine, check_tools, made, named, point_to
-from .report import BuildError, fail, need_space, phase, run, told
+from .cache import build_once, cache, check_machine, check_tools, exit_status, is_there, made, named, point_to
+from .report import BuildError, need_space, phase, run
 
 LINUX = Path(__file__).resolve().parent.parent
 ROOT = LINUX.parent
@@ -178,32 +178,20 @@ def build(result: Path, ours: dict[str, str], chosen: argparse.Namespace) -> Non
             shutil.rmtree(work / left)
 
 
-def main() -> int:
-    """The exit status: 0, or 2 and a sentence."""
+def obtain() -> Path:
+    """The result, built if it has to be. Raises `BuildError`, `OSError`."""
     chosen = arguments()
-    try:
-        check_machine()
-        source = kernel.named(chosen.source).sha256 if chosen.source else kernel.SHA256
-        check_tools(TOOLS)
-        ours = inputs(chosen.variant)
-        result = cache() / named(ours, source, compiler(), chosen.compress)
-        if chosen.where and not (result / "manifest.json").exists():
-            raise BuildError("the guest is not built yet: make linux")
-        if chosen.rebuild or not (result / "manifest.json").exists():
-            with alone():
-                if chosen.rebuild or not (result / "manifest.json").exists():
-                    build(result, ours, chosen)
-        if not chosen.where:
-            point_to(result, LINKS[chosen.variant])
-        print(result)
-    except BuildError as problem:
-        return fail(str(problem))
-    except OSError as problem:
-        return fail(told(problem))
-    except KeyboardInterrupt:
-        return 130
-    return 0
+    check_machine()
+    source = kernel.named(chosen.source).sha256 if chosen.source else kernel.SHA256
+    check_tools(TOOLS)
+    ours = inputs(chosen.variant)
+    result = cache() / named(ours, source, compiler(), chosen.compress)
+    if chosen.where:
+        return is_there(result, "the guest is not built yet: make linux")
+    build_once(result, lambda: build(result, ours, chosen), again=chosen.rebuild)
+    point_to(result, LINKS[chosen.variant])
+    return result
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(obtain))

@@ -9,12 +9,14 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from . import debian
-from .report import BuildError, phase, say
+from .report import BuildError, fail, phase, say, told
+
+MANIFEST = "manifest.json"
 
 
 def cache() -> Path:
@@ -72,6 +74,34 @@ def alone() -> Iterator[None]:
             say("another build is under way; waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def is_there(result: Path, otherwise: str) -> Path:
+    """The result. Raises `BuildError` with a sentence if it is not there."""
+    if not (result / MANIFEST).exists():
+        raise BuildError(otherwise)
+    return result
+
+
+def build_once(result: Path, build: Callable[[], None], *, again: bool) -> None:
+    """Builds what is not there, or `again`; what another build makes meanwhile is there."""
+    if again or not (result / MANIFEST).exists():
+        with alone():
+            if again or not (result / MANIFEST).exists():
+                build()
+
+
+def exit_status(obtain: Callable[[], Path]) -> int:
+    """Prints the folder that `obtain` gives: 0, or 2 and a sentence."""
+    try:
+        print(obtain())
+    except BuildError as problem:
+        return fail(str(problem))
+    except OSError as problem:
+        return fail(told(problem))
+    except KeyboardInterrupt:
+        return 130
+    return 0
 
 
 def point_to(result: Path, name: str) -> None:

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from . import cpio, debian, initramfs
-from .cache import alone, cache, check_machine, check_tools, made, named, point_to
-from .report import BuildError, fail, need_space, phase, run, told
+from .cache import build_once, cache, check_machine, check_tools, exit_status, is_there, made, named, point_to
+from .report import BuildError, need_space, phase, run
 
 LINUX = Path(__file__).resolve().parent.parent
 ROOT = LINUX.parent
@@ -191,32 +191,19 @@ def build(result: Path, ours: dict[str, str]) -> None:
         (work / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
 
-def main() -> int:
-    """The exit status: 0, or 2 and a sentence."""
+def obtain() -> Path:
+    """The result, fetched if it has to be. Raises `BuildError`, `OSError`."""
     chosen = arguments()
-    try:
-        check_machine()
-        check_tools(TOOLS)
-        ours = inputs()
-        result = cache() / f"machine-{named(ours, installed_qemu())}"
-        there = result / "manifest.json"
-        if chosen.where and not there.exists():
-            raise BuildError("QEMU and its guest are not here yet: make guest-tools")
-        if chosen.rebuild or not there.exists():
-            with alone():
-                if chosen.rebuild or not there.exists():
-                    build(result, ours)
-        if not chosen.where:
-            point_to(result, LINK)
-        print(result)
-    except BuildError as problem:
-        return fail(str(problem))
-    except OSError as problem:
-        return fail(told(problem))
-    except KeyboardInterrupt:
-        return 130
-    return 0
+    check_machine()
+    check_tools(TOOLS)
+    ours = inputs()
+    result = cache() / f"machine-{named(ours, installed_qemu())}"
+    if chosen.where:
+        return is_there(result, "QEMU and its guest are not here yet: make guest-tools")
+    build_once(result, lambda: build(result, ours), again=chosen.rebuild)
+    point_to(result, LINK)
+    return result
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(obtain))
