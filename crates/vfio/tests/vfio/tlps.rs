@@ -173,8 +173,9 @@ fn a_read_that_nobody_answers_has_no_completion() {
     client.write_config(4, &[0b110, 0]);
     assert_eq!(seen(&mut client).len(), 2);
     let due = client.port.deadline();
-    read_register(&mut client, 8, 4);
+    let late = read_register(&mut client, 8, 4);
     assert_eq!(due, None);
     client.port.handle_timeout(client.port.deadline().expect("it must answer"));
-    assert_eq!(seen(&mut client).len(), 1);
+    act(&mut client, Action::ReplyError { token: late, refusal: Refusal::CompleterAbort });
+    assert_eq!(seen(&mut client).len(), 1, "an answer after the time limit completes nothing");
 }
