@@ -19,6 +19,7 @@ from terminal import Terminal
 
 from tlplab.cli import status
 from tlplab.guest import machine
+from tlplab.guest.devices import DeviceOfGuest
 from tlplab.torture.classes import frames
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -234,6 +235,15 @@ def test_without_tools_the_message_says_how_to_get_them(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert status(["guest", "qemu", COPIER, "--shell"]) == 2
     assert "make guest-tools" in capsys.readouterr().err
+
+
+def test_each_device_has_a_name_of_its_own() -> None:
+    def named(*names: str) -> list[str]:
+        return machine.names([DeviceOfGuest(name, lambda _: pytest.fail("it is not started")) for name in names])
+
+    assert named("nvme", "Copier") == ["nvme", "Copier"]
+    assert named("nvme", "Copier", "nvme") == ["nvme0", "Copier", "nvme1"]
+    assert named("nvme", "nvme0", "nvme") == ["nvme1", "nvme0", "nvme2"]
 
 
 def test_kvm_is_taken_where_the_processor_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 from tlplab import _core
@@ -142,12 +143,13 @@ def served(devices: Sequence[DeviceOfGuest], folder: Path, pcap: str | None) -> 
 
 
 def names(devices: Sequence[DeviceOfGuest]) -> list[str]:
-    """A name for each device: its own, and a number where another has it, too."""
-    all_names = [device.name for device in devices]
-    return [
-        name if all_names.count(name) == 1 else f"{name}{all_names[:at].count(name)}"
-        for at, name in enumerate(all_names)
-    ]
+    """A name for each device: its own, or, where another has it, too, with the first number that makes it another."""
+    own = [device.name for device in devices]
+    found: list[str] = []
+    for name in own:
+        numbered = (f"{name}{number}" for number in count())
+        found.append(name if own.count(name) == 1 else next(one for one in numbered if one not in (*own, *found)))
+    return found
 
 
 @dataclass(frozen=True)
