@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use tlplab_device::{Action, BarSpec, Event, Identity, OpId, Refusal, ReplyToken};
 use tlplab_units::{Duration, Time};
 use tlplab_vfio::message::{HEADER, Header};
-use tlplab_vfio::{DmaRange, Host, Irq, Port};
+use tlplab_vfio::{DmaRange, Host, Irq, Port, PortEvent};
 
 /// Numbers of which fields of messages are made, so that some fit each other.
 const NUMBERS: [u64; 16] =
@@ -94,7 +94,7 @@ impl UnderFire {
             _ => self.act(choices),
         }
         while let Some(event) = self.port.take_event() {
-            if let Event::MmioRead { bytes, reply, .. } = event
+            if let PortEvent::Device(Event::MmioRead { bytes, reply, .. }) = event
                 && bytes % 2 == 0
             {
                 let data = vec![1; bytes as usize].into();

@@ -67,6 +67,38 @@ class AdapterService:
         """Ends the capture."""
 
 @final
+class FabricServer:
+    """The devices of an experiment on Unix sockets, for a virtual machine of QEMU, with the fabric between, in wall time."""
+
+    def __init__(
+        self,
+        experiment: str,
+        folder: str,
+        *,
+        overrides: Sequence[str] = (),
+        seed: int | None = None,
+        cables: Sequence[tuple[str, str]] = (),
+        trace: str | None = None,
+        pcap: str | None = None,
+    ) -> None:
+        """Serves each device at a socket in `folder`: `1.sock` and so on. `cables` are pairs of NICs that are joined.
+
+        Raises ExperimentError, ValueError for devices that cannot be served, OSError for files.
+        """
+
+    def run(self, seconds: float) -> None:
+        """Goes on for so long. Raises RunError if it cannot, and once the run has ended."""
+
+    def counters(self) -> list[tuple[str, list[tuple[str, int]]]]:
+        """Name and counters of each device, in the order of the sockets."""
+
+    def lag(self) -> tuple[float, float, int]:
+        """How far simulated time is behind the wall clock, and was at most, in nanoseconds; how often it was more than 1 ms."""
+
+    def finish(self, stopped_by: str) -> str:
+        """Closes its files; the result document as JSON. `stopped_by` is `guest-off`, `interrupted` or `time-limit`."""
+
+@final
 class LiveService:
     """An experiment behind a NetTLP adapter, in wall time; the devices that are served are elsewhere."""
 

@@ -154,6 +154,11 @@ impl ConfigSpace {
         (wanted && usable).then(|| self.bytes[usize::from(header::INTERRUPT) + 1])
     }
 
+    /// The bytes of address and data of MSI.
+    pub(crate) fn msi_message_registers(&self) -> Option<core::ops::Range<u16>> {
+        self.msi_registers().map(|msi| msi.start + msi::ADDRESS..msi.data + 2)
+    }
+
     fn has_intx(&self) -> bool {
         self.bytes[usize::from(header::INTERRUPT) + 1] != 0
     }

@@ -48,6 +48,7 @@ pub mod interrupt;
 pub mod layout;
 pub mod lspci;
 pub mod msix_memory;
+mod platform;
 mod pme;
 mod registers;
 pub mod space;

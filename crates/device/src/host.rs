@@ -173,6 +173,19 @@ pub trait HostMemory {
     /// # Errors
     /// [`OutOfMemory`].
     fn alloc(&mut self, bytes: u64, align: u64) -> Result<u64, OutOfMemory>;
+    /// Whether a function may read or write `bytes` at `address`, where each has a view of memory of its own, as behind an IOMMU; `None`:
+    /// all have the same, and how large memory is says what there is.
+    fn grants(&self, _requester: Bdf, _address: u64, _bytes: u64, _writes: bool) -> Option<bool> {
+        None
+    }
+    /// [`read`](Self::read), as the function sees memory.
+    fn read_for(&self, _requester: Bdf, address: u64, out: &mut [u8]) {
+        self.read(address, out);
+    }
+    /// [`write`](Self::write), as the function sees memory.
+    fn write_for(&mut self, _requester: Bdf, address: u64, data: &[u8]) {
+        self.write(address, data);
+    }
     /// A copy; none, if others share this memory.
     fn snapshot(&self) -> Option<Box<dyn HostMemory + Send>> {
         None

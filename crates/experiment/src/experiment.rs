@@ -4,7 +4,7 @@ use crate::check;
 use crate::device_models::ModelSpec;
 use crate::error::{At, Error, Problem, Sources};
 use crate::fault;
-use crate::guest::{self, GuestSpec};
+use crate::guest::{self, GuestKind, GuestSpec};
 use crate::hosts;
 use crate::keys::{Kind, Section};
 use crate::ladder::Trigger;
@@ -117,7 +117,7 @@ pub struct Options {
     /// Which machine is meant of a file that describes several.
     pub machine: Option<String>,
     /// A guest is the host's software: nobody else enumerates, drives devices or makes loads, and the guest is enough to happen.
-    pub guest: bool,
+    pub guest: Option<GuestKind>,
 }
 
 /// Gives the text of a file, or the reason why it cannot be had.
@@ -320,10 +320,10 @@ fn build(
     let warmup = view.instant("warmup").unwrap_or(Time::ZERO);
     let stop = stop::read(&view, &loads, warmup)?;
     let guest = guest::read(&view, &join)?;
-    let guest = if options.guest { Some(guest.unwrap_or_default()) } else { guest };
-    if options.guest {
+    let guest = if options.guest.is_some() { Some(guest.unwrap_or_default()) } else { guest };
+    if let Some(kind) = options.guest {
         loads.clear();
-        guest::take_over(&mut host, guest.as_ref().expect("it runs"));
+        guest::take_over(&mut host, guest.as_ref().expect("it runs"), kind);
     }
     let driven = options.driven.clone();
     loads.retain(|load| load.device != "host" || driven.as_ref() != Some(&load.target));
@@ -353,7 +353,7 @@ fn build(
     }
     let source = source_text(&sources);
     let (devices, reader) = (topology.specs, options.reader);
-    let guest_runs = options.guest;
+    let guest_runs = options.guest.is_some();
     Ok(Experiment {
         title,
         stop,

@@ -59,9 +59,20 @@ pub(crate) fn read(
     }))
 }
 
+/// The kind of guest that is the host's software in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GuestKind {
+    /// A user-mode Linux, whose hierarchy is the experiment's.
+    UserMode,
+    /// A virtual machine, whose hierarchy is its own; each device of the experiment is a function in it.
+    Machine,
+}
+
 /// The host of a guest: its memory is the guest's, and all software is its.
-pub(crate) fn take_over(host: &mut HostConfig, guest: &GuestSpec) {
+pub(crate) fn take_over(host: &mut HostConfig, guest: &GuestSpec, kind: GuestKind) {
     host.enumeration = EnumerationTime::Outside;
-    host.addresses = AddressMap { io: None, interrupts: MESSAGES..MESSAGES + 4 };
-    host.memory.size = guest.memory;
+    if kind == GuestKind::UserMode {
+        host.addresses = AddressMap { io: None, interrupts: MESSAGES..MESSAGES + 4 };
+        host.memory.size = guest.memory;
+    }
 }

@@ -18,6 +18,7 @@
 //! * [`AdapterServer`]: an adapter on its ports
 //! * [`Capture`] and [`Recorded`]: what passes, in a file
 //! * [`VfioUser`]: devices of the contract in a virtual machine, over a Unix socket
+//! * [`GuestFabric`]: the devices of a simulated fabric in a virtual machine
 //! * [`memory_image`]: files that are the contents of memory
 
 mod adapter;
@@ -29,12 +30,14 @@ mod drive;
 mod error;
 mod filter;
 mod frame;
+mod guest_fabric;
 mod link;
 mod live_fabric;
 pub mod memory_image;
 mod mmsg;
 mod neighbour;
 mod open;
+mod paced;
 mod packet;
 pub mod perf;
 mod poller;
@@ -56,9 +59,11 @@ pub use clock::Clock;
 pub use context::{Completion, Context, Failure, Flush};
 pub use drive::{Loop, Stop, Wait, drive};
 pub use error::Error;
+pub use guest_fabric::{BoardError, FunctionCounters, GuestFabric, MachineMemory};
 pub use link::{LinkConfig, LinkCounters};
-pub use live_fabric::{End, LIFETIME, Lag, LiveFabric, ServeError};
+pub use live_fabric::{LiveFabric, ServeError};
 pub use open::{Kind, Network};
+pub use paced::{End, LIFETIME, Lag};
 pub use packet::Packet;
 pub use poller::{Poller, Ready};
 pub use proxy::{Impairment, Proxy, ProxyAddresses, ProxyCounters};

@@ -34,6 +34,7 @@ mod driver;
 mod error;
 mod files;
 mod guest;
+mod guest_fabric;
 mod identity;
 mod judge;
 mod live;
@@ -75,6 +76,8 @@ mod _core {
     use super::dma::{Dma, adapter_registers, config_read, config_write};
     #[pymodule_export]
     use super::files::{Output, write_text};
+    #[pymodule_export]
+    use super::guest_fabric::FabricServer;
     #[pymodule_export]
     use super::identity::check_device;
     #[pymodule_export]

@@ -4,6 +4,7 @@ use crate::{error, files};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use std::path::Path;
+use tlplab_experiment::guest::GuestKind;
 use tlplab_experiment::load::{Op, Pace, Work};
 use tlplab_experiment::{Experiment, FileKind, Options};
 use tlplab_fabric::config::LinkConfig;
@@ -36,7 +37,7 @@ fn look_closer(py: Python<'_>, experiment: &Experiment) -> PyResult<()> {
 #[pyfunction]
 #[pyo3(signature = (path, *, overrides = Vec::new()))]
 pub(crate) fn check_guests(py: Python<'_>, path: &str, overrides: Vec<String>) -> PyResult<String> {
-    let options = Options { set: overrides.clone(), guest: true, ..Options::default() };
+    let options = Options { set: overrides.clone(), guest: Some(GuestKind::UserMode), ..Options::default() };
     let read = |wanted: &str| files::read_text(wanted);
     let found = py.detach(|| Experiment::parse_machines(&read, path, &options));
     let found = found.map_err(|mistakes| error::experiment(py, &mistakes))?;

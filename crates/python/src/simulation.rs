@@ -13,6 +13,7 @@ use tlplab_bench::{machine, preparation};
 use tlplab_cosim::{library, medium, rtl, uml};
 use tlplab_device::Record;
 use tlplab_device::nic::OpenEnd;
+use tlplab_experiment::guest::GuestKind;
 use tlplab_experiment::detail::Detail;
 use tlplab_experiment::run::{Inputs, Run};
 use tlplab_experiment::whatif::{Extent, Study};
@@ -68,7 +69,7 @@ impl Simulation {
         all_details: bool,
     ) -> PyResult<Self> {
         let options =
-            Options { set: overrides, load, seed, guest: guest.is_some(), machine, ..Options::default() };
+            Options { set: overrides, load, seed, guest: guest.map(|_| GuestKind::UserMode), machine, ..Options::default() };
         let experiment = outline::parse(py, path, text, &options)?;
         let guest = guest.map(|given| guest::Start::read(given, &experiment)).transpose()?;
         let traces = Arc::new(read_traces(py, &experiment)?);
@@ -221,7 +222,7 @@ pub(crate) fn read_traces(
     Ok(traces)
 }
 
-fn record(
+pub(crate) fn record(
     experiment: &Experiment,
     trace: Option<PathBuf>,
     pcap: Option<PathBuf>,

@@ -31,17 +31,20 @@ impl Port {
             Some(Command::Version) => return self.agree(payload).map(|reply| Ok(Some(reply))),
             Some(Command::DmaMap) => self.map(payload, descriptors, host),
             Some(Command::DmaUnmap) => self.unmap(payload, host),
-            // It can be reset, and is a PCI function.
-            Some(Command::GetInfo) => Ok(Some(words(&[16, 0b11, REGIONS, IRQS]))),
+            // Whether it can be reset; a PCI function.
+            Some(Command::GetInfo) => {
+                Ok(Some(words(&[16, 0b10 | u32::from(self.can_be_reset()), REGIONS, IRQS])))
+            }
             Some(Command::GetRegionInfo) => self.region_info(payload),
             Some(Command::GetIrqInfo) => self.irq_info(payload),
             Some(Command::SetIrqs) => self.set_irqs(payload, descriptors, host),
             Some(Command::RegionRead) => self.read_region(now, header, payload),
-            Some(Command::RegionWrite) => self.write_region(payload),
-            Some(Command::Reset) => {
+            Some(Command::RegionWrite) => self.write_region(now, header, payload),
+            Some(Command::Reset) if self.can_be_reset() => {
                 self.reset(Reset::FunctionLevel);
                 Ok(Some(Vec::new()))
             }
+            Some(Command::Reset) => Err(Refused::Unsupported),
             // Migration and dirty pages among them.
             Some(Command::DmaRead | Command::DmaWrite) | None => Err(Refused::Unsupported),
         })
@@ -181,6 +184,10 @@ impl Port {
         let access = Access::new(self, payload)?;
         let Access { place, region, offset, bytes, .. } = access;
         let data = match region {
+            CONFIG if self.elsewhere => {
+                self.read_config_elsewhere(now, header, place, offset as u16, bytes as u16);
+                return Ok(None);
+            }
             CONFIG => {
                 if let Some(tlps) = &mut self.dma.tlps {
                     tlps.configure(&self.space, offset as u16, bytes as u16, None);
@@ -200,14 +207,21 @@ impl Port {
         Ok(Some([&place[..], &data].concat()))
     }
 
-    fn write_region(&mut self, payload: &[u8]) -> Answer {
+    fn write_region(&mut self, now: Time, header: &Header, payload: &[u8]) -> Answer {
         let Access { place, region, offset, data, .. } = Access::new(self, payload)?;
         let bytes = u32::from_le_bytes([place[12], place[13], place[14], place[15]]);
         if data.len() != bytes as usize {
             return Err(Refused::Invalid);
         }
         match (region, &mut self.msix) {
-            (CONFIG, _) => self.write_config(offset as u16, data),
+            (CONFIG, _) => {
+                let resets = self.write_config(offset as u16, data);
+                // A reset is the owner's to carry out.
+                if self.elsewhere && !resets {
+                    self.write_config_elsewhere(now, header, place, offset as u16, data);
+                    return Ok(None);
+                }
+            }
             (_, Some(memory)) if memory.claims(region as u8, offset) => {
                 memory.write(region as u8, offset, data)
             }
@@ -216,12 +230,17 @@ impl Port {
         Ok(Some(place.to_vec()))
     }
 
-    /// Writes bytes of configuration space, doubleword by doubleword.
-    fn write_config(&mut self, offset: u16, data: &[u8]) {
+    /// Without registers of its own it can if it has function-level reset.
+    fn can_be_reset(&self) -> bool {
+        !self.elsewhere || self.space.reset_register().is_some()
+    }
+
+    /// Writes bytes of configuration space, doubleword by doubleword. True if that resets the function.
+    fn write_config(&mut self, offset: u16, data: &[u8]) -> bool {
         if let Some(tlps) = &mut self.dma.tlps {
             tlps.configure(&self.space, offset, data.len() as u16, Some(data));
         }
-        let (mut at, mut left) = (offset, data);
+        let (mut at, mut left, mut resets) = (offset, data, false);
         while !left.is_empty() {
             let first = usize::from(at % 4);
             let (now, later) = left.split_at(left.len().min(4 - first));
@@ -231,11 +250,13 @@ impl Port {
             let written = self.space.write(at, enables, u32::from_le_bytes(value));
             if written.function_level_reset {
                 self.reset(Reset::FunctionLevel);
+                resets = true;
             }
             at += now.len() as u16;
             left = later;
         }
         self.signal_intx();
+        resets
     }
 }
 

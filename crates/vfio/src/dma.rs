@@ -6,6 +6,7 @@
 use crate::error::ProtocolError;
 use crate::host::{Host, Irq};
 use crate::maps::{Maps, Piece};
+use crate::port::PortEvent;
 use crate::message::{Command, Header, MAX_TRANSFER, message};
 use crate::tlps::Tlps;
 use std::collections::{BTreeMap, VecDeque};
@@ -116,7 +117,7 @@ impl Dma {
         &mut self,
         space: &ConfigSpace,
         host: &mut impl Host,
-        events: &mut VecDeque<Event>,
+        events: &mut VecDeque<PortEvent>,
         out: &mut VecDeque<Vec<u8>>,
     ) {
         while let Some(task) = self.tasks.pop_front() {
@@ -126,7 +127,7 @@ impl Dma {
                     if let Some(rest) = self.send_pieces(host, out, pieces, &data) {
                         return self.tasks.push_front(Task::Write { op, pieces: rest, data });
                     }
-                    events.push_back(Event::DmaWriteAccepted { op });
+                    events.push_back(PortEvent::Device(Event::DmaWriteAccepted { op }));
                 }
                 task if waits => return self.tasks.push_front(task),
                 Task::Read { op, address, bytes } => {
@@ -147,7 +148,7 @@ impl Dma {
     fn end_read(
         &mut self,
         space: &ConfigSpace,
-        events: &mut VecDeque<Event>,
+        events: &mut VecDeque<PortEvent>,
         op: OpId,
         (address, bytes): (u64, u64),
         result: Result<Payload, DmaError>,
@@ -155,7 +156,7 @@ impl Dma {
         if let (Some(tlps), Some(answer)) = (&mut self.tlps, answer_of(&result)) {
             tlps.read_memory(space, address, bytes, answer);
         }
-        events.push_back(Event::DmaReadDone { op, result });
+        events.push_back(PortEvent::Device(Event::DmaReadDone { op, result }));
     }
 
     /// Writes the pieces of a transfer; those that must wait come back.
@@ -272,7 +273,7 @@ impl Dma {
         space: &ConfigSpace,
         header: &Header,
         payload: &[u8],
-        events: &mut VecDeque<Event>,
+        events: &mut VecDeque<PortEvent>,
     ) -> Result<(), ProtocolError> {
         match self.asked.remove(&header.id).ok_or(ProtocolError::Reply(header.id))? {
             Asked::Write => {

@@ -21,5 +21,5 @@ pub use dma::Counters;
 pub use error::ProtocolError;
 pub use host::{Host, Irq};
 pub use maps::DmaRange;
-pub use port::Port;
+pub use port::{Port, PortEvent};
 pub use tlps::SeenTlp;

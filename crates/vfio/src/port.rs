@@ -14,14 +14,41 @@ use tlplab_wire::tlp::CompletionStatus;
 /// The device answers a read of a BAR within this; later it reads as all ones. Below the five seconds after which QEMU gives a server up.
 const COMPLETION_TIMEOUT: Duration = Duration::from_ms(2000);
 
-/// A read of a BAR that the device has not answered.
+/// An access that has not been answered.
 #[derive(Clone, Copy, Debug)]
 struct Access {
     header: Header,
     /// As it stands in command and reply: offset, region, count.
     place: [u8; 16],
+    /// Data of the answer; none for a write.
     bytes: u32,
     due: Time,
+}
+
+/// The news of a port for its owner.
+#[derive(Clone, Debug)]
+pub enum PortEvent {
+    /// An event of the device contract.
+    Device(Event),
+    /// A read of configuration space of a function whose registers are [elsewhere](Port::registers_elsewhere); the answer is an
+    /// [`Action::Reply`].
+    ConfigRead {
+        /// First byte.
+        offset: u16,
+        /// Length, within configuration space.
+        bytes: u16,
+        /// For the answer.
+        reply: ReplyToken,
+    },
+    /// A write of it; once it has arrived, the answer is a reply without data.
+    ConfigWrite {
+        /// First byte.
+        offset: u16,
+        /// What is written, within configuration space.
+        data: Vec<u8>,
+        /// For the answer.
+        reply: ReplyToken,
+    },
 }
 
 /// A function that a client, such as QEMU, has in a machine of its own; see the [crate](crate).
@@ -36,7 +63,9 @@ pub struct Port {
     next_access: u64,
     timers: Timers,
     next_op: u64,
-    events: VecDeque<Event>,
+    events: VecDeque<PortEvent>,
+    /// The registers of configuration space are elsewhere; `space` follows what is written.
+    pub(crate) elsewhere: bool,
     out: VecDeque<Vec<u8>>,
     /// The level of the legacy interrupt, and whether the client has masked it, as it is once it was signalled.
     intx: (bool, bool),
@@ -51,9 +80,18 @@ impl Port {
     /// # Errors
     /// The layout cannot be.
     pub fn new(layout: &Layout) -> Result<Self, LayoutError> {
-        let space = ConfigSpace::new(layout)?;
+        Ok(Self::of(ConfigSpace::new(layout)?))
+    }
+
+    /// A function whose registers are elsewhere, as in a simulated fabric, and were these after power-on. Accesses of configuration space are
+    /// told, and answered by the owner; one that resets the function is told as [`Event::Reset`].
+    pub fn registers_elsewhere(space: ConfigSpace) -> Self {
+        Self { elsewhere: true, ..Self::of(space) }
+    }
+
+    fn of(space: ConfigSpace) -> Self {
         let msix = MsixMemory::of(&space);
-        Ok(Self {
+        Self {
             space,
             msix,
             dma: Dma::new(Counters::default()),
@@ -62,13 +100,14 @@ impl Port {
             next_access: 0,
             timers: Timers::default(),
             next_op: 0,
-            events: VecDeque::from([Event::Start]),
+            events: VecDeque::from([PortEvent::Device(Event::Start)]),
+            elsewhere: false,
             out: VecDeque::new(),
             intx: (false, false),
             late: 0,
             finished: false,
             fault: None,
-        })
+        }
     }
 
     /// Its configuration space.
@@ -105,8 +144,8 @@ impl Port {
         self.dma.tlps.as_mut().and_then(Tlps::take)
     }
 
-    /// The next event for the device.
-    pub fn take_event(&mut self) -> Option<Event> {
+    /// The next event.
+    pub fn take_event(&mut self) -> Option<PortEvent> {
         self.events.pop_front()
     }
     /// The next message for the client.
@@ -171,7 +210,7 @@ impl Port {
         match action {
             Action::DmaRead { op, .. } | Action::DmaWrite { op, .. } if !may => {
                 let result = Err(DmaError::BusMasterDisabled);
-                self.events.push_back(Event::DmaReadDone { op, result });
+                self.tell(Event::DmaReadDone { op, result });
             }
             Action::DmaRead { op, address, bytes, .. } => self.dma.read(op, address, bytes),
             Action::DmaWrite { op, address, data, .. } => {
@@ -213,7 +252,7 @@ impl Port {
     /// Timers that are due ring, and reads that are not answered end.
     pub fn handle_timeout(&mut self, now: Time) {
         while let Some(id) = self.timers.take_due(now) {
-            self.events.push_back(Event::Timer { id });
+            self.tell(Event::Timer { id });
         }
         while let Some((token, access)) = self.accesses.first_key_value()
             && access.due <= now
@@ -231,6 +270,22 @@ impl Port {
 
     fn go_on(&mut self, host: &mut impl Host) {
         self.dma.go_on(&self.space, host, &mut self.events, &mut self.out);
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.events.push_back(PortEvent::Device(event));
+    }
+
+    /// A read of registers that are elsewhere.
+    pub(crate) fn read_config_elsewhere(&mut self, now: Time, header: &Header, place: [u8; 16], offset: u16, bytes: u16) {
+        let reply = ReplyToken(self.open_access(now, header, place, bytes.into()));
+        self.events.push_back(PortEvent::ConfigRead { offset, bytes, reply });
+    }
+
+    /// A write of registers that are elsewhere.
+    pub(crate) fn write_config_elsewhere(&mut self, now: Time, header: &Header, place: [u8; 16], offset: u16, data: &[u8]) {
+        let reply = ReplyToken(self.open_access(now, header, place, 0));
+        self.events.push_back(PortEvent::ConfigWrite { offset, data: data.to_vec(), reply });
     }
 
     fn fail(&mut self, message: String) {
@@ -251,11 +306,13 @@ impl Port {
 
     fn reset_device(&mut self) {
         self.timers.clear();
-        self.events.clear();
+        if !self.elsewhere {
+            self.events.clear();
+        }
         if let Some(memory) = &mut self.msix {
             memory.table.reset();
         }
-        self.events.push_back(Event::Reset);
+        self.tell(Event::Reset);
     }
 
     /// A read of a BAR reaches the device.
@@ -268,13 +325,19 @@ impl Port {
         offset: u64,
         bytes: u32,
     ) {
-        let token = self.next_access;
-        self.next_access += 1;
-        self.accesses.insert(token, Access { header: *header, place, bytes, due: now + COMPLETION_TIMEOUT });
+        let token = self.open_access(now, header, place, bytes);
         if let Some(tlps) = &mut self.dma.tlps {
             tlps.read_register(&self.space, token, bar, offset, bytes);
         }
-        self.events.push_back(Event::MmioRead { bar, offset, bytes, reply: ReplyToken(token) });
+        self.tell(Event::MmioRead { bar, offset, bytes, reply: ReplyToken(token) });
+    }
+
+    /// An access that is answered later, by its number.
+    pub(crate) fn open_access(&mut self, now: Time, header: &Header, place: [u8; 16], bytes: u32) -> u64 {
+        let token = self.next_access;
+        self.next_access += 1;
+        self.accesses.insert(token, Access { header: *header, place, bytes, due: now + COMPLETION_TIMEOUT });
+        token
     }
 
     /// A write of a BAR reaches the device.
@@ -282,7 +345,7 @@ impl Port {
         if let Some(tlps) = &mut self.dma.tlps {
             tlps.write_register(&self.space, bar, offset, data);
         }
-        self.events.push_back(Event::MmioWrite { bar, offset, data: data.into() });
+        self.tell(Event::MmioWrite { bar, offset, data: data.into() });
     }
 
     fn answer(&mut self, token: ReplyToken, data: &[u8]) {

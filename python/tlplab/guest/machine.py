@@ -11,17 +11,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
+from typing import Protocol, TypeAlias
 
-from tlplab import _core
 from tlplab.errors import RunError
 from tlplab.guest.console import Console
-from tlplab.guest.devices import DeviceOfGuest
 from tlplab.guest.initramfs import archive
-from tlplab.guest.together import of_machine
 from tlplab.guest.tools import Tools
 from tlplab.vfio import options_of_qemu
 
@@ -55,9 +52,6 @@ class Machine:
     """A folder that the guest reads and writes, as /share."""
     interactive: bool = False
     """The terminal is the guest's console."""
-    pcap: str | None = None
-    """Where what passes between the guest and its devices is written down: `captures`."""
-
     def command(self, folder: Path, sockets: Sequence[Path]) -> list[str]:
         """The command of QEMU, whose files are in `folder`."""
         # The guest's memory is a file that the devices map.
@@ -87,17 +81,31 @@ class Machine:
         ]  # fmt: skip
 
 
+class Served(Protocol):
+    """Something that serves devices; one thread lets it go on."""
+
+    def run(self, seconds: float) -> None:
+        """Goes on for so long."""
+
+
+Counters: TypeAlias = "dict[str, dict[str, int]]"
+
+
 @dataclass
 class Serving:
-    """Devices that are served, each in a thread of its own."""
+    """Devices that are served, by threads of their own."""
 
-    servers: dict[str, _core.VfioServer]
+    servers: Sequence[Served]
+    sockets: Sequence[Path]
+    """Of the devices, in their order."""
+    counters: Callable[[], Counters]
+    """Of each device, by its name."""
     failure: BaseException | None = None
     """What a device has raised."""
     over: threading.Event = field(default_factory=threading.Event)
 
-    def run(self, server: _core.VfioServer) -> None:
-        """Serves a device until all are to end, or one raises."""
+    def run(self, server: Served) -> None:
+        """Serves until all are to end, or one raises."""
         try:
             while not self.over.is_set():
                 server.run(SLICE)
@@ -105,51 +113,25 @@ class Serving:
             self.failure = self.failure or error
             self.over.set()
 
-    def counters(self) -> dict[str, dict[str, int]]:
-        """Of each device, by its name."""
-        return {name: dict(server.counters()) for name, server in self.servers.items()}
-
-
-def captures(pcap: str | None, devices: Sequence[DeviceOfGuest]) -> list[str | None]:
-    """The capture of each device: the file itself for a single one, else `run.pcapng` becomes `run.nvme.pcapng`."""
-    return [pcap] if len(devices) == 1 else [of_machine(pcap, name) for name in names(devices)]
-
-
-@contextmanager
-def served(devices: Sequence[DeviceOfGuest], folder: Path, pcap: str | None) -> Iterator[tuple[Serving, list[Path]]]:
-    """Serves devices on sockets in a folder, while they are wanted."""
-    sockets = [folder / f"{number}.sock" for number in range(1, len(devices) + 1)]
-    serving = Serving({})
-    threads = []
-    try:
-        for name, device, socket in zip(names(devices), devices, sockets, strict=True):
-            serving.servers[name] = device.start(str(socket))
-        for number, (file, (name, server)) in enumerate(
-            zip(captures(pcap, devices), serving.servers.items(), strict=True), 1
-        ):
-            if file is not None:
-                # Firmware gives the ports their buses in their order.
-                server.capture(file, number << 8, name)
-        for name, server in serving.servers.items():
-            threads.append(threading.Thread(target=serving.run, args=[server], name=name, daemon=True))
-            threads[-1].start()
-        yield serving, sockets
-    finally:
-        serving.over.set()
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Serves meanwhile."""
+        threads = [threading.Thread(target=self.run, args=[server], daemon=True) for server in self.servers]
         for thread in threads:
-            thread.join()
-        for server in serving.servers.values():
-            server.end()
+            thread.start()
+        try:
+            yield
+        finally:
+            self.over.set()
+            for thread in threads:
+                thread.join()
 
 
-def names(devices: Sequence[DeviceOfGuest]) -> list[str]:
-    """A name for each device: its own, or, where another has it, too, with the first number that makes it another."""
-    own = [device.name for device in devices]
-    found: list[str] = []
-    for name in own:
-        numbered = (f"{name}{number}" for number in count())
-        found.append(name if own.count(name) == 1 else next(one for one in numbered if one not in (*own, *found)))
-    return found
+class Devices(Protocol):
+    """The devices of a guest."""
+
+    def served(self, folder: Path) -> AbstractContextManager[Serving]:
+        """Serves them on sockets in a folder, while they are wanted."""
 
 
 @dataclass(frozen=True)
@@ -160,14 +142,14 @@ class Off:
     """The exit status of its script; None, if it has not said it."""
     seconds: float
     """From its power to its end."""
-    counters: Mapping[str, Mapping[str, int]]
+    counters: Counters
     """Of its devices."""
     timed_out: bool
 
 
 def boot(
     machine: Machine,
-    devices: Sequence[DeviceOfGuest],
+    devices: Devices,
     *,
     show: Callable[[float, str], None],
     timeout: float | None = None,
@@ -179,9 +161,9 @@ def boot(
     with tempfile.TemporaryDirectory(prefix="tlplab-guest-") as name:
         folder = Path(name)
         (folder / "initramfs").write_bytes(machine.tools.initramfs.read_bytes() + archive(machine.files))
-        with served(devices, folder, machine.pcap) as (serving, sockets):
+        with devices.served(folder) as serving:
             begun = time.monotonic()
-            running = Running.start(machine, folder, sockets)
+            running = Running.start(machine, folder, serving.sockets)
             try:
                 timed_out = running.wait(serving.over, show, None if timeout is None else begun + timeout)
             finally:

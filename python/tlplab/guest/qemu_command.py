@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
-from tlplab import _core
+from tlplab import _core, outline, summary
 from tlplab import quantities as q
 from tlplab.errors import INTERRUPTED, RunError
 from tlplab.guest import tools
 from tlplab.guest.console import terminal_kept
-from tlplab.guest.devices import device_of
+from tlplab.guest.devices import FabricDevices, SingleDevices, device_of
 from tlplab.guest.initramfs import SCRIPT
-from tlplab.guest.machine import MEMORY, Machine, Off, boot, captures
+from tlplab.guest.machine import MEMORY, Machine, Off, boot
 from tlplab.guest.options import check_share, script_of
+from tlplab.guest.uml_command import files_of
+from tlplab.nettlp.live import show_lag
 from tlplab.outputs import check_outputs, write_text
 from tlplab.progress import Line
 
 FORMAT = "tlplab/machine/1"
+EXPERIMENT = ".toml"
+# Options for an experiment alone.
+OF_EXPERIMENT = {"overrides": "--set", "seed": "--seed", "cables": "--cable", "report": "--report", "trace": "--trace"}
+
+
+def cables_of(_context: click.Context, parameter: click.Parameter, given: Sequence[str]) -> list[tuple[str, str]]:
+    """`nic0=nic1`."""
+    found = []
+    for text in given:
+        one, _, other = text.partition("=")
+        if not one or not other or one == other:
+            raise click.BadParameter(f"{text!r} is not NIC=NIC, such as nic0=nic1", param=parameter)
+        found.append((one, other))
+    plugs = [nic for pair in found for nic in pair]
+    for nic in plugs:
+        if plugs.count(nic) > 1:
+            raise click.BadParameter(f"{nic} has one plug, and several cables are given for it", param=parameter)
+    return found
 
 
 @click.command("qemu")
@@ -38,17 +59,31 @@ FORMAT = "tlplab/machine/1"
     "--pcap", metavar="FILE", help="Write a capture of what passes between guest and device, for Wireshark (pcapng)."
 )
 @click.option("--json", "json_file", metavar="FILE|-", help="Write how it ended, and the counters of the devices.")
-@click.option("--quiet", is_flag=True, help="No console.")
+@click.option(
+    "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key of the experiment. May be given again."
+)
+@click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the experiment's random streams.")
+@click.option(
+    "--cable", "cables", metavar="NIC=NIC", multiple=True, callback=cables_of,
+    help="Join two NICs of the experiment by an Ethernet cable. May be given again.",
+)  # fmt: skip
+@click.option("--report", metavar="FILE.html", help="Write one self-contained page that shows the experiment's run.")
+@click.option("--trace", metavar="FILE", help="Write a trace of it that opens in Perfetto (ui.perfetto.dev).")
+@click.option("--quiet", is_flag=True, help="No console, no summary.")
 def qemu(
     devices: Sequence[str], script: str | None, shell: bool, share: str | None, memory: str, cpus: int, iommu: bool,
-    timeout: float | None, qemu: str | None, pcap: str | None, json_file: str | None, quiet: bool,
+    timeout: float | None, qemu: str | None, pcap: str | None, json_file: str | None, overrides: Sequence[str],
+    seed: int | None, cables: Sequence[tuple[str, str]], report: str | None, trace: str | None, quiet: bool,
 ) -> int:  # fmt: skip
     """Boot an ordinary Linux under QEMU, with devices that this process serves by vfio-user, each below a root port of its own.
 
     DEVICE is `FILE.py:CLASS`, a class as `tlplab run` takes it, `lib:FILE.so`, or `nvme`, each with parameters behind commas. Time is
     that of this machine: lines of the console begin with seconds since the guest has power.
 
-    --pcap writes a file for each device, with its name before the ending if there are several.
+    Or it is one EXPERIMENT.toml: each of its devices is a function of the guest, and between them is its fabric, simulated as time passes:
+    switches, links, built-in devices, RTL. Loads and drivers of the experiment are left out.
+
+    --pcap writes a file for each device, with its name before the ending if there are several; of an experiment, one with all its links.
 
     The exit status is 1 if the script ends with another status than 0. `make guest-tools` fetches QEMU and the guest.
 
@@ -57,20 +92,33 @@ def qemu(
       tlplab guest qemu examples/python/copier.py:Copier --run 'lspci -nn'
       tlplab guest qemu nvme,size=1GiB --cpus 2 --run 'nvme list; mkfs.ext4 -q /dev/nvme0n1'
       tlplab guest qemu nvme examples/python/copier.py:Copier --shell
+      tlplab guest qemu experiments/linux/nvme.toml --pcap out/links.pcapng
     """
-    if shell == (script is not None):
-        raise click.UsageError("give one of --run and --shell")
     if share is not None:
         share = check_share(share)
     try:
         size = _core.size(memory)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--memory") from None
-    named = [device_of(device) for device in devices]
-    for file in captures(pcap, named):
-        check_outputs({"--json": json_file, "--pcap": file}, to_stdout={"--json"}, inputs={})
-    files = {} if script is None else {SCRIPT: script_of(script, None)}
-    machine = Machine(tools.find(qemu), files, size, cpus, iommu, share, interactive=shell, pcap=pcap)
+    described: FabricDevices | SingleDevices
+    if any(device.endswith(EXPERIMENT) for device in devices):
+        if len(devices) > 1:
+            raise click.UsageError("an experiment has all devices of its guest: name it alone")
+        described = FabricDevices(devices[0], overrides, seed, cables, trace, pcap)
+        check_outputs(
+            {"--json": json_file, "--pcap": pcap, "--report": report, "--trace": trace}, to_stdout={"--json"},
+            inputs={"the experiment": devices[0]},
+        )  # fmt: skip
+        files = files_of_experiment(described, script, shell=shell)
+    else:
+        refuse_options_of_experiment()
+        if shell == (script is not None):
+            raise click.UsageError("give one of --run and --shell")
+        described = SingleDevices([device_of(device) for device in devices], pcap)
+        for file in described.captures():
+            check_outputs({"--json": json_file, "--pcap": file}, to_stdout={"--json"}, inputs={})
+        files = {} if script is None else {SCRIPT: script_of(script, None)}
+    machine = Machine(tools.find(qemu), files, size, cpus, iommu, share, interactive=shell)
     silent = quiet or json_file == "-"
     line = Line(quiet=silent or shell)
 
@@ -81,15 +129,18 @@ def qemu(
 
     try:
         with terminal_kept(shell):
-            off = boot(machine, named, show=show, timeout=timeout)
+            off = boot(machine, described, show=show, timeout=timeout)
     except KeyboardInterrupt:
         line.clear()
         return INTERRUPTED
     line.clear()
+    result = document(off, devices, described)
     if json_file is not None:
-        write_text(json_file, document(off, devices))
+        write_text(json_file, json.dumps(result, indent=1) + "\n")
+    if report is not None and isinstance(described, FabricDevices):
+        _core.write_report(report, described.result)
     if not silent:
-        click.echo(summary(off), nl=False)
+        show_end(off, result, described)
     if off.timed_out:
         raise RunError(f"the guest was still on after {timeout:g} s, and has lost its power")
     if off.status is None and not shell:
@@ -99,23 +150,53 @@ def qemu(
     return 0
 
 
-def document(off: Off, devices: Sequence[str]) -> str:
-    """What became of the guest, as JSON."""
+def refuse_options_of_experiment() -> None:
+    """Raises `click.UsageError` if one was given."""
+    context = click.get_current_context()
+    for key, option in OF_EXPERIMENT.items():
+        if context.get_parameter_source(key) is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option} is for an experiment: name its file (EXPERIMENT.toml)")
+
+
+def files_of_experiment(devices: FabricDevices, script: str | None, *, shell: bool) -> dict[str, bytes]:
+    """What the guest finds in /tlplab. Raises `click.UsageError`, `ExperimentError`."""
+    if shell and script is not None:
+        raise click.UsageError("--run and --shell: give one of them")
+    found = outline.read_guests(devices.experiment, overrides=devices.overrides)["outline"]
+    if found is None:
+        raise click.UsageError(
+            f"{devices.experiment} describes several machines; a virtual machine is one (`tlplab guest uml` boots them all)"
+        )
+    nics = [one["name"] for one in found["components"] if one["model"] == "nic"]
+    for name in [name for pair in devices.cables for name in pair if name not in nics]:
+        raise click.UsageError(f"--cable: {name} is no nic of {devices.experiment}; its nics: {', '.join(nics) or 'none'}")
+    return files_of(found["guest"], script, shell=shell)
+
+
+def document(off: Off, devices: Sequence[str], described: FabricDevices | SingleDevices) -> dict[str, Any]:
+    """What became of the guest; of an experiment, its run as well."""
+    named: Sequence[str] = devices if isinstance(described, SingleDevices) else list(off.counters)
     counters = [
         {"device": device, "name": name, "counters": dict(of)}
-        for device, (name, of) in zip(devices, off.counters.items(), strict=True)
+        for device, (name, of) in zip(named, off.counters.items(), strict=True)
     ]
-    result = {
+    result: dict[str, Any] = {
         "schema": FORMAT, "status": off.status, "timed_out": off.timed_out, "seconds": round(off.seconds, 3),
         "devices": counters,
     }  # fmt: skip
-    return json.dumps(result, indent=1) + "\n"
+    if isinstance(described, FabricDevices):
+        _, most, times = described.lag
+        result |= {"lag": {"most_ns": most, "over_1_ms": times}, "run": json.loads(described.result)}
+    return result
 
 
-def summary(off: Off) -> str:
-    """How long the guest was on, and what passed between it and its devices."""
-    lines = [f"off after {q.significant(off.seconds)} s"]
+def show_end(off: Off, result: Mapping[str, Any], described: FabricDevices | SingleDevices) -> None:
+    """Prints how long the guest was on, and what passed between it and its devices."""
+    if isinstance(described, FabricDevices):
+        summary.show(result["run"], click.get_text_stream("stdout"))
+    click.echo(f"off after {q.significant(off.seconds)} s")
     for name, counters in off.counters.items():
         told = ", ".join(f"{counter.replace('_', ' ')} {n:,}" for counter, n in counters.items() if n)
-        lines.append(f"{name}: {told}")
-    return "\n".join(lines) + "\n"
+        click.echo(f"{name}: {told}")
+    if isinstance(described, FabricDevices):
+        show_lag(described.lag)

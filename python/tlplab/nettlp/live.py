@@ -130,7 +130,7 @@ def serve_experiment(
     if not quiet:
         out = sys.stderr if json_file == "-" else sys.stdout
         summary.show(cast(Result, json.loads(text)), out)
-        show_lag(service)
+        show_lag(service.lag())
         if report["kernel_drops"]:
             click.echo(f"{report['kernel_drops']} datagrams {DROPPED}", err=True)
     if interrupted:
@@ -156,9 +156,9 @@ def watch(service: _core.LiveService, seconds: float | None, *, quiet: bool) -> 
             return ended
 
 
-def show_lag(service: _core.LiveService) -> None:
-    """Says whether the machine kept up with the wall clock."""
-    _, most, times = service.lag()
+def show_lag(lag: tuple[float, float, int]) -> None:
+    """Says whether a simulated machine kept up with the wall clock, by its `lag`."""
+    _, most, times = lag
     if most > WORTH_TELLING:
         click.echo(
             f"simulated time was up to {q.time(most)} behind the wall clock, {times} times more than 1 ms: the machine is "

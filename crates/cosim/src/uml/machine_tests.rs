@@ -2,6 +2,7 @@
 
 use super::machine::{FabricMachine, Processor, Stop};
 use super::memory::SharedMemory;
+use tlplab_experiment::guest::GuestKind;
 use tlplab_experiment::run::{Inputs, Run};
 use tlplab_experiment::{Experiment, Options};
 use tlplab_uml::pcidev::Access;
@@ -45,7 +46,7 @@ struct Bench {
 impl Bench {
     fn new(text: &str) -> Self {
         let read = |_: &str| Ok(text.to_owned());
-        let options = Options { guest: true, ..Options::default() };
+        let options = Options { guest: Some(GuestKind::UserMode), ..Options::default() };
         let experiment = Experiment::parse_with(&read, "t.toml", &options).expect("an experiment");
         let inputs = Inputs { memory: Some(Box::new(SharedMemory::new())), ..Inputs::default() };
         let run = Run::new(experiment, inputs).expect("a run");

@@ -11,6 +11,7 @@ use std::process::Command;
 use std::time::Duration as WallTime;
 use tlplab_cosim::uml::{GuestConfig, GuestEnd, GuestError, Progress, Session, SharedMemory};
 use tlplab_device::HostMemory;
+use tlplab_experiment::guest::GuestKind;
 use tlplab_experiment::run::{Inputs, Run};
 use tlplab_experiment::{Experiment, Options};
 use tlplab_uml::GuestMemory;
@@ -24,7 +25,7 @@ const LOOKS: u32 = 600;
 fn a_run(memory: &SharedMemory) -> Run {
     let text = "title = \"t\"\n[device.dev]\nunder = \"host.rp0\"\nlink = \"gen3 x1\"\nmodel = \"memory\"\n";
     let read = |_: &str| Ok(text.to_owned());
-    let options = Options { guest: true, ..Options::default() };
+    let options = Options { guest: Some(GuestKind::UserMode), ..Options::default() };
     let experiment = Experiment::parse_with(&read, "t.toml", &options).expect("an experiment");
     let inputs = Inputs { memory: Some(Box::new(memory.clone())), ..Inputs::default() };
     Run::new(experiment, inputs).expect("a run")

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use tlplab_cosim::medium::{FileMedium, open_all};
 use tlplab_device::nvme::Medium;
+use tlplab_experiment::guest::GuestKind;
 use tlplab_experiment::{Experiment, Options};
 
 const BYTES: u64 = 1 << 20;
@@ -130,7 +131,7 @@ fn experiment(folder: &Path, keys: &str) -> Experiment {
     let read = |_: &str| Ok(text.clone());
     let path = folder.join("t.toml");
     // It is opened, and not run: nothing need happen.
-    let options = Options { guest: true, ..Options::default() };
+    let options = Options { guest: Some(GuestKind::UserMode), ..Options::default() };
     Experiment::parse_with(&read, path.to_str().expect("UTF-8"), &options).expect("an experiment")
 }
 

@@ -1,7 +1,7 @@
 //! `[guest]`: what is read, what a run by a guest is, and what is said of it.
 
 use tlplab_device::{ECAM, HostAction};
-use tlplab_experiment::guest::GuestSpec;
+use tlplab_experiment::guest::{GuestKind, GuestSpec};
 use tlplab_experiment::run::{Inputs, Run};
 use tlplab_experiment::{Experiment, Options, StopReason};
 use tlplab_fabric::Driven;
@@ -21,6 +21,7 @@ host = { target = "ssd", op = "mmio-read", size = "4B" }
 
 fn read(text: &str, guest: bool) -> Result<Experiment, String> {
     let read = |_: &str| Ok(text.to_owned());
+    let guest = guest.then_some(GuestKind::UserMode);
     let options = Options { guest, ..Options::default() };
     Experiment::parse_with(&read, "dir/t.toml", &options).map_err(|error| error.to_string())
 }

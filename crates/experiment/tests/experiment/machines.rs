@@ -1,5 +1,6 @@
 //! Several machines in one experiment, and the cables between them.
 
+use tlplab_experiment::guest::GuestKind;
 use tlplab_experiment::device_models::ModelSpec;
 use tlplab_experiment::machines::Machines;
 use tlplab_experiment::{Error, Experiment, Options};
@@ -26,7 +27,7 @@ ends = ["left.nic0", "right.nic0"]
 "#;
 
 fn options() -> Options {
-    Options { guest: true, ..Options::default() }
+    Options { guest: Some(GuestKind::UserMode), ..Options::default() }
 }
 
 fn read(text: &str) -> Result<Machines, Vec<Error>> {

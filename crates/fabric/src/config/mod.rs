@@ -20,7 +20,7 @@ pub use tlplab_datalink::{CreditBatch, FlowControl, UpdateFcLatency, UpdateFcPol
 use tlplab_device::IO_SPACE;
 use tlplab_transaction::CompletionPolicy;
 pub use tlplab_transaction::RequestPolicy;
-use tlplab_units::{Duration, Generation, LinkMode, LinkRate, Mps, Mrrs, Rcb, Time, Width};
+use tlplab_units::{Bdf, Duration, Generation, LinkMode, LinkRate, Mps, Mrrs, Rcb, Time, Width};
 pub use tlplab_wire::tlp::CompletionStatus;
 
 /// Do TLPs carry their payload, or only its length? Both give the same timing.
@@ -291,6 +291,17 @@ pub const HEADER_CHECK: u32 = 4;
 
 /// Where message signalled interrupts are written to: the interrupt controller's range of x86 machines.
 pub const MSI_ADDRESS: u64 = 0xFEE0_0000;
+
+/// The message by which a function raises a vector: the address tells the function, and the data the vector. (MSI has 16 bits of data, of
+/// which the function may change the low five.)
+pub fn message_of_function(function: Bdf, vector: u16) -> (u64, u32) {
+    (MSI_ADDRESS + 16 * u64::from(function.0), u32::from(vector))
+}
+
+/// The function and vector of a [`message_of_function`].
+pub fn function_of_message(address: u64, data: u32) -> (Bdf, u16) {
+    (Bdf((address.wrapping_sub(MSI_ADDRESS) / 16) as u16), data as u16)
+}
 
 /// Below 4 GiB, base addresses come from here on; host memory has a hole there.
 pub(crate) const MMIO_LOW: u64 = 0xC000_0000;

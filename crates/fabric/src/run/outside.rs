@@ -19,6 +19,11 @@ impl Fabric {
         self.hardware.nodes.end_point(node).function.space.interrupt_mode()
     }
 
+    /// The configuration space of a device's function, as it is now.
+    pub fn function_space(&mut self, device: NodeId) -> &ConfigSpace {
+        &self.hardware.nodes.end_point(device).function.space
+    }
+
     /// Whether a read still waits for the answer of an outside device. After a reset it does not.
     pub fn is_asked(&self, token: ReplyToken) -> bool {
         self.hardware.cx.tlps.is_asked(token.0)
@@ -27,6 +32,11 @@ impl Fabric {
     /// What software found, once it has; see [`EnumerationTime`](crate::config::EnumerationTime).
     pub fn hierarchy(&self) -> Option<&Hierarchy> {
         self.software.found.as_ref()
+    }
+
+    /// Finds and configures functions in no time, as firmware does before software that is outside begins.
+    pub fn enumerate_as_firmware(&mut self) -> Hierarchy {
+        self.software.enumerate_as_firmware(&mut self.hardware)
     }
 
     /// What software could not do since the start, each once.

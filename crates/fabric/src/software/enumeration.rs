@@ -2,8 +2,8 @@
 //! requests over the links, in simulated time. Devices and programs start when it is over. What changes later is found in simulated time,
 //! slot by slot (`hot_plug`).
 
-use super::{Software, message, sharing_wires};
-use crate::config::MMIO_LOW;
+use super::{Software, sharing_wires};
+use crate::config::{MMIO_LOW, message_of_function};
 use crate::kernel::ids::{FunctionAt, PortId};
 use crate::link::agenda::Task;
 use crate::link::context::Context;
@@ -26,15 +26,27 @@ const DEFAULT_MRRS: Mrrs = Mrrs::ALL[2];
 impl Software {
     /// Enumerates in no time: every access reaches its function at once.
     pub(crate) fn enumerate_before(&mut self, hardware: &mut Hardware) {
+        let hierarchy = self.enumerate_at_once(hardware);
+        self.enumerated(hardware, hierarchy);
+    }
+
+    /// As firmware does for software that is outside: functions are found and configured, and that is all.
+    pub(crate) fn enumerate_as_firmware(&mut self, hardware: &mut Hardware) -> Hierarchy {
+        let hierarchy = self.enumerate_at_once(hardware);
+        self.problems.extend(&hierarchy.problems);
+        self.found = Some(hierarchy.clone());
+        hierarchy
+    }
+
+    fn enumerate_at_once(&self, hardware: &mut Hardware) -> Hierarchy {
         let mut enumerator = Enumerator::new(self.enumeration_settings(hardware));
         let mut answer = None;
-        let hierarchy = loop {
+        loop {
             match enumerator.step(answer) {
                 Step::Ask(request) => answer = Some(self.answer_at_once(hardware, &request)),
-                Step::Done(hierarchy) => break hierarchy,
+                Step::Done(hierarchy) => return hierarchy,
             }
-        };
-        self.enumerated(hardware, hierarchy);
+        }
     }
 
     /// Starts to enumerate in simulated time.
@@ -195,7 +207,7 @@ impl Software {
             interrupts: self.interrupts,
             error_reporting: self.error_reporting,
             ecrc: self.ecrc,
-            message: Arc::new(message),
+            message: Arc::new(message_of_function),
             // What comes is what went: nothing else is plugged in.
             hot_plug_buses: 0,
             hot_plug_memory: (0, 0),

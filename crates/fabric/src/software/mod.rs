@@ -4,7 +4,7 @@
 pub(crate) mod enumeration;
 pub(crate) mod hot_plug;
 
-use crate::config::{EnumerationTime, HostConfig, MSI_ADDRESS};
+use crate::config::{EnumerationTime, HostConfig, function_of_message};
 use crate::node::hardware::Hardware;
 use std::collections::{BTreeMap, VecDeque};
 use tlplab_cfgspace::InterruptMode;
@@ -63,24 +63,13 @@ impl Software {
     }
 }
 
-/// The message of an interrupt: the address tells the function, and the data the vector. (MSI has 16 bits of data, of which the
-/// function may change the low five.)
-pub(crate) fn message(function: Bdf, vector: u16) -> (u64, u32) {
-    (MSI_ADDRESS + 16 * u64::from(function.0), u32::from(vector))
-}
-
-/// The function and vector of a [`message`].
-fn source_of(address: u64, data: u32) -> (Bdf, u16) {
-    (Bdf(((address - MSI_ADDRESS) / 16) as u16), data as u16)
-}
-
 impl Software {
     /// What programs hear of a message signalled interrupt.
     pub(crate) fn interrupt_of_message(&self, address: u64, data: u32) -> HostEvent {
         if self.outside {
             return HostEvent::Message { address, data };
         }
-        let (source, vector) = source_of(address, data);
+        let (source, vector) = function_of_message(address, data);
         self.interrupt_of(source, vector)
     }
 

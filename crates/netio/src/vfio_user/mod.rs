@@ -14,8 +14,10 @@ use super::error::Error;
 use super::poller::{Poller, Ready};
 use capture::Capture;
 use machine::Machine;
+pub(crate) use machine::SharedRanges;
 use nix::sys::stat::{Mode, fchmod};
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -27,9 +29,8 @@ use tlplab_device::{Action, Context, Device, Event};
 use tlplab_units::{Bdf, Time};
 use tlplab_vfio::Port;
 
-/// The numbers of the sources that are waited for.
-const LISTENER: u64 = 0;
-const CLIENT: u64 = 1;
+/// The sources that are waited for: the listener's number is the first, the client's comes after it.
+const SOURCES: u64 = 2;
 
 /// A function that is served on a socket.
 pub struct VfioUser {
@@ -40,6 +41,8 @@ pub struct VfioUser {
     client: Option<Stream>,
     machine: Machine,
     poller: Arc<Poller>,
+    /// The number of the listener at the poller; that of the client comes after it.
+    source: u64,
     clock: Clock,
     /// Where the TLPs go that pass, and the file.
     capture: Option<(Capture, PathBuf)>,
@@ -55,8 +58,16 @@ impl VfioUser {
     /// # Errors
     /// Somebody listens there, or there is something else, or the system refuses.
     pub fn listen(path: &Path, layout: &Layout) -> Result<Self, Error> {
-        let action = || format!("listen at {}", path.display());
         let port = Port::new(layout).map_err(|error| Error::Setup(error.to_string()))?;
+        Self::with_others(path, port, &Arc::new(Poller::new()?), 0)
+    }
+
+    /// The function `number` of several that wait together.
+    ///
+    /// # Errors
+    /// As [`listen`](Self::listen).
+    pub(crate) fn with_others(path: &Path, port: Port, poller: &Arc<Poller>, number: usize) -> Result<Self, Error> {
+        let action = || format!("listen at {}", path.display());
         let listener = bind(path).map_err(|source| match source.kind() {
             ErrorKind::AddrInUse => {
                 let message =
@@ -66,15 +77,16 @@ impl VfioUser {
             _ => Error::io(action(), source),
         })?;
         listener.set_nonblocking(true).map_err(|source| Error::io(action(), source))?;
-        let poller = Poller::new()?;
-        poller.watch(&listener, LISTENER)?;
+        let source = number as u64 * SOURCES;
+        poller.watch(&listener, source)?;
         Ok(Self {
             port,
             path: path.to_owned(),
             listener,
             client: None,
             machine: Machine::default(),
-            poller: Arc::new(poller),
+            poller: poller.clone(),
+            source,
             clock: Clock::start(),
             capture: None,
             clients: 0,
@@ -160,21 +172,44 @@ impl VfioUser {
     /// # Errors
     /// The system's; a client that is gone or has made a mistake is none.
     pub fn wait_turn(&mut self, until: Instant) -> Result<(), Error> {
-        let wake = self.port.deadline().map_or(until, |deadline| self.clock.instant(deadline).min(until));
+        let wake = self.deadline().map_or(until, |deadline| deadline.min(until));
         let mut ready = Ready::default();
         self.poller.wait(&mut ready, Some(wake))?;
+        self.turn(&ready)
+    }
+
+    /// When it has something to do without messages.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.port.deadline().map(|deadline| self.clock.instant(deadline))
+    }
+
+    /// Hands what has come to the port.
+    ///
+    /// # Errors
+    /// As [`wait_turn`](Self::wait_turn).
+    pub(crate) fn turn(&mut self, ready: &Ready) -> Result<(), Error> {
         let now = self.now();
         if self.port.deadline().is_some_and(|deadline| deadline <= now) {
             self.port.handle_timeout(now);
         }
-        if ready.has(CLIENT) {
+        if ready.has(self.source + 1) {
             self.hear(now);
         }
-        if ready.has(LISTENER) {
+        if ready.has(self.source) {
             self.accept()?;
         }
         self.transmit();
         Ok(())
+    }
+
+    /// The memory of its client, whoever that is.
+    pub(crate) fn memory(&self) -> SharedRanges {
+        self.machine.ranges.clone()
+    }
+
+    /// No client can have memory at these addresses.
+    pub(crate) fn take_addresses(&mut self, taken: Range<u64>) {
+        self.machine.taken = taken;
     }
 
     /// Sends what the port has to say.
@@ -222,7 +257,7 @@ impl VfioUser {
             return Ok(());
         }
         let client = Stream::new(stream).map_err(failed)?;
-        self.poller.watch(client.as_fd(), CLIENT)?;
+        self.poller.watch(client.as_fd(), self.source + 1)?;
         self.client = Some(client);
         (self.clients, self.mistake) = (self.clients + 1, None);
         Ok(())
@@ -232,7 +267,7 @@ impl VfioUser {
         // To close it takes it out of what is waited for.
         self.client = None;
         self.port.disconnect(&mut self.machine);
-        self.machine = Machine::default();
+        self.machine.forget();
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use tlplab_device::{BarSpec, Event, Identity};
 use tlplab_units::Time;
 use tlplab_vfio::message::{Command, HEADER, Header};
-use tlplab_vfio::{DmaRange, Host, Irq, Port, ProtocolError};
+use tlplab_vfio::{DmaRange, Host, Irq, Port, PortEvent, ProtocolError};
 
 pub(crate) const ALL: u32 = 0b11;
 
@@ -81,6 +81,14 @@ pub(crate) fn identity() -> Identity {
 }
 
 impl Client {
+    /// The next event of the device, whose registers the port has itself.
+    pub(crate) fn take_event(&mut self) -> Option<Event> {
+        self.port.take_event().map(|event| match event {
+            PortEvent::Device(event) => event,
+            other => panic!("{other:?}"),
+        })
+    }
+
     /// A client of the [`identity`], before the first message.
     pub(crate) fn new() -> Self {
         let port = Port::new(&identity().layout()).expect("it has room");
@@ -94,7 +102,7 @@ impl Client {
         let mut client = Self::new();
         client.call(Command::Version, &version("{}"), 0).expect("version 0.0 is spoken");
         client.write_config(4, &[0b110, 0]);
-        assert!(matches!(client.port.take_event(), Some(Event::Start)));
+        assert!(matches!(client.take_event(), Some(Event::Start)));
         client
     }
 

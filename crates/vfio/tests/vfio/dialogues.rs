@@ -16,7 +16,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 /// The read of BAR 0 that the device has to answer.
 fn asked(client: &mut Client) -> (u64, u32, ReplyToken) {
-    match client.port.take_event() {
+    match client.take_event() {
         Some(Event::MmioRead { bar: 0, offset, bytes, reply }) => (offset, bytes, reply),
         other => panic!("{other:?} instead of a read of BAR 0"),
     }
@@ -27,7 +27,7 @@ fn act(client: &mut Client, action: Action) {
 }
 
 fn finished_read(client: &mut Client) -> Result<Payload, DmaError> {
-    match client.port.take_event() {
+    match client.take_event() {
         Some(Event::DmaReadDone { op: OpId(7), result }) => result,
         other => panic!("{other:?} instead of the end of a read"),
     }
@@ -141,7 +141,7 @@ fn posted_writes_are_not_answered() {
     let write = [place(0, 4, 2), vec![5, 6]].concat();
     client.send(10, &write, 0, true).expect("the connection lives");
     assert!(client.receive().is_none());
-    match client.port.take_event() {
+    match client.take_event() {
         Some(Event::MmioWrite { bar: 0, offset: 4, data }) => assert_eq!(data.bytes(), Some(&[5, 6][..])),
         other => panic!("{other:?} instead of a write"),
     }
@@ -209,9 +209,9 @@ fn a_reset_cancels_all_and_answers_reads_under_way() {
     client.send(13, &[], 0, false).expect("the connection lives");
     assert_eq!(client.receive().map(|reply| reply.payload[16..].to_vec()), Some(vec![0xFF; 4]));
     assert_eq!(client.receive().map(|reply| reply.header.error), Some(None));
-    assert!(matches!(client.port.take_event(), Some(Event::Reset)));
+    assert!(matches!(client.take_event(), Some(Event::Reset)));
     client.serve(&question);
-    assert!(client.port.take_event().is_none());
+    assert!(client.take_event().is_none());
     assert_eq!(client.port.deadline(), None);
     // Bus Master Enable is clear again.
     assert_eq!(client.read(7, 4, 1), Ok(vec![0]));
@@ -266,7 +266,7 @@ fn a_client_that_is_gone_leaves_a_function_as_at_first() {
     client.map(0, 0x1000, ALL, true).expect("it is free");
     client.port.disconnect(&mut client.machine);
     assert!(client.machine.mapped.is_empty());
-    assert!(matches!(client.port.take_event(), Some(Event::Reset)));
+    assert!(matches!(client.take_event(), Some(Event::Reset)));
     assert_eq!(client.send(4, &[], 0, false), Err(ProtocolError::NoVersion(4)));
     client.call(Command::Version, &version("{}"), 0).expect("another client may come");
     assert_eq!(client.read(7, 4, 1), Ok(vec![0]));

@@ -23,7 +23,7 @@ fn write(client: &mut Client, op: u64, address: u64, bytes: usize) {
 }
 
 fn events(client: &mut Client) -> Vec<u64> {
-    std::iter::from_fn(|| client.port.take_event())
+    std::iter::from_fn(|| client.take_event())
         .map(|event| match event {
             Event::DmaWriteAccepted { op } => op.0,
             Event::DmaReadDone { op, result } => {
@@ -78,7 +78,7 @@ fn reads_by_messages_are_cut_and_put_together() {
     let command = tlplab_vfio::message::Command::Version;
     client.call(command, &crate::client::version(text), 0).expect("0.0 is spoken");
     client.write_config(4, &[0b110, 0]);
-    assert!(matches!(client.port.take_event(), Some(Event::Start)));
+    assert!(matches!(client.take_event(), Some(Event::Start)));
     client.map(0, 0x8000, ALL, false).expect("it is free");
     client.machine.memory.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at / 3) as u8);
     act(&mut client, Action::DmaRead { op: OpId(1), stream: 0, address: 100, bytes: 10_000, carry: true });
@@ -87,7 +87,7 @@ fn reads_by_messages_are_cut_and_put_together() {
     // A client may answer in any order.
     asked.reverse();
     asked.iter().for_each(|message| client.serve(message));
-    match client.port.take_event() {
+    match client.take_event() {
         Some(Event::DmaReadDone { result: Ok(data), .. }) => {
             assert_eq!(data.bytes(), Some(&client.machine.memory[100..10_100]));
         }
@@ -101,12 +101,12 @@ fn a_read_ends_with_the_first_part_that_fails() {
     act(&mut client, Action::DmaRead { op: OpId(1), stream: 0, address: 0, bytes: 8, carry: true });
     let asked = messages(&mut client);
     client.answer(&asked[0], &[], Some(14));
-    assert!(matches!(client.port.take_event(), Some(Event::DmaReadDone { result: Err(_), .. })));
+    assert!(matches!(client.take_event(), Some(Event::DmaReadDone { result: Err(_), .. })));
     // Fewer bytes than were asked for.
     act(&mut client, Action::DmaRead { op: OpId(2), stream: 0, address: 0, bytes: 8, carry: true });
     let asked = messages(&mut client);
     client.answer(&asked[0], &[0; 20], None);
-    assert!(matches!(client.port.take_event(), Some(Event::DmaReadDone { result: Err(_), .. })));
+    assert!(matches!(client.take_event(), Some(Event::DmaReadDone { result: Err(_), .. })));
     assert_eq!(client.port.counters().refused, 2);
 }
 

@@ -24,7 +24,7 @@ proptest! {
                 // Each command that wants a reply has one, later perhaps; nothing else is sent.
                 prop_assert!(message.header.is_reply && !no_reply);
             }
-            while client.port.take_event().is_some() {}
+            while client.take_event().is_some() {}
         }
     }
 
@@ -68,7 +68,7 @@ proptest! {
             client.serve(&message);
         }
         let mut done = 0;
-        while let Some(event) = client.port.take_event() {
+        while let Some(event) = client.take_event() {
             done += 1;
             if let Event::DmaReadDone { op, result } = event {
                 let data = result.expect("memory is there");

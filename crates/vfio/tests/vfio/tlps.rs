@@ -38,7 +38,7 @@ fn read_register(client: &mut Client, offset: u64, bytes: u32) -> ReplyToken {
     let command = Command::RegionRead as u16;
     client.send(command, &place(0, offset, bytes), 0, false).expect("the connection lives");
     loop {
-        match client.port.take_event() {
+        match client.take_event() {
             Some(Event::MmioRead { reply, .. }) => return reply,
             Some(_) => {}
             None => panic!("the device is not asked"),

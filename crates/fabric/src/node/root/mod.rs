@@ -189,8 +189,12 @@ impl Root {
         self.addresses.interrupts.contains(&access.address)
     }
 
-    /// Whether all of the access is in memory: outside the interrupt range and within its size.
-    fn holds(&self, access: Access) -> bool {
+    /// Whether all of the access is in memory: outside the interrupt range and within its size, or as memory says.
+    fn holds(&self, requester: Bdf, access: Access, writes: bool) -> bool {
+        let granted = self.memory.ram.grants(requester, access.address, access.bytes.into(), writes);
+        if let Some(granted) = granted {
+            return granted;
+        }
         let Some(end) = access.address.checked_add(u64::from(access.bytes)) else { return false };
         // The range of device registers below 4 GiB is a hole in memory.
         let in_hole = access.address < 1 << 32 && end > MMIO_LOW;
@@ -237,7 +241,8 @@ impl Root {
         };
         let write = matches!(repr.kind(), Kind::MemWrite { .. });
         let interrupt = write && self.is_interrupt(access);
-        if !interrupt && !self.holds(access) {
+        let writes = !matches!(repr.kind(), Kind::MemRead { .. });
+        if !interrupt && !self.holds(repr.transaction_id().requester, access, writes) {
             return self.refuse_request(cx, ingress, handle);
         }
         if write {
@@ -367,11 +372,7 @@ impl Root {
         if access.is_none_or(|access| self.is_interrupt(access)) {
             return self.deliver_to_processor(cx, ingress, handle);
         }
-        let tlp = cx.tlps.get(handle);
-        if let (Some(access), Some(data)) = (memory_access(&tlp.repr), tlp.payload.bytes()) {
-            let data = data.to_vec();
-            self.memory.ram.write(access.address, &data);
-        }
+        self.write_memory(cx, handle);
         let place = cx.place_of(self.node);
         let now = cx.now();
         let tlp = cx.tlps.get_mut(handle);
@@ -383,25 +384,30 @@ impl Root {
         self.release_posted_write(cx);
     }
 
+    /// The data of a write are in memory.
+    fn write_memory(&mut self, cx: &Context, handle: TlpHandle) {
+        let tlp = cx.tlps.get(handle);
+        if let (Some(access), Some(data)) = (memory_access(&tlp.repr), tlp.payload.bytes()) {
+            self.memory.ram.write_for(tlp.repr.transaction_id().requester, access.address, data);
+        }
+    }
+
     /// Memory has the data of a read or of a deferrable write.
     pub(crate) fn complete_memory_access(&mut self, cx: &mut Context, handle: TlpHandle, ingress: PortId) {
         let tlp = cx.tlps.get(handle);
         if matches!(tlp.repr.kind(), Kind::DeferrableMemWrite { .. }) {
             let (flow, bytes) = (tlp.flow, data_bytes(&tlp.repr));
-            if let (Some(access), Some(data)) = (memory_access(&tlp.repr), tlp.payload.bytes()) {
-                let data = data.to_vec();
-                self.memory.ram.write(access.address, &data);
-            }
+            self.write_memory(cx, handle);
             cx.observe.payload_arrived(cx.kernel.now(), flow, bytes);
             return self.return_from_memory(cx, ingress, handle, Payload::EMPTY);
         }
         let carries = tlp.carry || !cx.length_only;
-        let access = memory_access(&tlp.repr);
+        let (access, requester) = (memory_access(&tlp.repr), tlp.repr.transaction_id().requester);
         self.release_read(cx);
         let data = match access {
             Some(access) if carries => {
                 let mut bytes = vec![0; access.bytes as usize];
-                self.memory.ram.read(access.address, &mut bytes);
+                self.memory.ram.read_for(requester, access.address, &mut bytes);
                 Payload::from(bytes)
             }
             Some(access) => Payload::Length(u64::from(access.bytes)),

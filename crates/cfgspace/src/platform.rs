@@ -1,0 +1,44 @@
+//! What a platform keeps of a function's configuration space for itself, where a guest has the rest: where the function lies, and where its interrupts go.
+
+use crate::registers::{header, pcie};
+use crate::space::ConfigSpace;
+use core::ops::Range;
+
+impl ConfigSpace {
+    /// The registers with addresses of the platform, as bytes of configuration space: base addresses, that of the ROM, address and data of MSI.
+    pub fn platform_registers(&self) -> Vec<Range<u16>> {
+        let mut registers = vec![header::BARS..header::BARS + 24, header::ROM_TYPE0..header::ROM_TYPE0 + 4];
+        registers.extend(self.msi_message_registers());
+        registers
+    }
+
+    /// Device Control and its place, if the function has PCI Express' registers.
+    pub fn device_control(&self) -> Option<(u16, u16)> {
+        let at = self.positions.pcie?.start + pcie::DEVICE_CONTROL;
+        Some((at, self.read16(at)))
+    }
+
+    /// The byte of configuration space whose highest bit begins a function-level reset (PCIe 5.0 §7.5.3.4); `None` without one.
+    pub fn reset_register(&self) -> Option<u16> {
+        let capable = self.pcie_register(pcie::DEVICE_CAPABILITIES) & pcie::FLR_CAPABLE != 0;
+        self.device_control().filter(|_| capable).map(|(at, _)| at + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Capability, ConfigSpace, Layout, Msi, Pcie, PortType};
+
+    #[test]
+    fn a_function_with_everything_keeps_its_addresses() {
+        let mut layout = Layout::default();
+        let msi = Msi { vectors: 4, wide: true, masking: false };
+        layout.capabilities.push((Some(0x50), Capability::Msi(msi)));
+        layout.capabilities.push((Some(0x70), Capability::Pcie(Pcie::new(PortType::EndPoint, None))));
+        let space = ConfigSpace::new(&layout).expect("it fits");
+        assert_eq!(space.platform_registers(), [0x10..0x28, 0x30..0x34, 0x54..0x5E]);
+        assert_eq!(space.reset_register(), Some(0x79));
+        let bare = ConfigSpace::new(&Layout::default()).expect("it fits");
+        assert_eq!((bare.platform_registers().len(), bare.reset_register()), (2, None));
+    }
+}
