@@ -94,6 +94,9 @@ impl UnderFire {
             _ => self.act(choices),
         }
         while let Some(event) = self.port.take_event() {
+            if matches!(event, PortEvent::UnmaskIntx) {
+                self.port.unmask_intx(&mut self.memory);
+            }
             if let PortEvent::Device(Event::MmioRead { bytes, reply, .. }) = event
                 && bytes % 2 == 0
             {

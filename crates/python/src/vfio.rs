@@ -13,7 +13,6 @@ use tlplab_device::{Action, Device, InterruptMode, NamespaceConfig, Nvme, NvmeCo
 use tlplab_device_library::LibraryDevice;
 use tlplab_netio::VfioUser;
 use tlplab_units::{Bdf, Time};
-use tlplab_vfio::PortEvent;
 
 /// How often those who wait look up.
 const GLANCE: Wall = Wall::from_millis(50);
@@ -146,8 +145,7 @@ impl VfioServer {
 /// Tells the device what it has not heard of, and sends what it does.
 fn tell(py: Python<'_>, socket: &mut VfioUser, device: &mut Kind) -> PyResult<()> {
     let now = socket.now();
-    // The registers are the port's, so all its events are the device's.
-    while let Some(PortEvent::Device(event)) = socket.port.take_event() {
+    while let Some(event) = socket.take_event() {
         match device {
             Kind::Python(device) => device.tell(py, socket, now, event).map_err(|e| error::party(py, e))?,
             Kind::Rust(device) => socket.tell(now, &mut **device, event),

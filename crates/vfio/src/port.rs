@@ -49,6 +49,9 @@ pub enum PortEvent {
         /// For the answer.
         reply: ReplyToken,
     },
+    /// The client lets the legacy interrupt come again: [`Port::unmask_intx`], once the device has taken what was written before. A level that is
+    /// about to fall is none.
+    UnmaskIntx,
 }
 
 /// A function that a client, such as QEMU, has in a machine of its own; see the [crate](crate).
@@ -407,10 +410,19 @@ impl Port {
         }
     }
 
-    /// The client masks the legacy interrupt, or lets it come again.
+    /// The client masks the legacy interrupt, or lets it come again, once the device knows what was written before.
     pub(crate) fn mask_intx(&mut self, masked: bool) {
-        self.intx.1 = masked;
+        self.intx.1 |= masked;
+        if !masked {
+            self.events.push_back(PortEvent::UnmaskIntx);
+        }
+    }
+
+    /// The legacy interrupt may come again: see [`PortEvent::UnmaskIntx`].
+    pub fn unmask_intx(&mut self, host: &mut impl Host) {
+        self.intx.1 = false;
         self.signal_intx();
+        self.go_on(host);
     }
 
     fn reply(&mut self, header: &Header, payload: &[u8]) {

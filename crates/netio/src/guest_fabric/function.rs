@@ -15,7 +15,8 @@ use tlplab_vfio::PortEvent;
 const CONFIG: u16 = 0;
 const READ: u16 = 1;
 const WRITE: u16 = 2;
-/// The command register, and its bit that lets memory be decoded.
+/// Status, and the command register with its bit that lets memory be decoded.
+const STATUS: u16 = 6;
 const COMMAND: u16 = 4;
 const MEMORY: u16 = 2;
 /// Max_Payload_Size and Max_Read_Request_Size in the bytes of Device Control.
@@ -31,6 +32,8 @@ pub(super) enum Step {
     Write { address: u64, data: Payload },
     /// A part of a read of configuration space from `begin` on, whose `last` makes the answer.
     ConfigRead { address: u64, bytes: u32, reply: ReplyToken, begin: u16, last: bool },
+    /// A read of its status, behind all that was written before: then its legacy interrupt may come again.
+    Status,
     /// A part of a write of it; the last has an answer, unless nobody waits for one.
     ConfigWrite { address: u64, data: Vec<u8>, reply: Option<ReplyToken> },
 }
@@ -226,6 +229,7 @@ impl Function {
                 }
                 PortEvent::ConfigRead { offset, bytes, reply } => self.read_config(offset, bytes, reply),
                 PortEvent::ConfigWrite { offset, data, reply } => self.write_config(offset, &data, Some(reply)),
+                PortEvent::UnmaskIntx => self.steps.push_back(Step::Status),
                 PortEvent::Device(Event::Reset) => self.reset(),
                 // What the device hears is the fabric's to tell.
                 PortEvent::Device(_) => {}
@@ -328,6 +332,8 @@ impl Function {
             Step::ConfigWrite { reply: Some(token), .. } => {
                 self.act(Action::Reply { token, data: Payload::EMPTY });
             }
+            // The owner has told the level by now.
+            Step::Status => self.socket.unmask_intx(),
             Step::ConfigWrite { reply: None, .. } | Step::Write { .. } => {}
         }
     }
@@ -345,9 +351,13 @@ impl Function {
     }
 }
 
-/// The processor's part of a step.
-pub(super) fn action_of(step: &Step, op: OpId) -> HostAction {
+/// The processor's part of a step of a function.
+pub(super) fn action_of(step: &Step, function: Bdf, op: OpId) -> HostAction {
     match step {
+        Step::Status => {
+            let address = ecam_address(function, STATUS);
+            HostAction::MmioRead { op, stream: CONFIG, address, bytes: 2, carry: true }
+        }
         Step::Read { address, bytes, .. } => {
             HostAction::MmioRead { op, stream: READ, address: *address, bytes: (*bytes).into(), carry: true }
         }

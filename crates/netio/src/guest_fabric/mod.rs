@@ -228,6 +228,7 @@ impl Board {
         for (now, node, event) in told.devices {
             residents.tell_device(run.fabric(), now, node, event)?;
         }
+        self.tell_wires(run);
         for (_, _, event) in told.programs {
             match event {
                 HostEvent::MmioReadDone { op, result } => self.over(op, result.ok()),
@@ -238,7 +239,6 @@ impl Board {
         }
         self.begin_steps(run);
         self.carry_frames(run);
-        self.tell_wires(run);
         Ok(())
     }
 
@@ -254,7 +254,7 @@ impl Board {
         for (index, function) in self.functions.iter_mut().enumerate() {
             while let Some(step) = function.next_step() {
                 let op = run.next_host_op(PROGRAM);
-                let action = action_of(&step, op);
+                let action = action_of(&step, function.id, op);
                 self.under_way.insert(op, (index, step));
                 run.host_acts(PROGRAM, action);
                 begun = true;

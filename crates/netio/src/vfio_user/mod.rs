@@ -27,7 +27,7 @@ use stream::Stream;
 use tlplab_cfgspace::Layout;
 use tlplab_device::{Action, Context, Device, Event};
 use tlplab_units::{Bdf, Time};
-use tlplab_vfio::Port;
+use tlplab_vfio::{Port, PortEvent};
 
 /// The sources that are waited for: the listener's number is the first, the client's comes after it.
 const SOURCES: u64 = 2;
@@ -155,6 +155,22 @@ impl VfioUser {
     /// The device acts.
     pub fn act(&mut self, now: Time, action: Action) {
         self.port.act(now, action, &mut self.machine);
+    }
+
+    /// The next event of a device whose registers the port has itself. By then it has acted on those before.
+    pub fn take_event(&mut self) -> Option<Event> {
+        loop {
+            match self.port.take_event()? {
+                PortEvent::Device(event) => return Some(event),
+                PortEvent::UnmaskIntx => self.unmask_intx(),
+                PortEvent::ConfigRead { .. } | PortEvent::ConfigWrite { .. } => {}
+            }
+        }
+    }
+
+    /// The legacy interrupt may come again.
+    pub(crate) fn unmask_intx(&mut self) {
+        self.port.unmask_intx(&mut self.machine);
     }
 
     /// Tells a device of an event, and carries out its actions.

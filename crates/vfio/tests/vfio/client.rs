@@ -83,10 +83,13 @@ pub(crate) fn identity() -> Identity {
 impl Client {
     /// The next event of the device, whose registers the port has itself.
     pub(crate) fn take_event(&mut self) -> Option<Event> {
-        self.port.take_event().map(|event| match event {
-            PortEvent::Device(event) => event,
-            other => panic!("{other:?}"),
-        })
+        loop {
+            match self.port.take_event()? {
+                PortEvent::Device(event) => return Some(event),
+                PortEvent::UnmaskIntx => self.port.unmask_intx(&mut self.machine),
+                other => panic!("{other:?}"),
+            }
+        }
     }
 
     /// A client of the [`identity`], before the first message.
