@@ -18,12 +18,13 @@ from guest import needs_tools
 from terminal import Terminal
 
 from tlplab.cli import status
-from tlplab.guest import machine
+from tlplab.guest import devices, machine
 from tlplab.guest.devices import DeviceOfGuest
 from tlplab.torture.classes import frames
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIER = f"{ROOT}/examples/python/copier.py:Copier"
+NICS = f"{ROOT}/experiments/linux/two-nics.toml"
 FOLDER = Path(__file__).parent / "qemu"
 BOLD = f"{FOLDER}/bold.py:Bold"
 # Wall-clock seconds that no guest of a test needs.
@@ -42,6 +43,17 @@ echo 1 >"$(readlink -f /sys/class/nvme/nvme0/device)/remove"
 [ ! -e /dev/nvme0n1 ]
 echo let go
 dmesg | grep -E 'nvme.*([Ee]rror|[Tt]imeout|fail)|Oops|BUG:|WARNING:' || echo clean
+"""
+SWITCHED = """set -e
+head -c 4194304 /dev/urandom >/tmp/data
+dd if=/tmp/data of=/dev/nvme0n1 bs=64k oflag=direct
+dd if=/dev/nvme0n1 of=/tmp/back bs=64k count=64 iflag=direct
+cmp /tmp/data /tmp/back
+echo 1 >/sys/class/nvme/nvme0/device/reset
+until [ "$(cat /sys/class/nvme/nvme0/state)" = live ]; do sleep 0.1; done
+dd if=/dev/nvme0n1 of=/tmp/back bs=64k count=64 iflag=direct
+cmp /tmp/data /tmp/back
+dmesg | grep -E 'nvme.*([Ee]rror|[Tt]imeout|fail)|Oops|BUG:|WARNING:|AER: .*error' || echo clean
 """
 VFIO = """set -e
 modprobe vfio_iommu_type1
@@ -148,6 +160,53 @@ def test_behind_an_iommu_a_device_reaches_what_is_mapped_and_nothing_else(tmp_pa
 
 
 @pytest.mark.full
+def test_behind_a_switch_the_nvme_driver_verifies_what_it_writes_through_a_reset(tmp_path: Path) -> None:
+    needs_tools()
+    (tmp_path / "drive.sh").write_text(SWITCHED)
+    found = run(
+        tmp_path, f"{ROOT}/experiments/linux/nvme.toml", "--cpus", "2", "--iommu", "--pcap", "links.pcapng", "--run", "drive.sh"
+    )  # fmt: skip
+    assert (found.status, found.console[-2:-1]) == (0, ["clean"]), (found.console, found.errors)
+    counters, document = found.counters(), found.result["run"]
+    assert counters["bytes_written"] >= 2 * (4 << 20)
+    assert counters["refused_transfers"] == counters["dropped_interrupts"] == 0
+    assert document["errors"] == []
+    flows = {flow["name"]: flow for flow in document["flows"]}
+    # As in the closed form: 150 ns of switch and root complex each way, and the links.
+    assert 600 < flows["guest.read"]["latency_ns"]["min"] < 650
+    # What the device moved is on its own link, to the byte.
+    passed: Counter[tuple[str, str]] = Counter()
+    for frame in frames(tmp_path / "links.pcapng"):
+        assert "problem" not in frame, frame
+        if tlp := frame.get("tlp"):
+            passed[frame["from"], tlp["kind"]] += len(frame.get("data", "")) // 2
+    assert passed["sw0", "CplD"] >= counters["bytes_read"]
+
+
+@pytest.mark.full
+def test_a_legacy_interrupt_comes_once_for_each_reason(tmp_path: Path) -> None:
+    needs_tools()
+    script = "grep nvme /proc/interrupts; dd if=/dev/nvme0n1 of=/dev/null bs=4k count=50 iflag=direct; grep nvme /proc/interrupts; dmesg | grep 'nobody cared' || echo quiet"
+    for device in (["nvme"], [f"{ROOT}/experiments/linux/nvme.toml"]):
+        found = run(tmp_path, *device, "--append", "pci=nomsi", "--run", script)
+        assert found.status == 0, found.errors
+        before, after = (int(line.split()[1]) for line in found.console if "nvme0q0" in line)
+        assert 50 <= after - before < 60, found.console
+        assert "quiet" in found.console
+
+
+@pytest.mark.full
+def test_two_nics_on_a_cable_ping_and_carry_iperf(tmp_path: Path) -> None:
+    needs_tools()
+    found = run(tmp_path, f"{ROOT}/experiments/linux/two-nics.toml", "--cable", "nic0=nic1", "--cpus", "2")
+    assert found.status == 0, (found.console, found.errors)
+    assert any("3 packets transmitted, 3 packets received, 0% packet loss" in line for line in found.console)
+    assert any("MBytes" in line and "receiver" in line for line in found.console)
+    assert found.result["run"]["errors"] == []
+    assert all(found.counters(nic)["bytes_written"] > 1 << 20 or nic == 0 for nic in (0, 1))
+
+
+@pytest.mark.full
 def test_a_shell_answers_keys(tmp_path: Path) -> None:
     needs_tools()
     terminal = Terminal(command(COPIER, "--shell"), tmp_path)
@@ -222,6 +281,13 @@ def test_a_guest_that_does_not_end_loses_its_power(tmp_path: Path) -> None:
         ([f"{COPIER}x", "--shell"], "there is no Copierx in it"),
         ([COPIER, "--shell", "--memory", "much"], "--memory"),
         ([COPIER, "--shell", "--share", "/nonexistent"], "there is no such folder"),
+        ([COPIER, "--shell", "--set", "seed=1"], "--set is for an experiment"),
+        ([NICS, COPIER, "--shell"], "an experiment has all devices of its guest"),
+        ([NICS, "--shell", "--run", "true"], "--run and --shell: give one of them"),
+        ([NICS, "--cable", "nic0"], "'nic0' is not NIC=NIC"),
+        ([NICS, "--cable", "nic0=nic2"], "nic2 is no nic of"),
+        ([NICS, "--cable", "nic0=nic1", "--cable", "nic1=nic0"], "nic0 has one plug"),
+        ([f"{ROOT}/experiments/linux/two-guests.toml"], "describes several machines"),
     ],
 )
 def test_mistakes_are_told(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -239,7 +305,7 @@ def test_without_tools_the_message_says_how_to_get_them(
 
 def test_each_device_has_a_name_of_its_own() -> None:
     def named(*names: str) -> list[str]:
-        return machine.names([DeviceOfGuest(name, lambda _: pytest.fail("it is not started")) for name in names])
+        return devices.names([DeviceOfGuest(name, lambda _: pytest.fail("it is not started")) for name in names])
 
     assert named("nvme", "Copier") == ["nvme", "Copier"]
     assert named("nvme", "Copier", "nvme") == ["nvme0", "Copier", "nvme1"]

@@ -27,18 +27,17 @@ impl ConfigSpace {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Capability, ConfigSpace, Layout, Msi, Pcie, PortType};
+    use crate::{ConfigSpace, Identity, Layout, Msi, Pcie, PortType, Type0};
 
     #[test]
-    fn a_function_with_everything_keeps_its_addresses() {
-        let mut layout = Layout::default();
+    fn a_function_keeps_its_addresses_and_has_a_register_for_its_reset() {
+        let bare = Layout::new(Type0::new(Identity::new(0x71AB, 1, 0xFF_00_00)));
+        let space = ConfigSpace::new(&bare).expect("it fits");
+        assert_eq!((space.platform_registers().len(), space.reset_register()), (2, None));
         let msi = Msi { vectors: 4, wide: true, masking: false };
-        layout.capabilities.push((Some(0x50), Capability::Msi(msi)));
-        layout.capabilities.push((Some(0x70), Capability::Pcie(Pcie::new(PortType::EndPoint, None))));
+        let layout = bare.capability_at(0x50, msi).capability_at(0x70, Pcie::new(PortType::EndPoint, None));
         let space = ConfigSpace::new(&layout).expect("it fits");
         assert_eq!(space.platform_registers(), [0x10..0x28, 0x30..0x34, 0x54..0x5E]);
-        assert_eq!(space.reset_register(), Some(0x79));
-        let bare = ConfigSpace::new(&Layout::default()).expect("it fits");
-        assert_eq!((bare.platform_registers().len(), bare.reset_register()), (2, None));
+        assert_eq!((space.device_control().map(|(at, _)| at), space.reset_register()), (Some(0x78), Some(0x79)));
     }
 }

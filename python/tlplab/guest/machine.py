@@ -48,6 +48,8 @@ class Machine:
     """In bytes."""
     processors: int = 1
     iommu: bool = False
+    append: str = ""
+    """More words for the kernel's command line."""
     share: str | None = None
     """A folder that the guest reads and writes, as /share."""
     interactive: bool = False
@@ -58,6 +60,8 @@ class Machine:
         memory = f"memory-backend-memfd,id=memory,size={self.memory},share=on"
         accelerator = ["-accel", "kvm", "-cpu", "host"] if has_kvm() else ["-accel", "tcg"]
         line = COMMAND_LINE
+        if self.append:
+            line += f" {self.append}"
         options: list[str] = []
         if self.share is not None:
             line += f" {SHARE}"

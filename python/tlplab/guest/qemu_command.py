@@ -51,6 +51,7 @@ def cables_of(_context: click.Context, parameter: click.Parameter, given: Sequen
 @click.option("--memory", metavar="SIZE", default=MEMORY, show_default=True, help="Of the guest.")
 @click.option("--cpus", type=click.IntRange(1, 255), metavar="N", default=1, show_default=True, help="Its processors.")
 @click.option("--iommu", is_flag=True, help="Give it an IOMMU (intel-iommu), in strict use.")
+@click.option("--append", metavar="WORDS", default="", help="Add WORDS to the kernel's command line, such as pci=nomsi.")
 @click.option(
     "--timeout", type=click.FloatRange(0.1), metavar="SECONDS", help="Take its power away after so long: status 1."
 )
@@ -72,7 +73,7 @@ def cables_of(_context: click.Context, parameter: click.Parameter, given: Sequen
 @click.option("--quiet", is_flag=True, help="No console, no summary.")
 def qemu(
     devices: Sequence[str], script: str | None, shell: bool, share: str | None, memory: str, cpus: int, iommu: bool,
-    timeout: float | None, qemu: str | None, pcap: str | None, json_file: str | None, overrides: Sequence[str],
+    append: str, timeout: float | None, qemu: str | None, pcap: str | None, json_file: str | None, overrides: Sequence[str],
     seed: int | None, cables: Sequence[tuple[str, str]], report: str | None, trace: str | None, quiet: bool,
 ) -> int:  # fmt: skip
     """Boot an ordinary Linux under QEMU, with devices that this process serves by vfio-user, each below a root port of its own.
@@ -118,7 +119,7 @@ def qemu(
         for file in described.captures():
             check_outputs({"--json": json_file, "--pcap": file}, to_stdout={"--json"}, inputs={})
         files = {} if script is None else {SCRIPT: script_of(script, None)}
-    machine = Machine(tools.find(qemu), files, size, cpus, iommu, share, interactive=shell)
+    machine = Machine(tools.find(qemu), files, size, cpus, iommu, append, share, interactive=shell)
     silent = quiet or json_file == "-"
     line = Line(quiet=silent or shell)
 

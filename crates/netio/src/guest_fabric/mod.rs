@@ -27,6 +27,7 @@ use std::time::{Duration as Wall, Instant};
 use tlplab_cfgspace::enumerate::Hierarchy;
 use tlplab_device::nic::{OpenEnd, SIGNAL};
 use tlplab_device::{Action, HostEvent, HostMemory, OpId};
+use tlplab_experiment::device_models::ModelSpec;
 use tlplab_experiment::outside::{ResidentFailure, Residents};
 use tlplab_experiment::run::Run;
 use tlplab_fabric::config::{Fidelity, function_of_message, message_of_function};
@@ -134,9 +135,12 @@ impl GuestFabric {
             memory.0.show(id, socket.memory());
             functions.push(Function::new((name.clone(), node, id), socket, bars, given));
         }
+        let nics = run.experiment().devices.iter().filter(|device| matches!(device.model, ModelSpec::Nic(_)));
+        let nics: Vec<String> = nics.map(|device| device.name.clone()).collect();
         let mut joined = |pair: &[String; 2]| {
             let mut end = |name: &String| {
-                let end = open_ends.get(name).cloned().ok_or_else(|| BoardError::NoNic(name.clone()))?;
+                let end = open_ends.get(name).filter(|_| nics.contains(name)).cloned();
+                let end = end.ok_or_else(|| BoardError::NoNic(name.clone()))?;
                 let node = run.fabric().node(name).ok_or_else(|| BoardError::NoNic(name.clone()))?;
                 Ok::<_, BoardError>((node, end))
             };
