@@ -305,7 +305,7 @@ def test_without_tools_the_message_says_how_to_get_them(
 
 def test_each_device_has_a_name_of_its_own() -> None:
     def named(*names: str) -> list[str]:
-        return devices.names([DeviceOfGuest(name, lambda _: pytest.fail("it is not started")) for name in names])
+        return devices.names([DeviceOfGuest(name, lambda *_: pytest.fail("it is not started")) for name in names])
 
     assert named("nvme", "Copier") == ["nvme", "Copier"]
     assert named("nvme", "Copier", "nvme") == ["nvme0", "Copier", "nvme1"]

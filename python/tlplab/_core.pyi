@@ -67,6 +67,29 @@ class AdapterService:
         """Ends the capture."""
 
 @final
+class CardServer:
+    """The NetTLP card on a Unix socket, for a virtual machine of QEMU; its device is elsewhere."""
+
+    def __init__(self, path: str, local: int, peer: int, id: int, window: int, datagrams: str | None = None) -> None:
+        """Opens the ports of an adapter at the IPv4 address `local`, for the device at `peer`; `id` is bus, device and function, `window` the bytes
+        of BAR 4, `datagrams` a capture of what passes on the network.
+
+        Raises ValueError for what cannot be, RunError if the system refuses.
+        """
+
+    def capture(self, path: str, id: int, name: str) -> None:
+        """Writes down in a pcapng file what passes between guest and card from now on. Raises RunError."""
+
+    def run(self, seconds: float) -> None:
+        """Goes on for so long. Raises RunError if it cannot."""
+
+    def counters(self) -> list[tuple[str, int]]:
+        """What was done so far."""
+
+    def end(self) -> None:
+        """Ends it and its captures; its counters stay. Raises RunError if a capture could not be written."""
+
+@final
 class FabricServer:
     """The devices of an experiment on Unix sockets, for a virtual machine of QEMU, with the fabric between, in wall time."""
 

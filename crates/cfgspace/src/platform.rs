@@ -27,7 +27,8 @@ impl ConfigSpace {
 
 #[cfg(test)]
 mod tests {
-    use crate::{ConfigSpace, Identity, Layout, Msi, Pcie, PortType, Type0};
+    use crate::{ConfigSpace, Identity, Layout, LinkPart, Msi, Pcie, PortType, Type0};
+    use tlplab_units::{Generation, Width};
 
     #[test]
     fn a_function_keeps_its_addresses_and_has_a_register_for_its_reset() {
@@ -35,7 +36,8 @@ mod tests {
         let space = ConfigSpace::new(&bare).expect("it fits");
         assert_eq!((space.platform_registers().len(), space.reset_register()), (2, None));
         let msi = Msi { vectors: 4, wide: true, masking: false };
-        let layout = bare.capability_at(0x50, msi).capability_at(0x70, Pcie::new(PortType::EndPoint, None));
+        let link = LinkPart::new(Generation::Gen3, Width::ALL[0]);
+        let layout = bare.capability_at(0x50, msi).capability_at(0x70, Pcie::new(PortType::EndPoint, link));
         let space = ConfigSpace::new(&layout).expect("it fits");
         assert_eq!(space.platform_registers(), [0x10..0x28, 0x30..0x34, 0x54..0x5E]);
         assert_eq!((space.device_control().map(|(at, _)| at), space.reset_register()), (Some(0x78), Some(0x79)));

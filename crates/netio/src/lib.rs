@@ -19,6 +19,7 @@
 //! * [`Capture`] and [`Recorded`]: what passes, in a file
 //! * [`VfioUser`]: devices of the contract in a virtual machine, over a Unix socket
 //! * [`GuestFabric`]: the devices of a simulated fabric in a virtual machine
+//! * [`CardServer`]: an adapter as a card in a virtual machine
 //! * [`memory_image`]: files that are the contents of memory
 
 mod adapter;
@@ -30,6 +31,7 @@ mod drive;
 mod error;
 mod filter;
 mod frame;
+mod guest_card;
 mod guest_fabric;
 mod link;
 mod live_fabric;
@@ -59,6 +61,7 @@ pub use clock::Clock;
 pub use context::{Completion, Context, Failure, Flush};
 pub use drive::{Loop, Stop, Wait, drive};
 pub use error::Error;
+pub use guest_card::{CardPlace, CardServer, GuestCard};
 pub use guest_fabric::{BoardError, FunctionCounters, GuestFabric, MachineMemory};
 pub use link::{LinkConfig, LinkCounters};
 pub use live_fabric::{LiveFabric, ServeError};

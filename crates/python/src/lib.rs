@@ -26,6 +26,7 @@ mod analytic;
 mod bench;
 mod cabling;
 mod capture;
+mod card;
 mod catalog;
 mod device;
 mod differential;
@@ -68,6 +69,8 @@ mod _core {
     use super::cabling::Cabling;
     #[pymodule_export]
     use super::capture::{CaptureReader, Dump, dissector, dump_filters};
+    #[pymodule_export]
+    use super::card::CardServer;
     #[pymodule_export]
     use super::catalog::{duration_fs, hosts, models, rate, reference, schema, size};
     #[pymodule_export]

@@ -158,7 +158,7 @@ fn tell(py: Python<'_>, socket: &mut VfioUser, device: &mut Kind) -> PyResult<()
     }
 }
 
-fn rows(socket: &VfioUser) -> Vec<(&'static str, u64)> {
+pub(crate) fn rows(socket: &VfioUser) -> Vec<(&'static str, u64)> {
     let counters = socket.port.counters();
     vec![
         ("clients", socket.clients()),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
@@ -16,8 +17,12 @@ from tlplab import _core
 from tlplab.guest.machine import Serving
 from tlplab.guest.together import of_machine
 from tlplab.loader import LoadError, load_device, parameter, told
+from tlplab.nettlp.end import ADAPTER_ADDRESS, DEVICE_ADDRESS, check_remote
+from tlplab.outputs import check_file
 
 NVME_BYTES = "64MiB"
+# Of the published card's BAR 4.
+WINDOW = "256MiB"
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,8 @@ class DeviceOfGuest:
     """A device, and how it is served on a Unix socket."""
 
     name: str
-    start: Callable[[str], _core.VfioServer]
+    start: Callable[[str, int], _core.VfioServer | _core.CardServer]
+    """Serves it at a path, as the function that the guest calls by this bus, device and function number. Raises `click.UsageError`, `RunError`."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +52,15 @@ class SingleDevices:
     def served(self, folder: Path) -> Iterator[Serving]:
         """Serves them on sockets in a folder, while they are wanted."""
         sockets = [folder / f"{number}.sock" for number in range(1, len(self.devices) + 1)]
-        servers: dict[str, _core.VfioServer] = {}
+        servers: dict[str, _core.VfioServer | _core.CardServer] = {}
         try:
-            for name, device, socket in zip(names(self.devices), self.devices, sockets, strict=True):
-                servers[name] = device.start(str(socket))
-            for number, (file, (name, server)) in enumerate(zip(self.captures(), servers.items(), strict=True), 1):
+            # Firmware gives the ports their buses in their order.
+            ids = [number << 8 for number in range(1, len(sockets) + 1)]
+            for name, device, socket, function in zip(names(self.devices), self.devices, sockets, ids, strict=True):
+                servers[name] = device.start(str(socket), function)
+            for function, file, (name, server) in zip(ids, self.captures(), servers.items(), strict=True):
                 if file is not None:
-                    # Firmware gives the ports their buses in their order.
-                    server.capture(file, number << 8, name)
+                    server.capture(file, function, name)
             serving = Serving(
                 list(servers.values()), sockets, lambda: {name: dict(one.counters()) for name, one in servers.items()}
             )
@@ -122,11 +129,13 @@ def device_of(text: str) -> DeviceOfGuest:
         raise click.UsageError(f"{text}: {error}") from None
     if name == "nvme":
         return nvme(text, parameters)
+    if name == "nettlp":
+        return nettlp_card(text, parameters)
     if name.startswith("lib:"):
         path = name.removeprefix("lib:")
         texts = {key: told(value) for key, value in parameters.items()}
         return DeviceOfGuest(
-            Path(path).stem, lambda socket: started(text, lambda: _core.VfioServer.library(socket, path, texts))
+            Path(path).stem, lambda socket, _: started(text, lambda: _core.VfioServer.library(socket, path, texts))
         )
     if ":" in name:
         path, _, wanted = name.rpartition(":")
@@ -134,19 +143,46 @@ def device_of(text: str) -> DeviceOfGuest:
             party = load_device(path, wanted, json.dumps(parameters))
         except LoadError as error:
             raise click.UsageError(f"{path}: {error}") from error
-        return DeviceOfGuest(wanted, lambda socket: _core.VfioServer.python(socket, party))
+        return DeviceOfGuest(wanted, lambda socket, _: _core.VfioServer.python(socket, party))
     raise click.UsageError(
-        f"there is no device {name!r}; there are nvme, FILE.py:CLASS, lib:FILE.so, and experiments (EXPERIMENT.toml)"
+        f"there is no device {name!r}; there are nvme, nettlp, FILE.py:CLASS, lib:FILE.so, and experiments (EXPERIMENT.toml)"
     )
 
 
 def nvme(text: str, parameters: Mapping[str, object]) -> DeviceOfGuest:
     """A drive, of `size` bytes."""
-    unknown = sorted(parameters.keys() - {"size"})
-    if unknown:
-        raise click.UsageError(f"{text}: nvme has no {unknown[0]}; it has size, as in nvme,size=1GiB")
+    refuse_unknown(text, parameters, {"size"}, "size, as in nvme,size=1GiB")
     size = str(parameters.get("size", NVME_BYTES))
-    return DeviceOfGuest("nvme", lambda path: started(text, lambda: _core.VfioServer.nvme(path, _core.size(size))))
+    return DeviceOfGuest("nvme", lambda path, _: started(text, lambda: _core.VfioServer.nvme(path, _core.size(size))))
+
+
+def nettlp_card(text: str, parameters: Mapping[str, object]) -> DeviceOfGuest:
+    """The NetTLP card at the address `local`, whose device is at `peer`."""
+    known = {"local", "peer", "window", "datagrams", "remote"}
+    refuse_unknown(text, parameters, known, "local, peer, window, datagrams and remote, as in nettlp,peer=127.0.0.1")
+    given = {key: str(value) for key, value in parameters.items()}
+    local, peer = given.get("local", ADAPTER_ADDRESS), given.get("peer", DEVICE_ADDRESS)
+    try:
+        numbers = int(IPv4Address(local)), int(IPv4Address(peer))
+    except ValueError as error:
+        raise click.UsageError(f"{text}: {error}") from None
+    check_remote(local, peer, allowed=bool(parameters.get("remote")))
+    window = given.get("window", WINDOW)
+    if file := given.get("datagrams"):
+        check_file("datagrams", Path(file))
+    return DeviceOfGuest(
+        "nettlp",
+        lambda path, function: started(
+            text, lambda: _core.CardServer(path, *numbers, function, _core.size(window), given.get("datagrams"))
+        ),
+    )
+
+
+def refuse_unknown(text: str, parameters: Mapping[str, object], known: Set[str], has: str) -> None:
+    """Raises `click.UsageError` for a parameter that a device does not have."""
+    if unknown := sorted(parameters.keys() - known):
+        name = text.partition(",")[0]
+        raise click.UsageError(f"{text}: {name} has no {unknown[0]}; it has {has}")
 
 
 Started = TypeVar("Started")

@@ -31,6 +31,8 @@ use tlplab_vfio::{Port, PortEvent};
 
 /// The sources that are waited for: the listener's number is the first, the client's comes after it.
 const SOURCES: u64 = 2;
+/// The first number beside ports of a network.
+const BESIDE_PORTS: u64 = 1 << 33;
 
 /// A function that is served on a socket.
 pub struct VfioUser {
@@ -67,6 +69,18 @@ impl VfioUser {
     /// # Errors
     /// As [`listen`](Self::listen).
     pub(crate) fn with_others(path: &Path, port: Port, poller: &Arc<Poller>, number: usize) -> Result<Self, Error> {
+        Self::at(path, port, poller, number as u64 * SOURCES)
+    }
+
+    /// A function that waits together with the ports of a network.
+    ///
+    /// # Errors
+    /// As [`listen`](Self::listen).
+    pub(crate) fn beside(path: &Path, port: Port, poller: &Arc<Poller>) -> Result<Self, Error> {
+        Self::at(path, port, poller, BESIDE_PORTS)
+    }
+
+    fn at(path: &Path, port: Port, poller: &Arc<Poller>, source: u64) -> Result<Self, Error> {
         let action = || format!("listen at {}", path.display());
         let listener = bind(path).map_err(|source| match source.kind() {
             ErrorKind::AddrInUse => {
@@ -77,7 +91,6 @@ impl VfioUser {
             _ => Error::io(action(), source),
         })?;
         listener.set_nonblocking(true).map_err(|source| Error::io(action(), source))?;
-        let source = number as u64 * SOURCES;
         poller.watch(&listener, source)?;
         Ok(Self {
             port,

@@ -74,11 +74,8 @@ impl Function {
     /// MSI-X table if the card holds it. `device` is its number.
     pub(super) fn start(&mut self, device: usize, bases: &[u64; 6], mps: Mps, mrrs: Mrrs) {
         for (index, bar) in self.wanted().iter().enumerate() {
-            let (Some(bar), at) = (bar, BARS + 4 * index as u16) else { continue };
-            self.space.write(at, 0xF, bases[index] as u32);
-            if bar.kind.is_wide() {
-                self.space.write(at + 4, 0xF, (bases[index] >> 32) as u32);
-            }
+            let Some(bar) = bar else { continue };
+            self.place_bar(index, bar.kind, bases[index]);
         }
         self.space.write(COMMAND, 0b11, COMMAND_ENABLED);
         self.assigned = self.space.bars().map(|bar| bar.filter(|bar| !bar.kind.is_io()));
@@ -110,6 +107,25 @@ impl Function {
             self.decoding =
                 std::array::from_fn(|bar| self.assigned[bar].filter(|_| bars[bar] == self.assigned[bar]));
         }
+    }
+
+    fn place_bar(&mut self, index: usize, kind: BarKind, base: u64) {
+        let at = BARS + 4 * index as u16;
+        self.space.write(at, 0xF, base as u32);
+        if kind.is_wide() {
+            self.space.write(at + 4, 0xF, (base >> 32) as u32);
+        }
+    }
+
+    /// The host's software has given the BARs these addresses, and written the command register.
+    pub(super) fn obey(&mut self, bases: &[u64; 6], command: u16) {
+        for (index, bar) in self.space.base_addresses().iter().enumerate() {
+            let Some(bar) = bar else { continue };
+            self.place_bar(index, bar.kind, bases[index]);
+        }
+        self.space.write(COMMAND, 0b11, command.into());
+        self.assigned = self.space.base_addresses().map(|bar| bar.filter(|bar| !bar.kind.is_io()));
+        self.decoding = self.space.bars().map(|bar| bar.filter(|bar| !bar.kind.is_io()));
     }
 
     /// Whether it may send requests.
@@ -223,7 +239,10 @@ fn table_of(device: usize, vectors: u16) -> Vec<u8> {
 }
 
 /// The published card, with what its PCIe core has.
-fn card_layout(window: u64, home: MsixHome) -> Result<Layout, AdapterError> {
+///
+/// # Errors
+/// A window that no BAR can have.
+pub fn card_layout(window: u64, home: MsixHome) -> Result<Layout, AdapterError> {
     if !window.is_power_of_two() || !(TABLE_FROM_END..=1 << 62).contains(&window) {
         return Err(AdapterError::Window(window));
     }

@@ -51,7 +51,7 @@ use tlplab_wire::tlp::Repr;
 
 pub use config::{AdapterConfig, AdapterError, DeviceConfig, FunctionKind, MsixHome, PeerToPeer};
 pub use counters::{AdapterCounters, DeviceCounters};
-pub use function::{CARD, CARD_VECTORS, INTERRUPTS};
+pub use function::{CARD, CARD_VECTORS, INTERRUPTS, card_layout};
 pub use host::Host;
 pub use limit::RateLimit;
 pub use memory_host::MemoryHost;
@@ -139,6 +139,13 @@ impl<H: Host> Adapter<H> {
             ids: port.function.ids(),
             bars: *port.function.bars(),
         })
+    }
+    /// The host's software has given a device's BARs these addresses (one of 64 bits in the first of its two places), and written its command
+    /// register.
+    pub fn configure(&mut self, device: usize, bases: &[u64; 6], command: u16) {
+        if let Some(port) = self.ports.get_mut(device) {
+            port.function.obey(bases, command);
+        }
     }
     /// What it has counted of a device.
     pub fn device_counters(&self, device: usize) -> Option<DeviceCounters> {
