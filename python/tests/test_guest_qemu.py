@@ -55,6 +55,43 @@ dd if=/dev/nvme0n1 of=/tmp/back bs=64k count=64 iflag=direct
 cmp /tmp/data /tmp/back
 dmesg | grep -E 'nvme.*([Ee]rror|[Tt]imeout|fail)|Oops|BUG:|WARNING:|AER: .*error' || echo clean
 """
+LOOK = """cp /sys/kernel/btf/vmlinux /share/btf
+grep -E ' (init_task|page_offset_base)$' /proc/kallsyms >/share/symbols
+setpci -s 01:00.0 COMMAND=6:6
+sleep 1000 &
+echo $! >/share/pid
+sleep 0.5
+ps -o pid,stat,comm >/share/ps
+cp /proc/$!/maps /share/maps
+head -c 8388608 /dev/urandom >/tmp/data
+sha256sum /tmp/data >/tmp/sum
+# The first random numbers are in the log.
+until dmesg | grep -q 'crng init done'; do sleep 0.1; done
+dmesg >/tmp/before
+touch /share/ready
+until [ -e /share/done ]; do
+  sha256sum /tmp/data >/tmp/again
+  cmp /tmp/again /tmp/sum || exit 1
+done
+echo the sums are as they were
+dmesg >/tmp/after
+cmp /tmp/after /tmp/before && echo the log is as it was
+"""
+CARD = """lspci -nn -d 3776:
+touch /share/ready
+until [ -e /share/go ]; do sleep 0.1; done
+echo 1 >/sys/bus/pci/devices/0000:01:00.0/enable
+setpci -s 01:00.0 COMMAND=6:6
+bar4=$(awk 'NR == 5 { print $1 }' /sys/bus/pci/devices/0000:01:00.0/resource)
+echo $bar4 >/share/bar4
+touch /share/mastered
+# Nobody is there at first, and all ones are what a read gives then.
+until [ "$(devmem $((bar4 + 8)) 32)" = 0x12345678 ]; do
+  devmem $((bar4 + 8)) 32 0x12345678
+  sleep 0.1
+done
+echo kept $(devmem $((bar4 + 8)) 32)
+"""
 VFIO = """set -e
 modprobe vfio_iommu_type1
 modprobe vfio-pci
@@ -207,6 +244,109 @@ def test_two_nics_on_a_cable_ping_and_carry_iperf(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("iommu", [False, True])
+def test_the_published_programs_look_into_a_live_guest_unless_an_iommu_stops_them(tmp_path: Path, iommu: bool) -> None:
+    needs_tools()
+    (tmp_path / "look.sh").write_text(LOOK)
+    guest = subprocess.Popen(
+        command("nettlp,local=127.0.43.2,peer=127.0.43.1", "--share", ".", "--run", "look.sh", "--timeout", str(PATIENCE), *(["--iommu"] if iommu else [])),
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        until = time.monotonic() + 120
+        while not (tmp_path / "ready").exists():
+            assert guest.poll() is None, guest.communicate()
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        sleeper = (tmp_path / "pid").read_text().strip()
+        found = {
+            name: look(tmp_path, name, *more)
+            for name, more in {"processes": (), "code": ("-p", sleeper, "-o", "code"), "pages": ("-p", sleeper)}.items()
+        }
+        (tmp_path / "done").touch()
+        console, errors = guest.communicate(timeout=60)
+    finally:
+        guest.kill()
+    assert guest.returncode == 0, errors
+    assert "the log is as it was" in console
+    assert "the sums are as they were" in console
+    if iommu:
+        assert [one.returncode for one in found.values()] == [1, 1, 1]
+        assert all("no memory could be read" in one.stderr for one in found.values())
+        assert not (tmp_path / "code").exists()
+        return
+    # As the guest's own ps has them, but for itself and what has begun or ended since.
+    told = [line.split(None, 2) for line in (tmp_path / "ps").read_text().splitlines()[1:]]
+    seen = {int(line.split()[1]): line.split()[3] for line in found["processes"].stdout.splitlines()[1:]}
+    same = [pid for pid, _, name in told if seen.get(int(pid), "").strip("[]")[:10] == name.strip("[]")[:10]]
+    assert len(same) >= 0.9 * len(told) > 30, (told, seen)
+    assert seen[int(sleeper)] == "sleep"
+    # The code as its file has it, where it was in memory.
+    assert found["code"].returncode == 0, found["code"].stderr
+    assert f"process {sleeper} (sleep)" in found["code"].stdout
+    ranges = [line.split()[0] for line in (tmp_path / "maps").read_text().splitlines() if " r-xp " in line]
+    assert f"code area of process {sleeper} (sleep): 0x{int(ranges[0].split('-')[0], 16):x}" in found["code"].stdout
+    assert " r-x user" in found["pages"].stdout
+
+
+def look(folder: Path, what: str, *more: str) -> subprocess.CompletedProcess[str]:
+    """`tlplab introspect` through the card of a guest."""
+    return subprocess.run(
+        [sys.executable, "-m", "tlplab", "introspect", what, "-l", "127.0.43.1", "-r", "127.0.43.2", "--btf", "btf", "-s", "symbols", *more],
+        cwd=folder, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+
+@pytest.mark.full
+def test_the_card_leads_to_a_device_in_another_process(tmp_path: Path) -> None:
+    needs_tools()
+    (tmp_path / "card.sh").write_text(CARD)
+    place = ("-l", "127.0.44.1", "-r", "127.0.44.2")
+    guest = subprocess.Popen(
+        command("nettlp,local=127.0.44.2,peer=127.0.44.1,datagrams=card.pcapng", "--share", ".", "--run", "card.sh", "--timeout", str(PATIENCE)),
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    device = None
+    try:
+        until = time.monotonic() + 120
+        while not (tmp_path / "ready").exists():
+            assert guest.poll() is None, guest.communicate()
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        # Before the driver lets it master the bus, memory is not the device's.
+        refused = subprocess.run(
+            [sys.executable, "-m", "tlplab", "dma", "read", *place, "-a", "0x1000000", "-s", "16B"],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert refused.returncode == 1
+        (tmp_path / "go").touch()
+        while not (tmp_path / "mastered").exists():
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        measured = subprocess.run(
+            [sys.executable, "-m", "tlplab", "perf", *place, "-s", "64KiB", "-a", "0x1000000", "-c", "2000", "-q", "8", "--json", "-"],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert json.loads(measured.stdout)["operations"] == 2000, measured.stderr
+        device = subprocess.Popen([sys.executable, "-m", "tlplab", "device", "psmem", *place, "--quiet"])
+        console, errors = guest.communicate(timeout=60)
+    finally:
+        guest.kill()
+        if device is not None:
+            device.terminate()
+            device.wait()
+    assert guest.returncode == 0, (console, errors)
+    assert "Device [3776:8022]" in console
+    assert "kept 0x12345678" in console
+    # What the device heard is in the capture, at the address that the guest gave to BAR 4.
+    base = (tmp_path / "bar4").read_text().strip()
+    dump = subprocess.run(
+        [sys.executable, "-m", "tlplab", "dump", tmp_path / "card.pcapng", "type=MWr"], capture_output=True, text=True, check=True
+    ).stdout
+    assert f"Addr {int(base, 16) + 8:#010x}" in dump, dump
+
+
+@pytest.mark.full
 def test_a_shell_answers_keys(tmp_path: Path) -> None:
     needs_tools()
     terminal = Terminal(command(COPIER, "--shell"), tmp_path)
@@ -277,6 +417,10 @@ def test_a_guest_that_does_not_end_loses_its_power(tmp_path: Path) -> None:
         ([COPIER, "--shell", "--run", "true"], "give one of --run and --shell"),
         (["e1000", "--shell"], "there is no device 'e1000'"),
         (["nvme,bytes=3", "--shell"], "nvme has no bytes"),
+        (["nettlp,pear=127.0.0.1", "--shell"], "nettlp has no pear"),
+        (["nettlp,peer=here", "--shell"], "nettlp,peer=here"),
+        (["nettlp,peer=192.0.2.1", "--shell"], "192.0.2.1 is not on the loopback interface"),
+        (["nettlp,window=3MiB", "--run", "true"], "a window of 3145728 B"),
         (["nvme,size", "--shell"], "'size' is not KEY=VALUE"),
         ([f"{COPIER}x", "--shell"], "there is no Copierx in it"),
         ([COPIER, "--shell", "--memory", "much"], "--memory"),
