@@ -27,4 +27,4 @@ class VfioUser:
 def options_of_qemu(path: str | os.PathLike[str], bus: str) -> list[str]:
     """The options by which QEMU puts the device at the socket on a bus, such as a root port."""
     socket = {"type": "unix", "path": os.fspath(path)}
-    return ["-device", json.dumps({"driver": "vfio-user-pci", "socket": socket, "bus": bus})]
+    return ["-device", json.dumps({"driver": "vfio-user-pci", "socket": socket, "bus": bus, "id": f"on-{bus}"})]
