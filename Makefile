@@ -261,6 +261,10 @@ check-instructions: ## count instructions per hop by callgrind; fails if they ar
 bench-guest: build linux ## measure what a Linux guest takes, and whether 100 runs are the same (five minutes, a quiet machine); writes bench/guest.json
 	$(BIN)/python bench/guest.py
 
+.PHONY: bench-machine
+bench-machine: build ## measure devices in a virtual machine beside a bare server and QEMU's own drive (three minutes, after make guest-tools); writes bench/machine.json
+	$(BIN)/python bench/machine.py
+
 .PHONY: bench-nettlp
 bench-nettlp: build ## measure NetTLP between two namespaces beside the kernel's own limit (three minutes, root); writes bench/nettlp.json
 	$(BIN)/python bench/nettlp.py
