@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import socket
 import stat
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 from vfio_client import (
@@ -198,6 +202,70 @@ def test_a_drive_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         finally:
             process.terminate()
     assert process.returncode == 143
+
+
+@pytest.mark.full
+def test_a_million_messages_of_junk_neither_end_the_server_nor_make_it_grow(tmp_path: Path) -> None:
+    path = tmp_path / "drive.sock"
+    command = [sys.executable, "-m", "tlplab", "device", "nvme", "--vfio-user", str(path), "--size", "8MiB", "--quiet"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            appears(path, process)
+            send_junk(path, process)
+        finally:
+            process.kill()
+
+
+def send_junk(path: Path, process: subprocess.Popen[str]) -> None:
+    random = Random(7)
+    sent = connections = 0
+    resident = 0
+    while sent < 1_000_000:
+        connections += 1
+        with Client(path) as client:
+            event = client.enable()
+            reader = threading.Thread(target=drain, args=[client])
+            reader.start()
+            try:
+                while sent < 1_000_000:
+                    batch = [junk(random) for _ in range(500)]
+                    client.socket.sendall(b"".join(batch))
+                    sent += len(batch)
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+            with contextlib.suppress(OSError):
+                client.socket.shutdown(socket.SHUT_WR)
+            reader.join(SECONDS)
+            os.close(event)
+        if sent >= 200_000 and not resident:
+            resident = resident_kib(process.pid)
+    assert process.poll() is None
+    assert 3 < connections < 100, "a few were no messages at all"
+    # The next client finds the device as after power-on.
+    with Client(path) as client:
+        assert client.read(CONFIG, 4, 2) == 0
+    assert resident_kib(process.pid) < resident + 4096
+
+
+def junk(random: Random) -> bytes:
+    """A message: most are commands that exist, with fields near those that mean something."""
+    command = random.choice([2, 3, 4, 5, 7, 8, 9, 9, 10, 10, 10, 13, random.randrange(1 << 16)])
+    fields = [random.choice([0, 1, 2, 7, 16, 24, 32, 4096, random.getrandbits(32)]) for _ in range(random.randrange(13))]
+    payload = struct.pack(f"<{len(fields)}I", *fields) + random.randbytes(random.choice([0, 0, 4, 8, 200]))
+    size = HEADER.size + len(payload) if random.random() > 1e-5 else random.getrandbits(20)
+    return HEADER.pack(random.randrange(1 << 16), command, size, random.choice([0, 0, 0x10]), 0) + payload
+
+
+def drain(client: Client) -> None:
+    """Takes what the server sends, as long as there is something."""
+    with contextlib.suppress(OSError):
+        while client.socket.recv(1 << 16):
+            pass
+
+
+def resident_kib(process: int) -> int:
+    status = Path(f"/proc/{process}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
 
 
 def copier() -> tl.Device:
