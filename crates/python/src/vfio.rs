@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration as Wall, Instant};
 use tlplab_device::{Action, Device, InterruptMode, NamespaceConfig, Nvme, NvmeConfig, OpId, SparseMedium};
 use tlplab_device_library::LibraryDevice;
@@ -124,7 +124,14 @@ impl VfioServer {
 
     /// Ends it, and its capture; its counters stay.
     fn end(&self, py: Python<'_>) -> PyResult<()> {
-        let mut served = self.served()?;
+        // A thread that still runs it is about to stop.
+        let mut served = loop {
+            match self.0.try_lock() {
+                Ok(served) => break served,
+                Err(TryLockError::Poisoned(served)) => break served.into_inner(),
+                Err(TryLockError::WouldBlock) => py.detach(|| std::thread::sleep(GLANCE)),
+            }
+        };
         let Some(mut socket) = served.socket.take() else { return Ok(()) };
         served.counters = rows(&socket);
         socket.finish_capture().map_err(|e| failed(py, &e))
