@@ -421,6 +421,7 @@ def test_a_guest_that_does_not_end_loses_its_power(tmp_path: Path) -> None:
         (["nettlp,peer=here", "--shell"], "nettlp,peer=here"),
         (["nettlp,peer=192.0.2.1", "--shell"], "192.0.2.1 is not on the loopback interface"),
         (["nettlp,window=3MiB", "--run", "true"], "a window of 3145728 B"),
+        (["nettlp", "nettlp", "--run", "true"], "two devices have the address 127.0.0.1"),
         (["nvme,size", "--shell"], "'size' is not KEY=VALUE"),
         ([f"{COPIER}x", "--shell"], "there is no Copierx in it"),
         ([COPIER, "--shell", "--memory", "much"], "--memory"),

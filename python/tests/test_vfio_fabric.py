@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -35,7 +36,14 @@ under = "sw0"
 link  = "gen3 x4"
 model = "nvme"
 """
-RESET, INITIATE = 3, 0x8000
+CORE = """title = "A copier behind the C interface of RTL"
+[device.card]
+under = "host.rp0"
+link = "gen1 x8"
+model = "rtl:copier.so"
+pcie_clock = "125MHz"
+"""
+INITIATE = 0x8000
 
 
 class Fabric:
@@ -109,6 +117,28 @@ def test_what_a_guest_and_a_device_do_travels_through_the_fabric(tmp_path: Path)
     # Behind the switch and before it, in whole doublewords, with the one of the interrupt.
     assert passed["copier", "sw0", "MWr"] == passed["sw0", "host.rp0", "MWr"] == 5004 + 4
     assert passed["sw0", "copier", "CplD"] >= len(data)
+
+
+def test_a_clocked_core_copies_for_a_guest(tmp_path: Path) -> None:
+    """A stand-in in C for what a verilated module is."""
+    source, library = ROOT / "crates/cosim/tests/cosim/rtl/copier.c", tmp_path / "copier.so"
+    options = ["-O1", "-std=gnu11", "-shared", "-fPIC", "-I", str(ROOT / "rtl/include")]
+    subprocess.run([os.environ.get("CC", "cc"), *options, "-o", str(library), str(source)], check=True, timeout=60)
+    data = os.urandom(3000)
+    with served(tmp_path, CORE) as fabric, Client(fabric.copier) as client:
+        client.map(shared=True)
+        event = client.enable()
+        for attempt in range(1, 4):
+            os.pwrite(client.file, data, 0x1000)
+            client.copy(0x1000, 0x8000 * attempt, len(data))
+            assert signalled(event) == 1
+            assert os.pread(client.file, len(data), 0x8000 * attempt) == data
+            assert client.read(BAR0, 0x14, 4) == attempt
+            # It has no edge to work at while it is idle.
+            time.sleep(0.2)
+        os.close(event)
+    lag = fabric.server.lag()
+    assert lag[0] < 1e9, "it keeps up with the clock"
 
 
 def test_addresses_are_the_fabrics_and_payload_sizes_of_the_guest_reach_no_link(tmp_path: Path) -> None:

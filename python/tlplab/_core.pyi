@@ -68,23 +68,23 @@ class AdapterService:
 
 @final
 class CardServer:
-    """The NetTLP card on a Unix socket, for a virtual machine of QEMU; its device is elsewhere."""
+    """NetTLP cards on Unix sockets, for a virtual machine of QEMU; their devices are elsewhere."""
 
-    def __init__(self, path: str, local: int, peer: int, id: int, window: int, datagrams: str | None = None) -> None:
-        """Opens the ports of an adapter at the IPv4 address `local`, for the device at `peer`; `id` is bus, device and function, `window` the bytes
-        of BAR 4, `datagrams` a capture of what passes on the network.
+    def __init__(self, local: int, cards: Sequence[tuple[str, int, int, int, int]], datagrams: str | None = None) -> None:
+        """Opens the ports of an adapter at the IPv4 address `local`. Of each card: its socket, its device's address, its bus, device and function
+        number, and the bytes of its BARs 4 and 2. `datagrams` is a capture of what passes on the network.
 
         Raises ValueError for what cannot be, RunError if the system refuses.
         """
 
-    def capture(self, path: str, id: int, name: str) -> None:
+    def capture(self, card: int, path: str, id: int, name: str) -> None:
         """Writes down in a pcapng file what passes between guest and card from now on. Raises RunError."""
 
     def run(self, seconds: float) -> None:
         """Goes on for so long. Raises RunError if it cannot."""
 
-    def counters(self) -> list[tuple[str, int]]:
-        """What was done so far."""
+    def counters(self) -> list[list[tuple[str, int]]]:
+        """What was done so far, by card."""
 
     def end(self) -> None:
         """Ends it and its captures; its counters stay. Raises RunError if a capture could not be written."""

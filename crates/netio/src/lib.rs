@@ -19,7 +19,7 @@
 //! * [`Capture`] and [`Recorded`]: what passes, in a file
 //! * [`VfioUser`]: devices of the contract in a virtual machine, over a Unix socket
 //! * [`GuestFabric`]: the devices of a simulated fabric in a virtual machine
-//! * [`CardServer`]: an adapter as a card in a virtual machine
+//! * [`CardServer`]: an adapter as cards in a virtual machine
 //! * [`memory_image`]: files that are the contents of memory
 
 mod adapter;
@@ -61,7 +61,7 @@ pub use clock::Clock;
 pub use context::{Completion, Context, Failure, Flush};
 pub use drive::{Loop, Stop, Wait, drive};
 pub use error::Error;
-pub use guest_card::{CardPlace, CardServer, GuestCard};
+pub use guest_card::{CardPlace, CardServer, GuestCards};
 pub use guest_fabric::{BoardError, FunctionCounters, GuestFabric, MachineMemory};
 pub use link::{LinkConfig, LinkCounters};
 pub use live_fabric::{LiveFabric, ServeError};

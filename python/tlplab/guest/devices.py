@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import IPv4Address
 from itertools import count
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import click
 
@@ -21,8 +22,18 @@ from tlplab.nettlp.end import ADAPTER_ADDRESS, DEVICE_ADDRESS, check_remote
 from tlplab.outputs import check_file
 
 NVME_BYTES = "64MiB"
-# Of the published card's BAR 4.
+# Of the published card's BARs 4 and 2.
 WINDOW = "256MiB"
+
+
+class Server(Protocol):
+    """A device that is served, or an adapter with some."""
+
+    def run(self, seconds: float) -> None:
+        """Goes on for so long."""
+
+    def end(self) -> None:
+        """Ends it and its captures."""
 
 
 @dataclass(frozen=True)
@@ -30,15 +41,37 @@ class DeviceOfGuest:
     """A device, and how it is served on a Unix socket."""
 
     name: str
-    start: Callable[[str, int], _core.VfioServer | _core.CardServer]
-    """Serves it at a path, as the function that the guest calls by this bus, device and function number. Raises `click.UsageError`, `RunError`."""
+    start: Callable[[str], _core.VfioServer]
+    """Serves it at a path. Raises `click.UsageError`, `RunError`."""
+
+
+@dataclass(frozen=True)
+class CardOfGuest:
+    """A NetTLP card, whose device is at an address; those with one adapter are served together."""
+
+    text: str
+    """As the user has named it."""
+    local: str
+    """The adapter's address."""
+    peer: str
+    window: int
+    """Bytes of BAR 4."""
+    table: int
+    """Bytes of BAR 2."""
+    datagrams: str | None
+    """A capture of what passes on the network."""
+    name: str = "nettlp"
+
+
+Place: TypeAlias = "tuple[str, str, int, str | None]"
+"""Of a device: its name, its socket, its function's number, its capture."""
 
 
 @dataclass(frozen=True)
 class SingleDevices:
-    """Devices of the contract, each served by itself."""
+    """Devices of the contract, each served by itself, and cards."""
 
-    devices: Sequence[DeviceOfGuest]
+    devices: Sequence[DeviceOfGuest | CardOfGuest]
     pcap: str | None = None
     """Where what passes between the guest and its devices is written down: `captures`."""
 
@@ -52,23 +85,51 @@ class SingleDevices:
     def served(self, folder: Path) -> Iterator[Serving]:
         """Serves them on sockets in a folder, while they are wanted."""
         sockets = [folder / f"{number}.sock" for number in range(1, len(self.devices) + 1)]
-        servers: dict[str, _core.VfioServer | _core.CardServer] = {}
+        # Firmware gives the ports their buses in their order.
+        ids = [number << 8 for number in range(1, len(sockets) + 1)]
+        places: list[Place] = list(zip(names(self.devices), map(str, sockets), ids, self.captures(), strict=True))
+        servers: list[Server] = []
+        counters: dict[str, Callable[[], list[tuple[str, int]]]] = {}
+        cards: dict[str, list[tuple[CardOfGuest, Place]]] = {}
         try:
-            # Firmware gives the ports their buses in their order.
-            ids = [number << 8 for number in range(1, len(sockets) + 1)]
-            for name, device, socket, function in zip(names(self.devices), self.devices, sockets, ids, strict=True):
-                servers[name] = device.start(str(socket), function)
-            for function, file, (name, server) in zip(ids, self.captures(), servers.items(), strict=True):
-                if file is not None:
-                    server.capture(file, function, name)
-            serving = Serving(
-                list(servers.values()), sockets, lambda: {name: dict(one.counters()) for name, one in servers.items()}
-            )
+            for device, place in zip(self.devices, places, strict=True):
+                if isinstance(device, CardOfGuest):
+                    cards.setdefault(device.local, []).append((device, place))
+                    continue
+                name, socket, function, capture = place
+                server = device.start(socket)
+                servers.append(server)
+                counters[name] = server.counters
+                if capture is not None:
+                    server.capture(capture, function, name)
+            for local, of_adapter in cards.items():
+                adapter = adapter_of(local, of_adapter)
+                servers.append(adapter)
+                for number, (_, (name, _, function, capture)) in enumerate(of_adapter):
+                    counters[name] = partial(counters_of_card, adapter, number)
+                    if capture is not None:
+                        adapter.capture(number, capture, function, name)
+            serving = Serving(servers, sockets, lambda: {name: dict(counters[name]()) for name, *_ in places})
             with serving.going_on():
                 yield serving
         finally:
-            for server in servers.values():
-                server.end()
+            for one in servers:
+                one.end()
+
+
+def adapter_of(local: str, cards: Sequence[tuple[CardOfGuest, Place]]) -> _core.CardServer:
+    """The adapter of cards. Raises `click.UsageError`, `RunError`."""
+    places = [
+        (socket, int(IPv4Address(card.peer)), function, card.window, card.table) for card, (_, socket, function, _) in cards
+    ]
+    datagrams = next((card.datagrams for card, _ in cards if card.datagrams is not None), None)
+    text = ", ".join(card.text for card, _ in cards)
+    return started(text, lambda: _core.CardServer(int(IPv4Address(local)), places, datagrams))
+
+
+def counters_of_card(adapter: _core.CardServer, card: int) -> list[tuple[str, int]]:
+    """What a card of an adapter has done."""
+    return adapter.counters()[card]
 
 
 @dataclass
@@ -110,7 +171,7 @@ class FabricDevices:
             self.result = server.finish(reason)
 
 
-def names(devices: Sequence[DeviceOfGuest]) -> list[str]:
+def names(devices: Sequence[DeviceOfGuest | CardOfGuest]) -> list[str]:
     """A name for each device: its own, or, where another has it, too, with the first number that makes it another."""
     own = [device.name for device in devices]
     found: list[str] = []
@@ -120,7 +181,7 @@ def names(devices: Sequence[DeviceOfGuest]) -> list[str]:
     return found
 
 
-def device_of(text: str) -> DeviceOfGuest:
+def device_of(text: str) -> DeviceOfGuest | CardOfGuest:
     """The device that `NAME[,KEY=VALUE…]` describes. Raises `click.UsageError`."""
     name, *pairs = text.split(",")
     try:
@@ -135,7 +196,7 @@ def device_of(text: str) -> DeviceOfGuest:
         path = name.removeprefix("lib:")
         texts = {key: told(value) for key, value in parameters.items()}
         return DeviceOfGuest(
-            Path(path).stem, lambda socket, _: started(text, lambda: _core.VfioServer.library(socket, path, texts))
+            Path(path).stem, lambda socket: started(text, lambda: _core.VfioServer.library(socket, path, texts))
         )
     if ":" in name:
         path, _, wanted = name.rpartition(":")
@@ -143,7 +204,7 @@ def device_of(text: str) -> DeviceOfGuest:
             party = load_device(path, wanted, json.dumps(parameters))
         except LoadError as error:
             raise click.UsageError(f"{path}: {error}") from error
-        return DeviceOfGuest(wanted, lambda socket, _: _core.VfioServer.python(socket, party))
+        return DeviceOfGuest(wanted, lambda socket: _core.VfioServer.python(socket, party))
     raise click.UsageError(
         f"there is no device {name!r}; there are nvme, nettlp, FILE.py:CLASS, lib:FILE.so, and experiments (EXPERIMENT.toml)"
     )
@@ -153,29 +214,25 @@ def nvme(text: str, parameters: Mapping[str, object]) -> DeviceOfGuest:
     """A drive, of `size` bytes."""
     refuse_unknown(text, parameters, {"size"}, "size, as in nvme,size=1GiB")
     size = str(parameters.get("size", NVME_BYTES))
-    return DeviceOfGuest("nvme", lambda path, _: started(text, lambda: _core.VfioServer.nvme(path, _core.size(size))))
+    return DeviceOfGuest("nvme", lambda path: started(text, lambda: _core.VfioServer.nvme(path, _core.size(size))))
 
 
-def nettlp_card(text: str, parameters: Mapping[str, object]) -> DeviceOfGuest:
-    """The NetTLP card at the address `local`, whose device is at `peer`."""
-    known = {"local", "peer", "window", "datagrams", "remote"}
-    refuse_unknown(text, parameters, known, "local, peer, window, datagrams and remote, as in nettlp,peer=127.0.0.1")
+def nettlp_card(text: str, parameters: Mapping[str, object]) -> CardOfGuest:
+    """A NetTLP card of the adapter at the address `local`, whose device is at `peer`."""
+    known = {"local", "peer", "window", "table", "datagrams", "remote"}
+    refuse_unknown(text, parameters, known, "local, peer, window, table, datagrams and remote, as in nettlp,peer=127.0.0.1")
     given = {key: str(value) for key, value in parameters.items()}
     local, peer = given.get("local", ADAPTER_ADDRESS), given.get("peer", DEVICE_ADDRESS)
     try:
-        numbers = int(IPv4Address(local)), int(IPv4Address(peer))
+        IPv4Address(local), IPv4Address(peer)
+        window, table = (_core.size(given.get(key, WINDOW)) for key in ("window", "table"))
     except ValueError as error:
         raise click.UsageError(f"{text}: {error}") from None
     check_remote(local, peer, allowed=bool(parameters.get("remote")))
-    window = given.get("window", WINDOW)
-    if file := given.get("datagrams"):
-        check_file("datagrams", Path(file))
-    return DeviceOfGuest(
-        "nettlp",
-        lambda path, function: started(
-            text, lambda: _core.CardServer(path, *numbers, function, _core.size(window), given.get("datagrams"))
-        ),
-    )
+    datagrams = given.get("datagrams")
+    if datagrams is not None:
+        check_file("datagrams", Path(datagrams))
+    return CardOfGuest(text, local, peer, window, table, datagrams)
 
 
 def refuse_unknown(text: str, parameters: Mapping[str, object], known: Set[str], has: str) -> None:

@@ -72,12 +72,12 @@ impl VfioUser {
         Self::at(path, port, poller, number as u64 * SOURCES)
     }
 
-    /// A function that waits together with the ports of a network.
+    /// The function `number` of several that wait together with the ports of a network.
     ///
     /// # Errors
     /// As [`listen`](Self::listen).
-    pub(crate) fn beside(path: &Path, port: Port, poller: &Arc<Poller>) -> Result<Self, Error> {
-        Self::at(path, port, poller, BESIDE_PORTS)
+    pub(crate) fn beside(path: &Path, port: Port, poller: &Arc<Poller>, number: usize) -> Result<Self, Error> {
+        Self::at(path, port, poller, BESIDE_PORTS + number as u64 * SOURCES)
     }
 
     fn at(path: &Path, port: Port, poller: &Arc<Poller>, source: u64) -> Result<Self, Error> {

@@ -12,8 +12,8 @@ use tlplab_units::{Bdf, Generation, Mps, Mrrs, Width};
 pub const CARD: (u16, u16) = (0x3776, 0x8022);
 /// Vectors of the card's MSI-X table.
 pub const CARD_VECTORS: u16 = 16;
-/// Bytes of the card's BAR 2.
-const BAR2_BYTES: u64 = 256 << 20;
+/// Bytes of the published card's BAR 2, of which the MSI-X table takes 4 KiB.
+pub const BAR2_BYTES: u64 = 256 << 20;
 /// Where the MSI-X table is in the last 4 KiB of BAR 4, and where the pending bits are after it.
 const TABLE_FROM_END: u64 = 4096;
 const PENDING_AFTER: u32 = 2048;
@@ -53,7 +53,7 @@ impl Function {
     /// The function, in its state after power-on: BARs have no addresses.
     pub(super) fn new(kind: &FunctionKind, registers: Registers) -> Result<Self, AdapterError> {
         let layout = match kind {
-            FunctionKind::Card { window, msix } => card_layout(*window, *msix)?,
+            FunctionKind::Card { window, msix } => card_layout(*window, *msix, BAR2_BYTES)?,
             FunctionKind::Own(identity) => {
                 identity.check()?;
                 identity.layout()
@@ -238,19 +238,21 @@ fn table_of(device: usize, vectors: u16) -> Vec<u8> {
     entries.flat_map(u32::to_le_bytes).collect()
 }
 
-/// The published card, with what its PCIe core has.
+/// The published card, with what its PCIe core has, and a BAR 2 of so many bytes.
 ///
 /// # Errors
 /// A window that no BAR can have.
-pub fn card_layout(window: u64, home: MsixHome) -> Result<Layout, AdapterError> {
-    if !window.is_power_of_two() || !(TABLE_FROM_END..=1 << 62).contains(&window) {
-        return Err(AdapterError::Window(window));
+pub fn card_layout(window: u64, home: MsixHome, bar2: u64) -> Result<Layout, AdapterError> {
+    for bytes in [window, bar2] {
+        if !bytes.is_power_of_two() || !(TABLE_FROM_END..=1 << 62).contains(&bytes) {
+            return Err(AdapterError::Window(bytes));
+        }
     }
     let mut header = Type0::new(Identity::new(CARD.0, CARD.1, 0x02_00_00));
     header.subsystem = CARD;
     header.bars[0] = Some(Bar::memory32(BAR0_BYTES));
     let wide = |prefetchable| BarKind::Memory { wide: true, prefetchable };
-    header.bars[2] = Some(Bar { kind: wide(false), size: BAR2_BYTES });
+    header.bars[2] = Some(Bar { kind: wide(false), size: bar2 });
     header.bars[4] = Some(Bar { kind: wide(true), size: window });
     let (bar, table) = match home {
         MsixHome::Bar2 => (2, 0),

@@ -51,7 +51,7 @@ use tlplab_wire::tlp::Repr;
 
 pub use config::{AdapterConfig, AdapterError, DeviceConfig, FunctionKind, MsixHome, PeerToPeer};
 pub use counters::{AdapterCounters, DeviceCounters};
-pub use function::{CARD, CARD_VECTORS, INTERRUPTS, card_layout};
+pub use function::{BAR2_BYTES, CARD, CARD_VECTORS, INTERRUPTS, card_layout};
 pub use host::Host;
 pub use limit::RateLimit;
 pub use memory_host::MemoryHost;
