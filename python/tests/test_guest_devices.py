@@ -219,14 +219,14 @@ def test_speedys_own_files_are_there() -> None:
 
 def test_other_studies_refuse_a_guest() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tlplab", "reproduce", "nettlp", "--guest"],
+        [sys.executable, "-m", "tlplab", "reproduce", "differential", "--guest"],
         capture_output=True,
         text=True,
         check=False,
         cwd=ROOT,
     )
     assert done.returncode == 2
-    assert "nettlp does not run under Linux: --guest is for" in done.stderr
+    assert "differential does not run under Linux: --guest is for" in done.stderr
 
 
 def test_no_kernel_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

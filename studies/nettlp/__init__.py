@@ -1,7 +1,7 @@
 """Kuga, Nakamura, Matsuya, Sekiya: NetTLP: A Development Platform for PCIe Devices in Software Interacting with Hardware (NSDI 2020).
 
-The study has four parts, each in a module of its own: `card` simulates the FPGA card, and is the same everywhere; `captures` reads what was published;
-`topologies` makes captures of tlplab's own devices, for the same figures; `machine` measures this machine. Only the first is in the page that comes with
+The study has five parts, each in a module of its own: `card` simulates the FPGA card, and is the same everywhere; `captures` reads what was published;
+`topologies` makes captures of tlplab's own devices, for the same figures; `machine` measures this machine, and `guest` the memory of a virtual one. Only the first is in the page that comes with
 tlplab.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from studies.nettlp import captures, card, machine, topologies
+from studies.nettlp import captures, card, guest, machine, topologies
 from tlplab.reproduce import HEADING, Beside, Outcomes, Row, Study
 from tlplab.reproduce.markdown import table
 
@@ -27,14 +27,15 @@ def beside(experiments: Path, folder: str | None, *, quiet: bool) -> list[Beside
 PAGE = """# NetTLP, 2020, once more
 
 Kuga and others put software behind PCI Express: an FPGA card carries TLPs in UDP datagrams to a program on another machine ("NetTLP: A Development Platform
-for PCIe Devices in Software Interacting with Hardware", NSDI 2020). Their measurements are repeated in four ways:
+for PCIe Devices in Software Interacting with Hardware", NSDI 2020). Their measurements are repeated in five ways:
 
 * on a model of the card in the simulator, which gives the same figures everywhere: this page, as written by
   `tlplab reproduce nettlp --no-measure --markdown studies/nettlp/README.md`;
 * from the captures that were published: `tlplab reproduce nettlp --captures DIR`;
 * from captures of tlplab's own adapter and devices, in the two topologies of Figure 12, which are made meanwhile on the loopback interface;
 * on the machine at hand, between two network namespaces, which needs root: `tlplab reproduce nettlp`. What comes out depends on the machine and is not kept
-  here; its rows say beside each published figure what is the same and what cannot be.
+  here; its rows say beside each published figure what is the same and what cannot be;
+* against the memory of a guest under QEMU, with cards that its Linux has enumerated: `tlplab reproduce nettlp --guest`.
 
 ## Published and ours
 
@@ -49,4 +50,5 @@ differs for the reason in its note, or was fitted and so shows nothing; what dif
 
 STUDY = Study(
     "nettlp", "NetTLP, 2020", "nettlp", card.runs, card.rows, page, card.drawings, beside,
+    under_linux=guest.under_linux, in_machine=True,
 )  # fmt: skip

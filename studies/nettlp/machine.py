@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -58,26 +58,27 @@ class Measured:
 Job = tuple[Callable[[Answer], None], tuple[str, ...]]
 
 
-def jobs(found: Measured) -> list[Job]:
-    """What is measured, and where it goes."""
+def jobs(found: Measured, *, memory: str = "0", bar4: str = BAR4) -> list[Job]:
+    """What is measured, of `memory` and of the pseudo memory at `bar4`, and where it goes."""
     listed: list[Job] = []
 
     def ask(into: dict[Any, Answer], key: Any, *arguments: str) -> None:
-        listed.append((partial(into.__setitem__, key), arguments))
+        place = () if "-a" in arguments else ("-a", memory)
+        listed.append((partial(into.__setitem__, key), (*arguments, *place)))
 
     for size in SIZES:
         for lanes in LANES:
             ask(found.reads, (size, lanes), "-L", f"{size}B", "-N", f"{lanes}", "--time", SECONDS)
     # Other work of the machine must not make a tooth: each is measured several times in turn, and the best is kept.
     for size in (size + more for _ in range(ROUNDS) for size in TEETH for more in (0, 16)):
-        arguments = ("-L", f"{size}B", "-N", "2", "-P", "fix", "--time", BRIEFLY)
+        arguments = ("-L", f"{size}B", "-N", "2", "-P", "fix", "--time", BRIEFLY, "-a", memory)
         listed.append((partial(keep_best, found.teeth, size), arguments))
     for size in LATENCIES:
         ask(found.latency, size, "-L", f"{min(size, MRRS)}B", "-P", "fix", "-c", READS)
     for size in (256, 512):
         for lanes in LANES:
             ask(found.writes, (size, lanes), "-d", "write", "-L", f"{size}B", "-N", f"{lanes}", "--time", SECONDS)
-    behind = ("-a", BAR4, "-P", "fix")
+    behind = ("-a", bar4, "-P", "fix")
     for size in (size + more for _ in range(ROUNDS) for size in TEETH for more in (0, 16)):
         of_software = (*behind, "-L", f"{size}B", "-q", TAGS, "--time", BRIEFLY)
         listed.append((partial(keep_best, found.software, size), of_software))
@@ -96,24 +97,31 @@ def measure(*, quiet: bool) -> tuple[Measured, Surroundings]:
     """Measures all of it. Raises `NoNamespacesError`, `CommandError`."""
     found = Measured()
     listed = jobs(found)
-    before, operations, failures = Clocks.now(), 0, 0
+    before = Clocks.now()
     with laid() as wire, Bar(quiet=quiet) as bar:
         wire.start(
             wire.host, "adapter", "--local", ADAPTER, "--peer", MEMORY, "--peer", SOFTWARE, "--allow-remote", "--quiet"
         )
         wire.wait()
         wire.start(wire.device, "device", "psmem", "-l", MEMORY, "-r", ADAPTER, "--allow-remote", "--quiet")
-        for number, (keep, arguments) in enumerate(listed):
-            bar.show(number / len(listed), f"{number} of {len(listed)} measurements")
-            answer = wire.perf(*arguments)
-            keep(answer)
-            operations += answer["operations"]
-            failures += sum(answer["errors"].values())
+        operations, failures = carry_out(listed, wire.perf, bar)
     # What served has ended, too, and its time is counted.
     processors = os.cpu_count() or 1
     return found, Surroundings(
         processors, Clocks.now().others_since(before) / processors, failures / max(operations, 1)
     )
+
+
+def carry_out(listed: Sequence[Job], perf: Callable[..., Answer], bar: Bar) -> tuple[int, int]:
+    """Measures it all; how many operations there were, and how many failed besides."""
+    operations = failures = 0
+    for number, (keep, arguments) in enumerate(listed):
+        bar.show(number / len(listed), f"{number} of {len(listed)} measurements")
+        answer = perf(*arguments)
+        keep(answer)
+        operations += answer["operations"]
+        failures += sum(answer["errors"].values())
+    return operations, failures
 
 
 def gbps(answer: Answer) -> float:

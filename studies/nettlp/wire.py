@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,15 +48,7 @@ class Wire:
     def perf(self, *arguments: str) -> dict[str, Any]:
         """`tlplab perf` by the software. Raises `CommandError`."""
         own = ("perf", "-l", SOFTWARE, "-r", ADAPTER, "--allow-remote", "--quiet", "--json", "-")
-        command = self.command(self.device, *own, *arguments)
-        try:
-            done = subprocess.run(command, capture_output=True, check=False, env=environment(), timeout=LONGEST)
-        except subprocess.TimeoutExpired:
-            raise CommandError(f"tlplab perf {' '.join(arguments)}: no end in {LONGEST:g} s") from None
-        if done.returncode != 0:
-            raise CommandError(f"tlplab perf {' '.join(arguments)}: {said(done.stderr, done.returncode)}")
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
+        return answer_of(self.command(self.device, *own, *arguments), arguments)
 
     def wait(self) -> None:
         """Until the adapter answers. Raises `CommandError`."""
@@ -73,6 +65,18 @@ class Wire:
                     raise
             else:
                 return
+
+
+def answer_of(command: Sequence[str], asked: Sequence[str]) -> dict[str, Any]:
+    """What a command of `tlplab perf` measures. Raises `CommandError`."""
+    try:
+        done = subprocess.run(command, capture_output=True, check=False, env=environment(), timeout=LONGEST)
+    except subprocess.TimeoutExpired:
+        raise CommandError(f"tlplab perf {' '.join(asked)}: no end in {LONGEST:g} s") from None
+    if done.returncode != 0:
+        raise CommandError(f"tlplab perf {' '.join(asked)}: {said(done.stderr, done.returncode)}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def said(errors: bytes, status: int) -> str:

@@ -130,6 +130,8 @@ class Study:
     """What has to be made before it runs, relative to its folder, and what makes it; not for `under_linux`."""
     under_linux: UnderLinux | None = None
     """The study with a Linux guest instead, if it has that."""
+    in_machine: bool = False
+    """Whether that guest is an ordinary one under QEMU (`make guest-tools`), and not a user-mode Linux."""
     has_block: bool = False
     """Whether a guest reads blocks, whose size can be said."""
 

@@ -33,7 +33,7 @@ from tlplab.reproduce import STUDIES, in_guest, running
 @click.option(
     "--guest",
     is_flag=True,
-    help="Run it under Linux, with real drivers, instead (gem5, pcie-bench, speedy); after `make linux`.",
+    help="Run it under Linux instead (gem5, pcie-bench, speedy, after `make linux`; nettlp, after `make guest-tools`).",
 )
 @click.option(
     "--block",

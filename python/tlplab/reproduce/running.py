@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar, cast
 import click
 
 from tlplab import _core
-from tlplab.guest import kernel
+from tlplab.guest import kernel, tools
 from tlplab.progress import Bar
 from tlplab.reproduce import HEADING, Beside, ByGuest, Outcomes, Row, Run, Study, chart
 from tlplab.reproduce import study as load_study
@@ -26,7 +26,7 @@ from tlplab.sheet import Column, Sheet
 from tlplab.summary import console_for
 
 # The studies that `--guest` is for.
-WITH_GUEST = ("gem5", "pcie-bench", "speedy")
+WITH_GUEST = ("gem5", "nettlp", "pcie-bench", "speedy")
 
 
 class Named(Protocol):
@@ -114,10 +114,10 @@ def side_by_side(do: Callable[[Task], Done], tasks: Sequence[Task], what: str, *
 def by_guest(study: Study, folder: str, block: int | None = None, *, quiet: bool) -> ByGuest:
     """Runs the study under Linux; a usage error if it has no such part, or there is no kernel."""
     if study.under_linux is None:
-        raise click.UsageError(f"{study.name} does not run under Linux: --guest is for {' and '.join(WITH_GUEST)}")
+        raise click.UsageError(f"{study.name} does not run under Linux: --guest is for {', '.join(WITH_GUEST)}")
     if block is not None and not study.has_block:
         raise click.UsageError(f"{study.name} reads no blocks: --block is for gem5")
-    kernel.find(None)
+    (tools.find if study.in_machine else kernel.find)(None)
     return study.under_linux(experiments_of(study, folder), block, quiet=quiet)
 
 
