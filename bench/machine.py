@@ -117,7 +117,10 @@ def figure(
     other = statistics.median(peer) if peer else None
     ratio = None if other is None else own / other
     beside = "" if ratio is None else f", {peer_name} {other:.4g}: {ratio:.3f}"
-    print(f"{name}: {own:.4g} {unit} ({min(ours):.4g} to {max(ours):.4g}){beside}; {target}: {'met' if met else 'MISSED'}", flush=True)
+    print(
+        f"{name}: {own:.4g} {unit} ({min(ours):.4g} to {max(ours):.4g}){beside}; {target}: {'met' if met else 'MISSED'}",
+        flush=True,
+    )
     return {
         "name": name, "unit": unit, "ours": own, "peer": other, "peer_name": peer_name, "ratio": ratio, "command": "make bench-machine",
         "runs": [min(ours), max(ours)], "target": target, "met": met,
@@ -141,7 +144,9 @@ def registers(programs: dict[str, Path], share: Path, turns: int) -> Iterator[di
         ours, peer = (numbers(lines, rf"^{one} {kind} ([\d.]+)") for one in (OURS, PEER))
         name = {"read": "a read of a register", "write": "a posted write of a register"}[kind]
         met = statistics.median(ours) <= most * statistics.median(peer)
-        yield figure(name, "ns", ours, f"at most {most:g} of the peer's", met, peer, "a bare server in C (peer/vfio_user.c)")
+        yield figure(
+            name, "ns", ours, f"at most {most:g} of the peer's", met, peer, "a bare server in C (peer/vfio_user.c)"
+        )
 
 
 def doorbell(programs: dict[str, Path], share: Path, turns: int) -> dict[str, object]:
@@ -172,21 +177,32 @@ def drives(share: Path, turns: int, seconds: int) -> dict[str, object]:
     with image.open("wb") as file:
         file.truncate(DRIVE)
     # Ours is the one below the first port.
-    find = 'for d in /sys/class/nvme/nvme*; do case $(readlink -f $d) in */0000:01:00.0/*) ours=/dev/$(basename $d)n1;; *) own=/dev/$(basename $d)n1;; esac; done'
+    find = "for d in /sys/class/nvme/nvme*; do case $(readlink -f $d) in */0000:01:00.0/*) ours=/dev/$(basename $d)n1;; *) own=/dev/$(basename $d)n1;; esac; done"
     fill = "for d in $ours $own; do dd if=/dev/zero of=$d bs=1M count=256 oflag=direct 2>/dev/null; done"
     turn = "\n".join(f"echo {name} $({FIO % (f'${name}', seconds)})" for name in ("ours", "own"))
     lines = guest(Beside("nvme"), "\n".join([find, fill, *([turn] * turns)]), share, image=image)
     ours, peer = (numbers(lines, rf"^{name} (\d+)$") for name in ("ours", "own"))
     met = statistics.median(ours) >= 0.5 * statistics.median(peer)
-    return figure("random reads of 4 KiB, 8 under way", "1/s", ours, "at least 0.5 of the peer's", met, peer, "QEMU's own nvme")
+    return figure(
+        "random reads of 4 KiB, 8 under way", "1/s", ours, "at least 0.5 of the peer's", met, peer, "QEMU's own nvme"
+    )
 
 
 def memory() -> dict[str, object]:
     """Reads of mapped guest memory."""
-    subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "tlplab-netio", "--example", "guest_memory"], cwd=ROOT, check=True)
+    subprocess.run(
+        ["cargo", "build", "--release", "--quiet", "-p", "tlplab-netio", "--example", "guest_memory"],
+        cwd=ROOT,
+        check=True,
+    )
     program = ROOT / "target/release/examples/guest_memory"
-    rates = [float(subprocess.run([program, "1048576", "4000"], check=True, capture_output=True, text=True).stdout) for _ in range(5)]
-    return figure("reads of mapped guest memory, 1 MiB", "GB/s", rates, "at least 5 GB/s", statistics.median(rates) >= 5)
+    rates = [
+        float(subprocess.run([program, "1048576", "4000"], check=True, capture_output=True, text=True).stdout)
+        for _ in range(5)
+    ]
+    return figure(
+        "reads of mapped guest memory, 1 MiB", "GB/s", rates, "at least 5 GB/s", statistics.median(rates) >= 5
+    )
 
 
 def main() -> None:

@@ -341,7 +341,10 @@ def test_the_card_leads_to_a_device_in_another_process(tmp_path: Path) -> None:
     # What the device heard is in the capture, at the address that the guest gave to BAR 4.
     base = (tmp_path / "bar4").read_text().strip()
     dump = subprocess.run(
-        [sys.executable, "-m", "tlplab", "dump", tmp_path / "card.pcapng", "type=MWr"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "tlplab", "dump", tmp_path / "card.pcapng", "type=MWr"],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     assert f"Addr {int(base, 16) + 8:#010x}" in dump, dump
 

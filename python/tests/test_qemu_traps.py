@@ -39,7 +39,18 @@ class Drive:
     @contextmanager
     def served(self, folder: Path) -> Iterator[Serving]:
         path = folder / "drive.sock"
-        command = [sys.executable, "-m", "tlplab", "device", "nvme", "--vfio-user", str(path), "--size", "8MiB", "--quiet"]
+        command = [
+            sys.executable,
+            "-m",
+            "tlplab",
+            "device",
+            "nvme",
+            "--vfio-user",
+            str(path),
+            "--size",
+            "8MiB",
+            "--quiet",
+        ]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as self.process:
             try:
                 appears(path, self.process)

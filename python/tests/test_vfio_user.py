@@ -40,6 +40,7 @@ from tlplab.cli import status
 ROOT = Path(__file__).parents[2]
 COPIER = f"{ROOT}/examples/python/copier.py:Copier"
 
+
 @pytest.fixture
 def device(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
     """The copier on a socket."""
@@ -250,7 +251,9 @@ def send_junk(path: Path, process: subprocess.Popen[str]) -> None:
 def junk(random: Random) -> bytes:
     """A message: most are commands that exist, with fields near those that mean something."""
     command = random.choice([2, 3, 4, 5, 7, 8, 9, 9, 10, 10, 10, 13, random.randrange(1 << 16)])
-    fields = [random.choice([0, 1, 2, 7, 16, 24, 32, 4096, random.getrandbits(32)]) for _ in range(random.randrange(13))]
+    fields = [
+        random.choice([0, 1, 2, 7, 16, 24, 32, 4096, random.getrandbits(32)]) for _ in range(random.randrange(13))
+    ]
     payload = struct.pack(f"<{len(fields)}I", *fields) + random.randbytes(random.choice([0, 0, 4, 8, 200]))
     size = HEADER.size + len(payload) if random.random() > 1e-5 else random.getrandbits(20)
     return HEADER.pack(random.randrange(1 << 16), command, size, random.choice([0, 0, 0x10]), 0) + payload

@@ -70,7 +70,9 @@ class AdapterService:
 class CardServer:
     """NetTLP cards on Unix sockets, for a virtual machine of QEMU; their devices are elsewhere."""
 
-    def __init__(self, local: int, cards: Sequence[tuple[str, int, int, int, int]], datagrams: str | None = None) -> None:
+    def __init__(
+        self, local: int, cards: Sequence[tuple[str, int, int, int, int]], datagrams: str | None = None
+    ) -> None:
         """Opens the ports of an adapter at the IPv4 address `local`. Of each card: its socket, its device's address, its bus, device and function
         number, and the bytes of its BARs 4 and 2. `datagrams` is a capture of what passes on the network.
 

@@ -61,7 +61,7 @@ class Cards:
 
         def run() -> None:
             try:
-                boot(machine, devices, show=lambda _, text: None)
+                boot(machine, devices, show=lambda *_: None)
             except RunError as failure:
                 self.failure = failure
 
@@ -128,7 +128,9 @@ def measure(folder: Path, *, quiet: bool) -> tuple[Measured, Surroundings]:
         operations, failures = carry_out(listed, cards.perf, bar)
     processors = os.cpu_count() or 1
     # Here the guest is one of those that worked.
-    return found, Surroundings(processors, Clocks.now().others_since(before) / processors, failures / max(operations, 1))
+    return found, Surroundings(
+        processors, Clocks.now().others_since(before) / processors, failures / max(operations, 1)
+    )
 
 
 def capture_passage(folder: Path) -> Source:

@@ -40,6 +40,9 @@ mod tests {
         let layout = bare.capability_at(0x50, msi).capability_at(0x70, Pcie::new(PortType::EndPoint, link));
         let space = ConfigSpace::new(&layout).expect("it fits");
         assert_eq!(space.platform_registers(), [0x10..0x28, 0x30..0x34, 0x54..0x5E]);
-        assert_eq!((space.device_control().map(|(at, _)| at), space.reset_register()), (Some(0x78), Some(0x79)));
+        assert_eq!(
+            (space.device_control().map(|(at, _)| at), space.reset_register()),
+            (Some(0x78), Some(0x79))
+        );
     }
 }

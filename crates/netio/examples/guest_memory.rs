@@ -48,8 +48,7 @@ fn connect(socket: &mut VfioUser) -> Result<UnixStream, Box<dyn Error>> {
     call(&mut client, socket, Command::Version, b"\0\0\0\0{}\0")?;
     let file = memfd_create("guest", MFdFlags::empty())?;
     nix::unistd::ftruncate(&file, MEMORY as i64)?;
-    let fields =
-        [&32_u32.to_le_bytes()[..], &3_u32.to_le_bytes(), &[0; 16], &MEMORY.to_le_bytes()].concat();
+    let fields = [&32_u32.to_le_bytes()[..], &3_u32.to_le_bytes(), &[0; 16], &MEMORY.to_le_bytes()].concat();
     let mapping = message(Command::DmaMap, &fields);
     let beside = [file.as_raw_fd()];
     let rights = [ControlMessage::ScmRights(&beside)];
@@ -60,7 +59,8 @@ fn connect(socket: &mut VfioUser) -> Result<UnixStream, Box<dyn Error>> {
 
 fn message(command: Command, payload: &[u8]) -> Vec<u8> {
     let size = (HEADER + payload.len()) as u32;
-    let header = Header { id: 1, command: command as u16, size, is_reply: false, no_reply: false, error: None };
+    let header =
+        Header { id: 1, command: command as u16, size, is_reply: false, no_reply: false, error: None };
     [&header.emit()[..], payload].concat()
 }
 

@@ -83,14 +83,7 @@ impl GuestCards {
         }
     }
 
-    fn access(
-        &mut self,
-        device: usize,
-        bar: u8,
-        offset: u64,
-        access: MmioAccess,
-        reply: Option<ReplyToken>,
-    ) {
+    fn access(&mut self, device: usize, bar: u8, offset: u64, access: MmioAccess, reply: Option<ReplyToken>) {
         let token = MmioToken(self.next_token);
         self.next_token += 1;
         self.accesses.insert(token, (device, reply));

@@ -98,7 +98,8 @@ impl LiveFabric {
             function: FunctionKind::Own(served.identity.clone()),
             bars: Some(served.info.bars.map(|bar| bar.map_or(0, |(base, _)| base))),
         };
-        let mut config = AdapterConfig::new(local, self.elsewhere.served.iter().zip(peers).map(device).collect());
+        let mut config =
+            AdapterConfig::new(local, self.elsewhere.served.iter().zip(peers).map(device).collect());
         let own = self.paced.run.experiment().fabric.devices.iter();
         let own = own.filter(|device| self.elsewhere.served.iter().any(|served| served.name == device.name));
         if let Some(mps) = own.clone().map(|device| device.link.mps).min_by_key(|mps| mps.bytes()) {
@@ -160,7 +161,12 @@ impl LiveFabric {
 
 impl Elsewhere {
     /// Tells devices and programs what the fabric has for them.
-    fn hear(&mut self, run: &mut Run, residents: &mut dyn Residents, told: Told) -> Result<(), ResidentFailure> {
+    fn hear(
+        &mut self,
+        run: &mut Run,
+        residents: &mut dyn Residents,
+        told: Told,
+    ) -> Result<(), ResidentFailure> {
         let Told { devices, programs } = told;
         for (now, node, event) in devices {
             match self.served.iter().position(|served| served.node == node) {

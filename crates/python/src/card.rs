@@ -32,8 +32,13 @@ impl CardServer {
     #[new]
     #[pyo3(signature = (local, cards, datagrams = None))]
     fn new(py: Python<'_>, local: u32, cards: Vec<Place>, datagrams: Option<PathBuf>) -> PyResult<Self> {
-        let place =
-            |(path, peer, id, window, table): Place| CardPlace { path, peer: peer.into(), id: Bdf(id), window, table };
+        let place = |(path, peer, id, window, table): Place| CardPlace {
+            path,
+            peer: peer.into(),
+            id: Bdf(id),
+            window,
+            table,
+        };
         let places: Vec<_> = cards.into_iter().map(place).collect();
         let opened = py.detach(|| Server::open(local.into(), &places, datagrams.as_deref()));
         let server = opened.map_err(|failure| match failure {
@@ -91,7 +96,10 @@ fn counters(server: &mut Server) -> Vec<Counters> {
         let mut rows = server.function(card).map(|function| vfio::rows(function)).unwrap_or_default();
         let counters = server.adapter().device_counters(card).unwrap_or_default();
         rows.extend(counters.rows().into_iter().filter(|(name, _)| {
-            matches!(*name, "received" | "sent" | "lost" | "malformed" | "refused" | "timeouts" | "undeliverable")
+            matches!(
+                *name,
+                "received" | "sent" | "lost" | "malformed" | "refused" | "timeouts" | "undeliverable"
+            )
         }));
         rows
     };

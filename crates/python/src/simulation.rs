@@ -13,8 +13,8 @@ use tlplab_bench::{machine, preparation};
 use tlplab_cosim::{library, medium, rtl, uml};
 use tlplab_device::Record;
 use tlplab_device::nic::OpenEnd;
-use tlplab_experiment::guest::GuestKind;
 use tlplab_experiment::detail::Detail;
+use tlplab_experiment::guest::GuestKind;
 use tlplab_experiment::run::{Inputs, Run};
 use tlplab_experiment::whatif::{Extent, Study};
 use tlplab_experiment::{Experiment, FileKind, Options, StopReason, lspci, result};
@@ -68,8 +68,14 @@ impl Simulation {
         open_ends: Vec<String>,
         all_details: bool,
     ) -> PyResult<Self> {
-        let options =
-            Options { set: overrides, load, seed, guest: guest.map(|_| GuestKind::UserMode), machine, ..Options::default() };
+        let options = Options {
+            set: overrides,
+            load,
+            seed,
+            guest: guest.map(|_| GuestKind::UserMode),
+            machine,
+            ..Options::default()
+        };
         let experiment = outline::parse(py, path, text, &options)?;
         let guest = guest.map(|given| guest::Start::read(given, &experiment)).transpose()?;
         let traces = Arc::new(read_traces(py, &experiment)?);

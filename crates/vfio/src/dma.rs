@@ -6,8 +6,8 @@
 use crate::error::ProtocolError;
 use crate::host::{Host, Irq};
 use crate::maps::{Maps, Piece};
-use crate::port::PortEvent;
 use crate::message::{Command, Header, MAX_TRANSFER, message};
+use crate::port::PortEvent;
 use crate::tlps::Tlps;
 use std::collections::{BTreeMap, VecDeque};
 use tlplab_cfgspace::ConfigSpace;

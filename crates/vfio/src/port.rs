@@ -280,13 +280,27 @@ impl Port {
     }
 
     /// A read of registers that are elsewhere.
-    pub(crate) fn read_config_elsewhere(&mut self, now: Time, header: &Header, place: [u8; 16], offset: u16, bytes: u16) {
+    pub(crate) fn read_config_elsewhere(
+        &mut self,
+        now: Time,
+        header: &Header,
+        place: [u8; 16],
+        offset: u16,
+        bytes: u16,
+    ) {
         let reply = ReplyToken(self.open_access(now, header, place, bytes.into()));
         self.events.push_back(PortEvent::ConfigRead { offset, bytes, reply });
     }
 
     /// A write of registers that are elsewhere.
-    pub(crate) fn write_config_elsewhere(&mut self, now: Time, header: &Header, place: [u8; 16], offset: u16, data: &[u8]) {
+    pub(crate) fn write_config_elsewhere(
+        &mut self,
+        now: Time,
+        header: &Header,
+        place: [u8; 16],
+        offset: u16,
+        data: &[u8],
+    ) {
         let reply = ReplyToken(self.open_access(now, header, place, 0));
         self.events.push_back(PortEvent::ConfigWrite { offset, data: data.to_vec(), reply });
     }

@@ -120,7 +120,8 @@ class SingleDevices:
 def adapter_of(local: str, cards: Sequence[tuple[CardOfGuest, Place]]) -> _core.CardServer:
     """The adapter of cards. Raises `click.UsageError`, `RunError`."""
     places = [
-        (socket, int(IPv4Address(card.peer)), function, card.window, card.table) for card, (_, socket, function, _) in cards
+        (socket, int(IPv4Address(card.peer)), function, card.window, card.table)
+        for card, (_, socket, function, _) in cards
     ]
     datagrams = next((card.datagrams for card, _ in cards if card.datagrams is not None), None)
     text = ", ".join(card.text for card, _ in cards)
@@ -220,7 +221,9 @@ def nvme(text: str, parameters: Mapping[str, object]) -> DeviceOfGuest:
 def nettlp_card(text: str, parameters: Mapping[str, object]) -> CardOfGuest:
     """A NetTLP card of the adapter at the address `local`, whose device is at `peer`."""
     known = {"local", "peer", "window", "table", "datagrams", "remote"}
-    refuse_unknown(text, parameters, known, "local, peer, window, table, datagrams and remote, as in nettlp,peer=127.0.0.1")
+    refuse_unknown(
+        text, parameters, known, "local, peer, window, table, datagrams and remote, as in nettlp,peer=127.0.0.1"
+    )
     given = {key: str(value) for key, value in parameters.items()}
     local, peer = given.get("local", ADAPTER_ADDRESS), given.get("peer", DEVICE_ADDRESS)
     try:

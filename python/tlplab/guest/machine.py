@@ -54,6 +54,7 @@ class Machine:
     """A folder that the guest reads and writes, as /share."""
     interactive: bool = False
     """The terminal is the guest's console."""
+
     def command(self, folder: Path, sockets: Sequence[Path]) -> list[str]:
         """The command of QEMU, whose files are in `folder`."""
         # The guest's memory is a file that the devices map.

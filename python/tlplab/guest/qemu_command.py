@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -51,7 +52,9 @@ def cables_of(_context: click.Context, parameter: click.Parameter, given: Sequen
 @click.option("--memory", metavar="SIZE", default=MEMORY, show_default=True, help="Of the guest.")
 @click.option("--cpus", type=click.IntRange(1, 255), metavar="N", default=1, show_default=True, help="Its processors.")
 @click.option("--iommu", is_flag=True, help="Give it an IOMMU (intel-iommu), in strict use.")
-@click.option("--append", metavar="WORDS", default="", help="Add WORDS to the kernel's command line, such as pci=nomsi.")
+@click.option(
+    "--append", metavar="WORDS", default="", help="Add WORDS to the kernel's command line, such as pci=nomsi."
+)
 @click.option(
     "--timeout", type=click.FloatRange(0.1), metavar="SECONDS", help="Take its power away after so long: status 1."
 )
@@ -61,7 +64,11 @@ def cables_of(_context: click.Context, parameter: click.Parameter, given: Sequen
 )
 @click.option("--json", "json_file", metavar="FILE|-", help="Write how it ended, and the counters of the devices.")
 @click.option(
-    "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key of the experiment. May be given again."
+    "--set",
+    "overrides",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Override one key of the experiment. May be given again.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the experiment's random streams.")
 @click.option(
@@ -170,7 +177,9 @@ def files_of_experiment(devices: FabricDevices, script: str | None, *, shell: bo
         )
     nics = [one["name"] for one in found["components"] if one["model"] == "nic"]
     for name in [name for pair in devices.cables for name in pair if name not in nics]:
-        raise click.UsageError(f"--cable: {name} is no nic of {devices.experiment}; its nics: {', '.join(nics) or 'none'}")
+        raise click.UsageError(
+            f"--cable: {name} is no nic of {devices.experiment}; its nics: {', '.join(nics) or 'none'}"
+        )
     return files_of(found["guest"], script, shell=shell)
 
 
@@ -194,7 +203,7 @@ def document(off: Off, devices: Sequence[str], described: FabricDevices | Single
 def show_end(off: Off, result: Mapping[str, Any], described: FabricDevices | SingleDevices) -> None:
     """Prints how long the guest was on, and what passed between it and its devices."""
     if isinstance(described, FabricDevices):
-        summary.show(result["run"], click.get_text_stream("stdout"))
+        summary.show(result["run"], sys.stdout)
     click.echo(f"off after {q.significant(off.seconds)} s")
     for name, counters in off.counters.items():
         told = ", ".join(f"{counter.replace('_', ' ')} {n:,}" for counter, n in counters.items() if n)

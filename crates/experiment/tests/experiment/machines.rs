@@ -1,7 +1,7 @@
 //! Several machines in one experiment, and the cables between them.
 
-use tlplab_experiment::guest::GuestKind;
 use tlplab_experiment::device_models::ModelSpec;
+use tlplab_experiment::guest::GuestKind;
 use tlplab_experiment::machines::Machines;
 use tlplab_experiment::{Error, Experiment, Options};
 use tlplab_units::Duration;

@@ -86,7 +86,11 @@ pub(super) struct Given {
 
 impl Given {
     /// Of a function as firmware has left it, with its base addresses, whose messages `message` names.
-    pub(super) fn new(space: &ConfigSpace, bars: &[Option<u64>; 6], message: impl Fn(u16) -> (u64, u32)) -> Self {
+    pub(super) fn new(
+        space: &ConfigSpace,
+        bars: &[Option<u64>; 6],
+        message: impl Fn(u16) -> (u64, u32),
+    ) -> Self {
         let platform = space.platform_registers();
         let contents = |range: &Range<u16>| {
             (range.start, space.bytes()[usize::from(range.start)..usize::from(range.end)].to_vec())
@@ -214,7 +218,9 @@ impl Function {
                 PortEvent::Device(Event::MmioRead { bar, offset, bytes, reply }) => {
                     self.reads += 1;
                     match self.bars[usize::from(bar)] {
-                        Some(base) => self.steps.push_back(Step::Read { address: base + offset, bytes, reply }),
+                        Some(base) => {
+                            self.steps.push_back(Step::Read { address: base + offset, bytes, reply })
+                        }
                         None => {
                             let refusal = Refusal::UnsupportedRequest;
                             self.act(Action::ReplyError { token: reply, refusal });
@@ -228,7 +234,9 @@ impl Function {
                     self.steps.extend(step);
                 }
                 PortEvent::ConfigRead { offset, bytes, reply } => self.read_config(offset, bytes, reply),
-                PortEvent::ConfigWrite { offset, data, reply } => self.write_config(offset, &data, Some(reply)),
+                PortEvent::ConfigWrite { offset, data, reply } => {
+                    self.write_config(offset, &data, Some(reply))
+                }
                 PortEvent::UnmaskIntx => self.steps.push_back(Step::Status),
                 PortEvent::Device(Event::Reset) => self.reset(),
                 // What the device hears is the fabric's to tell.
@@ -243,7 +251,13 @@ impl Function {
         while at < end {
             let next = (at / 4 * 4 + 4).min(end);
             let (address, bytes) = (ecam_address(self.id, at), u32::from(next - at));
-            self.steps.push_back(Step::ConfigRead { address, bytes, reply, begin: offset, last: next == end });
+            self.steps.push_back(Step::ConfigRead {
+                address,
+                bytes,
+                reply,
+                begin: offset,
+                last: next == end,
+            });
             at = next;
         }
     }
@@ -316,7 +330,8 @@ impl Function {
     pub(super) fn step_over(&mut self, step: Step, data: Option<Payload>) {
         self.blocked &= !step.blocks();
         let ones = |bytes: u32| vec![0xFF; bytes as usize];
-        let brought = |bytes| data.as_ref().and_then(Payload::bytes).map_or_else(|| ones(bytes), <[u8]>::to_vec);
+        let brought =
+            |bytes| data.as_ref().and_then(Payload::bytes).map_or_else(|| ones(bytes), <[u8]>::to_vec);
         match step {
             Step::Read { bytes, reply, .. } => {
                 self.act(Action::Reply { token: reply, data: Payload::from(brought(bytes)) });
@@ -364,9 +379,13 @@ pub(super) fn action_of(step: &Step, function: Bdf, op: OpId) -> HostAction {
         Step::Write { address, data } => {
             HostAction::MmioWrite { op, stream: WRITE, address: *address, data: data.clone() }
         }
-        Step::ConfigRead { address, bytes, .. } => {
-            HostAction::MmioRead { op, stream: CONFIG, address: *address, bytes: (*bytes).into(), carry: true }
-        }
+        Step::ConfigRead { address, bytes, .. } => HostAction::MmioRead {
+            op,
+            stream: CONFIG,
+            address: *address,
+            bytes: (*bytes).into(),
+            carry: true,
+        },
         Step::ConfigWrite { address, data, .. } => {
             HostAction::MmioWrite { op, stream: CONFIG, address: *address, data: Payload::from(data.clone()) }
         }

@@ -41,7 +41,11 @@ impl GuestMemory {
 }
 
 /// The view of a function; behind a bridge to a parallel bus, which asks in its own name, that of the first that has the memory.
-fn view_of(views: &mut BTreeMap<Bdf, View>, requester: Bdf, grants: impl Fn(&View) -> bool) -> Option<&mut View> {
+fn view_of(
+    views: &mut BTreeMap<Bdf, View>,
+    requester: Bdf,
+    grants: impl Fn(&View) -> bool,
+) -> Option<&mut View> {
     let id = if views.contains_key(&requester) {
         requester
     } else {

@@ -188,7 +188,8 @@ impl GuestFabric {
     /// # Errors
     /// The system's; a guest that is gone or has made a mistake is none.
     pub fn wait_turn(&mut self, until: Instant) -> Result<(), Error> {
-        let due = self.paced.deadline().map(|at| self.begun + Wall::from_nanos(at.as_fs().div_ceil(1_000_000)));
+        let due =
+            self.paced.deadline().map(|at| self.begun + Wall::from_nanos(at.as_fs().div_ceil(1_000_000)));
         let deadlines = self.board.functions.iter().filter_map(|function| function.socket.deadline());
         let wake = deadlines.chain(due).chain([until]).min().unwrap_or(until);
         let now = Instant::now();

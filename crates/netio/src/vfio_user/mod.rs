@@ -68,7 +68,12 @@ impl VfioUser {
     ///
     /// # Errors
     /// As [`listen`](Self::listen).
-    pub(crate) fn with_others(path: &Path, port: Port, poller: &Arc<Poller>, number: usize) -> Result<Self, Error> {
+    pub(crate) fn with_others(
+        path: &Path,
+        port: Port,
+        poller: &Arc<Poller>,
+        number: usize,
+    ) -> Result<Self, Error> {
         Self::at(path, port, poller, number as u64 * SOURCES)
     }
 
@@ -76,7 +81,12 @@ impl VfioUser {
     ///
     /// # Errors
     /// As [`listen`](Self::listen).
-    pub(crate) fn beside(path: &Path, port: Port, poller: &Arc<Poller>, number: usize) -> Result<Self, Error> {
+    pub(crate) fn beside(
+        path: &Path,
+        port: Port,
+        poller: &Arc<Poller>,
+        number: usize,
+    ) -> Result<Self, Error> {
         Self::at(path, port, poller, BESIDE_PORTS + number as u64 * SOURCES)
     }
 
