@@ -94,7 +94,11 @@ impl Client {
 
     /// A client of the [`identity`], before the first message.
     pub(crate) fn new() -> Self {
-        let port = Port::new(&identity().layout()).expect("it has room");
+        Self::of(Port::new(&identity().layout()).expect("it has room"))
+    }
+
+    /// A client of a port, before the first message.
+    pub(crate) fn of(port: Port) -> Self {
         let (mapped, triggers, signalled) = (Vec::new(), BTreeSet::new(), Vec::new());
         let machine = Machine { memory: vec![0; 1 << 16], mapped, triggers, signalled };
         Self { port, machine, id: 0 }

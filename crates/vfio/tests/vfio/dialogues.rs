@@ -228,9 +228,14 @@ fn the_legacy_interrupt_is_a_level() {
     act(&mut client, Action::Intx { stream: 0, asserted: true });
     assert_eq!(client.machine.signalled.len(), 1);
     client.call(Command::SetIrqs, &set(1 | 16, 1), 0).expect("it can be unmasked");
+    assert!(client.take_event().is_none());
     assert_eq!(client.machine.signalled.len(), 2);
-    act(&mut client, Action::Intx { stream: 0, asserted: false });
+    // A write before that has the device lower it first.
+    client.write(0, 4, &[1]).expect("it is a register");
     client.call(Command::SetIrqs, &set(1 | 16, 1), 0).expect("it can be unmasked");
+    assert!(matches!(client.take_event(), Some(Event::MmioWrite { .. })));
+    act(&mut client, Action::Intx { stream: 0, asserted: false });
+    assert!(client.take_event().is_none());
     assert_eq!(client.machine.signalled.len(), 2);
     // Interrupt Disable.
     client.write_config(4, &[0b110, 0b100]);

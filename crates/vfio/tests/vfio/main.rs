@@ -2,6 +2,7 @@
 
 mod client;
 mod dialogues;
+mod elsewhere;
 mod junk;
 mod ordering;
 mod properties;
