@@ -76,7 +76,7 @@ def test_what_dd_says_is_read() -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["differential", "--guest"], "--guest is for gem5 and pcie-bench and speedy"),
+        (["differential", "--guest"], "--guest is for gem5, nettlp, pcie-bench, speedy"),
         (["gem5", "--block", "64MiB"], "--block is for --guest"),
         (["gem5", "--guest", "--block", "1GiB"], "512MiB at most"),
         (["gem5", "--guest", "--block", "6000B"], "a multiple of 4KiB"),

@@ -14,6 +14,8 @@ pub const LIFETIME: Duration = Duration::from_ms(5 * 3600 * 1000);
 const EVENTS: u64 = 20_000;
 /// A fabric in which nothing is under way looks at its timers no more often.
 const IDLE: Duration = Duration::from_us(200);
+/// Even with none to look at, it is asked so often whether the run is over.
+const GLANCE: Duration = Duration::from_ms(5);
 
 /// Why the run has ended.
 #[derive(Debug, thiserror::Error)]
@@ -133,7 +135,10 @@ impl PacedRun {
     pub(crate) fn look_ahead(&mut self) {
         let fabric = self.run.fabric();
         self.next = match fabric.is_idle() {
-            true => fabric.next_event_when_idle().map(|next| next.max(fabric.now() + IDLE)),
+            true => {
+                let next = fabric.next_event_when_idle().unwrap_or(Time::NEVER);
+                Some(next.clamp(fabric.now() + IDLE, fabric.now() + GLANCE))
+            }
             false => fabric.next_event(),
         };
     }
