@@ -8,6 +8,7 @@
 use super::adapter::adapter_ports;
 use super::drive::Loop;
 use super::error::Error;
+use super::live_fabric::refusal;
 use super::open::{Kind, Network};
 use super::poller::Ready;
 use super::recorded::{Capture, Recorded};
@@ -23,7 +24,6 @@ use tlplab_nettlp::adapter::host::{
     Answer, Host, HostInterrupt, HostOutput, HostRead, HostReadId, HostWrite, MmioAccess, MmioToken,
 };
 use tlplab_nettlp::adapter::{AdapterConfig, DeviceConfig, FunctionKind, INTERRUPTS, MsixHome, card_layout};
-use tlplab_transaction::CompletionError;
 use tlplab_units::{Bdf, Duration, Time};
 use tlplab_vfio::Port;
 
@@ -95,15 +95,6 @@ impl GuestCards {
         let now = socket.now();
         socket.act(now, action);
         self.take_events(device);
-    }
-}
-
-fn refusal(error: &DmaError) -> Refusal {
-    match error {
-        DmaError::Completion(CompletionError::UnsupportedRequest { .. }) | DmaError::BusMasterDisabled => {
-            Refusal::UnsupportedRequest
-        }
-        _ => Refusal::CompleterAbort,
     }
 }
 

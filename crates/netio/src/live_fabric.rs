@@ -227,7 +227,8 @@ fn serve(run: &mut Run, name: &str) -> Result<Served, ServeError> {
     Ok(Served { name: name.into(), node, identity, info, reads: BTreeMap::new() })
 }
 
-fn refusal(error: &DmaError) -> Refusal {
+/// How a request of a device is refused that failed so.
+pub(crate) fn refusal(error: &DmaError) -> Refusal {
     match error {
         DmaError::Completion(CompletionError::UnsupportedRequest { .. }) | DmaError::BusMasterDisabled => {
             Refusal::UnsupportedRequest
