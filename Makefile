@@ -191,7 +191,7 @@ test: $(VENV)/.dev build ## run the tests: Rust and Python
 	@$(MAKE) --no-print-directory -C driver check
 
 .PHONY: test-full
-test-full: test test-more test-beside ## run the tests that need minutes or other programs, too: tshark, Chromium, a wheel, RTL, fuzzing
+test-full: test test-more test-beside test-long ## run the tests that need minutes or other programs, too: tshark, Chromium, a wheel, RTL, fuzzing, guests
 
 # What needs minutes, or programs that `make test` does without.
 .PHONY: test-more
@@ -207,7 +207,13 @@ test-more: wheel rtl/.venv/.run
 	$(MAKE) rtl RTL_PROFILE=
 	$(MAKE) linux || { echo "skipped: the Linux guest cannot be built"; [ -z "$${TLPLAB_STRICT-}" ]; }
 	$(MAKE) guest-tools || { echo "skipped: QEMU and its guest cannot be fetched"; [ -z "$${TLPLAB_STRICT-}" ]; }
-	$(BIN)/pytest $(PYTEST) -m full
+	$(BIN)/pytest $(PYTEST) -m "full and not long"
+
+# Guests under QEMU, one after the other, which are for whoever changes what they have to do with.
+.PHONY: test-long
+test-long: build
+	$(MAKE) guest-tools
+	$(BIN)/pytest --quiet -m long
 
 # What takes nothing that the other tests build, and so may run beside them.
 .PHONY: test-beside

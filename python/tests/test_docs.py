@@ -35,6 +35,8 @@ ANY_BLOCK = re.compile(
     r"(?:^<!-- (?P<file>\S+) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 EXCERPTS_ONLY = "docs/write-a-device.md"
+# Pages with many guests.
+LONG = ("docs/lying-devices.md",)
 
 
 def own_network() -> list[str]:
@@ -146,8 +148,9 @@ def check_session(place: str, block: str, folder: Path) -> None:
 
 def shown(page: Path) -> Any:
     """A page as a parameter; one whose commands boot a Linux guest is for those who have built its kernel."""
-    with_guest = any(boots(block) for _, block in blocks(page))
-    return pytest.param(page, id=str(page.relative_to(ROOT)), marks=pytest.mark.full if with_guest else ())
+    name = str(page.relative_to(ROOT))
+    marks = [pytest.mark.full] if any(boots(block) for _, block in blocks(page)) else []
+    return pytest.param(page, id=name, marks=[*marks, *([pytest.mark.long] if name in LONG else [])])
 
 
 def boots(block: str) -> bool:

@@ -25,7 +25,7 @@ from tlplab.guest import tools
 from tlplab.guest.initramfs import SCRIPT
 from tlplab.guest.machine import Machine, Off, Serving, boot
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.long]
 
 PATIENCE = 120.0
 

@@ -18,6 +18,7 @@ import pytest
 from vfio_client import BAR0, CONFIG, DMA_MAP, MEMORY, REGION_READ, Client, signalled
 
 from tlplab import _core
+from tlplab.errors import RunError
 from tlplab.torture.classes import frames
 
 ROOT = Path(__file__).parents[2]
@@ -216,6 +217,26 @@ def test_a_client_that_goes_leaves_the_function_for_the_next(tmp_path: Path) -> 
         while fabric.counters(0)["clients"] < 3:
             assert time.monotonic() < until
         assert fabric.counters(0)["refused_clients"] == 0
+
+
+def test_a_device_that_raises_ends_the_run_with_its_words(tmp_path: Path) -> None:
+    bad = SWITCHED.replace(f"{ROOT}/examples/python/copier.py:Copier", f"{ROOT}/python/tests/qemu/bold.py:Bad")
+    (tmp_path / "fabric.toml").write_text(bad)
+    server = _core.FabricServer(str(tmp_path / "fabric.toml"), str(tmp_path))
+
+    def ring() -> None:
+        with Client(tmp_path / "1.sock") as client:
+            client.write(CONFIG, 4, 0b110, 2)
+            client.write(BAR0, 0x10, 1, 4)
+            time.sleep(1)
+
+    thread = threading.Thread(target=ring)
+    thread.start()
+    with pytest.raises(RunError, match="this device is broken"):
+        server.run(20)
+    thread.join()
+    # What there is until then is told.
+    assert json.loads(server.finish("guest-off"))["flows"]
 
 
 @pytest.mark.parametrize(

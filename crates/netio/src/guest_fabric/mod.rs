@@ -109,54 +109,15 @@ impl GuestFabric {
         if run.experiment().fabric.fidelity == Fidelity::LengthOnly {
             return Err(BoardError::LengthOnly);
         }
-        let names: Vec<String> =
-            run.experiment().fabric.devices.iter().map(|device| device.name.clone()).collect();
-        if names.is_empty() {
-            return Err(BoardError::NoDevices);
-        }
         let poller = Arc::new(Poller::new()?);
-        let ports = names.iter().map(|name| {
-            let node = run.fabric().node(name).ok_or_else(|| BoardError::NotFound(name.clone()))?;
-            // As after power-on: what follows configures it.
-            Ok((node, Port::registers_elsewhere(run.fabric().function_space(node).clone())))
-        });
-        let ports = ports.collect::<Result<Vec<_>, BoardError>>()?;
-        let hierarchy = run.fabric().enumerate_as_firmware();
-        let mut functions = Vec::new();
-        for (number, (name, (node, port))) in names.iter().zip(ports).enumerate() {
-            let path = folder.join(format!("{}.sock", number + 1));
-            let mut socket = VfioUser::with_others(&path, port, &poller, number)?;
-            socket.take_addresses(low_addresses(&hierarchy));
-            let id = run.fabric().id_of(name).unwrap_or_default();
-            let found = hierarchy.functions.iter().find(|function| function.bdf == id && id != Bdf(0));
-            let bars = places(&found.ok_or_else(|| BoardError::NotFound(name.clone()))?.bars);
-            let space = run.fabric().function_space(node);
-            let given = Given::new(space, &bars, |vector| message_of_function(id, vector));
-            memory.0.show(id, socket.memory());
-            functions.push(Function::new((name.clone(), node, id), socket, bars, given));
-        }
-        let nics = run.experiment().devices.iter().filter(|device| matches!(device.model, ModelSpec::Nic(_)));
-        let nics: Vec<String> = nics.map(|device| device.name.clone()).collect();
-        let mut joined = |pair: &[String; 2]| {
-            let mut end = |name: &String| {
-                let end = open_ends.get(name).filter(|_| nics.contains(name)).cloned();
-                let end = end.ok_or_else(|| BoardError::NoNic(name.clone()))?;
-                let node = run.fabric().node(name).ok_or_else(|| BoardError::NoNic(name.clone()))?;
-                Ok::<_, BoardError>((node, end))
-            };
-            Ok(Joined([end(&pair[0])?, end(&pair[1])?]))
-        };
-        let cables = cables.iter().map(&mut joined).collect::<Result<_, BoardError>>()?;
-        let mut fabric = Self {
-            paced: PacedRun::new(run, residents),
-            board: Board { functions, under_way: BTreeMap::new(), cables },
-            memory: memory.0.clone(),
-            poller,
-            begun: Instant::now(),
-        };
-        fabric.begun = Instant::now();
-        fabric.paced.begin(Time::ZERO);
-        Ok(fabric)
+        let functions = functions(&mut run, memory, folder, &poller)?;
+        let cables = cables.iter().map(|pair| joined(&mut run, pair, open_ends));
+        let cables = cables.collect::<Result<_, _>>()?;
+        let mut paced = PacedRun::new(run, residents);
+        let begun = Instant::now();
+        paced.begin(Time::ZERO);
+        let board = Board { functions, under_way: BTreeMap::new(), cables };
+        Ok(Self { paced, board, memory: memory.0.clone(), poller, begun })
     }
 
     /// Name and counters of each function, in the order of their sockets.
@@ -297,6 +258,57 @@ impl Board {
             }
         }
     }
+}
+
+/// The functions of all devices, which firmware has found and configured.
+fn functions(
+    run: &mut Run,
+    memory: &MachineMemory,
+    folder: &Path,
+    poller: &Arc<Poller>,
+) -> Result<Vec<Function>, BoardError> {
+    let names: Vec<String> =
+        run.experiment().fabric.devices.iter().map(|device| device.name.clone()).collect();
+    if names.is_empty() {
+        return Err(BoardError::NoDevices);
+    }
+    let ports = names.iter().map(|name| {
+        let node = run.fabric().node(name).ok_or_else(|| BoardError::NotFound(name.clone()))?;
+        // As after power-on: what follows configures it.
+        Ok((node, Port::registers_elsewhere(run.fabric().function_space(node).clone())))
+    });
+    let ports = ports.collect::<Result<Vec<_>, BoardError>>()?;
+    let hierarchy = run.fabric().enumerate_as_firmware();
+    let mut functions = Vec::new();
+    for (number, (name, (node, port))) in names.into_iter().zip(ports).enumerate() {
+        let id = run.fabric().id_of(&name).unwrap_or_default();
+        let found = hierarchy.functions.iter().find(|function| function.bdf == id && id != Bdf(0));
+        let bars = places(&found.ok_or_else(|| BoardError::NotFound(name.clone()))?.bars);
+        let mut socket =
+            VfioUser::with_others(&folder.join(format!("{}.sock", number + 1)), port, poller, number)?;
+        socket.take_addresses(low_addresses(&hierarchy));
+        memory.0.show(id, socket.memory());
+        let space = run.fabric().function_space(node);
+        let given = Given::new(space, &bars, |vector| message_of_function(id, vector));
+        functions.push(Function::new((name, node, id), socket, bars, given));
+    }
+    Ok(functions)
+}
+
+/// A cable between two NICs.
+fn joined(
+    run: &mut Run,
+    pair: &[String; 2],
+    open_ends: &BTreeMap<String, OpenEnd>,
+) -> Result<Joined, BoardError> {
+    let mut end = |name: &String| {
+        let mut devices = run.experiment().devices.iter();
+        let is_nic = devices.any(|device| device.name == *name && matches!(device.model, ModelSpec::Nic(_)));
+        let end = open_ends.get(name).filter(|_| is_nic).cloned();
+        end.and_then(|end| Some((run.fabric().node(name)?, end)))
+            .ok_or_else(|| BoardError::NoNic(name.clone()))
+    };
+    Ok(Joined([end(&pair[0])?, end(&pair[1])?]))
 }
 
 /// The addresses below 4 GiB that the fabric has given to devices: a request to one of them never leaves the fabric.
