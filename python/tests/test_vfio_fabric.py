@@ -120,6 +120,18 @@ def test_what_a_guest_and_a_device_do_travels_through_the_fabric(tmp_path: Path)
     assert passed["sw0", "copier", "CplD"] >= len(data)
 
 
+def test_an_access_is_answered_no_sooner_than_the_fabric_answers(tmp_path: Path) -> None:
+    slow = SWITCHED.replace("[switch.sw0]\n", '[switch.sw0]\nlatency = "2ms"\n')
+    with served(tmp_path, slow) as fabric, Client(fabric.copier) as client:
+        client.write(CONFIG, 4, 0b110, 2)
+        for _ in range(5):
+            begun = time.monotonic()
+            assert client.read(BAR0, 0x14, 4) == 0
+            assert time.monotonic() - begun >= 0.004
+    latency = fabric.flow("guest.read")["latency_ns"]
+    assert 4e6 < latency["min"] <= latency["max"] < 4.1e6
+
+
 def test_a_clocked_core_copies_for_a_guest(tmp_path: Path) -> None:
     """A stand-in in C for what a verilated module is."""
     source, library = ROOT / "crates/cosim/tests/cosim/rtl/copier.c", tmp_path / "copier.so"
