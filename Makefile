@@ -122,14 +122,14 @@ rtl: rtl/.venv/.run out/rtl/stress ## make the DMA core a device for experiments
 	@$(foreach w,64 128,$(call TLPDMA,$w,32,out/rtl/tlpdma-trn$w.so) &&) true
 endif
 
-# The Linux driver of the DMA core: docs/tlpdma-driver.md. KERNEL, of /lib/modules, is the newest with headers unless told.
+# The Linux drivers: docs/tlpdma-driver.md, docs/simple-nic-driver.md. KERNEL, of /lib/modules, is the newest with headers unless told.
 .PHONY: driver
-driver: ## build the DMA core's Linux driver, out/driver/KERNEL/tlpdma.ko
-	@$(MAKE) --no-print-directory -C driver module
+driver: ## build the Linux drivers of the DMA core and the simple NIC, out/driver/KERNEL/*.ko
+	@$(MAKE) --no-print-directory -C driver modules
 
 .PHONY: driver-test
 driver-test: $(if $(filter 0,$(SIM)),,lib) ## build the test program for cards and simulated ones (SIM=0: cards only), out/driver/tlpdma-test
-	@$(MAKE) --no-print-directory -C driver programs
+	@$(MAKE) --no-print-directory -C driver/tlpdma programs
 
 .PHONY: rtl-lint
 rtl-lint: rtl/.venv/.run ## check the RTL with all tools that read it: Verilator -Wall, Yosys, and Icarus where it is installed
@@ -188,7 +188,7 @@ PYTEST := --quiet --numprocesses auto --dist loadfile
 test: $(VENV)/.dev build ## run the tests: Rust and Python
 	$(CARGO) test --workspace --quiet
 	$(BIN)/pytest $(PYTEST) -m "not full"
-	@$(MAKE) --no-print-directory -C driver check
+	@$(MAKE) --no-print-directory -C driver/tlpdma check
 
 .PHONY: test-full
 test-full: test test-more test-beside test-long ## run the tests that need minutes or other programs, too: tshark, Chromium, a wheel, RTL, fuzzing, guests

@@ -10,15 +10,14 @@ import shutil
 import sys
 from pathlib import Path
 
-from . import cpio, debian, drivers, initramfs, kernel, programs
+from . import cpio, debian, drivers, initramfs, kernel, modules, programs
 from .cache import build_once, cache, check_machine, check_tools, exit_status, is_there, made, named, point_to
 from .report import BuildError, need_space, phase, run
 
 LINUX = Path(__file__).resolve().parent.parent
 ROOT = LINUX.parent
 SPACE_GB = 2.0
-DRIVER = ROOT / "driver"
-MODULES = (LINUX / "modules", DRIVER)
+DRIVER = modules.DRIVERS / "tlpdma"
 # Each program that the build runs, and the Debian package it is in.
 TOOLS = {
     "apt-get": "apt",
@@ -32,6 +31,7 @@ TOOLS = {
     "patch": "patch",
     "perl": "perl",
     "readelf": "binutils",
+    "strip": "binutils",
     "tar": "tar",
     "xz": "xz-utils",
 }
@@ -77,9 +77,8 @@ def inputs(variant: str) -> dict[str, str]:
         *LINUX.glob("patches/*.patch"),
         *LINUX.glob("builder/*.py"),
         *programs.sources(LINUX, DRIVER),
+        *modules.sources(),
     ]
-    for folder in MODULES:
-        files += [path for path in folder.iterdir() if path.suffix in (".c", ".h") or path.name == "Kbuild"]
     return {str(path.relative_to(ROOT)): debian.sha256(path) for path in sorted(files)}
 
 
@@ -145,18 +144,15 @@ def build(result: Path, ours: dict[str, str], chosen: argparse.Namespace) -> Non
         shutil.copy2(built / "linux", work / "linux")
         (work / "build").symlink_to(Path("..", built.name, "build"))
         with phase("building the modules"):
-            modules = [
-                module
-                for folder in MODULES
-                for module in kernel.build_module(built / "build", kernel.copy_sources(folder, work / folder.name))
-            ]
+            modules_built = modules.build_all(kernel.make(built / "build"), work / "modules", kernel.environment())
         with phase("building the programs"):
             ours_built = programs.build_all(LINUX, DRIVER, work / "programs")
         with phase("assembling the initial file system"):
             release = kernel.release(built / "build")
             root = initramfs.assemble(packages, LINUX, ours_built, work / "unpacked")
             initramfs.take_the_guests_clock(root, LINUX / "fio_clock.c")
-            initramfs.add_modules(root, release, modules)
+            initramfs.add_modules(root, modules_built)
+            initramfs.add_indices(root / "lib/modules" / release)
             content = cpio.archive(root)
             name = "initramfs.cpio.gz" if chosen.compress else "initramfs.cpio"
             (work / name).write_bytes(gzip.compress(content, mtime=0) if chosen.compress else content)
@@ -166,7 +162,7 @@ def build(result: Path, ours: dict[str, str], chosen: argparse.Namespace) -> Non
             "source": {"name": source.name, "sha256": source.sha256},
             "config": {"file": "build/.config", "sha256": debian.sha256(work / "build/.config")},
             "compiler": compiler(),
-            "modules": {module.name: debian.sha256(module) for module in modules},
+            "modules": {module.name: debian.sha256(module) for module in modules_built},
             "programs": {program.name: debian.sha256(program) for program in ours_built},
             "packages": [
                 dict(zip(("name", "version"), debian.named(p), strict=True), sha256=debian.sha256(p)) for p in packages
@@ -174,7 +170,7 @@ def build(result: Path, ours: dict[str, str], chosen: argparse.Namespace) -> Non
             "inputs": ours,
         }
         (work / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-        for left in ("unpacked", "programs", *(folder.name for folder in MODULES)):
+        for left in ("unpacked", "programs", "modules"):
             shutil.rmtree(work / left)
 
 

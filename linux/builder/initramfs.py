@@ -136,16 +136,15 @@ def add_busybox(full: Path, root: Path) -> None:
             place.symlink_to("/bin/busybox")
 
 
-def add_modules(root: Path, release: str, modules: Iterable[Path]) -> None:
-    """Adds modules of ours for a kernel's release, to be loaded by their files."""
+def add_modules(root: Path, modules: Iterable[Path]) -> None:
+    """Adds modules of ours, to be loaded by their files."""
     for module in modules:
         copy(module, root / "lib/modules-tlplab" / module.name, executable=False)
-    (root / "lib/modules" / release).mkdir(parents=True)
-    add_indices(root / "lib/modules" / release)
 
 
 def add_indices(folder: Path) -> None:
-    """Adds the indices that libkmod looks for."""
+    """Adds the indices that libkmod looks for, to the folder of a kernel's release."""
+    folder.mkdir(parents=True, exist_ok=True)
     for index in INDICES:
         (folder / f"modules.{index}.bin").write_bytes(EMPTY_INDEX)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import tarfile
 import time
@@ -203,20 +202,6 @@ def release(tree: Path) -> str:
     return (tree / "include/config/kernel.release").read_text(encoding="utf-8").strip()
 
 
-def build_module(tree: Path, folder: Path) -> list[Path]:
-    """Builds the modules of a folder with a Kbuild, which is a copy."""
-    done = subprocess.run(
-        make(tree, "-s", f"M={folder.resolve()}", "modules"),
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise BuildError(f"the modules in {folder} do not compile:\n{done.stdout}{done.stderr}")
-    return sorted(folder.glob("*.ko"))
-
-
 def prune(tree: Path) -> None:
     """Leaves of the build what modules are built against."""
     for folder, folders, files in os.walk(tree):
@@ -236,12 +221,3 @@ def prune(tree: Path) -> None:
     for folder, _, _ in os.walk(tree, topdown=False):
         if not os.listdir(folder):
             os.rmdir(folder)
-
-
-def copy_sources(folder: Path, to: Path) -> Path:
-    """Copies what a module is built from."""
-    to.mkdir(parents=True)
-    for path in sorted(folder.iterdir()):
-        if path.is_file() and (path.suffix in (".c", ".h") or path.name == "Kbuild"):
-            shutil.copyfile(path, to / path.name)
-    return to

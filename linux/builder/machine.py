@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import lzma
+import os
 import re
 import shutil
 import subprocess
@@ -13,21 +14,26 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from . import cpio, debian, initramfs
+from . import cpio, debian, headers, initramfs, kernel, modules, programs
 from .cache import build_once, cache, check_machine, check_tools, exit_status, is_there, made, named, point_to
 from .report import BuildError, need_space, phase, run
 
 LINUX = Path(__file__).resolve().parent.parent
 ROOT = LINUX.parent
+DRIVER = modules.DRIVERS / "tlpdma"
 # Each program that the build runs, and the Debian package it is in.
 TOOLS = {
     "apt-get": "apt",
     "dpkg-deb": "dpkg",
+    "g++": "g++",
     "gcc": "gcc",
+    "make": "make",
+    "perl": "perl",
     "readelf": "binutils",
+    "strip": "binutils",
     "tar": "tar",
 }
-SPACE_GB = 1.5
+SPACE_GB = 1.8
 # The link in the cache that points to the last result.
 LINK = "machine"
 # The release that has a QEMU with vfio-user, and its packages; others are only for boards, sound and graphics.
@@ -38,7 +44,7 @@ PROGRAM = "qemu-system-x86_64"
 # The kernel for ordinary machines: with drivers of network cards, VFIO and IOMMUs, which that for clouds has not.
 KERNEL = f"linux-image-amd64/{RELEASE}"
 # Its drivers that the guest gets, with the modules that these need.
-DRIVERS = ("9p", "9pnet_virtio", "e1000e", "ext4", "nvme", "tun", "uio_pci_generic", "vfio-pci", "vfio_iommu_type1")
+DRIVERS = ("9p", "9pnet_virtio", "e1000e", "ext4", "macvlan", "nvme", "tun", "uio_pci_generic", "vfio-pci", "vfio_iommu_type1")
 
 
 def arguments() -> argparse.Namespace:
@@ -53,7 +59,13 @@ def arguments() -> argparse.Namespace:
 
 def inputs() -> dict[str, str]:
     """The hash of each file of ours that the result depends on."""
-    files = [LINUX / "init", LINUX / "fstab", *LINUX.glob("builder/*.py")]
+    files = [
+        LINUX / "init",
+        LINUX / "fstab",
+        *LINUX.glob("builder/*.py"),
+        *programs.sources(LINUX, DRIVER),
+        *modules.sources(),
+    ]
     return {str(path.relative_to(ROOT)): debian.sha256(path) for path in sorted(files)}
 
 
@@ -77,11 +89,17 @@ def unpack_qemu(packages: Iterable[Path], folder: Path) -> list[str]:
     return [f"{name}/{initramfs.LOADER}", "--library-path", ":".join(libraries), f"{name}/usr/bin/{PROGRAM}", *data]
 
 
-def kernel_packages(archive: debian.Archive) -> list[str]:
-    """The packages with the kernel and with its modules, which are one in older releases."""
+def newest_kernel(archive: debian.Archive) -> str:
+    """The release of the newest kernel, as `7.3.4+deb13-amd64`."""
     image = next((name for name in archive.dependencies(KERNEL) if re.match(r"linux-image-\d", name)), None)
     if image is None:
         raise BuildError(f"Debian's archive has no {KERNEL}; is the mirror complete?")
+    return image.removeprefix("linux-image-")
+
+
+def kernel_packages(archive: debian.Archive, kernel: str) -> list[str]:
+    """The packages with the kernel and with its modules, which are one in older releases."""
+    image = f"linux-image-{kernel}"
     parts = [
         name
         for name in archive.dependencies(f"{image}/{RELEASE}")
@@ -150,6 +168,26 @@ class Modules:
         return found
 
 
+def unpack_headers(packages: Iterable[Path]) -> Path:
+    """Unpacks a kernel's headers in the cache, unless they are there; the folder for `make -C`."""
+    by = (LINUX / "builder/headers.py").read_text("utf-8")
+    folder = cache() / f"headers-{named(sorted(path.name for path in packages), by)}"
+    if not folder.exists():
+        with phase("unpacking the kernel's headers"), made(folder) as work:
+            headers.unpack(packages, work, folder)
+    return headers.build_in(folder)
+
+
+def build_ours(tree: Path, work: Path) -> tuple[list[Path], list[Path]]:
+    """Builds our modules, against unpacked headers, and programs."""
+    # The compiler of the distribution's kernel is another one than this machine's, as a rule, which Debian's makefile would refuse.
+    command = ["make", "-C", str(tree), f"-j{os.cpu_count() or 1}", "CC=gcc"]
+    with phase("building the modules"):
+        built = modules.build_all(command, work / "modules", kernel.environment())
+    with phase("building the programs"):
+        return built, programs.build_all(LINUX, DRIVER, work / "programs")
+
+
 def build(result: Path, ours: dict[str, str]) -> None:
     """Fetches and assembles what is not in the cache."""
     need_space(cache(), SPACE_GB)
@@ -161,19 +199,25 @@ def build(result: Path, ours: dict[str, str]) -> None:
     if program is None:
         with phase("fetching QEMU", "40 MB"):
             qemu = packages.with_libraries(QEMU, without=())
-    with phase("fetching the guest's kernel", "120 MB"):
-        kernel = packages.download(kernel_packages(packages))
+    with phase("fetching the guest's kernel", "135 MB"):
+        newest = newest_kernel(packages)
+        of_kernel = packages.download(kernel_packages(packages, newest))
+        against = headers.packages(packages, newest, RELEASE)
     with phase("fetching the guest's programs", "15 MB"):
-        programs = packages.with_libraries(initramfs.PACKAGES)
+        wanted = packages.with_libraries(initramfs.PACKAGES)
     with made(result) as work:
         command = [program] if program is not None else unpack_qemu(qemu, work / "qemu")
+        tree = unpack_headers(against)
+        (work / "build").symlink_to(Path("..", tree.relative_to(cache())))
+        made_modules, made_programs = build_ours(tree, work / "ours")
         with phase("assembling the initial file system"), tempfile.TemporaryDirectory(dir=work) as scratch:
-            for package in kernel:
+            for package in of_kernel:
                 debian.unpack(package, Path(scratch) / "kernel")
             folder = next((Path(scratch) / "kernel/usr/lib/modules").iterdir())
             image = next(path for path in (Path(scratch) / "kernel").rglob("vmlinuz*") if path.is_file())
             shutil.copy2(image, work / "vmlinuz")
-            root = initramfs.assemble(programs, LINUX, [], Path(scratch) / "unpacked")
+            root = initramfs.assemble(wanted, LINUX, made_programs, Path(scratch) / "unpacked")
+            initramfs.add_modules(root, made_modules)
             place = root / "lib/modules" / folder.name
             Modules(folder).copy(DRIVERS, place)
             initramfs.add_indices(place)
@@ -184,10 +228,11 @@ def build(result: Path, ours: dict[str, str]) -> None:
             "initramfs": {"file": "initramfs.cpio", "sha256": debian.sha256(work / "initramfs.cpio")},
             "packages": [
                 dict(zip(("name", "version"), debian.named(p), strict=True), sha256=debian.sha256(p))
-                for p in sorted({*qemu, *kernel, *programs})
+                for p in sorted({*qemu, *of_kernel, *against, *wanted})
             ],
             "inputs": ours,
         }
+        shutil.rmtree(work / "ours")
         (work / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
 

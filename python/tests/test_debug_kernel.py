@@ -84,3 +84,7 @@ def test_the_driver_of_the_dma_core_passes_its_whole_tests(tmp_path: Path) -> No
 
 def test_the_driver_of_the_device_in_python_passes_its_test(tmp_path: Path) -> None:
     assert whole(tmp_path, "copier", "copier").said("a page went through the device")
+
+
+def test_the_driver_of_the_simple_nic_passes_its_whole_tests(tmp_path: Path) -> None:
+    assert whole(tmp_path, "simple-nic", "simple_nic").said("the kernel has nothing to complain about")

@@ -129,7 +129,7 @@ def test_a_card_that_halted_goes_on(name: str, tmp_path: Path) -> None:
         "-Werror",
         "-o",
         tmp_path / "recovery",
-        ROOT / "driver/test/recovery.c",
+        ROOT / "driver/tlpdma/test/recovery.c",
     ]
     command += [ROOT / "out/driver/libtlpdma.a", f"-L{libtlp}", "-ltlp", f"-Wl,-rpath,{libtlp}"]
     subprocess.run(command, check=True, timeout=60)

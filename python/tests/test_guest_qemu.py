@@ -11,10 +11,10 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 from guest import needs_tools
+from ordinary_guest import PATIENCE, command, run
 from terminal import Terminal
 
 from tlplab.cli import status
@@ -27,8 +27,6 @@ COPIER = f"{ROOT}/examples/python/copier.py:Copier"
 NICS = f"{ROOT}/experiments/linux/two-nics.toml"
 FOLDER = Path(__file__).parent / "qemu"
 BOLD = f"{FOLDER}/bold.py:Bold"
-# Wall-clock seconds that no guest of a test needs.
-PATIENCE = 240
 DRIVE = """set -e
 [ "$(grep -c nvme0q /proc/interrupts)" = 3 ]
 head -c 4194304 /dev/urandom >/tmp/data
@@ -100,34 +98,6 @@ group=$(basename "$(readlink /sys/bus/pci/devices/0000:01:00.0/iommu_group)")
 /share/vfio-copy 0000:01:00.0 "$group"
 cp /proc/uptime /share/uptime
 """
-
-
-class Run(NamedTuple):
-    """A guest that was run to its end."""
-
-    status: int
-    console: list[str]
-    result: dict[str, Any]
-    errors: str
-
-    def counters(self, device: int = 0) -> dict[str, int]:
-        """Of a device."""
-        counters: dict[str, int] = self.result["devices"][device]["counters"]
-        return counters
-
-
-def command(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "tlplab", "guest", "qemu", *map(str, arguments)]
-
-
-def run(folder: Path, *arguments: str | Path) -> Run:
-    file = folder / "result.json"
-    done = subprocess.run(
-        command("--timeout", str(PATIENCE), "--json", file, *arguments),
-        capture_output=True, text=True, check=False, timeout=PATIENCE + 60, cwd=folder, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    console = [found[1] for line in done.stdout.splitlines() if (found := re.match(r"\[ *\d+\.\d+ s\] (.*)", line))]
-    return Run(done.returncode, console, json.loads(file.read_text()) if file.exists() else {}, done.stderr)
 
 
 def qemus_of(process: int) -> list[int]:
@@ -426,8 +396,7 @@ def test_a_guest_that_does_not_end_loses_its_power(tmp_path: Path) -> None:
         (["nettlp,pear=127.0.0.1", "--shell"], "nettlp has no pear"),
         (["nettlp,peer=here", "--shell"], "nettlp,peer=here"),
         (["nettlp,peer=192.0.2.1", "--shell"], "192.0.2.1 is not on the loopback interface"),
-        (["nettlp,window=3MiB", "--run", "true"], "a window of 3145728 B"),
-        (["nettlp", "nettlp", "--run", "true"], "two devices have the address 127.0.0.1"),
+        (["simple-nic,mtu=20", "--shell"], "mtu is 20; it is a number of bytes from 68 to 9000"),
         (["nvme,size", "--shell"], "'size' is not KEY=VALUE"),
         ([f"{COPIER}x", "--shell"], "there is no Copierx in it"),
         ([COPIER, "--shell", "--memory", "much"], "--memory"),
@@ -444,6 +413,19 @@ def test_a_guest_that_does_not_end_loses_its_power(tmp_path: Path) -> None:
 def test_mistakes_are_told(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert status(["guest", "qemu", *arguments]) == 2
     assert says in capsys.readouterr().err
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("cards", "says"),
+    [
+        (["nettlp,window=3MiB"], "a window of 3145728 B"),
+        (["nettlp", "nettlp"], "two devices have the address 127.0.0.1"),
+    ],
+)
+def test_a_card_that_cannot_be_is_refused(cards: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    needs_tools()
+    test_mistakes_are_told([*cards, "--run", "true"], says, capsys)
 
 
 def test_without_tools_the_message_says_how_to_get_them(

@@ -590,6 +590,9 @@ class VfioServer:
     @staticmethod
     def nvme(path: str, bytes: int) -> VfioServer:
         """Serves an NVMe drive of so many bytes, whose data are in memory. Raises RunError, ValueError."""
+    @staticmethod
+    def simple_nic(path: str, mtu: int, tap: str | None) -> VfioServer:
+        """Serves a simple NIC for packets of up to `mtu` bytes; its port is a TAP interface, or a loop-back plug. Raises RunError."""
     @property
     def connected(self) -> bool:
         """True while a virtual machine has the device."""

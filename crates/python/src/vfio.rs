@@ -9,13 +9,20 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration as Wall, Instant};
-use tlplab_device::{Action, Device, InterruptMode, NamespaceConfig, Nvme, NvmeConfig, OpId, SparseMedium};
+use tlplab_device::nic::ethernet::Speed;
+use tlplab_device::simple_nic::FRAMES;
+use tlplab_device::{
+    Action, Cable, CablePort, Device, Event, InterruptMode, NamespaceConfig, Nvme, NvmeConfig, OpId,
+    SimpleNic, SimpleNicConfig, SparseMedium,
+};
 use tlplab_device_library::LibraryDevice;
-use tlplab_netio::VfioUser;
+use tlplab_netio::{Tap, VfioUser};
 use tlplab_units::{Bdf, Time};
 
 /// How often those who wait look up.
 const GLANCE: Wall = Wall::from_millis(50);
+/// The number of a TAP interface where the socket waits; its own are small.
+const TAP: u64 = 1 << 62;
 
 impl Carrier for VfioUser {
     fn interrupt_mode(&mut self) -> InterruptMode {
@@ -37,6 +44,8 @@ struct Served {
     /// None once it has ended.
     socket: Option<VfioUser>,
     device: Kind,
+    /// The port of a NIC.
+    tap: Option<Tap>,
     counters: Vec<(&'static str, u64)>,
 }
 
@@ -80,6 +89,24 @@ impl VfioServer {
         Ok(Self::new(socket, Kind::Rust(Box::new(device))))
     }
 
+    /// Serves a simple NIC for packets of up to `mtu` bytes, whose port is the TAP interface `tap`, or else a loop-back plug.
+    #[staticmethod]
+    fn simple_nic(py: Python<'_>, path: PathBuf, mtu: u16, tap: Option<&str>) -> PyResult<Self> {
+        let config = SimpleNicConfig { mtu, ..SimpleNicConfig::default() };
+        let Some(name) = tap else {
+            let nic = SimpleNic::new(config, CablePort::new(Cable::LoopBack, Speed::TEN_GIGABIT));
+            let socket = VfioUser::listen(&path, &nic.layout()).map_err(|e| failed(py, &e))?;
+            return Ok(Self::new(socket, Kind::Rust(Box::new(nic))));
+        };
+        let tap = Tap::open(name).map_err(|e| failed(py, &e))?;
+        let nic = SimpleNic::new(config, tap.frames().clone());
+        let socket = VfioUser::listen(&path, &nic.layout()).map_err(|e| failed(py, &e))?;
+        socket.poller().watch(&tap, TAP).map_err(|e| failed(py, &e))?;
+        let served = Self::new(socket, Kind::Rust(Box::new(nic)));
+        served.served()?.tap = Some(tap);
+        Ok(served)
+    }
+
     /// Writes down in a capture what passes from now on, of the function `id`.
     fn capture(&self, py: Python<'_>, path: PathBuf, id: u16, name: &str) -> PyResult<()> {
         let mut served = self.served()?;
@@ -94,8 +121,8 @@ impl VfioServer {
         loop {
             py.check_signals()?;
             let mut served = self.served()?;
-            let Served { socket: Some(socket), device, .. } = &mut *served else { return Ok(()) };
-            tell(py, socket, device)?;
+            let Served { socket: Some(socket), device, tap, .. } = &mut *served else { return Ok(()) };
+            tell(py, socket, device, tap.as_mut())?;
             let now = Instant::now();
             if now >= until {
                 return Ok(());
@@ -140,7 +167,7 @@ impl VfioServer {
 
 impl VfioServer {
     fn new(socket: VfioUser, device: Kind) -> Self {
-        Self(Mutex::new(Served { socket: Some(socket), device, counters: Vec::new() }))
+        Self(Mutex::new(Served { socket: Some(socket), device, tap: None, counters: Vec::new() }))
     }
 
     /// One thread runs it, and nobody waits for that.
@@ -149,10 +176,20 @@ impl VfioServer {
     }
 }
 
+/// The next event of a device: from its client, or from the interface behind it.
+fn next_event(py: Python<'_>, socket: &mut VfioUser, tap: Option<&mut Tap>) -> PyResult<Option<Event>> {
+    if let Some(event) = socket.take_event() {
+        return Ok(Some(event));
+    }
+    let Some(tap) = tap else { return Ok(None) };
+    let came = tap.pump().map_err(|e| failed(py, &e))?;
+    Ok(came.then_some(Event::Timer { id: FRAMES }))
+}
+
 /// Tells the device what it has not heard of, and sends what it does.
-fn tell(py: Python<'_>, socket: &mut VfioUser, device: &mut Kind) -> PyResult<()> {
+fn tell(py: Python<'_>, socket: &mut VfioUser, device: &mut Kind, mut tap: Option<&mut Tap>) -> PyResult<()> {
     let now = socket.now();
-    while let Some(event) = socket.take_event() {
+    while let Some(event) = next_event(py, socket, tap.as_deref_mut())? {
         match device {
             Kind::Python(device) => device.tell(py, socket, now, event).map_err(|e| error::party(py, e))?,
             Kind::Rust(device) => socket.tell(now, &mut **device, event),

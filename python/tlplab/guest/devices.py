@@ -22,6 +22,8 @@ from tlplab.nettlp.end import ADAPTER_ADDRESS, DEVICE_ADDRESS, check_remote
 from tlplab.outputs import check_file
 
 NVME_BYTES = "64MiB"
+# Bytes of a packet: the least that IP allows, and what large frames of Ethernet carry.
+LEAST_MTU, MTU, MOST_MTU = 68, 1500, 9000
 # Of the published card's BARs 4 and 2.
 WINDOW = "256MiB"
 
@@ -191,6 +193,8 @@ def device_of(text: str) -> DeviceOfGuest | CardOfGuest:
         raise click.UsageError(f"{text}: {error}") from None
     if name == "nvme":
         return nvme(text, parameters)
+    if name == "simple-nic":
+        return simple_nic(text, parameters)
     if name == "nettlp":
         return nettlp_card(text, parameters)
     if name.startswith("lib:"):
@@ -207,7 +211,7 @@ def device_of(text: str) -> DeviceOfGuest | CardOfGuest:
             raise click.UsageError(f"{path}: {error}") from error
         return DeviceOfGuest(wanted, lambda socket: _core.VfioServer.python(socket, party))
     raise click.UsageError(
-        f"there is no device {name!r}; there are nvme, nettlp, FILE.py:CLASS, lib:FILE.so, and experiments (EXPERIMENT.toml)"
+        f"there is no device {name!r}; there are nvme, simple-nic, nettlp, FILE.py:CLASS, lib:FILE.so, and experiments (EXPERIMENT.toml)"
     )
 
 
@@ -216,6 +220,18 @@ def nvme(text: str, parameters: Mapping[str, object]) -> DeviceOfGuest:
     refuse_unknown(text, parameters, {"size"}, "size, as in nvme,size=1GiB")
     size = str(parameters.get("size", NVME_BYTES))
     return DeviceOfGuest("nvme", lambda path: started(text, lambda: _core.VfioServer.nvme(path, _core.size(size))))
+
+
+def simple_nic(text: str, parameters: Mapping[str, object]) -> DeviceOfGuest:
+    """NetTLP's simple NIC with rings, whose port is the TAP interface `tap`, or a loop-back plug."""
+    refuse_unknown(text, parameters, {"tap", "mtu"}, "tap and mtu, as in simple-nic,tap=tap0,mtu=1500")
+    tap, mtu = parameters.get("tap"), parameters.get("mtu", MTU)
+    if not isinstance(mtu, int) or isinstance(mtu, bool) or not LEAST_MTU <= mtu <= MOST_MTU:
+        raise click.UsageError(f"{text}: mtu is {mtu}; it is a number of bytes from {LEAST_MTU} to {MOST_MTU}")
+    name = None if tap is None else str(tap)
+    return DeviceOfGuest(
+        "simple-nic", lambda path: started(text, lambda: _core.VfioServer.simple_nic(path, mtu, name))
+    )
 
 
 def nettlp_card(text: str, parameters: Mapping[str, object]) -> CardOfGuest:
