@@ -44,7 +44,18 @@ PROGRAM = "qemu-system-x86_64"
 # The kernel for ordinary machines: with drivers of network cards, VFIO and IOMMUs, which that for clouds has not.
 KERNEL = f"linux-image-amd64/{RELEASE}"
 # Its drivers that the guest gets, with the modules that these need.
-DRIVERS = ("9p", "9pnet_virtio", "e1000e", "ext4", "macvlan", "nvme", "tun", "uio_pci_generic", "vfio-pci", "vfio_iommu_type1")
+DRIVERS = (
+    "9p",
+    "9pnet_virtio",
+    "e1000e",
+    "ext4",
+    "macvlan",
+    "nvme",
+    "tun",
+    "uio_pci_generic",
+    "vfio-pci",
+    "vfio_iommu_type1",
+)
 
 
 def arguments() -> argparse.Namespace:

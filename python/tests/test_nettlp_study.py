@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import struct
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from guest import needs_tools
 from privilege import lacking
 
-from studies.nettlp import STUDY, captures, card, machine, topologies
+from studies.nettlp import STUDY, captures, card, guest, machine, topologies
 from studies.nettlp import wire as wire_module
 from studies.nettlp.rows import compared, ranged, teeth
 from studies.nettlp.wire import ADAPTER, SOFTWARE, CommandError, Wire, laid
@@ -379,3 +382,40 @@ def test_the_page_has_a_part_for_each_source(outcomes: Outcomes, rows: list[Row]
     assert page.count("<figure><svg") == len(STUDY.charts(outcomes)) + len(ours.drawings)
     assert "Figure 13, ours: by way of a root complex" in page
     assert ours.text in running.texts(STUDY, outcomes, rows, [ours])
+
+
+def checksum(data: bytes) -> int:
+    """Of IP and ICMP, RFC 1071: 0 if it is right."""
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total ^ 0xFFFF
+
+
+@pytest.mark.full
+def test_a_ping_of_linux_through_the_nic_reads_as_in_the_paper(tmp_path: Path) -> None:
+    needs_tools()
+    guest.ping(tmp_path)
+    source = captures.Source(tmp_path, "guest")
+    source.ping()
+    assert [(row.published, row.ours) for row in source.rows] == [(6, 6), (6, 6)]
+    # Each packet of 98 B that Linux gave to the NIC, in a completion, came back to it, in a memory write.
+    data = (tmp_path / f"{captures.PING}.pcapng").read_bytes()
+    packets = Counter(
+        data[found.start() - 12 : found.start() + 86] for found in re.finditer(b"\x08\x00\x45\x00\x00\x54", data)
+    )
+    whole = {packet for packet, times in packets.items() if checksum(packet[14:34]) == 0 and checksum(packet[34:]) == 0}
+    kinds = {(packet[26:30], packet[30:34], packet[34]) for packet in whole}
+    near, far = bytes((10, 0, 0, 1)), bytes((10, 0, 0, 2))
+    assert {(near, far, 8), (far, near, 0)} <= kinds
+    assert any(packets[packet] == 2 for packet in whole)
+    assert max(packets[packet] for packet in whole) == 2
+
+
+@pytest.mark.full
+@pytest.mark.long
+def test_the_figures_from_captures_of_a_guest(tmp_path: Path) -> None:
+    needs_tools()
+    rows = guest.captures(tmp_path).rows
+    assert {row.result for row in rows if row.verdict != "reproduced"} == {"guest, figure 13, root complex"}
+    assert len(rows) == 3 + 1 + 2 * len(captures.TAGS) + 2

@@ -1,4 +1,4 @@
-"""Figures 7 to 11, 13 and Table 2 with a real root complex: two cards in a guest of QEMU, whose memory is what is read (`tlplab reproduce nettlp --guest`)."""
+"""Figures 7 to 11, 13 to 15 and Table 2 with a real root complex: cards in a guest of QEMU, whose memory is what is read (`tlplab reproduce nettlp --guest`)."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from studies.nettlp.captures import PASSAGES, Source
+from studies.nettlp.captures import PASSAGES, PING, TAGS, Source
 from studies.nettlp.machine import Answer, Clocks, Measured, Surroundings, carry_out, drawings, jobs, rows
 from studies.nettlp.rows import absent
+from studies.nettlp.topologies import read_as
 from studies.nettlp.wire import CommandError, answer_of, ended, environment
 from tlplab.errors import RunError
 from tlplab.guest import tools
 from tlplab.guest.devices import CardOfGuest, SingleDevices
 from tlplab.guest.initramfs import SCRIPT
 from tlplab.guest.machine import Machine, boot
+from tlplab.nettlp.end import End
 from tlplab.nettlp.loopback import own_address
 from tlplab.progress import Bar
 from tlplab.reproduce import HEADING, ByGuest, Row
@@ -32,12 +34,85 @@ LINUX, FREE = "mem=384M", "0x18000000"
 # So that both fit below 4 GiB, where firmware puts what is not prefetchable.
 WINDOW, TABLE = 256 << 20, 1 << 20
 PATIENCE = 120.0
-GUEST = """#!/bin/sh
-for function in 01:00.0 02:00.0; do setpci -s $function COMMAND=6:6; done
-awk 'NR == 5 { print $1 }' /sys/bus/pci/devices/0000:02:00.0/resource >/share/bar4
-touch /share/ready
-until [ -e /share/done ]; do sleep 0.5; done
+TLPLAB = (sys.executable, "-m", "tlplab")
+# What a guest does: it says when it is ready, and runs until it is told.
+END = """touch /share/ready
+until [ -e /share/done ]; do sleep 0.2; done
 """
+CARDS = f"""#!/bin/sh
+for function in 01:00.0 02:00.0; do setpci -s $function COMMAND=6:6; done
+awk 'NR == 5 {{ print $1 }}' /sys/bus/pci/devices/0000:02:00.0/resource >/share/bar4
+{END}"""
+# The NIC leads back what it is given, so two networks that share it talk to each other through it.
+PINGS = f"""#!/bin/sh
+setpci -s 01:00.0 COMMAND=6:6
+(
+  until [ -e /share/nic ]; do sleep 0.1; done
+  insmod /lib/modules-tlplab/simple_nic.ko rings=0
+  echo 3776 8022 >/sys/bus/pci/drivers/simple_nic/new_id
+  ip link set eth0 up
+  for side in left right; do ip link add link eth0 name $side type macvlan; done
+  unshare -n sleep 1000 &
+  until [ "$(readlink /proc/$!/ns/net)" != "$(readlink /proc/$$/ns/net)" ]; do sleep 0.1; done
+  ip link set right netns $!
+  nsenter -t $! -n sh -c 'ip addr add 10.0.0.2/24 dev right; ip link set right up'
+  ip addr add 10.0.0.1/24 dev left
+  ip link set left up
+  # The first may find the receiver without a buffer, and of some the buffer crosses a boundary at which TLPs are cut.
+  until ping -c 1 -W 1 10.0.0.2; do :; done
+  ping -c 8 -i 0.2 10.0.0.2 && touch /share/pinged
+) &
+{END}"""
+
+
+@contextmanager
+def booted(folder: Path, cards: Sequence[CardOfGuest], script: str) -> Iterator[Callable[[str], None]]:
+    """Boots a guest that runs a script until the block is over; a function that waits until it has made a file. Raises `CommandError`, `RunError`."""
+    machine = Machine(tools.find(None), {SCRIPT: script.encode()}, append=LINUX, share=str(folder))
+    for name in ("ready", "done"):
+        (folder / name).unlink(missing_ok=True)
+    failures: list[RunError] = []
+
+    def run() -> None:
+        try:
+            boot(machine, SingleDevices(cards), show=lambda *_: None)
+        except RunError as failure:
+            failures.append(failure)
+
+    guest = threading.Thread(target=run, name="guest")
+
+    def wait_for(name: str) -> None:
+        until = time.monotonic() + PATIENCE
+        while not (folder / name).exists():
+            if not guest.is_alive() or time.monotonic() > until:
+                raise CommandError(f"the guest is not {name}: {failures[0] if failures else 'no word of it'}")
+            time.sleep(0.1)
+
+    guest.start()
+    try:
+        wait_for("ready")
+        yield wait_for
+    finally:
+        (folder / "done").touch()
+        guest.join()
+    if failures:
+        raise failures[0]
+
+
+@contextmanager
+def device(*arguments: str) -> Iterator[None]:
+    """Serves a device by a command `tlplab device …` meanwhile. Raises `CommandError`."""
+    process = subprocess.Popen(
+        [*TLPLAB, "device", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**environment(), "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    try:
+        # It says where it is once it can be asked.
+        if not (process.stdout and process.stdout.readline()):
+            raise CommandError(f"tlplab device {arguments[0]} has ended")
+        yield
+    finally:
+        ended(process)
 
 
 @dataclass
@@ -48,82 +123,44 @@ class Cards:
     adapter: str = field(default_factory=own_address)
     software: str = field(default_factory=own_address)
     memory: str = field(default_factory=own_address)
-    failure: RunError | None = None
 
     @contextmanager
-    def booted(self, datagrams: str | None = None) -> Iterator[None]:
-        """Boots the guest, and starts the pseudo memory. Raises `CommandError`, `RunError`."""
+    def with_memory(self, datagrams: str | None = None) -> Iterator[None]:
+        """Boots the guest, and serves the pseudo memory. Raises `CommandError`, `RunError`."""
         card = CardOfGuest("nettlp", self.adapter, self.software, WINDOW, TABLE, datagrams)
-        devices = SingleDevices([card, replace(card, peer=self.memory)])
-        machine = Machine(tools.find(None), {SCRIPT: GUEST.encode()}, append=LINUX, share=str(self.folder))
-        for name in ("ready", "done"):
-            (self.folder / name).unlink(missing_ok=True)
-
-        def run() -> None:
-            try:
-                boot(machine, devices, show=lambda *_: None)
-            except RunError as failure:
-                self.failure = failure
-
-        thread = threading.Thread(target=run, name="guest")
-        thread.start()
-        device = None
-        try:
-            self.wait_for(thread)
-            device = subprocess.Popen(
-                self.command("device", "psmem", "-l", self.memory), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                env={**environment(), "PYTHONUNBUFFERED": "1"},
-            )  # fmt: skip
-            # It says where it is once it can be asked.
-            if not (device.stdout and device.stdout.readline()):
-                raise CommandError("tlplab device psmem has ended")
+        with (
+            booted(self.folder, [card, replace(card, peer=self.memory)], CARDS),
+            device("psmem", "-l", self.memory, "-r", self.adapter),
+        ):
             yield
-        finally:
-            if device is not None:
-                ended(device)
-            (self.folder / "done").touch()
-            thread.join()
-        if self.failure is not None:
-            raise self.failure
 
     @property
     def bar4(self) -> str:
         """Where the guest has put the pseudo memory."""
         return (self.folder / "bar4").read_text(encoding="ascii").strip()
 
-    def wait_for(self, guest: threading.Thread) -> None:
-        """Until the guest has switched the cards on. Raises `CommandError`."""
-        until = time.monotonic() + PATIENCE
-        while not (self.folder / "ready").exists():
-            if not guest.is_alive() or time.monotonic() > until:
-                raise CommandError(f"the guest has not switched its cards on: {self.failure or 'no word of it'}")
-            time.sleep(0.1)
-
-    def command(self, *arguments: str) -> list[str]:
-        """A command line of tlplab for this adapter."""
-        return [sys.executable, "-m", "tlplab", *arguments, "-r", self.adapter]
-
     def perf(self, *arguments: str) -> Answer:
         """`tlplab perf` by the software. Raises `CommandError`."""
-        return answer_of(self.command("perf", "-l", self.software, "--quiet", "--json", "-", *arguments), arguments)
+        words = ("-l", self.software, "-r", self.adapter, "--quiet", "--json", "-", *arguments)
+        return answer_of([*TLPLAB, "perf", *words], arguments)
 
 
 def under_linux(_experiments: Path, _block: int | None, /, *, quiet: bool) -> ByGuest:
     """Measures all of it, and a capture of one read."""
     with tempfile.TemporaryDirectory(prefix="tlplab-cards-") as name:
         folder = Path(name)
-        passage = capture_passage(folder)
+        captured = captures(folder)
         found, here = measure(folder, quiet=quiet)
-    listed = [*(in_guest(row) for row in rows(found, here)), *passage.rows]
+    listed = [*(in_guest(row) for row in rows(found, here)), *captured.rows]
     text = TEXT.format(processors=here.processors, others=100 * here.others, failures=100 * here.failures)
     page = PAGE.format(rows=table(HEADING, [row.cells() for row in listed]), text=text)
-    return ByGuest(listed, page, [*drawings(found), *passage.drawings])
+    return ByGuest(listed, page, [*drawings(found), *captured.drawings])
 
 
 def measure(folder: Path, *, quiet: bool) -> tuple[Measured, Surroundings]:
     """Figures 7 to 11 and Table 2. Raises `CommandError`, `RunError`."""
     found, before, cards = Measured(), Clocks.now(), Cards(folder)
-    with cards.booted(), Bar(quiet=quiet) as bar:
+    with cards.with_memory(), Bar(quiet=quiet) as bar:
         listed = jobs(found, memory=FREE, bar4=cards.bar4)
         operations, failures = carry_out(listed, cards.perf, bar)
     processors = os.cpu_count() or 1
@@ -133,19 +170,37 @@ def measure(folder: Path, *, quiet: bool) -> tuple[Measured, Surroundings]:
     )
 
 
-def capture_passage(folder: Path) -> Source:
-    """Figure 13 from the datagrams of a live guest: a read of 512 B before and behind the switch."""
-    source = Source(folder, "guest")
+def captures(folder: Path) -> Source:
+    """Figures 13 to 15 from the datagrams of live guests. Raises `CommandError`, `RunError`."""
+    cards = Cards(folder)
+    for what, name, _, size in PASSAGES:
+        if what == "switch":
+            with cards.with_memory(str(folder / f"{name}.pcapng")):
+                cards.perf("-a", cards.bar4, "-s", "4KiB", "-L", f"{size}B", "-c", "1")
+    for name, (first, last) in TAGS.items():
+        with cards.with_memory(str(folder / f"{name}-tags.pcapng")):
+            read_as(name, End(cards.software, cards.adapter, first_tag=first, last_tag=last), int(cards.bar4, 16))
+    ping(folder)
+    source = Source(folder, "guest", "these were given to it")
     for what, name, behind, size in PASSAGES:
-        if what != "switch":
+        if what == "switch":
+            source.passage(what, name, behind, size)
+        else:
             why = "QEMU leads no TLP from a function of another process to another: what is here is a switch"
             source.rows.append(absent(f"guest, figure 13, {what}", behind, "", why))
-            continue
-        cards = Cards(folder)
-        with cards.booted(str(folder / f"{name}.pcapng")):
-            cards.perf("-a", cards.bar4, "-s", "4KiB", "-L", f"{size}B", "-c", "1")
-        source.passage(what, name, behind, size)
+    for name, (least, most) in TAGS.items():
+        source.tags(name, least, most)
+    source.ping()
     return source
+
+
+def ping(folder: Path) -> None:
+    """A capture of packets of 98 B through the simple NIC, by the published protocol. Raises `CommandError`, `RunError`."""
+    adapter, nic = own_address(), own_address()
+    card = CardOfGuest("nettlp", adapter, nic, WINDOW, TABLE, str(folder / f"{PING}.pcapng"))
+    with booted(folder, [card], PINGS) as wait_for, device("nic", "-l", nic, "-r", adapter):
+        (folder / "nic").touch()
+        wait_for("pinged")
 
 
 def in_guest(row: Row) -> Row:
@@ -155,8 +210,8 @@ def in_guest(row: Row) -> Row:
 
 TEXT = (
     "Two cards of one adapter in a guest of QEMU (`tlplab guest qemu nettlp,table=1MiB nettlp,table=1MiB,peer=…`): the software reads and writes memory of the guest that "
-    "Linux was not told of, and, for figures 11 and 13 and table 2, the pseudo memory behind the other card, by the address that the guest has given to it; between the "
-    "cards the adapter is a switch. All of it is on {processors} processors, with the guest, which waits. Meanwhile other work took {others:.0f} % of the processors, "
+    "Linux was not told of, and, for figures 11, 13 and 14 and table 2, the pseudo memory behind the other card, by the address that the guest has given to it; between the "
+    "cards the adapter is a switch. Figure 15: Linux pings through a card behind which is the simple NIC with a loop-back plug, by the driver of `driver/simple_nic`. All of it is on {processors} processors, with the guest, which waits. Meanwhile other work took {others:.0f} % of the processors, "
     "and {failures:.2f} % of the operations failed. These figures are of the machine and the moment."
 )
 PAGE = """# NetTLP with a guest's root complex

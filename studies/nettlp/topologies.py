@@ -76,10 +76,15 @@ def make(folder: Path, experiments: Path) -> None:
             _core.Dma(end((0, 0))).read(base, 512)
     for device, tags in TAGS.items():
         with pseudo_memory(folder / f"{device}-tags.pcapng") as (end, base):
-            answers = _core.Dma(end(tags)).read_many(DEVICES[device].places(base))
-        if failed := [answer for answer in answers if isinstance(answer, str)]:
-            raise RunError(f"{device}: {len(failed)} of {len(answers)} reads failed, the first: {failed[0]}")
+            read_as(device, end(tags), base)
     nic(folder / f"{PING}.pcapng", experiments / EXPERIMENT)
+
+
+def read_as(device: str, end: End, base: int) -> None:
+    """Reads at once what a device of figure 12b reads of the pseudo memory at `base`. Raises RunError."""
+    answers = _core.Dma(end).read_many(DEVICES[device].places(base))
+    if failed := [answer for answer in answers if isinstance(answer, str)]:
+        raise RunError(f"{device}: {len(failed)} of {len(answers)} reads failed, the first: {failed[0]}")
 
 
 @contextmanager

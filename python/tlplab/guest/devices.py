@@ -229,9 +229,7 @@ def simple_nic(text: str, parameters: Mapping[str, object]) -> DeviceOfGuest:
     if not isinstance(mtu, int) or isinstance(mtu, bool) or not LEAST_MTU <= mtu <= MOST_MTU:
         raise click.UsageError(f"{text}: mtu is {mtu}; it is a number of bytes from {LEAST_MTU} to {MOST_MTU}")
     name = None if tap is None else str(tap)
-    return DeviceOfGuest(
-        "simple-nic", lambda path: started(text, lambda: _core.VfioServer.simple_nic(path, mtu, name))
-    )
+    return DeviceOfGuest("simple-nic", lambda path: started(text, lambda: _core.VfioServer.simple_nic(path, mtu, name)))
 
 
 def nettlp_card(text: str, parameters: Mapping[str, object]) -> CardOfGuest:
