@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from guest import needs_tools
 from ordinary_guest import PATIENCE, command, run
+from privilege import lacking
 from terminal import Terminal
 
 from tlplab.cli import status
@@ -25,6 +26,7 @@ from tlplab.torture.classes import frames
 ROOT = Path(__file__).resolve().parents[2]
 COPIER = f"{ROOT}/examples/python/copier.py:Copier"
 NICS = f"{ROOT}/experiments/linux/two-nics.toml"
+DMA_CORE = f"{ROOT}/experiments/linux/dma-core.toml"
 FOLDER = Path(__file__).parent / "qemu"
 BOLD = f"{FOLDER}/bold.py:Bold"
 DRIVE = """set -e
@@ -455,3 +457,32 @@ def test_kvm_is_taken_where_the_processor_has_it(tmp_path: Path, monkeypatch: py
     assert machine.has_kvm()
     processors.write_text("processor\t: 0\nflags\t\t: fpu vme sse vmxless\nmodel name\t: svm\n")
     assert not machine.has_kvm(), "it would be a KVM for kernels of its own"
+
+
+@pytest.mark.full
+@pytest.mark.long
+@pytest.mark.parametrize("options", [(), ("--iommu",)], ids=["plain", "iommu"])
+def test_the_driver_of_the_dma_core_keeps_its_promises_on_two_processors(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    needs_tools()
+    guest = run(tmp_path, DMA_CORE, "--cpus", "2", *options)
+    assert guest.status == 0, "\n".join([guest.errors, *guest.console[-30:]])
+    assert "the driver was loaded and unloaded 4 times, and the kernel has nothing to complain about" in guest.console
+    assert guest.console.count("Every byte came back as it was sent.") == 3
+
+
+@pytest.mark.full
+def test_the_dma_core_in_rtl_is_driven_by_an_ordinary_guest(tmp_path: Path) -> None:
+    needs_tools()
+    core = ROOT / "out/rtl/tlpdma-trn64.so"
+    if not core.is_file():
+        lacking("the DMA core is not built: make rtl")
+    script = (
+        "dmesg -n 1; insmod /lib/modules-tlplab/tlpdma.ko; tlpdma-test --runs 1 --latency-runs 3 --sizes 4:64KiB --offset 3 /dev/tlpdma0 && "
+        "rmmod tlpdma && dmesg -r | grep tlpdma"
+    )
+    guest = run(tmp_path, DMA_CORE, "--set", f"device.card.model=rtl:{core}", "--run", script)
+    assert guest.status == 0, "\n".join([guest.errors, *guest.console[-30:]])
+    assert "Every byte came back as it was sent." in guest.console
+    assert any("/dev/tlpdma0: 256 MiB" in line for line in guest.console)
