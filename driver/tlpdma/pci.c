@@ -26,6 +26,12 @@ static void tlpdma_free(struct kref *references)
 {
 	struct tlpdma_card *card = container_of(references, struct tlpdma_card, references);
 
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		kvfree(card->channels[i / 2].pieces[i % 2].table.sgl);
+	if (card->workers)
+		destroy_workqueue(card->workers);
 	ida_free(&tlpdma_numbers, card->number);
 	kvfree(card);
 }
@@ -191,6 +197,8 @@ static struct tlpdma_card *tlpdma_new_card(struct pci_dev *pdev)
 		return NULL;
 	}
 	kref_init(&card->references);
+	/* Tasks whose transfers they carry out are frozen before it. */
+	card->workers = alloc_workqueue("tlpdma%d", WQ_UNBOUND | WQ_FREEZABLE, 2, card->number);
 	init_waitqueue_head(&card->changed);
 	card->pdev = pdev;
 	for (i = 0; i < 2; i++) {
@@ -199,9 +207,24 @@ static struct tlpdma_card *tlpdma_new_card(struct pci_dev *pdev)
 		channel->card = card;
 		channel->direction = i == 0 ? DMA_TO_DEVICE : DMA_FROM_DEVICE;
 		mutex_init(&channel->lock);
+		spin_lock_init(&channel->queue_lock);
+		INIT_LIST_HEAD(&channel->queue);
+		INIT_WORK(&channel->work, tlpdma_work_off);
 		init_waitqueue_head(&channel->done);
 	}
-	return card;
+	for (i = 0; i < 4; i++) {
+		struct scatterlist **list = &card->channels[i / 2].pieces[i % 2].table.sgl;
+
+		*list = kvmalloc_array(TLPDMA_PIECE_PAGES, sizeof(**list), GFP_KERNEL);
+		if (!*list)
+			goto put;
+	}
+	if (card->workers)
+		return card;
+
+put:
+	tlpdma_put(card);
+	return NULL;
 }
 
 /* Enables the function, and maps its registers. */
@@ -438,6 +461,7 @@ static struct pci_driver tlpdma_driver = {
 	.probe = tlpdma_probe,
 	.remove = tlpdma_remove,
 	.err_handler = &tlpdma_errors,
+	.dev_groups = tlpdma_counters,
 	.driver.pm = pm_sleep_ptr(&tlpdma_pm),
 };
 

@@ -178,44 +178,33 @@ int tlpdma_ring_reset(struct tlpdma_ring *ring)
 	return 0;
 }
 
-/* A piece of a transfer that the card works at. */
-struct piece {
-	u32 bytes;
-	u32 end; /* it is done when the descriptors before this are */
-};
-
-s64 tlpdma_transfer(struct tlpdma_ring *ring, const struct tlpdma_transfer_ops *ops, void *context,
-		    u64 bytes)
+int tlpdma_stream(struct tlpdma_ring *ring, const struct tlpdma_stream_ops *ops, void *context,
+		  unsigned int slots)
 {
-	struct piece pieces[2];
+	u32 ends[TLPDMA_SLOTS_MAX]; /* a piece is done when the descriptors before this are */
 	unsigned int first = 0, next = 0; /* of the pieces in flight */
-	u64 mapped = 0, done = 0;
-	int error = 0, waited;
+	int error = 0, failed = 0;
 
 	for (;;) {
-		while (!error && mapped < bytes && next - first < 2) {
-			u64 left = bytes - mapped;
-			u32 most = left < TLPDMA_PIECE ? (u32)left : TLPDMA_PIECE;
-			int got = ops->map(context, next % 2, mapped, most);
+		while (!error && next - first < slots) {
+			int got = ops->map(context, next % slots);
 
-			if (got < 0) {
+			if (got < 0)
 				error = got; /* what is in flight still arrives */
+			if (got <= 0)
 				break;
-			}
 			tlpdma_ring_submit(ring);
-			pieces[next % 2] = (struct piece){ .bytes = (u32)got, .end = ring->tail };
-			mapped += (u32)got;
+			ends[next % slots] = ring->tail;
 			next++;
 		}
 		if (first == next)
 			break;
-		waited = ops->wait(context, pieces[first % 2].end);
-		if (waited)
-			error = waited;
-		if ((s32)(ring->head - pieces[first % 2].end) < 0)
+		failed = ops->wait(context, ends[first % slots]);
+		if (failed)
+			error = failed;
+		if ((s32)(ring->head - ends[first % slots]) < 0)
 			break;
-		ops->unmap(context, first % 2);
-		done += pieces[first % 2].bytes;
+		ops->unmap(context, first % slots, 0);
 		first++;
 	}
 	if (first != next) {
@@ -223,7 +212,70 @@ s64 tlpdma_transfer(struct tlpdma_ring *ring, const struct tlpdma_transfer_ops *
 		bool safe = tlpdma_ring_reset(ring) == 0 || ops->cut_off(context);
 
 		for (; safe && first != next; first++)
-			ops->unmap(context, first % 2);
+			ops->unmap(context, first % slots, failed ? failed : -EIO);
 	}
-	return done ? (s64)done : error;
+	return error;
+}
+
+/* A transfer is a stream of two slots. */
+struct transfer {
+	const struct tlpdma_transfer_ops *ops;
+	void *context;
+	u64 bytes, mapped, done;
+	u32 pieces[2];
+};
+
+static int map_piece(void *context, unsigned int slot)
+{
+	struct transfer *transfer = context;
+	u64 left = transfer->bytes - transfer->mapped;
+	u32 most = left < TLPDMA_PIECE ? (u32)left : TLPDMA_PIECE;
+	int got;
+
+	if (!left)
+		return 0;
+	got = transfer->ops->map(transfer->context, slot, transfer->mapped, most);
+	if (got < 0)
+		return got;
+	transfer->pieces[slot] = (u32)got;
+	transfer->mapped += (u32)got;
+	return 1;
+}
+
+static void unmap_piece(void *context, unsigned int slot, int error)
+{
+	struct transfer *transfer = context;
+
+	transfer->ops->unmap(transfer->context, slot);
+	if (!error)
+		transfer->done += transfer->pieces[slot];
+}
+
+static int wait_for_piece(void *context, u32 count)
+{
+	struct transfer *transfer = context;
+
+	return transfer->ops->wait(transfer->context, count);
+}
+
+static bool cut_off_transfer(void *context)
+{
+	struct transfer *transfer = context;
+
+	return transfer->ops->cut_off(transfer->context);
+}
+
+s64 tlpdma_transfer(struct tlpdma_ring *ring, const struct tlpdma_transfer_ops *ops, void *context,
+		    u64 bytes)
+{
+	static const struct tlpdma_stream_ops of_pieces = {
+		.map = map_piece,
+		.unmap = unmap_piece,
+		.wait = wait_for_piece,
+		.cut_off = cut_off_transfer,
+	};
+	struct transfer transfer = { .ops = ops, .context = context, .bytes = bytes };
+	int error = tlpdma_stream(ring, &of_pieces, &transfer, 2);
+
+	return transfer.done ? (s64)transfer.done : error;
 }

@@ -87,6 +87,38 @@ int tlpdma_ring_reset(struct tlpdma_ring *ring);
 #define TLPDMA_PIECE_PAGES	(TLPDMA_PIECE / 4096 + 1)
 #define TLPDMA_LOG2_TRANSFER	12
 
+/*
+ * What a stream of pieces needs from its surroundings; `context` is given back. `slot` is below the
+ * number of slots, and a piece has it until it is unmapped.
+ */
+struct tlpdma_stream_ops {
+	/*
+	 * Makes the next piece ready for the card and puts its descriptors into the ring, the last
+	 * with TLPDMA_INTERRUPT: 1. Otherwise nothing is left in the ring; 0: there is none now,
+	 * and an error ends the stream when what is in flight has arrived.
+	 */
+	int (*map)(void *context, unsigned int slot);
+	/* The card is done with a slot, or, with an error, the channel was reset. */
+	void (*unmap)(void *context, unsigned int slot, int error);
+	/* Waits for tlpdma_ring_done(count); 0 or an error, which ends the stream. */
+	int (*wait)(void *context, u32 count);
+	/*
+	 * The card does not answer, or does not come to rest: see to it that it reaches no
+	 * memory. If false, that is not certain, and what is mapped is left so for good.
+	 */
+	bool (*cut_off)(void *context);
+};
+
+/* Most slots of a stream: a power of two. */
+#define TLPDMA_SLOTS_MAX	32
+
+/*
+ * Moves pieces until there is none, with at most `slots` of them in flight: 0, or the error that
+ * ended it. The ring is empty then.
+ */
+int tlpdma_stream(struct tlpdma_ring *ring, const struct tlpdma_stream_ops *ops, void *context,
+		  unsigned int slots);
+
 /* What a transfer needs from its surroundings; `context` is given back. `slot` is 0 or 1. */
 struct tlpdma_transfer_ops {
 	/*
@@ -97,12 +129,8 @@ struct tlpdma_transfer_ops {
 	int (*map)(void *context, unsigned int slot, u64 offset, u32 bytes);
 	/* The card is done with a slot, or the channel was reset. */
 	void (*unmap)(void *context, unsigned int slot);
-	/* Waits for tlpdma_ring_done(count); 0 or an error, which ends the transfer. */
+	/* As for a stream. */
 	int (*wait)(void *context, u32 count);
-	/*
-	 * The card does not answer, or does not come to rest: see to it that it reaches no
-	 * memory. If false, that is not certain, and what is mapped is left so for good.
-	 */
 	bool (*cut_off)(void *context);
 };
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What pci.c (the card comes and goes) and device.c (what programs do with it) have in common. */
+/*
+ * What pci.c (the card comes and goes), device.c (its file), transfer.c (what moves) and counters.c
+ * have in common.
+ */
 #ifndef TLPDMA_H
 #define TLPDMA_H
 
@@ -9,16 +12,21 @@
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/scatterlist.h>
+#include <linux/spinlock.h>
+#include <linux/uio.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 
 #include "ring.h"
 
-/* A piece of a program's memory while the card works at it. */
-struct tlpdma_mapping {
-	struct page *pages[TLPDMA_PIECE_PAGES];
-	unsigned int count;
+/* A piece of a program's memory while the card works at it; an entry for each page. */
+struct tlpdma_piece {
 	struct sg_table table;
+	bool pinned;	/* by us */
+	u32 bytes;
 };
+
+struct tlpdma_request;
 
 struct tlpdma_channel {
 	struct tlpdma_card *card;
@@ -26,11 +34,21 @@ struct tlpdma_channel {
 	/* Held during a transfer; with it all that follows but the interrupt's part. */
 	struct mutex lock;
 	struct tlpdma_ring ring;
-	struct tlpdma_mapping mappings[2];
-	/* The transfer under way. */
-	unsigned long buffer;
+	/* The transfer under way that a program waits for. */
+	struct tlpdma_piece pieces[2];
+	struct iov_iter *buffer;
 	u32 local;
+	/* What the card has of the queue; requests that are begun before others have a turn. */
+	struct tlpdma_request *requests[TLPDMA_SLOTS_MAX];
+	unsigned int turn;
 	u64 missed;
+	/* Requests that nobody waits for, and the worker that has them moved. */
+	spinlock_t queue_lock;
+	struct list_head queue;
+	struct work_struct work;
+	atomic64_t transfers;
+	atomic64_t bytes;
+	atomic64_t errors;
 	/* The interrupt's part. */
 	wait_queue_head_t done;
 	atomic64_t interrupts;
@@ -52,6 +70,7 @@ struct tlpdma_card {
 	struct tlpdma_io io;
 	struct tlpdma_features features;
 	u32 vectors;
+	struct workqueue_struct *workers;
 	/* Set once: no transfer begins from then on, and those under way end. */
 	bool gone;
 	enum tlpdma_recovery recovery;
@@ -70,6 +89,20 @@ void tlpdma_freeze(struct tlpdma_card *card);
  */
 bool tlpdma_silence(struct tlpdma_card *card);
 void tlpdma_put(struct tlpdma_card *card);
+
+/*
+ * Moves what the iterator has, from or to local memory, and waits for it: the number of bytes, or
+ * an error. With `nowait`, -EAGAIN if another transfer is under way in that direction.
+ */
+ssize_t tlpdma_move(struct tlpdma_channel *channel, struct iov_iter *iter, u32 local, bool nowait);
+/* Has it moved, a piece at most, and tells the owner when it is done: -EIOCBQUEUED, or an error. */
+ssize_t tlpdma_enqueue(struct tlpdma_channel *channel, struct kiocb *iocb, struct iov_iter *iter,
+		       u32 local);
+/* Nothing is under way on a channel. */
+bool tlpdma_is_idle(struct tlpdma_channel *channel);
+void tlpdma_work_off(struct work_struct *work);
+
+extern const struct attribute_group *tlpdma_counters[];
 
 int tlpdma_device_register(struct tlpdma_card *card);
 /*

@@ -10,17 +10,26 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
+/*
+ * A program sets `size` to that of the structure that it knows; the driver fills in what both know.
+ * Fields are only added at the end.
+ */
 struct tlpdma_info {
+	__u32 size;
 	__u32 version;		/* of the card */
 	__u32 memory_mib;	/* of local memory, MiB */
 	__u32 tags;		/* reads of the card that can be under way */
 	__u32 mps;		/* largest payload, bytes */
 	__u32 mrrs;		/* largest read request, bytes */
 	__u32 vectors;		/* of MSI-X in use; 0: a shared legacy interrupt */
+	__u32 reserved;
 	__u64 interrupts[2];	/* of the channels: to the card, from the card */
 	__u64 missed[2];	/* transfers that were done, but had not interrupted in time */
 };
 
-#define TLPDMA_IOC_INFO _IOR(0xda, 0, struct tlpdma_info)
+/* Of the first version. */
+#define TLPDMA_INFO_SIZE_0 64
+
+#define TLPDMA_IOC_INFO _IO(0xda, 1)
 
 #endif

@@ -125,6 +125,35 @@ def test_an_error_of_the_bus_is_one_of_the_program(tmp_path: Path, fault: str, t
 
 
 @pytest.mark.full
+@pytest.mark.parametrize(
+    "engine",
+    ["psync", "pvsync", "libaio --iodepth=16", "io_uring --iodepth=16", "io_uring --iodepth=16 --fixedbufs=1"],
+)
+def test_programs_read_and_write_the_card_as_a_file_and_in_queues(tmp_path: Path, engine: str) -> None:
+    """fio writes blocks in random order, many at once, and looks at each when it has read it back."""
+    needs_guest()
+    fio = (
+        f"fio --name=v --filename=/dev/tlpdma0 --size=4M --filesize=4M --rw=randwrite --bsrange=4k-64k --ioengine={engine} "
+        "--verify=crc32c --output=/tmp/fio"
+    )
+    script = f"dmesg -c >/dev/null; {DRIVER}; {fio}; status=$?; grep err= /tmp/fio; grep . /sys/bus/pci/drivers/tlpdma/0*/*_card/*; dmesg -r; exit $status"
+    guest = run(tmp_path, "--set", "guest.cpu.syscall=200ns", "--run", script, experiment=DMA)
+    assert guest.status == 0, "\n".join([guest.errors, *guest.console[-30:]])
+    assert guest.said("err= 0")
+    assert warnings(guest) == []
+    counters = {
+        name: int(value)
+        for line in guest.console
+        if (found := re.fullmatch(r"\S*/(\w+_card/\w+):(\d+)", line))
+        for name, value in [found.groups()]
+    }
+    assert counters["to_card/bytes"] == counters["from_card/bytes"] == 4 << 20
+    assert counters["to_card/errors"] == counters["from_card/errors"] == 0
+    # Each is an interrupt, and no more: what a request needs is one piece.
+    assert counters["to_card/interrupts"] == counters["to_card/transfers"]
+
+
+@pytest.mark.full
 def test_a_transfer_takes_what_the_link_does(tmp_path: Path) -> None:
     needs_guest()
     share = tmp_path / "share"

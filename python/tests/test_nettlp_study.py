@@ -386,7 +386,7 @@ def test_the_page_has_a_part_for_each_source(outcomes: Outcomes, rows: list[Row]
 
 def checksum(data: bytes) -> int:
     """Of IP and ICMP, RFC 1071: 0 if it is right."""
-    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    total: int = sum(struct.unpack(f">{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total ^ 0xFFFF

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/aio_abi.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -20,6 +21,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -69,7 +72,7 @@ static int open_card(int flags)
 
 static struct tlpdma_info info_of(int file)
 {
-	struct tlpdma_info info;
+	struct tlpdma_info info = { .size = sizeof(info) };
 
 	GIVES(ioctl(file, TLPDMA_IOC_INFO, &info), 0);
 	return info;
@@ -222,6 +225,162 @@ static void test_buffers(void)
 	close(file);
 }
 
+/* Programs that know less of the driver than there is, and more. */
+static void test_info(void)
+{
+	struct {
+		struct tlpdma_info known;
+		unsigned char more[100];
+	} info;
+	int file = open_card(0);
+
+	for (unsigned int size = TLPDMA_INFO_SIZE_0; size <= sizeof(info); size += 4) {
+		memset(&info, 0xaa, sizeof(info));
+		info.known.size = size;
+		GIVES(ioctl(file, TLPDMA_IOC_INFO, &info), 0);
+		GIVES(info.known.size, sizeof(info.known));
+		CHECK(info.known.memory_mib > 0 && info.known.tags > 0, "the card is not described");
+		for (size_t i = size < sizeof(info.known) ? size : sizeof(info.known); i < sizeof(info); i++)
+			GIVES(((unsigned char *)&info)[i], 0xaa);
+	}
+	info.known.size = TLPDMA_INFO_SIZE_0 - 1;
+	FAILS(ioctl(file, TLPDMA_IOC_INFO, &info), EINVAL);
+	close(file);
+}
+
+/* Buffers in several pieces, of any length and place. */
+static void test_vectors(void)
+{
+	static const size_t lengths[] = { 1, 0, 4096, 3, 70000, 4, 123457 };
+	enum { PARTS = sizeof(lengths) / sizeof(lengths[0]) };
+	struct iovec to[PARTS], from[PARTS];
+	const size_t bytes = 1 << 20;
+	unsigned char *sent = buffer_of(bytes), *back = buffer_of(bytes), *whole = buffer_of(bytes);
+	int file = open_card(0);
+	ssize_t sum = 0;
+
+	fill(sent, bytes, 77);
+	for (int i = 0; i < PARTS; i++) {
+		/* Not in the order of their addresses. */
+		to[i] = (struct iovec){ sent + (PARTS - i) * 131072 + 5 * i, lengths[i] };
+		from[i] = (struct iovec){ back + (i + 1) * 131072 + 3 * i, lengths[PARTS - 1 - i] };
+		sum += (ssize_t)lengths[i];
+	}
+	GIVES(pwritev(file, to, PARTS, 4097), sum);
+	GIVES(preadv(file, from, PARTS, 4097), sum);
+	GIVES(pread(file, whole, (size_t)sum, 4097), sum);
+	for (int i = 0, at = 0; i < PARTS; at += (int)lengths[i++])
+		CHECK(!memcmp(whole + at, to[i].iov_base, lengths[i]), "part %d of a vector went to the card as another", i);
+	for (int i = 0, at = 0; i < PARTS; at += (int)from[i++].iov_len)
+		CHECK(!memcmp(whole + at, from[i].iov_base, from[i].iov_len), "part %d of a vector came back as another", i);
+	/* More of them than a piece has pages. */
+	{
+		static struct iovec many[1024];
+
+		for (int i = 0; i < 1024; i++)
+			many[i] = (struct iovec){ sent + i * 1000, 999 };
+		for (int round = 0; round < 3; round++)
+			GIVES(pwritev(file, many, 1024, round * 2 * MIB), 1024 * 999);
+		GIVES(pread(file, back, 999, 4 * MIB + 500 * 999), 999);
+		CHECK(!memcmp(back, sent + 500 * 1000, 999), "a small part of a vector is another");
+	}
+	munmap(sent, bytes);
+	munmap(back, bytes);
+	munmap(whole, bytes);
+	close(file);
+}
+
+/* The kernel's own calls, without a library for them. */
+struct queue {
+	aio_context_t context;
+	struct iocb blocks[64];
+	long long results[64];
+	int count;
+};
+
+static void submit(struct queue *queue, int file, bool to_card, void *data, size_t bytes, off_t at)
+{
+	struct iocb *block = &queue->blocks[queue->count];
+
+	*block = (struct iocb){
+		.aio_data = (uint64_t)queue->count,
+		.aio_lio_opcode = to_card ? IOCB_CMD_PWRITE : IOCB_CMD_PREAD,
+		.aio_fildes = (uint32_t)file,
+		.aio_buf = (uintptr_t)data,
+		.aio_nbytes = bytes,
+		.aio_offset = at,
+	};
+	queue->count++;
+	GIVES(syscall(SYS_io_submit, queue->context, 1, &block), 1);
+}
+
+/* Waits for all of them. */
+static void collect(struct queue *queue)
+{
+	struct io_event events[64];
+
+	GIVES(syscall(SYS_io_getevents, queue->context, queue->count, queue->count, events, NULL), queue->count);
+	for (int i = 0; i < queue->count; i++)
+		queue->results[events[i].data] = events[i].res;
+	queue->count = 0;
+}
+
+/* Many requests at once, which nobody waits for one by one. */
+static void test_queue(void)
+{
+	const size_t part = 50000, bytes = 64 * part;
+	unsigned char *sent = buffer_of(bytes), *back = buffer_of(bytes);
+	struct queue queue = { 0 };
+	int file = open_card(0);
+	const off_t size = size_of(file);
+
+	GIVES(syscall(SYS_io_setup, 64, &queue.context), 0);
+	for (unsigned int round = 0; round < 4; round++) {
+		fill(sent, bytes, round);
+		for (int to_card = 1; to_card >= 0; to_card--) {
+			/* Each at its own place and length, not in order. */
+			for (size_t i = 0; i < 64; i++) {
+				size_t at = (i * 37 % 64) * part;
+
+				submit(&queue, file, to_card, (to_card ? sent : back) + at, part - i, (off_t)(at + 3));
+			}
+			collect(&queue);
+			for (size_t i = 0; i < 64; i++)
+				GIVES(queue.results[i], (long long)(part - i));
+		}
+		for (size_t i = 0; i < 64; i++) {
+			size_t at = (i * 37 % 64) * part;
+
+			CHECK(!memcmp(sent + at, back + at, part - i), "request %zu came back as another", i);
+		}
+	}
+	/* Its ends and bad memory are as those of calls that wait. */
+	submit(&queue, file, true, sent, 8, size - 4);
+	submit(&queue, file, false, back, 8, size - 4);
+	collect(&queue);
+	GIVES(queue.results[0], 4);
+	GIVES(queue.results[1], 4);
+	GIVES(munmap(back, PAGE), 0);
+	{
+		struct iocb bad = { .aio_lio_opcode = IOCB_CMD_PREAD, .aio_fildes = (uint32_t)file, .aio_buf = (uintptr_t)back,
+				    .aio_nbytes = 8 }, *block = &bad;
+		struct io_event event;
+
+		/* It is the call that fails, or the request. */
+		if (syscall(SYS_io_submit, queue.context, 1, &block) == 1) {
+			GIVES(syscall(SYS_io_getevents, queue.context, 1, 1, &event, NULL), 1);
+			GIVES(event.res, -EFAULT);
+		} else {
+			CHECK(errno == EFAULT, "memory that is not there: %s", strerror(errno));
+		}
+	}
+	GIVES(syscall(SYS_io_destroy, queue.context), 0);
+	munmap(sent, bytes);
+	munmap(back + PAGE, bytes - PAGE);
+	check_works(file);
+	close(file);
+}
+
 static short ready(int file, int timeout_ms)
 {
 	struct pollfd one = { .fd = file, .events = POLLIN | POLLOUT };
@@ -359,7 +518,7 @@ static const char *in_function(const char *name)
 static void check_gone(int file)
 {
 	char word[4] = "";
-	struct tlpdma_info info;
+	struct tlpdma_info info = { .size = sizeof(info) };
 
 	FAILS(pwrite(file, word, 4, 0), ENODEV);
 	FAILS(pread(file, word, 4, 0), ENODEV);
@@ -391,6 +550,71 @@ static void test_unbind(void)
 		check_works(file);
 		close(file);
 	}
+}
+
+static void test_queue_unbind(void)
+{
+	unsigned char *data = buffer_of(8 * PIECE);
+
+	for (int to_card = 0; to_card < 2; to_card++) {
+		struct queue queue = { 0 };
+		int file = open_card(0);
+
+		GIVES(syscall(SYS_io_setup, 64, &queue.context), 0);
+		for (int i = 0; i < 8; i++)
+			submit(&queue, file, to_card, data + i * PIECE, PIECE, 0);
+		pause_us(1000);
+		must_tell("/sys/bus/pci/drivers/tlpdma/unbind", address);
+		collect(&queue);
+		for (int i = 0; i < 8; i++)
+			CHECK(queue.results[i] == PIECE || queue.results[i] == -ENODEV, "a request without a card gave %lld",
+			      queue.results[i]);
+		check_gone(file);
+		GIVES(syscall(SYS_io_destroy, queue.context), 0);
+		close(file);
+		must_tell("/sys/bus/pci/drivers/tlpdma/bind", address);
+		file = open_card(0);
+		check_works(file);
+		close(file);
+	}
+	munmap(data, 8 * PIECE);
+}
+
+static long long counter(const char *name)
+{
+	char text[32] = "";
+	FILE *file = fopen(in_function(name), "re");
+
+	CHECK(file && fgets(text, sizeof(text), file), "%s: %s", name, strerror(errno));
+	fclose(file);
+	return atoll(text);
+}
+
+static void test_counters(void)
+{
+	static const char *const ways[] = { "to_card", "from_card" };
+	unsigned char *nowhere = buffer_of(PAGE);
+	int file = open_card(0);
+
+	GIVES(munmap(nowhere, PAGE), 0);
+	for (int i = 0; i < 2; i++) {
+		char names[4][64];
+		long long before[4];
+		unsigned char word[5] = "";
+
+		for (int j = 0; j < 4; j++) {
+			snprintf(names[j], sizeof(names[j]), "%s/%s", ways[i],
+				 (const char *[]){ "transfers", "bytes", "errors", "interrupts" }[j]);
+			before[j] = counter(names[j]);
+		}
+		GIVES(i ? pread(file, word, 5, 0) : pwrite(file, word, 5, 0), 5);
+		FAILS(i ? pread(file, nowhere, 5, 0) : pwrite(file, nowhere, 5, 0), EFAULT);
+		GIVES(counter(names[0]) - before[0], 2);
+		GIVES(counter(names[1]) - before[1], 5);
+		GIVES(counter(names[2]) - before[2], 1);
+		GIVES(counter(names[3]) - before[3], 1);
+	}
+	close(file);
 }
 
 static void test_remove(void)
@@ -522,6 +746,11 @@ static const struct test {
 	{ "data", "what is sent comes back", test_data, NULL, false },
 	{ "ends", "the end of the memory, file positions", test_ends, NULL, false },
 	{ "buffers", "memory that is not there, or not to be written", test_buffers, NULL, false },
+	{ "info", "what the card says of itself", test_info, NULL, false },
+	{ "vectors", "buffers in several parts", test_vectors, NULL, false },
+	{ "queue", "many requests at once", test_queue, NULL, false },
+	{ "queue_unbind", "the driver is unbound with many requests under way", test_queue_unbind, "/sys/bus/pci/drivers/tlpdma/unbind", false },
+	{ "counters", "counters in sysfs", test_counters, NULL, false },
 	{ "nonblock", "O_NONBLOCK and poll()", test_nonblock, NULL, false },
 	{ "both", "both directions at once", test_both, NULL, false },
 	{ "signals", "a signal in mid-transfer", test_signals, NULL, false },

@@ -25,7 +25,7 @@ static void close_device(struct tlpdma_card *card)
 
 static int describe(struct tlpdma_card *card, struct tlpdma_description *description)
 {
-	struct tlpdma_info info;
+	struct tlpdma_info info = { .size = sizeof(info) };
 
 	if (ioctl(((struct device *)card)->file, TLPDMA_IOC_INFO, &info))
 		return tlpdma_fail(card, errno, "the driver does not describe the card: %s", strerror(errno));
