@@ -128,8 +128,8 @@ driver: ## build the Linux drivers of the DMA core and the simple NIC, out/drive
 	@$(MAKE) --no-print-directory -C driver modules
 
 .PHONY: driver-test
-driver-test: $(if $(filter 0,$(SIM)),,lib) ## build the test program for cards and simulated ones (SIM=0: cards only), out/driver/tlpdma-test
-	@$(MAKE) --no-print-directory -C driver/tlpdma programs
+driver-test: $(if $(filter 0,$(SIM)),,lib) ## build the test program and the library for cards and simulated ones (SIM=0: cards only), out/driver/tlpdma-test
+	@$(MAKE) --no-print-directory -C driver/tlpdma programs shared
 
 .PHONY: rtl-lint
 rtl-lint: rtl/.venv/.run ## check the RTL with all tools that read it: Verilator -Wall, Yosys, and Icarus where it is installed
@@ -270,6 +270,10 @@ bench-guest: build linux ## measure what a Linux guest takes, and whether 100 ru
 .PHONY: bench-machine
 bench-machine: build ## measure devices in a virtual machine beside a bare server and QEMU's own drive (three minutes, after make guest-tools); writes bench/machine.json
 	$(BIN)/python bench/machine.py
+
+.PHONY: bench-driver
+bench-driver: build ## measure the ways to the DMA core in a guest: calls, a queue, VFIO (four minutes, after make guest-tools); writes bench/driver.json
+	$(BIN)/python bench/driver.py
 
 .PHONY: bench-nettlp
 bench-nettlp: build ## measure NetTLP between two namespaces beside the kernel's own limit (three minutes, root); writes bench/nettlp.json

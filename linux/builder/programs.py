@@ -24,7 +24,11 @@ def build_all(linux: Path, driver: Path, work: Path) -> list[Path]:
          "CFLAGS=-O2", "CXXFLAGS=-O2", f"LDFLAGS={' '.join(LINKED)}"],
         env={name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS")},
     )  # fmt: skip
-    for name, called in (("tlpdma-test", "tlpdma-test"), ("device-test", "tlpdma-device-test")):
+    for name, called in (
+        ("tlpdma-test", "tlpdma-test"),
+        ("device-test", "tlpdma-device-test"),
+        ("compare", "tlpdma-compare"),
+    ):
         made.append(work / called)
         (work / "driver" / name).rename(made[-1])
     return made

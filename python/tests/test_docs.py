@@ -36,7 +36,7 @@ ANY_BLOCK = re.compile(
 )
 EXCERPTS_ONLY = "docs/write-a-device.md"
 # Pages with many guests.
-LONG = ("docs/lying-devices.md",)
+LONG = ("docs/lying-devices.md", "docs/simple-nic-driver.md")
 
 
 def own_network() -> list[str]:

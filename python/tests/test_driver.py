@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import csv
+import errno
+import importlib.util
 import io
 import json
 import re
 import subprocess
+from array import array
 from pathlib import Path
+from typing import Any
 
 import pytest
 from privilege import lacking
@@ -161,3 +165,64 @@ def test_a_card_that_is_pulled_out_is_missed(tmp_path: Path) -> None:
     experiment.write_text(text + '[[fault]]\nlink = "card"\ndown = "300us"\n', encoding="utf-8")
     done = run("--only", "sweep", "--sizes", "1MiB", f"sim:{experiment}", status=1)
     assert "the card is gone: its registers read as all ones" in done.stderr
+
+
+def module() -> Any:
+    """The Python module of the library."""
+    spec = importlib.util.spec_from_file_location("tlpdma", ROOT / "driver/tlpdma/python/tlpdma.py")
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def test_the_library_in_python_moves_any_buffer() -> None:
+    tlpdma = module()
+    data = bytes(range(256)) * 300
+    with tlpdma.Card(f"sim:{ROOT}/experiments/dma-card.toml", ["device.card.link=gen1 x4"]) as card:
+        about = card.describe()
+        assert about.simulated
+        assert (about.memory, about.mps, about.mrrs) == (256 << 20, 256, 512)
+        begin = card.clock
+        for address, sent in (
+            (0, data),
+            (5, bytearray(data)),
+            (1 << 20, memoryview(data)[3:70001]),
+            (7, array("I", range(999))),
+        ):
+            card.write(address, sent)
+            assert card.read(address, memoryview(sent).nbytes) == bytes(sent)
+        # Gen1 x4 carries 1 GB/s each way, before headers.
+        assert card.clock - begin > 2 * 3 * len(data) * 1000
+        into = array("H", bytes(2000))
+        card.register(into)
+        card.write(64, into.tobytes()[:-1] + b"\x01")
+        card.readinto(64, into)
+        assert into[-1] == 0x100
+        card.unregister(into)
+        assert card.describe().interrupts[0] > about.interrupts[0]
+        card.write(0, b"")
+        for address, length in ((256 << 20, 1), ((256 << 20) - 3, 4)):
+            with pytest.raises(OSError, match="the card has no") as error:
+                card.read(address, length)
+            assert error.value.errno == errno.ENOSPC
+        with pytest.raises(TypeError, match="cannot be written"):
+            card.readinto(0, b"constant")
+        with pytest.raises(ValueError, match="not contiguous"):
+            card.write(0, memoryview(data)[::2])
+    with pytest.raises(ValueError, match="closed"):
+        card.read(0, 4)
+
+
+@pytest.mark.parametrize(
+    ("where", "says"),
+    [
+        ("/dev/tlpdma77", "is the card there, and the driver loaded"),
+        ("vfio:0000:77:00.0", "its driver is none, and not vfio-pci"),
+        ("sim:nothing.toml", "nothing.toml"),
+    ],
+)
+def test_the_library_in_python_says_why_a_card_cannot_be_opened(where: str, says: str) -> None:
+    with pytest.raises(OSError, match=says):
+        module().Card(where)

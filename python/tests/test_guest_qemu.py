@@ -486,3 +486,36 @@ def test_the_dma_core_in_rtl_is_driven_by_an_ordinary_guest(tmp_path: Path) -> N
     assert guest.status == 0, "\n".join([guest.errors, *guest.console[-30:]])
     assert "Every byte came back as it was sent." in guest.console
     assert any("/dev/tlpdma0: 256 MiB" in line for line in guest.console)
+
+
+@pytest.mark.full
+def test_the_dma_core_is_driven_in_user_space_by_vfio(tmp_path: Path) -> None:
+    """The ring code of the kernel module in a program, behind the guest's IOMMU; each byte is looked at."""
+    needs_tools()
+    script = """set -e
+function=0000:01:00.0
+# On a terminal the test program would show its progress.
+quietly() {
+  tlpdma-test "$@" 2>/tmp/errors || { cat /tmp/errors; exit 1; }
+}
+tlpdma-test vfio:$function 2>&1 | tail -1
+modprobe vfio_iommu_type1
+modprobe vfio-pci
+tlpdma-test vfio:$function 2>&1 | tail -1
+echo vfio-pci >/sys/bus/pci/devices/$function/driver_override
+echo $function >/sys/bus/pci/drivers_probe
+for registered in "" --register; do
+  for offset in 0 3; do quietly $registered --offset $offset --sizes 4:8MiB --runs 1 --latency-runs 20 vfio:$function; done
+done
+# Then the kernel's driver has it, as if nothing had been.
+echo tlpdma >/sys/bus/pci/devices/$function/driver_override
+echo $function >/sys/bus/pci/drivers/vfio-pci/unbind
+insmod /lib/modules-tlplab/tlpdma.ko
+quietly --sizes 4:1MiB --runs 1 --latency-runs 5 /dev/tlpdma0
+dmesg -r | grep '^<[0-3]>' || echo the log is clean
+"""
+    guest = run(tmp_path, DMA_CORE, "--iommu", "--run", script)
+    assert guest.status == 0, "\n".join([guest.errors, *guest.console[-30:]])
+    assert sum("its driver is none, and not vfio-pci" in line for line in guest.console) == 2
+    assert guest.console.count("Every byte came back as it was sent.") == 5
+    assert "the log is clean" in guest.console

@@ -133,7 +133,7 @@ def test_the_manifest_tells_what_is_there(guest: Path) -> None:
         assert manifest[part]["sha256"] == debian.sha256(guest / manifest[part]["file"])
     assert manifest["initramfs"]["bytes"] < 40e6
     assert {"tlpdma.ko", "mmio_latency.ko"} <= manifest["modules"].keys()
-    assert {"config-latency", "tlpdma-test", "tlpdma-device-test"} == manifest["programs"].keys()
+    assert {"config-latency", "tlpdma-compare", "tlpdma-test", "tlpdma-device-test"} == manifest["programs"].keys()
     assert {"busybox-static", "fio", "libc6"} <= {package["name"] for package in manifest["packages"]}
     for file, digest in manifest["inputs"].items():
         assert debian.sha256(ROOT / file) == digest

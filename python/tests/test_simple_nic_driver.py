@@ -30,7 +30,7 @@ def counters(guest: Guest) -> dict[str, int]:
     return {name: int(value) for name, value in (cell for cell in cells if len(cell) == 2) if value.strip().isdigit()}
 
 
-@pytest.mark.parametrize("model", [(), RUST], ids=["python", "rust"])
+@pytest.mark.parametrize("model", [pytest.param((), marks=pytest.mark.long), RUST], ids=["python", "rust"])
 def test_ping_and_iperf_go_through_a_nic_in_a_process(tmp_path: Path, model: tuple[str, ...]) -> None:
     needs_guest()
     guest = run(tmp_path, *model, experiment=EXPERIMENT)

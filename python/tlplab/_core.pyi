@@ -591,6 +591,9 @@ class VfioServer:
     def nvme(path: str, bytes: int) -> VfioServer:
         """Serves an NVMe drive of so many bytes, whose data are in memory. Raises RunError, ValueError."""
     @staticmethod
+    def tlpdma(path: str, bytes: int) -> VfioServer:
+        """Serves the DMA core with its rings, as transactions, with so many bytes of memory. Raises RunError, ValueError."""
+    @staticmethod
     def simple_nic(path: str, mtu: int, tap: str | None) -> VfioServer:
         """Serves a simple NIC for packets of up to `mtu` bytes; its port is a TAP interface, or a loop-back plug. Raises RunError."""
     @property

@@ -13,7 +13,7 @@ use tlplab_device::nic::ethernet::Speed;
 use tlplab_device::simple_nic::FRAMES;
 use tlplab_device::{
     Action, Cable, CablePort, Device, Event, InterruptMode, NamespaceConfig, Nvme, NvmeConfig, OpId,
-    SimpleNic, SimpleNicConfig, SparseMedium,
+    SimpleNic, SimpleNicConfig, SparseMedium, Tlpdma,
 };
 use tlplab_device_library::LibraryDevice;
 use tlplab_netio::{Tap, VfioUser};
@@ -85,6 +85,19 @@ impl VfioServer {
             NvmeConfig { namespaces: vec![NamespaceConfig { bytes, block: 512 }], ..NvmeConfig::default() };
         config.check().map_err(|problem| PyValueError::new_err(problem.to_string()))?;
         let device = Nvme::new(config, vec![Box::new(SparseMedium::new())]);
+        let socket = VfioUser::listen(&path, &device.layout()).map_err(|e| failed(py, &e))?;
+        Ok(Self::new(socket, Kind::Rust(Box::new(device))))
+    }
+
+    /// Serves the DMA core with its rings, as transactions, with so many bytes of memory.
+    #[staticmethod]
+    fn tlpdma(py: Python<'_>, path: PathBuf, bytes: u64) -> PyResult<Self> {
+        const MIB: u64 = 1 << 20;
+        if bytes == 0 || !bytes.is_multiple_of(MIB) || bytes > 4096 * MIB {
+            let message = format!("a memory of {bytes} B; it has whole MiB, up to 4 GiB");
+            return Err(PyValueError::new_err(message));
+        }
+        let device = Tlpdma::new(bytes);
         let socket = VfioUser::listen(&path, &device.layout()).map_err(|e| failed(py, &e))?;
         Ok(Self::new(socket, Kind::Rust(Box::new(device))))
     }

@@ -11,7 +11,8 @@ const char *const help_text = R"(usage: tlpdma-test [OPTIONS] CARD
 Measures a tlpdma card: transfers of 4 B to 256 MiB to and from a buffer on the
 heap, every byte looked at, and the latency of transfers of one doubleword.
 
-CARD is /dev/tlpdmaN, the character device of the Linux driver, or
+CARD is /dev/tlpdmaN, the character device of the Linux driver;
+vfio:0000:01:00.0, a function that this program drives itself, by VFIO; or
 sim:EXPERIMENT.toml[#DEVICE], a simulated machine with the card in it (DEVICE is
 "card" unless told); then a harness stands in for the kernel, and times are
 simulated.
@@ -22,6 +23,7 @@ simulated.
   --only sweep|latency just one of the two
   --offset N           of the buffer from the beginning of a page (0)
   --address N          of the card, where the data go (0)
+  --register           map the buffers for the card once (VFIO), not each time
   --set KEY=VALUE      override a key of the experiment; may be repeated
   --csv FILE           write the rows as CSV; - is standard output
   --json FILE          write everything as JSON; - is standard output
@@ -139,6 +141,8 @@ std::optional<Options> read_options(int count, char **arguments)
 			return std::nullopt;
 		if (option == "--quiet") {
 			options.quiet = true;
+		} else if (option == "--register") {
+			options.registered = true;
 		} else if (option.rfind("--", 0) == 0) {
 			const std::size_t equals = option.find('=');
 			std::string value;
@@ -158,7 +162,7 @@ std::optional<Options> read_options(int count, char **arguments)
 		}
 	}
 	if (options.card.empty())
-		refuse("which card? /dev/tlpdma0, or sim:EXPERIMENT.toml; --help tells more");
+		refuse("which card? /dev/tlpdma0, vfio:ADDRESS, or sim:EXPERIMENT.toml; --help tells more");
 	if (options.offset >= 4096)
 		refuse("--offset: " + std::to_string(options.offset) + " is not within a page of 4096 bytes");
 	return options;

@@ -18,6 +18,7 @@ struct Options {
 	std::uint64_t address = 0; // of the card
 	std::string csv, json;	   // files; "-" is standard output, "" none
 	bool sweep = true, latency = true;
+	bool registered = false; // the buffers, for all transfers at once
 	bool quiet = false;
 };
 

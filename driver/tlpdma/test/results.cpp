@@ -52,6 +52,8 @@ double Row::megabytes_per_second() const
 
 std::string Results::where() const
 {
+	if (description.vfio)
+		return "on hardware, which this program drives, by VFIO; times are the system's";
 	if (!description.simulated)
 		return "on hardware, through the Linux driver; times are the system's";
 	return "in co-simulation: a harness with the driver's ring code stands in for the\n"

@@ -168,6 +168,9 @@ struct Bench {
 		const Buffer sent(static_cast<std::size_t>(largest), options.offset);
 		const Buffer back(static_cast<std::size_t>(largest), options.offset);
 
+		for (const Buffer *buffer : { &sent, &back })
+			if (options.registered && tlpdma_register(card, buffer->data(), static_cast<std::size_t>(largest)))
+				throw Failure(tlpdma_error(card));
 		if (!options.quiet)
 			std::fputs(table_head().c_str(), stdout);
 		for (std::uint64_t size = options.from; size <= largest; size *= 2) {
@@ -180,6 +183,9 @@ struct Bench {
 			if (size > largest / 2)
 				break;
 		}
+		for (const Buffer *buffer : { &sent, &back })
+			if (options.registered)
+				tlpdma_unregister(card, buffer->data());
 	}
 
 	void latency()

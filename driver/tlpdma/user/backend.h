@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What a card is to the library: one of two ways to reach it. */
+/* What a card is to the library: one of three ways to reach it. */
 #ifndef TLPDMA_BACKEND_H
 #define TLPDMA_BACKEND_H
 
@@ -11,6 +11,9 @@ struct tlpdma_backend {
 	/* `data` is only read if `to_card`. */
 	int (*move)(struct tlpdma_card *card, bool to_card, uint64_t address, void *data, size_t bytes);
 	uint64_t (*clock)(struct tlpdma_card *card);
+	/* NULL where nothing is to be gained. */
+	int (*register_memory)(struct tlpdma_card *card, void *data, size_t bytes);
+	void (*unregister_memory)(struct tlpdma_card *card, void *data);
 };
 
 /* Each way to reach a card begins with this. */
@@ -24,6 +27,7 @@ __attribute__((format(printf, 3, 4))) int tlpdma_fail(struct tlpdma_card *card, 
 
 /* As tlpdma_open(). */
 struct tlpdma_card *tlpdma_open_device(const char *path, char *message, size_t size);
+struct tlpdma_card *tlpdma_open_vfio(const char *address, char *message, size_t size);
 struct tlpdma_card *tlpdma_open_simulated(const char *experiment, const char *device,
 					  const char *const *set, char *message, size_t size);
 

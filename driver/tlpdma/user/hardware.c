@@ -73,7 +73,7 @@ static uint64_t read_clock(struct tlpdma_card *card)
 	return ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec) * 1000u;
 }
 
-static const struct tlpdma_backend backend = { close_device, describe, move, read_clock };
+static const struct tlpdma_backend backend = { close_device, describe, move, read_clock, NULL, NULL };
 
 struct tlpdma_card *tlpdma_open_device(const char *path, char *message, size_t size)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char simulated_prefix[] = "sim:";
+static const char simulated_prefix[] = "sim:", vfio_prefix[] = "vfio:";
 /* Each direction may have a thread of its own. */
 static _Thread_local char sentence[256];
 
@@ -62,6 +62,8 @@ struct tlpdma_card *tlpdma_open(const char *where, const char *const *set, char 
 		errno = EINVAL;
 		return NULL;
 	}
+	if (!strncmp(where, vfio_prefix, sizeof(vfio_prefix) - 1))
+		return tlpdma_open_vfio(where + sizeof(vfio_prefix) - 1, message, size);
 	return tlpdma_open_device(where, message, size);
 }
 
@@ -90,6 +92,17 @@ int tlpdma_to_card(struct tlpdma_card *card, uint64_t address, const void *data,
 int tlpdma_from_card(struct tlpdma_card *card, uint64_t address, void *data, size_t bytes)
 {
 	return card->backend->move(card, false, address, data, bytes);
+}
+
+int tlpdma_register(struct tlpdma_card *card, void *data, size_t bytes)
+{
+	return card->backend->register_memory ? card->backend->register_memory(card, data, bytes) : 0;
+}
+
+void tlpdma_unregister(struct tlpdma_card *card, void *data)
+{
+	if (card->backend->unregister_memory)
+		card->backend->unregister_memory(card, data);
 }
 
 uint64_t tlpdma_clock(struct tlpdma_card *card)

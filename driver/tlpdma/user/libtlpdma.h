@@ -2,7 +2,8 @@
 /*
  * libtlpdma: a tlpdma card's memory, read and written by DMA from and to memory of the program.
  *
- * A card is a character device of the Linux driver, or a simulated one: then an experiment of tlplab is
+ * A card is a character device of the Linux driver; a function that this program drives itself, by VFIO and
+ * with the driver's ring code; or a simulated one: then an experiment of tlplab is
  * the machine, this library plays the kernel with the driver's own ring code, and times are simulated.
  *
  * Functions that can fail return -1 (pointers: NULL), set errno, and leave a sentence for tlpdma_error().
@@ -22,7 +23,7 @@ extern "C" {
 struct tlpdma_card;
 
 /*
- * The card at `where`: "/dev/tlpdma0", or "sim:EXPERIMENT.toml", the device called "card" of that
+ * The card at `where`: "/dev/tlpdma0", "vfio:0000:01:00.0", or "sim:EXPERIMENT.toml", the device called "card" of that
  * experiment, or "sim:EXPERIMENT.toml#NAME". `set` overrides keys of the experiment as `tlplab run --set`
  * does, "key=value" each, with NULL at the end; it may be NULL, and is refused with hardware. If the card
  * cannot be used, what is wrong is put into `message`, cut to its `size`.
@@ -35,6 +36,7 @@ const char *tlpdma_error(const struct tlpdma_card *card);
 
 struct tlpdma_description {
 	bool simulated;
+	bool vfio;		/* this program drives it */
 	uint64_t memory;	/* of the card, bytes */
 	unsigned tags;		/* reads of the card that can be under way */
 	unsigned mps, mrrs;	/* largest payload and read request, bytes */
@@ -47,6 +49,13 @@ int tlpdma_describe(struct tlpdma_card *card, struct tlpdma_description *descrip
 /* Moves all bytes, from or to any address of the program. `address` is the card's. */
 int tlpdma_to_card(struct tlpdma_card *card, uint64_t address, const void *data, size_t bytes);
 int tlpdma_from_card(struct tlpdma_card *card, uint64_t address, void *data, size_t bytes);
+
+/*
+ * Memory that is used again and again: with VFIO it is mapped for the card once, instead of for each transfer.
+ * It must stay where it is until it is unregistered, by an address in it, or the card is closed.
+ */
+int tlpdma_register(struct tlpdma_card *card, void *data, size_t bytes);
+void tlpdma_unregister(struct tlpdma_card *card, void *data);
 
 /* The clock that goes with the card, in picoseconds: the system's, or simulated time. */
 uint64_t tlpdma_clock(struct tlpdma_card *card);

@@ -304,7 +304,7 @@ static void close_card(struct tlpdma_card *base)
 	free(card);
 }
 
-static const struct tlpdma_backend backend = { close_card, describe, move, read_clock };
+static const struct tlpdma_backend backend = { close_card, describe, move, read_clock, NULL, NULL };
 
 static int start_channel(struct simulated *card, unsigned int number)
 {

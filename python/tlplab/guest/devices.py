@@ -21,7 +21,7 @@ from tlplab.loader import LoadError, load_device, parameter, told
 from tlplab.nettlp.end import ADAPTER_ADDRESS, DEVICE_ADDRESS, check_remote
 from tlplab.outputs import check_file
 
-NVME_BYTES = "64MiB"
+NVME_BYTES, TLPDMA_BYTES = "64MiB", "256MiB"
 # Bytes of a packet: the least that IP allows, and what large frames of Ethernet carry.
 LEAST_MTU, MTU, MOST_MTU = 68, 1500, 9000
 # Of the published card's BARs 4 and 2.
@@ -192,7 +192,9 @@ def device_of(text: str) -> DeviceOfGuest | CardOfGuest:
     except ValueError as error:
         raise click.UsageError(f"{text}: {error}") from None
     if name == "nvme":
-        return nvme(text, parameters)
+        return sized(text, parameters, NVME_BYTES, _core.VfioServer.nvme)
+    if name == "tlpdma":
+        return sized(text, parameters, TLPDMA_BYTES, _core.VfioServer.tlpdma)
     if name == "simple-nic":
         return simple_nic(text, parameters)
     if name == "nettlp":
@@ -211,15 +213,18 @@ def device_of(text: str) -> DeviceOfGuest | CardOfGuest:
             raise click.UsageError(f"{path}: {error}") from error
         return DeviceOfGuest(wanted, lambda socket: _core.VfioServer.python(socket, party))
     raise click.UsageError(
-        f"there is no device {name!r}; there are nvme, simple-nic, nettlp, FILE.py:CLASS, lib:FILE.so, and experiments (EXPERIMENT.toml)"
+        f"there is no device {name!r}; there are nvme, tlpdma, simple-nic, nettlp, FILE.py:CLASS, lib:FILE.so, and experiments (EXPERIMENT.toml)"
     )
 
 
-def nvme(text: str, parameters: Mapping[str, object]) -> DeviceOfGuest:
-    """A drive, of `size` bytes."""
-    refuse_unknown(text, parameters, {"size"}, "size, as in nvme,size=1GiB")
-    size = str(parameters.get("size", NVME_BYTES))
-    return DeviceOfGuest("nvme", lambda path: started(text, lambda: _core.VfioServer.nvme(path, _core.size(size))))
+def sized(
+    text: str, parameters: Mapping[str, object], usual: str, serve: Callable[[str, int], _core.VfioServer]
+) -> DeviceOfGuest:
+    """A device with memory, of `size` bytes."""
+    name = text.partition(",")[0]
+    refuse_unknown(text, parameters, {"size"}, f"size, as in {name},size=1GiB")
+    size = str(parameters.get("size", usual))
+    return DeviceOfGuest(name, lambda path: started(text, lambda: serve(path, _core.size(size))))
 
 
 def simple_nic(text: str, parameters: Mapping[str, object]) -> DeviceOfGuest:
