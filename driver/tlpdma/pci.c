@@ -209,6 +209,7 @@ static struct tlpdma_card *tlpdma_new_card(struct pci_dev *pdev)
 		mutex_init(&channel->lock);
 		spin_lock_init(&channel->queue_lock);
 		INIT_LIST_HEAD(&channel->queue);
+		INIT_LIST_HEAD(&channel->again);
 		INIT_WORK(&channel->work, tlpdma_work_off);
 		init_waitqueue_head(&channel->done);
 	}

@@ -211,8 +211,13 @@ int tlpdma_stream(struct tlpdma_ring *ring, const struct tlpdma_stream_ops *ops,
 		/* What does not answer may work all the same. */
 		bool safe = tlpdma_ring_reset(ring) == 0 || ops->cut_off(context);
 
-		for (; safe && first != next; first++)
-			ops->unmap(context, first % slots, failed ? failed : -EIO);
+		if (!failed)
+			failed = -EIO;
+		for (; safe && first != next; first++) {
+			ops->unmap(context, first % slots, failed);
+			if (failed == -EIO)
+				failed = -ECANCELED;
+		}
 	}
 	return error;
 }

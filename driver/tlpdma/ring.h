@@ -98,7 +98,10 @@ struct tlpdma_stream_ops {
 	 * and an error ends the stream when what is in flight has arrived.
 	 */
 	int (*map)(void *context, unsigned int slot);
-	/* The card is done with a slot, or, with an error, the channel was reset. */
+	/*
+	 * The card is done with a slot, or, with an error, the channel was reset. Behind a piece at
+	 * which the card has halted (-EIO) the others have -ECANCELED: they may be tried again.
+	 */
 	void (*unmap)(void *context, unsigned int slot, int error);
 	/* Waits for tlpdma_ring_done(count); 0 or an error, which ends the stream. */
 	int (*wait)(void *context, u32 count);

@@ -45,6 +45,7 @@ struct tlpdma_channel {
 	/* Requests that nobody waits for, and the worker that has them moved. */
 	spinlock_t queue_lock;
 	struct list_head queue;
+	struct list_head again;	/* of the queue, what the card had and did not come to */
 	struct work_struct work;
 	atomic64_t transfers;
 	atomic64_t bytes;

@@ -352,9 +352,13 @@ static int map_of_queue(void *context, unsigned int slot)
 static void unmap_of_queue(void *context, unsigned int slot, int error)
 {
 	struct tlpdma_channel *channel = context;
+	struct tlpdma_request *request = channel->requests[slot];
 
-	unmap(channel, &channel->requests[slot]->piece);
-	end(channel, channel->requests[slot], error);
+	unmap(channel, &request->piece);
+	if (error == -ECANCELED)
+		list_add_tail(&request->entry, &channel->again);
+	else
+		end(channel, request, error);
 }
 
 static const struct tlpdma_stream_ops queue_ops = {
@@ -379,10 +383,11 @@ void tlpdma_work_off(struct work_struct *work)
 	else
 		while ((request = next_request(channel)))
 			end(channel, request, error);
-	mutex_unlock(&channel->lock);
 	spin_lock(&channel->queue_lock);
+	list_splice_init(&channel->again, &channel->queue);
 	more = !list_empty(&channel->queue);
 	spin_unlock(&channel->queue_lock);
+	mutex_unlock(&channel->lock);
 	if (more)
 		queue_work(channel->card->workers, &channel->work);
 	wake_up_interruptible(&channel->card->changed);

@@ -154,6 +154,16 @@ def test_programs_read_and_write_the_card_as_a_file_and_in_queues(tmp_path: Path
 
 
 @pytest.mark.full
+def test_a_card_that_halts_fails_one_request_of_a_queue(tmp_path: Path) -> None:
+    needs_guest()
+    fault = 'fault=[{link = "card", direction = "down", of = "CplD", tlp = 30000, damage = "poison"}]'
+    script = f"{DRIVER}; tlpdma-device-test /dev/tlpdma0 queue_halts && rmmod tlpdma; dmesg | tail -3"
+    guest = run(tmp_path, "--set", fault, "--run", script, experiment=DMA)
+    assert guest.status == 0, "\n".join(guest.console[-30:])
+    assert guest.said("to card: poisoned data")
+
+
+@pytest.mark.full
 def test_a_transfer_takes_what_the_link_does(tmp_path: Path) -> None:
     needs_guest()
     share = tmp_path / "share"

@@ -30,6 +30,7 @@ static const struct test {
 	{ "reset", "the function is reset in mid-transfer", test_reset, "/sys/bus/pci/rescan", false },
 	{ "pm_test", "devices are suspended in mid-transfer", test_pm, "/sys/power/pm_test", false },
 	{ "sleep", "the machine sleeps in mid-transfer, and its clock wakes it", test_sleep, "/sys/class/rtc/rtc0/wakealarm", true },
+	{ "queue_halts", "the card halts with many requests under way", test_queue_halts, NULL, true },
 	{ "pulled", "the card is pulled out in mid-transfer and put back", test_pulled, NULL, true },
 };
 
@@ -64,7 +65,7 @@ static bool is_test(const char *name)
 int main(int count, char **arguments)
 {
 	if (count < 2 || arguments[1][0] != '/') {
-		fprintf(stderr, "usage: device-test /dev/tlpdmaN [TEST...]\nTests, all but the last two unless named:\n");
+		fprintf(stderr, "usage: device-test /dev/tlpdmaN [TEST...]\nTests, all but the last three unless named:\n");
 		for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 			fprintf(stderr, "  %-10s%s\n", tests[i].name, tests[i].what);
 		return 2;

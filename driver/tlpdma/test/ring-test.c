@@ -335,6 +335,65 @@ static void ends_without_memory(void)
 	close_driver(&driver);
 }
 
+/* Pieces of a page each, so many of them; what became of each. */
+struct pieces {
+	struct driver driver;
+	unsigned int next, count;
+	unsigned int of_slot[8];
+	int ended[16];
+};
+
+enum { PENDING = 1 };
+
+static int map_page(void *context, unsigned int slot)
+{
+	struct pieces *pieces = context;
+
+	if (pieces->next == pieces->count)
+		return 0;
+	CHECK(tlpdma_ring_add(&pieces->driver.ring, BUFFER, pieces->next * 4096, 4096, TLPDMA_INTERRUPT) == 0);
+	pieces->of_slot[slot] = pieces->next++;
+	return 1;
+}
+
+static void unmap_page(void *context, unsigned int slot, int error)
+{
+	struct pieces *pieces = context;
+
+	CHECK(pieces->ended[pieces->of_slot[slot]] == PENDING);
+	pieces->ended[pieces->of_slot[slot]] = error;
+}
+
+/* wait() of a driver, which is what the pieces begin with. */
+static const struct tlpdma_stream_ops page_ops = { map_page, unmap_page, wait, cut_off };
+
+/* The piece at which the card halts has failed, and those behind it may be tried again. */
+static void tells_which_piece_halted_a_stream(void)
+{
+	for (u32 at = 1; at <= 16; at++) {
+		struct pieces pieces = { .count = 16 };
+		unsigned int halted_after;
+
+		open_driver(&pieces.driver, 0, TLPDMA_LOG2_MIN);
+		pieces.driver.step = 3;
+		pieces.driver.card.fail_at = at;
+		pieces.driver.card.fail_with = TLPDMA_POISONED;
+		for (unsigned int i = 0; i < 16; i++)
+			pieces.ended[i] = PENDING;
+		CHECK(tlpdma_stream(&pieces.driver.ring, &page_ops, &pieces, 8) == -EIO);
+		halted_after = pieces.next;
+		CHECK(halted_after >= at && halted_after < at + 8);
+		for (unsigned int i = 0; i < halted_after; i++)
+			CHECK(pieces.ended[i] == (i + 1 < at ? 0 : i + 1 == at ? -EIO : -ECANCELED));
+		/* The channel works: what the card had not heard of moves now. */
+		CHECK(tlpdma_stream(&pieces.driver.ring, &page_ops, &pieces, 8) == 0);
+		CHECK(pieces.next == 16);
+		for (unsigned int i = halted_after; i < 16; i++)
+			CHECK(pieces.ended[i] == 0);
+		close_driver(&pieces.driver);
+	}
+}
+
 int main(void)
 {
 	moves_every_byte();
@@ -346,6 +405,7 @@ int main(void)
 	survives_lost_completions();
 	cuts_off_what_does_not_rest();
 	ends_without_memory();
-	puts("ring: 9 tests passed");
+	tells_which_piece_halted_a_stream();
+	puts("ring: 10 tests passed");
 	return 0;
 }
