@@ -25,6 +25,11 @@ struct tlpdma_card {
 __attribute__((format(printf, 3, 4))) int tlpdma_fail(struct tlpdma_card *card, int number,
 						       const char *format, ...);
 
+/* The system's clock, of cards that are no simulated ones: as tlpdma_clock(). */
+uint64_t tlpdma_system_clock(struct tlpdma_card *card);
+/* As tlpdma_fail() where a card with so much memory has not all of these bytes; 0 where it has. */
+int tlpdma_check_place(struct tlpdma_card *card, uint64_t memory, uint64_t address, size_t bytes);
+
 /* As tlpdma_open(). */
 struct tlpdma_card *tlpdma_open_device(const char *path, char *message, size_t size);
 struct tlpdma_card *tlpdma_open_vfio(const char *address, char *message, size_t size);

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 struct device {
@@ -64,16 +63,7 @@ static int move(struct tlpdma_card *card, bool to_card, uint64_t address, void *
 	return 0;
 }
 
-static uint64_t read_clock(struct tlpdma_card *card)
-{
-	struct timespec now;
-
-	(void)card;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec) * 1000u;
-}
-
-static const struct tlpdma_backend backend = { close_device, describe, move, read_clock, NULL, NULL };
+static const struct tlpdma_backend backend = { close_device, describe, move, tlpdma_system_clock, NULL, NULL };
 
 struct tlpdma_card *tlpdma_open_device(const char *path, char *message, size_t size)
 {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const char simulated_prefix[] = "sim:", vfio_prefix[] = "vfio:";
 /* Each direction may have a thread of its own. */
@@ -21,6 +22,23 @@ int tlpdma_fail(struct tlpdma_card *card, int number, const char *format, ...)
 	va_end(arguments);
 	errno = number;
 	return -1;
+}
+
+uint64_t tlpdma_system_clock(struct tlpdma_card *card)
+{
+	struct timespec now;
+
+	(void)card;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec) * 1000u;
+}
+
+int tlpdma_check_place(struct tlpdma_card *card, uint64_t memory, uint64_t address, size_t bytes)
+{
+	if (address <= memory && bytes <= memory - address)
+		return 0;
+	return tlpdma_fail(card, ENOSPC, "the card has no %zu bytes at address 0x%llx, only %llu in all", bytes,
+			   (unsigned long long)address, (unsigned long long)memory);
 }
 
 #ifdef TLPDMA_SIMULATED

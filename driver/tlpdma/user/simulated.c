@@ -250,12 +250,10 @@ static int move(struct tlpdma_card *base, bool to_card, uint64_t address, void *
 {
 	struct simulated *card = (struct simulated *)base;
 	struct channel *channel = &card->channels[!to_card];
-	const uint64_t memory = (uint64_t)card->features.memory_mib << 20;
 	size_t done = 0;
 
-	if (address > memory || bytes > memory - address)
-		return tlpdma_fail(base, ENOSPC, "the card has no %zu bytes at address 0x%llx, only %llu in all", bytes,
-				   (unsigned long long)address, (unsigned long long)memory);
+	if (tlpdma_check_place(base, (uint64_t)card->features.memory_mib << 20, address, bytes))
+		return -1;
 	if (card->cut)
 		return tlpdma_fail(base, ENODEV, "the card was lost before");
 	while (done < bytes) {

@@ -219,12 +219,10 @@ static int move(struct tlpdma_card *base, bool to_card, uint64_t address, void *
 {
 	struct vfio_card *card = (struct vfio_card *)base;
 	struct channel *channel = &card->channels[!to_card];
-	const uint64_t memory = (uint64_t)card->features.memory_mib << 20;
 	size_t done = 0;
 
-	if (address > memory || bytes > memory - address)
-		return tlpdma_fail(base, ENOSPC, "the card has no %zu bytes at address 0x%llx, only %llu in all", bytes,
-				   (unsigned long long)address, (unsigned long long)memory);
+	if (tlpdma_check_place(base, (uint64_t)card->features.memory_mib << 20, address, bytes))
+		return -1;
 	if (card->cut)
 		return tlpdma_fail(base, ENODEV, "the card was lost before");
 	while (done < bytes) {
@@ -298,15 +296,6 @@ static int describe(struct tlpdma_card *base, struct tlpdma_description *descrip
 	return 0;
 }
 
-static uint64_t read_clock(struct tlpdma_card *card)
-{
-	struct timespec now;
-
-	(void)card;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec) * 1000u;
-}
-
 static void close_card(struct tlpdma_card *base)
 {
 	struct vfio_card *card = (struct vfio_card *)base;
@@ -333,7 +322,7 @@ static void close_card(struct tlpdma_card *base)
 }
 
 static const struct tlpdma_backend backend = {
-	close_card, describe, move, read_clock, register_memory, unregister_memory,
+	close_card, describe, move, tlpdma_system_clock, register_memory, unregister_memory,
 };
 
 /* The group of a function, from sysfs; -1: it has none, or another driver. */
