@@ -213,7 +213,9 @@ int tlpdma_stream(struct tlpdma_ring *ring, const struct tlpdma_stream_ops *ops,
 
 		if (!failed)
 			failed = -EIO;
-		for (; safe && first != next; first++) {
+		for (; !safe && first != next; first++)
+			ops->abandon(context, first % slots, failed);
+		for (; first != next; first++) {
 			ops->unmap(context, first % slots, failed);
 			if (failed == -EIO)
 				failed = -ECANCELED;
@@ -256,6 +258,14 @@ static void unmap_piece(void *context, unsigned int slot, int error)
 		transfer->done += transfer->pieces[slot];
 }
 
+/* Whoever waits for the transfer hears of it by its result. */
+static void abandon_piece(void *context, unsigned int slot, int error)
+{
+	(void)context;
+	(void)slot;
+	(void)error;
+}
+
 static int wait_for_piece(void *context, u32 count)
 {
 	struct transfer *transfer = context;
@@ -276,6 +286,7 @@ s64 tlpdma_transfer(struct tlpdma_ring *ring, const struct tlpdma_transfer_ops *
 	static const struct tlpdma_stream_ops of_pieces = {
 		.map = map_piece,
 		.unmap = unmap_piece,
+		.abandon = abandon_piece,
 		.wait = wait_for_piece,
 		.cut_off = cut_off_transfer,
 	};

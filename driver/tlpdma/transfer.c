@@ -301,15 +301,21 @@ ssize_t tlpdma_move(struct tlpdma_channel *channel, struct iov_iter *iter, u32 l
 	return moved;
 }
 
-static void end(struct tlpdma_channel *channel, struct tlpdma_request *request, int error)
+/* The owner of a request hears of its end; its memory is still pinned. */
+static void tell(struct tlpdma_channel *channel, struct tlpdma_request *request, int error)
 {
 	s64 moved = error ? (s64)error : request->piece.bytes;
 
-	unpin(channel, &request->piece);
 	count(channel, moved);
 	if (!error)
 		request->iocb->ki_pos += moved;
 	request->iocb->ki_complete(request->iocb, moved);
+}
+
+static void end(struct tlpdma_channel *channel, struct tlpdma_request *request, int error)
+{
+	unpin(channel, &request->piece);
+	tell(channel, request, error);
 	kvfree(request->piece.table.sgl);
 	kfree(request);
 }
@@ -361,9 +367,17 @@ static void unmap_of_queue(void *context, unsigned int slot, int error)
 		end(channel, request, error);
 }
 
+static void abandon_of_queue(void *context, unsigned int slot, int error)
+{
+	struct tlpdma_channel *channel = context;
+
+	tell(channel, channel->requests[slot], error);
+}
+
 static const struct tlpdma_stream_ops queue_ops = {
 	.map = map_of_queue,
 	.unmap = unmap_of_queue,
+	.abandon = abandon_of_queue,
 	.wait = wait,
 	.cut_off = cut_off,
 };

@@ -338,7 +338,7 @@ static void ends_without_memory(void)
 /* Pieces of a page each, so many of them; what became of each. */
 struct pieces {
 	struct driver driver;
-	unsigned int next, count;
+	unsigned int next, count, abandoned;
 	unsigned int of_slot[8];
 	int ended[16];
 };
@@ -364,8 +364,16 @@ static void unmap_page(void *context, unsigned int slot, int error)
 	pieces->ended[pieces->of_slot[slot]] = error;
 }
 
+static void abandon_page(void *context, unsigned int slot, int error)
+{
+	struct pieces *pieces = context;
+
+	pieces->abandoned++;
+	unmap_page(context, slot, error);
+}
+
 /* wait() of a driver, which is what the pieces begin with. */
-static const struct tlpdma_stream_ops page_ops = { map_page, unmap_page, wait, cut_off };
+static const struct tlpdma_stream_ops page_ops = { map_page, unmap_page, abandon_page, wait, cut_off };
 
 /* The piece at which the card halts has failed, and those behind it may be tried again. */
 static void tells_which_piece_halted_a_stream(void)
@@ -394,6 +402,27 @@ static void tells_which_piece_halted_a_stream(void)
 	}
 }
 
+/* Each piece has an end, also where the card cannot be cut off from it. */
+static void abandons_a_stream(void)
+{
+	for (int unsafe = 0; unsafe < 2; unsafe++) {
+		struct pieces pieces = { .count = 16 };
+
+		open_driver(&pieces.driver, 0, TLPDMA_LOG2_MIN);
+		pieces.driver.card.silent = true;
+		pieces.driver.card.stuck = true;
+		pieces.driver.unsafe = unsafe;
+		for (unsigned int i = 0; i < 16; i++)
+			pieces.ended[i] = PENDING;
+		CHECK(tlpdma_stream(&pieces.driver.ring, &page_ops, &pieces, 8) == -ETIMEDOUT);
+		CHECK(pieces.driver.cuts == 1 && pieces.next == 8);
+		CHECK(pieces.abandoned == (unsafe ? 8 : 0));
+		for (unsigned int i = 0; i < 8; i++)
+			CHECK(pieces.ended[i] == -ETIMEDOUT);
+		close_driver(&pieces.driver);
+	}
+}
+
 int main(void)
 {
 	moves_every_byte();
@@ -406,6 +435,7 @@ int main(void)
 	cuts_off_what_does_not_rest();
 	ends_without_memory();
 	tells_which_piece_halted_a_stream();
-	puts("ring: 10 tests passed");
+	abandons_a_stream();
+	puts("ring: 11 tests passed");
 	return 0;
 }
