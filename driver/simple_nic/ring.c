@@ -112,8 +112,12 @@ free:
 
 void simple_nic_ring_free(struct simple_nic_ring *ring)
 {
-	for (; ring->slots && ring->head != ring->posted; ring->head++)
+	for (; ring->slots && ring->head != ring->posted; ring->head++) {
+		/* A frame that was not sent is counted, a buffer without one is not. */
+		if (!is_of_reception(ring))
+			dev_core_stats_tx_dropped_inc(ring->nic->netdev);
 		dev_kfree_skb_any(take(ring, ring->head));
+	}
 	kvfree(ring->slots);
 	ring->slots = NULL;
 	dma_free_coherent(dma_device(ring), ring->size * sizeof(*ring->descriptors),

@@ -59,6 +59,20 @@ def test_each_write_that_is_lost_is_made_good(tmp_path: Path) -> None:
     assert made_good == {"tx_repeated_doorbells", "tx_missed_interrupts", "rx_missed_interrupts"}
 
 
+def test_rings_that_do_not_get_on_are_started_anew(tmp_path: Path) -> None:
+    """All doorbells of six seconds are lost; the frame of that time is counted as dropped, and those after it pass."""
+    needs_guest()
+    lost = ",".join(f'{{link="nic0", direction="down", of="MWr", tlp={tlp}, damage="lose"}}' for tlp in range(19, 33))
+    ping = "ping -c {} -W 1 10.0.1.2 >/dev/null"
+    script = f"{UP}; arp -s 10.0.1.2 2:0:0:0:0:2; {ping.format(1)}; sleep 15; {ping.format(2)}; {COUNT}; grep . /sys/class/net/eth0/statistics/tx_dropped /dev/null"
+    guest = run(tmp_path, *RUST, "--set", f"fault=[{lost}]", "--run", script, experiment=EXPERIMENT)
+    assert guest.status == 0, guest.errors
+    assert guest.said("NETDEV WATCHDOG")
+    found = counters(guest)
+    assert (found["restarts"], found["tx_dropped"]) == (1, 1)
+    assert found["tx_packets"] == found["rx_packets"] == found["card_tx_frames"] == 2
+
+
 def test_a_nic_that_is_pulled_out_and_one_that_sleeps(tmp_path: Path) -> None:
     needs_guest()
     pulled = 'fault=[{link="nic0", down="1.5s", until="2.6s"}]'
