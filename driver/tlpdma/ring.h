@@ -103,7 +103,7 @@ struct tlpdma_stream_ops {
 	 * which the card has halted (-EIO) the others have -ECANCELED: they may be tried again.
 	 */
 	void (*unmap)(void *context, unsigned int slot, int error);
-	/* The card may still reach a slot, which stays mapped for good: its owner hears of the error. */
+	/* The card may still reach a slot, which stays mapped for good: its owner is told. */
 	void (*abandon)(void *context, unsigned int slot, int error);
 	/* Waits for tlpdma_ring_done(count); 0 or an error, which ends the stream. */
 	int (*wait)(void *context, u32 count);
