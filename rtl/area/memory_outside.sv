@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Local memory for the area: outside of what is counted, a memory controller is another's design.
 (* blackbox *)
 module ddr_model #(
-    parameter int MIB = 256,
-    parameter int LATENCY = 24,          // cycles from a read's acceptance to its data, 3 or more
-    parameter int QUEUE = 64,            // DMA reads under way, a power of two
+    parameter int MIB           = 256,
+    parameter int LATENCY       = 24,    // cycles from a read's acceptance to its data, 3 or more
+    parameter int QUEUE         = 64,    // DMA reads under way, a power of two
     parameter int REFRESH_EVERY = 1560,  // cycles: 7.8 us at 200 MHz
-    parameter int REFRESH_FOR = 52       // cycles: 260 ns
+    parameter int REFRESH_FOR   = 52     // cycles: 260 ns
 ) (
     input  logic         clk,
     input  logic         rst,

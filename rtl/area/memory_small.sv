@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Local memory for place and route: 16 KiB of block RAM with registers at its ports, so that the paths measured are the
 // design's own. The window has its own memory.
 module ddr_model #(
-    parameter int MIB = 256,
-    parameter int LATENCY = 24,          // cycles from a read's acceptance to its data, 3 or more
-    parameter int QUEUE = 64,            // DMA reads under way, a power of two
+    parameter int MIB           = 256,
+    parameter int LATENCY       = 24,    // cycles from a read's acceptance to its data, 3 or more
+    parameter int QUEUE         = 64,    // DMA reads under way, a power of two
     parameter int REFRESH_EVERY = 1560,  // cycles: 7.8 us at 200 MHz
-    parameter int REFRESH_FOR = 52       // cycles: 260 ns
+    parameter int REFRESH_FOR   = 52     // cycles: 260 ns
 ) (
     input  logic         clk,
     input  logic         rst,
@@ -33,16 +34,34 @@ module ddr_model #(
     input  logic         win_rd_data_ready
 );
   small_port dma (
-      .clk, .rst,
-      .wr_valid(mem_wr_valid), .wr_addr(mem_wr_addr), .wr_data(mem_wr_data), .wr_strobe(mem_wr_strobe), .wr_ready(mem_wr_ready),
-      .rd_valid(mem_rd_valid), .rd_addr(mem_rd_addr), .rd_ready(mem_rd_ready),
-      .rd_data_valid(mem_rd_data_valid), .rd_data(mem_rd_data), .rd_data_ready(mem_rd_data_ready)
+      .clk,
+      .rst,
+      .wr_valid(mem_wr_valid),
+      .wr_addr(mem_wr_addr),
+      .wr_data(mem_wr_data),
+      .wr_strobe(mem_wr_strobe),
+      .wr_ready(mem_wr_ready),
+      .rd_valid(mem_rd_valid),
+      .rd_addr(mem_rd_addr),
+      .rd_ready(mem_rd_ready),
+      .rd_data_valid(mem_rd_data_valid),
+      .rd_data(mem_rd_data),
+      .rd_data_ready(mem_rd_data_ready)
   );
   small_port window (
-      .clk, .rst,
-      .wr_valid(win_wr_valid), .wr_addr(win_wr_addr), .wr_data(win_wr_data), .wr_strobe(win_wr_strobe), .wr_ready(win_wr_ready),
-      .rd_valid(win_rd_valid), .rd_addr(win_rd_addr), .rd_ready(win_rd_ready),
-      .rd_data_valid(win_rd_data_valid), .rd_data(win_rd_data), .rd_data_ready(win_rd_data_ready)
+      .clk,
+      .rst,
+      .wr_valid(win_wr_valid),
+      .wr_addr(win_wr_addr),
+      .wr_data(win_wr_data),
+      .wr_strobe(win_wr_strobe),
+      .wr_ready(win_wr_ready),
+      .rd_valid(win_rd_valid),
+      .rd_addr(win_rd_addr),
+      .rd_ready(win_rd_ready),
+      .rd_data_valid(win_rd_data_valid),
+      .rd_data(win_rd_data),
+      .rd_data_ready(win_rd_data_ready)
   );
 endmodule
 
@@ -79,7 +98,7 @@ module small_port (
     if (put) mem[at] <= put_data;
     else read <= mem[at];
     caught <= read;
-    waits <= {waits[1:0], reads} & {3{!rst}};
+    waits  <= {waits[1:0], reads} & {3{!rst}};
     if (waits[2]) rd_data <= caught;
     rd_data_valid <= !rst && (waits[2] || (rd_data_valid && !rd_data_ready));
   end

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Master reads: cuts requests into TLPs, gives each a tag and hands its header to the queue.
 //
 // mrd_*  requests of any length, in order. drd_*: reads of one TLP, taken ahead of the TLPs of mrd.
@@ -12,7 +13,7 @@
 // Ack for both beside the data. Where many go at once and then wait for a slow host, none waits for another.
 module master_read #(
     parameter int MRRS_MAX = 512,
-    parameter int PAIR = 256      // cycles, a power of two
+    parameter int PAIR     = 256   // cycles, a power of two
 ) (
     input  logic        clk,
     input  logic        rst,
@@ -94,7 +95,7 @@ module master_read #(
     refused <= refuse;
   end
   logic [$clog2(PAIR)+2:0] since;  // the last TLP of mrd
-  logic [1:0] at_once;             // how many of them without such a pause between, up to 3
+  logic [             1:0] at_once;  // how many of them without such a pause between, up to 3
   logic pause, slow;
   assign pause = since[$clog2(PAIR)+:3] != '0;
   always_ff @(posedge clk) begin

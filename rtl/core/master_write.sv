@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Master writes: cuts requests into TLPs and moves their data from local lanes to the lanes in
 // which they are sent. Only the bytes within a DW are moved (by addr - lane mod 4): the first DW of
 // a TLP is at tlp_lane of its first word. A word that two TLPs share is given twice.
@@ -87,9 +88,9 @@ module master_write #(
       .chunk_final
   );
   assign mwr_ready = split_ready;
-  logic [2:0] lane;
+  logic [ 2:0] lane;
   logic [10:0] end_dw;  // of the last DW from lane 0 of the first word
-  assign lane = chunk_addr[4:2] + next_skew;
+  assign lane   = chunk_addr[4:2] + next_skew;
   assign end_dw = {1'b0, chunk_end[11:2]} + {8'd0, lane};
 
   // ---- the words of a TLP: its header stands in the splitter until the first was taken ----
@@ -100,8 +101,7 @@ module master_write #(
   logic need;  // a word of the user's for this one: not if it has only what is left of the one before
   assign tlp_valid = active && !skip && !refuse && (mwr_data_valid || !need);
   assign word = active && !skip && (mwr_data_valid || !need) && (tlp_ready || refuse);
-  assign mwr_data_ready = active && (skip || (need && (tlp_ready || refuse) &&
-                                              (!word_last || ends || final_one)));
+  assign mwr_data_ready = active && (skip || (need && (tlp_ready || refuse) && (!word_last || ends || final_one)));
   assign tlp_last = word_last;
   assign chunk_ready = word && first;
   // the next TLP begins right after this one, if the splitter has it
@@ -150,10 +150,10 @@ module master_write #(
 
   logic [3:0] first_be, last_be;
   assign first_be = 4'hf << chunk_addr[1:0];
-  assign last_be = 4'hf >> ~chunk_end[1:0];
+  assign last_be  = 4'hf >> ~chunk_end[1:0];
   assign tlp_addr = chunk_addr[63:2];
-  assign tlp_dws = chunk_end[11:2] + 10'd1;
-  assign tlp_be = chunk_end[11:2] == '0 ? {4'h0, first_be & last_be} : {last_be, first_be};
+  assign tlp_dws  = chunk_end[11:2] + 10'd1;
+  assign tlp_be   = chunk_end[11:2] == '0 ? {4'h0, first_be & last_be} : {last_be, first_be};
   assign tlp_lane = lane;
 
   realign bytes_in_dw (

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Moves a stream of 256-bit words up by `shift` byte lanes, 0 to 3, with carry: lane j of the output is
 // lane j - shift of the input word, or, below `shift`, of the input word before.
 //

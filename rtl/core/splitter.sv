@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Cuts a request into TLPs at the multiples of 128 << code bytes (MPS of writes, MRRS of reads), so
 // that none crosses 4 KiB, none is longer than the limit, and all but the first begin aligned.
 //
@@ -31,10 +32,10 @@ module splitter #(
   endfunction
 
   localparam logic [1:0] IDLE = 2'd0, PREPARE = 2'd1, MEASURE = 2'd2, OFFER = 2'd3;
-  logic [1:0] state;
+  logic [ 1:0] state;
   logic [63:0] at;  // first byte of the TLP
   logic [24:0] rest;  // the request's last byte as an offset from the block that `at` is in
-  logic [4:0] mask;
+  logic [ 4:0] mask;
   logic [11:0] bytes_m1, end_byte;
   logic final_one, four;
 
@@ -58,7 +59,7 @@ module splitter #(
     if (state == MEASURE) begin : measure
       logic here;  // the request's last byte lies in this block
       logic [11:0] begun;  // the TLP's first byte in its block
-      here = (rest[24:7] & ~{13'd0, mask}) == '0;
+      here  = (rest[24:7] & ~{13'd0, mask}) == '0;
       begun = {at[11:7] & mask, at[6:0]};
       // To the end of the block it is what `begun` lacks of it: no carry, and `here` decides last.
       bytes_m1 <= here ? rest[11:0] - begun : {mask, 7'h7f} & ~begun;
@@ -79,6 +80,6 @@ module splitter #(
   end
 
 `ifdef FORMAL
-`include "splitter.svh"
+  `include "splitter.svh"
 `endif
 endmodule

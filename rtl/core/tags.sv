@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // The tag memory: which read a completion belongs to, and what is still to come of it; and the order
 // in which reads end.
 //
@@ -30,8 +31,8 @@ module tags #(
 ) (
     input  logic        clk,
     input  logic        rst,
-    input  logic        ext_tag,      // tags above 31 may be used (once no tag is in use)
-    input  logic        restart,      // all tags as after a reset (only done while none is in use)
+    input  logic        ext_tag,            // tags above 31 may be used (once no tag is in use)
+    input  logic        restart,            // all tags as after a reset (only done while none is in use)
     input  logic        alloc_valid,
     output logic        alloc_next,
     output logic        alloc_spare,
@@ -79,9 +80,9 @@ module tags #(
     output logic [ 1:0] single_done_id,
     output logic [ 2:0] single_done_error,
     input  logic [15:0] timeout_ticks,
-    output logic        timed_out,    // pulse
-    output logic [ 7:0] in_use,       // live or quarantined; 255 at most
-    output logic        none_open     // no read is under way
+    output logic        timed_out,          // pulse
+    output logic [ 7:0] in_use,             // live or quarantined; 255 at most
+    output logic        none_open           // no read is under way
 );
   // ---- state ----
   logic [TAGS-1:0] live, held;  // held: quarantined
@@ -220,18 +221,15 @@ module tags #(
   always_ff @(posedge clk) begin
     // never both: alloc_next sees to that, and an end is known later in the cycle
     if (placing || (place_ends && !end_single))
-      entry[placing ? next_place : end_place] <=
-          placing ? {alloc_error != 3'd0, alloc_error} : {1'b1, end_error};
+      entry[placing?next_place : end_place] <= placing ? {alloc_error != 3'd0, alloc_error} : {1'b1, end_error};
     if (placing) kind[next_place] <= {alloc_last, alloc_id};
     done_valid <= !rst && retire && head_last;
     done_id <= head_id;
     done_error <= first_error;
-    single_done_valid <= !rst && ((place_ends && end_single) ||
-                                  (alloc_valid && alloc_single && alloc_error != 3'd0));
+    single_done_valid <= !rst && ((place_ends && end_single) || (alloc_valid && alloc_single && alloc_error != 3'd0));
     single_done_id <= place_ends ? end_id : alloc_id;
     single_done_error <= place_ends ? end_error : alloc_error;
-    none_open <= live == '0 && placed == '0 && !upd_valid && !fin_valid && !alloc_valid &&
-                 !early_valid && !busy_valid;
+    none_open <= live == '0 && placed == '0 && !upd_valid && !fin_valid && !alloc_valid && !early_valid && !busy_valid;
     next_place <= next_place + {{(PB - 1) {1'b0}}, placing};
     head <= head + {{(PB - 1) {1'b0}}, retire};
     if (placing != retire) placed <= placing ? placed + 1'b1 : placed - 1'b1;
@@ -260,8 +258,7 @@ module tags #(
     limited <= timeout_ticks != '0;
     late <= step == MEASURE && seen_live && age >= 5'd5 && limited;
     old <= step == MEASURE && age >= 5'd17;
-    due <= next_due && !(early_valid && early_tag[TB-1:0] == scan) &&
-           !(busy_valid && busy_tag[TB-1:0] == scan);
+    due <= next_due && !(early_valid && early_tag[TB-1:0] == scan) && !(busy_valid && busy_tag[TB-1:0] == scan);
     rested <= old && seen_held;
     if (step == FETCH) begin
       seen_stamp <= stamp[scan];
@@ -283,7 +280,7 @@ module tags #(
   logic [13:0] tick, quarter;
   logic last_tick;  // of its quarter; like the quarter known long before it ends
   always_ff @(posedge clk) begin
-    quarter <= timeout_ticks == '0 ? 14'h3fff : timeout_ticks[15:2];
+    quarter   <= timeout_ticks == '0 ? 14'h3fff : timeout_ticks[15:2];
     last_tick <= tick >= quarter;
     if (&cycle) begin
       if (last_tick) epoch <= epoch + 1'b1;
@@ -302,6 +299,6 @@ module tags #(
   assign unused = &{1'b0, queue_room, queued, upd_tag, early_tag, busy_tag, fin_place};
 
 `ifdef FORMAL
-`include "tags.svh"
+  `include "tags.svh"
 `endif
 endmodule

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // The tlpdma core: bus mastering between a PCI Express hard IP (TLPs, pcie_clk) and a user design
 // with a memory-like port (user_clk).
 //
@@ -20,15 +21,15 @@
 // pcie_rst is the one reset; all that leaves this module is synchronous to the clock it is said
 // to belong to.
 module tlpdma_core #(
-    parameter int TAGS = 32,        // 32 .. 256, a power of two; more than 32 need cfg_ext_tag
-    parameter int MPS_MAX = 512,    // bytes
-    parameter int MRRS_MAX = 512,   // bytes
-    parameter int TX_WORDS = 64     // words queued for transmission at most (latency of slave reads); MPS_MAX / 16 or more
+    parameter int TAGS = 32,  // 32 .. 256, a power of two; more than 32 need cfg_ext_tag
+    parameter int MPS_MAX = 512,  // bytes
+    parameter int MRRS_MAX = 512,  // bytes
+    parameter int TX_WORDS = 64  // words queued for transmission at most (latency of slave reads); MPS_MAX / 16 or more
 ) (
-    input  logic         pcie_clk,
-    input  logic         pcie_rst,
-    input  logic         user_clk,
-    output logic         user_rst,
+    input  logic pcie_clk,
+    input  logic pcie_rst,
+    input  logic user_clk,
+    output logic user_rst,
 
     // ---- transmit (pcie_clk): posted requests and completions in order; reads ----
     output logic         tx_hdr_valid,
@@ -60,22 +61,22 @@ module tlpdma_core #(
     output logic         rx_np_ok,
 
     // ---- configuration of the hard IP (pcie_clk, quasi static) ----
-    input  logic [ 15:0] cfg_id,
-    input  logic [  2:0] cfg_mps,
-    input  logic [  2:0] cfg_mrrs,
-    input  logic         cfg_bus_master,
-    input  logic         cfg_ext_tag,
-    input  logic         cfg_msix_enable,
-    input  logic         cfg_msix_mask,
-    input  logic         cfg_intx_disable,
+    input logic [15:0] cfg_id,
+    input logic [ 2:0] cfg_mps,
+    input logic [ 2:0] cfg_mrrs,
+    input logic        cfg_bus_master,
+    input logic        cfg_ext_tag,
+    input logic        cfg_msix_enable,
+    input logic        cfg_msix_mask,
+    input logic        cfg_intx_disable,
 
     // ---- the same for the user (user_clk; mps and mrrs after MPS_MAX, MRRS_MAX) ----
-    output logic         user_bus_master,
-    output logic         user_msix_enable,
-    output logic         user_msix_mask,
-    output logic         user_intx_disable,
-    output logic [  2:0] user_mps,
-    output logic [  2:0] user_mrrs,
+    output logic       user_bus_master,
+    output logic       user_msix_enable,
+    output logic       user_msix_mask,
+    output logic       user_intx_disable,
+    output logic [2:0] user_mps,
+    output logic [2:0] user_mrrs,
 
     // ---- master reads (user_clk): done in the order of the requests, 0 = good ----
     input  logic         mrd_valid,
@@ -93,15 +94,15 @@ module tlpdma_core #(
     input  logic [ 31:0] drd_local,
     input  logic [  9:0] drd_len,
     input  logic [  1:0] drd_id,
-    input  logic         drd_reserve,     // one tag is for drd with id 2 only
+    input  logic         drd_reserve,      // one tag is for drd with id 2 only
     output logic         drd_ready,
-    output logic         drd_waits,       // for a second free tag: another may take its place
+    output logic         drd_waits,        // for a second free tag: another may take its place
     output logic         drd_done_valid,
     output logic [  1:0] drd_done_id,
     output logic [  2:0] drd_done_error,
     // data of both
     output logic         mrd_data_valid,
-    output logic [ 31:0] mrd_data_addr,   // 32-byte aligned
+    output logic [ 31:0] mrd_data_addr,    // 32-byte aligned
     output logic [255:0] mrd_data,
     output logic [ 31:0] mrd_data_strobe,
     output logic [  1:0] mrd_data_id,
@@ -122,12 +123,12 @@ module tlpdma_core #(
     output logic         mwr_done_error,
 
     // ---- posted writes of one or two DWs (user_clk) ----
-    input  logic         post_valid,
-    input  logic [ 63:0] post_addr,
-    input  logic [ 63:0] post_data,
-    input  logic         post_two,
-    input  logic         post_four,       // the address needs 64 bits
-    output logic         post_ready,
+    input  logic        post_valid,
+    input  logic [63:0] post_addr,
+    input  logic [63:0] post_data,
+    input  logic        post_two,
+    input  logic        post_four,   // the address needs 64 bits
+    output logic        post_ready,
 
     // ---- slave (user_clk) ----
     output logic         swr_valid,
@@ -145,12 +146,12 @@ module tlpdma_core #(
     output logic         srd_data_ready,
 
     // ---- state (user_clk) ----
-    output logic [  7:0] errors,          // pulses, tlpdma_pkg::E_*
-    output logic [  7:0] tags_in_use,     // 255 stands for 256, too
-    input  logic [ 15:0] timeout_ticks,   // of 256 cycles; 0 = never
-    input  logic         drain,           // no new master requests
-    output logic         drained,
-    output logic         core_idle        // nothing in any FIFO, no tag live
+    output logic [ 7:0] errors,         // pulses, tlpdma_pkg::E_*
+    output logic [ 7:0] tags_in_use,    // 255 stands for 256, too
+    input  logic [15:0] timeout_ticks,  // of 256 cycles; 0 = never
+    input  logic        drain,          // no new master requests
+    output logic        drained,
+    output logic        core_idle       // nothing in any FIFO, no tag live
 );
   // ---- resets: stretched, so that the slower clock sees it ----
   logic [4:0] reset_left;
@@ -180,7 +181,7 @@ module tlpdma_core #(
       .out(pcie_busy_seen)
   );
   // two registers at the crossing, as in synchronise, but looked at every 16 cycles only: it hardly ever changes
-  logic [3:0] since_look;
+  logic [ 3:0] since_look;
   logic [10:0] configuration;
   always_ff @(posedge user_clk) begin
     since_look <= since_look + 1'b1;
@@ -197,17 +198,17 @@ module tlpdma_core #(
 
   // ---- master reads ----
   logic alloc_valid, alloc_next, alloc_spare, alloc_last, alloc_single;
-  logic [7:0] alloc_tag;
+  logic [ 7:0] alloc_tag;
   logic [31:0] alloc_local;
   logic [12:0] alloc_bytes;
-  logic [6:0] alloc_lower;
-  logic [1:0] alloc_id;
-  logic [2:0] alloc_error;
+  logic [ 6:0] alloc_lower;
+  logic [ 1:0] alloc_id;
+  logic [ 2:0] alloc_error;
   logic np_valid, np_ready, np_four, read_busy, none_open, timed_out;
   logic [63:2] np_addr;
-  logic [9:0] np_dws;
-  logic [7:0] np_be;
-  logic [2:0] np_lane;
+  logic [ 9:0] np_dws;
+  logic [ 7:0] np_be;
+  logic [ 2:0] np_lane;
   master_read #(
       .MRRS_MAX(MRRS_MAX)
   ) master_read (
@@ -248,10 +249,10 @@ module tlpdma_core #(
 
   // ---- master writes and posts: what may not be sent is dropped ----
   logic tlp_valid, tlp_last, tlp_ready, tlp_four, write_busy, split_ready, post_sent;
-  logic [63:2] tlp_addr;
-  logic [9:0] tlp_dws;
-  logic [7:0] tlp_be;
-  logic [2:0] tlp_lane;
+  logic [ 63:2] tlp_addr;
+  logic [  9:0] tlp_dws;
+  logic [  7:0] tlp_be;
+  logic [  2:0] tlp_lane;
   logic [255:0] tlp_data;
   assign mwr_ready = split_ready && !drain;
   master_write #(
@@ -322,8 +323,14 @@ module tlpdma_core #(
       .wr_valid(rx_cpl_valid),
       .wr_ready(rx_cpl_ready),
       .wr_data({
-        rx_cpl_hdr[127:120], rx_cpl_hdr[110], rx_cpl_hdr[105:96], rx_cpl_hdr[79:77],
-        rx_cpl_hdr[75:64], rx_cpl_hdr[63:48] == cfg_id, rx_cpl_hdr[47:40], rx_cpl_hdr[38:32],
+        rx_cpl_hdr[127:120],
+        rx_cpl_hdr[110],
+        rx_cpl_hdr[105:96],
+        rx_cpl_hdr[79:77],
+        rx_cpl_hdr[75:64],
+        rx_cpl_hdr[63:48] == cfg_id,
+        rx_cpl_hdr[47:40],
+        rx_cpl_hdr[38:32],
         rx_cpl_hdr[4:2]
       }),
       .wr_some(cpl_waiting),
@@ -332,8 +339,7 @@ module tlpdma_core #(
       .rd_valid(cpl_valid),
       .rd_ready(cpl_ready),
       .rd_data({
-        cpl_fmt_type, cpl_poisoned, cpl_length, cpl_status,
-        cpl_byte_count, cpl_ours, cpl_tag, cpl_lower, cpl_lane
+        cpl_fmt_type, cpl_poisoned, cpl_length, cpl_status, cpl_byte_count, cpl_ours, cpl_tag, cpl_lower, cpl_lane
       })
   );
   // the completion block compares with an ID of 0
@@ -348,17 +354,17 @@ module tlpdma_core #(
       .DEPTH(CPL_WORDS),
       .BLOCK(1)
   ) completion_data (
-      .wr_clk(pcie_clk),
-      .wr_rst(pcie_reset),
+      .wr_clk  (pcie_clk),
+      .wr_rst  (pcie_reset),
       .wr_valid(rx_cpl_data_valid),
       .wr_ready(rx_cpl_data_ready),
-      .wr_data(rx_cpl_data),
-      .wr_some(cpl_words),
-      .rd_clk(user_clk),
-      .rd_rst(user_rst),
+      .wr_data (rx_cpl_data),
+      .wr_some (cpl_words),
+      .rd_clk  (user_clk),
+      .rd_rst  (user_rst),
       .rd_valid(cpl_data_valid),
       .rd_ready(cpl_data_ready),
-      .rd_data(cpl_data)
+      .rd_data (cpl_data)
   );
   logic [5:0] completion_errors;
   completion completion (
@@ -372,7 +378,7 @@ module tlpdma_core #(
   // ---- requests for us; of their headers, too, only what is looked at crosses ----
   logic req_valid, req_ready, req_data_valid, req_data_ready, np_room, slave_busy;
   logic [127:0] req_hdr;
-  logic [7:0] req_fmt_type;
+  logic [  7:0] req_fmt_type;
   logic [2:0] req_tc, req_attr;
   logic req_poisoned;
   logic [9:0] req_length;
@@ -380,7 +386,7 @@ module tlpdma_core #(
   logic [31:0] req_low;  // lower half of the address: what lies in a BAR
   logic [2:0] req_bar;
   logic rx_write, rx_answer, req_write, req_answer;  // what kind it is, known before it crosses
-  assign rx_write = rx_req_hdr[tlpdma_pkg::TLP_HAS_DATA_BIT] && rx_req_hdr[124:120] == 5'b00000;
+  assign rx_write  = rx_req_hdr[tlpdma_pkg::TLP_HAS_DATA_BIT] && rx_req_hdr[124:120] == 5'b00000;
   assign rx_answer = !rx_write && rx_req_hdr[124:123] != 2'b10;  // a message wants none
   logic [255:0] req_data;
   logic req_waiting, req_words;
@@ -394,9 +400,15 @@ module tlpdma_core #(
       .wr_valid(rx_req_valid),
       .wr_ready(rx_req_ready),
       .wr_data({
-        rx_req_hdr[127:120], rx_req_hdr[118:116], rx_req_hdr[114], rx_req_hdr[110:108],
-        rx_req_hdr[105:64], rx_req_hdr[125] ? rx_req_hdr[31:0] : rx_req_hdr[63:32], rx_req_bar,
-        rx_write, rx_answer
+        rx_req_hdr[127:120],
+        rx_req_hdr[118:116],
+        rx_req_hdr[114],
+        rx_req_hdr[110:108],
+        rx_req_hdr[105:64],
+        rx_req_hdr[125] ? rx_req_hdr[31:0] : rx_req_hdr[63:32],
+        rx_req_bar,
+        rx_write,
+        rx_answer
       }),
       .wr_some(req_waiting),
       .rd_clk(user_clk),
@@ -404,8 +416,17 @@ module tlpdma_core #(
       .rd_valid(req_valid),
       .rd_ready(req_ready),
       .rd_data({
-        req_fmt_type, req_tc, req_attr[2], req_poisoned, req_attr[1:0],
-        req_length, req_dw1, req_low, req_bar, req_write, req_answer
+        req_fmt_type,
+        req_tc,
+        req_attr[2],
+        req_poisoned,
+        req_attr[1:0],
+        req_length,
+        req_dw1,
+        req_low,
+        req_bar,
+        req_write,
+        req_answer
       })
   );
   assign req_hdr = !req_valid ? 'x : {
@@ -416,17 +437,17 @@ module tlpdma_core #(
       .WIDTH(256),
       .DEPTH(2 * MOST_WORDS)
   ) request_data (
-      .wr_clk(pcie_clk),
-      .wr_rst(pcie_reset),
+      .wr_clk  (pcie_clk),
+      .wr_rst  (pcie_reset),
       .wr_valid(rx_req_data_valid),
       .wr_ready(rx_req_data_ready),
-      .wr_data(rx_req_data),
-      .wr_some(req_words),
-      .rd_clk(user_clk),
-      .rd_rst(user_rst),
+      .wr_data (rx_req_data),
+      .wr_some (req_words),
+      .rd_clk  (user_clk),
+      .rd_rst  (user_rst),
       .rd_valid(req_data_valid),
       .rd_ready(req_data_ready),
-      .rd_data(req_data)
+      .rd_data (req_data)
   );
   logic np_room_kept;
   always_ff @(posedge user_clk) np_room_kept <= np_room;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // The way out, into the PCIe clock: whole TLPs of slave completions, small posted writes and master
 // writes in a line, in this priority between TLPs; and the headers of reads in a queue of their own.
 //
@@ -16,7 +17,7 @@ module tx_queue #(
 ) (
     input  logic         clk,
     input  logic         rst,
-    output logic         empty,           // all headers have left for the PCIe clock's side
+    output logic         empty,         // all headers have left for the PCIe clock's side
     input  logic         stx_valid,
     input  logic [127:0] stx_hdr,
     input  logic [255:0] stx_data,
@@ -50,7 +51,7 @@ module tx_queue #(
     input  logic         pcie_clk,
     input  logic         pcie_rst,
     input  logic [ 15:0] cfg_id,
-    output logic         pcie_empty,      // (pcie_clk) no header waits here
+    output logic         pcie_empty,     // (pcie_clk) no header waits here
     output logic         tx_hdr_valid,
     output logic [127:0] tx_hdr,
     output logic [  2:0] tx_hdr_lane,
@@ -73,8 +74,20 @@ module tx_queue #(
   // A short header without lane, of four DWs or not, as it is sent; `id` is ours as requester or completer
   function automatic logic [127:0] whole(input logic four, input logic [96:0] h, input logic [15:0] id);
     whole = {
-      1'b0, h[95], four, h[96] ? {4'b0101, h[76]} : 5'b00000, 1'b0, h[94:92], 6'd0, h[91:90], 2'd0,
-      h[89:80], id, h[79:77], h[76] && !h[96], h[75:0]
+      1'b0,
+      h[95],
+      four,
+      h[96] ? {4'b0101, h[76]} : 5'b00000,
+      1'b0,
+      h[94:92],
+      6'd0,
+      h[91:90],
+      2'd0,
+      h[89:80],
+      id,
+      h[79:77],
+      h[76] && !h[96],
+      h[75:0]
     };
   endfunction
 
@@ -87,12 +100,20 @@ module tx_queue #(
   logic [SHORT-1:0] stx_short, post_short, mwr_short;
   logic [255:0] post_word;
   assign stx_short = {
-    stx_has_data ? stx_hdr[36:34] : 3'd0, 1'b1, stx_has_data, stx_hdr[118:116], stx_hdr[109:108],
-    stx_hdr[105:96], stx_hdr[79:77], stx_hdr[120], stx_hdr[75:64], 32'd0, stx_hdr[63:32]
+    stx_has_data ? stx_hdr[36:34] : 3'd0,
+    1'b1,
+    stx_has_data,
+    stx_hdr[118:116],
+    stx_hdr[109:108],
+    stx_hdr[105:96],
+    stx_hdr[79:77],
+    stx_hdr[120],
+    stx_hdr[75:64],
+    32'd0,
+    stx_hdr[63:32]
   };
   assign post_short = {
-    3'd0, 7'b0100000, 8'd0, post_two, !post_two, 8'd0, post_two ? 8'hff : 8'h0f,
-    post_addr[63:2], 2'd0
+    3'd0, 7'b0100000, 8'd0, post_two, !post_two, 8'd0, post_two ? 8'hff : 8'h0f, post_addr[63:2], 2'd0
   };
   assign mwr_short = {mwr_lane, 7'b0100000, mwr_dws, 8'd0, mwr_be, mwr_addr, 2'd0};
   assign post_word = {mwr_data[255:64], post_data};
@@ -156,19 +177,19 @@ module tx_queue #(
   async_fifo #(
       .WIDTH(SHORT + 1),
       .DEPTH(HEADERS),
-      .SYNC (4)          // data FIFO: 2, and 2 registers
+      .SYNC (4)           // data FIFO: 2, and 2 registers
   ) line (
-      .wr_clk(clk),
-      .wr_rst(rst),
+      .wr_clk  (clk),
+      .wr_rst  (rst),
       .wr_valid(waiting),
       .wr_ready(line_room),
-      .wr_data(line_in),
-      .wr_some(line_some),
-      .rd_clk(pcie_clk),
-      .rd_rst(pcie_rst),
+      .wr_data (line_in),
+      .wr_some (line_some),
+      .rd_clk  (pcie_clk),
+      .rd_rst  (pcie_rst),
       .rd_valid(line_valid),
       .rd_ready(tx_hdr_ready),
-      .rd_data(line_out)
+      .rd_data (line_out)
   );
 
   // ---- reads: {four, lane, Length, tag, byte enables, address}, and the TLPs complete before ----
@@ -187,21 +208,21 @@ module tx_queue #(
     ended <= ending && !rst;  // nobody who waits for a write can ask for a read so soon
   end
   async_fifo #(
-      .WIDTH(CW + READ),
-      .DEPTH(READS),
+      .WIDTH (CW + READ),
+      .DEPTH (READS),
       .DIRECT(1)
   ) coming (
-      .wr_clk(clk),
-      .wr_rst(rst),
+      .wr_clk  (clk),
+      .wr_rst  (rst),
       .wr_valid(np_valid),
       .wr_ready(np_ready),
-      .wr_data({complete, read_in}),
-      .wr_some(come_some),
-      .rd_clk(pcie_clk),
-      .rd_rst(pcie_rst),
+      .wr_data ({complete, read_in}),
+      .wr_some (come_some),
+      .rd_clk  (pcie_clk),
+      .rd_rst  (pcie_rst),
       .rd_valid(come_valid),
       .rd_ready(come_ready),
-      .rd_data({earlier, come})
+      .rd_data ({earlier, come})
   );
   assign empty = !line_some && !come_some && !waiting && !midway;
 
@@ -212,17 +233,17 @@ module tx_queue #(
       .LIMIT(TX_WORDS),
       .BLOCK(1)
   ) words (
-      .wr_clk(clk),
-      .wr_rst(rst),
+      .wr_clk  (clk),
+      .wr_rst  (rst),
       .wr_valid(word && has_data),
       .wr_ready(data_room),
-      .wr_data(data),
-      .wr_some(data_some),
-      .rd_clk(pcie_clk),
-      .rd_rst(pcie_rst),
+      .wr_data (data),
+      .wr_some (data_some),
+      .rd_clk  (pcie_clk),
+      .rd_rst  (pcie_rst),
       .rd_valid(tx_data_valid),
       .rd_ready(tx_data_ready),
-      .rd_data(tx_data)
+      .rd_data (tx_data)
   );
 
   // ---- PCIe side ----

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 # Makes a verilated module with the TRN port convention into a device library (rtl/include/tlplab_rtl.h). `make rtl` calls it:
 #   TOP         the module
 #   SOURCES     its SystemVerilog, and C++ with tlplab_rtl_identify() (rtl/cosim/identity.h)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // A FIFO between two clocks, show-ahead on the read side, with an output register.
 //
 // Pointers cross as Gray code through SYNC flip-flops (towards the reader) and 2 (towards the
@@ -86,7 +87,7 @@ module async_fifo #(
       // full: the same place, one turn ahead; known a cycle before, so that it is in nobody's way
       logic [AW:0] full;
       assign closed = !wr_ready;
-      assign full = rd_gray_seen ^ {2'b11, {(AW - 1) {1'b0}}};
+      assign full   = rd_gray_seen ^ {2'b11, {(AW - 1) {1'b0}}};
       always_ff @(posedge wr_clk) begin
         wr_ready <= push ? wr_next_gray != full : wr_gray != full;
         if (wr_rst) wr_ready <= 1'b0;
@@ -197,6 +198,6 @@ module async_fifo #(
   assign unused = &{1'b0, rd_ptr[AW], wr_ptr[AW]};
 
 `ifdef FORMAL
-`include "async_fifo.svh"
+  `include "async_fifo.svh"
 `endif
 endmodule

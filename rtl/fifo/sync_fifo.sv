@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // A FIFO in one clock, show-ahead.
 //
 // Rules: valid/ready at both ends; data are held while valid && !ready; DEPTH a power of two.
@@ -20,7 +21,7 @@ module sync_fifo #(
     output logic             rd_valid,
     input  logic             rd_ready,
     output logic [WIDTH-1:0] rd_data,
-    output logic [AW:0]      count      // words written and not yet read
+    output logic [     AW:0] count      // words written and not yet read
 );
   logic [WIDTH-1:0] mem[0:DEPTH-1];
   logic [AW:0] wr_ptr, rd_ptr, rd_next;
@@ -65,11 +66,11 @@ module sync_fifo #(
         if (rst) some <= 1'b0;
       end
       assign rd_valid = some;
-      assign rd_data = mem[rd_ptr[AW-1:0]];
+      assign rd_data  = mem[rd_ptr[AW-1:0]];
     end
   endgenerate
 
 `ifdef FORMAL
-`include "sync_fifo.svh"
+  `include "sync_fifo.svh"
 `endif
 endmodule

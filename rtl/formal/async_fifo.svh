@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Proof of the FIFO between two clocks, whatever their edges: no overflow, any one word (the one
 // written with f_place as write pointer) comes out as it went in and in its turn, and the pointers
 // that cross change in one bit at a time. The last is what makes the crossing safe in hardware: a
@@ -8,10 +9,10 @@
 logic [WIDTH-1:0] f_word;
 
 initial begin
-  wr_ptr  = '0;
+  wr_ptr = '0;
   wr_next = 1;
   wr_gray = '0;
-  rd_ptr  = '0;
+  rd_ptr = '0;
   rd_next = 1;
   rd_gray = '0;
   wr_gray_caught = '0;
@@ -21,7 +22,7 @@ initial begin
   fetched = 1'b0;
 end
 
-(* gclk *) logic f_time;
+(* gclk *)logic f_time;
 logic f_begun = 1'b0;
 always_ff @(posedge f_time) f_begun <= 1'b1;
 
@@ -44,11 +45,11 @@ always_ff @(posedge rd_clk) f_wr_gray_judged <= wr_gray_seen;
 logic [AW:0] f_wr_old, f_rd_old;
 logic f_wr_first = 1'b1, f_rd_first = 1'b1;
 always_ff @(posedge wr_clk) begin
-  f_wr_old <= wr_gray;
+  f_wr_old   <= wr_gray;
   f_wr_first <= 1'b0;
 end
 always_ff @(posedge rd_clk) begin
-  f_rd_old <= rd_gray;
+  f_rd_old   <= rd_gray;
   f_rd_first <= 1'b0;
 end
 logic [AW:0] f_wr_flips, f_rd_flips;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Stands in for sync_fifo in the proof of tags: counts, and gives any word at all. tags.svh assumes
 // of it what the proof of sync_fifo shows.
 module sync_fifo #(
@@ -15,10 +16,10 @@ module sync_fifo #(
     output logic             rd_valid,
     input  logic             rd_ready,
     output logic [WIDTH-1:0] rd_data,
-    output logic [AW:0]      count
+    output logic [     AW:0] count
 );
   (* anyseq *) logic [WIDTH-1:0] any_word;
-  assign rd_data = any_word;
+  assign rd_data  = any_word;
   assign wr_ready = count != DEPTH;
   (* anyseq *) logic any_delay;
   assign rd_valid = count != '0 && !any_delay;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Proof of the splitter, inside of the module: the TLPs of a request cover every one of its bytes
 // once, in order; none crosses a multiple of the limit (so neither 4 KiB nor MPS/MRRS is violated).
 logic [63:0] f_next;  // first byte that no TLP has covered
@@ -8,7 +9,7 @@ logic [11:0] f_last;
 assign f_here = (rest[24:7] & ~{13'd0, mask}) == '0;
 assign f_last = f_here ? rest[11:0] : {mask, 7'h7f};
 logic [12:0] f_limit, f_offset;
-assign f_limit = {1'b0, mask, 7'h7f} + 13'd1;
+assign f_limit  = {1'b0, mask, 7'h7f} + 13'd1;
 assign f_offset = {1'b0, at[11:7] & mask, at[6:0]};
 
 always_ff @(posedge clk) begin

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Proof of the FIFO in one clock: never more than DEPTH words, and any one word (the one written
 // with f_place as write pointer, whatever that is) comes out as it went in, in its turn.
 (* anyconst *) logic [AW:0] f_place;

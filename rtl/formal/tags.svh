@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Proof of the tag memory, by induction:
 //  * a tag is given out only when it is free: neither live nor quarantined; a completion's tag that
 //    was live when it was looked up is so when its upd comes, whatever time-outs do meanwhile;
@@ -15,14 +16,17 @@ logic f_begun = 1'b0;
 // ---- the completion block: look_*, early_*, upd_*, fin_* as it makes them ----
 (* anyseq *) logic f_look, f_leaves;
 logic f_next_upd, f_next_fin, f_alloc_next, f_again;
-always_ff @(posedge clk) {f_next_upd, f_next_fin, f_alloc_next, f_again} <= {next_upd, next_fin, alloc_next && !rst, again};
+always_ff @(posedge clk)
+  {f_next_upd, f_next_fin, f_alloc_next, f_again} <= {
+    next_upd, next_fin, alloc_next && !rst, again
+  };
 logic f_early, f_upd, f_waits;  // stage 2; its upd, with stage 3; stage 3
 logic [TB-1:0] f_early_tag;
 logic [PLACES-1:0] f_await;  // ended, its data on their way
 always_ff @(posedge clk) begin
   f_early <= !rst && f_look;
   if (f_look) f_early_tag <= look_tag[TB-1:0];
-  f_upd <= !rst && f_early;
+  f_upd   <= !rst && f_early;
   f_waits <= !rst && (f_early || (f_waits && !f_leaves));
 end
 always_comb begin
@@ -71,7 +75,7 @@ logic [PB-1:0] f_place[0:TAGS-1];
 logic [1:0] f_tagged[0:PLACES-1];  // live tags with this place: 0, 1, or more
 logic [PLACES-1:0] f_open;
 always_comb begin
-  f_uses = '0;
+  f_uses   = '0;
   f_queues = '0;
   for (int t = 0; t < TAGS; t++) begin
     f_fresh[t] = t >= fresh;
@@ -82,17 +86,16 @@ always_comb begin
     f_place[t] = owner[t][PB-1:0];
   end
   for (int p = 0; p < PLACES; p++) begin
-    f_open[p] = {1'b0, PB'(p - head)} < placed;
+    f_open[p]   = {1'b0, PB'(p - head)} < placed;
     f_tagged[p] = 2'd0;
     for (int t = 0; t < TAGS; t++)
-      if (live[t] && !f_single[t] && f_place[t] == p && f_tagged[p] != 2'd2) f_tagged[p] = f_tagged[p] + 2'd1;
+    if (live[t] && !f_single[t] && f_place[t] == p && f_tagged[p] != 2'd2) f_tagged[p] = f_tagged[p] + 2'd1;
   end
 end
 
 always_comb begin
   if (!f_begun) assume (rst);
-  for (int t = 0; t < TAGS; t++)
-    assume (!queue_valid || (queue_tag == t) == (f_queued[t] && f_queue_place[t] == '0));
+  for (int t = 0; t < TAGS; t++) assume (!queue_valid || (queue_tag == t) == (f_queued[t] && f_queue_place[t] == '0));
   if (f_begun) begin
     assert (fresh <= TAGS);
     assert (use_count == f_uses && queued == f_queues);
@@ -114,8 +117,7 @@ always_comb begin
       if (release_now && give && scan == t && !upd_valid) assert (f_epochs[t] > 5'd16);
       // places in the queue are those of a queue
       if (f_queued[t]) assert (f_queue_place[t] < queued);
-      for (int u = 0; u < t; u++)
-        if (f_queued[t] && f_queued[u]) assert (f_queue_place[t] != f_queue_place[u]);
+      for (int u = 0; u < t; u++) if (f_queued[t] && f_queued[u]) assert (f_queue_place[t] != f_queue_place[u]);
     end
     // the order
     assert (placed <= PLACES && next_place == PB'(head + placed));

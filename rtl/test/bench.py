@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """The bench: cocotbext-pcie's root complex, a model of the hard IP, and one of our tops as the device under test."""
 
 from __future__ import annotations

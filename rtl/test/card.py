@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """The card as its driver sees it: registers, descriptor rings, interrupts; and the host's memory that it works on."""
 
 from __future__ import annotations

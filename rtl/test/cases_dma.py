@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """Both directions through the rings, with a scoreboard; the checker watches every TLP."""
 
 from __future__ import annotations

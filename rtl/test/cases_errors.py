@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """What the root may do wrong: the channel halts and says why, no byte of another transfer suffers, and a reset mends it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """MSI-X with masks, pending bits and moderation; the level of INTx with its status register."""
 
 from __future__ import annotations

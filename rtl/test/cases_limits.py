@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """Rates, bounds and resets: one direction never waits for the other, the host always gets its answer, nothing wedges."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """The model of the hard IP by itself, against a device that gives each TLP back."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """The TRN shim by itself: what goes in comes back, and at the full rate."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """Requests of the host: enumeration, registers, the window into the local memory, and what nobody may send."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """Rules that every TLP of the core must keep, whatever a test does besides."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """What host memory and the card's memory must hold, byte by byte, whatever order things happen in."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """Between the root's completions and the card: how late, in which order, in which pieces, and what is wrong with them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """Builds a top with a simulator and runs cocotb tests on it; what is built stays in `out/rtl/test`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """The DMA core behind each hard IP. `TLPDMA_LONG=1` runs all cases on all of them and on both simulators, else a short choice."""
 
 from __future__ import annotations

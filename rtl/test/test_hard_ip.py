@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """The hard IP's model (rtl/cosim) around the smallest module, through the six functions of rtl/include/tlplab_rtl.h."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """The judge itself, the TRN shim alone, and the model of the memory."""
 
 from __future__ import annotations

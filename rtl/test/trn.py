@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """A TRN-style hard IP (Virtex-5/6) as an end point of cocotbext-pcie.
 
 Above: a `SimPort` to cocotbext-pcie's root complex, with its flow control; configuration requests are answered here.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
 """cocotbext-pcie's own model of the UltraScale+ hard IP around `tlpdma_usp`, with what the cases ask of a hard IP."""
 
 from __future__ import annotations

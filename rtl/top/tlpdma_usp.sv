@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // The whole card behind an UltraScale+ hard IP with 256-bit streams: shim, core, rings, registers and local
 // memory. MSI-X messages are memory writes of our own, from our own table; `intx` is a level.
 module tlpdma_usp #(
@@ -6,66 +7,80 @@ module tlpdma_usp #(
     parameter int MRRS_MAX   = 512,
     parameter int MEMORY_MIB = 256
 ) (
-    input  logic         pcie_clk,
-    input  logic         pcie_rst,
-    input  logic         user_clk,
+    input logic pcie_clk,
+    input logic pcie_rst,
+    input logic user_clk,
 
     output logic [255:0] m_axis_rq_tdata,
-    output logic [7:0]   m_axis_rq_tkeep,
+    output logic [  7:0] m_axis_rq_tkeep,
     output logic         m_axis_rq_tlast,
-    output logic [61:0]  m_axis_rq_tuser,
+    output logic [ 61:0] m_axis_rq_tuser,
     output logic         m_axis_rq_tvalid,
     input  logic         m_axis_rq_tready,
     input  logic [255:0] s_axis_rc_tdata,
-    input  logic [7:0]   s_axis_rc_tkeep,
+    input  logic [  7:0] s_axis_rc_tkeep,
     input  logic         s_axis_rc_tlast,
-    input  logic [74:0]  s_axis_rc_tuser,
+    input  logic [ 74:0] s_axis_rc_tuser,
     input  logic         s_axis_rc_tvalid,
     output logic         s_axis_rc_tready,
     input  logic [255:0] s_axis_cq_tdata,
-    input  logic [7:0]   s_axis_cq_tkeep,
+    input  logic [  7:0] s_axis_cq_tkeep,
     input  logic         s_axis_cq_tlast,
-    input  logic [87:0]  s_axis_cq_tuser,
+    input  logic [ 87:0] s_axis_cq_tuser,
     input  logic         s_axis_cq_tvalid,
     output logic         s_axis_cq_tready,
     output logic [255:0] m_axis_cc_tdata,
-    output logic [7:0]   m_axis_cc_tkeep,
+    output logic [  7:0] m_axis_cc_tkeep,
     output logic         m_axis_cc_tlast,
-    output logic [32:0]  m_axis_cc_tuser,
+    output logic [ 32:0] m_axis_cc_tuser,
     output logic         m_axis_cc_tvalid,
     input  logic         m_axis_cc_tready,
-    input  logic [5:0]   pcie_rq_seq_num0,
+    input  logic [  5:0] pcie_rq_seq_num0,
     input  logic         pcie_rq_seq_num_vld0,
-    output logic [1:0]   pcie_cq_np_req,
-    input  logic [3:0]   pcie_tfc_nph_av,
+    output logic [  1:0] pcie_cq_np_req,
+    input  logic [  3:0] pcie_tfc_nph_av,
 
-    input  logic [15:0]  cfg_id,
-    input  logic [2:0]   cfg_mps,
-    input  logic [2:0]   cfg_mrrs,
-    input  logic         cfg_bus_master,
-    input  logic         cfg_ext_tag,
-    input  logic         cfg_msix_enable,
-    input  logic         cfg_msix_mask,
-    input  logic         cfg_intx_disable,
-    output logic         intx,
-    output logic         idle
+    input  logic [15:0] cfg_id,
+    input  logic [ 2:0] cfg_mps,
+    input  logic [ 2:0] cfg_mrrs,
+    input  logic        cfg_bus_master,
+    input  logic        cfg_ext_tag,
+    input  logic        cfg_msix_enable,
+    input  logic        cfg_msix_mask,
+    input  logic        cfg_intx_disable,
+    output logic        intx,
+    output logic        idle
 );
-    logic         tx_hdr_valid, tx_hdr_ready, tx_data_valid, tx_data_ready, tx_np_valid, tx_np_ready;
-    logic         rx_req_valid, rx_req_ready, rx_req_data_valid, rx_req_data_ready;
-    logic         rx_cpl_valid, rx_cpl_ready, rx_cpl_data_valid, rx_cpl_data_ready, rx_np_ok;
-    logic [127:0] tx_hdr, tx_np_hdr, rx_req_hdr, rx_cpl_hdr;
-    logic [255:0] tx_data, rx_req_data, rx_cpl_data;
-    logic [2:0]   tx_hdr_lane, tx_np_lane, rx_req_bar;
-    logic         shim_idle, device_idle;
+  logic tx_hdr_valid, tx_hdr_ready, tx_data_valid, tx_data_ready, tx_np_valid, tx_np_ready;
+  logic rx_req_valid, rx_req_ready, rx_req_data_valid, rx_req_data_ready;
+  logic rx_cpl_valid, rx_cpl_ready, rx_cpl_data_valid, rx_cpl_data_ready, rx_np_ok;
+  logic [127:0] tx_hdr, tx_np_hdr, rx_req_hdr, rx_cpl_hdr;
+  logic [255:0] tx_data, rx_req_data, rx_cpl_data;
+  logic [2:0] tx_hdr_lane, tx_np_lane, rx_req_bar;
+  logic shim_idle, device_idle;
 
-    usp_shim #(.TAGS(TAGS)) shim (.idle(shim_idle), .*);
+  usp_shim #(
+      .TAGS(TAGS)
+  ) shim (
+      .idle(shim_idle),
+      .*
+  );
 
-    tlpdma_device #(
-        .TAGS(TAGS), .MPS_MAX(MPS_MAX), .MRRS_MAX(MRRS_MAX), .MEMORY_MIB(MEMORY_MIB)
-    ) device (.idle(device_idle), .*);
+  tlpdma_device #(
+      .TAGS(TAGS),
+      .MPS_MAX(MPS_MAX),
+      .MRRS_MAX(MRRS_MAX),
+      .MEMORY_MIB(MEMORY_MIB)
+  ) device (
+      .idle(device_idle),
+      .*
+  );
 
-    idle_filter filter (
-        .clk(pcie_clk), .rst(pcie_rst),
-        .outer_idle(shim_idle && !s_axis_rc_tvalid && !s_axis_cq_tvalid), .inner_idle(device_idle), .idle(idle)
-    );
+  idle_filter filter (
+      .clk(pcie_clk),
+      .rst(pcie_rst),
+      .outer_idle(shim_idle && !s_axis_rc_tvalid && !s_axis_cq_tvalid),
+      .inner_idle(device_idle),
+      .idle(idle)
+  );
 endmodule

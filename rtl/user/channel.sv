@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // One direction of DMA: a descriptor ring in host memory, worked off in order.
 //
 // Software writes descriptors and then TAIL. The channel prefetches them in batches (through
@@ -17,10 +18,10 @@
 // Errors: the channel stops at the descriptor that failed, says why in its status and starts again
 // after a reset (CH_CONTROL bit 1), which waits for everything under way.
 module channel #(
-    parameter int BLOCKS = 4,        // of 32 descriptors in the buffer: 2, 4 or 8
-    parameter int FLIGHT = 64,       // pieces under way
-    parameter int MEMORY_MIB = 256,  // a power of two, up to 2048
-    localparam int IW = 5 + $clog2(BLOCKS)
+    parameter  int BLOCKS     = 4,                  // of 32 descriptors in the buffer: 2, 4 or 8
+    parameter  int FLIGHT     = 64,                 // pieces under way
+    parameter  int MEMORY_MIB = 256,                // a power of two, up to 2048
+    localparam int IW         = 5 + $clog2(BLOCKS)
 ) (
     input  logic          clk,
     input  logic          rst,
@@ -81,13 +82,13 @@ module channel #(
   // ---- registers ----
   logic [31:0] tail, head;
   logic [16:0] fetched;
-  logic [15:0] mask;        // of a slot in the ring
+  logic [15:0] mask;  // of a slot in the ring
   logic run, pio, halted, overflow, wb_lo, wb_hi;
   logic [2:0] error;
   logic going, cleared, push;
   assign active = run && enable && !halted && !resetting;
-  assign going = active;
-  assign push = write && write_at == AT_PIO_LAST && pio;
+  assign going  = active;
+  assign push   = write && write_at == AT_PIO_LAST && pio;
 
   logic [IW:0] taken, ready;  // ready: the buffer holds everything up to here
   logic [IW:0] room;
@@ -141,23 +142,22 @@ module channel #(
 
   // ---- prefetch: look, count, decide, offer ----
   localparam logic [1:0] LOOK = 2'd0, COUNT = 2'd1, DECIDE = 2'd2, OFFER = 2'd3;
-  logic [1:0] fetcher;
-  logic [16:0] pending;     // descriptors to fetch, less one: all ones is none
-  logic [4:0] batch;        // mask of the descriptors between boundaries that no read may cross
+  logic [ 1:0] fetcher;
+  logic [16:0] pending;  // descriptors to fetch, less one: all ones is none
+  logic [ 4:0] batch;  // mask of the descriptors between boundaries that no read may cross
   logic some, over;
-  logic [4:0] limit, few;   // descriptors, less one: to the boundary, to TAIL
-  logic many;
-  logic [2:0] fetch_fault;
-  logic [3:0] fetches;      // under way
+  logic [4:0] limit, few;  // descriptors, less one: to the boundary, to TAIL
+  logic              many;
+  logic [       2:0] fetch_fault;
+  logic [       3:0] fetches;  // under way
   logic [BLOCKS-1:0] complete;  // blocks of the buffer that wait for nothing
-  logic [IW-6:0] fetch_block;
+  logic [    IW-6:0] fetch_block;
   logic block_free, asked;
 
   // never past the end of the ring, and never across an address the core would cut at
   assign batch = ~(5'h1f << batch_log2) & mask[4:0];
   assign fetch_block = fetched[IW-1:5];
-  assign block_free = complete[fetch_block]
-      && (fetched[IW:5] - taken[IW:5]) != {1'b1, {(IW - 5) {1'b0}}};
+  assign block_free = complete[fetch_block] && (fetched[IW:5] - taken[IW:5]) != {1'b1, {(IW - 5) {1'b0}}};
   assign fetch_valid = fetcher == OFFER;
   assign asked = fetch_valid && fetch_ready;
   assign fetch_slot = fetched[15:0] & mask;
@@ -170,17 +170,16 @@ module channel #(
       DECIDE: fetcher <= some && !over && going ? OFFER : LOOK;
       default: if (fetch_ready) fetcher <= LOOK;
     endcase
-    if (asked || (push && pio_room))
-      fetched <= fetched + {11'b0, pio ? 6'd1 : fetch_count};
+    if (asked || (push && pio_room)) fetched <= fetched + {11'b0, pio ? 6'd1 : fetch_count};
     if (fetcher == DECIDE) begin
       fetch_count <= {1'b0, !many && few < limit ? few : limit} + 6'd1;
       if (some && over) fetch_fault <= REFUSED;
     end
     if (fetcher == COUNT) begin
       // a TAIL that is not within one turn of the ring
-      over <= (pending & ~{1'b0, mask}) != '0;
-      many <= pending[16:5] != '0;
-      few <= pending[4:0];
+      over  <= (pending & ~{1'b0, mask}) != '0;
+      many  <= pending[16:5] != '0;
+      few   <= pending[4:0];
       limit <= batch & ~fetched[4:0];
     end
     if (fetcher == LOOK) begin
@@ -219,8 +218,7 @@ module channel #(
   logic pushed;  // what was pushed is not in the buffer yet
   always_ff @(posedge clk) begin
     if (ready != fetched[IW:0] && !pushed) begin
-      if (complete[ready[IW-1:5]])
-        ready <= ready[IW:5] == fetched[IW:5] ? fetched[IW:0] : {ready[IW:5] + 1'b1, 5'b0};
+      if (complete[ready[IW-1:5]]) ready <= ready[IW:5] == fetched[IW:5] ? fetched[IW:0] : {ready[IW:5] + 1'b1, 5'b0};
     end
     if (rst || cleared) ready <= '0;
     pushed <= push;
@@ -231,14 +229,14 @@ module channel #(
   // page of the host, so from then on host + moved has no low bits and `moved` counts pages.
   localparam logic [2:0] NEXT = 3'd0, HOST = 3'd1, LOCAL = 3'd2, CUT = 3'd3, FIT = 3'd4,
       CHECK = 3'd5, SEND = 3'd6, REJECT = 3'd7;
-  logic [2:0] cutter;
+  logic [ 2:0] cutter;
   logic [63:0] host;
   logic [31:0] local_at;
   logic [23:0] length, rest;
   logic [12:0] local_end;
   logic [52:0] page;
   logic [11:0] first;  // bytes to the first page boundary, modulo a page
-  logic [7:0] flags;
+  logic [ 7:0] flags;
   logic later, ragged, malformed, outside, last_page, refused, last;
   logic flight_ready, sent;
   logic [$clog2(FLIGHT):0] flight_count;
@@ -257,7 +255,7 @@ module channel #(
     case (cutter)
       NEXT: if (going && taken != ready && buffer_turn) cutter <= HOST;
       HOST: begin
-        host <= buffer_data;
+        host   <= buffer_data;
         cutter <= LOCAL;
       end
       LOCAL: begin
@@ -288,7 +286,7 @@ module channel #(
       CHECK: begin
         // outside of the memory, or over its end
         refused <= outside || (last_page && local_end[12] && local_end[11:0] != '0);
-        cutter <= SEND;
+        cutter  <= SEND;
       end
       SEND: begin
         if (refused) cutter <= REJECT;
@@ -379,8 +377,7 @@ module channel #(
     if (piece_done || !flight_valid) begin  // else there is no halt
       if (halt) begin
         halted <= 1'b1;
-        error  <= piece_done && piece_error != '0 ? piece_error
-            : cutter == REJECT ? REFUSED : fetch_fault;
+        error <= piece_done && piece_error != '0 ? piece_error : cutter == REJECT ? REFUSED : fetch_fault;
         want_record <= wb_on;
         want_notice <= 1'b1;
         want_failed <= 1'b1;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Behavioural DDR memory behind its controller: separate ports for DMA and for the window of the
 // host, read latency, a bounded queue of reads, and refresh, during which nothing is accepted.
 //
@@ -7,11 +8,11 @@
 // cycle. A write that was accepted is seen by every read accepted after it. Read data come in the
 // order of the reads. Addresses count bytes and are taken modulo the size.
 module ddr_model #(
-    parameter int MIB = 256,
-    parameter int LATENCY = 24,          // cycles from a read's acceptance to its data, 3 or more
-    parameter int QUEUE = 64,            // DMA reads under way, a power of two
+    parameter int MIB           = 256,
+    parameter int LATENCY       = 24,    // cycles from a read's acceptance to its data, 3 or more
+    parameter int QUEUE         = 64,    // DMA reads under way, a power of two
     parameter int REFRESH_EVERY = 1560,  // cycles: 7.8 us at 200 MHz
-    parameter int REFRESH_FOR = 52       // cycles: 260 ns
+    parameter int REFRESH_FOR   = 52     // cycles: 260 ns
 ) (
     input  logic         clk,
     input  logic         rst,
@@ -71,7 +72,7 @@ module ddr_model #(
   assign mem_wr_ready = open;
   // two writes of one word are two cycles: each merges with the word as it was
   assign win_wr_ready = open && !(mem_wr_valid && wr_word == win_word);
-  assign wr_word  = mem_wr_addr[AW+4:5];
+  assign wr_word = mem_wr_addr[AW+4:5];
   assign win_word = win_wr_addr[AW+4:5];
 
   // ---- reads: data are taken at acceptance and given LATENCY later ----
@@ -105,8 +106,7 @@ module ddr_model #(
       if (mem_wr_strobe == '1) mem[wr_word] <= mem_wr_data;
       else mem[wr_word] <= merge(mem[wr_word], mem_wr_data, mem_wr_strobe);
     end
-    if (win_wr_valid && win_wr_ready)
-      mem[win_word] <= merge(mem[win_word], win_wr_data, win_wr_strobe);
+    if (win_wr_valid && win_wr_ready) mem[win_word] <= merge(mem[win_word], win_wr_data, win_wr_strobe);
     if (rst) begin
       under_way <= '0;
       head <= '0;

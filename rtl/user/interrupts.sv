@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Interrupt status, moderation, MSI-X and the legacy level.
 //
 // A channel's notice waits until the gap since its last interrupt is over, or until enough of its
@@ -9,7 +10,7 @@
 module interrupts (
     input  logic        clk,
     input  logic        rst,
-    input  logic        clear,            // all but the mask bits of the vectors
+    input  logic        clear,          // all but the mask bits of the vectors
     input  logic [ 1:0] notice,
     input  logic [ 1:0] completed,
     input  logic        failed,
@@ -24,16 +25,16 @@ module interrupts (
     output logic [ 2:0] status,
     output logic [ 3:0] pending,
     // from configuration space
-    input  logic        bus_master,       // without it a message waits: posts would drop it
+    input  logic        bus_master,     // without it a message waits: posts would drop it
     input  logic        msix_enable,
     input  logic        msix_mask,
     input  logic        intx_disable,
 
-    output logic        message_valid,
-    output logic [ 1:0] message_vector,
-    input  logic        message_taken,
-    output logic        level,
-    output logic        idle
+    output logic       message_valid,
+    output logic [1:0] message_vector,
+    input  logic       message_taken,
+    output logic       level,
+    output logic       idle
 );
   logic [2:0] enabled, send, raise;
   logic [2:0] masked;
@@ -69,7 +70,7 @@ module interrupts (
   generate
     for (c = 0; c < 2; c = c + 1) begin : moderation
       logic [15:0] wait_left, count_left;
-      assign raise[c]  = waiting[c] && (quiet[c] || enough[c]);
+      assign raise[c] = waiting[c] && (quiet[c] || enough[c]);
       always_ff @(posedge clk) begin
         if (waiting[c] || notice[c]) begin
           quiet[c]  <= wait_left == '0 && !raise[c];
@@ -98,8 +99,7 @@ module interrupts (
     status <= status | raise;
     if (message_taken || write) begin : end_of_some
       logic [2:0] gone;
-      gone = (message_taken ? 3'b001 << message_vector : 3'b000)
-          | (write && at_status ? write_data[2:0] : 3'b000);
+      gone = (message_taken ? 3'b001 << message_vector : 3'b000) | (write && at_status ? write_data[2:0] : 3'b000);
       status <= (status & ~gone) | raise;
     end
     if (rst || clear) status <= '0;

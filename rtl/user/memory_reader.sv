@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Card-to-host data: each piece becomes reads of local memory and one master write of the core.
 //
 // Reads of the memory run ahead of the core by up to QUEUE pieces (as far as the memory takes

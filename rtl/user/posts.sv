@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Small posted writes: write-back records of both channels and MSI-X messages, one at a time.
 //
 // Addresses (and the messages' data) lie in a small memory: entries 0 to 3 are the MSI-X vectors,
@@ -31,7 +32,7 @@ module posts (
     output logic [63:0] post_addr,
     output logic [63:0] post_data,
     output logic        post_two,
-    output logic        post_four,       // the address needs 64 bits
+    output logic        post_four,   // the address needs 64 bits
     input  logic        post_ready
 );
   logic [31:0] low_mem[0:7];
@@ -39,8 +40,8 @@ module posts (
   logic [31:0] data_mem[0:3];
   logic four_mem[0:7];  // the high address is not 0, known a cycle after it
   logic high_written, four_written;
-  logic [2:0] high_entry;
-  logic [2:0] entry;
+  logic [ 2:0] high_entry;
+  logic [ 2:0] entry;
   logic [36:0] held;
 
   always_ff @(posedge clk) begin
@@ -57,7 +58,7 @@ module posts (
           default: ;
         endcase
       end
-      high_entry <= write_entry;
+      high_entry   <= write_entry;
       four_written <= write_data != '0;
     end
     if (high_written) four_mem[high_entry] <= four_written;
@@ -79,11 +80,11 @@ module posts (
       post_four <= four_mem[entry];
       if (!post_two) held[31:0] <= data_mem[entry[1:0]];
     end
-    post_valid <= !idle && !(post_valid && post_ready);
+    post_valid  <= !idle && !(post_valid && post_ready);
     record_sent <= {entry[0], !entry[0]} & {2{post_two && post_valid && post_ready}};
     if (idle) begin
       entry <= turn == 2'd2 ? {1'b0, message_vector} : {2'b10, turn[0]};
-      held <= turn[0] ? record[73:37] : record[36:0];
+      held  <= turn[0] ? record[73:37] : record[36:0];
     end
     idle <= idle ? record_taken == '0 && !message_taken : post_valid && post_ready;
     turn <= turn == 2'd2 ? 2'd0 : turn + 2'd1;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Reads descriptors of both channels from host memory into one buffer, and takes those written by
 // PIO.
 //
@@ -100,17 +101,15 @@ module prefetch #(
   logic [31:0] pio_now_data;
   always_ff @(posedge clk) begin
     pio_now <= pio_write && !rst;
-    {pio_now_channel, pio_now_index, pio_now_dw, pio_now_data} <= {
-      pio_channel, pio_index, pio_dw, pio_data
-    };
+    {pio_now_channel, pio_now_index, pio_now_dw, pio_now_data} <= {pio_channel, pio_index, pio_dw, pio_data};
   end
 
   // A word is written in quarters. It is looked at in the first cycle; one with both descriptors is begun
   // in it, of another one the descriptor that it does not bring is passed over.
-  logic looked;        // at the word that is shown, which stays until it is taken
+  logic looked;  // at the word that is shown, which stays until it is taken
   logic both;
   logic second, beat;  // of the two descriptors, of the halves of one
-  logic only;          // no other descriptor of this word follows
+  logic only;  // no other descriptor of this word follows
   logic write_data;
   assign both = data_halves == 2'b11;
   assign write_data = looked && !pio_now;
@@ -121,22 +120,22 @@ module prefetch #(
       if (beat) begin
         looked <= !only;
         second <= !only;
-        only <= 1'b1;
+        only   <= 1'b1;
       end
       beat <= !beat;
     end else if (data_valid && !pio_now) begin
       looked <= 1'b1;
       second <= !data_halves[0];
-      only <= !both;
-      beat <= both;
+      only   <= !both;
+      beat   <= both;
     end
     if (rst) {looked, second, beat} <= '0;
   end
 
   // What is written waits a cycle in registers, away from where it comes from; `arrived` tells when.
   logic [IW+1:0] write_at, read_at;
-  logic [1:0] put;           // halves of the word at write_at
-  logic sure;                // there was something to put
+  logic [ 1:0] put;  // halves of the word at write_at
+  logic        sure;  // there was something to put
   logic [63:0] put_data;
   always_ff @(posedge clk) begin
     if (pio_now) begin
@@ -159,7 +158,7 @@ module prefetch #(
   genvar d;
   generate
     for (d = 0; d < 2; d = d + 1) begin : banks
-      logic [31:0] mem[0:2**(IW+2)-1];
+      logic [31:0] mem  [0:2**(IW+2)-1];
       logic [31:0] read;
       always_ff @(posedge clk) begin
         if (sure && put[d]) mem[write_at] <= put_data[32*d+:32];

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // The slave side of the user design: BAR0 is registers, BAR2 a window of 1 MiB into local memory.
 //
 // Registers are accessed a DW at a time over one small bus (write, at, write_data -> read_data),
@@ -44,21 +45,21 @@ module registers #(
     output logic         win_rd_data_ready,
     // the bus to the blocks that keep registers of their own
     output logic         write,
-    output logic [ 13:0] at,                // number of the DW in BAR0
-    output logic         at_table,          // in the MSI-X table, in the channels' blocks
+    output logic [ 13:0] at,                 // number of the DW in BAR0
+    output logic         at_table,           // in the MSI-X table, in the channels' blocks
     output logic         at_channel,
     output logic [ 31:0] write_data,
     output logic         read,
-    input  logic [ 31:0] h2c_data,          // what the channels read there, a cycle later
+    input  logic [ 31:0] h2c_data,           // what the channels read there, a cycle later
     input  logic [ 31:0] c2h_data,
     input  logic [ 31:0] h2c_bytes,
     input  logic [ 31:0] c2h_bytes,
     // state of the device
     output logic         enable,
     output logic         reset_channels,
-    output logic         clear,             // everything but the MSI-X table
+    output logic         clear,              // everything but the MSI-X table
     output logic         drain,
-    input  logic         stopped,           // channels and posts have nothing under way
+    input  logic         stopped,            // channels and posts have nothing under way
     input  logic         drained,
     input  logic [  2:0] irq_status,
     input  logic [  3:0] irq_pending,
@@ -79,26 +80,26 @@ module registers #(
 
   // ---- one word at a time ----
   localparam logic [1:0] IDLE = 2'd0, WRITE = 2'd1, READ = 2'd2, FETCH = 2'd3;
-  logic [1:0] state;
-  logic [2:0] lane;
-  logic [14:0] read_word;    // of a read: its 32-byte word in the BAR
+  logic [ 1:0] state;
+  logic [ 2:0] lane;
+  logic [14:0] read_word;  // of a read: its 32-byte word in the BAR
   logic from_window, from_registers, clearing;
-  logic closed;              // no word is begun
+  logic        closed;  // no word is begun
   logic [11:0] window;
   logic [31:0] read_data;
-  logic answering;           // a read was taken and its answer not yet
+  logic        answering;  // a read was taken and its answer not yet
 
-  logic in_window;           // the word goes to the window; its BAR stands from a cycle before
-  logic accepts;             // the word may go: to the window, or all its DWs are written (in state WRITE)
+  logic        in_window;  // the word goes to the window; its BAR stands from a cycle before
+  logic        accepts;  // the word may go: to the window, or all its DWs are written (in state WRITE)
   always_ff @(posedge clk) begin
     in_window <= swr_bar == 3'd2;
-    accepts <= swr_bar == 3'd2 || (state == WRITE && lane == 3'd6);
+    accepts   <= swr_bar == 3'd2 || (state == WRITE && lane == 3'd6);
   end
-  assign win_wr_valid = swr_valid && in_window;
-  assign win_wr_addr = {window, swr_addr[19:0]};
-  assign win_wr_data = swr_data;
+  assign win_wr_valid  = swr_valid && in_window;
+  assign win_wr_addr   = {window, swr_addr[19:0]};
+  assign win_wr_data   = swr_data;
   assign win_wr_strobe = swr_strobe;
-  logic [7:0] enabled;       // the DWs of which it has a byte
+  logic [7:0] enabled;  // the DWs of which it has a byte
   assign swr_ready = accepts && (!in_window || win_wr_ready);
   assign srd_ready = state == IDLE && !closed && !answering && !(swr_valid && !in_window);
   assign win_rd_valid = state == FETCH;
@@ -122,8 +123,8 @@ module registers #(
           answering <= 1'b1;
         end
       end
-      WRITE: if (lane == 3'd7) state <= IDLE;
-      FETCH: if (win_rd_ready) state <= READ;
+      WRITE:   if (lane == 3'd7) state <= IDLE;
+      FETCH:   if (win_rd_ready) state <= READ;
       default: if (step_read && lane == 3'd7) state <= IDLE;
     endcase
     if (state == WRITE || step_read) lane <= lane + 3'd1;
@@ -155,7 +156,7 @@ module registers #(
     end
     if (step_read) window_word <= win_rd_data[32*lane+:32];
     last_read <= {last_read[0], lane == 3'd7};
-    reading <= {reading[0], step_read};
+    reading   <= {reading[0], step_read};
     if (rst) begin
       reading <= '0;
       srd_data_valid <= 1'b0;
@@ -177,7 +178,8 @@ module registers #(
   always_ff @(posedge clk) begin
     case (phase)
       RUN: if (begin_reset) phase <= STOP;
-      STOP: if (stopped && !settle) begin
+      STOP:
+      if (stopped && !settle) begin
         phase <= DRAIN;
         drain <= 1'b1;
       end
@@ -189,8 +191,9 @@ module registers #(
           drain <= 1'b0;
         end
       end
-      default: if (step == '1) begin
-        phase <= RUN;
+      default:
+      if (step == '1) begin
+        phase  <= RUN;
         closed <= 1'b0;
       end
     endcase
@@ -220,13 +223,11 @@ module registers #(
       : step[5:4] == 2'd2 ? 10'h006 : {9'h000, step[3:1] == '0};
   logic [15:0] initial_data;
   // the vectors begin masked
-  assign initial_data = step[5:4] == 2'd0 ? {15'b0, step[1:0] == 2'd3}
-      : step == {2'd3, AT_TIMEOUT[3:0]} ? TIMEOUT : '0;
+  assign initial_data = step[5:4] == 2'd0 ? {15'b0, step[1:0] == 2'd3} : step == {2'd3, AT_TIMEOUT[3:0]} ? TIMEOUT : '0;
   always_ff @(posedge clk) begin
     if (clearing || state != IDLE) begin : address
       logic [13:0] next;
-      next = clearing ? {clear_page, step[3:0]}
-          : {state == WRITE ? swr_addr[15:5] : read_word[10:0], lane};
+      next = clearing ? {clear_page, step[3:0]} : {state == WRITE ? swr_addr[15:5] : read_word[10:0], lane};
       at <= next;
       global_word <= next[13:5] == '0;
       at_pending <= next == AT_PENDING;
@@ -239,13 +240,10 @@ module registers #(
       write <= 1'b0;
     end
   end
-  assign copy = {
-    global_word || (at_channel && at[5]), global_word || (at_channel && !at[5]), at[3:0]
-  };
+  assign copy = {global_word || (at_channel && at[5]), global_word || (at_channel && !at[5]), at[3:0]};
 
   logic [31:0] copies[0:63];
-  assign kept = at_table || (at_channel && !at[4])
-      || (global_word && at[4] == (at[3:1] == '0));
+  assign kept = at_table || (at_channel && !at[4]) || (global_word && at[4] == (at[3:1] == '0));
   always_ff @(posedge clk) if (write) if (kept) copies[copy] <= write_data;
 
   // ---- registers kept here ----
@@ -292,20 +290,20 @@ module registers #(
   assign channel_kept = !at[4] && (at[3:0] < 4'd3 || at[3:1] == 3'd3);
   always_comb begin
     case (global_at)
-      5'h00: global_data = ID;
-      5'h01: global_data = VERSION;
-      5'h02: global_data = {30'b0, phase != RUN, enable};
-      5'h03: global_data = {29'b0, msix_enable, bus_master, at_rest};
-      5'h04: global_data = {8'h00, 8'd4, 1'b0, mrrs, 1'b0, mps, 8'($clog2(TAGS))};
-      5'h05: global_data = {29'b0, irq_status};
-      5'h08: global_data = {24'b0, sticky};
-      5'h09: global_data = {16'b0, unexpected};
-      5'h0b: global_data = {24'b0, most_tags};
-      5'h0c: global_data = cycles_lo;
-      5'h0d: global_data = cycles_hi;
-      5'h0e: global_data = h2c_bytes;
-      5'h0f: global_data = c2h_bytes;
-      5'h12: global_data = MEMORY_MIB;
+      5'h00:   global_data = ID;
+      5'h01:   global_data = VERSION;
+      5'h02:   global_data = {30'b0, phase != RUN, enable};
+      5'h03:   global_data = {29'b0, msix_enable, bus_master, at_rest};
+      5'h04:   global_data = {8'h00, 8'd4, 1'b0, mrrs, 1'b0, mps, 8'($clog2(TAGS))};
+      5'h05:   global_data = {29'b0, irq_status};
+      5'h08:   global_data = {24'b0, sticky};
+      5'h09:   global_data = {16'b0, unexpected};
+      5'h0b:   global_data = {24'b0, most_tags};
+      5'h0c:   global_data = cycles_lo;
+      5'h0d:   global_data = cycles_hi;
+      5'h0e:   global_data = h2c_bytes;
+      5'h0f:   global_data = c2h_bytes;
+      5'h12:   global_data = MEMORY_MIB;
       default: global_data = '0;
     endcase
   end

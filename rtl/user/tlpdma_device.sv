@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // The whole device below the hard IP's shim: the core, two descriptor rings, registers, interrupts
 // and a local memory.
 //
@@ -5,9 +6,9 @@
 // is the only reset. `intx` is the level of the legacy interrupt in pcie_clk; `idle` (user_clk)
 // says that nothing will happen until the next TLP comes, so that a simulator may skip time.
 module tlpdma_device #(
-    parameter int TAGS = 32,         // master reads in flight, 32 .. 256
-    parameter int MPS_MAX = 512,     // bytes of the largest write request
-    parameter int MRRS_MAX = 512,    // bytes of the largest read request
+    parameter int TAGS       = 32,   // master reads in flight, 32 .. 256
+    parameter int MPS_MAX    = 512,  // bytes of the largest write request
+    parameter int MRRS_MAX   = 512,  // bytes of the largest read request
     parameter int MEMORY_MIB = 256   // size of the local memory, a power of two
 ) (
     input  logic         pcie_clk,
@@ -65,22 +66,22 @@ module tlpdma_device #(
   logic mrd_valid, mrd_ready, mrd_data_valid, mrd_data_ready, mrd_done_valid;
   logic [63:0] mrd_addr;
   logic [31:0] mrd_local, mrd_data_addr, mrd_data_strobe;
-  logic [12:0] mrd_len;
+  logic [ 12:0] mrd_len;
   logic [255:0] mrd_data;
   logic [1:0] mrd_data_id, mrd_done_id;
   logic [2:0] mrd_done_error;
   logic drd_valid, drd_ready, drd_waits, drd_done_valid, drd_channel;
   logic [63:0] drd_addr;
   logic [31:0] drd_local;
-  logic [9:0] drd_len;
-  logic [1:0] drd_done_id;
-  logic [2:0] drd_done_error;
+  logic [ 9:0] drd_len;
+  logic [ 1:0] drd_done_id;
+  logic [ 2:0] drd_done_error;
   logic mwr_valid, mwr_ready, mwr_data_valid, mwr_data_ready, mwr_done_valid, mwr_done_error;
-  logic [63:0] mwr_addr;
-  logic [23:0] mwr_len;
-  logic [4:0] mwr_lane;
+  logic [ 63:0] mwr_addr;
+  logic [ 23:0] mwr_len;
+  logic [  4:0] mwr_lane;
   logic [255:0] mwr_data;
-  logic [1:0] mwr_done_id;
+  logic [  1:0] mwr_done_id;
   logic post_valid, post_ready, post_two, post_four;
   logic [63:0] post_addr, post_data;
   logic swr_valid, swr_ready, srd_valid, srd_ready, srd_data_valid, srd_data_ready;
@@ -148,13 +149,13 @@ module tlpdma_device #(
   logic [11:0] fetch_count;
   logic [2*IW-1:0] fetch_index, pio_index, buffer_index;
   logic [IW-6:0] arrived_block;
-  logic [127:0] piece_host;
-  logic [63:0] buffer_data;
+  logic [ 127:0] piece_host;
+  logic [  63:0] buffer_data;
   logic [63:0] piece_local, channel_read, channel_bytes;
   logic [25:0] piece_len;
-  logic [5:0] piece_error;
+  logic [ 5:0] piece_error;
   logic [73:0] record;
-  logic [2:0] batch_log2;
+  logic [ 2:0] batch_log2;
   assign {c2h_read, h2c_read} = channel_read;
   assign {c2h_bytes, h2c_bytes} = channel_bytes;
   assign batch_log2 = user_mrrs >= 3'd2 ? 3'd5 : user_mrrs + 3'd3;
