@@ -46,6 +46,11 @@ static inline ssize_t iov_iter_extract_pages(struct iov_iter *iter, struct page 
 	iov_iter_advance(iter, bytes);
 	return bytes;
 }
+
+static inline void vm_flags_set(struct vm_area_struct *area, unsigned long flags)
+{
+	area->vm_flags |= flags;
+}
 #endif
 
 #endif

@@ -130,6 +130,7 @@ static int open(struct inode *inode, struct file *file)
 
 	kref_get(&card->references);
 	file->private_data = card;
+	tlpdma_window_open(card, inode, file);
 	file->f_mode |= FMODE_NOWAIT;
 	return 0;
 }
@@ -148,6 +149,7 @@ static const struct file_operations tlpdma_file_operations = {
 	.write_iter = write_iter,
 	.llseek = seek,
 	.poll = poll,
+	.mmap = tlpdma_mmap,
 	.unlocked_ioctl = control,
 	.compat_ioctl = compat_ptr_ioctl,
 };
@@ -169,6 +171,7 @@ void tlpdma_freeze(struct tlpdma_card *card)
 	WRITE_ONCE(card->recovery, TLPDMA_FROZEN);
 	for (i = 0; i < 2; i++)
 		wake_up(&card->channels[i].done);
+	tlpdma_window_empty(card);
 }
 
 int tlpdma_device_register(struct tlpdma_card *card)
@@ -194,6 +197,7 @@ void tlpdma_device_unregister(struct tlpdma_card *card)
 	misc_deregister(&card->misc);
 	kfree(card->misc.name);
 	tlpdma_lose(card);
+	tlpdma_window_empty(card);
 	for (i = 0; i < 2; i++) {
 		struct tlpdma_channel *channel = &card->channels[i];
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The card comes and goes, sleeps and interrupts. */
+#include <linux/fs.h>
 #include <linux/idr.h>
 #include <linux/interrupt.h>
 #include <linux/module.h>
@@ -32,6 +33,7 @@ static void tlpdma_free(struct kref *references)
 		kvfree(card->channels[i / 2].pieces[i % 2].table.sgl);
 	if (card->workers)
 		destroy_workqueue(card->workers);
+	iput(card->window.inode);
 	ida_free(&tlpdma_numbers, card->number);
 	kvfree(card);
 }
@@ -56,8 +58,8 @@ static irqreturn_t tlpdma_error_interrupt(int irq, void *data)
 	u32 errors = tlpdma_read(&card->io, TLPDMA_ERRORS);
 
 	tlpdma_write(&card->io, TLPDMA_ERRORS, errors);
-	if (errors) /* a refused descriptor is none; whoever waits for it hears of it */
-		dev_warn_ratelimited(&card->pdev->dev, "the card reports errors 0x%02x\n", errors);
+	if (errors && __ratelimit(&card->told))
+		dev_info(&card->pdev->dev, "the card reports errors 0x%02x\n", errors);
 	return IRQ_HANDLED;
 }
 
@@ -200,6 +202,9 @@ static struct tlpdma_card *tlpdma_new_card(struct pci_dev *pdev)
 	/* Tasks whose transfers they carry out are frozen before it. */
 	card->workers = alloc_workqueue("tlpdma%d", WQ_UNBOUND | WQ_FREEZABLE, 2, card->number);
 	init_waitqueue_head(&card->changed);
+	/* That some are left out is no warning, as it would be without this flag. */
+	ratelimit_default_init(&card->told);
+	ratelimit_set_flags(&card->told, RATELIMIT_MSG_ON_RELEASE);
 	card->pdev = pdev;
 	for (i = 0; i < 2; i++) {
 		struct tlpdma_channel *channel = &card->channels[i];
@@ -249,6 +254,7 @@ static int tlpdma_enable(struct tlpdma_card *card)
 		error = -ENOMEM;
 		goto release;
 	}
+	tlpdma_window_init(card);
 	return 0;
 
 release:
@@ -276,6 +282,7 @@ static int tlpdma_start(struct tlpdma_card *card)
 	pci_set_master(card->pdev);
 	tlpdma_ring_start(&card->channels[0].ring);
 	tlpdma_ring_start(&card->channels[1].ring);
+	tlpdma_write(&card->io, TLPDMA_WINDOW, card->window.mib);
 	return 0;
 }
 
@@ -379,6 +386,8 @@ static void tlpdma_reset_prepare(struct pci_dev *pdev)
 
 	for (i = 0; i < 2; i++)
 		mutex_lock_nested(&card->channels[i].lock, i);
+	tlpdma_window_empty(card);
+	down_write(&card->window.reachable);
 	tlpdma_rest(card);
 }
 
@@ -388,6 +397,7 @@ static void tlpdma_reset_done(struct pci_dev *pdev)
 	unsigned int i;
 
 	tlpdma_wake(card);
+	up_write(&card->window.reachable);
 	for (i = 0; i < 2; i++)
 		mutex_unlock(&card->channels[i].lock);
 }

@@ -11,6 +11,8 @@
 #include <linux/miscdevice.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
+#include <linux/ratelimit.h>
+#include <linux/rwsem.h>
 #include <linux/scatterlist.h>
 #include <linux/spinlock.h>
 #include <linux/uio.h>
@@ -62,6 +64,17 @@ enum tlpdma_recovery {
 	TLPDMA_RESTARTS, /* it was reset: what was under way is not any more */
 };
 
+/* What of local memory programs have mapped (window.c). */
+struct tlpdma_window {
+	struct mutex lock;	/* of users and mib */
+	unsigned int users;	/* mappings */
+	u32 mib;		/* that BAR 2 shows */
+	/* Held for writing while the function is reset. */
+	struct rw_semaphore reachable;
+	resource_size_t bar;	/* 0: there is none that a program can reach */
+	struct inode *inode;	/* whose pages all mappings are, from the first open() on */
+};
+
 struct tlpdma_card {
 	/* Of the driver, while the card is there, and of open files. */
 	struct kref references;
@@ -72,9 +85,12 @@ struct tlpdma_card {
 	struct tlpdma_features features;
 	u32 vectors;
 	struct workqueue_struct *workers;
+	/* Of errors in the log. */
+	struct ratelimit_state told;
 	/* Set once: no transfer begins from then on, and those under way end. */
 	bool gone;
 	enum tlpdma_recovery recovery;
+	struct tlpdma_window window;
 	/* A channel became idle, or the card is gone: for poll(). */
 	wait_queue_head_t changed;
 	struct tlpdma_channel channels[2];
@@ -90,6 +106,8 @@ void tlpdma_freeze(struct tlpdma_card *card);
  */
 bool tlpdma_silence(struct tlpdma_card *card);
 void tlpdma_put(struct tlpdma_card *card);
+/* Why nothing of the card can be touched, or 0. */
+int tlpdma_refusal(struct tlpdma_card *card);
 
 /*
  * Moves what the iterator has, from or to local memory, and waits for it: the number of bytes, or
@@ -102,6 +120,12 @@ ssize_t tlpdma_enqueue(struct tlpdma_channel *channel, struct kiocb *iocb, struc
 /* Nothing is under way on a channel. */
 bool tlpdma_is_idle(struct tlpdma_channel *channel);
 void tlpdma_work_off(struct work_struct *work);
+
+void tlpdma_window_init(struct tlpdma_card *card);
+int tlpdma_mmap(struct file *file, struct vm_area_struct *area);
+void tlpdma_window_open(struct tlpdma_card *card, struct inode *inode, struct file *file);
+/* Takes the card from all mappings. */
+void tlpdma_window_empty(struct tlpdma_card *card);
 
 extern const struct attribute_group *tlpdma_counters[];
 

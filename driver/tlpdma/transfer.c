@@ -147,8 +147,7 @@ static bool is_cut_short(struct tlpdma_card *card)
 	return READ_ONCE(card->gone) || READ_ONCE(card->recovery) != TLPDMA_RUNS;
 }
 
-/* Why no transfer can begin, or 0. */
-static int refusal(struct tlpdma_card *card)
+int tlpdma_refusal(struct tlpdma_card *card)
 {
 	if (READ_ONCE(card->gone))
 		return -ENODEV;
@@ -173,6 +172,17 @@ static bool is_over(struct tlpdma_channel *channel, u32 count, int *done)
 	return *done || is_cut_short(channel->card);
 }
 
+/* For whoever looks why: the program hears of it, so this is no warning. */
+static void tell_of_halt(struct tlpdma_channel *channel, int error)
+{
+	if (!__ratelimit(&channel->card->told))
+		return;
+	dev_info(dma_device(channel), "%s card: %s after %u descriptors (error %d), %lld errors before\n",
+		 channel->direction == DMA_TO_DEVICE ? "to" : "from",
+		 tlpdma_error_name(channel->ring.status), channel->ring.head, error,
+		 atomic64_read(&channel->errors));
+}
+
 static int wait(void *context, u32 count)
 {
 	struct tlpdma_channel *channel = context;
@@ -187,8 +197,8 @@ static int wait(void *context, u32 count)
 					   msecs_to_jiffies(timeout_ms));
 	if (done > 0)
 		return 0;
-	if (refusal(card))
-		return refusal(card);
+	if (tlpdma_refusal(card))
+		return tlpdma_refusal(card);
 	if (left < 0)
 		return left;
 	if (!done) {
@@ -201,10 +211,7 @@ static int wait(void *context, u32 count)
 	if (done == -ENODEV)
 		tlpdma_lose(card);
 	else if (done < 0)
-		dev_err_ratelimited(&card->pdev->dev, "%s card: %s after %u descriptors (error %d)\n",
-				    channel->direction == DMA_TO_DEVICE ? "to" : "from",
-				    tlpdma_error_name(channel->ring.status), channel->ring.head,
-				    done);
+		tell_of_halt(channel, done);
 	return done < 0 ? done : 0;
 }
 
@@ -289,7 +296,7 @@ ssize_t tlpdma_move(struct tlpdma_channel *channel, struct iov_iter *iter, u32 l
 	} else if (mutex_lock_interruptible(&channel->lock)) {
 		return -ERESTARTSYS;
 	}
-	moved = refusal(channel->card);
+	moved = tlpdma_refusal(channel->card);
 	if (!moved) {
 		channel->buffer = iter;
 		channel->local = local;
@@ -391,7 +398,7 @@ void tlpdma_work_off(struct work_struct *work)
 
 	mutex_lock(&channel->lock);
 	channel->turn = TURN;
-	error = refusal(channel->card);
+	error = tlpdma_refusal(channel->card);
 	if (!error)
 		tlpdma_stream(&channel->ring, &queue_ops, channel, TLPDMA_SLOTS_MAX);
 	else

@@ -207,6 +207,10 @@ def test_the_library_in_python_moves_any_buffer() -> None:
             with pytest.raises(OSError, match="the card has no") as error:
                 card.read(address, length)
             assert error.value.errno == errno.ENOSPC
+        for place, why in ((0, "has no memory that a program can touch"), (5, "has no memory")):
+            with pytest.raises(OSError, match=why) as error, card.words(place, 4096):
+                pass
+            assert error.value.errno == errno.ENODEV
         with pytest.raises(TypeError, match="cannot be written"):
             card.readinto(0, b"constant")
         with pytest.raises(ValueError, match="not contiguous"):

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import click
 import pytest
@@ -122,6 +123,38 @@ def test_an_error_of_the_bus_is_one_of_the_program(tmp_path: Path, fault: str, t
     assert guest.status == 0, "\n".join(guest.console[-30:])
     assert guest.said(f"to card: {told}")
     assert guest.said("error writing '/dev/tlpdma0': Input/output error")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("transfers", [4_000, pytest.param(100_000, marks=pytest.mark.long)])
+def test_transfers_with_faults_arrive_and_nothing_is_warned_of(tmp_path: Path, transfers: int) -> None:
+    """Requests and completions are refused, aborted, poisoned, lost and misnamed: the driver tells its callers, and warns of nothing.
+
+    Error recovery (AER) is unbound from the root port: what it says of the bus is not the driver's.
+    """
+    needs_guest()
+    random = Random(1)
+    faults = []
+    for _ in range(transfers // 150):
+        damage = random.choice(["abort", "refuse", "poison", "lose", "tag", "requester"])
+        of, way, last = ("MRd", "up", 3) if damage in ("abort", "refuse") else ("CplD", "down", 6)
+        number = 20 + random.randrange(last * transfers)
+        faults.append(f'{{link = "card", direction = "{way}", of = "{of}", tlp = {number}, damage = "{damage}"}}')
+    aer = "/sys/bus/pci_express/drivers/aer"
+    script = f"for one in {aer}/*:pcie*; do echo ${{one##*/}} >{aer}/unbind; done; dmesg -c >/dev/null; {DRIVER}; "
+    script += f"TLPDMA_TRANSFERS={transfers} tlpdma-device-test /dev/tlpdma0 faults && rmmod tlpdma && dmesg -r"
+    settings = ("--set", f"fault=[{', '.join(faults)}]", "--set", "guest.cpu.syscall=200ns")
+    guest = run(tmp_path, *settings, "--run", script, experiment=DMA)
+    assert guest.status == 0, "\n".join([guest.errors, *guest.console[-30:]])
+    told = next(
+        match for line in guest.console if (match := re.search(r"(\d+) transfers, of which (\d+) failed", line))
+    )
+    assert int(told[1]) - int(told[2]) == transfers
+    assert int(told[2]) > len(faults) / 2
+    # The log says why, for whoever looks; no more than a few of them.
+    reasons = [line for line in guest.console if re.match(r"<6>.* card: .* errors before", line)]
+    assert 5 <= len(reasons) < len(faults)
+    assert warnings(guest) == []
 
 
 @pytest.mark.full

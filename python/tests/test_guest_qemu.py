@@ -470,6 +470,8 @@ def test_the_driver_of_the_dma_core_keeps_its_promises_on_two_processors(
     assert guest.status == 0, "\n".join([guest.errors, *guest.console[-30:]])
     assert "the driver was loaded and unloaded 4 times, and the kernel has nothing to complain about" in guest.console
     assert guest.console.count("Every byte came back as it was sent.") == 3
+    assert "  the card's memory by loads and stores" in guest.console
+    assert not any("no program can reach a BAR" in line for line in guest.console)
 
 
 @pytest.mark.full
@@ -518,4 +520,6 @@ dmesg -r | grep '^<[0-3]>' || echo the log is clean
     assert guest.status == 0, "\n".join([guest.errors, *guest.console[-30:]])
     assert sum("its driver is none, and not vfio-pci" in line for line in guest.console) == 2
     assert guest.console.count("Every byte came back as it was sent.") == 5
+    # Loads of its memory by the program, through VFIO and through the driver.
+    assert sum(line.startswith("load ") for line in guest.console) == 5
     assert "the log is clean" in guest.console

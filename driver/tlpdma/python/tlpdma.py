@@ -11,10 +11,11 @@ run meanwhile; each direction of a card may be used by a thread of its own, but 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -75,6 +76,8 @@ def _load(path: str | os.PathLike[str] | None) -> ctypes.CDLL:
         ("tlpdma_from_card", ctypes.c_int, (card, address, memory, size)),
         ("tlpdma_register", ctypes.c_int, (card, memory, size)),
         ("tlpdma_unregister", None, (card, memory)),
+        ("tlpdma_map", memory, (card, address, size)),
+        ("tlpdma_unmap", None, (card, memory, size)),
         ("tlpdma_clock", ctypes.c_uint64, (card,)),
     ):
         function = getattr(library, name)
@@ -163,6 +166,20 @@ class Card:
     def unregister(self, buffer: object) -> None:
         """Takes back what `register` did."""
         self._library.tlpdma_unregister(self._open(), _Memory(buffer, writable=True).at)
+
+    @contextlib.contextmanager
+    def words(self, address: int, length: int) -> Iterator[ctypes.Array[ctypes.c_uint32]]:
+        """The card's memory at an address, or a design's registers there, by loads and stores of a doubleword: whole pages, within one MiB.
+
+        Not after the end of `with`. Raises OSError; ENODEV for a simulated card.
+        """
+        at = self._library.tlpdma_map(self._open(), address, length)
+        if not at:
+            self._check(-1)
+        try:
+            yield (ctypes.c_uint32 * (length // 4)).from_address(at)
+        finally:
+            self._library.tlpdma_unmap(self._card, at, length)
 
     def describe(self) -> Description:
         """What the card is. Raises OSError."""

@@ -180,41 +180,6 @@ void test_queue(void)
 }
 
 /* Something makes the card halt: the request at which it did fails, and no other. */
-void test_queue_halts(void)
-{
-	const size_t part = PIECE / 4;
-	unsigned char *data = buffer_of(64 * part);
-	struct queue queue = { 0 };
-	int file = open_card(0), failed = 0, last = 0;
-
-	fill(data, 64 * part, 5);
-	GIVES(syscall(SYS_io_setup, 64, &queue.context), 0);
-	for (int i = 0; i < 64; i++)
-		submit(&queue, file, true, data + (size_t)i * part, part, (off_t)((size_t)i * part));
-	collect(&queue);
-	for (int i = 0; i < 64; i++) {
-		CHECK(queue.results[i] == (long long)part || queue.results[i] == -EIO, "request %d gave %lld", i, queue.results[i]);
-		if (queue.results[i] < 0) {
-			failed++;
-			last = i;
-		}
-	}
-	GIVES(failed, 1);
-	CHECK(last > 0 && last < 63, "the card halted at request %d, with none before or behind it", last);
-	for (size_t i = 0; i < 64; i++) {
-		static unsigned char back[PIECE / 4];
-
-		if (queue.results[i] < 0)
-			continue;
-		GIVES(pread(file, back, part, (off_t)(i * part)), part);
-		CHECK(!memcmp(back, data + i * part, part), "request %zu was done, and its data are others", i);
-	}
-	GIVES(syscall(SYS_io_destroy, queue.context), 0);
-	munmap(data, 64 * part);
-	check_works(file);
-	close(file);
-}
-
 void test_nonblock(void)
 {
 	int file = open_card(0), eager = open_card(O_NONBLOCK);

@@ -21,6 +21,7 @@ static const struct test {
 	{ "queue", "many requests at once", test_queue, NULL, false },
 	{ "queue_unbind", "the driver is unbound with many requests under way", test_queue_unbind, "/sys/bus/pci/drivers/tlpdma/unbind", false },
 	{ "counters", "counters in sysfs", test_counters, NULL, false },
+	{ "window", "the card's memory by loads and stores", test_window, NULL, false },
 	{ "nonblock", "O_NONBLOCK and poll()", test_nonblock, NULL, false },
 	{ "both", "both directions at once", test_both, NULL, false },
 	{ "signals", "a signal in mid-transfer", test_signals, NULL, false },
@@ -31,6 +32,7 @@ static const struct test {
 	{ "pm_test", "devices are suspended in mid-transfer", test_pm, "/sys/power/pm_test", false },
 	{ "sleep", "the machine sleeps in mid-transfer, and its clock wakes it", test_sleep, "/sys/class/rtc/rtc0/wakealarm", true },
 	{ "queue_halts", "the card halts with many requests under way", test_queue_halts, NULL, true },
+	{ "faults", "10^5 transfers, of which the card fails some", test_faults, NULL, true },
 	{ "pulled", "the card is pulled out in mid-transfer and put back", test_pulled, NULL, true },
 };
 
@@ -65,7 +67,7 @@ static bool is_test(const char *name)
 int main(int count, char **arguments)
 {
 	if (count < 2 || arguments[1][0] != '/') {
-		fprintf(stderr, "usage: device-test /dev/tlpdmaN [TEST...]\nTests, all but the last three unless named:\n");
+		fprintf(stderr, "usage: device-test /dev/tlpdmaN [TEST...]\nTests, all but the last four unless named:\n");
 		for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 			fprintf(stderr, "  %-10s%s\n", tests[i].name, tests[i].what);
 		return 2;

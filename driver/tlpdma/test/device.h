@@ -93,6 +93,8 @@ void test_info(void);
 void test_vectors(void);
 void test_queue(void);
 void test_queue_halts(void);
+void test_window(void);
+void test_faults(void);
 void test_nonblock(void);
 void test_both(void);
 void test_counters(void);

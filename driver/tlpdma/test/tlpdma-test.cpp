@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The test program of the tlpdma card: --help says what it does.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -199,6 +200,11 @@ struct Bench {
 				throw Failure(tlpdma_error(card));
 			results.latencies.emplace_back(to_card ? "to-card" : "from-card", latency);
 		}
+		tlpdma_latency load;
+		if (!tlpdma_measure_load(card, options.address, runs, &load))
+			results.latencies.emplace_back("load", load);
+		else if (errno != ENODEV)
+			throw Failure(tlpdma_error(card));
 		progress.clear();
 		if (!options.quiet)
 			std::printf("%s%s", options.sweep ? "\n" : "", latency_table(results).c_str());

@@ -14,6 +14,9 @@ struct tlpdma_backend {
 	/* NULL where nothing is to be gained. */
 	int (*register_memory)(struct tlpdma_card *card, void *data, size_t bytes);
 	void (*unregister_memory)(struct tlpdma_card *card, void *data);
+	/* NULL where there is nothing to map. The pages are in the card's memory, and within one MiB. */
+	void *(*map)(struct tlpdma_card *card, uint64_t address, size_t bytes);
+	void (*unmap)(struct tlpdma_card *card, void *memory, size_t bytes);
 };
 
 /* Each way to reach a card begins with this. */

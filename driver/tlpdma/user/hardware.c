@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 struct device {
@@ -63,7 +64,26 @@ static int move(struct tlpdma_card *card, bool to_card, uint64_t address, void *
 	return 0;
 }
 
-static const struct tlpdma_backend backend = { close_device, describe, move, tlpdma_system_clock, NULL, NULL };
+static void *map(struct tlpdma_card *card, uint64_t address, size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ((struct device *)card)->file, (off_t)address);
+
+	if (memory != MAP_FAILED)
+		return memory;
+	tlpdma_fail(card, errno, "the driver does not map %zu bytes at 0x%llx: %s%s", bytes, (unsigned long long)address,
+		    strerror(errno), errno == EBUSY ? "; another MiB is mapped" : "");
+	return NULL;
+}
+
+static void unmap(struct tlpdma_card *card, void *memory, size_t bytes)
+{
+	(void)card;
+	munmap(memory, bytes);
+}
+
+static const struct tlpdma_backend backend = {
+	.close = close_device, .describe = describe, .move = move, .clock = tlpdma_system_clock, .map = map, .unmap = unmap,
+};
 
 struct tlpdma_card *tlpdma_open_device(const char *path, char *message, size_t size)
 {

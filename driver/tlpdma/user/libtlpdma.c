@@ -123,6 +123,31 @@ void tlpdma_unregister(struct tlpdma_card *card, void *data)
 		card->backend->unregister_memory(card, data);
 }
 
+void *tlpdma_map(struct tlpdma_card *card, uint64_t address, size_t bytes)
+{
+	const uint64_t mib = 1 << 20, page = 4096;
+	struct tlpdma_description description;
+
+	if (!card->backend->map) {
+		tlpdma_fail(card, ENODEV, "a simulated card has no memory that a program can touch: its loads and stores are transfers");
+		return NULL;
+	}
+	if (!bytes || address % page || bytes % page || address / mib != (address + bytes - 1) / mib) {
+		tlpdma_fail(card, EINVAL, "%zu bytes at 0x%llx cannot be mapped: whole pages of %llu bytes can, within one MiB", bytes,
+			    (unsigned long long)address, (unsigned long long)page);
+		return NULL;
+	}
+	if (tlpdma_describe(card, &description) || tlpdma_check_place(card, description.memory, address, bytes))
+		return NULL;
+	return card->backend->map(card, address, bytes);
+}
+
+void tlpdma_unmap(struct tlpdma_card *card, void *memory, size_t bytes)
+{
+	if (memory)
+		card->backend->unmap(card, memory, bytes);
+}
+
 uint64_t tlpdma_clock(struct tlpdma_card *card)
 {
 	return card->backend->clock(card);
@@ -182,6 +207,36 @@ int tlpdma_measure_latency(struct tlpdma_card *card, bool to_card, uint64_t addr
 		failed = move_word(card, to_card, address, (uint32_t)i * 0x9e3779b9u + 1, &times[i]);
 	if (!failed)
 		summarise(times, runs, latency);
+	free(times);
+	return failed;
+}
+
+int tlpdma_measure_load(struct tlpdma_card *card, uint64_t address, size_t runs, struct tlpdma_latency *latency)
+{
+	const size_t page = 4096;
+	char *memory = tlpdma_map(card, address / page * page, page);
+	volatile uint32_t *word = memory ? (volatile uint32_t *)(memory + address % page / 4 * 4) : NULL;
+	uint64_t *times = runs ? calloc(runs, sizeof(*times)) : NULL;
+	int failed = word ? 0 : -1;
+
+	if (word && !times)
+		failed = tlpdma_fail(card, runs ? ENOMEM : EINVAL, "%zu runs cannot be measured", runs);
+	for (size_t i = 0; i < runs && !failed; i++) {
+		const uint32_t stored = (uint32_t)i * 0x9e3779b9u + 1;
+		uint64_t begin;
+		uint32_t loaded;
+
+		*word = stored;
+		(void)*word; /* the store has arrived */
+		begin = tlpdma_clock(card);
+		loaded = *word;
+		times[i] = tlpdma_clock(card) - begin;
+		if (loaded != stored)
+			failed = tlpdma_fail(card, EIO, "0x%08x was stored and loaded as 0x%08x", stored, loaded);
+	}
+	if (!failed)
+		summarise(times, runs, latency);
+	tlpdma_unmap(card, memory, page);
 	free(times);
 	return failed;
 }

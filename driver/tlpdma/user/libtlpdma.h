@@ -57,6 +57,15 @@ int tlpdma_from_card(struct tlpdma_card *card, uint64_t address, void *data, siz
 int tlpdma_register(struct tlpdma_card *card, void *data, size_t bytes);
 void tlpdma_unregister(struct tlpdma_card *card, void *data);
 
+/*
+ * The card's memory, or what a design has in its place (registers), by loads and stores of the program: whole pages, within one
+ * MiB. While any are mapped, no other MiB can be (EBUSY). Registers are to be touched a doubleword at a time; what is stored
+ * has arrived when something was loaded after it. A touch when the card is gone raises SIGBUS, or loads all ones. A simulated
+ * card, and one under User Mode Linux, has no memory that a program can touch (ENODEV).
+ */
+void *tlpdma_map(struct tlpdma_card *card, uint64_t address, size_t bytes);
+void tlpdma_unmap(struct tlpdma_card *card, void *memory, size_t bytes);
+
 /* The clock that goes with the card, in picoseconds: the system's, or simulated time. */
 uint64_t tlpdma_clock(struct tlpdma_card *card);
 
@@ -67,6 +76,11 @@ struct tlpdma_latency {
 /* Transfers of one doubleword, which goes to the card and back each time; -1, EIO: it came back as another. */
 int tlpdma_measure_latency(struct tlpdma_card *card, bool to_card, uint64_t address, size_t runs,
 			   struct tlpdma_latency *latency);
+/*
+ * Loads of one doubleword from memory that tlpdma_map() has mapped for it, stored before each; the times are of the load. As
+ * above, and as tlpdma_map() where it cannot be.
+ */
+int tlpdma_measure_load(struct tlpdma_card *card, uint64_t address, size_t runs, struct tlpdma_latency *latency);
 
 #ifdef __cplusplus
 }

@@ -302,7 +302,9 @@ static void close_card(struct tlpdma_card *base)
 	free(card);
 }
 
-static const struct tlpdma_backend backend = { close_card, describe, move, read_clock, NULL, NULL };
+static const struct tlpdma_backend backend = {
+	.close = close_card, .describe = describe, .move = move, .clock = read_clock,
+};
 
 static int start_channel(struct simulated *card, unsigned int number)
 {

@@ -22,6 +22,7 @@
 
 enum {
 	PAGE = 4096,
+	MIB = 1 << 20,
 	PATIENCE_MS = 5000,
 	COMMAND = 4,
 	MEMORY_AND_MASTER = 6,
@@ -67,6 +68,8 @@ struct vfio_card {
 	struct channel channels[2];
 	struct registered *registered;
 	u64 next_registered;
+	u32 window;	/* the MiB that BAR 2 shows */
+	unsigned int in_window;	/* mappings of it */
 	bool cut;	/* it did not come to rest, and is not used any more */
 };
 
@@ -321,8 +324,47 @@ static void close_card(struct tlpdma_card *base)
 	free(card);
 }
 
+static void *map_memory(struct tlpdma_card *base, uint64_t address, size_t bytes)
+{
+	struct vfio_card *card = (struct vfio_card *)base;
+	struct vfio_region_info bar = { .argsz = sizeof(bar), .index = VFIO_PCI_BAR2_REGION_INDEX };
+	const u32 mib = (u32)(address / MIB);
+	void *memory;
+
+	if (card->in_window && card->window != mib) {
+		tlpdma_fail(base, EBUSY, "%zu bytes at 0x%llx cannot be mapped: another MiB is", bytes, (unsigned long long)address);
+		return NULL;
+	}
+	if (ioctl(card->device, VFIO_DEVICE_GET_REGION_INFO, &bar)) {
+		tlpdma_fail(base, errno, "VFIO does not tell of BAR 2: %s", strerror(errno));
+		return NULL;
+	}
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, card->device, (off_t)(bar.offset + address % MIB));
+	if (memory == MAP_FAILED) {
+		tlpdma_fail(base, errno, "VFIO does not map BAR 2: %s", strerror(errno));
+		return NULL;
+	}
+	card->window = mib;
+	card->in_window++;
+	tlpdma_write(&card->io, TLPDMA_WINDOW, mib);
+	return memory;
+}
+
+static void unmap_memory(struct tlpdma_card *base, void *memory, size_t bytes)
+{
+	((struct vfio_card *)base)->in_window--;
+	munmap(memory, bytes);
+}
+
 static const struct tlpdma_backend backend = {
-	close_card, describe, move, tlpdma_system_clock, register_memory, unregister_memory,
+	.close = close_card,
+	.describe = describe,
+	.move = move,
+	.clock = tlpdma_system_clock,
+	.register_memory = register_memory,
+	.unregister_memory = unregister_memory,
+	.map = map_memory,
+	.unmap = unmap_memory,
 };
 
 /* The group of a function, from sysfs; -1: it has none, or another driver. */
