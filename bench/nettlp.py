@@ -12,7 +12,6 @@ import argparse
 import contextlib
 import json
 import os
-import re
 import shutil
 import signal
 import statistics
@@ -26,6 +25,8 @@ from pathlib import Path
 
 from run import ROOT, Result, show
 
+from studies.nettlp import library as published
+from studies.nettlp.wire import CommandError
 from tlplab.nettlp.cable import End, cable
 
 HERE = Path(__file__).resolve().parent
@@ -37,11 +38,10 @@ PUBLISHED = {256: 54.0, 512: 28.0, 1024: 19.0}
 BARE = "bare datagrams"
 PROGRAMS = ("bare", "bare_xdp")
 LIBRARY = "published library"
-LIBRARY_PROGRAM = "tlpperf"
 # Of the adapter: what is read, and that it looks at everything that comes.
 MEMORY = ["--memory", "16MiB", "--rate", "100000000", "--quiet"]
 # What both programs read, one address behind the other.
-REGION = ["-a", "0x1000", "-s", "1048576"]
+REGION = ("0x1000", 1 << 20)
 Ends = tuple[End, End]
 
 
@@ -138,7 +138,7 @@ def ours(ends: Ends, case: Case, seconds: float) -> tuple[Figures, str]:
     limits = ["--mps", f"{max(case.length, 256)}B", "--mrrs", f"{max(case.length, 512)}B"]
     way = ["--transport", case.transport, "--allow-remote", *limits, *(["--spin"] if case.spin else [])]
     adapter = [*TLPLAB, "adapter", "-l", there.address, "--peer", f"{here.address}=1b:00.0", *MEMORY, *way]
-    perf = [*TLPLAB, "perf", "-l", here.address, "-r", there.address, "-b", "1b:00.0", *REGION, "-L", f"{case.length}B", "-N", str(case.threads), "-q", str(case.outstanding), "--json", "-", "--quiet", *way]  # fmt: skip
+    perf = [*TLPLAB, "perf", "-l", here.address, "-r", there.address, "-b", "1b:00.0", "-a", REGION[0], "-s", f"{REGION[1]}", "-L", f"{case.length}B", "-N", str(case.threads), "-q", str(case.outstanding), "--json", "-", "--quiet", *way]  # fmt: skip
     with serving(at(there, case.processors[1], adapter)) as process:
         wait_for_adapter(ends, case, adapter)
         before = processor_time(process.pid)
@@ -181,39 +181,18 @@ def bare(ends: Ends, case: Case, folder: str, seconds: float) -> Figures:
     return Figures(report["rate"] / 1e3, report["cpu_us"], spent * 1e6 / max(report["done"], 1))
 
 
-def build_library(checkout: Path, folder: Path) -> Path:
-    """Compiles the published tlpperf into the folder, which it gives back."""
-    sources = [str(checkout / name) for name in ("lib/libtlp.c", f"apps/{LIBRARY_PROGRAM}.c")]
-    command = [
-        "cc",
-        "-O2",
-        "-w",
-        f"-I{checkout / 'include'}",
-        "-o",
-        str(folder / LIBRARY_PROGRAM),
-        *sources,
-        "-lpthread",
-    ]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"bench: --library {checkout}: no checkout of the published library: {done.stderr.strip()}")
-    return folder
-
-
-def library(ends: Ends, case: Case, folder: Path, seconds: float) -> Figures | None:
+def library(ends: Ends, case: Case, program: Path, seconds: float) -> Figures | None:
     """The published library's reads from our adapter; it has one under way, sleeps, and asks for 512 bytes at most."""
     if case.outstanding > 1 or case.spin or case.length > 512:
         return None
     here, there = ends
     adapter = [*TLPLAB, "adapter", "-l", there.address, "--peer", f"{here.address}=1b:00.0", *MEMORY, "--allow-remote"]
-    perf = [str(folder / LIBRARY_PROGRAM), "-r", there.address, "-l", here.address, "-b", "1b:00", "-d", "read", *REGION, "-L", str(case.length), "-N", str(case.threads), "-t", str(max(3, round(seconds) + 1))]  # fmt: skip
+    read = published.arguments(here.address, there.address, "1b:00", "read", REGION, case.length)
+    perf = [str(program), *read, "-N", str(case.threads), "-t", str(max(3, round(seconds) + 1))]
     with serving(at(there, case.processors[1], adapter)):
         wait_for_adapter(ends, case, adapter)
-        done = subprocess.run(at(here, case.processors[0], perf), check=False, capture_output=True, text=True, timeout=60)  # fmt: skip
-    # It tells a rate each second; the first counts from before its threads began, and may be anything.
-    rates = [float(rate) for rate in re.findall(r"([\d.]+) *tps", done.stdout)][1:]
-    # Their mean, as our rate is one over all of the time.
-    return Figures(statistics.fmean(rates) / 1e3, 0, 0) if rates else None
+        # The mean of its seconds, as our rate is one over all of the time.
+        return Figures(published.run(at(here, case.processors[0], perf)).rate / 1e3, 0, 0)
 
 
 @dataclass
@@ -302,7 +281,10 @@ def main() -> int:
         for program in PROGRAMS:
             source = str(HERE / f"peer/{program}.c")
             subprocess.run(["cc", "-O2", "-o", f"{folder}/{program}", source], check=True)
-        built = None if options.library is None else build_library(options.library, Path(folder))
+        try:
+            built = None if options.library is None else published.build(options.library, Path(folder))
+        except CommandError as error:
+            raise SystemExit(f"bench: --library {error}") from None
         for case in CASES:
             if options.only in case.name and not (case.library_only and built is None):
                 done = measure(ends, case, folder, built, options.turns, options.seconds)

@@ -20,7 +20,7 @@ from studies.gem5 import STUDY, guest
 from studies.gem5.figures import SWEEPS, TABLE_2, seen_ns
 from tlplab.cli import status
 from tlplab.guest import kernel
-from tlplab.reproduce import running
+from tlplab.reproduce import GuestOptions, running
 from tlplab.reproduce.in_guest import GuestOutcomes, GuestRun, boot_all
 
 PLACE = ROOT / "studies/gem5"
@@ -94,7 +94,7 @@ def test_without_a_kernel_there_is_a_sentence(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(click.UsageError, match="make linux"):
-        running.by_guest(STUDY, str(ROOT / "studies"), None, quiet=True)
+        running.by_guest(STUDY, str(ROOT / "studies"), GuestOptions(), quiet=True)
     assert status(["reproduce", "gem5", "--guest", "--experiments", str(ROOT / "studies")]) == 2
     assert "build it with `make linux`" in capsys.readouterr().err
 

@@ -18,7 +18,7 @@ from privilege import lacking
 
 from studies.speedy import guest as speedy
 from studies.speedy.card import GEN1_X8, WAYS
-from tlplab.reproduce import running, study
+from tlplab.reproduce import GuestOptions, running, study
 
 EXPERIMENTS = ROOT / "experiments/linux"
 DMA, COPIER, DIFFERENTIAL = (EXPERIMENTS / f"{name}.toml" for name in ("dma-core", "copier", "differential"))
@@ -304,7 +304,7 @@ def test_other_studies_refuse_a_guest() -> None:
 def test_no_kernel_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(click.UsageError, match="make linux"):
-        running.by_guest(study("speedy", ROOT / "studies"), str(ROOT / "studies"), quiet=True)
+        running.by_guest(study("speedy", ROOT / "studies"), str(ROOT / "studies"), GuestOptions(), quiet=True)
 
 
 @pytest.mark.full

@@ -19,7 +19,7 @@ import pytest
 from guest import needs_tools
 from privilege import lacking
 
-from studies.nettlp import STUDY, captures, card, guest, machine, topologies
+from studies.nettlp import STUDY, captures, card, guest, library, machine, topologies
 from studies.nettlp import wire as wire_module
 from studies.nettlp.rows import compared, ranged, teeth
 from studies.nettlp.wire import ADAPTER, SOFTWARE, CommandError, Wire, laid
@@ -419,3 +419,33 @@ def test_the_figures_from_captures_of_a_guest(tmp_path: Path) -> None:
     rows = guest.captures(tmp_path).rows
     assert {row.result for row in rows if row.verdict != "reproduced"} == {"guest, figure 13, root complex"}
     assert len(rows) == 3 + 1 + 2 * len(captures.TAGS) + 2
+
+
+def test_what_the_published_library_says_is_read(tmp_path: Path) -> None:
+    said = library.Said("   0: 81920 bps\n   0: 40 tps\n   1: 2 bps\n   1: 100 tps\n   2: 2 bps\n   2: 300 tps\n")
+    assert said.rates == [100, 300]
+    assert said.rate == 200
+    assert library.Said("latency: cpu on 0, 17 usec\nlatency: cpu on 0, 19 usec\n").latencies == [17, 19]
+    with pytest.raises(CommandError, match="no checkout of the published library"):
+        library.build(tmp_path, tmp_path)
+    with pytest.raises(CommandError, match="tells no figures"):
+        library.run(["true"])
+
+
+def test_the_published_library_stands_beside_ours_in_a_guest() -> None:
+    ours = machine.Measured(reads={(256, 1): {"operations_per_second": 30e3}})
+    theirs = guest.Published({(256, 1): 20e3, (512, 1): 15e3, (512, 2): 25e3}, {256: 60e3, 512: 31e3}, {1: 13.0})
+    rows = guest.by_library(theirs, ours, machine.Surroundings(2))
+    assert [(row.ours, row.verdict) for row in rows] == [
+        (20, "explained"),
+        (pytest.approx(0.1024), "explained"),
+        (13, "reproduced"),
+        (pytest.approx(2 * 31 / 60), "reproduced"),
+        (1.5, "reproduced"),
+    ]
+    assert {row.verdict for row in guest.by_library(theirs, ours, machine.Surroundings(2, others=0.5))} == {
+        "not reproducible"
+    }
+    absent = guest.by_library(guest.Published(), ours, machine.Surroundings(2))
+    assert [row.verdict for row in absent] == ["not reproducible"]
+    assert "--library" in absent[0].note

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tlplab.errors import RunError
 from tlplab.guest import kernel
-from tlplab.reproduce import HEADING, ByGuest, Outcomes, Row
+from tlplab.reproduce import HEADING, ByGuest, GuestOptions, Outcomes, Row
 from tlplab.reproduce.chart import Chart
 from tlplab.reproduce.in_guest import GuestOutcomes, GuestRun, Told, boot_all
 from tlplab.reproduce.markdown import table
@@ -417,12 +417,12 @@ def simulated(place: Path, *, quiet: bool) -> Outcomes:
     )
 
 
-def under_linux(experiments: Path, block: int | None, /, *, quiet: bool) -> ByGuest:
+def under_linux(experiments: Path, options: GuestOptions, /, *, quiet: bool) -> ByGuest:
     """All of it; dd's block has at most so many bytes."""
     linux = kernel.find(None)
     outcomes = simulated(experiments, quiet=quiet)
     # The longest first.
-    listed = sorted(runs(block or BLOCK), key=lambda one: -int(dict(one.variables).get("block", 0)))
+    listed = sorted(runs(options.block or BLOCK), key=lambda one: -int(dict(one.variables).get("block", 0)))
     guests = boot_all(experiments, linux, listed, quiet=quiet)
     found = rows(outcomes, guests)
     return ByGuest(found, page(outcomes, guests, found), charts(outcomes, guests))

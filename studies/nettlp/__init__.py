@@ -35,7 +35,8 @@ for PCIe Devices in Software Interacting with Hardware", NSDI 2020). Their measu
 * from captures of tlplab's own adapter and devices, in the two topologies of Figure 12, which are made meanwhile on the loopback interface;
 * on the machine at hand, between two network namespaces, which needs root: `tlplab reproduce nettlp`. What comes out depends on the machine and is not kept
   here; its rows say beside each published figure what is the same and what cannot be;
-* against the memory of a guest under QEMU, with cards that its Linux has enumerated: `tlplab reproduce nettlp --guest`.
+* against the memory of a guest under QEMU, with cards that its Linux has enumerated: `tlplab reproduce nettlp --guest`, and with `--library FOLDER`, a checkout of the published
+  library, by its `tlpperf`, too.
 
 ## Published and ours
 
@@ -50,5 +51,5 @@ differs for the reason in its note, or was fitted and so shows nothing; what dif
 
 STUDY = Study(
     "nettlp", "NetTLP, 2020", "nettlp", card.runs, card.rows, page, card.drawings, beside,
-    under_linux=guest.under_linux, in_machine=True,
+    under_linux=guest.under_linux, in_machine=True, has_library=True,
 )  # fmt: skip

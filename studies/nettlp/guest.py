@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -13,9 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from studies.nettlp import library
 from studies.nettlp.captures import PASSAGES, PING, TAGS, Source
-from studies.nettlp.machine import Answer, Clocks, Measured, Surroundings, carry_out, drawings, jobs, rows
-from studies.nettlp.rows import absent
+from studies.nettlp.card import MEDIANS, MRRS, PUBLISHED_SINGLE
+from studies.nettlp.machine import LANES, Answer, Clocks, Measured, Surroundings, carry_out, drawings, jobs, rows
+from studies.nettlp.rows import absent, compared, ranged, shape
 from studies.nettlp.topologies import read_as
 from studies.nettlp.wire import CommandError, answer_of, ended, environment
 from tlplab.errors import RunError
@@ -26,7 +29,7 @@ from tlplab.guest.machine import Machine, boot
 from tlplab.nettlp.end import End
 from tlplab.nettlp.loopback import own_address
 from tlplab.progress import Bar
-from tlplab.reproduce import HEADING, ByGuest, Row
+from tlplab.reproduce import HEADING, ByGuest, GuestOptions, Row
 from tlplab.reproduce.markdown import table
 
 # Of the guest's 512 MiB Linux is told of the first 384; the rest is the cards' to read and write.
@@ -34,6 +37,8 @@ LINUX, FREE = "mem=384M", "0x18000000"
 # So that both fit below 4 GiB, where firmware puts what is not prefetchable.
 WINDOW, TABLE = 256 << 20, 1 << 20
 PATIENCE = 120.0
+# Of a run of the published tlpperf, which tells a rate each second, and whose first is none.
+SECONDS = "3"
 TLPLAB = (sys.executable, "-m", "tlplab")
 # What a guest does: it says when it is ready, and runs until it is told.
 END = """touch /share/ready
@@ -145,29 +150,87 @@ class Cards:
         return answer_of([*TLPLAB, "perf", *words], arguments)
 
 
-def under_linux(_experiments: Path, _block: int | None, /, *, quiet: bool) -> ByGuest:
+@dataclass(frozen=True)
+class Published:
+    """What the published tlpperf said, in operations per second and microseconds; nothing if it was not run."""
+
+    reads: dict[tuple[int, int], float] = field(default_factory=dict)
+    """By size and threads."""
+    writes: dict[int, float] = field(default_factory=dict)
+    medians: dict[int, float] = field(default_factory=dict)
+
+
+def under_linux(_experiments: Path, options: GuestOptions, /, *, quiet: bool) -> ByGuest:
     """Measures all of it, and a capture of one read."""
     with tempfile.TemporaryDirectory(prefix="tlplab-cards-") as name:
         folder = Path(name)
         captured = captures(folder)
-        found, here = measure(folder, quiet=quiet)
-    listed = [*(in_guest(row) for row in rows(found, here)), *captured.rows]
+        found, theirs, here = measure(folder, options.library, quiet=quiet)
+    listed = [*(in_guest(row) for row in rows(found, here)), *by_library(theirs, found, here), *captured.rows]
     text = TEXT.format(processors=here.processors, others=100 * here.others, failures=100 * here.failures)
     page = PAGE.format(rows=table(HEADING, [row.cells() for row in listed]), text=text)
     return ByGuest(listed, page, [*drawings(found), *captured.drawings])
 
 
-def measure(folder: Path, *, quiet: bool) -> tuple[Measured, Surroundings]:
-    """Figures 7 to 11 and Table 2. Raises `CommandError`, `RunError`."""
-    found, before, cards = Measured(), Clocks.now(), Cards(folder)
+def measure(folder: Path, checkout: Path | None, *, quiet: bool) -> tuple[Measured, Published, Surroundings]:
+    """Figures 7 to 11 and Table 2, and those of the published library. Raises `CommandError`, `RunError`."""
+    program = library.build(checkout, folder) if checkout else None
+    found, theirs, before, cards = Measured(), Published(), Clocks.now(), Cards(folder)
     with cards.with_memory(), Bar(quiet=quiet) as bar:
         listed = jobs(found, memory=FREE, bar4=cards.bar4)
         operations, failures = carry_out(listed, cards.perf, bar)
+        if program:
+            bar.show(1.0, "the published library")
+            theirs = measure_library(program, cards)
     processors = os.cpu_count() or 1
     # Here the guest is one of those that worked.
-    return found, Surroundings(
-        processors, Clocks.now().others_since(before) / processors, failures / max(operations, 1)
+    return (
+        found,
+        theirs,
+        Surroundings(processors, Clocks.now().others_since(before) / processors, failures / max(operations, 1)),
     )
+
+
+def measure_library(program: Path, cards: Cards) -> Published:
+    """The published tlpperf reads and writes the guest's memory as `tlplab perf` did. Raises `CommandError`."""
+
+    def run(direction: str, size: int, *arguments: str) -> library.Said:
+        # The software's card is on bus 1.
+        told = library.arguments(cards.software, cards.adapter, "01:00", direction, (FREE, 1 << 20), size)
+        return library.run([program, *told, *arguments])
+
+    return Published(
+        reads={(size, n): run("read", size, "-N", f"{n}", "-t", SECONDS).rate for size in (256, MRRS) for n in LANES},
+        writes={size: run("write", size, "-N", "1", "-t", SECONDS).rate for size in (256, MRRS)},
+        medians={
+            size: statistics.median(run("read", size, "-N", "1", "-P", "fix", "-M", "-t", SECONDS).latencies)
+            for size in (1, 256)
+        },
+    )
+
+
+def by_library(theirs: Published, ours: Measured, here: Surroundings) -> list[Row]:
+    """The published library's rows, and its rate beside ours; none if it was not measured."""
+    if not theirs.reads:
+        return [
+            absent("guest, published tlpperf", None, "", "no --library, a checkout of the published library, was given")
+        ]
+    name, single = "guest, published tlpperf", theirs.reads[256, 1]
+    most = max(rate for (size, _), rate in theirs.reads.items() if size == MRRS) * 8 * MRRS / 1e9
+    ratio = ours.reads[256, 1]["operations_per_second"] / single
+    listed = [
+        compared(f"{name}, figure 7, 256 B, 1 thread", PUBLISHED_SINGLE, single / 1e3, "k/s", 0.2, excuse=here.other),
+        compared(f"{name}, figure 7, 512 B, most", 3.59, most, "Gb/s", 0.2, excuse=here.other),
+        *(
+            ranged(f"{name}, figure 9, {size} B: median", MEDIANS, us, "us", "its clock counts whole us", here.other)
+            for size, us in theirs.medians.items()
+        ),
+        shape(f"{name}, figure 10: 512 B to 256 B, 1 thread", 2 * theirs.writes[MRRS] / theirs.writes[256], "times",
+              0.8 < 2 * theirs.writes[MRRS] / theirs.writes[256] < 1.5, "writes are cut at the largest payload"),
+        shape("guest, tlplab perf to published tlpperf, 256 B, 1 thread", ratio, "times", ratio >= 1,
+              "both read the same memory through the same adapter, one after the other", here.other),
+    ]  # fmt: skip
+    return [here.claimed(row) for row in listed]
 
 
 def captures(folder: Path) -> Source:
@@ -212,7 +275,7 @@ TEXT = (
     "Two cards of one adapter in a guest of QEMU (`tlplab guest qemu nettlp,table=1MiB nettlp,table=1MiB,peer=…`): the software reads and writes memory of the guest that "
     "Linux was not told of, and, for figures 11, 13 and 14 and table 2, the pseudo memory behind the other card, by the address that the guest has given to it; between the "
     "cards the adapter is a switch. Figure 15: Linux pings through a card behind which is the simple NIC with a loop-back plug, by the driver of `driver/simple_nic`. All of it is on {processors} processors, with the guest, which waits. Meanwhile other work took {others:.0f} % of the processors, "
-    "and {failures:.2f} % of the operations failed. These figures are of the machine and the moment."
+    "and {failures:.2f} % of the operations failed. With `--library FOLDER`, a checkout of the published library, its `tlpperf` reads and writes the same memory through the same adapter. These figures are of the machine and the moment."
 )
 PAGE = """# NetTLP with a guest's root complex
 

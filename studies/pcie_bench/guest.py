@@ -15,7 +15,7 @@ from tlplab.guest import kernel
 from tlplab.guest.initramfs import SCRIPT
 from tlplab.guest.together import of_machine, run_together
 from tlplab.progress import Bar
-from tlplab.reproduce import HEADING, ByGuest, Row
+from tlplab.reproduce import HEADING, ByGuest, GuestOptions, Row
 from tlplab.reproduce.markdown import table
 from tlplab.torture.classes import COMPLETIONS, INTERRUPT, Tlp, read
 from tlplab.torture.classes import Bar as BarOfGuest
@@ -111,7 +111,7 @@ def requests(place: Path, packets: int) -> Mapping[tuple[str, str], int]:
     return counts
 
 
-def under_linux(experiments: Path, _block: int | None, /, *, quiet: bool) -> ByGuest:
+def under_linux(experiments: Path, _options: GuestOptions, /, *, quiet: bool) -> ByGuest:
     """Both boots, and the rows."""
     with Bar(quiet=quiet) as bar:
         bar.show(0, f"{FEW} packets")

@@ -21,7 +21,7 @@ from tlplab.guest import kernel
 from tlplab.guest.initramfs import SCRIPT
 from tlplab.guest.running import Ended, run
 from tlplab.progress import Bar
-from tlplab.reproduce import HEADING, ByGuest, Row, Run
+from tlplab.reproduce import HEADING, ByGuest, GuestOptions, Row, Run
 from tlplab.reproduce.curves import Curves
 from tlplab.reproduce.markdown import table
 from tlplab.reproduce.running import one_run
@@ -123,7 +123,7 @@ def without_linux(place: Path, slot: Slot, way: str, size: int) -> Result:
     return one_run(str(place), Run(f"{slot.name}, {way}, {size}", HARNESS, overrides))
 
 
-def under_linux(experiments: Path, _block: int | None, /, *, quiet: bool) -> ByGuest:
+def under_linux(experiments: Path, _options: GuestOptions, /, *, quiet: bool) -> ByGuest:
     """All of it."""
     found: dict[str, Found] = {}
     # What each part takes, more or less, for the bar.

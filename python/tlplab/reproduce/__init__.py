@@ -95,13 +95,20 @@ class ByGuest:
     drawings: Sequence[Drawing] = ()
 
 
+@dataclass(frozen=True)
+class GuestOptions:
+    """What may be asked of a run under Linux."""
+
+    block: int | None = None
+    """Bytes of the largest block (`--block`), of a study that `has_block`."""
+    library: Path | None = None
+    """A checkout of the published library (`--library`), of a study that `has_library`."""
+
+
 class UnderLinux(Protocol):
-    """Runs a study's experiments under Linux (`tlplab reproduce --guest`); `kernel.find` says where that is.
+    """Runs a study's experiments under Linux (`tlplab reproduce --guest`); `kernel.find` says where that is."""
 
-    The second argument is the bytes of the largest block (`--block`), if it is given and the study `has_block`.
-    """
-
-    def __call__(self, experiments: Path, block: int | None, /, *, quiet: bool) -> ByGuest: ...
+    def __call__(self, experiments: Path, options: GuestOptions, /, *, quiet: bool) -> ByGuest: ...
 
 
 class Measure(Protocol):
@@ -134,6 +141,8 @@ class Study:
     """Whether that guest is an ordinary one under QEMU (`make guest-tools`), and not a user-mode Linux."""
     has_block: bool = False
     """Whether a guest reads blocks, whose size can be said."""
+    has_library: bool = False
+    """Whether a published library can be measured beside it."""
 
 
 STUDIES = ("differential", "gem5", "nettlp", "pcie-bench", "speedy")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import click
 
 from tlplab.outputs import PAGES, check_ending, check_outputs, write_text
-from tlplab.reproduce import STUDIES, in_guest, running
+from tlplab.reproduce import STUDIES, GuestOptions, in_guest, running
 
 
 @click.command("reproduce")
@@ -41,6 +42,12 @@ from tlplab.reproduce import STUDIES, in_guest, running
     metavar="SIZE",
     help="gem5 --guest: the largest block that dd reads, 512MiB at most.  [default: 64MiB]",
 )
+@click.option(
+    "--library",
+    metavar="FOLDER",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="nettlp --guest: a checkout of the published library, whose tlpperf is measured, too.",
+)
 @click.option("--quiet", is_flag=True, help="No table, no progress bar.")
 def reproduce_command(
     study: str,
@@ -52,6 +59,7 @@ def reproduce_command(
     no_measure: bool,
     guest: bool,
     block: int | None,
+    library: Path | None,
     quiet: bool,
 ) -> None:
     """Run the experiments of a published system again and lay them beside what was published.
@@ -66,6 +74,7 @@ def reproduce_command(
       tlplab reproduce nettlp --no-measure
       tlplab reproduce speedy --guest
       tlplab reproduce gem5 --guest --block 512MiB
+      tlplab reproduce nettlp --guest --library libtlp
     """
     check_outputs(
         {"--json": json_file, "--report": report, "--markdown": markdown}, to_stdout={"--json", "--markdown"}, inputs={}
@@ -81,10 +90,12 @@ def reproduce_command(
         raise click.UsageError(f"--captures {captures}: there is no such folder")
     if block is not None and not guest:
         raise click.UsageError("--block is for --guest")
+    if library is not None and not guest:
+        raise click.UsageError("--library is for --guest")
     if guest:
         if captures is not None or no_measure:
             raise click.UsageError("--captures and --no-measure are not for --guest")
-        under = running.by_guest(chosen, experiments, block, quiet=quiet)
+        under = running.by_guest(chosen, experiments, GuestOptions(block, library), quiet=quiet)
         if json_file is not None:
             write_text(json_file, running.as_json(under.rows))
         if report is not None:

@@ -18,7 +18,7 @@ import click
 from tlplab import _core
 from tlplab.guest import kernel, tools
 from tlplab.progress import Bar
-from tlplab.reproduce import HEADING, Beside, ByGuest, Outcomes, Row, Run, Study, chart
+from tlplab.reproduce import HEADING, Beside, ByGuest, GuestOptions, Outcomes, Row, Run, Study, chart
 from tlplab.reproduce import study as load_study
 from tlplab.result import Result
 from tlplab.session import run
@@ -111,14 +111,16 @@ def side_by_side(do: Callable[[Task], Done], tasks: Sequence[Task], what: str, *
     return found
 
 
-def by_guest(study: Study, folder: str, block: int | None = None, *, quiet: bool) -> ByGuest:
+def by_guest(study: Study, folder: str, options: GuestOptions, *, quiet: bool) -> ByGuest:
     """Runs the study under Linux; a usage error if it has no such part, or there is no kernel."""
     if study.under_linux is None:
         raise click.UsageError(f"{study.name} does not run under Linux: --guest is for {', '.join(WITH_GUEST)}")
-    if block is not None and not study.has_block:
+    if options.block is not None and not study.has_block:
         raise click.UsageError(f"{study.name} reads no blocks: --block is for gem5")
+    if options.library is not None and not study.has_library:
+        raise click.UsageError(f"{study.name} has no published library: --library is for nettlp")
     (tools.find if study.in_machine else kernel.find)(None)
-    return study.under_linux(experiments_of(study, folder), block, quiet=quiet)
+    return study.under_linux(experiments_of(study, folder), options, quiet=quiet)
 
 
 def end_at_once() -> None:
