@@ -363,6 +363,31 @@ def test_a_guest_ends_with_the_command_that_booted_it(tmp_path: Path, asks: int,
 
 
 @pytest.mark.full
+def test_an_experiment_that_is_interrupted_has_results_of_the_part_that_ran(tmp_path: Path) -> None:
+    needs_tools()
+    file = tmp_path / "result.json"
+    process = subprocess.Popen(
+        command(DMA_CORE, "--json", file, "--run", "sleep 1000"), stderr=subprocess.PIPE, text=True
+    )
+    try:
+        until = time.monotonic() + 60
+        while not qemus_of(process.pid):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        time.sleep(5)
+        process.send_signal(signal.SIGINT)
+        assert "interrupted: the figures are of the part that ran" in process.communicate(timeout=30)[1]
+        assert process.returncode == 130
+    finally:
+        process.kill()
+        process.wait()
+    result = json.loads(file.read_text())
+    assert result["interrupted"] is True
+    assert result["status"] is None
+    assert result["run"]["stop_reason"] == "interrupted"
+
+
+@pytest.mark.full
 def test_a_qemu_that_is_killed_and_a_device_that_raises_are_told(tmp_path: Path) -> None:
     needs_tools()
     process = subprocess.Popen(command(COPIER, "--run", "sleep 1000"), cwd=tmp_path, stderr=subprocess.PIPE, text=True)

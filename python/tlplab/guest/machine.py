@@ -150,6 +150,8 @@ class Off:
     counters: Counters
     """Of its devices."""
     timed_out: bool
+    interrupted: bool
+    """By Ctrl-C; then what its devices have counted is of the part that ran."""
 
 
 def boot(
@@ -161,19 +163,25 @@ def boot(
 ) -> Off:
     """Boots a guest and waits until it is off, or for `timeout` seconds. `show` is called with each line of its console and its time in seconds.
 
-    Raises `RunError` if QEMU cannot run the guest, or a device raises, and `KeyboardInterrupt` at Ctrl-C: the guest has lost its power then.
+    At Ctrl-C, and after `timeout`, it loses its power. Raises `RunError` if QEMU cannot run the guest, or a device raises.
     """
     with tempfile.TemporaryDirectory(prefix="tlplab-guest-") as name:
         folder = Path(name)
         (folder / "initramfs").write_bytes(machine.tools.initramfs.read_bytes() + archive(machine.files))
-        with devices.served(folder) as serving:
-            begun = time.monotonic()
-            running = Running.start(machine, folder, serving.sockets)
-            try:
-                timed_out = running.wait(serving.over, show, None if timeout is None else begun + timeout)
-            finally:
-                running.end()
-            seconds = time.monotonic() - begun
+        timed_out, interrupted, seconds = False, False, 0.0
+        try:
+            with devices.served(folder) as serving:
+                begun = time.monotonic()
+                running = Running.start(machine, folder, serving.sockets)
+                try:
+                    timed_out = running.wait(serving.over, show, None if timeout is None else begun + timeout)
+                finally:
+                    running.end()
+                    seconds = time.monotonic() - begun
+        except KeyboardInterrupt:
+            if not seconds:
+                raise
+            interrupted = True
         if serving.failure is not None:
             raise serving.failure
         said = (
@@ -181,9 +189,9 @@ def boot(
             if (folder / "status").exists()
             else ""
         )
-        if not timed_out and running.process.returncode:
+        if not (timed_out or interrupted) and running.process.returncode:
             raise RunError(f"QEMU cannot run the guest: {running.complaints()}")
-        return Off(int(said) if said.isdecimal() else None, seconds, serving.counters(), timed_out)
+        return Off(int(said) if said.isdecimal() else None, seconds, serving.counters(), timed_out, interrupted)
 
 
 @dataclass

@@ -149,6 +149,9 @@ def qemu(
         _core.write_report(report, described.result)
     if not silent:
         show_end(off, result, described)
+    if off.interrupted:
+        click.echo("interrupted: the figures are of the part that ran", err=True)
+        return INTERRUPTED
     if off.timed_out:
         raise RunError(f"the guest was still on after {timeout:g} s, and has lost its power")
     if off.status is None and not shell:
@@ -191,7 +194,8 @@ def document(off: Off, devices: Sequence[str], described: FabricDevices | Single
         for device, (name, of) in zip(named, off.counters.items(), strict=True)
     ]
     result: dict[str, Any] = {
-        "schema": FORMAT, "status": off.status, "timed_out": off.timed_out, "seconds": round(off.seconds, 3),
+        "schema": FORMAT, "status": off.status, "timed_out": off.timed_out,
+        "interrupted": off.interrupted, "seconds": round(off.seconds, 3),
         "devices": counters,
     }  # fmt: skip
     if isinstance(described, FabricDevices):
