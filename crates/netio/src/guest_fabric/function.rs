@@ -23,7 +23,7 @@ const MEMORY: u16 = 2;
 const PAYLOAD: u8 = 0xE0;
 const READ_REQUEST: u8 = 0x70;
 
-/// Something that the processor shall do. Nothing passes a write or an access of configuration space before it.
+/// Something that the processor shall do: one after the other, as QEMU lets a guest access devices.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     /// A read of a register in memory.
@@ -36,12 +36,6 @@ pub(super) enum Step {
     Status,
     /// A part of a write of it; the last has an answer, unless nobody waits for one.
     ConfigWrite { address: u64, data: Vec<u8>, reply: Option<ReplyToken> },
-}
-
-impl Step {
-    fn blocks(&self) -> bool {
-        !matches!(self, Self::Read { .. })
-    }
 }
 
 /// Counters of a function.
@@ -149,8 +143,8 @@ pub(super) struct Function {
     bars: [Option<u64>; 6],
     given: Given,
     steps: VecDeque<Step>,
-    /// A step is under way that nothing passes.
-    blocked: bool,
+    /// A step is under way.
+    busy: bool,
     /// What reads of configuration space have brought so far.
     gathered: BTreeMap<ReplyToken, Vec<u8>>,
     reads: u64,
@@ -184,7 +178,7 @@ impl Function {
             bars,
             given,
             steps: VecDeque::new(),
-            blocked: false,
+            busy: false,
             gathered: BTreeMap::new(),
             reads: 0,
             writes: 0,
@@ -318,17 +312,17 @@ impl Function {
 
     /// The next step that the processor may do now.
     pub(super) fn next_step(&mut self) -> Option<Step> {
-        if self.blocked {
+        if self.busy {
             return None;
         }
         let step = self.steps.pop_front()?;
-        self.blocked = step.blocks();
+        self.busy = true;
         Some(step)
     }
 
     /// A step is over; what a read has brought, all ones where it failed.
     pub(super) fn step_over(&mut self, step: Step, data: Option<Payload>) {
-        self.blocked &= !step.blocks();
+        self.busy = false;
         let ones = |bytes: u32| vec![0xFF; bytes as usize];
         let brought =
             |bytes| data.as_ref().and_then(Payload::bytes).map_or_else(|| ones(bytes), <[u8]>::to_vec);
