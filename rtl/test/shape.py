@@ -72,7 +72,8 @@ class Completions:
     def release(self) -> None:
         kept, self._kept = self._kept, []
         for tlp in kept:
-            self._add(tlp)
+            for part in self._pieces(tlp):
+                self._add(part)
 
     @property
     def kept(self) -> int:
