@@ -485,6 +485,15 @@ module tlpdma_core #(
                      !cpl_valid && !req_valid && !slave_busy && !early_valid && !busy_valid &&
                      !mrd_valid && !drd_valid && !mwr_valid && !post_valid;
 
+`ifndef SYNTHESIS
+  user_rules user_rules (
+      .clk (user_clk),
+      .rst (user_rst),
+      .mrrs(user_mrrs),
+      .*
+  );
+`endif
+
   logic unused;
   assign unused = &{1'b0, completion_errors[4], cpl_words, req_words, rx_cpl_hdr, rx_req_hdr};
 endmodule

@@ -184,6 +184,13 @@ def longer(tlp: Tlp) -> list[Tlp]:
     return [made]
 
 
+def off_boundary(tlp: Tlp) -> list[Tlp]:
+    """In two, each right in all its fields, but the first ends where none but the last one of a read may."""
+    # A DW before the boundary of 64 bytes, or after it if there is no DW before it.
+    at = 64 - (tlp.lower_address & 0x3C) - 4 or 8
+    return list(cut(tlp, at)) if at < len(tlp.data) else [tlp]
+
+
 def lost(_: Tlp) -> list[Tlp]:
     return []
 
