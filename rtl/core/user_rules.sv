@@ -2,8 +2,8 @@
 // What the user's port of tlpdma_core asks of both sides, as rtl/README.md has it ("The user's port"), for simulation:
 // a broken rule ends the run and says which one it was. Synthesis does not see this.
 //
-// What is held while valid and not ready is compared in the cycle after one in which it was not taken, so that a cycle
-// in which nothing waits costs a simulator next to nothing.
+// What waits is kept and compared later, large requests and words when they are taken; nothing of a port is worked out in a
+// cycle in which it is idle. A simulator feels it little then.
 `ifndef SYNTHESIS
 module user_rules #(
     parameter int STARVED = 1 << 20  // cycles for which a master write may wait for a word: it holds all that is sent
@@ -70,38 +70,57 @@ module user_rules #(
   assign drd_end = {1'b0, drd_addr[11:0] & ~(12'hf80 << mrrs)} + {3'd0, drd_len};
   always @(posedge clk) begin
     if (!rst) begin
-      if (mrd_waited && (!mrd_valid || {mrd_addr, mrd_local, mrd_len, mrd_id} !== mrd_kept))
-        $fatal(1, "%m: mrd_* changed before it was taken");
-      if (mrd_valid && mrd_len == '0) $fatal(1, "%m: mrd_len is 0");
-
-      if (drd_waited && (!drd_valid || (!drd_exchanged && {drd_addr, drd_local, drd_len, drd_id} !== drd_kept)))
-        $fatal(1, "%m: drd_* changed before it was taken");
-      if (drd_valid && drd_len == '0) $fatal(1, "%m: drd_len is 0");
-      if (drd_valid && drd_end > (13'd128 << mrrs)) $fatal(1, "%m: drd_* crosses a multiple of Max Read Request Size");
-
-      if (mwr_waited && (!mwr_valid || {mwr_addr, mwr_len, mwr_lane, mwr_id} !== mwr_kept))
-        $fatal(1, "%m: mwr_* changed before it was taken");
-      if (mwr_valid && mwr_len == '0) $fatal(1, "%m: mwr_len is 0");
-
-      // a single DW leaves the upper one open
-      if (post_waited && (!post_valid || {post_addr, post_two, post_four} !== post_kept[129:64]
-                          || post_data[31:0] !== post_kept[31:0] || (post_two && post_data[63:32] !== post_kept[63:32])))
-        $fatal(1, "%m: post_* changed before it was taken");
-      if (post_valid && post_four != (post_addr[63:32] != '0))
-        $fatal(1, "%m: post_four does not say whether post_addr needs 64 bits");
-      if (post_valid && post_two && post_addr[11:2] == '1) $fatal(1, "%m: post_* crosses 4 KiB");
+      if (mrd_valid || mrd_waited) begin
+        if (mrd_waited) begin
+          if (!mrd_valid) $fatal(1, "%m: mrd_* changed before it was taken");
+          if (mrd_ready)
+            if ({mrd_addr, mrd_local, mrd_len, mrd_id} !== mrd_kept) $fatal(1, "%m: mrd_* changed before it was taken");
+        end else begin
+          if (mrd_len == '0) $fatal(1, "%m: mrd_len is 0");
+          if (!mrd_ready) mrd_kept <= {mrd_addr, mrd_local, mrd_len, mrd_id};
+        end
+        mrd_waited <= !mrd_ready;
+      end
+      if (drd_valid || drd_waited) begin
+        if (!drd_valid) $fatal(1, "%m: drd_* changed before it was taken");
+        if (drd_waited && !drd_exchanged) begin
+          if ({drd_addr, drd_local, drd_len, drd_id} !== drd_kept) $fatal(1, "%m: drd_* changed before it was taken");
+        end else begin
+          if (drd_len == '0) $fatal(1, "%m: drd_len is 0");
+          if (drd_end > (13'd128 << mrrs)) $fatal(1, "%m: drd_* crosses a multiple of Max Read Request Size");
+          if (!drd_ready) drd_kept <= {drd_addr, drd_local, drd_len, drd_id};
+        end
+        drd_exchanged <= drd_waits;
+        drd_waited <= !drd_ready;
+      end
+      if (mwr_valid || mwr_waited) begin
+        if (mwr_waited) begin
+          if (!mwr_valid) $fatal(1, "%m: mwr_* changed before it was taken");
+          if (mwr_ready)
+            if ({mwr_addr, mwr_len, mwr_lane, mwr_id} !== mwr_kept) $fatal(1, "%m: mwr_* changed before it was taken");
+        end else begin
+          if (mwr_len == '0) $fatal(1, "%m: mwr_len is 0");
+          if (!mwr_ready) mwr_kept <= {mwr_addr, mwr_len, mwr_lane, mwr_id};
+        end
+        mwr_waited <= !mwr_ready;
+      end
+      if (post_valid || post_waited) begin
+        if (post_waited) begin
+          if (!post_valid || {post_addr, post_two, post_four} !== post_kept[129:64])
+            $fatal(1, "%m: post_* changed before it was taken");
+          // a single DW leaves the upper one open
+          if (post_data[31:0] !== post_kept[31:0] || (post_two && post_data[63:32] !== post_kept[63:32]))
+            $fatal(1, "%m: post_* changed before it was taken");
+        end else begin
+          if (post_four != (post_addr[63:32] != '0))
+            $fatal(1, "%m: post_four does not say whether post_addr needs 64 bits");
+          if (post_two && post_addr[11:2] == '1) $fatal(1, "%m: post_* crosses 4 KiB");
+          if (!post_ready) post_kept <= {post_addr, post_two, post_four, post_data};
+        end
+        post_waited <= !post_ready;
+      end
     end
-    mrd_waited  <= !rst && mrd_valid && !mrd_ready;
-    drd_waited  <= !rst && drd_valid && !drd_ready;
-    mwr_waited  <= !rst && mwr_valid && !mwr_ready;
-    post_waited <= !rst && post_valid && !post_ready;
-    if (mrd_valid && !mrd_ready) mrd_kept <= {mrd_addr, mrd_local, mrd_len, mrd_id};
-    if (drd_valid && !drd_ready) begin
-      drd_kept <= {drd_addr, drd_local, drd_len, drd_id};
-      drd_exchanged <= drd_waits;
-    end
-    if (mwr_valid && !mwr_ready) mwr_kept <= {mwr_addr, mwr_len, mwr_lane, mwr_id};
-    if (post_valid && !post_ready) post_kept <= {post_addr, post_two, post_four, post_data};
+    if (rst) {mrd_waited, drd_waited, mwr_waited, post_waited} <= '0;
   end
 
   // ---- the words of master writes: the request is shown before the first of them, or with it ----
@@ -112,21 +131,35 @@ module user_rules #(
   assign span = {8'd0, mwr_len} + {27'd0, mwr_lane} + 32'd31;
   always @(posedge clk) begin
     if (!rst) begin
-      if (mwr_data_waited && (!mwr_data_valid || mwr_data !== mwr_data_kept))
-        $fatal(1, "%m: mwr_data changed before it was taken");
-      if (mwr_data_valid && owed == '0 && !mwr_valid) $fatal(1, "%m: mwr_data has more words than were asked for");
-      if (mwr_data_valid && mwr_data_ready && owed == '0) $fatal(1, "%m: the core takes a word before its mwr_*");
-      if (mwr_done_valid && writes == 8'd1 && owed != '0) $fatal(1, "%m: mwr_done before the last word was taken");
-      if (waiting == STARVED)
-        $fatal(1, "%m: mwr_data has fewer words than were asked for, or keeps the line for too long");
+      if (mwr_data_valid || mwr_data_waited) begin
+        if (mwr_data_waited) begin
+          if (!mwr_data_valid) $fatal(1, "%m: mwr_data changed before it was taken");
+          if (mwr_data_ready) if (mwr_data !== mwr_data_kept) $fatal(1, "%m: mwr_data changed before it was taken");
+        end else begin
+          if (!mwr_data_ready) mwr_data_kept <= mwr_data;
+        end
+        if (owed == '0) begin
+          if (!mwr_valid) $fatal(1, "%m: mwr_data has more words than were asked for");
+          if (mwr_data_ready) $fatal(1, "%m: the core takes a word before its mwr_*");
+        end
+        mwr_data_waited <= !mwr_data_ready;
+      end
+      if (mwr_data_ready && !mwr_data_valid && owed != '0) begin
+        if (waiting == STARVED)
+          $fatal(1, "%m: mwr_data has fewer words than were asked for, or keeps the line for too long");
+        waiting <= waiting + 1'b1;
+      end
+      if (mwr_done_valid || (mwr_valid && mwr_ready)) begin
+        if (mwr_done_valid && writes == 8'd1 && owed != '0) $fatal(1, "%m: mwr_done before the last word was taken");
+        writes <= writes + 8'(mwr_valid && mwr_ready) - 8'(mwr_done_valid);
+      end
+      if ((mwr_data_valid && mwr_data_ready) || (mwr_valid && mwr_ready)) begin
+        owed <= owed + (mwr_valid && mwr_ready ? span >> 5 : '0) - 32'(mwr_data_valid && mwr_data_ready);
+        waiting <= '0;
+      end
     end
-    if (mwr_data_ready) waiting <= mwr_data_valid || owed == '0 ? '0 : waiting + 1'b1;
-    if (mwr_valid && mwr_ready || mwr_data_valid && mwr_data_ready)
-      owed <= owed + (mwr_valid && mwr_ready ? {5'd0, span[31:5]} : '0) - {31'd0, mwr_data_valid && mwr_data_ready};
-    if ((mwr_valid && mwr_ready) != mwr_done_valid) writes <= mwr_done_valid ? writes - 1'b1 : writes + 1'b1;
-    if (mwr_data_valid && !mwr_data_ready) mwr_data_kept <= mwr_data;
-    mwr_data_waited <= !rst && mwr_data_valid && !mwr_data_ready;
     if (rst) begin
+      mwr_data_waited <= 1'b0;
       owed <= '0;
       waiting <= '0;
       writes <= '0;
@@ -145,39 +178,51 @@ module user_rules #(
   logic [255:0] srd_data_kept;
   always @(posedge clk) begin
     if (!rst) begin
-      if (mrd_data_waited) begin
-        if (!mrd_data_valid || {mrd_data_addr, mrd_data_strobe, mrd_data_id} !== mrd_place_kept)
-          $fatal(1, "%m: mrd_data_* changed before it was taken");
-        // bytes that are not strobed may be those of the next word
-        if ((mrd_data & bytes(mrd_data_strobe)) !== (mrd_data_kept & bytes(mrd_data_strobe)))
-          $fatal(1, "%m: mrd_data changed before it was taken");
+      if (mrd_data_valid || mrd_data_waited) begin
+        if (mrd_data_waited) begin
+          if (!mrd_data_valid || {mrd_data_addr, mrd_data_strobe, mrd_data_id} !== mrd_place_kept)
+            $fatal(1, "%m: mrd_data_* changed before it was taken");
+          // bytes that are not strobed may be those of the next word
+          if (mrd_data !== mrd_data_kept)
+            if ((mrd_data & bytes(mrd_data_strobe)) !== (mrd_data_kept & bytes(mrd_data_strobe)))
+              $fatal(1, "%m: mrd_data changed before it was taken");
+        end else if (!mrd_data_ready) begin
+          mrd_data_kept  <= mrd_data;
+          mrd_place_kept <= {mrd_data_addr, mrd_data_strobe, mrd_data_id};
+        end
+        mrd_data_waited <= !mrd_data_ready;
       end
-      if (swr_waited && (!swr_valid || {swr_bar, swr_addr, swr_data, swr_strobe} !== swr_kept))
-        $fatal(1, "%m: swr_* changed before it was taken");
-      if (srd_waited && (!srd_valid || {srd_bar, srd_addr} !== srd_kept))
-        $fatal(1, "%m: srd_* changed before it was taken");
-      if (srd_valid && srd_open) $fatal(1, "%m: srd_* while another read is open");
-      if (srd_data_waited && (!srd_data_valid || srd_data !== srd_data_kept))
-        $fatal(1, "%m: srd_data changed before it was taken");
-      if (srd_data_valid && !srd_open && !(srd_valid && srd_ready)) $fatal(1, "%m: srd_data without a read");
+      if (swr_valid || swr_waited) begin
+        if (swr_waited) begin
+          if (!swr_valid || {swr_bar, swr_addr, swr_data, swr_strobe} !== swr_kept)
+            $fatal(1, "%m: swr_* changed before it was taken");
+        end else begin
+          if (!swr_ready) swr_kept <= {swr_bar, swr_addr, swr_data, swr_strobe};
+        end
+        swr_waited <= !swr_ready;
+      end
+      if (srd_valid || srd_waited) begin
+        if (srd_waited) begin
+          if (!srd_valid || {srd_bar, srd_addr} !== srd_kept) $fatal(1, "%m: srd_* changed before it was taken");
+        end else begin
+          if (srd_open) $fatal(1, "%m: srd_* while another read is open");
+          if (!srd_ready) srd_kept <= {srd_bar, srd_addr};
+        end
+        srd_waited <= !srd_ready;
+      end
+      if (srd_data_valid || srd_data_waited) begin
+        if (srd_data_waited) begin
+          if (!srd_data_valid || srd_data !== srd_data_kept) $fatal(1, "%m: srd_data changed before it was taken");
+        end else begin
+          if (!srd_open && !(srd_valid && srd_ready)) $fatal(1, "%m: srd_data without a read");
+          if (!srd_data_ready) srd_data_kept <= srd_data;
+        end
+        srd_data_waited <= !srd_data_ready;
+      end
+      if (srd_valid && srd_ready) srd_open <= 1'b1;
+      if (srd_data_valid && srd_data_ready) srd_open <= 1'b0;
     end
-    mrd_data_waited <= !rst && mrd_data_valid && !mrd_data_ready;
-    swr_waited <= !rst && swr_valid && !swr_ready;
-    srd_waited <= !rst && srd_valid && !srd_ready;
-    srd_data_waited <= !rst && srd_data_valid && !srd_data_ready;
-    if (mrd_data_valid && !mrd_data_ready) begin
-      mrd_data_kept  <= mrd_data;
-      mrd_place_kept <= {mrd_data_addr, mrd_data_strobe, mrd_data_id};
-    end
-    if (swr_valid && !swr_ready) swr_kept <= {swr_bar, swr_addr, swr_data, swr_strobe};
-    if (srd_valid && !srd_ready) srd_kept <= {srd_bar, srd_addr};
-    if (srd_data_valid && !srd_data_ready) srd_data_kept <= srd_data;
-    if (srd_data_valid && srd_data_ready) srd_open <= 1'b0;
-    if (srd_valid && srd_ready && !(srd_data_valid && srd_data_ready)) srd_open <= 1'b1;
-    if (rst) srd_open <= 1'b0;
+    if (rst) {mrd_data_waited, swr_waited, srd_waited, srd_data_waited, srd_open} <= '0;
   end
-
-  logic unused;
-  assign unused = &{1'b0, span[4:0]};
 endmodule
 `endif

@@ -110,6 +110,7 @@ module user_rules_bench;
       default: ;
     endcase
     steps(1);
+    if (broken == 1 || broken == 5 || broken == 9) {mrd_ready, mwr_ready, mwr_data_ready} = '1;
     if (broken == 29) {mwr_valid, mwr_ready, mwr_done_valid} = 3'b001;
     if (broken == 30) {mwr_valid, mwr_ready, mwr_data_ready} = 3'b001;
     if (broken == 33) {srd_valid, srd_ready, srd_data} = '0;
