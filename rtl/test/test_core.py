@@ -77,11 +77,11 @@ NARROW = {
     "cases_errors": ["a_late_completion"],
     "cases_limits": ["what_comes_back_has_room", "descriptors_do_not_wait_for_the_other_direction"],
 }
-#: UltraScale+ with more tags, or larger reads; Virtex-6 with the buffer for its highest performance; the least that is allowed.
+#: UltraScale+ with more tags, or larger reads; Virtex-6 as CORE Generator sets it (VC0_TOTAL_CREDITS_CH, _CD); the least that is allowed.
 BUFFERS = [
     (256, {"TAGS": 256}),
     (256, {"MRRS_MAX": 1024}),
-    (64, {"CPL_HEADERS": 36, "CPL_DATA": 308 * 16}),
+    (64, {"CPL_HEADERS": 36, "CPL_DATA": 378 * 16}),
     (64, {"CPL_DATA": 1024}),
 ]
 

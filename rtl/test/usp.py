@@ -72,7 +72,9 @@ class Beats:
 class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
     """256 bits, no straddling; drives clock and reset of the card. See `TrnDevice` for the attributes that cases use."""
 
-    def __init__(self, dut: Any, buffer: CompletionBuffer, pcie_mhz: float = 250, generation: int = 1, lanes: int = 8) -> None:
+    def __init__(
+        self, dut: Any, buffer: CompletionBuffer, pcie_mhz: float = 250, generation: int = 1, lanes: int = 8
+    ) -> None:
         #: For completions until their last beat is taken.
         self.buffer = buffer
         self.dut = dut
