@@ -322,10 +322,10 @@ module tlpdma_core #(
   logic [6:0] cpl_lower;
   logic cpl_poisoned;
   logic cpl_waiting, cpl_words;
-  // Reads that are open can bring TAGS * (MRRS_MAX / 64 + 1) completions, far more than these 64 headers, and
-  // credits do not limit them. None is lost: a queue that is full holds the shim, and that the hard IP. Nor can
-  // that last: a completion leaves in the larger of four cycles and its words whatever else waits, as nothing on
-  // its way needs a request to be taken or a TLP to be sent; only the user's memory can hold it.
+  // Reads that are open can bring CPL_BLOCKS completions, far more than these 64 headers. None is lost: a queue that
+  // is full holds the shim, and that the hard IP, in which tags has reserved room for all of them. Nor can that last: a
+  // completion leaves in the larger of four cycles and its words whatever else waits, as nothing on its way needs a
+  // request to be taken or a TLP to be sent; only the user's memory can hold it.
   async_fifo #(
       .WIDTH(53),
       .DEPTH(64)
