@@ -10,6 +10,7 @@ core/master_write.sv
 core/tx_queue.sv
 core/completion.sv
 core/slave.sv
+core/user_rules.sv
 core/tlpdma_core.sv
 user/channel.sv
 user/prefetch.sv

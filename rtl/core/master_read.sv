@@ -5,8 +5,8 @@
 // With bus mastering off, or once `drain` is set, what is not sent yet ends with an error, by one
 // entry in the tag memory for which nothing is sent. While drain is set nothing is taken, but for what
 // was picked in the cycle before.
-// reserve: the last free tag goes to drd with id 2 only. drd_waits: one with another id waits for a second tag, and
-// may be exchanged for another request.
+// reserve: the last free tag, and the last room for completions, goes to drd with id 2 only. drd_waits: one with another
+// id waits for a second one, and may be exchanged for another request.
 // Where tags come back slowly, one by one, TLPs of mrd go in pairs: if none went for PAIR cycles, and one or two before
 // that, the next waits for a second free tag (until 8 PAIR cycles). A narrow link is full then, and its other end, which
 // must acknowledge each of two requests that are further apart than the latency limit of Ack (416 symbols at x1), has one
@@ -38,6 +38,7 @@ module master_read #(
     // to the tag memory
     output logic        alloc_valid,
     input  logic        alloc_next,    // alloc_valid may be set in the next cycle
+    input  logic        alloc_room,
     input  logic        alloc_spare,
     output logic [31:0] alloc_local,
     output logic [12:0] alloc_bytes,
@@ -89,7 +90,7 @@ module master_read #(
   assign drd_waits = reserve && drd_id != 2'd2 && !alloc_spare;
   assign refuse = !bus_master || drain;
   always_ff @(posedge clk) begin
-    alloc_valid <= !rst && alloc_next && (pick || chunk_valid) && allowed && (refuse || np_ready);
+    alloc_valid <= !rst && alloc_next && (pick || chunk_valid) && allowed && (refuse || (np_ready && alloc_room));
     single <= pick;
     drd_four <= drd_addr[63:32] != '0;
     refused <= refuse;

@@ -10,7 +10,8 @@
 //
 // alloc_*  a new read, only in a cycle after alloc_next. alloc_single: outside of the order, done as
 //          soon as it is over. alloc_error not 0: nothing was sent, the read is over with this error.
-//          alloc_spare: this is not the last free tag.
+//          alloc_room: nothing is sent but in a cycle after it. alloc_spare: this is not the last free tag, and there
+//          is room for another one beside it.
 // look_*   combinational look-up of a completion's tag; not taken while look_ready is low.
 // upd_*    what a completion leaves of its read, before the next look-up. upd_end: nothing, the
 //          tag is not live any more; upd_hold: but quarantined.
@@ -23,9 +24,16 @@
 // Time-out: timeout_ticks ticks of 2^TICK cycles (0: never), of which the last two bits do not count: 4 at least. A
 // read ends between 1 and 1.25 of it after its allocation. A quarantine lasts 4 to 4.25 of it (timeout 0: of 65532).
 // Each tag's time is looked at once in 4 TAGS cycles.
+//
+// Room: an end point advertises infinite credits for completions, so what the hard IP cannot hold until it is taken is
+// lost. A read reserves as many blocks as it touches of 64 bytes, the smallest Read Completion Boundary, until its tag
+// is free: it brings no more completions, each with one header, and no more data, however the completer cuts them.
+// Where all reads that have tags fit at once, this is left out.
 module tags #(
     parameter int TAGS = 32,
     parameter int TICK = 8,  // a tick is 2^TICK cycles
+    parameter int READ_BLOCKS = 8,  // that a read touches at most, a power of two
+    parameter int CPL_BLOCKS = TAGS * READ_BLOCKS,  // for which the hard IP has room, 2 READ_BLOCKS or more
     localparam int TB = $clog2(TAGS),
     localparam int PB = TB + 1  // bits of a place in the order
 ) (
@@ -35,6 +43,7 @@ module tags #(
     input  logic        restart,            // all tags as after a reset (only done while none is in use)
     input  logic        alloc_valid,
     output logic        alloc_next,
+    output logic        alloc_room,
     output logic        alloc_spare,
     output logic [ 7:0] alloc_tag,
     input  logic [31:0] alloc_local,
@@ -102,6 +111,7 @@ module tags #(
   logic [TB-1:0] queue_tag;
   logic [TB:0] fresh, limit, use_count, queued;
   logic all, change;  // all tags may be used; that is to change
+  logic spare_tag, spare_room;
   assign change = TAGS > 32 && all != ext_tag;
   assign limit = (all || TAGS < 32) ? TAGS[TB:0] : 32;
   assign used_fresh = fresh < limit;
@@ -111,6 +121,7 @@ module tags #(
                       !next_upd && !next_fin && !next_due && !change;
   assign take = alloc_valid && alloc_error == 3'd0;
   assign placing = alloc_valid && !alloc_single;
+  assign alloc_spare = spare_tag && spare_room;
 
   assign again = (restart || change) && use_count == '0 && !alloc_valid;  // restart now
   assign load = !next_valid || take;
@@ -137,8 +148,7 @@ module tags #(
       next_tag   <= used_fresh ? fresh[TB-1:0] : queue_valid ? queue_tag : give_tag;
       fresh      <= fresh + {{TB{1'b0}}, used_fresh};
     end
-    alloc_spare <= take == give ? use_count + 1'b1 < limit
-        : take ? use_count + (TB + 1)'(2) < limit : use_count < limit;
+    spare_tag <= take == give ? use_count + 1'b1 < limit : take ? use_count + (TB + 1)'(2) < limit : use_count < limit;
     if (take != give) use_count <= take ? use_count + 1'b1 : use_count - 1'b1;
     if (rst || again) begin
       next_valid <= 1'b0;
@@ -146,8 +156,8 @@ module tags #(
       all <= ext_tag;
     end
     if (rst) begin
-      use_count   <= '0;
-      alloc_spare <= 1'b0;
+      use_count <= '0;
+      spare_tag <= 1'b0;
     end
   end
   generate
@@ -200,6 +210,47 @@ module tags #(
     live <= {TAGS{!rst}} & ((live & ~at_end) | at_take);
     held <= {TAGS{!rst}} & ((held & ~at_release) | (at_end & {TAGS{hold}}));
   end
+
+  // ---- room: what is left of it after the largest read, negative when that does not fit ----
+  generate
+    if (CPL_BLOCKS < TAGS * READ_BLOCKS) begin : limited_room
+      localparam int BW = $clog2(READ_BLOCKS), LW = $clog2(CPL_BLOCKS) + 1;
+      logic [LW-1:0] left;
+      logic [BW-1:0] blocks[0:TAGS-1];  // reserved, less one
+      // As much as the largest read needs is taken with the tag, and what is too much comes back.
+      logic counted;
+      logic [TB-1:0] new_tag;
+      logic [5:0] new_lower;
+      logic [BW+5:0] new_bytes, new_end;
+      logic [BW-1:0] new_blocks, surplus;
+      logic [BW:0] returned;
+      assign new_end = new_bytes + {{BW{1'b0}}, new_lower} - 1'b1;
+      assign new_blocks = new_end[6+:BW];
+      assign alloc_room = !left[LW-1];
+      assign spare_room = !left[LW-1] && left[LW-2:BW] != '0;
+      always_ff @(posedge clk) begin
+        left <= left + {{(LW - BW - 1) {1'b0}}, returned} - (take ? READ_BLOCKS[LW-1:0] : '0);
+        returned <= {1'b0, surplus} + (give ? {1'b0, blocks[give_tag]} + 1'b1 : '0);
+        surplus <= counted ? ~new_blocks : '0;
+        if (counted) blocks[new_tag] <= new_blocks;
+        counted   <= take;
+        new_tag   <= next_tag;
+        new_lower <= alloc_lower[5:0];
+        new_bytes <= alloc_bytes[BW+5:0];
+        if (rst) begin
+          left <= LW'(CPL_BLOCKS - READ_BLOCKS);
+          returned <= '0;
+          surplus <= '0;
+          counted <= 1'b0;
+        end
+      end
+      logic unused;
+      assign unused = &{1'b0, new_end[5:0]};
+    end else begin : enough_room
+      assign alloc_room = 1'b1;
+      assign spare_room = 1'b1;
+    end
+  endgenerate
 
   // ---- the order ----
   logic retire, over, end_single, place_ends;

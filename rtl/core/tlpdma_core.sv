@@ -24,6 +24,8 @@ module tlpdma_core #(
     parameter int TAGS = 32,  // 32 .. 256, a power of two; more than 32 need cfg_ext_tag
     parameter int MPS_MAX = 512,  // bytes
     parameter int MRRS_MAX = 512,  // bytes
+    parameter int CPL_HEADERS = TAGS * MRRS_MAX / 64,  // completions that the hard IP can hold
+    parameter int CPL_DATA = TAGS * MRRS_MAX,  // bytes of their data, in pieces of 64; both for two reads or more
     parameter int TX_WORDS = 64  // words queued for transmission at most (latency of slave reads); MPS_MAX / 16 or more
 ) (
     input  logic pcie_clk,
@@ -197,7 +199,15 @@ module tlpdma_core #(
   end
 
   // ---- master reads ----
-  logic alloc_valid, alloc_next, alloc_spare, alloc_last, alloc_single;
+  localparam int READ_BLOCKS = MRRS_MAX / 64;
+  localparam int CPL_BLOCKS = CPL_HEADERS < CPL_DATA / 64 ? CPL_HEADERS : CPL_DATA / 64;
+  generate
+    // Two: of one, `drd_reserve` leaves nothing to the others. No tool knows this module.
+    if (CPL_BLOCKS < 2 * READ_BLOCKS) begin : refused
+      CPL_HEADERS_and_CPL_DATA_must_have_room_for_two_reads_of_MRRS_MAX refuse ();
+    end
+  endgenerate
+  logic alloc_valid, alloc_next, alloc_room, alloc_spare, alloc_last, alloc_single;
   logic [ 7:0] alloc_tag;
   logic [31:0] alloc_local;
   logic [12:0] alloc_bytes;
@@ -231,7 +241,9 @@ module tlpdma_core #(
   logic [8:0] look_place, fin_place;
   logic [2:0] fin_error;
   tags #(
-      .TAGS(TAGS)
+      .TAGS(TAGS),
+      .READ_BLOCKS(READ_BLOCKS),
+      .CPL_BLOCKS(CPL_BLOCKS)
   ) tags (
       .clk(user_clk),
       .rst(user_rst),
@@ -310,10 +322,10 @@ module tlpdma_core #(
   logic [6:0] cpl_lower;
   logic cpl_poisoned;
   logic cpl_waiting, cpl_words;
-  // Reads that are open can bring TAGS * (MRRS_MAX / 64 + 1) completions, far more than these 64 headers, and
-  // credits do not limit them. None is lost: a queue that is full holds the shim, and that the hard IP. Nor can
-  // that last: a completion leaves in the larger of four cycles and its words whatever else waits, as nothing on
-  // its way needs a request to be taken or a TLP to be sent; only the user's memory can hold it.
+  // Reads that are open can bring CPL_BLOCKS completions, far more than these 64 headers. None is lost: a queue that
+  // is full holds the shim, and that the hard IP, in which tags has reserved room for all of them. Nor can that last: a
+  // completion leaves in the larger of four cycles and its words whatever else waits, as nothing on its way needs a
+  // request to be taken or a TLP to be sent; only the user's memory can hold it.
   async_fifo #(
       .WIDTH(53),
       .DEPTH(64)
@@ -472,6 +484,15 @@ module tlpdma_core #(
   assign core_idle = !read_busy && !write_busy && none_open && queue_empty && !pcie_busy_seen &&
                      !cpl_valid && !req_valid && !slave_busy && !early_valid && !busy_valid &&
                      !mrd_valid && !drd_valid && !mwr_valid && !post_valid;
+
+`ifndef SYNTHESIS
+  user_rules user_rules (
+      .clk (user_clk),
+      .rst (user_rst),
+      .mrrs(user_mrrs),
+      .*
+  );
+`endif
 
   logic unused;
   assign unused = &{1'b0, completion_errors[4], cpl_words, req_words, rx_cpl_hdr, rx_req_hdr};

@@ -3,7 +3,7 @@
 //
 // A memory write of one DW sets the register (all bytes of it), a memory read of one DW gets it, messages do nothing; one TLP at a
 // time. The register counts edges of user_clk in its upper half while bit 0 is set, so that both clocks do something; bit 1 is the
-// level of the legacy interrupt. HALVED = 1 counts on a clock that the module makes itself, of which the hard IP's model knows nothing.
+// level of the legacy interrupt, bit 3 breaks a rule. HALVED = 1 counts on a clock that the module makes itself, of which the hard IP's model knows nothing.
 module scratch #(
     parameter int W = 64,
     parameter int HALVED = 0
@@ -82,6 +82,7 @@ module scratch #(
       have <= trn_reof || have >= 4 ? 0 : have + 3'(DWS);
       dw   <= now;
     end
+    if (value[3]) $fatal(1, "%m: bit 3 is set");
     if (beat && trn_reof && memory && !now[0][30]) answer <= 1;
     if (beat && trn_reof && memory && now[0][30]) value <= {data[23:16], data[31:24]};
     if (trn_tsrc_rdy && trn_tdst_rdy) begin

@@ -7,7 +7,9 @@
 //  * a tag comes back exactly once; none is lost or doubled: those in use, in the queue, next and
 //    never used are all there are;
 //  * a read retires only when it is over, exactly once, in the order of the allocations: a place is
-//    one of a live tag, of a read whose data are on their way, or over.
+//    one of a live tag, of a read whose data are on their way, or over;
+//  * what the reads of all tags in use may bring, in completions of 64 bytes, never exceeds CPL_BLOCKS; all of it is
+//    there again when none is in use.
 // The FIFO is a stand-in (queue_stand_in.sv) of which is assumed what the proof of sync_fifo says:
 // a tag comes out in its turn.
 localparam int PLACES = 2 * TAGS;
@@ -15,10 +17,10 @@ logic f_begun = 1'b0;
 
 // ---- the completion block: look_*, early_*, upd_*, fin_* as it makes them ----
 (* anyseq *) logic f_look, f_leaves;
-logic f_next_upd, f_next_fin, f_alloc_next, f_again;
+logic f_next_upd, f_next_fin, f_alloc_next, f_alloc_room, f_again;
 always_ff @(posedge clk)
-  {f_next_upd, f_next_fin, f_alloc_next, f_again} <= {
-    next_upd, next_fin, alloc_next && !rst, again
+  {f_next_upd, f_next_fin, f_alloc_next, f_alloc_room, f_again} <= {
+    next_upd, next_fin, alloc_next && !rst, alloc_room, again
   };
 logic f_early, f_upd, f_waits;  // stage 2; its upd, with stage 3; stage 3
 logic [TB-1:0] f_early_tag;
@@ -37,6 +39,8 @@ always_comb begin
   assume (!fin_valid || fin_single || f_await[fin_place[PB-1:0]]);
   assume (!f_begun || (upd_valid == f_next_upd && fin_valid == f_next_fin));
   assume (!alloc_valid || (f_alloc_next && (!f_again || alloc_error != 3'd0)));
+  assume (!take || f_alloc_room);
+  assume (alloc_bytes != '0 && alloc_lower[5:0] + alloc_bytes <= 64 * READ_BLOCKS);
 end
 
 logic [TAGS-1:0] f_queued, f_fresh, f_next, f_used;
@@ -139,6 +143,50 @@ always_comb begin
     if (rested) assert (f_epochs[scan] > 5'd16);
   end
 end
+
+// ---- room ----
+generate
+  if (CPL_BLOCKS < TAGS * READ_BLOCKS) begin : f_room
+    localparam int W = $clog2(TAGS * READ_BLOCKS) + 2;
+    (* keep *) logic [W-1:0] blocks[0:TAGS-1];  // that the read of a tag in use touches
+    logic [W-1:0] reserved, spent, given_back;
+    always_ff @(posedge clk) begin
+      if (take) blocks[next_tag] <= (alloc_lower[5:0] + alloc_bytes + 63) / 64;
+    end
+    assign given_back = limited_room.returned + limited_room.surplus;
+    assign spent = (CPL_BLOCKS - READ_BLOCKS) - {{W{limited_room.left[limited_room.LW-1]}}, limited_room.left};
+    always_comb begin
+      reserved = '0;
+      for (int t = 0; t < TAGS; t++) begin
+        if (f_used[t]) reserved = reserved + blocks[t];
+      end
+      if (f_begun) begin
+        // the largest read is reserved at first
+        assert (spent == reserved + given_back + (limited_room.counted ? READ_BLOCKS - blocks[limited_room.new_tag] : 0));
+        assert (spent <= CPL_BLOCKS && reserved <= CPL_BLOCKS);
+        if (limited_room.counted) begin
+          assert (f_used[limited_room.new_tag] && blocks[limited_room.new_tag] == limited_room.new_blocks + 1);
+        end
+        for (int t = 0; t < TAGS; t++) begin
+          if (f_used[t]) assert (blocks[t] != '0 && blocks[t] <= READ_BLOCKS);
+          if (f_used[t] && !(limited_room.counted && limited_room.new_tag == t)) begin
+            assert (blocks[t] == limited_room.blocks[t] + 1);
+          end
+        end
+        if (f_used == '0 && given_back == '0) assert (limited_room.left == CPL_BLOCKS - READ_BLOCKS);
+        if (alloc_room) assert (spent + READ_BLOCKS <= CPL_BLOCKS);
+        if (spare_room) assert (spent + 2 * READ_BLOCKS <= CPL_BLOCKS);
+      end
+    end
+    always_ff @(posedge clk) begin
+      if (f_begun && !rst) begin
+        cover (reserved == CPL_BLOCKS);
+        cover (!alloc_room && next_valid);
+        cover (reserved == '0 && given_back == READ_BLOCKS);
+      end
+    end
+  end
+endgenerate
 
 // what must be reachable, or the proof says little (the end of a quarantine is too deep for this)
 always_ff @(posedge clk) begin

@@ -255,17 +255,21 @@ async def all_tags_are_used(dut: Any, extended: bool) -> None:
     """While completions are long in coming all reads that may be are under way, never more; extended tags are for the host to allow."""
     b = await bench(dut, extended_tags=extended)
     tags = TAGS if extended else min(TAGS, 32)
-    board = Scoreboard(b, 1280 * tags)
+    # Reads of 512 bytes whose completions the hard IP can hold.
+    most = min(tags, b.checker.room // 8)
+    board = Scoreboard(b, 1280 * most)
     h2c, c2h = await both_rings(b)
-    b.completions.latency, b.completions.jitter, b.completions.split = tags * 1e-7, 1e-6, 0.2
+    b.completions.latency, b.completions.jitter, b.completions.split = most * 1e-7, 1e-6, 0.2
     await b.card.write(card.MAX_TAGS, 0)
     # Page by page, as a tag for C2H's descriptors is kept back while C2H runs.
     await c2h.reset()
     pages = [board.to_card(at, min(4096, board.size - at)) for at in range(0, board.size, 4096)]
     assert await run(h2c, pages) == 0
-    assert b.checker.most_tags == tags
+    used = b.checker.most_tags
+    # A short one needs less room.
+    assert used == tags if most == tags else most <= used <= tags
     # The register has 8 bits.
-    assert await b.card.read(card.MAX_TAGS) == min(tags, 255)
+    assert await b.card.read(card.MAX_TAGS) == min(used, 255)
     b.completions.latency = b.completions.jitter = 0
     await c2h.start()
     await read_back(b, board, c2h)

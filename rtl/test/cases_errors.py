@@ -14,7 +14,19 @@ from cocotb.utils import get_sim_time
 from cocotbext.pcie.core.dllp import FcType
 from cocotbext.pcie.core.tlp import CplStatus
 from scoreboard import SOURCE, TARGET, Scoreboard, both_rings, fill, read_back, run, settle
-from shape import Fault, changed, longer, lost, poisoned, status, twice, with_other_requester, with_other_tag, within
+from shape import (
+    Fault,
+    changed,
+    longer,
+    lost,
+    off_boundary,
+    poisoned,
+    status,
+    twice,
+    with_other_requester,
+    with_other_tag,
+    within,
+)
 from usp import USP_FAULTS
 
 #: Code in the record, bit of ERRORS.
@@ -27,9 +39,10 @@ FAULTS: dict[str, tuple[Fault, int, int]] = {
     "byte count too large": (changed(byte_count=lambda was: was + 64), MISMATCH, 3),
     "byte count too small": (changed(byte_count=lambda was: was - 64), MISMATCH, 3),
     "more data than asked for": (longer, MISMATCH, 3),
+    "ends off a boundary": (off_boundary, MISMATCH, 3),
     "lost": (lost, TIMED_OUT, 4),
 }
-SHORT = ["unsupported request", "poisoned", "byte count too large", "lost"]
+SHORT = ["unsupported request", "poisoned", "byte count too large", "ends off a boundary", "lost"]
 if ULTRASCALE_PLUS:
     FAULTS |= USP_FAULTS
     SHORT += ["hard IP's time-out", "cut in the middle"]

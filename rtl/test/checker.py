@@ -27,12 +27,18 @@ class Outstanding:
     address: int
     left: int
 
+    def pieces(self) -> int:
+        """Completions that it may still bring: they end at multiples of 64 bytes."""
+        return (self.address + self.left + 63) // 64 - self.address // 64
+
 
 @dataclass
 class Checker:
     """Watches both directions of a card. Assertions name the rule and show the TLP."""
 
     function: Any
+    #: Completions of 64 bytes that the hard IP can hold.
+    room: int
     #: Writes of more than this many bytes are counted as data, others as write-backs and interrupts.
     small: int = 8
     #: Until then (ns) requests may come without Bus Master Enable: they were in line when it was cleared.
@@ -41,6 +47,8 @@ class Checker:
     #: Requests that the core must complete, by requester and tag.
     owed: dict[tuple[int, int], Outstanding] = field(default_factory=dict)
     most_tags: int = 0
+    #: Completions that all reads under way may bring, if each is cut wherever it may be: the most.
+    most_pieces: int = 0
     sizes: set[tuple[str, int]] = field(default_factory=set)
     written: int = 0
     requested: int = 0
@@ -94,6 +102,9 @@ class Checker:
         self.requested += count
         self.reads[tlp.tag] = Outstanding(tlp, first_address(tlp), count)
         self.most_tags = max(self.most_tags, len(self.reads))
+        pieces = sum(read.pieces() for read in self.reads.values())
+        self.most_pieces = max(self.most_pieces, pieces)
+        assert pieces <= self.room, f"{pieces} completions may come, the hard IP has room for {self.room}: {brief(tlp)}"
 
     def _completion(self, tlp: Tlp) -> None:
         key = (int(tlp.requester_id), tlp.tag)

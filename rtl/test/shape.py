@@ -72,7 +72,8 @@ class Completions:
     def release(self) -> None:
         kept, self._kept = self._kept, []
         for tlp in kept:
-            self._add(tlp)
+            for part in self._pieces(tlp):
+                self._add(part)
 
     @property
     def kept(self) -> int:
@@ -181,6 +182,13 @@ def longer(tlp: Tlp) -> list[Tlp]:
     made = copy(tlp)
     made.set_data(bytes(tlp.data) + b"\xde\xad\xbe\xef" * 8)
     return [made]
+
+
+def off_boundary(tlp: Tlp) -> list[Tlp]:
+    """In two, each right in all its fields, but the first ends where none but the last one of a read may."""
+    # A DW before the boundary of 64 bytes, or after it if there is no DW before it.
+    at = 64 - (tlp.lower_address & 0x3C) - 4 or 8
+    return list(cut(tlp, at)) if at < len(tlp.data) else [tlp]
 
 
 def lost(_: Tlp) -> list[Tlp]:

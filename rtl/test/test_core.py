@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 
 import pytest
-from simulation import simulate
+from simulation import design, simulate
 
 LONG = bool(os.environ.get("TLPDMA_LONG"))
 MODULES = ["cases_slave", "cases_dma", "cases_errors", "cases_interrupts", "cases_limits"]
@@ -66,12 +68,47 @@ TAGS = {
 @pytest.mark.parametrize("module", TAGS)
 @pytest.mark.parametrize(("width", "tags"), [(64, 64), (256, 256)])
 def test_more_tags(width: int, tags: int, module: str) -> None:
-    core(width, "verilator", module, TAGS[module], tags)
+    core(width, "verilator", module, TAGS[module], TAGS=tags)
 
 
-def core(width: int, simulator: str, module: str, tests: list[str] | None = None, tags: int = 32) -> None:
+#: Reads that bring more than the hard IP holds if nothing keeps them back.
+NARROW = {
+    "cases_dma": ["a_small_ring_wraps", "pages_of_a_buffer"],
+    "cases_errors": ["a_late_completion"],
+    "cases_limits": ["what_comes_back_has_room", "descriptors_do_not_wait_for_the_other_direction"],
+}
+#: UltraScale+ with more tags, or larger reads; Virtex-6 as CORE Generator sets it (VC0_TOTAL_CREDITS_CH, _CD); the least that is allowed.
+BUFFERS = [
+    (256, {"TAGS": 256}),
+    (256, {"MRRS_MAX": 1024}),
+    (64, {"CPL_HEADERS": 36, "CPL_DATA": 378 * 16}),
+    (64, {"CPL_DATA": 1024}),
+]
+
+
+@pytest.mark.parametrize("module", NARROW)
+@pytest.mark.parametrize(("width", "parameters"), BUFFERS if LONG else BUFFERS[::3])
+def test_small_buffers(width: int, parameters: dict[str, int], module: str) -> None:
+    core(width, "verilator", module, NARROW[module], **parameters)
+
+
+@pytest.mark.parametrize(("parameter", "least"), [("CPL_HEADERS", 16), ("CPL_DATA", 1024)])
+@pytest.mark.parametrize("top", ["tlpdma_trn", "tlpdma_usp"])
+@pytest.mark.parametrize("tool", [["verilator", "--lint-only", "--top-module"], ["iverilog", "-g2012", "-tnull", "-s"]])
+def test_too_small_a_buffer_is_refused(tool: list[str], top: str, parameter: str, least: int) -> None:
+    """One that has no room for two reads is none; the message says so."""
+    if shutil.which(tool[0]) is None:
+        pytest.skip(f"{tool[0]} is not installed")
+    for value in (least, least - 1):
+        override = f"-G{parameter}={value}" if tool[0] == "verilator" else f"-P{top}.{parameter}={value}"
+        tried = subprocess.run([*tool, top, override, *map(str, design())], capture_output=True, text=True)
+        assert (tried.returncode == 0) == (value == least), tried.stderr
+    assert "CPL_HEADERS_and_CPL_DATA_must_have_room_for_two_reads" in tried.stderr
+
+
+def core(width: int, simulator: str, module: str, tests: list[str] | None = None, **parameters: int) -> None:
     """Behind a TRN hard IP of that width, or with 256 bits behind that of UltraScale+."""
-    parameters = {"TAGS": tags, "MEMORY_MIB": 4}
+    parameters = {"TAGS": 32, "MEMORY_MIB": 4, **parameters}
     simulate(
         "tlpdma_usp" if width == 256 else "tlpdma_trn",
         module,
@@ -82,6 +119,6 @@ def core(width: int, simulator: str, module: str, tests: list[str] | None = None
         environment={
             "TLPDMA_LONG": "" if not LONG else "1" if simulator == "verilator" else "cases",
             "TLPDMA_WIDTH": str(width),
-            "TLPDMA_TAGS": str(tags),
+            "TLPDMA_TAGS": str(parameters["TAGS"]),
         },
     )

@@ -213,6 +213,15 @@ def test_a_reset_drops_what_was_on_its_way(library: Library) -> None:
     model.close()
 
 
+def test_a_broken_rule_is_the_runs_error(library: Library) -> None:
+    model = library.open()
+    model.all(1000 * NS)
+    model.write(8)
+    with pytest.raises(AssertionError, match=r"scratch\.sv:\d+: the core stopped \(\$stop, or a failed assertion\)"):
+        model.all(2000 * NS)
+    model.close()
+
+
 def test_a_waveform_has_the_times_of_the_run(library: Library, tmp_path: Path) -> None:
     model = library.open("pcie_clock=250000000\nuser_clock=166666667\n")
     path, error = tmp_path / "waves.fst", ctypes.create_string_buffer(512)

@@ -22,6 +22,7 @@ from cocotbext.pcie.core.device import Device
 from cocotbext.pcie.core.dllp import FcType
 from cocotbext.pcie.core.endpoint import Endpoint
 from cocotbext.pcie.core.tlp import Tlp, TlpType
+from completion_buffer import CompletionBuffer
 
 MEMORY = {TlpType.MEM_READ, TlpType.MEM_READ_64, TlpType.MEM_WRITE, TlpType.MEM_WRITE_64}
 CLASS_BIT = {FcType.P: 0, FcType.NP: 1, FcType.CPL: 2}
@@ -73,7 +74,17 @@ def show(dut: Any, function: Any) -> None:
 class TrnDevice(Device):
     """The hard IP. `rx_pause` and `tx_pause`, iterators of bools, hold the interface for a cycle where they give True."""
 
-    def __init__(self, dut: Any, width: int, generation: int = 1, lanes: int = 8, places: int = 8) -> None:
+    def __init__(
+        self,
+        dut: Any,
+        width: int,
+        generation: int = 1,
+        lanes: int = 8,
+        places: int = 8,
+        buffer: CompletionBuffer | None = None,
+    ) -> None:
+        #: For completions until their header is taken: room for the one on the interface is beside it.
+        self.buffer = buffer
         self.function = TrnFunction()
         super().__init__(eps=self.function)
         self.upstream_port.max_link_speed = generation
@@ -109,6 +120,8 @@ class TrnDevice(Device):
     def reset_interface(self) -> None:
         """Everything under way inside the hard IP is lost; the configuration stays."""
         self._rx.clear()
+        if self.buffer is not None:
+            self.buffer.clear()
         self._tx.clear()
         self._room = [self.places] * 3
         for signal in ("rsrc_rdy", "rsof", "reof", "rd", "rrem", "rbar", "tdst_rdy", "tbuf_av"):
@@ -132,7 +145,7 @@ class TrnDevice(Device):
                 tlp.release_fc()
                 self.filter(tlp)
             else:
-                self._rx.append((tlp, 0))
+                self.deliver(tlp)
         else:
             # With what it captured (its bus number), the configuration that the core sees may change.
             await super().upstream_recv(tlp)
@@ -140,7 +153,8 @@ class TrnDevice(Device):
 
     def deliver(self, tlp: Tlp, bar: int = 0) -> None:
         """Give a TLP to the core as it is, however wrong."""
-        self._rx.append((tlp, bar))
+        if self.buffer is None or not tlp.is_completion() or self.buffer.arrives(tlp):
+            self._rx.append((tlp, bar))
 
     @staticmethod
     def credit_classes() -> list[FcType]:
@@ -246,6 +260,8 @@ class TrnDevice(Device):
                 before = 0 if beats.popleft()[1] else before + 1
                 self.beats_in += 1
                 if before == -(-3 // self.dws) - 1 if tlp.is_completion() else not beats:
+                    if self.buffer is not None and tlp.is_completion():
+                        self.buffer.leaves()
                     for see in self.on_received:
                         see(tlp)
                 if not beats:

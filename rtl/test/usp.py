@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import cocotb
-from cocotb.triggers import FallingEdge, Timer
+from cocotb.triggers import FallingEdge, RisingEdge, Timer
 from cocotbext.axi import AxiStreamBus
 from cocotbext.pcie.core.dllp import FcType
 from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
 from cocotbext.pcie.xilinx.us import UltraScalePlusPcieDevice
 from cocotbext.pcie.xilinx.us.interface import UsPcieFrame, UsPcieTransaction
 from cocotbext.pcie.xilinx.us.tlp import ErrorCode, ReqType, Tlp_us
+from completion_buffer import CompletionBuffer
 from shape import Fault
 from trn import not_enabled, show
 
@@ -71,7 +72,11 @@ class Beats:
 class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
     """256 bits, no straddling; drives clock and reset of the card. See `TrnDevice` for the attributes that cases use."""
 
-    def __init__(self, dut: Any, pcie_mhz: float = 250, generation: int = 1, lanes: int = 8) -> None:
+    def __init__(
+        self, dut: Any, buffer: CompletionBuffer, pcie_mhz: float = 250, generation: int = 1, lanes: int = 8
+    ) -> None:
+        #: For completions until their last beat is taken.
+        self.buffer = buffer
         self.dut = dut
         self.dws = 8
         self.on_sent: list[Callable[[Tlp], None]] = []
@@ -107,6 +112,7 @@ class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
         )
         self.rq_sink._transaction_obj, self.cc_sink._transaction_obj = Beats(), Beats()
         self._watch_sinks()
+        self._watch_completions()
         self.upstream_port.max_link_speed = generation
         self.upstream_port.max_link_width = lanes
         function = self.function = self.functions[0]
@@ -192,6 +198,27 @@ class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
 
         requests._sink_frame, completions._sink_frame, requests.recv = request, completion, receive
 
+    def _watch_completions(self) -> None:
+        """The model's own buffer is one of 256 completions, and forgets them before they are taken: ours is in its place."""
+        self.rx_buf_cplh_fc_limit = self.rx_buf_cpld_fc_limit = 1 << 30
+        give = self.rc_queue.put_nowait
+
+        def give_if_kept(tlp: Tlp) -> None:
+            if self.buffer.arrives(tlp):
+                give(tlp)
+
+        self.rc_queue.put_nowait = give_if_kept
+
+        async def leave() -> None:
+            edge, bus = RisingEdge(self.dut.pcie_clk), self.rc_source.bus
+            while True:
+                await self.buffer.filled.wait()
+                await edge
+                if bus.tvalid.value and bus.tready.value and bus.tlast.value:
+                    self.buffer.leaves()
+
+        cocotb.start_soon(leave())
+
     def forget(self, tag: int) -> None:
         """The hard IP's own time-out for a read whose completions do not come."""
         self.active_request[tag] = None
@@ -212,6 +239,7 @@ class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
             end.clear()
             end.queue_occupancy_bytes = end.queue_occupancy_frames = 0
         self._posts.clear()
+        self.buffer.clear()
         self.cq_np_req_count = self.cpld_credit_count = self.rx_buf_cplh_fc_count = self.rx_buf_cpld_fc_count = 0
         self.active_request = [None] * len(self.active_request)
 
@@ -240,7 +268,10 @@ class UspDevice(UltraScalePlusPcieDevice):  # type: ignore[misc]
             made = Tlp_us(tlp)
             made.bar_id, made.discontinue = bar, tlp.ep
             frame = made.pack_us_cq()
-        cocotb.start_soon(self._give(tlp) if frame is None else stream.send(frame))
+        if frame is None:
+            cocotb.start_soon(self._give(tlp))
+        elif not tlp.is_completion() or self.buffer.arrives(tlp):
+            cocotb.start_soon(stream.send(frame))
 
     @staticmethod
     def credit_classes() -> list[FcType]:

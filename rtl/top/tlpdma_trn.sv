@@ -5,11 +5,13 @@
 // `idle` (pcie_clk) says that no part of a TLP is inside and that nothing will happen until the next one
 // comes: a simulator may skip time. It comes late and never lies.
 module tlpdma_trn #(
-    parameter int W          = 64,
-    parameter int TAGS       = 32,
-    parameter int MPS_MAX    = 512,
-    parameter int MRRS_MAX   = 512,
-    parameter int MEMORY_MIB = 256
+    parameter int W           = 64,
+    parameter int TAGS        = 32,
+    parameter int MPS_MAX     = 512,
+    parameter int MRRS_MAX    = 512,
+    parameter int CPL_HEADERS = TAGS * MRRS_MAX / 64,
+    parameter int CPL_DATA    = TAGS * MRRS_MAX,
+    parameter int MEMORY_MIB  = 256
 ) (
     input logic pcie_clk,
     input logic pcie_rst,
@@ -62,6 +64,8 @@ module tlpdma_trn #(
       .TAGS(TAGS),
       .MPS_MAX(MPS_MAX),
       .MRRS_MAX(MRRS_MAX),
+      .CPL_HEADERS(CPL_HEADERS),
+      .CPL_DATA(CPL_DATA),
       .MEMORY_MIB(MEMORY_MIB)
   ) device (
       .idle(device_idle),

@@ -2,10 +2,12 @@
 // The whole card behind an UltraScale+ hard IP with 256-bit streams: shim, core, rings, registers and local
 // memory. MSI-X messages are memory writes of our own, from our own table; `intx` is a level.
 module tlpdma_usp #(
-    parameter int TAGS       = 32,
-    parameter int MPS_MAX    = 512,
-    parameter int MRRS_MAX   = 512,
-    parameter int MEMORY_MIB = 256
+    parameter int TAGS        = 32,
+    parameter int MPS_MAX     = 512,
+    parameter int MRRS_MAX    = 512,
+    parameter int CPL_HEADERS = 256,
+    parameter int CPL_DATA    = 28672,
+    parameter int MEMORY_MIB  = 256
 ) (
     input logic pcie_clk,
     input logic pcie_rst,
@@ -70,6 +72,8 @@ module tlpdma_usp #(
       .TAGS(TAGS),
       .MPS_MAX(MPS_MAX),
       .MRRS_MAX(MRRS_MAX),
+      .CPL_HEADERS(CPL_HEADERS),
+      .CPL_DATA(CPL_DATA),
       .MEMORY_MIB(MEMORY_MIB)
   ) device (
       .idle(device_idle),

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Each rule of the user's port, broken: the simulation ends and says which one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from simulation import HERE, RTL
+
+#: What breaks it in user_rules_bench.sv, and what is said.
+CHANGED = "changed before it was taken"
+BROKEN = {
+    1: f"mrd_* {CHANGED}",
+    2: f"mrd_* {CHANGED}",
+    3: f"drd_* {CHANGED}",
+    4: f"drd_* {CHANGED}",
+    5: f"mwr_* {CHANGED}",
+    6: f"mwr_* {CHANGED}",
+    7: f"post_* {CHANGED}",
+    8: f"post_* {CHANGED}",
+    9: f"mwr_data {CHANGED}",
+    10: f"mwr_data {CHANGED}",
+    11: f"mrd_data {CHANGED}",
+    12: f"swr_* {CHANGED}",
+    13: f"srd_* {CHANGED}",
+    14: f"mrd_data_* {CHANGED}",
+    20: "mrd_len is 0",
+    21: "drd_len is 0",
+    22: "drd_* crosses a multiple of Max Read Request Size",
+    23: "mwr_len is 0",
+    24: "post_four does not say whether post_addr needs 64 bits",
+    25: "post_four does not say whether post_addr needs 64 bits",
+    26: "post_* crosses 4 KiB",
+    27: "mwr_data has more words than were asked for",
+    28: "the core takes a word before its mwr_*",
+    29: "mwr_done before the last word was taken",
+    30: "mwr_data has fewer words than were asked for",
+    31: "srd_* while another read is open",
+    32: "srd_data without a read",
+    33: f"srd_data {CHANGED}",
+}
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("iverilog") is None:
+        assert not os.environ.get("TLPLAB_STRICT"), "iverilog is not installed: .ci/install-rtl --system"
+        pytest.skip("iverilog is not installed: .ci/install-rtl --system")
+    built = tmp_path_factory.mktemp("user-rules") / "bench.vvp"
+    sources = [RTL / "core/user_rules.sv", HERE / "user_rules_bench.sv"]
+    subprocess.run(["iverilog", "-g2012", "-o", built, *sources], check=True)
+    return built
+
+
+@pytest.mark.parametrize("number", [0, *BROKEN])
+def test_a_broken_rule_is_told(bench: Path, number: int) -> None:
+    ran = subprocess.run(["vvp", bench, f"+broken={number}"], capture_output=True, text=True)
+    said = ran.stdout + ran.stderr
+    assert (ran.returncode == 0) == (number == 0), said
+    assert f"user_rules_bench.rules: {BROKEN[number]}" in said if number else "no rule was broken" in said, said
+
+
+def test_each_rule_is_among_them() -> None:
+    source = (RTL / "core/user_rules.sv").read_text()
+    rules = [line.split("%m: ")[1] for line in source.splitlines() if "%m: " in line]
+    assert all(any(rule.startswith(said) for said in BROKEN.values()) for rule in rules)
