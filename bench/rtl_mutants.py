@@ -1,0 +1,290 @@
+"""`make rtl-mutants`: seeds the bugs of bench/rtl-mutants.txt into the RTL, one at a time, and lists those that nothing notices.
+
+Each mutant is a copy of rtl/ in out/rtl/mutants, which the judges look at one after the other, the quickest first, until one of them
+notices: the compiler's warnings, the stress test in co-simulation, the cases of rtl/test behind the hard IP that the file is for, and
+the proofs of the file. What became of a mutant is written to bench/rtl-mutants.json at once, and it is not tried again until its file or
+its text changes, so a run may be stopped. A survivor has a reason in the list, or the run ends with status 1, as it does where less than
+95 % are noticed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+LIST = ROOT / "bench" / "rtl-mutants.txt"
+OUT = ROOT / "out" / "rtl" / "mutants"
+BIN = ROOT / "rtl" / ".venv" / "bin"
+LEAST_CAUGHT = 0.95
+SURVIVES = "survives:"
+CASES = ("cases_slave", "cases_dma", "cases_errors", "cases_interrupts", "cases_limits")
+#: A judge that takes longer than this has noticed: the mutant hangs.
+SECONDS = 900
+STRESS_TRANSFERS = 30_000
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A place in the list, and what is changed where."""
+
+    line: int
+    file: str
+    old: str
+    new: str
+    wrong: str
+    reason: str | None
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.file, self.old, self.new
+
+
+def read_list(path: Path = LIST) -> list[Mutant]:
+    """Of each line the mutant, with the reason of the line below."""
+    found: list[Mutant] = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        text = line.strip()
+        if text.startswith(SURVIVES):
+            *before, last = found
+            found = [*before, Mutant(last.line, *last.key, last.wrong, text.removeprefix(SURVIVES).strip())]
+        elif text and not text.startswith("#"):
+            parts = [part.strip() for part in text.split(" @ ")]
+            if len(parts) != 4:
+                raise SystemExit(
+                    f"{path.name}:{number}: has {len(parts)} parts, not file @ text @ text with the bug @ what is wrong"
+                )
+            file, old, new, wrong = parts
+            found.append(Mutant(number, file, old, new, wrong, None))
+    if len({mutant.key for mutant in found}) != len(found):
+        raise SystemExit(f"{path.name}: a mutant stands there twice")
+    return found
+
+
+def seeded(mutant: Mutant) -> str:
+    """The file with the bug."""
+    text = (ROOT / "rtl" / mutant.file).read_text(encoding="utf-8")
+    if text.count(mutant.old) != 1:
+        raise SystemExit(
+            f"{LIST.name}:{mutant.line}: `{mutant.old}` stands {text.count(mutant.old)} times in {mutant.file}, not once"
+        )
+    return text.replace(mutant.old, mutant.new)
+
+
+def texts(mutant: Mutant) -> str:
+    """Of what was judged: the file with the bug. Other files and tests may change; a fresh run tries all."""
+    return hashlib.sha1(seeded(mutant).encode()).hexdigest()
+
+
+def copy(mutant: Mutant) -> Path:
+    """A repository of the RTL alone, with the bug."""
+    place = OUT / f"line{mutant.line}"
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(ROOT / "rtl", place / "rtl", ignore=shutil.ignore_patterns(".venv", "__pycache__", ".pytest_cache"))
+    (place / "rtl" / mutant.file).write_text(seeded(mutant), encoding="utf-8")
+    return place
+
+
+class NoticedError(Exception):
+    """By a judge, who says why."""
+
+
+def run(place: Path, log: str, command: list[str], directory: str = ".", **environment: str) -> str:
+    """What a command says; that it fails or hangs is a judgement."""
+    settings = {
+        name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "PYTHONPATH")
+    }
+    settings.update(environment, PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}")
+    try:
+        done = subprocess.run(
+            command, cwd=place / directory, env=settings, capture_output=True, text=True, check=False, timeout=SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise NoticedError(f"no end after {SECONDS} s") from None
+    said = done.stdout + done.stderr
+    (place / f"{log}.log").write_text(said, encoding="utf-8")
+    if done.returncode != 0:
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        telling = [
+            line for line in lines if "FAIL" in line or "Error" in line or "stress" in line or "mismatch" in line
+        ]
+        raise NoticedError((telling or lines or [f"status {done.returncode}"])[-1][:160])
+    return said
+
+
+def sources() -> list[str]:
+    return [f"rtl/{name}" for name in (ROOT / "rtl" / "files.f").read_text(encoding="utf-8").split()]
+
+
+def lint(place: Path, mutant: Mutant) -> None:
+    top = "tlpdma_usp" if "usp" in mutant.file else "tlpdma_trn"
+    run(place, "lint", ["verilator", "--lint-only", "-Wall", "--top-module", top, *sources()])
+
+
+def stress(place: Path, mutant: Mutant) -> None:
+    """Behind the TRN hard IP of each width; the shim of UltraScale+ is not in it."""
+    if "usp" in mutant.file:
+        return
+    for width in (64, 128) if mutant.file.startswith("shim/") else (64,):
+        library = f"out/rtl/w{width}.so"
+        build = [
+            "make",
+            "-s",
+            "-f",
+            "rtl/cosim/module.mk",
+            "TOP=tlpdma_trn",
+            f"PARAMETERS=-GW={width} -GTAGS=32",
+            "TRACE=0",
+            "FAST=-O1",
+        ]
+        build += [
+            "JOBS=1",
+            f"SOURCES={' '.join(sources())} rtl/cosim/tlpdma_identity.cpp",
+            f"OUT={library}",
+            f"RTL_BIN={BIN}",
+        ]
+        run(place, f"build{width}", build)
+        stress_test = str(ROOT / "out" / "rtl" / "stress")
+        run(place, f"stress{width}", [stress_test, "--transfers", str(STRESS_TRANSFERS), "--seed", "1", library])
+
+
+def cases(place: Path, mutant: Mutant) -> None:
+    """Behind the hard IP that the file is for; the shims first in a loop."""
+    if mutant.file.startswith("shim/"):
+        run(place, "model", ["pytest", "--quiet", "-p", "no:cacheprovider", "-x", "test_model.py"], "rtl/test")
+    width = 256 if "usp" in mutant.file else 128 if mutant.file.startswith("shim/") else 64
+    for module in CASES:
+        simulate = f"import test_core; test_core.core({width}, 'verilator', {module!r})"
+        run(
+            place,
+            module,
+            [sys.executable if not BIN.exists() else str(BIN / "python"), "-c", simulate],
+            "rtl/test",
+            TLPLAB_STRICT="1",
+        )
+
+
+def proofs(place: Path, mutant: Mutant) -> None:
+    """Those that read the file."""
+    for proof in sorted((place / "rtl" / "formal").glob("*.sby")):
+        if mutant.file in proof.read_text(encoding="utf-8").split():
+            run(place, f"proof-{proof.stem}", ["python3", "rtl/formal/run", proof.stem])
+
+
+JUDGES: dict[str, Callable[[Path, Mutant], None]] = {"lint": lint, "stress": stress, "cases": cases, "proofs": proofs}
+
+
+def judge(mutant: Mutant) -> dict[str, Any]:
+    """The first who notices, and what it says."""
+    began = time.monotonic()
+    place = copy(mutant)
+    caught_by, says = None, None
+    for name, look in JUDGES.items():
+        try:
+            look(place, mutant)
+        except NoticedError as noticed:
+            caught_by, says = name, str(noticed)
+            break
+    if caught_by is not None:
+        shutil.rmtree(place)
+    return {
+        "file": mutant.file,
+        "old": mutant.old,
+        "new": mutant.new,
+        "wrong": mutant.wrong,
+        "caught_by": caught_by,
+        "says": says,
+        "seconds": round(time.monotonic() - began, 1),
+        "texts": texts(mutant),
+    }
+
+
+def complaints(mutants: list[Mutant], records: dict[tuple[str, str, str], dict[str, Any]]) -> list[str]:
+    """What is wrong with what was found: survivors without a reason, reasons without a survivor, too many survivors."""
+    found = []
+    tried = [mutant for mutant in mutants if mutant.key in records]
+    alive = [mutant for mutant in tried if records[mutant.key]["caught_by"] is None]
+    for mutant in tried:
+        if mutant in alive and mutant.reason is None:
+            found.append(
+                f"{LIST.name}:{mutant.line}: {mutant.file}: {mutant.wrong}: nothing notices: add a test, or the reason"
+            )
+        if mutant not in alive and mutant.reason is not None:
+            found.append(
+                f"{LIST.name}:{mutant.line}: {mutant.file}: {mutant.wrong}: is noticed now: its reason is obsolete"
+            )
+    if len(alive) > (1 - LEAST_CAUGHT) * len(tried):
+        found.append(f"{len(alive)} of {len(tried)} mutants survive, more than {1 - LEAST_CAUGHT:.0%}")
+    return found
+
+
+def read_records(path: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
+    if not path.exists():
+        return {}
+    listed = json.loads(path.read_text(encoding="utf-8"))
+    return {(one["file"], one["old"], one["new"]): one for one in listed}
+
+
+def write_records(path: Path, mutants: list[Mutant], records: dict[tuple[str, str, str], dict[str, Any]]) -> None:
+    """In the order of the list; what is no longer in it goes."""
+    kept = [{**records[mutant.key], "reason": mutant.reason} for mutant in mutants if mutant.key in records]
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    new.replace(path)
+
+
+def results(chosen: list[Mutant], jobs: int) -> Iterator[tuple[Mutant, dict[str, Any]]]:
+    with ThreadPoolExecutor(jobs) as pool:
+        running = {pool.submit(judge, mutant): mutant for mutant in chosen}
+        try:
+            for done in as_completed(running):
+                yield running[done], done.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("files", nargs="*", help="only mutants of these files, such as core/tags.sv (all)")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="each N-th only")
+    parser.add_argument("--fresh", action="store_true", help="also those that the record has already")
+    parser.add_argument("--jobs", type=int, default=1, help="mutants at a time (default: 1)")
+    parser.add_argument("-o", "--output", type=Path, default=ROOT / "bench" / "rtl-mutants.json", help="the record")
+    options = parser.parse_args()
+    mutants = read_list()
+    now = {mutant.key: texts(mutant) for mutant in mutants}
+    if unknown := set(options.files) - {mutant.file for mutant in mutants}:
+        parser.error(f"no mutants of {', '.join(sorted(unknown))}")
+    records = {key: one for key, one in read_records(options.output).items() if now.get(key) == one["texts"]}
+    chosen = [mutant for mutant in mutants if not options.files or mutant.file in options.files][:: options.every]
+    waiting = [mutant for mutant in chosen if options.fresh or mutant.key not in records]
+    print(f"{len(chosen)} mutants, {len(chosen) - len(waiting)} on record", flush=True)
+    OUT.mkdir(parents=True, exist_ok=True)
+    for number, (mutant, record) in enumerate(results(waiting, options.jobs), 1):
+        records[mutant.key] = record
+        write_records(options.output, mutants, records)
+        how = record["caught_by"] or ("survives, as it must" if mutant.reason else "SURVIVES")
+        print(f"{number:3}/{len(waiting)} {record['seconds']:6.1f} s {how:7} {mutant.file}: {mutant.wrong}", flush=True)
+    write_records(options.output, mutants, records)
+    counts = Counter(records[mutant.key]["caught_by"] or "nothing" for mutant in chosen if mutant.key in records)
+    print("noticed by " + ", ".join(f"{name} {count}" for name, count in counts.most_common()))
+    wrong = complaints(chosen, records)
+    print("\n".join(wrong), file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
