@@ -1,8 +1,8 @@
 """`make rtl-mutants`: seeds the bugs of bench/rtl-mutants.txt into the RTL, one at a time, and lists those that nothing notices.
 
 Each mutant is a copy of rtl/ in out/rtl/mutants, which the judges look at one after the other, the quickest first, until one of them
-notices: the compiler's warnings, the stress test in co-simulation, the cases of rtl/test behind the hard IP that the file is for, and
-the proofs of the file. What became of a mutant is written to bench/rtl-mutants.json at once, and it is not tried again until its file or
+notices: the stress test in co-simulation, the cases of rtl/test behind the hard IP that the file is for, and the proofs of the file. A
+warning of the compiler is no judgement, and a mutant that it does not take has no place in the list. What became of a mutant is written to bench/rtl-mutants.json at once, and it is not tried again until its file or
 its text changes, so a run may be stopped. A survivor has a reason in the list, or the run ends with status 1, as it does where less than
 95 % are noticed.
 """
@@ -128,9 +128,13 @@ def sources() -> list[str]:
     return [f"rtl/{name}" for name in (ROOT / "rtl" / "files.f").read_text(encoding="utf-8").split()]
 
 
-def lint(place: Path, mutant: Mutant) -> None:
+def check(place: Path, mutant: Mutant) -> None:
+    """Does it compile?"""
     top = "tlpdma_usp" if "usp" in mutant.file else "tlpdma_trn"
-    run(place, "lint", ["verilator", "--lint-only", "-Wall", "--top-module", top, *sources()])
+    try:
+        run(place, "check", ["verilator", "--lint-only", "-Wno-fatal", "--top-module", top, *sources()])
+    except NoticedError as error:
+        raise SystemExit(f"{LIST.name}:{mutant.line}: does not compile: {error}") from None
 
 
 def stress(place: Path, mutant: Mutant) -> None:
@@ -183,13 +187,14 @@ def proofs(place: Path, mutant: Mutant) -> None:
             run(place, f"proof-{proof.stem}", ["python3", "rtl/formal/run", proof.stem])
 
 
-JUDGES: dict[str, Callable[[Path, Mutant], None]] = {"lint": lint, "stress": stress, "cases": cases, "proofs": proofs}
+JUDGES: dict[str, Callable[[Path, Mutant], None]] = {"stress": stress, "cases": cases, "proofs": proofs}
 
 
 def judge(mutant: Mutant) -> dict[str, Any]:
     """The first who notices, and what it says."""
     began = time.monotonic()
     place = copy(mutant)
+    check(place, mutant)
     caught_by, says = None, None
     for name, look in JUDGES.items():
         try:
