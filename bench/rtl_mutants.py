@@ -2,7 +2,8 @@
 
 Each mutant is a copy of rtl/ in out/rtl/mutants, which the judges look at one after the other, the quickest first, until one of them
 notices: the stress test in co-simulation, the cases of rtl/test behind the hard IP that the file is for, and the proofs of the file. A
-warning of the compiler is no judgement, and a mutant that it does not take has no place in the list. What became of a mutant is written to bench/rtl-mutants.json at once, and it is not tried again until its file or
+warning of the compiler is no judgement, and a mutant that it does not take has no place in the list. Before any mutant the RTL as it is
+must pass every judge in the same kind of copy: a judge that cannot run would notice everything. What became of a mutant is written to bench/rtl-mutants.json at once, and it is not tried again until its file or
 its text changes, so a run may be stopped. A survivor has a reason in the list, or the run ends with status 1, as it does where less than
 95 % are noticed.
 """
@@ -31,6 +32,12 @@ BIN = ROOT / "rtl" / ".venv" / "bin"
 LEAST_CAUGHT = 0.95
 SURVIVES = "survives:"
 CASES = ("cases_slave", "cases_dma", "cases_errors", "cases_interrupts", "cases_limits")
+#: Which of them is likely to notice, where it is not the first.
+FIRST = {
+    **dict.fromkeys(("core/completion.sv", "core/tags.sv", "core/master_read.sv"), "cases_errors"),
+    **dict.fromkeys(("user/interrupts.sv", "user/posts.sv"), "cases_interrupts"),
+    **dict.fromkeys(("user/channel.sv", "user/prefetch.sv", "core/master_write.sv", "core/splitter.sv"), "cases_dma"),
+}
 #: A judge that takes longer than this has noticed: the mutant hangs.
 SECONDS = 900
 STRESS_TRANSFERS = 30_000
@@ -88,13 +95,17 @@ def texts(mutant: Mutant) -> str:
     return hashlib.sha1(seeded(mutant).encode()).hexdigest()
 
 
-def copy(mutant: Mutant) -> Path:
-    """A repository of the RTL alone, with the bug."""
-    place = OUT / f"line{mutant.line}"
+def copy(name: str) -> Path:
+    """A repository of the RTL alone."""
+    place = OUT / name
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(ROOT / "rtl", place / "rtl", ignore=shutil.ignore_patterns(".venv", "__pycache__", ".pytest_cache"))
-    (place / "rtl" / mutant.file).write_text(seeded(mutant), encoding="utf-8")
     return place
+
+
+def hard_ip(file: str) -> int:
+    """The width of the hard IP that a file is for: 256 is UltraScale+."""
+    return 256 if "usp" in file else 128 if file.startswith("shim/") else 64
 
 
 class NoticedError(Exception):
@@ -106,7 +117,7 @@ def run(place: Path, log: str, command: list[str], directory: str = ".", **envir
     settings = {
         name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "PYTHONPATH")
     }
-    settings.update(environment, PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}")
+    settings.update(environment, PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}", PYTHONPATH=str(place / "rtl" / "test"))
     try:
         done = subprocess.run(
             command, cwd=place / directory, env=settings, capture_output=True, text=True, check=False, timeout=SECONDS
@@ -130,75 +141,82 @@ def sources() -> list[str]:
 
 def check(place: Path, mutant: Mutant) -> None:
     """Does it compile?"""
-    top = "tlpdma_usp" if "usp" in mutant.file else "tlpdma_trn"
+    top = "tlpdma_usp" if hard_ip(mutant.file) == 256 else "tlpdma_trn"
     try:
         run(place, "check", ["verilator", "--lint-only", "-Wno-fatal", "--top-module", top, *sources()])
     except NoticedError as error:
         raise SystemExit(f"{LIST.name}:{mutant.line}: does not compile: {error}") from None
 
 
-def stress(place: Path, mutant: Mutant) -> None:
+def stress(place: Path, file: str) -> None:
     """Behind the TRN hard IP of each width; the shim of UltraScale+ is not in it."""
-    if "usp" in mutant.file:
-        return
-    for width in (64, 128) if mutant.file.startswith("shim/") else (64,):
+    for width in {64: (64,), 128: (64, 128), 256: ()}[hard_ip(file)]:
         library = f"out/rtl/w{width}.so"
-        build = [
-            "make",
-            "-s",
-            "-f",
-            "rtl/cosim/module.mk",
-            "TOP=tlpdma_trn",
-            f"PARAMETERS=-GW={width} -GTAGS=32",
-            "TRACE=0",
-            "FAST=-O1",
-        ]
-        build += [
-            "JOBS=1",
-            f"SOURCES={' '.join(sources())} rtl/cosim/tlpdma_identity.cpp",
-            f"OUT={library}",
-            f"RTL_BIN={BIN}",
-        ]
-        run(place, f"build{width}", build)
-        stress_test = str(ROOT / "out" / "rtl" / "stress")
-        run(place, f"stress{width}", [stress_test, "--transfers", str(STRESS_TRANSFERS), "--seed", "1", library])
+        build = ["make", "-s", "-f", "rtl/cosim/module.mk", "TOP=tlpdma_trn", f"PARAMETERS=-GW={width} -GTAGS=32"]
+        build += ["TRACE=0", "FAST=-O1", "JOBS=1", f"SOURCES={' '.join(sources())} rtl/cosim/tlpdma_identity.cpp"]
+        run(place, f"build{width}", [*build, f"OUT={library}", f"RTL_BIN={BIN}"])
+        command = [str(ROOT / "out" / "rtl" / "stress"), "--transfers", str(STRESS_TRANSFERS), "--seed", "1", library]
+        run(place, f"stress{width}", command)
 
 
-def cases(place: Path, mutant: Mutant) -> None:
+def cases(place: Path, file: str) -> None:
     """Behind the hard IP that the file is for; the shims first in a loop."""
-    if mutant.file.startswith("shim/"):
+    if file.startswith("shim/"):
         run(place, "model", ["pytest", "--quiet", "-p", "no:cacheprovider", "-x", "test_model.py"], "rtl/test")
-    width = 256 if "usp" in mutant.file else 128 if mutant.file.startswith("shim/") else 64
-    for module in CASES:
-        simulate = f"import test_core; test_core.core({width}, 'verilator', {module!r})"
-        run(
-            place,
-            module,
-            [sys.executable if not BIN.exists() else str(BIN / "python"), "-c", simulate],
-            "rtl/test",
-            TLPLAB_STRICT="1",
-        )
+    for module in sorted(CASES, key=lambda module: module != FIRST.get(file)):
+        simulate = f"import test_core; test_core.core({hard_ip(file)}, 'verilator', {module!r})"
+        run(place, module, [str(BIN / "python"), "-c", simulate], "rtl/test", TLPLAB_STRICT="1")
 
 
-def proofs(place: Path, mutant: Mutant) -> None:
+def proofs(place: Path, file: str) -> None:
     """Those that read the file."""
     for proof in sorted((place / "rtl" / "formal").glob("*.sby")):
-        if mutant.file in proof.read_text(encoding="utf-8").split():
+        if file in proof.read_text(encoding="utf-8").split():
             run(place, f"proof-{proof.stem}", ["python3", "rtl/formal/run", proof.stem])
 
 
-JUDGES: dict[str, Callable[[Path, Mutant], None]] = {"stress": stress, "cases": cases, "proofs": proofs}
+#: Each looks at a copy with a bug in a file, the quickest first.
+Judge = Callable[[Path, str], None]
+JUDGES: dict[str, Judge] = {"stress": stress, "cases": cases, "proofs": proofs}
+
+
+def baseline(chosen: list[Mutant]) -> None:
+    """All judges that those mutants need pass the RTL as it is; once for each state of rtl/."""
+    everything = hashlib.sha1()
+    for path in sorted((ROOT / "rtl").rglob("*")):
+        if path.is_file() and not {".venv", "__pycache__", ".pytest_cache"} & set(path.parts):
+            everything.update(path.read_bytes())
+    files = sorted({mutant.file for mutant in chosen})
+    # Stress and cases are the same for all files of a hard IP.
+    needed: dict[str, tuple[str, tuple[Judge, ...]]] = {
+        f"{hard_ip(file)} bit": (file, (stress, cases)) for file in files
+    }
+    needed |= {f"proofs of {Path(file).stem}": (file, (proofs,)) for file in files}
+    for name, (file, judges) in needed.items():
+        passed = OUT / f"passed {name}"
+        if passed.is_file() and passed.read_text(encoding="utf-8") == everything.hexdigest():
+            continue
+        place = copy("as-it-is")
+        try:
+            for look in judges:
+                look(place, file)
+        except NoticedError as error:
+            raise SystemExit(f"the RTL as it is does not pass ({name}): {error}; logs are in {place}") from None
+        shutil.rmtree(place)
+        passed.write_text(everything.hexdigest(), encoding="utf-8")
+        print(f"the RTL as it is passes: {name}", flush=True)
 
 
 def judge(mutant: Mutant) -> dict[str, Any]:
     """The first who notices, and what it says."""
     began = time.monotonic()
-    place = copy(mutant)
+    place = copy(f"line{mutant.line}")
+    (place / "rtl" / mutant.file).write_text(seeded(mutant), encoding="utf-8")
     check(place, mutant)
     caught_by, says = None, None
     for name, look in JUDGES.items():
         try:
-            look(place, mutant)
+            look(place, mutant.file)
         except NoticedError as noticed:
             caught_by, says = name, str(noticed)
             break
@@ -278,6 +296,8 @@ def main() -> int:
     waiting = [mutant for mutant in chosen if options.fresh or mutant.key not in records]
     print(f"{len(chosen)} mutants, {len(chosen) - len(waiting)} on record", flush=True)
     OUT.mkdir(parents=True, exist_ok=True)
+    if waiting:
+        baseline(waiting)
     for number, (mutant, record) in enumerate(results(waiting, options.jobs), 1):
         records[mutant.key] = record
         write_records(options.output, mutants, records)
