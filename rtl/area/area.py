@@ -80,7 +80,7 @@ class Area:
 
 
 #: verilog-pcie's own example behind its shim of UltraScale+: its files in a checkout, what of them is outside of what is counted
-#: (the memory and the user's logic of the example; Yosys has no memory for the MSI-X table's two writers), and the parameters:
+#: (the memory and the user's logic of the example; Yosys finds no memory of the part for the MSI-X table), and the parameters:
 #: the streams of UltraScale+ with 256 bits without straddling, 32 tags, as ours; no immediate writes, which ours has not either.
 PEER_TOP = "example_core_pcie_us"
 PEER_FILES = [

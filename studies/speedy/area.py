@@ -98,12 +98,12 @@ ABLE = [
     ["clock of the user's logic", "its own: all crossings are counted", "that of the hard IP; crossings are the user's"],
     ["descriptors", "two rings in host memory, prefetched, or by PIO; both channels cut at pages", "ports: the user's logic gives each transfer"],
     ["after a transfer", "a write-back record in host memory, counts, interrupts with moderation", "a status at a port"],
-    ["MSI-X", "table, pending bits and messages; INTx", "`pcie_msix`, not counted: Yosys has no memory for the two writers of its table"],
+    ["MSI-X", "table, pending bits and messages; INTx", "`pcie_msix`, not counted: Yosys finds no memory of the part for its table"],
     ["tags", "32, each with its time-out, and a quarantine after it", "32; time-outs are the hard IP's"],
     ["a completion is checked for", "requester, tag, status, kind, Byte Count, Lower Address, Length, poison, before its data are written", "requester, tag, status, kind and poison; the rest is the hard IP's check"],
     ["data of completions", "wait in a block memory of the card's clock crossing, so that the link is never held", "go to the user's memory as they come"],
     ["slave", "registers, and a window into local memory in bursts", "registers, one DW at a time; bursts are `pcie_axi_master`, not in the sum"],
-    ["order of completions behind writes", "kept by sequence numbers", "not kept"],
+    ["order of completions behind writes", "kept by sequence numbers", "not in its shim"],
     ["streams of 512 bits, straddling, virtual functions", "no", "parameters, off here"],
 ]  # fmt: skip
 
