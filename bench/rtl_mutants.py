@@ -3,9 +3,9 @@
 Each mutant is a copy of rtl/ in out/rtl/mutants, which the judges look at one after the other, the quickest first, until one of them
 notices: the stress test in co-simulation, the cases of rtl/test behind the hard IP that the file is for, and the proofs of the file. A
 warning of the compiler is no judgement, and a mutant that it does not take has no place in the list. Before any mutant the RTL as it is
-must pass every judge in the same kind of copy: a judge that cannot run would notice everything. What became of a mutant is written to bench/rtl-mutants.json at once, and it is not tried again until its file or
-its text changes, so a run may be stopped. A survivor has a reason in the list, or the run ends with status 1, as it does where less than
-95 % are noticed.
+must pass every judge in the same kind of copy: a judge that cannot run would notice everything. What became of a mutant is written to
+bench/rtl-mutants.json at once, and it is not tried again until its file or its text changes, so a run may be stopped; a survivor
+without a reason is tried again. The run ends with status 1 where a survivor has no reason in the list, or less than 95 % are noticed.
 """
 
 from __future__ import annotations
@@ -293,7 +293,10 @@ def main() -> int:
         parser.error(f"no mutants of {', '.join(sorted(unknown))}")
     records = {key: one for key, one in read_records(options.output).items() if now.get(key) == one["texts"]}
     chosen = [mutant for mutant in mutants if not options.files or mutant.file in options.files][:: options.every]
-    waiting = [mutant for mutant in chosen if options.fresh or mutant.key not in records]
+    # A survivor without a reason is tried again: there may be a test for it now.
+    settled = {mutant.key for mutant in mutants if records.get(mutant.key, {}).get("caught_by") or mutant.reason}
+    settled &= records.keys()
+    waiting = [mutant for mutant in chosen if options.fresh or mutant.key not in settled]
     print(f"{len(chosen)} mutants, {len(chosen) - len(waiting)} on record", flush=True)
     OUT.mkdir(parents=True, exist_ok=True)
     if waiting:
